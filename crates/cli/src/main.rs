@@ -1,0 +1,3 @@
+//! The command `fairwave`.
+
+fn main() {}

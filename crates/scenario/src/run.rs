@@ -1,0 +1,186 @@
+//! The result of a run: the same from every simulator and from the testbed.
+
+use fairwave_units::Time;
+use serde::Serialize;
+
+/// What a run gave: its summary, and the samples that were asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    /// The numbers of `summary.json`.
+    pub summary: Summary,
+    /// Rates per sample and session, if they were recorded.
+    pub rates: Option<RateSamples>,
+    /// Queues per sample and link, if they were recorded.
+    pub queues: Option<QueueSamples>,
+    /// 2-norm distance to the max-min vector at the end of each sample (Wu 2007, VII.1.C), bit/s.
+    pub distances_bps: Vec<f64>,
+    /// 2-norm of that max-min vector, at the same instants, bit/s.
+    pub max_min_norms_bps: Vec<f64>,
+    /// Loss events, in order of time (packet model).
+    pub losses: Vec<LossEvent>,
+}
+
+/// The summary of a run; its JSON form is what other programs read.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Summary {
+    /// Name of the scenario.
+    pub scenario: String,
+    /// Name of its scheme.
+    pub scheme: String,
+    /// "fluid", "packet" or "testbed".
+    pub model: &'static str,
+    /// The seed.
+    pub seed: u64,
+    /// Length of the run.
+    pub duration_s: f64,
+    /// Label of the variant.
+    pub variant: Option<String>,
+    /// One entry a session, in the scenario's order.
+    pub sessions: Vec<SessionSummary>,
+    /// Finite links and the used directions of end nodes ("d1:in", "s1:out").
+    pub links: Vec<LinkSummary>,
+    /// One entry a background source.
+    pub background: Vec<BackgroundSummary>,
+    /// The run as a whole.
+    pub metrics: Metrics,
+    /// What the engine did.
+    pub engine: Engine,
+}
+
+/// One session's numbers. Rates are means over the second half of its active time, `final_*` over the last tenth.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SessionSummary {
+    /// Name of the session.
+    pub name: Box<str>,
+    /// Name of its source.
+    pub from: Box<str>,
+    /// Name of its sink.
+    pub to: Box<str>,
+    /// Name of its scheme.
+    pub scheme: &'static str,
+    /// Propagation delay both ways.
+    pub rtt_s: f64,
+    /// Payload that the receiver got once.
+    pub rate_bps: f64,
+    /// Payload and headers.
+    pub wire_rate_bps: f64,
+    /// Payload, last tenth of the active time.
+    pub final_rate_bps: f64,
+    /// Payload and headers, last tenth.
+    pub final_wire_rate_bps: f64,
+    /// Max-min rate at the end of the active time.
+    pub max_min_bps: f64,
+    /// Payload that the receiver got once.
+    pub delivered_bytes: u64,
+    /// Data packets sent, retransmissions included; 0 in the fluid model.
+    pub sent_packets: u64,
+    /// Data packets lost.
+    pub lost_packets: u64,
+    /// Data packets sent again.
+    pub retransmitted_packets: u64,
+    /// When its last byte was delivered, for a session of finite size.
+    pub completed_s: Option<f64>,
+}
+
+/// One link's numbers, over the second half of the run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LinkSummary {
+    /// Name of the link, or node and direction.
+    pub name: Box<str>,
+    /// Its capacity.
+    pub capacity_bps: f64,
+    /// Carried over capacity.
+    pub utilisation: f64,
+    /// Mean queue in full packets.
+    pub mean_queue_packets: f64,
+    /// Largest queue in full packets.
+    pub max_queue_packets: f64,
+    /// Packets dropped.
+    pub dropped_packets: u64,
+}
+
+/// One background source's numbers.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BackgroundSummary {
+    /// Its name.
+    pub name: Box<str>,
+    /// Wire rate that arrived.
+    pub rate_bps: f64,
+    /// Packets lost.
+    pub lost_packets: u64,
+}
+
+/// Measures of the run as a whole, in wire rates.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Metrics {
+    /// Sum of the sessions' `wire_rate_bps`.
+    pub total_bps: f64,
+    /// Jain's index of the sessions' `wire_rate_bps`.
+    pub jain: f64,
+    /// 2-norm distance to the max-min vector at the start.
+    pub distance_start_bps: f64,
+    /// 2-norm distance at the end.
+    pub distance_final_bps: f64,
+    /// max |final - max-min| / max-min over sessions with max-min > 0.
+    pub gap_to_max_min: f64,
+    /// When every session came within 5 % of its max-min rate for good.
+    pub converged_s: Option<f64>,
+    /// Largest offered load of a node over its capacity.
+    pub peak_overload: f64,
+}
+
+/// What the engine did.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Engine {
+    /// Events handled.
+    pub events: u64,
+    /// Packets through finite-rate queues; 0 in the fluid model.
+    pub packet_hops: u64,
+    /// Wall time; the driver fills it in, it is no part of a run's bytes.
+    pub wall_s: f64,
+    /// Packet hops per second of wall time.
+    pub packet_hops_per_s: f64,
+}
+
+/// Rates per sample and session: entry `sample * sessions + session`. NaN where a scheme has no such rate.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RateSamples {
+    /// Ends of the samples.
+    pub ends: Vec<Time>,
+    /// Number of sessions.
+    pub sessions: usize,
+    /// Mean payload rate in the sample.
+    pub rate_bps: Vec<f64>,
+    /// Mean wire rate in the sample; empty where it equals the payload rate (fluid model).
+    pub wire_rate_bps: Vec<f64>,
+    /// Source's expected rate at the end of the sample.
+    pub source_expected_bps: Vec<f64>,
+    /// Sink's expected rate, as known to the source at the end of the sample.
+    pub sink_expected_bps: Vec<f64>,
+    /// Target rate at the end of the sample: the lesser of both ends'.
+    pub target_bps: Vec<f64>,
+}
+
+/// Queues per sample and link: entry `sample * links + link`, links in the summary's order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct QueueSamples {
+    /// Ends of the samples.
+    pub ends: Vec<Time>,
+    /// Number of links.
+    pub links: usize,
+    /// Queue at the end of the sample.
+    pub queue_bytes: Vec<f64>,
+    /// The same in full packets.
+    pub queue_packets: Vec<f64>,
+    /// Packets dropped in the sample.
+    pub dropped_packets: Vec<u64>,
+}
+
+/// A session cut its rate because of loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LossEvent {
+    /// When.
+    pub time: Time,
+    /// Index of the session.
+    pub session: u32,
+}

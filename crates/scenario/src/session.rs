@@ -1,0 +1,78 @@
+//! Sessions and what they want.
+
+use std::sync::Arc;
+
+use fairwave_units::{Bytes, Duration, Rate, Time};
+
+use crate::SchemeChoice;
+
+/// One session: from a source node to a sink node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Session {
+    /// Unique.
+    pub name: Box<str>,
+    /// Index of the source in [`crate::Scenario::nodes`].
+    pub from: u32,
+    /// Index of the sink.
+    pub to: u32,
+    /// Propagation delay both ways together, without queueing.
+    pub rtt: Duration,
+    /// Desired rate over time.
+    pub demand: Demand,
+    /// How the demand limits a window-based sender.
+    pub demand_by: DemandBy,
+    /// When it starts.
+    pub start: Time,
+    /// When it stops, if not at the end of the run.
+    pub stop: Option<Time>,
+    /// Payload to deliver, after which it ends.
+    pub size: Option<Bytes>,
+    /// Share relative to other sessions, above zero.
+    pub weight: f64,
+    /// Guaranteed rate.
+    pub minimum: Rate,
+    /// Its own scheme, where it names one.
+    pub scheme: Option<Arc<SchemeChoice>>,
+    /// GTP's alpha of this session at both its ends; goes before the node's and the scenario's.
+    pub alpha: Option<f64>,
+    /// GTP's beta, likewise.
+    pub beta: Option<f64>,
+    /// Expected rate at both ends at the start (fluid).
+    pub initial_rate: Rate,
+    /// The links it crosses, in order, as indices into [`crate::Scenario::links`]; empty in a lambda network.
+    pub path: Box<[u32]>,
+    /// The links of its way back.
+    pub path_back: Box<[u32]>,
+}
+
+/// The rate that a session wants.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Demand {
+    /// As much as there is.
+    Unlimited,
+    /// One rate all the time.
+    Constant(Rate),
+    /// Rates from given instants on, in order of time, the first at zero; `None` is unlimited.
+    Schedule(Box<[(Time, Option<Rate>)]>),
+}
+
+impl Demand {
+    /// The desired rate at an instant; `None` is unlimited.
+    pub fn at(&self, time: Time) -> Option<Rate> {
+        match self {
+            Self::Unlimited => None,
+            Self::Constant(rate) => Some(*rate),
+            Self::Schedule(steps) => steps.iter().rev().find(|(from, _)| *from <= time).and_then(|(_, rate)| *rate),
+        }
+    }
+}
+
+/// How a demand limits a window-based sender.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DemandBy {
+    /// Bytes are offered at that rate.
+    #[default]
+    Application,
+    /// The window is capped at round(demand x rtt / packet).
+    Window,
+}

@@ -1,0 +1,63 @@
+//! The interface of a node rule.
+
+use fairwave_units::{Duration, Rate};
+
+/// What one end node runs once per control interval, for its sending or for its receiving capacity: measured rates
+/// in, expected rates out (Wu 2007, Eq. VI.1).
+///
+/// The same object serves a simulated node and a real one. A rule may keep state between intervals (a virtual queue,
+/// scratch space), never a clock.
+pub trait RateAllocator: Send {
+    /// Allocates the capacity over the rows and writes one grant per row into `grants`, in the same order.
+    ///
+    /// Rows may come and go between calls. Calling it again at the same instant with the same rows gives the same
+    /// grants, except that a rule with a virtual queue counts `elapsed` again.
+    ///
+    /// # Panics
+    /// If `rows` and `grants` differ in length.
+    fn allocate(&mut self, interval: &Interval, rows: &[Row], grants: &mut [Grant]);
+}
+
+/// The control interval that just ended.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Interval {
+    /// What the rule may allocate.
+    pub capacity: Rate,
+    /// Time since the node's previous tick; zero at its first.
+    pub elapsed: Duration,
+}
+
+/// One session in an end node's table.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Row {
+    /// Mean rate over the interval that just ended: bytes sent (at a source) or offered (at a sink, in front of its
+    /// queue).
+    pub measured: Rate,
+    /// The desired rate, where the session declared one. Only the ATM rules look at it.
+    pub desired: Option<Rate>,
+    /// Guaranteed rate.
+    pub minimum: Rate,
+    /// Share relative to the other sessions, above zero.
+    pub weight: f64,
+    /// Share of the gap to the target rate that is closed per interval, 0 < alpha < 1 (Wu 2007, Eq. VI.3).
+    pub alpha: f64,
+    /// Least step, as a share of alpha x target rate, 0 <= beta <= 1.
+    pub beta: f64,
+}
+
+impl Row {
+    /// A session of weight one without declared demand and minimum.
+    pub fn new(measured: Rate, alpha: f64, beta: f64) -> Self {
+        Self { measured, desired: None, minimum: Rate::ZERO, weight: 1.0, alpha, beta }
+    }
+}
+
+/// What a node grants one session.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Grant {
+    /// The rate that the session may send at until the next interval.
+    pub expected: Rate,
+    /// The rate that the node steers the session towards: the fair share of what was left when it was the session's
+    /// turn (x_f in Wu 2007, Eq. VI.3).
+    pub target: Rate,
+}
