@@ -1,0 +1,106 @@
+//! The arrows of `ARCHITECTURE.md`: which room may use which. Any other edge between our crates fails here, and so does
+//! a core without the ban on clocks, sockets and files.
+
+#![allow(non_snake_case)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+/// Room -> the rooms it may name directly. What those use, it may use too. Nothing runs back.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("units", &[]),
+    ("schemes", &["units"]),
+    ("scenario", &["schemes"]),
+    ("fluid", &["scenario"]),
+    ("catalogue", &["fluid"]),
+    ("cli", &["catalogue"]),
+    ("python", &["catalogue"]),
+];
+
+/// Rooms that do no I/O and never look at a clock.
+const CORES: &[&str] = &["units", "schemes", "scenario", "fluid"];
+
+#[test]
+fn arrows__run_one_way() {
+    let allowed = closure();
+    let mut wrong = Vec::new();
+    let packages = packages();
+    assert!(packages.len() >= ARROWS.len() - 1, "cargo metadata lists our crates");
+    for (room, uses) in &packages {
+        let Some(may_use) = allowed.get(room.as_str()) else {
+            wrong.push(format!("{room} is no room of ARCHITECTURE.md"));
+            continue;
+        };
+        wrong.extend(
+            uses.iter().filter(|used| !may_use.contains(used.as_str())).map(|used| format!("{room} uses {used}")),
+        );
+    }
+    assert!(wrong.is_empty(), "arrows that ARCHITECTURE.md does not draw: {wrong:#?}");
+}
+
+#[test]
+fn arrows__have_no_cycle() {
+    for (room, uses) in closure() {
+        assert!(!uses.contains(room), "{room} uses itself");
+    }
+}
+
+#[test]
+fn cores__ban_clocks_sockets_and_files() {
+    let ban_of = |room: &&str| {
+        let path = root().join("crates").join(room).join("clippy.toml");
+        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    };
+    let bans: Vec<String> = CORES.iter().map(ban_of).collect();
+    for (room, ban) in CORES.iter().zip(&bans) {
+        assert_eq!(ban, &bans[0], "crates/{room}/clippy.toml differs from crates/{}/clippy.toml", CORES[0]);
+    }
+    for banned in ["Instant", "SystemTime", "UdpSocket", "TcpStream", "fs::File", "thread::sleep"] {
+        assert!(bans[0].contains(banned), "{banned} is not banned");
+    }
+}
+
+/// Every room with all that it may use, directly or through others.
+fn closure() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
+    let mut all: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    // A room stands behind those it uses, so one pass in order is enough; a room out of order fails here.
+    for (room, direct) in ARROWS {
+        let mut uses: BTreeSet<&str> = direct.iter().copied().collect();
+        for used in *direct {
+            uses.extend(all.get(used).unwrap_or_else(|| panic!("{used} must stand before {room}")));
+        }
+        all.insert(room, uses);
+    }
+    all
+}
+
+/// Our crates and the ones of ours that each of them depends on, for builds and for tests.
+fn packages() -> BTreeMap<String, BTreeSet<String>> {
+    let out = Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--format-version", "1", "--offline", "--manifest-path"])
+        .arg(root().join("Cargo.toml"))
+        .output()
+        .expect("cargo runs");
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let metadata: Value = serde_json::from_slice(&out.stdout).expect("cargo metadata prints JSON");
+    let room = |name: &Value| name.as_str().and_then(|name| name.strip_prefix("fairwave-")).map(str::to_owned);
+    metadata["packages"]
+        .as_array()
+        .expect("a list of packages")
+        .iter()
+        .map(|package| {
+            let uses = package["dependencies"].as_array().expect("a list of dependencies").iter();
+            (
+                room(&package["name"]).expect("our crates are named fairwave-*"),
+                uses.filter_map(|d| room(&d["name"])).collect(),
+            )
+        })
+        .collect()
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
