@@ -3,6 +3,7 @@
 //!
 //! - [`RateAllocator`]: what one end node runs once per control interval ([`node`]).
 //! - [`global`]: the max-min fair optimum that every allocation is compared with, and the measures of that comparison.
+//! - [`response`]: window against loss rate in closed form.
 //! - [`scheme`]: the one list of names, options and header bytes that the command line, scenario files and Python read.
 //!
 //! Read [`RateAllocator`] and [`scheme::Scheme`] first.
@@ -12,6 +13,7 @@
 mod allocator;
 pub mod global;
 pub mod node;
+pub mod response;
 pub mod scheme;
 
 pub use allocator::{Grant, Interval, RateAllocator, Row};
