@@ -8,6 +8,7 @@
 #![cfg_attr(test, allow(non_snake_case))]
 
 mod allocation;
+pub mod csv;
 mod document;
 mod error;
 mod network;
@@ -21,7 +22,8 @@ pub use document::{Case, Document, Selection};
 pub use error::ScenarioError;
 pub use network::{Background, BackgroundKind, Discipline, Link, LinkEnd, Node, Packet, QueueLimit, Red, Router};
 pub use run::{
-    BackgroundSummary, Engine, LinkSummary, LossEvent, Metrics, QueueSamples, RateSamples, Run, SessionSummary, Summary,
+    BackgroundSummary, Engine, LinkSummary, LossEvent, MaxMinStep, Metrics, QueueSamples, RateSamples, Run,
+    SessionSummary, Summary,
 };
 pub use scenario::{Scenario, SchemeChoice};
 pub use session::{Demand, DemandBy, Session};

@@ -16,6 +16,9 @@ pub struct Run {
     pub distances_bps: Vec<f64>,
     /// 2-norm of that max-min vector, at the same instants, bit/s.
     pub max_min_norms_bps: Vec<f64>,
+    /// The max-min vector over time, recorded together with the rates: one entry for each instant at which it
+    /// changes, the first at zero; empty if rates were not recorded.
+    pub max_min: Vec<MaxMinStep>,
     /// Loss events, in order of time (packet model).
     pub losses: Vec<LossEvent>,
 }
@@ -161,6 +164,16 @@ pub struct RateSamples {
     pub target_bps: Vec<f64>,
 }
 
+impl RateSamples {
+    /// What a session was granted at the end of a sample: the lesser of what its source and its sink expect; NaN where
+    /// its scheme has no such rate.
+    pub fn expected_bps(&self, sample: usize, session: usize) -> f64 {
+        let entry = |column: &[f64]| column.get(sample * self.sessions + session).copied().unwrap_or(f64::NAN);
+        // f64::min takes the other number where one is NaN.
+        entry(&self.source_expected_bps).min(entry(&self.sink_expected_bps))
+    }
+}
+
 /// Queues per sample and link: entry `sample * links + link`, links in the summary's order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct QueueSamples {
@@ -174,6 +187,15 @@ pub struct QueueSamples {
     pub queue_packets: Vec<f64>,
     /// Packets dropped in the sample.
     pub dropped_packets: Vec<u64>,
+}
+
+/// The max-min vector from one instant on.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MaxMinStep {
+    /// From when it holds.
+    pub from: Time,
+    /// Max-min rate of each session, in the scenario's order; zero while it is not active.
+    pub rates_bps: Vec<f64>,
 }
 
 /// A session cut its rate because of loss.

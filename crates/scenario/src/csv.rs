@@ -1,0 +1,224 @@
+//! The tables of a [`Run`] as CSV text: `rates.csv`, `queues.csv`, `losses.csv`.
+//!
+//! Times are the ends of the samples, numbers have as few digits as read back to the same number, a column that a
+//! scheme does not have stays empty. Fields are quoted as RFC 4180 says where a name needs it.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::io::{self, Write};
+
+use fairwave_units::Time;
+
+use crate::Run;
+
+/// Writes `rates.csv`: a row per sample and session, sample by sample. Only the header if rates were not recorded.
+///
+/// `expected_bps` is the lesser of what source and sink expect.
+pub fn write_rates(run: &Run, out: &mut impl Write) -> io::Result<()> {
+    out.write_all(
+        b"time_s,session,rate_bps,wire_rate_bps,expected_bps,source_expected_bps,sink_expected_bps,target_bps\n",
+    )?;
+    let Some(rates) = &run.rates else { return Ok(()) };
+    let names: Vec<_> = run.summary.sessions.iter().map(|session| field(&session.name)).collect();
+    for (sample, end) in rates.ends.iter().enumerate() {
+        let end = seconds(*end);
+        for (session, name) in names.iter().enumerate() {
+            let at = sample * rates.sessions + session;
+            let rate = entry(&rates.rate_bps, at);
+            let wire = if rates.wire_rate_bps.is_empty() { rate } else { entry(&rates.wire_rate_bps, at) };
+            let (source, sink) = (entry(&rates.source_expected_bps, at), entry(&rates.sink_expected_bps, at));
+            let expected = Number(rates.expected_bps(sample, session));
+            let target = entry(&rates.target_bps, at);
+            writeln!(out, "{end},{name},{rate},{wire},{expected},{source},{sink},{target}")?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes `queues.csv`: a row per sample and link, sample by sample. Only the header if queues were not recorded.
+pub fn write_queues(run: &Run, out: &mut impl Write) -> io::Result<()> {
+    out.write_all(b"time_s,link,queue_packets,queue_bytes,dropped_packets\n")?;
+    let Some(queues) = &run.queues else { return Ok(()) };
+    let names: Vec<_> = run.summary.links.iter().map(|link| field(&link.name)).collect();
+    for (sample, end) in queues.ends.iter().enumerate() {
+        let end = seconds(*end);
+        for (link, name) in names.iter().enumerate() {
+            let at = sample * queues.links + link;
+            let (packets, bytes) = (entry(&queues.queue_packets, at), entry(&queues.queue_bytes, at));
+            let dropped = queues.dropped_packets.get(at).copied().unwrap_or_default();
+            writeln!(out, "{end},{name},{packets},{bytes},{dropped}")?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes `losses.csv`: a row per loss event. Only the header in a model without packets.
+pub fn write_losses(run: &Run, out: &mut impl Write) -> io::Result<()> {
+    out.write_all(b"time_s,session\n")?;
+    for loss in &run.losses {
+        let name = run.summary.sessions.get(loss.session as usize).map_or("", |session| &*session.name);
+        writeln!(out, "{},{}", seconds(loss.time), field(name))?;
+    }
+    Ok(())
+}
+
+fn entry(column: &[f64], at: usize) -> Number {
+    Number(column.get(at).copied().unwrap_or(f64::NAN))
+}
+
+fn seconds(time: Time) -> Number {
+    Number(time.as_secs_f64())
+}
+
+/// A number in its shortest form that reads back the same; nothing for NaN and infinities.
+#[derive(Clone, Copy)]
+struct Number(f64);
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let size = self.0.abs();
+        if !size.is_finite() {
+            Ok(())
+        } else if size == 0.0 {
+            f.write_str("0")
+        } else if (1e-6..1e16).contains(&size) {
+            write!(f, "{}", self.0)
+        } else {
+            write!(f, "{:e}", self.0)
+        }
+    }
+}
+
+/// A text field, in quotes where it holds a comma, a quote or a line break (RFC 4180).
+fn field(text: &str) -> Cow<'_, str> {
+    if text.contains([',', '"', '\n', '\r']) {
+        Cow::Owned(format!("\"{}\"", text.replace('"', "\"\"")))
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Engine, LinkSummary, LossEvent, Metrics, QueueSamples, RateSamples, SessionSummary, Summary};
+
+    #[test]
+    fn write_rates__wire_equals_payload_where_a_model_has_no_headers() {
+        let mut run = run(&["a", "b"]);
+        run.rates = Some(RateSamples {
+            ends: vec![ms(100), ms(200)],
+            sessions: 2,
+            rate_bps: vec![0.0, 1e6, 0.1 + 0.2, 5e8],
+            wire_rate_bps: Vec::new(),
+            source_expected_bps: vec![1e6, 2e6, 3e6, f64::NAN],
+            sink_expected_bps: vec![2e6, 1e6, 3e6, f64::NAN],
+            target_bps: vec![4e6, 4e6, 1e-7, f64::NAN],
+        });
+        let expected = "\
+time_s,session,rate_bps,wire_rate_bps,expected_bps,source_expected_bps,sink_expected_bps,target_bps
+0.1,a,0,0,1000000,1000000,2000000,4000000
+0.1,b,1000000,1000000,1000000,2000000,1000000,4000000
+0.2,a,0.30000000000000004,0.30000000000000004,3000000,3000000,3000000,1e-7
+0.2,b,500000000,500000000,,,,
+";
+        assert_eq!(text(|out| write_rates(&run, out)), expected);
+    }
+
+    #[test]
+    fn write_queues__names_with_commas_are_quoted() {
+        let mut run = run(&[]);
+        run.summary.links = vec![link("a,b:in")];
+        run.queues = Some(QueueSamples {
+            ends: vec![ms(100)],
+            links: 1,
+            queue_bytes: vec![1560.0],
+            queue_packets: vec![1.5], // 1560 B / 1040 B
+            dropped_packets: vec![2],
+        });
+        let expected = "time_s,link,queue_packets,queue_bytes,dropped_packets\n0.1,\"a,b:in\",1.5,1560,2\n";
+        assert_eq!(text(|out| write_queues(&run, out)), expected);
+    }
+
+    #[test]
+    fn write_losses__has_a_row_an_event() {
+        let mut run = run(&["a", "b"]);
+        assert_eq!(text(|out| write_losses(&run, out)), "time_s,session\n");
+        run.losses = vec![LossEvent { time: ms(1500), session: 1 }];
+        assert_eq!(text(|out| write_losses(&run, out)), "time_s,session\n1.5,b\n");
+    }
+
+    #[test]
+    fn number__reads_back_to_the_same_number() {
+        for number in [1.0 / 3.0, 5e-324, f64::MAX, 1e16, 123_456_789.012_345, -2.5] {
+            assert_eq!(Number(number).to_string().parse(), Ok(number));
+        }
+    }
+
+    fn text(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> String {
+        let mut out = Vec::new();
+        write(&mut out).expect("memory does not fail");
+        String::from_utf8(out).expect("CSV is text")
+    }
+
+    fn ms(ms: u64) -> Time {
+        Time::from_nanos(ms * 1_000_000)
+    }
+
+    fn run(sessions: &[&str]) -> Run {
+        let sessions = sessions.iter().map(|name| session(name)).collect();
+        let summary = Summary {
+            scenario: "test".into(),
+            scheme: "gtp".into(),
+            model: "fluid",
+            seed: 1,
+            duration_s: 1.0,
+            variant: None,
+            sessions,
+            links: Vec::new(),
+            background: Vec::new(),
+            metrics: Metrics::default(),
+            engine: Engine::default(),
+        };
+        Run {
+            summary,
+            rates: None,
+            queues: None,
+            distances_bps: Vec::new(),
+            max_min_norms_bps: Vec::new(),
+            max_min: Vec::new(),
+            losses: Vec::new(),
+        }
+    }
+
+    fn session(name: &str) -> SessionSummary {
+        SessionSummary {
+            name: name.into(),
+            from: "s".into(),
+            to: "d".into(),
+            scheme: "gtp",
+            rtt_s: 0.01,
+            rate_bps: 0.0,
+            wire_rate_bps: 0.0,
+            final_rate_bps: 0.0,
+            final_wire_rate_bps: 0.0,
+            max_min_bps: 0.0,
+            delivered_bytes: 0,
+            sent_packets: 0,
+            lost_packets: 0,
+            retransmitted_packets: 0,
+            completed_s: None,
+        }
+    }
+
+    fn link(name: &str) -> LinkSummary {
+        LinkSummary {
+            name: name.into(),
+            capacity_bps: 1e9,
+            utilisation: 0.0,
+            mean_queue_packets: 0.0,
+            max_queue_packets: 0.0,
+            dropped_packets: 0,
+        }
+    }
+}
