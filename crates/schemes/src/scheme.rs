@@ -1,14 +1,22 @@
 //! The one list of schemes: names, what each supplies, its options and its header bytes.
+//!
+//! [`Scheme`] is an entry, [`schemes`] the list, [`find`] looks a name up. What an option may be is said by its
+//! [`OptionSpec`], which also reads it ([`OptionSpec::read`], [`OptionSpec::read_text`]); a run carries [`Options`].
 
-use std::collections::BTreeMap;
+mod option;
+mod registry;
 
-use fairwave_units::{Bytes, Duration, Rate};
+pub use option::{Domain, Given, OptionError, OptionSpec, OptionValue, Options};
+
+use fairwave_units::Bytes;
 
 /// A scheme of the papers or the field, as scenario files, the command line and Python name it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scheme {
     /// The name in scenario files and on the command line.
     pub name: &'static str,
+    /// What it is, in one line.
+    pub help: &'static str,
     /// What it supplies.
     pub kind: Kind,
     /// The simulators that run it in this version; empty if none does yet.
@@ -17,7 +25,7 @@ pub struct Scheme {
     pub needs: &'static str,
     /// The options it takes, with their defaults (the paper's constants).
     pub options: &'static [OptionSpec],
-    /// Bytes that it adds to the header of a data packet.
+    /// Bytes that it adds to the header of a data packet, as the papers' simulators count them.
     pub header: Bytes,
     /// Where it is defined.
     pub cites: &'static str,
@@ -34,6 +42,17 @@ pub enum Kind {
     Link,
 }
 
+impl Kind {
+    /// The word for it in output: "session", "node" or "link".
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Session => "session",
+            Self::Node => "node",
+            Self::Link => "link",
+        }
+    }
+}
+
 /// A way of running a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Model {
@@ -43,100 +62,91 @@ pub enum Model {
     Packet,
 }
 
-/// One option of a scheme.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct OptionSpec {
-    /// The key below `options.`.
-    pub name: &'static str,
-    /// What may stand there.
-    pub domain: Domain,
-    /// The default, written as in a scenario file.
-    pub default: &'static str,
-    /// What it does, in one line.
-    pub help: &'static str,
+impl Model {
+    /// Its name on the command line: "fluid" or "packet".
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fluid => "fluid",
+            Self::Packet => "packet",
+        }
+    }
 }
 
-/// The values that an option may take.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Domain {
-    /// A number from the first to the second; `open` leaves out both ends.
-    Number {
-        /// Least value.
-        least: f64,
-        /// Largest value.
-        most: f64,
-        /// Whether the ends themselves are excluded.
-        open: bool,
-    },
-    /// true or false.
-    Flag,
-    /// A span of time within bounds, or one of these words ("rtt", "random").
-    Time {
-        /// Shortest span.
-        least: Duration,
-        /// Longest span.
-        most: Duration,
-        /// Words that may stand in place of a span.
-        words: &'static [&'static str],
-    },
-    /// A rate above zero.
-    Rate,
-    /// A number of packets ("64 packets"), or one of these words ("inf").
-    Packets {
-        /// Words that may stand in place of a number.
-        words: &'static [&'static str],
-    },
-    /// One of these words.
-    Word(&'static [&'static str]),
+/// Every scheme, in the order in which lists show them.
+pub const fn schemes() -> &'static [Scheme] {
+    registry::SCHEMES
 }
 
-/// The value of one option, valid for its [`Domain`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum OptionValue {
-    /// A number.
-    Number(f64),
-    /// A switch.
-    Flag(bool),
-    /// A span of time.
-    Time(Duration),
-    /// A rate.
-    Rate(Rate),
-    /// A number of packets.
-    Packets(u64),
-    /// A word of the domain's list.
-    Word(&'static str),
+/// The scheme of that name.
+pub fn find(name: &str) -> Option<&'static Scheme> {
+    schemes().iter().find(|scheme| scheme.name == name)
 }
 
-/// The options that were named, by key; what is missing has the scheme's default.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Options(BTreeMap<&'static str, OptionValue>);
-
-impl Options {
-    /// Sets one option, replacing an earlier value.
-    pub fn set(&mut self, name: &'static str, value: OptionValue) {
-        self.0.insert(name, value);
+impl Scheme {
+    /// Its option of that name.
+    pub fn option(&self, name: &str) -> Option<&'static OptionSpec> {
+        self.options.iter().find(|option| option.name == name)
     }
 
-    /// The value of an option that was named.
-    pub fn get(&self, name: &str) -> Option<OptionValue> {
-        self.0.get(name).copied()
+    /// The value of one of its options: as named, else its default. `None` if it has no such option.
+    pub fn value(&self, options: &Options, name: &str) -> Option<OptionValue> {
+        let option = self.option(name)?;
+        Some(options.get(name).unwrap_or_else(|| option.default_value()))
     }
 
-    /// A number that was named.
-    pub fn number(&self, name: &str) -> Option<f64> {
-        match self.get(name) {
-            Some(OptionValue::Number(value)) => Some(value),
-            _ => None,
+    /// Whether this version's `model` runs it.
+    pub fn runs_in(&self, model: Model) -> bool {
+        self.models.contains(&model)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn schemes__have_every_name_of_the_contract_once() {
+        let names = "newreno sack hstcp htcp stcp aimd bic cubic vegas fast xcp ixcp pxcp vcp aecp rcp jetmax udt gtp \
+                     gtp-printed cbr endpoint-xcp abr-charny abr-hou";
+        let expected: BTreeSet<_> = names.split_whitespace().collect();
+        let listed: BTreeSet<_> = schemes().iter().map(|scheme| scheme.name).collect();
+        assert_eq!(listed, expected);
+        assert_eq!(schemes().len(), expected.len(), "a name is listed twice");
+    }
+
+    #[test]
+    fn schemes__every_default_lies_in_its_domain() {
+        for scheme in schemes() {
+            let mut names = BTreeSet::new();
+            for option in scheme.options {
+                assert!(names.insert(option.name), "{} lists {} twice", scheme.name, option.name);
+                assert!(!option.help.is_empty());
+                option.read_text(option.default).unwrap_or_else(|error| panic!("{}: {error}", scheme.name));
+            }
         }
     }
 
-    /// Whether a switch was named and is on.
-    pub fn flag(&self, name: &str) -> bool {
-        self.get(name) == Some(OptionValue::Flag(true))
+    #[test]
+    fn schemes__fluid_runs_the_node_rules() {
+        let fluid: Vec<_> = schemes().iter().filter(|s| s.runs_in(Model::Fluid)).map(|s| s.name).collect();
+        assert_eq!(fluid, ["gtp", "gtp-printed", "abr-charny", "abr-hou"]);
+        for scheme in schemes().iter().filter(|scheme| scheme.kind == Kind::Node) {
+            for option in ["alpha", "beta", "interval", "phase"] {
+                let wanted = scheme.name.starts_with("gtp") || !matches!(option, "alpha" | "beta");
+                assert_eq!(scheme.option(option).is_some(), wanted, "{} {option}", scheme.name);
+            }
+        }
     }
 
-    /// All that were named, in the order of their names.
-    pub fn iter(&self) -> impl Iterator<Item = (&'static str, OptionValue)> {
-        self.0.iter().map(|(name, value)| (*name, *value))
+    #[test]
+    fn value__named_goes_before_default() {
+        let gtp = find("gtp").unwrap();
+        let mut options = Options::default();
+        assert_eq!(gtp.value(&options, "alpha"), Some(OptionValue::Number(0.1)));
+        options.set("alpha", OptionValue::Number(0.025));
+        assert_eq!(gtp.value(&options, "alpha"), Some(OptionValue::Number(0.025)));
+        assert_eq!(gtp.value(&options, "t_rho"), None);
+        assert_eq!(find("GTP"), None);
     }
 }

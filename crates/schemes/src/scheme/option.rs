@@ -1,0 +1,430 @@
+//! Options of schemes: what one may be, how it is read, and the set that a run carries.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use fairwave_units::{Duration, ParseError, Rate};
+use thiserror::Error;
+
+/// One option of a scheme.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OptionSpec {
+    /// The key below `options.`.
+    pub name: &'static str,
+    /// What may stand there.
+    pub domain: Domain,
+    /// The default, written as in a scenario file.
+    pub default: &'static str,
+    /// What it does, in one line.
+    pub help: &'static str,
+}
+
+/// The values that an option may take.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Domain {
+    /// A number from the first to the second; `open` leaves out both ends.
+    Number {
+        /// Least value.
+        least: f64,
+        /// Largest value, or infinity.
+        most: f64,
+        /// Whether the ends themselves are excluded.
+        open: bool,
+    },
+    /// true or false.
+    Flag,
+    /// false for off, true for on with the usual number, or that number itself, both bounds included.
+    Switch {
+        /// What true stands for.
+        usual: f64,
+        /// Least value.
+        least: f64,
+        /// Largest value.
+        most: f64,
+    },
+    /// A span of time within bounds, or one of these words ("rtt", "random").
+    Time {
+        /// Shortest span.
+        least: Duration,
+        /// Longest span.
+        most: Duration,
+        /// Words that may stand in place of a span.
+        words: &'static [&'static str],
+    },
+    /// A rate above zero.
+    Rate,
+    /// A whole number of packets, at least one ("64 packets", or the bare number), or one of these words ("inf").
+    Packets {
+        /// Words that may stand in place of a number.
+        words: &'static [&'static str],
+    },
+    /// One of these words.
+    Word(&'static [&'static str]),
+}
+
+/// The value of one option, valid for its [`Domain`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum OptionValue {
+    /// A number.
+    Number(f64),
+    /// A switch; [`Domain::Switch`] gives `Flag(false)` or `Number`.
+    Flag(bool),
+    /// A span of time.
+    Time(Duration),
+    /// A rate.
+    Rate(Rate),
+    /// A number of packets.
+    Packets(u64),
+    /// A word of the domain's list.
+    Word(&'static str),
+}
+
+/// A value as a file, the command line or Python gave it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Given<'a> {
+    /// A number without unit.
+    Number(f64),
+    /// true or false.
+    Flag(bool),
+    /// A text: a quantity with unit, or a word.
+    Text(&'a str),
+    /// Something else (a list, a table); the text names what.
+    Other(&'a str),
+}
+
+/// Why a value does not suit an option. [`OptionError::hint`] says how to mend it.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[error("option \"{option}\": {problem}")]
+pub struct OptionError {
+    /// The option.
+    pub option: &'static str,
+    /// What may stand there, in words.
+    pub domain: String,
+    /// What is wrong with the value.
+    pub problem: String,
+    hint: Option<String>,
+}
+
+impl OptionError {
+    /// How to mend it, in one line.
+    pub fn hint(&self) -> String {
+        self.hint.clone().unwrap_or_else(|| format!("it takes {}", self.domain))
+    }
+}
+
+impl OptionSpec {
+    /// The default as a value.
+    ///
+    /// # Panics
+    /// Never for the listed schemes: a test reads every default.
+    pub fn default_value(&self) -> OptionValue {
+        self.read_text(self.default).expect("a listed default suits its own domain")
+    }
+
+    /// Reads a value that was written without quotes, as on a command line: a number and a flag may be text, too.
+    pub fn read_text(&self, text: &str) -> Result<OptionValue, OptionError> {
+        match text.trim() {
+            "true" => self.read(Given::Flag(true)),
+            "false" => self.read(Given::Flag(false)),
+            bare => match bare.parse::<f64>() {
+                Ok(number) if !self.words().contains(&bare) => self.read(Given::Number(number)),
+                _ => self.read(Given::Text(bare)),
+            },
+        }
+    }
+
+    /// Reads a value of a known kind, as TOML and Python give it.
+    pub fn read(&self, given: Given<'_>) -> Result<OptionValue, OptionError> {
+        if let Given::Text(text) = given
+            && let Some(word) = self.words().iter().find(|word| **word == text)
+        {
+            return Ok(OptionValue::Word(word));
+        }
+        match (self.domain, given) {
+            (Domain::Number { least, most, open }, Given::Number(number)) => {
+                let within = if open { least < number && number < most } else { least <= number && number <= most };
+                if within && number.is_finite() { Ok(OptionValue::Number(number)) } else { Err(self.outside(number)) }
+            }
+            (Domain::Switch { usual, .. }, Given::Flag(on)) => {
+                Ok(if on { OptionValue::Number(usual) } else { OptionValue::Flag(false) })
+            }
+            (Domain::Switch { least, most, .. }, Given::Number(number)) => {
+                if (least..=most).contains(&number) {
+                    Ok(OptionValue::Number(number))
+                } else {
+                    Err(self.outside(number))
+                }
+            }
+            (Domain::Flag, Given::Flag(flag)) => Ok(OptionValue::Flag(flag)),
+            (Domain::Time { least, most, .. }, Given::Text(text)) => {
+                let span = text.parse::<Duration>().map_err(|error| self.unreadable(&error))?;
+                if (least..=most).contains(&span) { Ok(OptionValue::Time(span)) } else { Err(self.outside(span)) }
+            }
+            (Domain::Rate, Given::Text(text)) => {
+                let rate = text.parse::<Rate>().map_err(|error| self.unreadable(&error))?;
+                if rate > Rate::ZERO { Ok(OptionValue::Rate(rate)) } else { Err(self.outside(rate)) }
+            }
+            (Domain::Packets { .. }, Given::Number(number)) => self.packets(number),
+            (Domain::Packets { .. }, Given::Text(text)) => {
+                let number = text.strip_suffix("packets").or_else(|| text.strip_suffix("packet"));
+                let number =
+                    number.and_then(|number| number.trim().parse().ok()).ok_or_else(|| self.unsuited(given))?;
+                self.packets(number)
+            }
+            _ => Err(self.unsuited(given)),
+        }
+    }
+
+    /// A whole number of packets, at least one; 2^53 bounds what an f64 counts exactly.
+    fn packets(&self, number: f64) -> Result<OptionValue, OptionError> {
+        if (1.0..=9_007_199_254_740_992.0).contains(&number) && number.fract() == 0.0 {
+            Ok(OptionValue::Packets(number as u64))
+        } else {
+            Err(self.outside(number))
+        }
+    }
+
+    /// The words that may stand for a value.
+    pub fn words(&self) -> &'static [&'static str] {
+        match self.domain {
+            Domain::Time { words, .. } | Domain::Packets { words } | Domain::Word(words) => words,
+            Domain::Number { .. } | Domain::Flag | Domain::Switch { .. } | Domain::Rate => &[],
+        }
+    }
+
+    fn error(&self, problem: String) -> OptionError {
+        OptionError { option: self.name, domain: self.domain.to_string(), problem, hint: None }
+    }
+
+    fn outside(&self, value: impl fmt::Display) -> OptionError {
+        self.error(format!("{value} is out of range; it must be {}", self.domain))
+    }
+
+    fn unreadable(&self, error: &ParseError) -> OptionError {
+        let words = self.words();
+        let hint = if words.is_empty() { error.hint() } else { format!("{}, or {}", error.hint(), quoted(words)) };
+        OptionError { hint: Some(hint), ..self.error(error.to_string()) }
+    }
+
+    fn unsuited(&self, given: Given<'_>) -> OptionError {
+        let what = match given {
+            Given::Number(number) => format!("the number {number}"),
+            Given::Flag(flag) => flag.to_string(),
+            Given::Text(text) => {
+                let head: String = text.chars().take(40).collect();
+                let dots = if head.len() < text.len() { "…" } else { "" };
+                format!("\"{}{dots}\"", head.escape_debug())
+            }
+            Given::Other(what) => what.to_owned(),
+        };
+        self.error(format!("{what} does not suit; it must be {}", self.domain))
+    }
+}
+
+/// The domain in words, to follow "it must be": `a number above 0 and below 1`, `"64 packets" or "inf"`.
+impl fmt::Display for Domain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let or_words =
+            |words: &[&str]| if words.is_empty() { String::new() } else { format!(", or {}", quoted(words)) };
+        match *self {
+            Self::Number { least, most, open } if most == f64::INFINITY => {
+                write!(f, "a number {} {least}", if open { "above" } else { "of at least" })
+            }
+            Self::Number { least, most, open: true } => write!(f, "a number above {least} and below {most}"),
+            Self::Number { least, most, open: false } => write!(f, "a number from {least} to {most}"),
+            Self::Flag => write!(f, "true or false"),
+            Self::Switch { usual, least, most } => {
+                write!(f, "false, true (for {usual}), or a number from {least} to {most}")
+            }
+            Self::Time { least, most, words } => {
+                let words = or_words(words);
+                match (least, most) {
+                    (Duration::ZERO, Duration::MAX) => write!(f, "a time (\"60 ms\"){words}"),
+                    (least, Duration::MAX) => write!(f, "a time of at least {least}{words}"),
+                    (least, most) => write!(f, "a time from {least} to {most}{words}"),
+                }
+            }
+            Self::Rate => write!(f, "a rate above zero (\"500 Mb/s\")"),
+            Self::Packets { words } => write!(f, "a whole number of packets (\"64 packets\"){}", or_words(words)),
+            Self::Word(words) => write!(f, "{}", quoted(words)),
+        }
+    }
+}
+
+/// `"a", "b" or "c"`.
+fn quoted(words: &[&str]) -> String {
+    match words {
+        [] => String::new(),
+        [only] => format!("\"{only}\""),
+        [head @ .., last] => {
+            let head: Vec<_> = head.iter().map(|word| format!("\"{word}\"")).collect();
+            format!("{} or \"{last}\"", head.join(", "))
+        }
+    }
+}
+
+/// The value as a scenario file writes it, without quotes: `0.1`, `true`, `60 ms`, `64 packets`, `rtt`.
+impl fmt::Display for OptionValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Flag(flag) => write!(f, "{flag}"),
+            Self::Time(span) => write!(f, "{span}"),
+            Self::Rate(rate) => write!(f, "{rate}"),
+            Self::Packets(1) => write!(f, "1 packet"),
+            Self::Packets(number) => write!(f, "{number} packets"),
+            Self::Word(word) => write!(f, "{word}"),
+        }
+    }
+}
+
+/// The options that were named, by key; what is missing has the scheme's default ([`super::Scheme::value`]).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Options(BTreeMap<&'static str, OptionValue>);
+
+impl Options {
+    /// Sets one option, replacing an earlier value.
+    pub fn set(&mut self, name: &'static str, value: OptionValue) {
+        self.0.insert(name, value);
+    }
+
+    /// The value of an option that was named.
+    pub fn get(&self, name: &str) -> Option<OptionValue> {
+        self.0.get(name).copied()
+    }
+
+    /// A number that was named.
+    pub fn number(&self, name: &str) -> Option<f64> {
+        match self.get(name) {
+            Some(OptionValue::Number(value)) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// Whether a switch was named and is on.
+    pub fn flag(&self, name: &str) -> bool {
+        self.get(name) == Some(OptionValue::Flag(true))
+    }
+
+    /// A span of time that was named; `None` for a word, too.
+    pub fn time(&self, name: &str) -> Option<Duration> {
+        match self.get(name) {
+            Some(OptionValue::Time(value)) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// A rate that was named.
+    pub fn rate(&self, name: &str) -> Option<Rate> {
+        match self.get(name) {
+            Some(OptionValue::Rate(value)) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// A number of packets that was named; `None` for a word, too.
+    pub fn packets(&self, name: &str) -> Option<u64> {
+        match self.get(name) {
+            Some(OptionValue::Packets(value)) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// A word that was named.
+    pub fn word(&self, name: &str) -> Option<&'static str> {
+        match self.get(name) {
+            Some(OptionValue::Word(value)) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// All that were named, in the order of their names.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, OptionValue)> {
+        self.0.iter().map(|(name, value)| (*name, *value))
+    }
+
+    /// Whether none was named.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheme::{find, schemes};
+    use proptest::prelude::*;
+
+    fn option(scheme: &str, name: &str) -> &'static OptionSpec {
+        find(scheme).and_then(|scheme| scheme.option(name)).unwrap()
+    }
+
+    #[test]
+    fn read__takes_what_the_domain_allows() {
+        let alpha = option("gtp", "alpha");
+        assert_eq!(alpha.read(Given::Number(0.15)), Ok(OptionValue::Number(0.15)));
+        assert_eq!(alpha.read_text("0.15"), Ok(OptionValue::Number(0.15)));
+        let interval = option("gtp", "interval");
+        assert_eq!(interval.read(Given::Text("rtt")), Ok(OptionValue::Word("rtt")));
+        assert_eq!(interval.read(Given::Text("20 ms")), Ok(OptionValue::Time(Duration::from_millis(20))));
+        let budget = option("gtp", "budget");
+        assert_eq!(budget.read(Given::Flag(true)), Ok(OptionValue::Number(1.05)));
+        assert_eq!(budget.read(Given::Flag(false)), Ok(OptionValue::Flag(false)));
+        assert_eq!(budget.read(Given::Number(1.1)), Ok(OptionValue::Number(1.1)));
+        let window = option("newreno", "max_window");
+        assert_eq!(window.read(Given::Text("64 packets")), Ok(OptionValue::Packets(64)));
+        assert_eq!(window.read(Given::Text("1 packet")), Ok(OptionValue::Packets(1)));
+        assert_eq!(window.read(Given::Number(64.0)), Ok(OptionValue::Packets(64)));
+        // "inf" reads as a number, too; the domain's own word goes first.
+        assert_eq!(window.read_text("inf"), Ok(OptionValue::Word("inf")));
+        assert_eq!(option("bic", "constants").read(Given::Text("linux")), Ok(OptionValue::Word("linux")));
+    }
+
+    #[test]
+    fn read__says_what_is_wrong_and_what_would_do() {
+        let message = |scheme, name, given| option(scheme, name).read(given).unwrap_err().to_string();
+        assert_eq!(
+            message("gtp", "alpha", Given::Number(1.5)),
+            "option \"alpha\": 1.5 is out of range; it must be a number above 0 and below 1"
+        );
+        assert_eq!(
+            message("gtp", "alpha", Given::Text("0.1")),
+            "option \"alpha\": \"0.1\" does not suit; it must be a number above 0 and below 1"
+        );
+        assert_eq!(
+            message("gtp", "interval", Given::Text("0.5 ms")),
+            "option \"interval\": 500 us is out of range; it must be a time from 1 ms to 60 s, or \"rtt\""
+        );
+        assert_eq!(
+            message("gtp", "drain", Given::Number(1.0)),
+            "option \"drain\": the number 1 does not suit; it must be true or false"
+        );
+        assert_eq!(
+            message("newreno", "max_window", Given::Number(0.5)),
+            "option \"max_window\": 0.5 is out of range; it must be a whole number of packets (\"64 packets\"), or \"inf\""
+        );
+        assert_eq!(
+            message("bic", "constants", Given::Other("a list")),
+            "option \"constants\": a list does not suit; it must be \"paper\" or \"linux\""
+        );
+        let error = option("gtp", "phase").read(Given::Text("5 parsec")).unwrap_err();
+        assert_eq!(error.to_string(), "option \"phase\": \"5 parsec\" is not a time: unknown unit \"parsec\"");
+        assert_eq!(error.hint(), "write it like \"60 ms\", or \"random\"");
+        for number in [f64::NAN, f64::INFINITY, -0.1, 0.0, 1.0] {
+            assert!(option("gtp", "alpha").read(Given::Number(number)).is_err(), "{number}");
+            assert!(option("gtp", "budget").read(Given::Number(number)).is_err() || number == 1.0, "{number}");
+        }
+        assert!(option("aimd", "increase").read(Given::Number(f64::INFINITY)).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn read_text__never_panics_and_what_it_reads_prints_back(text in "\\PC{0,12}|[0-9.e+-]{1,8} ?(ms|packets|s)?") {
+            for option in schemes().iter().flat_map(|scheme| scheme.options) {
+                if let Ok(value) = option.read_text(&text) {
+                    prop_assert_eq!(option.read_text(&value.to_string()), Ok(value));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! The list itself. Defaults are the papers' constants; a scheme without models is known by name and options, so that
+//! a file that names it gets a true answer, but no simulator of this version runs it.
+
+use fairwave_units::{Bytes, Duration};
+
+use super::{Domain, Kind, Model, OptionSpec, Scheme};
+
+/// Every scheme, in the order in which lists show them.
+pub(super) const SCHEMES: &[Scheme] = &[
+    Scheme {
+        name: "gtp",
+        help: "end nodes share their capacity max-min fairly by measured rates; converges exactly",
+        kind: Kind::Node,
+        models: &[Model::Fluid],
+        needs: "the rule at every end node of the sessions",
+        options: &GTP,
+        header: Bytes::ZERO,
+        cites: "Wu 2007, Algorithms 2 and 3, with the repaired step",
+    },
+    Scheme {
+        name: "gtp-printed",
+        help: "the same rule exactly as printed: it cycles around the fair shares",
+        kind: Kind::Node,
+        models: &[Model::Fluid],
+        needs: "the rule at every end node of the sessions",
+        options: &GTP,
+        header: Bytes::ZERO,
+        cites: "Wu 2007, Algorithms 2 and 3",
+    },
+    Scheme {
+        name: "abr-charny",
+        help: "consistent marking: every session is told the same advertised rate",
+        kind: Kind::Node,
+        models: &[Model::Fluid],
+        needs: "sources that declare their demands",
+        options: &TICKS,
+        header: Bytes::ZERO,
+        cites: "Charny, Clark & Jain 1995; Wu & Chien 2006, section 2.2",
+    },
+    Scheme {
+        name: "abr-hou",
+        help: "generalized max-min: one advertised rate, with minimum and peak rates",
+        kind: Kind::Node,
+        models: &[Model::Fluid],
+        needs: "sources that declare their demands",
+        options: &TICKS,
+        header: Bytes::ZERO,
+        cites: "Hou, Tzeng, Panwar & Kumar 1998; Wu & Chien 2006, section 2.2",
+    },
+    session("newreno", "TCP NewReno: one segment more per round trip, half at a loss", "RFC 5681, RFC 6582", &NEWRENO),
+    session("sack", "TCP with selective acknowledgements", "RFC 6675", &TCP),
+    session("hstcp", "HighSpeed TCP: increase and decrease depend on the window", "RFC 3649", &HSTCP),
+    session("htcp", "H-TCP: the increase grows with the time since the last loss", "Leith & Shorten 2004", &TCP),
+    session("stcp", "Scalable TCP: recovery takes the same time at any rate", "Kelly 2003", &STCP),
+    session("aimd", "additive increase, multiplicative decrease, with constants of choice", "Xu et al. 2004", &AIMD),
+    session("bic", "BIC-TCP: binary search for the window before the last loss", "Xu et al. 2004, section VI", &BIC),
+    session("cubic", "CUBIC: the window is a cubic of the time since the last loss", "RFC 9438", &CUBIC),
+    session("vegas", "TCP Vegas: keeps a few packets queued, by delay", "Brakmo & Peterson 1995", &VEGAS),
+    session("fast", "FAST TCP: keeps alpha packets queued, by delay", "Jin, Wei & Low 2004", &FAST),
+    link("xcp", "routers tell every packet how to change its window", "Katabi, Handley & Rohrs 2002", 10, &XCP),
+    Scheme {
+        name: "endpoint-xcp",
+        help: "the XCP link rule at both ends' access links: xcp in a network without [[link]]",
+        needs: "a network without [[link]]",
+        cites: "Wu & Chien 2006, section 3",
+        ..link("", "", "", 10, &XCP)
+    },
+    link("ixcp", "XCP that taxes only the sessions it limits: max-min fair", "Zan & Yang 2007", 18, &XCP),
+    link("pxcp", "XCP that scales spare bandwidth by its limited sessions", "Zhou, Yeung & Li 2004", 10, &XCP),
+    link("vcp", "two bits of load from routers select MI, AI or MD", "Xia et al. 2005", 0, &VCP),
+    link("aecp", "routers evolve a rate factor, sources follow it", "Huang et al. 2010", 8, &AECP),
+    link("rcp", "routers give one rate to all sessions of a link", "Dukkipati et al. 2005", 0, &[]),
+    link(
+        "jetmax",
+        "the most congested link states the fair rate and its limited sessions",
+        "Zhang et al. 2008",
+        20,
+        &[],
+    ),
+    Scheme {
+        header: Bytes::new(4),
+        ..session(
+            "udt",
+            "UDP-based transfer: rate changes every 10 ms by estimated bandwidth",
+            "Gu & Grossman 2007",
+            &[],
+        )
+    },
+    session("cbr", "constant bit rate: sends at its demand, whatever happens", "", &[]),
+];
+
+const fn session(
+    name: &'static str,
+    help: &'static str,
+    cites: &'static str,
+    options: &'static [OptionSpec],
+) -> Scheme {
+    Scheme { name, help, kind: Kind::Session, models: &[], needs: "", options, header: Bytes::ZERO, cites }
+}
+
+const fn link(
+    name: &'static str,
+    help: &'static str,
+    cites: &'static str,
+    header: u64,
+    options: &'static [OptionSpec],
+) -> Scheme {
+    let needs = "the rule at every link that may be a bottleneck";
+    Scheme { name, help, kind: Kind::Link, models: &[], needs, options, header: Bytes::new(header), cites }
+}
+
+// ---- options of the node rules
+
+const INTERVAL: OptionSpec = OptionSpec {
+    name: "interval",
+    domain: Domain::Time { least: Duration::from_millis(1), most: Duration::from_secs(60), words: &["rtt"] },
+    default: "rtt",
+    help: "control interval of an end node; \"rtt\" is the largest RTT of its sessions",
+};
+const PHASE: OptionSpec = OptionSpec {
+    name: "phase",
+    domain: Domain::Time { least: Duration::ZERO, most: Duration::from_secs(3600), words: &["random"] },
+    default: "random",
+    help: "first tick of a node: \"random\" within its interval, or a time after which all nodes tick together",
+};
+const TICKS: [OptionSpec; 2] = [INTERVAL, PHASE];
+const GTP: [OptionSpec; 7] = [
+    number("alpha", UNIT, "0.1", "share of the gap to the target rate that is closed per interval"),
+    number("beta", CLOSED_UNIT, "0.2", "least step, as a share of alpha x target rate"),
+    INTERVAL,
+    PHASE,
+    flag("drain", "false", "allocate less while more than the capacity was offered, so that a queue drains"),
+    flag("fair_start", "false", "start at the lesser of both ends' capacity over sessions, in place of initial_rate"),
+    OptionSpec {
+        name: "budget",
+        domain: Domain::Switch { usual: 1.05, least: 1.0, most: 1e6 },
+        default: "false",
+        help: "largest sum of expected rates after one tick, as a multiple of the capacity",
+    },
+];
+
+// ---- options of TCP-like sessions
+
+/// What every TCP-like sender takes; defaults as in ns-2.
+const TCP: [OptionSpec; 10] = [
+    flag("sack", "true", "selective acknowledgements (RFC 6675); off: NewReno's recovery"),
+    flag("delayed_ack", "false", "the sink acknowledges every second packet"),
+    flag("pacing", "false", "spread a window over the RTT"),
+    packets("max_burst", "inf", "most packets sent at one acknowledgement"),
+    packets("initial_window", "2 packets", "window at the start"),
+    packets("max_window", "inf", "largest window"),
+    time("min_rto", "200 ms", "shortest retransmission timeout"),
+    packets("max_ssthresh", "inf", "limited slow start from this window on (RFC 3742)"),
+    OptionSpec {
+        name: "limited_slow_start",
+        domain: Domain::Word(&["rfc3742", "ns2"]),
+        default: "rfc3742",
+        help: "RFC 3742's form, or ns-2's, which stays active until the first loss",
+    },
+    time("send_jitter", "0 ns", "random delay before a packet is sent, up to this, against phase effects"),
+];
+const NEWRENO: [OptionSpec; 10] = {
+    let mut options = TCP;
+    options[0].default = "false";
+    options
+};
+const HSTCP: [OptionSpec; 14] = join(
+    TCP,
+    [
+        packets_only("low_window", "38 packets", "standard TCP up to this window"),
+        packets_only("high_window", "83000 packets", "window at the loss rate high_p"),
+        number("high_p", UNIT, "1e-7", "loss rate at high_window"),
+        number("high_decrease", UNIT, "0.1", "fraction removed at a loss at high_window"),
+    ],
+);
+const STCP: [OptionSpec; 13] = join(
+    TCP,
+    [
+        number("increase", POSITIVE, "0.01", "packets added per acknowledged packet"),
+        number("decrease", UNIT, "0.125", "fraction removed at a loss"),
+        packets_only("low_window", "16 packets", "standard TCP up to this window"),
+    ],
+);
+const AIMD: [OptionSpec; 12] = join(
+    TCP,
+    [
+        number("increase", POSITIVE, "32", "packets added per RTT"),
+        number("decrease", UNIT, "0.125", "fraction removed at a loss"),
+    ],
+);
+const BIC: [OptionSpec; 15] = join(
+    TCP,
+    [
+        number("s_max", POSITIVE, "32", "largest increment per RTT in packets"),
+        number("s_min", POSITIVE, "0.01", "least increment per RTT in packets"),
+        number("beta", UNIT, "0.125", "fraction removed at a loss"),
+        packets_only("low_window", "14 packets", "standard TCP up to this window"),
+        OptionSpec {
+            name: "constants",
+            domain: Domain::Word(&["paper", "linux"]),
+            default: "paper",
+            help: "the paper's constants or those of the Linux kernel, for what is not named",
+        },
+    ],
+);
+const CUBIC: [OptionSpec; 12] = join(
+    TCP,
+    [
+        number("c", POSITIVE, "0.4", "scale of the cubic in packets/s^3"),
+        number("beta", UNIT, "0.7", "fraction kept at a loss (RFC 9438)"),
+    ],
+);
+const VEGAS: [OptionSpec; 13] = join(
+    TCP,
+    [
+        number("alpha", POSITIVE, "1", "grow while fewer packets than this are queued"),
+        number("beta", POSITIVE, "3", "shrink while more packets than this are queued"),
+        number("gamma", POSITIVE, "1", "leave slow start when more packets than this are queued"),
+    ],
+);
+const FAST: [OptionSpec; 12] = join(
+    TCP,
+    [
+        number("alpha", POSITIVE, "100", "packets queued in equilibrium"),
+        number("gamma", HALF_OPEN_UNIT, "0.5", "weight of the new window in the average"),
+    ],
+);
+
+// ---- options of link rules
+
+const XCP: [OptionSpec; 3] = [
+    number("alpha", POSITIVE, "0.4", "share of the spare bandwidth given out per interval"),
+    number("beta", CLOSED_POSITIVE, "0.226", "share of the standing queue drained per interval"),
+    number("gamma", CLOSED_UNIT, "0.1", "share of the traffic shuffled per interval"),
+];
+const VCP: [OptionSpec; 2] = [
+    OptionSpec {
+        name: "t_rho",
+        domain: Domain::Time { least: Duration::from_millis(1), most: Duration::from_secs(60), words: &[] },
+        default: "200 ms",
+        help: "interval over which a link measures its load",
+    },
+    number("target", HALF_OPEN_UNIT, "0.98", "utilisation that counts as full load"),
+];
+const AECP: [OptionSpec; 4] = [
+    number("alpha", POSITIVE, "2", "gain of the source in 1/s"),
+    number("beta", POSITIVE, "1", "gain of the router in 1/s"),
+    OptionSpec {
+        name: "t",
+        domain: Domain::Time { least: Duration::from_millis(1), most: Duration::from_secs(3600), words: &[] },
+        default: "2 s",
+        help: "time over which a deviation of the queue is mended",
+    },
+    packets_only("q0", "100 packets", "queue that the router aims at"),
+];
+
+// ---- how the lists above are written
+
+const UNIT: Domain = Domain::Number { least: 0.0, most: 1.0, open: true };
+const CLOSED_UNIT: Domain = Domain::Number { least: 0.0, most: 1.0, open: false };
+/// Above 0 and at most 1; nothing below 1e-9 makes sense for what it is used for.
+const HALF_OPEN_UNIT: Domain = Domain::Number { least: 1e-9, most: 1.0, open: false };
+const POSITIVE: Domain = Domain::Number { least: 0.0, most: f64::INFINITY, open: true };
+const CLOSED_POSITIVE: Domain = Domain::Number { least: 0.0, most: f64::INFINITY, open: false };
+
+const fn number(name: &'static str, domain: Domain, default: &'static str, help: &'static str) -> OptionSpec {
+    OptionSpec { name, domain, default, help }
+}
+
+const fn flag(name: &'static str, default: &'static str, help: &'static str) -> OptionSpec {
+    OptionSpec { name, domain: Domain::Flag, default, help }
+}
+
+const fn packets(name: &'static str, default: &'static str, help: &'static str) -> OptionSpec {
+    OptionSpec { name, domain: Domain::Packets { words: &["inf"] }, default, help }
+}
+
+const fn packets_only(name: &'static str, default: &'static str, help: &'static str) -> OptionSpec {
+    OptionSpec { name, domain: Domain::Packets { words: &[] }, default, help }
+}
+
+const fn time(name: &'static str, default: &'static str, help: &'static str) -> OptionSpec {
+    let domain = Domain::Time { least: Duration::ZERO, most: Duration::from_secs(3600), words: &[] };
+    OptionSpec { name, domain, default, help }
+}
+
+const fn join<const N: usize, const M: usize, const SUM: usize>(
+    first: [OptionSpec; N],
+    second: [OptionSpec; M],
+) -> [OptionSpec; SUM] {
+    assert!(N + M == SUM, "the length of the joined list is the sum of both");
+    let mut all = [first[0]; SUM];
+    let mut at = 0;
+    while at < SUM {
+        all[at] = if at < N { first[at] } else { second[at - N] };
+        at += 1;
+    }
+    all
+}
