@@ -1,1 +1,16 @@
 //! What is true of a whole network at once: the max-min fair optimum and how far an allocation is from it.
+//!
+//! [`max_min`] allocates the capacities of a [`Problem`] over its sessions (Wu 2007, Algorithm 1); the [`MaxMin`] that
+//! comes back has the rates and says what limits each session. [`metrics`] compares an allocation with it.
+
+mod double;
+mod filling;
+mod index;
+mod limit;
+mod max_min;
+pub mod metrics;
+mod problem;
+
+pub use limit::Limit;
+pub use max_min::{MaxMin, max_min};
+pub use problem::{LARGEST_BPS, MaxMinError, NONE, Paths, PerSession, Problem, WEIGHTS};

@@ -1,0 +1,198 @@
+//! Progressive filling in the order of the levels, for any number of resources per session, with demands and weights.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+use super::double::Double;
+use super::index::Index;
+use super::problem::{MaxMinError, NONE, Problem};
+
+/// The level of each resource: the rate per unit weight at which it is full, infinity where others limit all of its
+/// sessions.
+///
+/// O(P log N + K log K) for P resource numbers, N resources, K sessions with a demand: each resource is in the heap
+/// once, with a level that it had some time ago. Levels only rise while sessions are determined, so the stored one is a
+/// lower bound: the head of the heap is filled if its level is still what is stored, and goes back with the true level
+/// otherwise, at most once for each of its sessions.
+pub(super) fn levels(problem: &Problem<'_>) -> Result<Vec<f64>, MaxMinError> {
+    let index = Index::build(problem)?;
+    let mut filling = Filling::new(problem, &index);
+    filling.run();
+    Ok(filling.levels)
+}
+
+struct Filling<'a> {
+    problem: &'a Problem<'a>,
+    index: &'a Index,
+    shares: Vec<Share>,
+    determined: Vec<bool>,
+    levels: Vec<f64>,
+    /// The level filled last. No later one is lower but for rounding.
+    floor: f64,
+}
+
+/// What one resource has left.
+#[derive(Clone, Copy)]
+struct Share {
+    /// Capacity without the rates of the determined sessions.
+    remaining: Double,
+    /// Weights of the undetermined sessions.
+    weight: Double,
+    /// Number of the undetermined sessions.
+    undetermined: u32,
+    /// `weight` when it was last summed afresh.
+    summed_weight: f64,
+}
+
+/// A resource in the heap, with a lower bound of its level. The lowest is the greatest; ties go to the lower number.
+#[derive(PartialEq)]
+struct Entry {
+    level: f64,
+    resource: u32,
+}
+
+impl<'a> Filling<'a> {
+    fn new(problem: &'a Problem<'a>, index: &'a Index) -> Self {
+        let shares = (0..problem.capacities_bps.len() as u32)
+            .map(|resource| {
+                let sessions = index.sessions_of(resource);
+                let mut weight = Double::ZERO;
+                for &session in sessions {
+                    weight.add(problem.weight(session as usize));
+                }
+                Share {
+                    remaining: Double::from(problem.capacities_bps[resource as usize]),
+                    weight,
+                    undetermined: sessions.len() as u32,
+                    summed_weight: weight.value(),
+                }
+            })
+            .collect();
+        Self {
+            problem,
+            index,
+            shares,
+            determined: vec![false; problem.sessions()],
+            levels: vec![f64::INFINITY; problem.capacities_bps.len()],
+            floor: 0.0,
+        }
+    }
+
+    fn run(&mut self) {
+        let mut demands = self.demands().into_iter().peekable();
+        let mut heap: BinaryHeap<Entry> = (0..self.shares.len() as u32)
+            .filter(|&resource| self.is_open(resource))
+            .map(|resource| Entry { level: self.shares[resource as usize].level().value(), resource })
+            .collect();
+        while let Some(mut head) = heap.peek_mut() {
+            // A demand at or below a lower bound of all levels is met.
+            if let Some((_, session)) = demands.next_if(|&(demand, _)| demand <= head.level) {
+                if !self.determined[session as usize] {
+                    self.determine(session, Double::from(self.problem.demand(session as usize)));
+                }
+                continue;
+            }
+            let share = &self.shares[head.resource as usize];
+            let level = share.level();
+            if share.undetermined == 0 {
+                std::collections::binary_heap::PeekMut::pop(head);
+            } else if level.value() > head.level {
+                head.level = level.value();
+            } else {
+                let Entry { resource, .. } = std::collections::binary_heap::PeekMut::pop(head);
+                self.fill(resource, level);
+            }
+        }
+    }
+
+    /// Finite demands per unit weight, lowest first.
+    fn demands(&self) -> Vec<(f64, u32)> {
+        let Some(demands) = self.problem.demands_bps else {
+            return Vec::new();
+        };
+        let mut finite: Vec<(f64, u32)> = (0..demands.len())
+            .filter(|&session| demands[session] < f64::INFINITY)
+            .map(|session| (demands[session] / self.problem.weight(session), session as u32))
+            .collect();
+        finite.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        finite
+    }
+
+    /// Whether a resource can limit a session that is still undetermined.
+    fn is_open(&self, resource: u32) -> bool {
+        let resource = resource as usize;
+        self.shares[resource].undetermined > 0 && self.problem.capacities_bps[resource] < f64::INFINITY
+    }
+
+    /// Gives all undetermined sessions of a resource its level.
+    fn fill(&mut self, resource: u32, level: Double) {
+        // Rounding may leave a level a hair below one that was filled before; the rates of the sessions that they
+        // share have been subtracted already at the higher one.
+        let level = if level.value() < self.floor { Double::from(self.floor) } else { level };
+        self.floor = level.value();
+        self.levels[resource as usize] = self.floor;
+        for &session in self.index.sessions_of(resource) {
+            if !self.determined[session as usize] {
+                self.determine(session, level.times(self.problem.weight(session as usize)));
+            }
+        }
+    }
+
+    /// Takes a session's rate from all of its resources.
+    fn determine(&mut self, session: u32, rate: Double) {
+        self.determined[session as usize] = true;
+        let weight = self.problem.weight(session as usize);
+        for &resource in self.problem.paths.of(session as usize) {
+            if resource == NONE || self.problem.capacities_bps[resource as usize] == f64::INFINITY {
+                continue;
+            }
+            let share = &mut self.shares[resource as usize];
+            share.undetermined -= 1;
+            share.remaining.subtract(rate);
+            share.weight.add(-weight);
+            // Where heavy sessions went and light ones stay, the difference loses its digits: sum afresh. This can
+            // happen a dozen times to a resource at most, as weights are bounded.
+            if share.undetermined > 0 && share.weight.value() < share.summed_weight * FRESH_SUM_BELOW {
+                self.sum_weights(resource);
+            }
+        }
+    }
+
+    fn sum_weights(&mut self, resource: u32) {
+        let mut weight = Double::ZERO;
+        for &session in self.index.sessions_of(resource) {
+            if !self.determined[session as usize] {
+                weight.add(self.problem.weight(session as usize));
+            }
+        }
+        let share = &mut self.shares[resource as usize];
+        share.weight = weight;
+        share.summed_weight = weight.value();
+    }
+}
+
+impl Share {
+    /// b(v) = remaining capacity / weights of the undetermined sessions (Wu 2007, Eq. V.2; there all weights are one).
+    #[inline]
+    fn level(&self) -> Double {
+        if self.remaining.value() > 0.0 { self.remaining.divide(self.weight) } else { Double::ZERO }
+    }
+}
+
+impl Eq for Entry {}
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.level.total_cmp(&self.level).then(other.resource.cmp(&self.resource))
+    }
+}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// A sum of weights is made afresh when differences brought it below this share (2^-40) of the last fresh one: of the
+/// 106 bits of the sum more than 60 are then still right.
+const FRESH_SUM_BELOW: f64 = 1.0 / (1_u64 << 40) as f64;

@@ -1,0 +1,57 @@
+//! What limits a session.
+
+use super::double::Double;
+use super::problem::{NONE, Problem};
+
+/// What limits a session's rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Limit {
+    /// Its own demand.
+    Demand,
+    /// A resource of its path, by number.
+    Resource(u32),
+}
+
+/// What limits each session of a max-min allocation, ties in the order demand, then along the path.
+pub(super) fn limits(problem: &Problem<'_>, rates: &[f64], levels: &[f64]) -> Vec<Limit> {
+    let levels = with_ties(problem, rates, levels);
+    (0..problem.sessions())
+        .map(|session| {
+            let most = rates[session] / problem.weight(session) * (1.0 + TIE);
+            let resource =
+                problem.paths.of(session).iter().find(|&&r| r != NONE && levels[r as usize] <= most).copied();
+            match resource {
+                Some(resource) if problem.demand(session) > rates[session] * (1.0 + TIE) => Limit::Resource(resource),
+                // A rate that no resource explains is a demand: the allocation is the problem's own.
+                _ => Limit::Demand,
+            }
+        })
+        .collect()
+}
+
+/// The levels, completed for resources that became full only as others limited all of their sessions: a session that
+/// has the highest rate there is limited by them as well.
+fn with_ties(problem: &Problem<'_>, rates: &[f64], levels: &[f64]) -> Vec<f64> {
+    let is_silent = |r: usize| levels[r] == f64::INFINITY && problem.capacities_bps[r] < f64::INFINITY;
+    let mut loads = vec![(Double::ZERO, 0.0_f64); levels.len()];
+    for (session, &rate) in rates.iter().enumerate() {
+        for &resource in problem.paths.of(session) {
+            if resource != NONE && is_silent(resource as usize) {
+                let (load, highest) = &mut loads[resource as usize];
+                load.add(rate);
+                *highest = highest.max(rate / problem.weight(session));
+            }
+        }
+    }
+    loads
+        .iter()
+        .enumerate()
+        .map(|(r, (load, highest))| {
+            let is_full = is_silent(r) && load.value() >= problem.capacities_bps[r] * (1.0 - TIE);
+            if is_full { *highest } else { levels[r] }
+        })
+        .collect()
+}
+
+/// Relative distance within which two levels, or a load and a capacity, are the same.
+const TIE: f64 = 1e-12;

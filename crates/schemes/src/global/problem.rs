@@ -1,0 +1,289 @@
+//! What is to be shared: capacities, the sessions' paths, demands and weights.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+
+use thiserror::Error;
+
+/// Stands in a path where there is no resource: pads the rows of sessions that cross fewer than others. It has the
+/// bits of -1.
+pub const NONE: u32 = u32::MAX;
+
+/// The largest finite capacity or demand, in bit/s; infinity, for "unlimited", is allowed too.
+pub const LARGEST_BPS: f64 = 1e100;
+
+/// The weights that a session may have.
+pub const WEIGHTS: RangeInclusive<f64> = 1e-100..=1e100;
+
+/// Capacities to share, and the sessions that want them. Borrowed: a (K, 2) array of 32-bit integers needs no copy.
+///
+/// A *resource* is anything with a capacity that sessions cross: the sending side of a source, the receiving side of a
+/// sink, a link. Resources and sessions are numbered from zero.
+///
+/// ```
+/// use fairwave_schemes::global::{Limit, Paths, Problem, max_min};
+///
+/// // Two sources of 600 and 500 Mb/s, one sink of 900 Mb/s; the first session wants 200 Mb/s.
+/// let problem = Problem {
+///     demands_bps: Some(&[200e6, f64::INFINITY]),
+///     ..Problem::new(&[600e6, 500e6, 900e6], Paths::Rows { width: 2, resources: &[0, 2, 1, 2] })
+/// };
+/// let optimum = max_min(&problem)?;
+/// assert_eq!(optimum.rates_bps, [200e6, 500e6]);
+/// assert_eq!(optimum.limits(&problem), [Limit::Demand, Limit::Resource(1)]);
+/// # Ok::<(), fairwave_schemes::global::MaxMinError>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Problem<'a> {
+    /// Capacity of each resource in bit/s: zero to [`LARGEST_BPS`], or infinity for one that limits nothing.
+    pub capacities_bps: &'a [f64],
+    /// The resources that each session crosses.
+    pub paths: Paths<'a>,
+    /// Desired rate of each session in bit/s: zero to [`LARGEST_BPS`], or infinity for "as much as there is". `None`
+    /// is infinity for all.
+    pub demands_bps: Option<&'a [f64]>,
+    /// Weight of each session, in [`WEIGHTS`]; at a common bottleneck rates are as the weights. `None` is one for all.
+    pub weights: Option<&'a [f64]>,
+}
+
+/// The resources that each session crosses, in the order of its path: source, links, sink.
+///
+/// No session may cross a resource twice: whether it then needs the capacity once or twice is for the caller to say.
+#[derive(Clone, Copy, Debug)]
+pub enum Paths<'a> {
+    /// The same number of resources for each session, a row of an array, padded with [`NONE`] anywhere in the row.
+    Rows {
+        /// Resources in a row.
+        width: usize,
+        /// The rows, one after another.
+        resources: &'a [u32],
+    },
+    /// Lists of any length, one after another.
+    Lists {
+        /// Where the list of each session begins, and at last where the last one ends: one more than there are
+        /// sessions, from zero to the length of `resources`, never falling.
+        offsets: &'a [usize],
+        /// The lists. [`NONE`] is skipped.
+        resources: &'a [u32],
+    },
+}
+
+/// Why there is no max-min allocation. Sessions and resources are named by their position, from zero.
+#[derive(Clone, Copy, Debug, PartialEq, Error)]
+pub enum MaxMinError {
+    /// A capacity is not a number, below zero or absurd.
+    #[error(
+        "capacity {capacity_bps} bit/s of resource {resource} must be from 0 to {LARGEST_BPS:e}, or infinity for an unlimited one"
+    )]
+    Capacity {
+        /// The resource.
+        resource: usize,
+        /// Its capacity.
+        capacity_bps: f64,
+    },
+    /// A demand is not a number, below zero or absurd.
+    #[error(
+        "demand {demand_bps} bit/s of session {session} must be from 0 to {LARGEST_BPS:e}, or infinity for as much as there is"
+    )]
+    Demand {
+        /// The session.
+        session: usize,
+        /// Its demand.
+        demand_bps: f64,
+    },
+    /// A weight is not a number, not above zero, or absurd.
+    #[error("weight {weight} of session {session} must be above zero: from {:e} to {:e}", WEIGHTS.start(), WEIGHTS.end())]
+    Weight {
+        /// The session.
+        session: usize,
+        /// Its weight.
+        weight: f64,
+    },
+    /// A path names a resource that does not exist.
+    #[error(
+        "session {session} crosses resource {resource}, but there are {resources} resources (numbered from 0; {NONE}, or -1, for none)"
+    )]
+    UnknownResource {
+        /// The session.
+        session: usize,
+        /// The number in its path.
+        resource: u32,
+        /// How many resources there are.
+        resources: usize,
+    },
+    /// A path names a resource twice.
+    #[error("session {session} crosses resource {resource} twice: name a resource once in a path")]
+    RepeatedResource {
+        /// The session.
+        session: usize,
+        /// The resource.
+        resource: u32,
+    },
+    /// Nothing limits a session.
+    #[error("nothing limits session {session}: give it a demand, or one of its resources a finite capacity")]
+    Unlimited {
+        /// The session.
+        session: usize,
+    },
+    /// There is not one value per session.
+    #[error("there are {found} {what} for {sessions} sessions: give one for each, or none at all")]
+    Length {
+        /// "demands" or "weights".
+        what: PerSession,
+        /// How many there are.
+        found: usize,
+        /// How many sessions there are.
+        sessions: usize,
+    },
+    /// The numbers of the paths do not make whole rows.
+    #[error("{found} resource numbers do not make rows of {width}")]
+    Rows {
+        /// How many numbers there are.
+        found: usize,
+        /// Resources in a row.
+        width: usize,
+    },
+    /// The offsets of the lists do not cut them.
+    #[error(
+        "the offsets of the paths must rise from 0 to {length}, the number of resource numbers; the one at position {position} does not"
+    )]
+    Offsets {
+        /// Where in the offsets.
+        position: usize,
+        /// How many resource numbers there are.
+        length: usize,
+    },
+    /// More sessions, resources or resource numbers than can be counted in 32 bits.
+    #[error("{found} are too many: at most {} sessions, resources and resource numbers each", NONE - 1)]
+    TooMany {
+        /// How many there are.
+        found: usize,
+    },
+}
+
+/// A value that is given for each session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PerSession {
+    /// Desired rates.
+    Demands,
+    /// Weights.
+    Weights,
+}
+
+impl<'a> Problem<'a> {
+    /// Sessions of weight one that want as much as there is.
+    pub fn new(capacities_bps: &'a [f64], paths: Paths<'a>) -> Self {
+        Self { capacities_bps, paths, demands_bps: None, weights: None }
+    }
+
+    /// Number of sessions.
+    pub fn sessions(&self) -> usize {
+        self.paths.sessions()
+    }
+
+    /// The desired rate of a session; infinity where none is given.
+    #[inline]
+    pub(super) fn demand(&self, session: usize) -> f64 {
+        self.demands_bps.map_or(f64::INFINITY, |demands| demands[session])
+    }
+
+    /// The weight of a session.
+    #[inline]
+    pub(super) fn weight(&self, session: usize) -> f64 {
+        self.weights.map_or(1.0, |weights| weights[session])
+    }
+
+    /// Checks all but the numbers in the paths, which are checked where they are first read.
+    pub(super) fn check(&self) -> Result<(), MaxMinError> {
+        self.paths.check()?;
+        let sessions = self.sessions();
+        for found in [sessions, self.capacities_bps.len()] {
+            if found >= NONE as usize {
+                return Err(MaxMinError::TooMany { found });
+            }
+        }
+        for (resource, &capacity_bps) in self.capacities_bps.iter().enumerate() {
+            if !is_rate(capacity_bps) {
+                return Err(MaxMinError::Capacity { resource, capacity_bps });
+            }
+        }
+        let one_each = |what, values: &[f64]| match values.len() {
+            found if found == sessions => Ok(()),
+            found => Err(MaxMinError::Length { what, found, sessions }),
+        };
+        if let Some(demands) = self.demands_bps {
+            one_each(PerSession::Demands, demands)?;
+            if let Some(session) = demands.iter().position(|&demand| !is_rate(demand)) {
+                return Err(MaxMinError::Demand { session, demand_bps: demands[session] });
+            }
+        }
+        if let Some(weights) = self.weights {
+            one_each(PerSession::Weights, weights)?;
+            if let Some(session) = weights.iter().position(|weight| !WEIGHTS.contains(weight)) {
+                return Err(MaxMinError::Weight { session, weight: weights[session] });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Paths<'a> {
+    /// Number of sessions.
+    pub fn sessions(&self) -> usize {
+        match self {
+            Self::Rows { width: 0, .. } => 0,
+            Self::Rows { width, resources } => resources.len() / width,
+            Self::Lists { offsets, .. } => offsets.len().saturating_sub(1),
+        }
+    }
+
+    /// The resources that a session crosses, with [`NONE`] where its row is padded.
+    ///
+    /// # Panics
+    /// If there is no such session, or the offsets are not valid.
+    #[inline]
+    pub fn of(&self, session: usize) -> &'a [u32] {
+        match *self {
+            Self::Rows { width, resources } => &resources[session * width..(session + 1) * width],
+            Self::Lists { offsets, resources } => &resources[offsets[session]..offsets[session + 1]],
+        }
+    }
+
+    fn check(&self) -> Result<(), MaxMinError> {
+        let (Self::Rows { resources, .. } | Self::Lists { resources, .. }) = self;
+        let length = resources.len();
+        if length >= NONE as usize {
+            return Err(MaxMinError::TooMany { found: length });
+        }
+        match *self {
+            Self::Rows { width, .. } if width == 0 && length == 0 => Ok(()),
+            Self::Rows { width, .. } if width == 0 || length % width != 0 => {
+                Err(MaxMinError::Rows { found: length, width })
+            }
+            Self::Rows { .. } => Ok(()),
+            Self::Lists { offsets, .. } => {
+                let bad = |position| Err(MaxMinError::Offsets { position, length });
+                if offsets.first() != Some(&0) {
+                    return bad(0);
+                }
+                if let Some(position) = offsets.windows(2).position(|pair| pair[0] > pair[1]) {
+                    return bad(position + 1);
+                }
+                if offsets.last() == Some(&length) { Ok(()) } else { bad(offsets.len() - 1) }
+            }
+        }
+    }
+}
+
+impl fmt::Display for PerSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Demands => "demands",
+            Self::Weights => "weights",
+        })
+    }
+}
+
+fn is_rate(bps: f64) -> bool {
+    (0.0..=LARGEST_BPS).contains(&bps) || bps == f64::INFINITY
+}

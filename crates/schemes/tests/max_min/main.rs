@@ -1,0 +1,11 @@
+//! The max-min optimum against the definition, against exact arithmetic, and against the numbers of the papers.
+
+#![allow(non_snake_case, unreachable_pub, missing_docs)]
+
+mod definition;
+mod errors;
+mod exact;
+mod instance;
+mod limits;
+mod papers;
+mod properties;
