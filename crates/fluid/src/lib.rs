@@ -8,9 +8,23 @@
 
 #![cfg_attr(test, allow(non_snake_case))]
 
+mod error;
+mod grain;
+mod meter;
+mod naive;
+mod optimum;
+mod plan;
+mod queue;
+mod record;
+mod report;
+mod track;
+
 use fairwave_scenario::{Run, Scenario};
 use fairwave_units::Time;
-use thiserror::Error;
+
+pub use error::{FluidError, LARGEST_BPS};
+#[doc(hidden)]
+pub use naive::simulate_naive;
 
 /// What to record besides the summary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,21 +48,7 @@ pub struct Settings<'a> {
     pub progress: Option<&'a mut dyn FnMut(Time)>,
 }
 
-/// Why a scenario cannot be run in the fluid model.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum FluidError {
-    /// The scheme has no fluid form.
-    #[error("scheme \"{scheme}\" of session \"{session}\" does not run in the fluid model")]
-    Scheme {
-        /// The scheme.
-        scheme: &'static str,
-        /// The first session that runs it.
-        session: Box<str>,
-    },
-}
-
 /// Runs a scenario to its end. The outcome is a function of scenario and settings, to the last bit.
 pub fn simulate(scenario: &Scenario, settings: Settings<'_>) -> Result<Run, FluidError> {
-    let _ = settings;
-    Err(FluidError::Scheme { scheme: scenario.scheme.scheme.name, session: scenario.name.as_str().into() })
+    simulate_naive(scenario, settings)
 }

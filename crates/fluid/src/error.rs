@@ -1,0 +1,62 @@
+//! Why a scenario does not run in the fluid model.
+
+use fairwave_schemes::global::MaxMinError;
+use fairwave_units::Rate;
+use thiserror::Error;
+
+/// The largest rate that a run takes, 1 Pb/s: sums of volumes then stay exact for hours of 10^7 sessions.
+pub const LARGEST_BPS: f64 = 1e15;
+
+/// Why a scenario cannot be run in the fluid model.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum FluidError {
+    /// The scheme has no fluid form.
+    #[error(
+        "scheme \"{scheme}\" of session \"{session}\" does not run in the fluid model\nhint: the fluid model runs {runs}"
+    )]
+    Scheme {
+        /// The scheme.
+        scheme: &'static str,
+        /// The first session that runs it.
+        session: Box<str>,
+        /// What does run here.
+        runs: String,
+    },
+    /// Two sessions of one node (or link) ask it to run different rules.
+    #[error(
+        "{place} would have to run two rules: session \"{first}\" asks for {first_rule}, session \"{second}\" for \
+         {second_rule}\nhint: give all sessions of one node the same scheme and options; alpha and beta alone may differ"
+    )]
+    Mixed {
+        /// The node or link, with its kind: `node "d1"`.
+        place: String,
+        /// A session.
+        first: Box<str>,
+        /// Its scheme and options.
+        first_rule: String,
+        /// Another session there.
+        second: Box<str>,
+        /// Its scheme and options.
+        second_rule: String,
+    },
+    /// Neither a node nor a link that runs a rule nor a demand limits a session.
+    #[error(
+        "nothing limits session \"{session}\" in the fluid model\nhint: give its source or its sink a capacity, a link \
+         on its path discipline = \"gtp\", or the session a demand"
+    )]
+    Unlimited {
+        /// The session.
+        session: Box<str>,
+    },
+    /// The max-min optimum, which every run is compared with, does not exist.
+    #[error("the max-min optimum of the network: {0}")]
+    MaxMin(#[from] MaxMinError),
+    /// A rate beyond [`LARGEST_BPS`].
+    #[error("{what}: {rate} is above the fluid model's limit of 1 Pb/s\nhint: \"inf\" stands for an unlimited rate")]
+    TooFast {
+        /// The thing and its key.
+        what: String,
+        /// The rate.
+        rate: Rate,
+    },
+}

@@ -1,0 +1,609 @@
+//! The plain engine: one event per change, kept as the yardstick of the fast one.
+//!
+//! Every change of a rate is an event at its source, one at each place that it reaches, and every grant is one where it
+//! is heard. Nothing is deferred. Events at the same instant come in the order of [`Kind`], then of the row, session or
+//! ticker, then of their making: what flows and what is heard first, then who leaves, who joins and what is wanted, then
+//! ticks; so a change at t counts for the interval that begins at t.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use fairwave_schemes::{Grant, Interval, RateAllocator, Row};
+use fairwave_scenario::{Run, Scenario};
+use fairwave_units::{Duration, Rate, Time};
+
+use crate::error::FluidError;
+use crate::grain::{self, Grains, Volume, grains};
+use crate::meter::Meter;
+use crate::optimum::Optimum;
+use crate::plan::{NONE, Plan};
+use crate::queue::Queue;
+use crate::record::{RateSample, Recorder, norm};
+use crate::report::{Outcome, Totals, last_tenth, report, second_half};
+use crate::track::Track;
+use crate::Settings;
+
+/// What happens, in the order of what happens first at one instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    /// A sample ends just before this instant.
+    Sample,
+    /// A source hears a grant.
+    Hear,
+    /// A new rate arrives at a resource.
+    Arrive,
+    /// A session has sent its last byte.
+    Complete,
+    /// A session stops.
+    Stop,
+    /// The end of a session arrives at a resource.
+    Vanish,
+    /// A session appears at all its resources.
+    Join,
+    /// It begins to send.
+    Start,
+    /// It wants another rate.
+    Demand,
+    /// The max-min rates change.
+    Optimum,
+    /// A node or a link that runs a rule ticks.
+    Tick,
+}
+
+/// An event: when, what, to whom (row, session or ticker), its number, and a value.
+#[derive(Clone, Copy, Debug)]
+struct Event {
+    at: u64,
+    kind: Kind,
+    whom: usize,
+    number: u64,
+    /// A rate, where the event brings one.
+    bps: f64,
+}
+
+struct SessionState {
+    active: bool,
+    /// What the rules along the path grant, as far as the source has heard; infinity where none runs.
+    heard: Vec<f64>,
+    demand: f64,
+    rate: f64,
+    start_rate: f64,
+    since: u64,
+    /// What is still to be sent, if the size is finite.
+    left: Option<Volume>,
+    /// The number of the completion that counts.
+    completion: u64,
+    end: u64,
+    completed: Option<u64>,
+    track: Track,
+    /// Rates at the sink, each from its instant on.
+    arrivals: Vec<(u64, Grains)>,
+}
+
+struct RowState {
+    row: Row,
+    present: bool,
+    /// The rate that arrives.
+    rate: f64,
+    meter: Meter,
+    expected: f64,
+    target: f64,
+    /// When the session's first bit arrives.
+    from: u64,
+}
+
+struct Naive<'a> {
+    plan: &'a Plan<'a>,
+    now: u64,
+    numbers: u64,
+    events: BinaryHeap<Reverse<Event>>,
+    sessions: Vec<SessionState>,
+    rows: Vec<RowState>,
+    queues: Vec<Queue>,
+    allocators: Vec<Option<Box<dyn RateAllocator>>>,
+    /// The last tick of each ticker.
+    last: Vec<Option<u64>>,
+    optimum: Optimum,
+    optimum_is_due: bool,
+    link_window: (u64, u64),
+    totals: Totals,
+}
+
+/// Runs a scenario with the plain engine. The outcome is that of [`crate::simulate`], to the last bit.
+pub fn simulate_naive(scenario: &Scenario, mut settings: Settings<'_>) -> Result<Run, FluidError> {
+    let plan = Plan::new(scenario)?;
+    let mut engine = Naive::new(&plan, &settings);
+    let mut recorder = Recorder::new(&plan, settings.record);
+    let step = (plan.end / 200).max(1);
+    let mut next_progress = step;
+    if let Some(at) = recorder.next() {
+        engine.push(at, Kind::Sample, 0, 0.0);
+    }
+    while let Some(Reverse(event)) = engine.events.pop() {
+        if event.at >= plan.end {
+            break;
+        }
+        engine.now = event.at;
+        if event.kind == Kind::Sample {
+            engine.sample(&mut recorder);
+            if let Some(at) = recorder.next() {
+                engine.push(at, Kind::Sample, 0, 0.0);
+            }
+        } else {
+            engine.handle(&event)?;
+        }
+        if event.at >= next_progress {
+            next_progress = event.at + step;
+            if let Some(progress) = &mut settings.progress {
+                progress(Time::from_nanos(event.at));
+            }
+        }
+    }
+    engine.now = plan.end;
+    if recorder.next().is_some() {
+        engine.sample(&mut recorder);
+    }
+    Ok(engine.finish(recorder, &settings))
+}
+
+impl<'a> Naive<'a> {
+    fn new(plan: &'a Plan<'a>, settings: &Settings<'_>) -> Self {
+        let sessions = (0..plan.scenario.sessions.len())
+            .map(|k| SessionState {
+                active: false,
+                heard: vec![f64::INFINITY; plan.rows_of(k).len()],
+                demand: f64::INFINITY,
+                rate: 0.0,
+                start_rate: 0.0,
+                since: 0,
+                left: plan.scenario.sessions[k].size.map(|size| grain::of_bytes(size.get())),
+                completion: 0,
+                end: 0,
+                completed: None,
+                track: Track::default(),
+                arrivals: Vec::new(),
+            })
+            .collect();
+        let rows = (0..plan.rows.len())
+            .map(|row| RowState {
+                row: plan.row(row),
+                present: false,
+                rate: 0.0,
+                meter: Meter::default(),
+                expected: 0.0,
+                target: 0.0,
+                from: 0,
+            })
+            .collect();
+        let mut engine = Self {
+            plan,
+            now: 0,
+            numbers: 0,
+            events: BinaryHeap::new(),
+            sessions,
+            rows,
+            queues: vec![Queue::default(); plan.resources.len()],
+            allocators: (0..plan.resources.len()).map(|resource| plan.allocator(resource)).collect(),
+            last: vec![None; plan.tickers.len()],
+            optimum: Optimum::new(plan),
+            optimum_is_due: false,
+            link_window: plan.link_window(settings.window),
+            totals: Totals::default(),
+        };
+        for k in 0..engine.sessions.len() {
+            let Some((start, stop)) = plan.active(k) else { continue };
+            engine.push(start, Kind::Join, k, 0.0);
+            engine.push(start, Kind::Start, k, 0.0);
+            engine.push(stop, Kind::Stop, k, 0.0);
+            for (at, demand) in plan.demand_steps(k) {
+                engine.push(at, Kind::Demand, k, demand);
+            }
+        }
+        for (t, ticker) in plan.tickers.iter().enumerate() {
+            let starts_at_once = |row: usize| {
+                plan.active(plan.rows[row].session as usize).is_some_and(|(start, _)| start == 0)
+            };
+            let first = ticker.first(engine.largest_rtt(t, starts_at_once));
+            engine.push(first, Kind::Tick, t, 0.0);
+        }
+        engine
+    }
+
+    fn push(&mut self, at: u64, kind: Kind, whom: usize, bps: f64) {
+        self.numbers += 1;
+        self.events.push(Reverse(Event { at, kind, whom, number: self.numbers, bps }));
+    }
+
+    fn handle(&mut self, event: &Event) -> Result<(), FluidError> {
+        let (now, whom) = (self.now, event.whom);
+        match event.kind {
+            Kind::Sample => {}
+            Kind::Hear => {
+                let crossing = &self.plan.rows[whom];
+                let session = crossing.session as usize;
+                let place = self.place(whom);
+                self.sessions[session].heard[place] = event.bps;
+                self.set_rate(session);
+            }
+            Kind::Arrive => self.arrive(whom, event.bps),
+            Kind::Complete => {
+                if self.sessions[whom].active && self.sessions[whom].completion == event.number {
+                    let arrival = now + self.plan.rows[self.plan.sink_row(whom)].forward_ns;
+                    self.sessions[whom].completed = (arrival <= self.plan.end).then_some(arrival);
+                    self.leave(whom);
+                }
+            }
+            Kind::Stop => {
+                if self.sessions[whom].active {
+                    self.leave(whom);
+                }
+            }
+            Kind::Vanish => self.rows[whom].present = false,
+            Kind::Join => {
+                for row in self.plan.rows_of(whom) {
+                    let forward = self.plan.rows[*row as usize].forward_ns;
+                    let row = &mut self.rows[*row as usize];
+                    row.present = true;
+                    row.from = now + forward;
+                    row.row.desired = None;
+                }
+            }
+            Kind::Start => self.start(whom),
+            Kind::Demand => {
+                if self.sessions[whom].active {
+                    self.want(whom, event.bps);
+                    self.totals.events += 1;
+                    self.set_rate(whom);
+                    self.optimum_changes();
+                }
+            }
+            Kind::Optimum => self.find_optimum()?,
+            Kind::Tick => self.tick(whom),
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, k: usize) {
+        let start_rate = if self.plan.starts_fair(k) {
+            self.plan.rows_of(k).iter().map(|row| self.fair_share(*row as usize)).fold(f64::INFINITY, f64::min)
+        } else {
+            self.plan.scenario.sessions[k].initial_rate.as_bps()
+        };
+        for (place, row) in self.plan.rows_of(k).iter().enumerate() {
+            let ruled = self.plan.resources[self.plan.rows[*row as usize].resource as usize].allocatable.is_some();
+            self.sessions[k].heard[place] = if ruled { start_rate } else { f64::INFINITY };
+            self.rows[*row as usize].expected = start_rate;
+            self.rows[*row as usize].target = start_rate;
+        }
+        let session = &mut self.sessions[k];
+        session.active = true;
+        session.start_rate = start_rate;
+        session.since = self.now;
+        session.track = Track::new(self.now);
+        self.want(k, self.plan.demand(k, self.now));
+        self.totals.events += 1;
+        self.set_rate(k);
+        self.predict(k);
+        self.optimum_changes();
+    }
+
+    /// The share of a row in its resource, by weight, with the newcomers counted.
+    fn fair_share(&self, row: usize) -> f64 {
+        let here = &self.plan.resources[self.plan.rows[row].resource as usize];
+        let Some(capacity) = here.allocatable else { return f64::INFINITY };
+        let present = here.rows.clone().filter(|row| self.rows[*row].present);
+        let weights: f64 = present.map(|row| self.rows[row].row.weight).sum();
+        capacity.as_bps() * self.rows[row].row.weight / weights
+    }
+
+    /// The session stops sending.
+    fn leave(&mut self, k: usize) {
+        self.close(k);
+        let session = &mut self.sessions[k];
+        session.active = false;
+        session.end = self.now;
+        self.totals.events += 1;
+        self.change_rate(k, 0.0);
+        for row in self.plan.rows_of(k) {
+            let forward = self.plan.rows[*row as usize].forward_ns;
+            if forward == 0 {
+                self.rows[*row as usize].present = false;
+            } else {
+                self.push(self.now + forward, Kind::Vanish, *row as usize, 0.0);
+            }
+        }
+        self.optimum_changes();
+    }
+
+    fn want(&mut self, k: usize, demand: f64) {
+        self.sessions[k].demand = demand;
+        // The source alone knows what its session wants.
+        let row = self.plan.rows_of(k)[0] as usize;
+        if matches!(self.plan.resources[self.plan.rows[row].resource as usize].place, crate::plan::Place::Out(_)) {
+            self.rows[row].row.desired = demand.is_finite().then(|| Rate::nearest_bps(demand));
+        }
+    }
+
+    /// Place of a row in its session's path.
+    fn place(&self, row: usize) -> usize {
+        let rows = self.plan.rows_of(self.plan.rows[row].session as usize);
+        rows.iter().position(|other| *other as usize == row).expect("a session's row is on its path")
+    }
+
+    /// The source takes the least of what it was granted and what it wants.
+    fn set_rate(&mut self, k: usize) {
+        let session = &self.sessions[k];
+        if session.active {
+            let rate = session.heard.iter().copied().fold(session.demand, f64::min);
+            if rate != session.rate {
+                self.close(k);
+                self.change_rate(k, rate);
+                self.predict(k);
+            }
+        }
+    }
+
+    /// Accounts for what the source sent at its present rate.
+    fn close(&mut self, k: usize) {
+        let session = &mut self.sessions[k];
+        session.track.close(session.rate, self.now);
+        if let Some(left) = &mut session.left {
+            *left -= grain::volume(grains(session.rate), self.now - session.since);
+        }
+        session.since = self.now;
+    }
+
+    fn change_rate(&mut self, k: usize, rate: f64) {
+        self.sessions[k].rate = rate;
+        self.totals.events += 1;
+        for row in self.plan.rows_of(k) {
+            self.push(self.now + self.plan.rows[*row as usize].forward_ns, Kind::Arrive, *row as usize, rate);
+        }
+    }
+
+    /// Says when the session will have sent everything.
+    fn predict(&mut self, k: usize) {
+        let session = &self.sessions[k];
+        let Some(left) = session.left else { return };
+        let rate = Volume::from(grains(session.rate));
+        let span = match left.max(0) {
+            0 => 0,
+            _ if rate == 0 => return self.sessions[k].completion = 0,
+            left => (left + rate - 1) / rate,
+        };
+        let at = u64::try_from(Volume::from(session.since) + span).unwrap_or(u64::MAX);
+        self.push(at, Kind::Complete, k, 0.0);
+        self.sessions[k].completion = self.numbers;
+    }
+
+    fn arrive(&mut self, row: usize, rate: f64) {
+        let crossing = &self.plan.rows[row];
+        let here = &self.plan.resources[crossing.resource as usize];
+        let state = &mut self.rows[row];
+        state.meter.close(state.rate, self.now);
+        let by = Volume::from(grains(rate)) - Volume::from(grains(state.rate));
+        state.rate = rate;
+        if here.capacity.is_some() {
+            let queue = &mut self.queues[crossing.resource as usize];
+            queue.advance(self.now, here.grains, self.link_window);
+            queue.change(by);
+        }
+        let session = crossing.session as usize;
+        if row == self.plan.sink_row(session) {
+            self.sessions[session].arrivals.push((self.now, grains(rate)));
+        }
+    }
+
+    fn optimum_changes(&mut self) {
+        if !self.optimum_is_due {
+            self.optimum_is_due = true;
+            self.push(self.now, Kind::Optimum, 0, 0.0);
+        }
+    }
+
+    fn find_optimum(&mut self) -> Result<(), FluidError> {
+        self.optimum_is_due = false;
+        for k in 0..self.sessions.len() {
+            if self.sessions[k].active {
+                self.close(k);
+            }
+        }
+        let mut rates = vec![0.0; self.sessions.len()];
+        let wants = |k: usize| self.sessions[k].active.then_some(self.sessions[k].demand);
+        self.optimum.solve(self.plan, wants, |k, rate| rates[k] = rate)?;
+        for (session, rate) in self.sessions.iter_mut().zip(rates) {
+            if session.active {
+                session.track.optimum_bps = rate;
+            }
+        }
+        if self.now == 0 {
+            self.totals.distance_start_bps = self.distance();
+        }
+        Ok(())
+    }
+
+    /// Rates of the sessions with their max-min rates; both are zero where a session is not active.
+    fn pairs(&self) -> impl Iterator<Item = (f64, f64)> + Clone + '_ {
+        self.sessions.iter().map(|session| match session.active {
+            true => (session.rate, session.track.optimum_bps),
+            false => (0.0, 0.0),
+        })
+    }
+
+    fn distance(&self) -> f64 {
+        norm(self.pairs().map(|(rate, optimum)| rate - optimum))
+    }
+
+    /// The largest RTT of a ticker's sessions that are there, or of all if none is.
+    fn largest_rtt(&self, ticker: usize, is_there: impl Fn(usize) -> bool) -> u64 {
+        let resources = self.plan.tickers[ticker].resources.into_iter().filter(|resource| *resource != NONE);
+        let rows = resources.flat_map(|resource| self.plan.resources[resource as usize].rows.clone());
+        let rtt = |row: usize| self.plan.scenario.sessions[self.plan.rows[row].session as usize].rtt.as_nanos();
+        let there = rows.clone().filter(|row| is_there(*row)).map(rtt).max();
+        there.or_else(|| rows.map(rtt).max()).unwrap_or(0)
+    }
+
+    fn tick(&mut self, t: usize) {
+        let ticker = &self.plan.tickers[t];
+        self.totals.events += 1;
+        for resource in ticker.resources {
+            if resource != NONE {
+                self.allocate(resource as usize, self.last[t]);
+            }
+        }
+        self.last[t] = Some(self.now);
+        let next = ticker.next(self.now, self.largest_rtt(t, |row| self.rows[row].present));
+        self.push(next, Kind::Tick, t, 0.0);
+    }
+
+    fn allocate(&mut self, resource: usize, last: Option<u64>) {
+        let here = &self.plan.resources[resource];
+        let (Some(capacity), now) = (here.allocatable, self.now) else { return };
+        let present: Vec<usize> = here.rows.clone().filter(|row| self.rows[*row].present).collect();
+        let mut rows = Vec::new();
+        for row in &present {
+            let state = &mut self.rows[*row];
+            state.meter.close(state.rate, now);
+            // A rate counts as measured once the session was there for a whole interval.
+            let measured = match last {
+                Some(last) if state.from <= last => state.meter.mean(last),
+                _ => self.sessions[self.plan.rows[*row].session as usize].start_rate,
+            };
+            rows.push(Row { measured: Rate::nearest_bps(measured), ..state.row });
+        }
+        for row in here.rows.clone() {
+            self.rows[row].meter = Meter::new(now);
+        }
+        let mut grants = vec![Grant::default(); rows.len()];
+        let elapsed = Duration::from_nanos(last.map_or(0, |last| now - last));
+        if let Some(allocator) = &mut self.allocators[resource] {
+            allocator.allocate(&Interval { capacity, elapsed }, &rows, &mut grants);
+        }
+        for (row, grant) in present.into_iter().zip(grants) {
+            self.rows[row].expected = grant.expected.as_bps();
+            self.rows[row].target = grant.target.as_bps();
+            let crossing = &self.plan.rows[row];
+            if here.place.is_source() {
+                let session = crossing.session as usize;
+                self.sessions[session].heard[0] = grant.expected.as_bps();
+                self.set_rate(session);
+            } else {
+                self.push(now + crossing.back_ns, Kind::Hear, row, grant.expected.as_bps());
+            }
+        }
+    }
+
+    fn sample(&mut self, recorder: &mut Recorder) {
+        let record = recorder.record();
+        if record.rates {
+            recorder.rates((0..self.sessions.len()).map(|k| self.rate_sample(k)));
+        }
+        if record.queues {
+            let finite = self.plan.resources.iter().zip(&self.queues).filter(|(resource, _)| resource.capacity.is_some());
+            recorder.queues(finite.map(|(resource, queue)| queue.backlog_at(self.now, resource.grains)));
+        }
+        if record.distances {
+            recorder.distance(self.pairs());
+        }
+        recorder.step();
+    }
+
+    fn rate_sample(&self, k: usize) -> RateSample {
+        let session = &self.sessions[k];
+        let delivered = volume_between(&session.arrivals, 0, self.now);
+        let ruled = |row: &&u32| {
+            self.plan.resources[self.plan.rows[**row as usize].resource as usize].allocatable.is_some()
+        };
+        let mut sample = RateSample {
+            delivered,
+            source_expected_bps: f64::NAN,
+            sink_expected_bps: f64::NAN,
+            target_bps: f64::NAN,
+        };
+        if session.active {
+            for (row, heard) in self.plan.rows_of(k).iter().zip(&session.heard).filter(|(row, _)| ruled(row)) {
+                let resource = self.plan.rows[*row as usize].resource as usize;
+                if self.plan.resources[resource].place.is_source() {
+                    sample.source_expected_bps = *heard;
+                } else {
+                    sample.sink_expected_bps = sample.sink_expected_bps.min(*heard);
+                }
+                sample.target_bps = sample.target_bps.min(self.rows[*row as usize].target);
+            }
+        }
+        sample
+    }
+
+    fn finish(mut self, recorder: Recorder, settings: &Settings<'_>) -> Run {
+        let plan = self.plan;
+        let mut converged = Some(0);
+        let mut any = false;
+        for k in 0..self.sessions.len() {
+            if self.sessions[k].active {
+                self.close(k);
+                self.sessions[k].end = plan.end;
+            }
+            if plan.active(k).is_some() {
+                any = true;
+                let last_far = self.sessions[k].track.last_far();
+                converged = converged.filter(|_| last_far < plan.end).map(|at: u64| at.max(last_far));
+            }
+        }
+        self.totals.converged = converged.filter(|_| any);
+        self.totals.distance_final_bps = self.distance();
+        for (resource, queue) in plan.resources.iter().zip(&mut self.queues) {
+            if resource.capacity.is_some() {
+                queue.advance(plan.end, resource.grains, self.link_window);
+            }
+        }
+        let outcomes = (0..self.sessions.len()).map(|k| {
+            let Some((start, _)) = plan.active(k) else { return Outcome::default() };
+            let session = &self.sessions[k];
+            let window = plan.asked_window(settings.window).unwrap_or(second_half(start, session.end));
+            let last = last_tenth(start, session.end);
+            let mean = |(from, to)| grain::mean_bps(volume_between(&session.arrivals, from, to), to - from);
+            Outcome {
+                rate_bps: mean(window),
+                final_bps: mean(last),
+                delivered: volume_between(&session.arrivals, 0, plan.end),
+                max_min_bps: session.track.optimum_bps,
+                completed: session.completed,
+            }
+        });
+        report(plan, self.link_window, outcomes, &self.queues, &self.totals, recorder)
+    }
+}
+
+/// What arrived between two instants.
+fn volume_between(arrivals: &[(u64, Grains)], from: u64, to: u64) -> Volume {
+    let ends = arrivals.iter().skip(1).map(|(at, _)| *at).chain([u64::MAX]);
+    arrivals
+        .iter()
+        .zip(ends)
+        .map(|((start, rate), end)| {
+            let (start, end) = (*start.max(&from), end.min(to));
+            if end > start { grain::volume(*rate, end - start) } else { 0 }
+        })
+        .sum()
+}
+
+impl PartialEq for Event {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Event {}
+
+impl PartialOrd for Event {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Event {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        let key = |event: &Self| (event.at, event.kind, event.whom, event.number);
+        key(self).cmp(&key(other))
+    }
+}

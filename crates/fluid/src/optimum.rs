@@ -1,0 +1,74 @@
+//! The max-min fair rates of the sessions that are active now.
+
+use fairwave_schemes::global::{Paths, Problem, max_min};
+
+use crate::error::FluidError;
+use crate::plan::Plan;
+
+/// Solves for the optimum whenever the active sessions or their demands change.
+pub(crate) struct Optimum {
+    capacities_bps: Vec<f64>,
+    /// The sessions of the last solution, and their paths, demands and weights.
+    sessions: Vec<u32>,
+    offsets: Vec<usize>,
+    resources: Vec<u32>,
+    demands_bps: Vec<f64>,
+    weights: Vec<f64>,
+}
+
+impl Optimum {
+    pub(crate) fn new(plan: &Plan<'_>) -> Self {
+        let capacities_bps = plan
+            .resources
+            .iter()
+            .map(|resource| {
+                // A node direction counts with its GTP share where GTP alone uses it.
+                let usable = resource.allocatable.or(resource.capacity);
+                usable.map_or(f64::INFINITY, fairwave_units::Rate::as_bps)
+            })
+            .collect();
+        Self {
+            capacities_bps,
+            sessions: Vec::new(),
+            offsets: Vec::new(),
+            resources: Vec::new(),
+            demands_bps: Vec::new(),
+            weights: Vec::new(),
+        }
+    }
+
+    /// Solves for the sessions that want something, and hands each of them its rate, in order. `wants` gives the
+    /// demand of a session (infinity if unlimited), `None` if it is not active.
+    pub(crate) fn solve(
+        &mut self,
+        plan: &Plan<'_>,
+        wants: impl Fn(usize) -> Option<f64>,
+        mut take: impl FnMut(usize, f64),
+    ) -> Result<(), FluidError> {
+        self.sessions.clear();
+        self.offsets.clear();
+        self.resources.clear();
+        self.demands_bps.clear();
+        self.weights.clear();
+        self.offsets.push(0);
+        for session in 0..plan.scenario.sessions.len() {
+            let Some(demand) = wants(session) else { continue };
+            self.sessions.push(session as u32);
+            self.resources.extend(plan.rows_of(session).iter().map(|row| plan.rows[*row as usize].resource));
+            self.offsets.push(self.resources.len());
+            self.demands_bps.push(demand);
+            self.weights.push(plan.scenario.sessions[session].weight);
+        }
+        let problem = Problem {
+            capacities_bps: &self.capacities_bps,
+            paths: Paths::Lists { offsets: &self.offsets, resources: &self.resources },
+            demands_bps: self.demands_bps.iter().any(|demand| demand.is_finite()).then_some(&self.demands_bps[..]),
+            weights: self.weights.iter().any(|weight| *weight != 1.0).then_some(&self.weights[..]),
+        };
+        let solution = max_min(&problem)?;
+        for (session, rate) in self.sessions.iter().zip(&solution.rates_bps) {
+            take(*session as usize, *rate);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,543 @@
+//! What of a scenario stays the same during a run: which capacities each session crosses, with what delays, and who
+//! ticks when.
+
+use std::ops::Range;
+
+use fairwave_scenario::random::stream;
+use fairwave_scenario::{Demand, Discipline, Link, Node, Scenario, SchemeChoice, Session};
+use fairwave_schemes::node;
+use fairwave_schemes::scheme::{Kind, Model, OptionValue};
+use fairwave_schemes::{RateAllocator, Row};
+use fairwave_units::{Duration, Rate, Time};
+
+use crate::error::{FluidError, LARGEST_BPS};
+use crate::grain::{Grains, grains};
+
+/// Shortest control interval that the largest RTT of a node's sessions may give.
+const SHORTEST_RTT_INTERVAL: u64 = 1_000_000;
+
+/// A scenario, laid out for a run.
+pub(crate) struct Plan<'a> {
+    pub(crate) scenario: &'a Scenario,
+    /// End of the run.
+    pub(crate) end: u64,
+    /// Links in their order, then the directions of the nodes in theirs: out, in.
+    pub(crate) resources: Vec<Resource>,
+    /// Which session crosses what: those of a resource are neighbours, in the order of the sessions.
+    pub(crate) rows: Vec<Crossing>,
+    /// For each session the range of its entries in `crossings`; one entry more than sessions.
+    pub(crate) first_crossing: Vec<u32>,
+    /// Rows of the sessions, from source to sink.
+    pub(crate) crossings: Vec<u32>,
+    /// Nodes in their order, then links that run a node rule.
+    pub(crate) tickers: Vec<Ticker>,
+}
+
+/// Where capacity may be short: one direction of a node, or a link.
+pub(crate) struct Resource {
+    pub(crate) place: Place,
+    /// `None` is unlimited.
+    pub(crate) capacity: Option<Rate>,
+    /// What a node rule may allocate of it; `None` if none runs here.
+    pub(crate) allocatable: Option<Rate>,
+    /// The capacity in grains; the largest if unlimited.
+    pub(crate) grains: Grains,
+    pub(crate) rows: Range<usize>,
+}
+
+/// What a resource is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// The sending capacity of a node.
+    Out(u32),
+    /// The receiving capacity of a node.
+    In(u32),
+    /// A link.
+    Link(u32),
+}
+
+/// A session at a resource.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Crossing {
+    pub(crate) session: u32,
+    pub(crate) resource: u32,
+    /// From the source to here.
+    pub(crate) forward_ns: u64,
+    /// From here back to the source.
+    pub(crate) back_ns: u64,
+}
+
+/// Who ticks: a node for both its directions, or a link.
+pub(crate) struct Ticker {
+    /// Resources that run a rule at its ticks; `u32::MAX` where there is none.
+    pub(crate) resources: [u32; 2],
+    /// `None` is the largest RTT of the sessions that are there.
+    interval: Option<u64>,
+    phase: Phase,
+}
+
+/// When a ticker begins.
+enum Phase {
+    /// At this share of its first interval.
+    Random(f64),
+    /// At this instant, and then at multiples of the interval from it.
+    Common(u64),
+}
+
+/// Marks the absence of an index.
+pub(crate) const NONE: u32 = u32::MAX;
+
+impl<'a> Plan<'a> {
+    pub(crate) fn new(scenario: &'a Scenario) -> Result<Self, FluidError> {
+        check(scenario)?;
+        let (links, nodes) = (scenario.links.len(), scenario.nodes.len());
+        // Resources are numbered links, out, in, out, in ... at first; then the unused ones go.
+        let out = |node: u32| links + 2 * node as usize;
+        let mut used = vec![0_u32; links + 2 * nodes];
+        for (link, count) in scenario.links.iter().zip(&mut used) {
+            // Finite links are in the summary whether a session crosses them or not.
+            *count = 0;
+            let _ = link;
+        }
+        let each = |session: &Session, visit: &mut dyn FnMut(usize)| {
+            if scenario.nodes[session.from as usize].send.is_some() {
+                visit(out(session.from));
+            }
+            for link in &session.path {
+                if scenario.links[*link as usize].capacity.is_some() {
+                    visit(*link as usize);
+                }
+            }
+            // The sink is where deliveries are counted, unlimited or not.
+            visit(out(session.to) + 1);
+        };
+        for session in &scenario.sessions {
+            each(session, &mut |resource| used[resource] += 1);
+        }
+        let mut resources = Vec::new();
+        let mut index = vec![NONE; used.len()];
+        let mut first = 0;
+        for (raw, count) in used.iter().enumerate() {
+            let place = if raw < links {
+                Place::Link(raw as u32)
+            } else if (raw - links) % 2 == 0 {
+                Place::Out(((raw - links) / 2) as u32)
+            } else {
+                Place::In(((raw - links) / 2) as u32)
+            };
+            let capacity = place.capacity(scenario);
+            if *count == 0 && !(raw < links && capacity.is_some()) {
+                continue;
+            }
+            index[raw] = resources.len() as u32;
+            let rows = first..first + *count as usize;
+            first = rows.end;
+            resources.push(Resource {
+                place,
+                capacity,
+                allocatable: None,
+                grains: capacity.map_or(Grains::MAX, |rate| grains(rate.as_bps())),
+                rows,
+            });
+        }
+        // Second pass: the rows themselves. `used` now counts down the free places of each resource.
+        let mut rows = vec![Crossing { session: 0, resource: 0, forward_ns: 0, back_ns: 0 }; first];
+        let mut first_crossing = Vec::with_capacity(scenario.sessions.len() + 1);
+        let mut crossings = Vec::with_capacity(first);
+        first_crossing.push(0);
+        for (k, session) in scenario.sessions.iter().enumerate() {
+            let delays = Delays::new(session, &scenario.links);
+            let mut hop = 0;
+            each(session, &mut |raw| {
+                let resource = index[raw];
+                let (forward_ns, back_ns) = if raw < links {
+                    while session.path[hop] as usize != raw {
+                        hop += 1;
+                    }
+                    let there = delays.to_link(session, &scenario.links, hop);
+                    (there, there)
+                } else if raw == out(session.from) {
+                    (0, 0)
+                } else {
+                    (delays.there, delays.back)
+                };
+                let row = resources[resource as usize].rows.end - used[raw] as usize;
+                used[raw] -= 1;
+                rows[row] = Crossing { session: k as u32, resource, forward_ns, back_ns };
+                crossings.push(row as u32);
+            });
+            first_crossing.push(crossings.len() as u32);
+        }
+        let mut plan = Self {
+            scenario,
+            end: scenario.end().as_nanos(),
+            resources,
+            rows,
+            first_crossing,
+            crossings,
+            tickers: Vec::new(),
+        };
+        plan.find_rules(&index)?;
+        plan.check_limits()?;
+        Ok(plan)
+    }
+
+    /// Says where node rules run, and who ticks.
+    fn find_rules(&mut self, index: &[u32]) -> Result<(), FluidError> {
+        let scenario = self.scenario;
+        let links = scenario.links.len();
+        let of_nodes = (0..scenario.nodes.len()).map(|node| [index[links + 2 * node], index[links + 2 * node + 1]]);
+        let of_links = (0..links).map(|link| [index[link], NONE]);
+        for (at, mut pair) in of_nodes.chain(of_links).enumerate() {
+            for resource in &mut pair {
+                if *resource == NONE {
+                    continue;
+                }
+                let here = &mut self.resources[*resource as usize];
+                let ruled = here.capacity.is_some() && !here.rows.is_empty() && here.place.runs_rule(scenario);
+                if !ruled {
+                    *resource = NONE;
+                }
+            }
+            let Some(first) = self.sessions_at(pair).next() else { continue };
+            for other in self.sessions_at(pair) {
+                same_rule(scenario, self.resources[pair.into_iter().min().unwrap_or(0) as usize].place, first, other)?;
+            }
+            let choice = scenario.scheme_of(&scenario.sessions[first as usize]);
+            let is_gtp = choice.scheme.name.starts_with("gtp");
+            for resource in pair {
+                if resource != NONE {
+                    let here = &mut self.resources[resource as usize];
+                    let share = if is_gtp { here.place.gtp_share(scenario) } else { 1.0 };
+                    here.allocatable = here.capacity.map(|rate| rate * share);
+                }
+            }
+            let node = scenario.nodes.get(at);
+            let name = node.map_or_else(|| format!("link {}", scenario.links[at - scenario.nodes.len()].name), |n| n.name.to_string());
+            self.tickers.push(Ticker {
+                resources: pair,
+                interval: interval(node, choice),
+                phase: match choice.options.get("phase") {
+                    Some(OptionValue::Time(phase)) => Phase::Common(phase.as_nanos()),
+                    _ => Phase::Random(stream(scenario.seed, &format!("phase {name}")).unit()),
+                },
+            });
+        }
+        Ok(())
+    }
+
+    /// The sessions of a ticker's resources.
+    fn sessions_at(&self, resources: [u32; 2]) -> impl Iterator<Item = u32> + '_ {
+        resources
+            .into_iter()
+            .filter(|resource| *resource != NONE)
+            .flat_map(|resource| &self.rows[self.resources[resource as usize].rows.clone()])
+            .map(|row| row.session)
+    }
+
+    /// Every session must be limited by something, or its rate would have no bound.
+    fn check_limits(&self) -> Result<(), FluidError> {
+        for (k, session) in self.scenario.sessions.iter().enumerate() {
+            let ruled = self.rows_of(k).iter().any(|row| {
+                self.resources[self.rows[*row as usize].resource as usize].allocatable.is_some()
+            });
+            let wants_all = match &session.demand {
+                Demand::Unlimited => true,
+                Demand::Constant(_) => false,
+                Demand::Schedule(steps) => steps.iter().any(|(_, rate)| rate.is_none()),
+            };
+            if wants_all && !ruled {
+                return Err(FluidError::Unlimited { session: session.name.clone() });
+            }
+        }
+        Ok(())
+    }
+
+    /// Rows of a session, from source to sink.
+    #[inline]
+    pub(crate) fn rows_of(&self, session: usize) -> &[u32] {
+        &self.crossings[self.first_crossing[session] as usize..self.first_crossing[session + 1] as usize]
+    }
+
+    /// The row where a session's deliveries are counted.
+    #[inline]
+    pub(crate) fn sink_row(&self, session: usize) -> usize {
+        self.crossings[self.first_crossing[session + 1] as usize - 1] as usize
+    }
+
+    /// Start of a session's active time, and its end unless its size ends it before; `None` if it is never active.
+    pub(crate) fn active(&self, session: usize) -> Option<(u64, u64)> {
+        let session = &self.scenario.sessions[session];
+        let start = session.start.as_nanos();
+        let stop = session.stop.map_or(self.end, |stop| stop.as_nanos().min(self.end));
+        (start < stop).then_some((start, stop))
+    }
+
+    /// The instants at which a session's demand changes within its active time, with the demand from there on.
+    pub(crate) fn demand_steps(&self, session: usize) -> impl Iterator<Item = (u64, f64)> + '_ {
+        let active = self.active(session);
+        let steps = match &self.scenario.sessions[session].demand {
+            Demand::Schedule(steps) => &steps[..],
+            _ => &[],
+        };
+        steps
+            .iter()
+            .map(|(from, rate)| (from.as_nanos(), demand_bps(*rate)))
+            .filter(move |(from, _)| active.is_some_and(|(start, stop)| start < *from && *from < stop))
+    }
+
+    /// What a session wants at an instant; infinity if it is unlimited.
+    pub(crate) fn demand(&self, session: usize, at: u64) -> f64 {
+        demand_bps(self.scenario.sessions[session].demand.at(Time::from_nanos(at)))
+    }
+
+    /// A row as a rule sees it, before anything was measured.
+    pub(crate) fn row(&self, row: usize) -> Row {
+        let crossing = &self.rows[row];
+        let session = &self.scenario.sessions[crossing.session as usize];
+        let choice = self.scenario.scheme_of(session);
+        let node = match self.resources[crossing.resource as usize].place {
+            Place::Out(node) | Place::In(node) => self.scenario.nodes.get(node as usize),
+            Place::Link(_) => None,
+        };
+        Row {
+            measured: Rate::ZERO,
+            desired: None,
+            minimum: session.minimum,
+            weight: session.weight,
+            alpha: parameter("alpha", session.alpha, session, node.and_then(|node| node.alpha), choice),
+            beta: parameter("beta", session.beta, session, node.and_then(|node| node.beta), choice),
+        }
+    }
+
+    /// The rule of a resource.
+    pub(crate) fn allocator(&self, resource: usize) -> Option<Box<dyn RateAllocator>> {
+        let here = &self.resources[resource];
+        here.allocatable?;
+        let session = &self.scenario.sessions[self.rows[here.rows.start].session as usize];
+        let choice = self.scenario.scheme_of(session);
+        Some(node::allocator(choice.scheme.name, &choice.options).expect("checked when the plan was made"))
+    }
+
+    /// Whether a session begins with its fair share of both ends.
+    pub(crate) fn starts_fair(&self, session: usize) -> bool {
+        let session = &self.scenario.sessions[session];
+        self.scenario.scheme_of(session).options.flag("fair_start") && session.initial_rate == Rate::ZERO
+    }
+
+    /// The window of the links' means: the second half of the run, unless another is asked for.
+    pub(crate) fn link_window(&self, asked: Option<(Time, Time)>) -> (u64, u64) {
+        self.asked_window(asked).unwrap_or((self.end / 2, self.end))
+    }
+
+    /// The window that was asked for, as far as the run reaches.
+    pub(crate) fn asked_window(&self, asked: Option<(Time, Time)>) -> Option<(u64, u64)> {
+        asked.map(|(from, to)| {
+            let to = to.as_nanos().min(self.end);
+            (from.as_nanos().min(to), to)
+        })
+    }
+}
+
+impl Ticker {
+    /// Its first tick, given the largest RTT of the sessions that are there at the start (or else of all its sessions).
+    pub(crate) fn first(&self, largest_rtt: u64) -> u64 {
+        match self.phase {
+            Phase::Random(share) => (share * self.interval_ns(largest_rtt) as f64) as u64,
+            Phase::Common(phase) => phase,
+        }
+    }
+
+    /// The tick after one at `now`.
+    pub(crate) fn next(&self, now: u64, largest_rtt: u64) -> u64 {
+        let interval = self.interval_ns(largest_rtt);
+        match self.phase {
+            Phase::Random(_) => now.saturating_add(interval),
+            Phase::Common(phase) => ((now - phase) / interval + 1).saturating_mul(interval).saturating_add(phase),
+        }
+    }
+
+    /// Whether the largest RTT of its sessions is its interval.
+    pub(crate) fn follows_rtt(&self) -> bool {
+        self.interval.is_none()
+    }
+
+    fn interval_ns(&self, largest_rtt: u64) -> u64 {
+        self.interval.unwrap_or(largest_rtt.max(SHORTEST_RTT_INTERVAL)).max(1)
+    }
+}
+
+impl Place {
+    fn capacity(self, scenario: &Scenario) -> Option<Rate> {
+        match self {
+            Self::Out(node) => scenario.nodes[node as usize].send,
+            Self::In(node) => scenario.nodes[node as usize].receive,
+            Self::Link(link) => scenario.links[link as usize].capacity,
+        }
+    }
+
+    /// Nodes always do, links where they are told to.
+    fn runs_rule(self, scenario: &Scenario) -> bool {
+        match self {
+            Self::Out(_) | Self::In(_) => true,
+            Self::Link(link) => scenario.links[link as usize].discipline == Some(Discipline::Gtp),
+        }
+    }
+
+    /// The share of the capacity that GTP may allocate.
+    pub(crate) fn gtp_share(self, scenario: &Scenario) -> f64 {
+        match self {
+            Self::Out(node) | Self::In(node) => scenario.nodes[node as usize].gtp_share,
+            Self::Link(_) => 1.0,
+        }
+    }
+
+    /// Whether it is the sending capacity of a node, whose grants its sessions hear at once.
+    pub(crate) fn is_source(self) -> bool {
+        matches!(self, Self::Out(_))
+    }
+
+    /// Whether it is one direction of a node.
+    pub(crate) fn is_node(self) -> bool {
+        !matches!(self, Self::Link(_))
+    }
+
+    /// As the summary names it: "s1:out", "d1:in", or the link's name.
+    pub(crate) fn name(self, scenario: &Scenario) -> Box<str> {
+        match self {
+            Self::Out(node) => format!("{}:out", scenario.nodes[node as usize].name).into(),
+            Self::In(node) => format!("{}:in", scenario.nodes[node as usize].name).into(),
+            Self::Link(link) => scenario.links[link as usize].name.clone(),
+        }
+    }
+}
+
+/// One-way delays of a session. What its links do not use of the RTT lies on its own access, half each way.
+struct Delays {
+    access: u64,
+    there: u64,
+    back: u64,
+}
+
+impl Delays {
+    fn new(session: &Session, links: &[Link]) -> Self {
+        let sum = |path: &[u32]| path.iter().map(|link| links[*link as usize].delay.as_nanos()).sum::<u64>();
+        let there = sum(&session.path);
+        let back = if session.path_back.is_empty() { there } else { sum(&session.path_back) };
+        let access = Duration::from_nanos(session.rtt.as_nanos().saturating_sub(there + back)).half().as_nanos();
+        Self { access, there: access + there, back: access + back }
+    }
+
+    /// From the source to the link at place `hop` of the path.
+    fn to_link(&self, session: &Session, links: &[Link], hop: usize) -> u64 {
+        self.access + session.path[..hop].iter().map(|link| links[*link as usize].delay.as_nanos()).sum::<u64>()
+    }
+}
+
+fn demand_bps(rate: Option<Rate>) -> f64 {
+    rate.map_or(f64::INFINITY, Rate::as_bps)
+}
+
+/// The interval of a node or link: its own, else the scheme's; `None` is the largest RTT.
+fn interval(node: Option<&Node>, choice: &SchemeChoice) -> Option<u64> {
+    if node.is_some_and(|node| node.interval_is_rtt) {
+        return None;
+    }
+    let named = match choice.options.get("interval") {
+        Some(OptionValue::Time(span)) => Some(span),
+        Some(_) => None,
+        None => {
+            let spec = choice.scheme.options.iter().find(|spec| spec.name == "interval");
+            spec.and_then(|spec| spec.default.parse::<Duration>().ok())
+        }
+    };
+    node.and_then(|node| node.interval).or(named).map(Duration::as_nanos)
+}
+
+/// Alpha or beta of a row. The session's goes before the node's, and that before the scenario's.
+fn parameter(name: &str, own: Option<f64>, session: &Session, at_node: Option<f64>, choice: &SchemeChoice) -> f64 {
+    let of_session = || session.scheme.as_ref().and_then(|choice| choice.options.number(name));
+    let default = || {
+        let spec = choice.scheme.options.iter().find(|spec| spec.name == name);
+        spec.and_then(|spec| spec.default.parse().ok()).unwrap_or(0.0)
+    };
+    own.or_else(of_session).or(at_node).or_else(|| choice.options.number(name)).unwrap_or_else(default)
+}
+
+/// Refuses schemes without fluid form and rates beyond the limit.
+fn check(scenario: &Scenario) -> Result<(), FluidError> {
+    let mut known: Option<&SchemeChoice> = None;
+    for session in &scenario.sessions {
+        let choice = scenario.scheme_of(session);
+        if known.is_none_or(|known| !std::ptr::eq(known, choice)) {
+            if choice.scheme.kind != Kind::Node || node::allocator(choice.scheme.name, &choice.options).is_err() {
+                return Err(FluidError::Scheme { scheme: choice.scheme.name, session: session.name.clone(), runs: runs() });
+            }
+            known = Some(choice);
+        }
+        too_fast(session.initial_rate, || format!("session \"{}\": initial_rate", session.name))?;
+        let demand = |rate: Rate| too_fast(rate, || format!("session \"{}\": demand", session.name));
+        match &session.demand {
+            Demand::Unlimited => {}
+            Demand::Constant(rate) => demand(*rate)?,
+            Demand::Schedule(steps) => steps.iter().filter_map(|(_, rate)| *rate).try_for_each(demand)?,
+        }
+    }
+    for node in &scenario.nodes {
+        for capacity in [node.send, node.receive].into_iter().flatten() {
+            too_fast(capacity, || format!("node \"{}\": capacity", node.name))?;
+        }
+    }
+    for link in &scenario.links {
+        if let Some(capacity) = link.capacity {
+            too_fast(capacity, || format!("link \"{}\": capacity", link.name))?;
+        }
+    }
+    Ok(())
+}
+
+fn too_fast(rate: Rate, what: impl Fn() -> String) -> Result<(), FluidError> {
+    if rate.as_bps() > LARGEST_BPS { Err(FluidError::TooFast { what: what(), rate }) } else { Ok(()) }
+}
+
+/// The schemes that the fluid model runs, for people.
+fn runs() -> String {
+    let names: Vec<_> = fairwave_schemes::scheme::all()
+        .iter()
+        .filter(|scheme| scheme.kind == Kind::Node && scheme.models.contains(&Model::Fluid))
+        .map(|scheme| scheme.name)
+        .collect();
+    names.join(", ")
+}
+
+/// Two sessions of one ticker must run the same rule; alpha and beta are parameters of a row, fair_start one of the
+/// session.
+fn same_rule(scenario: &Scenario, place: Place, first: u32, second: u32) -> Result<(), FluidError> {
+    let [first, second] = [first, second].map(|session| &scenario.sessions[session as usize]);
+    let [one, other] = [first, second].map(|session| scenario.scheme_of(session));
+    let of_rule = |choice: &SchemeChoice| {
+        let options = choice.options.iter().filter(|(name, _)| !["alpha", "beta", "fair_start"].contains(name));
+        (choice.scheme.name, options.collect::<Vec<_>>())
+    };
+    if std::ptr::eq(one, other) || of_rule(one) == of_rule(other) {
+        return Ok(());
+    }
+    let words = |choice: &SchemeChoice| {
+        let options: Vec<_> = of_rule(choice).1.iter().map(|(name, value)| format!("{name} = {value:?}")).collect();
+        match options.is_empty() {
+            true => choice.scheme.name.to_owned(),
+            false => format!("{} ({})", choice.scheme.name, options.join(", ")),
+        }
+    };
+    let place = match place {
+        Place::Out(node) | Place::In(node) => format!("node \"{}\"", scenario.nodes[node as usize].name),
+        Place::Link(link) => format!("link \"{}\"", scenario.links[link as usize].name),
+    };
+    Err(FluidError::Mixed {
+        place,
+        first: first.name.clone(),
+        first_rule: words(one),
+        second: second.name.clone(),
+        second_rule: words(other),
+    })
+}

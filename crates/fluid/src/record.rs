@@ -1,0 +1,116 @@
+//! The samples that a run keeps.
+
+use fairwave_scenario::{QueueSamples, RateSamples};
+use fairwave_units::Time;
+
+use crate::Record;
+use crate::grain::{self, Volume};
+use crate::plan::Plan;
+
+/// Collects samples at the ends of the sample steps.
+pub(crate) struct Recorder {
+    record: Record,
+    step: u64,
+    end: u64,
+    /// End of the sample that runs now.
+    next: Option<u64>,
+    previous: u64,
+    packet_bytes: f64,
+    /// What each session had delivered at the end of the previous sample.
+    delivered: Vec<Volume>,
+    pub(crate) rates: RateSamples,
+    pub(crate) queues: QueueSamples,
+    pub(crate) distances_bps: Vec<f64>,
+    pub(crate) norms_bps: Vec<f64>,
+}
+
+/// One session at the end of a sample.
+pub(crate) struct RateSample {
+    /// All that it delivered so far.
+    pub(crate) delivered: Volume,
+    /// NaN where there is no such rate.
+    pub(crate) source_expected_bps: f64,
+    pub(crate) sink_expected_bps: f64,
+    pub(crate) target_bps: f64,
+}
+
+impl Recorder {
+    pub(crate) fn new(plan: &Plan<'_>, record: Record) -> Self {
+        let sessions = plan.scenario.sessions.len();
+        let links = plan.resources.iter().filter(|resource| resource.capacity.is_some()).count();
+        let step = plan.scenario.sample.as_nanos();
+        let any = record.rates || record.queues || record.distances;
+        Self {
+            record,
+            step,
+            end: plan.end,
+            next: (any && step > 0 && plan.end > 0).then(|| step.min(plan.end)),
+            previous: 0,
+            packet_bytes: packet_bytes(plan),
+            delivered: vec![0; if record.rates { sessions } else { 0 }],
+            rates: RateSamples { sessions, ..RateSamples::default() },
+            queues: QueueSamples { links, ..QueueSamples::default() },
+            distances_bps: Vec::new(),
+            norms_bps: Vec::new(),
+        }
+    }
+
+    /// When the next sample ends.
+    pub(crate) fn next(&self) -> Option<u64> {
+        self.next
+    }
+
+    /// What is recorded.
+    pub(crate) fn record(&self) -> Record {
+        self.record
+    }
+
+    /// The rates of all sessions at the end of the sample, in their order.
+    pub(crate) fn rates(&mut self, samples: impl Iterator<Item = RateSample>) {
+        let Some(at) = self.next else { return };
+        self.rates.ends.push(Time::from_nanos(at));
+        for (sample, delivered) in samples.zip(&mut self.delivered) {
+            self.rates.rate_bps.push(grain::mean_bps(sample.delivered - *delivered, at - self.previous));
+            *delivered = sample.delivered;
+            self.rates.source_expected_bps.push(sample.source_expected_bps);
+            self.rates.sink_expected_bps.push(sample.sink_expected_bps);
+            self.rates.target_bps.push(sample.target_bps);
+        }
+    }
+
+    /// The queues of all finite resources, in their order.
+    pub(crate) fn queues(&mut self, backlogs: impl Iterator<Item = Volume>) {
+        let Some(at) = self.next else { return };
+        self.queues.ends.push(Time::from_nanos(at));
+        for backlog in backlogs {
+            let bytes = grain::bytes(backlog);
+            self.queues.queue_bytes.push(bytes);
+            self.queues.queue_packets.push(bytes / self.packet_bytes);
+            self.queues.dropped_packets.push(0);
+        }
+    }
+
+    /// The rates and max-min rates of all sessions, in their order.
+    pub(crate) fn distance(&mut self, pairs: impl Iterator<Item = (f64, f64)> + Clone) {
+        self.norms_bps.push(norm(pairs.clone().map(|(_, optimum)| optimum)));
+        self.distances_bps.push(norm(pairs.map(|(rate, optimum)| rate - optimum)));
+    }
+
+    /// The sample is complete.
+    pub(crate) fn step(&mut self) {
+        let Some(at) = self.next else { return };
+        self.previous = at;
+        self.next = (at < self.end).then(|| at.saturating_add(self.step).min(self.end));
+    }
+}
+
+/// sqrt(sum x^2), summed in order.
+pub(crate) fn norm(values: impl Iterator<Item = f64>) -> f64 {
+    values.map(|value| value * value).sum::<f64>().sqrt()
+}
+
+/// Size of a full packet, for queues in packets: the fluid itself has none.
+pub(crate) fn packet_bytes(plan: &Plan<'_>) -> f64 {
+    let packet = &plan.scenario.packet;
+    (packet.payload.get() + packet.header.get() + plan.scenario.scheme.scheme.header.get()).max(1) as f64
+}

@@ -1,0 +1,133 @@
+//! From what an engine added up to the result of a run.
+
+use fairwave_scenario::{Engine, LinkSummary, Metrics, Run, SessionSummary, Summary};
+use fairwave_schemes::global::metrics;
+
+use crate::grain::{self, Volume};
+use crate::plan::Plan;
+use crate::queue::Queue;
+use crate::record::{Recorder, packet_bytes};
+
+/// What one session did.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Outcome {
+    /// Mean rate over the window.
+    pub(crate) rate_bps: f64,
+    /// Mean rate over the last tenth of the active time.
+    pub(crate) final_bps: f64,
+    pub(crate) delivered: Volume,
+    /// Max-min rate at the end of the active time.
+    pub(crate) max_min_bps: f64,
+    /// When the last byte of a finite size arrived.
+    pub(crate) completed: Option<u64>,
+}
+
+/// What all sessions did together.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Totals {
+    pub(crate) distance_start_bps: f64,
+    pub(crate) distance_final_bps: f64,
+    /// `None` if some session is not near its max-min rate at the end, or none ever started.
+    pub(crate) converged: Option<u64>,
+    pub(crate) events: u64,
+}
+
+/// The last tenth of an active time.
+pub(crate) fn last_tenth(start: u64, end: u64) -> (u64, u64) {
+    (end - (end - start) / 10, end)
+}
+
+/// The second half of an active time.
+pub(crate) fn second_half(start: u64, end: u64) -> (u64, u64) {
+    (end - (end - start) / 2, end)
+}
+
+/// Puts the result together. Both iterators follow the plan's order; `None` stands for an unlimited resource.
+pub(crate) fn report(
+    plan: &Plan<'_>,
+    window: (u64, u64),
+    outcomes: impl Iterator<Item = Outcome>,
+    queues: &[Queue],
+    totals: &Totals,
+    recorder: Recorder,
+) -> Run {
+    let scenario = plan.scenario;
+    let sessions: Vec<_> = scenario
+        .sessions
+        .iter()
+        .zip(outcomes)
+        .map(|(session, outcome)| SessionSummary {
+            name: session.name.clone(),
+            from: scenario.nodes[session.from as usize].name.clone(),
+            to: scenario.nodes[session.to as usize].name.clone(),
+            scheme: scenario.scheme_of(session).scheme.name,
+            rtt_s: session.rtt.as_secs_f64(),
+            rate_bps: outcome.rate_bps,
+            wire_rate_bps: outcome.rate_bps,
+            final_rate_bps: outcome.final_bps,
+            final_wire_rate_bps: outcome.final_bps,
+            max_min_bps: outcome.max_min_bps,
+            delivered_bytes: grain::whole_bytes(outcome.delivered)
+                .min(session.size.map_or(u64::MAX, fairwave_units::Bytes::get)),
+            sent_packets: 0,
+            lost_packets: 0,
+            retransmitted_packets: 0,
+            completed_s: outcome.completed.map(|at| at as f64 / 1e9),
+        })
+        .collect();
+    let packet = packet_bytes(plan);
+    let span = window.1 - window.0;
+    let mut peak_overload = 0.0_f64;
+    let mut links = Vec::new();
+    for (resource, queue) in plan.resources.iter().zip(queues) {
+        let Some(capacity) = resource.capacity else { continue };
+        if resource.place.is_node() {
+            peak_overload = peak_overload.max(queue.peak() as f64 / resource.grains as f64);
+        }
+        links.push(LinkSummary {
+            name: resource.place.name(scenario),
+            capacity_bps: capacity.as_bps(),
+            utilisation: grain::mean_bps(queue.carried(), span) / capacity.as_bps(),
+            // Grain-nanoseconds, averaged over the window.
+            mean_queue_packets: if span == 0 { 0.0 } else { queue.area() / span as f64 / GRAIN_NS_PER_BYTE / packet },
+            max_queue_packets: grain::bytes(queue.largest()) / packet,
+            dropped_packets: 0,
+        });
+    }
+    let rates: Vec<_> = sessions.iter().map(|session| session.wire_rate_bps).collect();
+    let finals: Vec<_> = sessions.iter().map(|session| session.final_wire_rate_bps).collect();
+    let optimum: Vec<_> = sessions.iter().map(|session| session.max_min_bps).collect();
+    let metrics = Metrics {
+        total_bps: rates.iter().sum(),
+        jain: metrics::jain_index(&rates),
+        distance_start_bps: totals.distance_start_bps,
+        distance_final_bps: totals.distance_final_bps,
+        gap_to_max_min: metrics::gap(&finals, &optimum),
+        converged_s: totals.converged.map(|at| at as f64 / 1e9),
+        peak_overload,
+    };
+    let record = recorder.record();
+    Run {
+        summary: Summary {
+            scenario: scenario.name.clone(),
+            scheme: scenario.scheme.scheme.name.to_owned(),
+            model: "fluid",
+            seed: scenario.seed,
+            duration_s: scenario.duration.as_secs_f64(),
+            variant: scenario.variant.clone(),
+            sessions,
+            links,
+            background: Vec::new(),
+            metrics,
+            engine: Engine { events: totals.events, ..Engine::default() },
+        },
+        rates: record.rates.then_some(recorder.rates),
+        queues: record.queues.then_some(recorder.queues),
+        distances_bps: recorder.distances_bps,
+        max_min_norms_bps: recorder.norms_bps,
+        losses: Vec::new(),
+    }
+}
+
+/// Grains times nanoseconds in a byte.
+const GRAIN_NS_PER_BYTE: f64 = 8.0 * 1024.0 * 1e9;

@@ -1,0 +1,57 @@
+//! Whether a session is near its max-min rate, and since when.
+
+/// How near is near: within 5 % of the max-min rate.
+const NEAR: f64 = 0.05;
+
+/// Follows one session's rate and its max-min rate.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Track {
+    /// Its max-min rate now.
+    pub(crate) optimum_bps: f64,
+    /// Until when it was last seen.
+    since: u64,
+    /// The last instant at which it was not near for more than no time.
+    last_far: u64,
+}
+
+impl Track {
+    /// A session that starts at `at`.
+    pub(crate) fn new(at: u64) -> Self {
+        Self { optimum_bps: 0.0, since: at, last_far: 0 }
+    }
+
+    /// Its rate was `rate_bps`, and its max-min rate what it is, from the last close until `at`.
+    #[inline]
+    pub(crate) fn close(&mut self, rate_bps: f64, at: u64) {
+        if at > self.since {
+            if (rate_bps - self.optimum_bps).abs() > NEAR * self.optimum_bps {
+                self.last_far = at;
+            }
+            self.since = at;
+        }
+    }
+
+    /// The last instant at which it was not near.
+    pub(crate) fn last_far(&self) -> u64 {
+        self.last_far
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn close__remembers_when_it_was_last_far() {
+        let mut track = Track::new(10);
+        track.optimum_bps = 100.0;
+        track.close(0.0, 20);
+        track.close(94.0, 30);
+        track.close(95.0, 40);
+        track.close(94.0, 40); // for no time
+        track.close(105.0, 50);
+        assert_eq!(track.last_far(), 30);
+        track.close(105.1, 60);
+        assert_eq!(track.last_far(), 60);
+    }
+}
