@@ -43,11 +43,6 @@ pub(crate) fn mean_bps(volume: Volume, span_ns: u64) -> f64 {
     if span_ns == 0 { 0.0 } else { volume as f64 / (span_ns as f64 * PER_BPS) }
 }
 
-/// Bits per second of a rate in grains.
-pub(crate) fn bps(rate: Volume) -> f64 {
-    rate as f64 / PER_BPS
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,10 +8,11 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use fairwave_schemes::{Grant, Interval, RateAllocator, Row};
 use fairwave_scenario::{Run, Scenario};
+use fairwave_schemes::{Grant, Interval, RateAllocator, Row};
 use fairwave_units::{Duration, Rate, Time};
 
+use crate::Settings;
 use crate::error::FluidError;
 use crate::grain::{self, Grains, Volume, grains};
 use crate::meter::Meter;
@@ -21,7 +22,6 @@ use crate::queue::Queue;
 use crate::record::{RateSample, Recorder, norm};
 use crate::report::{Outcome, Totals, last_tenth, report, second_half};
 use crate::track::Track;
-use crate::Settings;
 
 /// What happens, in the order of what happens first at one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -130,7 +130,7 @@ pub fn simulate_naive(scenario: &Scenario, mut settings: Settings<'_>) -> Result
                 engine.push(at, Kind::Sample, 0, 0.0);
             }
         } else {
-            engine.handle(&event)?;
+            engine.handle(&event, &mut recorder)?;
         }
         if event.at >= next_progress {
             next_progress = event.at + step;
@@ -200,9 +200,8 @@ impl<'a> Naive<'a> {
             }
         }
         for (t, ticker) in plan.tickers.iter().enumerate() {
-            let starts_at_once = |row: usize| {
-                plan.active(plan.rows[row].session as usize).is_some_and(|(start, _)| start == 0)
-            };
+            let starts_at_once =
+                |row: usize| plan.active(plan.rows[row].session as usize).is_some_and(|(start, _)| start == 0);
             let first = ticker.first(engine.largest_rtt(t, starts_at_once));
             engine.push(first, Kind::Tick, t, 0.0);
         }
@@ -214,7 +213,7 @@ impl<'a> Naive<'a> {
         self.events.push(Reverse(Event { at, kind, whom, number: self.numbers, bps }));
     }
 
-    fn handle(&mut self, event: &Event) -> Result<(), FluidError> {
+    fn handle(&mut self, event: &Event, recorder: &mut Recorder) -> Result<(), FluidError> {
         let (now, whom) = (self.now, event.whom);
         match event.kind {
             Kind::Sample => {}
@@ -257,7 +256,10 @@ impl<'a> Naive<'a> {
                     self.optimum_changes();
                 }
             }
-            Kind::Optimum => self.find_optimum()?,
+            Kind::Optimum => {
+                self.find_optimum()?;
+                recorder.max_min(now, self.pairs().map(|(_, optimum)| optimum));
+            }
             Kind::Tick => self.tick(whom),
         }
         Ok(())
@@ -424,10 +426,11 @@ impl<'a> Naive<'a> {
 
     /// Rates of the sessions with their max-min rates; both are zero where a session is not active.
     fn pairs(&self) -> impl Iterator<Item = (f64, f64)> + Clone + '_ {
-        self.sessions.iter().map(|session| match session.active {
-            true => (session.rate, session.track.optimum_bps),
-            false => (0.0, 0.0),
-        })
+        self.sessions.iter().map(
+            |session| {
+                if session.active { (session.rate, session.track.optimum_bps) } else { (0.0, 0.0) }
+            },
+        )
     }
 
     fn distance(&self) -> f64 {
@@ -499,7 +502,8 @@ impl<'a> Naive<'a> {
             recorder.rates((0..self.sessions.len()).map(|k| self.rate_sample(k)));
         }
         if record.queues {
-            let finite = self.plan.resources.iter().zip(&self.queues).filter(|(resource, _)| resource.capacity.is_some());
+            let finite =
+                self.plan.resources.iter().zip(&self.queues).filter(|(resource, _)| resource.capacity.is_some());
             recorder.queues(finite.map(|(resource, queue)| queue.backlog_at(self.now, resource.grains)));
         }
         if record.distances {
@@ -511,15 +515,10 @@ impl<'a> Naive<'a> {
     fn rate_sample(&self, k: usize) -> RateSample {
         let session = &self.sessions[k];
         let delivered = volume_between(&session.arrivals, 0, self.now);
-        let ruled = |row: &&u32| {
-            self.plan.resources[self.plan.rows[**row as usize].resource as usize].allocatable.is_some()
-        };
-        let mut sample = RateSample {
-            delivered,
-            source_expected_bps: f64::NAN,
-            sink_expected_bps: f64::NAN,
-            target_bps: f64::NAN,
-        };
+        let ruled =
+            |row: &&u32| self.plan.resources[self.plan.rows[**row as usize].resource as usize].allocatable.is_some();
+        let mut sample =
+            RateSample { delivered, source_expected_bps: f64::NAN, sink_expected_bps: f64::NAN, target_bps: f64::NAN };
         if session.active {
             for (row, heard) in self.plan.rows_of(k).iter().zip(&session.heard).filter(|(row, _)| ruled(row)) {
                 let resource = self.plan.rows[*row as usize].resource as usize;

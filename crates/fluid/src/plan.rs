@@ -94,11 +94,6 @@ impl<'a> Plan<'a> {
         // Resources are numbered links, out, in, out, in ... at first; then the unused ones go.
         let out = |node: u32| links + 2 * node as usize;
         let mut used = vec![0_u32; links + 2 * nodes];
-        for (link, count) in scenario.links.iter().zip(&mut used) {
-            // Finite links are in the summary whether a session crosses them or not.
-            *count = 0;
-            let _ = link;
-        }
         let each = |session: &Session, visit: &mut dyn FnMut(usize)| {
             if scenario.nodes[session.from as usize].send.is_some() {
                 visit(out(session.from));
@@ -213,11 +208,14 @@ impl<'a> Plan<'a> {
                 }
             }
             let node = scenario.nodes.get(at);
-            let name = node.map_or_else(|| format!("link {}", scenario.links[at - scenario.nodes.len()].name), |n| n.name.to_string());
+            let name = node.map_or_else(
+                || format!("link {}", scenario.links[at - scenario.nodes.len()].name),
+                |n| n.name.to_string(),
+            );
             self.tickers.push(Ticker {
                 resources: pair,
                 interval: interval(node, choice),
-                phase: match choice.options.get("phase") {
+                phase: match choice.scheme.value(&choice.options, "phase") {
                     Some(OptionValue::Time(phase)) => Phase::Common(phase.as_nanos()),
                     _ => Phase::Random(stream(scenario.seed, &format!("phase {name}")).unit()),
                 },
@@ -238,9 +236,10 @@ impl<'a> Plan<'a> {
     /// Every session must be limited by something, or its rate would have no bound.
     fn check_limits(&self) -> Result<(), FluidError> {
         for (k, session) in self.scenario.sessions.iter().enumerate() {
-            let ruled = self.rows_of(k).iter().any(|row| {
-                self.resources[self.rows[*row as usize].resource as usize].allocatable.is_some()
-            });
+            let ruled = self
+                .rows_of(k)
+                .iter()
+                .any(|row| self.resources[self.rows[*row as usize].resource as usize].allocatable.is_some());
             let wants_all = match &session.demand {
                 Demand::Unlimited => true,
                 Demand::Constant(_) => false,
@@ -357,11 +356,6 @@ impl Ticker {
         }
     }
 
-    /// Whether the largest RTT of its sessions is its interval.
-    pub(crate) fn follows_rtt(&self) -> bool {
-        self.interval.is_none()
-    }
-
     fn interval_ns(&self, largest_rtt: u64) -> u64 {
         self.interval.unwrap_or(largest_rtt.max(SHORTEST_RTT_INTERVAL)).max(1)
     }
@@ -443,13 +437,9 @@ fn interval(node: Option<&Node>, choice: &SchemeChoice) -> Option<u64> {
     if node.is_some_and(|node| node.interval_is_rtt) {
         return None;
     }
-    let named = match choice.options.get("interval") {
+    let named = match choice.scheme.value(&choice.options, "interval") {
         Some(OptionValue::Time(span)) => Some(span),
-        Some(_) => None,
-        None => {
-            let spec = choice.scheme.options.iter().find(|spec| spec.name == "interval");
-            spec.and_then(|spec| spec.default.parse::<Duration>().ok())
-        }
+        _ => None,
     };
     node.and_then(|node| node.interval).or(named).map(Duration::as_nanos)
 }
@@ -457,11 +447,11 @@ fn interval(node: Option<&Node>, choice: &SchemeChoice) -> Option<u64> {
 /// Alpha or beta of a row. The session's goes before the node's, and that before the scenario's.
 fn parameter(name: &str, own: Option<f64>, session: &Session, at_node: Option<f64>, choice: &SchemeChoice) -> f64 {
     let of_session = || session.scheme.as_ref().and_then(|choice| choice.options.number(name));
-    let default = || {
-        let spec = choice.scheme.options.iter().find(|spec| spec.name == name);
-        spec.and_then(|spec| spec.default.parse().ok()).unwrap_or(0.0)
+    let of_scheme = || match choice.scheme.value(&choice.options, name) {
+        Some(OptionValue::Number(value)) => value,
+        _ => 0.0,
     };
-    own.or_else(of_session).or(at_node).or_else(|| choice.options.number(name)).unwrap_or_else(default)
+    own.or_else(of_session).or(at_node).unwrap_or_else(of_scheme)
 }
 
 /// Refuses schemes without fluid form and rates beyond the limit.
@@ -471,7 +461,11 @@ fn check(scenario: &Scenario) -> Result<(), FluidError> {
         let choice = scenario.scheme_of(session);
         if known.is_none_or(|known| !std::ptr::eq(known, choice)) {
             if choice.scheme.kind != Kind::Node || node::allocator(choice.scheme.name, &choice.options).is_err() {
-                return Err(FluidError::Scheme { scheme: choice.scheme.name, session: session.name.clone(), runs: runs() });
+                return Err(FluidError::Scheme {
+                    scheme: choice.scheme.name,
+                    session: session.name.clone(),
+                    runs: runs(),
+                });
             }
             known = Some(choice);
         }
@@ -502,9 +496,9 @@ fn too_fast(rate: Rate, what: impl Fn() -> String) -> Result<(), FluidError> {
 
 /// The schemes that the fluid model runs, for people.
 fn runs() -> String {
-    let names: Vec<_> = fairwave_schemes::scheme::all()
+    let names: Vec<_> = fairwave_schemes::scheme::schemes()
         .iter()
-        .filter(|scheme| scheme.kind == Kind::Node && scheme.models.contains(&Model::Fluid))
+        .filter(|scheme| scheme.kind == Kind::Node && scheme.runs_in(Model::Fluid))
         .map(|scheme| scheme.name)
         .collect();
     names.join(", ")
@@ -524,9 +518,10 @@ fn same_rule(scenario: &Scenario, place: Place, first: u32, second: u32) -> Resu
     }
     let words = |choice: &SchemeChoice| {
         let options: Vec<_> = of_rule(choice).1.iter().map(|(name, value)| format!("{name} = {value:?}")).collect();
-        match options.is_empty() {
-            true => choice.scheme.name.to_owned(),
-            false => format!("{} ({})", choice.scheme.name, options.join(", ")),
+        if options.is_empty() {
+            choice.scheme.name.to_owned()
+        } else {
+            format!("{} ({})", choice.scheme.name, options.join(", "))
         }
     };
     let place = match place {

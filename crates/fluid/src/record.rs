@@ -1,6 +1,6 @@
 //! The samples that a run keeps.
 
-use fairwave_scenario::{QueueSamples, RateSamples};
+use fairwave_scenario::{MaxMinStep, QueueSamples, RateSamples};
 use fairwave_units::Time;
 
 use crate::Record;
@@ -22,6 +22,7 @@ pub(crate) struct Recorder {
     pub(crate) queues: QueueSamples,
     pub(crate) distances_bps: Vec<f64>,
     pub(crate) norms_bps: Vec<f64>,
+    pub(crate) max_min: Vec<MaxMinStep>,
 }
 
 /// One session at the end of a sample.
@@ -52,6 +53,7 @@ impl Recorder {
             queues: QueueSamples { links, ..QueueSamples::default() },
             distances_bps: Vec::new(),
             norms_bps: Vec::new(),
+            max_min: Vec::new(),
         }
     }
 
@@ -94,6 +96,17 @@ impl Recorder {
     pub(crate) fn distance(&mut self, pairs: impl Iterator<Item = (f64, f64)> + Clone) {
         self.norms_bps.push(norm(pairs.clone().map(|(_, optimum)| optimum)));
         self.distances_bps.push(norm(pairs.map(|(rate, optimum)| rate - optimum)));
+    }
+
+    /// The max-min vector from `at` on; zero where a session is not active.
+    pub(crate) fn max_min(&mut self, at: u64, rates_bps: impl Iterator<Item = f64>) {
+        if self.record.rates {
+            if at > 0 && self.max_min.is_empty() {
+                let rates_bps = vec![0.0; self.rates.sessions];
+                self.max_min.push(MaxMinStep { from: Time::ZERO, rates_bps });
+            }
+            self.max_min.push(MaxMinStep { from: Time::from_nanos(at), rates_bps: rates_bps.collect() });
+        }
     }
 
     /// The sample is complete.

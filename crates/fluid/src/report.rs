@@ -125,6 +125,7 @@ pub(crate) fn report(
         queues: record.queues.then_some(recorder.queues),
         distances_bps: recorder.distances_bps,
         max_min_norms_bps: recorder.norms_bps,
+        max_min: recorder.max_min,
         losses: Vec::new(),
     }
 }
