@@ -1,13 +1,23 @@
 //! A scenario file's text, before a variant and a seed are chosen.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use fairwave_units::Duration;
 
-use crate::{Scenario, ScenarioError};
+use crate::read::elements::{Patches, tables};
+use crate::read::layer;
+use crate::read::mistake::{Mistake, Reading, did_you_mean, quoted};
+use crate::read::reader::{Field, Thing};
+use crate::read::scenario::{self, seed_and_runs};
+use crate::read::tree::{self, Entry, Item, Place, Table, Value};
+use crate::{Scenario, ScenarioError, limits};
 
 /// A scenario file that is well-formed TOML; what it means is checked when a [`Case`] of it is built.
 #[derive(Clone, Debug)]
 pub struct Document {
     file: String,
+    root: Table,
 }
 
 /// What the caller changes about a file.
@@ -32,25 +42,176 @@ pub struct Case {
     pub variant: Option<String>,
     /// The seed of this run.
     pub seed: u64,
-    selection: Selection,
+    selection: Arc<Selection>,
 }
 
 impl Document {
     /// Reads a file's bytes; `file` is its name in messages.
+    ///
+    /// # Errors
+    /// Where it is too large, no text, or no TOML.
     pub fn parse(file: &str, bytes: &[u8]) -> Result<Self, ScenarioError> {
-        let _ = bytes;
-        Ok(Self { file: file.to_owned() })
+        let root = parse(bytes).map_err(|mistake| error(file, mistake))?;
+        Ok(Self { file: file.to_owned(), root })
     }
 
     /// The runs of this file: every variant (or the chosen one) times `runs` seeds, in order.
+    ///
+    /// # Errors
+    /// Where a variant has no label or one that stands twice, where the chosen one does not exist, and where seeds or
+    /// runs make no sense.
     pub fn cases(&self, selection: &Selection) -> Result<Vec<Case>, ScenarioError> {
-        let _ = (selection, &self.file);
-        Ok(Vec::new())
+        self.try_cases(selection).map_err(|mistake| error(&self.file, mistake))
     }
 
     /// Builds the scenario of one case, with notes for people (options that a change of scheme dropped).
+    ///
+    /// # Errors
+    /// The first mistake in the file or in what the caller changed.
     pub fn build(&self, case: &Case) -> Result<(Scenario, Vec<String>), ScenarioError> {
-        let _ = &case.selection;
-        Err(ScenarioError { file: self.file.clone(), line: None, message: String::new(), hint: None })
+        self.try_build(case).map_err(|mistake| error(&self.file, mistake))
     }
+
+    fn try_cases(&self, selection: &Selection) -> Reading<Vec<Case>> {
+        let variants = self.variants()?;
+        let chosen: Vec<Option<(&str, &Table)>> = match &selection.variant {
+            Some(label) => {
+                let found = variants.iter().find(|(known, _)| known == label).copied();
+                vec![Some(found.ok_or_else(|| unknown_variant(label, &variants))?)]
+            }
+            None if variants.is_empty() => vec![None],
+            None => variants.into_iter().map(Some).collect(),
+        };
+        let call = call_layers(selection)?;
+        let selection = Arc::new(selection.clone());
+        let mut cases = Vec::new();
+        for variant in chosen {
+            // Seed and runs stand at the top of the file: the rest of a variant does not matter here.
+            let mut top = Table::default();
+            let layers = [Some(&self.root), variant.map(|(_, table)| table)].into_iter().flatten().chain(&call);
+            for entry in layers.flat_map(Table::entries).filter(|entry| matches!(&*entry.key, "runs" | "seed")) {
+                top.set(entry.clone());
+            }
+            let (seed, runs) = seed_and_runs(&scenario::top(&top)?)?;
+            if cases.len() as u64 + runs > limits::RUNS {
+                return Err(Mistake::new(
+                    Place::File,
+                    format!("variants and runs make more than {} runs", limits::RUNS),
+                ));
+            }
+            cases.extend((0..runs).map(|run| Case {
+                variant: variant.map(|(label, _)| label.to_owned()),
+                seed: seed + run,
+                selection: Arc::clone(&selection),
+            }));
+        }
+        Ok(cases)
+    }
+
+    fn try_build(&self, case: &Case) -> Reading<(Scenario, Vec<String>)> {
+        let variant = match &case.variant {
+            Some(label) => {
+                let variants = self.variants()?;
+                let found = variants.iter().find(|(known, _)| known == label);
+                Some(found.ok_or_else(|| unknown_variant(label, &variants))?.1)
+            }
+            None => None,
+        };
+        let call = call_layers(&case.selection)?;
+        let (mut patches, mut notes) = (Patches::default(), Vec::new());
+        let mut root = Cow::Borrowed(&self.root);
+        // Unknown keys of the file are found before what is laid over it.
+        scenario::top(&root)?;
+        for layer in variant.into_iter().chain(&call) {
+            layer::apply(root.to_mut(), layer, &mut patches, &mut notes)?;
+        }
+        let scenario = scenario::read(&root, case.seed, case.variant.as_deref(), patches, &mut notes)?;
+        Ok((scenario, notes))
+    }
+
+    /// The variants by label, in the order of the file.
+    fn variants(&self) -> Reading<Vec<(&str, &Table)>> {
+        let mut variants: Vec<(&str, &Table)> = Vec::new();
+        let mut labels = std::collections::HashMap::new();
+        for (n, (table, place)) in tables(&self.root, "variant")?.into_iter().enumerate() {
+            let thing = Thing::Nth("variant", n + 1);
+            let Some(item) = table.get("label") else {
+                return Err(Mistake::new(place, format!("{thing}label is missing")).hint("label = \"alpha 0.025\""));
+            };
+            let field = Field { thing, key: "label", item };
+            field.line()?;
+            let label = field.text()?;
+            if label.is_empty() {
+                return Err(field.wrong("must not be empty"));
+            }
+            if let Some(earlier) = labels.insert(label, item.place) {
+                let on = match (earlier, item.place) {
+                    (Place::Line(a), Place::Line(b)) => format!(", on lines {a} and {b}"),
+                    _ => String::new(),
+                };
+                return Err(field.wrong(format!("stands twice{on}")).hint("every variant needs a label of its own"));
+            }
+            variants.push((label, table));
+        }
+        Ok(variants)
+    }
+}
+
+fn parse(bytes: &[u8]) -> Reading<Table> {
+    if bytes.len() > limits::FILE_BYTES {
+        let message =
+            format!("{} bytes, the limit for a scenario file is {} MiB", bytes.len(), limits::FILE_BYTES >> 20);
+        return Err(Mistake::new(Place::File, message)
+            .hint("ranges (\"s{1..5}\"), count and [generate] make many sessions and nodes from one table"));
+    }
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        let line = bytes[..error.valid_up_to()].split(|byte| *byte == b'\n').count();
+        Mistake::new(Place::Line(line as u32), "not UTF-8 text").hint("a scenario is a text file in TOML")
+    })?;
+    tree::parse(text)
+}
+
+fn unknown_variant(label: &str, variants: &[(&str, &Table)]) -> Mistake {
+    let mistake = Mistake::new(Place::Call("--variant"), format!("no variant is labelled {}", quoted(label)));
+    if variants.is_empty() {
+        return mistake.hint("the file has no variants");
+    }
+    mistake.maybe_hint(did_you_mean(label, variants.iter().map(|(label, _)| *label)))
+}
+
+/// What the call lays over the file, in order: the scheme first, since options belong to one.
+fn call_layers(selection: &Selection) -> Reading<Vec<Table>> {
+    let call = |place: &'static str, key: &str, value| {
+        let place = Place::Call(place);
+        let mut table = Table::default();
+        table.set(Entry { key: key.into(), place, item: Item { value, place } });
+        table
+    };
+    let mut layers = Vec::new();
+    for (path, value) in &selection.set {
+        layers.push(layer::set(path, value)?);
+    }
+    layers.sort_by_key(|layer| layer.get("scheme").is_none());
+    if let Some(scheme) = &selection.scheme {
+        layers.retain(|layer| layer.get("scheme").is_none());
+        layers.insert(0, call("--scheme", "scheme", Value::Text(scheme.as_str().into())));
+    }
+    if let Some(seed) = selection.seed {
+        layers.push(call("--seed", "seed", Value::Integer(Some(i128::from(seed)))));
+    }
+    if let Some(duration) = selection.duration {
+        layers.push(call("--duration", "duration", Value::Text(duration.to_string().into())));
+    }
+    Ok(layers)
+}
+
+/// A mistake with its file.
+fn error(file: &str, mistake: Mistake) -> ScenarioError {
+    let Mistake { place, message, hint } = mistake;
+    let (file, line) = match place {
+        Place::Line(line) => (file, Some(line as usize)),
+        Place::File => (file, None),
+        Place::Call(option) => (option, None),
+    };
+    ScenarioError { file: file.to_owned(), line, message, hint }
 }

@@ -1,0 +1,43 @@
+//! What a scenario file may ask for at most. Every error about a limit names it.
+
+use fairwave_units::{Bytes, Duration, Rate};
+
+/// Size of a file.
+pub(crate) const FILE_BYTES: usize = 64 << 20;
+/// Values in a file, counted from above by the signs that separate them.
+pub(crate) const VALUES: usize = 4_000_000;
+/// Tables and arrays within each other.
+pub(crate) const NESTING: usize = 16;
+/// Sessions, nodes, routers or links, written out or generated.
+pub(crate) const ELEMENTS: u64 = 10_000_000;
+/// Bytes of a name.
+pub(crate) const NAME_BYTES: usize = 100;
+/// Characters of a title, a citation or a label.
+pub(crate) const TEXT_CHARS: usize = 500;
+/// Steps of a demand schedule.
+pub(crate) const SCHEDULE_STEPS: usize = 100_000;
+/// Rate samples in a run.
+pub(crate) const SAMPLES: u64 = 10_000_000;
+/// Runs of a file: variants times `runs`.
+pub(crate) const RUNS: u64 = 100_000;
+/// Length of a run, and every instant in it: ten years of 365 days.
+pub(crate) const RUN: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+/// Propagation delay.
+pub(crate) const DELAY: Duration = Duration::from_secs(3600);
+/// Least capacity, b/s.
+pub(crate) const LEAST_CAPACITY_BPS: f64 = 1.0;
+/// Largest rate, b/s.
+pub(crate) const RATE_BPS: f64 = 1e15;
+/// Bytes that a session delivers, or a queue holds.
+pub(crate) const SIZE: Bytes = Bytes::new(1_000_000_000_000_000_000);
+/// Packets in a queue.
+pub(crate) const PACKETS: u64 = 1_000_000_000_000;
+/// Bytes of a packet's payload or header.
+pub(crate) const PACKET: Bytes = Bytes::new(1_000_000);
+/// Weights lie between one over this and this.
+pub(crate) const WEIGHT: f64 = 1e6;
+
+/// The largest rate, for messages.
+pub(crate) fn largest_rate() -> Rate {
+    Rate::nearest_bps(RATE_BPS)
+}

@@ -1,0 +1,90 @@
+//! `[[background]]`: traffic that is not judged.
+
+use fairwave_units::{Bytes, Duration, Rate};
+
+use super::elements::{Names, lookup, tables};
+use super::mistake::Reading;
+use super::nodes::{Ends, check_count};
+use super::paths::Paths;
+use super::reader::{Field, Reader, Thing};
+use super::sessions::no_way;
+use super::tree::Table;
+use crate::{Background, BackgroundKind, LinkEnd, limits};
+
+const KEYS: &[&str] = &["from", "kind", "mean_size", "off", "on", "rate", "shape", "sources", "start", "stop", "to"];
+
+/// Where a table says nothing.
+const MEAN_SIZE: Bytes = Bytes::new(12_000);
+const SHAPE: f64 = 1.2;
+const PERIOD: Duration = Duration::from_millis(500);
+
+/// Reads all tables.
+pub(crate) fn read(root: &Table, ends: &Ends, paths: &mut Paths<'_>) -> Reading<Vec<Background>> {
+    let mut made = Vec::new();
+    let mut names = Names::default();
+    let mut sources = 0;
+    for (n, (table, place)) in tables(root, "background")?.into_iter().enumerate() {
+        let reader = Reader::new(Thing::Nth("background", n + 1), place, table, KEYS)?;
+        let name =
+            reader.need("kind", "kind = \"web\" or \"on-off\"")?.word(&[("web", "web"), ("on-off", "on-off")])?;
+        let background = one(&reader, name, ends, paths)?;
+        check_count(sources, u64::from(background.sources), place, "background sources")?;
+        sources += background.sources as usize;
+        made.push(Background { name: names.take_numbered(name, (), place).into(), ..background });
+    }
+    Ok(made)
+}
+
+fn one(reader: &Reader<'_>, kind: &'static str, ends: &Ends, paths: &mut Paths<'_>) -> Reading<Background> {
+    let node = |field: Field<'_>| match lookup(&ends.names, field.text()?, field, "node", || ends.node_names())? {
+        LinkEnd::Node(node) => Ok(node),
+        LinkEnd::Router(_) => Err(field.wrong("is a router; traffic begins and ends at nodes")),
+    };
+    let from = node(reader.need("from", "the node that sends: from = \"w1\"")?)?;
+    let to_field = reader.need("to", "the node that receives: to = \"w2\"")?;
+    let to = node(to_field)?;
+    if from == to {
+        return Err(to_field.wrong("is where the traffic begins as well"));
+    }
+    let foreign: &[&'static str] = if kind == "web" { &["on", "off"] } else { &["mean_size", "shape"] };
+    if let Some(field) = foreign.iter().find_map(|key| reader.get(key)) {
+        return Err(field.wrong(format!("has no meaning for kind \"{kind}\"")));
+    }
+    let kind = if kind == "web" {
+        BackgroundKind::Web {
+            mean_size: reader.read_or("mean_size", MEAN_SIZE, |field| field.size(Bytes::new(1), limits::SIZE))?,
+            shape: reader.read_or("shape", SHAPE, |field| {
+                let shape = field.number(1.0, 100.0, false)?;
+                if shape > 1.0 {
+                    Ok(shape)
+                } else {
+                    Err(field.wrong("must be above 1").hint("at 1 the mean is infinite"))
+                }
+            })?,
+        }
+    } else {
+        BackgroundKind::OnOff {
+            on: reader.read_or("on", PERIOD, |field| field.positive_span(limits::RUN))?,
+            off: reader.read_or("off", PERIOD, |field| field.span(limits::RUN))?,
+        }
+    };
+    let start = reader.read_or("start", fairwave_units::Time::ZERO, Field::instant)?;
+    let stop = reader.read_or("stop", None, |field| field.or_inf(Field::instant))?;
+    if stop.is_some_and(|stop| stop <= start) {
+        return Err(reader.need("stop", "")?.wrong("must be after start"));
+    }
+    let rate = reader.need("rate", "the mean rate of all sources together: rate = \"80 Mb/s\"")?;
+    let rate = match rate.rate()? {
+        Rate::ZERO => return Err(rate.wrong("must be above zero")),
+        above => above,
+    };
+    let (path, path_back) = if paths.is_lambda() {
+        Default::default()
+    } else {
+        let way = paths.find(from, to, None);
+        let way = way.map_err(|why| no_way(reader, paths, &why, from, to))?;
+        (way.there, way.back)
+    };
+    let sources = reader.read_or("sources", 1, |field| field.whole(1, limits::ELEMENTS))? as u32;
+    Ok(Background { name: Box::default(), kind, from, to, rate, sources, start, stop, path, path_back })
+}

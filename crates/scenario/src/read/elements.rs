@@ -1,0 +1,157 @@
+//! The tables of one kind of element, changes to single elements by name, and the names that are taken.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::layer::merge_element;
+use super::mistake::{Mistake, Reading, did_you_mean, quoted};
+use super::reader::Field;
+use super::tree::{Item, Place, Table, Value};
+
+/// Changes to single elements, by kind ("session", "node", "link") and name; each must be used up.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Patches(pub(crate) BTreeMap<&'static str, BTreeMap<Box<str>, Patch>>);
+
+/// A change to one element.
+#[derive(Clone, Debug)]
+pub(crate) struct Patch {
+    pub(crate) table: Table,
+    pub(crate) place: Place,
+    pub(crate) is_used: bool,
+}
+
+impl Patches {
+    /// The table of element `name`, changed, if there is a change to it.
+    pub(crate) fn apply(
+        &mut self,
+        kind: &'static str,
+        name: &str,
+        table: &Table,
+        notes: &mut Vec<String>,
+    ) -> Reading<Option<Table>> {
+        let Some(patch) = self.0.get_mut(kind).and_then(|patches| patches.get_mut(name)) else { return Ok(None) };
+        patch.is_used = true;
+        let mut table = table.clone();
+        let dropped = merge_element(&mut table, &patch.table)?;
+        notes.extend(dropped.map(|keys| format!("{kind} {}: another scheme: dropped {keys}", quoted(name))));
+        Ok(Some(table))
+    }
+
+    /// Whether there are any for this kind.
+    pub(crate) fn has(&self, kind: &str) -> bool {
+        self.0.contains_key(kind)
+    }
+
+    /// Refuses the changes whose element does not exist.
+    pub(crate) fn finish<'a>(&self, kind: &'static str, names: impl Iterator<Item = &'a str>) -> Reading<()> {
+        let unused = self.0.get(kind).into_iter().flatten().find(|(_, patch)| !patch.is_used);
+        match unused {
+            None => Ok(()),
+            Some((name, patch)) => Err(Mistake::new(patch.place, format!("no {kind} is named {}", quoted(name)))
+                .maybe_hint(did_you_mean(name, names))),
+        }
+    }
+}
+
+/// The tables `[[kind]]`.
+pub(crate) fn tables<'a>(root: &'a Table, kind: &'static str) -> Reading<Vec<(&'a Table, Place)>> {
+    let Some(item) = root.get(kind) else { return Ok(Vec::new()) };
+    let wrong = |item: &Item| {
+        Mistake::new(item.place, format!("{kind} is {}, not a list of tables", item.value.kind()))
+            .hint(format!("write [[{kind}]] above each, with two brackets"))
+    };
+    let Value::List(items) = &item.value else { return Err(wrong(item)) };
+    let table = |item: &'a Item| match &item.value {
+        Value::Table(table) => Ok((table, item.place)),
+        _ => Err(wrong(item)),
+    };
+    items.iter().map(table).collect()
+}
+
+/// The text of a table's name, for messages before it is read.
+pub(crate) fn raw_name(table: &Table) -> Option<&str> {
+    match &table.get("name")?.value {
+        Value::Text(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// The name as the file writes it, or the default one made from the ends as the file writes them.
+pub(crate) fn default_name(kind: &str, table: &Table) -> Option<String> {
+    let text = |key: &str| match table.get(key).map(|item| &item.value) {
+        Some(Value::Text(text)) => Some(&**text),
+        _ => None,
+    };
+    match raw_name(table) {
+        Some(name) => Some(name.to_owned()),
+        None if kind == "node" => None,
+        None => Some(format!("{}-{}", text("from")?, text("to")?)),
+    }
+}
+
+/// The names that are taken, a value and a place for each; and how often a default name repeated.
+pub(crate) struct Names<T>(HashMap<Box<str>, (T, Place)>, HashMap<Box<str>, u64>);
+
+impl<T> Default for Names<T> {
+    fn default() -> Self {
+        Self(HashMap::new(), HashMap::new())
+    }
+}
+
+impl<T: Copy> Names<T> {
+    /// Takes a name; refuses one that is taken.
+    pub(crate) fn take(&mut self, kind: &str, name: &str, value: T, place: Place) -> Reading<()> {
+        if let Some((_, (_, earlier))) = self.0.get_key_value(name) {
+            return Err(twice(kind, name, *earlier, place));
+        }
+        self.0.insert(name.into(), (value, place));
+        Ok(())
+    }
+
+    /// Takes a name, with "#2", "#3" ... behind it if it is taken.
+    pub(crate) fn take_numbered(&mut self, name: &str, value: T, place: Place) -> String {
+        let mut fresh = name.to_owned();
+        if self.0.contains_key(name) {
+            let repeats = self.1.entry(name.into()).or_insert(1);
+            while self.0.contains_key(&*fresh) {
+                *repeats += 1;
+                fresh = format!("{name}#{repeats}");
+            }
+        }
+        self.0.insert(fresh.as_str().into(), (value, place));
+        fresh
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<T> {
+        self.0.get(name).map(|(value, _)| *value)
+    }
+}
+
+/// The mistake of a name that stands twice.
+pub(crate) fn twice(kind: &str, name: &str, first: Place, second: Place) -> Mistake {
+    let message = match (first, second) {
+        (Place::Line(a), Place::Line(b)) if a != b => {
+            format!("{kind} {}: the name stands twice, on lines {a} and {b}", quoted(name))
+        }
+        _ => format!("{kind} {}: the name stands twice", quoted(name)),
+    };
+    Mistake::new(second, message).hint("names of nodes and routers, of links and of sessions must be unique")
+}
+
+/// The index of a node that a value names.
+pub(crate) fn lookup<T: Copy>(
+    names: &Names<T>,
+    name: &str,
+    field: Field<'_>,
+    kind: &str,
+    all: impl Fn() -> Vec<String>,
+) -> Reading<T> {
+    names.get(name).ok_or_else(|| {
+        let all = all();
+        let message = if field.text().is_ok_and(|text| text == name) {
+            field.wrong(format!("is no {kind}"))
+        } else {
+            field.wrong(format!("names {}, which is no {kind}", quoted(name)))
+        };
+        message.maybe_hint(did_you_mean(name, all.iter().map(String::as_str)))
+    })
+}

@@ -1,0 +1,148 @@
+//! `[generate]`: a random lambda network in place of nodes and sessions.
+
+use std::collections::HashMap;
+
+use fairwave_units::{Bytes, Duration, Rate, Time};
+
+use super::drawn::Drawn;
+use super::elements::Patches;
+use super::mistake::{Mistake, Reading};
+use super::nodes;
+use super::options::gtp_number;
+use super::reader::{Field, Reader, Thing};
+use super::tree::{Item, Value};
+use crate::random;
+use crate::{Demand, DemandBy, Node, Session, limits};
+
+const KEYS: &[&str] =
+    &["alpha", "beta", "capacity", "interval", "kind", "rtt", "sessions_per_source", "sinks", "sources"];
+
+/// A random lambda network: what is drawn, and how much of it.
+struct Lambda {
+    sources: u64,
+    sinks: u64,
+    sessions_per_source: u64,
+    capacity: Drawn<Rate>,
+    rtt: Drawn<Duration>,
+    alpha: Option<Drawn<f64>>,
+    beta: Option<Drawn<f64>>,
+    interval: Option<Drawn<Duration>>,
+    interval_is_rtt: bool,
+}
+
+/// Makes the nodes, sources s1 ... first and sinks d1 ... after them, and the sessions of each source in turn.
+pub(crate) fn read(
+    item: &Item,
+    seed: u64,
+    patches: &mut Patches,
+    notes: &mut Vec<String>,
+) -> Reading<(Vec<Node>, Vec<Session>)> {
+    let Value::Table(table) = &item.value else {
+        return Err(Mistake::new(item.place, format!("generate is {}, not a table", item.value.kind()))
+            .hint("write [generate] above its keys"));
+    };
+    let reader = Reader::new(Thing::Section("generate"), item.place, table, KEYS)?;
+    let lambda = lambda(&reader)?;
+    let mut all = Vec::with_capacity((lambda.sources + lambda.sinks) as usize);
+    for (letter, count) in [('s', lambda.sources), ('d', lambda.sinks)] {
+        for number in 1..=count {
+            let name = format!("{letter}{number}");
+            let node = lambda.node(name, seed);
+            all.push(if patches.has("node") { nodes::changed(node, seed, patches, notes)? } else { node });
+        }
+    }
+    let sessions = lambda.sessions(seed, &all);
+    Ok((all, sessions))
+}
+
+fn lambda(reader: &Reader<'_>) -> Reading<Lambda> {
+    reader.need("kind", "kind = \"lambda\"")?.word(&[("lambda", ())])?;
+    let count = |key| reader.need(key, "a whole number from 1")?.whole(1, limits::ELEMENTS);
+    let (sources, sinks) = (count("sources")?, count("sinks")?);
+    let sessions_per_source = reader.read_or("sessions_per_source", 1, |field| field.whole(1, limits::ELEMENTS))?;
+    nodes::check_count(0, sources + sinks, reader.place, "nodes")?;
+    nodes::check_count(0, sources.saturating_mul(sessions_per_source), reader.place, "sessions")?;
+    let interval = reader.read("interval", |field| {
+        nodes::interval(field, |field| Drawn::value_or_range(field, nodes::span_of_interval))
+    })?;
+    Ok(Lambda {
+        sources,
+        sinks,
+        sessions_per_source,
+        capacity: Drawn::value_or_range(reader.need("capacity", "capacity = \"1 Gb/s\"")?, Field::capacity)?,
+        rtt: Drawn::value_or_range(reader.need("rtt", "rtt = [\"1 ms\", \"100 ms\"]")?, |field| {
+            field.positive_span(limits::DELAY)
+        })?,
+        alpha: reader.read("alpha", |field| Drawn::value_or_range(field, gtp_number))?,
+        beta: reader.read("beta", |field| Drawn::value_or_range(field, gtp_number))?,
+        interval_is_rtt: interval == Some(None),
+        interval: interval.flatten(),
+    })
+}
+
+impl Lambda {
+    fn node(&self, name: String, seed: u64) -> Node {
+        let capacity = Some(self.capacity.value(seed, "capacity", &name, 0));
+        let number = |drawn: &Option<Drawn<f64>>, key| drawn.as_ref().map(|drawn| drawn.value(seed, key, &name, 0));
+        Node {
+            send: capacity,
+            receive: capacity,
+            alpha: number(&self.alpha, "alpha"),
+            beta: number(&self.beta, "beta"),
+            interval: self.interval.as_ref().map(|drawn| drawn.value(seed, "interval", &name, 0)),
+            interval_is_rtt: self.interval_is_rtt,
+            name: name.into(),
+            ..nodes::unsaid()
+        }
+    }
+
+    fn sessions(&self, seed: u64, nodes: &[Node]) -> Vec<Session> {
+        let mut sessions = Vec::with_capacity((self.sources * self.sessions_per_source) as usize);
+        let mut seen: HashMap<u64, u64> = HashMap::new();
+        for from in 0..self.sources as usize {
+            let source = &nodes[from].name;
+            let mut sinks = random::stream(seed, &format!("sinks {source}"));
+            seen.clear();
+            for _ in 0..self.sessions_per_source {
+                let sink = sinks.below(self.sinks);
+                let to = (self.sources + sink) as usize;
+                let repeats = seen.entry(sink).or_insert(0);
+                *repeats += 1;
+                let name = match *repeats {
+                    1 => format!("{source}-{}", nodes[to].name),
+                    again => format!("{source}-{}#{again}", nodes[to].name),
+                };
+                sessions.push(Session {
+                    from: from as u32,
+                    to: to as u32,
+                    rtt: self.rtt.value(seed, "rtt", &name, 0),
+                    ..session(name)
+                });
+            }
+        }
+        sessions
+    }
+}
+
+/// A session as a table that says nothing would make it.
+fn session(name: String) -> Session {
+    Session {
+        name: name.into(),
+        from: 0,
+        to: 0,
+        rtt: Duration::ZERO,
+        demand: Demand::Unlimited,
+        demand_by: DemandBy::Application,
+        start: Time::ZERO,
+        stop: None::<Time>,
+        size: None::<Bytes>,
+        weight: 1.0,
+        minimum: Rate::ZERO,
+        scheme: None,
+        alpha: None,
+        beta: None,
+        initial_rate: Rate::ZERO,
+        path: Box::default(),
+        path_back: Box::default(),
+    }
+}

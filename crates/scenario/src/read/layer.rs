@@ -1,0 +1,224 @@
+//! Changes laid over a file: a variant's, then the call's.
+
+use std::collections::HashMap;
+
+use super::elements::{Patch, Patches, default_name};
+use super::mistake::{Mistake, Reading, did_you_mean, quoted};
+use super::tree::{Entry, Item, Place, Table, Value};
+
+/// Keys of the file that a change may set, besides elements by name.
+const TOP: [&str; 8] = ["cites", "duration", "runs", "sample", "scheme", "seed", "title", "name"];
+/// Tables of the file that a change may set key by key.
+const SECTIONS: [&str; 3] = ["generate", "options", "packet"];
+/// Kinds of elements that a change may set by name.
+const KINDS: [&str; 3] = ["link", "node", "session"];
+
+/// Lays changes over a file. Changes to single elements of a range go to `patches`; `notes` says what was dropped.
+pub(crate) fn apply(root: &mut Table, layer: &Table, patches: &mut Patches, notes: &mut Vec<String>) -> Reading<()> {
+    change_scheme(root, layer, notes);
+    let mut entries: Vec<&Entry> = layer.entries().iter().collect();
+    entries.sort_by_key(|entry| entry.place);
+    for entry in entries {
+        let key = &*entry.key;
+        if TOP.contains(&key) {
+            root.set(entry.clone());
+        } else if SECTIONS.contains(&key) {
+            merge_section(root, entry)?;
+        } else if let Some(kind) = KINDS.iter().find(|kind| **kind == key) {
+            elements(root, kind, entry, patches, notes)?;
+        } else if key != "label" {
+            return Err(Mistake::new(entry.place, format!("unknown key {} in what changes the file", quoted(key)))
+                .maybe_hint(did_you_mean(key, TOP.into_iter().chain(SECTIONS).chain(KINDS))));
+        }
+    }
+    Ok(())
+}
+
+/// Another scheme starts from its own defaults: what was named for the scheme before is dropped.
+fn change_scheme(root: &mut Table, layer: &Table, notes: &mut Vec<String>) {
+    let Some(Value::Text(to)) = layer.get("scheme").map(|item| &item.value) else { return };
+    let from = match root.get("scheme").map(|item| &item.value) {
+        Some(Value::Text(from)) => from.clone(),
+        _ => super::scenario::DEFAULT_SCHEME.into(),
+    };
+    if from == *to {
+        return;
+    }
+    if let Some(Item { value: Value::Table(options), .. }) = root.remove("options")
+        && let Some(keys) = key_list("options", &options)
+    {
+        notes.push(format!("scheme {to} in place of {from}: dropped {keys}"));
+    }
+}
+
+/// "options.alpha, options.beta".
+fn key_list(section: &str, table: &Table) -> Option<String> {
+    let keys: Vec<String> = table.entries().iter().map(|entry| format!("{section}.{}", entry.key)).collect();
+    (!keys.is_empty()).then(|| keys.join(", "))
+}
+
+fn merge_section(root: &mut Table, entry: &Entry) -> Reading<()> {
+    let Value::Table(changes) = &entry.item.value else {
+        return Err(Mistake::new(entry.place, format!("{} is {}, not a table", entry.key, entry.item.value.kind()))
+            .hint(format!("write {}.KEY = ...", entry.key)));
+    };
+    match root.get_mut(&entry.key).map(|item| &mut item.value) {
+        Some(Value::Table(table)) => {
+            for change in changes.entries() {
+                table.set(change.clone());
+            }
+        }
+        // A section that is no table is refused when the file is read.
+        Some(_) => {}
+        None => root.set(entry.clone()),
+    }
+    Ok(())
+}
+
+/// `session.NAME.KEY = ...`: a table of the file by the text of its name, or one element of a range.
+fn elements(
+    root: &mut Table,
+    kind: &'static str,
+    entry: &Entry,
+    patches: &mut Patches,
+    notes: &mut Vec<String>,
+) -> Reading<()> {
+    let hint = format!("write {kind}.NAME.KEY = ..., with the name of a {kind}");
+    let Value::Table(by_name) = &entry.item.value else {
+        return Err(Mistake::new(entry.place, format!("{kind} is {}, not a table", entry.item.value.kind())).hint(hint));
+    };
+    let mut templates = match root.get_mut(kind).map(|item| &mut item.value) {
+        Some(Value::List(items)) => Some(items),
+        _ => None,
+    };
+    let mut index = HashMap::new();
+    for (at, item) in templates.iter().flat_map(|items| items.iter()).enumerate() {
+        if let Value::Table(table) = &item.value
+            && let Some(name) = default_name(kind, table)
+        {
+            index.entry(name).or_insert(at);
+        }
+    }
+    for named in by_name.entries() {
+        let Value::Table(changes) = &named.item.value else {
+            return Err(Mistake::new(
+                named.place,
+                format!("{kind}.{} is {}, not a table", named.key, named.item.value.kind()),
+            )
+            .hint(hint));
+        };
+        let template = index.get(&*named.key).and_then(|at| templates.as_mut()?.get_mut(*at));
+        match template.map(|item| &mut item.value) {
+            Some(Value::Table(table)) => {
+                let dropped = merge_element(table, changes)?;
+                notes.extend(
+                    dropped.map(|keys| format!("{kind} {}: another scheme: dropped {keys}", quoted(&named.key))),
+                );
+            }
+            _ => patch(patches, kind, named, changes)?,
+        }
+    }
+    Ok(())
+}
+
+/// A change to one element, kept until it is known which names there are.
+fn patch(patches: &mut Patches, kind: &'static str, named: &Entry, changes: &Table) -> Reading<()> {
+    if let Some(shape) = changes.entries().iter().find(|entry| matches!(&*entry.key, "count" | "duplex" | "name")) {
+        return Err(Mistake::new(
+            shape.place,
+            format!("{kind} {}: {} cannot be changed for one of several", quoted(&named.key), shape.key),
+        )
+        .hint("change it for the whole range, by the name as the file writes it"));
+    }
+    match patches.0.entry(kind).or_default().entry(named.key.clone()) {
+        std::collections::btree_map::Entry::Vacant(vacant) => {
+            vacant.insert(Patch { table: changes.clone(), place: named.place, is_used: false });
+        }
+        std::collections::btree_map::Entry::Occupied(mut occupied) => {
+            merge_element(&mut occupied.get_mut().table, changes)?;
+        }
+    }
+    Ok(())
+}
+
+/// Sets the keys of one element; `options` and `red` key by key. Another scheme drops the options of the one before,
+/// which are given back for a note.
+pub(crate) fn merge_element(table: &mut Table, changes: &Table) -> Reading<Option<String>> {
+    let mut dropped = None;
+    if let Some(scheme) = changes.get("scheme")
+        && table.get("scheme").is_none_or(|before| before.value != scheme.value)
+        && let Some(Item { value: Value::Table(options), .. }) = table.remove("options")
+    {
+        dropped = key_list("options", &options);
+    }
+    for change in changes.entries() {
+        let is_section = matches!(&*change.key, "options" | "red");
+        match table.get_mut(&change.key).map(|item| &mut item.value) {
+            Some(Value::Table(inner)) if is_section => {
+                let Value::Table(keys) = &change.item.value else {
+                    return Err(Mistake::new(
+                        change.place,
+                        format!("{} is {}, not a table", change.key, change.item.value.kind()),
+                    ));
+                };
+                for key in keys.entries() {
+                    inner.set(key.clone());
+                }
+            }
+            _ => table.set(change.clone()),
+        }
+    }
+    Ok(dropped)
+}
+
+/// The key path of `--set PATH=VALUE`: parts between dots; a part may stand in quotes, and dots in braces are the
+/// range's.
+pub(crate) fn path(text: &str) -> Option<Vec<String>> {
+    let mut parts = vec![String::new()];
+    let (mut quote, mut depth) = (None, 0_u32);
+    for c in text.trim().chars() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (None, '"' | '\'') => quote = Some(c),
+            (None, '.') if depth == 0 => parts.push(String::new()),
+            (quote, c) => {
+                if quote.is_none() {
+                    depth = match c {
+                        '{' => depth + 1,
+                        '}' => depth.saturating_sub(1),
+                        _ => depth,
+                    };
+                }
+                parts.last_mut()?.push(c);
+            }
+        }
+    }
+    (quote.is_none() && parts.iter().all(|part| !part.is_empty())).then_some(parts)
+}
+
+/// `PATH = VALUE` as nested tables; the value is TOML, or the text itself where that is none.
+pub(crate) fn set(path_text: &str, value: &str) -> Reading<Table> {
+    const SET: Place = Place::Call("--set");
+    const DEEPEST: usize = 8;
+    let path = path(path_text).filter(|path| path.len() <= DEEPEST).ok_or_else(|| {
+        Mistake::new(SET, format!("{} is no path of keys", quoted(path_text)))
+            .hint("for instance session.a.demand=25 Mb/s")
+    })?;
+    let parsed = super::tree::parse(&format!("value = {value}\n"))
+        .ok()
+        .and_then(|mut table| (table.entries().len() == 1).then(|| table.remove("value")).flatten());
+    let mut item = match parsed {
+        Some(mut item) => {
+            item.relocate(SET);
+            item
+        }
+        None => Item { value: Value::Text(value.trim().into()), place: SET },
+    };
+    let mut table = Table::default();
+    for key in path.into_iter().rev() {
+        table = Table::default();
+        table.set(Entry { key: key.into(), place: SET, item });
+        item = Item { value: Value::Table(table.clone()), place: SET };
+    }
+    Ok(table)
+}

@@ -1,0 +1,172 @@
+//! `[[link]]`: the directions between nodes and routers.
+
+use fairwave_units::Duration;
+
+use super::elements::{Names, Patches, lookup, raw_name, tables};
+use super::mistake::Reading;
+use super::nodes::{Ends, check_count};
+use super::pattern::Pattern;
+use super::reader::{Field, Reader, Thing};
+use super::tree::{Place, Table};
+use crate::{Discipline, Link, LinkEnd, QueueLimit, Red, limits};
+
+const KEYS: &[&str] = &["capacity", "delay", "discipline", "duplex", "from", "loss", "name", "queue", "red", "to"];
+const RED_KEYS: &[&str] = &["adaptive", "bottom", "bytes", "gentle", "max_th", "min_th", "q_weight", "target_delay"];
+
+const DISCIPLINES: [(&str, Discipline); 10] = [
+    ("drop-tail", Discipline::DropTail),
+    ("red", Discipline::Red),
+    ("xcp", Discipline::Xcp),
+    ("ixcp", Discipline::Ixcp),
+    ("pxcp", Discipline::Pxcp),
+    ("vcp", Discipline::Vcp),
+    ("aecp", Discipline::Aecp),
+    ("rcp", Discipline::Rcp),
+    ("jetmax", Discipline::Jetmax),
+    ("gtp", Discipline::Gtp),
+];
+
+/// A queue's rule by its name.
+pub(crate) fn discipline(field: Field<'_>) -> Reading<Discipline> {
+    field.word(&DISCIPLINES)
+}
+
+/// Reads all links; a duplex link gives two, the way back right after.
+pub(crate) fn read(root: &Table, ends: &Ends, patches: &mut Patches, notes: &mut Vec<String>) -> Reading<Vec<Link>> {
+    let mut links = Vec::new();
+    let mut names = Names::default();
+    for (n, (table, place)) in tables(root, "link")?.into_iter().enumerate() {
+        let mut maker = Maker { table, place, ends, links: &mut links, names: &mut names };
+        let thing = raw_name(table).map_or(Thing::Nth("link", n + 1), |name| Thing::Named("link", name));
+        maker.make(thing, patches, notes)?;
+    }
+    Ok(links)
+}
+
+/// Makes the links of one table.
+struct Maker<'a> {
+    table: &'a Table,
+    place: Place,
+    ends: &'a Ends,
+    links: &'a mut Vec<Link>,
+    names: &'a mut Names<()>,
+}
+
+impl Maker<'_> {
+    fn make(&mut self, thing: Thing<'_>, patches: &mut Patches, notes: &mut Vec<String>) -> Reading<()> {
+        let reader = Reader::new(thing, self.place, self.table, KEYS)?;
+        let from_field = reader.need("from", "a link begins at a node or router")?;
+        let to_field = reader.need("to", "a link ends at a node or router")?;
+        let (from, to) = (Pattern::read(from_field)?, Pattern::read(to_field)?);
+        let is_duplex = reader.read_or("duplex", false, Field::flag)?;
+        let pairs = from.len().saturating_mul(to.len());
+        let directions = if is_duplex { 2 } else { 1 };
+        check_count(self.links.len(), pairs.saturating_mul(directions), self.place, "links")?;
+        let name = reader.read("name", |field| {
+            let name = Pattern::read(field)?;
+            if name.len() == pairs { Ok(name) } else { Err(wrong_count(field, name.len(), pairs)) }
+        })?;
+        let template = link(&reader)?;
+        for pair in 0..pairs {
+            let (from_name, to_name) = (from.name(pair / to.len()), to.name(pair % to.len()));
+            let all = || self.ends.all_names();
+            let begin = lookup(&self.ends.names, &from_name, from_field, "node or router", all)?;
+            let end = lookup(&self.ends.names, &to_name, to_field, "node or router", all)?;
+            if begin == end {
+                return Err(to_field.wrong("is where the link begins as well"));
+            }
+            let forward = format!("{from_name}-{to_name}");
+            let given = name.as_ref().map(|name| name.name(pair));
+            let back = match &given {
+                Some(given) if *given != forward => format!("{given}:back"),
+                _ => format!("{to_name}-{from_name}"),
+            };
+            self.push(given.unwrap_or(forward), begin, end, &template, patches, notes)?;
+            if is_duplex {
+                self.push(back, end, begin, &template, patches, notes)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn push(
+        &mut self,
+        name: String,
+        from: LinkEnd,
+        to: LinkEnd,
+        template: &Link,
+        patches: &mut Patches,
+        notes: &mut Vec<String>,
+    ) -> Reading<()> {
+        let made = match patches.apply("link", &name, self.table, notes)? {
+            Some(changed) => link(&Reader::new(Thing::Named("link", &name), self.place, &changed, KEYS)?)?,
+            None => template.clone(),
+        };
+        self.names.take("link", &name, (), self.place)?;
+        self.links.push(Link { name: name.into(), from, to, ..made });
+        Ok(())
+    }
+}
+
+/// A name whose range does not fit the elements of its table.
+pub(crate) fn wrong_count(field: Field<'_>, names: u64, elements: u64) -> super::mistake::Mistake {
+    field
+        .wrong(format!("makes {names} names for {elements} of them"))
+        .hint("from and to with ranges mean every pair: the product of their lengths")
+}
+
+/// One link without its name and ends.
+fn link(reader: &Reader<'_>) -> Reading<Link> {
+    let capacity = reader.need("capacity", "for instance capacity = \"155 Mb/s\", or \"inf\"")?;
+    let delay = reader.need("delay", "for instance delay = \"20 ms\", one way")?;
+    Ok(Link {
+        name: Box::default(),
+        from: LinkEnd::Node(0),
+        to: LinkEnd::Node(0),
+        capacity: capacity.or_inf(Field::capacity)?,
+        delay: delay.span(limits::DELAY)?,
+        queue: reader.read_or("queue", QueueLimit::Bdp(1.0), Field::queue)?,
+        discipline: reader.read("discipline", discipline)?,
+        red: match reader.get("red") {
+            Some(field) => red(field)?,
+            None => RED,
+        },
+        loss: reader.read_or("loss", 0.0, Field::chance)?,
+    })
+}
+
+/// RED where a file says nothing about it.
+const RED: Red = Red {
+    adaptive: true,
+    bottom: 0.001,
+    min_th_packets: 0,
+    max_th_packets: 0,
+    q_weight: 0.0,
+    gentle: true,
+    target_delay: Duration::from_millis(5),
+    bytes: false,
+};
+
+fn red(field: Field<'_>) -> Reading<Red> {
+    let table = field.table("{ adaptive = true, bottom = 0.001 }")?;
+    let thing = match field.thing {
+        Thing::Named(kind, name) => Thing::Part("red", kind, name),
+        _ => Thing::Section("link.red"),
+    };
+    let reader = Reader::new(thing, field.item.place, table, RED_KEYS)?;
+    let red = Red {
+        adaptive: reader.read_or("adaptive", RED.adaptive, Field::flag)?,
+        bottom: reader.read_or("bottom", RED.bottom, |field| field.number(0.0, 0.5, false))?,
+        min_th_packets: reader.read_or("min_th", 0, |field| field.packets(0))?,
+        max_th_packets: reader.read_or("max_th", 0, |field| field.packets(0))?,
+        q_weight: reader.read_or("q_weight", 0.0, |field| field.number(0.0, 1.0, false))?,
+        gentle: reader.read_or("gentle", RED.gentle, Field::flag)?,
+        target_delay: reader.read_or("target_delay", RED.target_delay, |field| field.positive_span(limits::DELAY))?,
+        bytes: reader.read_or("bytes", RED.bytes, Field::flag)?,
+    };
+    if red.max_th_packets > 0 && red.max_th_packets <= red.min_th_packets {
+        let field = reader.need("max_th", "")?;
+        return Err(field.wrong(format!("must be above min_th, {} packets", red.min_th_packets)));
+    }
+    Ok(red)
+}

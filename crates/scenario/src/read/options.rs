@@ -1,0 +1,95 @@
+//! A scheme by its name, and its options.
+
+use std::sync::Arc;
+
+use fairwave_schemes::scheme::{self, Given, OptionSpec, OptionValue, Options, Scheme};
+use fairwave_units::Duration;
+
+use super::mistake::{Mistake, Reading, did_you_mean, quoted};
+use super::reader::{Field, Thing};
+use super::tree::{Entry, Table, Value};
+use crate::SchemeChoice;
+
+/// The scheme that a value names.
+pub(crate) fn scheme(field: Field<'_>) -> Reading<&'static Scheme> {
+    let name = field.text()?;
+    scheme::find(name).ok_or_else(|| {
+        field.wrong("is no scheme").maybe_hint(did_you_mean(name, scheme::schemes().iter().map(|scheme| scheme.name)))
+    })
+}
+
+/// A scheme with the options that a table names.
+pub(crate) fn choice(scheme: &'static Scheme, thing: Thing<'_>, table: Option<&Table>) -> Reading<SchemeChoice> {
+    let mut options = Options::default();
+    let mut entries: Vec<&Entry> = table.map(Table::entries).unwrap_or_default().iter().collect();
+    entries.sort_by_key(|entry| entry.place);
+    for entry in entries {
+        let spec = scheme.option(&entry.key).ok_or_else(|| unknown(scheme, thing, entry))?;
+        options.set(spec.name, value(spec, Field { thing, key: &entry.key, item: &entry.item })?);
+    }
+    Ok(SchemeChoice { scheme, options })
+}
+
+fn unknown(scheme: &Scheme, thing: Thing<'_>, entry: &Entry) -> Mistake {
+    let message = format!("{thing}scheme \"{}\" has no option {}", scheme.name, quoted(&entry.key));
+    let mistake = Mistake::new(entry.place, message);
+    if scheme.options.is_empty() {
+        return mistake.hint("it takes no options");
+    }
+    mistake.maybe_hint(did_you_mean(&entry.key, scheme.options.iter().map(|spec| spec.name)))
+}
+
+/// An option's value out of a file.
+fn value(spec: &OptionSpec, field: Field<'_>) -> Reading<OptionValue> {
+    let given = match &field.item.value {
+        Value::Text(text) => Given::Text(text),
+        Value::Flag(flag) => Given::Flag(*flag),
+        // "inf" is a number of TOML as well as a word of some options.
+        Value::Float(number) if *number == f64::INFINITY && spec.words().contains(&"inf") => Given::Text("inf"),
+        Value::Float(number) => Given::Number(*number),
+        Value::Integer(whole) => Given::Number(whole.map_or(f64::NAN, |whole| whole as f64)),
+        other => Given::Other(other.kind()),
+    };
+    spec.read(given).map_err(|error| {
+        let message = format!("{}{}: {}", field.thing, field.key, error.problem);
+        Mistake::new(field.item.place, message).hint(error.hint())
+    })
+}
+
+/// GTP's alpha and beta outside of [options].
+pub(crate) fn gtp_number(field: Field<'_>) -> Reading<f64> {
+    match gtp_option(field)? {
+        Some(OptionValue::Number(number)) => Ok(number),
+        _ => field.number(0.0, 1.0, false),
+    }
+}
+
+/// GTP's control interval outside of [options]: a time, or `None` for "rtt".
+pub(crate) fn gtp_interval(field: Field<'_>) -> Reading<Option<Duration>> {
+    match gtp_option(field)? {
+        Some(OptionValue::Time(span)) => Ok(Some(span)),
+        _ => Ok(None),
+    }
+}
+
+/// A key that means the same as GTP's option of that name.
+fn gtp_option(field: Field<'_>) -> Reading<Option<OptionValue>> {
+    let spec = scheme::find("gtp").and_then(|gtp| gtp.option(field.key));
+    spec.map(|spec| value(spec, field)).transpose()
+}
+
+/// Hands out one shared choice for equal ones that stand near each other.
+#[derive(Default)]
+pub(crate) struct Choices(Vec<Arc<SchemeChoice>>);
+
+impl Choices {
+    pub(crate) fn share(&mut self, choice: SchemeChoice) -> Arc<SchemeChoice> {
+        const LOOK_BACK: usize = 16;
+        if let Some(same) = self.0.iter().rev().take(LOOK_BACK).find(|known| ***known == choice) {
+            return Arc::clone(same);
+        }
+        let choice = Arc::new(choice);
+        self.0.push(Arc::clone(&choice));
+        choice
+    }
+}

@@ -1,0 +1,211 @@
+//! The links that a session crosses: the shortest way by delay, or the routers that it names.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+
+use fairwave_units::Duration;
+
+use super::nodes::Ends;
+use crate::{Link, LinkEnd};
+
+/// The ways through a network.
+pub(crate) struct Paths<'a> {
+    ends: &'a Ends,
+    links: &'a [Link],
+    /// The best link between two ends: least delay, then first in the file.
+    hops: HashMap<(LinkEnd, LinkEnd), u32>,
+    /// Links between routers, by the router that they leave: (link, next router).
+    onward: Vec<Vec<(u32, u32)>>,
+    /// Links into the network, by node.
+    entries: Vec<Vec<u32>>,
+    /// Links out of the network, by node.
+    exits: Vec<Vec<u32>>,
+    /// Shortest ways from one router to all, made when asked for.
+    trees: HashMap<u32, Vec<Leg>>,
+}
+
+/// The end of the shortest way to a router.
+#[derive(Clone, Copy)]
+struct Leg {
+    cost: Cost,
+    /// The last link, or `NOTHING` at the root and where no way leads.
+    link: u32,
+}
+
+/// Delay, then number of links.
+type Cost = (u64, u32);
+
+const NOTHING: u32 = u32::MAX;
+const NEVER: Cost = (u64::MAX, u32::MAX);
+
+/// A way and its way back, with the delay of both together.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Way {
+    pub(crate) there: Box<[u32]>,
+    pub(crate) back: Box<[u32]>,
+    pub(crate) delay: Duration,
+}
+
+/// Why there is no way.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum NoWay {
+    /// Nothing leads from the source to the sink.
+    There,
+    /// No link leads from the first to the second, on a way that the file names.
+    Hop(LinkEnd, LinkEnd),
+    /// No link leads from the first to the second, on the way back.
+    Back(LinkEnd, LinkEnd),
+}
+
+impl<'a> Paths<'a> {
+    pub(crate) fn new(ends: &'a Ends, links: &'a [Link]) -> Self {
+        let mut hops = HashMap::new();
+        let mut onward = vec![Vec::new(); ends.routers.len()];
+        let nodes = if links.is_empty() { 0 } else { ends.nodes.len() };
+        let (mut entries, mut exits) = (vec![Vec::new(); nodes], vec![Vec::new(); nodes]);
+        for (index, link) in links.iter().enumerate() {
+            let index = index as u32;
+            let best = hops.entry((link.from, link.to)).or_insert(index);
+            if link.delay < links[*best as usize].delay {
+                *best = index;
+            }
+            match (link.from, link.to) {
+                (LinkEnd::Router(from), LinkEnd::Router(to)) => onward[from as usize].push((index, to)),
+                (LinkEnd::Node(node), LinkEnd::Router(_)) => entries[node as usize].push(index),
+                (LinkEnd::Router(_), LinkEnd::Node(node)) => exits[node as usize].push(index),
+                // Between two nodes: `hops` alone.
+                (LinkEnd::Node(_), LinkEnd::Node(_)) => {}
+            }
+        }
+        Self { ends, links, hops, onward, entries, exits, trees: HashMap::new() }
+    }
+
+    /// Whether the network has no links, so that sessions cross none.
+    pub(crate) fn is_lambda(&self) -> bool {
+        self.links.is_empty()
+    }
+
+    /// The name of a node or router.
+    pub(crate) fn name(&self, end: LinkEnd) -> &'a str {
+        match end {
+            LinkEnd::Node(node) => &self.ends.nodes[node as usize].name,
+            LinkEnd::Router(router) => &self.ends.routers[router as usize].name,
+        }
+    }
+
+    /// The way between two nodes, over the routers that are named or the shortest, and the same routers backwards.
+    pub(crate) fn find(&mut self, from: u32, to: u32, routers: Option<&[u32]>) -> Result<Way, NoWay> {
+        let stops = match routers {
+            Some(routers) => routers.iter().map(|router| LinkEnd::Router(*router)).collect(),
+            None => self.shortest(from, to).ok_or(NoWay::There)?,
+        };
+        let stops: Vec<LinkEnd> = [LinkEnd::Node(from)].into_iter().chain(stops).chain([LinkEnd::Node(to)]).collect();
+        let there = self.walk(stops.iter().copied()).map_err(|(a, b)| NoWay::Hop(a, b))?;
+        let back = self.walk(stops.iter().rev().copied()).map_err(|(a, b)| NoWay::Back(a, b))?;
+        let delay = there
+            .iter()
+            .chain(&back)
+            .fold(0_u64, |sum, link| sum.saturating_add(self.links[*link as usize].delay.as_nanos()));
+        Ok(Way { there: there.into(), back: back.into(), delay: Duration::from_nanos(delay) })
+    }
+
+    /// The links between stops that follow each other; the pair that has none.
+    fn walk(&self, stops: impl Iterator<Item = LinkEnd>) -> Result<Vec<u32>, (LinkEnd, LinkEnd)> {
+        let mut links = Vec::new();
+        let mut stops = stops.peekable();
+        while let (Some(at), Some(next)) = (stops.next(), stops.peek()) {
+            if self.is_attached(at, *next) || self.is_attached(*next, at) {
+                continue;
+            }
+            links.push(*self.hops.get(&(at, *next)).ok_or((at, *next))?);
+        }
+        Ok(links)
+    }
+
+    fn is_attached(&self, node: LinkEnd, router: LinkEnd) -> bool {
+        match (node, router) {
+            (LinkEnd::Node(node), LinkEnd::Router(router)) => self.ends.nodes[node as usize].router == Some(router),
+            _ => false,
+        }
+    }
+
+    /// The routers on the shortest way; of equal delays the fewest links, then what stands first in the file.
+    fn shortest(&mut self, from: u32, to: u32) -> Option<Vec<LinkEnd>> {
+        let mut best: Option<(Cost, u32, u32)> = None; // cost, first and last router
+        for (first, enter) in self.access(from, true) {
+            self.grow(first);
+            for (last, leave) in self.access(to, false) {
+                let way = add(add(self.trees[&first][last as usize].cost, enter), leave);
+                if way < best.map_or(NEVER, |(cost, ..)| cost) {
+                    best = Some((way, first, last));
+                }
+            }
+        }
+        let direct = self.hops.get(&(LinkEnd::Node(from), LinkEnd::Node(to)));
+        if let Some(direct) = direct
+            && (self.links[*direct as usize].delay.as_nanos(), 1) <= best.map_or(NEVER, |(cost, ..)| cost)
+        {
+            return Some(Vec::new());
+        }
+        let (_, first, last) = best?;
+        let mut routers = vec![LinkEnd::Router(last)];
+        let mut at = last;
+        while at != first {
+            let link = &self.links[self.trees[&first][at as usize].link as usize];
+            routers.push(link.from);
+            match link.from {
+                LinkEnd::Router(router) => at = router,
+                LinkEnd::Node(_) => break,
+            }
+        }
+        routers.reverse();
+        Some(routers)
+    }
+
+    /// The routers next to a node with the cost between them, in (or out of) the network.
+    fn access(&self, node: u32, is_entry: bool) -> Vec<(u32, Cost)> {
+        let links = if is_entry { &self.entries[node as usize] } else { &self.exits[node as usize] };
+        let attached = self.ends.nodes[node as usize].router.map(|router| (router, (0, 0)));
+        let linked = links.iter().filter_map(|link| {
+            let link = &self.links[*link as usize];
+            match if is_entry { link.to } else { link.from } {
+                LinkEnd::Router(router) => Some((router, (link.delay.as_nanos(), 1))),
+                LinkEnd::Node(_) => None,
+            }
+        });
+        attached.into_iter().chain(linked).collect()
+    }
+
+    /// Dijkstra's ways from one router to all.
+    fn grow(&mut self, root: u32) {
+        /// Legs that are kept at once.
+        const KEPT: usize = 1 << 23;
+        if self.trees.contains_key(&root) {
+            return;
+        }
+        if (self.trees.len() + 1) * self.onward.len() > KEPT {
+            self.trees.clear();
+        }
+        let mut legs = vec![Leg { cost: NEVER, link: NOTHING }; self.onward.len()];
+        legs[root as usize].cost = (0, 0);
+        let mut open = BinaryHeap::from([Reverse(((0, 0), root))]);
+        while let Some(Reverse((cost, at))) = open.pop() {
+            if cost > legs[at as usize].cost {
+                continue;
+            }
+            for (link, next) in &self.onward[at as usize] {
+                let further = add(cost, (self.links[*link as usize].delay.as_nanos(), 1));
+                let leg = &mut legs[*next as usize];
+                if further < leg.cost {
+                    *leg = Leg { cost: further, link: *link };
+                    open.push(Reverse((further, *next)));
+                }
+            }
+        }
+        self.trees.insert(root, legs);
+    }
+}
+
+fn add(a: Cost, b: Cost) -> Cost {
+    if a == NEVER { NEVER } else { (a.0.saturating_add(b.0).min(u64::MAX - 1), a.1.saturating_add(b.1)) }
+}

@@ -1,0 +1,124 @@
+//! Names with ranges: "s{1..5}" stands for s1 ... s5.
+
+use std::fmt::Write as _;
+
+use super::mistake::Reading;
+use super::reader::Field;
+use crate::limits;
+
+/// A name, or a range of names in order.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Pattern {
+    parts: Vec<Part>,
+    len: u64,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Part {
+    Plain(Box<str>),
+    /// Numbers from the first on, so many, at least so many digits each.
+    Range {
+        first: u64,
+        count: u64,
+        digits: usize,
+    },
+}
+
+const EXAMPLE: &str = "a range is written \"s{1..5}\"";
+
+impl Pattern {
+    /// Reads a name or a range of names.
+    pub(crate) fn read(field: Field<'_>) -> Reading<Self> {
+        let text = field.text()?;
+        if text.is_empty() {
+            return Err(field.wrong("must not be empty"));
+        }
+        if text.len() > limits::NAME_BYTES {
+            return Err(field.wrong(format!("is longer than {} bytes", limits::NAME_BYTES)));
+        }
+        let mut parts = Vec::new();
+        let mut rest = text;
+        while let Some(open) = rest.find(['{', '}']) {
+            let (plain, tail) = rest.split_at(open);
+            push_plain(&mut parts, plain, field)?;
+            let Some((range, after)) = tail.strip_prefix('{').and_then(|tail| tail.split_once('}')) else {
+                return Err(field.wrong("has a brace without its partner").hint(EXAMPLE));
+            };
+            parts.push(
+                range_part(range).ok_or_else(|| field.wrong(format!("has no range in {{{range}}}")).hint(EXAMPLE))?,
+            );
+            rest = after;
+        }
+        push_plain(&mut parts, rest, field)?;
+        let len = parts
+            .iter()
+            .try_fold(1_u64, |len, part| len.checked_mul(part.count()))
+            .filter(|len| *len <= limits::ELEMENTS)
+            .ok_or_else(|| field.wrong(format!("makes more than {} names", limits::ELEMENTS)))?;
+        Ok(Self { parts, len })
+    }
+
+    /// How many names it stands for, at least one.
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Name number `index`, from zero; the last range runs fastest.
+    pub(crate) fn name(&self, index: u64) -> String {
+        let mut name = String::new();
+        self.write(index, &mut name);
+        name
+    }
+
+    /// Appends name number `index`.
+    pub(crate) fn write(&self, index: u64, into: &mut String) {
+        let mut below = self.len;
+        let mut index = index;
+        for part in &self.parts {
+            match part {
+                Part::Plain(text) => into.push_str(text),
+                Part::Range { first, count, digits } => {
+                    below /= count;
+                    let number = first + index / below;
+                    index %= below;
+                    // Writing into a String cannot fail.
+                    let _ = write!(into, "{number:0digits$}");
+                }
+            }
+        }
+    }
+}
+
+impl Part {
+    fn count(&self) -> u64 {
+        match self {
+            Self::Plain(_) => 1,
+            Self::Range { count, .. } => *count,
+        }
+    }
+}
+
+fn push_plain(parts: &mut Vec<Part>, text: &str, field: Field<'_>) -> Reading<()> {
+    let allowed = |c: char| c.is_alphanumeric() || "-_.#+/>@~".contains(c);
+    if let Some(bad) = text.chars().find(|c| !allowed(*c)) {
+        return Err(field
+            .wrong(format!("must not contain '{}'", bad.escape_debug()))
+            .hint("a name is made of letters, digits and - _ . # + / > @ ~"));
+    }
+    if !text.is_empty() {
+        parts.push(Part::Plain(text.into()));
+    }
+    Ok(())
+}
+
+fn range_part(text: &str) -> Option<Part> {
+    let (first, last) = text.split_once("..")?;
+    let number = |text: &str| {
+        let digits = !text.is_empty() && text.len() <= 18 && text.bytes().all(|byte| byte.is_ascii_digit());
+        digits.then(|| text.parse::<u64>().ok()).flatten()
+    };
+    let (low, high) = (number(first)?, number(last)?);
+    let count = high.checked_sub(low)? + 1;
+    let digits = if first.starts_with('0') && first.len() > 1 { first.len() } else { 1 };
+    Some(Part::Range { first: low, count, digits })
+}

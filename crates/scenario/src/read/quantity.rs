@@ -1,0 +1,145 @@
+//! Rates, times and sizes out of values, within the limits.
+
+use fairwave_units::{Bytes, Duration, ParseError, Rate, Time};
+
+use super::mistake::{Mistake, Reading};
+use super::reader::Field;
+use super::tree::Value;
+use crate::QueueLimit;
+use crate::limits;
+
+impl Field<'_> {
+    /// Whether the value is "inf".
+    pub(crate) fn is_inf(self) -> bool {
+        match &self.item.value {
+            Value::Text(text) => text.trim() == "inf",
+            Value::Float(number) => *number == f64::INFINITY,
+            _ => false,
+        }
+    }
+
+    /// "inf" as `None`, and everything else as `read` takes it.
+    pub(crate) fn or_inf<T>(self, read: impl FnOnce(Self) -> Reading<T>) -> Reading<Option<T>> {
+        if self.is_inf() { Ok(None) } else { read(self).map(Some) }
+    }
+
+    /// A rate; zero is one.
+    pub(crate) fn rate(self) -> Reading<Rate> {
+        let rate: Rate = self.quantity("a rate", "\"500 Mb/s\"")?;
+        if rate > limits::largest_rate() {
+            return Err(self.wrong(format!("is above the limit of {}", limits::largest_rate())));
+        }
+        Ok(rate)
+    }
+
+    /// A rate that something can be sent at.
+    pub(crate) fn capacity(self) -> Reading<Rate> {
+        let rate = self.rate()?;
+        if rate == Rate::ZERO {
+            return Err(self.wrong("must be above zero").hint("use \"inf\" for an unlimited one"));
+        }
+        if rate.as_bps() < limits::LEAST_CAPACITY_BPS {
+            return Err(self.wrong(format!("is below the least capacity, {} b/s", limits::LEAST_CAPACITY_BPS)));
+        }
+        Ok(rate)
+    }
+
+    /// A span of time; zero is one.
+    pub(crate) fn span(self, most: Duration) -> Reading<Duration> {
+        let span: Duration = self.quantity("a time", "\"60 ms\"")?;
+        if span > most {
+            return Err(self.wrong(format!("is above the limit of {}", people(most))));
+        }
+        Ok(span)
+    }
+
+    /// A span of time above zero.
+    pub(crate) fn positive_span(self, most: Duration) -> Reading<Duration> {
+        let span = self.span(most)?;
+        if span.is_zero() { Err(self.wrong("must be above zero")) } else { Ok(span) }
+    }
+
+    /// An instant of the run.
+    pub(crate) fn instant(self) -> Reading<Time> {
+        self.span(limits::RUN).map(|span| Time::ZERO + span)
+    }
+
+    /// A size within bounds.
+    pub(crate) fn size(self, least: Bytes, most: Bytes) -> Reading<Bytes> {
+        let size: Bytes = self.quantity("a size", "\"1.5 GB\"")?;
+        if size < least || size > most {
+            return Err(self.wrong(format!("must be from {least} to {most}")));
+        }
+        Ok(size)
+    }
+
+    /// "bdp", "0.5 bdp", "2000 packets" or "3 MB".
+    pub(crate) fn queue(self) -> Reading<QueueLimit> {
+        const EXAMPLES: &str = "\"bdp\", \"0.5 bdp\", \"2000 packets\" or \"3 MB\"";
+        let Value::Text(text) = &self.item.value else { return Err(self.not("a queue", EXAMPLES)) };
+        let text = text.trim();
+        if text == "bdp" {
+            return Ok(QueueLimit::Bdp(1.0));
+        }
+        if let Some(number) = text.strip_suffix("bdp") {
+            const MOST: f64 = 1e6;
+            return match number.trim_end().parse::<f64>() {
+                // NaN is in no range.
+                Ok(factor) if factor > 0.0 && factor <= MOST => Ok(QueueLimit::Bdp(factor)),
+                _ => Err(self
+                    .wrong(format!("must be above 0 and at most {MOST} bdp"))
+                    .hint(format!("write it like {EXAMPLES}"))),
+            };
+        }
+        if text.ends_with("packets") || text.ends_with("packet") {
+            return self.packets(1).map(QueueLimit::Packets);
+        }
+        if text.ends_with('B') {
+            return self.size(Bytes::new(1), limits::SIZE).map(QueueLimit::Bytes);
+        }
+        Err(self.wrong("is not a queue").hint(format!("write it like {EXAMPLES}")))
+    }
+
+    /// "64 packets".
+    pub(crate) fn packets(self, least: u64) -> Reading<u64> {
+        let wrong = || self.wrong("is not a number of packets").hint("write it like \"64 packets\"");
+        let Value::Text(text) = &self.item.value else { return Err(self.not("a number of packets", "\"64 packets\"")) };
+        let text = text.trim();
+        let number = text.strip_suffix("packets").or_else(|| text.strip_suffix("packet")).ok_or_else(wrong)?.trim_end();
+        if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(wrong());
+        }
+        // More digits than a u64 holds are too many packets as well.
+        match number.parse::<u64>() {
+            Ok(packets) if (least..=limits::PACKETS).contains(&packets) => Ok(packets),
+            _ => Err(self.wrong(format!("must be from {least} to {} packets", limits::PACKETS))),
+        }
+    }
+
+    /// The chance of a loss, 0 <= p < 1.
+    pub(crate) fn chance(self) -> Reading<f64> {
+        let chance = self.number(0.0, 1.0, false)?;
+        if chance < 1.0 { Ok(chance) } else { Err(self.wrong("must be below 1").hint("at 1 nothing arrives")) }
+    }
+
+    fn quantity<T: std::str::FromStr<Err = ParseError>>(self, meant: &str, example: &str) -> Reading<T> {
+        let place = self.item.place;
+        match &self.item.value {
+            Value::Text(text) => text.parse().map_err(|error: ParseError| {
+                Mistake::new(place, format!("{}{} {error}", self.thing, self.key)).hint(error.hint())
+            }),
+            _ => Err(self.not(meant, example)),
+        }
+    }
+}
+
+/// A long span in the words of people.
+fn people(span: Duration) -> String {
+    const YEAR: u64 = 365 * 24 * 3_600_000_000_000;
+    const HOUR: u64 = 3_600_000_000_000;
+    match span.as_nanos() {
+        nanos if nanos >= YEAR && nanos % YEAR == 0 => format!("{} years", nanos / YEAR),
+        nanos if nanos >= HOUR && nanos % HOUR == 0 => format!("{} h", nanos / HOUR),
+        _ => span.to_string(),
+    }
+}

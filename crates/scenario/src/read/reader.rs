@@ -1,0 +1,212 @@
+//! A table with the keys that it may have, and its values with the words to say what is wrong with them.
+
+use std::fmt;
+
+use super::mistake::{Mistake, Reading, did_you_mean, quoted};
+use super::tree::{Item, Place, Table, Value};
+
+/// What a table describes, as messages begin.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Thing<'a> {
+    /// The file's own keys.
+    Top,
+    /// "[options]".
+    Section(&'static str),
+    /// `node "d1"`.
+    Named(&'static str, &'a str),
+    /// "[[session]] 3", counted from one.
+    Nth(&'static str, usize),
+    /// "options of session "a"", `red of link "l"`.
+    Part(&'static str, &'static str, &'a str),
+}
+
+impl fmt::Display for Thing<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Top => Ok(()),
+            Self::Section(name) => write!(f, "[{name}]: "),
+            Self::Named(kind, name) => write!(f, "{kind} {}: ", quoted(name)),
+            Self::Nth(kind, n) => write!(f, "[[{kind}]] {n}: "),
+            Self::Part(part, kind, name) => write!(f, "{part} of {kind} {}: ", quoted(name)),
+        }
+    }
+}
+
+/// A table whose keys are all known.
+#[derive(Clone, Copy)]
+pub(crate) struct Reader<'a> {
+    pub(crate) thing: Thing<'a>,
+    pub(crate) place: Place,
+    table: &'a Table,
+    keys: &'static [&'static str],
+}
+
+/// One value and the key it stands at.
+#[derive(Clone, Copy)]
+pub(crate) struct Field<'a> {
+    pub(crate) thing: Thing<'a>,
+    pub(crate) key: &'a str,
+    pub(crate) item: &'a Item,
+}
+
+impl<'a> Reader<'a> {
+    /// Refuses a key that is not in the list; the first in the file.
+    pub(crate) fn new(
+        thing: Thing<'a>,
+        place: Place,
+        table: &'a Table,
+        keys: &'static [&'static str],
+    ) -> Reading<Self> {
+        let unknown =
+            table.entries().iter().filter(|entry| !keys.contains(&&*entry.key)).min_by_key(|entry| entry.place);
+        match unknown {
+            None => Ok(Self { thing, place, table, keys }),
+            Some(entry) => Err(Mistake::new(entry.place, format!("{thing}unknown key {}", quoted(&entry.key)))
+                .maybe_hint(did_you_mean(&entry.key, keys.iter().copied()))),
+        }
+    }
+
+    /// A key's value.
+    pub(crate) fn get(&self, key: &'static str) -> Option<Field<'a>> {
+        debug_assert!(self.keys.contains(&key), "\"{key}\" is missing from the list of keys");
+        self.table.get(key).map(|item| Field { thing: self.thing, key, item })
+    }
+
+    /// A key that must be there.
+    pub(crate) fn need(&self, key: &'static str, hint: &str) -> Reading<Field<'a>> {
+        self.get(key).ok_or_else(|| self.wrong(format!("{key} is missing")).hint(hint))
+    }
+
+    /// Reads a key's value, if it is there.
+    pub(crate) fn read<T>(&self, key: &'static str, read: impl FnOnce(Field<'a>) -> Reading<T>) -> Reading<Option<T>> {
+        self.get(key).map(read).transpose()
+    }
+
+    /// Reads a key's value, or takes the default.
+    pub(crate) fn read_or<T>(
+        &self,
+        key: &'static str,
+        default: T,
+        read: impl FnOnce(Field<'a>) -> Reading<T>,
+    ) -> Reading<T> {
+        self.get(key).map_or(Ok(default), read)
+    }
+
+    /// A mistake of the table as a whole.
+    pub(crate) fn wrong(&self, message: impl fmt::Display) -> Mistake {
+        Mistake::new(self.place, format!("{}{message}", self.thing))
+    }
+}
+
+impl<'a> Field<'a> {
+    /// A mistake at this value: `session "a": rtt "1 Mb" is ...`.
+    pub(crate) fn wrong(self, what: impl fmt::Display) -> Mistake {
+        let Self { thing, key, item } = self;
+        let message = match shown(&item.value) {
+            Some(value) => format!("{thing}{key} {value} {what}"),
+            None => format!("{thing}{key} {what}"),
+        };
+        Mistake::new(item.place, message)
+    }
+
+    /// A mistake of the wrong type.
+    pub(crate) fn not(self, meant: &str, example: &str) -> Mistake {
+        self.wrong(format!("is {}, not {meant}", self.item.value.kind())).hint(format!("write it like {example}"))
+    }
+
+    /// The same key with another value: an entry of a list.
+    pub(crate) fn entry(self, item: &'a Item) -> Self {
+        Self { item, ..self }
+    }
+
+    pub(crate) fn text(self) -> Reading<&'a str> {
+        match &self.item.value {
+            Value::Text(text) => Ok(text),
+            _ => Err(self.not("text", "\"...\", in quotes")),
+        }
+    }
+
+    pub(crate) fn flag(self) -> Reading<bool> {
+        match self.item.value {
+            Value::Flag(flag) => Ok(flag),
+            _ => Err(self.not("true or false", "true")),
+        }
+    }
+
+    pub(crate) fn list(self, example: &str) -> Reading<&'a [Item]> {
+        match &self.item.value {
+            Value::List(items) => Ok(items),
+            _ => Err(self.not("a list", example)),
+        }
+    }
+
+    pub(crate) fn table(self, example: &str) -> Reading<&'a Table> {
+        match &self.item.value {
+            Value::Table(table) => Ok(table),
+            _ => Err(self.not("a table", example)),
+        }
+    }
+
+    /// A whole number within bounds.
+    pub(crate) fn whole(self, least: u64, most: u64) -> Reading<u64> {
+        let Value::Integer(whole) = self.item.value else { return Err(self.not("a whole number", &least.to_string())) };
+        whole
+            .and_then(|whole| u64::try_from(whole).ok())
+            .filter(|whole| (least..=most).contains(whole))
+            .ok_or_else(|| self.wrong(format!("must be from {least} to {most}")))
+    }
+
+    /// A number within bounds; `open` leaves the ends out.
+    pub(crate) fn number(self, least: f64, most: f64, open: bool) -> Reading<f64> {
+        let number = match self.item.value {
+            Value::Integer(Some(whole)) => whole as f64,
+            Value::Integer(None) => f64::INFINITY,
+            Value::Float(number) => number,
+            _ => return Err(self.not("a number", &if open { f64::midpoint(least, most) } else { least }.to_string())),
+        };
+        // NaN is in no range.
+        let fits = if open { least < number && number < most } else { least <= number && number <= most };
+        if fits {
+            // An integer zero and -0.0 are the same choice.
+            return Ok(number + 0.0);
+        }
+        Err(self.wrong(if open {
+            format!("must be above {least} and below {most}")
+        } else {
+            format!("must be from {least} to {most}")
+        }))
+    }
+
+    /// One of a list of words.
+    pub(crate) fn word<T: Copy>(self, words: &[(&'static str, T)]) -> Reading<T> {
+        let text = self.text()?;
+        words
+            .iter()
+            .find(|(word, _)| *word == text)
+            .map(|(_, value)| *value)
+            .ok_or_else(|| self.wrong("is unknown").maybe_hint(did_you_mean(text, words.iter().map(|(word, _)| *word))))
+    }
+
+    /// Text for people: one line, not long.
+    pub(crate) fn line(self) -> Reading<String> {
+        let text = self.text()?;
+        if text.chars().any(char::is_control) {
+            return Err(self.wrong("must be one line of printable characters"));
+        }
+        if text.chars().count() > crate::limits::TEXT_CHARS {
+            return Err(self.wrong(format!("is longer than {} characters", crate::limits::TEXT_CHARS)));
+        }
+        Ok(text.to_owned())
+    }
+}
+
+/// A value as messages show it; lists and tables are too long.
+fn shown(value: &Value) -> Option<String> {
+    match value {
+        Value::Text(text) => Some(quoted(text)),
+        Value::Integer(Some(whole)) => Some(whole.to_string()),
+        Value::Float(number) => Some(number.to_string()),
+        Value::Flag(flag) => Some(flag.to_string()),
+        Value::Integer(None) | Value::Date | Value::List(_) | Value::Table(_) => None,
+    }
+}

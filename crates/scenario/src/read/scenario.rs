@@ -1,0 +1,198 @@
+//! The file as a whole.
+
+use std::sync::Arc;
+
+use fairwave_schemes::scheme;
+use fairwave_units::{Bytes, Duration, Rate};
+
+use super::elements::Patches;
+use super::mistake::{Mistake, Reading, quoted};
+use super::nodes::Ends;
+use super::paths::Paths;
+use super::reader::{Field, Reader, Thing};
+use super::sessions::Sessions;
+use super::tree::{Place, Table};
+use super::{background, generate, links, nodes, options};
+use crate::{Link, Packet, Scenario, SchemeChoice, Session, limits};
+
+const KEYS: &[&str] = &[
+    "background",
+    "cites",
+    "duration",
+    "generate",
+    "link",
+    "name",
+    "node",
+    "options",
+    "packet",
+    "router",
+    "runs",
+    "sample",
+    "scheme",
+    "seed",
+    "session",
+    "title",
+    "variant",
+];
+
+/// The scheme of a file that names none.
+pub(crate) const DEFAULT_SCHEME: &str = "gtp";
+const DEFAULT_DURATION: Duration = Duration::from_secs(60);
+const DEFAULT_SAMPLE: Duration = Duration::from_millis(100);
+const DEFAULT_PACKET: Packet = Packet { payload: Bytes::new(1000), header: Bytes::new(40) };
+
+/// A file's own keys, checked to be known.
+pub(crate) fn top(root: &Table) -> Reading<Reader<'_>> {
+    Reader::new(Thing::Top, Place::File, root, KEYS)
+}
+
+/// Reads a file's table, with all changes laid over it.
+pub(crate) fn read(
+    root: &Table,
+    seed: u64,
+    variant: Option<&str>,
+    mut patches: Patches,
+    notes: &mut Vec<String>,
+) -> Reading<Scenario> {
+    let top = top(root)?;
+    let name = scenario_name(top.need("name", "for instance name = \"five-to-one\"")?)?;
+    let title = top.read_or("title", String::new(), Field::line)?;
+    let cites = top.read_or("cites", String::new(), Field::line)?;
+    let duration = top.read("duration", |field| field.positive_span(limits::RUN))?.unwrap_or_else(|| {
+        notes.push(format!("the file gives no duration: {DEFAULT_DURATION}"));
+        DEFAULT_DURATION
+    });
+    let sample = top.read_or("sample", DEFAULT_SAMPLE, |field| field.positive_span(limits::RUN))?;
+    check_samples(&top, duration, sample)?;
+    let scheme = Arc::new(own_scheme(&top)?);
+    let packet = top.read_or("packet", DEFAULT_PACKET, packet)?;
+    seed_and_runs(&top)?;
+    check_network_kind(&top)?;
+
+    let mut ends = nodes::read(root, seed, &mut patches, notes)?;
+    let links = links::read(root, &ends, &mut patches, notes)?;
+    patches.finish("link", links.iter().map(|link| &*link.name))?;
+    let mut sessions = Vec::new();
+    if let Some(field) = top.get("generate") {
+        (ends.nodes, sessions) = generate::read(field.item, seed, &mut patches, notes)?;
+    }
+    patches.finish("node", ends.nodes.iter().map(|node| &*node.name))?;
+    let mut maker = Sessions::new(seed, &ends, Paths::new(&ends, &links), sessions);
+    maker.read(root, &mut patches, notes)?;
+    let background = background::read(root, &ends, &mut maker.paths)?;
+    let sessions = maker.made;
+    check_network(&top, &ends, &sessions, &links)?;
+    let Ends { nodes, routers, .. } = ends;
+    let variant = variant.map(str::to_owned);
+    Ok(Scenario {
+        name,
+        title,
+        cites,
+        variant,
+        duration,
+        seed,
+        scheme,
+        sample,
+        packet,
+        nodes,
+        sessions,
+        routers,
+        links,
+        background,
+    })
+}
+
+/// The seed and the number of runs.
+pub(crate) fn seed_and_runs(top: &Reader<'_>) -> Reading<(u64, u64)> {
+    let seed = top.read_or("seed", 1, |field| field.whole(0, u64::MAX))?;
+    let runs = top.read_or("runs", 1, |field| field.whole(1, limits::RUNS))?;
+    if seed.checked_add(runs - 1).is_none() {
+        return Err(top.wrong(format!("seed {seed} leaves no room for {runs} runs, each with the next seed")));
+    }
+    Ok((seed, runs))
+}
+
+fn scenario_name(field: Field<'_>) -> Reading<String> {
+    let name = field.text()?;
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    if name.is_empty() || !name.bytes().all(is_plain) {
+        return Err(field.wrong("must be made of a-z, 0-9 and -").hint("for instance name = \"five-to-one\""));
+    }
+    if name.len() > limits::NAME_BYTES {
+        return Err(field.wrong(format!("is longer than {} bytes", limits::NAME_BYTES)));
+    }
+    Ok(name.to_owned())
+}
+
+fn check_samples(top: &Reader<'_>, duration: Duration, sample: Duration) -> Reading<()> {
+    let samples = duration.as_nanos().div_ceil(sample.as_nanos());
+    if samples <= limits::SAMPLES {
+        return Ok(());
+    }
+    let message = format!("{duration} in samples of {sample} are {samples} samples, the limit is {}", limits::SAMPLES);
+    let place = top.get("duration").or(top.get("sample")).map_or(Place::File, |field| field.item.place);
+    Err(Mistake::new(place, message).hint("a wider sample, for instance sample = \"10 s\""))
+}
+
+fn own_scheme(top: &Reader<'_>) -> Reading<SchemeChoice> {
+    let scheme = match top.get("scheme") {
+        Some(field) => options::scheme(field)?,
+        None => scheme::find(DEFAULT_SCHEME).ok_or_else(|| top.wrong("scheme is missing"))?,
+    };
+    let table = top.read("options", |field| field.table("[options]"))?;
+    options::choice(scheme, Thing::Section("options"), table)
+}
+
+fn packet(field: Field<'_>) -> Reading<Packet> {
+    let table = field.table("[packet]")?;
+    let reader = Reader::new(Thing::Section("packet"), field.item.place, table, &["header", "payload"])?;
+    Ok(Packet {
+        payload: reader
+            .read_or("payload", DEFAULT_PACKET.payload, |field| field.size(Bytes::new(1), limits::PACKET))?,
+        header: reader.read_or("header", DEFAULT_PACKET.header, |field| field.size(Bytes::ZERO, limits::PACKET))?,
+    })
+}
+
+/// A network is generated, or written out; with routers it has links.
+fn check_network_kind(top: &Reader<'_>) -> Reading<()> {
+    if top.get("generate").is_some() {
+        let written = ["node", "session", "router", "link", "background"].iter().find_map(|key| top.get(key));
+        if let Some(field) = written {
+            return Err(Mistake::new(field.item.place, format!("[[{}]] beside [generate]", field.key))
+                .hint("[generate] makes the whole network: take out one of them"));
+        }
+    }
+    Ok(())
+}
+
+/// What only the whole network shows.
+fn check_network(top: &Reader<'_>, ends: &Ends, sessions: &[Session], links: &[Link]) -> Reading<()> {
+    const EXAMPLE: &str = "write [[node]] and [[session]], or [generate]";
+    if ends.nodes.is_empty() {
+        return Err(top.wrong("the network has no nodes").hint(EXAMPLE));
+    }
+    if sessions.is_empty() {
+        return Err(top.wrong("the network has no sessions").hint(EXAMPLE));
+    }
+    let is_above = |minimum: Rate, capacity: Option<Rate>| capacity.is_some_and(|capacity| minimum > capacity);
+    for session in sessions.iter().filter(|session| session.minimum > Rate::ZERO) {
+        let (source, sink) = (&ends.nodes[session.from as usize], &ends.nodes[session.to as usize]);
+        let too_small = if is_above(session.minimum, source.send) {
+            Some(&source.name)
+        } else if is_above(session.minimum, sink.receive) {
+            Some(&sink.name)
+        } else {
+            let mut path = session.path.iter().map(|link| &links[*link as usize]);
+            path.find(|link| is_above(session.minimum, link.capacity)).map(|link| &link.name)
+        };
+        if let Some(name) = too_small {
+            return Err(top.wrong(format!(
+                "session {}: minimum {} is above the capacity of {}",
+                quoted(&session.name),
+                quoted(session.minimum),
+                quoted(name)
+            )));
+        }
+    }
+    Ok(())
+}

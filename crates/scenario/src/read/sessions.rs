@@ -1,0 +1,430 @@
+//! `[[session]]`.
+
+use std::sync::Arc;
+
+use fairwave_units::{Bytes, Duration, Rate, Time};
+
+use super::drawn::{Drawn, each, keep_own};
+use super::elements::{Names, Patches, default_name, lookup, tables};
+use super::links::wrong_count;
+use super::mistake::{Mistake, Reading, quoted};
+use super::nodes::{Ends, check_count};
+use super::options::{self, Choices, gtp_number};
+use super::paths::{NoWay, Paths, Way};
+use super::pattern::Pattern;
+use super::reader::{Field, Reader, Thing};
+use super::tree::{Place, Table, Value};
+use crate::{Demand, DemandBy, LinkEnd, SchemeChoice, Session, limits};
+
+const KEYS: &[&str] = &[
+    "alpha",
+    "beta",
+    "count",
+    "demand",
+    "demand_by",
+    "from",
+    "initial_rate",
+    "minimum",
+    "name",
+    "options",
+    "path",
+    "rtt",
+    "scheme",
+    "size",
+    "start",
+    "stop",
+    "to",
+    "weight",
+];
+
+/// What sessions are made from, and those that are made.
+pub(crate) struct Sessions<'a> {
+    seed: u64,
+    ends: &'a Ends,
+    pub(crate) paths: Paths<'a>,
+    choices: Choices,
+    pub(crate) made: Vec<Session>,
+}
+
+/// The sessions that one table asks for.
+struct Plan<'a> {
+    reader: Reader<'a>,
+    table: &'a Table,
+    from: (Pattern, Field<'a>),
+    to: (Pattern, Field<'a>),
+    names: Option<Pattern>,
+    /// So many for each pair.
+    alike: u64,
+    count: u64,
+}
+
+/// What the sessions of one table have in common, and what differs between them.
+struct Template<'a> {
+    reader: Reader<'a>,
+    rtt: Option<Drawn<Duration>>,
+    start: Drawn<Time>,
+    stop: Option<Drawn<Time>>,
+    demands: Option<Box<[Demand]>>,
+    routers: Option<Box<[u32]>>,
+    common: Session,
+}
+
+/// A session's part in its table.
+struct Turn<'a> {
+    name: &'a str,
+    index: u64,
+    from: u32,
+    to: u32,
+}
+
+impl<'a> Sessions<'a> {
+    /// A maker that begins with the sessions that were generated.
+    pub(crate) fn new(seed: u64, ends: &'a Ends, paths: Paths<'a>, made: Vec<Session>) -> Self {
+        Self { seed, ends, paths, choices: Choices::default(), made }
+    }
+
+    /// Reads all tables.
+    pub(crate) fn read(&mut self, root: &Table, patches: &mut Patches, notes: &mut Vec<String>) -> Reading<()> {
+        self.change_generated(patches, notes)?;
+        let tables = tables(root, "session")?;
+        let default_names: Vec<Option<String>> =
+            tables.iter().map(|(table, _)| default_name("session", table)).collect();
+        let (mut plans, mut all) = (Vec::new(), self.made.len());
+        // Names that the file gives come first: default names step aside for them, wherever they stand.
+        let mut names = Names::default();
+        for (n, ((table, place), default)) in tables.iter().zip(&default_names).enumerate() {
+            let thing = match default {
+                Some(name) => Thing::Named("session", name),
+                None => Thing::Nth("session", n + 1),
+            };
+            let plan = Plan::read(Reader::new(thing, *place, table, KEYS)?, table)?;
+            check_count(all, plan.count, *place, "sessions")?;
+            all += plan.count as usize;
+            if let Some(given) = &plan.names {
+                for index in 0..plan.count {
+                    names.take("session", &plan.given_name(given, index), (), *place)?;
+                }
+            }
+            plans.push(plan);
+        }
+        self.made.reserve(all - self.made.len());
+        for plan in &plans {
+            self.make_all(plan, &mut names, patches, notes)?;
+        }
+        patches.finish("session", self.made.iter().map(|session| &*session.name))
+    }
+
+    /// Generated sessions that the caller changes by name.
+    fn change_generated(&mut self, patches: &mut Patches, notes: &mut Vec<String>) -> Reading<()> {
+        if !patches.has("session") {
+            return Ok(());
+        }
+        for at in 0..self.made.len() {
+            let base = self.made[at].clone();
+            let Some(changed) = patches.apply("session", &base.name, &Table::default(), notes)? else { continue };
+            let place = changed.entries().iter().map(|entry| entry.place).min().unwrap_or(Place::File);
+            let reader = Reader::new(Thing::Named("session", &base.name), place, &changed, KEYS)?;
+            if let Some(field) = reader.get("from").or(reader.get("to")) {
+                return Err(field.wrong("cannot be changed for a generated session"));
+            }
+            let mut template = self.template(reader, 1)?;
+            template.rtt = template.rtt.or(Some(Drawn::Fixed(base.rtt)));
+            self.made[at] = self.make(&template, &Turn { name: &base.name, index: 0, from: base.from, to: base.to })?;
+        }
+        Ok(())
+    }
+
+    fn make_all(
+        &mut self,
+        plan: &Plan<'_>,
+        names: &mut Names<()>,
+        patches: &mut Patches,
+        notes: &mut Vec<String>,
+    ) -> Reading<()> {
+        let template = self.template(plan.reader, plan.count)?;
+        let ((from, from_field), (to, to_field)) = (&plan.from, &plan.to);
+        for index in 0..plan.count {
+            let pair = index / plan.alike;
+            let (from_name, to_name) = (from.name(pair / to.len()), to.name(pair % to.len()));
+            let source = self.node(&from_name, *from_field)?;
+            let sink = self.node(&to_name, *to_field)?;
+            if source == sink {
+                return Err(to_field.wrong(format!("makes a session from {} to itself", quoted(from_name))));
+            }
+            let name = match &plan.names {
+                Some(given) => plan.given_name(given, index),
+                None => names.take_numbered(&format!("{from_name}-{to_name}"), (), plan.reader.place),
+            };
+            let turn = Turn { name: &name, index, from: source, to: sink };
+            let session = self.session(&template, &turn, plan, patches, notes)?;
+            self.made.push(session);
+        }
+        Ok(())
+    }
+
+    /// One session: as its table says, or as a change to it alone says.
+    fn session(
+        &mut self,
+        template: &Template<'_>,
+        turn: &Turn<'_>,
+        plan: &Plan<'_>,
+        patches: &mut Patches,
+        notes: &mut Vec<String>,
+    ) -> Reading<Session> {
+        let table = plan.table;
+        if !patches.has("session") {
+            return self.make(template, turn);
+        }
+        let Some(mut changed) = patches.apply("session", turn.name, table, notes)? else {
+            return self.make(template, turn);
+        };
+        keep_own(&mut changed, table, &["demand", "rtt", "start", "stop"], turn.index);
+        let reader = Reader::new(Thing::Named("session", turn.name), plan.reader.place, &changed, KEYS)?;
+        let own = self.template(reader, 1)?;
+        let end = |key, index| match reader.get(key) {
+            Some(field) if changed.get(key) != table.get(key) => self.node(field.text()?, field),
+            _ => Ok(index),
+        };
+        let (from, to) = (end("from", turn.from)?, end("to", turn.to)?);
+        if from == to {
+            return Err(reader.wrong("goes from a node to itself"));
+        }
+        self.make(&own, &Turn { index: 0, from, to, ..*turn })
+    }
+
+    fn template<'t>(&mut self, reader: Reader<'t>, count: u64) -> Reading<Template<'t>> {
+        let demands = reader.read_or("demand", Demands::All(Demand::Unlimited), |field| demands(field, count))?;
+        let (demand, demands) = match demands {
+            Demands::All(demand) => (demand, None),
+            Demands::Each(demands) => (Demand::Unlimited, Some(demands)),
+        };
+        let common = Session {
+            name: Box::default(),
+            from: 0,
+            to: 0,
+            rtt: Duration::ZERO,
+            demand,
+            demand_by: reader.read_or("demand_by", DemandBy::Application, |field| {
+                field.word(&[("application", DemandBy::Application), ("window", DemandBy::Window)])
+            })?,
+            start: Time::ZERO,
+            stop: None,
+            size: reader
+                .read_or("size", None, |field| field.or_inf(|field| field.size(Bytes::new(1), limits::SIZE)))?,
+            weight: reader.read_or("weight", 1.0, |field| field.number(1.0 / limits::WEIGHT, limits::WEIGHT, false))?,
+            minimum: reader.read_or("minimum", Rate::ZERO, Field::rate)?,
+            scheme: self.scheme(&reader)?,
+            alpha: reader.read("alpha", gtp_number)?,
+            beta: reader.read("beta", gtp_number)?,
+            initial_rate: reader.read_or("initial_rate", Rate::ZERO, Field::rate)?,
+            path: Box::default(),
+            path_back: Box::default(),
+        };
+        Ok(Template {
+            rtt: reader.read("rtt", |field| Drawn::read(field, count, |field| field.positive_span(limits::DELAY)))?,
+            start: reader
+                .read_or("start", Drawn::Fixed(Time::ZERO), |field| Drawn::read(field, count, Field::instant))?,
+            stop: reader
+                .read("stop", |field| field.or_inf(|field| Drawn::read(field, count, Field::instant)))?
+                .flatten(),
+            routers: reader.read("path", |field| self.routers(field))?,
+            demands,
+            common,
+            reader,
+        })
+    }
+
+    fn make(&mut self, template: &Template<'_>, turn: &Turn<'_>) -> Reading<Session> {
+        let Turn { name, index, from, to } = *turn;
+        let reader = &template.reader;
+        let mut session = Session { name: name.into(), from, to, ..template.common.clone() };
+        if let Some(demands) = &template.demands {
+            session.demand = demands[index as usize].clone();
+        }
+        session.start = template.start.value(self.seed, "start", name, index);
+        if let Some(stop) = &template.stop {
+            let (earliest, latest) = (stop.bounds(index).0, template.start.bounds(index).1);
+            // What is drawn from a range stays below its end.
+            let is_open = matches!(&template.start, Drawn::Uniform(least, most) if least < most);
+            let is_after = earliest > latest || (is_open && earliest == latest);
+            if !is_after {
+                return Err(reader
+                    .need("stop", "")?
+                    .wrong("must be after start")
+                    .hint("stop is an instant of the run, not a span"));
+            }
+            session.stop = Some(stop.value(self.seed, "stop", name, index));
+        }
+        let rtt = template.rtt.as_ref().map(|rtt| rtt.value(self.seed, "rtt", name, index));
+        if self.paths.is_lambda() {
+            session.rtt = rtt.ok_or_else(|| {
+                reader.wrong("rtt is missing").hint("rtt = \"60 ms\": propagation both ways together, without queueing")
+            })?;
+            return Ok(session);
+        }
+        let way = self.paths.find(from, to, template.routers.as_deref());
+        let way = way.map_err(|why| no_way(reader, &self.paths, &why, from, to))?;
+        session.rtt = whole_rtt(reader, rtt, &way)?;
+        (session.path, session.path_back) = (way.there, way.back);
+        Ok(session)
+    }
+
+    /// The scheme that a session names, with its options.
+    fn scheme(&mut self, reader: &Reader<'_>) -> Reading<Option<Arc<SchemeChoice>>> {
+        let Some(field) = reader.get("scheme") else {
+            return match reader.get("options") {
+                None => Ok(None),
+                Some(field) => Err(field
+                    .wrong("need the session's own scheme")
+                    .hint("name it with scheme = ..., or put them into [options] for all sessions")),
+            };
+        };
+        let scheme = options::scheme(field)?;
+        let thing = match reader.thing {
+            Thing::Named(kind, name) => Thing::Part("options", kind, name),
+            thing => thing,
+        };
+        let table = reader.read("options", |field| field.table("options.max_window = \"64 packets\""))?;
+        let choice = options::choice(scheme, thing, table)?;
+        Ok(Some(self.choices.share(choice)))
+    }
+
+    /// The index of a node that a value names, in a range or by itself.
+    fn node(&self, name: &str, field: Field<'_>) -> Reading<u32> {
+        match lookup(&self.ends.names, name, field, "node", || self.ends.node_names())? {
+            LinkEnd::Node(node) => Ok(node),
+            LinkEnd::Router(_) => Err(field.wrong("is a router; sessions begin and end at nodes")),
+        }
+    }
+
+    fn routers(&self, field: Field<'_>) -> Reading<Box<[u32]>> {
+        if self.paths.is_lambda() {
+            return Err(field.wrong("needs [[link]]: this network has none"));
+        }
+        let router = |item| {
+            let field = field.entry(item);
+            match lookup(&self.ends.names, field.text()?, field, "router", || self.ends.router_names())? {
+                LinkEnd::Router(router) => Ok(router),
+                LinkEnd::Node(_) => Err(field.wrong("is a node; a path lists routers")),
+            }
+        };
+        field.list("[\"r1\", \"r2\"]")?.iter().map(router).collect()
+    }
+}
+
+impl<'a> Plan<'a> {
+    fn read(reader: Reader<'a>, table: &'a Table) -> Reading<Self> {
+        let from_field = reader.need("from", "the node that sends: from = \"s1\"")?;
+        let to_field = reader.need("to", "the node that receives: to = \"d1\"")?;
+        let (from, to) = (Pattern::read(from_field)?, Pattern::read(to_field)?);
+        let alike = reader.read_or("count", 1, |field| field.whole(1, limits::ELEMENTS))?;
+        let pairs = from.len().saturating_mul(to.len());
+        let count = pairs.saturating_mul(alike);
+        check_count(0, count, reader.place, "sessions")?;
+        let names = reader.read("name", |field| {
+            let names = Pattern::read(field)?;
+            let fits = [1, pairs, count].contains(&names.len());
+            if fits { Ok(names) } else { Err(wrong_count(field, names.len(), count)) }
+        })?;
+        Ok(Self { reader, table, from: (from, from_field), to: (to, to_field), names, alike, count })
+    }
+
+    /// The name of session number `index`: one of a range, or the one name with "#2", "#3" ...
+    fn given_name(&self, given: &Pattern, index: u64) -> String {
+        let (base, repeat) = match given.len() {
+            len if len == self.count => (index, 0),
+            1 => (0, index),
+            _ => (index / self.alike, index % self.alike),
+        };
+        match repeat {
+            0 => given.name(base),
+            _ => format!("{}#{}", given.name(base), repeat + 1),
+        }
+    }
+}
+
+/// The demands of a table: one for all sessions, or one for each.
+enum Demands {
+    All(Demand),
+    Each(Box<[Demand]>),
+}
+
+fn demands(field: Field<'_>, count: u64) -> Reading<Demands> {
+    let Value::Table(table) = &field.item.value else { return demand(field).map(Demands::All) };
+    let list =
+        Reader::new(field.thing, field.item.place, table, &["each"])?.need("each", "demand = { each = [..] }")?;
+    each(Field { key: field.key, ..list }, count, demand).map(Demands::Each)
+}
+
+/// A rate, "inf", or a schedule of both.
+fn demand(field: Field<'_>) -> Reading<Demand> {
+    const EXAMPLE: &str = "[[\"0 s\", \"400 Mb/s\"], [\"4 s\", \"800 Mb/s\"]]";
+    let Value::List(steps) = &field.item.value else {
+        let rate = field.or_inf(Field::rate)?;
+        return Ok(rate.map_or(Demand::Unlimited, Demand::Constant));
+    };
+    if steps.len() > limits::SCHEDULE_STEPS {
+        return Err(field.wrong(format!("has {} steps, the limit is {}", steps.len(), limits::SCHEDULE_STEPS)));
+    }
+    let mut schedule: Vec<(Time, Option<Rate>)> = Vec::with_capacity(steps.len());
+    for step in steps {
+        let field = field.entry(step);
+        let Value::List(pair) = &step.value else { return Err(field.not("a step of a schedule", EXAMPLE)) };
+        let [time, rate] = &pair[..] else {
+            return Err(field
+                .wrong("has a step that is not a time and a rate")
+                .hint(format!("write it like {EXAMPLE}")));
+        };
+        let time_field = field.entry(time);
+        let time = time_field.instant()?;
+        match schedule.last() {
+            None if time != Time::ZERO => {
+                return Err(time_field.wrong("must be \"0 s\": the first step says how the demand begins"));
+            }
+            Some((before, _)) if time <= *before => {
+                return Err(time_field.wrong(format!("must be later than the step before it, at {before}")));
+            }
+            _ => {}
+        }
+        schedule.push((time, field.entry(rate).or_inf(Field::rate)?));
+    }
+    if schedule.is_empty() {
+        return Err(field.wrong("has no steps").hint(format!("write it like {EXAMPLE}")));
+    }
+    Ok(Demand::Schedule(schedule.into()))
+}
+
+/// The whole RTT of a session in a routed network: what it says, or what its links take.
+fn whole_rtt(reader: &Reader<'_>, rtt: Option<Duration>, way: &Way) -> Reading<Duration> {
+    match rtt {
+        Some(rtt) if rtt < way.delay => Err(reader
+            .need("rtt", "")?
+            .wrong(format!("is below the delay of its links both ways, {}", way.delay))
+            .hint("with links, rtt is the whole RTT; leave it out to take the links' delay")),
+        Some(rtt) => Ok(rtt),
+        None if way.delay.is_zero() => {
+            Err(reader.wrong("rtt is missing, and its links have no delay").hint("give it an rtt: rtt = \"60 ms\""))
+        }
+        None if way.delay > limits::DELAY => {
+            Err(reader.wrong(format!("its links take {} both ways, the limit is 1 h", way.delay)))
+        }
+        None => Ok(way.delay),
+    }
+}
+
+/// Why a session has no way, with a hint.
+pub(crate) fn no_way(reader: &Reader<'_>, paths: &Paths<'_>, no_way: &NoWay, from: u32, to: u32) -> Mistake {
+    let name = |end| quoted(paths.name(end));
+    let (source, sink) = (name(LinkEnd::Node(from)), name(LinkEnd::Node(to)));
+    match *no_way {
+        NoWay::There => reader
+            .wrong(format!("no links lead from {source} to {sink}"))
+            .hint("attach both nodes with router = ..., or by [[link]], and join their routers"),
+        NoWay::Hop(a, b) => reader
+            .wrong(format!("its path has no link from {} to {}", name(a), name(b)))
+            .hint(format!("add a [[link]] from {} to {}", name(a), name(b))),
+        NoWay::Back(a, b) => reader
+            .wrong(format!("the way back has no link from {} to {}", name(a), name(b)))
+            .hint("acknowledgements take the same routers backwards: add that [[link]], or duplex = true"),
+    }
+}

@@ -1,0 +1,216 @@
+//! The text as a tree of values that know their line.
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::mistake::{Mistake, Reading};
+use crate::limits;
+
+/// Where a value was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Place {
+    /// A line of the file, from one.
+    Line(u32),
+    /// The file as a whole.
+    File,
+    /// An option of the call, such as "--set".
+    Call(&'static str),
+}
+
+/// A value and its place.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Item {
+    pub(crate) value: Value,
+    pub(crate) place: Place,
+}
+
+/// A TOML value.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Value {
+    Text(Box<str>),
+    /// `None` beyond the range of an i128.
+    Integer(Option<i128>),
+    Float(f64),
+    Flag(bool),
+    Date,
+    List(Vec<Item>),
+    Table(Table),
+}
+
+/// Keys with their values, sorted by key.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Table {
+    entries: Vec<Entry>,
+}
+
+/// One key of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Entry {
+    pub(crate) key: Box<str>,
+    /// Where the key stands.
+    pub(crate) place: Place,
+    pub(crate) item: Item,
+}
+
+impl Table {
+    pub(crate) fn get(&self, key: &str) -> Option<&Item> {
+        self.find(key).ok().map(|at| &self.entries[at].item)
+    }
+
+    pub(crate) fn get_mut(&mut self, key: &str) -> Option<&mut Item> {
+        self.find(key).ok().map(|at| &mut self.entries[at].item)
+    }
+
+    /// Sets a key, replacing an earlier value.
+    pub(crate) fn set(&mut self, entry: Entry) {
+        match self.find(&entry.key) {
+            Ok(at) => self.entries[at] = entry,
+            Err(at) => self.entries.insert(at, entry),
+        }
+    }
+
+    pub(crate) fn remove(&mut self, key: &str) -> Option<Item> {
+        self.find(key).ok().map(|at| self.entries.remove(at).item)
+    }
+
+    pub(crate) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// Gives every value in it one place.
+    fn relocate(&mut self, place: Place) {
+        for entry in &mut self.entries {
+            entry.place = place;
+            entry.item.relocate(place);
+        }
+    }
+
+    fn find(&self, key: &str) -> Result<usize, usize> {
+        self.entries.binary_search_by(|entry| (*entry.key).cmp(key))
+    }
+
+    /// Takes keys in any order; of equal keys the last one counts.
+    pub(crate) fn from_entries(mut entries: Vec<Entry>) -> Self {
+        entries.sort_by(|a, b| a.key.cmp(&b.key));
+        Self { entries }
+    }
+}
+
+impl Item {
+    /// Gives it and every value in it one place.
+    pub(crate) fn relocate(&mut self, place: Place) {
+        self.place = place;
+        match &mut self.value {
+            Value::List(items) => items.iter_mut().for_each(|item| item.relocate(place)),
+            Value::Table(table) => table.relocate(place),
+            _ => {}
+        }
+    }
+}
+
+impl Value {
+    /// What it is, with its article, for messages.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Text(_) => "text",
+            Self::Integer(_) => "a whole number",
+            Self::Float(_) => "a number",
+            Self::Flag(_) => "true or false",
+            Self::Date => "a date",
+            Self::List(_) => "a list",
+            Self::Table(_) => "a table",
+        }
+    }
+}
+
+/// Reads TOML text.
+pub(crate) fn parse(text: &str) -> Reading<Table> {
+    let lines = Lines::new(text);
+    check_size(text)?;
+    let root = DeTable::parse(text).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start);
+        Mistake::new(Place::Line(lines.line(at)), format!("not TOML: {}", error.message()))
+            .maybe_hint(syntax_hint(lines.text(text, at)))
+    })?;
+    table(root.into_inner(), &lines, 0)
+}
+
+/// Refuses a text whose tree would take much memory, before it is made.
+fn check_size(text: &str) -> Reading<()> {
+    let signs = text.bytes().filter(|byte| matches!(byte, b'=' | b',' | b'[' | b'{' | b'.')).count();
+    if signs > limits::VALUES {
+        return Err(Mistake::new(Place::File, format!("about {signs} values, the limit is {}", limits::VALUES))
+            .hint("ranges (\"s{1..5}\"), count and [generate] make many sessions and nodes from one table"));
+    }
+    Ok(())
+}
+
+/// Most broken lines are quantities without quotes.
+fn syntax_hint(line: &str) -> Option<String> {
+    let (_, value) = line.split_once('=')?;
+    let value = value.split('#').next().unwrap_or("").trim();
+    let bare = !value.is_empty() && !value.contains(['"', '\'', '[', '{']);
+    bare.then(|| format!("text and quantities stand in quotes: \"{}\"", value.chars().take(40).collect::<String>()))
+}
+
+fn table(table: DeTable<'_>, lines: &Lines, depth: usize) -> Reading<Table> {
+    let mut entries = Vec::with_capacity(table.len());
+    for (key, value) in table {
+        let place = Place::Line(lines.line(key.span().start));
+        entries.push(Entry { key: key.into_inner().into(), place, item: item(value, place, lines, depth)? });
+    }
+    Ok(Table::from_entries(entries))
+}
+
+fn item(value: Spanned<DeValue<'_>>, key: Place, lines: &Lines, depth: usize) -> Reading<Item> {
+    let place = Place::Line(lines.line(value.span().start));
+    if depth > limits::NESTING {
+        return Err(Mistake::new(place, format!("tables and lists nest deeper than {}", limits::NESTING)));
+    }
+    let mut place = place;
+    let value = match value.into_inner() {
+        DeValue::String(text) => Value::Text(text.into()),
+        DeValue::Integer(whole) => Value::Integer(i128::from_str_radix(whole.as_str(), whole.radix()).ok()),
+        DeValue::Float(number) => Value::Float(number.as_str().parse().unwrap_or(f64::NAN)),
+        DeValue::Boolean(flag) => Value::Flag(flag),
+        DeValue::Datetime(_) => Value::Date,
+        DeValue::Array(items) => {
+            let items = items.into_iter().map(|value| item(value, key, lines, depth + 1));
+            Value::List(items.collect::<Reading<_>>()?)
+        }
+        DeValue::Table(inner) => {
+            // Tables that dotted keys made have no span of their own.
+            place = if value_has_no_place(place) { key } else { place };
+            Value::Table(table(inner, lines, depth + 1)?)
+        }
+    };
+    Ok(Item { value, place })
+}
+
+fn value_has_no_place(place: Place) -> bool {
+    place == Place::Line(1)
+}
+
+/// Where lines begin.
+struct Lines(Vec<usize>);
+
+impl Lines {
+    fn new(text: &str) -> Self {
+        Self(
+            std::iter::once(0)
+                .chain(text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(i, _)| i + 1))
+                .collect(),
+        )
+    }
+
+    /// The line of a byte, from one.
+    fn line(&self, at: usize) -> u32 {
+        u32::try_from(self.0.partition_point(|start| *start <= at)).unwrap_or(u32::MAX)
+    }
+
+    fn text<'a>(&self, text: &'a str, at: usize) -> &'a str {
+        let line = self.line(at) as usize;
+        let end = self.0.get(line).copied().unwrap_or(text.len());
+        text.get(self.0[line - 1]..end).unwrap_or("").trim_end()
+    }
+}

@@ -1,0 +1,21 @@
+//! Every shipped scenario builds, in every variant.
+#![allow(clippy::disallowed_methods, reason = "tests read files")]
+#![allow(non_snake_case)]
+
+use fairwave_scenario::{Document, Selection};
+
+#[test]
+fn build__every_shipped_scenario() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
+    let mut built = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let document = Document::parse(path.to_str().unwrap(), &std::fs::read(&path).unwrap()).unwrap();
+        for case in document.cases(&Selection::default()).unwrap() {
+            let (scenario, notes) = document.build(&case).unwrap_or_else(|error| panic!("{error}"));
+            println!("{} {:?}: {} sessions {notes:?}", scenario.name, scenario.variant, scenario.sessions.len());
+            built += 1;
+        }
+    }
+    assert!(built > 0, "{folder} holds no scenarios");
+}
