@@ -1,8 +1,9 @@
 //! The global max-min allocation of a scenario.
 
+use fairwave_schemes::global::{Limit, MaxMinError, Paths, Problem, max_min};
 use fairwave_units::{Rate, Time};
 
-use crate::{Scenario, ScenarioError};
+use crate::{Scenario, ScenarioError, Session};
 
 /// The max-min fair rates of a scenario's sessions at one instant (Wu 2007, Algorithm 1).
 #[derive(Clone, Debug, PartialEq)]
@@ -26,9 +27,241 @@ pub enum LimitedBy {
     Sink(u32),
 }
 
+impl LimitedBy {
+    /// The name of the node or link, or "demand".
+    ///
+    /// # Panics
+    /// If it belongs to another scenario.
+    pub fn name(self, scenario: &Scenario) -> &str {
+        match self {
+            Self::Demand => "demand",
+            Self::Source(node) | Self::Sink(node) => &scenario.nodes[node as usize].name,
+            Self::Link(link) => &scenario.links[link as usize].name,
+        }
+    }
+}
+
+impl Allocation {
+    /// The sum of all rates.
+    pub fn total(&self) -> Rate {
+        self.rates.iter().copied().sum()
+    }
+}
+
 /// Allocates all sessions as if active, or those active at an instant with their demands then. A demand schedule
-/// counts with its largest demand where no instant is given.
+/// counts with its largest demand where no instant is given. A session of finite size counts as active until its stop,
+/// and guaranteed rates are no part of it: it is the plain max-min optimum that runs are compared with.
+///
+/// A node's direction counts with `gtp_share` of its capacity where all the sessions that count run GTP, since GTP
+/// allocates no more; with all of it where others may take the rest.
+///
+/// # Errors
+/// The first session that nothing limits, by name.
 pub fn allocate(scenario: &Scenario, at: Option<Time>) -> Result<Allocation, ScenarioError> {
-    let _ = at;
-    Err(ScenarioError { file: scenario.name.clone(), line: None, message: String::new(), hint: None })
+    let is_active = |session: &Session| at.is_none_or(|at| session.is_active(at));
+    let active: Vec<usize> =
+        (0..scenario.sessions.len()).filter(|index| is_active(&scenario.sessions[*index])).collect();
+    let resources = Resources { nodes: scenario.nodes.len() };
+    let (mut offsets, mut crossed) = (vec![0], Vec::with_capacity(active.len() * 2));
+    let (mut demands, mut weights) = (Vec::with_capacity(active.len()), Vec::with_capacity(active.len()));
+    for index in &active {
+        let session = &scenario.sessions[*index];
+        crossed.push(resources.source(session.from));
+        crossed.extend(session.path.iter().map(|link| resources.link(*link)));
+        crossed.push(resources.sink(session.to));
+        offsets.push(crossed.len());
+        let demand = match at {
+            Some(at) => session.demand.at(at),
+            None => session.demand.largest(),
+        };
+        demands.push(demand.map_or(f64::INFINITY, Rate::as_bps));
+        weights.push(session.weight);
+    }
+    let capacities = resources.capacities_bps(scenario, &active);
+    let problem = Problem {
+        demands_bps: Some(&demands),
+        weights: Some(&weights),
+        ..Problem::new(&capacities, Paths::Lists { offsets: &offsets, resources: &crossed })
+    };
+    let optimum = max_min(&problem).map_err(|error| failure(scenario, &active, &error))?;
+    let mut rates = vec![Rate::ZERO; scenario.sessions.len()];
+    let mut limited_by = vec![None; scenario.sessions.len()];
+    for ((index, rate_bps), limit) in active.iter().zip(&optimum.rates_bps).zip(optimum.limits(&problem)) {
+        rates[*index] = Rate::nearest_bps(*rate_bps);
+        limited_by[*index] = Some(match limit {
+            Limit::Demand => LimitedBy::Demand,
+            Limit::Resource(resource) => resources.meaning(resource),
+        });
+    }
+    Ok(Allocation { rates, limited_by })
+}
+
+/// Numbers for all that has a capacity: sending sides, receiving sides, links.
+struct Resources {
+    nodes: usize,
+}
+
+impl Resources {
+    fn source(&self, node: u32) -> u32 {
+        debug_assert!((node as usize) < self.nodes, "sessions begin at nodes of the scenario");
+        node
+    }
+
+    fn sink(&self, node: u32) -> u32 {
+        self.nodes as u32 + node
+    }
+
+    fn link(&self, link: u32) -> u32 {
+        2 * self.nodes as u32 + link
+    }
+
+    fn meaning(&self, resource: u32) -> LimitedBy {
+        let nodes = self.nodes as u32;
+        match resource {
+            source if source < nodes => LimitedBy::Source(source),
+            sink if sink < 2 * nodes => LimitedBy::Sink(sink - nodes),
+            link => LimitedBy::Link(link - 2 * nodes),
+        }
+    }
+
+    fn capacities_bps(&self, scenario: &Scenario, active: &[usize]) -> Vec<f64> {
+        let mut is_gtp_alone = vec![true; 2 * self.nodes];
+        for session in active.iter().map(|index| &scenario.sessions[*index]) {
+            let is_gtp = matches!(scenario.scheme_of(session).scheme.name, "gtp" | "gtp-printed");
+            is_gtp_alone[self.source(session.from) as usize] &= is_gtp;
+            is_gtp_alone[self.sink(session.to) as usize] &= is_gtp;
+        }
+        let bps = |capacity: Option<Rate>| capacity.map_or(f64::INFINITY, Rate::as_bps);
+        let sides = scenario.nodes.iter().map(|node| (node.send, node.gtp_share));
+        let sides = sides.chain(scenario.nodes.iter().map(|node| (node.receive, node.gtp_share)));
+        let sides = sides.zip(&is_gtp_alone);
+        let sides = sides.map(|((capacity, share), gtp)| if *gtp { bps(capacity) * share } else { bps(capacity) });
+        sides.chain(scenario.links.iter().map(|link| bps(link.capacity))).collect()
+    }
+}
+
+fn failure(scenario: &Scenario, active: &[usize], error: &MaxMinError) -> ScenarioError {
+    let (message, hint) = match error {
+        MaxMinError::Unlimited { session } => (
+            format!("session \"{}\": nothing limits its rate", scenario.sessions[active[*session]].name),
+            Some("give it a demand, or a capacity to one of its nodes or links".to_owned()),
+        ),
+        // A valid scenario has no other; what it says is about numbers, which are positions here.
+        other => (other.to_string(), None),
+    };
+    ScenarioError { file: scenario.name.clone(), line: None, message, hint }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Document, Selection};
+
+    fn scenario(text: &str) -> Scenario {
+        let document = Document::parse("test.toml", text.as_bytes()).unwrap();
+        let case = document.cases(&Selection::default()).unwrap().remove(0);
+        document.build(&case).unwrap_or_else(|error| panic!("{error}")).0
+    }
+
+    fn outcome(text: &str, at: Option<Time>) -> Vec<(f64, &'static str)> {
+        let scenario = scenario(text);
+        let allocation = allocate(&scenario, at).unwrap();
+        let name = |by: &Option<LimitedBy>| by.map_or("", |by| by.name(&scenario)).to_owned().leak() as &'static str;
+        allocation.rates.iter().map(|rate| rate.as_mbps()).zip(allocation.limited_by.iter().map(name)).collect()
+    }
+
+    const TWO_TO_ONE: &str = r#"
+        name = "two-to-one"
+        duration = "10 s"
+        [[node]]
+        name = "s{1..2}"
+        capacity = "500 Mb/s"
+        [[node]]
+        name = "d1"
+        send = "1 Gb/s"
+        receive = "600 Mb/s"
+    "#;
+
+    #[test]
+    fn allocate__demand_source_and_sink_limit() {
+        let text = format!(
+            "session = [
+                {{ name = 'small', from = 's1', to = 'd1', rtt = '1 ms', demand = '50 Mb/s' }},
+                {{ name = 'large', from = 's1', to = 'd1', rtt = '1 ms' }},
+                {{ name = 'other', from = 's2', to = 'd1', rtt = '1 ms' }},
+            ]
+            {TWO_TO_ONE}"
+        );
+        // 50 is asked for; the sink's other 550 in two halves, below what s1 has left, 450.
+        assert_eq!(outcome(&text, None), [(50.0, "demand"), (275.0, "d1"), (275.0, "d1")]);
+        let alone = format!("{TWO_TO_ONE}\n[[session]]\nfrom = 's1'\nto = 'd1'\nrtt = '1 ms'");
+        assert_eq!(outcome(&alone, None), [(500.0, "s1")]);
+    }
+
+    #[test]
+    fn allocate__counts_who_is_active_and_what_is_wanted_then() {
+        let text = format!(
+            "session = [
+                {{ from = 's1', to = 'd1', rtt = '1 ms', stop = '5 s' }},
+                {{ from = 's2', to = 'd1', rtt = '1 ms', start = '2 s', demand = [['0 s', '100 Mb/s'], ['4 s', 'inf']] }},
+            ]
+            {TWO_TO_ONE}"
+        );
+        let at = |seconds| outcome(&text, Some(Time::from_secs(seconds)));
+        assert_eq!(at(0), [(500.0, "s1"), (0.0, "")]);
+        assert_eq!(at(2), [(500.0, "s1"), (100.0, "demand")]);
+        assert_eq!(at(4), [(300.0, "d1"), (300.0, "d1")]);
+        assert_eq!(at(5), [(0.0, ""), (500.0, "s2")]);
+        // As if both were active, the schedule with its largest demand.
+        assert_eq!(outcome(&text, None), [(300.0, "d1"), (300.0, "d1")]);
+    }
+
+    #[test]
+    fn allocate__gtp_share_binds_where_all_run_gtp() {
+        let text = |scheme| {
+            format!(
+                "name = 'shared'
+                duration = '1 s'
+                node = [
+                    {{ name = 's{{1..2}}', capacity = '500 Mb/s' }},
+                    {{ name = 'd1', capacity = '500 Mb/s', gtp_share = 0.8 }},
+                ]
+                session = [
+                    {{ from = 's1', to = 'd1', rtt = '1 ms' }},
+                    {{ from = 's2', to = 'd1', rtt = '1 ms', scheme = '{scheme}' }},
+                ]"
+            )
+        };
+        assert_eq!(outcome(&text("gtp-printed"), None), [(200.0, "d1"), (200.0, "d1")]); // 0.8 x 500 / 2
+        assert_eq!(outcome(&text("newreno"), None), [(250.0, "d1"), (250.0, "d1")]);
+    }
+
+    #[test]
+    fn allocate__links_and_weights() {
+        let text = "
+            name = 'routed'
+            duration = '1 s'
+            router = [{ name = 'r1' }, { name = 'r2' }]
+            node = [
+                { name = 's{1..2}', router = 'r1' },
+                { name = 'd{1..2}', router = 'r2', receive = '500 Mb/s' },
+            ]
+            link = [{ from = 'r1', to = 'r2', capacity = '400 Mb/s', delay = '10 ms', duplex = true }]
+            session = [
+                { from = 's1', to = 'd1', weight = 3 },
+                { from = 's2', to = 'd2' },
+            ]";
+        assert_eq!(outcome(text, None), [(300.0, "r1-r2"), (100.0, "r1-r2")]);
+    }
+
+    #[test]
+    fn allocate__unlimited_session_is_named() {
+        let text = "
+            name = 'free'
+            duration = '1 s'
+            node = [{ name = 'a', capacity = 'inf' }, { name = 'b', capacity = 'inf' }]
+            session = [{ from = 'a', to = 'b', rtt = '1 ms' }]";
+        let error = allocate(&scenario(text), None).unwrap_err();
+        assert_eq!(error.message, "session \"a-b\": nothing limits its rate");
+    }
 }

@@ -56,13 +56,32 @@ pub enum Demand {
     Schedule(Box<[(Time, Option<Rate>)]>),
 }
 
+impl Session {
+    /// Whether it runs at an instant, from its start up to its stop; when a finite size is delivered is not known here.
+    pub fn is_active(&self, time: Time) -> bool {
+        self.start <= time && self.stop.is_none_or(|stop| time < stop)
+    }
+}
+
 impl Demand {
     /// The desired rate at an instant; `None` is unlimited.
     pub fn at(&self, time: Time) -> Option<Rate> {
         match self {
             Self::Unlimited => None,
             Self::Constant(rate) => Some(*rate),
-            Self::Schedule(steps) => steps.iter().rev().find(|(from, _)| *from <= time).and_then(|(_, rate)| *rate),
+            Self::Schedule(steps) => {
+                let begun = steps.partition_point(|(from, _)| *from <= time);
+                steps[..begun].last().and_then(|(_, rate)| *rate)
+            }
+        }
+    }
+
+    /// The largest desired rate of all time; `None` is unlimited.
+    pub fn largest(&self) -> Option<Rate> {
+        match self {
+            Self::Unlimited => None,
+            Self::Constant(rate) => Some(*rate),
+            Self::Schedule(steps) => steps.iter().map(|(_, rate)| *rate).try_fold(Rate::ZERO, |a, b| Some(a.max(b?))),
         }
     }
 }

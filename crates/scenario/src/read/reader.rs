@@ -62,7 +62,8 @@ impl<'a> Reader<'a> {
         match unknown {
             None => Ok(Self { thing, place, table, keys }),
             Some(entry) => Err(Mistake::new(entry.place, format!("{thing}unknown key {}", quoted(&entry.key)))
-                .maybe_hint(did_you_mean(&entry.key, keys.iter().copied()))),
+                .maybe_hint(did_you_mean(&entry.key, keys.iter().copied()))
+                .maybe_hint(misplaced(&entry.key, thing))),
         }
     }
 
@@ -198,6 +199,12 @@ impl<'a> Field<'a> {
         }
         Ok(text.to_owned())
     }
+}
+
+/// A key of the file that stands below a section's head belongs to the section, in TOML.
+fn misplaced(key: &str, thing: Thing<'_>) -> Option<String> {
+    let is_misplaced = !matches!(thing, Thing::Top) && super::scenario::KEYS.contains(&key);
+    is_misplaced.then(|| format!("{key} is a key of the file as a whole: write it above the first line in brackets"))
 }
 
 /// A value as messages show it; lists and tables are too long.

@@ -15,7 +15,8 @@ use super::tree::{Place, Table};
 use super::{background, generate, links, nodes, options};
 use crate::{Link, Packet, Scenario, SchemeChoice, Session, limits};
 
-const KEYS: &[&str] = &[
+/// The keys of a file as a whole.
+pub(crate) const KEYS: &[&str] = &[
     "background",
     "cites",
     "duration",

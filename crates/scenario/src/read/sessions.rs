@@ -308,7 +308,14 @@ impl<'a> Sessions<'a> {
                 LinkEnd::Node(_) => Err(field.wrong("is a node; a path lists routers")),
             }
         };
-        field.list("[\"r1\", \"r2\"]")?.iter().map(router).collect()
+        let routers: Box<[u32]> = field.list("[\"r1\", \"r2\"]")?.iter().map(router).collect::<Reading<_>>()?;
+        let mut sorted = routers.to_vec();
+        sorted.sort_unstable();
+        if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+            let name = &self.ends.routers[twice[0] as usize].name;
+            return Err(field.wrong(format!("passes router {} twice", quoted(name))));
+        }
+        Ok(routers)
     }
 }
 
