@@ -1,0 +1,34 @@
+//! Errors of the rooms below as Python exceptions.
+
+use fairwave_scenario::ScenarioError as Mistake;
+use fairwave_units::ParseError;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+pyo3::create_exception!(
+    fairwave,
+    ScenarioError,
+    PyValueError,
+    "A mistake in a scenario file, or in what the caller changed about it.\n\n\
+     The text names the file, the line, what is wrong and how to mend it; the parts are in the attributes `file`,\n\
+     `line` (None where there is none), `message` and `hint` (None where there is none)."
+);
+
+/// A mistake with all its parts.
+pub(crate) fn scenario_error(py: Python<'_>, mistake: &Mistake) -> PyErr {
+    let error = ScenarioError::new_err(mistake.to_string());
+    let value = error.value(py);
+    let set = value
+        .setattr("file", mistake.file.as_str())
+        .and_then(|()| value.setattr("line", mistake.line))
+        .and_then(|()| value.setattr("message", mistake.message.as_str()))
+        .and_then(|()| value.setattr("hint", mistake.hint.as_deref()));
+    set.err().unwrap_or(error)
+}
+
+/// A text of the call that is not the quantity it should be; `argument` is its name.
+pub(crate) fn parse_error(py: Python<'_>, argument: &str, error: &ParseError) -> PyErr {
+    let mistake =
+        Mistake { file: argument.to_owned(), line: None, message: error.to_string(), hint: Some(error.hint()) };
+    scenario_error(py, &mistake)
+}

@@ -1,0 +1,36 @@
+//! The native half of the Python package `fairwave`: arrays and texts in, arrays and texts out. It converts and
+//! nothing else; words, defaults and plots are in `python/fairwave`.
+//!
+//! The interpreter's lock is released while Rust works. Mistakes are exceptions: `ScenarioError` for scenarios,
+//! `ValueError` with the argument's name for the rest.
+
+#![allow(clippy::needless_pass_by_value, reason = "PyO3 hands the arguments of a call over by value")]
+
+mod allocate;
+mod allocator;
+mod error;
+mod max_min;
+mod response;
+mod run;
+mod schemes;
+mod simulate;
+
+#[pyo3::pymodule]
+mod _core {
+    #[pymodule_export]
+    use crate::allocate::allocate;
+    #[pymodule_export]
+    use crate::allocator::Allocator;
+    #[pymodule_export]
+    use crate::error::ScenarioError;
+    #[pymodule_export]
+    use crate::max_min::max_min;
+    #[pymodule_export]
+    use crate::response::response;
+    #[pymodule_export]
+    use crate::run::Run;
+    #[pymodule_export]
+    use crate::schemes::schemes;
+    #[pymodule_export]
+    use crate::simulate::simulate;
+}

@@ -1,0 +1,58 @@
+"""The native half: arrays and texts in, arrays and texts out. Use `fairwave` instead."""
+
+from typing import Any, TypedDict, final, type_check_only
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Allocator", "Run", "ScenarioError", "allocate", "max_min", "response", "schemes", "simulate"]
+
+@type_check_only
+class Changes(TypedDict):
+    scheme: str | None
+    seed: int | None
+    variant: str | None
+    duration: str | None
+    set: list[tuple[str, str]]
+
+class ScenarioError(ValueError):
+    file: str
+    line: int | None
+    message: str
+    hint: str | None
+
+@final
+class Allocator:
+    def __new__(cls, rule: str, options: dict[str, Any]) -> Allocator: ...
+    def allocate(
+        self,
+        capacity_bps: float,
+        measured_bps: npt.NDArray[np.float64],
+        weights: npt.NDArray[np.float64] | None,
+        demand_bps: npt.NDArray[np.float64] | None,
+        elapsed_s: float,
+    ) -> npt.NDArray[np.float64]: ...
+
+@final
+class Run:
+    @property
+    def title(self) -> str: ...
+    def summary(self) -> str: ...
+    def rates(self) -> dict[str, npt.NDArray[Any]]: ...
+    def queues(self) -> dict[str, npt.NDArray[Any]]: ...
+    def losses(self) -> dict[str, npt.NDArray[Any]]: ...
+    def max_min(self) -> dict[str, npt.NDArray[Any]]: ...
+    def distance(self) -> dict[str, npt.NDArray[np.float64]]: ...
+
+def simulate(
+    file: str, text: bytes, changes: Changes, window: tuple[str, str] | None
+) -> tuple[list[Run], list[str]]: ...
+def allocate(file: str, text: bytes, changes: Changes, at: str | None) -> tuple[dict[str, Any], list[str]]: ...
+def max_min(
+    capacity_bps: npt.NDArray[np.float64],
+    sessions: npt.NDArray[np.uint32],
+    demand_bps: npt.NDArray[np.float64] | None,
+    weights: npt.NDArray[np.float64] | None,
+) -> npt.NDArray[np.float64]: ...
+def response(scheme: str, loss_rate: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]: ...
+def schemes() -> dict[str, list[Any]]: ...

@@ -1,0 +1,129 @@
+"""The outcome of a run."""
+
+from __future__ import annotations
+
+import json
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from fairwave import _core
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+class Run:
+    """What a run gave: the summary, samples as DataFrames, and a picture.
+
+    Made by `fairwave.simulate`. Rates are in bit/s, times in seconds from the start of the run.
+
+    Example:
+        >>> import fairwave as fw
+        >>> run = fw.simulate('''
+        ... name = "one"
+        ... scheme = "gtp"
+        ... duration = "3 s"
+        ... node = [{ name = "s", capacity = "1 Gb/s" }, { name = "d", capacity = "500 Mb/s" }]
+        ... session = [{ name = "a", from = "s", to = "d", rtt = "20 ms" }]
+        ... ''')
+        >>> run
+        <Run "one": gtp, fluid, seed 1, 3 s, 1 session>
+        >>> run.summary["links"][1]["name"], round(run.summary["links"][1]["utilisation"], 3)
+        ('d:in', 1.0)
+    """
+
+    def __init__(self, core: _core.Run) -> None:
+        """Wrap a run of the native module; `fairwave.simulate` does."""
+        self._core = core
+
+    @property
+    def title(self) -> str:
+        """The scenario's title, or its name where it has none."""
+        return self._core.title or str(self.summary["scenario"])
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """The summary, as `fairwave simulate --json` prints it.
+
+        ``sessions``, ``links`` and ``background`` are lists of dicts; ``metrics`` and ``engine`` are dicts. A session's
+        ``rate_bps`` is the mean over the second half of its active time, ``final_rate_bps`` over the last tenth,
+        ``max_min_bps`` what the global optimum gives it at the end of its active time.
+        """
+        summary: dict[str, Any] = json.loads(self._core.summary())
+        return summary
+
+    @property
+    def sessions(self) -> pd.DataFrame:
+        """The summary's sessions as a table, a row a session: `pandas.DataFrame(run.summary["sessions"])`."""
+        return pd.DataFrame(self.summary["sessions"])
+
+    def rates(self) -> pd.DataFrame:
+        """Rates per sample and session, the columns of ``rates.csv``, in order of time, then of sessions.
+
+        ``time_s`` is the end of the sample. ``rate_bps`` and ``wire_rate_bps`` are means over the sample; the rates at
+        its end are ``source_expected_bps`` and ``sink_expected_bps`` (what the two end nodes grant, the sink's as the
+        source knows it), ``expected_bps`` (the smaller) and ``target_bps`` (what they steer the session towards). NaN
+        where a scheme has no such rate or the session is not active.
+
+        Example, a column a session: ``run.rates().pivot(index="time_s", columns="session", values="rate_bps")``.
+        """
+        return self._named(self._core.rates(), "session", "sessions")
+
+    def queues(self) -> pd.DataFrame:
+        """Queues per sample and link, the columns of ``queues.csv``, in order of time, then of links.
+
+        ``link`` is a link's name, or a node's and the direction ("d1:in", "s1:out"). ``queue_packets`` and
+        ``queue_bytes`` are taken at the end of the sample, ``dropped_packets`` counts within it.
+        """
+        return self._named(self._core.queues(), "link", "links")
+
+    def losses(self) -> pd.DataFrame:
+        """Loss events, the columns of ``losses.csv``: ``time_s`` and ``session``. None in the fluid model."""
+        return self._named(self._core.losses(), "session", "sessions")
+
+    def max_min(self) -> pd.DataFrame:
+        """The global optimum over time: ``max_min_bps`` of each ``session`` from ``time_s`` on, until the next.
+
+        It changes where sessions start or stop and where demands change; 0 for a session that is not active.
+        """
+        return self._named(self._core.max_min(), "session", "sessions")
+
+    def distance(self) -> pd.DataFrame:
+        """Distance to the global optimum at the end of each sample (Wu 2007, VII.1.C).
+
+        ``distance_bps`` is the 2-norm of the difference between the sessions' rates and the max-min vector of that
+        instant, ``max_min_norm_bps`` the 2-norm of that vector.
+        """
+        return pd.DataFrame(self._core.distance())
+
+    def plot(self, ax: Axes | None = None, *, what: str | None = None) -> Axes:
+        """Draw the run.
+
+        Args:
+            ax: Axes to draw into. Without it, new ones.
+            what: "rates" draws each session's rate over time with its max-min rate dashed; "distance" draws the
+                distance to the global optimum, as a share of its norm. Without it, rates for up to 12 sessions.
+
+        Returns:
+            The axes, to change or to save: ``run.plot().figure.savefig("run.png")``.
+        """
+        from fairwave import _plot  # matplotlib takes a second to load, and only pictures need it
+
+        return _plot.draw(self, ax, what)
+
+    def __repr__(self) -> str:
+        """Say which run it is."""
+        summary = self.summary
+        variant = f', variant "{summary["variant"]}"' if summary["variant"] is not None else ""
+        count = len(summary["sessions"])
+        return (
+            f'<Run "{summary["scenario"]}"{variant}: {summary["scheme"]}, {summary["model"]}, seed {summary["seed"]}, '
+            f"{summary['duration_s']:g} s, {count} session{'' if count == 1 else 's'}>"
+        )
+
+    def _named(self, columns: dict[str, Any], key: str, elements: str) -> pd.DataFrame:
+        names = [element["name"] for element in self.summary[elements]]
+        columns[key] = pd.Categorical.from_codes(columns[key], categories=pd.Index(names, dtype="str"))
+        return pd.DataFrame(columns)

@@ -1,0 +1,154 @@
+"""Scenario files: run them, or allocate their capacity outright."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from fairwave import _core
+from fairwave._run import Run
+from fairwave._toml import to_toml
+
+
+def simulate(
+    file: str | os.PathLike[str],
+    scheme: str | None = None,
+    seed: int | None = None,
+    model: str = "fluid",
+    variant: str | None = None,
+    duration: str | None = None,
+    set: Mapping[str, Any] | None = None,
+    *,
+    window: str | None = None,
+) -> Run | list[Run]:
+    """Run a scenario to its end.
+
+    Every run is a function of the scenario and the seed: the same call gives the same numbers, to the last bit. The
+    runs of a file with variants or with ``runs = N`` use all cores. Ctrl-C stops them.
+
+    Args:
+        file: Path of a scenario file; a string of several lines is taken as the text of one.
+        scheme: Scheme to run in place of the file's ("gtp", "gtp-printed", "abr-charny", ...; see `schemes`).
+        seed: Seed in place of the file's. Everything random in a run derives from it.
+        model: "fluid", the only model of this version: rates are fluids, nothing is lost, and there are no headers
+            (``wire_rate_bps`` equals ``rate_bps``).
+        variant: Label of the one variant to run. Without it, all variants of the file run.
+        duration: Length of the run with its unit, "20 s", in place of the file's.
+        set: Keys of the file to change, by path. Elements go by name: ``{"session.a.demand": "25 Mb/s"}``,
+            ``{"node.d1.capacity": "1 Gb/s"}``, ``{"options.alpha": 0.05}``.
+        window: "10 s..20 s": where the summary's means are taken, in place of the second half of a session's active
+            time.
+
+    Returns:
+        One `Run`, or a list of them where the file has variants or several seeds.
+
+    Raises:
+        ScenarioError: A mistake in the file or in an argument: where, what, and how to mend it.
+        OSError: The file cannot be read.
+
+    Example:
+        >>> import fairwave as fw
+        >>> run = fw.simulate('''
+        ... name = "two"
+        ... scheme = "gtp"
+        ... duration = "5 s"
+        ... node = [{ name = "s{1..2}", capacity = "1 Gb/s" }, { name = "d", capacity = "500 Mb/s" }]
+        ... session = [{ from = "s{1..2}", to = "d", rtt = "20 ms" }]
+        ... ''')
+        >>> [round(session["final_rate_bps"] / 1e6) for session in run.summary["sessions"]]
+        [250, 250]
+    """
+    if model != "fluid":
+        raise ValueError(f'model: "{model}" is not in this version of Fairwave\nhint: use "fluid"')
+    name, text = _read(file)
+    runs, notes = _core.simulate(name, text, _changes(scheme, seed, variant, duration, set), _span(window))
+    _warn(notes)
+    wrapped = [Run(run) for run in runs]
+    return wrapped[0] if len(wrapped) == 1 else wrapped
+
+
+def allocate(
+    file: str | os.PathLike[str],
+    at: str | None = None,
+    *,
+    seed: int | None = None,
+    variant: str | None = None,
+    set: Mapping[str, Any] | None = None,
+) -> pd.DataFrame:
+    """Allocate a scenario's capacity max-min fairly (Wu 2007, Algorithm 1), without running it.
+
+    Args:
+        file: Path of a scenario file; a string of several lines is taken as the text of one.
+        at: "4 s": only the sessions active then, with their demands then. Without it all sessions count as active,
+            each with its largest demand.
+        seed: Seed in place of the file's, for what the file draws at random.
+        variant: Label of the variant to allocate. Without it, the first.
+        set: Keys of the file to change, by path, as in `simulate`.
+
+    Returns:
+        A row a session: ``name``, ``from``, ``to``, ``rate_bps`` in bit/s, and ``limited_by``: the name of the node or
+        link that limits it, "demand", or None where it is not active. The sum is ``frame["rate_bps"].sum()``.
+
+    Raises:
+        ScenarioError: A mistake in the file or in an argument, or a session that nothing limits.
+        OSError: The file cannot be read.
+
+    Example:
+        >>> import fairwave as fw
+        >>> fw.allocate('''
+        ... name = "two"
+        ... duration = "5 s"
+        ... node = [{ name = "s{1..2}", capacity = "1 Gb/s" }, { name = "d", capacity = "500 Mb/s" }]
+        ... session = [{ from = "s{1..2}", to = "d", rtt = "20 ms" }]
+        ... ''', set={"session.s1-d.demand": "100 Mb/s"})
+           name from to     rate_bps limited_by
+        0  s1-d   s1  d  100000000.0     demand
+        1  s2-d   s2  d  400000000.0          d
+    """
+    name, text = _read(file)
+    columns, notes = _core.allocate(name, text, _changes(None, seed, variant, None, set), at)
+    _warn(notes)
+    return pd.DataFrame(columns)
+
+
+def _read(file: str | os.PathLike[str]) -> tuple[str, bytes]:
+    """Name for messages and content of a file, or of a text that was given in place of one."""
+    if isinstance(file, str) and "\n" in file:
+        return "<text>", file.encode()
+    path = Path(file)
+    return str(path), path.read_bytes()
+
+
+def _changes(
+    scheme: str | None, seed: int | None, variant: str | None, duration: str | None, changed: Mapping[str, Any] | None
+) -> _core.Changes:
+    if seed is not None and not 0 <= seed < 2**64:
+        raise ValueError(f"seed: {seed} is not a seed: it must be a whole number from 0 to 2^64 - 1")
+    if duration is not None and not isinstance(duration, str):
+        raise TypeError(f'duration: {duration!r} has no unit\nhint: write it like "20 s"')
+    return {
+        "scheme": scheme,
+        "seed": seed,
+        "variant": variant,
+        "duration": duration,
+        "set": [(path, to_toml(value)) for path, value in (changed or {}).items()],
+    }
+
+
+def _span(window: str | None) -> tuple[str, str] | None:
+    if window is None:
+        return None
+    begin, dots, end = window.partition("..")
+    if not dots:
+        raise ValueError(f'window: "{window}" is no span of time\nhint: write it like "10 s..20 s"')
+    return begin, end
+
+
+def _warn(notes: Sequence[str]) -> None:
+    for note in notes:
+        warnings.warn(note, stacklevel=3)

@@ -1,0 +1,25 @@
+"""The list of schemes."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from fairwave import _core
+
+
+def schemes() -> pd.DataFrame:
+    """Every scheme that Fairwave knows, a row each.
+
+    Returns:
+        ``name``; ``kind`` ("session", "node" or "link": what runs the rule); ``models`` (the simulators of this version
+        that run it; an empty list if none does yet); ``needs`` (what it needs from hosts or network); ``options`` (a
+        dict from name to default, as written in a scenario file); ``header_bytes`` (what it adds to a data packet);
+        ``cites``; ``help``.
+
+    Example:
+        >>> import fairwave as fw
+        >>> table = fw.schemes().set_index("name")
+        >>> table.loc["gtp", "kind"], table.loc["gtp", "options"]["alpha"]
+        ('node', '0.1')
+    """
+    return pd.DataFrame(_core.schemes())
