@@ -145,11 +145,16 @@ impl Lab<'_> {
             progress: Some(&mut progress),
         };
         let began = Instant::now();
-        let mut run = fairwave_fluid::simulate(&scenario, settings).map_err(|error| Mistake {
-            file: self.file.to_owned(),
-            line: None,
-            message: error.to_string(),
-            hint: None,
+        let mut run = fairwave_fluid::simulate(&scenario, settings).map_err(|error| {
+            let text = error.to_string();
+            let (message, hint) =
+                text.split_once("\nhint: ").map_or((&*text, None), |(message, hint)| (message, Some(hint)));
+            Mistake {
+                file: self.file.to_owned(),
+                line: None,
+                message: message.to_owned(),
+                hint: hint.map(str::to_owned),
+            }
         })?;
         run.summary.engine.wall_s = began.elapsed().as_secs_f64();
         Ok((Run { run, title: scenario.title }, notes))
