@@ -133,7 +133,7 @@ const GTP: [OptionSpec; 7] = [
     flag("fair_start", "false", "start at the lesser of both ends' capacity over sessions, in place of initial_rate"),
     OptionSpec {
         name: "budget",
-        domain: Domain::Switch { usual: 1.05, least: 1.0, most: 1e6 },
+        domain: Domain::Switch { usual: 1.05, least: 1.001, most: 1e6 },
         default: "false",
         help: "largest sum of expected rates after one tick, as a multiple of the capacity",
     },

@@ -1,0 +1,273 @@
+//! ATM switch rules at an end node: one advertised rate for all sessions.
+//!
+//! A switch recognises the sessions that are limited elsewhere by their rates, and tells *every* session the fair
+//! share of the rest. At an end node that is a hazard: when a session's demand rises, it may at once send at the
+//! advertised rate, and so may all others (Wu & Chien 2006, section 2.2). docs/abr.md works the example.
+
+use fairwave_units::Rate;
+
+use crate::{Grant, Interval, RateAllocator, Row};
+
+use super::compensated::Compensated;
+
+/// Consistent marking (Charny, Clark & Jain 1995): sessions whose rate is at most the advertised rate are marked as
+/// limited elsewhere; the advertised rate is what they leave, divided by the number of the others.
+///
+/// The marking is computed anew in every interval, from no marks at all, until it is consistent: every marked session
+/// is at or below the advertised rate, every other above. Minimum rates and weights are ignored.
+#[derive(Clone, Debug, Default)]
+pub struct Charny {
+    limits: Vec<f64>,
+}
+
+impl Charny {
+    /// The advertised rate for sessions that are limited to these rates elsewhere. The order changes.
+    fn advertised(capacity: f64, limits: &mut [f64]) -> f64 {
+        limits.sort_unstable_by(f64::total_cmp);
+        let mut left = Compensated::new(capacity);
+        for (marked, limit) in limits.iter().enumerate() {
+            let share = left.value() / (limits.len() - marked) as f64;
+            if *limit > share {
+                return share.max(0.0);
+            }
+            left.subtract(*limit);
+        }
+        // All are marked: the largest may have what is left on top of its own.
+        (left.value() + limits.last().copied().unwrap_or(0.0)).max(0.0)
+    }
+}
+
+impl RateAllocator for Charny {
+    fn allocate(&mut self, interval: &Interval, rows: &[Row], grants: &mut [Grant]) {
+        assert_eq!(rows.len(), grants.len(), "one grant a row");
+        self.limits.clear();
+        self.limits.extend(rows.iter().map(|row| limit(row).as_bps()));
+        let advertised = Rate::nearest_bps(Self::advertised(interval.capacity.as_bps(), &mut self.limits));
+        grants.fill(Grant { expected: advertised, target: advertised });
+    }
+}
+
+/// Generalized max-min with minimum and peak rates (Hou, Tzeng, Panwar & Kumar 1998).
+///
+/// The advertised rate mu solves sum of max(minimum, min(mu, rate limited elsewhere)) = capacity. A session is granted
+/// max(minimum, mu); its peak rate is applied where it is known, by the session itself. Weights are ignored. If the
+/// minimum rates alone exceed the capacity, every session is granted its minimum: to admit no such session is the
+/// business of whoever promises minimum rates.
+#[derive(Clone, Debug, Default)]
+pub struct Hou {
+    bends: Vec<Bend>,
+}
+
+/// Where the load as a function of the advertised rate changes its slope.
+#[derive(Clone, Copy, Debug)]
+struct Bend {
+    at: f64,
+    /// +1 where a session rises above its minimum, -1 where it meets its limit.
+    slope: f64,
+}
+
+impl Hou {
+    fn advertised(&mut self, capacity: f64, rows: &[Row]) -> f64 {
+        self.bends.clear();
+        let mut spare = Compensated::new(capacity);
+        let mut largest = 0.0_f64;
+        for row in rows {
+            let (minimum, limit) = (row.minimum.as_bps(), limit(row).as_bps());
+            spare.subtract(minimum);
+            largest = largest.max(minimum.max(limit));
+            if minimum < limit {
+                self.bends.push(Bend { at: minimum, slope: 1.0 });
+                self.bends.push(Bend { at: limit, slope: -1.0 });
+            }
+        }
+        if spare.value() <= 0.0 {
+            return 0.0;
+        }
+        // The steepest bend first among equals: the slope never falls below zero on the way.
+        self.bends.sort_unstable_by(|a, b| a.at.total_cmp(&b.at).then(b.slope.total_cmp(&a.slope)));
+        let (mut mu, mut rising) = (0.0, 0.0);
+        for bend in &self.bends {
+            let needed = rising * (bend.at - mu);
+            if rising > 0.0 && needed > spare.value() {
+                return mu + spare.value() / rising;
+            }
+            spare.subtract(needed);
+            mu = bend.at;
+            rising += bend.slope;
+        }
+        // All are limited elsewhere: the largest may have what is left on top of its own.
+        largest + spare.value().max(0.0)
+    }
+}
+
+impl RateAllocator for Hou {
+    fn allocate(&mut self, interval: &Interval, rows: &[Row], grants: &mut [Grant]) {
+        assert_eq!(rows.len(), grants.len(), "one grant a row");
+        let advertised = Rate::nearest_bps(self.advertised(interval.capacity.as_bps(), rows));
+        for (row, grant) in rows.iter().zip(grants) {
+            *grant = Grant { expected: row.minimum.max(advertised), target: advertised };
+        }
+    }
+}
+
+/// What limits a session elsewhere, as far as this node knows: the rate it has, or its declared demand if that is less.
+fn limit(row: &Row) -> Rate {
+    row.desired.map_or(row.measured, |desired| desired.min(row.measured))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fairwave_units::Duration;
+    use proptest::prelude::*;
+
+    #[test]
+    fn charny__advertises_what_the_marked_sessions_leave() {
+        // Stamps 1, .1, .1, .1: no marks give mu = .25, which marks the last three; mu = (1 - .3) / 1 = .7.
+        assert_eq!(charny(1.0, &rows(&[1.0, 0.1, 0.1, 0.1])), 0.7);
+        // In equilibrium the first sends at .7, all are marked: mu = 1 - 1 + .7.
+        assert_near(charny(1.0, &rows(&[0.7, 0.1, 0.1, 0.1])), 0.7);
+        // A declared demand counts where it is below the measured rate.
+        let mut late = rows(&[1.0, 0.5, 0.5, 0.5]);
+        for row in &mut late[1..] {
+            row.desired = Some(Rate::nearest_bps(0.1));
+        }
+        assert_eq!(charny(1.0, &late), 0.7);
+    }
+
+    #[test]
+    fn advertised__the_same_rate_for_all_overflows_when_demands_rise() {
+        // Wu & Chien 2006, Table 1 and section 2.2: all four are advertised .7; when the three small demands rise to 1,
+        // four sessions send min(1, .7) each: 2.8 into a sink of capacity 1.
+        for rule in [&mut Charny::default() as &mut dyn RateAllocator, &mut Hou::default()] {
+            let granted = grants(rule, 1.0, &rows(&[0.7, 0.1, 0.1, 0.1]));
+            for grant in &granted {
+                assert_near(grant.expected.as_bps(), 0.7);
+            }
+            let sent: f64 = granted.iter().map(|grant| grant.expected.as_bps().min(1.0)).sum();
+            assert_near(sent, 2.8);
+        }
+    }
+
+    #[test]
+    fn charny__marks_level_after_level() {
+        // 12 over six: 2 marks the 1; 11/5 = 2.2 marks the 2; 9/4 = 2.25 marks nobody else.
+        assert_eq!(charny(12.0, &rows(&[9.0, 1.0, 3.0, 2.0, 8.0, 3.0])), 2.25);
+        assert_eq!(charny(6.0, &rows(&[7.0, 7.0, 7.0])), 2.0); // overloaded: an even split
+        assert_eq!(charny(6.0, &rows(&[0.0, 0.0])), 6.0); // idle: all of it, to each
+        assert_eq!(charny(0.0, &rows(&[0.0, 1.0])), 0.0);
+    }
+
+    #[test]
+    fn hou__minimum_rates_go_first() {
+        // C = 10. Session 1 has a minimum of 4, session 2 is limited to 1: mu + mu + 4 + 1 = 10 gives mu = 2.5.
+        let mut table = rows(&[9.0, 1.0, 9.0, 9.0]);
+        table[0].minimum = Rate::nearest_bps(4.0);
+        let granted = grants(&mut Hou::default(), 10.0, &table);
+        let expected: Vec<_> = granted.iter().map(|grant| grant.expected.as_bps()).collect();
+        assert_eq!(expected, [4.0, 2.5, 2.5, 2.5]);
+        assert!(granted.iter().all(|grant| grant.target.as_bps() == 2.5));
+        // Minimum rates beyond the capacity are granted none the less.
+        table[1].minimum = Rate::nearest_bps(8.0);
+        let granted = grants(&mut Hou::default(), 10.0, &table);
+        assert_eq!(granted.iter().map(|grant| grant.expected.as_bps()).collect::<Vec<_>>(), [4.0, 8.0, 0.0, 0.0]);
+    }
+
+    proptest! {
+        #[test]
+        fn charny__marking_is_consistent(limits in prop::collection::vec(limit_of(), 1..40), capacity in 0.1..20.0_f64) {
+            let mu = charny(capacity, &rows(&limits));
+            let near = 1e-9 * mu.max(capacity);
+            let marked: Vec<_> = limits.iter().filter(|limit| **limit <= mu + near).collect();
+            let sum: f64 = marked.iter().copied().sum();
+            let others = (limits.len() - marked.len()) as f64;
+            if others > 0.0 {
+                // Those above mu share what the marked ones leave.
+                prop_assert!((mu * others + sum - capacity).abs() < 1e-6, "mu {mu}");
+            } else {
+                // Nobody is above mu: there is room for all, and the largest may have the rest.
+                let largest = limits.iter().copied().fold(0.0, f64::max);
+                prop_assert!((mu - (capacity - sum + largest)).abs() < 1e-6, "mu {mu}");
+            }
+        }
+
+        #[test]
+        fn hou__load_at_the_advertised_rate_is_the_capacity(
+            table in prop::collection::vec((limit_of(), limit_of()), 1..40),
+            capacity in 0.1..20.0_f64,
+        ) {
+            let rows: Vec<_> = table.iter().map(|(limit, minimum)| with_minimum(*limit, minimum / 10.0)).collect();
+            let mu = grants(&mut Hou::default(), capacity, &rows)[0].target.as_bps();
+            let load = |mu: f64| -> f64 {
+                rows.iter().map(|row| row.minimum.as_bps().max(mu.min(row.measured.as_bps()))).sum()
+            };
+            if load(0.0) >= capacity {
+                prop_assert_eq!(mu, 0.0);
+            } else if load(f64::MAX) > capacity {
+                prop_assert!((load(mu) - capacity).abs() < 1e-6, "load {} at mu {mu}", load(mu));
+            } else {
+                let largest = rows.iter().map(|row| row.minimum.max(row.measured).as_bps()).fold(0.0, f64::max);
+                prop_assert!((mu - (capacity - load(f64::MAX) + largest)).abs() < 1e-6, "mu {mu}");
+            }
+        }
+
+        #[test]
+        fn hou__without_minimum_rates_is_consistent_marking(
+            limits in prop::collection::vec(limit_of(), 1..40),
+            capacity in 0.1..20.0_f64,
+        ) {
+            let table = rows(&limits);
+            let (hou, charny) = (grants(&mut Hou::default(), capacity, &table), charny(capacity, &table));
+            prop_assert!((hou[0].expected.as_bps() - charny).abs() < 1e-9 * capacity, "{hou:?} {charny}");
+        }
+
+        #[test]
+        fn advertised__any_finite_input_gives_a_rate(
+            table in prop::collection::vec((any::<f64>(), any::<f64>(), prop::option::of(any::<f64>())), 0..20),
+            capacity: f64,
+        ) {
+            let rows: Vec<_> = table
+                .iter()
+                .map(|(measured, minimum, desired)| Row {
+                    minimum: Rate::nearest_bps(*minimum),
+                    desired: desired.map(Rate::nearest_bps),
+                    ..Row::new(Rate::nearest_bps(*measured), 0.1, 0.2)
+                })
+                .collect();
+            for rule in [&mut Charny::default() as &mut dyn RateAllocator, &mut Hou::default()] {
+                for grant in grants(rule, capacity, &rows) {
+                    prop_assert!((0.0..=f64::MAX).contains(&grant.expected.as_bps()), "{grant:?}");
+                }
+            }
+        }
+    }
+
+    /// Rates that coincide now and then.
+    fn limit_of() -> impl Strategy<Value = f64> {
+        prop_oneof![Just(0.0), (0..8_u8).prop_map(f64::from), 0.0..10.0_f64]
+    }
+
+    fn with_minimum(measured: f64, minimum: f64) -> Row {
+        Row { minimum: Rate::nearest_bps(minimum), ..Row::new(Rate::nearest_bps(measured), 0.1, 0.2) }
+    }
+
+    fn rows(measured: &[f64]) -> Vec<Row> {
+        measured.iter().map(|rate| with_minimum(*rate, 0.0)).collect()
+    }
+
+    fn grants(rule: &mut dyn RateAllocator, capacity: f64, rows: &[Row]) -> Vec<Grant> {
+        let mut grants = vec![Grant::default(); rows.len()];
+        let interval = Interval { capacity: Rate::nearest_bps(capacity), elapsed: Duration::from_millis(50) };
+        rule.allocate(&interval, rows, &mut grants);
+        grants
+    }
+
+    fn charny(capacity: f64, rows: &[Row]) -> f64 {
+        grants(&mut Charny::default(), capacity, rows)[0].expected.as_bps()
+    }
+
+    #[track_caller]
+    fn assert_near(ours: f64, expected: f64) {
+        assert!((ours - expected).abs() < 1e-12, "{ours}, expected {expected}");
+    }
+}

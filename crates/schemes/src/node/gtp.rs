@@ -1,0 +1,172 @@
+//! GTP at one end node: Wu 2007, Algorithm 2 at a sink and Algorithm 3 at a source, which are the same.
+
+use fairwave_units::Rate;
+
+use crate::scheme::Options;
+use crate::{Grant, Interval, RateAllocator, Row};
+
+use super::compensated::Compensated;
+use super::drain::Drain;
+use super::order::{Order, Place};
+
+/// Measured rates per unit weight that differ by less than this share are ties.
+const TIE: f64 = 1e-9;
+
+/// The node rule of GTP, once per control interval for one capacity.
+///
+/// It looks at the sessions by measured rate (per unit weight), lowest first. Each has a *target rate*, its fair share
+/// of what the earlier ones leave by their measured rates. A session below its target steps towards it; from the
+/// first on that has reached it, the rest of the capacity is split evenly.
+///
+/// Without `drain` it keeps nothing from call to call except scratch space, so one object may serve many nodes, and
+/// steady tables of any size cost no allocation.
+///
+/// ```
+/// use fairwave_schemes::node::Gtp;
+/// use fairwave_schemes::{Grant, Interval, RateAllocator, Row};
+/// use fairwave_units::{Duration, Rate};
+///
+/// // One interval by hand (docs/gtp.md): 1000 Mb/s, alpha 0.1, beta 0.2.
+/// let rows = [100.0, 310.0, 600.0].map(|mbps| Row::new(Rate::mbps(mbps), 0.1, 0.2));
+/// let mut grants = [Grant::default(); 3];
+/// let interval = Interval { capacity: Rate::gbps(1.0), elapsed: Duration::from_millis(50) };
+/// Gtp::default().allocate(&interval, &rows, &mut grants);
+///
+/// let mbps = grants.map(|grant| (grant.expected.as_bps() / 1e3).round() / 1e3);
+/// // 1000 / 3 = 333.333:        100 + 0.1 x 233.333
+/// // (1000 - 100) / 2 = 450:    310 + 0.1 x 140
+/// // 1000 - 100 - 310 = 590:    600 is above its target, so it gets the target
+/// assert_eq!(mbps, [123.333, 324.0, 590.0]);
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Gtp {
+    reading: Reading,
+    /// Largest sum of expected rates as a multiple of the capacity.
+    budget: Option<f64>,
+    drain: Option<Drain>,
+    order: Order,
+}
+
+/// Which reading of the printed algorithm a [`Gtp`] follows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reading {
+    /// With the repaired step and ties taken together: it converges.
+    #[default]
+    Adopted,
+    /// As printed: a step may lead past the target, and ties go one at a time. See "The repaired step" in
+    /// docs/design-notes.md.
+    Printed,
+}
+
+impl Gtp {
+    /// The rule with the options `drain` and `budget` of a scheme.
+    pub fn new(reading: Reading, options: &Options) -> Self {
+        Self {
+            reading,
+            budget: options.number("budget"),
+            drain: options.flag("drain").then(Drain::default),
+            order: Order::default(),
+        }
+    }
+
+    /// Gives every session in turn a step towards its target, until one has reached it; the rest share evenly.
+    #[inline]
+    fn fill(&mut self, capacity: Rate, rows: &[Row], grants: &mut [Grant]) {
+        let places = self.order.sort(rows);
+        let mut remaining = Compensated::new(capacity.as_bps());
+        let mut at = 0;
+        while let Some(&Place { ratio, weights, .. }) = places.get(at) {
+            // Wu 2007, Eq. VI.3: x_f = (C - sum of determined measured rates) / undetermined sessions.
+            // Differs from Algorithm 2 line 5, which prints "!= 0": the prose takes undetermined sessions.
+            let target = remaining.value() / weights;
+            // Line 12 prints "x_k >= x_f"; the prose of VI.2.D has the sign turned round.
+            if ratio >= target {
+                break;
+            }
+            // One at a time, n idle sessions would get alpha C/n, alpha C/(n-1) ... alpha C: ties share one target.
+            let last = match self.reading {
+                Reading::Adopted => ratio * (1.0 + TIE),
+                Reading::Printed => -1.0,
+            };
+            loop {
+                let index = places[at].row as usize;
+                let row = &rows[index];
+                let reached = self.reading.step(row, ratio, target);
+                grants[index] = Grant {
+                    expected: Rate::nearest_bps(row.weight * reached),
+                    target: Rate::nearest_bps(row.weight * target),
+                };
+                // The measured, not the expected, rate: it is what the session is known to use (VI.2.F).
+                remaining.subtract(row.measured.as_bps());
+                at += 1;
+                if places.get(at).is_none_or(|next| next.ratio > last) {
+                    break;
+                }
+            }
+        }
+        let (determined, rest) = places.split_at(at);
+        if let [first, ..] = rest {
+            let target = remaining.value() / first.weights;
+            for place in rest {
+                let index = place.row as usize;
+                let share = Rate::nearest_bps(rows[index].weight * target);
+                grants[index] = Grant { expected: share, target: share };
+            }
+        }
+        if let Some(budget) = self.budget {
+            let spare = if rest.is_empty() { remaining.value() } else { 0.0 };
+            let most = (budget - 1.0) * capacity.as_bps() + spare;
+            limit_steps(determined, most, rows, grants);
+        }
+    }
+}
+
+impl Reading {
+    /// Where a session with rate `ratio` below its target gets to, per unit weight.
+    #[inline]
+    fn step(self, row: &Row, ratio: f64, target: f64) -> f64 {
+        let gap = target - ratio;
+        // Algorithm 2, lines 7 to 9. The cap alpha x_f never binds; it is here so that the line can be found.
+        let step = (row.alpha * gap).max(row.alpha * row.beta * target).min(row.alpha * target);
+        if self == Self::Adopted && step >= gap {
+            // Differs from Wu 2007: a step never leads past the target. See "The repaired step" in design-notes.
+            return target;
+        }
+        ratio + step
+    }
+}
+
+impl RateAllocator for Gtp {
+    #[inline]
+    fn allocate(&mut self, interval: &Interval, rows: &[Row], grants: &mut [Grant]) {
+        assert_eq!(rows.len(), grants.len(), "one grant a row");
+        let capacity = match &mut self.drain {
+            Some(drain) => drain.capacity(interval, rows),
+            None => interval.capacity,
+        };
+        self.fill(capacity, rows, grants);
+    }
+}
+
+/// Shrinks all steps alike so that they add at most `most` to the measured rates of the determined sessions.
+/// See "Budget" in docs/design-notes.md.
+fn limit_steps(determined: &[Place], most: f64, rows: &[Row], grants: &mut [Grant]) {
+    let mut steps = Compensated::default();
+    for place in determined {
+        let index = place.row as usize;
+        steps.add(grants[index].expected.as_bps() - rows[index].measured.as_bps());
+    }
+    let factor = most.max(0.0) / steps.value();
+    // Not less than one, too, where there is no step at all (0 / 0).
+    if factor < 1.0 {
+        for place in determined {
+            let index = place.row as usize;
+            let measured = rows[index].measured.as_bps();
+            let step = grants[index].expected.as_bps() - measured;
+            grants[index].expected = Rate::nearest_bps(measured + step * factor);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
