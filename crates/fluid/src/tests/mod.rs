@@ -1,0 +1,5 @@
+//! Tests of the simulator as a whole.
+
+mod by_hand;
+mod figures;
+mod network;
