@@ -17,8 +17,6 @@ mod plan;
 mod queue;
 mod record;
 mod report;
-#[cfg(test)]
-mod tests;
 mod track;
 
 use fairwave_scenario::{Run, Scenario};

@@ -9,7 +9,6 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use fairwave_scenario::{Run, Scenario};
-use fairwave_schemes::node;
 use fairwave_schemes::{Grant, Interval, RateAllocator, Row};
 use fairwave_units::{Duration, Rate, Time};
 
@@ -267,12 +266,10 @@ impl<'a> Naive<'a> {
     }
 
     fn start(&mut self, k: usize) {
-        let session = &self.plan.scenario.sessions[k];
         let start_rate = if self.plan.starts_fair(k) {
-            let ends = self.plan.rows_of(k).iter().filter_map(|row| self.weights_at(*row as usize));
-            node::fair_start(session.weight, ends).unwrap_or(Rate::ZERO).as_bps()
+            self.plan.rows_of(k).iter().map(|row| self.fair_share(*row as usize)).fold(f64::INFINITY, f64::min)
         } else {
-            session.initial_rate.as_bps()
+            self.plan.scenario.sessions[k].initial_rate.as_bps()
         };
         for (place, row) in self.plan.rows_of(k).iter().enumerate() {
             let ruled = self.plan.resources[self.plan.rows[*row as usize].resource as usize].allocatable.is_some();
@@ -292,12 +289,13 @@ impl<'a> Naive<'a> {
         self.optimum_changes();
     }
 
-    /// What a rule shares where the row is, and the weights of those that are there, newcomers included.
-    fn weights_at(&self, row: usize) -> Option<(Rate, f64)> {
+    /// The share of a row in its resource, by weight, with the newcomers counted.
+    fn fair_share(&self, row: usize) -> f64 {
         let here = &self.plan.resources[self.plan.rows[row].resource as usize];
+        let Some(capacity) = here.allocatable else { return f64::INFINITY };
         let present = here.rows.clone().filter(|row| self.rows[*row].present);
-        let weights = present.map(|row| self.rows[row].row.weight).sum();
-        here.allocatable.map(|capacity| (capacity, weights))
+        let weights: f64 = present.map(|row| self.rows[row].row.weight).sum();
+        capacity.as_bps() * self.rows[row].row.weight / weights
     }
 
     /// The session stops sending.

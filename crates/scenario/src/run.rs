@@ -165,6 +165,11 @@ pub struct RateSamples {
 }
 
 impl RateSamples {
+    /// Mean wire rates: what is compared with max-min.
+    pub fn wire_bps(&self) -> &[f64] {
+        if self.wire_rate_bps.is_empty() { &self.rate_bps } else { &self.wire_rate_bps }
+    }
+
     /// What a session was granted at the end of a sample: the lesser of what its source and its sink expect; NaN where
     /// its scheme has no such rate.
     pub fn expected_bps(&self, sample: usize, session: usize) -> f64 {

@@ -1,0 +1,193 @@
+//! Axes: from values to places on the sheet, with ticks, grid lines and units.
+
+use plotters::coord::ranged1d::Ranged;
+use plotters::coord::types::RangedCoordf64;
+use plotters::style::Color;
+
+use super::canvas::{Area, Font, font};
+use super::palette::{AXIS, FAINT, GRID, INK};
+use super::{PictureError, Recorded};
+
+/// A rectangle of the sheet with a linear scale in both directions.
+pub(super) struct Grid<'a, 's> {
+    pub(super) area: &'a Area<'s>,
+    pub(super) left: f64,
+    pub(super) right: f64,
+    pub(super) top: f64,
+    pub(super) bottom: f64,
+    x: (f64, f64),
+    y: (f64, f64),
+}
+
+/// Space around a grid, in pixels.
+#[derive(Clone, Copy)]
+pub(super) struct Margins {
+    pub(super) left: i32,
+    pub(super) right: i32,
+    pub(super) top: i32,
+    pub(super) bottom: i32,
+}
+
+impl<'a, 's> Grid<'a, 's> {
+    /// A grid within margins, for values from the first to the second of `x` and `y`.
+    pub(super) fn new(area: &'a Area<'s>, margins: Margins, x: (f64, f64), y: (f64, f64)) -> Self {
+        let (width, height) = area.size();
+        Self {
+            area,
+            left: f64::from(margins.left),
+            right: f64::from(width - margins.right),
+            top: f64::from(margins.top),
+            bottom: f64::from(height - margins.bottom),
+            x: widen(x),
+            y: widen(y),
+        }
+    }
+
+    /// Where a value lies from left to right; values beyond the scale lie at its end.
+    pub(super) fn x(&self, value: f64) -> f64 {
+        self.left + (self.right - self.left) * share(value, self.x)
+    }
+
+    /// Where a value lies from top to bottom.
+    pub(super) fn y(&self, value: f64) -> f64 {
+        self.bottom + (self.top - self.bottom) * share(value, self.y)
+    }
+
+    /// Where a point lies.
+    pub(super) fn at(&self, (x, y): (f64, f64)) -> (f64, f64) {
+        (self.x(x), self.y(y))
+    }
+
+    /// Draws the time axis.
+    pub(super) fn time_axis(&self, size: i32) -> Result<(), PictureError> {
+        let wanted = ((self.right - self.left) / 70.0).max(3.0) as usize;
+        let ticks = ticks(self.x, wanted);
+        self.area.line(&[(self.left, self.bottom), (self.right, self.bottom)], AXIS.to_rgba(), 1.0)?;
+        for (place, (value, text)) in ticks.iter().enumerate() {
+            let x = self.x(*value);
+            self.area.line(&[(x, self.bottom), (x, self.bottom + 4.0)], AXIS.to_rgba(), 1.0)?;
+            // The unit stands once, at the last tick.
+            let text = if place + 1 == ticks.len() { format!("{text} s") } else { text.clone() };
+            self.area.text_at(x, self.bottom + 8.0 + f64::from(size) / 2.0, &text, font(size, FAINT).centred())?;
+        }
+        Ok(())
+    }
+
+    /// Draws the horizontal grid lines with their labels, and the name of the axis above it.
+    pub(super) fn value_axis(&self, ticks: &[(f64, String)], name: &str, size: i32) -> Result<(), PictureError> {
+        for (value, text) in ticks {
+            let y = self.y(*value);
+            if (y - self.bottom).abs() > 0.5 {
+                self.area.line(&[(self.left, y), (self.right, y)], GRID.to_rgba(), 1.0)?;
+            }
+            self.area.text_at(self.left - 8.0, y, text, font(size, FAINT).right())?;
+        }
+        self.area.text_at(0.0, self.top - 8.0 - f64::from(size) / 2.0, name, font(size, INK))
+    }
+
+    /// Writes beside a place of the grid.
+    pub(super) fn note(&self, x: f64, y: f64, text: &str, font: Font) -> Result<(), PictureError> {
+        self.area.text_at(x, y, text, font)
+    }
+}
+
+/// Ticks of a linear scale at round values, about as many as wanted, with their texts.
+pub(super) fn ticks(range: (f64, f64), wanted: usize) -> Vec<(f64, String)> {
+    let range = widen(range);
+    let values = RangedCoordf64::from(range.0..range.1).key_points(wanted.max(2));
+    let step = values.windows(2).map(|pair| pair[1] - pair[0]).fold(f64::INFINITY, f64::min);
+    let places = (0..9).find(|places| is_whole(step * 10f64.powi(*places))).unwrap_or(9) as usize;
+    values.into_iter().map(|value| (value, format!("{:.places$}", value + 0.0))).collect()
+}
+
+/// Ticks of a scale in exponents of ten, as per cent: powers of ten, and 2 and 5 between them where there are few.
+pub(super) fn power_ticks((least, most): (f64, f64)) -> Vec<(f64, String)> {
+    let factors: &[f64] = if most - least < 2.5 { &[1.0, 2.0, 5.0] } else { &[1.0] };
+    let mut ticks = Vec::new();
+    for exponent in least.floor() as i32..=most.ceil() as i32 {
+        // Per cent have two powers more than shares.
+        let places = usize::try_from(-(exponent + 2)).unwrap_or(0);
+        for factor in factors {
+            let value = f64::from(exponent) + factor.log10();
+            if (least..=most).contains(&value) {
+                ticks.push((value, format!("{:.places$} %", factor * 10f64.powi(exponent + 2))));
+            }
+        }
+    }
+    ticks
+}
+
+/// The unit of a rate axis.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct RateUnit {
+    /// Bits per second in one of it.
+    pub(super) bps: f64,
+    /// "Mb/s".
+    pub(super) name: &'static str,
+}
+
+/// The unit that gives the largest rate of an axis one to three digits before the point.
+pub(super) fn rate_unit(largest_bps: f64) -> RateUnit {
+    let (bps, name) = match largest_bps {
+        bps if bps >= 2e12 => (1e12, "Tb/s"),
+        bps if bps >= 2e9 => (1e9, "Gb/s"),
+        bps if bps >= 2e6 => (1e6, "Mb/s"),
+        bps if bps >= 2e3 => (1e3, "kb/s"),
+        _ => (1.0, "b/s"),
+    };
+    RateUnit { bps, name }
+}
+
+/// The upper end of an axis that shows the rates of these runs.
+pub(super) fn rate_limit<'a>(all: impl Iterator<Item = Recorded<'a>>) -> f64 {
+    let mut largest = 0.0_f64;
+    for Recorded { run, .. } in all {
+        let sampled = run.rates.iter().flat_map(|rates| rates.wire_bps().iter());
+        let steps = run.max_min.iter().flat_map(|step| step.rates_bps.iter());
+        let last = run.summary.sessions.iter().map(|session| &session.max_min_bps);
+        largest = sampled.chain(steps).chain(last).filter(|rate| rate.is_finite()).fold(largest, |a, b| a.max(*b));
+    }
+    // Within what a scale can be divided into; nothing real lies outside.
+    if largest > 1e-3 { largest.min(1e18) * 1.06 } else { 1.0 }
+}
+
+/// A range that is not empty.
+fn widen((least, most): (f64, f64)) -> (f64, f64) {
+    if most > least { (least, most) } else { (least, least + 1.0) }
+}
+
+fn share(value: f64, (least, most): (f64, f64)) -> f64 {
+    ((value - least) / (most - least)).clamp(0.0, 1.0)
+}
+
+fn is_whole(number: f64) -> bool {
+    (number - number.round()).abs() < 1e-6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks__are_round_and_carry_no_more_places_than_needed() {
+        let texts = |range, wanted| ticks(range, wanted).into_iter().map(|(_, text)| text).collect::<Vec<_>>();
+        assert_eq!(texts((0.0, 1.0), 7), ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
+        assert_eq!(texts((0.0, 530.0), 6), ["0", "100", "200", "300", "400", "500"]);
+        assert_eq!(texts((0.0, 0.0), 2), ["0", "1"]);
+    }
+
+    #[test]
+    fn power_ticks__are_per_cent() {
+        let texts: Vec<_> = power_ticks((-3.5, 0.2)).into_iter().map(|(_, text)| text).collect();
+        assert_eq!(texts, ["0.1 %", "1 %", "10 %", "100 %"]);
+        let texts: Vec<_> = power_ticks((-1.8, 0.1)).into_iter().map(|(_, text)| text).collect();
+        assert_eq!(texts, ["2 %", "5 %", "10 %", "20 %", "50 %", "100 %"]);
+    }
+
+    #[test]
+    fn rate_unit__leaves_one_to_four_digits() {
+        assert_eq!(rate_unit(1e9).name, "Mb/s");
+        assert_eq!(rate_unit(3.4e9).name, "Gb/s");
+        assert_eq!(rate_unit(0.0).name, "b/s");
+    }
+}

@@ -1,0 +1,103 @@
+//! The 2-norm distance to max-min over time.
+
+use plotters::style::Color;
+
+use super::axis::{Grid, Margins, power_ticks};
+use super::canvas::Area;
+use super::label::{self, Label, Sample};
+use super::palette::{self, FIRST};
+use super::{Curve, PictureError, Recorded, Weight, curve, rates};
+
+/// Distances below this share of |x*| are drawn at it: nobody tells them apart, and a logarithm knows no zero.
+const FLOOR: f64 = 1e-4;
+/// Nor is anything gained above this one.
+const CEILING: f64 = 1e4;
+const NAME: &str = "2-norm distance to max-min, share of |x*| (log scale)";
+const MARGINS: Margins = Margins { left: 52, right: 150, top: 34, bottom: 28 };
+
+/// Draws the distance of one run.
+pub(super) fn draw_one(area: &Area<'_>, recorded: Recorded<'_>) -> Result<(), PictureError> {
+    let points = shares(recorded)?;
+    let grid = grid(area, recorded.run.summary.duration_s, &[&points])?;
+    curve::line(&grid, &points, FIRST.to_rgba(), 2.4)?;
+    rates::converged(&grid, recorded.run.summary.metrics.converged_s)?;
+    let Some(last) = points.last() else { return Ok(()) };
+    let share = 10f64.powf(last.1) * 100.0;
+    let at_least = if share <= FLOOR * 100.0 { "under " } else { "" };
+    let text = format!("{at_least}{share:.*} % at the end", usize::from(share < 10.0) + usize::from(share < 1.0));
+    let sample = Sample::Curve(FIRST, 2.4, None);
+    label::draw(&grid, vec![Label { y: grid.at(*last).1, text, sample }], 12)
+}
+
+/// Draws the distances of several runs.
+pub(super) fn draw_many(area: &Area<'_>, curves: &[Curve<'_>]) -> Result<(), PictureError> {
+    let points: Vec<_> = curves.iter().map(|curve| shares(curve.recorded)).collect::<Result<_, _>>()?;
+    let duration_s = curves.iter().map(|curve| curve.recorded.run.summary.duration_s).fold(0.0, f64::max);
+    if curves.is_empty() {
+        return Err(PictureError::Empty);
+    }
+    let grid = grid(area, duration_s, &points.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
+    let mut labels: Vec<Label> = Vec::new();
+    let mut thin: Vec<(&str, Vec<f64>)> = Vec::new();
+    for (curve, points) in curves.iter().zip(&points).filter(|(curve, _)| curve.weight == Weight::Thin) {
+        curve::line(&grid, points, FIRST.mix(0.3), 1.0)?;
+        let y = points.last().map_or(grid.bottom, |point| grid.at(*point).1);
+        match thin.iter_mut().find(|(label, _)| *label == curve.label) {
+            Some((_, heights)) => heights.push(y),
+            None => thin.push((&curve.label, vec![y])),
+        }
+    }
+    for (label, heights) in thin {
+        let y = heights.iter().sum::<f64>() / heights.len() as f64;
+        labels.push(Label { y, text: label.to_owned(), sample: Sample::Curve(FIRST, 1.0, None) });
+    }
+    let thick = curves.iter().zip(&points).filter(|(curve, _)| curve.weight == Weight::Thick);
+    let count = curves.iter().filter(|curve| curve.weight == Weight::Thick).count();
+    for (n, (curve, points)) in thick.enumerate() {
+        // The first colour is that of the thin curves.
+        let (colour, shape) = (palette::colour(n + 1), palette::marker(n));
+        curve::line(&grid, points, colour.to_rgba(), 2.4)?;
+        for round in 0..3 {
+            if let Some(point) = points.get(points.len() * (2 * (round * count + n) + 1) / (6 * count)) {
+                curve::marker(&grid, grid.at(*point), shape, colour, 4.0)?;
+            }
+        }
+        let y = points.last().map_or(grid.bottom, |point| grid.at(*point).1);
+        labels.push(Label { y, text: curve.label.clone(), sample: Sample::Curve(colour, 2.4, Some(shape)) });
+    }
+    label::draw(&grid, labels, 12)
+}
+
+/// A grid with axes: time, and exponents of ten.
+fn grid<'a, 's>(area: &'a Area<'s>, duration_s: f64, all: &[&[(f64, f64)]]) -> Result<Grid<'a, 's>, PictureError> {
+    let exponents = || all.iter().flat_map(|points| points.iter().map(|point| point.1));
+    let least = exponents().fold(0.0, f64::min).max(FLOOR.log10()).min(-1.0);
+    let most = exponents().fold(0.0, f64::max) + 0.1;
+    let grid = Grid::new(area, MARGINS, (0.0, duration_s), (least.floor().max(least - 0.3), most));
+    let least = least.floor().max(least - 0.3);
+    grid.value_axis(&power_ticks((least, most)), NAME, 12)?;
+    grid.time_axis(12)?;
+    Ok(grid)
+}
+
+/// Distance over norm as exponents of ten, over time in seconds, from the start on.
+fn shares(recorded: Recorded<'_>) -> Result<Vec<(f64, f64)>, PictureError> {
+    let (scenario, run) = (recorded.scenario, recorded.run);
+    if run.distances_bps.is_empty() {
+        return Err(PictureError::NotRecorded { what: "distances", scenario: run.summary.scenario.clone() });
+    }
+    let width_s = scenario.sample.as_secs_f64();
+    let exponent = |distance: f64, norm: f64| (distance / norm).clamp(FLOOR, CEILING).log10();
+    let norms = run.max_min_norms_bps.iter().copied();
+    let start = (0.0, run.summary.metrics.distance_start_bps, norms.clone().next().unwrap_or(0.0));
+    let samples = run.distances_bps.iter().zip(norms).enumerate().map(|(sample, (distance, norm))| {
+        let end_s = match run.rates.as_ref().and_then(|rates| rates.ends.get(sample)) {
+            Some(end) => end.as_secs_f64(),
+            None => ((sample + 1) as f64 * width_s).min(run.summary.duration_s),
+        };
+        (end_s, *distance, norm)
+    });
+    // Where nobody is there, the norm is zero and there is no share to draw.
+    let points = std::iter::once(start).chain(samples).filter(|(_, _, norm)| *norm > 0.0);
+    Ok(points.map(|(end_s, distance, norm)| (end_s, exponent(distance, norm))).collect())
+}

@@ -1,0 +1,57 @@
+//! The max-min rates of a run over time.
+
+use std::collections::BTreeSet;
+
+use super::Recorded;
+
+/// A max-min rate that holds from one instant to another.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Level {
+    pub(super) from_s: f64,
+    pub(super) to_s: f64,
+    pub(super) bps: f64,
+}
+
+/// The max-min rates above zero of all sessions; what several sessions share is named once.
+pub(super) fn levels(recorded: Recorded<'_>) -> Vec<Level> {
+    let run = recorded.run;
+    let end_s = run.summary.duration_s;
+    let mut levels = Vec::new();
+    for session in 0..run.summary.sessions.len() {
+        if run.max_min.is_empty() {
+            levels.push(Level { from_s: 0.0, to_s: end_s, bps: run.summary.sessions[session].max_min_bps });
+            continue;
+        }
+        let first = levels.len();
+        for (i, step) in run.max_min.iter().enumerate() {
+            let from_s = step.from.as_secs_f64();
+            let to_s = run.max_min.get(i + 1).map_or(end_s, |next| next.from.as_secs_f64());
+            let bps = step.rates_bps.get(session).copied().unwrap_or(0.0);
+            match levels[first..].last_mut() {
+                Some(last) if last.to_s == from_s && alike(last.bps, bps) => last.to_s = to_s,
+                _ => levels.push(Level { from_s, to_s, bps }),
+            }
+        }
+    }
+    let mut seen = BTreeSet::new();
+    // Seven digits: the same level reached by different sums is drawn once.
+    levels.retain(|level| {
+        let key = format!("{:?} {:?} {:.6e}", level.from_s, level.to_s, level.bps);
+        level.bps > 0.0 && level.to_s > level.from_s && seen.insert(key)
+    });
+    levels
+}
+
+/// The max-min rate of a session in the sample that ends at `end_s`.
+pub(super) fn at(recorded: Recorded<'_>, session: usize, end_s: f64) -> f64 {
+    let run = recorded.run;
+    let step = run.max_min.iter().rev().find(|step| step.from.as_secs_f64() < end_s).or(run.max_min.first());
+    match step {
+        Some(step) => step.rates_bps.get(session).copied().unwrap_or(0.0),
+        None => run.summary.sessions.get(session).map_or(0.0, |session| session.max_min_bps),
+    }
+}
+
+fn alike(a: f64, b: f64) -> bool {
+    (a - b).abs() <= 1e-7 * a.max(b)
+}

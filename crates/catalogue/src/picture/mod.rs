@@ -1,0 +1,165 @@
+//! Pictures of runs as SVG text, for people: rates over time, the distance to max-min, and several runs in one picture.
+//!
+//! Colours are those of Okabe and Ito (2008), which colour-blind people tell apart too, and every curve has a label
+//! and a marker of its own besides. The same run gives the same bytes.
+
+mod axis;
+mod canvas;
+mod curve;
+mod distance;
+mod label;
+mod max_min;
+mod palette;
+mod rates;
+mod spread;
+#[cfg(test)]
+mod tests;
+
+use std::fmt::Write as _;
+
+use fairwave_scenario::{Run, Scenario};
+use thiserror::Error;
+
+use canvas::Canvas;
+
+/// Up to this many sessions each have a curve of their own; more are shown by their distance to max-min and the
+/// spread of their rates.
+pub const FEW_SESSIONS: usize = 12;
+
+/// What stands around a picture.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Caption {
+    /// What it shows, in bold.
+    pub title: String,
+    /// What ran, on a line below.
+    pub subtitle: String,
+    /// The paper and figure that it reproduces, in the lower right corner.
+    pub cites: String,
+}
+
+/// A scenario and the run of it that a picture shows. Rates and distances must have been recorded.
+#[derive(Clone, Copy, Debug)]
+pub struct Recorded<'a> {
+    /// What was run.
+    pub scenario: &'a Scenario,
+    /// What it gave.
+    pub run: &'a Run,
+}
+
+/// One of several runs in a picture.
+#[derive(Clone, Debug)]
+pub struct Curve<'a> {
+    /// Names it; thin curves that share a label are named once.
+    pub label: String,
+    /// The run.
+    pub recorded: Recorded<'a>,
+    /// How it is drawn.
+    pub weight: Weight,
+}
+
+/// How a curve is drawn among others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weight {
+    /// One of many alike: thin, pale, without a label of its own.
+    Thin,
+    /// One that counts by itself.
+    Thick,
+}
+
+/// Why there is no picture.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum PictureError {
+    /// The run holds no samples of what is to be shown.
+    #[error("{what} of scenario \"{scenario}\" were not recorded")]
+    NotRecorded {
+        /// "rates" or "distances".
+        what: &'static str,
+        /// The scenario.
+        scenario: String,
+    },
+    /// There is nothing to show.
+    #[error("a picture needs at least one run")]
+    Empty,
+    /// More runs than a sheet has room for.
+    #[error("{0} runs are too many for one picture")]
+    TooMany(usize),
+    /// The drawing library failed.
+    #[error("drawing failed: {0}")]
+    Drawing(String),
+}
+
+impl Caption {
+    /// The caption of one run: the scenario's title, what ran, and where it comes from.
+    pub fn of(recorded: Recorded<'_>) -> Self {
+        let (scenario, summary) = (recorded.scenario, &recorded.run.summary);
+        let title = if scenario.title.is_empty() { &scenario.name } else { &scenario.title };
+        let mut subtitle = String::new();
+        if let Some(variant) = &summary.variant {
+            let _ = write!(subtitle, "{variant} \u{b7} ");
+        }
+        let sessions = summary.sessions.len();
+        let plural = if sessions == 1 { "" } else { "s" };
+        let _ = write!(
+            subtitle,
+            "{} \u{b7} {} model \u{b7} seed {} \u{b7} {sessions} session{plural}",
+            summary.scheme, summary.model, summary.seed
+        );
+        Self { title: title.clone(), subtitle, cites: scenario.cites.clone() }
+    }
+}
+
+/// The picture of one run: up to [`FEW_SESSIONS`] sessions as rates over time beside the max-min rates, more as
+/// distance to max-min over time and the spread of their rates.
+pub fn of_run(recorded: Recorded<'_>) -> Result<String, PictureError> {
+    let caption = Caption::of(recorded);
+    if recorded.run.summary.sessions.len() <= FEW_SESSIONS {
+        rates_over_time(&caption, recorded)
+    } else {
+        distance_and_spread(&caption, recorded)
+    }
+}
+
+/// The rate of each session over time; dashed lines are the max-min rates.
+pub fn rates_over_time(caption: &Caption, recorded: Recorded<'_>) -> Result<String, PictureError> {
+    let canvas = Canvas::new(960, 540, caption);
+    canvas.draw(|frame| rates::draw(&frame.plot, recorded, rates::Style::Full))
+}
+
+/// The 2-norm distance to max-min over time as a share of the max-min vector's norm (Wu 2007, VII.1.C), above the
+/// spread of the sessions' rates relative to their max-min rates.
+pub fn distance_and_spread(caption: &Caption, recorded: Recorded<'_>) -> Result<String, PictureError> {
+    let canvas = Canvas::new(960, 640, caption);
+    canvas.draw(|frame| {
+        let (upper, lower) = frame.plot.split_rows(0.56);
+        distance::draw_one(&upper, recorded)?;
+        spread::draw(&lower, recorded)
+    })
+}
+
+/// The distances to max-min of several runs over time: many draws as thin curves, single cases as thick ones.
+pub fn distances(caption: &Caption, curves: &[Curve<'_>]) -> Result<String, PictureError> {
+    let canvas = Canvas::new(960, 540, caption);
+    canvas.draw(|frame| distance::draw_many(&frame.plot, curves))
+}
+
+/// The rates of several runs side by side, on the same axes: variants of a scenario, say. Runs of many sessions show
+/// the spread of their rates.
+pub fn side_by_side(caption: &Caption, panels: &[Curve<'_>]) -> Result<String, PictureError> {
+    let columns = match panels.len() {
+        0 => return Err(PictureError::Empty),
+        1..=4 => 2.min(panels.len()),
+        _ => 3,
+    };
+    let rows = panels.len().div_ceil(columns);
+    let height = i32::try_from(rows).ok().and_then(|rows| rows.checked_mul(230)).filter(|height| *height < 1 << 20);
+    let Some(height) = height else { return Err(PictureError::TooMany(panels.len())) };
+    let canvas = Canvas::new(960, 110 + height, caption);
+    let rate_limit = axis::rate_limit(panels.iter().map(|panel| panel.recorded));
+    canvas.draw(|frame| {
+        for (panel, area) in panels.iter().zip(frame.plot.grid(rows, columns)) {
+            let style = rates::Style::Panel { label: &panel.label, rate_limit };
+            rates::draw(&area, panel.recorded, style)?;
+        }
+        Ok(())
+    })
+}

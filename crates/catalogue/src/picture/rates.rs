@@ -1,0 +1,130 @@
+//! The rates of a few sessions over time.
+
+use fairwave_units::Time;
+use plotters::style::Color;
+
+use super::axis::{Grid, Margins, rate_limit, rate_unit, ticks};
+use super::canvas::{Area, fit, font};
+use super::label::{self, Label, Sample};
+use super::palette::{self, FAINT, INK};
+use super::{FEW_SESSIONS, PictureError, Recorded, curve, max_min, spread};
+
+/// How much room there is.
+#[derive(Clone, Copy)]
+pub(super) enum Style<'a> {
+    /// A whole sheet.
+    Full,
+    /// One of several panels that share a rate axis.
+    Panel {
+        /// Its name.
+        label: &'a str,
+        /// Upper end of the axis in bit/s.
+        rate_limit: f64,
+    },
+}
+
+/// Draws the rate of each session, with the max-min rates as dashed lines.
+pub(super) fn draw(area: &Area<'_>, recorded: Recorded<'_>, style: Style<'_>) -> Result<(), PictureError> {
+    let run = recorded.run;
+    let sessions = run.summary.sessions.len();
+    let (size, limit, inset) = match style {
+        Style::Full => {
+            (12, rate_limit(std::iter::once(recorded)), Margins { left: 52, right: 150, top: 34, bottom: 28 })
+        }
+        Style::Panel { rate_limit, .. } => (10, rate_limit, Margins { left: 38, right: 92, top: 50, bottom: 26 }),
+    };
+    if let Style::Panel { label, .. } = style {
+        let width = area.size().0 - 10;
+        area.text(0, 12, &fit(label, width, 13), font(13, INK).bold())?;
+        if sessions > FEW_SESSIONS {
+            return spread::draw(&area.margins(14, 0, 0, 0), recorded);
+        }
+    }
+    let Some(rates) = run.rates.as_ref().filter(|rates| !rates.ends.is_empty()) else {
+        return Err(PictureError::NotRecorded { what: "rates", scenario: run.summary.scenario.clone() });
+    };
+    let unit = rate_unit(limit);
+    let grid = Grid::new(area, inset, (0.0, run.summary.duration_s), (0.0, limit / unit.bps));
+    let wanted = if matches!(style, Style::Full) { 7 } else { 5 };
+    grid.value_axis(&ticks((0.0, limit / unit.bps), wanted), &format!("rate, {}", unit.name), size)?;
+    grid.time_axis(size)?;
+
+    let ends_s: Vec<_> = rates.ends.iter().map(|end| end.as_secs_f64()).collect();
+    let width = if matches!(style, Style::Full) { 2.4 } else { 1.8 };
+    let mut labels = Vec::new();
+    let mut marks = Vec::new();
+    for session in 0..sessions {
+        let (from_s, to_s) = active(recorded, session);
+        let mut points = Vec::new();
+        let mut begin_s = 0.0;
+        for (sample, end_s) in ends_s.iter().enumerate() {
+            // A sample's mean stands at its middle. Samples that the session was not in say nothing about it.
+            let middle_s = f64::midpoint(begin_s, *end_s);
+            if *end_s > from_s && begin_s < to_s {
+                points.push((middle_s, rates.wire_bps()[sample * rates.sessions + session] / unit.bps));
+            }
+            begin_s = *end_s;
+        }
+        let (colour, shape) = (palette::colour(session), palette::marker(session));
+        curve::line(&grid, &points, colour.to_rgba(), width)?;
+        marks.extend(mark_places(&points, session, sessions).into_iter().map(|point| (point, session)));
+        let last = points.last().map_or(grid.bottom, |point| grid.at(*point).1);
+        let text = run.summary.sessions[session].name.to_string();
+        labels.push(Label { y: last, text, sample: Sample::Curve(colour, width, Some(shape)) });
+    }
+    for level in max_min::levels(recorded) {
+        let y = grid.y(level.bps / unit.bps);
+        curve::dashed(&grid, (grid.x(level.from_s), y), (grid.x(level.to_s), y), INK, (6.0, 4.0))?;
+    }
+    // Markers stand on top of all lines.
+    for (point, session) in marks {
+        let radius = if matches!(style, Style::Full) { 4.0 } else { 3.0 };
+        curve::marker(&grid, grid.at(point), palette::marker(session), palette::colour(session), radius)?;
+    }
+    if matches!(style, Style::Full) {
+        converged(&grid, run.summary.metrics.converged_s)?;
+    }
+    label::draw(&grid, labels, size)?;
+    max_min_key(&grid, size)
+}
+
+/// Says above the right end of the grid what dashed lines are.
+fn max_min_key(grid: &Grid<'_, '_>, size: i32) -> Result<(), PictureError> {
+    let y = grid.top - 8.0 - f64::from(size) / 2.0;
+    let text = "max-min fair rate";
+    let from = grid.right - f64::from(size) * 0.56 * text.len() as f64 - 34.0;
+    curve::dashed(grid, (from, y), (from + 26.0, y), INK, (6.0, 4.0))?;
+    grid.note(from + 32.0, y, text, font(size, INK))
+}
+
+/// Marks the instant from which every session stays within 5 % of its max-min rate.
+pub(super) fn converged(grid: &Grid<'_, '_>, at_s: Option<f64>) -> Result<(), PictureError> {
+    let Some(at_s) = at_s else { return Ok(()) };
+    let x = grid.x(at_s);
+    curve::dashed(grid, (x, grid.top), (x, grid.bottom), FAINT, (1.5, 3.5))?;
+    let text = format!("all within 5 % from {at_s:.2} s");
+    let font = font(11, FAINT);
+    let fits_right = x + 6.0 + 6.2 * (text.len() as f64) < grid.right;
+    let (x, font) = if fits_right { (x + 6.0, font) } else { (x - 6.0, font.right()) };
+    grid.note(x, grid.bottom - 12.0, &text, font)
+}
+
+/// When a session was there, in seconds.
+fn active(recorded: Recorded<'_>, session: usize) -> (f64, f64) {
+    let (scenario, run) = (recorded.scenario, recorded.run);
+    let planned = scenario.sessions.get(session);
+    let from_s = planned.map_or(0.0, |session| session.start.as_secs_f64());
+    let stop_s = planned.and_then(|session| session.stop).map_or(f64::INFINITY, Time::as_secs_f64);
+    let completed_s = run.summary.sessions[session].completed_s.unwrap_or(f64::INFINITY);
+    (from_s, stop_s.min(completed_s))
+}
+
+/// Where a curve's markers stand: a few, staggered so that curves on top of each other show theirs in turn.
+fn mark_places(points: &[(f64, f64)], session: usize, sessions: usize) -> Vec<(f64, f64)> {
+    let rounds = if sessions > 6 { 3 } else { 4 };
+    let slots = rounds * sessions;
+    (0..rounds)
+        .filter_map(|round| points.get(points.len() * (2 * (round * sessions + session) + 1) / (2 * slots)))
+        .copied()
+        .collect()
+}

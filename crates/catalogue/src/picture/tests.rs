@@ -1,0 +1,208 @@
+//! Pictures of hand-made runs.
+
+use std::sync::Arc;
+
+use fairwave_scenario::{
+    Demand, DemandBy, Engine, MaxMinStep, Metrics, Packet, RateSamples, Run, Scenario, SchemeChoice, Session,
+    SessionSummary, Summary,
+};
+use fairwave_schemes::scheme::{self, Options};
+use fairwave_units::{Bytes, Duration, Rate, Time};
+
+use super::*;
+
+#[test]
+fn of_run__few_sessions_are_named_and_have_units() {
+    let (scenario, run) = made(5, 20);
+    let svg = of_run(Recorded { scenario: &scenario, run: &run }).unwrap();
+    for word in
+        ["s1-d1", "s5-d1", "rate, Mb/s", "20 s", "max-min fair rate", "Wu 2007, Fig. 1", "A &amp; B &lt;test&gt;"]
+    {
+        assert!(svg.contains(word), "{word} is missing");
+    }
+    assert!(svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"960\" height=\"540\""));
+}
+
+#[test]
+fn of_run__many_sessions_are_shown_by_distance_and_spread() {
+    let (scenario, run) = made(200, 10);
+    let svg = of_run(Recorded { scenario: &scenario, run: &run }).unwrap();
+    for word in ["2-norm distance to max-min", "middle 90 %", "median", "at the end"] {
+        assert!(svg.contains(word), "{word} is missing");
+    }
+    assert!(!svg.contains("s17-d17"), "single sessions are not named");
+}
+
+#[test]
+fn of_run__the_same_run_gives_the_same_bytes() {
+    let (scenario, run) = made(30, 10);
+    let draw = || of_run(Recorded { scenario: &scenario, run: &run });
+    assert_eq!(draw(), draw());
+}
+
+#[test]
+fn of_run__without_samples_is_an_error() {
+    let (scenario, mut run) = made(2, 1);
+    run.rates = None;
+    run.distances_bps.clear();
+    let error = of_run(Recorded { scenario: &scenario, run: &run }).unwrap_err();
+    assert_eq!(error.to_string(), "rates of scenario \"test\" were not recorded");
+}
+
+#[test]
+fn of_run__empty_and_extreme_runs_do_not_panic() {
+    for sessions in [0, 1, 12, 13] {
+        for value in [0.0, f64::NAN, f64::INFINITY, f64::MAX, 1e-300] {
+            let (scenario, mut run) = made(sessions, 2);
+            run.rates.as_mut().unwrap().rate_bps.fill(value);
+            run.distances_bps.fill(value);
+            run.max_min_norms_bps.fill(value);
+            for duration_s in [0.0, 2.0, 1e9] {
+                run.summary.duration_s = duration_s;
+                let recorded = Recorded { scenario: &scenario, run: &run };
+                let _ = of_run(recorded);
+                let _ = distance_and_spread(&Caption::of(recorded), recorded);
+            }
+        }
+    }
+}
+
+#[test]
+fn distances__thin_curves_share_a_label() {
+    let runs: Vec<_> = (0..10).map(|i| made(20, 10 + i)).collect();
+    let curve = |(i, (scenario, run)): (usize, &'static (Scenario, Run))| Curve {
+        label: if i < 8 { "8 draws".into() } else { format!("synchronous {i}") },
+        recorded: Recorded { scenario, run },
+        weight: if i < 8 { Weight::Thin } else { Weight::Thick },
+    };
+    let curves: Vec<_> = Box::leak(Box::new(runs)).iter().enumerate().map(curve).collect();
+    let svg = distances(&Caption::default(), &curves).unwrap();
+    assert_eq!(svg.matches("8 draws").count(), 1);
+    assert_eq!(svg.matches("synchronous").count(), 2);
+}
+
+#[test]
+fn side_by_side__every_panel_has_its_name() {
+    let (few, many) = (made(4, 10), made(40, 10));
+    let curve = |label: &str, made: &'static (Scenario, Run)| Curve {
+        label: label.into(),
+        recorded: Recorded { scenario: &made.0, run: &made.1 },
+        weight: Weight::Thick,
+    };
+    let (few, many) = (&*Box::leak(Box::new(few)), &*Box::leak(Box::new(many)));
+    let svg = side_by_side(&Caption::default(), &[curve("alpha 0.1", few), curve("alpha 0.2", few), curve("40", many)]);
+    let svg = svg.unwrap();
+    for label in ["alpha 0.1", "alpha 0.2", ">\n40\n<"] {
+        assert!(svg.contains(label), "{label} is missing");
+    }
+    assert_eq!(side_by_side(&Caption::default(), &[]), Err(PictureError::Empty));
+}
+
+/// A run in which session k closes a tenth of the gap to its max-min rate every (k mod 7 + 1) samples.
+fn made(sessions: usize, seconds: u64) -> (Scenario, Run) {
+    let scheme = scheme::find("gtp").expect("the adopted rule is on the list");
+    let samples = seconds as usize * 10;
+    let ends: Vec<_> = (1..=samples as u64).map(|i| Time::from_nanos(i * 100_000_000)).collect();
+    let fair = |k: usize| 1e8 * (1 + k % 3) as f64;
+    let mut rate_bps = Vec::new();
+    let mut rates = vec![0.0; sessions];
+    let (mut distances_bps, mut max_min_norms_bps) = (Vec::new(), Vec::new());
+    for sample in 0..samples {
+        for (k, rate) in rates.iter_mut().enumerate() {
+            if sample % (k % 7 + 1) == 0 {
+                *rate += 0.1 * (fair(k) - *rate) + 0.01 * fair(k) * ((sample * (k + 3)) % 5) as f64 / 5.0;
+            }
+        }
+        let norm = |value: &dyn Fn(usize) -> f64| (0..sessions).map(|k| value(k) * value(k)).sum::<f64>().sqrt();
+        distances_bps.push(norm(&|k| rates[k] - fair(k)));
+        max_min_norms_bps.push(norm(&fair));
+        rate_bps.extend_from_slice(&rates);
+    }
+    let metrics = Metrics {
+        distance_start_bps: max_min_norms_bps.first().copied().unwrap_or(0.0),
+        converged_s: (seconds > 5).then_some(4.2),
+        ..Metrics::default()
+    };
+    let summaries = (0..sessions).map(|k| summary(k, fair(k))).collect();
+    let summary = Summary {
+        scenario: "test".into(),
+        scheme: "gtp".into(),
+        model: "fluid",
+        seed: 1,
+        duration_s: seconds as f64,
+        variant: None,
+        sessions: summaries,
+        links: Vec::new(),
+        background: Vec::new(),
+        metrics,
+        engine: Engine::default(),
+    };
+    let scenario = Scenario {
+        name: "test".into(),
+        title: "A & B <test>".into(),
+        cites: "Wu 2007, Fig. 1".into(),
+        variant: None,
+        duration: Duration::from_secs(seconds),
+        seed: 1,
+        scheme: Arc::new(SchemeChoice { scheme, options: Options::default() }),
+        sample: Duration::from_millis(100),
+        packet: Packet { payload: Bytes::new(1000), header: Bytes::new(40) },
+        nodes: Vec::new(),
+        sessions: (0..sessions).map(session).collect(),
+        routers: Vec::new(),
+        links: Vec::new(),
+        background: Vec::new(),
+    };
+    let run = Run {
+        summary,
+        rates: Some(RateSamples { ends, sessions, rate_bps, ..RateSamples::default() }),
+        queues: None,
+        distances_bps,
+        max_min_norms_bps,
+        max_min: vec![MaxMinStep { from: Time::ZERO, rates_bps: (0..sessions).map(fair).collect() }],
+        losses: Vec::new(),
+    };
+    (scenario, run)
+}
+
+fn session(k: usize) -> Session {
+    Session {
+        name: format!("s{}-d{}", k + 1, k % 3 + 1).into(),
+        from: 0,
+        to: 1,
+        rtt: Duration::from_millis(50),
+        demand: Demand::Unlimited,
+        demand_by: DemandBy::Application,
+        start: Time::ZERO,
+        stop: None,
+        size: None,
+        weight: 1.0,
+        minimum: Rate::ZERO,
+        scheme: None,
+        alpha: None,
+        beta: None,
+        initial_rate: Rate::ZERO,
+        path: Box::new([]),
+        path_back: Box::new([]),
+    }
+}
+
+fn summary(k: usize, fair_bps: f64) -> SessionSummary {
+    SessionSummary {
+        name: format!("s{}-d1", k + 1).into(),
+        from: format!("s{}", k + 1).into(),
+        to: "d1".into(),
+        scheme: "gtp",
+        rtt_s: 0.05,
+        rate_bps: fair_bps,
+        wire_rate_bps: fair_bps,
+        final_rate_bps: fair_bps,
+        final_wire_rate_bps: fair_bps,
+        max_min_bps: fair_bps,
+        delivered_bytes: 0,
+        sent_packets: 0,
+        lost_packets: 0,
+        retransmitted_packets: 0,
+        completed_s: None,
+    }
+}

@@ -1,5 +1,0 @@
-//! Tests of the simulator as a whole.
-
-mod by_hand;
-mod figures;
-mod network;
