@@ -45,6 +45,18 @@ impl Double {
         Self { hi, lo: rest.value() / divisor.value() }
     }
 
+    /// The quotient by a count above zero, to about 2^-104 relative for counts below 2^26.
+    #[inline]
+    pub(super) fn divide_by_count(self, count: u32) -> Self {
+        let count = f64::from(count);
+        let hi = self.value() / count;
+        // Each half has at most 27 significant bits, the count as many as it needs: the products are exact.
+        let (upper, lower) = halves(hi);
+        let mut rest = self;
+        rest.subtract(Self { hi: upper * count, lo: lower * count });
+        Self { hi, lo: rest.value() / count }
+    }
+
     /// The product with an f64, to about 2^-104 relative.
     #[inline]
     pub(super) fn times(self, factor: f64) -> Self {
@@ -109,6 +121,14 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn divide_by_count__is_division(a in 1e-60..1e60f64, count in 1..1_u32 << 26) {
+            let found = Double::from(a).divide_by_count(count);
+            let mut difference = Double::from(a).divide(Double::from(f64::from(count)));
+            difference.subtract(found);
+            prop_assert!(difference.value().abs() <= found.value() * 2f64.powi(-100));
+        }
+
         #[test]
         fn product__the_error_is_what_a_fused_multiply_add_says(a in -1e60..1e60f64, b in 1e-60..1e60f64) {
             let product = Double::product(a, b);

@@ -16,9 +16,18 @@ use super::problem::{MaxMinError, NONE, Problem};
 /// otherwise, at most once for each of its sessions.
 pub(super) fn levels(problem: &Problem<'_>) -> Result<Vec<f64>, MaxMinError> {
     let index = Index::build(problem)?;
-    let mut filling = Filling::new(problem, &index);
-    filling.run();
-    Ok(filling.levels)
+    let open = problem.capacities_bps.iter().map(|&capacity| (Double::from(capacity), 0.0));
+    Ok(Filling::new(problem, &index, open).run())
+}
+
+/// Continues from where another way of filling stopped: the problem has the sessions that are undetermined, and `open`
+/// says, in place of the capacities, what the resources have left, and levels below which they cannot be.
+///
+/// # Panics
+/// If the problem's paths are not valid.
+pub(super) fn resume(problem: &Problem<'_>, open: impl Iterator<Item = (Double, f64)>) -> Vec<f64> {
+    let index = Index::build(problem).expect("paths that were read before");
+    Filling::new(problem, &index, open).run()
 }
 
 struct Filling<'a> {
@@ -36,6 +45,8 @@ struct Filling<'a> {
 struct Share {
     /// Capacity without the rates of the determined sessions.
     remaining: Double,
+    /// A level that it had before.
+    least: f64,
     /// Weights of the undetermined sessions.
     weight: Double,
     /// Number of the undetermined sessions.
@@ -52,20 +63,16 @@ struct Entry {
 }
 
 impl<'a> Filling<'a> {
-    fn new(problem: &'a Problem<'a>, index: &'a Index) -> Self {
+    fn new(problem: &'a Problem<'a>, index: &'a Index, open: impl Iterator<Item = (Double, f64)>) -> Self {
         let shares = (0..problem.capacities_bps.len() as u32)
-            .map(|resource| {
+            .zip(open)
+            .map(|(resource, (remaining, least))| {
                 let sessions = index.sessions_of(resource);
                 let mut weight = Double::ZERO;
                 for &session in sessions {
                     weight.add(problem.weight(session as usize));
                 }
-                Share {
-                    remaining: Double::from(problem.capacities_bps[resource as usize]),
-                    weight,
-                    undetermined: sessions.len() as u32,
-                    summed_weight: weight.value(),
-                }
+                Share { remaining, least, weight, undetermined: sessions.len() as u32, summed_weight: weight.value() }
             })
             .collect();
         Self {
@@ -78,7 +85,7 @@ impl<'a> Filling<'a> {
         }
     }
 
-    fn run(&mut self) {
+    fn run(mut self) -> Vec<f64> {
         let mut demands = self.demands().into_iter().peekable();
         let mut heap: BinaryHeap<Entry> = (0..self.shares.len() as u32)
             .filter(|&resource| self.is_open(resource))
@@ -103,6 +110,7 @@ impl<'a> Filling<'a> {
                 self.fill(resource, level);
             }
         }
+        self.levels
     }
 
     /// Finite demands per unit weight, lowest first.
@@ -175,7 +183,9 @@ impl Share {
     /// b(v) = remaining capacity / weights of the undetermined sessions (Wu 2007, Eq. V.2; there all weights are one).
     #[inline]
     fn level(&self) -> Double {
-        if self.remaining.value() > 0.0 { self.remaining.divide(self.weight) } else { Double::ZERO }
+        let level = self.remaining.divide(self.weight);
+        // Levels never fall, but for rounding.
+        if level.value() < self.least { Double::from(self.least) } else { level }
     }
 }
 

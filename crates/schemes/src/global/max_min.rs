@@ -2,6 +2,7 @@
 
 use super::filling;
 use super::limit::{self, Limit};
+use super::pairs;
 use super::problem::{MaxMinError, NONE, Problem};
 
 /// The max-min fair allocation of a [`Problem`].
@@ -29,7 +30,7 @@ pub struct MaxMin {
 /// See [`MaxMinError`]; the first that is found.
 pub fn max_min(problem: &Problem<'_>) -> Result<MaxMin, MaxMinError> {
     problem.check()?;
-    let levels_bps = filling::levels(problem)?;
+    let levels_bps = pairs::levels(problem).unwrap_or_else(|| filling::levels(problem))?;
     let rates_bps = rates(problem, &levels_bps)?;
     Ok(MaxMin { rates_bps, levels_bps })
 }

@@ -9,6 +9,7 @@ mod index;
 mod limit;
 mod max_min;
 pub mod metrics;
+mod pairs;
 mod problem;
 
 pub use limit::Limit;

@@ -1,5 +1,6 @@
 //! Problems that own their numbers, and strategies that make them.
 
+use crate::exact::agree;
 use fairwave_schemes::global::{MaxMin, NONE, Paths, Problem, max_min};
 use proptest::collection::vec;
 use proptest::option;
@@ -47,11 +48,20 @@ impl Instance {
         self.weights.as_ref().map_or(1.0, |weights| weights[session])
     }
 
-    /// Solves it with the paths as lists, and as rows, which must give the same bits.
+    /// Solves it with the paths as rows, as lists, and in rows with padding in front. That changes nothing but the way
+    /// to the solution.
     pub fn solve(&self) -> MaxMin {
-        let optimum = self.with_lists(|problem| max_min(problem).unwrap());
-        let rows = self.with_rows(|problem| max_min(problem).unwrap());
-        assert_eq!(rows, optimum);
+        let optimum = self.with_rows(|problem| max_min(problem).unwrap());
+        let lists = self.with_lists(|problem| max_min(problem).unwrap());
+        let padded = Self {
+            paths: self.paths.iter().map(|path| [&[NONE, NONE, NONE], path.as_slice()].concat()).collect(),
+            ..self.clone()
+        };
+        let padded = padded.with_rows(|problem| max_min(problem).unwrap());
+        for other in [lists, padded] {
+            let pairs = optimum.rates_bps.iter().zip(&other.rates_bps);
+            assert!(pairs.clone().all(|(a, b)| agree(*a, *b, 4.0)), "{optimum:?} is not {other:?}");
+        }
         optimum
     }
 

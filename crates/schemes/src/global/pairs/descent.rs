@@ -1,0 +1,120 @@
+//! The walk to lower neighbours.
+
+use super::Demand;
+use super::rest::Rest;
+use crate::global::double::Double;
+
+/// A resource on the way down, with how far its neighbours were looked at.
+struct Step {
+    node: u32,
+    /// The neighbours before this one were looked at since the level was last compared.
+    next: u32,
+    /// The least of their levels and demands, as they were then. They only rise.
+    least: f64,
+}
+
+impl Step {
+    fn new(node: u32) -> Self {
+        Self { node, next: 0, least: f64::INFINITY }
+    }
+}
+
+/// What a look at the neighbours of a node came to.
+enum Found {
+    /// A neighbour has a lower level.
+    Lower(u32),
+    /// None has: the node is lowest.
+    Lowest,
+    /// Some may have, as the level rose over one that had been higher.
+    Again,
+    /// It has been looked too often.
+    Enough,
+}
+
+impl<D: Demand> Rest<D> {
+    /// Fills the open resources, each after its lower neighbours. Stops, and says so with `false`, once it has looked
+    /// at `looks` neighbours.
+    ///
+    /// How many would it look at? A list is read again only if the level rose over a neighbour that had been higher.
+    /// The level rises by what sessions that were determined below it leave to the others. Those that a second reading
+    /// determines lie within the rise of the first, so that the next rise is small against it, unless they are a good
+    /// part of the list. So the readings of a list end with the digits of an f64, and after two or three in practice.
+    pub(super) fn descend(&mut self, levels: &mut [f64], mut looks: usize) -> bool {
+        let mut way = Vec::new();
+        for start in 0..self.nodes.len() as u32 {
+            way.push(Step::new(start));
+            while let Some(step) = way.last_mut() {
+                match self.look(step, &mut looks) {
+                    Found::Lower(neighbour) => way.push(Step::new(neighbour)),
+                    Found::Again => *step = Step::new(step.node),
+                    Found::Enough => return false,
+                    Found::Lowest => {
+                        self.fill_node(step.node, levels);
+                        way.pop();
+                    }
+                }
+            }
+        }
+        true
+    }
+
+    /// Looks at the neighbours of a node, from where it stopped, for a lower one. Meets demands that lie below both
+    /// levels, and forgets sessions that are determined.
+    fn look(&mut self, step: &mut Step, looks: &mut usize) -> Found {
+        let here = step.node as usize;
+        loop {
+            let node = self.nodes[here];
+            if node.share.undetermined == 0 {
+                return Found::Lowest;
+            }
+            if step.next == node.length {
+                return if node.key <= step.least { Found::Lowest } else { Found::Again };
+            }
+            if *looks == 0 {
+                return Found::Enough;
+            }
+            *looks -= 1;
+            let place = (node.begin + step.next) as usize;
+            let neighbour = self.neighbours[place];
+            let other = self.nodes[neighbour.node as usize];
+            let demand = neighbour.demand.bps();
+            // A demand that was met was at or below both levels, and these only rise.
+            let is_modest = D::FINITE && demand <= node.key;
+            let is_determined = other.share.undetermined == 0 || (is_modest && self.is_met[D::index(neighbour.number)]);
+            if is_determined || (is_modest && demand <= other.key) {
+                if !is_determined {
+                    self.is_met[D::index(neighbour.number)] = true;
+                    self.nodes[here].take(Double::from(demand));
+                    self.nodes[neighbour.node as usize].take(Double::from(demand));
+                }
+                self.neighbours[place] = self.neighbours[(node.begin + node.length - 1) as usize];
+                self.nodes[here].length -= 1;
+            } else if other.key < node.key {
+                return Found::Lower(neighbour.node);
+            } else {
+                step.least = step.least.min(other.key).min(demand);
+                step.next += 1;
+            }
+        }
+    }
+
+    /// Gives a lowest node's level to its undetermined sessions, if it has any.
+    fn fill_node(&mut self, here: u32, levels: &mut [f64]) {
+        let node = self.nodes[here as usize];
+        if node.share.undetermined == 0 {
+            return;
+        }
+        let level = node.share.exact_level(node.key);
+        levels[self.resources[here as usize] as usize] = level.value();
+        self.nodes[here as usize].share.undetermined = 0;
+        let list = node.begin as usize..(node.begin + node.length) as usize;
+        for neighbour in &self.neighbours[list] {
+            let other = &mut self.nodes[neighbour.node as usize];
+            // Only a demand equal to the level may have been met without being forgotten.
+            let is_met = D::FINITE && neighbour.demand.bps() <= node.key && self.is_met[D::index(neighbour.number)];
+            if other.share.undetermined > 0 && !is_met {
+                other.take(level);
+            }
+        }
+    }
+}
