@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
-from matplotlib.ticker import PercentFormatter
+from matplotlib.ticker import FuncFormatter, NullLocator
 
 if TYPE_CHECKING:
     from fairwave._run import Run
@@ -22,6 +22,8 @@ COLOURS = (
     "#0077bb", "#cc3311", "#009988", "#ee7733", "#882255", "#332288",
     "#117733", "#aa4499", "#999933", "#33bbee", "#cc6677", "#555555",
 )  # fmt: skip
+FLOOR = 1e-4
+"""Least distance that a picture shows, as a share of the norm."""
 INK, FAINT = "#222222", "#8a8a8a"
 UNITS = ((1e9, "Gb/s"), (1e6, "Mb/s"), (1e3, "kb/s"), (1.0, "b/s"))
 
@@ -56,19 +58,24 @@ def _draw_rates(run: Run, ax: Axes) -> None:
     factor, unit = next((pair for pair in UNITS if most >= pair[0]), UNITS[-1])
     scaled = f".{2 if unit == 'Gb/s' else 0}f"
 
-    ends: list[tuple[float, float, str, str]] = []
+    running: list[tuple[float, str, str]] = []
     staircases: dict[bytes, list[int]] = {}
     for k, name in enumerate(names):
         colour = COLOURS[k % len(COLOURS)]
         x, y = times, rates[:, k] / factor
-        wanted = _held(starts, optimum[:, k], times) > 0
-        active = np.flatnonzero((y > 0) | wanted)
-        if active.size:
-            x, y = x[active[0] : active[-1] + 1], y[active[0] : active[-1] + 1]
+        active = np.flatnonzero((y > 0) | (_held(starts, optimum[:, k], times) > 0))
+        if active.size == 0:
+            continue
+        x, y = x[active[0] : active[-1] + 1], y[active[0] : active[-1] + 1]
         ax.plot(x, y, color=colour, linewidth=1.8, solid_capstyle="round", label=name, zorder=3)
         staircases.setdefault(optimum[:, k].tobytes(), []).append(k)
-        if active.size:
-            ends.append((x[-1], y[-1], f"{name}  {y[-1]:{scaled}}", colour))
+        if x[-1] >= end_s - 1e-9:
+            running.append((y[-1], f"{name}  {y[-1]:{scaled}}", colour))
+        else:
+            peak = int(np.argmax(y))
+            ax.annotate(
+                name, (x[peak], y[peak]), (0, 5), textcoords="offset points", color=colour, fontsize=9, ha="center"
+            )
     for ks in staircases.values():
         colour = COLOURS[ks[0] % len(COLOURS)] if len(ks) == 1 else INK
         x, y = np.append(starts, end_s), np.append(optimum[:, ks[0]], optimum[-1:, ks[0]]) / factor
@@ -78,7 +85,7 @@ def _draw_rates(run: Run, ax: Axes) -> None:
     ax.set_ylabel(f"rate ({unit})")
     ax.set_xlim(0, end_s)
     ax.set_ylim(0, most / factor * 1.06 if most > 0 else 1)
-    _label_ends(ax, ends, end_s)
+    _label_ends(ax, running, end_s)
 
 
 def _steps(run: Run, sessions: int) -> tuple[Floats, Floats]:
@@ -93,13 +100,14 @@ def _held(starts: Floats, values: Floats, times: Floats) -> Floats:
     return np.asarray(values[np.maximum(np.searchsorted(starts, times) - 1, 0)])
 
 
-def _label_ends(ax: Axes, ends: list[tuple[float, float, str, str]], end_s: float) -> None:
+def _label_ends(ax: Axes, ends: list[tuple[float, str, str]], end_s: float) -> None:
     """Write each line's name and last rate at its end, to the right of the axes, moved apart where they would meet."""
     bottom, top = ax.get_ylim()
     height_points = ax.get_window_extent().height * 72 / ax.figure.dpi
-    room = 12.5 * (top - bottom) / height_points
-    running = sorted((entry for entry in ends if entry[0] >= end_s - 1e-9), key=lambda entry: entry[1])
-    for (_, y, text, colour), place in zip(running, _apart([entry[1] for entry in running], room, bottom), strict=True):
+    ends = ends[::-1]  # of those that meet, the first stands on top
+    ends.sort(key=lambda end: round(end[0] / top, 3))
+    places = _apart([y for y, _, _ in ends], room=12.5 * (top - bottom) / height_points, bottom=bottom)
+    for (y, text, colour), place in zip(ends, places, strict=True):
         ax.annotate(
             text,
             xy=(end_s, y),
@@ -109,13 +117,10 @@ def _label_ends(ax: Axes, ends: list[tuple[float, float, str, str]], end_s: floa
             fontsize=9,
             va="center",
             annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.7, "shrinkA": 1, "shrinkB": 0},
-        )
-    for x, y, text, colour in ends:
-        if x < end_s - 1e-9:
-            ax.annotate(
-                text.split("  ")[0], xy=(x, y), xytext=(3, 5), textcoords="offset points", color=colour, fontsize=9
-            )
+            arrowprops={
+                "arrowstyle": "-", "color": colour, "linewidth": 0.7, "shrinkA": 2, "shrinkB": 0, "relpos": (0, 0.5)
+            },
+        )  # fmt: skip
 
 
 def _apart(wanted: list[float], room: float, bottom: float) -> list[float]:
@@ -141,17 +146,21 @@ def _draw_distance(run: Run, ax: Axes) -> None:
     times, distance = frame["time_s"].to_numpy(), frame["distance_bps"].to_numpy()
     norm = frame["max_min_norm_bps"].to_numpy()
     share = np.divide(distance, norm, out=np.full_like(distance, np.nan), where=norm > 0)
-    share[share <= 0] = np.nan  # exactly there: no place on a logarithmic axis
-    ax.plot(times, share, color=COLOURS[0], linewidth=1.8, solid_capstyle="round", zorder=3)
+    # Zero has no place on a logarithmic axis; what is below the floor leaves the picture there.
+    ax.plot(times, np.maximum(share, FLOOR / 100), color=COLOURS[0], linewidth=1.8, zorder=3)
+    for level in (0.1, 0.01):
+        above = np.flatnonzero(share > level)
+        if 0 < above.size < share.size and above[-1] + 1 < share.size:
+            x = times[above[-1] + 1]
+            ax.plot([x], [level], "o", color=COLOURS[0], markersize=4.5, zorder=4)
+            ax.annotate(f"{100 * level:g} % from {x:.3g} s on", (x, level), (7, 5), textcoords="offset points",
+                        color=COLOURS[0], fontsize=9)  # fmt: skip
     ax.set_yscale("log")
-    ax.yaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=None))
-    ax.set_ylabel("distance to max-min (share of its norm)")
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{100 * y:g} %"))
+    ax.yaxis.set_minor_locator(NullLocator())
+    ax.set_ylabel("distance to max-min, share of its norm")
     ax.set_xlim(0, float(run.summary["duration_s"]))
-    present = np.flatnonzero(np.isfinite(share))
-    if present.size:
-        x, y = times[present[-1]], share[present[-1]]
-        ax.annotate(f"{100 * y:.2g} %", xy=(x, y), xytext=(6, 0), textcoords="offset points", color=COLOURS[0],
-                    fontsize=9, va="center", annotation_clip=False)  # fmt: skip
+    ax.set_ylim(FLOOR, max(1.3, 1.3 * float(np.nanmax(share, initial=1.0))))
 
 
 def _dress(run: Run, ax: Axes) -> None:
