@@ -10,6 +10,7 @@ use crate::read::layer;
 use crate::read::mistake::{Mistake, Reading, did_you_mean, quoted};
 use crate::read::reader::{Field, Thing};
 use crate::read::scenario::{self, seed_and_runs};
+use crate::read::shape::MANY_FROM_ONE;
 use crate::read::tree::{self, Entry, Item, Place, Table, Value};
 use crate::{Scenario, ScenarioError, limits};
 
@@ -97,6 +98,7 @@ impl Document {
                 return Err(Mistake::new(
                     Place::File,
                     format!("variants and runs make more than {} runs", limits::RUNS),
+                    "fewer runs, or --variant for one variant alone",
                 ));
             }
             cases.extend((0..runs).map(|run| Case {
@@ -122,8 +124,11 @@ impl Document {
         let mut root = Cow::Borrowed(&self.root);
         // Unknown keys of the file are found before what is laid over it.
         scenario::top(&root)?;
-        for layer in variant.into_iter().chain(&call) {
-            layer::apply(root.to_mut(), layer, &mut patches, &mut notes)?;
+        if let (Some(layer), Some(label)) = (variant, &case.variant) {
+            layer::apply(root.to_mut(), layer, Thing::Named("variant", label), &mut patches, &mut notes)?;
+        }
+        for layer in &call {
+            layer::apply(root.to_mut(), layer, Thing::Top, &mut patches, &mut notes)?;
         }
         let scenario = scenario::read(&root, case.seed, case.variant.as_deref(), patches, &mut notes)?;
         Ok((scenario, notes))
@@ -136,20 +141,20 @@ impl Document {
         for (n, (table, place)) in tables(&self.root, "variant")?.into_iter().enumerate() {
             let thing = Thing::Nth("variant", n + 1);
             let Some(item) = table.get("label") else {
-                return Err(Mistake::new(place, format!("{thing}label is missing")).hint("label = \"alpha 0.025\""));
+                return Err(Mistake::new(place, format!("{thing}label is missing"), "label = \"alpha 0.025\""));
             };
             let field = Field { thing, key: "label", item };
             field.line()?;
             let label = field.text()?;
             if label.is_empty() {
-                return Err(field.wrong("must not be empty"));
+                return Err(field.wrong("must not be empty", "for instance label = \"alpha 0.025\""));
             }
             if let Some(earlier) = labels.insert(label, item.place) {
                 let on = match (earlier, item.place) {
                     (Place::Line(a), Place::Line(b)) => format!(", on lines {a} and {b}"),
                     _ => String::new(),
                 };
-                return Err(field.wrong(format!("stands twice{on}")).hint("every variant needs a label of its own"));
+                return Err(field.wrong(format!("stands twice{on}"), "every variant needs a label of its own"));
             }
             variants.push((label, table));
         }
@@ -161,22 +166,21 @@ fn parse(bytes: &[u8]) -> Reading<Table> {
     if bytes.len() > limits::FILE_BYTES {
         let message =
             format!("{} bytes, the limit for a scenario file is {} MiB", bytes.len(), limits::FILE_BYTES >> 20);
-        return Err(Mistake::new(Place::File, message)
-            .hint("ranges (\"s{1..5}\"), count and [generate] make many sessions and nodes from one table"));
+        return Err(Mistake::new(Place::File, message, MANY_FROM_ONE));
     }
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let line = bytes[..error.valid_up_to()].split(|byte| *byte == b'\n').count();
-        Mistake::new(Place::Line(line as u32), "not UTF-8 text").hint("a scenario is a text file in TOML")
+        Mistake::new(Place::Line(line as u32), "not UTF-8 text", "a scenario is a text file in TOML")
     })?;
     tree::parse(text)
 }
 
 fn unknown_variant(label: &str, variants: &[(&str, &Table)]) -> Mistake {
-    let mistake = Mistake::new(Place::Call("--variant"), format!("no variant is labelled {}", quoted(label)));
-    if variants.is_empty() {
-        return mistake.hint("the file has no variants");
-    }
-    mistake.maybe_hint(did_you_mean(label, variants.iter().map(|(label, _)| *label)))
+    let hint = match variants {
+        [] => "the file has no variants".to_owned(),
+        variants => did_you_mean(label, variants.iter().map(|(label, _)| *label)),
+    };
+    Mistake::new(Place::Call("--variant"), format!("no variant is labelled {}", quoted(label)), hint)
 }
 
 /// What the call lays over the file, in order: the scheme first, since options belong to one.
@@ -213,5 +217,5 @@ fn error(file: &str, mistake: Mistake) -> ScenarioError {
         Place::File => (file, None),
         Place::Call(option) => (option, None),
     };
-    ScenarioError { file: file.to_owned(), line, message, hint }
+    ScenarioError { file: file.to_owned(), line, message, hint: Some(hint) }
 }

@@ -4,8 +4,8 @@ use fairwave_units::{Bytes, Duration, Rate};
 
 /// Size of a file.
 pub(crate) const FILE_BYTES: usize = 64 << 20;
-/// Values in a file, counted from above by the signs that separate them.
-pub(crate) const VALUES: usize = 4_000_000;
+/// Values in a file, counted by their separators. Each may take some 500 bytes while the text is read.
+pub(crate) const VALUES: usize = 2_000_000;
 /// Tables and arrays within each other.
 pub(crate) const NESTING: usize = 16;
 /// Sessions, nodes, routers or links, written out or generated.

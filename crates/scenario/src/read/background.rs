@@ -28,7 +28,7 @@ pub(crate) fn read(root: &Table, ends: &Ends, paths: &mut Paths<'_>) -> Reading<
         let name =
             reader.need("kind", "kind = \"web\" or \"on-off\"")?.word(&[("web", "web"), ("on-off", "on-off")])?;
         let background = one(&reader, name, ends, paths)?;
-        check_count(sources, u64::from(background.sources), place, "background sources")?;
+        check_count(&reader, sources, u64::from(background.sources), "background sources")?;
         sources += background.sources as usize;
         made.push(Background { name: names.take_numbered(name, (), place).into(), ..background });
     }
@@ -38,28 +38,27 @@ pub(crate) fn read(root: &Table, ends: &Ends, paths: &mut Paths<'_>) -> Reading<
 fn one(reader: &Reader<'_>, kind: &'static str, ends: &Ends, paths: &mut Paths<'_>) -> Reading<Background> {
     let node = |field: Field<'_>| match lookup(&ends.names, field.text()?, field, "node", || ends.node_names())? {
         LinkEnd::Node(node) => Ok(node),
-        LinkEnd::Router(_) => Err(field.wrong("is a router; traffic begins and ends at nodes")),
+        LinkEnd::Router(_) => Err(field.wrong("is a router; traffic begins and ends at nodes", "name an end node")),
     };
     let from = node(reader.need("from", "the node that sends: from = \"w1\"")?)?;
     let to_field = reader.need("to", "the node that receives: to = \"w2\"")?;
     let to = node(to_field)?;
     if from == to {
-        return Err(to_field.wrong("is where the traffic begins as well"));
+        return Err(to_field.wrong("is where the traffic begins as well", "from and to must differ"));
     }
     let foreign: &[&'static str] = if kind == "web" { &["on", "off"] } else { &["mean_size", "shape"] };
     if let Some(field) = foreign.iter().find_map(|key| reader.get(key)) {
-        return Err(field.wrong(format!("has no meaning for kind \"{kind}\"")));
+        return Err(field.wrong(
+            format!("has no meaning for kind \"{kind}\""),
+            "\"web\" takes mean_size and shape, \"on-off\" takes on and off",
+        ));
     }
     let kind = if kind == "web" {
         BackgroundKind::Web {
             mean_size: reader.read_or("mean_size", MEAN_SIZE, |field| field.size(Bytes::new(1), limits::SIZE))?,
             shape: reader.read_or("shape", SHAPE, |field| {
                 let shape = field.number(1.0, 100.0, false)?;
-                if shape > 1.0 {
-                    Ok(shape)
-                } else {
-                    Err(field.wrong("must be above 1").hint("at 1 the mean is infinite"))
-                }
+                if shape > 1.0 { Ok(shape) } else { Err(field.wrong("must be above 1", "at 1 the mean is infinite")) }
             })?,
         }
     } else {
@@ -71,11 +70,11 @@ fn one(reader: &Reader<'_>, kind: &'static str, ends: &Ends, paths: &mut Paths<'
     let start = reader.read_or("start", fairwave_units::Time::ZERO, Field::instant)?;
     let stop = reader.read_or("stop", None, |field| field.or_inf(Field::instant))?;
     if stop.is_some_and(|stop| stop <= start) {
-        return Err(reader.need("stop", "")?.wrong("must be after start"));
+        return Err(reader.need("stop", "")?.wrong("must be after start", "stop is an instant of the run, not a span"));
     }
     let rate = reader.need("rate", "the mean rate of all sources together: rate = \"80 Mb/s\"")?;
     let rate = match rate.rate()? {
-        Rate::ZERO => return Err(rate.wrong("must be above zero")),
+        Rate::ZERO => return Err(rate.wrong("must be above zero", "for instance rate = \"80 Mb/s\"")),
         above => above,
     };
     let (path, path_back) = if paths.is_lambda() {

@@ -91,9 +91,7 @@ impl<T: Draw> Drawn<T> {
         match (reader.get("uniform"), reader.get("each")) {
             (Some(range), None) => uniform(Field { key: field.key, ..range }, read),
             (None, Some(list)) => each(Field { key: field.key, ..list }, count, read).map(Self::Each),
-            _ => {
-                Err(field.wrong("needs either uniform or each").hint("for instance { uniform = [\"0 s\", \"60 s\"] }"))
-            }
+            _ => Err(field.wrong("needs either uniform or each", "for instance { uniform = [\"0 s\", \"60 s\"] }")),
         }
     }
 }
@@ -117,9 +115,10 @@ pub(crate) fn keep_own(changed: &mut Table, table: &Table, keys: &[&str], index:
 pub(crate) fn each<'a, T>(field: Field<'a>, count: u64, read: impl Fn(Field<'a>) -> Reading<T>) -> Reading<Box<[T]>> {
     let items = field.list("[\"10 ms\", \"20 ms\"]")?;
     if items.len() as u64 != count {
-        return Err(field
-            .wrong(format!("lists {} values for {count} of them", items.len()))
-            .hint("each takes one value for each session or node of the table, in order"));
+        return Err(field.wrong(
+            format!("lists {} values, but the table makes {count}", items.len()),
+            "each takes one value for each session or node of the table, in order",
+        ));
     }
     items.iter().map(|item| read(field.entry(item))).collect()
 }
@@ -127,11 +126,11 @@ pub(crate) fn each<'a, T>(field: Field<'a>, count: u64, read: impl Fn(Field<'a>)
 fn uniform<'a, T: Draw>(field: Field<'a>, read: impl Fn(Field<'a>) -> Reading<T>) -> Reading<Drawn<T>> {
     const EXAMPLE: &str = "a range has two ends, for instance [\"1 ms\", \"100 ms\"]";
     let [least, most] = field.list("[\"1 ms\", \"100 ms\"]")? else {
-        return Err(field.wrong("needs two values").hint(EXAMPLE));
+        return Err(field.wrong("needs two values", EXAMPLE));
     };
     let (least, most) = (read(field.entry(least))?, read(field.entry(most))?);
     if most < least {
-        return Err(field.wrong("ends before it begins").hint("write the smaller value first"));
+        return Err(field.wrong("ends before it begins", "write the smaller value first"));
     }
     Ok(Drawn::Uniform(least, most))
 }

@@ -46,8 +46,11 @@ impl Patches {
         let unused = self.0.get(kind).into_iter().flatten().find(|(_, patch)| !patch.is_used);
         match unused {
             None => Ok(()),
-            Some((name, patch)) => Err(Mistake::new(patch.place, format!("no {kind} is named {}", quoted(name)))
-                .maybe_hint(did_you_mean(name, names))),
+            Some((name, patch)) => Err(Mistake::new(
+                patch.place,
+                format!("no {kind} is named {}", quoted(name)),
+                did_you_mean(name, names),
+            )),
         }
     }
 }
@@ -56,8 +59,11 @@ impl Patches {
 pub(crate) fn tables<'a>(root: &'a Table, kind: &'static str) -> Reading<Vec<(&'a Table, Place)>> {
     let Some(item) = root.get(kind) else { return Ok(Vec::new()) };
     let wrong = |item: &Item| {
-        Mistake::new(item.place, format!("{kind} is {}, not a list of tables", item.value.kind()))
-            .hint(format!("write [[{kind}]] above each, with two brackets"))
+        Mistake::new(
+            item.place,
+            format!("{kind} is {}, not a list of tables", item.value.kind()),
+            format!("write [[{kind}]] above each, with two brackets"),
+        )
     };
     let Value::List(items) = &item.value else { return Err(wrong(item)) };
     let table = |item: &'a Item| match &item.value {
@@ -134,7 +140,7 @@ pub(crate) fn twice(kind: &str, name: &str, first: Place, second: Place) -> Mist
         }
         _ => format!("{kind} {}: the name stands twice", quoted(name)),
     };
-    Mistake::new(second, message).hint("names of nodes and routers, of links and of sessions must be unique")
+    Mistake::new(second, message, "names of nodes and routers, of links and of sessions must be unique")
 }
 
 /// The index of a node that a value names.
@@ -147,11 +153,14 @@ pub(crate) fn lookup<T: Copy>(
 ) -> Reading<T> {
     names.get(name).ok_or_else(|| {
         let all = all();
-        let message = if field.text().is_ok_and(|text| text == name) {
-            field.wrong(format!("is no {kind}"))
-        } else {
-            field.wrong(format!("names {}, which is no {kind}", quoted(name)))
+        let hint = match all[..] {
+            [] => format!("there is no {kind}: write [[{}]]", kind.split(' ').next().unwrap_or(kind)),
+            _ => did_you_mean(name, all.iter().map(String::as_str)),
         };
-        message.maybe_hint(did_you_mean(name, all.iter().map(String::as_str)))
+        if field.text().is_ok_and(|text| text == name) {
+            field.wrong(format!("is no {kind}"), hint)
+        } else {
+            field.wrong(format!("names {}, which is no {kind}", quoted(name)), hint)
+        }
     })
 }

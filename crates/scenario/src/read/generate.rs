@@ -38,8 +38,11 @@ pub(crate) fn read(
     notes: &mut Vec<String>,
 ) -> Reading<(Vec<Node>, Vec<Session>)> {
     let Value::Table(table) = &item.value else {
-        return Err(Mistake::new(item.place, format!("generate is {}, not a table", item.value.kind()))
-            .hint("write [generate] above its keys"));
+        return Err(Mistake::new(
+            item.place,
+            format!("generate is {}, not a table", item.value.kind()),
+            "write [generate] above its keys",
+        ));
     };
     let reader = Reader::new(Thing::Section("generate"), item.place, table, KEYS)?;
     let lambda = lambda(&reader)?;
@@ -60,8 +63,8 @@ fn lambda(reader: &Reader<'_>) -> Reading<Lambda> {
     let count = |key| reader.need(key, "a whole number from 1")?.whole(1, limits::ELEMENTS);
     let (sources, sinks) = (count("sources")?, count("sinks")?);
     let sessions_per_source = reader.read_or("sessions_per_source", 1, |field| field.whole(1, limits::ELEMENTS))?;
-    nodes::check_count(0, sources + sinks, reader.place, "nodes")?;
-    nodes::check_count(0, sources.saturating_mul(sessions_per_source), reader.place, "sessions")?;
+    nodes::check_count(reader, 0, sources + sinks, "nodes")?;
+    nodes::check_count(reader, 0, sources.saturating_mul(sessions_per_source), "sessions")?;
     let interval = reader.read("interval", |field| {
         nodes::interval(field, |field| Drawn::value_or_range(field, nodes::span_of_interval))
     })?;

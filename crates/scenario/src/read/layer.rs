@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::elements::{Patch, Patches, default_name};
 use super::mistake::{Mistake, Reading, did_you_mean, quoted};
+use super::reader::Thing;
 use super::tree::{Entry, Item, Place, Table, Value};
 
 /// Keys of the file that a change may set, besides elements by name.
@@ -14,7 +15,13 @@ const SECTIONS: [&str; 3] = ["generate", "options", "packet"];
 const KINDS: [&str; 3] = ["link", "node", "session"];
 
 /// Lays changes over a file. Changes to single elements of a range go to `patches`; `notes` says what was dropped.
-pub(crate) fn apply(root: &mut Table, layer: &Table, patches: &mut Patches, notes: &mut Vec<String>) -> Reading<()> {
+pub(crate) fn apply(
+    root: &mut Table,
+    layer: &Table,
+    thing: Thing<'_>,
+    patches: &mut Patches,
+    notes: &mut Vec<String>,
+) -> Reading<()> {
     change_scheme(root, layer, notes);
     let mut entries: Vec<&Entry> = layer.entries().iter().collect();
     entries.sort_by_key(|entry| entry.place);
@@ -27,8 +34,11 @@ pub(crate) fn apply(root: &mut Table, layer: &Table, patches: &mut Patches, note
         } else if let Some(kind) = KINDS.iter().find(|kind| **kind == key) {
             elements(root, kind, entry, patches, notes)?;
         } else if key != "label" {
-            return Err(Mistake::new(entry.place, format!("unknown key {} in what changes the file", quoted(key)))
-                .maybe_hint(did_you_mean(key, TOP.into_iter().chain(SECTIONS).chain(KINDS))));
+            return Err(Mistake::new(
+                entry.place,
+                format!("{thing}unknown key {}", quoted(key)),
+                did_you_mean(key, TOP.into_iter().chain(SECTIONS).chain(KINDS)),
+            ));
         }
     }
     Ok(())
@@ -59,8 +69,11 @@ fn key_list(section: &str, table: &Table) -> Option<String> {
 
 fn merge_section(root: &mut Table, entry: &Entry) -> Reading<()> {
     let Value::Table(changes) = &entry.item.value else {
-        return Err(Mistake::new(entry.place, format!("{} is {}, not a table", entry.key, entry.item.value.kind()))
-            .hint(format!("write {}.KEY = ...", entry.key)));
+        return Err(Mistake::new(
+            entry.place,
+            format!("{} is {}, not a table", entry.key, entry.item.value.kind()),
+            format!("write {}.KEY = ...", entry.key),
+        ));
     };
     match root.get_mut(&entry.key).map(|item| &mut item.value) {
         Some(Value::Table(table)) => {
@@ -85,7 +98,7 @@ fn elements(
 ) -> Reading<()> {
     let hint = format!("write {kind}.NAME.KEY = ..., with the name of a {kind}");
     let Value::Table(by_name) = &entry.item.value else {
-        return Err(Mistake::new(entry.place, format!("{kind} is {}, not a table", entry.item.value.kind())).hint(hint));
+        return Err(Mistake::new(entry.place, format!("{kind} is {}, not a table", entry.item.value.kind()), hint));
     };
     let mut templates = match root.get_mut(kind).map(|item| &mut item.value) {
         Some(Value::List(items)) => Some(items),
@@ -104,8 +117,8 @@ fn elements(
             return Err(Mistake::new(
                 named.place,
                 format!("{kind}.{} is {}, not a table", named.key, named.item.value.kind()),
-            )
-            .hint(hint));
+                hint,
+            ));
         };
         let template = index.get(&*named.key).and_then(|at| templates.as_mut()?.get_mut(*at));
         match template.map(|item| &mut item.value) {
@@ -127,8 +140,8 @@ fn patch(patches: &mut Patches, kind: &'static str, named: &Entry, changes: &Tab
         return Err(Mistake::new(
             shape.place,
             format!("{kind} {}: {} cannot be changed for one of several", quoted(&named.key), shape.key),
-        )
-        .hint("change it for the whole range, by the name as the file writes it"));
+            "change it for the whole range, by the name as the file writes it",
+        ));
     }
     match patches.0.entry(kind).or_default().entry(named.key.clone()) {
         std::collections::btree_map::Entry::Vacant(vacant) => {
@@ -159,6 +172,7 @@ pub(crate) fn merge_element(table: &mut Table, changes: &Table) -> Reading<Optio
                     return Err(Mistake::new(
                         change.place,
                         format!("{} is {}, not a table", change.key, change.item.value.kind()),
+                        format!("write {}.KEY = ...", change.key),
                     ));
                 };
                 for key in keys.entries() {
@@ -201,8 +215,7 @@ pub(crate) fn set(path_text: &str, value: &str) -> Reading<Table> {
     const SET: Place = Place::Call("--set");
     const DEEPEST: usize = 8;
     let path = path(path_text).filter(|path| path.len() <= DEEPEST).ok_or_else(|| {
-        Mistake::new(SET, format!("{} is no path of keys", quoted(path_text)))
-            .hint("for instance session.a.demand=25 Mb/s")
+        Mistake::new(SET, format!("{} is no path of keys", quoted(path_text)), "for instance session.a.demand=25 Mb/s")
     })?;
     let parsed = super::tree::parse(&format!("value = {value}\n"))
         .ok()

@@ -2,7 +2,7 @@
 
 use fairwave_units::Duration;
 
-use super::elements::{Names, Patches, lookup, raw_name, tables};
+use super::elements::{Names, Patches, default_name, lookup, tables};
 use super::mistake::Reading;
 use super::nodes::{Ends, check_count};
 use super::pattern::Pattern;
@@ -37,7 +37,8 @@ pub(crate) fn read(root: &Table, ends: &Ends, patches: &mut Patches, notes: &mut
     let mut names = Names::default();
     for (n, (table, place)) in tables(root, "link")?.into_iter().enumerate() {
         let mut maker = Maker { table, place, ends, links: &mut links, names: &mut names };
-        let thing = raw_name(table).map_or(Thing::Nth("link", n + 1), |name| Thing::Named("link", name));
+        let name = default_name("link", table);
+        let thing = name.as_deref().map_or(Thing::Nth("link", n + 1), |name| Thing::Named("link", name));
         maker.make(thing, patches, notes)?;
     }
     Ok(links)
@@ -61,7 +62,7 @@ impl Maker<'_> {
         let is_duplex = reader.read_or("duplex", false, Field::flag)?;
         let pairs = from.len().saturating_mul(to.len());
         let directions = if is_duplex { 2 } else { 1 };
-        check_count(self.links.len(), pairs.saturating_mul(directions), self.place, "links")?;
+        check_count(&reader, self.links.len(), pairs.saturating_mul(directions), "links")?;
         let name = reader.read("name", |field| {
             let name = Pattern::read(field)?;
             if name.len() == pairs { Ok(name) } else { Err(wrong_count(field, name.len(), pairs)) }
@@ -73,7 +74,7 @@ impl Maker<'_> {
             let begin = lookup(&self.ends.names, &from_name, from_field, "node or router", all)?;
             let end = lookup(&self.ends.names, &to_name, to_field, "node or router", all)?;
             if begin == end {
-                return Err(to_field.wrong("is where the link begins as well"));
+                return Err(to_field.wrong("is where the link begins as well", "from and to must differ"));
             }
             let forward = format!("{from_name}-{to_name}");
             let given = name.as_ref().map(|name| name.name(pair));
@@ -110,9 +111,10 @@ impl Maker<'_> {
 
 /// A name whose range does not fit the elements of its table.
 pub(crate) fn wrong_count(field: Field<'_>, names: u64, elements: u64) -> super::mistake::Mistake {
-    field
-        .wrong(format!("makes {names} names for {elements} of them"))
-        .hint("from and to with ranges mean every pair: the product of their lengths")
+    field.wrong(
+        format!("makes {names} names, but the table makes {elements}"),
+        "from and to with ranges mean every pair: the product of their lengths",
+    )
 }
 
 /// One link without its name and ends.
@@ -166,7 +168,10 @@ fn red(field: Field<'_>) -> Reading<Red> {
     };
     if red.max_th_packets > 0 && red.max_th_packets <= red.min_th_packets {
         let field = reader.need("max_th", "")?;
-        return Err(field.wrong(format!("must be above min_th, {} packets", red.min_th_packets)));
+        return Err(field.wrong(
+            format!("must be above min_th, {} packets", red.min_th_packets),
+            "leave both out for automatic thresholds",
+        ));
     }
     Ok(red)
 }

@@ -9,54 +9,45 @@ use super::tree::Place;
 pub(crate) struct Mistake {
     pub(crate) place: Place,
     pub(crate) message: String,
-    pub(crate) hint: Option<String>,
+    pub(crate) hint: String,
 }
 
 impl Mistake {
-    pub(crate) fn new(place: Place, message: impl Into<String>) -> Self {
-        Self { place, message: message.into(), hint: None }
-    }
-
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
-        self
-    }
-
-    pub(crate) fn maybe_hint(mut self, hint: Option<String>) -> Self {
-        self.hint = hint.or(self.hint);
-        self
+    pub(crate) fn new(place: Place, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { place, message: message.into(), hint: hint.into() }
     }
 }
 
 /// The outcome of reading a part of a file.
 pub(crate) type Reading<T> = Result<T, Mistake>;
 
-/// "did you mean ...?", if one of the words is close to what was written; else the words themselves if they are few.
-pub(crate) fn did_you_mean<'a>(written: &str, words: impl IntoIterator<Item = &'a str>) -> Option<String> {
+/// The hint for an unknown word: a known one that is close to it, else all of them if they are few.
+pub(crate) fn did_you_mean<'a>(written: &str, words: impl IntoIterator<Item = &'a str>) -> String {
+    /// So many words are listed.
     const FEW: usize = 24;
-    let (mut best, mut all, mut count) = (None, String::new(), 0_usize);
+    /// A comparison costs the product of the lengths: long rubbish is like nothing.
+    const LONGEST: usize = 100;
+    let lower = written.to_lowercase();
+    let (mut best, mut few, mut count) = (None, Vec::new(), 0_usize);
     for word in words {
         count += 1;
         if count <= FEW {
-            if count > 1 {
-                all.push_str(", ");
-            }
-            all.push_str(word);
+            few.push(word);
         }
-        // A comparison costs the product of the lengths: long rubbish is like nothing.
-        if written.len() <= 100 && count <= 100_000 {
-            let likeness = strsim::damerau_levenshtein(&written.to_lowercase(), &word.to_lowercase());
-            if likeness <= (written.chars().count().max(word.chars().count()) / 3).clamp(1, 4)
-                && best.is_none_or(|(least, _)| likeness < least)
-            {
-                best = Some((likeness, word));
+        if written.len() <= LONGEST && word.len() <= LONGEST && count <= 100_000 {
+            let distance = strsim::damerau_levenshtein(&lower, &word.to_lowercase());
+            let letters = lower.chars().count().max(word.chars().count());
+            let is_close = distance <= (letters / 3).min(4) || (distance == 1 && letters == 2);
+            if is_close && best.is_none_or(|(least, _)| distance < least) {
+                best = Some((distance, word));
             }
         }
     }
     match best {
-        Some((_, word)) => Some(format!("did you mean \"{word}\"?")),
-        None if (1..=FEW).contains(&count) => Some(format!("known: {all}")),
-        None => None,
+        Some((_, word)) => format!("did you mean \"{word}\"?"),
+        None if count == 0 => "there are none".to_owned(),
+        None if count <= FEW => format!("known: {}", few.join(", ")),
+        None => format!("none of the {count} known names is close to it"),
     }
 }
 
@@ -78,10 +69,12 @@ mod tests {
     #[test]
     fn did_you_mean__takes_the_nearest_word() {
         let keys = ["name", "capacity", "queue"];
-        assert_eq!(did_you_mean("capcity", keys).as_deref(), Some("did you mean \"capacity\"?"));
-        assert_eq!(did_you_mean("Queue", keys).as_deref(), Some("did you mean \"queue\"?"));
-        assert_eq!(did_you_mean("bandwidth", keys).as_deref(), Some("known: name, capacity, queue"));
-        assert_eq!(did_you_mean("x", []), None);
+        assert_eq!(did_you_mean("capcity", keys), "did you mean \"capacity\"?");
+        assert_eq!(did_you_mean("Queue", keys), "did you mean \"queue\"?");
+        assert_eq!(did_you_mean("bandwidth", keys), "known: name, capacity, queue");
+        assert_eq!(did_you_mean("b", ["a"]), "known: a");
+        assert_eq!(did_you_mean("s3", ["s1"]), "did you mean \"s1\"?");
+        assert_eq!(did_you_mean("x", []), "there are none");
     }
 
     #[test]

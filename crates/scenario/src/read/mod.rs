@@ -16,4 +16,5 @@ pub(crate) mod quantity;
 pub(crate) mod reader;
 pub(crate) mod scenario;
 pub(crate) mod sessions;
+pub(crate) mod shape;
 pub(crate) mod tree;

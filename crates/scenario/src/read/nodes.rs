@@ -5,7 +5,7 @@ use fairwave_units::Duration;
 use super::drawn::{Drawn, keep_own};
 use super::elements::{Names, Patches, lookup, raw_name, tables};
 use super::links::discipline;
-use super::mistake::{Mistake, Reading};
+use super::mistake::Reading;
 use super::options::{gtp_interval, gtp_number};
 use super::pattern::Pattern;
 use super::reader::{Field, Reader, Thing};
@@ -64,9 +64,9 @@ pub(crate) fn read(root: &Table, seed: u64, patches: &mut Patches, notes: &mut V
         let reader = Reader::new(thing, place, table, KEYS)?;
         let field = reader.need("name", "every node needs a name")?;
         let names = Pattern::read(field)?;
-        check_count(ends.nodes.len(), names.len(), field.item.place, "nodes")?;
+        check_count(&reader, ends.nodes.len(), names.len(), "nodes")?;
         if is_lambda && ["capacity", "receive", "send"].iter().all(|key| reader.get(key).is_none()) {
-            return Err(reader.wrong("capacity is missing").hint("capacity = \"500 Mb/s\", or send = and receive ="));
+            return Err(reader.wrong("capacity is missing", "capacity = \"500 Mb/s\", or send = and receive ="));
         }
         let template = Template::read(&reader, names.len(), unsaid(), &ends)?;
         for i in 0..names.len() {
@@ -92,7 +92,7 @@ fn routers(root: &Table, ends: &mut Ends) -> Reading<()> {
         let reader = Reader::new(thing, place, table, &["name"])?;
         let field = reader.need("name", "every router needs a name")?;
         let names = Pattern::read(field)?;
-        check_count(ends.routers.len(), names.len(), field.item.place, "routers")?;
+        check_count(&reader, ends.routers.len(), names.len(), "routers")?;
         for i in 0..names.len() {
             let name = names.name(i).into_boxed_str();
             ends.names.take("router", &name, LinkEnd::Router(ends.routers.len() as u32), place)?;
@@ -103,11 +103,14 @@ fn routers(root: &Table, ends: &mut Ends) -> Reading<()> {
 }
 
 /// Refuses too many elements before any is made.
-pub(crate) fn check_count(so_far: usize, more: u64, place: Place, kind: &str) -> Reading<()> {
+pub(crate) fn check_count(reader: &Reader<'_>, so_far: usize, more: u64, kind: &str) -> Reading<()> {
     let all = more.saturating_add(so_far as u64);
     if all > limits::ELEMENTS {
         let count = if all == u64::MAX { "far too many".to_owned() } else { all.to_string() };
-        return Err(Mistake::new(place, format!("{count} {kind}, the limit is {}", limits::ELEMENTS)));
+        return Err(reader.wrong(
+            format!("{count} {kind}, the limit is {}", limits::ELEMENTS),
+            "look for a range, a count or a product of both that is larger than meant",
+        ));
     }
     Ok(())
 }
@@ -166,7 +169,11 @@ impl Template {
         node.discipline = reader.read("discipline", discipline)?.or(node.discipline);
         node.gtp_share = reader.read_or("gtp_share", node.gtp_share, |field| {
             let share = field.number(0.0, 1.0, false)?;
-            if share > 0.0 { Ok(share) } else { Err(field.wrong("must be above 0 and at most 1")) }
+            if share > 0.0 {
+                Ok(share)
+            } else {
+                Err(field.wrong("must be above 0 and at most 1", "for instance gtp_share = 0.8"))
+            }
         })?;
         node.router = reader.read("router", |field| router(field, ends))?.or(node.router);
         let interval = match reader.get("interval") {
@@ -214,12 +221,13 @@ pub(crate) fn interval(
 
 /// A control interval among several: a time.
 pub(crate) fn span_of_interval(field: Field<'_>) -> Reading<Duration> {
-    gtp_interval(field)?.ok_or_else(|| field.wrong("is for all nodes of a table, not for one among several"))
+    gtp_interval(field)?
+        .ok_or_else(|| field.wrong("is for all nodes of a table, not for one among several", "write a time"))
 }
 
 fn router(field: Field<'_>, ends: &Ends) -> Reading<u32> {
     match lookup(&ends.names, field.text()?, field, "router", || ends.router_names())? {
         LinkEnd::Router(router) => Ok(router),
-        LinkEnd::Node(_) => Err(field.wrong("is a node, not a router")),
+        LinkEnd::Node(_) => Err(field.wrong("is a node, not a router", "a node is attached to a [[router]]")),
     }
 }

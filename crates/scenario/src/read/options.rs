@@ -14,7 +14,7 @@ use crate::SchemeChoice;
 pub(crate) fn scheme(field: Field<'_>) -> Reading<&'static Scheme> {
     let name = field.text()?;
     scheme::find(name).ok_or_else(|| {
-        field.wrong("is no scheme").maybe_hint(did_you_mean(name, scheme::schemes().iter().map(|scheme| scheme.name)))
+        field.wrong("is no scheme", did_you_mean(name, scheme::schemes().iter().map(|scheme| scheme.name)))
     })
 }
 
@@ -32,11 +32,11 @@ pub(crate) fn choice(scheme: &'static Scheme, thing: Thing<'_>, table: Option<&T
 
 fn unknown(scheme: &Scheme, thing: Thing<'_>, entry: &Entry) -> Mistake {
     let message = format!("{thing}scheme \"{}\" has no option {}", scheme.name, quoted(&entry.key));
-    let mistake = Mistake::new(entry.place, message);
-    if scheme.options.is_empty() {
-        return mistake.hint("it takes no options");
-    }
-    mistake.maybe_hint(did_you_mean(&entry.key, scheme.options.iter().map(|spec| spec.name)))
+    let hint = match scheme.options {
+        [] => "it takes no options".to_owned(),
+        options => did_you_mean(&entry.key, options.iter().map(|spec| spec.name)),
+    };
+    Mistake::new(entry.place, message, hint)
 }
 
 /// An option's value out of a file.
@@ -52,7 +52,7 @@ fn value(spec: &OptionSpec, field: Field<'_>) -> Reading<OptionValue> {
     };
     spec.read(given).map_err(|error| {
         let message = format!("{}{}: {}", field.thing, field.key, error.problem);
-        Mistake::new(field.item.place, message).hint(error.hint())
+        Mistake::new(field.item.place, message, error.hint())
     })
 }
 

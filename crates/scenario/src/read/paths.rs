@@ -11,7 +11,7 @@ use crate::{Link, LinkEnd};
 /// The ways through a network.
 pub(crate) struct Paths<'a> {
     ends: &'a Ends,
-    links: &'a [Link],
+    pub(crate) links: &'a [Link],
     /// The best link between two ends: least delay, then first in the file.
     hops: HashMap<(LinkEnd, LinkEnd), u32>,
     /// Links between routers, by the router that they leave: (link, next router).

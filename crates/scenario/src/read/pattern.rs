@@ -31,10 +31,10 @@ impl Pattern {
     pub(crate) fn read(field: Field<'_>) -> Reading<Self> {
         let text = field.text()?;
         if text.is_empty() {
-            return Err(field.wrong("must not be empty"));
+            return Err(field.wrong("must not be empty", "for instance name = \"s1\""));
         }
         if text.len() > limits::NAME_BYTES {
-            return Err(field.wrong(format!("is longer than {} bytes", limits::NAME_BYTES)));
+            return Err(field.wrong(format!("is longer than {} bytes", limits::NAME_BYTES), "choose a shorter one"));
         }
         let mut parts = Vec::new();
         let mut rest = text;
@@ -42,11 +42,9 @@ impl Pattern {
             let (plain, tail) = rest.split_at(open);
             push_plain(&mut parts, plain, field)?;
             let Some((range, after)) = tail.strip_prefix('{').and_then(|tail| tail.split_once('}')) else {
-                return Err(field.wrong("has a brace without its partner").hint(EXAMPLE));
+                return Err(field.wrong("has a brace without its partner", EXAMPLE));
             };
-            parts.push(
-                range_part(range).ok_or_else(|| field.wrong(format!("has no range in {{{range}}}")).hint(EXAMPLE))?,
-            );
+            parts.push(range_part(range).ok_or_else(|| field.wrong(format!("has no range in {{{range}}}"), EXAMPLE))?);
             rest = after;
         }
         push_plain(&mut parts, rest, field)?;
@@ -54,7 +52,12 @@ impl Pattern {
             .iter()
             .try_fold(1_u64, |len, part| len.checked_mul(part.count()))
             .filter(|len| *len <= limits::ELEMENTS)
-            .ok_or_else(|| field.wrong(format!("makes more than {} names", limits::ELEMENTS)))?;
+            .ok_or_else(|| {
+                field.wrong(
+                    format!("makes more than {} names", limits::ELEMENTS),
+                    "look for a range that is larger than meant",
+                )
+            })?;
         Ok(Self { parts, len })
     }
 
@@ -101,9 +104,10 @@ impl Part {
 fn push_plain(parts: &mut Vec<Part>, text: &str, field: Field<'_>) -> Reading<()> {
     let allowed = |c: char| c.is_alphanumeric() || "-_.#+/>@~".contains(c);
     if let Some(bad) = text.chars().find(|c| !allowed(*c)) {
-        return Err(field
-            .wrong(format!("must not contain '{}'", bad.escape_debug()))
-            .hint("a name is made of letters, digits and - _ . # + / > @ ~"));
+        return Err(field.wrong(
+            format!("must not contain '{}'", bad.escape_debug()),
+            "a name is made of letters, digits and - _ . # + / > @ ~",
+        ));
     }
     if !text.is_empty() {
         parts.push(Part::Plain(text.into()));

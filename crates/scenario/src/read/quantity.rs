@@ -27,7 +27,10 @@ impl Field<'_> {
     pub(crate) fn rate(self) -> Reading<Rate> {
         let rate: Rate = self.quantity("a rate", "\"500 Mb/s\"")?;
         if rate > limits::largest_rate() {
-            return Err(self.wrong(format!("is above the limit of {}", limits::largest_rate())));
+            return Err(self.wrong(
+                format!("is above the limit of {}", limits::largest_rate()),
+                "is the unit right? M is 10^6, G is 10^9",
+            ));
         }
         Ok(rate)
     }
@@ -36,10 +39,13 @@ impl Field<'_> {
     pub(crate) fn capacity(self) -> Reading<Rate> {
         let rate = self.rate()?;
         if rate == Rate::ZERO {
-            return Err(self.wrong("must be above zero").hint("use \"inf\" for an unlimited one"));
+            return Err(self.wrong("must be above zero", "use \"inf\" for an unlimited one"));
         }
         if rate.as_bps() < limits::LEAST_CAPACITY_BPS {
-            return Err(self.wrong(format!("is below the least capacity, {} b/s", limits::LEAST_CAPACITY_BPS)));
+            return Err(self.wrong(
+                format!("is below the least capacity, {} b/s", limits::LEAST_CAPACITY_BPS),
+                "use a larger capacity",
+            ));
         }
         Ok(rate)
     }
@@ -48,7 +54,10 @@ impl Field<'_> {
     pub(crate) fn span(self, most: Duration) -> Reading<Duration> {
         let span: Duration = self.quantity("a time", "\"60 ms\"")?;
         if span > most {
-            return Err(self.wrong(format!("is above the limit of {}", people(most))));
+            return Err(self.wrong(
+                format!("is above the limit of {}", people(most)),
+                "is the unit right? ms is 10^-3 s, us is 10^-6 s",
+            ));
         }
         Ok(span)
     }
@@ -56,7 +65,7 @@ impl Field<'_> {
     /// A span of time above zero.
     pub(crate) fn positive_span(self, most: Duration) -> Reading<Duration> {
         let span = self.span(most)?;
-        if span.is_zero() { Err(self.wrong("must be above zero")) } else { Ok(span) }
+        if span.is_zero() { Err(self.wrong("must be above zero", "use a time above zero")) } else { Ok(span) }
     }
 
     /// An instant of the run.
@@ -68,7 +77,10 @@ impl Field<'_> {
     pub(crate) fn size(self, least: Bytes, most: Bytes) -> Reading<Bytes> {
         let size: Bytes = self.quantity("a size", "\"1.5 GB\"")?;
         if size < least || size > most {
-            return Err(self.wrong(format!("must be from {least} to {most}")));
+            return Err(self.wrong(
+                format!("must be from {least} to {most}"),
+                "is the unit right? B is a byte, kB are 1000 of them",
+            ));
         }
         Ok(size)
     }
@@ -86,9 +98,10 @@ impl Field<'_> {
             return match number.trim_end().parse::<f64>() {
                 // NaN is in no range.
                 Ok(factor) if factor > 0.0 && factor <= MOST => Ok(QueueLimit::Bdp(factor)),
-                _ => Err(self
-                    .wrong(format!("must be above 0 and at most {MOST} bdp"))
-                    .hint(format!("write it like {EXAMPLES}"))),
+                _ => {
+                    Err(self
+                        .wrong(format!("must be above 0 and at most {MOST} bdp"), format!("write it like {EXAMPLES}")))
+                }
             };
         }
         if text.ends_with("packets") || text.ends_with("packet") {
@@ -97,12 +110,12 @@ impl Field<'_> {
         if text.ends_with('B') {
             return self.size(Bytes::new(1), limits::SIZE).map(QueueLimit::Bytes);
         }
-        Err(self.wrong("is not a queue").hint(format!("write it like {EXAMPLES}")))
+        Err(self.wrong("is not a queue", format!("write it like {EXAMPLES}")))
     }
 
     /// "64 packets".
     pub(crate) fn packets(self, least: u64) -> Reading<u64> {
-        let wrong = || self.wrong("is not a number of packets").hint("write it like \"64 packets\"");
+        let wrong = || self.wrong("is not a number of packets", "write it like \"64 packets\"");
         let Value::Text(text) = &self.item.value else { return Err(self.not("a number of packets", "\"64 packets\"")) };
         let text = text.trim();
         let number = text.strip_suffix("packets").or_else(|| text.strip_suffix("packet")).ok_or_else(wrong)?.trim_end();
@@ -112,21 +125,22 @@ impl Field<'_> {
         // More digits than a u64 holds are too many packets as well.
         match number.parse::<u64>() {
             Ok(packets) if (least..=limits::PACKETS).contains(&packets) => Ok(packets),
-            _ => Err(self.wrong(format!("must be from {least} to {} packets", limits::PACKETS))),
+            _ => Err(self
+                .wrong(format!("must be from {least} to {} packets", limits::PACKETS), "for instance \"64 packets\"")),
         }
     }
 
     /// The chance of a loss, 0 <= p < 1.
     pub(crate) fn chance(self) -> Reading<f64> {
         let chance = self.number(0.0, 1.0, false)?;
-        if chance < 1.0 { Ok(chance) } else { Err(self.wrong("must be below 1").hint("at 1 nothing arrives")) }
+        if chance < 1.0 { Ok(chance) } else { Err(self.wrong("must be below 1", "at 1 nothing arrives")) }
     }
 
     fn quantity<T: std::str::FromStr<Err = ParseError>>(self, meant: &str, example: &str) -> Reading<T> {
         let place = self.item.place;
         match &self.item.value {
             Value::Text(text) => text.parse().map_err(|error: ParseError| {
-                Mistake::new(place, format!("{}{} {error}", self.thing, self.key)).hint(error.hint())
+                Mistake::new(place, format!("{}{} {error}", self.thing, self.key), error.hint())
             }),
             _ => Err(self.not(meant, example)),
         }

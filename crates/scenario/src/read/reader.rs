@@ -61,9 +61,11 @@ impl<'a> Reader<'a> {
             table.entries().iter().filter(|entry| !keys.contains(&&*entry.key)).min_by_key(|entry| entry.place);
         match unknown {
             None => Ok(Self { thing, place, table, keys }),
-            Some(entry) => Err(Mistake::new(entry.place, format!("{thing}unknown key {}", quoted(&entry.key)))
-                .maybe_hint(did_you_mean(&entry.key, keys.iter().copied()))
-                .maybe_hint(misplaced(&entry.key, thing))),
+            Some(entry) => {
+                let hint =
+                    misplaced(&entry.key, thing).unwrap_or_else(|| did_you_mean(&entry.key, keys.iter().copied()));
+                Err(Mistake::new(entry.place, format!("{thing}unknown key {}", quoted(&entry.key)), hint))
+            }
         }
     }
 
@@ -75,7 +77,7 @@ impl<'a> Reader<'a> {
 
     /// A key that must be there.
     pub(crate) fn need(&self, key: &'static str, hint: &str) -> Reading<Field<'a>> {
-        self.get(key).ok_or_else(|| self.wrong(format!("{key} is missing")).hint(hint))
+        self.get(key).ok_or_else(|| self.wrong(format!("{key} is missing"), hint))
     }
 
     /// Reads a key's value, if it is there.
@@ -94,25 +96,25 @@ impl<'a> Reader<'a> {
     }
 
     /// A mistake of the table as a whole.
-    pub(crate) fn wrong(&self, message: impl fmt::Display) -> Mistake {
-        Mistake::new(self.place, format!("{}{message}", self.thing))
+    pub(crate) fn wrong(&self, message: impl fmt::Display, hint: impl Into<String>) -> Mistake {
+        Mistake::new(self.place, format!("{}{message}", self.thing), hint)
     }
 }
 
 impl<'a> Field<'a> {
     /// A mistake at this value: `session "a": rtt "1 Mb" is ...`.
-    pub(crate) fn wrong(self, what: impl fmt::Display) -> Mistake {
+    pub(crate) fn wrong(self, what: impl fmt::Display, hint: impl Into<String>) -> Mistake {
         let Self { thing, key, item } = self;
         let message = match shown(&item.value) {
             Some(value) => format!("{thing}{key} {value} {what}"),
             None => format!("{thing}{key} {what}"),
         };
-        Mistake::new(item.place, message)
+        Mistake::new(item.place, message, hint)
     }
 
     /// A mistake of the wrong type.
     pub(crate) fn not(self, meant: &str, example: &str) -> Mistake {
-        self.wrong(format!("is {}, not {meant}", self.item.value.kind())).hint(format!("write it like {example}"))
+        self.wrong(format!("is {}, not {meant}", self.item.value.kind()), format!("write it like {example}"))
     }
 
     /// The same key with another value: an entry of a list.
@@ -151,10 +153,9 @@ impl<'a> Field<'a> {
     /// A whole number within bounds.
     pub(crate) fn whole(self, least: u64, most: u64) -> Reading<u64> {
         let Value::Integer(whole) = self.item.value else { return Err(self.not("a whole number", &least.to_string())) };
-        whole
-            .and_then(|whole| u64::try_from(whole).ok())
-            .filter(|whole| (least..=most).contains(whole))
-            .ok_or_else(|| self.wrong(format!("must be from {least} to {most}")))
+        whole.and_then(|whole| u64::try_from(whole).ok()).filter(|whole| (least..=most).contains(whole)).ok_or_else(
+            || self.wrong(format!("must be from {least} to {most}"), format!("for instance {} = {least}", self.key)),
+        )
     }
 
     /// A number within bounds; `open` leaves the ends out.
@@ -171,11 +172,15 @@ impl<'a> Field<'a> {
             // An integer zero and -0.0 are the same choice.
             return Ok(number + 0.0);
         }
-        Err(self.wrong(if open {
-            format!("must be above {least} and below {most}")
-        } else {
-            format!("must be from {least} to {most}")
-        }))
+        let hint = format!("for instance {} = {}", self.key, example(least, most));
+        Err(self.wrong(
+            if open {
+                format!("must be above {least} and below {most}")
+            } else {
+                format!("must be from {least} to {most}")
+            },
+            hint,
+        ))
     }
 
     /// One of a list of words.
@@ -185,20 +190,30 @@ impl<'a> Field<'a> {
             .iter()
             .find(|(word, _)| *word == text)
             .map(|(_, value)| *value)
-            .ok_or_else(|| self.wrong("is unknown").maybe_hint(did_you_mean(text, words.iter().map(|(word, _)| *word))))
+            .ok_or_else(|| self.wrong("is unknown", did_you_mean(text, words.iter().map(|(word, _)| *word))))
     }
 
     /// Text for people: one line, not long.
     pub(crate) fn line(self) -> Reading<String> {
         let text = self.text()?;
         if text.chars().any(char::is_control) {
-            return Err(self.wrong("must be one line of printable characters"));
+            return Err(
+                self.wrong("must be one line of printable characters", "leave out control characters and line breaks")
+            );
         }
         if text.chars().count() > crate::limits::TEXT_CHARS {
-            return Err(self.wrong(format!("is longer than {} characters", crate::limits::TEXT_CHARS)));
+            return Err(self.wrong(
+                format!("is longer than {} characters", crate::limits::TEXT_CHARS),
+                "it is for people: keep it short",
+            ));
         }
         Ok(text.to_owned())
     }
+}
+
+/// A number within bounds that someone might mean.
+fn example(least: f64, most: f64) -> f64 {
+    [0.1, 1.0].into_iter().find(|number| least < *number && *number < most).unwrap_or(most)
 }
 
 /// A key of the file that stands below a section's head belongs to the section, in TOML.

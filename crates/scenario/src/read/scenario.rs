@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use fairwave_schemes::scheme;
-use fairwave_units::{Bytes, Duration, Rate};
+use fairwave_units::{Bytes, Duration};
 
 use super::elements::Patches;
-use super::mistake::{Mistake, Reading, quoted};
+use super::mistake::{Mistake, Reading};
 use super::nodes::Ends;
 use super::paths::Paths;
 use super::reader::{Field, Reader, Thing};
 use super::sessions::Sessions;
 use super::tree::{Place, Table};
 use super::{background, generate, links, nodes, options};
-use crate::{Link, Packet, Scenario, SchemeChoice, Session, limits};
+use crate::{Packet, Scenario, SchemeChoice, Session, limits};
 
 /// The keys of a file as a whole.
 pub(crate) const KEYS: &[&str] = &[
@@ -82,7 +82,7 @@ pub(crate) fn read(
     maker.read(root, &mut patches, notes)?;
     let background = background::read(root, &ends, &mut maker.paths)?;
     let sessions = maker.made;
-    check_network(&top, &ends, &sessions, &links)?;
+    check_network(&top, &ends, &sessions)?;
     let Ends { nodes, routers, .. } = ends;
     let variant = variant.map(str::to_owned);
     Ok(Scenario {
@@ -108,7 +108,12 @@ pub(crate) fn seed_and_runs(top: &Reader<'_>) -> Reading<(u64, u64)> {
     let seed = top.read_or("seed", 1, |field| field.whole(0, u64::MAX))?;
     let runs = top.read_or("runs", 1, |field| field.whole(1, limits::RUNS))?;
     if seed.checked_add(runs - 1).is_none() {
-        return Err(top.wrong(format!("seed {seed} leaves no room for {runs} runs, each with the next seed")));
+        let place = top.get("seed").map_or(Place::File, |field| field.item.place);
+        return Err(Mistake::new(
+            place,
+            format!("seed {seed} leaves no room for {runs} runs, each with the next seed"),
+            "choose a smaller seed",
+        ));
     }
     Ok((seed, runs))
 }
@@ -117,10 +122,10 @@ fn scenario_name(field: Field<'_>) -> Reading<String> {
     let name = field.text()?;
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     if name.is_empty() || !name.bytes().all(is_plain) {
-        return Err(field.wrong("must be made of a-z, 0-9 and -").hint("for instance name = \"five-to-one\""));
+        return Err(field.wrong("must be made of a-z, 0-9 and -", "for instance name = \"five-to-one\""));
     }
     if name.len() > limits::NAME_BYTES {
-        return Err(field.wrong(format!("is longer than {} bytes", limits::NAME_BYTES)));
+        return Err(field.wrong(format!("is longer than {} bytes", limits::NAME_BYTES), "choose a shorter one"));
     }
     Ok(name.to_owned())
 }
@@ -132,13 +137,14 @@ fn check_samples(top: &Reader<'_>, duration: Duration, sample: Duration) -> Read
     }
     let message = format!("{duration} in samples of {sample} are {samples} samples, the limit is {}", limits::SAMPLES);
     let place = top.get("duration").or(top.get("sample")).map_or(Place::File, |field| field.item.place);
-    Err(Mistake::new(place, message).hint("a wider sample, for instance sample = \"10 s\""))
+    Err(Mistake::new(place, message, "a wider sample, for instance sample = \"10 s\""))
 }
 
 fn own_scheme(top: &Reader<'_>) -> Reading<SchemeChoice> {
     let scheme = match top.get("scheme") {
         Some(field) => options::scheme(field)?,
-        None => scheme::find(DEFAULT_SCHEME).ok_or_else(|| top.wrong("scheme is missing"))?,
+        None => scheme::find(DEFAULT_SCHEME)
+            .ok_or_else(|| top.wrong("scheme is missing", "for instance scheme = \"gtp\""))?,
     };
     let table = top.read("options", |field| field.table("[options]"))?;
     options::choice(scheme, Thing::Section("options"), table)
@@ -159,41 +165,24 @@ fn check_network_kind(top: &Reader<'_>) -> Reading<()> {
     if top.get("generate").is_some() {
         let written = ["node", "session", "router", "link", "background"].iter().find_map(|key| top.get(key));
         if let Some(field) = written {
-            return Err(Mistake::new(field.item.place, format!("[[{}]] beside [generate]", field.key))
-                .hint("[generate] makes the whole network: take out one of them"));
+            return Err(Mistake::new(
+                field.item.place,
+                format!("[[{}]] beside [generate]", field.key),
+                "[generate] makes the whole network: take out one of them",
+            ));
         }
     }
     Ok(())
 }
 
-/// What only the whole network shows.
-fn check_network(top: &Reader<'_>, ends: &Ends, sessions: &[Session], links: &[Link]) -> Reading<()> {
+/// Refuses a network in which nothing happens.
+fn check_network(top: &Reader<'_>, ends: &Ends, sessions: &[Session]) -> Reading<()> {
     const EXAMPLE: &str = "write [[node]] and [[session]], or [generate]";
     if ends.nodes.is_empty() {
-        return Err(top.wrong("the network has no nodes").hint(EXAMPLE));
+        return Err(top.wrong("the network has no nodes", EXAMPLE));
     }
     if sessions.is_empty() {
-        return Err(top.wrong("the network has no sessions").hint(EXAMPLE));
-    }
-    let is_above = |minimum: Rate, capacity: Option<Rate>| capacity.is_some_and(|capacity| minimum > capacity);
-    for session in sessions.iter().filter(|session| session.minimum > Rate::ZERO) {
-        let (source, sink) = (&ends.nodes[session.from as usize], &ends.nodes[session.to as usize]);
-        let too_small = if is_above(session.minimum, source.send) {
-            Some(&source.name)
-        } else if is_above(session.minimum, sink.receive) {
-            Some(&sink.name)
-        } else {
-            let mut path = session.path.iter().map(|link| &links[*link as usize]);
-            path.find(|link| is_above(session.minimum, link.capacity)).map(|link| &link.name)
-        };
-        if let Some(name) = too_small {
-            return Err(top.wrong(format!(
-                "session {}: minimum {} is above the capacity of {}",
-                quoted(&session.name),
-                quoted(session.minimum),
-                quoted(name)
-            )));
-        }
+        return Err(top.wrong("the network has no sessions", EXAMPLE));
     }
     Ok(())
 }

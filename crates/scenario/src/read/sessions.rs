@@ -14,7 +14,7 @@ use super::paths::{NoWay, Paths, Way};
 use super::pattern::Pattern;
 use super::reader::{Field, Reader, Thing};
 use super::tree::{Place, Table, Value};
-use crate::{Demand, DemandBy, LinkEnd, SchemeChoice, Session, limits};
+use crate::{Demand, DemandBy, Link, LinkEnd, SchemeChoice, Session, limits};
 
 const KEYS: &[&str] = &[
     "alpha",
@@ -98,7 +98,7 @@ impl<'a> Sessions<'a> {
                 None => Thing::Nth("session", n + 1),
             };
             let plan = Plan::read(Reader::new(thing, *place, table, KEYS)?, table)?;
-            check_count(all, plan.count, *place, "sessions")?;
+            check_count(&plan.reader, all, plan.count, "sessions")?;
             all += plan.count as usize;
             if let Some(given) = &plan.names {
                 for index in 0..plan.count {
@@ -125,7 +125,10 @@ impl<'a> Sessions<'a> {
             let place = changed.entries().iter().map(|entry| entry.place).min().unwrap_or(Place::File);
             let reader = Reader::new(Thing::Named("session", &base.name), place, &changed, KEYS)?;
             if let Some(field) = reader.get("from").or(reader.get("to")) {
-                return Err(field.wrong("cannot be changed for a generated session"));
+                return Err(field.wrong(
+                    "cannot be changed for a generated session",
+                    "[generate] draws its ends; change the seed for another draw",
+                ));
             }
             let mut template = self.template(reader, 1)?;
             template.rtt = template.rtt.or(Some(Drawn::Fixed(base.rtt)));
@@ -149,7 +152,10 @@ impl<'a> Sessions<'a> {
             let source = self.node(&from_name, *from_field)?;
             let sink = self.node(&to_name, *to_field)?;
             if source == sink {
-                return Err(to_field.wrong(format!("makes a session from {} to itself", quoted(from_name))));
+                return Err(to_field.wrong(
+                    format!("makes a session from {} to itself", quoted(from_name)),
+                    "write pairs of different nodes, or ranges that do not overlap",
+                ));
             }
             let name = match &plan.names {
                 Some(given) => plan.given_name(given, index),
@@ -187,7 +193,7 @@ impl<'a> Sessions<'a> {
         };
         let (from, to) = (end("from", turn.from)?, end("to", turn.to)?);
         if from == to {
-            return Err(reader.wrong("goes from a node to itself"));
+            return Err(reader.wrong("goes from a node to itself", "from and to must differ"));
         }
         self.make(&own, &Turn { index: 0, from, to, ..*turn })
     }
@@ -250,15 +256,15 @@ impl<'a> Sessions<'a> {
             if !is_after {
                 return Err(reader
                     .need("stop", "")?
-                    .wrong("must be after start")
-                    .hint("stop is an instant of the run, not a span"));
+                    .wrong("must be after start", "stop is an instant of the run, not a span"));
             }
             session.stop = Some(stop.value(self.seed, "stop", name, index));
         }
         let rtt = template.rtt.as_ref().map(|rtt| rtt.value(self.seed, "rtt", name, index));
         if self.paths.is_lambda() {
+            check_minimum(reader, &session, self.ends, &[])?;
             session.rtt = rtt.ok_or_else(|| {
-                reader.wrong("rtt is missing").hint("rtt = \"60 ms\": propagation both ways together, without queueing")
+                reader.wrong("rtt is missing", "rtt = \"60 ms\": propagation both ways together, without queueing")
             })?;
             return Ok(session);
         }
@@ -266,6 +272,7 @@ impl<'a> Sessions<'a> {
         let way = way.map_err(|why| no_way(reader, &self.paths, &why, from, to))?;
         session.rtt = whole_rtt(reader, rtt, &way)?;
         (session.path, session.path_back) = (way.there, way.back);
+        check_minimum(reader, &session, self.ends, self.paths.links)?;
         Ok(session)
     }
 
@@ -274,9 +281,10 @@ impl<'a> Sessions<'a> {
         let Some(field) = reader.get("scheme") else {
             return match reader.get("options") {
                 None => Ok(None),
-                Some(field) => Err(field
-                    .wrong("need the session's own scheme")
-                    .hint("name it with scheme = ..., or put them into [options] for all sessions")),
+                Some(field) => Err(field.wrong(
+                    "need the session's own scheme",
+                    "name it with scheme = ..., or put them into [options] for all sessions",
+                )),
             };
         };
         let scheme = options::scheme(field)?;
@@ -293,19 +301,26 @@ impl<'a> Sessions<'a> {
     fn node(&self, name: &str, field: Field<'_>) -> Reading<u32> {
         match lookup(&self.ends.names, name, field, "node", || self.ends.node_names())? {
             LinkEnd::Node(node) => Ok(node),
-            LinkEnd::Router(_) => Err(field.wrong("is a router; sessions begin and end at nodes")),
+            LinkEnd::Router(_) => Err(field
+                .wrong("is a router; sessions begin and end at nodes", "name an end node, attached to that router")),
         }
     }
 
     fn routers(&self, field: Field<'_>) -> Reading<Box<[u32]>> {
         if self.paths.is_lambda() {
-            return Err(field.wrong("needs [[link]]: this network has none"));
+            return Err(field.wrong(
+                "needs [[link]]: this network has none",
+                "leave it out: in a lambda network only end nodes limit",
+            ));
         }
         let router = |item| {
             let field = field.entry(item);
             match lookup(&self.ends.names, field.text()?, field, "router", || self.ends.router_names())? {
                 LinkEnd::Router(router) => Ok(router),
-                LinkEnd::Node(_) => Err(field.wrong("is a node; a path lists routers")),
+                LinkEnd::Node(_) => Err(field.wrong(
+                    "is a node; a path lists routers",
+                    "leave the ends out: a path names the routers between them",
+                )),
             }
         };
         let routers: Box<[u32]> = field.list("[\"r1\", \"r2\"]")?.iter().map(router).collect::<Reading<_>>()?;
@@ -313,7 +328,7 @@ impl<'a> Sessions<'a> {
         sorted.sort_unstable();
         if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
             let name = &self.ends.routers[twice[0] as usize].name;
-            return Err(field.wrong(format!("passes router {} twice", quoted(name))));
+            return Err(field.wrong(format!("passes router {} twice", quoted(name)), "name every router once"));
         }
         Ok(routers)
     }
@@ -327,7 +342,7 @@ impl<'a> Plan<'a> {
         let alike = reader.read_or("count", 1, |field| field.whole(1, limits::ELEMENTS))?;
         let pairs = from.len().saturating_mul(to.len());
         let count = pairs.saturating_mul(alike);
-        check_count(0, count, reader.place, "sessions")?;
+        check_count(&reader, 0, count, "sessions")?;
         let names = reader.read("name", |field| {
             let names = Pattern::read(field)?;
             let fits = [1, pairs, count].contains(&names.len());
@@ -371,49 +386,74 @@ fn demand(field: Field<'_>) -> Reading<Demand> {
         return Ok(rate.map_or(Demand::Unlimited, Demand::Constant));
     };
     if steps.len() > limits::SCHEDULE_STEPS {
-        return Err(field.wrong(format!("has {} steps, the limit is {}", steps.len(), limits::SCHEDULE_STEPS)));
+        return Err(field.wrong(
+            format!("has {} steps, the limit is {}", steps.len(), limits::SCHEDULE_STEPS),
+            "a schedule is for changes that matter: merge steps",
+        ));
     }
     let mut schedule: Vec<(Time, Option<Rate>)> = Vec::with_capacity(steps.len());
     for step in steps {
         let field = field.entry(step);
         let Value::List(pair) = &step.value else { return Err(field.not("a step of a schedule", EXAMPLE)) };
         let [time, rate] = &pair[..] else {
-            return Err(field
-                .wrong("has a step that is not a time and a rate")
-                .hint(format!("write it like {EXAMPLE}")));
+            return Err(field.wrong("has a step that is not a time and a rate", format!("write it like {EXAMPLE}")));
         };
         let time_field = field.entry(time);
         let time = time_field.instant()?;
         match schedule.last() {
             None if time != Time::ZERO => {
-                return Err(time_field.wrong("must be \"0 s\": the first step says how the demand begins"));
+                return Err(time_field.wrong(
+                    "must be \"0 s\": the first step says how the demand begins",
+                    "for instance [\"0 s\", \"0 Mb/s\"] for a demand that begins at zero",
+                ));
             }
             Some((before, _)) if time <= *before => {
-                return Err(time_field.wrong(format!("must be later than the step before it, at {before}")));
+                return Err(time_field.wrong(
+                    format!("must be later than the step before it, at {before}"),
+                    "write the steps in order of time",
+                ));
             }
             _ => {}
         }
         schedule.push((time, field.entry(rate).or_inf(Field::rate)?));
     }
     if schedule.is_empty() {
-        return Err(field.wrong("has no steps").hint(format!("write it like {EXAMPLE}")));
+        return Err(field.wrong("has no steps", format!("write it like {EXAMPLE}")));
     }
     Ok(Demand::Schedule(schedule.into()))
+}
+
+/// Refuses a guaranteed rate that a part of the path cannot carry.
+fn check_minimum(reader: &Reader<'_>, session: &Session, ends: &Ends, links: &[Link]) -> Reading<()> {
+    if session.minimum == Rate::ZERO {
+        return Ok(());
+    }
+    let (source, sink) = (&ends.nodes[session.from as usize], &ends.nodes[session.to as usize]);
+    let path = session.path.iter().map(|link| &links[*link as usize]).map(|link| (&link.name, link.capacity));
+    let mut parts = [(&source.name, source.send), (&sink.name, sink.receive)].into_iter().chain(path);
+    match parts.find(|(_, capacity)| capacity.is_some_and(|capacity| session.minimum > capacity)) {
+        None => Ok(()),
+        Some((name, capacity)) => {
+            let limit = capacity.unwrap_or_default();
+            let what = format!("is above the capacity of {}, {limit}", quoted(name));
+            Err(reader.need("minimum", "")?.wrong(what, "a guaranteed rate must fit everywhere on the path"))
+        }
+    }
 }
 
 /// The whole RTT of a session in a routed network: what it says, or what its links take.
 fn whole_rtt(reader: &Reader<'_>, rtt: Option<Duration>, way: &Way) -> Reading<Duration> {
     match rtt {
-        Some(rtt) if rtt < way.delay => Err(reader
-            .need("rtt", "")?
-            .wrong(format!("is below the delay of its links both ways, {}", way.delay))
-            .hint("with links, rtt is the whole RTT; leave it out to take the links' delay")),
+        Some(rtt) if rtt < way.delay => Err(reader.need("rtt", "")?.wrong(
+            format!("is below the delay of its links both ways, {}", way.delay),
+            "with links, rtt is the whole RTT; leave it out to take the links' delay",
+        )),
         Some(rtt) => Ok(rtt),
         None if way.delay.is_zero() => {
-            Err(reader.wrong("rtt is missing, and its links have no delay").hint("give it an rtt: rtt = \"60 ms\""))
+            Err(reader.wrong("rtt is missing, and its links have no delay", "give it an rtt: rtt = \"60 ms\""))
         }
         None if way.delay > limits::DELAY => {
-            Err(reader.wrong(format!("its links take {} both ways, the limit is 1 h", way.delay)))
+            Err(reader.wrong(format!("its links take {} both ways, the limit is 1 h", way.delay), "use shorter delays"))
         }
         None => Ok(way.delay),
     }
@@ -424,14 +464,17 @@ pub(crate) fn no_way(reader: &Reader<'_>, paths: &Paths<'_>, no_way: &NoWay, fro
     let name = |end| quoted(paths.name(end));
     let (source, sink) = (name(LinkEnd::Node(from)), name(LinkEnd::Node(to)));
     match *no_way {
-        NoWay::There => reader
-            .wrong(format!("no links lead from {source} to {sink}"))
-            .hint("attach both nodes with router = ..., or by [[link]], and join their routers"),
-        NoWay::Hop(a, b) => reader
-            .wrong(format!("its path has no link from {} to {}", name(a), name(b)))
-            .hint(format!("add a [[link]] from {} to {}", name(a), name(b))),
-        NoWay::Back(a, b) => reader
-            .wrong(format!("the way back has no link from {} to {}", name(a), name(b)))
-            .hint("acknowledgements take the same routers backwards: add that [[link]], or duplex = true"),
+        NoWay::There => reader.wrong(
+            format!("no links lead from {source} to {sink}"),
+            "attach both nodes with router = ..., or by [[link]], and join their routers",
+        ),
+        NoWay::Hop(a, b) => reader.wrong(
+            format!("its path has no link from {} to {}", name(a), name(b)),
+            format!("add a [[link]] from {} to {}", name(a), name(b)),
+        ),
+        NoWay::Back(a, b) => reader.wrong(
+            format!("the way back has no link from {} to {}", name(a), name(b)),
+            "acknowledgements take the same routers backwards: add that [[link]], or duplex = true",
+        ),
     }
 }

@@ -4,7 +4,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::mistake::{Mistake, Reading};
-use crate::limits;
+use super::shape;
 
 /// Where a value was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -126,48 +126,41 @@ impl Value {
 /// Reads TOML text.
 pub(crate) fn parse(text: &str) -> Reading<Table> {
     let lines = Lines::new(text);
-    check_size(text)?;
+    shape::check(text, &lines)?;
     let root = DeTable::parse(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
-        Mistake::new(Place::Line(lines.line(at)), format!("not TOML: {}", error.message()))
-            .maybe_hint(syntax_hint(lines.text(text, at)))
+        Mistake::new(
+            Place::Line(lines.line(at)),
+            format!("not TOML: {}", error.message()),
+            syntax_hint(error.message(), lines.text(text, at)),
+        )
     })?;
-    table(root.into_inner(), &lines, 0)
-}
-
-/// Refuses a text whose tree would take much memory, before it is made.
-fn check_size(text: &str) -> Reading<()> {
-    let signs = text.bytes().filter(|byte| matches!(byte, b'=' | b',' | b'[' | b'{' | b'.')).count();
-    if signs > limits::VALUES {
-        return Err(Mistake::new(Place::File, format!("about {signs} values, the limit is {}", limits::VALUES))
-            .hint("ranges (\"s{1..5}\"), count and [generate] make many sessions and nodes from one table"));
-    }
-    Ok(())
+    table(root.into_inner(), &lines)
 }
 
 /// Most broken lines are quantities without quotes.
-fn syntax_hint(line: &str) -> Option<String> {
-    let (_, value) = line.split_once('=')?;
-    let value = value.split('#').next().unwrap_or("").trim();
-    let bare = !value.is_empty() && !value.contains(['"', '\'', '[', '{']);
-    bare.then(|| format!("text and quantities stand in quotes: \"{}\"", value.chars().take(40).collect::<String>()))
+fn syntax_hint(message: &str, line: &str) -> String {
+    if message.contains("duplicate key") {
+        return "the same key stands above, in the same table".to_owned();
+    }
+    let value = line.split_once('=').map_or("", |(_, value)| value.split('#').next().unwrap_or("").trim());
+    if value.is_empty() || value.contains(['"', '\'', '[', '{']) {
+        return "a line is key = value, [table], [[table]] or # a remark".to_owned();
+    }
+    format!("text and quantities stand in quotes: \"{}\"", value.chars().take(40).collect::<String>())
 }
 
-fn table(table: DeTable<'_>, lines: &Lines, depth: usize) -> Reading<Table> {
+fn table(table: DeTable<'_>, lines: &Lines) -> Reading<Table> {
     let mut entries = Vec::with_capacity(table.len());
     for (key, value) in table {
         let place = Place::Line(lines.line(key.span().start));
-        entries.push(Entry { key: key.into_inner().into(), place, item: item(value, place, lines, depth)? });
+        entries.push(Entry { key: key.into_inner().into(), place, item: item(value, lines)? });
     }
     Ok(Table::from_entries(entries))
 }
 
-fn item(value: Spanned<DeValue<'_>>, key: Place, lines: &Lines, depth: usize) -> Reading<Item> {
+fn item(value: Spanned<DeValue<'_>>, lines: &Lines) -> Reading<Item> {
     let place = Place::Line(lines.line(value.span().start));
-    if depth > limits::NESTING {
-        return Err(Mistake::new(place, format!("tables and lists nest deeper than {}", limits::NESTING)));
-    }
-    let mut place = place;
     let value = match value.into_inner() {
         DeValue::String(text) => Value::Text(text.into()),
         DeValue::Integer(whole) => Value::Integer(i128::from_str_radix(whole.as_str(), whole.radix()).ok()),
@@ -175,24 +168,16 @@ fn item(value: Spanned<DeValue<'_>>, key: Place, lines: &Lines, depth: usize) ->
         DeValue::Boolean(flag) => Value::Flag(flag),
         DeValue::Datetime(_) => Value::Date,
         DeValue::Array(items) => {
-            let items = items.into_iter().map(|value| item(value, key, lines, depth + 1));
+            let items = items.into_iter().map(|value| item(value, lines));
             Value::List(items.collect::<Reading<_>>()?)
         }
-        DeValue::Table(inner) => {
-            // Tables that dotted keys made have no span of their own.
-            place = if value_has_no_place(place) { key } else { place };
-            Value::Table(table(inner, lines, depth + 1)?)
-        }
+        DeValue::Table(inner) => Value::Table(table(inner, lines)?),
     };
     Ok(Item { value, place })
 }
 
-fn value_has_no_place(place: Place) -> bool {
-    place == Place::Line(1)
-}
-
 /// Where lines begin.
-struct Lines(Vec<usize>);
+pub(super) struct Lines(Vec<usize>);
 
 impl Lines {
     fn new(text: &str) -> Self {
@@ -204,7 +189,7 @@ impl Lines {
     }
 
     /// The line of a byte, from one.
-    fn line(&self, at: usize) -> u32 {
+    pub(super) fn line(&self, at: usize) -> u32 {
         u32::try_from(self.0.partition_point(|start| *start <= at)).unwrap_or(u32::MAX)
     }
 

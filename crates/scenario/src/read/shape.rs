@@ -1,0 +1,60 @@
+//! The shape of a text's tree, from its tokens alone: a tree that is too deep or too large is refused before it is
+//! made, since making and dropping it would take stack and memory to match.
+
+use toml_parser::Source;
+use toml_parser::lexer::TokenKind;
+
+use super::mistake::{Mistake, Reading};
+use super::tree::{Lines, Place};
+use crate::limits;
+
+/// Refuses what nests too deep or has too many values.
+///
+/// It errs on the safe side where the text is no TOML: a bracket that is closed by the wrong one stays open here.
+pub(super) fn check(text: &str, lines: &Lines) -> Reading<()> {
+    let mut open: Vec<TokenKind> = Vec::new();
+    let (mut dots, mut values) = (0_usize, 0_usize);
+    for token in Source::new(text).lex() {
+        let kind = token.kind();
+        match kind {
+            TokenKind::Dot => dots += 1,
+            TokenKind::LeftSquareBracket | TokenKind::LeftCurlyBracket => open.push(kind),
+            TokenKind::RightSquareBracket if open.last() == Some(&TokenKind::LeftSquareBracket) => drop(open.pop()),
+            TokenKind::RightCurlyBracket if open.last() == Some(&TokenKind::LeftCurlyBracket) => drop(open.pop()),
+            _ => {}
+        }
+        values += usize::from(matches!(
+            kind,
+            TokenKind::Dot
+                | TokenKind::Equals
+                | TokenKind::Comma
+                | TokenKind::LeftSquareBracket
+                | TokenKind::LeftCurlyBracket
+        ));
+        let ends_key = !matches!(
+            kind,
+            TokenKind::Dot
+                | TokenKind::Atom
+                | TokenKind::BasicString
+                | TokenKind::LiteralString
+                | TokenKind::Whitespace
+        );
+        if ends_key {
+            dots = 0;
+        }
+        if open.len() > limits::NESTING || dots > limits::NESTING {
+            let place = Place::Line(lines.line(token.span().start()));
+            let message = format!("tables and lists nest deeper than {}", limits::NESTING);
+            return Err(Mistake::new(place, message, "a scenario needs four levels at most"));
+        }
+    }
+    if values > limits::VALUES {
+        let message = format!("{values} values, the limit is {}", limits::VALUES);
+        return Err(Mistake::new(Place::File, message, MANY_FROM_ONE));
+    }
+    Ok(())
+}
+
+/// The hint where a file is too large.
+pub(crate) const MANY_FROM_ONE: &str =
+    "ranges (\"s{1..5}\"), count and [generate] make many sessions and nodes from one table";
