@@ -1,0 +1,197 @@
+"""`fairwave.simulate` and `fairwave.Run`: a run's tables against arithmetic, and what a call may change."""
+
+from __future__ import annotations
+
+import _thread
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import fairwave as fw
+
+TWO = """
+name = "two"
+title = "Two sources, one sink"
+scheme = "gtp"
+duration = "4 s"
+node = [{ name = "s{1..2}", capacity = "1 Gb/s" }, { name = "d", capacity = "500 Mb/s" }]
+session = [{ name = "a", from = "s1", to = "d", rtt = "20 ms" }, { name = "b", from = "s2", to = "d", rtt = "40 ms" }]
+"""
+
+
+def run_one(*args: object, **changes: object) -> fw.Run:
+    run = fw.simulate(*args, **changes)  # type: ignore[arg-type]
+    assert isinstance(run, fw.Run)
+    return run
+
+
+def final_mbps(run: fw.Run) -> dict[str, float]:
+    return {session["name"]: session["final_rate_bps"] / 1e6 for session in run.summary["sessions"]}
+
+
+def test_simulate__five_sources_share_a_sink_of_500() -> None:
+    run = run_one("scenarios/five-to-one.toml")
+    assert final_mbps(run) == pytest.approx({f"s{k}-d1": 100 for k in range(1, 6)}, rel=1e-9)  # 500 / 5
+    assert run.summary["metrics"]["total_bps"] == pytest.approx(500e6)
+    assert run.summary["metrics"]["gap_to_max_min"] < 1e-9
+    assert (run.summary["model"], run.summary["seed"], run.summary["duration_s"]) == ("fluid", 1, 20.0)
+    assert run.title == "Five sources, five RTTs, one sink"
+
+
+def test_simulate__takes_paths_of_both_kinds_and_text(tmp_path: Path) -> None:
+    (tmp_path / "two.toml").write_text(TWO)
+    runs = [run_one(file) for file in (TWO, tmp_path / "two.toml", str(tmp_path / "two.toml"))]
+    assert final_mbps(runs[0]) == pytest.approx({"a": 250, "b": 250}, rel=1e-6)
+    for run in runs[1:]:
+        pd.testing.assert_frame_equal(run.rates(), runs[0].rates())
+
+
+def test_simulate__rates_have_the_columns_of_the_csv() -> None:
+    run = run_one(TWO)
+    rates = run.rates()
+    assert list(rates.columns) == [
+        "time_s", "session", "rate_bps", "wire_rate_bps",
+        "expected_bps", "source_expected_bps", "sink_expected_bps", "target_bps",
+    ]  # fmt: skip
+    assert len(rates) == 40 * 2  # 4 s in samples of 100 ms
+    assert rates["session"].tolist() == ["a", "b"] * 40
+    np.testing.assert_allclose(rates["time_s"], np.repeat(np.arange(1, 41) / 10, 2))
+    assert (rates["wire_rate_bps"] == rates["rate_bps"]).all()  # no headers in the fluid model
+    lesser = rates[["source_expected_bps", "sink_expected_bps"]].min(axis=1)
+    assert (rates["expected_bps"] == lesser).all()
+    # The mean over the last tenth of the run is that of its last four samples.
+    last = rates[rates["session"] == "a"]["rate_bps"].tail(4).mean()
+    assert last == pytest.approx(run.summary["sessions"][0]["final_rate_bps"], rel=1e-9)
+
+
+def test_simulate__delivered_bytes_are_the_integral_of_the_rate() -> None:
+    run = run_one(TWO)
+    rates = run.rates()
+    for session in run.summary["sessions"]:
+        bits = rates[rates["session"] == session["name"]]["rate_bps"].sum() * 0.1
+        # What is on its way at the end, at most rtt/2 of it, was sent and not delivered.
+        assert session["delivered_bytes"] * 8 == pytest.approx(bits, abs=500e6 * 0.04)
+
+
+def test_simulate__queues_and_losses_have_the_columns_of_the_csv() -> None:
+    run = run_one(TWO)
+    queues = run.queues()
+    assert list(queues.columns) == ["time_s", "link", "queue_packets", "queue_bytes", "dropped_packets"]
+    links = [link["name"] for link in run.summary["links"]]
+    assert "d:in" in links
+    assert queues["link"].tolist() == links * 40
+    np.testing.assert_allclose(queues["queue_bytes"], queues["queue_packets"] * 1040)  # 1000 B payload, 40 B header
+    losses = run.losses()
+    assert list(losses.columns) == ["time_s", "session"]
+    assert losses.empty
+
+
+def test_simulate__max_min_follows_the_demands() -> None:
+    run = run_one("scenarios/demands.toml")
+    table = run.max_min().pivot(index="time_s", columns="session", values="max_min_bps") / 1e6
+    assert table.index.tolist() == [0, 5, 7, 10, 12]
+    assert table["steady"].tolist() == [150.0] * 5
+    # 1000 - 150 - 100, - 150 - 400, (1000 - 150) / 3, (1000 - 150 - 50) / 2, 1000 - 150 - 50
+    np.testing.assert_allclose(table["unlimited"], [750, 450, 850 / 3, 400, 800])
+    np.testing.assert_allclose(table["visitor"], [0, 0, 850 / 3, 400, 0])
+
+
+def test_simulate__distance_is_that_of_the_rates_to_the_optimum() -> None:
+    run = run_one(TWO)
+    distance = run.distance()
+    assert list(distance.columns) == ["time_s", "distance_bps", "max_min_norm_bps"]
+    np.testing.assert_allclose(distance["max_min_norm_bps"], np.sqrt(2) * 250e6)
+    assert distance["distance_bps"].iloc[0] > 100e6
+    assert distance["distance_bps"].iloc[-1] < 1e-3 * 250e6
+    assert run.summary["metrics"]["distance_start_bps"] == pytest.approx(np.sqrt(2) * 250e6)
+
+
+def test_simulate__variants_and_repeats_make_lists() -> None:
+    runs = fw.simulate(TWO + 'runs = 2\nvariant = [{label = "a"}, {label = "b", options.alpha = 0.2}]')
+    assert isinstance(runs, list)
+    assert [(run.summary["variant"], run.summary["seed"]) for run in runs] == [("a", 1), ("a", 2), ("b", 1), ("b", 2)]
+    one = fw.simulate(TWO + 'runs = 2\nvariant = [{label = "a"}, {label = "b", options.alpha = 0.2}]', variant="b")
+    assert isinstance(one, list)
+    for alone, among in zip(one, runs[2:], strict=True):
+        pd.testing.assert_frame_equal(alone.rates(), among.rates())
+
+
+def test_simulate__changes_count() -> None:
+    run = run_one(TWO, seed=7, duration="2 s", set={"session.a.demand": "25 Mb/s", "options.alpha": 0.3})
+    assert (run.summary["seed"], run.summary["duration_s"]) == (7, 2.0)
+    assert final_mbps(run) == pytest.approx({"a": 25, "b": 475}, rel=1e-3)  # 500 - 25
+    run = run_one(TWO, set={"session.a.demand": [["0 s", "25 Mb/s"], ["2 s", "50 Mb/s"]]})
+    assert final_mbps(run) == pytest.approx({"a": 50, "b": 450}, rel=1e-3)  # 500 - 50
+    run = run_one(TWO, scheme="gtp-printed")
+    assert run.summary["scheme"] == "gtp-printed"
+
+
+def test_simulate__window_moves_the_means() -> None:
+    # While the window lies in the start-up the means are below the shares of 250.
+    run = run_one(TWO, window="0 s..0.5 s")
+    assert run.summary["sessions"][0]["rate_bps"] < 200e6
+    assert run_one(TWO).summary["sessions"][0]["rate_bps"] == pytest.approx(250e6, rel=0.01)
+
+
+def test_simulate__same_bits_for_the_same_seed() -> None:
+    runs = [run_one("scenarios/sixteen-nodes.toml", variant="as printed", seed=seed) for seed in (5, 5, 6)]
+    for run in runs:
+        run.summary["engine"].update(wall_s=0, packet_hops_per_s=0)
+    assert runs[0].summary == runs[1].summary
+    assert runs[0].rates().equals(runs[1].rates())
+    assert not runs[0].rates().equals(runs[2].rates())
+
+
+def test_simulate__dropped_options_are_a_warning() -> None:
+    with pytest.warns(UserWarning, match="alpha"):
+        fw.simulate("scenarios/five-to-one.toml", scheme="abr-charny", duration="1 s")
+
+
+def test_run__says_which_it_is() -> None:
+    assert repr(run_one(TWO)) == '<Run "two": gtp, fluid, seed 1, 4 s, 2 sessions>'
+    text = TWO + 'variant = [{label = "slow", options.alpha = 0.02}]'
+    assert repr(run_one(text)) == '<Run "two", variant "slow": gtp, fluid, seed 1, 4 s, 2 sessions>'
+
+
+def test_run__tables_are_the_callers_own() -> None:
+    run = run_one(TWO)
+    run.rates()["rate_bps"] = 0.0
+    assert run.rates()["rate_bps"].sum() > 0
+    assert run.sessions["name"].tolist() == ["a", "b"]
+
+
+def test_run__wide_table_takes_another_column() -> None:
+    wide = run_one(TWO).rates().pivot(index="time_s", columns="session", values="rate_bps")
+    wide["total"] = wide.sum(axis=1)
+    assert wide["total"].iloc[-1] == pytest.approx(500e6, rel=1e-3)
+
+
+def test_simulate__ctrl_c_stops_it() -> None:
+    timer = threading.Timer(0.5, _thread.interrupt_main)
+    timer.start()
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        fw.simulate("scenarios/lambda-1024.toml", set={"runs": 1000})  # minutes on any machine
+    assert time.monotonic() - began < 10
+    assert final_mbps(run_one(TWO))["a"] > 0  # and the next one runs
+
+
+def test_simulate__other_threads_run_meanwhile() -> None:
+    done = threading.Event()
+
+    def work() -> None:
+        fw.simulate("scenarios/lambda-1024.toml", duration="5 s")
+        done.set()
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    turns = 0
+    while not done.is_set():
+        turns += 1
+        time.sleep(0.001)
+    worker.join()
+    assert turns > 10
