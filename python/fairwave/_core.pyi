@@ -1,11 +1,23 @@
 """The native half: arrays and texts in, arrays and texts out. Use `fairwave` instead."""
 
-from typing import Any, TypedDict, final, type_check_only
+from typing import Any, Final, TypedDict, final, type_check_only
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Allocator", "Run", "ScenarioError", "allocate", "max_min", "response", "schemes", "simulate"]
+__all__ = [
+    "LARGEST_FILE_BYTES",
+    "Allocator",
+    "Run",
+    "ScenarioError",
+    "allocate",
+    "max_min",
+    "response",
+    "schemes",
+    "simulate",
+]
+
+LARGEST_FILE_BYTES: Final = 67108864
 
 @type_check_only
 class Changes(TypedDict):

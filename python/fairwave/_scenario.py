@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import warnings
 from collections.abc import Mapping, Sequence
@@ -121,13 +122,14 @@ def _read(file: str | os.PathLike[str]) -> tuple[str, bytes]:
     if isinstance(file, str) and "\n" in file:
         return "<text>", file.encode()
     path = Path(file)
-    return str(path), path.read_bytes()
+    with path.open("rb") as opened:
+        return str(path), opened.read(_core.LARGEST_FILE_BYTES + 1)  # one too many is an error with the limit in it
 
 
 def _changes(
     scheme: str | None, seed: int | None, variant: str | None, duration: str | None, changed: Mapping[str, Any] | None
 ) -> _core.Changes:
-    if seed is not None and not 0 <= seed < 2**64:
+    if seed is not None and not 0 <= operator.index(seed) < 2**64:
         raise ValueError(f"seed: {seed} is not a seed: it must be a whole number from 0 to 2^64 - 1")
     if duration is not None and not isinstance(duration, str):
         raise TypeError(f'duration: {duration!r} has no unit\nhint: write it like "20 s"')

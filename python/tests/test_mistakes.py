@@ -35,7 +35,7 @@ def test_mistake__has_file_line_message_and_hint(tmp_path: Path) -> None:
     assert error.hint is not None
     assert "rtt" in error.hint
     assert str(error) == f"{path}:6: {error.message}\nhint: {error.hint}"
-    with pytest.raises(fw.ScenarioError, match="bad.toml:6: "):
+    with pytest.raises(fw.ScenarioError, match=r"bad\.toml:6: "):
         fw.allocate(path)
 
 
@@ -57,7 +57,7 @@ def test_mistake__binary_file_and_missing_file(tmp_path: Path) -> None:
     path = tmp_path / "noise.toml"
     path.write_bytes(bytes(range(256)) * 16)
     assert mistake(path).file == str(path)
-    with pytest.raises(FileNotFoundError, match="none.toml"):
+    with pytest.raises(FileNotFoundError, match=r"none\.toml"):
         fw.simulate(tmp_path / "none.toml")
     with pytest.raises(IsADirectoryError):
         fw.simulate(tmp_path)
@@ -90,7 +90,7 @@ def test_mistake__too_large_a_file_is_not_read_to_its_end(tmp_path: Path) -> Non
         ({"model": "packet"}, ValueError, r'model: "packet" is not in this version of Fairwave\nhint: use "fluid"'),
         ({"window": "5 s"}, ValueError, r"window: .*\nhint: "),
         ({"window": "5..6"}, fw.ScenarioError, r"window: \"5\" is not a time"),
-        ({"window": "0.5 s..0.2 s"}, ValueError, r"window"),
+        ({"window": "0.5 s..0.2 s"}, fw.ScenarioError, r"window: .* must end after it begins"),
     ],
 )
 def test_mistake__in_a_call_names_the_argument(changes: dict[str, Any], kind: type[Exception], message: str) -> None:

@@ -159,7 +159,8 @@ def test_run__says_which_it_is() -> None:
 
 def test_run__tables_are_the_callers_own() -> None:
     run = run_one(TWO)
-    run.rates()["rate_bps"] = 0.0
+    rates = run.rates()
+    rates["rate_bps"] = 0.0
     assert run.rates()["rate_bps"].sum() > 0
     assert run.sessions["name"].tolist() == ["a", "b"]
 

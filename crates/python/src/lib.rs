@@ -17,6 +17,10 @@ mod simulate;
 
 #[pyo3::pymodule]
 mod _core {
+    /// Size of the largest scenario file.
+    #[pymodule_export]
+    const LARGEST_FILE_BYTES: usize = fairwave_scenario::Document::LARGEST_BYTES;
+
     #[pymodule_export]
     use crate::allocate::allocate;
     #[pymodule_export]

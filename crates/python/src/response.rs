@@ -13,14 +13,14 @@ pub(crate) fn response<'py>(
     scheme: &str,
     loss_rate: PyReadonlyArray1<'py, f64>,
 ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-    let mut windows = Vec::with_capacity(loss_rate.as_slice()?.len());
-    for (position, &loss_rate) in loss_rate.as_slice()?.iter().enumerate() {
-        if !(loss_rate > 0.0 && loss_rate < 1.0) {
-            return Err(PyValueError::new_err(format!("loss_rate[{position}]: {loss_rate} must be between 0 and 1")));
-        }
-        let window = window(scheme, loss_rate)
-            .ok_or_else(|| PyValueError::new_err(format!("scheme: \"{scheme}\" has no response function")))?;
-        windows.push(window);
+    if window(scheme, 0.5).is_none() {
+        return Err(PyValueError::new_err(format!("scheme: \"{scheme}\" has no response function")));
     }
+    let loss_rate = loss_rate.as_slice()?;
+    if let Some(position) = loss_rate.iter().position(|loss_rate| !(*loss_rate > 0.0 && *loss_rate < 1.0)) {
+        let wrong = loss_rate[position];
+        return Err(PyValueError::new_err(format!("loss_rate[{position}]: {wrong} must be between 0 and 1")));
+    }
+    let windows = loss_rate.iter().filter_map(|loss_rate| window(scheme, *loss_rate)).collect();
     Ok(PyArray1::from_vec(py, windows))
 }

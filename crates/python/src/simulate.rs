@@ -45,7 +45,7 @@ pub(crate) fn simulate(
 ) -> PyResult<(Vec<Run>, Vec<String>)> {
     let selection = changes.selection(py)?;
     let window = match window {
-        Some((from, to)) => Some((parse(py, "window", &from)?, parse(py, "window", &to)?)),
+        Some((from, to)) => Some(parse_window(py, &from, &to)?),
         None => None,
     };
     let (document, cases) = py
@@ -63,6 +63,15 @@ pub(crate) fn simulate(
         notes.extend(more);
     }
     Ok((runs, notes))
+}
+
+fn parse_window(py: Python<'_>, from: &str, to: &str) -> PyResult<(Time, Time)> {
+    let window: (Time, Time) = (parse(py, "window", from)?, parse(py, "window", to)?);
+    if window.0 < window.1 {
+        return Ok(window);
+    }
+    let message = format!("\"{from}..{to}\" is no span of time: it must end after it begins");
+    Err(scenario_error(py, &Mistake { file: "window".to_owned(), line: None, message, hint: None }))
 }
 
 /// The quantity that a text of the call stands for; `argument` is its name.

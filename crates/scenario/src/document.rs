@@ -47,6 +47,9 @@ pub struct Case {
 }
 
 impl Document {
+    /// Size of the largest file that [`Document::parse`] takes. Who reads a file need not read on after one byte more.
+    pub const LARGEST_BYTES: usize = limits::FILE_BYTES;
+
     /// Reads a file's bytes; `file` is its name in messages.
     ///
     /// # Errors
