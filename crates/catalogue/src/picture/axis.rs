@@ -1,12 +1,13 @@
 //! Axes: from values to places on the sheet, with ticks, grid lines and units.
 
+use fairwave_scenario::Run;
 use plotters::coord::ranged1d::Ranged;
 use plotters::coord::types::RangedCoordf64;
 use plotters::style::Color;
 
+use super::PictureError;
 use super::canvas::{Area, Font, font};
 use super::palette::{AXIS, FAINT, GRID, INK};
-use super::{PictureError, Recorded};
 
 /// A rectangle of the sheet with a linear scale in both directions.
 pub(super) struct Grid<'a, 's> {
@@ -139,9 +140,9 @@ pub(super) fn rate_unit(largest_bps: f64) -> RateUnit {
 }
 
 /// The upper end of an axis that shows the rates of these runs.
-pub(super) fn rate_limit<'a>(all: impl Iterator<Item = Recorded<'a>>) -> f64 {
+pub(super) fn rate_limit<'a>(all: impl Iterator<Item = &'a Run>) -> f64 {
     let mut largest = 0.0_f64;
-    for Recorded { run, .. } in all {
+    for run in all {
         let sampled = run.rates.iter().flat_map(|rates| rates.wire_bps().iter());
         let steps = run.max_min.iter().flat_map(|step| step.rates_bps.iter());
         let last = run.summary.sessions.iter().map(|session| &session.max_min_bps);

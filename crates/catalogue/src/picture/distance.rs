@@ -1,12 +1,13 @@
 //! The 2-norm distance to max-min over time.
 
+use fairwave_scenario::Run;
 use plotters::style::Color;
 
 use super::axis::{Grid, Margins, power_ticks};
 use super::canvas::Area;
 use super::label::{self, Label, Sample};
 use super::palette::{self, FIRST};
-use super::{Curve, PictureError, Recorded, Weight, curve, rates};
+use super::{Curve, PictureError, Weight, curve, rates};
 
 /// Distances below this share of |x*| are drawn at it: nobody tells them apart, and a logarithm knows no zero.
 const FLOOR: f64 = 1e-4;
@@ -16,11 +17,11 @@ const NAME: &str = "2-norm distance to max-min, share of |x*| (log scale)";
 const MARGINS: Margins = Margins { left: 52, right: 150, top: 34, bottom: 28 };
 
 /// Draws the distance of one run.
-pub(super) fn draw_one(area: &Area<'_>, recorded: Recorded<'_>) -> Result<(), PictureError> {
-    let points = shares(recorded)?;
-    let grid = grid(area, recorded.run.summary.duration_s, &[&points])?;
+pub(super) fn draw_one(area: &Area<'_>, run: &Run) -> Result<(), PictureError> {
+    let points = shares(run)?;
+    let grid = grid(area, run.summary.duration_s, &[&points])?;
     curve::line(&grid, &points, FIRST.to_rgba(), 2.4)?;
-    rates::converged(&grid, recorded.run.summary.metrics.converged_s)?;
+    rates::converged(&grid, run.summary.metrics.converged_s)?;
     let Some(last) = points.last() else { return Ok(()) };
     let share = 10f64.powf(last.1) * 100.0;
     let at_least = if share <= FLOOR * 100.0 { "under " } else { "" };
@@ -31,8 +32,8 @@ pub(super) fn draw_one(area: &Area<'_>, recorded: Recorded<'_>) -> Result<(), Pi
 
 /// Draws the distances of several runs.
 pub(super) fn draw_many(area: &Area<'_>, curves: &[Curve<'_>]) -> Result<(), PictureError> {
-    let points: Vec<_> = curves.iter().map(|curve| shares(curve.recorded)).collect::<Result<_, _>>()?;
-    let duration_s = curves.iter().map(|curve| curve.recorded.run.summary.duration_s).fold(0.0, f64::max);
+    let points: Vec<_> = curves.iter().map(|curve| shares(curve.run)).collect::<Result<_, _>>()?;
+    let duration_s = curves.iter().map(|curve| curve.run.summary.duration_s).fold(0.0, f64::max);
     if curves.is_empty() {
         return Err(PictureError::Empty);
     }
@@ -81,19 +82,18 @@ fn grid<'a, 's>(area: &'a Area<'s>, duration_s: f64, all: &[&[(f64, f64)]]) -> R
 }
 
 /// Distance over norm as exponents of ten, over time in seconds, from the start on.
-fn shares(recorded: Recorded<'_>) -> Result<Vec<(f64, f64)>, PictureError> {
-    let (scenario, run) = (recorded.scenario, recorded.run);
+fn shares(run: &Run) -> Result<Vec<(f64, f64)>, PictureError> {
     if run.distances_bps.is_empty() {
         return Err(PictureError::NotRecorded { what: "distances", scenario: run.summary.scenario.clone() });
     }
-    let width_s = scenario.sample.as_secs_f64();
+    let width_s = run.summary.duration_s / run.distances_bps.len() as f64;
     let exponent = |distance: f64, norm: f64| (distance / norm).clamp(FLOOR, CEILING).log10();
     let norms = run.max_min_norms_bps.iter().copied();
     let start = (0.0, run.summary.metrics.distance_start_bps, norms.clone().next().unwrap_or(0.0));
     let samples = run.distances_bps.iter().zip(norms).enumerate().map(|(sample, (distance, norm))| {
         let end_s = match run.rates.as_ref().and_then(|rates| rates.ends.get(sample)) {
             Some(end) => end.as_secs_f64(),
-            None => ((sample + 1) as f64 * width_s).min(run.summary.duration_s),
+            None => (sample + 1) as f64 * width_s,
         };
         (end_s, *distance, norm)
     });

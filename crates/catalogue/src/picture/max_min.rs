@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::Recorded;
+use fairwave_scenario::{MaxMinStep, Run};
 
 /// A max-min rate that holds from one instant to another.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -13,8 +13,7 @@ pub(super) struct Level {
 }
 
 /// The max-min rates above zero of all sessions; what several sessions share is named once.
-pub(super) fn levels(recorded: Recorded<'_>) -> Vec<Level> {
-    let run = recorded.run;
+pub(super) fn levels(run: &Run) -> Vec<Level> {
     let end_s = run.summary.duration_s;
     let mut levels = Vec::new();
     for session in 0..run.summary.sessions.len() {
@@ -43,13 +42,22 @@ pub(super) fn levels(recorded: Recorded<'_>) -> Vec<Level> {
 }
 
 /// The max-min rate of a session in the sample that ends at `end_s`.
-pub(super) fn at(recorded: Recorded<'_>, session: usize, end_s: f64) -> f64 {
-    let run = recorded.run;
+pub(super) fn at(run: &Run, session: usize, end_s: f64) -> f64 {
     let step = run.max_min.iter().rev().find(|step| step.from.as_secs_f64() < end_s).or(run.max_min.first());
     match step {
         Some(step) => step.rates_bps.get(session).copied().unwrap_or(0.0),
         None => run.summary.sessions.get(session).map_or(0.0, |session| session.max_min_bps),
     }
+}
+
+/// When a session was there, in seconds: from the first to the last instant with a max-min rate above zero.
+pub(super) fn active_s(run: &Run, session: usize) -> (f64, f64) {
+    let is_active = |step: &MaxMinStep| step.rates_bps.get(session).is_some_and(|bps| *bps > 0.0);
+    let end_s = run.summary.duration_s;
+    let Some(first) = run.max_min.iter().find(|step| is_active(step)) else { return (0.0, end_s) };
+    let last = run.max_min.iter().rposition(is_active).unwrap_or(0);
+    let to_s = run.max_min.get(last + 1).map_or(end_s, |next| next.from.as_secs_f64());
+    (first.from.as_secs_f64(), to_s)
 }
 
 fn alike(a: f64, b: f64) -> bool {

@@ -37,22 +37,13 @@ pub struct Caption {
     pub cites: String,
 }
 
-/// A scenario and the run of it that a picture shows. Rates and distances must have been recorded.
-#[derive(Clone, Copy, Debug)]
-pub struct Recorded<'a> {
-    /// What was run.
-    pub scenario: &'a Scenario,
-    /// What it gave.
-    pub run: &'a Run,
-}
-
 /// One of several runs in a picture.
 #[derive(Clone, Debug)]
 pub struct Curve<'a> {
     /// Names it; thin curves that share a label are named once.
     pub label: String,
-    /// The run.
-    pub recorded: Recorded<'a>,
+    /// The run; what the picture shows must have been recorded.
+    pub run: &'a Run,
     /// How it is drawn.
     pub weight: Weight,
 }
@@ -90,8 +81,8 @@ pub enum PictureError {
 
 impl Caption {
     /// The caption of one run: the scenario's title, what ran, and where it comes from.
-    pub fn of(recorded: Recorded<'_>) -> Self {
-        let (scenario, summary) = (recorded.scenario, &recorded.run.summary);
+    pub fn of(scenario: &Scenario, run: &Run) -> Self {
+        let summary = &run.summary;
         let title = if scenario.title.is_empty() { &scenario.name } else { &scenario.title };
         let mut subtitle = String::new();
         if let Some(variant) = &summary.variant {
@@ -110,29 +101,29 @@ impl Caption {
 
 /// The picture of one run: up to [`FEW_SESSIONS`] sessions as rates over time beside the max-min rates, more as
 /// distance to max-min over time and the spread of their rates.
-pub fn of_run(recorded: Recorded<'_>) -> Result<String, PictureError> {
-    let caption = Caption::of(recorded);
-    if recorded.run.summary.sessions.len() <= FEW_SESSIONS {
-        rates_over_time(&caption, recorded)
+pub fn of_run(scenario: &Scenario, run: &Run) -> Result<String, PictureError> {
+    let caption = Caption::of(scenario, run);
+    if run.summary.sessions.len() <= FEW_SESSIONS {
+        rates_over_time(&caption, run)
     } else {
-        distance_and_spread(&caption, recorded)
+        distance_and_spread(&caption, run)
     }
 }
 
 /// The rate of each session over time; dashed lines are the max-min rates.
-pub fn rates_over_time(caption: &Caption, recorded: Recorded<'_>) -> Result<String, PictureError> {
+pub fn rates_over_time(caption: &Caption, run: &Run) -> Result<String, PictureError> {
     let canvas = Canvas::new(960, 540, caption);
-    canvas.draw(|frame| rates::draw(&frame.plot, recorded, rates::Style::Full))
+    canvas.draw(|frame| rates::draw(&frame.plot, run, rates::Style::Full))
 }
 
 /// The 2-norm distance to max-min over time as a share of the max-min vector's norm (Wu 2007, VII.1.C), above the
 /// spread of the sessions' rates relative to their max-min rates.
-pub fn distance_and_spread(caption: &Caption, recorded: Recorded<'_>) -> Result<String, PictureError> {
+pub fn distance_and_spread(caption: &Caption, run: &Run) -> Result<String, PictureError> {
     let canvas = Canvas::new(960, 640, caption);
     canvas.draw(|frame| {
         let (upper, lower) = frame.plot.split_rows(0.56);
-        distance::draw_one(&upper, recorded)?;
-        spread::draw(&lower, recorded)
+        distance::draw_one(&upper, run)?;
+        spread::draw(&lower, run)
     })
 }
 
@@ -154,11 +145,11 @@ pub fn side_by_side(caption: &Caption, panels: &[Curve<'_>]) -> Result<String, P
     let height = i32::try_from(rows).ok().and_then(|rows| rows.checked_mul(230)).filter(|height| *height < 1 << 20);
     let Some(height) = height else { return Err(PictureError::TooMany(panels.len())) };
     let canvas = Canvas::new(960, 110 + height, caption);
-    let rate_limit = axis::rate_limit(panels.iter().map(|panel| panel.recorded));
+    let rate_limit = axis::rate_limit(panels.iter().map(|panel| panel.run));
     canvas.draw(|frame| {
         for (panel, area) in panels.iter().zip(frame.plot.grid(rows, columns)) {
             let style = rates::Style::Panel { label: &panel.label, rate_limit };
-            rates::draw(&area, panel.recorded, style)?;
+            rates::draw(&area, panel.run, style)?;
         }
         Ok(())
     })

@@ -1,13 +1,13 @@
 //! The rates of a few sessions over time.
 
-use fairwave_units::Time;
+use fairwave_scenario::Run;
 use plotters::style::Color;
 
 use super::axis::{Grid, Margins, rate_limit, rate_unit, ticks};
 use super::canvas::{Area, fit, font};
 use super::label::{self, Label, Sample};
 use super::palette::{self, FAINT, INK};
-use super::{FEW_SESSIONS, PictureError, Recorded, curve, max_min, spread};
+use super::{FEW_SESSIONS, PictureError, curve, max_min, spread};
 
 /// How much room there is.
 #[derive(Clone, Copy)]
@@ -24,20 +24,17 @@ pub(super) enum Style<'a> {
 }
 
 /// Draws the rate of each session, with the max-min rates as dashed lines.
-pub(super) fn draw(area: &Area<'_>, recorded: Recorded<'_>, style: Style<'_>) -> Result<(), PictureError> {
-    let run = recorded.run;
+pub(super) fn draw(area: &Area<'_>, run: &Run, style: Style<'_>) -> Result<(), PictureError> {
     let sessions = run.summary.sessions.len();
     let (size, limit, inset) = match style {
-        Style::Full => {
-            (12, rate_limit(std::iter::once(recorded)), Margins { left: 52, right: 150, top: 34, bottom: 28 })
-        }
+        Style::Full => (12, rate_limit(std::iter::once(run)), Margins { left: 52, right: 150, top: 34, bottom: 28 }),
         Style::Panel { rate_limit, .. } => (10, rate_limit, Margins { left: 38, right: 92, top: 50, bottom: 26 }),
     };
     if let Style::Panel { label, .. } = style {
         let width = area.size().0 - 10;
         area.text(0, 12, &fit(label, width, 13), font(13, INK).bold())?;
         if sessions > FEW_SESSIONS {
-            return spread::draw(&area.margins(14, 0, 0, 0), recorded);
+            return spread::draw(&area.margins(14, 0, 0, 0), run);
         }
     }
     let Some(rates) = run.rates.as_ref().filter(|rates| !rates.ends.is_empty()) else {
@@ -54,7 +51,7 @@ pub(super) fn draw(area: &Area<'_>, recorded: Recorded<'_>, style: Style<'_>) ->
     let mut labels = Vec::new();
     let mut marks = Vec::new();
     for session in 0..sessions {
-        let (from_s, to_s) = active(recorded, session);
+        let (from_s, to_s) = max_min::active_s(run, session);
         let mut points = Vec::new();
         let mut begin_s = 0.0;
         for (sample, end_s) in ends_s.iter().enumerate() {
@@ -72,7 +69,7 @@ pub(super) fn draw(area: &Area<'_>, recorded: Recorded<'_>, style: Style<'_>) ->
         let text = run.summary.sessions[session].name.to_string();
         labels.push(Label { y: last, text, sample: Sample::Curve(colour, width, Some(shape)) });
     }
-    for level in max_min::levels(recorded) {
+    for level in max_min::levels(run) {
         let y = grid.y(level.bps / unit.bps);
         curve::dashed(&grid, (grid.x(level.from_s), y), (grid.x(level.to_s), y), INK, (6.0, 4.0))?;
     }
@@ -107,16 +104,6 @@ pub(super) fn converged(grid: &Grid<'_, '_>, at_s: Option<f64>) -> Result<(), Pi
     let fits_right = x + 6.0 + 6.2 * (text.len() as f64) < grid.right;
     let (x, font) = if fits_right { (x + 6.0, font) } else { (x - 6.0, font.right()) };
     grid.note(x, grid.bottom - 12.0, &text, font)
-}
-
-/// When a session was there, in seconds.
-fn active(recorded: Recorded<'_>, session: usize) -> (f64, f64) {
-    let (scenario, run) = (recorded.scenario, recorded.run);
-    let planned = scenario.sessions.get(session);
-    let from_s = planned.map_or(0.0, |session| session.start.as_secs_f64());
-    let stop_s = planned.and_then(|session| session.stop).map_or(f64::INFINITY, Time::as_secs_f64);
-    let completed_s = run.summary.sessions[session].completed_s.unwrap_or(f64::INFINITY);
-    (from_s, stop_s.min(completed_s))
 }
 
 /// Where a curve's markers stand: a few, staggered so that curves on top of each other show theirs in turn.

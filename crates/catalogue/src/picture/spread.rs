@@ -1,19 +1,19 @@
 //! The spread of many sessions' rates around their max-min rates.
 
+use fairwave_scenario::Run;
 use plotters::style::Color;
 
 use super::axis::{Grid, Margins, ticks};
 use super::canvas::Area;
 use super::label::{self, Label, Sample};
 use super::palette::{FIRST, INK};
-use super::{PictureError, Recorded, curve, max_min};
+use super::{PictureError, curve, max_min};
 
 /// The percentiles that bound the bands, from the outermost to the median.
 const PERCENTILES: [f64; 7] = [0.0, 5.0, 25.0, 50.0, 75.0, 95.0, 100.0];
 
 /// Draws bands between percentiles of rate over max-min rate, over time.
-pub(super) fn draw(area: &Area<'_>, recorded: Recorded<'_>) -> Result<(), PictureError> {
-    let run = recorded.run;
+pub(super) fn draw(area: &Area<'_>, run: &Run) -> Result<(), PictureError> {
     let Some(rates) = run.rates.as_ref().filter(|rates| !rates.ends.is_empty()) else {
         return Err(PictureError::NotRecorded { what: "rates", scenario: run.summary.scenario.clone() });
     };
@@ -25,7 +25,7 @@ pub(super) fn draw(area: &Area<'_>, recorded: Recorded<'_>) -> Result<(), Pictur
         let mut relative: Vec<_> = row
             .iter()
             .enumerate()
-            .map(|(session, rate)| rate / max_min::at(recorded, session, end_s))
+            .map(|(session, rate)| rate / max_min::at(run, session, end_s))
             .filter(|share| share.is_finite())
             .collect();
         relative.sort_unstable_by(f64::total_cmp);

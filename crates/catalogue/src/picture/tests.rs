@@ -14,7 +14,7 @@ use super::*;
 #[test]
 fn of_run__few_sessions_are_named_and_have_units() {
     let (scenario, run) = made(5, 20);
-    let svg = of_run(Recorded { scenario: &scenario, run: &run }).unwrap();
+    let svg = of_run(&scenario, &run).unwrap();
     for word in
         ["s1-d1", "s5-d1", "rate, Mb/s", "20 s", "max-min fair rate", "Wu 2007, Fig. 1", "A &amp; B &lt;test&gt;"]
     {
@@ -26,7 +26,7 @@ fn of_run__few_sessions_are_named_and_have_units() {
 #[test]
 fn of_run__many_sessions_are_shown_by_distance_and_spread() {
     let (scenario, run) = made(200, 10);
-    let svg = of_run(Recorded { scenario: &scenario, run: &run }).unwrap();
+    let svg = of_run(&scenario, &run).unwrap();
     for word in ["2-norm distance to max-min", "middle 90 %", "median", "at the end"] {
         assert!(svg.contains(word), "{word} is missing");
     }
@@ -36,7 +36,7 @@ fn of_run__many_sessions_are_shown_by_distance_and_spread() {
 #[test]
 fn of_run__the_same_run_gives_the_same_bytes() {
     let (scenario, run) = made(30, 10);
-    let draw = || of_run(Recorded { scenario: &scenario, run: &run });
+    let draw = || of_run(&scenario, &run);
     assert_eq!(draw(), draw());
 }
 
@@ -45,7 +45,7 @@ fn of_run__without_samples_is_an_error() {
     let (scenario, mut run) = made(2, 1);
     run.rates = None;
     run.distances_bps.clear();
-    let error = of_run(Recorded { scenario: &scenario, run: &run }).unwrap_err();
+    let error = of_run(&scenario, &run).unwrap_err();
     assert_eq!(error.to_string(), "rates of scenario \"test\" were not recorded");
 }
 
@@ -59,9 +59,8 @@ fn of_run__empty_and_extreme_runs_do_not_panic() {
             run.max_min_norms_bps.fill(value);
             for duration_s in [0.0, 2.0, 1e9] {
                 run.summary.duration_s = duration_s;
-                let recorded = Recorded { scenario: &scenario, run: &run };
-                let _ = of_run(recorded);
-                let _ = distance_and_spread(&Caption::of(recorded), recorded);
+                let _ = of_run(&scenario, &run);
+                let _ = distance_and_spread(&Caption::of(&scenario, &run), &run);
             }
         }
     }
@@ -70,9 +69,9 @@ fn of_run__empty_and_extreme_runs_do_not_panic() {
 #[test]
 fn distances__thin_curves_share_a_label() {
     let runs: Vec<_> = (0..10).map(|i| made(20, 10 + i)).collect();
-    let curve = |(i, (scenario, run)): (usize, &'static (Scenario, Run))| Curve {
+    let curve = |(i, (_, run)): (usize, &'static (Scenario, Run))| Curve {
         label: if i < 8 { "8 draws".into() } else { format!("synchronous {i}") },
-        recorded: Recorded { scenario, run },
+        run,
         weight: if i < 8 { Weight::Thin } else { Weight::Thick },
     };
     let curves: Vec<_> = Box::leak(Box::new(runs)).iter().enumerate().map(curve).collect();
@@ -86,7 +85,7 @@ fn side_by_side__every_panel_has_its_name() {
     let (few, many) = (made(4, 10), made(40, 10));
     let curve = |label: &str, made: &'static (Scenario, Run)| Curve {
         label: label.into(),
-        recorded: Recorded { scenario: &made.0, run: &made.1 },
+        run: &made.1,
         weight: Weight::Thick,
     };
     let (few, many) = (&*Box::leak(Box::new(few)), &*Box::leak(Box::new(many)));
