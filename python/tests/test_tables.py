@@ -60,8 +60,8 @@ def test_response__reno_and_stcp() -> None:
 
 
 def test_response__hstcp_passes_through_the_points_of_its_rfc() -> None:
-    # RFC 3649: a window of 38 at p = 1.5e-3 and of 83000 at 1e-7.
-    np.testing.assert_allclose(fw.response("hstcp", [1e-7]), [83_000], rtol=0.01)
+    # RFC 3649: 83000 packets at p = 1e-7, on a line through 38 at 1e-3 in logarithms: 38 x 100^0.8348 = 1776 at 1e-5.
+    np.testing.assert_allclose(fw.response("hstcp", [1e-7, 1e-5]), [83_000, 1776], rtol=1e-3)
 
 
 def test_response__mistakes() -> None:
