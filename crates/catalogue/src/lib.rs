@@ -1,5 +1,34 @@
-//! The experiments of the papers, their verdicts and pictures.
+//! The experiments of the papers: what a paper says, what we get, how close that must be, and the verdict.
+//!
+//! The data is in `papers/*/experiments.toml` and `scenarios/*.toml`, carried in the binary; a paper's text is not. Every
+//! claim is evaluated from the runs of its scenario or from a formula of [`fairwave_schemes::response`]; no result is
+//! written down anywhere.
+//!
+//! What it is not: a simulator. It runs scenarios through `fairwave-fluid`, many side by side.
+//!
+//! Read [`Experiment`] and [`Outcome`] first.
 
 #![cfg_attr(test, allow(non_snake_case))]
 
+mod claim;
+mod data;
+mod expectation;
+mod experiment;
+mod formula;
+mod measure;
+mod outcome;
 pub mod picture;
+mod quantity;
+mod reduce;
+mod report;
+mod run;
+mod select;
+mod unit;
+
+pub use claim::{ClaimData, Source};
+pub use data::{scenario_names, scenario_text};
+pub use experiment::{Experiment, Picture, list};
+pub use outcome::{Claim, Outcome, Value};
+pub use report::report;
+pub use run::{Progress, RunError, RunOptions, run, run_experiment};
+pub use select::{UnknownExperiment, select};

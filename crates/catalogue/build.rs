@@ -1,0 +1,48 @@
+//! Lists the scenario files and the papers' experiments as strings, so that the binary needs no files beside it.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::{env, fs, io};
+
+fn main() -> io::Result<()> {
+    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default()).join("../..").canonicalize()?;
+    let mut text = String::new();
+    list(&mut text, "SCENARIOS", &files(&root.join("scenarios"))?);
+    let mut papers = Vec::new();
+    for folder in entries(&root.join("papers"))? {
+        let file = folder.join("experiments.toml");
+        if file.is_file() {
+            papers.push((name(&folder), file));
+        }
+    }
+    list(&mut text, "PAPERS", &papers);
+    fs::write(PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default()).join("embedded.rs"), text)
+}
+
+/// The TOML files of a folder, by name.
+fn files(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
+    let all = entries(folder)?.into_iter().filter(|file| file.extension().is_some_and(|end| end == "toml"));
+    Ok(all.map(|file| (name(&file), file)).collect())
+}
+
+/// What is in a folder, sorted; a change there builds again.
+fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    println!("cargo::rerun-if-changed={}", folder.display());
+    let mut all = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
+    all.sort();
+    Ok(all)
+}
+
+/// A file's name without its ending.
+fn name(file: &Path) -> String {
+    file.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// One constant: pairs of a name and the text of its file.
+fn list(text: &mut String, constant: &str, files: &[(String, PathBuf)]) {
+    let _ = writeln!(text, "const {constant}: &[(&str, &str)] = &[");
+    for (name, file) in files {
+        let _ = writeln!(text, "    ({name:?}, include_str!({:?})),", file.display().to_string());
+    }
+    let _ = writeln!(text, "];");
+}

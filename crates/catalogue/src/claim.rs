@@ -1,0 +1,387 @@
+//! A claim as `experiments.toml` writes it, checked, and its verdict over the values of the runs.
+
+use serde::Deserialize;
+
+use crate::expectation::{Expectation, Tolerance};
+use crate::formula::Formula;
+use crate::measure::Measure;
+use crate::outcome::{Claim, Value};
+use crate::reduce::{Reduce, worst};
+use crate::unit::{Dimension, Unit};
+
+/// Where an expected value comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// Printed in the paper, as number or as prose.
+    Paper,
+    /// Follows from the paper's algorithm, not printed.
+    Derived,
+    /// An independent exact fluid model of the same rule.
+    Reference,
+    /// Exact arithmetic or the global algorithm.
+    Arithmetic,
+    /// Ours: what the paper's text suggests without a number.
+    Ours,
+}
+
+impl Source {
+    /// The word in the data.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Paper => "paper",
+            Self::Derived => "derived",
+            Self::Reference => "reference",
+            Self::Arithmetic => "arithmetic",
+            Self::Ours => "ours",
+        }
+    }
+}
+
+/// A `[[experiment.claim]]`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClaimData {
+    what: String,
+    source: Source,
+    measure: Option<Measure>,
+    formula: Option<Formula>,
+    sessions: Option<Vec<String>>,
+    variants: Option<Vec<String>>,
+    #[serde(default)]
+    over_sessions: Reduce,
+    #[serde(default)]
+    over_runs: Reduce,
+    #[serde(default)]
+    over_variants: Reduce,
+    value: Option<f64>,
+    tolerance: Option<String>,
+    at_most: Option<f64>,
+    at_least: Option<f64>,
+    below: Option<f64>,
+    above: Option<f64>,
+    between: Option<[f64; 2]>,
+    of: Option<usize>,
+    #[serde(default)]
+    unit: String,
+    paper: Option<Stated>,
+    reason: Option<String>,
+    referee: Option<f64>,
+}
+
+/// What the paper says, where that is not the number that the claim expects.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(untagged)]
+enum Stated {
+    Number(f64),
+    Text(String),
+}
+
+/// A claim that makes sense by itself.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct CheckedClaim {
+    pub(crate) what: String,
+    source: Source,
+    pub(crate) subject: Subject,
+    pub(crate) sessions: Option<Vec<String>>,
+    pub(crate) variants: Option<Vec<String>>,
+    over_sessions: Reduce,
+    over_runs: Reduce,
+    over_variants: Reduce,
+    /// `None` where an order is claimed.
+    expectation: Option<Expectation>,
+    of: Option<usize>,
+    unit: Unit,
+    paper: Option<Value>,
+    pub(crate) reason: Option<String>,
+    referee: Option<f64>,
+}
+
+/// What a claim is about.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Subject {
+    /// Something in the runs.
+    Measure(Measure),
+    /// A formula.
+    Formula(Formula),
+}
+
+impl ClaimData {
+    /// Checks what the keys mean together; the message names the key.
+    pub(crate) fn check(self) -> Result<CheckedClaim, String> {
+        let subject = match (self.measure, self.formula) {
+            (Some(measure), None) => Subject::Measure(measure),
+            (None, Some(formula)) => Subject::Formula(formula),
+            _ => return Err("needs either `measure` or `formula`".to_owned()),
+        };
+        let unit = Unit::named(&self.unit)
+            .ok_or_else(|| format!("unit \"{}\" is unknown; there are {}", self.unit, Unit::names()))?;
+        let reducers = [self.over_sessions, self.over_runs, self.over_variants];
+        let orders = reducers.iter().filter(|reduce| reduce.is_order()).count();
+        if orders > 1 || self.over_runs.is_order() {
+            return Err("an order is taken over sessions or over variants, once".to_owned());
+        }
+        let plain = reducers.iter().any(|reduce| reduce.is_plain());
+        let dimension = match subject {
+            _ if plain => Dimension::Number,
+            Subject::Measure(measure) => measure.dimension(),
+            Subject::Formula(formula) => formula.dimension(),
+        };
+        if unit.dimension != dimension {
+            return Err(format!("unit \"{}\" does not fit: the value is a {dimension:?}", unit.name));
+        }
+        let is_formula = matches!(subject, Subject::Formula(_));
+        if is_formula && (reducers != [Reduce::Each; 3] || self.sessions.is_some() || self.variants.is_some()) {
+            return Err("a formula has neither sessions nor runs nor variants".to_owned());
+        }
+        let expectation = self.expectation()?;
+        if expectation.is_some() == (orders == 1) {
+            return Err("needs exactly one of value, at_most, at_least, below, above, between, or an order".to_owned());
+        }
+        if let Some(of) = self.of {
+            let enough = matches!(expectation, Some(Expectation::AtLeast(least)) if least <= of as f64);
+            if !enough || of == 0 || !matches!(self.over_runs, Reduce::CountBelow(_)) {
+                return Err("`of` goes with count-below over runs, and with at_least up to it".to_owned());
+            }
+        }
+        if self.reason.as_ref().is_some_and(|reason| reason.trim().is_empty()) {
+            return Err("reason is empty".to_owned());
+        }
+        Ok(CheckedClaim {
+            what: self.what,
+            source: self.source,
+            subject,
+            sessions: self.sessions,
+            variants: self.variants,
+            over_sessions: self.over_sessions,
+            over_runs: self.over_runs,
+            over_variants: self.over_variants,
+            expectation,
+            of: self.of,
+            unit,
+            paper: self.paper.map(|stated| match stated {
+                Stated::Number(number) => Value::Number(number),
+                Stated::Text(text) => Value::Text(text),
+            }),
+            reason: self.reason,
+            referee: self.referee,
+        })
+    }
+
+    fn expectation(&self) -> Result<Option<Expectation>, String> {
+        let tolerance = match &self.tolerance {
+            None => None,
+            Some(text) => Some(Tolerance::parse(text).ok_or_else(|| {
+                format!("tolerance \"{text}\" is none of \"3 %\", \"0.5\" (in the claim's unit), \"factor 4\"")
+            })?),
+        };
+        if self.value.is_some() != tolerance.is_some() {
+            return Err("value and tolerance go together".to_owned());
+        }
+        if self.between.is_some_and(|[low, high]| low.partial_cmp(&high) != Some(std::cmp::Ordering::Less)) {
+            return Err("between goes from less to more".to_owned());
+        }
+        let all = [
+            self.value.zip(tolerance).map(|(value, tolerance)| Expectation::Near(value, tolerance)),
+            self.at_most.map(Expectation::AtMost),
+            self.at_least.map(Expectation::AtLeast),
+            self.below.map(Expectation::Below),
+            self.above.map(Expectation::Above),
+            self.between.map(|[low, high]| Expectation::Between(low, high)),
+        ];
+        let mut given = all.into_iter().flatten();
+        let first = given.next();
+        if given.next().is_some() {
+            return Err("only one of value, at_most, at_least, below, above, between".to_owned());
+        }
+        Ok(first)
+    }
+}
+
+impl CheckedClaim {
+    /// The verdict over `values[variant][run][session]`, in bit/s, seconds, bytes or plain.
+    pub(crate) fn judge(&self, values: &[Vec<Vec<f64>>]) -> Claim {
+        let scaled = |value: &f64| *value / self.unit.scale;
+        // A spread or a count is a pure number already: scale before, and undo the percent that a spread may have.
+        let raw = self.over_sessions.is_plain() || self.over_runs.is_plain() || self.over_variants.is_plain();
+        let unscale = if raw { 1.0 } else { self.unit.scale };
+        let mut per_variant: Vec<Vec<f64>> = Vec::new();
+        let mut runs_judged = usize::MAX;
+        for runs in values {
+            let rows: Vec<Vec<f64>> = runs
+                .iter()
+                .map(|sessions| {
+                    let sessions: Vec<f64> = sessions.iter().map(|value| value / unscale).collect();
+                    self.over_sessions.apply(&sessions).map_or(sessions, |one| vec![one])
+                })
+                .collect();
+            runs_judged = runs_judged.min(rows.len());
+            let columns = rows.first().map_or(0, Vec::len);
+            let column = |k: usize| rows.iter().map(|row| row[k]).collect::<Vec<f64>>();
+            per_variant.push(match self.over_runs {
+                Reduce::Each if self.over_sessions.is_order() || self.over_variants.is_order() => {
+                    // An order needs one number each: of several runs it takes the mean.
+                    (0..columns).filter_map(|k| Reduce::Mean.apply(&column(k))).collect()
+                }
+                Reduce::Each => rows.into_iter().flatten().collect(),
+                reduce => (0..columns).filter_map(|k| reduce.apply(&column(k))).collect(),
+            });
+        }
+        let columns = per_variant.first().map_or(0, Vec::len);
+        let column = |k: usize| per_variant.iter().map(|row| row[k]).collect::<Vec<f64>>();
+        if self.over_sessions.is_order() {
+            return self.judge_order(self.over_sessions, &per_variant);
+        }
+        if self.over_variants.is_order() {
+            return self.judge_order(self.over_variants, &(0..columns).map(column).collect::<Vec<_>>());
+        }
+        let finals: Vec<f64> = match self.over_variants {
+            Reduce::Each => per_variant.into_iter().flatten().collect(),
+            reduce => (0..columns).filter_map(|k| reduce.apply(&column(k))).collect(),
+        };
+        let finals: Vec<f64> = if raw { finals.iter().map(scaled).collect() } else { finals };
+        let expectation = self.expected_of(runs_judged);
+        let ours = worst(&finals, &expectation);
+        self.verdict(Value::Number(ours), expectation.holds(ours), Some(expectation))
+    }
+
+    /// The expectation, with a count of draws brought down to the draws that were run.
+    fn expected_of(&self, runs: usize) -> Expectation {
+        match (self.expectation, self.of) {
+            (Some(Expectation::AtLeast(least)), Some(of)) if runs < of => {
+                Expectation::AtLeast((least * runs as f64 / of as f64).ceil())
+            }
+            (Some(expectation), _) => expectation,
+            // Not reached: a claim without an expectation claims an order.
+            (None, _) => Expectation::AtMost(f64::NAN),
+        }
+    }
+
+    fn judge_order(&self, order: Reduce, rows: &[Vec<f64>]) -> Claim {
+        let verdicts: Vec<(bool, String)> = rows.iter().map(|row| order.order(row)).collect();
+        let holds = !verdicts.is_empty() && verdicts.iter().all(|(holds, _)| *holds);
+        let shown = verdicts.iter().find(|(holds, _)| !holds).or(verdicts.first());
+        let text = shown.map_or_else(String::new, |(_, text)| text.clone());
+        self.verdict(Value::Text(text), holds, None)
+    }
+
+    fn verdict(&self, ours: Value, holds: bool, expectation: Option<Expectation>) -> Claim {
+        let order = if self.over_sessions.is_order() { self.over_sessions } else { self.over_variants };
+        let words = if order == Reduce::Increasing { "strictly increasing" } else { "strictly decreasing" };
+        let stated = expectation.and_then(|expectation| expectation.stated()).map(Value::Number);
+        let tolerance = expectation.map_or_else(|| words.to_owned(), |expectation| expectation.tolerance());
+        let fallback = || stated.unwrap_or_else(|| Value::Text(tolerance.clone()));
+        Claim {
+            what: self.what.clone(),
+            paper: self.paper.clone().unwrap_or_else(fallback),
+            ours,
+            unit: self.unit.name,
+            source: self.source.name(),
+            holds,
+            reason: if holds { None } else { self.reason.clone() },
+            referee: self.referee,
+            tolerance,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claim(keys: &str) -> Result<CheckedClaim, String> {
+        let text = format!("what = \"w\"\nsource = \"paper\"\n{keys}");
+        toml::from_str::<ClaimData>(&text).map_err(|error| error.message().to_owned())?.check()
+    }
+
+    #[test]
+    fn check__rejects_what_makes_no_sense() {
+        for (keys, word) in [
+            ("measure = \"final-rate\"\nunit = \"Mb/s\"\nvalue = 1", "tolerance"),
+            ("measure = \"final-rate\"\nunit = \"s\"\nat_most = 1", "unit"),
+            ("measure = \"final-rate\"\nunit = \"furlong\"\nat_most = 1", "furlong"),
+            ("measure = \"final-rate\"\nunit = \"Mb/s\"", "exactly one"),
+            ("measure = \"final-rate\"\nunit = \"Mb/s\"\nat_most = 1\nat_least = 1", "only one"),
+            ("measure = \"final-rate\"\nunit = \"Mb/s\"\nat_most = 1\nover_variants = \"increasing\"", "exactly one"),
+            ("measure = \"final-rate\"\nunit = \"Mb/s\"\nover_runs = \"increasing\"", "order"),
+            ("measure = \"final-rate\"\nunit = \"Mb/s\"\nbetween = [2, 1]", "between"),
+            ("measure = \"final-rate\"\nunit = \"Mb/s\"\nat_most = 1\nof = 3", "of"),
+            ("measure = \"final-rate\"\nunit = \"Mb/s\"\nat_most = 1\nreason = \" \"", "reason"),
+            ("measure = \"final-rate\"\nunit = \"Mb/s\"\nat_moost = 1", "at_moost"),
+            ("measure = \"final-rat\"\nunit = \"Mb/s\"\nat_most = 1", "final-rat"),
+            ("measure = { distance = { at = \"1 s\", by = 3 } }\nat_most = 1", "by"),
+            ("unit = \"Mb/s\"\nat_most = 1", "measure"),
+            ("formula = { stcp-recovery-rtts = {} }\nsessions = [\"a\"]\nunit = \"RTT\"\nat_most = 1", "formula"),
+        ] {
+            let message = claim(keys).unwrap_err();
+            assert!(message.contains(word), "{keys}: {message}");
+        }
+    }
+
+    #[test]
+    fn judge__takes_the_worst_of_each() {
+        let claim = claim("measure = \"final-rate\"\nunit = \"Mb/s\"\nvalue = 200\ntolerance = \"2 %\"").unwrap();
+        let good = claim.judge(&[vec![vec![200e6, 199e6], vec![203e6, 200e6]]]);
+        assert!(good.holds);
+        assert_eq!(good.ours, Value::Number(203.0));
+        assert!(!claim.judge(&[vec![vec![200e6, 199e6], vec![200e6, 150e6]]]).holds);
+        assert!(!claim.judge(&[]).holds, "no values, no verdict");
+    }
+
+    #[test]
+    fn judge__reduces_over_sessions_then_runs_then_variants() {
+        let claim = claim(
+            "measure = \"final-rate\"\nunit = \"Mb/s\"\nover_sessions = \"sum\"\nover_runs = \"median\"\n\
+             over_variants = \"most\"\nvalue = 30\ntolerance = \"0\"",
+        )
+        .unwrap();
+        // Sums 3, 30, 300 Mb/s: median 30; the other variant's median is 2.
+        let first = vec![vec![1e6, 2e6], vec![10e6, 20e6], vec![100e6, 200e6]];
+        let second = vec![vec![1e6, 1e6], vec![1e6, 1e6], vec![5e6, 5e6]];
+        assert_eq!(claim.judge(&[first, second]).ours, Value::Number(30.0));
+    }
+
+    #[test]
+    fn judge__counts_draws_and_brings_the_count_down_with_them() {
+        let claim = claim(
+            "measure = { time-to-distance = { share = 0.1 } }\nunit = \"draws\"\n\
+             over_runs = { count-below = 5 }\nat_least = 28\nof = 30",
+        )
+        .unwrap();
+        let runs = |n: usize, late: usize| {
+            vec![(0..n).map(|i| vec![if i < late { f64::INFINITY } else { 4.0 }]).collect::<Vec<_>>()]
+        };
+        assert!(claim.judge(&runs(30, 2)).holds);
+        assert!(!claim.judge(&runs(30, 3)).holds);
+        assert!(claim.judge(&runs(5, 0)).holds); // 28 of 30 is 4.67 of 5: all five
+        assert!(!claim.judge(&runs(5, 1)).holds);
+    }
+
+    #[test]
+    fn judge__orders_over_variants_and_sessions() {
+        let rising = "measure = \"final-rate\"\nunit = \"Mb/s\"\n";
+        let variants = claim(&format!("{rising}over_variants = \"increasing\"")).unwrap();
+        assert!(variants.judge(&[vec![vec![1e6]], vec![vec![2e6]]]).holds);
+        let miss = variants.judge(&[vec![vec![2e6]], vec![vec![1e6]]]);
+        assert!(!miss.holds);
+        assert_eq!(miss.ours, Value::Text("2, 1".to_owned()));
+        let sessions = claim(&format!("{rising}over_sessions = \"increasing\"")).unwrap();
+        assert!(sessions.judge(&[vec![vec![1e6, 2e6, 3e6]]]).holds);
+        assert!(!sessions.judge(&[vec![vec![1e6, 3e6, 2e6]]]).holds);
+    }
+
+    #[test]
+    fn judge__spread_is_a_share() {
+        let claim = claim("measure = \"final-rate\"\nunit = \"%\"\nover_sessions = \"spread\"\nat_most = 15").unwrap();
+        let within = claim.judge(&[vec![vec![100e6, 110e6]]]);
+        assert!(within.holds, "{within:?}"); // 10 / 105 = 9.5 %
+        assert!(!claim.judge(&[vec![vec![100e6, 150e6]]]).holds);
+    }
+
+    #[test]
+    fn judge__gives_a_reason_only_for_a_miss() {
+        let claim = claim("measure = \"peak-overload\"\nat_most = 1.15\nreason = \"refuted\"").unwrap();
+        assert_eq!(claim.judge(&[vec![vec![1.0]]]).reason, None);
+        assert_eq!(claim.judge(&[vec![vec![1.5]]]).reason.as_deref(), Some("refuted"));
+    }
+}

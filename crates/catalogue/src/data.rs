@@ -1,0 +1,43 @@
+//! The files that the binary carries.
+
+include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
+
+/// The names of the shipped scenarios, sorted.
+pub fn scenario_names() -> impl Iterator<Item = &'static str> {
+    SCENARIOS.iter().map(|(name, _)| *name)
+}
+
+/// The text of a shipped scenario, by the name of its file without ".toml".
+pub fn scenario_text(name: &str) -> Option<&'static str> {
+    SCENARIOS.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+}
+
+/// The papers with experiments: number and text of `experiments.toml`.
+pub(crate) fn papers() -> &'static [(&'static str, &'static str)] {
+    PAPERS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scenario_names__are_the_names_in_the_files() {
+        for name in scenario_names() {
+            let text = scenario_text(name).unwrap();
+            let table: toml::Table = text.parse().unwrap();
+            assert_eq!(table["name"].as_str(), Some(name));
+            assert!(!table["title"].as_str().unwrap().is_empty(), "{name} has no title");
+        }
+    }
+
+    #[test]
+    fn scenario_readme__lists_every_file() {
+        let readme = include_str!("../../../scenarios/README.md");
+        for name in scenario_names() {
+            assert!(readme.contains(&format!("`{name}.toml`")), "scenarios/README.md does not list {name}.toml");
+        }
+        let listed = readme.lines().filter(|line| line.starts_with("| `")).count();
+        assert_eq!(listed, scenario_names().count(), "scenarios/README.md lists a file that is not there");
+    }
+}

@@ -1,0 +1,214 @@
+//! The experiments as `papers/<paper>/experiments.toml` writes them.
+
+use std::collections::BTreeSet;
+use std::sync::OnceLock;
+
+use serde::Deserialize;
+use thiserror::Error;
+
+use crate::claim::{CheckedClaim, ClaimData};
+use crate::data::{papers, scenario_text};
+
+/// One figure, table, equation or section of a paper.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Experiment {
+    /// "002/fig-vii-2a".
+    pub id: String,
+    /// What it shows, in a line.
+    pub title: String,
+    /// "Wu 2007, Fig. VII.2(a)".
+    pub cites: String,
+    /// The shipped scenario that it runs; `None` where it is arithmetic alone.
+    pub scenario: Option<String>,
+    /// What its picture shows.
+    pub picture: Picture,
+    /// What a reader must know: choices of ours where the paper is silent, errors of the print.
+    pub note: Option<String>,
+    pub(crate) quick_runs: Option<usize>,
+    pub(crate) claims: Vec<CheckedClaim>,
+}
+
+/// What a picture shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Picture {
+    /// The sessions' rates over time, of the first run of every variant.
+    #[default]
+    Rates,
+    /// The 2-norm distance over time, of every run.
+    Distances,
+    /// No picture: nothing was run.
+    None,
+}
+
+impl Experiment {
+    /// Number of claims.
+    pub fn claim_count(&self) -> usize {
+        self.claims.len()
+    }
+}
+
+/// All experiments, by paper and in the order of its pages.
+pub fn list() -> &'static [Experiment] {
+    static LIST: OnceLock<Vec<Experiment>> = OnceLock::new();
+    LIST.get_or_init(|| {
+        read_all(papers()).unwrap_or_else(|error| panic!("the shipped experiments are checked: {error}"))
+    })
+}
+
+/// What is wrong in an `experiments.toml`.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("papers/{paper}/experiments.toml: {place}{message}")]
+pub(crate) struct DataError {
+    paper: String,
+    place: String,
+    message: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileData {
+    experiment: Vec<ExperimentData>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ExperimentData {
+    id: String,
+    title: String,
+    cites: String,
+    scenario: Option<String>,
+    same_as: Option<String>,
+    picture: Option<Picture>,
+    quick_runs: Option<usize>,
+    note: Option<String>,
+    #[serde(default)]
+    claim: Vec<ClaimData>,
+}
+
+/// Reads the experiments of all papers.
+fn read_all(papers: &[(&str, &str)]) -> Result<Vec<Experiment>, DataError> {
+    let mut all = Vec::new();
+    for (paper, text) in papers {
+        read(paper, text, &mut all)?;
+    }
+    Ok(all)
+}
+
+/// Reads one paper's experiments behind those that are there.
+fn read(paper: &str, text: &str, all: &mut Vec<Experiment>) -> Result<(), DataError> {
+    let error = |place: String, message: String| DataError { paper: paper.to_owned(), place, message };
+    let file: FileData = toml::from_str(text).map_err(|bad| error(String::new(), bad.to_string()))?;
+    let mut ids: BTreeSet<String> = all.iter().map(|experiment| experiment.id.clone()).collect();
+    for data in file.experiment {
+        let place = format!("experiment \"{}\": ", data.id);
+        let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        if data.id.is_empty() || !data.id.chars().all(good) {
+            return Err(error(place, "id must be of a-z, 0-9 and -".to_owned()));
+        }
+        let id = format!("{paper}/{}", data.id);
+        if !ids.insert(id.clone()) {
+            return Err(error(place, "there is another of that id".to_owned()));
+        }
+        let experiment = build(id, data, all).map_err(|message| error(place, message))?;
+        all.push(experiment);
+    }
+    Ok(())
+}
+
+fn build(id: String, data: ExperimentData, all: &[Experiment]) -> Result<Experiment, String> {
+    let ExperimentData { title, cites, scenario, same_as, picture, quick_runs, note, claim, .. } = data;
+    if let Some(other) = same_as {
+        if scenario.is_some() || picture.is_some() || quick_runs.is_some() || !claim.is_empty() {
+            return Err("same_as brings scenario, picture, quick_runs and claims: name none of them".to_owned());
+        }
+        let other = all
+            .iter()
+            .find(|experiment| experiment.id == other)
+            .ok_or_else(|| format!("same_as = \"{other}\" names no experiment above"))?;
+        let note = note.or_else(|| other.note.clone());
+        return Ok(Experiment { id, title, cites, note, ..other.clone() });
+    }
+    if let Some(name) = &scenario
+        && scenario_text(name).is_none()
+    {
+        return Err(format!("there is no scenarios/{name}.toml"));
+    }
+    if quick_runs == Some(0) {
+        return Err("quick_runs must be at least 1".to_owned());
+    }
+    if claim.is_empty() {
+        return Err("has no claim".to_owned());
+    }
+    let mut claims = Vec::with_capacity(claim.len());
+    for (number, claim) in claim.into_iter().enumerate() {
+        let checked = claim.check().map_err(|message| format!("claim {}: {message}", number + 1))?;
+        if scenario.is_none() && matches!(checked.subject, crate::claim::Subject::Measure(_)) {
+            return Err(format!("claim {}: a measure needs a scenario", number + 1));
+        }
+        claims.push(checked);
+    }
+    let picture = picture.unwrap_or(if scenario.is_some() { Picture::Rates } else { Picture::None });
+    if scenario.is_none() && picture != Picture::None {
+        return Err("a picture needs a scenario".to_owned());
+    }
+    Ok(Experiment { id, title, cites, scenario, picture, note, quick_runs, claims })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLAIM: &str = "[[experiment.claim]]\nwhat = \"w\"\nsource = \"paper\"\nvalue = 13.4\ntolerance = \"1 %\"\n\
+                         formula = { stcp-recovery-rtts = {} }\nunit = \"RTT\"\n";
+
+    fn one(keys: &str, claim: &str) -> Result<Vec<Experiment>, DataError> {
+        let text = format!("[[experiment]]\nid = \"a\"\ntitle = \"t\"\ncites = \"c\"\n{keys}\n{claim}");
+        read_all(&[("009", &text)])
+    }
+
+    #[test]
+    fn list__is_readable_as_shipped() {
+        let all = read_all(papers()).unwrap_or_else(|error| panic!("{error}"));
+        assert!(all.len() > 40);
+    }
+
+    #[test]
+    fn read__rejects_unknown_keys_and_empty_experiments() {
+        assert_eq!(one("", CLAIM).unwrap()[0].id, "009/a");
+        for (keys, claim, word) in [
+            ("colour = \"red\"", CLAIM, "colour"),
+            ("", "", "no claim"),
+            ("scenario = \"no-such\"", CLAIM, "no-such"),
+            ("quick_runs = 0", CLAIM, "quick_runs"),
+            ("picture = \"rates\"", CLAIM, "picture"),
+            ("same_as = \"009/b\"", "", "009/b"),
+            ("", "[[experiment.claim]]\nwhat = \"w\"\nsource = \"rumour\"\n", "rumour"),
+            (
+                "",
+                "[[experiment.claim]]\nwhat = \"w\"\nsource = \"paper\"\nmeasure = \"peak-overload\"\nat_most = 1\n",
+                "scenario",
+            ),
+        ] {
+            let message = one(keys, claim).unwrap_err().to_string();
+            assert!(message.contains(word), "{message}");
+            assert!(message.contains("papers/009/experiments.toml"), "{message}");
+        }
+    }
+
+    #[test]
+    fn read__rejects_an_id_twice() {
+        let text = format!("[[experiment]]\nid = \"a\"\ntitle = \"t\"\ncites = \"c\"\n{CLAIM}").repeat(2);
+        assert!(read_all(&[("009", &text)]).unwrap_err().to_string().contains("another"));
+    }
+
+    #[test]
+    fn same_as__takes_claims_and_keeps_its_own_title() {
+        let text = format!(
+            "[[experiment]]\nid = \"a\"\ntitle = \"t\"\ncites = \"c\"\n{CLAIM}\n\
+             [[experiment]]\nid = \"b\"\ntitle = \"u\"\ncites = \"d\"\nsame_as = \"009/a\"\n"
+        );
+        let all = read_all(&[("009", &text)]).unwrap();
+        assert_eq!((all[1].title.as_str(), all[1].claims.len()), ("u", 1));
+    }
+}

@@ -1,0 +1,165 @@
+//! Formulas that claims evaluate by name.
+
+use fairwave_schemes::response::{
+    Bic, Hstcp, Stcp, aimd_on_ack, aimd_on_loss, aimd_utilisation, bandwidth_delay_bytes, bandwidth_delay_packets,
+    error_spacing_s, packet_spacing_s, reno, reno_loss_rate_for, reno_rate_bps, reno_recovery_s, rtt_of_recovery_s,
+};
+use fairwave_units::{Bytes, Duration, Rate};
+use serde::Deserialize;
+
+use crate::quantity::Quantity;
+use crate::unit::Dimension;
+
+/// A formula with its arguments; windows are in packets.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) enum Formula {
+    /// Bytes in transit (Wu 2007, Eq. II.1).
+    BandwidthDelay { rate: Quantity<Rate>, rtt: Quantity<Duration> },
+    /// Packets in transit.
+    BandwidthDelayPackets { rate: Quantity<Rate>, rtt: Quantity<Duration>, packet: Quantity<Bytes> },
+    /// How many times longer one path's ramp takes than another's.
+    RampRatio { rate: Quantity<Rate>, rtt: Quantity<Duration>, base_rate: Quantity<Rate>, base_rtt: Quantity<Duration> },
+    /// Time between bit errors.
+    ErrorSpacing { rate: Quantity<Rate>, bit_error_rate: f64 },
+    /// The same in round trips.
+    ErrorSpacingRtts { rate: Quantity<Rate>, rtt: Quantity<Duration>, bit_error_rate: f64 },
+    /// Time between packets.
+    PacketSpacing { rate: Quantity<Rate>, packet: Quantity<Bytes> },
+    /// Mean rate of Reno (Wu 2007, Eq. II.2).
+    RenoRate { packet: Quantity<Bytes>, rtt: Quantity<Duration>, loss_rate: f64 },
+    /// Packets for each loss at which Reno sustains a rate.
+    RenoPacketsPerLoss { rate: Quantity<Rate>, packet: Quantity<Bytes>, rtt: Quantity<Duration> },
+    /// Time from a loss at full rate back to it (Wu 2007, Table II.1).
+    RenoRecovery { rate: Quantity<Rate>, packet: Quantity<Bytes>, rtt: Quantity<Duration> },
+    /// Time from nothing to full rate at one packet an RTT.
+    RenoClimb { rate: Quantity<Rate>, packet: Quantity<Bytes>, rtt: Quantity<Duration> },
+    /// The RTT that makes the recovery take a given time.
+    RenoRttOfRecovery { rate: Quantity<Rate>, packet: Quantity<Bytes>, recovery: Quantity<Duration> },
+    /// Reno's window at a loss rate.
+    RenoWindow { loss_rate: f64 },
+    /// Window after the acknowledgements of one window, additive increase (Wu 2007, Eq. II.3).
+    AimdRound { window: f64, increase: f64 },
+    /// Window after a loss (Wu 2007, Eq. II.4).
+    AimdLoss { window: f64, decrease: f64 },
+    /// Utilisation of a sawtooth without buffer.
+    AimdUtilisation { window: f64, increase: f64, decrease: f64 },
+    /// HSTCP's a(w).
+    HstcpIncrease { window: f64 },
+    /// HSTCP's b(w).
+    HstcpDecrease { window: f64 },
+    /// Window after the acknowledgements of one window under HSTCP (Wu 2007, Eq. II.5).
+    HstcpRound { window: f64 },
+    /// Window after a loss under HSTCP (Wu 2007, Eq. II.6, mended).
+    HstcpLoss { window: f64 },
+    /// HSTCP's p(w).
+    HstcpLossRate { window: f64 },
+    /// HSTCP's window at a loss rate.
+    HstcpWindow { loss_rate: f64 },
+    /// Window after the acknowledgements of one window under Scalable TCP (Wu 2007, Eq. II.7).
+    StcpRound { window: f64 },
+    /// Window after a loss under Scalable TCP (Wu 2007, Eq. II.8).
+    StcpLoss { window: f64 },
+    /// Scalable TCP's loss rate at a window.
+    StcpLossRate { window: f64 },
+    /// Scalable TCP's recovery, in round trips.
+    StcpRecoveryRtts {},
+    /// Window after a loss under BIC (Wu 2007, Eq. II.9).
+    BicLoss { window: f64 },
+    /// BIC's loss rate at a window.
+    BicLossRate { window: f64 },
+    /// Bytes that a loss bitmap covers (Wu 2007, section IX.1.C).
+    BitmapCovers { bitmap: Quantity<Bytes>, packet: Quantity<Bytes> },
+}
+
+impl Formula {
+    /// What the value measures.
+    pub(crate) fn dimension(&self) -> Dimension {
+        match self {
+            Self::BandwidthDelay { .. } | Self::BitmapCovers { .. } => Dimension::Size,
+            Self::ErrorSpacing { .. }
+            | Self::PacketSpacing { .. }
+            | Self::RenoRecovery { .. }
+            | Self::RenoClimb { .. }
+            | Self::RenoRttOfRecovery { .. } => Dimension::Time,
+            Self::RenoRate { .. } => Dimension::Rate,
+            _ => Dimension::Number,
+        }
+    }
+
+    /// The value, in bit/s, seconds, bytes or plain.
+    pub(crate) fn evaluate(&self) -> f64 {
+        match *self {
+            Self::BandwidthDelay { rate, rtt } => bandwidth_delay_bytes(rate.0, rtt.0),
+            Self::BandwidthDelayPackets { rate, rtt, packet } => bandwidth_delay_packets(rate.0, rtt.0, packet.0),
+            Self::RampRatio { rate, rtt, base_rate, base_rtt } => {
+                bandwidth_delay_bytes(rate.0, rtt.0) / bandwidth_delay_bytes(base_rate.0, base_rtt.0)
+            }
+            Self::ErrorSpacing { rate, bit_error_rate } => error_spacing_s(rate.0, bit_error_rate),
+            Self::ErrorSpacingRtts { rate, rtt, bit_error_rate } => {
+                error_spacing_s(rate.0, bit_error_rate) / rtt.0.as_secs_f64()
+            }
+            Self::PacketSpacing { rate, packet } => packet_spacing_s(rate.0, packet.0),
+            Self::RenoRate { packet, rtt, loss_rate } => reno_rate_bps(packet.0, rtt.0, loss_rate),
+            Self::RenoPacketsPerLoss { rate, packet, rtt } => 1.0 / reno_loss_rate_for(rate.0, packet.0, rtt.0),
+            Self::RenoRecovery { rate, packet, rtt } => reno_recovery_s(rate.0, packet.0, rtt.0),
+            Self::RenoClimb { rate, packet, rtt } => {
+                bandwidth_delay_packets(rate.0, rtt.0, packet.0) * rtt.0.as_secs_f64()
+            }
+            Self::RenoRttOfRecovery { rate, packet, recovery } => rtt_of_recovery_s(rate.0, packet.0, recovery.0),
+            Self::RenoWindow { loss_rate } => reno(loss_rate),
+            Self::AimdRound { window, increase } => round(window, |w| aimd_on_ack(w, increase)),
+            Self::AimdLoss { window, decrease } => aimd_on_loss(window, decrease),
+            Self::AimdUtilisation { window, increase, decrease } => aimd_utilisation(window, increase, decrease),
+            Self::HstcpIncrease { window } => Hstcp::default().increase(window),
+            Self::HstcpDecrease { window } => Hstcp::default().decrease(window),
+            Self::HstcpRound { window } => round(window, |w| Hstcp::default().on_ack(w)),
+            Self::HstcpLoss { window } => Hstcp::default().on_loss(window),
+            Self::HstcpLossRate { window } => Hstcp::default().loss_rate(window),
+            Self::HstcpWindow { loss_rate } => Hstcp::default().window(loss_rate),
+            Self::StcpRound { window } => round(window, |w| Stcp::default().on_ack(w)),
+            Self::StcpLoss { window } => Stcp::default().on_loss(window),
+            Self::StcpLossRate { window } => Stcp::default().loss_rate(window),
+            Self::StcpRecoveryRtts {} => Stcp::default().recovery_rtts(),
+            Self::BicLoss { window } => aimd_on_loss(window, Bic::default().beta),
+            Self::BicLossRate { window } => Bic::default().loss_rate(window),
+            Self::BitmapCovers { bitmap, packet } => bitmap.0.as_bits_f64() * packet.0.get() as f64,
+        }
+    }
+}
+
+/// The window after as many acknowledgements as it held packets; at most 10^7 of them.
+fn round(window: f64, on_ack: impl Fn(f64) -> f64) -> f64 {
+    let acks = window.clamp(0.0, 1e7) as u64;
+    (0..acks).fold(window, |w, _| on_ack(w))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn evaluate__an_rtt_of_reno_adds_one_packet() {
+        let after = Formula::AimdRound { window: 100.0, increase: 1.0 }.evaluate();
+        assert!((after - 101.0).abs() < 0.01, "{after}"); // 1/100 + 1/100.01 + ...: just below one
+    }
+
+    #[test]
+    fn formula__rejects_unknown_arguments() {
+        #[derive(Debug, Deserialize)]
+        struct Holder {
+            #[allow(dead_code)]
+            formula: Formula,
+        }
+        let good = r#"formula = { packet-spacing = { rate = "1 Gb/s", packet = "1500 B" } }"#;
+        assert!(toml::from_str::<Holder>(good).is_ok());
+        for bad in [
+            r#"formula = { packet-spacing = { rate = "1 Gb/s", packet = "1500 B", rtt = "1 ms" } }"#,
+            r#"formula = { packet-spacing = { rate = "1 Gb/s" } }"#,
+            r#"formula = { no-such = {} }"#,
+            r#"formula = { packet-spacing = { rate = "fast", packet = "1500 B" } }"#,
+        ] {
+            assert!(toml::from_str::<Holder>(bad).is_err(), "{bad}");
+        }
+    }
+}

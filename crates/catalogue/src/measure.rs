@@ -1,0 +1,319 @@
+//! What a claim measures in a run.
+
+use fairwave_fluid::Record;
+use fairwave_scenario::{RateSamples, Run};
+use fairwave_units::{Duration, Rate};
+use serde::Deserialize;
+use thiserror::Error;
+
+use crate::quantity::Quantity;
+use crate::unit::Dimension;
+
+/// A number per session, or one per run. Rates are wire rates; times count from the start of the run, and a time that
+/// never comes is infinite. "For good" means until the end of the samples.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) enum Measure {
+    /// Per session: mean rate over the last tenth of its active time.
+    FinalRate,
+    /// Per session: the optimum at the end of its active time, from the global algorithm and not from the run.
+    MaxMinRate,
+    /// Per session: mean rate in a window.
+    MeanRate { window: Window },
+    /// Per session: largest sample, in a window if one is given.
+    PeakRate { window: Option<Window> },
+    /// Per session: when its samples come to this share of its optimum (or of a rate) for good.
+    TimeTo { share: f64, of: Option<Quantity<Rate>> },
+    /// Per session: what an end grants at an instant.
+    ExpectedRate { end: End, at: Quantity<Duration> },
+    /// Per session: distance from its optimum at an instant, as a share of the optimum.
+    Error { at: Quantity<Duration> },
+    /// Per session: when its last byte was delivered.
+    Completed,
+    /// Per run: largest sum of the sessions' rates in a sample, in a window if one is given.
+    PeakTotal { window: Option<Window> },
+    /// Per run: how long, without a break, the sum of the sessions' rates stays above a rate.
+    TimeAbove { rate: Quantity<Rate> },
+    /// Per run: how long, without a break, every session stays within a share of a rate.
+    TimeAt { rate: Quantity<Rate>, within: f64 },
+    /// Per run: largest offered load of a node over its capacity.
+    PeakOverload,
+    /// Per run: largest distance of a session's final rate from its optimum, as a share of the optimum.
+    GapToMaxMin,
+    /// Per run: Jain's index of the sessions' final rates.
+    FinalJain,
+    /// Per run: 2-norm distance to the optimum over the optimum's norm, at an instant.
+    Distance { at: Quantity<Duration> },
+    /// Per run: when that quotient falls below a share for good.
+    TimeToDistance { share: f64 },
+    /// Per run: by how much the distance ever rises above its least value so far, over the distance at the start.
+    DistanceRise,
+}
+
+/// From and to.
+pub(crate) type Window = [Quantity<Duration>; 2];
+
+/// An end of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum End {
+    /// The source.
+    Source,
+    /// The sink, as the source knows it.
+    Sink,
+}
+
+/// Why a measure has no value in a run: the claim does not fit its scenario.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum MeasureError {
+    /// A session that is not there.
+    #[error("there is no session \"{0}\"")]
+    Session(String),
+    /// An instant or window without samples.
+    #[error("no sample lies in the window that the measure asks for")]
+    Window,
+    /// Samples that the run does not have.
+    #[error("the run has no samples of that kind")]
+    Samples,
+}
+
+impl Measure {
+    /// What the value measures.
+    pub(crate) fn dimension(&self) -> Dimension {
+        match self {
+            Self::FinalRate
+            | Self::MaxMinRate
+            | Self::MeanRate { .. }
+            | Self::PeakRate { .. }
+            | Self::ExpectedRate { .. }
+            | Self::PeakTotal { .. } => Dimension::Rate,
+            Self::TimeTo { .. }
+            | Self::Completed
+            | Self::TimeAbove { .. }
+            | Self::TimeAt { .. }
+            | Self::TimeToDistance { .. } => Dimension::Time,
+            Self::Error { .. }
+            | Self::PeakOverload
+            | Self::GapToMaxMin
+            | Self::FinalJain
+            | Self::Distance { .. }
+            | Self::DistanceRise => Dimension::Number,
+        }
+    }
+
+    /// The samples it needs.
+    pub(crate) fn record(&self) -> Record {
+        let rates = matches!(
+            self,
+            Self::MeanRate { .. }
+                | Self::PeakRate { .. }
+                | Self::TimeTo { .. }
+                | Self::ExpectedRate { .. }
+                | Self::Error { .. }
+                | Self::PeakTotal { .. }
+                | Self::TimeAbove { .. }
+                | Self::TimeAt { .. }
+        );
+        let distances = matches!(self, Self::Distance { .. } | Self::TimeToDistance { .. } | Self::DistanceRise);
+        Record { rates, queues: false, distances }
+    }
+
+    /// The values in one run: one per named session (all if none is named), or a single one.
+    pub(crate) fn evaluate(&self, run: &Run, names: Option<&[String]>) -> Result<Vec<f64>, MeasureError> {
+        let sessions = sessions(run, names)?;
+        let each = |value: &dyn Fn(usize) -> Result<f64, MeasureError>| sessions.iter().map(|&k| value(k)).collect();
+        let summary = &run.summary;
+        match *self {
+            Self::FinalRate => each(&|k| Ok(summary.sessions[k].final_wire_rate_bps)),
+            Self::MaxMinRate => each(&|k| Ok(summary.sessions[k].max_min_bps)),
+            Self::Completed => each(&|k| Ok(summary.sessions[k].completed_s.unwrap_or(f64::INFINITY))),
+            Self::MeanRate { window } => {
+                let samples = Samples::of(run)?;
+                each(&|k| samples.mean(k, window))
+            }
+            Self::PeakRate { window } => {
+                let samples = Samples::of(run)?;
+                each(&|k| samples.peak(window, |i| samples.rate(i, k)))
+            }
+            Self::TimeTo { share, of } => {
+                let samples = Samples::of(run)?;
+                each(&|k| {
+                    let goal = of.map_or(summary.sessions[k].max_min_bps, |rate| rate.0.as_bps());
+                    Ok(samples.for_good(|i| samples.rate(i, k) >= share * goal))
+                })
+            }
+            Self::ExpectedRate { end, at } => {
+                let samples = Samples::of(run)?;
+                let rates = match end {
+                    End::Source => &samples.0.source_expected_bps,
+                    End::Sink => &samples.0.sink_expected_bps,
+                };
+                let i = samples.at(at.0)?;
+                each(&|k| rates.get(i * samples.0.sessions + k).copied().ok_or(MeasureError::Samples))
+            }
+            Self::Error { at } => {
+                let samples = Samples::of(run)?;
+                let i = samples.at(at.0)?;
+                each(&|k| {
+                    let optimum = summary.sessions[k].max_min_bps;
+                    Ok((samples.rate(i, k) - optimum).abs() / optimum)
+                })
+            }
+            Self::PeakTotal { window } => {
+                let samples = Samples::of(run)?;
+                samples.peak(window, |i| samples.total(i, &sessions)).map(|peak| vec![peak])
+            }
+            Self::TimeAbove { rate } => {
+                let samples = Samples::of(run)?;
+                Ok(vec![samples.longest(|i| samples.total(i, &sessions) > rate.0.as_bps())])
+            }
+            Self::TimeAt { rate, within } => {
+                let (samples, rate) = (Samples::of(run)?, rate.0.as_bps());
+                let near = |i| sessions.iter().all(|&k| (samples.rate(i, k) - rate).abs() <= within * rate);
+                Ok(vec![samples.longest(near)])
+            }
+            Self::PeakOverload => Ok(vec![summary.metrics.peak_overload]),
+            Self::GapToMaxMin => Ok(vec![summary.metrics.gap_to_max_min]),
+            Self::FinalJain => {
+                let rates: Vec<f64> = sessions.iter().map(|&k| summary.sessions[k].final_wire_rate_bps).collect();
+                let (sum, squares) = (rates.iter().sum::<f64>(), rates.iter().map(|x| x * x).sum::<f64>());
+                Ok(vec![sum * sum / (rates.len() as f64 * squares)])
+            }
+            Self::Distance { at } => {
+                let distances = Distances::of(run)?;
+                let (i, _) = distances
+                    .ends_s
+                    .iter()
+                    .enumerate()
+                    .find(|(_, end)| **end >= at.0.as_secs_f64() - 1e-9)
+                    .ok_or(MeasureError::Window)?;
+                Ok(vec![distances.quotient(i)])
+            }
+            Self::TimeToDistance { share } => {
+                let distances = Distances::of(run)?;
+                let far = (0..distances.ends_s.len()).rev().find(|&i| distances.quotient(i) >= share);
+                let first = far.map_or(0, |i| i + 1);
+                Ok(vec![distances.ends_s.get(first).copied().unwrap_or(f64::INFINITY)])
+            }
+            Self::DistanceRise => {
+                let distances = Distances::of(run)?;
+                let mut least = summary.metrics.distance_start_bps;
+                let mut rise = 0.0_f64;
+                for &distance in distances.distances_bps {
+                    rise = rise.max(distance - least);
+                    least = least.min(distance);
+                }
+                Ok(vec![rise / summary.metrics.distance_start_bps])
+            }
+        }
+    }
+}
+
+/// The indices of the named sessions, in the order of the names.
+fn sessions(run: &Run, names: Option<&[String]>) -> Result<Vec<usize>, MeasureError> {
+    let all = &run.summary.sessions;
+    match names {
+        None => Ok((0..all.len()).collect()),
+        Some(names) => {
+            let find = |name: &String| {
+                all.iter()
+                    .position(|session| *session.name == **name)
+                    .ok_or_else(|| MeasureError::Session(name.clone()))
+            };
+            names.iter().map(find).collect()
+        }
+    }
+}
+
+/// Rates over time.
+struct Samples<'a>(&'a RateSamples);
+
+impl<'a> Samples<'a> {
+    fn of(run: &'a Run) -> Result<Self, MeasureError> {
+        run.rates.as_ref().map(Self).ok_or(MeasureError::Samples)
+    }
+
+    /// Session `k`'s wire rate in sample `i`.
+    fn rate(&self, i: usize, k: usize) -> f64 {
+        let rates = if self.0.wire_rate_bps.is_empty() { &self.0.rate_bps } else { &self.0.wire_rate_bps };
+        rates[i * self.0.sessions + k]
+    }
+
+    fn total(&self, i: usize, sessions: &[usize]) -> f64 {
+        sessions.iter().map(|&k| self.rate(i, k)).sum()
+    }
+
+    fn start_s(&self, i: usize) -> f64 {
+        if i == 0 { 0.0 } else { self.0.ends[i - 1].as_secs_f64() }
+    }
+
+    fn end_s(&self, i: usize) -> f64 {
+        self.0.ends[i].as_secs_f64()
+    }
+
+    fn width_s(&self, i: usize) -> f64 {
+        self.end_s(i) - self.start_s(i)
+    }
+
+    /// The samples that lie in a window as a whole; all of them without one.
+    fn within(&self, window: Option<Window>) -> impl Iterator<Item = usize> + '_ {
+        let (from, to) = window.map_or((0.0, f64::INFINITY), |[from, to]| (from.0.as_secs_f64(), to.0.as_secs_f64()));
+        (0..self.0.ends.len()).filter(move |&i| self.start_s(i) >= from - 1e-9 && self.end_s(i) <= to + 1e-9)
+    }
+
+    /// The sample that ends at an instant, or the first after it.
+    fn at(&self, instant: Duration) -> Result<usize, MeasureError> {
+        (0..self.0.ends.len()).find(|&i| self.end_s(i) >= instant.as_secs_f64() - 1e-9).ok_or(MeasureError::Window)
+    }
+
+    fn mean(&self, k: usize, window: Window) -> Result<f64, MeasureError> {
+        let (mut sum, mut time) = (0.0, 0.0);
+        for i in self.within(Some(window)) {
+            sum += self.rate(i, k) * self.width_s(i);
+            time += self.width_s(i);
+        }
+        if time > 0.0 { Ok(sum / time) } else { Err(MeasureError::Window) }
+    }
+
+    fn peak(&self, window: Option<Window>, value: impl Fn(usize) -> f64) -> Result<f64, MeasureError> {
+        self.within(window).map(value).reduce(f64::max).ok_or(MeasureError::Window)
+    }
+
+    /// Start of the first sample from which on all samples are good.
+    fn for_good(&self, good: impl Fn(usize) -> bool) -> f64 {
+        let bad = (0..self.0.ends.len()).rev().find(|&i| !good(i));
+        let first = bad.map_or(0, |i| i + 1);
+        if first < self.0.ends.len() { self.start_s(first) } else { f64::INFINITY }
+    }
+
+    /// The longest time over which all samples are good.
+    fn longest(&self, good: impl Fn(usize) -> bool) -> f64 {
+        let (mut longest, mut current) = (0.0_f64, 0.0);
+        for i in 0..self.0.ends.len() {
+            current = if good(i) { current + self.width_s(i) } else { 0.0 };
+            longest = longest.max(current);
+        }
+        longest
+    }
+}
+
+/// Distances over time.
+struct Distances<'a> {
+    ends_s: Vec<f64>,
+    distances_bps: &'a [f64],
+    norms_bps: &'a [f64],
+}
+
+impl<'a> Distances<'a> {
+    fn of(run: &'a Run) -> Result<Self, MeasureError> {
+        if run.distances_bps.is_empty() || run.distances_bps.len() != run.max_min_norms_bps.len() {
+            return Err(MeasureError::Samples);
+        }
+        let ends_s = crate::run::distance_times_s(run);
+        Ok(Self { ends_s, distances_bps: &run.distances_bps, norms_bps: &run.max_min_norms_bps })
+    }
+
+    fn quotient(&self, i: usize) -> f64 {
+        self.distances_bps[i] / self.norms_bps[i]
+    }
+}

@@ -1,0 +1,141 @@
+//! What an experiment gave.
+
+use std::fmt;
+
+use fairwave_scenario::Run;
+use serde::{Serialize, Serializer};
+
+use crate::Experiment;
+
+/// The verdicts of one experiment; its JSON form is a line of `papers run --json`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    /// "002/fig-vii-2a".
+    pub id: String,
+    /// One entry a claim, in the order of the data.
+    pub claims: Vec<Claim>,
+    /// Wall time of the runs, seconds: the one number here that is no function of data and options.
+    pub wall_s: f64,
+    /// Whether some draws were left out.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub quick: bool,
+    /// The experiment.
+    #[serde(skip)]
+    pub experiment: &'static Experiment,
+    /// The runs that its picture shows, in the order of variants and seeds.
+    #[serde(skip)]
+    pub runs: Vec<Run>,
+}
+
+impl Outcome {
+    /// Claims that do not hold and have a reason.
+    pub fn known_misses(&self) -> usize {
+        self.claims.iter().filter(|claim| !claim.holds && claim.reason.is_some()).count()
+    }
+
+    /// Claims that do not hold, with nothing known about them.
+    pub fn unexplained_misses(&self) -> usize {
+        self.claims.iter().filter(|claim| !claim.holds && claim.reason.is_none()).count()
+    }
+}
+
+/// One claim with its verdict.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Claim {
+    /// What is claimed, in a few words.
+    pub what: String,
+    /// What the paper (or the source named) says, in `unit`.
+    pub paper: Value,
+    /// What we get, in `unit`: the farthest of several values from what is claimed.
+    pub ours: Value,
+    /// Unit of both; empty for pure numbers.
+    pub unit: &'static str,
+    /// How close it must be: "3 %", "at most", "strictly increasing".
+    pub tolerance: String,
+    /// Where the expected value comes from: "paper", "derived", "reference", "arithmetic" or "ours".
+    pub source: &'static str,
+    /// The verdict.
+    pub holds: bool,
+    /// Why it does not hold, where that is known.
+    pub reason: Option<String>,
+    /// A number for the same thing from an independent source, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub referee: Option<f64>,
+}
+
+/// A number, or words where there is none.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// A number; an infinite time means that it never happened.
+    Number(f64),
+    /// Words.
+    Text(String),
+}
+
+impl Serialize for Value {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Number(number) if number.is_finite() => serializer.serialize_f64(*number),
+            other => serializer.collect_str(other),
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    /// Five significant digits.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => f.write_str(&digits(*number)),
+            Self::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+/// A number with five significant digits, without trailing zeros.
+pub(crate) fn digits(number: f64) -> String {
+    if number.is_nan() {
+        return "none".to_owned();
+    }
+    if number.is_infinite() {
+        return "never".to_owned();
+    }
+    let size = number.abs();
+    if size != 0.0 && !(1e-3..1e7).contains(&size) {
+        let text = format!("{number:.4e}");
+        let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+        return format!("{}e{exponent}", trimmed(mantissa));
+    }
+    let whole = if size < 1.0 { 0 } else { size.log10().floor() as usize + 1 };
+    trimmed(&format!("{number:.*}", 5_usize.saturating_sub(whole))).to_owned()
+}
+
+fn trimmed(text: &str) -> &str {
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits__keeps_five_and_drops_zeros() {
+        for (number, text) in [
+            (3388.392_857, "3388.4"),
+            (0.7, "0.7"),
+            (100.0, "100"),
+            (1_000_000.0, "1000000"),
+            (4.166_666e8, "4.1667e8"),
+            (2.4e-9, "2.4e-9"),
+            (0.0, "0"),
+            (f64::INFINITY, "never"),
+        ] {
+            assert_eq!(digits(number), text);
+        }
+    }
+
+    #[test]
+    fn value__that_is_no_number_in_json_is_a_word() {
+        assert_eq!(serde_json::to_string(&Value::Number(f64::INFINITY)).unwrap(), "\"never\"");
+        assert_eq!(serde_json::to_string(&Value::Number(1.5)).unwrap(), "1.5");
+    }
+}

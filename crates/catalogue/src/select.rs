@@ -1,0 +1,75 @@
+//! From the words of a call to experiments.
+
+use thiserror::Error;
+
+use crate::experiment::{Experiment, list};
+
+/// A word that names neither a paper nor an experiment.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("there is no experiment \"{id}\"\nhint: {hint}")]
+pub struct UnknownExperiment {
+    /// The word.
+    pub id: String,
+    /// What was meant, perhaps.
+    pub hint: String,
+}
+
+/// The experiments that words name, in the order of the catalogue and each once: "all", a paper ("002") or an
+/// experiment ("002/fig-vii-2a"). No words name none.
+pub fn select<S: AsRef<str>>(ids: &[S]) -> Result<Vec<&'static Experiment>, UnknownExperiment> {
+    let mut chosen = vec![false; list().len()];
+    for id in ids {
+        let id = id.as_ref();
+        let mut found = false;
+        for (experiment, chosen) in list().iter().zip(&mut chosen) {
+            let paper = experiment.id.split('/').next().unwrap_or_default();
+            if id == "all" || id == paper || id == experiment.id {
+                *chosen = true;
+                found = true;
+            }
+        }
+        if !found {
+            return Err(UnknownExperiment { id: id.to_owned(), hint: hint(id) });
+        }
+    }
+    Ok(list().iter().zip(chosen).filter(|(_, chosen)| *chosen).map(|(experiment, _)| experiment).collect())
+}
+
+/// What was meant: the nearest id if it is near, else how to see them all.
+fn hint(id: &str) -> String {
+    let near = list()
+        .iter()
+        .map(|experiment| (strsim::osa_distance(&experiment.id, id), experiment.id.as_str()))
+        .min_by_key(|(distance, _)| *distance);
+    match near {
+        Some((distance, near)) if distance <= 3 => format!("did you mean \"{near}\"?"),
+        _ => "`fairwave papers list` shows them all".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn select__by_all_paper_and_id() {
+        assert_eq!(select(&["all"]).unwrap().len(), list().len());
+        let paper = select(&["002"]).unwrap();
+        assert!(!paper.is_empty() && paper.iter().all(|experiment| experiment.id.starts_with("002/")));
+        assert_eq!(select(&["002/fig-vii-3"]).unwrap()[0].id, "002/fig-vii-3");
+        assert!(select::<&str>(&[]).unwrap().is_empty());
+    }
+
+    #[test]
+    fn select__gives_each_once_in_the_order_of_the_catalogue() {
+        let ids: Vec<_> = select(&["002/fig-vii-5", "002/fig-vii-3", "002/fig-vii-5"]).unwrap();
+        assert_eq!(ids.iter().map(|e| e.id.as_str()).collect::<Vec<_>>(), ["002/fig-vii-3", "002/fig-vii-5"]);
+    }
+
+    #[test]
+    fn select__of_an_unknown_word_says_what_was_meant() {
+        let error = select(&["002/fig-vii-2e"]).unwrap_err();
+        assert!(error.hint.contains("002/fig-vii-2"), "{error}");
+        assert!(select(&["everything"]).unwrap_err().hint.contains("papers list"));
+    }
+}
