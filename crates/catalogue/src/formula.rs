@@ -156,7 +156,7 @@ mod tests {
         for bad in [
             r#"formula = { packet-spacing = { rate = "1 Gb/s", packet = "1500 B", rtt = "1 ms" } }"#,
             r#"formula = { packet-spacing = { rate = "1 Gb/s" } }"#,
-            r#"formula = { no-such = {} }"#,
+            "formula = { no-such = {} }",
             r#"formula = { packet-spacing = { rate = "fast", packet = "1500 B" } }"#,
         ] {
             assert!(toml::from_str::<Holder>(bad).is_err(), "{bad}");

@@ -118,8 +118,13 @@ impl Measure {
         Record { rates, queues: false, distances }
     }
 
-    /// The values in one run: one per named session (all if none is named), or a single one.
-    pub(crate) fn evaluate(&self, run: &Run, names: Option<&[String]>) -> Result<Vec<f64>, MeasureError> {
+    /// The values in one run with samples of `width`: one per named session (all if none is named), or a single one.
+    pub(crate) fn evaluate(
+        &self,
+        run: &Run,
+        width: Duration,
+        names: Option<&[String]>,
+    ) -> Result<Vec<f64>, MeasureError> {
         let sessions = sessions(run, names)?;
         let each = |value: &dyn Fn(usize) -> Result<f64, MeasureError>| sessions.iter().map(|&k| value(k)).collect();
         let summary = &run.summary;
@@ -180,7 +185,7 @@ impl Measure {
                 Ok(vec![sum * sum / (rates.len() as f64 * squares)])
             }
             Self::Distance { at } => {
-                let distances = Distances::of(run)?;
+                let distances = Distances::of(run, width)?;
                 let (i, _) = distances
                     .ends_s
                     .iter()
@@ -190,16 +195,16 @@ impl Measure {
                 Ok(vec![distances.quotient(i)])
             }
             Self::TimeToDistance { share } => {
-                let distances = Distances::of(run)?;
+                let distances = Distances::of(run, width)?;
                 let far = (0..distances.ends_s.len()).rev().find(|&i| distances.quotient(i) >= share);
                 let first = far.map_or(0, |i| i + 1);
                 Ok(vec![distances.ends_s.get(first).copied().unwrap_or(f64::INFINITY)])
             }
             Self::DistanceRise => {
-                let distances = Distances::of(run)?;
+                let distances = Distances::of(run, width)?;
                 let mut least = summary.metrics.distance_start_bps;
                 let mut rise = 0.0_f64;
-                for &distance in distances.distances_bps {
+                for &distance in distances.from_optimum_bps {
                     rise = rise.max(distance - least);
                     least = least.min(distance);
                 }
@@ -300,20 +305,21 @@ impl<'a> Samples<'a> {
 /// Distances over time.
 struct Distances<'a> {
     ends_s: Vec<f64>,
-    distances_bps: &'a [f64],
+    from_optimum_bps: &'a [f64],
     norms_bps: &'a [f64],
 }
 
 impl<'a> Distances<'a> {
-    fn of(run: &'a Run) -> Result<Self, MeasureError> {
+    fn of(run: &'a Run, width: Duration) -> Result<Self, MeasureError> {
         if run.distances_bps.is_empty() || run.distances_bps.len() != run.max_min_norms_bps.len() {
             return Err(MeasureError::Samples);
         }
-        let ends_s = crate::run::distance_times_s(run);
-        Ok(Self { ends_s, distances_bps: &run.distances_bps, norms_bps: &run.max_min_norms_bps })
+        let end_s = |i: usize| (i as f64 * width.as_secs_f64()).min(run.summary.duration_s);
+        let ends_s = (1..=run.distances_bps.len()).map(end_s).collect();
+        Ok(Self { ends_s, from_optimum_bps: &run.distances_bps, norms_bps: &run.max_min_norms_bps })
     }
 
     fn quotient(&self, i: usize) -> f64 {
-        self.distances_bps[i] / self.norms_bps[i]
+        self.from_optimum_bps[i] / self.norms_bps[i]
     }
 }

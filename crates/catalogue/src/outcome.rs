@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use fairwave_scenario::Run;
+use fairwave_scenario::{Run, Scenario};
 use serde::{Serialize, Serializer};
 
 use crate::Experiment;
@@ -24,7 +24,16 @@ pub struct Outcome {
     pub experiment: &'static Experiment,
     /// The runs that its picture shows, in the order of variants and seeds.
     #[serde(skip)]
-    pub runs: Vec<Run>,
+    pub shown: Vec<Shown>,
+}
+
+/// A run that a picture shows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shown {
+    /// What was run.
+    pub scenario: Scenario,
+    /// What it gave.
+    pub run: Run,
 }
 
 impl Outcome {
@@ -120,7 +129,7 @@ mod tests {
     #[test]
     fn digits__keeps_five_and_drops_zeros() {
         for (number, text) in [
-            (3388.392_857, "3388.4"),
+            (3_388.392_857, "3388.4"),
             (0.7, "0.7"),
             (100.0, "100"),
             (1_000_000.0, "1000000"),

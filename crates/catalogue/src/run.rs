@@ -11,7 +11,7 @@ use crate::claim::{CheckedClaim, Subject};
 use crate::data::scenario_text;
 use crate::experiment::{Experiment, Picture};
 use crate::measure::MeasureError;
-use crate::outcome::{Claim, Outcome};
+use crate::outcome::{Claim, Outcome, Shown};
 use crate::select::{UnknownExperiment, select};
 
 /// How to run an experiment.
@@ -39,7 +39,7 @@ pub enum RunError {
         /// Name of the scenario.
         scenario: String,
         /// What the simulator says.
-        error: FluidError,
+        error: Box<FluidError>,
     },
     /// A claim that does not fit the runs.
     #[error("{id}: claim \"{what}\": {error}")]
@@ -82,15 +82,9 @@ pub fn run_experiment(
     let (groups, quick) = cases(experiment, options)?;
     let played = play(experiment, &groups, progress)?;
     let claims = judge(experiment, &groups, &played)?;
-    let runs = played.into_iter().filter_map(|played| played.kept).collect();
+    let shown = played.into_iter().filter_map(|played| played.kept).collect();
     let wall_s = begin.elapsed().as_secs_f64();
-    Ok(Outcome { id: experiment.id.clone(), claims, wall_s, quick, experiment, runs })
-}
-
-/// Instants of the entries of [`Run::distances_bps`], seconds: the ends of the samples, which divide the run evenly.
-pub(crate) fn distance_times_s(run: &Run) -> Vec<f64> {
-    let n = run.distances_bps.len();
-    (1..=n).map(|i| run.summary.duration_s * i as f64 / n as f64).collect()
+    Ok(Outcome { id: experiment.id.clone(), claims, wall_s, quick, experiment, shown })
 }
 
 /// The cases of one variant.
@@ -105,7 +99,7 @@ struct Played {
     /// Per claim: its values in this run; empty where the claim is about other variants or about a formula.
     values: Vec<Vec<f64>>,
     /// The run, if the picture shows it.
-    kept: Option<Run>,
+    kept: Option<Shown>,
 }
 
 /// The experiment's cases by variant, and whether some were left out.
@@ -159,13 +153,11 @@ fn play_case(
     document: &Document,
     case: &Case,
     shown: bool,
-) -> Result<(Vec<Vec<f64>>, Option<Run>), RunError> {
+) -> Result<(Vec<Vec<f64>>, Option<Shown>), RunError> {
     let (scenario, _) = document.build(case)?;
-    let mut record = Record {
-        rates: shown && experiment.picture == Picture::Rates,
-        queues: false,
-        distances: experiment.picture == Picture::Distances,
-    };
+    // A picture of many sessions' rates shows their distance, too.
+    let rates = shown && experiment.picture == Picture::Rates;
+    let mut record = Record { rates, queues: false, distances: shown };
     let about: Vec<_> = experiment.claims.iter().map(|claim| measure_in(claim, case.variant.as_deref())).collect();
     for measure in about.iter().flatten() {
         let needed = measure.record();
@@ -173,20 +165,18 @@ fn play_case(
         record.distances |= needed.distances;
     }
     let settings = Settings { record, ..Settings::default() };
-    let run =
-        simulate(&scenario, settings).map_err(|error| RunError::Fluid { scenario: scenario.name.clone(), error })?;
+    let run = simulate(&scenario, settings)
+        .map_err(|error| RunError::Fluid { scenario: scenario.name.clone(), error: Box::new(error) })?;
     let mut values = Vec::with_capacity(about.len());
     for (claim, measure) in experiment.claims.iter().zip(about) {
         values.push(match measure {
             None => Vec::new(),
-            Some(measure) => measure.evaluate(&run, claim.sessions.as_deref()).map_err(|error| RunError::Measure {
-                id: experiment.id.clone(),
-                what: claim.what.clone(),
-                error,
-            })?,
+            Some(measure) => measure
+                .evaluate(&run, scenario.sample, claim.sessions.as_deref())
+                .map_err(|error| RunError::Measure { id: experiment.id.clone(), what: claim.what.clone(), error })?,
         });
     }
-    Ok((values, shown.then_some(run)))
+    Ok((values, shown.then_some(Shown { scenario, run })))
 }
 
 /// The measure of a claim, if it looks at this variant.
