@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use fairwave_fluid::{FluidError, Record, Settings, simulate};
-use fairwave_scenario::{Case, Document, Run, ScenarioError, Selection};
+use fairwave_scenario::{Case, Document, ScenarioError, Selection};
 use rayon::prelude::*;
 use thiserror::Error;
 
