@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::experiment::Picture;
 use crate::outcome::{Claim, Outcome, Shown};
-use crate::picture::{Caption, Curve, PictureError, Recorded, Weight, distances, of_run, side_by_side};
+use crate::picture::{Caption, Curve, PictureError, Weight, distances, of_run, side_by_side};
 
 /// The report of several experiments as a self-contained HTML page: no script, nothing fetched, pictures inside.
 pub fn report(outcomes: &[Outcome]) -> String {
@@ -23,7 +23,7 @@ pub fn picture_of(outcome: &Outcome) -> Option<Result<String, PictureError>> {
     let many = shown.first().map_or(0, |first| shown.iter().filter(|one| variant(one) == variant(first)).count()) > 1;
     match (experiment.picture, &shown[..]) {
         (_, []) | (Picture::None, _) => None,
-        (Picture::Rates, [one]) => Some(of_run(recorded(one))),
+        (Picture::Rates, [one]) => Some(of_run(&one.scenario, &one.run)),
         (kind, _) => {
             let mut subtitle = format!("{} \u{b7} fluid model", shown[0].run.summary.scheme);
             if many {
@@ -40,10 +40,6 @@ pub fn picture_of(outcome: &Outcome) -> Option<Result<String, PictureError>> {
     }
 }
 
-fn recorded(shown: &Shown) -> Recorded<'_> {
-    Recorded { scenario: &shown.scenario, run: &shown.run }
-}
-
 fn variant(shown: &Shown) -> Option<&str> {
     shown.run.summary.variant.as_deref()
 }
@@ -52,7 +48,7 @@ fn variant(shown: &Shown) -> Option<&str> {
 fn curve<'a>(one: &'a Shown, all: &[Shown]) -> Curve<'a> {
     let alike = all.iter().filter(|other| variant(other) == variant(one)).count();
     let label = variant(one).map_or_else(|| "drawn".to_owned(), str::to_owned);
-    Curve { label, recorded: recorded(one), weight: if alike > 1 { Weight::Thin } else { Weight::Thick } }
+    Curve { label, run: &one.run, weight: if alike > 1 { Weight::Thin } else { Weight::Thick } }
 }
 
 /// The counts, and the list of experiments.
