@@ -8,7 +8,10 @@
 
 #![cfg_attr(test, allow(non_snake_case))]
 
+mod calendar;
+mod engine;
 mod error;
+mod flows;
 mod grain;
 mod meter;
 mod naive;
@@ -17,7 +20,11 @@ mod plan;
 mod queue;
 mod record;
 mod report;
+mod ring;
+#[cfg(test)]
+mod tests;
 mod track;
+mod trail;
 
 use fairwave_scenario::{Run, Scenario};
 use fairwave_units::Time;
@@ -49,6 +56,7 @@ pub struct Settings<'a> {
 }
 
 /// Runs a scenario to its end. The outcome is a function of scenario and settings, to the last bit.
-pub fn simulate(scenario: &Scenario, settings: Settings<'_>) -> Result<Run, FluidError> {
-    simulate_naive(scenario, settings)
+pub fn simulate(scenario: &Scenario, mut settings: Settings<'_>) -> Result<Run, FluidError> {
+    let plan = plan::Plan::new(scenario)?;
+    engine::Simulator::new(&plan, &settings).run(&mut settings)
 }

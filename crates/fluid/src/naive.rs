@@ -9,12 +9,13 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use fairwave_scenario::{Run, Scenario};
+use fairwave_schemes::node;
 use fairwave_schemes::{Grant, Interval, RateAllocator, Row};
 use fairwave_units::{Duration, Rate, Time};
 
 use crate::Settings;
 use crate::error::FluidError;
-use crate::grain::{self, Grains, Volume, grains};
+use crate::grain::{self, Volume, grains};
 use crate::meter::Meter;
 use crate::optimum::Optimum;
 use crate::plan::{NONE, Plan};
@@ -22,6 +23,7 @@ use crate::queue::Queue;
 use crate::record::{RateSample, Recorder, norm};
 use crate::report::{Outcome, Totals, last_tenth, report, second_half};
 use crate::track::Track;
+use crate::trail::Trail;
 
 /// What happens, in the order of what happens first at one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -77,7 +79,7 @@ struct SessionState {
     completed: Option<u64>,
     track: Track,
     /// Rates at the sink, each from its instant on.
-    arrivals: Vec<(u64, Grains)>,
+    arrivals: Trail,
 }
 
 struct RowState {
@@ -161,7 +163,7 @@ impl<'a> Naive<'a> {
                 end: 0,
                 completed: None,
                 track: Track::default(),
-                arrivals: Vec::new(),
+                arrivals: Trail::default(),
             })
             .collect();
         let rows = (0..plan.rows.len())
@@ -202,7 +204,7 @@ impl<'a> Naive<'a> {
         for (t, ticker) in plan.tickers.iter().enumerate() {
             let starts_at_once =
                 |row: usize| plan.active(plan.rows[row].session as usize).is_some_and(|(start, _)| start == 0);
-            let first = ticker.first(engine.largest_rtt(t, starts_at_once));
+            let first = ticker.first(plan.largest_rtt(t, starts_at_once));
             engine.push(first, Kind::Tick, t, 0.0);
         }
         engine
@@ -266,10 +268,12 @@ impl<'a> Naive<'a> {
     }
 
     fn start(&mut self, k: usize) {
+        let session = &self.plan.scenario.sessions[k];
         let start_rate = if self.plan.starts_fair(k) {
-            self.plan.rows_of(k).iter().map(|row| self.fair_share(*row as usize)).fold(f64::INFINITY, f64::min)
+            let ends = self.plan.rows_of(k).iter().filter_map(|row| self.weights_at(*row as usize));
+            node::fair_start(session.weight, ends).unwrap_or(Rate::ZERO).as_bps()
         } else {
-            self.plan.scenario.sessions[k].initial_rate.as_bps()
+            session.initial_rate.as_bps()
         };
         for (place, row) in self.plan.rows_of(k).iter().enumerate() {
             let ruled = self.plan.resources[self.plan.rows[*row as usize].resource as usize].allocatable.is_some();
@@ -289,13 +293,12 @@ impl<'a> Naive<'a> {
         self.optimum_changes();
     }
 
-    /// The share of a row in its resource, by weight, with the newcomers counted.
-    fn fair_share(&self, row: usize) -> f64 {
+    /// What a rule shares where the row is, and the weights of those that are there, newcomers included.
+    fn weights_at(&self, row: usize) -> Option<(Rate, f64)> {
         let here = &self.plan.resources[self.plan.rows[row].resource as usize];
-        let Some(capacity) = here.allocatable else { return f64::INFINITY };
         let present = here.rows.clone().filter(|row| self.rows[*row].present);
-        let weights: f64 = present.map(|row| self.rows[row].row.weight).sum();
-        capacity.as_bps() * self.rows[row].row.weight / weights
+        let weights = present.map(|row| self.rows[row].row.weight).sum();
+        here.allocatable.map(|capacity| (capacity, weights))
     }
 
     /// The session stops sending.
@@ -392,7 +395,7 @@ impl<'a> Naive<'a> {
         }
         let session = crossing.session as usize;
         if row == self.plan.sink_row(session) {
-            self.sessions[session].arrivals.push((self.now, grains(rate)));
+            self.sessions[session].arrivals.push(self.now, grains(rate));
         }
     }
 
@@ -437,15 +440,6 @@ impl<'a> Naive<'a> {
         norm(self.pairs().map(|(rate, optimum)| rate - optimum))
     }
 
-    /// The largest RTT of a ticker's sessions that are there, or of all if none is.
-    fn largest_rtt(&self, ticker: usize, is_there: impl Fn(usize) -> bool) -> u64 {
-        let resources = self.plan.tickers[ticker].resources.into_iter().filter(|resource| *resource != NONE);
-        let rows = resources.flat_map(|resource| self.plan.resources[resource as usize].rows.clone());
-        let rtt = |row: usize| self.plan.scenario.sessions[self.plan.rows[row].session as usize].rtt.as_nanos();
-        let there = rows.clone().filter(|row| is_there(*row)).map(rtt).max();
-        there.or_else(|| rows.map(rtt).max()).unwrap_or(0)
-    }
-
     fn tick(&mut self, t: usize) {
         let ticker = &self.plan.tickers[t];
         self.totals.events += 1;
@@ -455,7 +449,7 @@ impl<'a> Naive<'a> {
             }
         }
         self.last[t] = Some(self.now);
-        let next = ticker.next(self.now, self.largest_rtt(t, |row| self.rows[row].present));
+        let next = ticker.next(self.now, self.plan.largest_rtt(t, |row| self.rows[row].present));
         self.push(next, Kind::Tick, t, 0.0);
     }
 
@@ -514,7 +508,7 @@ impl<'a> Naive<'a> {
 
     fn rate_sample(&self, k: usize) -> RateSample {
         let session = &self.sessions[k];
-        let delivered = volume_between(&session.arrivals, 0, self.now);
+        let delivered = session.arrivals.volume(0, self.now);
         let ruled =
             |row: &&u32| self.plan.resources[self.plan.rows[**row as usize].resource as usize].allocatable.is_some();
         let mut sample =
@@ -560,30 +554,17 @@ impl<'a> Naive<'a> {
             let session = &self.sessions[k];
             let window = plan.asked_window(settings.window).unwrap_or(second_half(start, session.end));
             let last = last_tenth(start, session.end);
-            let mean = |(from, to)| grain::mean_bps(volume_between(&session.arrivals, from, to), to - from);
+            let mean = |(from, to)| grain::mean_bps(session.arrivals.volume(from, to), to - from);
             Outcome {
                 rate_bps: mean(window),
                 final_bps: mean(last),
-                delivered: volume_between(&session.arrivals, 0, plan.end),
+                delivered: session.arrivals.volume(0, plan.end),
                 max_min_bps: session.track.optimum_bps,
                 completed: session.completed,
             }
         });
         report(plan, self.link_window, outcomes, &self.queues, &self.totals, recorder)
     }
-}
-
-/// What arrived between two instants.
-fn volume_between(arrivals: &[(u64, Grains)], from: u64, to: u64) -> Volume {
-    let ends = arrivals.iter().skip(1).map(|(at, _)| *at).chain([u64::MAX]);
-    arrivals
-        .iter()
-        .zip(ends)
-        .map(|((start, rate), end)| {
-            let (start, end) = (*start.max(&from), end.min(to));
-            if end > start { grain::volume(*rate, end - start) } else { 0 }
-        })
-        .sum()
 }
 
 impl PartialEq for Event {

@@ -285,6 +285,15 @@ impl<'a> Plan<'a> {
             .filter(move |(from, _)| active.is_some_and(|(start, stop)| start < *from && *from < stop))
     }
 
+    /// The largest RTT of a ticker's sessions that are there, or of all if none is.
+    pub(crate) fn largest_rtt(&self, ticker: usize, is_there: impl Fn(usize) -> bool) -> u64 {
+        let resources = self.tickers[ticker].resources.into_iter().filter(|resource| *resource != NONE);
+        let rows = resources.flat_map(|resource| self.resources[resource as usize].rows.clone());
+        let rtt = |row: usize| self.scenario.sessions[self.rows[row].session as usize].rtt.as_nanos();
+        let there = rows.clone().filter(|row| is_there(*row)).map(rtt).max();
+        there.or_else(|| rows.map(rtt).max()).unwrap_or(0)
+    }
+
     /// What a session wants at an instant; infinity if it is unlimited.
     pub(crate) fn demand(&self, session: usize, at: u64) -> f64 {
         demand_bps(self.scenario.sessions[session].demand.at(Time::from_nanos(at)))
@@ -356,7 +365,13 @@ impl Ticker {
         }
     }
 
-    fn interval_ns(&self, largest_rtt: u64) -> u64 {
+    /// Whether the largest RTT of its sessions is its interval.
+    pub(crate) fn follows_rtt(&self) -> bool {
+        self.interval.is_none()
+    }
+
+    /// Its interval, given the largest RTT of its sessions.
+    pub(crate) fn interval_ns(&self, largest_rtt: u64) -> u64 {
         self.interval.unwrap_or(largest_rtt.max(SHORTEST_RTT_INTERVAL)).max(1)
     }
 }
@@ -389,6 +404,11 @@ impl Place {
     /// Whether it is the sending capacity of a node, whose grants its sessions hear at once.
     pub(crate) fn is_source(self) -> bool {
         matches!(self, Self::Out(_))
+    }
+
+    /// Whether it is the receiving capacity of a node, where deliveries are counted.
+    pub(crate) fn is_sink(self) -> bool {
+        matches!(self, Self::In(_))
     }
 
     /// Whether it is one direction of a node.

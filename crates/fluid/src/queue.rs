@@ -61,6 +61,22 @@ impl Queue {
         self.load += by;
     }
 
+    /// Whether nothing waits at the start of the open piece.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.backlog == 0
+    }
+
+    /// An empty queue stays empty from `from` until `to`, while the load changes by `by` altogether; `arrived` came in
+    /// the part of that time that lies in the window.
+    pub(crate) fn pass(&mut self, from: u64, to: u64, by: Volume, arrived: Volume, window: (u64, u64)) {
+        // What came between the start of the open piece and `from` was not accounted for yet.
+        let span = from.min(window.1).saturating_sub(self.since.max(window.0));
+        self.carried += self.load * Volume::from(span) + arrived;
+        self.load += by;
+        self.since = to;
+    }
+
     /// What waits at an instant of the open piece.
     pub(crate) fn backlog_at(&self, at: u64, capacity: Grains) -> Volume {
         let net = self.load - Volume::from(capacity);

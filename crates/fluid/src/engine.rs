@@ -1,0 +1,489 @@
+//! The fast engine: ticks are the events. What happens between them is worked out when a tick looks at it, in the order
+//! in which it happened, so that the outcome is that of the plain engine to the last bit.
+//!
+//! Joins, leaves, changes of demand, ends of samples, and whatever concerns a session of finite size are looked at on
+//! time as well, since they change what others may have.
+
+use fairwave_scenario::Run;
+use fairwave_schemes::node::fair_start;
+use fairwave_schemes::{Grant, Interval, RateAllocator, Row as TableRow};
+use fairwave_units::{Duration, Rate, Time};
+
+use crate::Settings;
+use crate::calendar::Calendar;
+use crate::error::FluidError;
+use crate::flows::{Flows, State};
+use crate::grain::{self, Grains, Volume};
+use crate::optimum::Optimum;
+use crate::plan::{NONE, Plan};
+use crate::queue::Queue;
+use crate::record::{RateSample, Recorder, norm};
+use crate::report::{Outcome, Totals, report};
+
+/// How often a link that runs no rule reads what has arrived.
+const LOOK_INTERVAL: u64 = 100_000_000;
+
+/// What is known beforehand, in the order of what happens first at one instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Control {
+    Stop,
+    Start,
+    Demand,
+}
+
+/// A run of the fast engine.
+pub(crate) struct Simulator<'a> {
+    plan: &'a Plan<'a>,
+    now: u64,
+    flows: Flows<'a>,
+    /// The table of each resource: its rows in order, as its rule sees them.
+    table: Vec<TableRow>,
+    /// Target rates of the rows, if rates are recorded.
+    targets: Vec<f64>,
+    queues: Vec<Queue>,
+    /// Until when the rows of each resource were read.
+    read_until: Vec<u64>,
+    allocators: Vec<Option<Box<dyn RateAllocator>>>,
+    /// The last tick of each ticker, plus one; zero before its first.
+    last: Vec<u64>,
+    /// Finite links without a rule; they follow the tickers in the calendar.
+    looks: Vec<u32>,
+    calendar: Calendar,
+    controls: Vec<(u64, Control, u32)>,
+    next_control: usize,
+    optimum: Optimum,
+    window: (u64, u64),
+    /// The largest load of a node over its capacity so far.
+    peak: f64,
+    totals: Totals,
+    ticks: u64,
+    /// Memory of a tick: places of the rows that are there, their table, their grants.
+    present: Vec<u32>,
+    gathered: Vec<TableRow>,
+    grants: Vec<Grant>,
+}
+
+impl<'a> Simulator<'a> {
+    pub(crate) fn new(plan: &'a Plan<'a>, settings: &Settings<'_>) -> Self {
+        let flows = Flows::new(plan, plan.asked_window(settings.window));
+        let mut controls = Vec::new();
+        for k in 0..plan.scenario.sessions.len() {
+            let Some((start, stop)) = plan.active(k) else { continue };
+            controls.push((start, Control::Start, k as u32));
+            if stop < plan.end {
+                controls.push((stop, Control::Stop, k as u32));
+            }
+            controls.extend(plan.demand_steps(k).map(|(at, _)| (at, Control::Demand, k as u32)));
+        }
+        controls.sort_unstable();
+        let is_look = |resource: &u32| {
+            let here = &plan.resources[*resource as usize];
+            here.capacity.is_some() && here.allocatable.is_none() && !here.rows.is_empty()
+        };
+        let looks: Vec<u32> = (0..plan.resources.len() as u32).filter(is_look).collect();
+        let starts_at_once = |row: usize| flows.all[flows.rows[row].session as usize].start == 0;
+        let rtts: Vec<u64> = (0..plan.tickers.len()).map(|t| plan.largest_rtt(t, starts_at_once)).collect();
+        let intervals = plan.tickers.iter().zip(&rtts).map(|(ticker, rtt)| ticker.interval_ns(*rtt));
+        let mut calendar = Calendar::new(intervals.chain(looks.iter().map(|_| LOOK_INTERVAL)));
+        for (t, (ticker, rtt)) in plan.tickers.iter().zip(&rtts).enumerate() {
+            push_before(&mut calendar, t as u32, ticker.first(*rtt), plan.end);
+        }
+        for look in 0..looks.len() {
+            push_before(&mut calendar, (plan.tickers.len() + look) as u32, LOOK_INTERVAL, plan.end);
+        }
+        Self {
+            plan,
+            now: 0,
+            flows,
+            table: (0..plan.rows.len()).map(|row| plan.row(row)).collect(),
+            targets: if settings.record.rates { vec![0.0; plan.rows.len()] } else { Vec::new() },
+            queues: vec![Queue::default(); plan.resources.len()],
+            read_until: vec![0; plan.resources.len()],
+            allocators: (0..plan.resources.len()).map(|resource| plan.allocator(resource)).collect(),
+            last: vec![0; plan.tickers.len()],
+            looks,
+            calendar,
+            controls,
+            next_control: 0,
+            optimum: Optimum::new(plan),
+            window: plan.link_window(settings.window),
+            peak: 0.0,
+            totals: Totals::default(),
+            ticks: 0,
+            present: Vec::new(),
+            gathered: Vec::new(),
+            grants: Vec::new(),
+        }
+    }
+
+    /// Runs to the end.
+    pub(crate) fn run(mut self, settings: &mut Settings<'_>) -> Result<Run, FluidError> {
+        let mut recorder = Recorder::new(self.plan, settings.record);
+        let step = (self.plan.end / 200).max(1);
+        let mut next_progress = step;
+        loop {
+            let tick = self.calendar.peek().map_or(u64::MAX, |(at, _)| at);
+            let wake = self.flows.next_wake();
+            let control = self.controls.get(self.next_control).map_or(u64::MAX, |(at, ..)| *at);
+            let before_tick = wake.min(control);
+            if self.flows.is_changed && before_tick > self.now {
+                self.find_optimum(&mut recorder)?;
+                continue;
+            }
+            let sample = recorder.next().unwrap_or(u64::MAX);
+            let next = tick.min(before_tick);
+            if sample < self.plan.end && sample <= next {
+                self.now = sample;
+                self.sample(&mut recorder);
+                continue;
+            }
+            if next >= self.plan.end {
+                break;
+            }
+            self.now = next;
+            if wake == next {
+                self.flows.wake();
+            } else if control == next {
+                self.control();
+            } else {
+                self.tick();
+            }
+            if next >= next_progress {
+                next_progress = next + step;
+                if let Some(progress) = &mut settings.progress {
+                    progress(Time::from_nanos(next));
+                }
+            }
+        }
+        self.now = self.plan.end;
+        if recorder.next().is_some() {
+            self.sample(&mut recorder);
+        }
+        Ok(self.finish(recorder))
+    }
+
+    /// A start, stop or change of demand.
+    fn control(&mut self) {
+        let (_, control, k) = self.controls[self.next_control];
+        self.next_control += 1;
+        let k = k as usize;
+        match control {
+            Control::Stop => self.flows.stop(k, self.now),
+            Control::Demand => {
+                self.flows.want(k, self.now, self.plan.demand(k, self.now));
+                self.say_demand(k);
+            }
+            Control::Start => {
+                let session = &self.plan.scenario.sessions[k];
+                let start_rate = if self.plan.starts_fair(k) {
+                    let ends = self.plan.rows_of(k).iter().filter_map(|row| self.weights_at(*row as usize));
+                    fair_start(session.weight, ends).unwrap_or(Rate::ZERO)
+                } else {
+                    session.initial_rate
+                };
+                self.flows.start(k, self.now, start_rate.as_bps());
+                self.say_demand(k);
+                if !self.targets.is_empty() {
+                    for row in self.plan.rows_of(k) {
+                        self.targets[*row as usize] = start_rate.as_bps();
+                    }
+                }
+            }
+        }
+    }
+
+    /// The source alone knows what its session wants.
+    fn say_demand(&mut self, k: usize) {
+        let row = self.plan.rows_of(k)[0] as usize;
+        if self.plan.resources[self.plan.rows[row].resource as usize].place.is_source() {
+            let demand = self.flows.all[k].demand;
+            self.table[row].desired = demand.is_finite().then(|| Rate::nearest_bps(demand));
+        }
+    }
+
+    /// What a rule shares where the row is, and the weights of those that are there, newcomers included.
+    fn weights_at(&self, row: usize) -> Option<(Rate, f64)> {
+        let here = &self.plan.resources[self.plan.rows[row].resource as usize];
+        let present = here.rows.clone().filter(|row| self.is_present(*row));
+        let weights = present.map(|row| self.table[row].weight).sum();
+        here.allocatable.map(|capacity| (capacity, weights))
+    }
+
+    fn is_present(&self, row: usize) -> bool {
+        let row = &self.flows.rows[row];
+        self.flows.all[row.session as usize].is_at(self.now, row.forward_ns)
+    }
+
+    fn find_optimum(&mut self, recorder: &mut Recorder) -> Result<(), FluidError> {
+        let now = self.now;
+        self.flows.is_changed = false;
+        for k in 0..self.flows.all.len() {
+            if self.flows.all[k].is_active() {
+                self.flows.advance(k, now);
+                let flow = &mut self.flows.all[k];
+                flow.track.close(flow.rate, now);
+            }
+        }
+        let mut rates = Vec::new();
+        let flows = &self.flows.all;
+        let wants = |k: usize| flows[k].is_active().then_some(flows[k].demand);
+        self.optimum.solve(self.plan, wants, |k, rate| rates.push((k, rate)))?;
+        for (k, rate) in rates {
+            self.flows.all[k].track.optimum_bps = rate;
+        }
+        if now == 0 {
+            self.totals.distance_start_bps = self.distance();
+        }
+        recorder.max_min(now, self.pairs().map(|(_, optimum)| optimum));
+        Ok(())
+    }
+
+    /// Rates of the sessions with their max-min rates; both are zero where a session is not active.
+    fn pairs(&self) -> impl Iterator<Item = (f64, f64)> + Clone + '_ {
+        self.flows.all.iter().map(
+            |flow| {
+                if flow.is_active() { (flow.rate, flow.track.optimum_bps) } else { (0.0, 0.0) }
+            },
+        )
+    }
+
+    fn distance(&self) -> f64 {
+        norm(self.pairs().map(|(rate, optimum)| rate - optimum))
+    }
+
+    fn tick(&mut self) {
+        let Some((_, t)) = self.calendar.peek() else { return };
+        self.calendar.pop();
+        let now = self.now;
+        let Some(ticker) = self.plan.tickers.get(t as usize) else {
+            let resource = self.looks[t as usize - self.plan.tickers.len()] as usize;
+            self.look(resource);
+            return push_before(&mut self.calendar, t, now + LOOK_INTERVAL, self.plan.end);
+        };
+        self.ticks += 1;
+        let last = self.last[t as usize].checked_sub(1);
+        for resource in ticker.resources {
+            if resource != NONE {
+                self.allocate(resource as usize, last);
+            }
+        }
+        self.last[t as usize] = now + 1;
+        let rtt = if ticker.follows_rtt() { self.plan.largest_rtt(t as usize, |row| self.is_present(row)) } else { 0 };
+        push_before(&mut self.calendar, t, ticker.next(now, rtt), self.plan.end);
+    }
+
+    /// Runs the rule of a resource on what arrived since its last tick.
+    fn allocate(&mut self, resource: usize, last: Option<u64>) {
+        let (plan, now) = (self.plan, self.now);
+        let here = &plan.resources[resource];
+        let Some(capacity) = here.allocatable else { return };
+        let (is_source, is_sink) = (here.place.is_source(), here.place.is_sink());
+        let (mut arrived, mut bound) = (0, 0);
+        self.present.clear();
+        self.flows.scratch.clear();
+        for row in here.rows.clone() {
+            if self.flows.is_done(row) {
+                continue;
+            }
+            let k = self.flows.rows[row].session as usize;
+            self.flows.advance(k, now);
+            let reading = self.flows.read(row, now, is_sink);
+            arrived += reading.volume;
+            bound += Volume::from(reading.most);
+            let flow = &self.flows.all[k];
+            let forward = self.flows.rows[row].forward_ns;
+            if flow.state != State::Waiting && flow.is_at(now, forward) {
+                self.present.push(row as u32);
+                // A rate counts as measured once the session was there for a whole interval.
+                let measured = match last {
+                    Some(last) if flow.start + forward <= last => reading.mean,
+                    _ => self.flows.start_rates[k],
+                };
+                self.table[row].measured = Rate::nearest_bps(measured);
+            }
+        }
+        self.account(resource, arrived, bound);
+        let elapsed = Duration::from_nanos(last.map_or(0, |last| now - last));
+        let interval = Interval { capacity, elapsed };
+        self.grants.clear();
+        self.grants.resize(self.present.len(), Grant::default());
+        if let Some(allocator) = &mut self.allocators[resource] {
+            if self.present.len() == here.rows.len() {
+                allocator.allocate(&interval, &self.table[here.rows.clone()], &mut self.grants);
+            } else {
+                self.gathered.clear();
+                self.gathered.extend(self.present.iter().map(|row| self.table[*row as usize]));
+                allocator.allocate(&interval, &self.gathered, &mut self.grants);
+            }
+        }
+        for (row, grant) in self.present.iter().zip(&self.grants) {
+            let row = *row as usize;
+            let bps = grant.expected.as_bps();
+            if is_source {
+                let k = self.flows.rows[row].session as usize;
+                self.flows.grant_own(k, now, bps);
+            } else {
+                self.flows.grant_remote(row, now, bps);
+            }
+            if !self.targets.is_empty() {
+                self.targets[row] = grant.target.as_bps();
+            }
+        }
+    }
+
+    /// Reads what arrived at a link without a rule.
+    fn look(&mut self, resource: usize) {
+        let (mut arrived, mut bound) = (0, 0);
+        let is_sink = self.plan.resources[resource].place.is_sink();
+        self.flows.scratch.clear();
+        for row in self.plan.resources[resource].rows.clone() {
+            if !self.flows.is_done(row) {
+                let k = self.flows.rows[row].session as usize;
+                // Events at the end of the run belong to no interval.
+                self.flows.advance(k, self.now.min(self.plan.end - 1));
+                let reading = self.flows.read(row, self.now, is_sink);
+                arrived += reading.volume;
+                bound += Volume::from(reading.most);
+            }
+        }
+        self.account(resource, arrived, bound);
+    }
+
+    /// Brings the queue of a resource up to now, given what arrived since it was last read and a bound of the load. The
+    /// changes of the load are in the scratch.
+    fn account(&mut self, resource: usize, arrived: Volume, bound: Volume) {
+        let here = &self.plan.resources[resource];
+        let (now, window) = (self.now, self.window);
+        let from = std::mem::replace(&mut self.read_until[resource], now);
+        let changes = &mut self.flows.scratch;
+        let queue = &mut self.queues[resource];
+        let crosses = |edge: u64| from < edge && edge < now;
+        let is_peak = here.place.is_node() && bound as f64 / here.grains as f64 > self.peak;
+        if queue.is_empty()
+            && bound <= Volume::from(here.grains)
+            && !is_peak
+            && !crosses(window.0)
+            && !crosses(window.1)
+        {
+            // No queue can have grown, and no record can have been broken: the order of the changes does not matter.
+            let by = changes.iter().map(|(_, by)| Volume::from(*by)).sum();
+            let in_window = from >= window.0 && now <= window.1;
+            queue.pass(from, now, by, if in_window { arrived } else { 0 }, window);
+            return;
+        }
+        walk(queue, changes, here.grains, window);
+        if here.place.is_node() {
+            self.peak = self.peak.max(queue.peak() as f64 / here.grains as f64);
+        }
+    }
+
+    fn sample(&mut self, recorder: &mut Recorder) {
+        let now = self.now;
+        let record = recorder.record();
+        for k in 0..self.flows.all.len() {
+            if self.flows.all[k].is_active() {
+                self.flows.advance(k, now - 1);
+            }
+        }
+        if record.rates {
+            recorder.rates((0..self.flows.all.len()).map(|k| self.rate_sample(k)));
+        }
+        if record.queues {
+            let mut changes = Vec::new();
+            let finite = self.plan.resources.iter().zip(&self.queues).filter(|(here, _)| here.capacity.is_some());
+            recorder.queues(finite.map(|(here, queue)| {
+                let mut queue = *queue;
+                changes.clear();
+                for row in here.rows.clone() {
+                    self.flows.peek(row, now, &mut changes);
+                }
+                walk(&mut queue, &mut changes, here.grains, self.window);
+                queue.backlog_at(now, here.grains)
+            }));
+        }
+        if record.distances {
+            recorder.distance(self.pairs());
+        }
+        recorder.step();
+    }
+
+    fn rate_sample(&self, k: usize) -> RateSample {
+        let flow = &self.flows.all[k];
+        let or_none = |bps: f64| if bps.is_finite() && flow.is_active() { bps } else { f64::NAN };
+        let ruled =
+            |row: &&u32| self.plan.resources[self.plan.rows[**row as usize].resource as usize].allocatable.is_some();
+        let rows = self.plan.rows_of(k).iter().filter(ruled);
+        let target = rows.map(|row| self.targets[*row as usize]).fold(f64::INFINITY, f64::min);
+        RateSample {
+            delivered: self.flows.delivered_by(k, self.now),
+            source_expected_bps: or_none(flow.own),
+            sink_expected_bps: or_none(flow.remote),
+            target_bps: or_none(target),
+        }
+    }
+
+    fn finish(mut self, recorder: Recorder) -> Run {
+        let (plan, end) = (self.plan, self.plan.end);
+        let mut converged = Some(0);
+        let mut any = false;
+        for k in 0..self.flows.all.len() {
+            self.flows.advance(k, end.saturating_sub(1));
+            let flow = &mut self.flows.all[k];
+            if flow.is_active() {
+                flow.track.close(flow.rate, end);
+            }
+            if flow.start != u64::MAX {
+                any = true;
+                let last_far = flow.track.last_far();
+                converged = converged.filter(|_| last_far < end).map(|at: u64| at.max(last_far));
+            }
+        }
+        self.totals.converged = converged.filter(|_| any);
+        self.totals.distance_final_bps = self.distance();
+        self.totals.events = self.ticks + self.flows.events;
+        for (resource, here) in plan.resources.iter().enumerate() {
+            self.flows.scratch.clear();
+            for row in here.rows.clone() {
+                self.flows.read(row, end, here.place.is_sink());
+            }
+            if here.capacity.is_some() {
+                walk(&mut self.queues[resource], &mut self.flows.scratch, here.grains, self.window);
+                self.queues[resource].advance(end, here.grains, self.window);
+            }
+        }
+        let outcomes = (0..self.flows.all.len()).map(|k| {
+            if plan.active(k).is_none() {
+                return Outcome::default();
+            }
+            let flow = &self.flows.all[k];
+            let [(window, window_span), (last, last_span)] = self.flows.means(k);
+            Outcome {
+                rate_bps: grain::mean_bps(window, window_span),
+                final_bps: grain::mean_bps(last, last_span),
+                delivered: flow.delivered,
+                max_min_bps: flow.track.optimum_bps,
+                completed: self.flows.completed(k),
+            }
+        });
+        let outcomes: Vec<_> = outcomes.collect();
+        let (queues, totals, window) = (std::mem::take(&mut self.queues), self.totals, self.window);
+        // The result of a large run needs the memory.
+        drop(self);
+        report(plan, window, outcomes.into_iter(), &queues, &totals, recorder)
+    }
+}
+
+/// Takes a queue through changes of its load.
+fn walk(queue: &mut Queue, changes: &mut [(u64, Grains)], capacity: Grains, window: (u64, u64)) {
+    changes.sort_unstable_by_key(|(at, _)| *at);
+    for (at, by) in changes {
+        queue.advance(*at, capacity, window);
+        queue.change(Volume::from(*by));
+    }
+}
+
+fn push_before(calendar: &mut Calendar, ticker: u32, at: u64, end: u64) {
+    if at < end {
+        calendar.push(ticker, at);
+    }
+}

@@ -1,0 +1,162 @@
+//! Rate changes on their way: a growing ring for each direction of each session, all in one pool of memory.
+
+/// A rate that holds from an instant on.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Change {
+    pub(crate) at: u64,
+    pub(crate) bps: f64,
+}
+
+/// A queue of changes in a [`Pool`]. Entries are counted from the first one ever; counts wrap.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Ring {
+    /// Where its cells begin in the pool.
+    offset: u32,
+    /// Number of cells (a power of two) less one; without cells zero.
+    mask: u32,
+    /// Count of the oldest entry that is kept.
+    head: u32,
+    /// Count of the next entry.
+    tail: u32,
+}
+
+/// Cells of all rings. Rings that grow leave their old cells to others.
+#[derive(Debug, Default)]
+pub(crate) struct Pool {
+    cells: Vec<Change>,
+    /// Offsets of unused blocks by the binary logarithm of their size.
+    unused: [Vec<u32>; 32],
+}
+
+impl Ring {
+    /// Count of the oldest entry that is kept.
+    #[inline]
+    pub(crate) fn head(&self) -> u32 {
+        self.head
+    }
+
+    /// Count of the next entry.
+    #[inline]
+    pub(crate) fn tail(&self) -> u32 {
+        self.tail
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.head == self.tail
+    }
+
+    /// Forgets the oldest entry.
+    #[inline]
+    pub(crate) fn pop(&mut self) {
+        self.head = self.head.wrapping_add(1);
+    }
+
+    /// Forgets all entries before `count`.
+    #[inline]
+    pub(crate) fn forget_before(&mut self, count: u32) {
+        self.head = count;
+    }
+
+    /// Whether a push needs room first.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.mask == 0 || self.tail.wrapping_sub(self.head) > self.mask
+    }
+
+    #[inline]
+    fn cell(&self, count: u32) -> usize {
+        (self.offset + (count & self.mask)) as usize
+    }
+}
+
+impl Pool {
+    /// The entry of that count.
+    #[inline]
+    pub(crate) fn get(&self, ring: &Ring, count: u32) -> Change {
+        self.cells[ring.cell(count)]
+    }
+
+    /// The newest entry, to be overwritten; `None` if the ring is empty.
+    #[inline]
+    pub(crate) fn newest(&mut self, ring: &Ring) -> Option<&mut Change> {
+        if ring.is_empty() { None } else { self.cells.get_mut(ring.cell(ring.tail.wrapping_sub(1))) }
+    }
+
+    /// Appends an entry to a ring that has room or is grown for it, to `least` cells at first.
+    #[inline]
+    pub(crate) fn push(&mut self, ring: &mut Ring, change: Change, least: u32) {
+        if ring.is_full() {
+            self.grow(ring, least);
+        }
+        let cell = ring.cell(ring.tail);
+        self.cells[cell] = change;
+        ring.tail = ring.tail.wrapping_add(1);
+    }
+
+    #[cold]
+    fn grow(&mut self, ring: &mut Ring, least: u32) {
+        let cells = if ring.mask == 0 { least.next_power_of_two().max(2) } else { 2 * (ring.mask + 1) };
+        let offset = self.unused[cells.ilog2() as usize].pop().unwrap_or_else(|| {
+            let offset = u32::try_from(self.cells.len()).expect("fewer than 2^32 changes are on their way");
+            self.cells.resize(self.cells.len() + cells as usize, Change::default());
+            offset
+        });
+        let grown = Ring { offset, mask: cells - 1, ..*ring };
+        let mut count = ring.head;
+        while count != ring.tail {
+            self.cells[grown.cell(count)] = self.cells[ring.cell(count)];
+            count = count.wrapping_add(1);
+        }
+        if ring.mask > 0 {
+            self.unused[(ring.mask + 1).ilog2() as usize].push(ring.offset);
+        }
+        *ring = grown;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change(n: u32) -> Change {
+        Change { at: u64::from(n), bps: f64::from(n) }
+    }
+
+    #[test]
+    fn ring__keeps_order_while_it_wraps_and_grows() {
+        let mut pool = Pool::default();
+        let mut rings = [Ring::default(), Ring::default()];
+        for n in 0..1000 {
+            for (which, ring) in rings.iter_mut().enumerate() {
+                pool.push(ring, change(n), 4);
+                // The first forgets two of three entries, the second all but five.
+                let forget = if which == 0 { n % 3 != 0 } else { ring.tail().wrapping_sub(ring.head()) > 5 };
+                if forget {
+                    ring.pop();
+                }
+            }
+        }
+        for ring in &rings {
+            let mut count = ring.head();
+            while count != ring.tail() {
+                assert_eq!(pool.get(ring, count), change(count));
+                count = count.wrapping_add(1);
+            }
+        }
+        assert_eq!(rings[1].tail() - rings[1].head(), 5);
+        assert_eq!(rings[1].mask, 7, "a ring without backlog does not grow");
+    }
+
+    #[test]
+    fn ring__counts_wrap() {
+        let mut pool = Pool::default();
+        let mut ring = Ring { head: u32::MAX - 1, tail: u32::MAX - 1, ..Ring::default() };
+        for n in 0..4 {
+            pool.push(&mut ring, change(n), 4);
+        }
+        assert_eq!(pool.get(&ring, ring.head()), change(0));
+        assert_eq!(pool.get(&ring, 1), change(3));
+        assert_eq!(pool.newest(&ring), Some(&mut change(3)));
+    }
+}

@@ -1,0 +1,6 @@
+//! Tests of the simulator as a whole.
+
+mod by_hand;
+mod figures;
+mod network;
+mod oracle;
