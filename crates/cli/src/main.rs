@@ -1,3 +1,52 @@
-//! The command `fairwave`.
+//! The command `fairwave`: data on stdout, talk and progress on stderr; exit 0 done, 1 the run failed or a claim does
+//! not hold, 2 the call or its input is wrong.
+//!
+//! Each subcommand is a file: its arguments and what it does. Read [`args`] first.
 
-fn main() {}
+#![cfg_attr(test, allow(non_snake_case))]
+
+mod allocate;
+mod args;
+mod blocks;
+mod completions;
+mod failure;
+mod input;
+mod man;
+mod output;
+mod progress;
+mod schemes;
+mod simulate;
+mod staging;
+mod table;
+mod terminal;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Cli, Command};
+use failure::Failure;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    staging::clean_up_on_interrupt();
+    let done = match cli.command {
+        Command::Schemes(args) => schemes::run(&args),
+        Command::Allocate(args) => allocate::run(&args),
+        Command::Simulate(args) => simulate::run(&args),
+        Command::Completions(args) => completions::run(&args),
+        Command::Man(args) => man::run(&args),
+    };
+    match done.and_then(|()| terminal::flush()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            if let Some(message) = failure.message() {
+                terminal::complain(message);
+            }
+            ExitCode::from(failure.code())
+        }
+    }
+}
+
+/// What every subcommand gives back.
+type Done = Result<(), Failure>;

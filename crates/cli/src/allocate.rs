@@ -1,0 +1,123 @@
+//! `fairwave allocate`.
+
+use std::fmt::Write as _;
+
+use fairwave_scenario::{Allocation, Scenario, Selection, allocate};
+use fairwave_units::{Duration, Time};
+use serde::Serialize;
+
+use crate::Done;
+use crate::failure::Failure;
+use crate::input;
+use crate::output::print_json;
+use crate::simulate::{assignment, quantity, rate};
+use crate::table::{Table, shortened};
+use crate::terminal::{self, BOLD, DIM, paint, print};
+
+/// So many sessions are listed; of more, the first few.
+const LISTED: usize = 60;
+const FIRST: usize = 12;
+
+/// Compute the global max-min fair allocation of a scenario, and what limits each session.
+///
+/// All sessions count as if active, each with its largest demand, or those that are active at T with their demands
+/// then. A file with variants, or with several runs, gives a result for each; --json then prints one object a line.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  fairwave allocate scenarios/sixteen-nodes.toml --variant \"as printed\"
+  fairwave allocate scenarios/demands.toml --at \"5 s\" --json")]
+pub(crate) struct Args {
+    /// Scenario file, or - for stdin
+    file: String,
+    /// The sessions that are active at this time, with their demands then
+    #[arg(long, value_name = "T", value_parser = quantity::<Duration>)]
+    at: Option<Duration>,
+    /// Seed of the first draw, in place of the file's
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Change a key of the file, such as node.d1.capacity="1 Gb/s"
+    #[arg(long, value_name = "PATH=VALUE", value_parser = assignment)]
+    set: Vec<(String, String)>,
+    /// This variant alone
+    #[arg(long, value_name = "LABEL")]
+    variant: Option<String>,
+    /// Print JSON, one object a result
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Listing<'a> {
+    sessions: Vec<Entry<'a>>,
+    total_bps: f64,
+}
+
+#[derive(Serialize)]
+struct Entry<'a> {
+    name: &'a str,
+    from: &'a str,
+    to: &'a str,
+    rate_bps: f64,
+    limited_by: &'a str,
+}
+
+pub(crate) fn run(args: &Args) -> Done {
+    let document = input::document(&args.file)?;
+    let selection =
+        Selection { seed: args.seed, set: args.set.clone(), variant: args.variant.clone(), ..Selection::default() };
+    let at = args.at.map(|at| Time::ZERO + at);
+    let mut texts = Vec::new();
+    for case in document.cases(&selection)? {
+        let (scenario, notes) = document.build(&case)?;
+        for note in &notes {
+            terminal::note(note);
+        }
+        // The allocation names the scenario; people know the file.
+        let allocation = allocate(&scenario, at).map_err(|mut error| {
+            error.file.clone_from(&args.file);
+            Failure::from(error)
+        })?;
+        let listing = listing(&scenario, &allocation);
+        if args.json {
+            print_json(&listing)?;
+        } else {
+            texts.push(text(&scenario, &listing, at));
+        }
+    }
+    print(&texts.join("\n"))
+}
+
+fn listing<'a>(scenario: &'a Scenario, allocation: &Allocation) -> Listing<'a> {
+    let rows = scenario.sessions.iter().zip(&allocation.rates).zip(&allocation.limited_by);
+    let sessions = rows.filter_map(|((session, rate), limited_by)| {
+        Some(Entry {
+            name: &session.name,
+            from: &scenario.nodes[session.from as usize].name,
+            to: &scenario.nodes[session.to as usize].name,
+            rate_bps: rate.as_bps(),
+            limited_by: limited_by.as_ref()?.name(scenario),
+        })
+    });
+    Listing { sessions: sessions.collect(), total_bps: allocation.total().as_bps() }
+}
+
+fn text(scenario: &Scenario, listing: &Listing<'_>, at: Option<Time>) -> String {
+    let title = if scenario.title.is_empty() { &scenario.name } else { &scenario.title };
+    let when = at.map_or(String::new(), |at| format!(" at {at}"));
+    let variant = scenario.variant.as_ref().map_or(String::new(), |variant| format!("variant \"{variant}\": "));
+    let count = listing.sessions.len();
+    let mut text = format!("{}\n{variant}max-min fair rates of {count} sessions{when}\n\n", paint(BOLD, title));
+    let mut table = Table::new(&["session", "from", "to", ">rate", "limited by"]);
+    let shown = if count > LISTED { FIRST } else { count };
+    for entry in &listing.sessions[..shown] {
+        let cell = |text: &str| shortened(text, 20);
+        table.row([cell(entry.name), cell(entry.from), cell(entry.to), rate(entry.rate_bps), cell(entry.limited_by)]);
+    }
+    text += &table.render(2);
+    if shown < count {
+        let rest = format!("and {} more sessions (--json has all)", count - shown);
+        let _ = writeln!(text, "  {}", paint(DIM, &rest));
+    }
+    text + &format!("\n  total rate {}\n", rate(listing.total_bps))
+}

@@ -1,0 +1,28 @@
+//! The one definition of the command line: help, completions and manual pages come from it.
+
+use clap::{Parser, Subcommand};
+
+/// Fair bandwidth sharing at the end nodes of fast long networks: schemes, optimum, simulation, papers.
+#[derive(Debug, Parser)]
+#[command(name = "fairwave", version, propagate_version = true, arg_required_else_help = true)]
+#[command(after_help = "\
+Examples:
+  fairwave simulate scenarios/five-to-one.toml
+  fairwave allocate scenarios/sixteen-nodes.toml
+
+Data goes to stdout, talk and progress to stderr.
+Exit status: 0 done; 1 the run failed or a claim does not hold; 2 the call or its input is wrong.")]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Schemes(crate::schemes::Args),
+    Allocate(crate::allocate::Args),
+    Simulate(crate::simulate::Args),
+    Completions(crate::completions::Args),
+    Man(crate::man::Args),
+}

@@ -1,0 +1,67 @@
+//! Why a command ends early, and its exit code.
+
+use std::io;
+
+use fairwave_scenario::ScenarioError;
+
+/// The end of a command that did not do all it was asked for.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The call or its input is wrong: exit code 2.
+    Usage(String),
+    /// The run failed: exit code 1.
+    Run(String),
+    /// Nobody reads stdout any more: no word, exit code 0, as for `fairwave ... | head`.
+    Unread,
+}
+
+impl Failure {
+    /// A wrong call: what is wrong, and how to mend it.
+    pub(crate) fn usage(message: impl Into<String>, hint: &str) -> Self {
+        Self::Usage(format!("{}\nhint: {hint}", message.into()))
+    }
+
+    /// What to tell people, if anything.
+    pub(crate) fn message(&self) -> Option<&str> {
+        match self {
+            Self::Usage(message) | Self::Run(message) => Some(message),
+            Self::Unread => None,
+        }
+    }
+
+    /// The exit code.
+    pub(crate) fn code(&self) -> u8 {
+        match self {
+            Self::Usage(_) => 2,
+            Self::Run(_) => 1,
+            Self::Unread => 0,
+        }
+    }
+
+    /// A failure to write to stdout.
+    pub(crate) fn writing(error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::Unread,
+            _ => Self::Run(format!("stdout: {}", plain(error))),
+        }
+    }
+}
+
+impl From<ScenarioError> for Failure {
+    fn from(error: ScenarioError) -> Self {
+        Self::Usage(error.to_string())
+    }
+}
+
+/// What the system says, in words of our own for what happens often.
+pub(crate) fn plain(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "no such file".into(),
+        io::ErrorKind::PermissionDenied => "permission denied".into(),
+        io::ErrorKind::IsADirectory => "is a directory".into(),
+        io::ErrorKind::NotADirectory => "a part of the path is not a directory".into(),
+        io::ErrorKind::StorageFull => "no space left on the device".into(),
+        io::ErrorKind::ReadOnlyFilesystem => "the file system is read-only".into(),
+        _ => error.to_string(),
+    }
+}

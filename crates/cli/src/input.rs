@@ -1,0 +1,64 @@
+//! Scenario files from disk, from stdin, or from those that the command carries.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use fairwave_scenario::Document;
+
+use crate::failure::{Failure, plain};
+
+/// Reads the scenario file that a call names; "-" is stdin.
+pub(crate) fn document(file: &str) -> Result<Document, Failure> {
+    let (name, bytes) = match file {
+        "-" => ("stdin", limited("stdin", &mut io::stdin().lock())?),
+        _ => (file, from_disk(file)?),
+    };
+    Ok(Document::parse(name, &bytes)?)
+}
+
+fn from_disk(file: &str) -> Result<Vec<u8>, Failure> {
+    let mut opened = File::open(file).map_err(|error| unreadable(file, &error))?;
+    let meta = opened.metadata().map_err(|error| unreadable(file, &error))?;
+    if meta.is_dir() {
+        return Err(unreadable(file, &io::ErrorKind::IsADirectory.into()));
+    }
+    if meta.len() > Document::LARGEST_BYTES as u64 {
+        return Err(too_large(file, &format!("{} bytes", meta.len())));
+    }
+    limited(file, &mut opened)
+}
+
+/// Reads to the end, but not without end.
+fn limited(name: &str, source: &mut impl Read) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let most = Document::LARGEST_BYTES as u64;
+    source.take(most + 1).read_to_end(&mut bytes).map_err(|error| unreadable(name, &error))?;
+    if bytes.len() as u64 > most {
+        return Err(too_large(name, &format!("more than {most} bytes")));
+    }
+    Ok(bytes)
+}
+
+fn too_large(name: &str, size: &str) -> Failure {
+    let limit = Document::LARGEST_BYTES >> 20;
+    Failure::usage(
+        format!("{name}: {size}, the limit for a scenario file is {limit} MiB"),
+        "ranges (\"s{1..5}\"), count and [generate] make many sessions and nodes from one table",
+    )
+}
+
+fn unreadable(name: &str, error: &io::Error) -> Failure {
+    let message = format!("{}: {}", name.escape_debug(), plain(error));
+    let with_suffix = format!("{name}.toml");
+    match error.kind() {
+        io::ErrorKind::NotFound if Path::new(&with_suffix).is_file() => {
+            Failure::usage(message, &format!("did you mean \"{with_suffix}\"?"))
+        }
+        io::ErrorKind::NotFound => {
+            Failure::usage(message, "FILE is a path, or - for stdin; scenarios/ has files to start from")
+        }
+        io::ErrorKind::IsADirectory => Failure::usage(message, "name one scenario file in it"),
+        _ => Failure::Usage(message),
+    }
+}

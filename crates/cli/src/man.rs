@@ -1,0 +1,37 @@
+//! `fairwave man`.
+
+use clap::CommandFactory;
+use clap_mangen::Man;
+
+use crate::Done;
+use crate::args::Cli;
+use crate::failure::Failure;
+use crate::terminal::print_bytes;
+
+/// Print the manual page of fairwave or of one of its commands.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  fairwave man | man -l -
+  fairwave man simulate > fairwave-simulate.1")]
+pub(crate) struct Args {
+    /// The command, in words: simulate, or papers run
+    command: Vec<String>,
+}
+
+pub(crate) fn run(args: &Args) -> Done {
+    let mut root = Cli::command();
+    root.build();
+    let mut command = &root;
+    for name in &args.command {
+        command = command.find_subcommand(name).ok_or_else(|| {
+            Failure::usage(
+                format!("man: there is no command \"{}\"", name.escape_debug()),
+                "`fairwave help` lists them all",
+            )
+        })?;
+    }
+    let mut page = Vec::new();
+    Man::new(command.clone()).render(&mut page).map_err(|error| Failure::writing(&error))?;
+    print_bytes(&page)
+}

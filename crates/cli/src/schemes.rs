@@ -1,0 +1,111 @@
+//! `fairwave schemes`.
+
+use std::fmt::Write as _;
+
+use fairwave_schemes::scheme::{Scheme, schemes};
+use serde::{Serialize, Serializer};
+
+use crate::Done;
+use crate::output::print_json;
+use crate::table::Table;
+use crate::terminal::{BOLD, DIM, paint, print};
+
+/// List the schemes: what each is, what it needs, its options.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  fairwave schemes
+  fairwave schemes gtp
+  fairwave schemes --json")]
+pub(crate) struct Args {
+    /// This scheme alone, with its options
+    name: Option<String>,
+    /// Print one JSON object: {"schemes":[...]}
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Listing {
+    schemes: Vec<Entry>,
+}
+
+#[derive(Serialize)]
+struct Entry {
+    name: &'static str,
+    kind: &'static str,
+    needs: &'static str,
+    options: Defaults,
+    header_bytes: u64,
+    cites: &'static str,
+}
+
+/// Options by name, with their defaults, in the order of the list.
+struct Defaults(&'static Scheme);
+
+impl Serialize for Defaults {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.options.iter().map(|option| (option.name, option.default)))
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Done {
+    let chosen: Vec<&'static Scheme> = match &args.name {
+        None => schemes().iter().collect(),
+        Some(name) => vec![crate::simulate::scheme_named("NAME", name)?],
+    };
+    if args.json {
+        return print_json(&Listing { schemes: chosen.into_iter().map(entry).collect() });
+    }
+    match (&args.name, chosen.first()) {
+        (Some(_), Some(scheme)) => print(&details(scheme)),
+        _ => print(&list(&chosen)),
+    }
+}
+
+fn entry(scheme: &'static Scheme) -> Entry {
+    Entry {
+        name: scheme.name,
+        kind: scheme.kind.name(),
+        needs: scheme.needs,
+        options: Defaults(scheme),
+        header_bytes: scheme.header.get(),
+        cites: scheme.cites,
+    }
+}
+
+fn models(scheme: &Scheme) -> String {
+    let names: Vec<_> = scheme.models.iter().map(|model| model.name()).collect();
+    if names.is_empty() { "not yet".into() } else { names.join(", ") }
+}
+
+fn list(schemes: &[&Scheme]) -> String {
+    let mut table = Table::new(&["scheme", "kind", "runs in", "what it is"]);
+    for scheme in schemes {
+        table.row([scheme.name.into(), scheme.kind.name().into(), models(scheme), scheme.help.into()]);
+    }
+    let more = "`fairwave schemes NAME` lists the options of one; \"not yet\" is known by name, but does not run in this version.";
+    format!("{}\n{}\n", table.render(0), paint(DIM, more))
+}
+
+fn details(scheme: &Scheme) -> String {
+    let needs = if scheme.needs.is_empty() { "nothing" } else { scheme.needs };
+    let mut text = format!("{}: {}\n\n", paint(BOLD, scheme.name), scheme.help);
+    for (what, value) in [
+        ("kind", scheme.kind.name().to_owned()),
+        ("runs in", models(scheme)),
+        ("needs", needs.to_owned()),
+        ("header", format!("{} bytes more in a data packet", scheme.header.get())),
+        ("cites", scheme.cites.to_owned()),
+    ] {
+        let _ = writeln!(text, "  {what:<8} {value}");
+    }
+    if !scheme.options.is_empty() {
+        let mut table = Table::new(&["option", "default", "what it does"]);
+        for option in scheme.options {
+            table.row([option.name.into(), option.default.into(), option.help.into()]);
+        }
+        let _ = write!(text, "\n{}", table.render(2));
+    }
+    text
+}

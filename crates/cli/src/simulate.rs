@@ -1,0 +1,150 @@
+//! `fairwave simulate`.
+
+mod files;
+mod lab;
+mod report;
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::ValueEnum;
+use fairwave_scenario::Selection;
+use fairwave_schemes::scheme::{Scheme, find, schemes};
+use fairwave_units::{Duration, ParseError, Time};
+
+use crate::Done;
+use crate::failure::Failure;
+pub(crate) use report::rate;
+
+/// Run a scenario file and compare it with the max-min fair optimum.
+///
+/// A file with variants, or with several runs, gives a result for each; --json then prints one object a line. --out
+/// writes summary.json, rates.csv, queues.csv, losses.csv and rates.svg; several results each get a directory of their
+/// own in it, named after variant and seed ("alpha-0.1", "seed-3", "alpha-0.1-seed-3").
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  fairwave simulate scenarios/five-to-one.toml
+  fairwave simulate scenarios/five-to-one.toml --set options.alpha=0.05 --seed 7 --out results
+  fairwave simulate scenarios/sixteen-nodes.toml --variant \"as printed\" --json")]
+pub(crate) struct Args {
+    /// Scenario file, or - for stdin
+    file: String,
+    /// Rates as fluids, or packet by packet (not in this version)
+    #[arg(long, value_enum, default_value_t = Model::Fluid)]
+    model: Model,
+    /// Scheme of all sessions that name none, in place of the file's
+    #[arg(long, value_name = "NAME")]
+    scheme: Option<String>,
+    /// Seed of the first run, in place of the file's
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Length of the run, such as "20 s"
+    #[arg(long, value_name = "T", value_parser = quantity::<Duration>)]
+    duration: Option<Duration>,
+    /// Change a key of the file, such as options.alpha=0.05 or session.a.demand="25 Mb/s"
+    #[arg(long, value_name = "PATH=VALUE", value_parser = assignment)]
+    set: Vec<(String, String)>,
+    /// Run this variant alone
+    #[arg(long, value_name = "LABEL")]
+    variant: Option<String>,
+    /// Take the means over this part of the run, such as "100s..600s"
+    #[arg(long, value_name = "A..B", value_parser = window)]
+    window: Option<(Time, Time)>,
+    /// Write results to this directory
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Print JSON, one object a result
+    #[arg(long)]
+    json: bool,
+    /// No progress and no notes on stderr
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// How a scenario is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Model {
+    /// Packet by packet
+    Packet,
+    /// Rates as fluids
+    Fluid,
+}
+
+pub(crate) fn run(args: &Args) -> Done {
+    if args.model == Model::Packet {
+        return Err(Failure::usage(
+            "--model packet: this version has no packet model",
+            "use --model fluid, or leave it out",
+        ));
+    }
+    if let Some(name) = &args.scheme {
+        scheme_named("--scheme", name)?;
+    }
+    let selection = Selection {
+        scheme: args.scheme.clone(),
+        seed: args.seed,
+        duration: args.duration,
+        set: args.set.clone(),
+        variant: args.variant.clone(),
+    };
+    lab::Lab {
+        file: &args.file,
+        selection: &selection,
+        window: args.window,
+        out: args.out.as_deref(),
+        is_json: args.json,
+        is_quiet: args.quiet,
+    }
+    .run()
+}
+
+/// The scheme of a name that the call gave.
+pub(crate) fn scheme_named(option: &str, name: &str) -> Result<&'static Scheme, Failure> {
+    find(name).ok_or_else(|| {
+        let known: Vec<_> = schemes().iter().map(|scheme| scheme.name).collect();
+        Failure::usage(
+            format!("{option}: there is no scheme \"{}\"", name.escape_debug()),
+            &format!("the schemes are {}", known.join(" ")),
+        )
+    })
+}
+
+/// A quantity on the command line.
+pub(crate) fn quantity<T: FromStr<Err = ParseError>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|error: ParseError| format!("{error}; {}", error.hint()))
+}
+
+/// `PATH=VALUE`.
+pub(crate) fn assignment(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((path, value)) if !path.trim().is_empty() => Ok((path.trim().to_owned(), value.trim().to_owned())),
+        _ => Err("it takes PATH=VALUE, as in options.alpha=0.05".into()),
+    }
+}
+
+/// `A..B`.
+fn window(text: &str) -> Result<(Time, Time), String> {
+    let (from, to) = text.split_once("..").ok_or("it takes A..B, as in 100s..600s")?;
+    let (from, to): (Time, Time) = (quantity(from)?, quantity(to)?);
+    if from < to { Ok((from, to)) } else { Err("the second time must lie after the first".into()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn window__takes_two_times_in_order() {
+        assert_eq!(window("100s..600s"), Ok((Time::from_secs(100), Time::from_secs(600))));
+        assert!(window("6 s .. 5 s").unwrap_err().contains("after"));
+        assert!(window("5 s").unwrap_err().contains("A..B"));
+        assert!(window("1..2").unwrap_err().contains("unit is missing"));
+    }
+
+    #[test]
+    fn assignment__splits_at_the_first_sign() {
+        assert_eq!(assignment("a.b = c=d"), Ok(("a.b".into(), "c=d".into())));
+        assert!(assignment("=1").is_err() && assignment("a").is_err());
+    }
+}

@@ -1,0 +1,192 @@
+//! Running the cases of a scenario file side by side, and handing out their results in order.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::mpsc;
+use std::time::Instant;
+
+use fairwave_catalogue::picture::FEW_SESSIONS;
+use fairwave_fluid::{Record, Settings, simulate};
+use fairwave_scenario::{Case, Document, Run, Scenario, Selection};
+use fairwave_units::Time;
+use rayon::prelude::*;
+
+use super::{files, report};
+use crate::Done;
+use crate::failure::Failure;
+use crate::output::json_line;
+use crate::progress::Progress;
+use crate::staging::Staging;
+use crate::{input, terminal};
+
+/// So many results are reported in full; more get a line each.
+const FULL_REPORTS: usize = 3;
+/// The unit of progress: simulated milliseconds.
+const STEPS_PER_SECOND: f64 = 1e3;
+
+/// A call of `simulate`.
+pub(super) struct Lab<'a> {
+    pub(super) file: &'a str,
+    pub(super) selection: &'a Selection,
+    pub(super) window: Option<(Time, Time)>,
+    pub(super) out: Option<&'a Path>,
+    pub(super) is_json: bool,
+    pub(super) is_quiet: bool,
+}
+
+/// What one case gave, ready to be printed.
+struct Finished {
+    text: String,
+    line: Option<report::Line>,
+}
+
+impl Lab<'_> {
+    pub(super) fn run(&self) -> Done {
+        let document = input::document(self.file)?;
+        let cases = document.cases(self.selection)?;
+        let checked = self.check(&document, &cases)?;
+        let staging = self.out.map(Staging::begin).transpose()?;
+        let places = files::places(&cases);
+        let steps = cases.len() as f64 * checked.longest_s * STEPS_PER_SECOND;
+        let progress = Progress::new(steps as u64, self.is_quiet);
+
+        let mut lines = Vec::new();
+        std::thread::scope(|scope| {
+            let (sender, receiver) = mpsc::channel();
+            let (document, cases, progress) = (&document, &cases, &progress);
+            let (staging, places) = (staging.as_ref(), &places);
+            scope.spawn(move || {
+                // An error ends the receiver, which ends the others at their next result.
+                let _ = (0..cases.len()).into_par_iter().with_max_len(1).try_for_each_with(sender, |sender, index| {
+                    let place = staging.map(|staging| (staging, places[index].as_str()));
+                    sender
+                        .send((index, self.finish(document, &cases[index], cases.len(), place, progress)))
+                        .map_err(|_| ())
+                });
+            });
+            let mut waiting = BTreeMap::new();
+            let mut next = 0;
+            for (index, finished) in receiver {
+                waiting.insert(index, finished);
+                while let Some(finished) = waiting.remove(&next) {
+                    self.hand_out(finished?, next, progress, &mut lines)?;
+                    next += 1;
+                }
+            }
+            Ok::<(), Failure>(())
+        })?;
+        progress.clear();
+        if let Some(staging) = staging {
+            staging.commit()?;
+        }
+        if !lines.is_empty() {
+            terminal::print(&report::overview(&checked.heading, &lines))?;
+        }
+        if let (Some(out), false) = (self.out, self.is_quiet) {
+            let plural = if cases.len() == 1 { "result" } else { "results" };
+            terminal::note(&format!("wrote {} {plural} to {}", cases.len(), out.display()));
+        }
+        Ok(())
+    }
+
+    /// Builds every case once, so that no mistake comes to light in the midst of the results.
+    fn check(&self, document: &Document, cases: &[Case]) -> Result<Checked, Failure> {
+        let built: Vec<Result<Checked, Failure>> = cases
+            .par_iter()
+            .map(|case| {
+                let (scenario, notes) = document.build(case)?;
+                if let Some((_, to)) = self.window
+                    && to > scenario.end()
+                {
+                    let message = format!("--window: {to} lies after the end of the run at {}", scenario.end());
+                    return Err(Failure::usage(message, "choose a part of the run, or a longer --duration"));
+                }
+                let heading = report::heading(&scenario);
+                Ok(Checked { longest_s: scenario.duration.as_secs_f64(), heading, notes })
+            })
+            .collect();
+        let mut checked = Checked::default();
+        let mut said = BTreeSet::new();
+        for built in built {
+            let one = built?;
+            checked.longest_s = checked.longest_s.max(one.longest_s);
+            checked.heading = one.heading;
+            checked.notes.extend(one.notes.into_iter().filter(|note| said.insert(note.clone())));
+        }
+        if !self.is_quiet {
+            for note in &checked.notes {
+                terminal::note(note);
+            }
+        }
+        Ok(checked)
+    }
+
+    /// Runs one case, writes its files, and makes what is printed.
+    fn finish(
+        &self,
+        document: &Document,
+        case: &Case,
+        of: usize,
+        place: Option<(&Staging, &str)>,
+        progress: &Progress,
+    ) -> Result<Finished, Failure> {
+        let (scenario, _) = document.build(case)?;
+        let is_report = !self.is_json && of <= FULL_REPORTS;
+        let is_few = scenario.sessions.len() <= FEW_SESSIONS;
+        let is_kept = place.is_some();
+        let record = Record {
+            rates: is_kept || (is_report && is_few),
+            queues: is_kept,
+            distances: is_kept || (is_report && !is_few),
+        };
+        let run = self.simulate(&scenario, record, progress)?;
+        if let Some((staging, place)) = place {
+            files::write(staging, place, &scenario, &run)?;
+        }
+        if self.is_json {
+            return Ok(Finished { text: json_line(&run.summary)?, line: None });
+        }
+        if is_report {
+            return Ok(Finished { text: report::full(&scenario, &run), line: None });
+        }
+        Ok(Finished { text: String::new(), line: Some(report::Line::of(&run)) })
+    }
+
+    fn simulate(&self, scenario: &Scenario, record: Record, progress: &Progress) -> Result<Run, Failure> {
+        let mut passed = 0;
+        let mut step = |now: Time| {
+            let steps = (now.as_secs_f64() * STEPS_PER_SECOND) as u64;
+            progress.add(steps.saturating_sub(passed));
+            passed = passed.max(steps);
+        };
+        let begin = Instant::now();
+        let settings = Settings { record, window: self.window, progress: Some(&mut step) };
+        let mut run =
+            simulate(scenario, settings).map_err(|error| Failure::Usage(format!("{}: {error}", self.file)))?;
+        let wall_s = begin.elapsed().as_secs_f64();
+        run.summary.engine.wall_s = wall_s;
+        run.summary.engine.packet_hops_per_s = run.summary.engine.packet_hops as f64 / wall_s.max(1e-9);
+        step(scenario.end());
+        Ok(run)
+    }
+
+    fn hand_out(&self, finished: Finished, index: usize, progress: &Progress, lines: &mut Vec<report::Line>) -> Done {
+        lines.extend(finished.line);
+        if finished.text.is_empty() {
+            return Ok(());
+        }
+        if self.is_json {
+            return progress.beside(|| terminal::print_bytes(finished.text.as_bytes()));
+        }
+        let gap = if index == 0 { "" } else { "\n" };
+        progress.beside(|| terminal::print(&format!("{gap}{}", finished.text)))
+    }
+}
+
+/// What is known before the first run.
+#[derive(Default)]
+struct Checked {
+    longest_s: f64,
+    heading: String,
+    notes: Vec<String>,
+}

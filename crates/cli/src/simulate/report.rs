@@ -1,0 +1,222 @@
+//! What `simulate` says to people about a run.
+
+use std::fmt::Write as _;
+
+use fairwave_catalogue::picture::FEW_SESSIONS;
+use fairwave_scenario::{Run, Scenario, SessionSummary};
+use fairwave_units::{Duration, Rate};
+
+use crate::blocks;
+use crate::table::{Table, shortened};
+use crate::terminal::{ACCENT, BAD, BOLD, DIM, GOOD, paint};
+
+/// Width of the plots' curves: with names and numbers beside them they fit 80 columns.
+const CURVE: usize = 48;
+
+/// Title and citation.
+pub(super) fn heading(scenario: &Scenario) -> String {
+    let title = if scenario.title.is_empty() { &scenario.name } else { &scenario.title };
+    let mut text = format!("{}\n", paint(BOLD, title));
+    if !scenario.cites.is_empty() {
+        let _ = writeln!(text, "{}", paint(DIM, &format!("after {}", scenario.cites)));
+    }
+    text
+}
+
+/// The report of one run.
+pub(super) fn full(scenario: &Scenario, run: &Run) -> String {
+    let mut text = heading(scenario);
+    let _ = writeln!(text, "{}\n", what_ran(scenario, run));
+    text += &sessions(run);
+    text.push('\n');
+    text += &measures(run);
+    let plot = if run.summary.sessions.len() <= FEW_SESSIONS { rates(run) } else { distance(run) };
+    if !plot.is_empty() {
+        let _ = write!(text, "\n{plot}");
+    }
+    text
+}
+
+fn what_ran(scenario: &Scenario, run: &Run) -> String {
+    let summary = &run.summary;
+    let variant = summary.variant.as_ref().map_or(String::new(), |variant| format!("variant \"{variant}\": "));
+    let links = match scenario.links.len() {
+        0 => String::new(),
+        1 => ", 1 link".into(),
+        links => format!(", {links} links"),
+    };
+    format!(
+        "{variant}{}, {} model, {}, seed {}; {} sessions, {} nodes{links}",
+        summary.scheme,
+        summary.model,
+        scenario.duration,
+        summary.seed,
+        summary.sessions.len(),
+        scenario.nodes.len(),
+    )
+}
+
+/// All sessions if they are few, else those with the highest rates.
+fn sessions(run: &Run) -> String {
+    let all = &run.summary.sessions;
+    let mut shown: Vec<&SessionSummary> = all.iter().collect();
+    if all.len() > FEW_SESSIONS {
+        shown.sort_by(|a, b| b.final_wire_rate_bps.total_cmp(&a.final_wire_rate_bps));
+        shown.truncate(4);
+    }
+    let mut table = Table::new(&["session", ">RTT", ">mean rate", ">final rate", ">max-min rate", ">final/max-min"]);
+    for session in &shown {
+        let share = session.final_wire_rate_bps / session.max_min_bps;
+        table.row([
+            shortened(&session.name, 18),
+            Duration::from_secs_f64(session.rtt_s).map_or(String::new(), in_ms),
+            rate(session.wire_rate_bps),
+            rate(session.final_wire_rate_bps),
+            rate(session.max_min_bps),
+            if share.is_finite() { format!("{:.1} %", share * 100.0) } else { "-".into() },
+        ]);
+    }
+    let mut text = table.render(2);
+    if all.len() > shown.len() {
+        let rest = format!("the four fastest; {} more sessions (--json has all)", all.len() - shown.len());
+        let _ = writeln!(text, "  {}", paint(DIM, &rest));
+    }
+    text
+}
+
+fn measures(run: &Run) -> String {
+    let metrics = &run.summary.metrics;
+    let mut text = String::new();
+    let mut line = |what: &str, value: String| {
+        let _ = writeln!(text, "  {what:<17} {value}");
+    };
+    line("total rate", rate(metrics.total_bps));
+    line("Jain's index", format!("{:.4}", metrics.jain));
+    let (start, end) = (metrics.distance_start_bps, metrics.distance_final_bps);
+    line("distance", format!("{} at the start, {} at the end (2-norm to max-min)", rate(start), rate(end)));
+    let converged = match metrics.converged_s {
+        Some(at_s) => paint(GOOD, &format!("at {at_s:.2} s: every session within 5 % of max-min for good")),
+        None => paint(BAD, &format!("no: the largest gap to max-min is {:.1} %", metrics.gap_to_max_min * 100.0)),
+    };
+    line("converged", converged);
+    line("peak load", format!("{:.3} x capacity, where it was highest", metrics.peak_overload));
+    text
+}
+
+/// One curve a session.
+fn rates(run: &Run) -> String {
+    let Some(rates) = run.rates.as_ref().filter(|rates| !rates.ends.is_empty()) else { return String::new() };
+    let wire = rates.wire_bps();
+    let most = wire.iter().copied().fold(0.0, f64::max);
+    if most <= 0.0 {
+        return String::new();
+    }
+    let names: Vec<_> = run.summary.sessions.iter().map(|session| shortened(&session.name, 14)).collect();
+    let wide = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    let mut text = format!("  {}\n", paint(BOLD, &format!("rates over time, a full block is {}", rate(most))));
+    for (n, (name, session)) in names.iter().zip(&run.summary.sessions).enumerate() {
+        let curve: Vec<_> = (0..rates.ends.len()).map(|sample| wire[sample * rates.sessions + n]).collect();
+        let curve = paint(ACCENT, &blocks::row(&curve, most, CURVE));
+        let _ = writeln!(text, "  {name:<wide$} {curve} {}", rate(session.final_wire_rate_bps));
+    }
+    text + &time_axis(run, wide + 3)
+}
+
+/// The distance to max-min as an area below a curve, with a logarithmic height.
+fn distance(run: &Run) -> String {
+    const HEIGHT: usize = 8;
+    let shares: Vec<_> = (run.distances_bps.iter().zip(&run.max_min_norms_bps))
+        .map(|(distance, norm)| distance / norm)
+        .filter(|share| share.is_finite())
+        .collect();
+    let (Some(least), most) = (shares.iter().copied().reduce(f64::min), shares.iter().copied().fold(1.0, f64::max))
+    else {
+        return String::new();
+    };
+    // Whole decades, from the one below the least share; a hundredth of a per cent is as good as nothing.
+    let bottom = least.max(1e-4).log10().floor().min(-1.0);
+    let span = most.log10() - bottom;
+    let heights: Vec<_> = shares.iter().map(|share| (share.max(1e-12).log10() - bottom).max(0.0)).collect();
+    let mut text = format!("  {}\n", paint(BOLD, "distance to max-min over time, share of its norm, logarithmic"));
+    let mut labelled = f64::INFINITY;
+    for (row, line) in blocks::area(&heights, span, CURVE + 12, HEIGHT).into_iter().enumerate() {
+        // The decade that a row's upper edge is the first to reach.
+        let edge = bottom + span * (HEIGHT - row) as f64 / HEIGHT as f64;
+        let decade = (edge + 1e-9).floor();
+        let is_new = decade < labelled && edge - decade < span / HEIGHT as f64 - 1e-9;
+        let label = if is_new { percent(10f64.powf(decade)) } else { String::new() };
+        labelled = if is_new { decade } else { labelled };
+        let _ = writeln!(text, "  {label:>7} {}", paint(ACCENT, &line));
+    }
+    text + &time_axis_of(run, 10, CURVE + 12)
+}
+
+fn time_axis(run: &Run, indent: usize) -> String {
+    time_axis_of(run, indent, CURVE)
+}
+
+/// Start, middle and end of the run below a curve.
+fn time_axis_of(run: &Run, indent: usize, width: usize) -> String {
+    let end_s = run.summary.duration_s;
+    let (middle, end) = (format!("{} s", end_s / 2.0), format!("{end_s} s"));
+    let half = width / 2;
+    let first = format!("{:<half$}", "0 s");
+    let second = format!("{middle:<rest$}", rest = width.saturating_sub(half + end.len()));
+    format!("{}{}\n", " ".repeat(indent), paint(DIM, &format!("{first}{second}{end}")))
+}
+
+/// One run among many.
+pub(super) struct Line {
+    variant: Option<String>,
+    cells: [String; 6],
+}
+
+impl Line {
+    pub(super) fn of(run: &Run) -> Self {
+        let (summary, metrics) = (&run.summary, &run.summary.metrics);
+        let cells = [
+            summary.seed.to_string(),
+            rate(metrics.total_bps),
+            format!("{:.4}", metrics.jain),
+            format!("{:.2} %", metrics.gap_to_max_min * 100.0),
+            metrics.converged_s.map_or("no".into(), |at_s| format!("{at_s:.2} s")),
+            format!("{:.3}", metrics.peak_overload),
+        ];
+        Self { variant: summary.variant.clone(), cells }
+    }
+}
+
+/// Many runs, a line each.
+pub(super) fn overview(heading: &str, lines: &[Line]) -> String {
+    let has_variants = lines.iter().any(|line| line.variant.is_some());
+    let heads: &[&'static str] =
+        &["variant", ">seed", ">total rate", ">Jain", ">largest gap", ">converged", ">peak load"];
+    let mut table = Table::new(if has_variants { heads } else { &heads[1..] });
+    for line in lines {
+        let variant = has_variants.then(|| shortened(line.variant.as_deref().unwrap_or(""), 24));
+        table.row(variant.into_iter().chain(line.cells.iter().cloned()));
+    }
+    let more = "gap: largest |final - max-min| / max-min; --variant shows one run in full, --json has all";
+    format!("{heading}\n{}\n  {}\n", table.render(2), paint(DIM, more))
+}
+
+/// A rate with at least four significant digits.
+pub(crate) fn rate(bps: f64) -> String {
+    let rate = Rate::nearest_bps(bps);
+    if rate == Rate::ZERO {
+        return "0 b/s".into();
+    }
+    let text = format!("{rate:.2}");
+    // One digit before the point: 3.388 Gb/s says more than 3.39 Gb/s.
+    if text.find('.') == Some(1) { format!("{rate:.3}") } else { text }
+}
+
+fn in_ms(rtt: Duration) -> String {
+    let ms = rtt.as_secs_f64() * 1e3;
+    if ms >= 1000.0 { format!("{rtt:.2}") } else { format!("{:.*} ms", usize::from(ms.fract() != 0.0), ms) }
+}
+
+fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    format!("{percent:.*} %", (-percent.log10()).max(0.0).round() as usize)
+}

@@ -1,0 +1,202 @@
+//! Directories of results that appear whole or not at all.
+//!
+//! Files are written to a hidden directory beside (or, where the target exists, inside) the target, and renamed into
+//! place when all of them are complete. Files that are already there are replaced, each at once; others stay.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Mutex;
+
+use crate::Done;
+use crate::failure::{Failure, plain};
+
+/// Hidden directories that are not in place yet: an interrupted command removes them.
+static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// A directory of results under construction. Dropped without [`Staging::commit`], it leaves nothing.
+pub(crate) struct Staging {
+    target: PathBuf,
+    hidden: PathBuf,
+    exists: bool,
+}
+
+impl Staging {
+    /// Prepares to write below `target`, so that a place that cannot be written to is found out before the work.
+    pub(crate) fn begin(target: &Path) -> Result<Self, Failure> {
+        let refuse = |error: &io::Error| {
+            Failure::usage(
+                format!("--out {}: {}", target.display(), plain(error)),
+                "name a directory that can be written to",
+            )
+        };
+        let exists = match fs::metadata(target) {
+            Ok(meta) if meta.is_dir() => true,
+            Ok(_) => return Err(refuse(&io::Error::other("is there, and not a directory"))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+            Err(error) => return Err(refuse(&error)),
+        };
+        let place = if exists {
+            target.to_owned()
+        } else if let (Some(parent), Some(Component::Normal(_))) = (target.parent(), target.components().next_back()) {
+            let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+            fs::create_dir_all(parent).map_err(|error| refuse(&error))?;
+            parent.to_owned()
+        } else {
+            return Err(refuse(&io::Error::other("is no name of a directory")));
+        };
+        let hidden = place.join(format!(".fairwave-{}", std::process::id()));
+        // Known before it exists: an interrupt in between must find it.
+        unfinished(|all| all.push(hidden.clone()));
+        if let Err(error) = fs::create_dir(&hidden) {
+            unfinished(|all| all.retain(|other| *other != hidden));
+            return Err(refuse(&error));
+        }
+        Ok(Self { target: target.to_owned(), hidden, exists })
+    }
+
+    /// Writes one file, by its path below the target.
+    pub(crate) fn write(&self, name: &str, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Done {
+        let write = || {
+            let path = self.hidden.join(name);
+            if let Some(parent) = path.parent() {
+                fs::create_dir_all(parent)?;
+            }
+            let mut out = BufWriter::with_capacity(1 << 16, File::create(path)?);
+            content(&mut out)?;
+            out.into_inner().map_err(io::IntoInnerError::into_error)?;
+            Ok(())
+        };
+        write().map_err(|error| self.failed(name, &error))
+    }
+
+    /// Puts all files into place.
+    pub(crate) fn commit(self) -> Done {
+        let done =
+            if self.exists { replace(&self.hidden, &self.target) } else { fs::rename(&self.hidden, &self.target) };
+        done.map_err(|error| self.failed("", &error))
+    }
+
+    fn failed(&self, name: &str, error: &io::Error) -> Failure {
+        Failure::Run(format!("{}: {}", self.target.join(name).display(), plain(error)))
+    }
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        // After a commit there is nothing left to remove.
+        let _ = fs::remove_dir_all(&self.hidden);
+        unfinished(|all| all.retain(|hidden| *hidden != self.hidden));
+    }
+}
+
+/// Moves every file below `from` to its place below `to`.
+fn replace(from: &Path, to: &Path) -> io::Result<()> {
+    let mut entries = fs::read_dir(from)?.collect::<io::Result<Vec<_>>>()?;
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() && target.is_dir() {
+            replace(&entry.path(), &target)?;
+        } else {
+            fs::rename(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}
+
+fn unfinished<T>(change: impl FnOnce(&mut Vec<PathBuf>) -> T) -> T {
+    // A list of paths is whole even if a thread died while it held the lock.
+    change(&mut UNFINISHED.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
+}
+
+/// Makes Ctrl-C, SIGTERM and SIGHUP remove what is not in place yet, and end the command with code 130.
+pub(crate) fn clean_up_on_interrupt() {
+    // Without a handler the command still ends, it only leaves its hidden directory.
+    let _ = ctrlc::set_handler(|| {
+        // The lock is never given back: no other thread begins anew while the process ends.
+        let all = UNFINISHED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        for hidden in all.iter() {
+            // A worker may be writing into it; what it adds between two attempts goes with the second.
+            for _ in 0..10 {
+                if fs::remove_dir_all(hidden).is_ok() || !hidden.exists() {
+                    break;
+                }
+            }
+        }
+        std::process::exit(130);
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commit__makes_a_new_directory_at_once() {
+        let place = Scratch::new("new");
+        let target = place.0.join("a/b");
+        let staging = Staging::begin(&target).unwrap();
+        staging.write("x/y.txt", |out| out.write_all(b"hello")).unwrap();
+        assert!(!target.exists());
+        staging.commit().unwrap();
+        assert_eq!(fs::read(target.join("x/y.txt")).unwrap(), b"hello");
+        assert_eq!(names(target.parent().unwrap()), ["b"]);
+    }
+
+    #[test]
+    fn commit__replaces_ours_and_leaves_others() {
+        let place = Scratch::new("old");
+        fs::write(place.0.join("mine.txt"), "old").unwrap();
+        fs::write(place.0.join("yours.txt"), "yours").unwrap();
+        let staging = Staging::begin(&place.0).unwrap();
+        staging.write("mine.txt", |out| out.write_all(b"new")).unwrap();
+        assert_eq!(fs::read(place.0.join("mine.txt")).unwrap(), b"old");
+        staging.commit().unwrap();
+        assert_eq!(fs::read(place.0.join("mine.txt")).unwrap(), b"new");
+        assert_eq!(fs::read(place.0.join("yours.txt")).unwrap(), b"yours");
+        assert_eq!(names(&place.0), ["mine.txt", "yours.txt"]);
+    }
+
+    #[test]
+    fn drop__leaves_nothing() {
+        let place = Scratch::new("drop");
+        let staging = Staging::begin(&place.0.join("out")).unwrap();
+        staging.write("file", |out| out.write_all(b"half")).unwrap();
+        drop(staging);
+        assert_eq!(names(&place.0), Vec::<String>::new());
+    }
+
+    #[test]
+    fn begin__refuses_a_file() {
+        let place = Scratch::new("file");
+        let target = place.0.join("file");
+        fs::write(&target, "").unwrap();
+        let failure = Staging::begin(&target).err().unwrap();
+        assert_eq!(failure.code(), 2);
+        assert!(failure.message().unwrap().contains("not a directory"));
+    }
+
+    struct Scratch(PathBuf);
+
+    impl Scratch {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("fairwave-test-{}-{name}", std::process::id()));
+            fs::create_dir_all(&path).unwrap();
+            Self(path)
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn names(place: &Path) -> Vec<String> {
+        let mut names: Vec<_> =
+            fs::read_dir(place).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+}

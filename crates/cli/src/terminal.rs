@@ -1,0 +1,63 @@
+//! Stdout and stderr: colour only for terminals that want it, no panic when nobody reads.
+
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal, Write};
+
+use anstyle::{AnsiColor, Style};
+
+use crate::Done;
+use crate::failure::Failure;
+
+/// Headings.
+pub(crate) const BOLD: Style = Style::new().bold();
+/// What matters less.
+pub(crate) const DIM: Style = Style::new().dimmed();
+/// What is well. Words beside it say so, too.
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+/// What is not.
+pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
+/// Curves and hints.
+pub(crate) const ACCENT: Style = AnsiColor::Cyan.on_default();
+
+/// Text in a style. Escapes are taken out again on the way to anything but a terminal that shows colour.
+pub(crate) fn paint(style: Style, text: &str) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+/// Writes data to stdout.
+pub(crate) fn print(text: &str) -> Done {
+    anstream::stdout().lock().write_all(text.as_bytes()).map_err(|error| Failure::writing(&error))
+}
+
+/// Writes bytes that are no text for people to stdout.
+pub(crate) fn print_bytes(bytes: &[u8]) -> Done {
+    io::stdout().lock().write_all(bytes).map_err(|error| Failure::writing(&error))
+}
+
+/// Brings all that was written to where it belongs.
+pub(crate) fn flush() -> Done {
+    io::stdout().flush().map_err(|error| Failure::writing(&error))
+}
+
+/// Says something to people, on stderr.
+pub(crate) fn note(text: &str) {
+    // Nothing can be done for a reader that is gone.
+    let _ = writeln!(anstream::stderr(), "{}", paint(DIM, &format!("note: {text}")));
+}
+
+/// Says on stderr what is wrong; a last line "hint: ..." stands out.
+pub(crate) fn complain(message: &str) {
+    let mut text = String::new();
+    for line in message.lines() {
+        let _ = match line.strip_prefix("hint: ") {
+            Some(hint) => writeln!(text, "{} {hint}", paint(ACCENT, "hint:")),
+            None => writeln!(text, "{}", paint(BAD, line)),
+        };
+    }
+    let _ = anstream::stderr().write_all(text.as_bytes());
+}
+
+/// Whether a person watches stderr.
+pub(crate) fn is_watched() -> bool {
+    io::stderr().is_terminal()
+}
