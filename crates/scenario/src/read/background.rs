@@ -30,7 +30,7 @@ pub(crate) fn read(root: &Table, ends: &Ends, paths: &mut Paths<'_>) -> Reading<
         let background = one(&reader, name, ends, paths)?;
         check_count(&reader, sources, u64::from(background.sources), "background sources")?;
         sources += background.sources as usize;
-        made.push(Background { name: names.take_numbered(name, (), place).into(), ..background });
+        made.push(Background { name: names.take_numbered(name.to_owned(), (), place).into(), ..background });
     }
     Ok(made)
 }

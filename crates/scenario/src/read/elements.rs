@@ -1,5 +1,6 @@
 //! The tables of one kind of element, changes to single elements by name, and the names that are taken.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
 use super::layer::merge_element;
@@ -114,17 +115,22 @@ impl<T: Copy> Names<T> {
     }
 
     /// Takes a name, with "#2", "#3" ... behind it if it is taken.
-    pub(crate) fn take_numbered(&mut self, name: &str, value: T, place: Place) -> String {
-        let mut fresh = name.to_owned();
-        if self.0.contains_key(name) {
-            let repeats = self.1.entry(name.into()).or_insert(1);
-            while self.0.contains_key(&*fresh) {
-                *repeats += 1;
-                fresh = format!("{name}#{repeats}");
+    pub(crate) fn take_numbered(&mut self, name: String, value: T, place: Place) -> String {
+        let (mut fresh, mut plain) = (name, None);
+        loop {
+            match self.0.entry(fresh.as_str().into()) {
+                Entry::Vacant(vacant) => {
+                    vacant.insert((value, place));
+                    return fresh;
+                }
+                Entry::Occupied(_) => {
+                    let plain = plain.get_or_insert_with(|| fresh.clone());
+                    let repeats = self.1.entry(plain.as_str().into()).or_insert(1);
+                    *repeats += 1;
+                    fresh = format!("{plain}#{repeats}");
+                }
             }
         }
-        self.0.insert(fresh.as_str().into(), (value, place));
-        fresh
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<T> {

@@ -146,20 +146,27 @@ impl<'a> Sessions<'a> {
     ) -> Reading<()> {
         let template = self.template(plan.reader, plan.count)?;
         let ((from, from_field), (to, to_field)) = (&plan.from, &plan.to);
+        let ends = |names: &Pattern, field: Field<'_>| -> Reading<Vec<u32>> {
+            (0..names.len()).map(|index| self.node(&names.name(index), field)).collect()
+        };
+        let (sources, sinks) = (ends(from, *from_field)?, ends(to, *to_field)?);
         for index in 0..plan.count {
             let pair = index / plan.alike;
-            let (from_name, to_name) = (from.name(pair / to.len()), to.name(pair % to.len()));
-            let source = self.node(&from_name, *from_field)?;
-            let sink = self.node(&to_name, *to_field)?;
+            let (row, column) = (pair / to.len(), pair % to.len());
+            let (source, sink) = (sources[row as usize], sinks[column as usize]);
             if source == sink {
                 return Err(to_field.wrong(
-                    format!("makes a session from {} to itself", quoted(from_name)),
+                    format!("makes a session from {} to itself", quoted(from.name(row))),
                     "write pairs of different nodes, or ranges that do not overlap",
                 ));
             }
-            let name = match &plan.names {
-                Some(given) => plan.given_name(given, index),
-                None => names.take_numbered(&format!("{from_name}-{to_name}"), (), plan.reader.place),
+            let name = if let Some(given) = &plan.names {
+                plan.given_name(given, index)
+            } else {
+                let mut name = from.name(row);
+                name.push('-');
+                to.write(column, &mut name);
+                names.take_numbered(name, (), plan.reader.place)
             };
             let turn = Turn { name: &name, index, from: source, to: sink };
             let session = self.session(&template, &turn, plan, patches, notes)?;
