@@ -27,6 +27,12 @@ def shipped(name: str, variant: str | None = None) -> fw.Run:
     return run
 
 
+def save(ax: Axes) -> None:
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    figure.savefig(io.BytesIO(), format="png")
+
+
 def texts(ax: Axes) -> list[str]:
     return [text.get_text() for text in ax.texts]
 
@@ -55,7 +61,7 @@ def test_plot__names_stand_at_the_lines() -> None:
 def test_plot__labels_that_would_meet_stand_apart() -> None:
     run = shipped("five-to-one")
     ax = run.plot()
-    ax.figure.savefig(io.BytesIO(), format="png")
+    save(ax)
     extents = [Text.get_window_extent(text) for text in ax.texts if text.get_text().startswith("s")]
     assert len(extents) == 5
     assert not any(a.overlaps(b) for k, a in enumerate(extents) for b in extents[k + 1 :])
@@ -96,8 +102,8 @@ def test_plot__shows_sessions_that_never_send() -> None:
     """
     run = fw.simulate(text)
     assert isinstance(run, fw.Run)
-    run.plot().figure.savefig(io.BytesIO(), format="png")
-    run.plot(what="distance").figure.savefig(io.BytesIO(), format="png")
+    save(run.plot())
+    save(run.plot(what="distance"))
 
 
 def test_apart__keeps_the_order_and_the_room() -> None:

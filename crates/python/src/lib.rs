@@ -9,6 +9,7 @@
 mod allocate;
 mod allocator;
 mod error;
+mod interrupt;
 mod max_min;
 mod response;
 mod run;

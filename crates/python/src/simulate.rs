@@ -1,10 +1,9 @@
-//! Runs scenarios, the cases of a file on all cores, and lets Ctrl-C through.
+//! Runs scenarios, the cases of a file on all cores.
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::str::FromStr;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
-use std::time::{Duration as Wall, Instant};
+use std::time::Instant;
 
 use fairwave_fluid::{Record, Settings};
 use fairwave_scenario::{Case, Document, ScenarioError as Mistake, Selection};
@@ -12,6 +11,7 @@ use fairwave_units::{Duration, ParseError, Time};
 use pyo3::prelude::*;
 
 use crate::error::{parse_error, scenario_error};
+use crate::interrupt::{Stop, interruptible};
 use crate::run::Run;
 
 /// What the caller changes about a file.
@@ -55,9 +55,9 @@ pub(crate) fn simulate(
             Ok((document, cases))
         })
         .map_err(|mistake| scenario_error(py, &mistake))?;
-    let lab = Lab { file, document: &document, cases: &cases, window, stop: AtomicBool::new(false) };
+    let lab = Lab { file, document: &document, cases: &cases, window };
     let (mut runs, mut notes) = (Vec::new(), Vec::new());
-    for outcome in py.detach(|| lab.run_all())? {
+    for outcome in interruptible(py, |stop| lab.run_all(stop))? {
         let (run, more) = outcome.map_err(|mistake| scenario_error(py, &mistake))?;
         runs.push(run);
         notes.extend(more);
@@ -85,69 +85,48 @@ struct Lab<'a> {
     document: &'a Document,
     cases: &'a [Case],
     window: Option<(Time, Time)>,
-    stop: AtomicBool,
 }
 
 type Outcome = Result<(Run, Vec<String>), Mistake>;
 
-/// What unwinds out of a simulation that Python asked to stop.
-struct Stopped;
-
 impl Lab<'_> {
-    #[expect(clippy::redundant_closure_for_method_calls, reason = "the method is not general over its lifetime")]
-    /// Outcomes in the order of the cases, up to the first mistake. Called without the interpreter's lock.
-    fn run_all(&self) -> PyResult<Vec<Outcome>> {
+    /// Outcomes in the order of the cases, up to the first mistake.
+    fn run_all(&self, stop: &Stop) -> Vec<Outcome> {
         let workers = std::thread::available_parallelism().map_or(1, usize::from).min(self.cases.len());
-        let next = AtomicUsize::new(0);
+        let next = &AtomicUsize::new(0);
         let mut outcomes: Vec<Option<Outcome>> = self.cases.iter().map(|_| None).collect();
         std::thread::scope(|scope| {
             let (sender, receiver) = mpsc::channel();
             for _ in 0..workers {
-                let (sender, next) = (sender.clone(), &next);
+                let sender = sender.clone();
                 scope.spawn(move || {
-                    while let Some((index, outcome)) = self.run_next(next) {
+                    while let Some((index, outcome)) = self.run_next(next, stop) {
                         if outcome.is_err() {
                             next.store(self.cases.len(), Ordering::Relaxed);
                         }
-                        if sender.send((index, outcome)).is_err() {
-                            break;
-                        }
+                        sender.send((index, outcome)).ok(); // the receiver stays until all senders are gone
                     }
                 });
             }
             drop(sender);
-            loop {
-                match receiver.recv_timeout(Wall::from_millis(50)) {
-                    Ok((index, outcome)) => outcomes[index] = Some(outcome),
-                    Err(mpsc::RecvTimeoutError::Timeout) => Python::attach(|py| py.check_signals())
-                        .inspect_err(|_| self.stop.store(true, Ordering::Relaxed))?,
-                    Err(mpsc::RecvTimeoutError::Disconnected) => return Ok::<(), PyErr>(()),
-                }
+            for (index, outcome) in receiver {
+                outcomes[index] = Some(outcome);
             }
-        })?;
+        });
         // Cases are taken in order, so all before the first mistake have an outcome.
-        Ok(outcomes.into_iter().map_while(|outcome| outcome).collect())
+        outcomes.into_iter().map_while(|outcome| outcome).collect()
     }
 
     /// Runs the next case that nobody has taken; `None` when there is none or when it was stopped.
-    fn run_next(&self, next: &AtomicUsize) -> Option<(usize, Outcome)> {
+    fn run_next(&self, next: &AtomicUsize, stop: &Stop) -> Option<(usize, Outcome)> {
         let index = next.fetch_add(1, Ordering::Relaxed);
         let case = self.cases.get(index)?;
-        match catch_unwind(AssertUnwindSafe(|| self.run_case(case))) {
-            Ok(outcome) => Some((index, outcome)),
-            Err(cause) if cause.is::<Stopped>() => None,
-            Err(cause) => resume_unwind(cause),
-        }
+        Some((index, Stop::part(|| self.run_case(case, stop))?))
     }
 
-    fn run_case(&self, case: &Case) -> Outcome {
+    fn run_case(&self, case: &Case, stop: &Stop) -> Outcome {
         let (scenario, notes) = self.document.build(case)?;
-        let mut progress = |_| {
-            if self.stop.load(Ordering::Relaxed) {
-                // The only way out of a simulation before its end; run_next catches it, nothing is printed.
-                resume_unwind(Box::new(Stopped));
-            }
-        };
+        let mut progress = |_| stop.check();
         let settings = Settings {
             record: Record { rates: true, queues: true, distances: true },
             window: self.window,
