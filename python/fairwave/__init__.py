@@ -3,11 +3,14 @@
 - `simulate` runs a scenario file and gives a `Run`: rates, queues and the distance to the optimum as DataFrames, and a
   picture.
 - `allocate` gives the max-min fair rates of a scenario, `max_min` those of any sessions over any resources.
+- `Allocator` is the rule of one end node by itself.
+- `papers` runs the experiments of the papers and compares.
 
 Rates are in bit/s, times in seconds, sizes in bytes; the unit stands in the name. Quantities in scenarios and in
 options are texts with a unit: "500 Mb/s", "60 ms".
 """
 
+from fairwave import papers
 from fairwave._allocation import Allocator, max_min
 from fairwave._core import ScenarioError
 from fairwave._response import response
@@ -15,4 +18,4 @@ from fairwave._run import Run
 from fairwave._scenario import allocate, simulate
 from fairwave._schemes import schemes
 
-__all__ = ["Allocator", "Run", "ScenarioError", "allocate", "max_min", "response", "schemes", "simulate"]
+__all__ = ["Allocator", "Run", "ScenarioError", "allocate", "max_min", "papers", "response", "schemes", "simulate"]

@@ -11,6 +11,7 @@ mod allocator;
 mod error;
 mod interrupt;
 mod max_min;
+mod papers;
 mod response;
 mod run;
 mod schemes;
@@ -30,6 +31,8 @@ mod _core {
     use crate::error::ScenarioError;
     #[pymodule_export]
     use crate::max_min::max_min;
+    #[pymodule_export]
+    use crate::papers::{Outcome, papers_list, papers_run};
     #[pymodule_export]
     use crate::response::response;
     #[pymodule_export]

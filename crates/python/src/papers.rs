@@ -1,0 +1,88 @@
+//! The experiments of the papers.
+
+use fairwave_catalogue::{Experiment, RunError, RunOptions};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::interrupt::{Stop, interruptible};
+use crate::run::Run;
+
+/// What one experiment gave, for `fairwave.papers.Outcome` to wrap.
+#[pyclass(frozen, module = "fairwave._core")]
+pub(crate) struct Outcome {
+    outcome: fairwave_catalogue::Outcome,
+    runs: Vec<Py<Run>>,
+}
+
+#[pymethods]
+impl Outcome {
+    /// What it shows, in a line.
+    #[getter]
+    fn title(&self) -> &str {
+        &self.outcome.experiment.title
+    }
+
+    /// The figure, table or equation.
+    #[getter]
+    fn cites(&self) -> &str {
+        &self.outcome.experiment.cites
+    }
+
+    /// What a reader must know; None where there is nothing.
+    #[getter]
+    fn note(&self) -> Option<&str> {
+        self.outcome.experiment.note.as_deref()
+    }
+
+    /// The runs that its picture shows.
+    #[getter]
+    fn runs(&self, py: Python<'_>) -> Vec<Py<Run>> {
+        self.runs.iter().map(|run| run.clone_ref(py)).collect()
+    }
+
+    /// Id, claims and wall time as JSON text.
+    fn json(&self) -> PyResult<String> {
+        serde_json::to_string(&self.outcome).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+    }
+}
+
+/// Columns `id`, `title`, `cites`, `scenario`, `claims`, `note` of all experiments.
+#[pyfunction]
+pub(crate) fn papers_list(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let columns = PyDict::new(py);
+    columns.set_item("id", column(|experiment| &experiment.id))?;
+    columns.set_item("title", column(|experiment| &experiment.title))?;
+    columns.set_item("cites", column(|experiment| &experiment.cites))?;
+    columns.set_item("scenario", column(|experiment| &experiment.scenario))?;
+    columns.set_item("claims", column(Experiment::claim_count))?;
+    columns.set_item("note", column(|experiment| &experiment.note))?;
+    Ok(columns)
+}
+
+fn column<T>(entry: impl Fn(&'static Experiment) -> T) -> Vec<T> {
+    fairwave_catalogue::list().iter().map(entry).collect()
+}
+
+/// Runs the experiments that a paper's or an experiment's id names.
+#[pyfunction]
+#[pyo3(signature = (id, quick))]
+pub(crate) fn papers_run(py: Python<'_>, id: &str, quick: bool) -> PyResult<Vec<Outcome>> {
+    let chosen = fairwave_catalogue::select(&[id]).map_err(|error| PyValueError::new_err(format!("id: {error}")))?;
+    let run_all = |stop: &Stop| -> Result<Vec<_>, RunError> {
+        let run =
+            |experiment| fairwave_catalogue::run_experiment(experiment, RunOptions { quick }, &|_, _| stop.check());
+        chosen.into_iter().map(run).collect()
+    };
+    let outcomes = interruptible(py, run_all)?.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+    outcomes.into_iter().map(|outcome| wrap(py, outcome)).collect()
+}
+
+fn wrap(py: Python<'_>, mut outcome: fairwave_catalogue::Outcome) -> PyResult<Outcome> {
+    let title = &outcome.experiment.title;
+    let runs = std::mem::take(&mut outcome.runs)
+        .into_iter()
+        .map(|run| Py::new(py, Run { run, title: title.clone() }))
+        .collect::<PyResult<_>>()?;
+    Ok(Outcome { outcome, runs })
+}
