@@ -96,8 +96,9 @@ def run(id: str, quick: bool = False) -> Outcome | builtins.list[Outcome]:
 
     Example:
         >>> import fairwave as fw
-        >>> fw.papers.run("002/fig-vii-10")
-        <Outcome 002/fig-vii-10: 6 of 6 claims hold>
+        >>> outcome = fw.papers.run("002/eq-ii-2")
+        >>> outcome.cites, outcome.holds
+        ('Wu 2007, Eq. II.2', True)
     """
     outcomes = [Outcome(outcome) for outcome in _core.papers_run(id, quick)]
     return outcomes[0] if "/" in id else outcomes

@@ -79,10 +79,9 @@ pub(crate) fn papers_run(py: Python<'_>, id: &str, quick: bool) -> PyResult<Vec<
 }
 
 fn wrap(py: Python<'_>, mut outcome: fairwave_catalogue::Outcome) -> PyResult<Outcome> {
-    let title = &outcome.experiment.title;
-    let runs = std::mem::take(&mut outcome.runs)
+    let runs = std::mem::take(&mut outcome.shown)
         .into_iter()
-        .map(|run| Py::new(py, Run { run, title: title.clone() }))
+        .map(|shown| Py::new(py, Run { run: shown.run, title: shown.scenario.title }))
         .collect::<PyResult<_>>()?;
     Ok(Outcome { outcome, runs })
 }
