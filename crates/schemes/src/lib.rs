@@ -15,5 +15,6 @@ pub mod global;
 pub mod node;
 pub mod response;
 pub mod scheme;
+pub mod session;
 
 pub use allocator::{Grant, Interval, RateAllocator, Row};

@@ -1,0 +1,141 @@
+//! HighSpeed TCP (RFC 3649): growth and cut depend on the window, so that large windows recover in reasonable time.
+
+use super::new_reno::NewReno;
+use super::{Ack, Loss, WindowRule};
+
+/// HighSpeed TCP's rule; up to its low window it is NewReno.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HighSpeed {
+    low_window_packets: f64,
+    /// ln p(w) = p_at_1 + p_slope ln w, through (low window, 1.5 / low window^2) and (high window, high_p).
+    p_slope: f64,
+    p_at_1: f64,
+    /// b(w) = b_at_1 + b_slope ln w, through (low window, 0.5) and (high window, high_decrease).
+    b_slope: f64,
+    b_at_1: f64,
+    least_decrease: f64,
+}
+
+/// Constants of HighSpeed TCP (RFC 3649 s5).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HighSpeedConfig {
+    /// Window up to which it is NewReno.
+    pub low_window_packets: f64,
+    /// Window that it shall reach at `high_p`.
+    pub high_window_packets: f64,
+    /// Loss rate at the high window.
+    pub high_p: f64,
+    /// Share of the window removed after a loss at the high window.
+    pub high_decrease: f64,
+}
+
+impl HighSpeed {
+    /// A rule with these constants.
+    pub fn new(config: HighSpeedConfig) -> Self {
+        let HighSpeedConfig { low_window_packets: low, high_window_packets: high, high_p, high_decrease } = config;
+        let span = high.ln() - low.ln();
+        // TCP's own response at the low window: p = 1.5 / w^2. ns-2 takes this too; RFC 3649 rounds it to 10^-3.
+        let low_p = 1.5 / (low * low);
+        let p_slope = (high_p.ln() - low_p.ln()) / span;
+        let b_slope = (high_decrease - 0.5) / span;
+        Self {
+            low_window_packets: low,
+            p_slope,
+            p_at_1: low_p.ln() - p_slope * low.ln(),
+            b_slope,
+            b_at_1: 0.5 - b_slope * low.ln(),
+            least_decrease: high_decrease,
+        }
+    }
+
+    /// b(w): share of the window removed after a loss (RFC 3649 s5).
+    pub fn decrease_share(&self, window_packets: f64) -> f64 {
+        if window_packets <= self.low_window_packets {
+            return 0.5;
+        }
+        // Beyond the high window the line would reach zero, and with it the growth: it stays at its last value.
+        (self.b_at_1 + self.b_slope * window_packets.ln()).max(self.least_decrease)
+    }
+
+    /// a(w): packets per round trip (RFC 3649 s5): w^2 p(w) 2 b(w) / (2 - b(w)).
+    pub fn increase_packets(&self, window_packets: f64) -> f64 {
+        if window_packets <= self.low_window_packets {
+            return 1.0;
+        }
+        let p = (self.p_at_1 + self.p_slope * window_packets.ln()).exp();
+        let b = self.decrease_share(window_packets);
+        (window_packets * window_packets * p * 2.0 * b / (2.0 - b)).max(1.0)
+    }
+}
+
+impl WindowRule for HighSpeed {
+    fn increase(&mut self, window_packets: f64, ack: &Ack) -> f64 {
+        self.increase_packets(window_packets) * f64::from(ack.acked_packets) / window_packets
+    }
+
+    fn decrease(&mut self, window_packets: f64, loss: &Loss) -> f64 {
+        if window_packets <= self.low_window_packets {
+            return NewReno.decrease(window_packets, loss);
+        }
+        window_packets * (1.0 - self.decrease_share(window_packets))
+    }
+}
+
+impl Default for HighSpeedConfig {
+    /// RFC 3649 s5: 38, 83 000, 10^-7, 0.1.
+    fn default() -> Self {
+        Self { low_window_packets: 38.0, high_window_packets: 83_000.0, high_p: 1e-7, high_decrease: 0.1 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{test_ack, test_loss};
+    use super::*;
+
+    fn rule() -> HighSpeed {
+        HighSpeed::new(HighSpeedConfig::default())
+    }
+
+    #[test]
+    fn increase_packets__at_the_ends() {
+        assert_eq!(rule().increase_packets(38.0), 1.0);
+        // 83000^2 x 1e-7 x 2 x 0.1 / 1.9 = 72.5
+        assert!((rule().increase_packets(83_000.0) - 72.515_789).abs() < 1e-5);
+    }
+
+    #[test]
+    fn increase_packets__close_to_the_table_of_rfc_3649() {
+        // RFC 3649, Appendix B: w up to which a(w) holds, a(w), b(w). The table rounds up and starts from p = 10^-3,
+        // 4 % below TCP's own response.
+        for (window, a, b) in [
+            (118.0, 2.0, 0.44),
+            (221.0, 3.0, 0.41),
+            (347.0, 4.0, 0.38),
+            (495.0, 5.0, 0.37),
+            (663.0, 6.0, 0.35),
+            (851.0, 7.0, 0.34),
+            (1058.0, 8.0, 0.33),
+            (1284.0, 9.0, 0.32),
+            (1529.0, 10.0, 0.31),
+        ] {
+            let (ours_a, ours_b) = (rule().increase_packets(window), rule().decrease_share(window));
+            assert!((ours_a - a).abs() <= 0.05 * a + 1.0, "a({window}) = {ours_a}, table {a}");
+            assert!((ours_b - b).abs() <= 0.01, "b({window}) = {ours_b}, table {b}");
+        }
+    }
+
+    #[test]
+    fn decrease__uses_the_share_of_the_window() {
+        let window = rule().decrease(83_000.0, &test_loss(83_000));
+        assert!((window - 74_700.0).abs() < 1e-6, "{window}"); // 0.9 x 83 000
+        assert_eq!(rule().decrease(30.0, &test_loss(30)), 15.0);
+    }
+
+    #[test]
+    fn beyond_the_high_window__still_grows_and_shrinks() {
+        let mut rule = rule();
+        assert_eq!(rule.decrease_share(1e6), 0.1);
+        assert!(rule.increase(1e6, &test_ack(1)) > 0.0);
+    }
+}

@@ -1,0 +1,118 @@
+//! The rules of one session, one file each: how its window answers acknowledgements, losses and time-outs.
+//!
+//! A rule says how much may be in flight. What was lost, what is sent again and when the timer runs out is the
+//! business of the sender that drives it: one machine for all rules.
+//!
+//! Windows are counted in full packets, as an f64: rules add fractions, the sender floors when it sends.
+
+mod aimd;
+mod bic;
+mod cubic;
+mod fast;
+mod hstcp;
+mod htcp;
+mod new_reno;
+mod slow_start;
+mod stcp;
+mod vegas;
+mod window;
+
+use fairwave_units::{Duration, Rate, Time};
+
+pub use aimd::{Aimd, AimdConfig};
+pub use bic::{Bic, BicConfig};
+pub use cubic::{Cubic, CubicConfig};
+pub use fast::{Fast, FastConfig};
+pub use hstcp::{HighSpeed, HighSpeedConfig};
+pub use htcp::{Htcp, HtcpConfig};
+pub use new_reno::NewReno;
+pub use slow_start::SlowStart;
+pub use stcp::{Scalable, ScalableConfig};
+pub use vegas::{Vegas, VegasConfig};
+pub use window::{WindowConfig, WindowRule, Windowed};
+
+/// What one session runs.
+pub trait CongestionController: Send {
+    /// An acknowledgement of new data arrived.
+    fn on_ack(&mut self, ack: &Ack);
+
+    /// Loss was detected, once per window of data: the session enters recovery. Not called again until the packet
+    /// that was the highest sent at this call is acknowledged or the timer runs out.
+    fn on_loss(&mut self, loss: &Loss);
+
+    /// The retransmission timer ran out.
+    fn on_timeout(&mut self, loss: &Loss);
+
+    /// What may be in flight, and how fast.
+    fn allowance(&self) -> Allowance;
+
+    /// Where slow start ends, in packets; infinite before the first loss.
+    fn ssthresh_packets(&self) -> f64;
+
+    /// Sets the window, in packets: for studies of a rule by itself.
+    fn set_window_packets(&mut self, window_packets: f64);
+}
+
+/// An acknowledgement of new data.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ack {
+    /// When it arrived.
+    pub now: Time,
+    /// Packets that it newly acknowledges, cumulatively and selectively.
+    pub acked_packets: u32,
+    /// Round-trip time of the newest packet that it acknowledges, if it was sent once.
+    pub rtt: Option<Duration>,
+    /// Least round-trip time seen by the session.
+    pub min_rtt: Duration,
+    /// Smoothed round-trip time; zero before the first sample.
+    pub smoothed_rtt: Duration,
+    /// Packets in flight before it arrived.
+    pub in_flight_packets: u32,
+    /// Number of the round trip: one more each time that a packet sent in the round before is acknowledged.
+    pub round: u64,
+    /// Whether the window, not the application or the receiver, limited what was sent.
+    pub window_limited: bool,
+    /// Whether the session is in recovery.
+    pub in_recovery: bool,
+}
+
+/// A loss, or a time-out.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Loss {
+    /// When it was detected.
+    pub now: Time,
+    /// Packets in flight then (RFC 5681's FlightSize).
+    pub in_flight_packets: u32,
+}
+
+/// What a session may send.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Allowance {
+    /// Packets in flight at the most; at least one.
+    pub window_packets: f64,
+    /// Rate at the most, for rules that set one.
+    pub pacing: Option<Rate>,
+}
+
+/// Acknowledgements as the tests of the rules need them.
+#[cfg(test)]
+fn test_ack(acked_packets: u32) -> Ack {
+    let rtt = Duration::from_millis(100);
+    Ack {
+        now: Time::from_secs(1),
+        acked_packets,
+        rtt: Some(rtt),
+        min_rtt: rtt,
+        smoothed_rtt: rtt,
+        in_flight_packets: 1,
+        round: 0,
+        window_limited: true,
+        in_recovery: false,
+    }
+}
+
+/// A loss as the tests of the rules need it.
+#[cfg(test)]
+fn test_loss(in_flight_packets: u32) -> Loss {
+    Loss { now: Time::from_secs(1), in_flight_packets }
+}

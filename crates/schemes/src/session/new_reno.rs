@@ -1,0 +1,55 @@
+//! TCP's own rule (RFC 5681, RFC 6582): one packet more per round trip, half after a loss.
+
+use super::{Ack, Loss, WindowRule};
+
+/// Additive increase by one, multiplicative decrease by half of what was in flight.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NewReno;
+
+impl WindowRule for NewReno {
+    fn increase(&mut self, window_packets: f64, ack: &Ack) -> f64 {
+        // RFC 5681, Eq. 3: SMSS * SMSS / cwnd.
+        f64::from(ack.acked_packets) / window_packets
+    }
+
+    fn decrease(&mut self, _window_packets: f64, loss: &Loss) -> f64 {
+        // RFC 5681, Eq. 4: FlightSize / 2.
+        f64::from(loss.in_flight_packets) / 2.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{CongestionController, WindowConfig, Windowed, test_ack, test_loss};
+    use super::*;
+
+    #[test]
+    fn on_loss__halves_what_was_in_flight() {
+        let mut reno = Windowed::new(NewReno, WindowConfig { initial_window_packets: 100.0, ..Default::default() });
+        reno.on_loss(&test_loss(90));
+        assert_eq!((reno.allowance().window_packets, reno.ssthresh_packets()), (45.0, 45.0));
+    }
+
+    #[test]
+    fn on_ack__grows_one_packet_per_round_trip_above_ssthresh() {
+        let mut reno = Windowed::new(NewReno, WindowConfig { initial_window_packets: 100.0, ..Default::default() });
+        reno.on_loss(&test_loss(100));
+        for _ in 0..50 {
+            reno.on_ack(&test_ack(1));
+        }
+        // 50 acknowledgements of a window of 50: just under one packet, since the window grows meanwhile.
+        let window = reno.allowance().window_packets;
+        assert!((50.98..51.0).contains(&window), "{window}");
+    }
+
+    #[test]
+    fn on_timeout__starts_again_from_one_packet() {
+        let mut reno = Windowed::new(NewReno, WindowConfig { initial_window_packets: 64.0, ..Default::default() });
+        reno.on_timeout(&test_loss(64));
+        assert_eq!((reno.allowance().window_packets, reno.ssthresh_packets()), (1.0, 32.0));
+        for _ in 0..31 {
+            reno.on_ack(&test_ack(1));
+        }
+        assert_eq!(reno.allowance().window_packets, 32.0);
+    }
+}

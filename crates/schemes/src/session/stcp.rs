@@ -1,0 +1,82 @@
+//! Scalable TCP (Kelly 2003): growth in proportion to the window, so that the time to recover from a loss does not
+//! depend on the rate.
+
+use super::new_reno::NewReno;
+use super::{Ack, Loss, WindowRule};
+
+/// Scalable TCP's rule; below its low window it is NewReno.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scalable {
+    config: ScalableConfig,
+}
+
+/// Constants of Scalable TCP.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ScalableConfig {
+    /// Packets per acknowledged packet.
+    pub increase_packets: f64,
+    /// Share of the window removed after a loss, 0 < decrease < 1.
+    pub decrease: f64,
+    /// Window below which it is NewReno.
+    pub low_window_packets: f64,
+}
+
+impl Scalable {
+    /// A rule with these constants.
+    pub fn new(config: ScalableConfig) -> Self {
+        Self { config }
+    }
+}
+
+impl WindowRule for Scalable {
+    fn increase(&mut self, window_packets: f64, ack: &Ack) -> f64 {
+        if window_packets < self.config.low_window_packets {
+            return NewReno.increase(window_packets, ack);
+        }
+        self.config.increase_packets * f64::from(ack.acked_packets)
+    }
+
+    fn decrease(&mut self, window_packets: f64, loss: &Loss) -> f64 {
+        if window_packets < self.config.low_window_packets {
+            return NewReno.decrease(window_packets, loss);
+        }
+        window_packets * (1.0 - self.config.decrease)
+    }
+}
+
+impl Default for ScalableConfig {
+    /// Kelly 2003: a = 0.01, b = 0.125, from 16 packets on.
+    fn default() -> Self {
+        Self { increase_packets: 0.01, decrease: 0.125, low_window_packets: 16.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{test_ack, test_loss};
+    use super::*;
+
+    #[test]
+    fn recovery__takes_the_same_round_trips_at_any_window() {
+        for start in [800.0, 8000.0, 80_000.0] {
+            let mut rule = Scalable::new(ScalableConfig::default());
+            let mut window = rule.decrease(start, &test_loss(start as u32));
+            assert_eq!(window, start * 0.875);
+            let mut round_trips = 0.0;
+            while window < start {
+                round_trips += 1.0 / window;
+                window += rule.increase(window, &test_ack(1));
+            }
+            // d(ln w) = 0.01 per round trip of w acknowledgements: ln(8/7) / 0.01 = 13.35; in whole rounds
+            // ln(8/7) / ln 1.01 = 13.42.
+            assert!((13.3..13.45).contains(&round_trips), "{round_trips} from {start}");
+        }
+    }
+
+    #[test]
+    fn low_window__is_new_reno() {
+        let mut rule = Scalable::new(ScalableConfig::default());
+        assert_eq!(rule.increase(10.0, &test_ack(1)), 0.1);
+        assert_eq!(rule.decrease(10.0, &test_loss(10)), 5.0);
+    }
+}

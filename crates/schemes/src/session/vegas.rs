@@ -1,0 +1,195 @@
+//! TCP Vegas (Brakmo & Peterson 1995): keeps a few packets queued in the network, judged once per round trip by the delay.
+
+use fairwave_units::Duration;
+
+use super::{Ack, Allowance, CongestionController, Loss, WindowConfig};
+
+/// Vegas' rule with its window.
+#[derive(Clone, Debug)]
+pub struct Vegas {
+    config: VegasConfig,
+    most_packets: f64,
+    window_packets: f64,
+    ssthresh_packets: f64,
+    /// The round trip that is being measured, and its samples.
+    round: u64,
+    rtt_sum_s: f64,
+    rtt_samples: u32,
+    /// Growth per acknowledgement that the last round decided on, times the window.
+    growth_packets: f64,
+    /// In slow start the window grows in every other round only.
+    is_growing_round: bool,
+}
+
+/// Constants of Vegas, in packets queued.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct VegasConfig {
+    /// Below this the window grows by one per round trip.
+    pub alpha_packets: f64,
+    /// Above this it shrinks by one.
+    pub beta_packets: f64,
+    /// Above this slow start ends.
+    pub gamma_packets: f64,
+}
+
+impl Vegas {
+    /// A session's controller at its start.
+    pub fn new(config: VegasConfig, window: WindowConfig) -> Self {
+        let most = window.max_window_packets.max(LEAST_PACKETS);
+        Self {
+            config,
+            most_packets: most,
+            window_packets: window.initial_window_packets.clamp(LEAST_PACKETS, most),
+            ssthresh_packets: window.initial_ssthresh_packets,
+            round: 0,
+            rtt_sum_s: 0.0,
+            rtt_samples: 0,
+            growth_packets: 0.0,
+            is_growing_round: true,
+        }
+    }
+
+    /// Packets queued in the network: w (1 - base RTT / RTT).
+    pub fn queued_packets(window_packets: f64, base: Duration, rtt_s: f64) -> f64 {
+        window_packets * (1.0 - base.as_secs_f64() / rtt_s)
+    }
+
+    fn set(&mut self, window_packets: f64) {
+        self.window_packets = window_packets.max(LEAST_PACKETS).min(self.most_packets);
+    }
+
+    /// Judges the round trip that ended.
+    fn end_round(&mut self, ack: &Ack) {
+        if self.rtt_samples == 0 {
+            return;
+        }
+        let rtt_s = self.rtt_sum_s / f64::from(self.rtt_samples);
+        let queued = Self::queued_packets(self.window_packets, ack.min_rtt, rtt_s);
+        self.growth_packets = 0.0;
+        if self.window_packets < self.ssthresh_packets {
+            if queued > self.config.gamma_packets {
+                self.ssthresh_packets = LEAST_PACKETS;
+                self.set(self.window_packets * 0.875);
+            } else {
+                self.is_growing_round = !self.is_growing_round;
+            }
+        } else if queued < self.config.alpha_packets {
+            self.growth_packets = 1.0;
+        } else if queued > self.config.beta_packets {
+            self.set(self.window_packets - 1.0);
+        }
+    }
+}
+
+impl CongestionController for Vegas {
+    fn on_ack(&mut self, ack: &Ack) {
+        if ack.round != self.round {
+            if !ack.in_recovery {
+                self.end_round(ack);
+            }
+            self.round = ack.round;
+            self.rtt_sum_s = 0.0;
+            self.rtt_samples = 0;
+        }
+        if let Some(rtt) = ack.rtt {
+            self.rtt_sum_s += rtt.as_secs_f64();
+            self.rtt_samples += 1;
+        }
+        if ack.in_recovery || !ack.window_limited {
+            return;
+        }
+        if self.window_packets < self.ssthresh_packets {
+            if self.is_growing_round {
+                self.set(self.window_packets + f64::from(ack.acked_packets.min(1)));
+            }
+        } else {
+            self.set(self.window_packets + self.growth_packets * f64::from(ack.acked_packets) / self.window_packets);
+        }
+    }
+
+    fn on_loss(&mut self, _loss: &Loss) {
+        // Brakmo & Peterson 1995, section 3.1: a quarter off, since Vegas rarely overshoots far.
+        self.set(self.window_packets * 0.75);
+        self.ssthresh_packets = self.window_packets.min(self.ssthresh_packets).max(LEAST_PACKETS);
+    }
+
+    fn on_timeout(&mut self, loss: &Loss) {
+        self.ssthresh_packets = (f64::from(loss.in_flight_packets) / 2.0).max(LEAST_PACKETS);
+        self.set(LEAST_PACKETS);
+    }
+
+    fn allowance(&self) -> Allowance {
+        Allowance { window_packets: self.window_packets, pacing: None }
+    }
+
+    fn ssthresh_packets(&self) -> f64 {
+        self.ssthresh_packets
+    }
+
+    fn set_window_packets(&mut self, window_packets: f64) {
+        self.set(window_packets);
+    }
+}
+
+/// Vegas never goes below two packets: one would wait for a delayed acknowledgement.
+const LEAST_PACKETS: f64 = 2.0;
+
+impl Default for VegasConfig {
+    /// ns-2: 1, 3, 1. Linux and ns-3: 2, 4, 1.
+    fn default() -> Self {
+        Self { alpha_packets: 1.0, beta_packets: 3.0, gamma_packets: 1.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_ack;
+    use super::*;
+
+    fn vegas(window_packets: f64, ssthresh_packets: f64) -> Vegas {
+        let window = WindowConfig {
+            initial_window_packets: window_packets,
+            initial_ssthresh_packets: ssthresh_packets,
+            ..WindowConfig::default()
+        };
+        Vegas::new(VegasConfig::default(), window)
+    }
+
+    /// One round trip of acknowledgements with this RTT over a base of 100 ms.
+    fn round(vegas: &mut Vegas, number: u64, rtt_ms: u64) {
+        for _ in 0..vegas.window_packets as u32 {
+            let rtt = Some(Duration::from_millis(rtt_ms));
+            vegas.on_ack(&Ack { round: number, rtt, ..test_ack(1) });
+        }
+    }
+
+    #[test]
+    fn queued_packets__from_the_delay() {
+        // 38 x (1 - 100/106) = 2.15
+        let queued = Vegas::queued_packets(38.0, Duration::from_millis(100), 0.106);
+        assert!((queued - 2.150_943).abs() < 1e-6);
+    }
+
+    #[test]
+    fn end_round__grows_holds_and_shrinks() {
+        for (rtt_ms, change) in [(101, 1.0), (106, 0.0), (115, -1.0)] {
+            let mut vegas = vegas(38.0, 2.0);
+            round(&mut vegas, 1, rtt_ms);
+            round(&mut vegas, 2, rtt_ms);
+            let got = vegas.window_packets - 38.0;
+            assert!((got - change).abs() < 0.05, "at {rtt_ms} ms: {got}");
+        }
+    }
+
+    #[test]
+    fn slow_start__doubles_every_other_round_and_ends_with_the_queue() {
+        let mut vegas = vegas(4.0, f64::INFINITY);
+        for number in 1..=3 {
+            round(&mut vegas, number, 100);
+        }
+        assert_eq!(vegas.window_packets, 16.0); // grows in rounds 1 and 3
+        round(&mut vegas, 4, 120);
+        round(&mut vegas, 5, 120);
+        assert_eq!(vegas.ssthresh_packets(), 2.0);
+    }
+}
