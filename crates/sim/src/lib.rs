@@ -1,0 +1,13 @@
+//! The packet-level simulator: exact, deterministic, one simulation a thread.
+//!
+//! Read [`event_queue`] and [`wire`] first: a FIFO link with constant delay needs one pending event, not one a packet.
+
+#![cfg_attr(test, allow(non_snake_case))]
+
+mod event_queue;
+mod packet;
+mod ranges;
+mod receiver;
+mod rtt;
+mod scoreboard;
+mod wire;

@@ -1,0 +1,114 @@
+//! The receiving end of a flow: what has arrived, and the acknowledgement of it.
+
+use crate::packet::{BLOCKS, Block};
+use crate::ranges::Ranges;
+
+/// What a receiver holds. One for all window-based schemes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Receiver {
+    /// The first number that has not arrived.
+    next: u64,
+    /// Numbers above it that have.
+    above: Ranges,
+    /// A number in each of the ranges that changed last, newest first.
+    recent: [u64; BLOCKS],
+    /// Data packets that arrived for the first time.
+    delivered_packets: u64,
+}
+
+impl Receiver {
+    /// Takes a data packet; false if it was a duplicate.
+    pub(crate) fn on_data(&mut self, number: u64) -> bool {
+        if number == self.next {
+            self.next += 1;
+            if let Some(first) = self.above.first()
+                && first.start == self.next
+            {
+                self.next = first.end;
+                self.above.remove_below(self.next);
+            }
+            self.delivered_packets += 1;
+            return true;
+        }
+        if number < self.next {
+            return false;
+        }
+        let is_new = self.above.insert(number);
+        self.delivered_packets += u64::from(is_new);
+        self.remember(number);
+        is_new
+    }
+
+    /// The first number that has not arrived.
+    pub(crate) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Data packets that arrived for the first time.
+    pub(crate) fn delivered_packets(&self) -> u64 {
+        self.delivered_packets
+    }
+
+    /// Blocks for an acknowledgement (RFC 2018 s4): the newest first, relative to [`Receiver::next`].
+    pub(crate) fn blocks(&self) -> [Block; BLOCKS] {
+        let mut blocks = [Block::default(); BLOCKS];
+        if self.above.is_empty() {
+            return blocks;
+        }
+        let mut count = 0;
+        for number in self.recent {
+            let Some(range) = self.above.containing(number) else { continue };
+            let block = Block { begin: self.relative(range.start), end: self.relative(range.end) };
+            if !blocks[..count].contains(&block) {
+                blocks[count] = block;
+                count += 1;
+            }
+        }
+        blocks
+    }
+
+    /// Puts a number's range in front of those that changed before.
+    fn remember(&mut self, number: u64) {
+        let Some(range) = self.above.containing(number) else { return };
+        // The old entry of the same range, or else the oldest, makes room.
+        let place = self.recent.iter().position(|old| range.contains(old)).unwrap_or(BLOCKS - 1);
+        self.recent.copy_within(0..place, 1);
+        self.recent[0] = number;
+    }
+
+    fn relative(&self, number: u64) -> u32 {
+        u32::try_from(number - self.next).unwrap_or(u32::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(begin: u32, end: u32) -> Block {
+        Block { begin, end }
+    }
+
+    #[test]
+    fn on_data__fills_holes_and_knows_duplicates() {
+        let mut receiver = Receiver::default();
+        for (number, is_new, next) in
+            [(0, true, 1), (2, true, 1), (2, false, 1), (3, true, 1), (1, true, 4), (0, false, 4)]
+        {
+            assert_eq!((receiver.on_data(number), receiver.next()), (is_new, next), "after {number}");
+        }
+        assert_eq!(receiver.delivered_packets(), 4);
+        assert_eq!(receiver.blocks(), [Block::default(); BLOCKS]);
+    }
+
+    #[test]
+    fn blocks__newest_first() {
+        let mut receiver = Receiver::default();
+        for number in [2, 4, 6, 8] {
+            receiver.on_data(number);
+        }
+        assert_eq!(receiver.blocks(), [block(8, 9), block(6, 7), block(4, 5)]);
+        receiver.on_data(5); // joins 4 and 6
+        assert_eq!(receiver.blocks()[..2], [block(4, 7), block(8, 9)]);
+    }
+}
