@@ -5,9 +5,14 @@
 #![cfg_attr(test, allow(non_snake_case))]
 
 mod event_queue;
+mod line;
+mod link;
 mod packet;
 mod ranges;
 mod receiver;
+mod route;
 mod rtt;
 mod scoreboard;
+mod sender;
+mod simulator;
 mod wire;

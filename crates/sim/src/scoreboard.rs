@@ -67,6 +67,11 @@ impl Scoreboard {
         self.flags.len() as u64
     }
 
+    /// Whether a packet is lost and was not sent again.
+    pub(crate) fn has_lost(&self) -> bool {
+        self.to_resend > 0
+    }
+
     /// Takes note of a new packet; its number.
     pub(crate) fn send_new(&mut self) -> u64 {
         let number = self.next();

@@ -1,0 +1,152 @@
+//! A link with a queue in front.
+
+use std::collections::VecDeque;
+
+use fairwave_scenario::random::Stream;
+use fairwave_units::Time;
+
+use crate::wire::Wire;
+
+/// How much may wait in front of a link. The packet on the wire does not wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Limit {
+    Packets(u64),
+    Bytes(u64),
+}
+
+/// A link that sends one packet after another; what does not fit in its queue is dropped at its tail.
+pub(crate) struct Link {
+    wire: Wire,
+    limit: Limit,
+    /// When the packets in the queue and on the wire leave, oldest first. Those that left already are taken out only
+    /// when the queue may be full.
+    departures: VecDeque<Time>,
+    loss: Option<Bernoulli>,
+    pub(crate) counts: LinkCounts,
+    /// The part of the run that the summary's means are taken over.
+    window: (Time, Time),
+}
+
+/// What happened at a link. Means and sums are over its window, the maximum over the whole run.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct LinkCounts {
+    pub(crate) hops: u64,
+    pub(crate) dropped_packets: u64,
+    pub(crate) lost_packets: u64,
+    /// Bytes that left within the window.
+    pub(crate) carried_bytes: u64,
+    /// Integral of the waiting bytes within the window, in byte-nanoseconds.
+    pub(crate) waiting_byte_ns: f64,
+    /// Largest number of waiting bytes.
+    pub(crate) max_waiting_bytes: f64,
+}
+
+/// What becomes of a packet that reaches a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// Its last bit has left then.
+    Leaves(Time),
+    /// There was no room.
+    Dropped,
+    /// It was lost at random, before the queue.
+    Lost,
+}
+
+impl Link {
+    pub(crate) fn new(rate_bps: u64, limit: Limit, loss: Option<Bernoulli>, window: (Time, Time)) -> Self {
+        let (departures, counts) = (VecDeque::new(), LinkCounts::default());
+        Self { wire: Wire::new(rate_bps), limit, departures, loss, counts, window }
+    }
+
+    /// A packet reaches the queue.
+    #[inline]
+    pub(crate) fn offer(&mut self, now: Time, bytes: u32) -> Fate {
+        if let Some(loss) = &mut self.loss
+            && loss.strikes()
+        {
+            self.counts.lost_packets += 1;
+            return Fate::Lost;
+        }
+        let starts = self.wire.free_at().max(now);
+        if starts > now && !self.has_room(now, bytes) {
+            self.counts.dropped_packets += 1;
+            return Fate::Dropped;
+        }
+        let leaves = self.wire.send(now, bytes);
+        if matches!(self.limit, Limit::Packets(_)) {
+            self.departures.push_back(leaves);
+        }
+        self.count(now, starts, leaves, bytes);
+        Fate::Leaves(leaves)
+    }
+
+    /// Bytes in the queue and on the wire.
+    pub(crate) fn backlog_bytes(&self, now: Time) -> f64 {
+        self.wire.backlog_bytes(now)
+    }
+
+    #[inline]
+    fn has_room(&mut self, now: Time, bytes: u32) -> bool {
+        match self.limit {
+            // Those waiting and the one on the wire: one more than the limit is full.
+            Limit::Packets(limit) => {
+                if self.departures.len() as u64 > limit {
+                    while self.departures.front().is_some_and(|leaves| *leaves <= now) {
+                        self.departures.pop_front();
+                    }
+                }
+                self.departures.len() as u64 <= limit
+            }
+            Limit::Bytes(limit) => self.wire.backlog_bytes(now) + f64::from(bytes) <= limit as f64,
+        }
+    }
+
+    #[inline]
+    fn count(&mut self, now: Time, starts: Time, leaves: Time, bytes: u32) {
+        self.counts.hops += 1;
+        let (from, to) = self.window;
+        if leaves > from && leaves <= to {
+            self.counts.carried_bytes += u64::from(bytes);
+        }
+        if starts > now {
+            // Little: the integral of the queue is the sum of the waiting times.
+            let waits = starts.min(to).since(now.max(from));
+            self.counts.waiting_byte_ns += waits.as_nanos() as f64 * f64::from(bytes);
+            self.counts.max_waiting_bytes = self.counts.max_waiting_bytes.max(self.wire.backlog_bytes(now));
+        }
+    }
+}
+
+/// Losses that strike each packet with the same chance, by drawing how many packets are spared in between.
+pub(crate) struct Bernoulli {
+    stream: Stream,
+    log_spared: f64,
+    spared: u64,
+}
+
+impl Bernoulli {
+    /// Losses with chance `p`, or none for zero.
+    pub(crate) fn new(p: f64, stream: Stream) -> Option<Self> {
+        if p <= 0.0 {
+            return None;
+        }
+        let mut losses = Self { stream, log_spared: (1.0 - p).ln(), spared: 0 };
+        losses.spared = losses.draw();
+        Some(losses)
+    }
+
+    #[inline]
+    fn strikes(&mut self) -> bool {
+        if self.spared > 0 {
+            self.spared -= 1;
+            return false;
+        }
+        self.spared = self.draw();
+        true
+    }
+
+    /// Packets spared before the next loss: geometric, by inversion.
+    fn draw(&mut self) -> u64 {
+        ((1.0 - self.stream.unit()).ln() / self.log_spared) as u64
+    }
+}

@@ -1,0 +1,204 @@
+//! The ways of packets: which links and delays each flow's data and acknowledgements cross.
+
+use std::collections::BTreeMap;
+
+use fairwave_scenario::random;
+use fairwave_scenario::{Node, QueueLimit, Scenario, Session};
+use fairwave_units::{Duration, Rate, Time};
+
+use crate::line::Line;
+use crate::link::{Bernoulli, Limit, Link};
+
+/// One step of a way: a link, if there is one, and the propagation behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stage {
+    /// Index of the link; `None` for propagation alone.
+    pub(crate) link: Option<u32>,
+    /// Index of the line behind it.
+    pub(crate) line: u32,
+}
+
+/// A flow's way there and back, as ranges of [`Network::stages`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Route {
+    pub(crate) begin: u32,
+    pub(crate) end: u32,
+}
+
+/// Everything that packets cross.
+pub(crate) struct Network {
+    pub(crate) links: Vec<Link>,
+    /// Names of the links, for people: "d1:in", "s1:out", or the scenario's own.
+    pub(crate) names: Vec<String>,
+    pub(crate) rates: Vec<Rate>,
+    pub(crate) lines: Vec<Line>,
+    pub(crate) stages: Vec<Stage>,
+    /// Ways of data and of acknowledgements, by session.
+    pub(crate) routes: Vec<[Route; 2]>,
+}
+
+/// What a way is made of, before links and lines are shared.
+enum Element {
+    Link(u32),
+    Delay(Duration),
+}
+
+/// Where a link of the network comes from: a node's direction, or a link of the scenario.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Origin {
+    Send(u32),
+    Receive(u32),
+    Link(u32),
+}
+
+/// Builds the network of a scenario. Means are taken over `window` (the second half of the run, or what was asked).
+pub(crate) fn build(scenario: &Scenario, window: (Time, Time)) -> Network {
+    let mut builder = Builder {
+        scenario,
+        window,
+        largest_rtt: largest_rtts(scenario),
+        known: BTreeMap::new(),
+        shared: BTreeMap::new(),
+        network: Network {
+            links: Vec::new(),
+            names: Vec::new(),
+            rates: Vec::new(),
+            lines: Vec::new(),
+            stages: Vec::new(),
+            routes: Vec::new(),
+        },
+    };
+    for session in &scenario.sessions {
+        let there = builder.way(session, session.from, session.to, &session.path, false);
+        let back = builder.way(session, session.to, session.from, &session.path_back, true);
+        builder.network.routes.push([there, back]);
+    }
+    builder.network
+}
+
+struct Builder<'a> {
+    scenario: &'a Scenario,
+    window: (Time, Time),
+    /// By origin: a queue of one BDP is sized by the largest RTT through it.
+    largest_rtt: BTreeMap<Origin, Duration>,
+    known: BTreeMap<Origin, u32>,
+    /// Lines by the link in front of them and their delay.
+    shared: BTreeMap<(u32, Duration), u32>,
+    network: Network,
+}
+
+impl Builder<'_> {
+    fn way(&mut self, session: &Session, from: u32, to: u32, path: &[u32], is_back: bool) -> Route {
+        let mut elements = Vec::with_capacity(path.len() * 2 + 3);
+        self.add(&mut elements, Origin::Send(from));
+        elements.push(Element::Delay(self.access_delay(session, is_back)));
+        for link in path {
+            self.add(&mut elements, Origin::Link(*link));
+            elements.push(Element::Delay(self.scenario.links[*link as usize].delay));
+        }
+        self.add(&mut elements, Origin::Receive(to));
+        self.stages(&elements)
+    }
+
+    /// Propagation that no link of the scenario accounts for: half each way.
+    fn access_delay(&self, session: &Session, is_back: bool) -> Duration {
+        let links = session.path.iter().chain(&session.path_back);
+        let on_links = links.map(|link| self.scenario.links[*link as usize].delay.as_nanos()).sum();
+        let own = session.rtt.as_nanos().saturating_sub(on_links);
+        Duration::from_nanos(if is_back { own - own / 2 } else { own / 2 })
+    }
+
+    /// Adds a link unless it is unlimited.
+    fn add(&mut self, elements: &mut Vec<Element>, origin: Origin) {
+        if let Some(index) = self.known.get(&origin) {
+            elements.push(Element::Link(*index));
+        } else if let Some((name, rate, link)) = self.link(origin) {
+            let index = u32::try_from(self.network.links.len()).expect("a scenario has at most 10^7 elements");
+            self.known.insert(origin, index);
+            self.network.links.push(link);
+            self.network.names.push(name);
+            self.network.rates.push(rate);
+            elements.push(Element::Link(index));
+        }
+    }
+
+    fn link(&self, origin: Origin) -> Option<(String, Rate, Link)> {
+        let direction = |node: &Node, way: &str| format!("{}:{way}", node.name);
+        let (name, capacity, queue, loss) = match origin {
+            Origin::Send(node) => {
+                let node = &self.scenario.nodes[node as usize];
+                (direction(node, "out"), node.send?, node.queue, node.send_loss)
+            }
+            Origin::Receive(node) => {
+                let node = &self.scenario.nodes[node as usize];
+                (direction(node, "in"), node.receive?, node.queue, node.receive_loss)
+            }
+            Origin::Link(link) => {
+                let link = &self.scenario.links[link as usize];
+                (link.name.to_string(), link.capacity?, link.queue, link.loss)
+            }
+        };
+        let rtt = self.largest_rtt.get(&origin).copied().unwrap_or_default();
+        let packet = self.scenario.packet.payload + self.scenario.packet.header;
+        let limit = match queue {
+            QueueLimit::Packets(packets) => Limit::Packets(packets),
+            QueueLimit::Bytes(bytes) => Limit::Bytes(bytes.get()),
+            QueueLimit::Bdp(share) => {
+                let bits = capacity.as_bps() * rtt.as_secs_f64() * share;
+                Limit::Packets(((bits / packet.as_bits_f64()).round() as u64).max(2))
+            }
+        };
+        let losses = Bernoulli::new(loss, random::stream(self.scenario.seed, &format!("loss {name}")));
+        let link = Link::new(capacity.as_bps().round() as u64, limit, losses, self.window);
+        Some((name, capacity, link))
+    }
+
+    /// Turns elements into stages: delays in a row are one, and a line is shared by all that leave a link with the
+    /// same delay.
+    fn stages(&mut self, elements: &[Element]) -> Route {
+        let begin = self.network.stages.len();
+        let mut at = elements.iter().peekable();
+        let mut link = None;
+        loop {
+            let mut delay = Duration::ZERO;
+            while let Some(Element::Delay(more)) = at.peek() {
+                delay = delay + *more;
+                at.next();
+            }
+            // A way begins with propagation alone only where there is some.
+            if link.is_some() || !delay.is_zero() || at.peek().is_none() {
+                let line = self.line(link, delay);
+                self.network.stages.push(Stage { link, line });
+            }
+            match at.next() {
+                Some(Element::Link(next)) => link = Some(*next),
+                Some(Element::Delay(_)) => unreachable!("delays were taken above"),
+                None => break,
+            }
+        }
+        let index = |at: usize| u32::try_from(at).expect("a scenario has at most 10^7 elements");
+        Route { begin: index(begin), end: index(self.network.stages.len()) }
+    }
+
+    fn line(&mut self, link: Option<u32>, delay: Duration) -> u32 {
+        let index = u32::try_from(self.network.lines.len()).expect("a scenario has at most 10^7 elements");
+        let line = link.map_or(index, |link| *self.shared.entry((link, delay)).or_insert(index));
+        if line == index {
+            self.network.lines.push(Line::new(delay));
+        }
+        line
+    }
+}
+
+fn largest_rtts(scenario: &Scenario) -> BTreeMap<Origin, Duration> {
+    let mut largest: BTreeMap<Origin, Duration> = BTreeMap::new();
+    for session in &scenario.sessions {
+        let links = session.path.iter().chain(&session.path_back).map(|link| Origin::Link(*link));
+        let ends = [session.from, session.to].into_iter().flat_map(|node| [Origin::Send(node), Origin::Receive(node)]);
+        for origin in ends.chain(links) {
+            let rtt = largest.entry(origin).or_default();
+            *rtt = (*rtt).max(session.rtt);
+        }
+    }
+    largest
+}

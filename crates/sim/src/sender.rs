@@ -1,0 +1,269 @@
+//! The sending end of a flow: one machine for all window-based schemes. It decides which packet goes next; how many may
+//! be in flight is the scheme's word.
+
+use fairwave_schemes::session::{Ack, CongestionController, Loss};
+use fairwave_units::{Duration, Time};
+
+use crate::packet::{BLOCKS, Block};
+use crate::rtt::Rtt;
+use crate::scoreboard::Scoreboard;
+
+/// How a sender is set up.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct SenderConfig {
+    /// Whether acknowledgements carry blocks (RFC 6675) or not (RFC 6582).
+    pub(crate) sack: bool,
+    /// Packets in flight at the most: the receiver's window.
+    pub(crate) max_window_packets: u64,
+    /// Least retransmission time-out.
+    pub(crate) min_rto: Duration,
+    /// Packets to deliver.
+    pub(crate) size_packets: u64,
+}
+
+/// A window-based sender.
+pub(crate) struct Sender {
+    controller: Box<dyn CongestionController>,
+    config: SenderConfig,
+    board: Scoreboard,
+    rtt: Rtt,
+    state: State,
+    /// Round trips so far, and the number whose acknowledgement ends this one.
+    round: u64,
+    round_end: u64,
+    /// When the retransmission timer runs out; `None` with nothing outstanding.
+    deadline: Option<Time>,
+    /// Duplicate acknowledgements in a row, and what they add to the window (RFC 6582; without SACK alone).
+    duplicates: u32,
+    inflation: u64,
+    /// The first lost packet goes at once, whatever the window says.
+    must_resend: bool,
+    /// Whether the window stopped the last attempt to send.
+    window_limited: bool,
+    loss_events: u64,
+}
+
+/// Where a sender stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// No loss is being repaired.
+    Open,
+    /// Loss is being repaired until `point` is acknowledged; the window was cut once for it.
+    Recovery { point: u64, partial_acks: u32 },
+    /// The timer ran out; what was sent below `point` is being sent again in slow start.
+    TimedOut { point: u64 },
+}
+
+/// The next packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// A packet never sent before.
+    New(u64),
+    /// A packet sent again.
+    Again(u64),
+}
+
+impl Sender {
+    pub(crate) fn new(controller: Box<dyn CongestionController>, config: SenderConfig) -> Self {
+        Self {
+            controller,
+            config,
+            board: Scoreboard::default(),
+            rtt: Rtt::new(config.min_rto),
+            state: State::Open,
+            round: 0,
+            round_end: 0,
+            deadline: None,
+            duplicates: 0,
+            inflation: 0,
+            must_resend: false,
+            window_limited: true,
+            loss_events: 0,
+        }
+    }
+
+    /// When the retransmission timer runs out.
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        self.deadline
+    }
+
+    /// Times that the window was cut.
+    pub(crate) fn loss_events(&self) -> u64 {
+        self.loss_events
+    }
+
+    /// Packets to deliver are all acknowledged.
+    pub(crate) fn is_done(&self) -> bool {
+        self.board.una() >= self.config.size_packets
+    }
+
+    /// The window in packets.
+    pub(crate) fn window_packets(&self) -> f64 {
+        self.controller.allowance().window_packets
+    }
+
+    /// No new packets from here on: the session was stopped.
+    pub(crate) fn stop(&mut self) {
+        self.config.size_packets = self.board.next();
+    }
+
+    /// The next packet to send at `now`, if the window allows one; takes note that it is sent. `may_send_new` is the
+    /// application's word: whether it has a packet's worth of data.
+    pub(crate) fn poll_send(&mut self, now: Time, may_send_new: bool) -> Option<Next> {
+        let next = self.next(may_send_new)?;
+        if self.deadline.is_none() {
+            self.deadline = Some(now.saturating_add(self.rtt.timeout()));
+        }
+        Some(next)
+    }
+
+    fn next(&mut self, may_send_new: bool) -> Option<Next> {
+        if std::mem::take(&mut self.must_resend) {
+            let first = if self.config.sack { self.board.resend_lost() } else { self.board.resend_first() };
+            if let Some(number) = first {
+                return Some(Next::Again(number));
+            }
+        }
+        if !self.has_room() {
+            self.window_limited = true;
+            return None;
+        }
+        if let Some(number) = self.board.resend_lost() {
+            return Some(Next::Again(number));
+        }
+        let is_within = self.board.next() < self.config.size_packets;
+        if self.board.outstanding() >= self.config.max_window_packets {
+            self.window_limited = true;
+            return None;
+        }
+        if !is_within || !may_send_new {
+            self.window_limited = false;
+            return None;
+        }
+        Some(Next::New(self.board.send_new()))
+    }
+
+    /// Whether one more packet fits into the window.
+    fn has_room(&self) -> bool {
+        let window = self.controller.allowance().window_packets.floor() as u64;
+        if self.config.sack || matches!(self.state, State::TimedOut { .. }) {
+            // RFC 6675 s5 (C): cwnd - pipe >= 1.
+            self.board.pipe() < window
+        } else {
+            // RFC 6582: the window counts from the first unacknowledged packet and is inflated by duplicates.
+            self.board.outstanding() < window + self.inflation
+        }
+    }
+
+    /// An acknowledgement of everything below `number` and of `blocks` above it; `stamp` is when the packet that caused
+    /// it was sent. True if the window was cut.
+    pub(crate) fn on_ack(&mut self, now: Time, number: u64, blocks: &[Block; BLOCKS], stamp: Time) -> bool {
+        let flight = self.board.outstanding();
+        let pipe = self.board.pipe();
+        let base = number;
+        let held = blocks.iter().filter(|block| block.begin < block.end);
+        let news =
+            self.board.on_ack(number, held.map(|block| base + u64::from(block.begin)..base + u64::from(block.end)));
+        if news.acked_packets > 0 {
+            self.rtt.on_sample(now.since(stamp));
+        }
+        if self.board.una() >= self.round_end {
+            self.round += 1;
+            self.round_end = self.board.next().max(self.board.una() + 1);
+        }
+        let was_in_recovery = matches!(self.state, State::Recovery { .. });
+        if news.advanced {
+            self.advance(now, news.acked_packets);
+        }
+        if news.acked_packets > 0 {
+            self.controller.on_ack(&Ack {
+                now,
+                acked_packets: u32::try_from(news.acked_packets).unwrap_or(u32::MAX),
+                rtt: Some(now.since(stamp)),
+                min_rtt: self.rtt.least(),
+                smoothed_rtt: self.rtt.smoothed(),
+                in_flight_packets: u32::try_from(pipe).unwrap_or(u32::MAX),
+                round: self.round,
+                window_limited: self.window_limited,
+                in_recovery: was_in_recovery,
+            });
+        }
+        let lost = if self.config.sack { self.board.has_lost() } else { self.count_duplicate(news.advanced) };
+        if lost && self.state == State::Open {
+            self.enter_recovery(now, flight);
+            return true;
+        }
+        false
+    }
+
+    /// The first unacknowledged number moved: recovery may be over, the timer starts again.
+    fn advance(&mut self, now: Time, acked_packets: u64) {
+        self.duplicates = 0;
+        let una = self.board.una();
+        let mut restart_timer = true;
+        match &mut self.state {
+            State::Recovery { point, .. } | State::TimedOut { point } if una >= *point => {
+                self.state = State::Open;
+                self.inflation = 0;
+            }
+            State::Recovery { partial_acks, .. } if !self.config.sack => {
+                // RFC 6582 s3.2 step 5: the next hole; deflate by what was acknowledged, and one back. "Impatient": the
+                // first partial acknowledgement alone restarts the timer.
+                restart_timer = *partial_acks == 0;
+                *partial_acks += 1;
+                self.inflation = self.inflation.saturating_sub(acked_packets) + 1;
+                self.must_resend = true;
+            }
+            State::Open => self.inflation = 0,
+            State::Recovery { .. } | State::TimedOut { .. } => {}
+        }
+        if self.board.outstanding() == 0 {
+            self.deadline = None;
+        } else if restart_timer {
+            self.deadline = Some(now.saturating_add(self.rtt.timeout()));
+        }
+    }
+
+    /// Without blocks: counts duplicates; true at the third in a row.
+    fn count_duplicate(&mut self, advanced: bool) -> bool {
+        if advanced || self.board.outstanding() == 0 {
+            return false;
+        }
+        self.duplicates += 1;
+        match self.state {
+            State::Recovery { .. } => self.inflation += 1,
+            // RFC 3042: the first two duplicates let a new packet go each.
+            State::Open if self.duplicates < 3 => self.inflation += 1,
+            _ => {}
+        }
+        self.duplicates == 3
+    }
+
+    fn enter_recovery(&mut self, now: Time, flight: u64) {
+        let in_flight_packets = u32::try_from(flight).unwrap_or(u32::MAX);
+        self.controller.on_loss(&Loss { now, in_flight_packets });
+        self.state = State::Recovery { point: self.board.next(), partial_acks: 0 };
+        self.inflation = if self.config.sack { 0 } else { 3 };
+        self.must_resend = true;
+        self.loss_events += 1;
+    }
+
+    /// The timer event came; true if the timer had really run out. A timer that was moved meanwhile is left alone.
+    pub(crate) fn on_timer(&mut self, now: Time) -> bool {
+        match self.deadline {
+            Some(deadline) if deadline <= now && self.board.outstanding() > 0 => {}
+            _ => return false,
+        }
+        let in_flight_packets = u32::try_from(self.board.outstanding()).unwrap_or(u32::MAX);
+        self.controller.on_timeout(&Loss { now, in_flight_packets });
+        self.rtt.on_timeout();
+        self.board.on_timeout();
+        self.state = State::TimedOut { point: self.board.next() };
+        self.duplicates = 0;
+        self.inflation = 0;
+        self.must_resend = false;
+        self.loss_events += 1;
+        self.deadline = Some(now.saturating_add(self.rtt.timeout()));
+        true
+    }
+}
