@@ -254,7 +254,9 @@ impl Sender {
             Some(deadline) if deadline <= now && self.board.outstanding() > 0 => {}
             _ => return false,
         }
-        let in_flight_packets = u32::try_from(self.board.outstanding()).unwrap_or(u32::MAX);
+        let flight =
+            if self.config.sack { self.board.pipe() } else { self.board.outstanding().saturating_sub(self.inflation) };
+        let in_flight_packets = u32::try_from(flight).unwrap_or(u32::MAX);
         self.controller.on_timeout(&Loss { now, in_flight_packets });
         self.rtt.on_timeout();
         self.board.on_timeout();
