@@ -7,6 +7,7 @@
 mod event_queue;
 mod line;
 mod link;
+mod offer;
 mod packet;
 mod ranges;
 mod receiver;

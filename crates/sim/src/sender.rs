@@ -92,9 +92,14 @@ impl Sender {
         self.loss_events
     }
 
-    /// Packets to deliver are all acknowledged.
-    pub(crate) fn is_done(&self) -> bool {
-        self.board.una() >= self.config.size_packets
+    /// Packets to deliver.
+    pub(crate) fn size_packets(&self) -> u64 {
+        self.config.size_packets
+    }
+
+    /// Whether the window, not the application, stopped the last attempt to send.
+    pub(crate) fn is_window_limited(&self) -> bool {
+        self.window_limited
     }
 
     /// The window in packets.

@@ -5,6 +5,7 @@ use fairwave_units::Time;
 
 use crate::event_queue::{EventQueue, Key};
 use crate::link::Fate;
+use crate::offer::Offer;
 use crate::packet::{BLOCKS, Block, Kind, Packet};
 use crate::receiver::Receiver;
 use crate::route::{Network, Route};
@@ -19,6 +20,10 @@ pub(crate) struct Flow {
     pub(crate) ack_bytes: u32,
     /// When the pending timer event fires; it is moved by firing too early, not by being taken out.
     timer: Option<Time>,
+    /// What the application offers, where that is limited.
+    pub(crate) offer: Option<Offer>,
+    pub(crate) losses: Vec<Time>,
+    pub(crate) completed: Option<Time>,
     pub(crate) counts: FlowCounts,
 }
 
@@ -43,6 +48,8 @@ enum Event {
     Start(u32),
     /// A flow stops.
     Stop(u32),
+    /// A flow's application has the next packet's worth of data.
+    Offer(u32),
 }
 
 pub(crate) struct Simulator {
@@ -69,8 +76,8 @@ impl Simulator {
         controller: Box<dyn CongestionController>,
         config: SenderConfig,
         [data_bytes, ack_bytes]: [u32; 2],
-        start: Time,
-        stop: Option<Time>,
+        offer: Option<Offer>,
+        (start, stop): (Time, Option<Time>),
     ) {
         let flow = u32::try_from(self.flows.len()).expect("a scenario has at most 10^7 sessions");
         self.flows.push(Flow {
@@ -80,6 +87,9 @@ impl Simulator {
             data_bytes,
             ack_bytes,
             timer: None,
+            offer,
+            losses: Vec::new(),
+            completed: None,
             counts: FlowCounts::default(),
         });
         self.schedule(start, Event::Start(flow));
@@ -113,6 +123,13 @@ impl Simulator {
                     self.queue.pop_first();
                     self.send_all(flow);
                 }
+                Event::Offer(flow) => {
+                    self.queue.pop_first();
+                    if let Some(offer) = &mut self.flows[flow as usize].offer {
+                        offer.is_waiting = false;
+                    }
+                    self.send_all(flow);
+                }
                 Event::Stop(flow) => {
                     self.queue.pop_first();
                     self.flows[flow as usize].sender.stop();
@@ -120,6 +137,10 @@ impl Simulator {
             }
         }
         self.now = end;
+    }
+
+    pub(crate) fn now(&self) -> Time {
+        self.now
     }
 
     #[inline]
@@ -168,6 +189,9 @@ impl Simulator {
             Kind::Data => {
                 flow.counts.arrived_packets += 1;
                 flow.receiver.on_data(packet.number);
+                if flow.completed.is_none() && flow.receiver.next() >= flow.sender.size_packets() {
+                    flow.completed = Some(self.now);
+                }
                 let ack = Packet {
                     flow: packet.flow,
                     bytes: flow.ack_bytes,
@@ -180,7 +204,9 @@ impl Simulator {
                 self.forward(ack);
             }
             Kind::Ack => {
-                flow.sender.on_ack(self.now, packet.number, &packet.blocks, packet.stamp);
+                if flow.sender.on_ack(self.now, packet.number, &packet.blocks, packet.stamp) {
+                    flow.losses.push(self.now);
+                }
                 self.send_all(packet.flow);
             }
         }
@@ -190,10 +216,16 @@ impl Simulator {
     fn send_all(&mut self, index: u32) {
         loop {
             let flow = &mut self.flows[index as usize];
-            let Some(next) = flow.sender.poll_send(self.now, true) else { break };
+            let offered = flow.offer.as_mut().is_none_or(|offer| offer.has_packet(self.now, flow.data_bytes));
+            let Some(next) = flow.sender.poll_send(self.now, offered) else { break };
             flow.counts.sent_packets += 1;
             let number = match next {
-                Next::New(number) => number,
+                Next::New(number) => {
+                    if let Some(offer) = &mut flow.offer {
+                        offer.take(flow.data_bytes);
+                    }
+                    number
+                }
                 Next::Again(number) => {
                     flow.counts.resent_packets += 1;
                     number
@@ -211,6 +243,23 @@ impl Simulator {
             self.forward(packet);
         }
         self.arm(index);
+        self.await_offer(index);
+    }
+
+    /// If the application alone holds the flow back: comes again when it has a packet.
+    fn await_offer(&mut self, index: u32) {
+        let flow = &mut self.flows[index as usize];
+        if flow.sender.is_window_limited() {
+            return;
+        }
+        let Some(offer) = &mut flow.offer else { return };
+        if offer.is_waiting {
+            return;
+        }
+        if let Some(at) = offer.next_packet(self.now, flow.data_bytes) {
+            offer.is_waiting = true;
+            self.schedule(at, Event::Offer(index));
+        }
     }
 
     /// Schedules the timer event if none is pending.
@@ -227,6 +276,7 @@ impl Simulator {
         let flow = &mut self.flows[index as usize];
         flow.timer = None;
         if flow.sender.on_timer(self.now) {
+            flow.losses.push(self.now);
             self.send_all(index);
         } else {
             self.arm(index);
@@ -324,7 +374,7 @@ mod tests {
                 size_packets: u64::MAX,
             };
             let controller = Box::new(Windowed::new(NewReno, WindowConfig::default()));
-            simulator.add_flow(controller, config, [1040, 40], Time::ZERO, None);
+            simulator.add_flow(controller, config, [1040, 40], None, (Time::ZERO, None));
         }
         simulator.run_until(scenario.end());
         simulator.count_in_flight();

@@ -1,0 +1,114 @@
+//! What an application offers to send: bytes at its desired rate, saved up in a small bucket.
+
+use fairwave_scenario::Demand;
+use fairwave_units::{Duration, Time};
+
+/// A bucket that fills at the desired rate. It holds two packets or a millisecond's worth, whichever is more, so that
+/// what was not sent in time is mostly forgone: a demand is a rate, not a backlog.
+#[derive(Clone, Debug)]
+pub(crate) struct Offer {
+    demand: Demand,
+    filled_at: Time,
+    bits: f64,
+    /// An event for the next packet is pending.
+    pub(crate) is_waiting: bool,
+}
+
+impl Offer {
+    /// The offer of a demand, if it is limited at any time.
+    pub(crate) fn new(demand: &Demand, start: Time) -> Option<Self> {
+        match demand {
+            Demand::Unlimited => None,
+            _ => Some(Self { demand: demand.clone(), filled_at: start, bits: 0.0, is_waiting: false }),
+        }
+    }
+
+    /// Whether a packet of so many bytes may go.
+    pub(crate) fn has_packet(&mut self, now: Time, bytes: u32) -> bool {
+        self.fill(now, bytes);
+        // A hair of rounding must not cost a whole packet's wait.
+        self.bits * (1.0 + 1e-9) >= f64::from(bytes) * 8.0
+    }
+
+    /// A packet of so many bytes goes.
+    pub(crate) fn take(&mut self, bytes: u32) {
+        self.bits = (self.bits - f64::from(bytes) * 8.0).max(0.0);
+    }
+
+    /// When a packet may go, after `now`; `None` if not before the demand changes to something above zero, and it never
+    /// does.
+    pub(crate) fn next_packet(&mut self, now: Time, bytes: u32) -> Option<Time> {
+        self.fill(now, bytes);
+        let change = self.next_change(now);
+        let Some(rate) = self.demand.at(now) else { return Some(now) };
+        let missing = (f64::from(bytes) * 8.0 - self.bits).max(0.0);
+        let wait = Duration::from_secs_f64(missing / rate.as_bps());
+        // Rounded up, so that the bucket has a packet then.
+        let at = wait.map(|wait| now.saturating_add(wait).saturating_add(Duration::from_nanos(1)));
+        match (at, change) {
+            (Some(at), Some(change)) => Some(at.min(change)),
+            (at, change) => at.or(change),
+        }
+    }
+
+    /// Adds what was offered since the last look, at the rates that held.
+    fn fill(&mut self, now: Time, bytes: u32) {
+        while self.filled_at < now {
+            let until = self.next_change(self.filled_at).map_or(now, |change| change.min(now));
+            let span_s = until.since(self.filled_at).as_secs_f64();
+            self.filled_at = until;
+            let Some(rate) = self.demand.at(Time::from_nanos(until.as_nanos() - 1)) else {
+                self.bits = f64::INFINITY;
+                continue;
+            };
+            let bps = rate.as_bps();
+            let depth = (f64::from(bytes) * 16.0).max(bps * 1e-3);
+            self.bits = (self.bits + bps * span_s).min(depth);
+        }
+    }
+
+    fn next_change(&self, after: Time) -> Option<Time> {
+        match &self.demand {
+            Demand::Schedule(steps) => steps.iter().map(|(from, _)| *from).find(|from| *from > after),
+            Demand::Unlimited | Demand::Constant(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fairwave_units::Rate;
+
+    use super::*;
+
+    /// Sends whenever the offer allows: packets sent up to `end`.
+    fn sent(demand: &Demand, end: Time) -> u32 {
+        let mut offer = Offer::new(demand, Time::ZERO).unwrap();
+        let (mut now, mut packets) = (Time::ZERO, 0);
+        while now <= end {
+            if offer.has_packet(now, 1000) {
+                offer.take(1000);
+                packets += 1;
+            }
+            match offer.next_packet(now, 1000) {
+                Some(at) => now = at.max(now + Duration::from_nanos(1)),
+                None => break,
+            }
+        }
+        packets
+    }
+
+    #[test]
+    fn offer__is_the_demand() {
+        // 8 Mb/s are 1000 packets of 1000 B a second.
+        assert_eq!(sent(&Demand::Constant(Rate::mbps(8.0)), Time::from_secs(10)), 9999);
+    }
+
+    #[test]
+    fn offer__follows_a_schedule() {
+        let steps = [(0, 8.0), (2, 0.0), (3, 16.0)].map(|(at, mbps)| (Time::from_secs(at), Some(Rate::mbps(mbps))));
+        // 2 s x 1000 + 1 s x 0 + 2 s x 2000
+        let packets = sent(&Demand::Schedule(Box::new(steps)), Time::from_secs(5));
+        assert!((5990..=6001).contains(&packets), "{packets}");
+    }
+}
