@@ -4,16 +4,21 @@
 
 #![cfg_attr(test, allow(non_snake_case))]
 
+mod engine;
 mod event_queue;
 mod line;
 mod link;
+mod log;
 mod offer;
 mod packet;
 mod ranges;
 mod receiver;
+mod report;
 mod route;
 mod rtt;
 mod scoreboard;
 mod sender;
 mod simulator;
 mod wire;
+
+pub use engine::{Settings, SimError, simulate};

@@ -31,6 +31,8 @@ pub(crate) struct Link {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct LinkCounts {
     pub(crate) hops: u64,
+    /// Bytes that reached the queue, dropped or not.
+    pub(crate) offered_bytes: u64,
     pub(crate) dropped_packets: u64,
     pub(crate) lost_packets: u64,
     /// Bytes that left within the window.
@@ -67,6 +69,7 @@ impl Link {
             self.counts.lost_packets += 1;
             return Fate::Lost;
         }
+        self.counts.offered_bytes += u64::from(bytes);
         let starts = self.wire.free_at().max(now);
         if starts > now && !self.has_room(now, bytes) {
             self.counts.dropped_packets += 1;

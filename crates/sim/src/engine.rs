@@ -1,0 +1,141 @@
+//! From a scenario to a run.
+
+use fairwave_scenario::{DemandBy, Run, Scenario, Session};
+use fairwave_schemes::scheme::{Model, OptionValue};
+use fairwave_schemes::session::controller;
+use fairwave_units::{Duration, Time};
+use thiserror::Error;
+
+use crate::log::Log;
+use crate::offer::Offer;
+use crate::report;
+use crate::route;
+use crate::sender::SenderConfig;
+use crate::simulator::Simulator;
+
+/// How to run a scenario.
+#[derive(Default)]
+pub struct Settings<'a> {
+    /// Record rates and queues per sample, besides the summary.
+    pub record: bool,
+    /// Window of the summary's means, in place of the second half of the active time.
+    pub window: Option<(Time, Time)>,
+    /// Called now and then with the simulated time that has passed.
+    pub progress: Option<&'a mut dyn FnMut(Time)>,
+}
+
+/// Why a scenario cannot be run packet by packet.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum SimError {
+    /// The scheme has no packet form in this version.
+    #[error("scheme \"{scheme}\" of session \"{session}\" does not run in the packet model")]
+    Scheme {
+        /// The scheme.
+        scheme: &'static str,
+        /// The first session that runs it.
+        session: Box<str>,
+    },
+    /// A key has no effect in the packet model of this version.
+    #[error("{what} does not run in the packet model of this version")]
+    Unsupported {
+        /// The thing and the key.
+        what: String,
+    },
+    /// Nothing limits a session.
+    #[error("{0}")]
+    Unlimited(String),
+}
+
+/// Runs a scenario to its end. The outcome is a function of scenario and settings, to the last bit.
+pub fn simulate(scenario: &Scenario, settings: Settings<'_>) -> Result<Run, SimError> {
+    let Settings { record, window, mut progress } = settings;
+    refuse_unsupported(scenario)?;
+    let end = scenario.end();
+    let half = Time::from_nanos(end.as_nanos() - end.as_nanos() / 2);
+    let network = route::build(scenario, window.unwrap_or((half, end)));
+    let mut simulator = Simulator::new(network);
+    for session in &scenario.sessions {
+        add(&mut simulator, scenario, session)?;
+    }
+    let mut log = Log::default();
+    let mut at = Time::ZERO;
+    while at < end {
+        at = at.saturating_add(scenario.sample).min(end);
+        simulator.run_until(at);
+        log.read(&simulator);
+        if let Some(progress) = &mut progress {
+            progress(at);
+        }
+    }
+    simulator.count_in_flight();
+    report::report(scenario, &simulator, &log, window, record)
+}
+
+fn add(simulator: &mut Simulator, scenario: &Scenario, session: &Session) -> Result<(), SimError> {
+    let choice = scenario.scheme_of(session);
+    let options = &choice.options;
+    let unknown = |_| SimError::Scheme { scheme: choice.scheme.name, session: session.name.clone() };
+    let controller = controller(choice.scheme.name, options).map_err(unknown)?;
+    let bytes = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
+    let header = scenario.packet.header.get() + choice.scheme.header.get();
+    let data_bytes = bytes(scenario.packet.payload.get() + header);
+
+    let mut max_window_packets = match options.get("max_window") {
+        Some(OptionValue::Packets(packets)) => packets,
+        _ => u64::MAX,
+    };
+    let mut offer = None;
+    match session.demand_by {
+        DemandBy::Application => offer = Offer::new(&session.demand, session.start),
+        DemandBy::Window => {
+            if let Some(rate) = session.demand.at(session.start) {
+                let packets = rate.as_bps() * session.rtt.as_secs_f64() / (f64::from(data_bytes) * 8.0);
+                max_window_packets = max_window_packets.min((packets.round() as u64).max(1));
+            }
+        }
+    }
+    let config = SenderConfig {
+        sack: options.get("sack").map_or(choice.scheme.name != "newreno", |sack| sack == OptionValue::Flag(true)),
+        max_window_packets,
+        min_rto: options.time("min_rto").unwrap_or(Duration::from_millis(200)),
+        size_packets: session.size.map_or(u64::MAX, |size| size.get().div_ceil(scenario.packet.payload.get().max(1))),
+    };
+    simulator.add_flow(controller, config, [data_bytes, bytes(header)], offer, (session.start, session.stop));
+    Ok(())
+}
+
+/// What the scenario asks for and this version does not do is an error, not a silence.
+fn refuse_unsupported(scenario: &Scenario) -> Result<(), SimError> {
+    for session in &scenario.sessions {
+        let choice = scenario.scheme_of(session);
+        if !choice.scheme.models.contains(&Model::Packet) {
+            return Err(SimError::Scheme { scheme: choice.scheme.name, session: session.name.clone() });
+        }
+        for name in ["delayed_ack", "pacing"] {
+            if choice.options.flag(name) {
+                return Err(unsupported(format!("session \"{}\": option \"{name}\"", session.name)));
+            }
+        }
+        for name in ["max_burst", "send_jitter"] {
+            match choice.options.get(name) {
+                None | Some(OptionValue::Word(_) | OptionValue::Time(Duration::ZERO)) => {}
+                Some(_) => return Err(unsupported(format!("session \"{}\": option \"{name}\"", session.name))),
+            }
+        }
+    }
+    if let Some(background) = scenario.background.first() {
+        return Err(unsupported(format!("background \"{}\"", background.name)));
+    }
+    let nodes = scenario.nodes.iter().map(|node| (&node.name, node.discipline));
+    let links = scenario.links.iter().map(|link| (&link.name, link.discipline));
+    for (name, discipline) in nodes.chain(links) {
+        if !matches!(discipline, None | Some(fairwave_scenario::Discipline::DropTail)) {
+            return Err(unsupported(format!("the discipline of \"{name}\"")));
+        }
+    }
+    Ok(())
+}
+
+fn unsupported(what: String) -> SimError {
+    SimError::Unsupported { what }
+}

@@ -1,0 +1,237 @@
+//! From what the simulation counted to the result of a run.
+
+use fairwave_scenario::{
+    Engine, LinkSummary, LossEvent, MaxMinStep, Metrics, QueueSamples, RateSamples, Run, Scenario, SessionSummary,
+    Summary, allocate,
+};
+use fairwave_schemes::global::metrics;
+use fairwave_units::{Bytes, Time};
+
+use crate::engine::SimError;
+use crate::log::Log;
+use crate::simulator::{Flow, Simulator};
+
+/// Within this share of its max-min rate a session counts as converged.
+const NEAR: f64 = 0.05;
+
+pub(crate) fn report(
+    scenario: &Scenario,
+    simulator: &Simulator,
+    log: &Log,
+    window: Option<(Time, Time)>,
+    record: bool,
+) -> Result<Run, SimError> {
+    let optimum = optimum(scenario, simulator)?;
+    let sessions: Vec<_> =
+        (0..scenario.sessions.len()).map(|at| session(scenario, simulator, log, &optimum, window, at)).collect();
+    let (links, peak_overload) = links(scenario, simulator, log, window);
+    let wire: Vec<_> = sessions.iter().map(|session| session.wire_rate_bps).collect();
+    let finals: Vec<_> = sessions.iter().map(|session| session.final_wire_rate_bps).collect();
+    let best: Vec<_> = sessions.iter().map(|session| session.max_min_bps).collect();
+
+    let mut distances_bps = Vec::new();
+    let mut norms_bps = Vec::new();
+    let mut last_far = None;
+    for sample in 0..log.ends.len() {
+        let rates: Vec<_> =
+            simulator.flows.iter().enumerate().map(|(at, flow)| wire_bps(log, flow, at, sample)).collect();
+        let best = in_force(&optimum, log.ends[sample]);
+        distances_bps.push(metrics::distance(&rates, best));
+        norms_bps.push(metrics::norm(best));
+        let is_far = rates.iter().zip(best).any(|(rate, best)| (rate - best).abs() > NEAR * best);
+        if is_far {
+            last_far = Some(sample);
+        }
+    }
+    let converged = match last_far {
+        None => Some(0.0),
+        Some(sample) if sample + 1 < log.ends.len() => Some(log.ends[sample].as_secs_f64()),
+        Some(_) => None,
+    };
+    let hops = simulator.network().links.iter().map(|link| link.counts.hops).sum();
+    let mut losses: Vec<LossEvent> = Vec::new();
+    for (at, flow) in (0_u32..).zip(&simulator.flows) {
+        losses.extend(flow.losses.iter().map(|time| LossEvent { time: *time, session: at }));
+    }
+    losses.sort_by_key(|loss| (loss.time, loss.session));
+    Ok(Run {
+        summary: Summary {
+            scenario: scenario.name.clone(),
+            scheme: scenario.scheme.scheme.name.to_owned(),
+            model: "packet",
+            seed: scenario.seed,
+            duration_s: scenario.duration.as_secs_f64(),
+            variant: scenario.variant.clone(),
+            metrics: Metrics {
+                total_bps: wire.iter().sum(),
+                jain: metrics::jain_index(&wire),
+                distance_start_bps: distances_bps.first().copied().unwrap_or(0.0),
+                distance_final_bps: distances_bps.last().copied().unwrap_or(0.0),
+                gap_to_max_min: metrics::gap(&finals, &best),
+                converged_s: converged,
+                peak_overload,
+            },
+            sessions,
+            links,
+            background: Vec::new(),
+            engine: Engine { events: simulator.events, packet_hops: hops, ..Engine::default() },
+        },
+        rates: record.then(|| rate_samples(scenario, simulator, log)),
+        queues: record.then(|| queue_samples(scenario, simulator, log)),
+        distances_bps,
+        max_min_norms_bps: norms_bps,
+        max_min: optimum,
+        losses,
+    })
+}
+
+fn session(
+    scenario: &Scenario,
+    simulator: &Simulator,
+    log: &Log,
+    optimum: &[MaxMinStep],
+    window: Option<(Time, Time)>,
+    at: usize,
+) -> SessionSummary {
+    let (session, flow) = (&scenario.sessions[at], &simulator.flows[at]);
+    let payload_bits = scenario.packet.payload.as_bits_f64();
+    let wire_bits = f64::from(flow.data_bytes) * 8.0;
+    let end = active_end(scenario, flow, at);
+    let active = end.since(session.start).as_nanos();
+    let tail = |share: u64| (Time::from_nanos(end.as_nanos() - active / share), end);
+    let mean = |(from, to): (Time, Time), until: &dyn Fn(Time) -> f64, bits: f64| {
+        let span_s = to.since(from).as_secs_f64();
+        if span_s > 0.0 { (until(to) - until(from)) * bits / span_s } else { 0.0 }
+    };
+    let delivered = |time| log.delivered_until(at, time);
+    let arrived = |time| log.arrived_until(at, time);
+    let half = window.unwrap_or(tail(2));
+    // The sessions active just before the end.
+    let best = in_force(optimum, Time::from_nanos(end.as_nanos().saturating_sub(1)));
+    let bytes = flow.receiver.delivered_packets().saturating_mul(scenario.packet.payload.get());
+    SessionSummary {
+        name: session.name.clone(),
+        from: scenario.nodes[session.from as usize].name.clone(),
+        to: scenario.nodes[session.to as usize].name.clone(),
+        scheme: scenario.scheme_of(session).scheme.name,
+        rtt_s: session.rtt.as_secs_f64(),
+        rate_bps: mean(half, &delivered, payload_bits),
+        wire_rate_bps: mean(half, &arrived, wire_bits),
+        final_rate_bps: mean(tail(10), &delivered, payload_bits),
+        final_wire_rate_bps: mean(tail(10), &arrived, wire_bits),
+        max_min_bps: best[at],
+        delivered_bytes: bytes.min(session.size.map_or(u64::MAX, Bytes::get)),
+        sent_packets: flow.counts.sent_packets,
+        lost_packets: flow.counts.dropped_packets,
+        retransmitted_packets: flow.counts.resent_packets,
+        completed_s: session.size.and(flow.completed).map(Time::as_secs_f64),
+    }
+}
+
+/// When a session's active time ends: delivered, stopped, or the end of the run.
+fn active_end(scenario: &Scenario, flow: &Flow, at: usize) -> Time {
+    let session = &scenario.sessions[at];
+    let stop = session.stop.unwrap_or(Time::MAX).min(scenario.end());
+    let done = session.size.and(flow.completed).unwrap_or(Time::MAX);
+    stop.min(done).max(session.start.min(scenario.end()))
+}
+
+/// The max-min vector from each instant on at which sessions come, go or change their demand.
+fn optimum(scenario: &Scenario, simulator: &Simulator) -> Result<Vec<MaxMinStep>, SimError> {
+    let mut known = scenario.clone();
+    for (at, flow) in simulator.flows.iter().enumerate() {
+        known.sessions[at].stop = Some(active_end(scenario, flow, at));
+    }
+    let mut changes = vec![Time::ZERO];
+    for session in &known.sessions {
+        changes.push(session.start);
+        changes.extend(session.stop);
+        if let fairwave_scenario::Demand::Schedule(steps) = &session.demand {
+            changes.extend(steps.iter().map(|(from, _)| *from));
+        }
+    }
+    changes.retain(|change| *change < scenario.end());
+    changes.sort_unstable();
+    changes.dedup();
+    changes
+        .into_iter()
+        .map(|from| {
+            let allocation = allocate(&known, Some(from)).map_err(|error| SimError::Unlimited(error.message))?;
+            Ok(MaxMinStep { from, rates_bps: allocation.rates.iter().map(|rate| rate.as_bps()).collect() })
+        })
+        .collect()
+}
+
+/// The max-min vector that holds just before an instant.
+fn in_force(optimum: &[MaxMinStep], before: Time) -> &[f64] {
+    let step = optimum.partition_point(|step| step.from < before).max(1) - 1;
+    &optimum[step].rates_bps
+}
+
+fn wire_bps(log: &Log, flow: &Flow, at: usize, sample: usize) -> f64 {
+    log.arrived_in(at, sample) as f64 * f64::from(flow.data_bytes) * 8.0 / log.span_s(sample)
+}
+
+fn links(
+    scenario: &Scenario,
+    simulator: &Simulator,
+    log: &Log,
+    window: Option<(Time, Time)>,
+) -> (Vec<LinkSummary>, f64) {
+    let network = simulator.network();
+    let packet = (scenario.packet.payload.get() + scenario.packet.header.get()).max(1) as f64;
+    let end = scenario.end();
+    let (from, to) = window.unwrap_or((Time::from_nanos(end.as_nanos() - end.as_nanos() / 2), end));
+    let span_ns = to.since(from).as_nanos() as f64;
+    let mut peak = 0.0_f64;
+    let mut summaries = Vec::with_capacity(network.links.len());
+    for (at, link) in network.links.iter().enumerate() {
+        let capacity_bps = network.rates[at].as_bps();
+        for sample in 0..log.ends.len() {
+            peak = peak.max(log.offered_in(at, sample) as f64 * 8.0 / log.span_s(sample) / capacity_bps);
+        }
+        summaries.push(LinkSummary {
+            name: network.names[at].as_str().into(),
+            capacity_bps,
+            utilisation: link.counts.carried_bytes as f64 * 8e9 / span_ns / capacity_bps,
+            mean_queue_packets: link.counts.waiting_byte_ns / span_ns / packet,
+            max_queue_packets: link.counts.max_waiting_bytes / packet,
+            dropped_packets: link.counts.dropped_packets,
+        });
+    }
+    (summaries, peak)
+}
+
+fn rate_samples(scenario: &Scenario, simulator: &Simulator, log: &Log) -> RateSamples {
+    let sessions = scenario.sessions.len();
+    let none = vec![f64::NAN; sessions * log.ends.len()];
+    let mut samples = RateSamples {
+        ends: log.ends.clone(),
+        sessions,
+        source_expected_bps: none.clone(),
+        sink_expected_bps: none.clone(),
+        target_bps: none,
+        ..RateSamples::default()
+    };
+    let payload_bits = scenario.packet.payload.as_bits_f64();
+    for sample in 0..log.ends.len() {
+        for (at, flow) in simulator.flows.iter().enumerate() {
+            samples.rate_bps.push(log.delivered_in(at, sample) as f64 * payload_bits / log.span_s(sample));
+            samples.wire_rate_bps.push(wire_bps(log, flow, at, sample));
+        }
+    }
+    samples
+}
+
+fn queue_samples(scenario: &Scenario, simulator: &Simulator, log: &Log) -> QueueSamples {
+    let links = simulator.network().links.len();
+    let packet = (scenario.packet.payload.get() + scenario.packet.header.get()).max(1) as f64;
+    let dropped = (0..log.ends.len()).flat_map(|sample| (0..links).map(move |link| (link, sample)));
+    QueueSamples {
+        ends: log.ends.clone(),
+        links,
+        queue_bytes: log.queue_bytes.clone(),
+        queue_packets: log.queue_bytes.iter().map(|bytes| bytes / packet).collect(),
+        dropped_packets: dropped.map(|(link, sample)| log.dropped_in(link, sample)).collect(),
+    }
+}
