@@ -47,16 +47,16 @@ pub(super) const SCHEMES: &[Scheme] = &[
         header: Bytes::ZERO,
         cites: "Hou, Tzeng, Panwar & Kumar 1998; Wu & Chien 2006, section 2.2",
     },
-    session("newreno", "TCP NewReno: one segment more per round trip, half at a loss", "RFC 5681, RFC 6582", &NEWRENO),
-    session("sack", "TCP with selective acknowledgements", "RFC 6675", &TCP),
-    session("hstcp", "HighSpeed TCP: increase and decrease depend on the window", "RFC 3649", &HSTCP),
-    session("htcp", "H-TCP: the increase grows with the time since the last loss", "Leith & Shorten 2004", &TCP),
-    session("stcp", "Scalable TCP: recovery takes the same time at any rate", "Kelly 2003", &STCP),
-    session("aimd", "additive increase, multiplicative decrease, with constants of choice", "Xu et al. 2004", &AIMD),
-    session("bic", "BIC-TCP: binary search for the window before the last loss", "Xu et al. 2004, section VI", &BIC),
-    session("cubic", "CUBIC: the window is a cubic of the time since the last loss", "RFC 9438", &CUBIC),
-    session("vegas", "TCP Vegas: keeps a few packets queued, by delay", "Brakmo & Peterson 1995", &VEGAS),
-    session("fast", "FAST TCP: keeps alpha packets queued, by delay", "Jin, Wei & Low 2004", &FAST),
+    window("newreno", "TCP NewReno: one segment more per round trip, half at a loss", "RFC 5681, RFC 6582", &NEWRENO),
+    window("sack", "TCP with selective acknowledgements", "RFC 6675", &TCP),
+    window("hstcp", "HighSpeed TCP: increase and decrease depend on the window", "RFC 3649", &HSTCP),
+    window("htcp", "H-TCP: the increase grows with the time since the last loss", "Leith & Shorten 2004", &TCP),
+    window("stcp", "Scalable TCP: recovery takes the same time at any rate", "Kelly 2003", &STCP),
+    window("aimd", "additive increase, multiplicative decrease, with constants of choice", "Xu et al. 2004", &AIMD),
+    window("bic", "BIC-TCP: binary search for the window before the last loss", "Xu et al. 2004, section VI", &BIC),
+    window("cubic", "CUBIC: the window is a cubic of the time since the last loss", "RFC 9438", &CUBIC),
+    window("vegas", "TCP Vegas: keeps a few packets queued, by delay", "Brakmo & Peterson 1995", &VEGAS),
+    window("fast", "FAST TCP: keeps alpha packets queued, by delay", "Jin, Wei & Low 2004", &FAST),
     link("xcp", "routers tell every packet how to change its window", "Katabi, Handley & Rohrs 2002", 10, &XCP),
     Scheme {
         name: "endpoint-xcp",
@@ -96,6 +96,11 @@ const fn session(
     options: &'static [OptionSpec],
 ) -> Scheme {
     Scheme { name, help, kind: Kind::Session, models: &[], needs: "", options, header: Bytes::ZERO, cites }
+}
+
+/// A window-based session.
+const fn window(name: &'static str, help: &'static str, cites: &'static str, options: &'static [OptionSpec]) -> Scheme {
+    Scheme { models: &[Model::Packet], ..session(name, help, cites, options) }
 }
 
 const fn link(
