@@ -76,6 +76,14 @@ impl Demand {
         }
     }
 
+    /// When the desired rate changes next, after an instant.
+    pub fn next_change(&self, after: Time) -> Option<Time> {
+        match self {
+            Self::Schedule(steps) => steps.iter().map(|(from, _)| *from).find(|from| *from > after),
+            Self::Unlimited | Self::Constant(_) => None,
+        }
+    }
+
     /// The largest desired rate of all time; `None` is unlimited.
     pub fn largest(&self) -> Option<Rate> {
         match self {

@@ -6,12 +6,13 @@ use fairwave_schemes::session::controller;
 use fairwave_units::{Duration, Time};
 use thiserror::Error;
 
+use crate::constant::Constant;
 use crate::log::Log;
 use crate::offer::Offer;
 use crate::report;
 use crate::route;
-use crate::sender::SenderConfig;
-use crate::simulator::Simulator;
+use crate::sender::{Sender, SenderConfig};
+use crate::simulator::{Simulator, Source};
 
 /// How to run a scenario.
 #[derive(Default)]
@@ -74,12 +75,19 @@ pub fn simulate(scenario: &Scenario, settings: Settings<'_>) -> Result<Run, SimE
 fn add(simulator: &mut Simulator, scenario: &Scenario, session: &Session) -> Result<(), SimError> {
     let choice = scenario.scheme_of(session);
     let options = &choice.options;
-    let unknown = |_| SimError::Scheme { scheme: choice.scheme.name, session: session.name.clone() };
-    let controller = controller(choice.scheme.name, options).map_err(unknown)?;
     let bytes = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
     let header = scenario.packet.header.get() + choice.scheme.header.get();
     let data_bytes = bytes(scenario.packet.payload.get() + header);
 
+    let size_packets = session.size.map_or(u64::MAX, |size| size.get().div_ceil(scenario.packet.payload.get().max(1)));
+    let active = (session.start, session.stop);
+    if choice.scheme.name == "cbr" {
+        let source = Source::Constant(Constant::new(&session.demand, session.stop, size_packets));
+        simulator.add_flow(source, [data_bytes, 0], None, active);
+        return Ok(());
+    }
+    let unknown = |_| SimError::Scheme { scheme: choice.scheme.name, session: session.name.clone() };
+    let controller = controller(choice.scheme.name, options).map_err(unknown)?;
     let mut max_window_packets = match options.get("max_window") {
         Some(OptionValue::Packets(packets)) => packets,
         _ => u64::MAX,
@@ -98,9 +106,10 @@ fn add(simulator: &mut Simulator, scenario: &Scenario, session: &Session) -> Res
         sack: options.get("sack").map_or(choice.scheme.name != "newreno", |sack| sack == OptionValue::Flag(true)),
         max_window_packets,
         min_rto: options.time("min_rto").unwrap_or(Duration::from_millis(200)),
-        size_packets: session.size.map_or(u64::MAX, |size| size.get().div_ceil(scenario.packet.payload.get().max(1))),
+        size_packets,
     };
-    simulator.add_flow(controller, config, [data_bytes, bytes(header)], offer, (session.start, session.stop));
+    let source = Source::Window(Box::new(Sender::new(controller, config)));
+    simulator.add_flow(source, [data_bytes, bytes(header)], offer, active);
     Ok(())
 }
 

@@ -4,6 +4,7 @@
 
 #![cfg_attr(test, allow(non_snake_case))]
 
+mod constant;
 mod engine;
 mod event_queue;
 mod line;

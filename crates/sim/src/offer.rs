@@ -39,7 +39,7 @@ impl Offer {
     /// does.
     pub(crate) fn next_packet(&mut self, now: Time, bytes: u32) -> Option<Time> {
         self.fill(now, bytes);
-        let change = self.next_change(now);
+        let change = self.demand.next_change(now);
         let Some(rate) = self.demand.at(now) else { return Some(now) };
         let missing = (f64::from(bytes) * 8.0 - self.bits).max(0.0);
         let wait = Duration::from_secs_f64(missing / rate.as_bps());
@@ -54,7 +54,7 @@ impl Offer {
     /// Adds what was offered since the last look, at the rates that held.
     fn fill(&mut self, now: Time, bytes: u32) {
         while self.filled_at < now {
-            let until = self.next_change(self.filled_at).map_or(now, |change| change.min(now));
+            let until = self.demand.next_change(self.filled_at).map_or(now, |change| change.min(now));
             let span_s = until.since(self.filled_at).as_secs_f64();
             self.filled_at = until;
             let Some(rate) = self.demand.at(Time::from_nanos(until.as_nanos() - 1)) else {
@@ -64,13 +64,6 @@ impl Offer {
             let bps = rate.as_bps();
             let depth = (f64::from(bytes) * 16.0).max(bps * 1e-3);
             self.bits = (self.bits + bps * span_s).min(depth);
-        }
-    }
-
-    fn next_change(&self, after: Time) -> Option<Time> {
-        match &self.demand {
-            Demand::Schedule(steps) => steps.iter().map(|(from, _)| *from).find(|from| *from > after),
-            Demand::Unlimited | Demand::Constant(_) => None,
         }
     }
 }

@@ -40,7 +40,6 @@ pub(crate) struct Sender {
     must_resend: bool,
     /// Whether the window stopped the last attempt to send.
     window_limited: bool,
-    loss_events: u64,
 }
 
 /// Where a sender stands.
@@ -78,18 +77,12 @@ impl Sender {
             inflation: 0,
             must_resend: false,
             window_limited: true,
-            loss_events: 0,
         }
     }
 
     /// When the retransmission timer runs out.
     pub(crate) fn deadline(&self) -> Option<Time> {
         self.deadline
-    }
-
-    /// Times that the window was cut.
-    pub(crate) fn loss_events(&self) -> u64 {
-        self.loss_events
     }
 
     /// Packets to deliver.
@@ -100,11 +93,6 @@ impl Sender {
     /// Whether the window, not the application, stopped the last attempt to send.
     pub(crate) fn is_window_limited(&self) -> bool {
         self.window_limited
-    }
-
-    /// The window in packets.
-    pub(crate) fn window_packets(&self) -> f64 {
-        self.controller.allowance().window_packets
     }
 
     /// No new packets from here on: the session was stopped.
@@ -250,7 +238,6 @@ impl Sender {
         self.state = State::Recovery { point: self.board.next(), partial_acks: 0 };
         self.inflation = if self.config.sack { 0 } else { 3 };
         self.must_resend = true;
-        self.loss_events += 1;
     }
 
     /// The timer event came; true if the timer had really run out. A timer that was moved meanwhile is left alone.
@@ -269,7 +256,6 @@ impl Sender {
         self.duplicates = 0;
         self.inflation = 0;
         self.must_resend = false;
-        self.loss_events += 1;
         self.deadline = Some(now.saturating_add(self.rtt.timeout()));
         true
     }

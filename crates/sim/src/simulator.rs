@@ -1,19 +1,19 @@
 //! The loop: what happens next, and what follows from it.
 
-use fairwave_schemes::session::CongestionController;
 use fairwave_units::Time;
 
+use crate::constant::Constant;
 use crate::event_queue::{EventQueue, Key};
 use crate::link::Fate;
 use crate::offer::Offer;
 use crate::packet::{BLOCKS, Block, Kind, Packet};
 use crate::receiver::Receiver;
 use crate::route::{Network, Route};
-use crate::sender::{Next, Sender, SenderConfig};
+use crate::sender::{Next, Sender};
 
 /// A session in the network.
 pub(crate) struct Flow {
-    pub(crate) sender: Sender,
+    pub(crate) source: Source,
     pub(crate) receiver: Receiver,
     routes: [Route; 2],
     pub(crate) data_bytes: u32,
@@ -25,6 +25,24 @@ pub(crate) struct Flow {
     pub(crate) losses: Vec<Time>,
     pub(crate) completed: Option<Time>,
     pub(crate) counts: FlowCounts,
+}
+
+/// What sends a session's packets.
+pub(crate) enum Source {
+    /// A window-based sender, which acknowledgements drive.
+    Window(Box<Sender>),
+    /// A constant rate; its sink does not answer.
+    Constant(Constant),
+}
+
+impl Source {
+    /// Packets to deliver.
+    pub(crate) fn size_packets(&self) -> u64 {
+        match self {
+            Self::Window(sender) => sender.size_packets(),
+            Self::Constant(constant) => constant.size_packets(),
+        }
+    }
 }
 
 /// What became of a session's data packets.
@@ -73,15 +91,14 @@ impl Simulator {
     /// Adds the flow of the next route.
     pub(crate) fn add_flow(
         &mut self,
-        controller: Box<dyn CongestionController>,
-        config: SenderConfig,
+        source: Source,
         [data_bytes, ack_bytes]: [u32; 2],
         offer: Option<Offer>,
         (start, stop): (Time, Option<Time>),
     ) {
         let flow = u32::try_from(self.flows.len()).expect("a scenario has at most 10^7 sessions");
         self.flows.push(Flow {
-            sender: Sender::new(controller, config),
+            source,
             receiver: Receiver::default(),
             routes: self.network.routes[flow as usize],
             data_bytes,
@@ -132,7 +149,9 @@ impl Simulator {
                 }
                 Event::Stop(flow) => {
                     self.queue.pop_first();
-                    self.flows[flow as usize].sender.stop();
+                    if let Source::Window(sender) = &mut self.flows[flow as usize].source {
+                        sender.stop();
+                    }
                 }
             }
         }
@@ -189,8 +208,11 @@ impl Simulator {
             Kind::Data => {
                 flow.counts.arrived_packets += 1;
                 flow.receiver.on_data(packet.number);
-                if flow.completed.is_none() && flow.receiver.next() >= flow.sender.size_packets() {
+                if flow.completed.is_none() && flow.receiver.next() >= flow.source.size_packets() {
                     flow.completed = Some(self.now);
+                }
+                if matches!(flow.source, Source::Constant(_)) {
+                    return;
                 }
                 let ack = Packet {
                     flow: packet.flow,
@@ -204,56 +226,75 @@ impl Simulator {
                 self.forward(ack);
             }
             Kind::Ack => {
-                if flow.sender.on_ack(self.now, packet.number, &packet.blocks, packet.stamp) {
-                    flow.losses.push(self.now);
+                if let Source::Window(sender) = &mut flow.source {
+                    if sender.on_ack(self.now, packet.number, &packet.blocks, packet.stamp) {
+                        flow.losses.push(self.now);
+                    }
+                    self.send_all(packet.flow);
                 }
-                self.send_all(packet.flow);
             }
         }
     }
 
-    /// Sends all that the window allows, and keeps the timer running.
+    /// Sends all that the source has to send now, and sees to it that it is asked again.
     fn send_all(&mut self, index: u32) {
         loop {
             let flow = &mut self.flows[index as usize];
+            let sender = match &mut flow.source {
+                Source::Window(sender) => sender,
+                Source::Constant(constant) => {
+                    let (number, again) = constant.poll_send(self.now, flow.data_bytes);
+                    if let Some(number) = number {
+                        self.send(index, number);
+                    }
+                    if let Some(again) = again {
+                        self.schedule(again, Event::Offer(index));
+                    }
+                    return;
+                }
+            };
             let offered = flow.offer.as_mut().is_none_or(|offer| offer.has_packet(self.now, flow.data_bytes));
-            let Some(next) = flow.sender.poll_send(self.now, offered) else { break };
-            flow.counts.sent_packets += 1;
-            let number = match next {
-                Next::New(number) => {
+            let number = match sender.poll_send(self.now, offered) {
+                None => break,
+                Some(Next::New(number)) => {
                     if let Some(offer) = &mut flow.offer {
                         offer.take(flow.data_bytes);
                     }
                     number
                 }
-                Next::Again(number) => {
+                Some(Next::Again(number)) => {
                     flow.counts.resent_packets += 1;
                     number
                 }
             };
-            let packet = Packet {
-                flow: index,
-                bytes: flow.data_bytes,
-                hop: 0,
-                kind: Kind::Data,
-                number,
-                stamp: self.now,
-                blocks: [Block::default(); BLOCKS],
-            };
-            self.forward(packet);
+            self.send(index, number);
         }
         self.arm(index);
         self.await_offer(index);
     }
 
+    /// A data packet sets out.
+    #[inline]
+    fn send(&mut self, index: u32, number: u64) {
+        let flow = &mut self.flows[index as usize];
+        flow.counts.sent_packets += 1;
+        let packet = Packet {
+            flow: index,
+            bytes: flow.data_bytes,
+            hop: 0,
+            kind: Kind::Data,
+            number,
+            stamp: self.now,
+            blocks: [Block::default(); BLOCKS],
+        };
+        self.forward(packet);
+    }
+
     /// If the application alone holds the flow back: comes again when it has a packet.
     fn await_offer(&mut self, index: u32) {
         let flow = &mut self.flows[index as usize];
-        if flow.sender.is_window_limited() {
-            return;
-        }
-        let Some(offer) = &mut flow.offer else { return };
-        if offer.is_waiting {
+        let (Source::Window(sender), Some(offer)) = (&flow.source, &mut flow.offer) else { return };
+        if sender.is_window_limited() || offer.is_waiting {
             return;
         }
         if let Some(at) = offer.next_packet(self.now, flow.data_bytes) {
@@ -265,7 +306,8 @@ impl Simulator {
     /// Schedules the timer event if none is pending.
     fn arm(&mut self, index: u32) {
         let flow = &mut self.flows[index as usize];
-        if let (None, Some(deadline)) = (flow.timer, flow.sender.deadline()) {
+        let Source::Window(sender) = &flow.source else { return };
+        if let (None, Some(deadline)) = (flow.timer, sender.deadline()) {
             let at = deadline.max(self.now);
             flow.timer = Some(at);
             self.schedule(at, Event::Timer(index));
@@ -275,7 +317,8 @@ impl Simulator {
     fn on_timer(&mut self, index: u32) {
         let flow = &mut self.flows[index as usize];
         flow.timer = None;
-        if flow.sender.on_timer(self.now) {
+        let Source::Window(sender) = &mut flow.source else { return };
+        if sender.on_timer(self.now) {
             flow.losses.push(self.now);
             self.send_all(index);
         } else {
@@ -289,137 +332,6 @@ impl Simulator {
             for packet in line.packets().filter(|packet| packet.kind == Kind::Data) {
                 self.flows[packet.flow as usize].counts.in_flight_packets += 1;
             }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use fairwave_scenario::{Demand, DemandBy, Node, Packet as Sizes, QueueLimit, Scenario, SchemeChoice, Session};
-    use fairwave_schemes::scheme::{Options, find};
-    use fairwave_schemes::session::{NewReno, WindowConfig, Windowed};
-    use fairwave_units::{Bytes, Duration, Rate};
-
-    use super::*;
-    use crate::route;
-
-    fn node(name: &str, mbps: f64) -> Node {
-        Node {
-            name: name.into(),
-            send: Some(Rate::mbps(mbps)),
-            receive: Some(Rate::mbps(mbps)),
-            queue: QueueLimit::Bdp(1.0),
-            send_loss: 0.0,
-            receive_loss: 0.0,
-            discipline: None,
-            gtp_share: 1.0,
-            alpha: None,
-            beta: None,
-            interval: None,
-            interval_is_rtt: false,
-            router: None,
-        }
-    }
-
-    fn star(sources: u32, mbps: f64, sink_mbps: f64, rtt_ms: &[u64]) -> Scenario {
-        let mut nodes: Vec<Node> = (0..sources).map(|i| node(&format!("s{i}"), mbps)).collect();
-        nodes.push(node("d", sink_mbps));
-        let session = |from: u32| Session {
-            name: format!("{from}").into(),
-            from,
-            to: sources,
-            rtt: Duration::from_millis(rtt_ms[from as usize % rtt_ms.len()]),
-            demand: Demand::Unlimited,
-            demand_by: DemandBy::Application,
-            start: Time::ZERO,
-            stop: None,
-            size: None,
-            weight: 1.0,
-            minimum: Rate::ZERO,
-            scheme: None,
-            alpha: None,
-            beta: None,
-            initial_rate: Rate::ZERO,
-            path: Box::new([]),
-            path_back: Box::new([]),
-        };
-        Scenario {
-            name: "star".into(),
-            title: String::new(),
-            cites: String::new(),
-            variant: None,
-            duration: Duration::from_secs(10),
-            seed: 1,
-            scheme: Arc::new(SchemeChoice { scheme: find("sack").unwrap(), options: Options::default() }),
-            sample: Duration::from_millis(100),
-            packet: Sizes { payload: Bytes::new(1000), header: Bytes::new(40) },
-            nodes,
-            sessions: (0..sources).map(session).collect(),
-            routers: Vec::new(),
-            links: Vec::new(),
-            background: Vec::new(),
-        }
-    }
-
-    fn run(scenario: &Scenario, sack: bool) -> Simulator {
-        let half = Time::from_nanos(scenario.duration.as_nanos() / 2);
-        let mut simulator = Simulator::new(route::build(scenario, (half, scenario.end())));
-        for _ in &scenario.sessions {
-            let config = SenderConfig {
-                sack,
-                max_window_packets: u64::MAX,
-                min_rto: Duration::from_millis(200),
-                size_packets: u64::MAX,
-            };
-            let controller = Box::new(Windowed::new(NewReno, WindowConfig::default()));
-            simulator.add_flow(controller, config, [1040, 40], None, (Time::ZERO, None));
-        }
-        simulator.run_until(scenario.end());
-        simulator.count_in_flight();
-        simulator
-    }
-
-    #[test]
-    fn conservation__sent_is_arrived_dropped_or_in_flight() {
-        for sack in [true, false] {
-            let simulator = run(&star(5, 100.0, 90.0, &[10, 30, 50, 70, 90]), sack);
-            for flow in &simulator.flows {
-                let c = flow.counts;
-                assert!(c.sent_packets > 1000, "{c:?}");
-                assert_eq!(c.sent_packets, c.arrived_packets + c.dropped_packets + c.in_flight_packets, "{c:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn one_flow__fills_a_link_with_a_bdp_of_buffer() {
-        let scenario = star(1, 100.0, 90.0, &[40]);
-        for sack in [true, false] {
-            let simulator = run(&scenario, sack);
-            let network = simulator.network();
-            let sink = network.names.iter().position(|name| name == "d:in").unwrap();
-            let carried = network.links[sink].counts.carried_bytes as f64 * 8.0 / 5.0;
-            println!(
-                "{sack} {} {:?} {:?}",
-                carried / 90e6,
-                simulator.flows[0].counts,
-                simulator.flows[0].sender.window_packets()
-            );
-        }
-    }
-
-    #[test]
-    fn speed() {
-        let scenario = star(5, 500.0, 450.0, &[10, 30, 50, 70, 90]);
-        let started = std::time::Instant::now();
-        let simulator = run(&scenario, true);
-        let wall = started.elapsed().as_secs_f64();
-        let hops: u64 = simulator.network().links.iter().map(|link| link.counts.hops).sum();
-        println!("{hops} hops, {} events, {wall} s, {} M hops/s", simulator.events, hops as f64 / wall / 1e6);
-        for flow in &simulator.flows {
-            println!("{:?} {}", flow.counts, flow.sender.loss_events());
         }
     }
 }

@@ -66,3 +66,16 @@ fn five_to_one__is_conserved_and_unfair() {
     }
     assert!(run.summary.metrics.jain < 0.95);
 }
+
+/// Every loaded link to the nanosecond: 10^6 packets of a size that does not divide, in one busy period.
+#[test]
+fn constant_rate__carries_what_it_offers() {
+    let run = run("name = \"cbr\"\nduration = \"20 s\"\nscheme = \"cbr\"\n\
+         [[node]]\nname = \"d\"\ncapacity = \"500 Mb/s\"\n\
+         [[node]]\nname = \"s{1..5}\"\ncapacity = \"500 Mb/s\"\n\
+         [[session]]\nfrom = \"s{1..5}\"\nto = \"d\"\nrtt = \"20 ms\"\ndemand = \"96 Mb/s\"\n");
+    for session in &run.summary.sessions {
+        assert!((session.wire_rate_bps / 96e6 - 1.0).abs() < 1e-4, "{}", session.wire_rate_bps);
+        assert_eq!(session.lost_packets, 0);
+    }
+}

@@ -86,7 +86,10 @@ pub(super) const SCHEMES: &[Scheme] = &[
             &[],
         )
     },
-    session("cbr", "constant bit rate: sends at its demand, whatever happens", "", &[]),
+    Scheme {
+        models: &[Model::Packet],
+        ..session("cbr", "constant bit rate: sends at its demand, whatever happens", "", &[])
+    },
 ];
 
 const fn session(
