@@ -14,14 +14,15 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("units", &[]),
     ("schemes", &["units"]),
     ("scenario", &["schemes"]),
+    ("sim", &["scenario"]),
     ("fluid", &["scenario"]),
-    ("catalogue", &["fluid"]),
+    ("catalogue", &["sim", "fluid"]),
     ("cli", &["catalogue"]),
     ("python", &["catalogue"]),
 ];
 
 /// Rooms that do no I/O and never look at a clock.
-const CORES: &[&str] = &["units", "schemes", "scenario", "fluid"];
+const CORES: &[&str] = &["units", "schemes", "scenario", "sim", "fluid"];
 
 #[test]
 fn arrows__run_one_way() {

@@ -1,6 +1,8 @@
 //! Packet hops per second of one simulation on one core.
 //! usage: cargo run --release -p fairwave-sim --example speed [constant|sack|lossy|many]
 
+#![expect(clippy::disallowed_types, reason = "this program measures the wall time of a core")]
+
 use std::time::Instant;
 
 use fairwave_scenario::{Document, Selection};

@@ -1,6 +1,12 @@
-//! The packet-level simulator: exact, deterministic, one simulation a thread.
+//! The packet-level simulator: packet by packet, exact to the nanosecond, deterministic, one simulation a thread.
 //!
-//! Read [`event_queue`] and [`wire`] first: a FIFO link with constant delay needs one pending event, not one a packet.
+//! It drives the window-based rules of `fairwave_schemes::session`: one sender and one receiver machine serve them all.
+//! What makes it fast: a FIFO link needs no event of its own. When a packet reaches a link, its departure is known, and
+//! so is its arrival behind the propagation that follows; it waits there in a ring whose head alone is a pending event.
+//! The event queue holds a handful of entries, one a ring and a few timers, however many packets are in flight.
+//!
+//! Read [`simulate`] first, then `simulator.rs` (the loop), `wire.rs` (the arithmetic of a link) and `scoreboard.rs`
+//! (what a sender knows).
 
 #![cfg_attr(test, allow(non_snake_case))]
 

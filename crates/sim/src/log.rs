@@ -29,7 +29,7 @@ impl Log {
         self.ends.push(now);
         for flow in &simulator.flows {
             self.delivered.push(flow.receiver.delivered_packets());
-            self.arrived.push(flow.counts.arrived_packets);
+            self.arrived.push(flow.counts.arrived);
         }
         for link in &simulator.network().links {
             self.offered.push(link.counts.offered_bytes);

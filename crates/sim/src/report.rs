@@ -121,9 +121,9 @@ fn session(
         final_wire_rate_bps: mean(tail(10), &arrived, wire_bits),
         max_min_bps: best[at],
         delivered_bytes: bytes.min(session.size.map_or(u64::MAX, Bytes::get)),
-        sent_packets: flow.counts.sent_packets,
-        lost_packets: flow.counts.dropped_packets,
-        retransmitted_packets: flow.counts.resent_packets,
+        sent_packets: flow.counts.sent,
+        lost_packets: flow.counts.dropped,
+        retransmitted_packets: flow.counts.resent,
         completed_s: session.size.and(flow.completed).map(Time::as_secs_f64),
     }
 }

@@ -45,14 +45,14 @@ impl Source {
     }
 }
 
-/// What became of a session's data packets.
+/// What became of a session's data packets, in packets: sent = arrived + dropped + in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FlowCounts {
-    pub(crate) sent_packets: u64,
-    pub(crate) resent_packets: u64,
-    pub(crate) arrived_packets: u64,
-    pub(crate) dropped_packets: u64,
-    pub(crate) in_flight_packets: u64,
+    pub(crate) sent: u64,
+    pub(crate) resent: u64,
+    pub(crate) arrived: u64,
+    pub(crate) dropped: u64,
+    pub(crate) in_flight: u64,
 }
 
 /// Something that happens.
@@ -188,7 +188,7 @@ impl Simulator {
             Some(link) => match self.network.links[link as usize].offer(self.now, packet.bytes) {
                 Fate::Leaves(leaves) => leaves,
                 Fate::Dropped | Fate::Lost => {
-                    flow.counts.dropped_packets += u64::from(packet.kind == Kind::Data);
+                    flow.counts.dropped += u64::from(packet.kind == Kind::Data);
                     return;
                 }
             },
@@ -206,7 +206,7 @@ impl Simulator {
         let flow = &mut self.flows[packet.flow as usize];
         match packet.kind {
             Kind::Data => {
-                flow.counts.arrived_packets += 1;
+                flow.counts.arrived += 1;
                 flow.receiver.on_data(packet.number);
                 if flow.completed.is_none() && flow.receiver.next() >= flow.source.size_packets() {
                     flow.completed = Some(self.now);
@@ -263,7 +263,7 @@ impl Simulator {
                     number
                 }
                 Some(Next::Again(number)) => {
-                    flow.counts.resent_packets += 1;
+                    flow.counts.resent += 1;
                     number
                 }
             };
@@ -277,7 +277,7 @@ impl Simulator {
     #[inline]
     fn send(&mut self, index: u32, number: u64) {
         let flow = &mut self.flows[index as usize];
-        flow.counts.sent_packets += 1;
+        flow.counts.sent += 1;
         let packet = Packet {
             flow: index,
             bytes: flow.data_bytes,
@@ -330,7 +330,7 @@ impl Simulator {
     pub(crate) fn count_in_flight(&mut self) {
         for line in &self.network.lines {
             for packet in line.packets().filter(|packet| packet.kind == Kind::Data) {
-                self.flows[packet.flow as usize].counts.in_flight_packets += 1;
+                self.flows[packet.flow as usize].counts.in_flight += 1;
             }
         }
     }

@@ -67,7 +67,7 @@ fn five_to_one__is_conserved_and_unfair() {
     assert!(run.summary.metrics.jain < 0.95);
 }
 
-/// Every loaded link to the nanosecond: 10^6 packets of a size that does not divide, in one busy period.
+/// Below the capacity a constant rate passes whole.
 #[test]
 fn constant_rate__carries_what_it_offers() {
     let run = run("name = \"cbr\"\nduration = \"20 s\"\nscheme = \"cbr\"\n\
@@ -78,4 +78,17 @@ fn constant_rate__carries_what_it_offers() {
         assert!((session.wire_rate_bps / 96e6 - 1.0).abs() < 1e-4, "{}", session.wire_rate_bps);
         assert_eq!(session.lost_packets, 0);
     }
+}
+
+/// Loss is repaired: every byte arrives, and what was lost was sent again.
+#[test]
+fn finite_size__is_delivered_once_and_completely() {
+    let run = run("name = \"size\"\nduration = \"20 s\"\nscheme = \"newreno\"\n\
+         [[node]]\nname = \"d\"\ncapacity = \"50 Mb/s\"\nreceive_loss = 0.001\n\
+         [[node]]\nname = \"s\"\ncapacity = \"100 Mb/s\"\n\
+         [[session]]\nfrom = \"s\"\nto = \"d\"\nrtt = \"20 ms\"\nsize = \"10 MB\"\n");
+    let session = &run.summary.sessions[0];
+    assert_eq!(session.delivered_bytes, 10_000_000);
+    assert!(session.lost_packets > 0 && session.completed_s.is_some(), "{session:?}");
+    assert!(session.retransmitted_packets >= session.lost_packets, "{session:?}");
 }
