@@ -28,7 +28,7 @@ Examples:
   fairwave allocate scenarios/sixteen-nodes.toml --variant \"as printed\"
   fairwave allocate scenarios/demands.toml --at \"5 s\" --json")]
 pub(crate) struct Args {
-    /// Scenario file, or - for stdin
+    /// Scenario file, - for stdin, or the name of a shipped scenario such as five-to-one
     file: String,
     /// The sessions that are active at this time, with their demands then
     #[arg(long, value_name = "T", value_parser = quantity::<Duration>)]

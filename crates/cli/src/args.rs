@@ -9,6 +9,7 @@ use clap::{Parser, Subcommand};
 Examples:
   fairwave simulate scenarios/five-to-one.toml
   fairwave allocate scenarios/sixteen-nodes.toml
+  fairwave papers run 002/fig-vii-10
 
 Data goes to stdout, talk and progress to stderr.
 Exit status: 0 done; 1 the run failed or a claim does not hold; 2 the call or its input is wrong.")]
@@ -23,6 +24,7 @@ pub(crate) enum Command {
     Schemes(crate::schemes::Args),
     Allocate(crate::allocate::Args),
     Simulate(crate::simulate::Args),
+    Papers(crate::papers::Args),
     Completions(crate::completions::Args),
     Man(crate::man::Args),
 }

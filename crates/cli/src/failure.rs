@@ -11,6 +11,8 @@ pub(crate) enum Failure {
     Usage(String),
     /// The run failed: exit code 1.
     Run(String),
+    /// A claim does not hold, as stdout says: exit code 1.
+    Missed,
     /// Nobody reads stdout any more: no word, exit code 0, as for `fairwave ... | head`.
     Unread,
 }
@@ -25,7 +27,7 @@ impl Failure {
     pub(crate) fn message(&self) -> Option<&str> {
         match self {
             Self::Usage(message) | Self::Run(message) => Some(message),
-            Self::Unread => None,
+            Self::Missed | Self::Unread => None,
         }
     }
 
@@ -33,7 +35,7 @@ impl Failure {
     pub(crate) fn code(&self) -> u8 {
         match self {
             Self::Usage(_) => 2,
-            Self::Run(_) => 1,
+            Self::Run(_) | Self::Missed => 1,
             Self::Unread => 0,
         }
     }

@@ -4,15 +4,19 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use fairwave_catalogue::{scenario_names, scenario_text};
 use fairwave_scenario::Document;
 
 use crate::failure::{Failure, plain};
 
-/// Reads the scenario file that a call names; "-" is stdin.
+/// Reads the scenario file that a call names: "-" is stdin, and a file that is not there may be a shipped scenario.
 pub(crate) fn document(file: &str) -> Result<Document, Failure> {
     let (name, bytes) = match file {
         "-" => ("stdin", limited("stdin", &mut io::stdin().lock())?),
-        _ => (file, from_disk(file)?),
+        _ => match scenario_text(file) {
+            Some(text) if !Path::new(file).exists() => (file, text.as_bytes().to_vec()),
+            _ => (file, from_disk(file)?),
+        },
     };
     Ok(Document::parse(name, &bytes)?)
 }
@@ -56,7 +60,11 @@ fn unreadable(name: &str, error: &io::Error) -> Failure {
             Failure::usage(message, &format!("did you mean \"{with_suffix}\"?"))
         }
         io::ErrorKind::NotFound => {
-            Failure::usage(message, "FILE is a path, or - for stdin; scenarios/ has files to start from")
+            // Those of the papers have numbers and are many: `papers list` names them.
+            let names: Vec<_> =
+                scenario_names().filter(|name| !name.starts_with(|c: char| c.is_ascii_digit())).collect();
+            let hint = format!("FILE is a path, - for stdin, or a shipped scenario such as {}", names.join(", "));
+            Failure::usage(message, &hint)
         }
         io::ErrorKind::IsADirectory => Failure::usage(message, "name one scenario file in it"),
         _ => Failure::Usage(message),

@@ -13,6 +13,7 @@ mod failure;
 mod input;
 mod man;
 mod output;
+mod papers;
 mod progress;
 mod schemes;
 mod simulate;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
         Command::Schemes(args) => schemes::run(&args),
         Command::Allocate(args) => allocate::run(&args),
         Command::Simulate(args) => simulate::run(&args),
+        Command::Papers(args) => papers::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
     };

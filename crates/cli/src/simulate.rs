@@ -28,7 +28,7 @@ Examples:
   fairwave simulate scenarios/five-to-one.toml --set options.alpha=0.05 --seed 7 --out results
   fairwave simulate scenarios/sixteen-nodes.toml --variant \"as printed\" --json")]
 pub(crate) struct Args {
-    /// Scenario file, or - for stdin
+    /// Scenario file, - for stdin, or the name of a shipped scenario such as five-to-one
     file: String,
     /// Rates as fluids, or packet by packet (not in this version)
     #[arg(long, value_enum, default_value_t = Model::Fluid)]

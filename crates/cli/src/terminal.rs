@@ -16,6 +16,8 @@ pub(crate) const DIM: Style = Style::new().dimmed();
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
 /// What is not.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
+/// What is known not to be well.
+pub(crate) const WARY: Style = AnsiColor::Yellow.on_default();
 /// Curves and hints.
 pub(crate) const ACCENT: Style = AnsiColor::Cyan.on_default();
 

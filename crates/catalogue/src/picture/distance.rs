@@ -24,8 +24,10 @@ pub(super) fn draw_one(area: &Area<'_>, run: &Run) -> Result<(), PictureError> {
     rates::converged(&grid, run.summary.metrics.converged_s)?;
     let Some(last) = points.last() else { return Ok(()) };
     let share = 10f64.powf(last.1) * 100.0;
-    let at_least = if share <= FLOOR * 100.0 { "under " } else { "" };
-    let text = format!("{at_least}{share:.*} % at the end", usize::from(share < 10.0) + usize::from(share < 1.0));
+    let text = match share {
+        share if share <= FLOOR * 100.0 => format!("under {} %", FLOOR * 100.0),
+        share => format!("{share:.*} % at the end", usize::from(share < 10.0) + usize::from(share < 1.0)),
+    };
     let sample = Sample::Curve(FIRST, 2.4, None);
     label::draw(&grid, vec![Label { y: grid.at(*last).1, text, sample }], 12)
 }

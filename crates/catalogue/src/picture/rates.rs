@@ -103,7 +103,7 @@ pub(super) fn converged(grid: &Grid<'_, '_>, at_s: Option<f64>) -> Result<(), Pi
     let font = font(11, FAINT);
     let fits_right = x + 6.0 + 6.2 * (text.len() as f64) < grid.right;
     let (x, font) = if fits_right { (x + 6.0, font) } else { (x - 6.0, font.right()) };
-    grid.note(x, grid.bottom - 12.0, &text, font)
+    grid.note(x, grid.top + 8.0, &text, font)
 }
 
 /// Where a curve's markers stand: a few, staggered so that curves on top of each other show theirs in turn.

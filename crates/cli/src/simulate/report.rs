@@ -168,36 +168,74 @@ fn time_axis_of(run: &Run, indent: usize, width: usize) -> String {
 /// One run among many.
 pub(super) struct Line {
     variant: Option<String>,
-    cells: [String; 6],
+    seed: u64,
+    total_bps: f64,
+    jain: f64,
+    gap: f64,
+    converged_s: Option<f64>,
+    peak_overload: f64,
 }
 
 impl Line {
     pub(super) fn of(run: &Run) -> Self {
         let (summary, metrics) = (&run.summary, &run.summary.metrics);
-        let cells = [
-            summary.seed.to_string(),
-            rate(metrics.total_bps),
-            format!("{:.4}", metrics.jain),
-            format!("{:.2} %", metrics.gap_to_max_min * 100.0),
-            metrics.converged_s.map_or("no".into(), |at_s| format!("{at_s:.2} s")),
-            format!("{:.3}", metrics.peak_overload),
-        ];
-        Self { variant: summary.variant.clone(), cells }
+        Self {
+            variant: summary.variant.clone(),
+            seed: summary.seed,
+            total_bps: metrics.total_bps,
+            jain: metrics.jain,
+            gap: metrics.gap_to_max_min,
+            converged_s: metrics.converged_s,
+            peak_overload: metrics.peak_overload,
+        }
     }
 }
 
-/// Many runs, a line each.
+/// Many runs: a line each, or a line for the runs of a variant where these are more than a few.
 pub(super) fn overview(heading: &str, lines: &[Line]) -> String {
+    let groups: Vec<&[Line]> = lines.chunk_by(|a, b| a.variant == b.variant).collect();
+    let is_grouped = lines.len() > 12 && groups.iter().any(|group| group.len() > 1);
+    let rows: Vec<&[Line]> = if is_grouped { groups } else { lines.chunks(1).collect() };
     let has_variants = lines.iter().any(|line| line.variant.is_some());
-    let heads: &[&'static str] =
-        &["variant", ">seed", ">total rate", ">Jain", ">largest gap", ">converged", ">peak load"];
-    let mut table = Table::new(if has_variants { heads } else { &heads[1..] });
-    for line in lines {
-        let variant = has_variants.then(|| shortened(line.variant.as_deref().unwrap_or(""), 24));
-        table.row(variant.into_iter().chain(line.cells.iter().cloned()));
+    let which = if is_grouped { ">runs" } else { ">seed" };
+    let heads = ["variant", which, ">total rate", ">Jain", ">largest gap", ">converged", ">peak load"];
+    let mut table = Table::new(if has_variants { &heads } else { &heads[1..] });
+    for row in rows {
+        let variant = has_variants.then(|| shortened(row[0].variant.as_deref().unwrap_or(""), 24));
+        let largest = |value: &dyn Fn(&Line) -> f64| row.iter().map(value).fold(0.0, f64::max);
+        let never = row.iter().filter(|line| line.converged_s.is_none()).count();
+        let converged = match median(row, |line| line.converged_s.unwrap_or(f64::INFINITY)) {
+            _ if never > 0 && row.len() == 1 => "no".into(),
+            _ if never > 0 => format!("{} of {}", row.len() - never, row.len()),
+            at_s => format!("{at_s:.2} s"),
+        };
+        table.row(variant.into_iter().chain([
+            if is_grouped { row.len().to_string() } else { row[0].seed.to_string() },
+            rate(median(row, |line| line.total_bps)),
+            format!("{:.4}", median(row, |line| line.jain)),
+            format!("{:.2} %", largest(&|line| line.gap) * 100.0),
+            converged,
+            format!("{:.3}", largest(&|line| line.peak_overload)),
+        ]));
     }
-    let more = "gap: largest |final - max-min| / max-min; --variant shows one run in full, --json has all";
-    format!("{heading}\n{}\n  {}\n", table.render(2), paint(DIM, more))
+    let mut more = "gap: largest |final - max-min| / max-min".to_owned();
+    if is_grouped {
+        more += "; of several runs the median, for gap and load the largest";
+    }
+    format!(
+        "{heading}\n{}\n  {}\n  {}\n",
+        table.render(2),
+        paint(DIM, &more),
+        paint(DIM, "--variant and --set runs=1 show one run in full, --json has all")
+    )
+}
+
+/// The middle value; of an even number the mean of the middle two.
+fn median(lines: &[Line], value: impl Fn(&Line) -> f64) -> f64 {
+    let mut values: Vec<_> = lines.iter().map(value).collect();
+    values.sort_unstable_by(f64::total_cmp);
+    let (low, high) = (values[(values.len() - 1) / 2], values[values.len() / 2]);
+    if low == high { low } else { f64::midpoint(low, high) }
 }
 
 /// A rate with at least four significant digits.

@@ -1,0 +1,32 @@
+//! `fairwave papers`: the experiments of the papers.
+
+mod list;
+mod run;
+
+use crate::Done;
+
+/// The experiments of the papers: list them, or run them and compare.
+#[derive(Debug, clap::Args)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
+#[command(after_help = "\
+Examples:
+  fairwave papers list
+  fairwave papers run 002/fig-vii-10
+  fairwave papers run all --quick --out report")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    List(list::Args),
+    Run(run::Args),
+}
+
+pub(crate) fn run(args: &Args) -> Done {
+    match &args.command {
+        Command::List(args) => list::run(args),
+        Command::Run(args) => run::run(args),
+    }
+}

@@ -1,0 +1,172 @@
+//! `fairwave papers run`.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use fairwave_catalogue::{Claim, Outcome, RunError, RunOptions, report, run_experiment, select};
+
+use crate::Done;
+use crate::failure::Failure;
+use crate::output::json_line;
+use crate::progress::Progress;
+use crate::staging::Staging;
+use crate::terminal::{self, BAD, BOLD, DIM, GOOD, WARY, paint};
+
+/// One experiment's share of the progress bar.
+const STEPS: usize = 1000;
+/// Columns of text.
+const WIDTH: usize = 80;
+/// Columns in front of what is said about a claim.
+const INDENT: usize = 14;
+
+/// Run experiments and compare them with what the papers say.
+///
+/// Each claim shows the paper's value, ours, the tolerance and the verdict. A known miss carries its reason. The exit
+/// status is 1 only for a miss without a reason.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  fairwave papers run 002/fig-vii-10
+  fairwave papers run 000 --json
+  fairwave papers run all --quick --out report")]
+pub(super) struct Args {
+    /// Papers (002), experiments (002/fig-vii-2a), or all
+    #[arg(value_name = "ID", default_value = "all")]
+    ids: Vec<String>,
+    /// Fewer draws, where an experiment has many
+    #[arg(long)]
+    quick: bool,
+    /// Write report.html to this directory
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Print JSON, one object an experiment
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &Args) -> Done {
+    let experiments = select(&args.ids).map_err(|error| Failure::Usage(error.to_string()))?;
+    let staging = args.out.as_deref().map(Staging::begin).transpose()?;
+    let progress = Progress::new((experiments.len() * STEPS) as u64, false);
+    let mut outcomes = Vec::with_capacity(experiments.len());
+    for experiment in experiments {
+        let step = |done: usize, of: usize| progress.add((done * STEPS / of - (done - 1) * STEPS / of) as u64);
+        let mut outcome = run_experiment(experiment, RunOptions { quick: args.quick }, &step).map_err(failed)?;
+        let text = if args.json { json_line(&outcome)? } else { told(&outcome) };
+        progress.beside(|| terminal::print(&text))?;
+        if staging.is_none() {
+            // Only the report shows them.
+            outcome.shown = Vec::new();
+        }
+        outcomes.push(outcome);
+    }
+    progress.clear();
+    if let (Some(staging), Some(out)) = (staging, &args.out) {
+        staging.write("report.html", |file| file.write_all(report(&outcomes).as_bytes()))?;
+        staging.commit()?;
+        terminal::note(&format!("wrote {}", out.join("report.html").display()));
+    }
+    let unexplained: usize = outcomes.iter().map(Outcome::unexplained_misses).sum();
+    let counts = counts(&outcomes, unexplained);
+    // With --json the objects hold it all, and stdout stays an object a line.
+    if args.json {
+        terminal::note(&counts);
+    } else {
+        terminal::print(&format!(
+            "{counts}
+"
+        ))?;
+    }
+    if unexplained > 0 { Err(Failure::Missed) } else { Ok(()) }
+}
+
+fn failed(error: RunError) -> Failure {
+    match error {
+        RunError::Unknown(error) => Failure::Usage(error.to_string()),
+        other => Failure::Run(other.to_string()),
+    }
+}
+
+fn counts(outcomes: &[Outcome], unexplained: usize) -> String {
+    let claims: usize = outcomes.iter().map(|outcome| outcome.claims.len()).sum();
+    let known: usize = outcomes.iter().map(Outcome::known_misses).sum();
+    let holding = claims - known - unexplained;
+    format!(
+        "{holding} of {claims} claims hold in {} experiments; known misses, each with its reason: {known}; misses \
+         without one: {unexplained}",
+        outcomes.len()
+    )
+}
+
+/// One experiment in words.
+fn told(outcome: &Outcome) -> String {
+    let experiment = outcome.experiment;
+    let mut text = format!("{}  {}\n", paint(BOLD, &outcome.id), experiment.title);
+    let quick = if outcome.quick { ", fewer draws" } else { "" };
+    let _ = writeln!(text, "{}", paint(DIM, &format!("  after {}; {:.2} s{quick}", experiment.cites, outcome.wall_s)));
+    if let Some(note) = &experiment.note {
+        wrapped(&mut text, "  ", 2, note);
+    }
+    for claim in &outcome.claims {
+        told_claim(&mut text, claim);
+    }
+    text.push('\n');
+    text
+}
+
+fn told_claim(text: &mut String, claim: &Claim) {
+    let (style, verdict) = match (claim.holds, &claim.reason) {
+        (true, _) => (GOOD, "holds"),
+        (false, Some(_)) => (WARY, "known miss"),
+        (false, None) => (BAD, "misses"),
+    };
+    let verdict = format!("  {}{}", paint(style, verdict), " ".repeat(INDENT - 2 - verdict.len()));
+    wrapped(text, &verdict, INDENT, &claim.what);
+    let unit = if claim.unit.is_empty() { String::new() } else { format!(" {}", claim.unit) };
+    let whose = match claim.source {
+        "paper" => "paper",
+        "ours" => "stated by us",
+        other => other,
+    };
+    let referee = claim.referee.map_or(String::new(), |value| format!(", referee {value}{unit}"));
+    let line =
+        format!("{whose} {}{unit}, ours {}{unit}{referee}; tolerance {}", claim.paper, claim.ours, claim.tolerance);
+    wrapped(text, &" ".repeat(INDENT), INDENT, &line);
+    if let (false, Some(reason)) = (claim.holds, &claim.reason) {
+        wrapped(text, &" ".repeat(INDENT), INDENT, &format!("reason: {reason}"));
+    }
+}
+
+/// Adds words in lines of [`WIDTH`] columns: `first` stands before the first, as many blanks as it is wide before the
+/// others.
+fn wrapped(text: &mut String, first: &str, indent: usize, words: &str) {
+    text.push_str(first);
+    let mut column = indent;
+    for word in words.split_whitespace() {
+        let wide = word.chars().count();
+        if column > indent && column + 1 + wide > WIDTH {
+            let _ = write!(text, "\n{}", " ".repeat(indent));
+            column = indent;
+        } else if column > indent {
+            text.push(' ');
+            column += 1;
+        }
+        text.push_str(word);
+        column += wide;
+    }
+    text.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrapped__keeps_the_margin() {
+        let mut text = String::new();
+        wrapped(&mut text, "ab  ", 4, &"word ".repeat(20));
+        // 4 + 15 words of 4 + 14 blanks between = 78 columns.
+        assert_eq!(text.lines().map(|line| line.chars().count()).collect::<Vec<_>>(), [78, 4 + 24]);
+        assert!(text.lines().nth(1).unwrap().starts_with("    word"));
+    }
+}
