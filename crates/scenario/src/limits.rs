@@ -10,6 +10,8 @@ pub(crate) const VALUES: usize = 2_000_000;
 pub(crate) const NESTING: usize = 16;
 /// Sessions, nodes, routers or links, written out or generated.
 pub(crate) const ELEMENTS: u64 = 10_000_000;
+/// Links on the ways of all sessions and background traffic together, there and back.
+pub(crate) const CROSSINGS: usize = 100_000_000;
 /// Bytes of a name.
 pub(crate) const NAME_BYTES: usize = 100;
 /// Characters of a title, a citation or a label.

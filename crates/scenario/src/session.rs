@@ -52,8 +52,9 @@ pub enum Demand {
     Unlimited,
     /// One rate all the time.
     Constant(Rate),
-    /// Rates from given instants on, in order of time, the first at zero; `None` is unlimited.
-    Schedule(Box<[(Time, Option<Rate>)]>),
+    /// Rates from given instants on, in order of time, the first at zero; `None` is unlimited. Sessions of one table
+    /// share it.
+    Schedule(Arc<[(Time, Option<Rate>)]>),
 }
 
 impl Session {

@@ -11,7 +11,8 @@ use super::sessions::no_way;
 use super::tree::Table;
 use crate::{Background, BackgroundKind, LinkEnd, limits};
 
-const KEYS: &[&str] = &["from", "kind", "mean_size", "off", "on", "rate", "shape", "sources", "start", "stop", "to"];
+pub(super) const KEYS: &[&str] =
+    &["from", "kind", "mean_size", "off", "on", "rate", "shape", "sources", "start", "stop", "to"];
 
 /// Where a table says nothing.
 const MEAN_SIZE: Bytes = Bytes::new(12_000);

@@ -14,7 +14,7 @@ use super::tree::{Item, Value};
 use crate::random;
 use crate::{Demand, DemandBy, Node, Session, limits};
 
-const KEYS: &[&str] =
+pub(super) const KEYS: &[&str] =
     &["alpha", "beta", "capacity", "interval", "kind", "rtt", "sessions_per_source", "sinks", "sources"];
 
 /// A random lambda network: what is drawn, and how much of it.

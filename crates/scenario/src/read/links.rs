@@ -10,8 +10,10 @@ use super::reader::{Field, Reader, Thing};
 use super::tree::{Place, Table};
 use crate::{Discipline, Link, LinkEnd, QueueLimit, Red, limits};
 
-const KEYS: &[&str] = &["capacity", "delay", "discipline", "duplex", "from", "loss", "name", "queue", "red", "to"];
-const RED_KEYS: &[&str] = &["adaptive", "bottom", "bytes", "gentle", "max_th", "min_th", "q_weight", "target_delay"];
+pub(super) const KEYS: &[&str] =
+    &["capacity", "delay", "discipline", "duplex", "from", "loss", "name", "queue", "red", "to"];
+pub(super) const RED_KEYS: &[&str] =
+    &["adaptive", "bottom", "bytes", "gentle", "max_th", "min_th", "q_weight", "target_delay"];
 
 const DISCIPLINES: [(&str, Discipline); 10] = [
     ("drop-tail", Discipline::DropTail),

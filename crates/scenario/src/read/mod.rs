@@ -18,3 +18,33 @@ pub(crate) mod scenario;
 pub(crate) mod sessions;
 pub(crate) mod shape;
 pub(crate) mod tree;
+
+#[cfg(test)]
+mod tests {
+    /// The keys of every table with the heading or sentence on the page that their list follows.
+    const TABLES: [(&str, &[&str]); 8] = [
+        ("## The file as a whole", super::scenario::KEYS),
+        ("Below `[packet]`", super::scenario::PACKET_KEYS),
+        ("## Nodes", super::nodes::KEYS),
+        ("## Sessions", super::sessions::KEYS),
+        ("Links:", super::links::KEYS),
+        ("Parameters in `red", super::links::RED_KEYS),
+        ("Background traffic", super::background::KEYS),
+        ("## Random networks", super::generate::KEYS),
+    ];
+
+    #[test]
+    fn page__lists_exactly_the_keys_that_are_read() {
+        let page = include_str!("../../../../docs/scenario-files.md");
+        for (heading, keys) in TABLES {
+            let from = page.find(heading).unwrap_or_else(|| panic!("the page has no \"{heading}\""));
+            let rows = page[from..].lines().skip_while(|line| !line.starts_with("| key |")).skip(2);
+            let rows = rows.take_while(|line| line.starts_with('|'));
+            let first_cells = rows.map(|row| row.split('|').nth(1).unwrap_or(""));
+            let listed: Vec<&str> = first_cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
+            let missing: Vec<_> = keys.iter().filter(|key| !listed.contains(key)).collect();
+            let unknown: Vec<_> = listed.iter().filter(|key| !keys.contains(key)).collect();
+            assert!(missing.is_empty() && unknown.is_empty(), "{heading}: missing {missing:?}, unknown {unknown:?}");
+        }
+    }
+}

@@ -12,7 +12,7 @@ use super::reader::{Field, Reader, Thing};
 use super::tree::{Place, Table, Value};
 use crate::{LinkEnd, Node, QueueLimit, Router, limits};
 
-const KEYS: &[&str] = &[
+pub(super) const KEYS: &[&str] = &[
     "alpha",
     "beta",
     "capacity",

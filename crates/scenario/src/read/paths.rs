@@ -6,7 +6,7 @@ use std::collections::{BinaryHeap, HashMap};
 use fairwave_units::Duration;
 
 use super::nodes::Ends;
-use crate::{Link, LinkEnd};
+use crate::{Link, LinkEnd, limits};
 
 /// The ways through a network.
 pub(crate) struct Paths<'a> {
@@ -22,6 +22,8 @@ pub(crate) struct Paths<'a> {
     exits: Vec<Vec<u32>>,
     /// Shortest ways from one router to all, made when asked for.
     trees: HashMap<u32, Vec<Leg>>,
+    /// Links on all ways that were found.
+    crossings: usize,
 }
 
 /// The end of the shortest way to a router.
@@ -55,6 +57,8 @@ pub(crate) enum NoWay {
     Hop(LinkEnd, LinkEnd),
     /// No link leads from the first to the second, on the way back.
     Back(LinkEnd, LinkEnd),
+    /// The ways of all are too long together.
+    TooMany,
 }
 
 impl<'a> Paths<'a> {
@@ -77,7 +81,7 @@ impl<'a> Paths<'a> {
                 (LinkEnd::Node(_), LinkEnd::Node(_)) => {}
             }
         }
-        Self { ends, links, hops, onward, entries, exits, trees: HashMap::new() }
+        Self { ends, links, hops, onward, entries, exits, trees: HashMap::new(), crossings: 0 }
     }
 
     /// Whether the network has no links, so that sessions cross none.

@@ -36,6 +36,9 @@ pub(crate) const KEYS: &[&str] = &[
     "variant",
 ];
 
+/// The keys of `[packet]`.
+pub(super) const PACKET_KEYS: &[&str] = &["header", "payload"];
+
 /// The scheme of a file that names none.
 pub(crate) const DEFAULT_SCHEME: &str = "gtp";
 const DEFAULT_DURATION: Duration = Duration::from_secs(60);
@@ -152,7 +155,7 @@ fn own_scheme(top: &Reader<'_>) -> Reading<SchemeChoice> {
 
 fn packet(field: Field<'_>) -> Reading<Packet> {
     let table = field.table("[packet]")?;
-    let reader = Reader::new(Thing::Section("packet"), field.item.place, table, &["header", "payload"])?;
+    let reader = Reader::new(Thing::Section("packet"), field.item.place, table, PACKET_KEYS)?;
     Ok(Packet {
         payload: reader
             .read_or("payload", DEFAULT_PACKET.payload, |field| field.size(Bytes::new(1), limits::PACKET))?,

@@ -16,7 +16,7 @@ use super::reader::{Field, Reader, Thing};
 use super::tree::{Place, Table, Value};
 use crate::{Demand, DemandBy, Link, LinkEnd, SchemeChoice, Session, limits};
 
-const KEYS: &[&str] = &[
+pub(super) const KEYS: &[&str] = &[
     "alpha",
     "beta",
     "count",
@@ -482,6 +482,10 @@ pub(crate) fn no_way(reader: &Reader<'_>, paths: &Paths<'_>, no_way: &NoWay, fro
         NoWay::Back(a, b) => reader.wrong(
             format!("the way back has no link from {} to {}", name(a), name(b)),
             "acknowledgements take the same routers backwards: add that [[link]], or duplex = true",
+        ),
+        NoWay::TooMany => reader.wrong(
+            format!("up to here sessions cross more than {} links together", limits::CROSSINGS),
+            "use fewer sessions, or shorter paths",
         ),
     }
 }
