@@ -101,7 +101,7 @@ mod tests {
     fn offer__follows_a_schedule() {
         let steps = [(0, 8.0), (2, 0.0), (3, 16.0)].map(|(at, mbps)| (Time::from_secs(at), Some(Rate::mbps(mbps))));
         // 2 s x 1000 + 1 s x 0 + 2 s x 2000
-        let packets = sent(&Demand::Schedule(Box::new(steps)), Time::from_secs(5));
+        let packets = sent(&Demand::Schedule(steps.into()), Time::from_secs(5));
         assert!((5990..=6001).contains(&packets), "{packets}");
     }
 }

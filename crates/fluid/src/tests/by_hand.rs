@@ -84,7 +84,7 @@ fn simulate__demand_steps_and_stop() {
     // 200 + .1 x 800 = 280.
     let steps = [(Time::ZERO, Some(Rate::mbps(200.0))), (Time::from_secs(2), Some(Rate::mbps(250.0)))];
     let network = Network::new(5).node("s", 1000.0).node("d", 1000.0).session_with("s", "d", 100, |session| {
-        session.demand = Demand::Schedule(Box::new(steps));
+        session.demand = Demand::Schedule(steps.into());
         session.initial_rate = Rate::mbps(400.0);
         session.stop = Some(Time::from_secs(4));
     });
@@ -202,7 +202,7 @@ fn simulate__fair_start_begins_with_the_share() {
 #[test]
 fn simulate__window_replaces_the_second_half() {
     let network = Network::new(4).node("s", 1000.0).node("d", 1000.0).session_with("s", "d", 0, |session| {
-        session.demand = Demand::Schedule(Box::new([
+        session.demand = Demand::Schedule(std::sync::Arc::new([
             (Time::ZERO, Some(Rate::mbps(10.0))),
             (Time::from_secs(1), Some(Rate::mbps(20.0))),
         ]));

@@ -5,9 +5,8 @@ use fairwave_units::{Bytes, Duration, Rate};
 use super::elements::{Names, lookup, tables};
 use super::mistake::Reading;
 use super::nodes::{Ends, check_count};
-use super::paths::Paths;
+use super::paths::{Paths, no_way};
 use super::reader::{Field, Reader, Thing};
-use super::sessions::no_way;
 use super::tree::Table;
 use crate::{Background, BackgroundKind, LinkEnd, limits};
 

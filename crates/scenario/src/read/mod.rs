@@ -2,6 +2,7 @@
 //! over it), then one file for each kind of table.
 
 pub(crate) mod background;
+pub(crate) mod demand;
 pub(crate) mod drawn;
 pub(crate) mod elements;
 pub(crate) mod generate;

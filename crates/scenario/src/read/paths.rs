@@ -5,7 +5,9 @@ use std::collections::{BinaryHeap, HashMap};
 
 use fairwave_units::Duration;
 
+use super::mistake::{Mistake, quoted};
 use super::nodes::Ends;
+use super::reader::Reader;
 use crate::{Link, LinkEnd, limits};
 
 /// The ways through a network.
@@ -106,6 +108,10 @@ impl<'a> Paths<'a> {
         let stops: Vec<LinkEnd> = [LinkEnd::Node(from)].into_iter().chain(stops).chain([LinkEnd::Node(to)]).collect();
         let there = self.walk(stops.iter().copied()).map_err(|(a, b)| NoWay::Hop(a, b))?;
         let back = self.walk(stops.iter().rev().copied()).map_err(|(a, b)| NoWay::Back(a, b))?;
+        self.crossings += there.len() + back.len();
+        if self.crossings > limits::CROSSINGS {
+            return Err(NoWay::TooMany);
+        }
         let delay = there
             .iter()
             .chain(&back)
@@ -212,4 +218,28 @@ impl<'a> Paths<'a> {
 
 fn add(a: Cost, b: Cost) -> Cost {
     if a == NEVER { NEVER } else { (a.0.saturating_add(b.0).min(u64::MAX - 1), a.1.saturating_add(b.1)) }
+}
+
+/// Why a session has no way, with a hint.
+pub(crate) fn no_way(reader: &Reader<'_>, paths: &Paths<'_>, no_way: &NoWay, from: u32, to: u32) -> Mistake {
+    let name = |end| quoted(paths.name(end));
+    let (source, sink) = (name(LinkEnd::Node(from)), name(LinkEnd::Node(to)));
+    match *no_way {
+        NoWay::There => reader.wrong(
+            format!("no links lead from {source} to {sink}"),
+            "attach both nodes with router = ..., or by [[link]], and join their routers",
+        ),
+        NoWay::Hop(a, b) => reader.wrong(
+            format!("its path has no link from {} to {}", name(a), name(b)),
+            format!("add a [[link]] from {} to {}", name(a), name(b)),
+        ),
+        NoWay::Back(a, b) => reader.wrong(
+            format!("the way back has no link from {} to {}", name(a), name(b)),
+            "acknowledgements take the same routers backwards: add that [[link]], or duplex = true",
+        ),
+        NoWay::TooMany => reader.wrong(
+            format!("up to here sessions cross more than {} links together", limits::CROSSINGS),
+            "use fewer sessions, or shorter paths",
+        ),
+    }
 }

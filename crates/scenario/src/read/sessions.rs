@@ -4,16 +4,17 @@ use std::sync::Arc;
 
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
-use super::drawn::{Drawn, each, keep_own};
+use super::demand::{Demands, demands};
+use super::drawn::{Drawn, keep_own};
 use super::elements::{Names, Patches, default_name, lookup, tables};
 use super::links::wrong_count;
-use super::mistake::{Mistake, Reading, quoted};
+use super::mistake::{Reading, quoted};
 use super::nodes::{Ends, check_count};
 use super::options::{self, Choices, gtp_number};
-use super::paths::{NoWay, Paths, Way};
+use super::paths::{Paths, Way, no_way};
 use super::pattern::Pattern;
 use super::reader::{Field, Reader, Thing};
-use super::tree::{Place, Table, Value};
+use super::tree::{Place, Table};
 use crate::{Demand, DemandBy, Link, LinkEnd, SchemeChoice, Session, limits};
 
 pub(super) const KEYS: &[&str] = &[
@@ -372,64 +373,6 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// The demands of a table: one for all sessions, or one for each.
-enum Demands {
-    All(Demand),
-    Each(Box<[Demand]>),
-}
-
-fn demands(field: Field<'_>, count: u64) -> Reading<Demands> {
-    let Value::Table(table) = &field.item.value else { return demand(field).map(Demands::All) };
-    let list =
-        Reader::new(field.thing, field.item.place, table, &["each"])?.need("each", "demand = { each = [..] }")?;
-    each(Field { key: field.key, ..list }, count, demand).map(Demands::Each)
-}
-
-/// A rate, "inf", or a schedule of both.
-fn demand(field: Field<'_>) -> Reading<Demand> {
-    const EXAMPLE: &str = "[[\"0 s\", \"400 Mb/s\"], [\"4 s\", \"800 Mb/s\"]]";
-    let Value::List(steps) = &field.item.value else {
-        let rate = field.or_inf(Field::rate)?;
-        return Ok(rate.map_or(Demand::Unlimited, Demand::Constant));
-    };
-    if steps.len() > limits::SCHEDULE_STEPS {
-        return Err(field.wrong(
-            format!("has {} steps, the limit is {}", steps.len(), limits::SCHEDULE_STEPS),
-            "a schedule is for changes that matter: merge steps",
-        ));
-    }
-    let mut schedule: Vec<(Time, Option<Rate>)> = Vec::with_capacity(steps.len());
-    for step in steps {
-        let field = field.entry(step);
-        let Value::List(pair) = &step.value else { return Err(field.not("a step of a schedule", EXAMPLE)) };
-        let [time, rate] = &pair[..] else {
-            return Err(field.wrong("has a step that is not a time and a rate", format!("write it like {EXAMPLE}")));
-        };
-        let time_field = field.entry(time);
-        let time = time_field.instant()?;
-        match schedule.last() {
-            None if time != Time::ZERO => {
-                return Err(time_field.wrong(
-                    "must be \"0 s\": the first step says how the demand begins",
-                    "for instance [\"0 s\", \"0 Mb/s\"] for a demand that begins at zero",
-                ));
-            }
-            Some((before, _)) if time <= *before => {
-                return Err(time_field.wrong(
-                    format!("must be later than the step before it, at {before}"),
-                    "write the steps in order of time",
-                ));
-            }
-            _ => {}
-        }
-        schedule.push((time, field.entry(rate).or_inf(Field::rate)?));
-    }
-    if schedule.is_empty() {
-        return Err(field.wrong("has no steps", format!("write it like {EXAMPLE}")));
-    }
-    Ok(Demand::Schedule(schedule.into()))
-}
-
 /// Refuses a guaranteed rate that a part of the path cannot carry.
 fn check_minimum(reader: &Reader<'_>, session: &Session, ends: &Ends, links: &[Link]) -> Reading<()> {
     if session.minimum == Rate::ZERO {
@@ -463,29 +406,5 @@ fn whole_rtt(reader: &Reader<'_>, rtt: Option<Duration>, way: &Way) -> Reading<D
             Err(reader.wrong(format!("its links take {} both ways, the limit is 1 h", way.delay), "use shorter delays"))
         }
         None => Ok(way.delay),
-    }
-}
-
-/// Why a session has no way, with a hint.
-pub(crate) fn no_way(reader: &Reader<'_>, paths: &Paths<'_>, no_way: &NoWay, from: u32, to: u32) -> Mistake {
-    let name = |end| quoted(paths.name(end));
-    let (source, sink) = (name(LinkEnd::Node(from)), name(LinkEnd::Node(to)));
-    match *no_way {
-        NoWay::There => reader.wrong(
-            format!("no links lead from {source} to {sink}"),
-            "attach both nodes with router = ..., or by [[link]], and join their routers",
-        ),
-        NoWay::Hop(a, b) => reader.wrong(
-            format!("its path has no link from {} to {}", name(a), name(b)),
-            format!("add a [[link]] from {} to {}", name(a), name(b)),
-        ),
-        NoWay::Back(a, b) => reader.wrong(
-            format!("the way back has no link from {} to {}", name(a), name(b)),
-            "acknowledgements take the same routers backwards: add that [[link]], or duplex = true",
-        ),
-        NoWay::TooMany => reader.wrong(
-            format!("up to here sessions cross more than {} links together", limits::CROSSINGS),
-            "use fewer sessions, or shorter paths",
-        ),
     }
 }
