@@ -13,6 +13,28 @@ pub(super) struct Double {
 impl Double {
     pub(super) const ZERO: Self = Self { hi: 0.0, lo: 0.0 };
 
+    /// One of two, without a branch.
+    #[inline]
+    pub(super) fn select(is_first: bool, first: Self, second: Self) -> Self {
+        let mask = u64::from(is_first).wrapping_neg();
+        let pick = |a: f64, b: f64| f64::from_bits((a.to_bits() & mask) | (b.to_bits() & !mask));
+        Self { hi: pick(first.hi, second.hi), lo: pick(first.lo, second.lo) }
+    }
+
+    /// The nearest f64, and the rest.
+    #[inline]
+    pub(super) fn parts(self) -> (f64, f64) {
+        let value = self.hi + self.lo;
+        // Exact where `lo` is the smaller, as it is in a quotient.
+        (value, self.lo - (value - self.hi))
+    }
+
+    /// The sum of two parts.
+    #[inline]
+    pub(super) fn from_parts(hi: f64, lo: f64) -> Self {
+        Self { hi, lo }
+    }
+
     /// The nearest f64.
     #[inline]
     pub(super) fn value(self) -> f64 {

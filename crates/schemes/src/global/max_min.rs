@@ -3,7 +3,7 @@
 use super::filling;
 use super::limit::{self, Limit};
 use super::pairs;
-use super::problem::{MaxMinError, NONE, Problem};
+use super::problem::{MaxMinError, Paths, Problem};
 
 /// The max-min fair allocation of a [`Problem`].
 #[derive(Clone, Debug, PartialEq)]
@@ -48,17 +48,37 @@ impl MaxMin {
 
 /// The rates that follow from the levels.
 fn rates(problem: &Problem<'_>, levels: &[f64]) -> Result<Vec<f64>, MaxMinError> {
-    (0..problem.sessions())
-        .map(|session| {
-            let level = problem
-                .paths
-                .of(session)
-                .iter()
-                .filter(|&&resource| resource != NONE)
-                .fold(f64::INFINITY, |level, &resource| level.min(levels[resource as usize]));
-            let rate = (level * problem.weight(session)).min(problem.demand(session));
+    let mut rates = match problem.paths {
+        Paths::Rows { width: 2, resources } => {
+            let least = |&[a, b]: &[u32; 2]| level(levels, a).min(level(levels, b));
+            resources.as_chunks().0.iter().map(least).collect()
+        }
+        paths => (0..paths.sessions()).map(|session| least(levels, paths.of(session))).collect::<Vec<f64>>(),
+    };
+    if let Some(weights) = problem.weights {
+        for (rate, weight) in rates.iter_mut().zip(weights) {
+            *rate *= weight;
+        }
+    }
+    if let Some(demands) = problem.demands_bps {
+        for (rate, demand) in rates.iter_mut().zip(demands) {
             // Adding zero turns a demand of -0.0 into 0.0.
-            if rate < f64::INFINITY { Ok(rate + 0.0) } else { Err(MaxMinError::Unlimited { session }) }
-        })
-        .collect()
+            *rate = rate.min(*demand) + 0.0;
+        }
+    }
+    match rates.iter().position(|&rate| rate == f64::INFINITY) {
+        Some(session) => Err(MaxMinError::Unlimited { session }),
+        None => Ok(rates),
+    }
+}
+
+/// The lowest level on a path.
+fn least(levels: &[f64], path: &[u32]) -> f64 {
+    path.iter().fold(f64::INFINITY, |least, &resource| least.min(level(levels, resource)))
+}
+
+/// The level of a resource; infinity for [`NONE`](super::NONE).
+#[inline]
+fn level(levels: &[f64], resource: u32) -> f64 {
+    levels.get(resource as usize).copied().unwrap_or(f64::INFINITY)
 }

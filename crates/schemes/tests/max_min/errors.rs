@@ -101,6 +101,13 @@ fn max_min__zero_demands_and_zero_capacities_give_zero_rates() {
     let instance =
         Instance { demands: Some(vec![0.0, 9.0, 1.0]), ..Instance::new(&[6.0, 0.0], &[&[0], &[0], &[0, 1]]) };
     assert_eq!(instance.solve().rates_bps, [0.0, 6.0, 0.0]);
+    for zero in [0.0, -0.0] {
+        // The last session shares a sink with the first, which gets nothing: it takes all 5.
+        let instance = Instance::new(&[zero, 9.0, 5.0, 7.0, zero], &[&[0, 2], &[0, 3], &[1, 4], &[1, 2]]);
+        let rates = instance.solve().rates_bps;
+        assert_eq!(rates, [0.0, 0.0, 0.0, 5.0]);
+        assert!(rates.iter().all(|rate| rate.is_sign_positive()), "{rates:?}");
+    }
 }
 
 #[test]

@@ -105,7 +105,7 @@ impl<D: Demand> Rest<D> {
             return;
         }
         let level = node.share.exact_level(node.key);
-        levels[self.resources[here as usize] as usize] = level.value();
+        levels[self.resources[here as usize] as usize] = super::finite(level.value());
         self.nodes[here as usize].share.undetermined = 0;
         let list = node.begin as usize..(node.begin + node.length) as usize;
         for neighbour in &self.neighbours[list] {

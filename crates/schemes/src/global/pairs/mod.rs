@@ -53,31 +53,24 @@ fn solve<D: Demand>(
     let mut rounds = Rounds::new(problem.capacities_bps, edges.clone().map(|edge| edge.ends))
         .ok_or_else(|| first_error(edges.clone().map(|edge| edge.ends), resources))?;
     let undetermined = rounds.run(edges);
-    let mut levels = if undetermined.is_empty() {
-        rounds.levels
-    } else {
-        let (rest, mut levels) = Rest::new(rounds, undetermined);
+    let rest = (!undetermined.is_empty()).then(|| Rest::new(&rounds, undetermined));
+    let mut levels = rounds.into_levels();
+    if let Some(rest) = rest {
         rest.fill(&mut levels, DESCENT_LIMIT);
-        levels
-    };
-    levels.truncate(resources);
-    for level in &mut levels {
-        if *level > BOUNDLESS_LEVEL {
-            *level = f64::INFINITY;
-        }
     }
+    levels.truncate(resources);
     Ok(levels)
 }
 
 /// An undetermined session: the resources at its ends and what it wants.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Edge<D> {
     ends: [u32; 2],
     demand: D,
 }
 
 /// A demand that may be infinite, or () where all are, so that no memory and time goes into them.
-trait Demand: Copy {
+trait Demand: Copy + Default {
     /// Whether there are finite ones.
     const FINITE: bool;
     /// The number of a session, kept where its demand may determine it.
@@ -138,7 +131,8 @@ impl Share {
     /// of it.
     #[inline]
     fn level(&self, before: f64) -> f64 {
-        before.max(self.remaining.value() / f64::from(self.undetermined))
+        // Without a sign, even at zero, where `max` may take the -0.0.
+        before.max(self.remaining.value() / f64::from(self.undetermined)).abs()
     }
 
     /// The level in twice the precision. It may be a hair below what it was taken for to find it lowest, but no more:
@@ -147,7 +141,15 @@ impl Share {
     #[inline]
     fn exact_level(&self, before: f64) -> Double {
         let level = self.remaining.divide_by_count(self.undetermined);
-        if level.value() < before * (1.0 - 2.0 * f64::EPSILON) { Double::from(before) } else { level }
+        // Not `>=`: it is not to be -0.0, whose sign would be taken for a mark.
+        if level.value() > before * (1.0 - 2.0 * f64::EPSILON) { level } else { Double::from(before) }
+    }
+
+    /// Takes out a session that was determined elsewhere, if it was.
+    #[inline]
+    fn take_if(&mut self, is_determined: bool, rate: Double) {
+        self.remaining.subtract(Double::select(is_determined, rate, Double::ZERO));
+        self.undetermined -= u32::from(is_determined);
     }
 
     /// Takes out a session that was determined elsewhere.
@@ -156,6 +158,12 @@ impl Share {
         self.remaining.subtract(rate);
         self.undetermined -= 1;
     }
+}
+
+/// A level, or infinity if it is that of a boundless resource.
+#[inline]
+fn finite(level: f64) -> f64 {
+    if level > BOUNDLESS_LEVEL { f64::INFINITY } else { level }
 }
 
 /// The first mistake in the paths, of which there is one.
@@ -181,3 +189,83 @@ const BOUNDLESS_LEVEL: f64 = 1e200;
 
 /// How often the descent may look at each end of a session, on average, before it gives up.
 const DESCENT_LIMIT: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Capacities from a few values or any, sessions between `n` sources and `n` sinks, demands for half of them.
+    fn network(n: u32, sessions: usize) -> impl Strategy<Value = (Vec<f64>, Vec<[u32; 2]>, Vec<f64>)> {
+        let quantity = || prop_oneof![(1..6_u32).prop_map(f64::from), 0.1..100.0_f64];
+        let demand = prop_oneof![quantity().prop_map(|rate| rate / 10.0), Just(f64::INFINITY)];
+        let ends = (0..n, n..2 * n).prop_map(|(source, sink)| [source, sink]);
+        (
+            proptest::collection::vec(quantity(), 2 * n as usize),
+            proptest::collection::vec(ends, sessions),
+            proptest::collection::vec(demand, sessions),
+        )
+    }
+
+    /// The rates by descent alone, with a limit on the looks.
+    fn rates<D: Demand>(capacities: &[f64], edges: &[Edge<D>], looks: usize) -> Vec<f64> {
+        let mut rounds = Rounds::new(capacities, edges.iter().map(|edge| edge.ends)).unwrap();
+        rounds.open =
+            (0..capacities.len() as u32).filter(|&resource| rounds.node(resource).1.undetermined > 0).collect();
+        let rest = Rest::new(&rounds, edges.to_vec());
+        let mut levels = rounds.into_levels();
+        rest.fill(&mut levels, looks);
+        edges
+            .iter()
+            .map(|edge| edge.ends.iter().fold(edge.demand.bps(), |rate, &end| rate.min(levels[end as usize])))
+            .collect()
+    }
+
+    fn assert_close(found: &[f64], expected: &[f64]) -> Result<(), TestCaseError> {
+        for (f, e) in found.iter().zip(expected) {
+            prop_assert!((f - e).abs() <= e * 4.0 * f64::EPSILON, "{found:?} is not {expected:?}");
+        }
+        Ok(())
+    }
+
+    proptest! {
+        #[test]
+        fn fill__descent_and_order_agree_wherever_the_one_gives_up(
+            (capacities, ends, demands) in network(6, 40),
+            looks in 0..4_usize,
+        ) {
+            let edges: Vec<Edge<()>> = ends.iter().map(|&ends| Edge { ends, demand: () }).collect();
+            let expected = rates(&capacities, &edges, usize::MAX);
+            assert_close(&rates(&capacities, &edges, looks), &expected)?;
+            let edges: Vec<Edge<f64>> =
+                ends.iter().zip(demands).map(|(&ends, demand)| Edge { ends, demand }).collect();
+            let expected = rates(&capacities, &edges, usize::MAX);
+            assert_close(&rates(&capacities, &edges, looks), &expected)?;
+        }
+
+        #[test]
+        fn levels__rounds_agree_with_descent_alone((capacities, ends, demands) in network(6, 40)) {
+            let resources: Vec<u32> = ends.concat();
+            let edges: Vec<Edge<f64>> =
+                ends.iter().zip(&demands).map(|(&ends, &demand)| Edge { ends, demand }).collect();
+            let problem = Problem {
+                demands_bps: Some(&demands),
+                ..Problem::new(&capacities, Paths::Rows { width: 2, resources: &resources })
+            };
+            let found = crate::global::max_min(&problem).unwrap().rates_bps;
+            assert_close(&found, &rates(&capacities, &edges, usize::MAX))?;
+        }
+    }
+
+    #[test]
+    fn descend__gives_up_at_its_limit() {
+        let edges: Vec<Edge<()>> = (0..100).map(|k| Edge { ends: [k, k + 1], demand: () }).collect();
+        let capacities: Vec<f64> = (0..=100).map(f64::from).collect();
+        let mut rounds = Rounds::new(&capacities, edges.iter().map(|edge| edge.ends)).unwrap();
+        rounds.open = (0..=100).collect();
+        let mut levels = vec![f64::INFINITY; 102];
+        assert!(!Rest::new(&rounds, edges.clone()).descend(&mut levels, 50));
+        assert!(levels.contains(&f64::INFINITY));
+        assert!(Rest::new(&rounds, edges).descend(&mut levels, 1000));
+    }
+}

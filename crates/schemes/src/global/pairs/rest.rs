@@ -42,14 +42,14 @@ pub(super) struct Neighbour<D: Demand> {
 
 impl<D: Demand> Rest<D> {
     /// Numbers the open resources and lists their neighbours.
-    pub(super) fn new(rounds: Rounds, mut edges: Vec<Edge<D>>) -> (Self, Vec<f64>) {
-        let mut numbers = vec![0; rounds.shares.len()];
+    pub(super) fn new(rounds: &Rounds, mut edges: Vec<Edge<D>>) -> Self {
+        let mut numbers = vec![0; rounds.count()];
         let mut nodes = Vec::with_capacity(rounds.open.len());
         let mut begin = 0;
         for (number, &resource) in rounds.open.iter().enumerate() {
             numbers[resource as usize] = number as u32;
-            let share = rounds.shares[resource as usize];
-            nodes.push(Node { share, key: rounds.key(resource), begin, length: 0 });
+            let (key, share) = rounds.node(resource);
+            nodes.push(Node { share, key, begin, length: 0 });
             begin += share.undetermined;
         }
         let mut neighbours = Vec::new();
@@ -67,7 +67,7 @@ impl<D: Demand> Rest<D> {
             edge.ends = ends;
         }
         let is_met = if D::FINITE { vec![false; edges.len()] } else { Vec::new() };
-        (Self { nodes, neighbours, is_met, edges, resources: rounds.open }, rounds.levels)
+        Self { nodes, neighbours, is_met, edges, resources: rounds.open.clone() }
     }
 
     /// Completes the levels: by descent, or in the order of the levels once that has looked at the neighbours
@@ -101,9 +101,7 @@ impl<D: Demand> Rest<D> {
         };
         let open = self.nodes.iter().map(|node| (node.share.remaining, node.key));
         for (level, &resource) in filling::resume(&problem, open).into_iter().zip(&self.resources) {
-            if level < f64::INFINITY {
-                levels[resource as usize] = level;
-            }
+            levels[resource as usize] = levels[resource as usize].min(super::finite(level));
         }
     }
 }
