@@ -296,7 +296,7 @@ impl<'a> Simulator<'a> {
                 self.present.push(row as u32);
                 // A rate counts as measured once the session was there for a whole interval.
                 let measured = match last {
-                    Some(last) if flow.start + forward <= last => reading.mean,
+                    Some(last) if flow.start + forward <= last => grain::counted(reading.mean),
                     _ => self.flows.start_rates[k],
                 };
                 self.table[row].measured = Rate::nearest_bps(measured);

@@ -17,6 +17,13 @@ pub(crate) fn grains(bps: f64) -> Grains {
     (bps * PER_BPS + 0.5).min(MOST) as Grains
 }
 
+/// A rate as a node measures it: the nearest whole number of grains. Whoever measures counts in some unit, and rules that
+/// live on exact numbers are not to look better here than they are: see "Measured rates are counted" in design-notes.
+#[inline]
+pub(crate) fn counted(bps: f64) -> f64 {
+    grains(bps) as f64 / PER_BPS
+}
+
 /// What flows at `rate` in `span_ns`.
 #[inline]
 pub(crate) fn volume(rate: Grains, span_ns: u64) -> Volume {

@@ -463,7 +463,7 @@ impl<'a> Naive<'a> {
             state.meter.close(state.rate, now);
             // A rate counts as measured once the session was there for a whole interval.
             let measured = match last {
-                Some(last) if state.from <= last => state.meter.mean(last),
+                Some(last) if state.from <= last => grain::counted(state.meter.mean(last)),
                 _ => self.sessions[self.plan.rows[*row].session as usize].start_rate,
             };
             rows.push(Row { measured: Rate::nearest_bps(measured), ..state.row });
