@@ -34,7 +34,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "T", value_parser = quantity::<Duration>)]
     at: Option<Duration>,
     /// Seed of the first draw, in place of the file's
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Change a key of the file, such as node.d1.capacity="1 Gb/s"
     #[arg(long, value_name = "PATH=VALUE", value_parser = assignment)]

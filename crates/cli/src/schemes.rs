@@ -7,6 +7,7 @@ use serde::{Serialize, Serializer};
 
 use crate::Done;
 use crate::output::print_json;
+use crate::simulate::MODELS;
 use crate::table::Table;
 use crate::terminal::{BOLD, DIM, paint, print};
 
@@ -75,7 +76,7 @@ fn entry(scheme: &'static Scheme) -> Entry {
 }
 
 fn models(scheme: &Scheme) -> String {
-    let names: Vec<_> = scheme.models.iter().map(|model| model.name()).collect();
+    let names: Vec<_> = MODELS.iter().filter(|model| scheme.runs_in(**model)).map(|model| model.name()).collect();
     if names.is_empty() { "not yet".into() } else { names.join(", ") }
 }
 

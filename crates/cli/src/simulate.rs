@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use clap::ValueEnum;
 use fairwave_scenario::Selection;
-use fairwave_schemes::scheme::{Scheme, find, schemes};
+use fairwave_schemes::scheme::{self, Scheme, find, schemes};
 use fairwave_units::{Duration, ParseError, Time};
 
 use crate::Done;
@@ -37,7 +37,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME")]
     scheme: Option<String>,
     /// Seed of the first run, in place of the file's
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Length of the run, such as "20 s"
     #[arg(long, value_name = "T", value_parser = quantity::<Duration>)]
@@ -62,6 +62,9 @@ pub(crate) struct Args {
     quiet: bool,
 }
 
+/// The models that the command runs.
+pub(crate) const MODELS: &[scheme::Model] = &[scheme::Model::Fluid];
+
 /// How a scenario is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Model {
@@ -74,7 +77,7 @@ enum Model {
 pub(crate) fn run(args: &Args) -> Done {
     if args.model == Model::Packet {
         return Err(Failure::usage(
-            "--model packet: this version has no packet model",
+            "--model packet: `fairwave simulate` of this version does not run the packet model",
             "use --model fluid, or leave it out",
         ));
     }

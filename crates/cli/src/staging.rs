@@ -55,12 +55,14 @@ impl Staging {
         Ok(Self { target: target.to_owned(), hidden, exists })
     }
 
-    /// Writes one file, by its path below the target.
+    /// Writes one file, by its name or by directory and name below the target.
     pub(crate) fn write(&self, name: &str, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Done {
         let write = || {
             let path = self.hidden.join(name);
-            if let Some(parent) = path.parent() {
-                fs::create_dir_all(parent)?;
+            // Not create_dir_all: what an interrupt has removed must not come back.
+            match path.parent().map(fs::create_dir) {
+                Some(Err(error)) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+                _ => {}
             }
             let mut out = BufWriter::with_capacity(1 << 16, File::create(path)?);
             content(&mut out)?;
@@ -72,8 +74,10 @@ impl Staging {
 
     /// Puts all files into place.
     pub(crate) fn commit(self) -> Done {
-        let done =
-            if self.exists { replace(&self.hidden, &self.target) } else { fs::rename(&self.hidden, &self.target) };
+        // Under the lock, so that an interrupt comes before the first file or after the last.
+        let done = unfinished(|_| {
+            if self.exists { replace(&self.hidden, &self.target) } else { fs::rename(&self.hidden, &self.target) }
+        });
         done.map_err(|error| self.failed("", &error))
     }
 

@@ -93,7 +93,7 @@ fn measures(run: &Run) -> String {
     line("total rate", rate(metrics.total_bps));
     line("Jain's index", format!("{:.4}", metrics.jain));
     let (start, end) = (metrics.distance_start_bps, metrics.distance_final_bps);
-    line("distance", format!("{} at the start, {} at the end (2-norm to max-min)", rate(start), rate(end)));
+    line("distance", format!("{} at the start, {} at the end (2-norm)", rate(start), rate(end)));
     let converged = match metrics.converged_s {
         Some(at_s) => paint(GOOD, &format!("at {at_s:.2} s: every session within 5 % of max-min for good")),
         None => paint(BAD, &format!("no: the largest gap to max-min is {:.1} %", metrics.gap_to_max_min * 100.0)),
@@ -243,6 +243,9 @@ pub(crate) fn rate(bps: f64) -> String {
     let rate = Rate::nearest_bps(bps);
     if rate == Rate::ZERO {
         return "0 b/s".into();
+    }
+    if bps < 1.0 {
+        return "under 1 b/s".into();
     }
     let text = format!("{rate:.2}");
     // One digit before the point: 3.388 Gb/s says more than 3.39 Gb/s.

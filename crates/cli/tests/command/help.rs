@@ -1,0 +1,56 @@
+use super::*;
+
+const COMMANDS: [&[&str]; 8] = [
+    &[],
+    &["schemes"],
+    &["allocate"],
+    &["simulate"],
+    &["papers", "list"],
+    &["papers", "run"],
+    &["completions"],
+    &["man"],
+];
+
+#[test]
+fn help__of_each_command_has_an_example() {
+    for command in COMMANDS {
+        let text = run(&[command, &["--help"]].concat()).good();
+        let example = format!("  fairwave {}", command.join(" "));
+        let after = text.split("Examples:").nth(1).unwrap_or_default();
+        assert!(after.contains(example.trim_end()), "{command:?} has no example");
+    }
+}
+
+#[test]
+fn help__names_every_option_of_the_contract() {
+    let text = run(&["simulate", "--help"]).good();
+    for option in words("--model --scheme --seed --duration --set --variant --window --out --json --quiet") {
+        assert!(text.contains(option), "{option}");
+    }
+}
+
+#[test]
+fn completions__know_the_commands() {
+    for shell in ["bash", "zsh", "fish"] {
+        let script = run(&["completions", shell]).good();
+        for word in ["simulate", "allocate", "papers", "window"] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
+    }
+    run(&["completions", "dos"]).refused();
+}
+
+#[test]
+fn man__is_a_page_of_each_command() {
+    for command in COMMANDS {
+        let page = run(&[&["man"], command].concat()).good();
+        assert!(page.contains(".TH ") && page.contains(".SH NAME"), "{command:?}");
+        let name = [&["fairwave"], command].concat().join("\\-");
+        assert!(page.contains(&name), "{name} is missing in\n{page}");
+    }
+}
+
+#[test]
+fn version__is_that_of_the_package() {
+    assert_eq!(run(&["--version"]).good(), format!("fairwave {}\n", env!("CARGO_PKG_VERSION")));
+}
