@@ -63,6 +63,8 @@ pub struct ClaimData {
     between: Option<[f64; 2]>,
     of: Option<usize>,
     #[serde(default)]
+    full_only: bool,
+    #[serde(default)]
     unit: String,
     paper: Option<Stated>,
     reason: Option<String>,
@@ -91,6 +93,8 @@ pub(crate) struct CheckedClaim {
     /// `None` where an order is claimed.
     expectation: Option<Expectation>,
     of: Option<usize>,
+    /// Too few draws cannot judge it: left out where some were.
+    pub(crate) full_only: bool,
     unit: Unit,
     paper: Option<Value>,
     pub(crate) reason: Option<String>,
@@ -158,6 +162,7 @@ impl ClaimData {
             over_variants: self.over_variants,
             expectation,
             of: self.of,
+            full_only: self.full_only,
             unit,
             paper: self.paper.map(|stated| match stated {
                 Stated::Number(number) => Value::Number(number),

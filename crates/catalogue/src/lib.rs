@@ -23,6 +23,8 @@ mod reduce;
 mod report;
 mod run;
 mod select;
+#[cfg(test)]
+mod tests;
 mod unit;
 
 pub use claim::{ClaimData, Source};

@@ -81,7 +81,7 @@ pub fn run_experiment(
     let begin = Instant::now();
     let (groups, quick) = cases(experiment, options)?;
     let played = play(experiment, &groups, progress)?;
-    let claims = judge(experiment, &groups, &played)?;
+    let claims = judge(experiment, &groups, &played, quick)?;
     let shown = played.into_iter().filter_map(|played| played.kept).collect();
     let wall_s = begin.elapsed().as_secs_f64();
     Ok(Outcome { id: experiment.id.clone(), claims, wall_s, quick, experiment, shown })
@@ -192,10 +192,13 @@ fn measure_in(claim: &CheckedClaim, variant: Option<&str>) -> Option<crate::meas
     }
 }
 
-/// The verdicts of all claims.
-fn judge(experiment: &Experiment, groups: &[Group], played: &[Played]) -> Result<Vec<Claim>, RunError> {
+/// The verdicts of all claims; without those that too few draws cannot judge.
+fn judge(experiment: &Experiment, groups: &[Group], played: &[Played], quick: bool) -> Result<Vec<Claim>, RunError> {
     let mut verdicts = Vec::with_capacity(experiment.claims.len());
     for (number, claim) in experiment.claims.iter().enumerate() {
+        if quick && claim.full_only {
+            continue;
+        }
         if let Subject::Formula(formula) = claim.subject {
             verdicts.push(claim.judge(&[vec![vec![formula.evaluate()]]]));
             continue;
