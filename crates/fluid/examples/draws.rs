@@ -1,7 +1,11 @@
 //! Runs random lambda networks as in Wu 2007, VII.16-18, and prints time and peak memory:
 //! `cargo run --release -p fairwave-fluid --example draws -- SOURCES SESSIONS_PER_SOURCE SECONDS DRAWS THREADS`.
 
-#![allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "an example drives the core: it may look at the clock")]
+#![allow(
+    clippy::disallowed_types,
+    clippy::disallowed_methods,
+    reason = "an example drives the core: it may look at the clock"
+)]
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;

@@ -26,6 +26,8 @@ pub(crate) struct Calendar {
     rest: Vec<(u64, u32)>,
     /// Entries on later days.
     later: usize,
+    /// Whether today was asked for.
+    is_seen: bool,
 }
 
 impl Calendar {
@@ -45,6 +47,7 @@ impl Calendar {
             today: 0,
             rest: Vec::new(),
             later: 0,
+            is_seen: false,
         }
     }
 
@@ -79,9 +82,16 @@ impl Calendar {
         self.rest.pop();
     }
 
+    /// The tickers of a day that has just begun, the latest first; nobody on the second call on one day.
+    #[inline]
+    pub(crate) fn new_day(&mut self) -> &[(u64, u32)] {
+        if std::mem::replace(&mut self.is_seen, true) { &[] } else { &self.rest }
+    }
+
     /// Goes on to the next day with a tick.
     fn turn(&mut self) {
         let mut idle_days = 0;
+        self.is_seen = false;
         while self.rest.is_empty() && self.later > 0 {
             self.today += 1;
             idle_days += 1;

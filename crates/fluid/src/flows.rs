@@ -149,6 +149,8 @@ impl<'a> Flows<'a> {
         let count = plan.scenario.sessions.len();
         let mut flows = Vec::with_capacity(count);
         let (mut hops, mut sized) = (Vec::new(), Vec::new());
+        // The rings of a session are neighbours, and those of a source's sessions too.
+        let mut pool = Pool::with_capacity(count * (FORWARD_CELLS + BACK_CELLS) as usize);
         for (k, session) in plan.scenario.sessions.iter().enumerate() {
             let ruled_links = || {
                 plan.rows_of(k).iter().filter(|row| {
@@ -165,8 +167,8 @@ impl<'a> Flows<'a> {
                 start: plan.active(k).map_or(u64::MAX, |(start, _)| start),
                 end: u64::MAX,
                 track: Track::default(),
-                changes: Ring::default(),
-                grants: Ring::default(),
+                changes: pool.ring(FORWARD_CELLS),
+                grants: pool.ring(BACK_CELLS),
                 delivered: 0,
                 next_mark: 0,
                 sized: session.size.map_or(NONE, |_| sized.len() as u32),
@@ -195,7 +197,7 @@ impl<'a> Flows<'a> {
             plan,
             all: flows,
             rows: plan.rows.iter().map(row).collect(),
-            pool: Pool::default(),
+            pool,
             start_rates: vec![0.0; count],
             marks: vec![Marks::default(); count],
             hops,
@@ -488,6 +490,25 @@ impl<'a> Flows<'a> {
             self.sized[self.all[k as usize].sized as usize].wake = u64::MAX;
             self.rearm(k as usize, at);
         }
+    }
+
+    /// Some bits of a row's session, for the sake of having read them.
+    #[inline]
+    pub(crate) fn touch(&self, row: usize) -> u64 {
+        let flow = &self.all[self.rows[row].session as usize];
+        flow.own.to_bits() ^ flow.start ^ flow.delivered as u64 ^ u64::from(flow.sized)
+    }
+
+    /// Some bits of the changes and grants that a row's session has on their way.
+    #[inline]
+    pub(crate) fn touch_rings(&self, row: usize) -> u64 {
+        let flow = &self.all[self.rows[row].session as usize];
+        let cells = [
+            (&flow.changes, self.rows[row].cursor),
+            (&flow.changes, flow.changes.tail()),
+            (&flow.grants, flow.grants.head()),
+        ];
+        cells.iter().fold(0, |touched, (ring, count)| touched ^ self.pool.get(ring, *count).at)
     }
 
     /// Whether nothing more can be read at a row, now or ever.

@@ -327,6 +327,12 @@ impl<'a> Plan<'a> {
         Some(node::allocator(choice.scheme.name, &choice.options).expect("checked when the plan was made"))
     }
 
+    /// Whether the rule of a resource is the scenario's own scheme, with its options.
+    pub(crate) fn runs_own_scheme(&self, resource: usize) -> bool {
+        let first = self.rows[self.resources[resource].rows.start].session;
+        self.scenario.sessions[first as usize].scheme.is_none()
+    }
+
     /// Whether a session begins with its fair share of both ends.
     pub(crate) fn starts_fair(&self, session: usize) -> bool {
         let session = &self.scenario.sessions[session];

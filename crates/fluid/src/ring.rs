@@ -71,6 +71,18 @@ impl Ring {
 }
 
 impl Pool {
+    /// A pool with room for so many cells.
+    pub(crate) fn with_capacity(cells: usize) -> Self {
+        Self { cells: Vec::with_capacity(cells), ..Self::default() }
+    }
+
+    /// An empty ring of so many cells, a power of two, behind the last one that was made.
+    pub(crate) fn ring(&mut self, cells: u32) -> Ring {
+        let mut ring = Ring::default();
+        self.grow(&mut ring, cells);
+        ring
+    }
+
     /// The entry of that count.
     #[inline]
     pub(crate) fn get(&self, ring: &Ring, count: u32) -> Change {

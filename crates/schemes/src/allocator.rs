@@ -16,6 +16,11 @@ pub trait RateAllocator: Send {
     /// # Panics
     /// If `rows` and `grants` differ in length.
     fn allocate(&mut self, interval: &Interval, rows: &[Row], grants: &mut [Grant]);
+
+    /// Whether it remembers nothing between calls but scratch space, so that one object may serve many nodes.
+    fn is_stateless(&self) -> bool {
+        false
+    }
 }
 
 /// The control interval that just ended.

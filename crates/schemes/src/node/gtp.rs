@@ -137,6 +137,11 @@ impl Reading {
 }
 
 impl RateAllocator for Gtp {
+    /// Only the drain remembers anything.
+    fn is_stateless(&self) -> bool {
+        self.drain.is_none()
+    }
+
     #[inline]
     fn allocate(&mut self, interval: &Interval, rows: &[Row], grants: &mut [Grant]) {
         assert_eq!(rows.len(), grants.len(), "one grant a row");
