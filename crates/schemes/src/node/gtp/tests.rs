@@ -106,6 +106,30 @@ fn allocate__printed_rule_cycles_where_the_adopted_one_settles() {
 }
 
 #[test]
+fn allocate__noise_of_measurement_costs_the_printed_rule_more() {
+    // The same sink; every measured rate is off by up to .2 %, and the offered load is averaged over 20000 intervals.
+    let mean_load = |mut rule: Gtp| {
+        let mut random = 0x2545_f491_4f6c_dd1d_u64;
+        let mut noise = || {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            1.0 + 0.002 * ((random >> 11) as f64 / (1_u64 << 52) as f64 - 1.0)
+        };
+        let (mut rates, mut sum) = (vec![1.0 / 3.0; 3], 0.0);
+        for _ in 0..20_000 {
+            let measured: Vec<f64> = rates.iter().map(|rate| rate * noise()).collect();
+            rates = one_tick(&mut rule, 1.0, &measured);
+            sum += rates.iter().sum::<f64>();
+        }
+        sum / 20_000.0
+    };
+    let (adopted, printed) = (mean_load(Gtp::default()), mean_load(Gtp::new(Reading::Printed, &Options::default())));
+    // 1.0004 and 1.011
+    assert!((1.0..1.002).contains(&adopted) && printed > 1.007, "adopted {adopted}, printed {printed}");
+}
+
+#[test]
 fn allocate__nothing_to_give_and_nobody_to_take() {
     assert_eq!(one_tick(&mut Gtp::default(), 0.0, &[0.0, 5.0]), [0.0, 0.0]);
     assert!(one_tick(&mut Gtp::default(), 1.0, &[]).is_empty());
