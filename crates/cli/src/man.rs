@@ -32,6 +32,7 @@ pub(crate) fn run(args: &Args) -> Done {
         })?;
     }
     let mut page = Vec::new();
-    Man::new(command.clone()).render(&mut page).map_err(|error| Failure::writing(&error))?;
+    let source = concat!("fairwave ", env!("CARGO_PKG_VERSION"));
+    Man::new(command.clone()).source(source).render(&mut page).map_err(|error| Failure::writing(&error))?;
     print_bytes(&page)
 }

@@ -61,7 +61,7 @@ impl<'a, 's> Grid<'a, 's> {
 
     /// Draws the time axis.
     pub(super) fn time_axis(&self, size: i32) -> Result<(), PictureError> {
-        let wanted = ((self.right - self.left) / 70.0).max(3.0) as usize;
+        let wanted = ((self.right - self.left) / 45.0).clamp(4.0, 11.0) as usize;
         let ticks = ticks(self.x, wanted);
         self.area.line(&[(self.left, self.bottom), (self.right, self.bottom)], AXIS.to_rgba(), 1.0)?;
         for (place, (value, text)) in ticks.iter().enumerate() {

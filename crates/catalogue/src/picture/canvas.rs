@@ -13,6 +13,9 @@ pub(super) const UNIT: i32 = 4;
 /// A typeface that most readers have one of.
 const FAMILY: &str = "Helvetica Neue, Helvetica, Arial, DejaVu Sans, sans-serif";
 
+/// Width of a letter in hundredths of the type's size.
+const LETTER: i32 = 58;
+
 /// A part of the sheet.
 pub(super) type Sheet<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
@@ -53,7 +56,11 @@ impl<'c> Canvas<'c> {
             let sheet = SVGBackend::with_string(&mut svg, size).into_drawing_area();
             sheet.fill(&PAPER).map_err(drawing)?;
             let whole = Area { sheet };
-            whole.text(24, 28, &fit(&self.caption.title, width - 48, 19), font(19, INK).bold())?;
+            // A long title is set smaller before it is cut; bold letters are wider by a fifth.
+            let room = (width - 48) * 5 / 6;
+            let size = (14..19).rev().find(|size| text_width(&self.caption.title, *size) <= room);
+            let size = if text_width(&self.caption.title, 19) <= room { 19 } else { size.unwrap_or(14) };
+            whole.text(24, 28, &fit(&self.caption.title, room, size), font(size, INK).bold())?;
             whole.text(24, 50, &fit(&self.caption.subtitle, width - 48, 13), font(13, FAINT))?;
             if !self.caption.cites.is_empty() {
                 let at_right = font(11, FAINT).right();
@@ -177,13 +184,18 @@ impl Font {
 
 /// A text that is cut off, with dots, where it would be wider than so many pixels.
 pub(super) fn fit(text: &str, width: i32, size: i32) -> String {
-    // Letters are a little more than half as wide as the type is high.
-    let most = usize::try_from(width * 9 / (size * 5)).unwrap_or(0).max(4);
-    if text.chars().count() <= most {
+    if text_width(text, size) <= width {
         return text.to_owned();
     }
+    let most = usize::try_from(width * 100 / (size * LETTER)).unwrap_or(0).max(4);
     let kept: String = text.chars().take(most - 1).collect();
     format!("{}\u{2026}", kept.trim_end())
+}
+
+/// About how wide a text is, in pixels. SVG does not tell; the widest of the typefaces counts.
+pub(super) fn text_width(text: &str, size: i32) -> i32 {
+    let letters = i32::try_from(text.chars().count()).unwrap_or(1 << 16).min(1 << 16);
+    letters * size * LETTER / 100
 }
 
 fn escape(text: &str) -> String {

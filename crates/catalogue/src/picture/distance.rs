@@ -14,12 +14,13 @@ const FLOOR: f64 = 1e-4;
 /// Nor is anything gained above this one.
 const CEILING: f64 = 1e4;
 const NAME: &str = "2-norm distance to max-min, share of |x*| (log scale)";
-const MARGINS: Margins = Margins { left: 52, right: 150, top: 34, bottom: 28 };
+/// Room for short labels; the same as beside a picture of the spread.
+const RIGHT: i32 = 150;
 
 /// Draws the distance of one run.
 pub(super) fn draw_one(area: &Area<'_>, run: &Run) -> Result<(), PictureError> {
     let points = shares(run)?;
-    let grid = grid(area, run.summary.duration_s, &[&points])?;
+    let grid = grid(area, run.summary.duration_s, RIGHT, &[&points])?;
     curve::line(&grid, &points, FIRST.to_rgba(), 2.4)?;
     rates::converged(&grid, run.summary.metrics.converged_s)?;
     let Some(last) = points.last() else { return Ok(()) };
@@ -39,7 +40,8 @@ pub(super) fn draw_many(area: &Area<'_>, curves: &[Curve<'_>]) -> Result<(), Pic
     if curves.is_empty() {
         return Err(PictureError::Empty);
     }
-    let grid = grid(area, duration_s, &points.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
+    let right = label::room(curves.iter().map(|curve| curve.label.as_str()), 12).max(RIGHT);
+    let grid = grid(area, duration_s, right, &points.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
     let mut labels: Vec<Label> = Vec::new();
     let mut thin: Vec<(&str, Vec<f64>)> = Vec::new();
     for (curve, points) in curves.iter().zip(&points).filter(|(curve, _)| curve.weight == Weight::Thin) {
@@ -72,11 +74,17 @@ pub(super) fn draw_many(area: &Area<'_>, curves: &[Curve<'_>]) -> Result<(), Pic
 }
 
 /// A grid with axes: time, and exponents of ten.
-fn grid<'a, 's>(area: &'a Area<'s>, duration_s: f64, all: &[&[(f64, f64)]]) -> Result<Grid<'a, 's>, PictureError> {
+fn grid<'a, 's>(
+    area: &'a Area<'s>,
+    duration_s: f64,
+    right: i32,
+    all: &[&[(f64, f64)]],
+) -> Result<Grid<'a, 's>, PictureError> {
     let exponents = || all.iter().flat_map(|points| points.iter().map(|point| point.1));
     let least = exponents().fold(0.0, f64::min).max(FLOOR.log10()).min(-1.0);
     let most = exponents().fold(0.0, f64::max) + 0.1;
-    let grid = Grid::new(area, MARGINS, (0.0, duration_s), (least.floor().max(least - 0.3), most));
+    let margins = Margins { left: 52, right, top: 34, bottom: 28 };
+    let grid = Grid::new(area, margins, (0.0, duration_s), (least.floor().max(least - 0.3), most));
     let least = least.floor().max(least - 0.3);
     grid.value_axis(&power_ticks((least, most)), NAME, 12)?;
     grid.time_axis(12)?;
@@ -101,5 +109,9 @@ fn shares(run: &Run) -> Result<Vec<(f64, f64)>, PictureError> {
     });
     // Where nobody is there, the norm is zero and there is no share to draw.
     let points = std::iter::once(start).chain(samples).filter(|(_, _, norm)| *norm > 0.0);
-    Ok(points.map(|(end_s, distance, norm)| (end_s, exponent(distance, norm))).collect())
+    let mut points: Vec<_> = points.map(|(end_s, distance, norm)| (end_s, exponent(distance, norm))).collect();
+    // A curve that reaches the floor for good ends there: it has left the picture.
+    let seen = points.iter().rposition(|point| point.1 > FLOOR.log10()).map_or(1, |last| last + 2);
+    points.truncate(seen);
+    Ok(points)
 }

@@ -4,9 +4,12 @@ use plotters::style::{Color, RGBColor};
 
 use super::PictureError;
 use super::axis::Grid;
-use super::canvas::{fit, font};
+use super::canvas::{fit, font, text_width};
 use super::curve;
 use super::palette::{INK, Marker};
+
+/// Room for the piece of line in front of a label.
+const SAMPLE_ROOM: i32 = 38;
 
 /// What stands beside a curve's end.
 pub(super) struct Label {
@@ -36,7 +39,7 @@ pub(super) fn draw(grid: &Grid<'_, '_>, mut labels: Vec<Label>, size: i32) -> Re
     let wanted: Vec<_> = labels.iter().map(|label| label.y).collect();
     let heights = spread(&wanted, pitch, grid.top, grid.bottom);
     let (from, to) = (grid.right + 10.0, grid.right + 30.0);
-    let room = grid.area.size().0 - to as i32 - 6;
+    let room = grid.area.size().0 - grid.right as i32 - SAMPLE_ROOM;
     for (label, y) in labels.iter().zip(heights) {
         match label.sample {
             Sample::Curve(colour, width, shape) => {
@@ -53,6 +56,12 @@ pub(super) fn draw(grid: &Grid<'_, '_>, mut labels: Vec<Label>, size: i32) -> Re
         grid.note(to + 6.0, y, &fit(&label.text, room, size), font(size, INK))?;
     }
     Ok(())
+}
+
+/// Room to the right of a grid that labels of these texts need, in pixels.
+pub(super) fn room<'t>(texts: impl Iterator<Item = &'t str>, size: i32) -> i32 {
+    let widest = texts.map(|text| text_width(text, size)).max().unwrap_or(0);
+    (widest + SAMPLE_ROOM).clamp(100, 280)
 }
 
 /// Heights at least `pitch` apart, in the given order, between `top` and `bottom` where that is possible, each near

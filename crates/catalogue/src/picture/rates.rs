@@ -27,7 +27,10 @@ pub(super) enum Style<'a> {
 pub(super) fn draw(area: &Area<'_>, run: &Run, style: Style<'_>) -> Result<(), PictureError> {
     let sessions = run.summary.sessions.len();
     let (size, limit, inset) = match style {
-        Style::Full => (12, rate_limit(std::iter::once(run)), Margins { left: 52, right: 150, top: 34, bottom: 28 }),
+        Style::Full => {
+            let right = label::room(run.summary.sessions.iter().map(|session| &*session.name), 12);
+            (12, rate_limit(std::iter::once(run)), Margins { left: 52, right, top: 34, bottom: 28 })
+        }
         Style::Panel { rate_limit, .. } => (10, rate_limit, Margins { left: 38, right: 92, top: 50, bottom: 26 }),
     };
     if let Style::Panel { label, .. } = style {
