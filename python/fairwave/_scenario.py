@@ -20,7 +20,7 @@ def simulate(
     file: str | os.PathLike[str],
     scheme: str | None = None,
     seed: int | None = None,
-    model: str = "fluid",
+    model: str | None = None,
     variant: str | None = None,
     duration: str | None = None,
     set: Mapping[str, Any] | None = None,
@@ -36,8 +36,8 @@ def simulate(
         file: Path of a scenario file; a string of several lines is taken as the text of one.
         scheme: Scheme to run in place of the file's ("gtp", "gtp-printed", "abr-charny", ...; see `schemes`).
         seed: Seed in place of the file's. Everything random in a run derives from it.
-        model: "fluid", the only model of this version: rates are fluids, nothing is lost, and there are no headers
-            (``wire_rate_bps`` equals ``rate_bps``).
+        model: "packet" for packet by packet, or "fluid": rates are fluids, nothing is lost, and there are no headers
+            (``wire_rate_bps`` equals ``rate_bps``). Left out: packets where all schemes of the file run so.
         variant: Label of the one variant to run. Without it, all variants of the file run.
         duration: Length of the run with its unit, "20 s", in place of the file's.
         set: Keys of the file to change, by path. Elements go by name: ``{"session.a.demand": "25 Mb/s"}``,
@@ -64,10 +64,8 @@ def simulate(
         >>> [round(session["final_rate_bps"] / 1e6) for session in run.summary["sessions"]]
         [250, 250]
     """
-    if model != "fluid":
-        raise ValueError(f'model: "{model}" is not in this version of Fairwave\nhint: use "fluid"')
     name, text = _read(file)
-    runs, notes = _core.simulate(name, text, _changes(scheme, seed, variant, duration, set), _span(window))
+    runs, notes = _core.simulate(name, text, _changes(scheme, seed, variant, duration, set), _span(window), model)
     _warn(notes)
     wrapped = [Run(run) for run in runs]
     return wrapped[0] if len(wrapped) == 1 else wrapped

@@ -4,7 +4,7 @@
 //! claim is evaluated from the runs of its scenario or from a formula of [`fairwave_schemes::response`]; no result is
 //! written down anywhere.
 //!
-//! What it is not: a simulator. It runs scenarios through `fairwave-fluid`, many side by side.
+//! What it is not: a simulator. It runs scenarios through the simulators ([`lab`]), many side by side.
 //!
 //! Read [`Experiment`] and [`Outcome`] first.
 
@@ -15,6 +15,7 @@ mod data;
 mod expectation;
 mod experiment;
 mod formula;
+pub mod lab;
 mod measure;
 mod outcome;
 pub mod picture;

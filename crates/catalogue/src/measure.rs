@@ -1,6 +1,6 @@
 //! What a claim measures in a run.
 
-use fairwave_fluid::Record;
+use fairwave_scenario::Record;
 use fairwave_scenario::{RateSamples, Run};
 use fairwave_units::{Duration, Rate};
 use serde::Deserialize;

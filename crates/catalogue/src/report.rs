@@ -25,7 +25,7 @@ pub fn picture_of(outcome: &Outcome) -> Option<Result<String, PictureError>> {
         (_, []) | (Picture::None, _) => None,
         (Picture::Rates, [one]) => Some(of_run(&one.scenario, &one.run)),
         (kind, _) => {
-            let mut subtitle = format!("{} \u{b7} fluid model", shown[0].run.summary.scheme);
+            let mut subtitle = format!("{} \u{b7} {} model", shown[0].run.summary.scheme, shown[0].run.summary.model);
             if many {
                 let _ = write!(subtitle, " \u{b7} {} runs", shown.len());
             }

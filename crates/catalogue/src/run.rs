@@ -2,14 +2,14 @@
 
 use std::time::Instant;
 
-use fairwave_fluid::{FluidError, Record, Settings, simulate};
-use fairwave_scenario::{Case, Document, ScenarioError, Selection};
+use fairwave_scenario::{Case, Document, Record, ScenarioError, Selection, Settings};
 use rayon::prelude::*;
 use thiserror::Error;
 
 use crate::claim::{CheckedClaim, Subject};
 use crate::data::scenario_text;
 use crate::experiment::{Experiment, Picture};
+use crate::lab::{LabError, simulate};
 use crate::measure::MeasureError;
 use crate::outcome::{Claim, Outcome, Shown};
 use crate::select::{UnknownExperiment, select};
@@ -35,11 +35,11 @@ pub enum RunError {
     Scenario(#[from] ScenarioError),
     /// The simulator.
     #[error("{scenario}: {error}")]
-    Fluid {
+    Lab {
         /// Name of the scenario.
         scenario: String,
         /// What the simulator says.
-        error: Box<FluidError>,
+        error: LabError,
     },
     /// A claim that does not fit the runs.
     #[error("{id}: claim \"{what}\": {error}")]
@@ -165,8 +165,8 @@ fn play_case(
         record.distances |= needed.distances;
     }
     let settings = Settings { record, ..Settings::default() };
-    let run = simulate(&scenario, settings)
-        .map_err(|error| RunError::Fluid { scenario: scenario.name.clone(), error: Box::new(error) })?;
+    let run = simulate(&scenario, None, settings)
+        .map_err(|error| RunError::Lab { scenario: scenario.name.clone(), error })?;
     let mut values = Vec::with_capacity(about.len());
     for (claim, measure) in experiment.claims.iter().zip(about) {
         values.push(match measure {

@@ -1,7 +1,7 @@
 //! The shipped experiments as a whole: they run, they hold, and they could fail.
 
-use fairwave_fluid::{Record, Settings, simulate};
 use fairwave_scenario::{Document, Run, Selection};
+use fairwave_scenario::{Record, Settings};
 
 use crate::claim::Subject;
 use crate::data::scenario_text;
@@ -65,7 +65,7 @@ fn claims__miss_on_a_run_that_is_wrong() {
                     let record =
                         Record { rates: measure.record().rates, queues: false, distances: measure.record().distances };
                     runs.push((
-                        simulate(&scenario, Settings { record, ..Settings::default() }).unwrap(),
+                        crate::lab::simulate(&scenario, None, Settings { record, ..Settings::default() }).unwrap(),
                         scenario.sample,
                     ));
                 }

@@ -7,9 +7,9 @@ use serde::{Serialize, Serializer};
 
 use crate::Done;
 use crate::output::print_json;
-use crate::simulate::MODELS;
 use crate::table::Table;
 use crate::terminal::{BOLD, DIM, paint, print};
+use fairwave_catalogue::lab::MODELS;
 
 /// List the schemes: what each is, what it needs, its options.
 #[derive(Debug, clap::Args)]

@@ -30,9 +30,9 @@ Examples:
 pub(crate) struct Args {
     /// Scenario file, - for stdin, or the name of a shipped scenario such as five-to-one
     file: String,
-    /// Rates as fluids, or packet by packet (not in this version)
-    #[arg(long, value_enum, default_value_t = Model::Fluid)]
-    model: Model,
+    /// Packet by packet, or rates as fluids; left out, packets where all schemes of the file run so
+    #[arg(long, value_enum)]
+    model: Option<Model>,
     /// Scheme of all sessions that name none, in place of the file's
     #[arg(long, value_name = "NAME")]
     scheme: Option<String>,
@@ -62,9 +62,6 @@ pub(crate) struct Args {
     quiet: bool,
 }
 
-/// The models that the command runs.
-pub(crate) const MODELS: &[scheme::Model] = &[scheme::Model::Fluid];
-
 /// How a scenario is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Model {
@@ -75,12 +72,6 @@ enum Model {
 }
 
 pub(crate) fn run(args: &Args) -> Done {
-    if args.model == Model::Packet {
-        return Err(Failure::usage(
-            "--model packet: `fairwave simulate` of this version does not run the packet model",
-            "use --model fluid, or leave it out",
-        ));
-    }
     if let Some(name) = &args.scheme {
         scheme_named("--scheme", name)?;
     }
@@ -93,6 +84,10 @@ pub(crate) fn run(args: &Args) -> Done {
     };
     lab::Lab {
         file: &args.file,
+        model: args.model.map(|model| match model {
+            Model::Packet => scheme::Model::Packet,
+            Model::Fluid => scheme::Model::Fluid,
+        }),
         selection: &selection,
         window: args.window,
         out: args.out.as_deref(),

@@ -27,33 +27,12 @@ mod track;
 mod trail;
 
 use fairwave_scenario::{Run, Scenario};
-use fairwave_units::Time;
+
+pub use fairwave_scenario::{Record, Settings};
 
 pub use error::{FluidError, LARGEST_BPS};
 #[doc(hidden)]
 pub use naive::simulate_naive;
-
-/// What to record besides the summary.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Record {
-    /// Rates per sample and session ([`Run::rates`]).
-    pub rates: bool,
-    /// Queues per sample and link ([`Run::queues`]).
-    pub queues: bool,
-    /// Distance to max-min per sample ([`Run::distances_bps`]).
-    pub distances: bool,
-}
-
-/// How to run a scenario.
-#[derive(Default)]
-pub struct Settings<'a> {
-    /// What to record besides the summary.
-    pub record: Record,
-    /// Window of the summary's means, in place of the second half of the active time.
-    pub window: Option<(Time, Time)>,
-    /// Called now and then with the simulated time that has passed.
-    pub progress: Option<&'a mut dyn FnMut(Time)>,
-}
 
 /// Runs a scenario to its end. The outcome is a function of scenario and settings, to the last bit.
 pub fn simulate(scenario: &Scenario, mut settings: Settings<'_>) -> Result<Run, FluidError> {

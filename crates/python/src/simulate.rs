@@ -5,9 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::Instant;
 
-use fairwave_fluid::{Record, Settings};
-use fairwave_scenario::{Case, Document, ScenarioError as Mistake, Selection};
+use fairwave_catalogue::lab;
+use fairwave_scenario::{Case, Document, Record, ScenarioError as Mistake, Selection, Settings};
+use fairwave_schemes::scheme::Model;
 use fairwave_units::{Duration, ParseError, Time};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::error::{parse_error, scenario_error};
@@ -33,21 +35,28 @@ impl Changes {
     }
 }
 
-/// Runs every case of a scenario in the fluid model: the runs in order, and notes for people.
+/// Runs every case of a scenario: the runs in order, and notes for people. `model` is "fluid", "packet" or None for the
+/// scenario's usual one.
 #[pyfunction]
-#[pyo3(signature = (file, text, changes, window))]
+#[pyo3(signature = (file, text, changes, window, model))]
 pub(crate) fn simulate(
     py: Python<'_>,
     file: &str,
     text: &[u8],
     changes: Changes,
     window: Option<(String, String)>,
+    model: Option<&str>,
 ) -> PyResult<(Vec<Run>, Vec<String>)> {
     let selection = changes.selection(py)?;
     let window = match window {
         Some((from, to)) => Some(parse_window(py, &from, &to)?),
         None => None,
     };
+    let model =
+        model.map(|name| lab::MODELS.iter().copied().find(|model| model.name() == name).ok_or(name)).transpose();
+    let model = model.map_err(|name| {
+        PyValueError::new_err(format!("model: there is no model \"{name}\"\nhint: use \"fluid\" or \"packet\""))
+    })?;
     let (document, cases) = py
         .detach(|| {
             let document = Document::parse(file, text)?;
@@ -55,7 +64,7 @@ pub(crate) fn simulate(
             Ok((document, cases))
         })
         .map_err(|mistake| scenario_error(py, &mistake))?;
-    let lab = Lab { file, document: &document, cases: &cases, window };
+    let lab = Lab { file, document: &document, cases: &cases, window, model };
     let (mut runs, mut notes) = (Vec::new(), Vec::new());
     for outcome in interruptible(py, |stop| lab.run_all(stop))? {
         let (run, more) = outcome.map_err(|mistake| scenario_error(py, &mistake))?;
@@ -85,6 +94,7 @@ struct Lab<'a> {
     document: &'a Document,
     cases: &'a [Case],
     window: Option<(Time, Time)>,
+    model: Option<Model>,
 }
 
 type Outcome = Result<(Run, Vec<String>), Mistake>;
@@ -133,7 +143,7 @@ impl Lab<'_> {
             progress: Some(&mut progress),
         };
         let began = Instant::now();
-        let mut run = fairwave_fluid::simulate(&scenario, settings).map_err(|error| {
+        let mut run = lab::simulate(&scenario, self.model, settings).map_err(|error| {
             let text = error.to_string();
             let (message, hint) =
                 text.split_once("\nhint: ").map_or((&*text, None), |(message, hint)| (message, Some(hint)));

@@ -18,6 +18,7 @@ mod read;
 mod run;
 mod scenario;
 mod session;
+mod settings;
 
 pub use allocation::{Allocation, LimitedBy, allocate};
 pub use document::{Case, Document, Selection};
@@ -29,3 +30,4 @@ pub use run::{
 };
 pub use scenario::{Scenario, SchemeChoice};
 pub use session::{Demand, DemandBy, Session};
+pub use settings::{Record, Settings};

@@ -1,7 +1,7 @@
 //! From a scenario to a run.
 
-use fairwave_scenario::{DemandBy, Run, Scenario, Session};
-use fairwave_schemes::scheme::{Model, OptionValue};
+use fairwave_scenario::{DemandBy, Run, Scenario, Session, Settings};
+use fairwave_schemes::scheme::{Model, OptionValue, schemes};
 use fairwave_schemes::session::controller;
 use fairwave_units::{Duration, Time};
 use thiserror::Error;
@@ -14,22 +14,14 @@ use crate::route;
 use crate::sender::{Sender, SenderConfig};
 use crate::simulator::{Simulator, Source};
 
-/// How to run a scenario.
-#[derive(Default)]
-pub struct Settings<'a> {
-    /// Record rates and queues per sample, besides the summary.
-    pub record: bool,
-    /// Window of the summary's means, in place of the second half of the active time.
-    pub window: Option<(Time, Time)>,
-    /// Called now and then with the simulated time that has passed.
-    pub progress: Option<&'a mut dyn FnMut(Time)>,
-}
-
 /// Why a scenario cannot be run packet by packet.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SimError {
     /// The scheme has no packet form in this version.
-    #[error("scheme \"{scheme}\" of session \"{session}\" does not run in the packet model")]
+    #[error(
+        "scheme \"{scheme}\" of session \"{session}\" does not run in the packet model\nhint: the packet model runs {}",
+        runs()
+    )]
     Scheme {
         /// The scheme.
         scheme: &'static str,
@@ -37,7 +29,7 @@ pub enum SimError {
         session: Box<str>,
     },
     /// A key has no effect in the packet model of this version.
-    #[error("{what} does not run in the packet model of this version")]
+    #[error("{what} has no effect in the packet model of this version\nhint: leave it out")]
     Unsupported {
         /// The thing and the key.
         what: String,
@@ -113,11 +105,18 @@ fn add(simulator: &mut Simulator, scenario: &Scenario, session: &Session) -> Res
     Ok(())
 }
 
+/// The schemes that run packet by packet, for people.
+fn runs() -> String {
+    let names: Vec<_> =
+        schemes().iter().filter(|scheme| scheme.runs_in(Model::Packet)).map(|scheme| scheme.name).collect();
+    names.join(" ")
+}
+
 /// What the scenario asks for and this version does not do is an error, not a silence.
 fn refuse_unsupported(scenario: &Scenario) -> Result<(), SimError> {
     for session in &scenario.sessions {
         let choice = scenario.scheme_of(session);
-        if !choice.scheme.models.contains(&Model::Packet) {
+        if !choice.scheme.runs_in(Model::Packet) {
             return Err(SimError::Scheme { scheme: choice.scheme.name, session: session.name.clone() });
         }
         for name in ["delayed_ack", "pacing"] {

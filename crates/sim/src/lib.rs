@@ -28,4 +28,5 @@ mod sender;
 mod simulator;
 mod wire;
 
-pub use engine::{Settings, SimError, simulate};
+pub use engine::{SimError, simulate};
+pub use fairwave_scenario::{Record, Settings};

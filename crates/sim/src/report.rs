@@ -1,8 +1,8 @@
 //! From what the simulation counted to the result of a run.
 
 use fairwave_scenario::{
-    Engine, LinkSummary, LossEvent, MaxMinStep, Metrics, QueueSamples, RateSamples, Run, Scenario, SessionSummary,
-    Summary, allocate,
+    Engine, LinkSummary, LossEvent, MaxMinStep, Metrics, QueueSamples, RateSamples, Record, Run, Scenario,
+    SessionSummary, Summary, allocate,
 };
 use fairwave_schemes::global::metrics;
 use fairwave_units::{Bytes, Time};
@@ -19,7 +19,7 @@ pub(crate) fn report(
     simulator: &Simulator,
     log: &Log,
     window: Option<(Time, Time)>,
-    record: bool,
+    record: Record,
 ) -> Result<Run, SimError> {
     let optimum = optimum(scenario, simulator)?;
     let sessions: Vec<_> =
@@ -48,6 +48,19 @@ pub(crate) fn report(
         Some(sample) if sample + 1 < log.ends.len() => Some(log.ends[sample].as_secs_f64()),
         Some(_) => None,
     };
+    let metrics = Metrics {
+        total_bps: wire.iter().sum(),
+        jain: metrics::jain_index(&wire),
+        distance_start_bps: distances_bps.first().copied().unwrap_or(0.0),
+        distance_final_bps: distances_bps.last().copied().unwrap_or(0.0),
+        gap_to_max_min: metrics::gap(&finals, &best),
+        converged_s: converged,
+        peak_overload,
+    };
+    if !record.distances {
+        distances_bps.clear();
+        norms_bps.clear();
+    }
     let hops = simulator.network().links.iter().map(|link| link.counts.hops).sum();
     let mut losses: Vec<LossEvent> = Vec::new();
     for (at, flow) in (0_u32..).zip(&simulator.flows) {
@@ -62,25 +75,17 @@ pub(crate) fn report(
             seed: scenario.seed,
             duration_s: scenario.duration.as_secs_f64(),
             variant: scenario.variant.clone(),
-            metrics: Metrics {
-                total_bps: wire.iter().sum(),
-                jain: metrics::jain_index(&wire),
-                distance_start_bps: distances_bps.first().copied().unwrap_or(0.0),
-                distance_final_bps: distances_bps.last().copied().unwrap_or(0.0),
-                gap_to_max_min: metrics::gap(&finals, &best),
-                converged_s: converged,
-                peak_overload,
-            },
+            metrics,
             sessions,
             links,
             background: Vec::new(),
             engine: Engine { events: simulator.events, packet_hops: hops, ..Engine::default() },
         },
-        rates: record.then(|| rate_samples(scenario, simulator, log)),
-        queues: record.then(|| queue_samples(scenario, simulator, log)),
+        rates: record.rates.then(|| rate_samples(scenario, simulator, log)),
+        queues: record.queues.then(|| queue_samples(scenario, simulator, log)),
         distances_bps,
         max_min_norms_bps: norms_bps,
-        max_min: optimum,
+        max_min: if record.rates { optimum } else { Vec::new() },
         losses,
     })
 }

@@ -5,9 +5,10 @@ use std::path::Path;
 use std::sync::mpsc;
 use std::time::Instant;
 
+use fairwave_catalogue::lab::simulate;
 use fairwave_catalogue::picture::FEW_SESSIONS;
-use fairwave_fluid::{Record, Settings, simulate};
-use fairwave_scenario::{Case, Document, Run, Scenario, Selection};
+use fairwave_scenario::{Case, Document, Record, Run, Scenario, Selection, Settings};
+use fairwave_schemes::scheme::Model;
 use fairwave_units::Time;
 use rayon::prelude::*;
 
@@ -27,6 +28,7 @@ const STEPS_PER_SECOND: f64 = 1e3;
 /// A call of `simulate`.
 pub(super) struct Lab<'a> {
     pub(super) file: &'a str,
+    pub(super) model: Option<Model>,
     pub(super) selection: &'a Selection,
     pub(super) window: Option<(Time, Time)>,
     pub(super) out: Option<&'a Path>,
@@ -161,8 +163,8 @@ impl Lab<'_> {
         };
         let begin = Instant::now();
         let settings = Settings { record, window: self.window, progress: Some(&mut step) };
-        let mut run =
-            simulate(scenario, settings).map_err(|error| Failure::Usage(format!("{}: {error}", self.file)))?;
+        let mut run = simulate(scenario, self.model, settings)
+            .map_err(|error| Failure::Usage(format!("{}: {error}", self.file)))?;
         let wall_s = begin.elapsed().as_secs_f64();
         run.summary.engine.wall_s = wall_s;
         run.summary.engine.packet_hops_per_s = run.summary.engine.packet_hops as f64 / wall_s.max(1e-9);

@@ -49,8 +49,8 @@ fn stdin__mistakes_name_stdin() {
 #[test]
 fn call__mistakes_name_the_option_and_say_how_it_is_written() {
     for (args, words) in [
-        (&["--model", "packet"][..], "does not run the packet model"),
-        (&["--scheme", "cubic"], "does not run in the fluid model"),
+        (&["--model", "packet"][..], "does not run in the packet model"),
+        (&["--scheme", "cubic", "--model", "fluid"], "does not run in the fluid model"),
         (&["--scheme", "gpt"], "--scheme: there is no scheme \"gpt\""),
         (&["--duration", "5"], "the unit is missing"),
         (&["--duration", "0 s"], "must be above zero"),
@@ -70,7 +70,7 @@ fn call__mistakes_name_the_option_and_say_how_it_is_written() {
 
 #[test]
 fn scheme__without_fluid_form_gets_a_hint() {
-    let stderr = feed(&["simulate", "-", "--scheme", "newreno"], PAIR).refused();
+    let stderr = feed(&["simulate", "-", "--model", "fluid", "--scheme", "newreno"], PAIR).refused();
     let hint = stderr.lines().find(|line| line.starts_with("hint: ")).unwrap();
     assert!(hint.contains("gtp") && hint.contains("abr-charny"), "{stderr}");
 }

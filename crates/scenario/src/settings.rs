@@ -1,0 +1,25 @@
+//! How a simulator is asked to run a scenario.
+
+use fairwave_units::Time;
+
+/// What to record besides the summary.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Record {
+    /// Rates per sample and session ([`crate::Run::rates`]).
+    pub rates: bool,
+    /// Queues per sample and link ([`crate::Run::queues`]).
+    pub queues: bool,
+    /// Distance to max-min per sample ([`crate::Run::distances_bps`]).
+    pub distances: bool,
+}
+
+/// How to run a scenario.
+#[derive(Default)]
+pub struct Settings<'a> {
+    /// What to record besides the summary.
+    pub record: Record,
+    /// Window of the summary's means, in place of the second half of the active time.
+    pub window: Option<(Time, Time)>,
+    /// Called now and then with the simulated time that has passed.
+    pub progress: Option<&'a mut dyn FnMut(Time)>,
+}
