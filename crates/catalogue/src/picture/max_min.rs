@@ -41,12 +41,12 @@ pub(super) fn levels(run: &Run) -> Vec<Level> {
     levels
 }
 
-/// The max-min rate of a session in the sample that ends at `end_s`.
-pub(super) fn at(run: &Run, session: usize, end_s: f64) -> f64 {
-    let step = run.max_min.iter().rev().find(|step| step.from.as_secs_f64() < end_s).or(run.max_min.first());
-    match step {
-        Some(step) => step.rates_bps.get(session).copied().unwrap_or(0.0),
-        None => run.summary.sessions.get(session).map_or(0.0, |session| session.max_min_bps),
+/// The max-min rates of all sessions in the sample that ends at `end_s`; those of the summary where none were recorded.
+pub(super) fn at(run: &Run, end_s: f64) -> Vec<f64> {
+    let begun = run.max_min.partition_point(|step| step.from.as_secs_f64() < end_s);
+    match run.max_min.get(begun.saturating_sub(1)) {
+        Some(step) => step.rates_bps.clone(),
+        None => run.summary.sessions.iter().map(|session| session.max_min_bps).collect(),
     }
 }
 

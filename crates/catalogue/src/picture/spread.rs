@@ -22,12 +22,9 @@ pub(super) fn draw(area: &Area<'_>, run: &Run) -> Result<(), PictureError> {
     for (sample, end) in rates.ends.iter().enumerate() {
         let end_s = end.as_secs_f64();
         let row = &rates.wire_bps()[sample * rates.sessions..][..rates.sessions];
-        let mut relative: Vec<_> = row
-            .iter()
-            .enumerate()
-            .map(|(session, rate)| rate / max_min::at(run, session, end_s))
-            .filter(|share| share.is_finite())
-            .collect();
+        let fair = max_min::at(run, end_s);
+        let mut relative: Vec<_> =
+            row.iter().zip(&fair).map(|(rate, fair)| rate / fair).filter(|share| share.is_finite()).collect();
         relative.sort_unstable_by(f64::total_cmp);
         if !relative.is_empty() {
             for (curve, percent) in curves.iter_mut().zip(PERCENTILES) {
