@@ -12,10 +12,21 @@ options are texts with a unit: "500 Mb/s", "60 ms".
 
 from fairwave import papers
 from fairwave._allocation import Allocator, max_min
-from fairwave._core import ScenarioError
+from fairwave._core import ScenarioError, __version__
 from fairwave._response import response
 from fairwave._run import Run
 from fairwave._scenario import allocate, simulate
 from fairwave._schemes import schemes
 
-__all__ = ["Allocator", "Run", "ScenarioError", "allocate", "max_min", "papers", "response", "schemes", "simulate"]
+__all__ = [
+    "Allocator",
+    "Run",
+    "ScenarioError",
+    "__version__",
+    "allocate",
+    "max_min",
+    "papers",
+    "response",
+    "schemes",
+    "simulate",
+]

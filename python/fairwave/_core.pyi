@@ -11,6 +11,7 @@ __all__ = [
     "Outcome",
     "Run",
     "ScenarioError",
+    "__version__",
     "allocate",
     "max_min",
     "papers_list",
@@ -21,6 +22,7 @@ __all__ = [
 ]
 
 LARGEST_FILE_BYTES: Final = 67108864
+__version__: Final[str]
 
 @type_check_only
 class Changes(TypedDict):

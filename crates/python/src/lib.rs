@@ -23,6 +23,11 @@ mod _core {
     #[pymodule_export]
     const LARGEST_FILE_BYTES: usize = fairwave_scenario::Document::LARGEST_BYTES;
 
+    /// Version of the package.
+    #[pymodule_export]
+    #[allow(non_upper_case_globals, reason = "Python's name for it")]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+
     #[pymodule_export]
     use crate::allocate::allocate;
     #[pymodule_export]
