@@ -52,11 +52,12 @@ def _draw_rates(run: Run, ax: Axes) -> None:
     end_s = float(run.summary["duration_s"])
     frame = run.rates()
     times = frame["time_s"].to_numpy()[:: max(len(names), 1)]
-    rates = frame["rate_bps"].to_numpy().reshape(len(times), len(names))
+    # Wire rates, as the max-min rates are.
+    rates = frame["wire_rate_bps"].to_numpy().reshape(len(times), len(names))
     starts, optimum = _steps(run, len(names))
     most = max(np.nanmax(rates, initial=0.0), np.nanmax(optimum, initial=0.0))
     factor, unit = next((pair for pair in UNITS if most >= pair[0]), UNITS[-1])
-    scaled = f".{2 if unit == 'Gb/s' else 0}f"
+    finals = [session["final_wire_rate_bps"] / factor for session in run.summary["sessions"]]
 
     running: list[tuple[float, str, str]] = []
     staircases: dict[bytes, list[int]] = {}
@@ -70,7 +71,7 @@ def _draw_rates(run: Run, ax: Axes) -> None:
         ax.plot(x, y, color=colour, linewidth=1.8, solid_capstyle="round", label=name, zorder=3)
         staircases.setdefault(optimum[:, k].tobytes(), []).append(k)
         if x[-1] >= end_s - 1e-9:
-            running.append((y[-1], f"{name}  {y[-1]:{scaled}}", colour))
+            running.append((y[-1], f"{name}  {_digits(finals[k])}", colour))
         else:
             peak = int(np.argmax(y))
             ax.annotate(
@@ -82,7 +83,7 @@ def _draw_rates(run: Run, ax: Axes) -> None:
         y[y == 0] = np.nan
         ax.step(x, y, where="post", color=colour, linewidth=1.1, dashes=(4, 3), alpha=0.9, zorder=4)
 
-    ax.set_ylabel(f"rate ({unit})")
+    ax.set_ylabel(f"rate ({unit})" if run.summary["model"] == "fluid" else f"wire rate ({unit})")
     ax.set_xlim(0, end_s)
     ax.set_ylim(0, most / factor * 1.06 if most > 0 else 1)
     _label_ends(ax, running, end_s)
@@ -101,7 +102,7 @@ def _held(starts: Floats, values: Floats, times: Floats) -> Floats:
 
 
 def _label_ends(ax: Axes, ends: list[tuple[float, str, str]], end_s: float) -> None:
-    """Write each line's name and last rate at its end, to the right of the axes, moved apart where they would meet."""
+    """Write each line's name and final rate at its end, to the right of the axes, moved apart where they would meet."""
     bottom, top = ax.get_ylim()
     height_points = ax.get_window_extent().height * 72 / ax.figure.dpi
     ends = ends[::-1]  # of those that meet, the first stands on top
@@ -139,6 +140,11 @@ def _apart(wanted: list[float], room: float, bottom: float) -> list[float]:
 def _low(group: list[float]) -> float:
     """Place of a group's lowest member, so that the group is centred on what its members want."""
     return group[0] / group[1]
+
+
+def _digits(number: float) -> str:
+    """Three digits, without exponent."""
+    return f"{number:.0f}" if number >= 100 else f"{number:.3g}"
 
 
 def _draw_distance(run: Run, ax: Axes) -> None:

@@ -80,7 +80,7 @@ class Run:
         return self._named(self._core.queues(), "link", "links")
 
     def losses(self) -> pd.DataFrame:
-        """Loss events, the columns of ``losses.csv``: ``time_s`` and ``session``. None in the fluid model."""
+        """Loss events, the columns of ``losses.csv``: ``time_s`` and ``session``; none in the fluid model."""
         return self._named(self._core.losses(), "session", "sessions")
 
     def max_min(self) -> pd.DataFrame:
@@ -103,7 +103,7 @@ class Run:
 
         Args:
             ax: Axes to draw into. Without it, new ones.
-            what: "rates" draws each session's rate over time with its max-min rate dashed; "distance" draws the
+            what: "rates" draws each session's wire rate over time with its max-min rate dashed; "distance" draws the
                 distance to the global optimum, as a share of its norm. Without it, rates for up to 12 sessions.
 
         Returns:

@@ -79,7 +79,7 @@ def test_mistake__too_large_a_file_is_not_read_to_its_end(tmp_path: Path) -> Non
         ({"set": {"options.alpha": float("nan")}}, fw.ScenarioError, r"alpha"),
         ({"set": {"options.alpha": object()}}, TypeError, r"has no form in a scenario file"),
         ({"scheme": "gpt"}, fw.ScenarioError, r"gpt"),
-        ({"scheme": "cubic"}, fw.ScenarioError, r"cubic.*\nhint: "),
+        ({"set": {"scheme": "cubic"}, "model": "fluid"}, fw.ScenarioError, r"cubic.*\nhint: "),
         ({"variant": "none"}, fw.ScenarioError, r"none"),
         ({"duration": "20"}, fw.ScenarioError, r"duration: \"20\" is not a time: the unit is missing\nhint: "),
         ({"duration": "0 s"}, fw.ScenarioError, r"duration"),

@@ -171,6 +171,28 @@ def test_run__wide_table_takes_another_column() -> None:
     assert wide["total"].iloc[-1] == pytest.approx(500e6, rel=1e-3)
 
 
+def test_simulate__packet_model_has_headers_and_losses() -> None:
+    text = """
+        name = "sawtooth"
+        scheme = "newreno"
+        duration = "20 s"
+        node = [{ name = "s", capacity = "1 Gb/s" }, { name = "d", capacity = "10 Mb/s", queue = "20 packets" }]
+        session = [{ name = "only", from = "s", to = "d", rtt = "40 ms" }]
+    """
+    run = run_one(text)
+    assert run.summary["model"] == "packet"
+    session = run.summary["sessions"][0]
+    assert session["lost_packets"] > 0
+    assert session["max_min_bps"] == 10e6
+    # 1000 B of payload in 1040 B on the wire; what is lost counts on the wire alone, if there.
+    assert session["rate_bps"] <= session["wire_rate_bps"] * 1000 / 1040 * (1 + 1e-9)
+    losses = run.losses()
+    assert losses["session"].tolist() == ["only"] * len(losses)
+    assert losses["time_s"].is_monotonic_increasing
+    assert len(losses) > 1
+    assert run.queues()["queue_packets"].max() <= 21  # the one in service does not count against the limit
+
+
 def test_simulate__ctrl_c_stops_it() -> None:
     timer = threading.Timer(0.5, _thread.interrupt_main)
     timer.start()
