@@ -74,7 +74,7 @@ fn rates__two_sessions_by_hand() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(500))]
+    #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
     fn max_min__is_what_exact_arithmetic_gives(instance in any_instance()) {

@@ -46,7 +46,7 @@ fn limits__without_capacity_and_without_demand() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1000))]
+    #![proptest_config(ProptestConfig::with_cases(300))]
 
     /// A bottleneck as the definition has it, and no earlier one on the path; what is about 1e-12 from a tie may be
     /// seen as one or not.

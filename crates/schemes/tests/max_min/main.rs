@@ -6,6 +6,7 @@ mod definition;
 mod errors;
 mod exact;
 mod instance;
+mod large;
 mod limits;
 mod papers;
 mod properties;

@@ -12,7 +12,7 @@ fn leximin(instance: &Instance, rates: &[f64]) -> Vec<f64> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(500))]
+    #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
     fn max_min__the_order_of_sessions_and_resources_does_not_matter(
