@@ -139,6 +139,22 @@ pub struct Red {
     pub bytes: bool,
 }
 
+impl Default for Red {
+    /// Adaptive and automatic, with the least max_p of Xu et al. 2004.
+    fn default() -> Self {
+        Self {
+            adaptive: true,
+            bottom: 0.001,
+            min_th_packets: 0,
+            max_th_packets: 0,
+            q_weight: 0.0,
+            gentle: true,
+            target_delay: Duration::from_millis(5),
+            bytes: false,
+        }
+    }
+}
+
 /// Traffic that is not judged.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Background {

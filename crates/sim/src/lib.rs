@@ -20,6 +20,7 @@ mod offer;
 mod packet;
 mod ranges;
 mod receiver;
+mod red;
 mod report;
 mod route;
 mod rtt;
@@ -28,5 +29,7 @@ mod sender;
 mod simulator;
 mod wire;
 
+#[doc(hidden)]
+pub use engine::simulate_naive;
 pub use engine::{SimError, simulate};
 pub use fairwave_scenario::{Record, Settings};

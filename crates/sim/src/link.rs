@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use fairwave_scenario::random::Stream;
 use fairwave_units::Time;
 
+use crate::red::Red;
 use crate::wire::Wire;
 
 /// How much may wait in front of a link. The packet on the wire does not wait.
@@ -22,6 +23,8 @@ pub(crate) struct Link {
     /// when the queue may be full.
     departures: VecDeque<Time>,
     loss: Option<Bernoulli>,
+    /// Drops before the queue is full, if the discipline is RED, and the size of the packets that it counts in.
+    red: Option<(Red, f64)>,
     pub(crate) counts: LinkCounts,
     /// The part of the run that the summary's means are taken over.
     window: (Time, Time),
@@ -57,7 +60,13 @@ pub(crate) enum Fate {
 impl Link {
     pub(crate) fn new(rate_bps: u64, limit: Limit, loss: Option<Bernoulli>, window: (Time, Time)) -> Self {
         let (departures, counts) = (VecDeque::new(), LinkCounts::default());
-        Self { wire: Wire::new(rate_bps), limit, departures, loss, counts, window }
+        Self { wire: Wire::new(rate_bps), limit, departures, loss, red: None, counts, window }
+    }
+
+    /// Puts RED in front of the queue, in packets of `packet_bytes`.
+    pub(crate) fn with_red(mut self, red: Red, packet_bytes: f64) -> Self {
+        self.red = Some((red, packet_bytes));
+        self
     }
 
     /// A packet reaches the queue.
@@ -71,12 +80,12 @@ impl Link {
         }
         self.counts.offered_bytes += u64::from(bytes);
         let starts = self.wire.free_at().max(now);
-        if starts > now && !self.has_room(now, bytes) {
+        if self.red_drops(now) || (starts > now && !self.has_room(now, bytes)) {
             self.counts.dropped_packets += 1;
             return Fate::Dropped;
         }
         let leaves = self.wire.send(now, bytes);
-        if matches!(self.limit, Limit::Packets(_)) {
+        if self.red.is_some() || matches!(self.limit, Limit::Packets(_)) {
             self.departures.push_back(leaves);
         }
         self.count(now, starts, leaves, bytes);
@@ -86,6 +95,21 @@ impl Link {
     /// Bytes in the queue and on the wire.
     pub(crate) fn backlog_bytes(&self, now: Time) -> f64 {
         self.wire.backlog_bytes(now)
+    }
+
+    #[inline]
+    fn red_drops(&mut self, now: Time) -> bool {
+        let Some((red, packet_bytes)) = &mut self.red else { return false };
+        while self.departures.front().is_some_and(|leaves| *leaves <= now) {
+            self.departures.pop_front();
+        }
+        let free_at = self.wire.free_at();
+        let queue_packets = if red.counts_bytes() {
+            self.wire.backlog_bytes(now) / *packet_bytes
+        } else {
+            self.departures.len().saturating_sub(1) as f64
+        };
+        red.drops(now, queue_packets, (free_at <= now).then_some(free_at))
     }
 
     #[inline]
@@ -115,7 +139,9 @@ impl Link {
             // Little: the integral of the queue is the sum of the waiting times.
             let waits = starts.min(to).since(now.max(from));
             self.counts.waiting_byte_ns += waits.as_nanos() as f64 * f64::from(bytes);
-            self.counts.max_waiting_bytes = self.counts.max_waiting_bytes.max(self.wire.backlog_bytes(now));
+            // What must leave before this packet starts.
+            let ahead = self.wire.bytes_in(starts.since(now));
+            self.counts.max_waiting_bytes = self.counts.max_waiting_bytes.max(ahead);
         }
     }
 }

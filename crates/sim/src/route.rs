@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use fairwave_scenario::random;
-use fairwave_scenario::{Node, QueueLimit, Scenario, Session};
+use fairwave_scenario::{Discipline, Node, QueueLimit, Red, Scenario, Session};
 use fairwave_units::{Duration, Rate, Time};
 
 use crate::line::Line;
 use crate::link::{Bernoulli, Limit, Link};
+use crate::red;
 
 /// One step of a way: a link, if there is one, and the propagation behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,19 +124,21 @@ impl Builder<'_> {
     }
 
     fn link(&self, origin: Origin) -> Option<(String, Rate, Link)> {
+        let red_of = |node: &Node| (node.discipline == Some(Discipline::Red)).then(Red::default);
         let direction = |node: &Node, way: &str| format!("{}:{way}", node.name);
-        let (name, capacity, queue, loss) = match origin {
+        let (name, capacity, queue, loss, red) = match origin {
             Origin::Send(node) => {
                 let node = &self.scenario.nodes[node as usize];
-                (direction(node, "out"), node.send?, node.queue, node.send_loss)
+                (direction(node, "out"), node.send?, node.queue, node.send_loss, red_of(node))
             }
             Origin::Receive(node) => {
                 let node = &self.scenario.nodes[node as usize];
-                (direction(node, "in"), node.receive?, node.queue, node.receive_loss)
+                (direction(node, "in"), node.receive?, node.queue, node.receive_loss, red_of(node))
             }
             Origin::Link(link) => {
                 let link = &self.scenario.links[link as usize];
-                (link.name.to_string(), link.capacity?, link.queue, link.loss)
+                let red = (link.discipline == Some(Discipline::Red)).then_some(link.red);
+                (link.name.to_string(), link.capacity?, link.queue, link.loss, red)
             }
         };
         let rtt = self.largest_rtt.get(&origin).copied().unwrap_or_default();
@@ -149,7 +152,12 @@ impl Builder<'_> {
             }
         };
         let losses = Bernoulli::new(loss, random::stream(self.scenario.seed, &format!("loss {name}")));
-        let link = Link::new(capacity.as_bps().round() as u64, limit, losses, self.window);
+        let mut link = Link::new(capacity.as_bps().round() as u64, limit, losses, self.window);
+        if let Some(config) = red {
+            let packets_per_s = capacity.as_bps() / packet.as_bits_f64();
+            let stream = random::stream(self.scenario.seed, &format!("red {name}"));
+            link = link.with_red(red::Red::new(config, packets_per_s, stream), packet.get() as f64);
+        }
         Some((name, capacity, link))
     }
 

@@ -1,6 +1,6 @@
 //! The serial part of a link: one packet after another, at a fixed rate, exact to the nanosecond.
 
-use fairwave_units::Time;
+use fairwave_units::{Duration, Time};
 
 /// When packets leave a link that sends one after another at a fixed rate.
 ///
@@ -42,7 +42,13 @@ impl Wire {
     /// Bytes that still have to leave, exact up to a byte.
     #[inline]
     pub(crate) fn backlog_bytes(&self, now: Time) -> f64 {
-        self.free_at.since(now).as_nanos() as f64 * self.rate as f64 / 8e9
+        self.bytes_in(self.free_at.since(now))
+    }
+
+    /// Bytes that leave in a span of time.
+    #[inline]
+    pub(crate) fn bytes_in(&self, span: Duration) -> f64 {
+        span.as_nanos() as f64 * self.rate as f64 / 8e9
     }
 
     /// Appends a packet at `now`: when its last bit has left.
@@ -59,7 +65,7 @@ impl Wire {
             self.remainder -= self.rate;
             nanos += 1;
         }
-        self.free_at = self.free_at.saturating_add(fairwave_units::Duration::from_nanos(nanos));
+        self.free_at = self.free_at.saturating_add(Duration::from_nanos(nanos));
         self.free_at
     }
 
@@ -92,9 +98,11 @@ mod tests {
         let mut wire = Wire::new(450_000_000);
         let start = 12_345;
         let mut left = Time::ZERO;
-        for _ in 0..1_000_000 {
+        for packet in 1..=10_000_000_u64 {
             left = wire.send(Time::from_nanos(start), 1040);
+            // n x 8320 bits / 450 Mb/s, in whole nanoseconds.
+            assert_eq!(left.as_nanos(), start + packet * 8320 * 20 / 9);
         }
-        assert_eq!(left.as_nanos(), start + 8_320_000_000 * 1_000_000_000 / 450_000_000);
+        assert_eq!(left.as_nanos(), start + 184_888_888_888);
     }
 }

@@ -1,7 +1,5 @@
 //! `[[link]]`: the directions between nodes and routers.
 
-use fairwave_units::Duration;
-
 use super::elements::{Names, Patches, default_name, lookup, tables};
 use super::mistake::Reading;
 use super::nodes::{Ends, check_count};
@@ -133,23 +131,11 @@ fn link(reader: &Reader<'_>) -> Reading<Link> {
         discipline: reader.read("discipline", discipline)?,
         red: match reader.get("red") {
             Some(field) => red(field)?,
-            None => RED,
+            None => Red::default(),
         },
         loss: reader.read_or("loss", 0.0, Field::chance)?,
     })
 }
-
-/// RED where a file says nothing about it.
-const RED: Red = Red {
-    adaptive: true,
-    bottom: 0.001,
-    min_th_packets: 0,
-    max_th_packets: 0,
-    q_weight: 0.0,
-    gentle: true,
-    target_delay: Duration::from_millis(5),
-    bytes: false,
-};
 
 fn red(field: Field<'_>) -> Reading<Red> {
     let table = field.table("{ adaptive = true, bottom = 0.001 }")?;
@@ -158,15 +144,16 @@ fn red(field: Field<'_>) -> Reading<Red> {
         _ => Thing::Section("link.red"),
     };
     let reader = Reader::new(thing, field.item.place, table, RED_KEYS)?;
+    let usual = Red::default();
     let red = Red {
-        adaptive: reader.read_or("adaptive", RED.adaptive, Field::flag)?,
-        bottom: reader.read_or("bottom", RED.bottom, |field| field.number(0.0, 0.5, false))?,
+        adaptive: reader.read_or("adaptive", usual.adaptive, Field::flag)?,
+        bottom: reader.read_or("bottom", usual.bottom, |field| field.number(0.0, 0.5, false))?,
         min_th_packets: reader.read_or("min_th", 0, |field| field.packets(0))?,
         max_th_packets: reader.read_or("max_th", 0, |field| field.packets(0))?,
         q_weight: reader.read_or("q_weight", 0.0, |field| field.number(0.0, 1.0, false))?,
-        gentle: reader.read_or("gentle", RED.gentle, Field::flag)?,
-        target_delay: reader.read_or("target_delay", RED.target_delay, |field| field.positive_span(limits::DELAY))?,
-        bytes: reader.read_or("bytes", RED.bytes, Field::flag)?,
+        gentle: reader.read_or("gentle", usual.gentle, Field::flag)?,
+        target_delay: reader.read_or("target_delay", usual.target_delay, |field| field.positive_span(limits::DELAY))?,
+        bytes: reader.read_or("bytes", usual.bytes, Field::flag)?,
     };
     if red.max_th_packets > 0 && red.max_th_packets <= red.min_th_packets {
         let field = reader.need("max_th", "")?;

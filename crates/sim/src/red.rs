@@ -1,0 +1,172 @@
+//! Random early detection (Floyd & Jacobson 1993) and its adaptive form (Floyd, Gummadi & Shenker 2001).
+
+use fairwave_scenario::Red as RedConfig;
+use fairwave_scenario::random::Stream;
+use fairwave_units::{Duration, Time};
+
+/// Drops arrivals at random, the more the longer the queue has been on average. The queue is counted in packets, or in
+/// bytes as mean packets.
+#[derive(Clone, Debug)]
+pub(crate) struct Red {
+    stream: Stream,
+    /// Weight of a new sample in the average.
+    weight: f64,
+    min_th_packets: f64,
+    max_th_packets: f64,
+    max_p: f64,
+    config: RedConfig,
+    packets_per_s: f64,
+    average_packets: f64,
+    /// Arrivals since the last drop.
+    count: f64,
+    next_adaption: Time,
+}
+
+impl Red {
+    /// The rule of a queue in front of a link that sends `packets_per_s` full packets a second.
+    pub(crate) fn new(config: RedConfig, packets_per_s: f64, stream: Stream) -> Self {
+        let weight = if config.q_weight > 0.0 { config.q_weight } else { 1.0 - (-1.0 / packets_per_s).exp() };
+        let min_th_packets = match config.min_th_packets {
+            // Floyd, Gummadi & Shenker 2001: half of the target delay, at least five packets.
+            0 => (packets_per_s * config.target_delay.as_secs_f64() / 2.0).max(5.0),
+            packets => packets as f64,
+        };
+        let max_th_packets =
+            if config.max_th_packets == 0 { 3.0 * min_th_packets } else { config.max_th_packets as f64 };
+        Self {
+            stream,
+            weight,
+            min_th_packets,
+            max_th_packets: max_th_packets.max(min_th_packets + 1.0),
+            max_p: FIRST_MAX_P,
+            config,
+            packets_per_s,
+            average_packets: 0.0,
+            count: -1.0,
+            next_adaption: Time::ZERO + ADAPTION_PERIOD,
+        }
+    }
+
+    /// Whether the queue is measured in bytes.
+    pub(crate) fn counts_bytes(&self) -> bool {
+        self.config.bytes
+    }
+
+    /// A packet arrives at a queue of `queue_packets`, which ran empty at `empty_since` if it is empty. Whether it is
+    /// dropped.
+    pub(crate) fn drops(&mut self, now: Time, queue_packets: f64, empty_since: Option<Time>) -> bool {
+        if self.config.adaptive {
+            while now >= self.next_adaption {
+                self.adapt();
+                self.next_adaption += ADAPTION_PERIOD;
+            }
+        }
+        if let Some(since) = empty_since {
+            // As many samples of an empty queue as packets could have been sent meanwhile.
+            let missed = now.since(since).as_secs_f64() * self.packets_per_s;
+            self.average_packets *= (1.0 - self.weight).powf(missed);
+        }
+        self.average_packets += self.weight * (queue_packets - self.average_packets);
+        let p = self.chance();
+        if p <= 0.0 {
+            self.count = -1.0;
+            return false;
+        }
+        if p >= 1.0 {
+            self.count = 0.0;
+            return true;
+        }
+        self.count += 1.0;
+        // Floyd & Jacobson 1993, section 7: spaced evenly rather than in clusters.
+        let spread = if self.count * p < 1.0 { p / (1.0 - self.count * p) } else { 1.0 };
+        if self.stream.unit() < spread {
+            self.count = 0.0;
+            return true;
+        }
+        false
+    }
+
+    /// The chance of a drop at the average queue, before it is spread.
+    fn chance(&self) -> f64 {
+        let Self { average_packets: average, min_th_packets: low, max_th_packets: high, max_p, .. } = *self;
+        if average < low {
+            0.0
+        } else if average < high {
+            max_p * (average - low) / (high - low)
+        } else if self.config.gentle && average < 2.0 * high {
+            max_p + (1.0 - max_p) * (average - high) / high
+        } else {
+            1.0
+        }
+    }
+
+    /// Keeps the average in the middle fifth between the thresholds.
+    fn adapt(&mut self) {
+        let span = self.max_th_packets - self.min_th_packets;
+        let (low, high) = (self.min_th_packets + 0.4 * span, self.min_th_packets + 0.6 * span);
+        if self.average_packets > high && self.max_p <= 0.5 {
+            self.max_p += (self.max_p / 4.0).min(0.01);
+        } else if self.average_packets < low && self.max_p >= self.config.bottom {
+            self.max_p *= 0.9;
+        }
+    }
+}
+
+/// ns-2: 1 / linterm.
+const FIRST_MAX_P: f64 = 0.1;
+const ADAPTION_PERIOD: Duration = Duration::from_millis(500);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fairwave_scenario::random::stream;
+
+    fn red(adaptive: bool) -> Red {
+        let config = RedConfig {
+            adaptive,
+            bottom: 0.001,
+            min_th_packets: 0,
+            max_th_packets: 0,
+            q_weight: 0.0,
+            gentle: true,
+            target_delay: Duration::from_millis(5),
+            bytes: false,
+        };
+        Red::new(config, 10_000.0, stream(1, "red"))
+    }
+
+    #[test]
+    fn new__automatic_thresholds() {
+        let red = red(false);
+        // 10 000 packets/s x 5 ms / 2 = 25; three times that; 1 - exp(-1/10000).
+        assert_eq!((red.min_th_packets, red.max_th_packets), (25.0, 75.0));
+        assert!((red.weight - 9.9995e-5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn chance__rises_in_three_pieces() {
+        let mut red = red(false);
+        for (average, chance) in [(24.0, 0.0), (50.0, 0.05), (75.0, 0.1), (112.5, 0.55), (150.0, 1.0)] {
+            red.average_packets = average;
+            assert!((red.chance() - chance).abs() < 1e-12, "at {average}");
+        }
+    }
+
+    #[test]
+    fn drops__as_often_as_the_chance_says() {
+        let mut red = red(false);
+        red.average_packets = 50.0;
+        let drops = (0..100_000).filter(|_| red.drops(Time::ZERO, 50.0, None)).count();
+        // Spread evenly over 1 ... 1/p - 1 = 19 arrivals: one in ten on average.
+        assert!((9_800..=10_200).contains(&drops), "{drops}");
+    }
+
+    #[test]
+    fn adapt__lowers_max_p_while_the_queue_is_short() {
+        let mut red = red(true);
+        red.drops(Time::from_secs(5), 0.0, Some(Time::ZERO));
+        assert!((red.max_p - 0.1 * 0.9_f64.powi(10)).abs() < 1e-12);
+        red.drops(Time::from_secs(500), 0.0, Some(Time::ZERO));
+        assert!((0.0009..=0.001).contains(&red.max_p), "{}", red.max_p);
+    }
+}

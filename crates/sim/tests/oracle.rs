@@ -1,0 +1,45 @@
+//! The engine with one pending event a line against the one with one pending event a packet: the same run, to the last
+//! digit.
+
+#![allow(non_snake_case)]
+
+use fairwave_scenario::{Document, Record, Scenario, Selection, Settings};
+use fairwave_sim::{simulate, simulate_naive};
+use proptest::prelude::*;
+
+fn scenario(text: &str) -> Scenario {
+    let document = Document::parse("test.toml", text.as_bytes()).unwrap();
+    let case = document.cases(&Selection::default()).unwrap().remove(0);
+    document.build(&case).unwrap().0
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn engines__agree_on_every_scheme_and_network(
+        seed in 0_u64..1000,
+        scheme in prop::sample::select(vec!["newreno", "sack", "hstcp", "htcp", "stcp", "aimd", "bic", "cubic", "vegas", "fast", "cbr"]),
+        discipline in prop::sample::select(vec!["drop-tail", "red"]),
+        queue in prop::sample::select(vec!["1 bdp", "3 packets", "20 kB"]),
+        loss in prop::sample::select(vec![0.0, 0.001, 0.05]),
+        rtt in prop::sample::select(vec!["1 ms", "7 ms"]),
+    ) {
+        let demand = if scheme == "cbr" { "demand = \"7 Mb/s\"" } else { "" };
+        let scenario = scenario(&format!(
+            "name = \"oracle\"\nduration = \"3 s\"\nscheme = \"{scheme}\"\nseed = {seed}\n\
+             [[node]]\nname = \"s{{1..3}}\"\ncapacity = \"20 Mb/s\"\nrouter = \"a\"\n\
+             [[node]]\nname = \"d\"\ncapacity = \"15 Mb/s\"\nqueue = \"{queue}\"\nreceive_loss = {loss}\nrouter = \"b\"\n\
+             [[router]]\nname = \"a\"\n[[router]]\nname = \"b\"\n\
+             [[link]]\nfrom = \"a\"\nto = \"b\"\ncapacity = \"17 Mb/s\"\ndelay = \"0.25 ms\"\nduplex = true\ndiscipline = \"{discipline}\"\n\
+             [[session]]\nfrom = \"s{{1..2}}\"\nto = \"d\"\nrtt = \"{rtt}\"\ncount = 2\n{demand}\n\
+             [[session]]\nfrom = \"s3\"\nto = \"d\"\nrtt = \"20 ms\"\nscheme = \"sack\"\nsize = \"300 kB\"\nstart = \"0.5 s\"\n"
+        ));
+        let record = Record { rates: true, queues: true, distances: true };
+        let fast = simulate(&scenario, Settings { record, ..Settings::default() }).unwrap();
+        let naive = simulate_naive(&scenario, Settings { record, ..Settings::default() }).unwrap();
+        // NaN stands where a scheme has no rate: the printed forms are compared.
+        prop_assert_eq!(format!("{fast:?}"), format!("{naive:?}"));
+        prop_assert!(fast.summary.engine.packet_hops > 1000);
+    }
+}
