@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
+use fairwave_schemes::scheme::Model;
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -20,6 +21,8 @@ pub struct Experiment {
     pub cites: String,
     /// The shipped scenario that it runs; `None` where it is arithmetic alone.
     pub scenario: Option<String>,
+    /// The simulator that it is about.
+    pub model: Model,
     /// What its picture shows.
     pub picture: Picture,
     /// What a reader must know: choices of ours where the paper is silent, errors of the print.
@@ -79,11 +82,20 @@ struct ExperimentData {
     cites: String,
     scenario: Option<String>,
     same_as: Option<String>,
+    model: Option<ModelWord>,
     picture: Option<Picture>,
     quick_runs: Option<usize>,
     note: Option<String>,
     #[serde(default)]
     claim: Vec<ClaimData>,
+}
+
+/// A simulator, as the data names it.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum ModelWord {
+    Fluid,
+    Packet,
 }
 
 /// Reads the experiments of all papers.
@@ -117,10 +129,10 @@ fn read(paper: &str, text: &str, all: &mut Vec<Experiment>) -> Result<(), DataEr
 }
 
 fn build(id: String, data: ExperimentData, all: &[Experiment]) -> Result<Experiment, String> {
-    let ExperimentData { title, cites, scenario, same_as, picture, quick_runs, note, claim, .. } = data;
+    let ExperimentData { title, cites, scenario, same_as, model, picture, quick_runs, note, claim, .. } = data;
     if let Some(other) = same_as {
-        if scenario.is_some() || picture.is_some() || quick_runs.is_some() || !claim.is_empty() {
-            return Err("same_as brings scenario, picture, quick_runs and claims: name none of them".to_owned());
+        if scenario.is_some() || model.is_some() || picture.is_some() || quick_runs.is_some() || !claim.is_empty() {
+            return Err("same_as brings scenario, model, picture, quick_runs and claims: name none of them".to_owned());
         }
         let other = all
             .iter()
@@ -152,7 +164,11 @@ fn build(id: String, data: ExperimentData, all: &[Experiment]) -> Result<Experim
     if scenario.is_none() && picture != Picture::None {
         return Err("a picture needs a scenario".to_owned());
     }
-    Ok(Experiment { id, title, cites, scenario, picture, note, quick_runs, claims })
+    let model = match model {
+        None | Some(ModelWord::Fluid) => Model::Fluid,
+        Some(ModelWord::Packet) => Model::Packet,
+    };
+    Ok(Experiment { id, title, cites, scenario, model, picture, note, quick_runs, claims })
 }
 
 #[cfg(test)]
@@ -183,6 +199,7 @@ mod tests {
             ("quick_runs = 0", CLAIM, "quick_runs"),
             ("picture = \"rates\"", CLAIM, "picture"),
             ("same_as = \"009/b\"", "", "009/b"),
+            ("model = \"paper\"", CLAIM, "paper"),
             ("", "[[experiment.claim]]\nwhat = \"w\"\nsource = \"rumour\"\n", "rumour"),
             (
                 "",

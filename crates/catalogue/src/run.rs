@@ -165,7 +165,7 @@ fn play_case(
         record.distances |= needed.distances;
     }
     let settings = Settings { record, ..Settings::default() };
-    let run = simulate(&scenario, None, settings)
+    let run = simulate(&scenario, Some(experiment.model), settings)
         .map_err(|error| RunError::Lab { scenario: scenario.name.clone(), error })?;
     let mut values = Vec::with_capacity(about.len());
     for (claim, measure) in experiment.claims.iter().zip(about) {
