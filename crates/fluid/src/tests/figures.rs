@@ -158,3 +158,19 @@ fn draws__times_of_all_sizes() {
         }
     }
 }
+
+/// The same within 3 %, on three draws of 1024 nodes, which hardly differ from each other.
+#[test]
+fn draws__times_of_1024_nodes() {
+    let runs: Vec<_> = (1..=3)
+        .map(|seed| {
+            let mut network = draw(512, seed);
+            network.0.duration = Duration::from_secs(6);
+            run(&network.0, DISTANCES)
+        })
+        .collect();
+    for (share, expected) in [(0.1, 3.2), (0.05, 4.5)] {
+        let ours = median(runs.iter().map(|run| settled_s(run, Duration::from_millis(10), share)).collect());
+        assert!((ours / expected - 1.0_f64).abs() < 0.03, "D < {share}: {ours} s instead of {expected}");
+    }
+}
