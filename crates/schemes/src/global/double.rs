@@ -21,20 +21,6 @@ impl Double {
         Self { hi: pick(first.hi, second.hi), lo: pick(first.lo, second.lo) }
     }
 
-    /// The nearest f64, and the rest.
-    #[inline]
-    pub(super) fn parts(self) -> (f64, f64) {
-        let value = self.hi + self.lo;
-        // Exact where `lo` is the smaller, as it is in a quotient.
-        (value, self.lo - (value - self.hi))
-    }
-
-    /// The sum of two parts.
-    #[inline]
-    pub(super) fn from_parts(hi: f64, lo: f64) -> Self {
-        Self { hi, lo }
-    }
-
     /// The nearest f64.
     #[inline]
     pub(super) fn value(self) -> f64 {

@@ -145,13 +145,6 @@ impl Share {
         if level.value() > before * (1.0 - 2.0 * f64::EPSILON) { level } else { Double::from(before) }
     }
 
-    /// Takes out a session that was determined elsewhere, if it was.
-    #[inline]
-    fn take_if(&mut self, is_determined: bool, rate: Double) {
-        self.remaining.subtract(Double::select(is_determined, rate, Double::ZERO));
-        self.undetermined -= u32::from(is_determined);
-    }
-
     /// Takes out a session that was determined elsewhere.
     #[inline]
     fn take(&mut self, rate: Double) {

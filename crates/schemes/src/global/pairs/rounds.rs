@@ -11,11 +11,11 @@ use crate::global::problem::NONE;
 pub(super) struct Rounds {
     /// The levels. The sign bit is set where a resource is not the lowest.
     keys: Vec<f64>,
-    /// What the levels of filled resources have beyond the precision of an f64.
-    tails: Vec<f64>,
-    /// What is left.
-    shares: Vec<Share>,
-    /// The resources that are not filled and have undetermined sessions.
+    /// What is left of the capacities; once a resource is filled, its level in twice the precision.
+    remaining: Vec<Double>,
+    /// Numbers of undetermined sessions.
+    undetermined: Vec<u32>,
+    /// The resources that are not filled and have undetermined sessions; at first, all.
     pub(super) open: Vec<u32>,
 }
 
@@ -23,38 +23,36 @@ impl Rounds {
     /// Counts the sessions of each resource; nothing if a path is not valid.
     pub(super) fn new(capacities: &[f64], ends: impl Iterator<Item = [u32; 2]>) -> Option<Self> {
         let none = capacities.len() as u32;
-        let mut counts = vec![0_u32; capacities.len() + 1];
+        let mut undetermined = vec![0_u32; capacities.len() + 1];
         let mut is_valid = true;
         for [source, sink] in ends {
             is_valid &= (source < none || source == NONE) && (sink < none || sink == NONE);
             is_valid &= source != sink || source == NONE;
-            counts[source.min(none) as usize] += 1;
-            counts[sink.min(none) as usize] += 1;
+            undetermined[source.min(none) as usize] += 1;
+            undetermined[sink.min(none) as usize] += 1;
         }
         if !is_valid {
             return None;
         }
-        let shares: Vec<Share> = (capacities.iter().chain([&f64::INFINITY]))
-            .zip(counts)
-            .map(|(capacity, undetermined)| Share {
-                remaining: Double::from(capacity.abs().min(BOUNDLESS)),
-                undetermined,
-            })
+        // Without the sign of -0.0, which would be taken for a mark.
+        let bound = |capacity: &f64| capacity.abs().min(BOUNDLESS);
+        let remaining = capacities.iter().chain([&BOUNDLESS]).map(|capacity| Double::from(bound(capacity))).collect();
+        // Without sessions a key is infinite or not a number; nobody looks at it.
+        let keys = (capacities.iter().chain([&BOUNDLESS]).zip(&undetermined))
+            .map(|(capacity, &undetermined)| bound(capacity) / f64::from(undetermined))
             .collect();
-        // The sign of a capacity of -0.0 would be taken for a mark. Without sessions a key is infinite or not a number; nobody looks at it.
-        let keys = shares.iter().map(|share| share.remaining.value() / f64::from(share.undetermined)).collect();
-        let tails = vec![0.0; shares.len()];
-        Some(Self { keys, tails, shares, open: Vec::new() })
+        Some(Self { keys, remaining, undetermined, open: (0..=none).collect() })
     }
 
     /// How many resources there are, with the one that stands for none.
     pub(super) fn count(&self) -> usize {
-        self.shares.len()
+        self.keys.len()
     }
 
     /// An open resource: its level and what is left.
     pub(super) fn node(&self, resource: u32) -> (f64, Share) {
-        (self.keys[resource as usize], self.shares[resource as usize])
+        let r = resource as usize;
+        (self.keys[r], Share { remaining: self.remaining[r], undetermined: self.undetermined[r] })
     }
 
     /// The levels of what is filled, infinity for the others.
@@ -74,27 +72,23 @@ impl Rounds {
     /// Fills until all is done or a round determines less than a quarter of the sessions; gives back the undetermined
     /// ones.
     pub(super) fn run<D: Demand>(&mut self, edges: impl ExactSizeIterator<Item = Edge<D>> + Clone) -> Vec<Edge<D>> {
-        let none = self.shares.len() as u32 - 1;
+        let none = self.keys.len() as u32 - 1;
         let edges = edges.map(|Edge { ends, demand }| Edge { ends: ends.map(|end| end.min(none)), demand });
         let mut before = edges.len();
         for edge in edges.clone() {
             self.mark(edge);
         }
-        (0..=none).for_each(|resource| self.fill(resource));
+        self.fill_lowest();
         let mut undetermined = self.keep_of(edges);
-        self.open = (0..=none).filter(|&resource| self.reopen(resource)).collect();
+        self.reopen();
         while (before - undetermined.len()) * 4 > before {
             before = undetermined.len();
             for edge in &undetermined {
                 self.mark(*edge);
             }
-            let mut open = std::mem::take(&mut self.open);
-            for &resource in &open {
-                self.fill(resource);
-            }
+            self.fill_lowest();
             self.keep_in(&mut undetermined);
-            open.retain(|&resource| self.reopen(resource));
-            self.open = open;
+            self.reopen();
         }
         undetermined
     }
@@ -112,15 +106,17 @@ impl Rounds {
         self.keys[sink as usize] = if lowest < sink_level { -sink_level } else { at_sink };
     }
 
-    /// Fills a resource if it is lowest.
-    #[inline]
-    fn fill(&mut self, resource: u32) {
-        let key = &mut self.keys[resource as usize];
-        let share = &self.shares[resource as usize];
-        if key.is_sign_positive() && share.undetermined > 0 {
-            let (level, tail) = share.exact_level(*key).parts();
-            *key = level;
-            self.tails[resource as usize] = tail;
+    /// Fills the open resources that are lowest.
+    fn fill_lowest(&mut self) {
+        for &resource in &self.open {
+            let r = resource as usize;
+            let key = self.keys[r];
+            if key.is_sign_positive() && self.undetermined[r] > 0 {
+                let share = Share { remaining: self.remaining[r], undetermined: self.undetermined[r] };
+                let level = share.exact_level(key);
+                self.keys[r] = level.value();
+                self.remaining[r] = level;
+            }
         }
     }
 
@@ -162,30 +158,44 @@ impl Rounds {
         let is_source_filled = at_source.is_sign_positive();
         let is_sink_filled = at_sink.is_sign_positive();
         let is_any_filled = is_source_filled | is_sink_filled;
-        // What is filled, and the other end; if both are, the other end is not looked at any more.
+        let is_one_filled = is_source_filled ^ is_sink_filled;
         let (filled, other) = if is_source_filled { (source, sink) } else { (sink, source) };
-        let rate = Double::from_parts(self.keys[filled as usize], self.tails[filled as usize]);
+        let rate = self.remaining[filled as usize];
         if D::FINITE {
             let is_met = !is_any_filled & (demand.bps() <= at_source.abs().min(at_sink.abs()));
             let rate = Double::select(is_any_filled, rate, Double::from(demand.bps()));
-            self.shares[other as usize].take_if(is_any_filled | is_met, rate);
-            self.shares[filled as usize].take_if(is_met, rate);
+            self.take_if(is_one_filled | is_met, other, rate);
+            self.take_if(is_met, filled, rate);
             !(is_any_filled | is_met)
         } else {
-            self.shares[other as usize].take_if(is_any_filled, rate);
+            self.take_if(is_one_filled, other, rate);
             !is_any_filled
         }
     }
 
-    /// Takes the mark from a resource that was not lowest. Says whether it is open.
+    /// Takes a session out of a resource that was determined elsewhere, if it was.
     #[inline]
-    fn reopen(&mut self, resource: u32) -> bool {
-        let key = &mut self.keys[resource as usize];
-        let share = &self.shares[resource as usize];
-        let is_open = key.is_sign_negative() && share.undetermined > 0;
-        if is_open {
-            *key = share.level(key.abs());
+    fn take_if(&mut self, is_determined: bool, resource: u32, rate: Double) {
+        let r = resource as usize;
+        self.remaining[r].subtract(Double::select(is_determined, rate, Double::ZERO));
+        self.undetermined[r] -= u32::from(is_determined);
+    }
+
+    /// Takes the marks from what was not lowest, and forgets what is not open any more.
+    fn reopen(&mut self) {
+        let mut length = 0;
+        for place in 0..self.open.len() {
+            let resource = self.open[place];
+            let r = resource as usize;
+            let key = self.keys[r];
+            let share = Share { remaining: self.remaining[r], undetermined: self.undetermined[r] };
+            let is_open = key.is_sign_negative() & (share.undetermined > 0);
+            // Chance again: no branches.
+            let level = share.level(key.abs());
+            self.keys[r] = if is_open { level } else { key };
+            self.open[length] = resource;
+            length += usize::from(is_open);
         }
-        is_open
+        self.open.truncate(length);
     }
 }
