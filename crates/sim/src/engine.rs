@@ -1,5 +1,6 @@
 //! From a scenario to a run.
 
+use fairwave_scenario::random;
 use fairwave_scenario::{DemandBy, Discipline, Run, Scenario, Session, Settings};
 use fairwave_schemes::scheme::{Model, OptionValue, schemes};
 use fairwave_schemes::session::controller;
@@ -12,7 +13,7 @@ use crate::offer::Offer;
 use crate::report;
 use crate::route;
 use crate::sender::{Sender, SenderConfig};
-use crate::simulator::{Simulator, Source};
+use crate::simulator::{FlowOptions, Simulator, Source};
 
 /// Why a scenario cannot be run packet by packet.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -85,7 +86,7 @@ fn add(simulator: &mut Simulator, scenario: &Scenario, session: &Session) -> Res
     let active = (session.start, session.stop);
     if choice.scheme.name == "cbr" {
         let source = Source::Constant(Constant::new(&session.demand, session.stop, size_packets));
-        simulator.add_flow(source, [data_bytes, 0], None, active);
+        simulator.add_flow(source, [data_bytes, 0], None, active, FlowOptions::default());
         return Ok(());
     }
     let unknown = |_| SimError::Scheme { scheme: choice.scheme.name, session: session.name.clone() };
@@ -111,7 +112,12 @@ fn add(simulator: &mut Simulator, scenario: &Scenario, session: &Session) -> Res
         size_packets,
     };
     let source = Source::Window(Box::new(Sender::new(controller, config)));
-    simulator.add_flow(source, [data_bytes, bytes(header)], offer, active);
+    let flow_options = FlowOptions { max_burst: options.packets("max_burst").unwrap_or(u64::MAX) };
+    let flow = simulator.add_flow(source, [data_bytes, bytes(header)], offer, active, flow_options);
+    if let Some(most) = options.time("send_jitter").filter(|most| !most.is_zero()) {
+        let stream = random::stream(scenario.seed, &format!("jitter {}", session.name));
+        simulator.add_jitter(flow, most, stream);
+    }
     Ok(())
 }
 
@@ -132,12 +138,6 @@ fn refuse_unsupported(scenario: &Scenario) -> Result<(), SimError> {
         for name in ["delayed_ack", "pacing"] {
             if choice.options.flag(name) {
                 return Err(unsupported(format!("session \"{}\": option \"{name}\"", session.name)));
-            }
-        }
-        for name in ["max_burst", "send_jitter"] {
-            match choice.options.get(name) {
-                None | Some(OptionValue::Word(_) | OptionValue::Time(Duration::ZERO)) => {}
-                Some(_) => return Err(unsupported(format!("session \"{}\": option \"{name}\"", session.name))),
             }
         }
     }

@@ -13,6 +13,7 @@
 mod constant;
 mod engine;
 mod event_queue;
+mod jitter;
 mod line;
 mod link;
 mod log;

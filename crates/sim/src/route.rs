@@ -38,6 +38,15 @@ pub(crate) struct Network {
     pub(crate) routes: Vec<[Route; 2]>,
 }
 
+impl Network {
+    /// Adds a line of its own; its index.
+    pub(crate) fn add_line(&mut self, delay: Duration) -> u32 {
+        let index = u32::try_from(self.lines.len()).expect("a scenario has at most 10^7 elements");
+        self.lines.push(Line::new(delay));
+        index
+    }
+}
+
 /// What a way is made of, before links and lines are shared.
 enum Element {
     Link(u32),

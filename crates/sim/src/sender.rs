@@ -95,6 +95,12 @@ impl Sender {
         self.window_limited
     }
 
+    /// The burst at this acknowledgement is as long as it may be; what is left waits for the next one. `may_send_new` as
+    /// for [`Sender::poll_send`].
+    pub(crate) fn end_burst(&mut self, may_send_new: bool) {
+        self.window_limited = may_send_new;
+    }
+
     /// No new packets from here on: the session was stopped.
     pub(crate) fn stop(&mut self) {
         self.config.size_packets = self.board.next();

@@ -1,9 +1,11 @@
 //! The loop: what happens next, and what follows from it.
 
-use fairwave_units::Time;
+use fairwave_scenario::random::Stream;
+use fairwave_units::{Duration, Time};
 
 use crate::constant::Constant;
 use crate::event_queue::{EventQueue, Key};
+use crate::jitter::Jitter;
 use crate::link::Fate;
 use crate::offer::Offer;
 use crate::packet::{BLOCKS, Block, Kind, Packet};
@@ -22,9 +24,24 @@ pub(crate) struct Flow {
     timer: Option<Time>,
     /// What the application offers, where that is limited.
     pub(crate) offer: Option<Offer>,
+    options: FlowOptions,
+    jitter: Option<Box<Jitter>>,
     pub(crate) losses: Vec<Time>,
     pub(crate) completed: Option<Time>,
     pub(crate) counts: FlowCounts,
+}
+
+/// What a scenario may change in how any sender's packets leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FlowOptions {
+    /// Packets at the most that leave at one acknowledgement; the rest wait for the next.
+    pub(crate) max_burst: u64,
+}
+
+impl Default for FlowOptions {
+    fn default() -> Self {
+        Self { max_burst: u64::MAX }
+    }
 }
 
 /// What sends a session's packets.
@@ -90,14 +107,15 @@ impl Simulator {
         &self.network
     }
 
-    /// Adds the flow of the next route.
+    /// Adds the flow of the next route; its index.
     pub(crate) fn add_flow(
         &mut self,
         source: Source,
         [data_bytes, ack_bytes]: [u32; 2],
         offer: Option<Offer>,
         (start, stop): (Time, Option<Time>),
-    ) {
+        options: FlowOptions,
+    ) -> u32 {
         let flow = u32::try_from(self.flows.len()).expect("a scenario has at most 10^7 sessions");
         self.flows.push(Flow {
             source,
@@ -107,6 +125,8 @@ impl Simulator {
             ack_bytes,
             timer: None,
             offer,
+            options,
+            jitter: None,
             losses: Vec::new(),
             completed: None,
             counts: FlowCounts::default(),
@@ -115,6 +135,13 @@ impl Simulator {
         if let Some(stop) = stop {
             self.schedule(stop, Event::Stop(flow));
         }
+        flow
+    }
+
+    /// Delays each data packet of a flow by a random time up to `most` before its first link.
+    pub(crate) fn add_jitter(&mut self, flow: u32, most: Duration, stream: Stream) {
+        let line = self.network.add_line(Duration::ZERO);
+        self.flows[flow as usize].jitter = Some(Box::new(Jitter::new(most, stream, line)));
     }
 
     /// Runs all events up to and including `end`.
@@ -196,11 +223,16 @@ impl Simulator {
             },
         };
         packet.hop += 1;
-        let line = &mut self.network.lines[stage.line as usize];
-        self.order += 1;
-        let key = Key { time: leaves.saturating_add(line.delay), order: self.order };
-        if line.push(key, packet) || self.is_naive {
-            self.queue.push(key, Event::Arrival(stage.line));
+        let arrives = leaves.saturating_add(self.network.lines[stage.line as usize].delay);
+        self.put(stage.line, arrives, packet);
+    }
+
+    /// Puts a packet on a line whose end it reaches at `arrives`, after all others on it.
+    #[inline]
+    fn put(&mut self, index: u32, arrives: Time, packet: Packet) {
+        let key = self.key(arrives);
+        if self.network.lines[index as usize].push(key, packet) || self.is_naive {
+            self.queue.push(key, Event::Arrival(index));
         }
     }
 
@@ -240,7 +272,7 @@ impl Simulator {
 
     /// Sends all that the source has to send now, and sees to it that it is asked again.
     fn send_all(&mut self, index: u32) {
-        loop {
+        for burst in 0_u64.. {
             let flow = &mut self.flows[index as usize];
             let sender = match &mut flow.source {
                 Source::Window(sender) => sender,
@@ -256,6 +288,10 @@ impl Simulator {
                 }
             };
             let offered = flow.offer.as_mut().is_none_or(|offer| offer.has_packet(self.now, flow.data_bytes));
+            if burst == flow.options.max_burst {
+                sender.end_burst(offered);
+                break;
+            }
             let number = match sender.poll_send(self.now, offered) {
                 None => break,
                 Some(Next::New(number)) => {
@@ -280,7 +316,7 @@ impl Simulator {
     fn send(&mut self, index: u32, number: u64) {
         let flow = &mut self.flows[index as usize];
         flow.counts.sent += 1;
-        let packet = Packet {
+        let mut packet = Packet {
             flow: index,
             bytes: flow.data_bytes,
             hop: 0,
@@ -289,7 +325,11 @@ impl Simulator {
             stamp: self.now,
             blocks: [Block::default(); BLOCKS],
         };
-        self.forward(packet);
+        let Some(jitter) = &mut flow.jitter else { return self.forward(packet) };
+        // The stamp is that of the network, as ns-2 has it: the host's own delay is in no round-trip time.
+        packet.stamp = jitter.enters(self.now);
+        let line = jitter.line;
+        self.put(line, packet.stamp, packet);
     }
 
     /// If the application alone holds the flow back: comes again when it has a packet.

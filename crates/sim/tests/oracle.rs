@@ -24,7 +24,12 @@ proptest! {
         queue in prop::sample::select(vec!["1 bdp", "3 packets", "20 kB"]),
         loss in prop::sample::select(vec![0.0, 0.001, 0.05]),
         rtt in prop::sample::select(vec!["1 ms", "7 ms"]),
+        options in prop::sample::subsequence(vec![
+            "options.max_burst = \"2 packets\"",
+            "options.send_jitter = \"0.5 ms\"",
+        ], 0..=2),
     ) {
+        let options = if scheme == "cbr" { String::new() } else { options.join("\n") };
         let demand = if scheme == "cbr" { "demand = \"7 Mb/s\"" } else { "" };
         let scenario = scenario(&format!(
             "name = \"oracle\"\nduration = \"3 s\"\nscheme = \"{scheme}\"\nseed = {seed}\n\
@@ -32,7 +37,7 @@ proptest! {
              [[node]]\nname = \"d\"\ncapacity = \"15 Mb/s\"\nqueue = \"{queue}\"\nreceive_loss = {loss}\nrouter = \"b\"\n\
              [[router]]\nname = \"a\"\n[[router]]\nname = \"b\"\n\
              [[link]]\nfrom = \"a\"\nto = \"b\"\ncapacity = \"17 Mb/s\"\ndelay = \"0.25 ms\"\nduplex = true\ndiscipline = \"{discipline}\"\n\
-             [[session]]\nfrom = \"s{{1..2}}\"\nto = \"d\"\nrtt = \"{rtt}\"\ncount = 2\n{demand}\n\
+             [[session]]\nfrom = \"s{{1..2}}\"\nto = \"d\"\nrtt = \"{rtt}\"\ncount = 2\nscheme = \"{scheme}\"\n{demand}\n{options}\n\
              [[session]]\nfrom = \"s3\"\nto = \"d\"\nrtt = \"20 ms\"\nscheme = \"sack\"\nsize = \"300 kB\"\nstart = \"0.5 s\"\n"
         ));
         let record = Record { rates: true, queues: true, distances: true };

@@ -1,0 +1,68 @@
+//! The options of TCP-like sessions, each against what arithmetic says of it.
+
+#![allow(non_snake_case)]
+
+use fairwave_scenario::{Document, Run, Selection};
+use fairwave_sim::{Settings, simulate};
+
+/// Sessions of 1000 B packets without headers, over 100 ms and two links of 10 Gb/s (800 ns a packet each).
+fn run(session: &str) -> Run {
+    let text = format!(
+        "name = \"options\"\nduration = \"60 s\"\n[packet]\nheader = \"0 B\"\n\
+         [[node]]\nname = \"s\"\ncapacity = \"10 Gb/s\"\nqueue = \"1 GB\"\n\
+         [[node]]\nname = \"d\"\ncapacity = \"10 Gb/s\"\nqueue = \"1 GB\"\n\
+         [[session]]\nfrom = \"s\"\nto = \"d\"\nrtt = \"100 ms\"\nscheme = \"sack\"\n{session}\n"
+    );
+    let document = Document::parse("test.toml", text.as_bytes()).unwrap();
+    let case = document.cases(&Selection::default()).unwrap().remove(0);
+    simulate(&document.build(&case).unwrap().0, Settings::default()).unwrap()
+}
+
+/// When the only session has delivered all, in seconds.
+fn completed_s(session: &str) -> f64 {
+    run(session).summary.sessions[0].completed_s.expect("the session ends")
+}
+
+#[track_caller]
+fn close(got_s: f64, expected_s: f64, within_s: f64) {
+    assert!((got_s - expected_s).abs() < within_s, "{got_s} s, expected {expected_s} s");
+}
+
+#[test]
+fn max_burst__limits_what_one_acknowledgement_sends() {
+    // The window allows 10 packets at once, and two more at each acknowledgement: 10 + 4 in two rounds.
+    let free = "options.initial_window = \"10 packets\"\nsize = \"14 kB\"";
+    close(completed_s(free), 0.150, 50e-6);
+    // Two at the start, then two at each acknowledgement: 2 + 4 + 8 in three rounds.
+    close(completed_s(&format!("{free}\noptions.max_burst = \"2 packets\"")), 0.250, 50e-6);
+    // One more packet needs a fourth round.
+    let more = free.replace("14 kB", "15 kB");
+    close(completed_s(&format!("{more}\noptions.max_burst = \"2 packets\"")), 0.350, 50e-6);
+}
+
+#[test]
+fn max_burst__does_not_hold_back_what_an_application_offers_later() {
+    // 8 Mb/s are 1000 packets of 1000 B a second: 100 a round trip, one at a time, none because of an acknowledgement.
+    let run = run("options.initial_window = \"200 packets\"\noptions.max_burst = \"1 packet\"\ndemand = \"8 Mb/s\"");
+    let rate_bps = run.summary.sessions[0].wire_rate_bps;
+    assert!((rate_bps / 8e6 - 1.0).abs() < 1e-3, "{rate_bps}");
+}
+
+#[test]
+fn send_jitter__delays_each_session_by_its_own_draw() {
+    // A packet each: 50 ms of propagation, two links, and a delay that is uniform up to 10 ms.
+    let run = run("size = \"1 kB\"\ncount = 400\noptions.send_jitter = \"10 ms\"");
+    let delays_s: Vec<f64> = run.summary.sessions.iter().map(|s| s.completed_s.unwrap() - 0.05).collect();
+    assert!(delays_s.iter().all(|delay_s| (1e-6..0.0101).contains(delay_s)), "{delays_s:?}");
+    // 5 ms +- 4 standard errors of 10 ms / sqrt(12 x 400) = 0.144 ms.
+    close(delays_s.iter().sum::<f64>() / 400.0, 0.005, 0.0006);
+}
+
+#[test]
+fn send_jitter__keeps_the_order_of_packets() {
+    let run = run("size = \"10 MB\"\noptions.send_jitter = \"10 ms\"\noptions.max_window = \"100 packets\"");
+    let session = &run.summary.sessions[0];
+    // Packets in another order would look lost.
+    assert_eq!((session.sent_packets, session.retransmitted_packets), (10_000, 0));
+    assert!(session.completed_s.is_some());
+}
