@@ -48,27 +48,31 @@ impl MaxMin {
 
 /// The rates that follow from the levels.
 fn rates(problem: &Problem<'_>, levels: &[f64]) -> Result<Vec<f64>, MaxMinError> {
-    let mut rates = match problem.paths {
+    let rates = match problem.paths {
         Paths::Rows { width: 2, resources } => {
-            let least = |&[a, b]: &[u32; 2]| level(levels, a).min(level(levels, b));
-            resources.as_chunks().0.iter().map(least).collect()
+            let rows = resources.as_chunks().0.iter();
+            dress(problem, rows.map(|&[a, b]: &[u32; 2]| level(levels, a).min(level(levels, b))))
         }
-        paths => (0..paths.sessions()).map(|session| least(levels, paths.of(session))).collect::<Vec<f64>>(),
+        paths => dress(problem, (0..paths.sessions()).map(|session| least(levels, paths.of(session)))),
     };
-    if let Some(weights) = problem.weights {
-        for (rate, weight) in rates.iter_mut().zip(weights) {
-            *rate *= weight;
-        }
-    }
-    if let Some(demands) = problem.demands_bps {
-        for (rate, demand) in rates.iter_mut().zip(demands) {
-            // Adding zero turns a demand of -0.0 into 0.0.
-            *rate = rate.min(*demand) + 0.0;
-        }
-    }
     match rates.iter().position(|&rate| rate == f64::INFINITY) {
         Some(session) => Err(MaxMinError::Unlimited { session }),
         None => Ok(rates),
+    }
+}
+
+/// Rates from the lowest levels of the paths, by weights and demands.
+fn dress(problem: &Problem<'_>, least: impl Iterator<Item = f64>) -> Vec<f64> {
+    // Adding zero turns a demand of -0.0 into 0.0.
+    match (problem.weights, problem.demands_bps) {
+        (None, None) => least.collect(),
+        (None, Some(demands)) => least.zip(demands).map(|(level, demand)| level.min(*demand) + 0.0).collect(),
+        (Some(weights), None) => least.zip(weights).map(|(level, weight)| level * weight).collect(),
+        (Some(weights), Some(demands)) => least
+            .zip(weights)
+            .zip(demands)
+            .map(|((level, weight), demand)| (level * weight).min(*demand) + 0.0)
+            .collect(),
     }
 }
 

@@ -189,8 +189,8 @@ impl Rounds {
             let r = resource as usize;
             let key = self.keys[r];
             let share = Share { remaining: self.remaining[r], undetermined: self.undetermined[r] };
-            let is_open = key.is_sign_negative() & (share.undetermined > 0);
-            // Chance again: no branches.
+            let is_open = key.is_sign_negative() && share.undetermined > 0;
+            // Chance again, so that it is worked out in any case and then selected.
             let level = share.level(key.abs());
             self.keys[r] = if is_open { level } else { key };
             self.open[length] = resource;
