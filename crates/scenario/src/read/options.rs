@@ -56,7 +56,7 @@ fn value(spec: &OptionSpec, field: Field<'_>) -> Reading<OptionValue> {
     })
 }
 
-/// GTP's alpha and beta outside of [options].
+/// GTP's alpha and beta outside of `[options]`.
 pub(crate) fn gtp_number(field: Field<'_>) -> Reading<f64> {
     match gtp_option(field)? {
         Some(OptionValue::Number(number)) => Ok(number),
@@ -64,7 +64,7 @@ pub(crate) fn gtp_number(field: Field<'_>) -> Reading<f64> {
     }
 }
 
-/// GTP's control interval outside of [options]: a time, or `None` for "rtt".
+/// GTP's control interval outside of `[options]`: a time, or `None` for "rtt".
 pub(crate) fn gtp_interval(field: Field<'_>) -> Reading<Option<Duration>> {
     match gtp_option(field)? {
         Some(OptionValue::Time(span)) => Ok(Some(span)),

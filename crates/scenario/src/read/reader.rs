@@ -10,11 +10,11 @@ use super::tree::{Item, Place, Table, Value};
 pub(crate) enum Thing<'a> {
     /// The file's own keys.
     Top,
-    /// "[options]".
+    /// `[options]`.
     Section(&'static str),
     /// `node "d1"`.
     Named(&'static str, &'a str),
-    /// "[[session]] 3", counted from one.
+    /// `[[session]] 3`, counted from one.
     Nth(&'static str, usize),
     /// "options of session "a"", `red of link "l"`.
     Part(&'static str, &'static str, &'a str),

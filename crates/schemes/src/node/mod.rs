@@ -4,7 +4,7 @@
 //!   adopted and as printed. docs/gtp.md explains it in words.
 //! - [`Charny`], [`Hou`]: the switch rules of ATM networks at an end node, which advertise one rate to all sessions.
 //!   docs/abr.md.
-//! - [`fair_start`]: the rate at which a session may start without waiting for the rule.
+//! - [`fair_start()`]: the rate at which a session may start without waiting for the rule.
 
 mod abr;
 mod compensated;
@@ -34,7 +34,7 @@ pub enum NodeError {
 /// A new allocator of the rule `name` ("gtp", "gtp-printed", "abr-charny", "abr-hou") with the options of one node.
 ///
 /// Of the options it takes `drain` and `budget`. The others are the driver's business: `alpha` and `beta` come with
-/// every [`crate::Row`], `interval` and `phase` say when to call the rule, `fair_start` ([`fair_start`]) what a session
+/// every [`crate::Row`], `interval` and `phase` say when to call the rule, `fair_start` ([`fair_start()`]) what a session
 /// starts with.
 pub fn allocator(name: &str, options: &Options) -> Result<Box<dyn RateAllocator>, NodeError> {
     Ok(match name {

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# The pictures in docs/ are what the program draws today. `tests/generated.sh FAIRWAVE --write` renews them.
+# usage: tests/generated.sh FAIRWAVE [--write]
+set -euo pipefail
+fairwave=$1 mode=${2:-}
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+
+for name in five-to-one lambda-1024; do
+  "$fairwave" simulate "scenarios/$name.toml" --out "$dir/$name" --quiet >/dev/null
+  if [ "$mode" = --write ]; then
+    mkdir -p docs/pictures
+    cp "$dir/$name/rates.svg" "docs/pictures/$name.svg"
+  elif ! cmp -s "$dir/$name/rates.svg" "docs/pictures/$name.svg"; then
+    echo "docs/pictures/$name.svg is not what the program draws"
+    echo "hint: tests/generated.sh $fairwave --write"
+    exit 1
+  fi
+done
