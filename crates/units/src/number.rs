@@ -121,6 +121,17 @@ pub(crate) fn shifted(value: f64, exponent: i32) -> String {
     }
 }
 
+/// `value` / `factor` as an exact decimal text; `factor` is a power of ten.
+pub(crate) fn decimal(value: u64, factor: u64) -> String {
+    let (int, rest) = (value / factor, value % factor);
+    if rest == 0 {
+        return int.to_string();
+    }
+    let places = factor.ilog10() as usize;
+    let frac = format!("{rest:0places$}");
+    format!("{int}.{}", frac.trim_end_matches('0'))
+}
+
 /// At most 40 characters of a text, so that an error about rubbish stays readable.
 fn shorten(text: &str) -> String {
     let mut head: String = text.chars().take(40).collect();

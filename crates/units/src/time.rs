@@ -231,13 +231,7 @@ impl fmt::Display for Duration {
         if let Some(places) = f.precision() {
             return write!(f, "{:.places$} {unit}", self.0 as f64 / factor as f64);
         }
-        let (int, rest) = (self.0 / factor, self.0 % factor);
-        if rest == 0 {
-            return write!(f, "{int} {unit}");
-        }
-        let places = factor.ilog10() as usize;
-        let frac = format!("{rest:0places$}");
-        write!(f, "{int}.{} {unit}", frac.trim_end_matches('0'))
+        write!(f, "{} {unit}", number::decimal(self.0, factor))
     }
 }
 

@@ -57,18 +57,18 @@ pub(super) const SCHEMES: &[Scheme] = &[
     window("cubic", "CUBIC: the window is a cubic of the time since the last loss", "RFC 9438", &CUBIC),
     window("vegas", "TCP Vegas: keeps a few packets queued, by delay", "Brakmo & Peterson 1995", &VEGAS),
     window("fast", "FAST TCP: keeps alpha packets queued, by delay", "Jin, Wei & Low 2004", &FAST),
-    link("xcp", "routers tell every packet how to change its window", "Katabi, Handley & Rohrs 2002", 10, &XCP),
+    link("xcp", "routers tell every packet how to change its window", "Katabi, Handley & Rohrs 2002", 20, &XCP),
     Scheme {
         name: "endpoint-xcp",
         help: "the XCP link rule at both ends' access links: xcp in a network without [[link]]",
         needs: "a network without [[link]]",
         cites: "Wu & Chien 2006, section 3",
-        ..link("", "", "", 10, &XCP)
+        ..link("", "", "", 20, &XCP)
     },
-    link("ixcp", "XCP that taxes only the sessions it limits: max-min fair", "Zan & Yang 2007", 18, &XCP),
-    link("pxcp", "XCP that scales spare bandwidth by its limited sessions", "Zhou, Yeung & Li 2004", 10, &XCP),
+    link("ixcp", "XCP that taxes only the sessions it limits: max-min fair", "Zan & Yang 2007", 28, &XCP),
+    link("pxcp", "XCP that scales spare bandwidth by its limited sessions", "Zhou, Yeung & Li 2004", 20, &XCP),
     link("vcp", "two bits of load from routers select MI, AI or MD", "Xia et al. 2005", 0, &VCP),
-    link("aecp", "routers evolve a rate factor, sources follow it", "Huang et al. 2010", 8, &AECP),
+    link("aecp", "routers evolve a rate factor, sources follow it", "Huang et al. 2010", 3, &AECP),
     link("rcp", "routers give one rate to all sessions of a link", "Dukkipati et al. 2005", 0, &[]),
     link(
         "jetmax",
