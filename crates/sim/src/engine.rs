@@ -112,7 +112,10 @@ fn add(simulator: &mut Simulator, scenario: &Scenario, session: &Session) -> Res
         size_packets,
     };
     let source = Source::Window(Box::new(Sender::new(controller, config)));
-    let flow_options = FlowOptions { max_burst: options.packets("max_burst").unwrap_or(u64::MAX) };
+    let flow_options = FlowOptions {
+        max_burst: options.packets("max_burst").unwrap_or(u64::MAX),
+        delayed_ack: options.flag("delayed_ack"),
+    };
     let flow = simulator.add_flow(source, [data_bytes, bytes(header)], offer, active, flow_options);
     if let Some(most) = options.time("send_jitter").filter(|most| !most.is_zero()) {
         let stream = random::stream(scenario.seed, &format!("jitter {}", session.name));
@@ -135,10 +138,8 @@ fn refuse_unsupported(scenario: &Scenario) -> Result<(), SimError> {
         if !choice.scheme.runs_in(Model::Packet) {
             return Err(SimError::Scheme { scheme: choice.scheme.name, session: session.name.clone() });
         }
-        for name in ["delayed_ack", "pacing"] {
-            if choice.options.flag(name) {
-                return Err(unsupported(format!("session \"{}\": option \"{name}\"", session.name)));
-            }
+        if choice.options.flag("pacing") {
+            return Err(unsupported(format!("session \"{}\": option \"pacing\"", session.name)));
         }
     }
     if let Some(background) = scenario.background.first() {

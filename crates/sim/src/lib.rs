@@ -11,6 +11,7 @@
 #![cfg_attr(test, allow(non_snake_case))]
 
 mod constant;
+mod delayed_ack;
 mod engine;
 mod event_queue;
 mod jitter;

@@ -39,6 +39,11 @@ impl Receiver {
         is_new
     }
 
+    /// Whether a number is the next in order, with nothing above it that has arrived.
+    pub(crate) fn expects(&self, number: u64) -> bool {
+        number == self.next && self.above.is_empty()
+    }
+
     /// The first number that has not arrived.
     pub(crate) fn next(&self) -> u64 {
         self.next

@@ -4,6 +4,7 @@ use fairwave_scenario::random::Stream;
 use fairwave_units::{Duration, Time};
 
 use crate::constant::Constant;
+use crate::delayed_ack::DelayedAck;
 use crate::event_queue::{EventQueue, Key};
 use crate::jitter::Jitter;
 use crate::link::Fate;
@@ -26,6 +27,7 @@ pub(crate) struct Flow {
     pub(crate) offer: Option<Offer>,
     options: FlowOptions,
     jitter: Option<Box<Jitter>>,
+    delayed_ack: Option<Box<DelayedAck>>,
     pub(crate) losses: Vec<Time>,
     pub(crate) completed: Option<Time>,
     pub(crate) counts: FlowCounts,
@@ -36,11 +38,13 @@ pub(crate) struct Flow {
 pub(crate) struct FlowOptions {
     /// Packets at the most that leave at one acknowledgement; the rest wait for the next.
     pub(crate) max_burst: u64,
+    /// Whether the receiver acknowledges every second packet only.
+    pub(crate) delayed_ack: bool,
 }
 
 impl Default for FlowOptions {
     fn default() -> Self {
-        Self { max_burst: u64::MAX }
+        Self { max_burst: u64::MAX, delayed_ack: false }
     }
 }
 
@@ -79,6 +83,8 @@ enum Event {
     Arrival(u32),
     /// A flow's retransmission timer.
     Timer(u32),
+    /// A flow's delayed acknowledgement.
+    AckTimer(u32),
     /// A flow starts.
     Start(u32),
     /// A flow stops.
@@ -127,6 +133,7 @@ impl Simulator {
             offer,
             options,
             jitter: None,
+            delayed_ack: options.delayed_ack.then(Box::default),
             losses: Vec::new(),
             completed: None,
             counts: FlowCounts::default(),
@@ -164,6 +171,10 @@ impl Simulator {
                 Event::Timer(flow) => {
                     self.queue.pop_first();
                     self.on_timer(flow);
+                }
+                Event::AckTimer(flow) => {
+                    self.queue.pop_first();
+                    self.on_ack_timer(flow);
                 }
                 Event::Start(flow) => {
                     self.queue.pop_first();
@@ -241,6 +252,7 @@ impl Simulator {
         match packet.kind {
             Kind::Data => {
                 flow.counts.arrived += 1;
+                let is_in_order = flow.delayed_ack.is_some() && flow.receiver.expects(packet.number);
                 flow.receiver.on_data(packet.number);
                 if flow.completed.is_none() && flow.receiver.next() >= flow.source.size_packets() {
                     flow.completed = Some(self.now);
@@ -248,16 +260,14 @@ impl Simulator {
                 if matches!(flow.source, Source::Constant(_)) {
                     return;
                 }
-                let ack = Packet {
-                    flow: packet.flow,
-                    bytes: flow.ack_bytes,
-                    hop: 0,
-                    kind: Kind::Ack,
-                    number: flow.receiver.next(),
-                    stamp: packet.stamp,
-                    blocks: flow.receiver.blocks(),
-                };
-                self.forward(ack);
+                let mut stamp = packet.stamp;
+                if let Some(delayed) = &mut flow.delayed_ack {
+                    let Some(echo) = delayed.on_data(self.now, stamp, is_in_order) else {
+                        return self.arm_ack(packet.flow);
+                    };
+                    stamp = echo;
+                }
+                self.acknowledge(packet.flow, stamp);
             }
             Kind::Ack => {
                 if let Source::Window(sender) = &mut flow.source {
@@ -267,6 +277,37 @@ impl Simulator {
                     self.send_all(packet.flow);
                 }
             }
+        }
+    }
+
+    /// An acknowledgement sets out.
+    #[inline]
+    fn acknowledge(&mut self, index: u32, stamp: Time) {
+        let flow = &self.flows[index as usize];
+        let ack = Packet {
+            flow: index,
+            bytes: flow.ack_bytes,
+            hop: 0,
+            kind: Kind::Ack,
+            number: flow.receiver.next(),
+            stamp,
+            blocks: flow.receiver.blocks(),
+        };
+        self.forward(ack);
+    }
+
+    /// Schedules the event of a delayed acknowledgement if none is pending.
+    fn arm_ack(&mut self, index: u32) {
+        if let Some(at) = self.flows[index as usize].delayed_ack.as_mut().and_then(|delayed| delayed.arm()) {
+            self.schedule(at, Event::AckTimer(index));
+        }
+    }
+
+    fn on_ack_timer(&mut self, index: u32) {
+        let Some(delayed) = &mut self.flows[index as usize].delayed_ack else { return };
+        match delayed.on_timer(self.now) {
+            Some(stamp) => self.acknowledge(index, stamp),
+            None => self.arm_ack(index),
         }
     }
 

@@ -66,3 +66,21 @@ fn send_jitter__keeps_the_order_of_packets() {
     assert_eq!((session.sent_packets, session.retransmitted_packets), (10_000, 0));
     assert!(session.completed_s.is_some());
 }
+
+#[test]
+fn delayed_ack__answers_every_second_packet() {
+    // A constant window of 100 packets, nothing lost. Data cross s:out and d:in, acknowledgements d:out and s:in.
+    let window = "options.initial_window = \"100 packets\"\noptions.max_window = \"100 packets\"";
+    let hops = |more: &str| run(&format!("{window}\n{more}")).summary.engine.packet_hops;
+    assert_eq!(hops("size = \"10 MB\""), 2 * (10_000 + 10_000));
+    assert_eq!(hops("size = \"10 MB\"\noptions.delayed_ack = true"), 2 * (10_000 + 5_000));
+    // The last of three waits for its timer.
+    assert_eq!(hops("size = \"3 kB\"\noptions.delayed_ack = true"), 2 * (3 + 2));
+}
+
+#[test]
+fn delayed_ack__of_one_packet_comes_after_100_ms() {
+    let one = "options.initial_window = \"1 packets\"\nsize = \"2 kB\"";
+    close(completed_s(one), 0.150, 10e-6);
+    close(completed_s(&format!("{one}\noptions.delayed_ack = true")), 0.250, 10e-6);
+}

@@ -27,7 +27,8 @@ proptest! {
         options in prop::sample::subsequence(vec![
             "options.max_burst = \"2 packets\"",
             "options.send_jitter = \"0.5 ms\"",
-        ], 0..=2),
+            "options.delayed_ack = true",
+        ], 0..=3),
     ) {
         let options = if scheme == "cbr" { String::new() } else { options.join("\n") };
         let demand = if scheme == "cbr" { "demand = \"7 Mb/s\"" } else { "" };
