@@ -6,7 +6,7 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{BenchmarkId, Criterion, SamplingMode, Throughput, criterion_group, criterion_main};
 use fairwave_schemes::global::{Paths, Problem, max_min};
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{Rng, SeedableRng};
@@ -94,7 +94,9 @@ fn order(criterion: &mut Criterion) {
 fn run(criterion: &mut Criterion, name: &str, sessions: usize, network: impl FnOnce() -> Network) {
     let mut group = criterion.benchmark_group(name);
     group.throughput(Throughput::Elements(sessions as u64));
-    group.sample_size(20).warm_up_time(Duration::from_millis(300)).measurement_time(Duration::from_secs(2));
+    // Flat: long calls are not repeated in growing numbers.
+    group.sampling_mode(SamplingMode::Flat).sample_size(10);
+    group.warm_up_time(Duration::from_millis(300)).measurement_time(Duration::from_secs(2));
     let mut network = Some(network);
     let mut built = None;
     group.bench_function(BenchmarkId::from_parameter(sessions), |bencher| {

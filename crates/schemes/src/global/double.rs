@@ -13,12 +13,17 @@ pub(super) struct Double {
 impl Double {
     pub(super) const ZERO: Self = Self { hi: 0.0, lo: 0.0 };
 
-    /// One of two, without a branch.
+    /// The number, if it is finite, or zero: a product, as a choice may be compiled to a branch.
     #[inline]
-    pub(super) fn select(is_first: bool, first: Self, second: Self) -> Self {
-        let mask = u64::from(is_first).wrapping_neg();
-        let pick = |a: f64, b: f64| f64::from_bits((a.to_bits() & mask) | (b.to_bits() & !mask));
-        Self { hi: pick(first.hi, second.hi), lo: pick(first.lo, second.lo) }
+    pub(super) fn all_or_none(self, is_all: bool) -> Self {
+        let factor = f64::from(u8::from(is_all));
+        Self { hi: self.hi * factor, lo: self.lo * factor }
+    }
+
+    /// The sum of two numbers of which one is zero.
+    #[inline]
+    pub(super) fn or(self, other: Self) -> Self {
+        Self { hi: self.hi + other.hi, lo: self.lo + other.lo }
     }
 
     /// The nearest f64.

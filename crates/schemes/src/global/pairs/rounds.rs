@@ -121,32 +121,59 @@ impl Rounds {
     }
 
     /// Determines the sessions that can be, and collects the others.
-    fn keep_of<D: Demand>(&mut self, edges: impl Iterator<Item = Edge<D>>) -> Vec<Edge<D>> {
+    fn keep_of<D: Demand>(&mut self, mut edges: impl Iterator<Item = Edge<D>>) -> Vec<Edge<D>> {
         let mut undetermined = Vec::new();
-        let mut block = [Edge::default(); 256];
-        let mut length = 0;
-        for edge in edges {
-            // Written in any case, and overwritten by the next if it does not stay.
-            block[length] = edge;
-            length += usize::from(self.keep(edge));
-            if length == block.len() {
-                undetermined.extend_from_slice(&block);
-                length = 0;
+        let mut block = [Edge::default(); BLOCK];
+        loop {
+            let mut length = 0;
+            for (place, edge) in block.iter_mut().zip(edges.by_ref()) {
+                *place = edge;
+                length += 1;
             }
+            if length == 0 {
+                return undetermined;
+            }
+            let length = self.keep_in_block(&mut block[..length]);
+            undetermined.extend_from_slice(&block[..length]);
         }
-        undetermined.extend_from_slice(&block[..length]);
-        undetermined
     }
 
     /// Determines the sessions that can be, and removes them.
     fn keep_in<D: Demand>(&mut self, edges: &mut Vec<Edge<D>>) {
         let mut length = 0;
+        for begin in (0..edges.len()).step_by(BLOCK) {
+            let end = edges.len().min(begin + BLOCK);
+            let kept = self.keep_in_block(&mut edges[begin..end]);
+            edges.copy_within(begin..begin + kept, length);
+            length += kept;
+        }
+        edges.truncate(length);
+    }
+
+    /// Determines the sessions that can be, and moves the others to the front. Says how many these are.
+    fn keep_in_block<D: Demand>(&mut self, edges: &mut [Edge<D>]) -> usize {
+        if self.keys.len() > CACHED {
+            self.touch(edges);
+        }
+        let mut length = 0;
         for place in 0..edges.len() {
             let edge = edges[place];
+            // Written in any case, and overwritten by the next if it does not stay.
             edges[length] = edge;
             length += usize::from(self.keep(edge));
         }
-        edges.truncate(length);
+        length
+    }
+
+    /// Brings into the cache what [`Self::keep`] needs. It is a long way through it from one session to the next; this
+    /// is a short one, so that more of them wait for memory at the same time.
+    fn touch<D>(&self, edges: &[Edge<D>]) {
+        let mut seen = 0;
+        for resource in edges.iter().flat_map(|edge| edge.ends) {
+            let r = resource as usize;
+            seen |= self.keys[r].to_bits() | self.remaining[r].value().to_bits() | u64::from(self.undetermined[r]);
+        }
+        std::hint::black_box(seen);
     }
 
     /// Determines a session if one of its ends was filled or its demand is below both levels. Says whether it stays.
@@ -163,22 +190,23 @@ impl Rounds {
         let rate = self.remaining[filled as usize];
         if D::FINITE {
             let is_met = !is_any_filled & (demand.bps() <= at_source.abs().min(at_sink.abs()));
-            let rate = Double::select(is_any_filled, rate, Double::from(demand.bps()));
-            self.take_if(is_one_filled | is_met, other, rate);
-            self.take_if(is_met, filled, rate);
+            // Finite, so that none of it is zero.
+            let demand = Double::from(demand.bps().min(BOUNDLESS)).all_or_none(is_met);
+            self.take(other, is_one_filled | is_met, rate.all_or_none(is_one_filled).or(demand));
+            self.take(filled, is_met, demand);
             !(is_any_filled | is_met)
         } else {
-            self.take_if(is_one_filled, other, rate);
+            self.take(other, is_one_filled, rate.all_or_none(is_one_filled));
             !is_any_filled
         }
     }
 
-    /// Takes a session out of a resource that was determined elsewhere, if it was.
+    /// Takes one session or none out of a resource.
     #[inline]
-    fn take_if(&mut self, is_determined: bool, resource: u32, rate: Double) {
+    fn take(&mut self, resource: u32, is_taken: bool, rate: Double) {
         let r = resource as usize;
-        self.remaining[r].subtract(Double::select(is_determined, rate, Double::ZERO));
-        self.undetermined[r] -= u32::from(is_determined);
+        self.remaining[r].subtract(rate);
+        self.undetermined[r] -= u32::from(is_taken);
     }
 
     /// Takes the marks from what was not lowest, and forgets what is not open any more.
@@ -199,3 +227,9 @@ impl Rounds {
         self.open.truncate(length);
     }
 }
+
+/// So many sessions are touched before they are looked at: little enough for the first cache.
+const BLOCK: usize = 128;
+
+/// So few resources are in the second cache anyway.
+const CACHED: usize = 1 << 17;
