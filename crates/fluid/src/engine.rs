@@ -340,8 +340,7 @@ impl<'a> Simulator<'a> {
     fn allocate(&mut self, resource: usize, last: Option<u64>) {
         let now = self.now;
         let post = &self.posts[resource];
-        let (rows, capacity, rule, is_source, is_sink) =
-            (post.rows(), post.capacity, post.rule as usize, post.is_source, post.is_sink);
+        let (rows, capacity, rule, is_source) = (post.rows(), post.capacity, post.rule as usize, post.is_source);
         let (mut arrived, mut bound) = (0, 0);
         self.present.clear();
         self.flows.scratch.clear();
@@ -351,7 +350,7 @@ impl<'a> Simulator<'a> {
             }
             let k = self.flows.rows[row].session as usize;
             self.flows.advance(k, now);
-            let reading = self.flows.read(row, now, is_sink);
+            let reading = self.flows.read(row, now);
             arrived += reading.volume;
             bound += Volume::from(reading.most);
             let flow = &self.flows.all[k];
@@ -396,14 +395,13 @@ impl<'a> Simulator<'a> {
     /// Reads what arrived at a link without a rule.
     fn look(&mut self, resource: usize) {
         let (mut arrived, mut bound) = (0, 0);
-        let is_sink = self.plan.resources[resource].place.is_sink();
         self.flows.scratch.clear();
         for row in self.plan.resources[resource].rows.clone() {
             if !self.flows.is_done(row) {
                 let k = self.flows.rows[row].session as usize;
                 // Events at the end of the run belong to no interval.
                 self.flows.advance(k, self.now.min(self.plan.end - 1));
-                let reading = self.flows.read(row, self.now, is_sink);
+                let reading = self.flows.read(row, self.now);
                 arrived += reading.volume;
                 bound += Volume::from(reading.most);
             }
@@ -502,7 +500,7 @@ impl<'a> Simulator<'a> {
         for (resource, here) in plan.resources.iter().enumerate() {
             self.flows.scratch.clear();
             for row in here.rows.clone() {
-                self.flows.read(row, end, here.place.is_sink());
+                self.flows.read(row, end);
             }
             if here.capacity.is_some() {
                 walk(&mut self.posts[resource].queue, &mut self.flows.scratch, here.grains, self.window);
@@ -518,7 +516,7 @@ impl<'a> Simulator<'a> {
             Outcome {
                 rate_bps: grain::mean_bps(window, window_span),
                 final_bps: grain::mean_bps(last, last_span),
-                delivered: flow.delivered,
+                delivered: self.flows.delivered(k),
                 max_min_bps: flow.track.optimum_bps,
                 completed: self.flows.completed(k),
             }

@@ -6,19 +6,19 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::grain::{Grains, Volume, grains, of_bytes, volume};
-use crate::meter::Meter;
-use crate::plan::Plan;
-use crate::report::{last_tenth, second_half};
+use crate::grain::{Grains, Volume};
+use crate::plan::{Crossing, NONE, Plan};
 use crate::ring::{Change, Pool, Ring};
 use crate::track::Track;
-use crate::trail::Trail;
+
+mod readers;
+mod sized;
+
+use sized::Sized;
 
 /// Cells that a ring begins with, from source to sink and back.
 const FORWARD_CELLS: u32 = 8;
 const BACK_CELLS: u32 = 4;
-
-const NONE: u32 = u32::MAX;
 
 /// Where a session stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,8 @@ pub(crate) enum State {
     Ended,
 }
 
-/// One session.
+/// One session: two cache lines, which all that a tick needs of a session fits into but for the changes themselves.
+#[repr(align(64))]
 pub(crate) struct Flow {
     /// What the source grants; infinity if it is unlimited.
     pub(crate) own: f64,
@@ -44,22 +45,21 @@ pub(crate) struct Flow {
     changes: Ring,
     /// The sink's grants on their way to the source.
     grants: Ring,
-    /// What its sink has counted.
-    pub(crate) delivered: Volume,
-    /// The next instant at which a mean begins or ends.
-    next_mark: u64,
+    /// Counts of the next change that the source's end node reads, and the sink's.
+    cursors: [u32; 2],
     /// Entry in `sized`, if the size is finite.
     sized: u32,
     /// Entry in `hops` of its first link that runs a rule, if there is one.
     hops: u32,
     pub(crate) state: State,
+    /// Whether two finite end nodes are all that reads its changes.
+    has_two_readers: bool,
 }
 
 /// A session at a resource, as its reader sees it.
 pub(crate) struct Row {
     pub(crate) session: u32,
-    /// Count of the next change to read.
-    cursor: u32,
+    reader: Reader,
     /// The rate that arrives.
     rate: f64,
     /// Until when it was read.
@@ -84,15 +84,25 @@ struct Hops {
     sink: f64,
 }
 
-/// A session of finite size. Its end changes what the others may have, so it is looked at on time.
-struct Sized {
-    left: Volume,
-    since: u64,
-    /// When it is to be looked at next.
-    wake: u64,
-    completed: Option<u64>,
-    /// Its rates at the sink, as far back as the means may begin.
-    trail: Trail,
+/// What reads at a row; in four bytes, since there are many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Reader(u32);
+
+/// The same, spelt out.
+enum Role {
+    Source,
+    /// With its entry in `link_cursors`.
+    Link(usize),
+    /// With its entry in `counts`.
+    Sink(usize),
+}
+
+/// What a sink has counted of one session.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    delivered: Volume,
+    /// The next instant at which a mean begins or ends.
+    next_mark: u64,
 }
 
 /// Two means of a session, as differences of what its sink had counted at their ends.
@@ -100,15 +110,6 @@ struct Sized {
 struct Marks {
     window: Volume,
     last: Volume,
-}
-
-/// What a row read.
-pub(crate) struct Reading {
-    /// Mean rate over the interval.
-    pub(crate) mean: f64,
-    pub(crate) volume: Volume,
-    /// The largest rate.
-    pub(crate) most: Grains,
 }
 
 /// All sessions, with all that is on its way.
@@ -119,6 +120,10 @@ pub(crate) struct Flows<'a> {
     pool: Pool,
     pub(crate) start_rates: Vec<f64>,
     marks: Vec<Marks>,
+    /// Of the rows at sinks, in their order.
+    counts: Vec<Count>,
+    /// Of the rows at links, in their order: counts of the next change to read.
+    link_cursors: Vec<u32>,
     hops: Vec<Hops>,
     sized: Vec<Sized>,
     wakes: BinaryHeap<Reverse<(u64, u32)>>,
@@ -129,6 +134,30 @@ pub(crate) struct Flows<'a> {
     pub(crate) is_changed: bool,
     /// Rates of unread changes, in time; kept for its memory.
     pub(crate) scratch: Vec<(u64, Grains)>,
+}
+
+impl Reader {
+    const SOURCE: Self = Self(u32::MAX);
+    const LINK: u32 = 1 << 31;
+
+    fn link(cursor: usize) -> Self {
+        Self(cursor as u32 | Self::LINK)
+    }
+
+    fn sink(count: usize) -> Self {
+        Self(count as u32)
+    }
+
+    #[inline]
+    fn role(self) -> Role {
+        if self.0 & Self::LINK == 0 {
+            Role::Sink(self.0 as usize)
+        } else if self == Self::SOURCE {
+            Role::Source
+        } else {
+            Role::Link((self.0 & !Self::LINK) as usize)
+        }
+    }
 }
 
 impl Flow {
@@ -159,6 +188,9 @@ impl<'a> Flows<'a> {
                 })
             };
             let has_links = ruled_links().next().is_some();
+            let [first, last] = [plan.rows_of(k)[0], plan.sink_row(k) as u32];
+            let at = |row: u32| &plan.resources[plan.rows[row as usize].resource as usize];
+            let is_pair = plan.rows_of(k).len() == 2 && at(first).place.is_source();
             flows.push(Flow {
                 own: f64::INFINITY,
                 remote: f64::INFINITY,
@@ -169,37 +201,52 @@ impl<'a> Flows<'a> {
                 track: Track::default(),
                 changes: pool.ring(FORWARD_CELLS),
                 grants: pool.ring(BACK_CELLS),
-                delivered: 0,
-                next_mark: 0,
+                cursors: [0; 2],
                 sized: session.size.map_or(NONE, |_| sized.len() as u32),
                 hops: if has_links { hops.len() as u32 } else { NONE },
                 state: State::Waiting,
+                has_two_readers: is_pair && at(last).capacity.is_some(),
             });
             if has_links {
                 let hop = |row: &u32| Hop { row: *row, grants: Ring::default(), heard: f64::INFINITY };
                 hops.push(Hops { links: ruled_links().map(hop).collect(), sink: f64::INFINITY });
             }
             if let Some(size) = session.size {
-                let left = of_bytes(size.get());
-                sized.push(Sized { left, since: 0, wake: u64::MAX, completed: None, trail: Trail::default() });
+                sized.push(Sized::new(size));
             }
         }
-        let row = |crossing: &crate::plan::Crossing| Row {
-            session: crossing.session,
-            cursor: 0,
-            rate: 0.0,
-            since: 0,
-            forward_ns: crossing.forward_ns,
-            back_ns: crossing.back_ns,
-            expected: 0.0,
+        let (mut counts, mut link_cursors) = (Vec::with_capacity(count), Vec::new());
+        let row = |crossing: &Crossing| {
+            let place = plan.resources[crossing.resource as usize].place;
+            let reader = if place.is_source() {
+                Reader::SOURCE
+            } else if place.is_sink() {
+                counts.push(Count::default());
+                Reader::sink(counts.len() - 1)
+            } else {
+                link_cursors.push(0);
+                Reader::link(link_cursors.len() - 1)
+            };
+            Row {
+                session: crossing.session,
+                reader,
+                rate: 0.0,
+                since: 0,
+                forward_ns: crossing.forward_ns,
+                back_ns: crossing.back_ns,
+                expected: 0.0,
+            }
         };
+        let rows = plan.rows.iter().map(row).collect();
         Self {
             plan,
             all: flows,
-            rows: plan.rows.iter().map(row).collect(),
+            rows,
             pool,
             start_rates: vec![0.0; count],
             marks: vec![Marks::default(); count],
+            counts,
+            link_cursors,
             hops,
             sized,
             wakes: BinaryHeap::new(),
@@ -237,7 +284,7 @@ impl<'a> Flows<'a> {
             }
         }
         if flow.sized != NONE {
-            self.sized[flow.sized as usize].since = now;
+            self.sized[flow.sized as usize].begin(now);
         }
         self.events += 1;
         self.is_changed = true;
@@ -372,12 +419,8 @@ impl<'a> Flows<'a> {
         let flow = &mut self.all[k];
         flow.track.close(flow.rate, at);
         if flow.sized != NONE {
-            let sized = &mut self.sized[flow.sized as usize];
-            sized.left -= volume(grains(flow.rate), at - sized.since);
-            sized.since = at;
             let forward = self.plan.rows[self.plan.sink_row(k)].forward_ns;
-            sized.trail.push(at + forward, grains(rate));
-            sized.trail.forget_before(second_half(flow.start, at).0);
+            self.sized[flow.sized as usize].change(flow, at, rate, forward);
         }
         flow.rate = rate;
         self.events += 1;
@@ -396,41 +439,27 @@ impl<'a> Flows<'a> {
     /// Forgets the changes that every reader has read.
     #[cold]
     fn make_room(&mut self, k: usize, now: u64) {
+        if !self.all[k].has_two_readers {
+            return self.make_room_for_many(k, now);
+        }
+        let flow = &mut self.all[k];
+        let head = flow.changes.head();
+        let [source, sink] = flow.cursors.map(|cursor| cursor.wrapping_sub(head));
+        flow.changes.forget_before(head.wrapping_add(source.min(sink)));
+    }
+
+    fn make_room_for_many(&mut self, k: usize, now: u64) {
         let plan = self.plan;
         let sink = plan.sink_row(k);
         if plan.resources[plan.rows[sink].resource as usize].capacity.is_none() {
             // An unlimited sink never ticks.
             let others = self.scratch.len();
-            self.read(sink, now, true);
+            self.read(sink, now);
             self.scratch.truncate(others);
         }
         let head = self.all[k].changes.head();
-        let unread = plan.rows_of(k).iter().map(|row| self.rows[*row as usize].cursor.wrapping_sub(head)).min();
+        let unread = plan.rows_of(k).iter().map(|row| self.cursor(*row as usize).wrapping_sub(head)).min();
         self.all[k].changes.forget_before(head.wrapping_add(unread.unwrap_or(0)));
-    }
-
-    /// Ends a session whose last byte was sent by `to`.
-    #[inline]
-    fn complete(&mut self, k: usize, to: u64) {
-        let flow = &self.all[k];
-        if flow.sized != NONE && flow.is_active() && self.completion(k) <= to {
-            let arrival = to + self.plan.rows[self.plan.sink_row(k)].forward_ns;
-            self.sized[flow.sized as usize].completed = (arrival <= self.plan.end).then_some(arrival);
-            self.leave(k, to);
-        }
-    }
-
-    /// When a session of finite size will have sent everything at its present rate.
-    fn completion(&self, k: usize) -> u64 {
-        let flow = &self.all[k];
-        let sized = &self.sized[flow.sized as usize];
-        let rate = Volume::from(grains(flow.rate));
-        let span = match sized.left.max(0) {
-            0 => 0,
-            _ if rate == 0 => return u64::MAX,
-            left => (left + rate - 1) / rate,
-        };
-        u64::try_from(Volume::from(sized.since) + span).unwrap_or(u64::MAX)
     }
 
     fn leave(&mut self, k: usize, now: u64) {
@@ -440,224 +469,5 @@ impl<'a> Flows<'a> {
         self.events += 1;
         self.is_changed = true;
         self.change_rate(k, now, 0.0);
-    }
-
-    /// Says when a session of finite size is to be looked at again.
-    #[inline]
-    fn rearm(&mut self, k: usize, now: u64) {
-        let flow = &self.all[k];
-        if flow.sized != NONE {
-            self.rearm_sized(k, now);
-        }
-    }
-
-    fn rearm_sized(&mut self, k: usize, now: u64) {
-        let flow = &self.all[k];
-        let mut wake = u64::MAX;
-        if flow.is_active() {
-            wake = self.completion(k).max(now);
-            let hops = if flow.hops == NONE { &[][..] } else { &self.hops[flow.hops as usize].links[..] };
-            for ring in hops.iter().map(|hop| &hop.grants).chain([&flow.grants]).filter(|ring| !ring.is_empty()) {
-                wake = wake.min(self.pool.get(ring, ring.head()).at);
-            }
-        }
-        let sized = &mut self.sized[flow.sized as usize];
-        if wake != sized.wake {
-            sized.wake = wake;
-            if wake < self.plan.end {
-                self.wakes.push(Reverse((wake, k as u32)));
-            }
-        }
-    }
-
-    /// When a session of finite size must be looked at next.
-    #[inline]
-    pub(crate) fn next_wake(&mut self) -> u64 {
-        while let Some(Reverse((at, k))) = self.wakes.peek() {
-            let flow = &self.all[*k as usize];
-            if self.sized[flow.sized as usize].wake == *at {
-                return *at;
-            }
-            self.wakes.pop();
-        }
-        u64::MAX
-    }
-
-    /// Looks at the session that is due.
-    pub(crate) fn wake(&mut self) {
-        if let Some(Reverse((at, k))) = self.wakes.pop() {
-            self.advance(k as usize, at);
-            self.sized[self.all[k as usize].sized as usize].wake = u64::MAX;
-            self.rearm(k as usize, at);
-        }
-    }
-
-    /// Some bits of a row's session, for the sake of having read them.
-    #[inline]
-    pub(crate) fn touch(&self, row: usize) -> u64 {
-        let flow = &self.all[self.rows[row].session as usize];
-        flow.own.to_bits() ^ flow.start ^ flow.delivered as u64 ^ u64::from(flow.sized)
-    }
-
-    /// Some bits of the changes and grants that a row's session has on their way.
-    #[inline]
-    pub(crate) fn touch_rings(&self, row: usize) -> u64 {
-        let flow = &self.all[self.rows[row].session as usize];
-        let cells = [
-            (&flow.changes, self.rows[row].cursor),
-            (&flow.changes, flow.changes.tail()),
-            (&flow.grants, flow.grants.head()),
-        ];
-        cells.iter().fold(0, |touched, (ring, count)| touched ^ self.pool.get(ring, *count).at)
-    }
-
-    /// Whether nothing more can be read at a row, now or ever.
-    #[inline]
-    pub(crate) fn is_done(&self, row: usize) -> bool {
-        let state = &self.rows[row];
-        let flow = &self.all[state.session as usize];
-        flow.state != State::Active && state.rate == 0.0 && state.cursor == flow.changes.tail()
-    }
-
-    /// Reads what has arrived at a row before `now`, and leaves the changes of its rate, in grains, in the scratch. At a
-    /// sink it counts what is delivered.
-    #[inline]
-    pub(crate) fn read(&mut self, row: usize, now: u64, is_sink: bool) -> Reading {
-        let state = &mut self.rows[row];
-        let flow = &mut self.all[state.session as usize];
-        if is_sink && now >= flow.next_mark {
-            self.mark(row, now);
-            return self.read(row, now, true);
-        }
-        let from = state.since;
-        let mut rate_grains = grains(state.rate);
-        state.since = now;
-        let mut reading = Reading { mean: state.rate, volume: 0, most: rate_grains };
-        let tail = flow.changes.tail();
-        let mut since = from;
-        if state.cursor != tail {
-            let mut meter = Meter::new(from);
-            while state.cursor != tail {
-                let change = self.pool.get(&flow.changes, state.cursor);
-                let at = change.at + state.forward_ns;
-                if at >= now {
-                    break;
-                }
-                meter.close(state.rate, at);
-                reading.volume += volume(rate_grains, at - since);
-                since = at;
-                let next = grains(change.bps);
-                self.scratch.push((at, next - rate_grains));
-                rate_grains = next;
-                reading.most = reading.most.max(next);
-                state.rate = change.bps;
-                state.cursor = state.cursor.wrapping_add(1);
-            }
-            meter.close(state.rate, now);
-            reading.mean = meter.mean(from);
-        }
-        reading.volume += volume(rate_grains, now - since);
-        if is_sink {
-            flow.delivered += reading.volume;
-        }
-        reading
-    }
-
-    /// What arrives at a row between its last reading and `to`, without reading it.
-    fn unread(&self, row: usize, to: u64) -> Volume {
-        let state = &self.rows[row];
-        let flow = &self.all[state.session as usize];
-        let (mut since, mut rate, mut sum) = (state.since, grains(state.rate), 0);
-        let mut count = state.cursor;
-        while count != flow.changes.tail() {
-            let change = self.pool.get(&flow.changes, count);
-            let at = change.at + state.forward_ns;
-            if at >= to {
-                break;
-            }
-            sum += volume(rate, at - since);
-            since = at;
-            rate = grains(change.bps);
-            count = count.wrapping_add(1);
-        }
-        sum + volume(rate, to.saturating_sub(since))
-    }
-
-    /// All that a session has delivered up to `to`.
-    pub(crate) fn delivered_by(&self, k: usize, to: u64) -> Volume {
-        self.all[k].delivered + self.unread(self.plan.sink_row(k), to)
-    }
-
-    /// The changes of a row's rate between its last reading and `to`, in grains, without reading them.
-    pub(crate) fn peek(&self, row: usize, to: u64, take: &mut Vec<(u64, Grains)>) {
-        let state = &self.rows[row];
-        let flow = &self.all[state.session as usize];
-        let mut rate = grains(state.rate);
-        let mut count = state.cursor;
-        while count != flow.changes.tail() {
-            let change = self.pool.get(&flow.changes, count);
-            let at = change.at + state.forward_ns;
-            if at >= to {
-                break;
-            }
-            let next = grains(change.bps);
-            take.push((at, next - rate));
-            rate = next;
-            count = count.wrapping_add(1);
-        }
-    }
-
-    /// Ends of the means of a session: of the window, and of the last tenth. Those of a session of finite size come from
-    /// its trail, unless a window was asked for.
-    fn spans(&self, k: usize) -> [Option<(u64, u64)>; 2] {
-        let Some((start, end)) = self.plan.active(k) else { return [None, None] };
-        if self.all[k].sized == NONE {
-            [Some(self.window.unwrap_or(second_half(start, end))), Some(last_tenth(start, end))]
-        } else {
-            [self.window, None]
-        }
-    }
-
-    /// Notes what was counted at the ends of the means that lie between a sink's last reading and `now`.
-    #[cold]
-    fn mark(&mut self, row: usize, now: u64) {
-        let k = self.rows[row].session as usize;
-        let since = self.rows[row].since;
-        let spans = self.spans(k);
-        let mut next = u64::MAX;
-        for (which, span) in spans.into_iter().enumerate() {
-            let Some((from, to)) = span else { continue };
-            for (edge, sign) in [(from, -1), (to, 1)] {
-                if edge > now {
-                    next = next.min(edge);
-                } else if edge > since {
-                    let counted = sign * self.delivered_by(k, edge);
-                    let marks = &mut self.marks[k];
-                    *(if which == 0 { &mut marks.window } else { &mut marks.last }) += counted;
-                }
-            }
-        }
-        self.all[k].next_mark = next;
-    }
-
-    /// What a session delivered in its window and in its last tenth, with the lengths of both, once all was read.
-    pub(crate) fn means(&self, k: usize) -> [(Volume, u64); 2] {
-        let Some((start, _)) = self.plan.active(k) else { return [(0, 0); 2] };
-        let end = self.all[k].end.min(self.plan.end);
-        let window = self.window.unwrap_or(second_half(start, end));
-        let last = last_tenth(start, end);
-        let [window_span, last_span] = [window.1 - window.0, last.1 - last.0];
-        let marks = &self.marks[k];
-        if self.all[k].sized == NONE {
-            return [(marks.window, window_span), (marks.last, last_span)];
-        }
-        let trail = &self.sized[self.all[k].sized as usize].trail;
-        let in_window = if self.window.is_some() { marks.window } else { trail.volume(window.0, window.1) };
-        [(in_window, window_span), (trail.volume(last.0, last.1), last_span)]
-    }
-
-    /// When the last byte of a session of finite size arrived.
-    pub(crate) fn completed(&self, k: usize) -> Option<u64> {
-        self.sized.get(self.all[k].sized as usize)?.completed
     }
 }
