@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use fairwave_scenario::Run;
+use fairwave_scenario::{Demand, Run};
 use fairwave_schemes::node::fair_start;
 use fairwave_schemes::{Grant, Interval, RateAllocator, Row as TableRow};
 use fairwave_units::{Duration, Rate, Time};
@@ -39,16 +39,23 @@ enum Control {
     Demand,
 }
 
+/// A row as its rule knows it but for the measured rate, in one cache line.
+#[repr(align(64))]
+struct Known(TableRow);
+
 /// A resource, with all that its ticks need in one place.
 struct Post {
     queue: Queue,
-    /// Until when its rows were read.
-    read_until: u64,
+    /// Until when its rows were read, plus one; zero before the first time.
+    seen: u64,
     /// What its rule may allocate.
     capacity: Rate,
     grains: Grains,
     first_row: u32,
     end_row: u32,
+    /// Entry of its first row in `table`, and the distance to the next row's: none where all rows are alike.
+    first_entry: u32,
+    stride: u32,
     /// Entry in `allocators`, if it runs a rule.
     rule: u32,
     is_source: bool,
@@ -59,6 +66,12 @@ impl Post {
     fn rows(&self) -> Range<usize> {
         self.first_row as usize..self.end_row as usize
     }
+
+    /// The entry of a row in `table`.
+    #[inline]
+    fn entry(&self, row: usize) -> usize {
+        self.first_entry as usize + self.stride as usize * (row - self.first_row as usize)
+    }
 }
 
 /// A run of the fast engine.
@@ -66,15 +79,14 @@ pub(crate) struct Simulator<'a> {
     plan: &'a Plan<'a>,
     now: u64,
     flows: Flows<'a>,
-    /// The table of each resource: its rows in order, as its rule sees them.
-    table: Vec<TableRow>,
+    /// What the rules know of the rows besides measured rates: an entry for each row of a resource in order, or one for
+    /// all.
+    table: Vec<Known>,
     /// Target rates of the rows, if rates are recorded.
     targets: Vec<f64>,
     posts: Vec<Post>,
     /// The rules; resources share one that remembers nothing.
     allocators: Vec<Box<dyn RateAllocator>>,
-    /// The last tick of each ticker, plus one; zero before its first.
-    last: Vec<u64>,
     /// Finite links without a rule; they follow the tickers in the calendar.
     looks: Vec<u32>,
     calendar: Calendar,
@@ -122,16 +134,15 @@ impl<'a> Simulator<'a> {
         for look in 0..looks.len() {
             push_before(&mut calendar, (plan.tickers.len() + look) as u32, LOOK_INTERVAL, plan.end);
         }
-        let (posts, allocators) = posts(plan);
+        let (posts, table, allocators) = posts(plan);
         Self {
             plan,
             now: 0,
             flows,
-            table: (0..plan.rows.len()).map(|row| plan.row(row)).collect(),
+            table,
             targets: if settings.record.rates { vec![0.0; plan.rows.len()] } else { Vec::new() },
             posts,
             allocators,
-            last: vec![0; plan.tickers.len()],
             looks,
             calendar,
             controls,
@@ -230,17 +241,19 @@ impl<'a> Simulator<'a> {
     /// The source alone knows what its session wants.
     fn say_demand(&mut self, k: usize) {
         let row = self.plan.rows_of(k)[0] as usize;
-        if self.plan.resources[self.plan.rows[row].resource as usize].place.is_source() {
+        let post = &self.posts[self.plan.rows[row].resource as usize];
+        if post.is_source {
             let demand = self.flows.all[k].demand;
-            self.table[row].desired = demand.is_finite().then(|| Rate::nearest_bps(demand));
+            self.table[post.entry(row)].0.desired = demand.is_finite().then(|| Rate::nearest_bps(demand));
         }
     }
 
     /// What a rule shares where the row is, and the weights of those that are there, newcomers included.
     fn weights_at(&self, row: usize) -> Option<(Rate, f64)> {
-        let here = &self.plan.resources[self.plan.rows[row].resource as usize];
+        let resource = self.plan.rows[row].resource as usize;
+        let (here, post) = (&self.plan.resources[resource], &self.posts[resource]);
         let present = here.rows.clone().filter(|row| self.is_present(*row));
-        let weights = present.map(|row| self.table[row].weight).sum();
+        let weights = present.map(|row| self.table[post.entry(row)].0.weight).sum();
         here.allocatable.map(|capacity| (capacity, weights))
     }
 
@@ -296,13 +309,11 @@ impl<'a> Simulator<'a> {
             return push_before(&mut self.calendar, t, now + LOOK_INTERVAL, self.plan.end);
         };
         self.ticks += 1;
-        let last = self.last[t as usize].checked_sub(1);
         for resource in ticker.resources {
             if resource != NONE {
-                self.allocate(resource as usize, last);
+                self.allocate(resource as usize);
             }
         }
-        self.last[t as usize] = now + 1;
         let rtt = if ticker.follows_rtt() { self.plan.largest_rtt(t as usize, |row| self.is_present(row)) } else { 0 };
         push_before(&mut self.calendar, t, ticker.next(now, rtt), self.plan.end);
     }
@@ -321,11 +332,18 @@ impl<'a> Simulator<'a> {
         };
         let rows = || resources().flat_map(|resource| self.posts[resource as usize].rows());
         let mut touched = 0_u64;
-        for resource in resources() {
-            touched ^= self.posts[resource as usize].read_until;
+        for (_, t) in day {
+            touched ^= plan.tickers.get(*t as usize).map_or(0, |ticker| u64::from(ticker.follows_rtt()));
         }
-        for row in rows() {
-            touched ^= u64::from(self.flows.rows[row].session) ^ self.table[row].weight.to_bits();
+        for resource in resources() {
+            let post = &self.posts[resource as usize];
+            touched ^= post.seen ^ post.queue.touch();
+        }
+        for resource in resources() {
+            let post = &self.posts[resource as usize];
+            for row in post.rows() {
+                touched ^= self.flows.touch_row(row) ^ self.table[post.entry(row)].0.weight.to_bits();
+            }
         }
         for row in rows() {
             touched ^= self.flows.touch(row);
@@ -337,14 +355,16 @@ impl<'a> Simulator<'a> {
     }
 
     /// Runs the rule of a resource on what arrived since its last tick.
-    fn allocate(&mut self, resource: usize, last: Option<u64>) {
+    fn allocate(&mut self, resource: usize) {
         let now = self.now;
         let post = &self.posts[resource];
+        let last = post.seen.checked_sub(1);
         let (rows, capacity, rule, is_source) = (post.rows(), post.capacity, post.rule as usize, post.is_source);
         let (mut arrived, mut bound) = (0, 0);
         self.present.clear();
+        self.gathered.clear();
         self.flows.scratch.clear();
-        for row in rows.clone() {
+        for row in rows {
             if self.flows.is_done(row) {
                 continue;
             }
@@ -362,7 +382,8 @@ impl<'a> Simulator<'a> {
                     Some(last) if flow.start + forward <= last => grain::counted(reading.mean),
                     _ => self.flows.start_rates[k],
                 };
-                self.table[row].measured = Rate::nearest_bps(measured);
+                let known = self.table[self.posts[resource].entry(row)].0;
+                self.gathered.push(TableRow { measured: Rate::nearest_bps(measured), ..known });
             }
         }
         self.account(resource, arrived, bound);
@@ -370,13 +391,7 @@ impl<'a> Simulator<'a> {
         let interval = Interval { capacity, elapsed };
         self.grants.clear();
         self.grants.resize(self.present.len(), Grant::default());
-        if self.present.len() == rows.len() {
-            self.allocators[rule].allocate(&interval, &self.table[rows], &mut self.grants);
-        } else {
-            self.gathered.clear();
-            self.gathered.extend(self.present.iter().map(|row| self.table[*row as usize]));
-            self.allocators[rule].allocate(&interval, &self.gathered, &mut self.grants);
-        }
+        self.allocators[rule].allocate(&interval, &self.gathered, &mut self.grants);
         for (row, grant) in self.present.iter().zip(&self.grants) {
             let row = *row as usize;
             let bps = grant.expected.as_bps();
@@ -414,7 +429,7 @@ impl<'a> Simulator<'a> {
     fn account(&mut self, resource: usize, arrived: Volume, bound: Volume) {
         let (now, window) = (self.now, self.window);
         let post = &mut self.posts[resource];
-        let from = std::mem::replace(&mut post.read_until, now);
+        let from = std::mem::replace(&mut post.seen, now + 1).saturating_sub(1);
         let changes = &mut self.flows.scratch;
         let is_node = post.is_source || post.is_sink;
         let crosses = |edge: u64| from < edge && edge < now;
@@ -530,9 +545,10 @@ impl<'a> Simulator<'a> {
     }
 }
 
-/// The resources with their rules.
-fn posts(plan: &Plan<'_>) -> (Vec<Post>, Vec<Box<dyn RateAllocator>>) {
+/// The resources, with what their rules know of the rows, and the rules.
+fn posts(plan: &Plan<'_>) -> (Vec<Post>, Vec<Known>, Vec<Box<dyn RateAllocator>>) {
     let mut allocators: Vec<Box<dyn RateAllocator>> = Vec::new();
+    let mut table = Vec::new();
     let mut shared = None;
     let posts = plan.resources.iter().enumerate().map(|(resource, here)| {
         // A large table is sorted faster by a rule that knows its last order.
@@ -547,19 +563,40 @@ fn posts(plan: &Plan<'_>) -> (Vec<Post>, Vec<Box<dyn RateAllocator>>) {
             allocators.push(allocator);
             Some(rule)
         });
+        let (first_entry, stride) = enter(plan, resource, &mut table);
         Post {
             queue: Queue::default(),
-            read_until: 0,
+            seen: 0,
             capacity: here.allocatable.unwrap_or_default(),
             grains: here.grains,
             first_row: here.rows.start as u32,
             end_row: here.rows.end as u32,
+            first_entry,
+            stride,
             rule: rule.unwrap_or(NONE),
             is_source: here.place.is_source(),
             is_sink: here.place.is_sink(),
         }
     });
-    (posts.collect(), allocators)
+    let posts = posts.collect();
+    (posts, table, allocators)
+}
+
+/// Enters the rows of a resource into the table; says where, and how far from one to the next.
+fn enter(plan: &Plan<'_>, resource: usize, table: &mut Vec<Known>) -> (u32, u32) {
+    let rows = plan.resources[resource].rows.clone();
+    let first = table.len();
+    let wants_all = |row: usize| {
+        let session = &plan.scenario.sessions[plan.rows[row].session as usize];
+        matches!(session.demand, Demand::Unlimited)
+    };
+    let known = rows.clone().map(|row| plan.row(row));
+    table.extend(known.clone().take(1).map(Known));
+    if rows.clone().all(wants_all) && known.clone().all(|row| row == table[first].0) {
+        return (first as u32, 0);
+    }
+    table.extend(known.skip(1).map(Known));
+    (first as u32, 1)
 }
 
 /// Takes a queue through changes of its load.

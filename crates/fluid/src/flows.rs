@@ -17,7 +17,7 @@ mod sized;
 use sized::Sized;
 
 /// Cells that a ring begins with, from source to sink and back.
-const FORWARD_CELLS: u32 = 8;
+const FORWARD_CELLS: u32 = 4;
 const BACK_CELLS: u32 = 4;
 
 /// Where a session stands.

@@ -67,6 +67,12 @@ impl Queue {
         self.backlog == 0
     }
 
+    /// Some bits of what a tick reads, for the sake of having read them.
+    #[inline]
+    pub(crate) fn touch(&self) -> u64 {
+        self.load as u64 ^ self.since ^ self.backlog as u64 ^ self.carried as u64
+    }
+
     /// An empty queue stays empty from `from` until `to`, while the load changes by `by` altogether; `arrived` came in
     /// the part of that time that lies in the window.
     pub(crate) fn pass(&mut self, from: u64, to: u64, by: Volume, arrived: Volume, window: (u64, u64)) {

@@ -20,10 +20,18 @@ pub(crate) struct Ring {
     tail: u32,
 }
 
-/// Cells of all rings. Rings that grow leave their old cells to others.
+/// Cells of one cache line.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(64))]
+struct Line([Change; LINE]);
+
+/// Changes in a line.
+const LINE: usize = 4;
+
+/// Cells of all rings, in whole lines. Rings that grow leave their old cells to others.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
-    cells: Vec<Change>,
+    lines: Vec<Line>,
     /// Offsets of unused blocks by the binary logarithm of their size.
     unused: [Vec<u32>; 32],
 }
@@ -73,7 +81,7 @@ impl Ring {
 impl Pool {
     /// A pool with room for so many cells.
     pub(crate) fn with_capacity(cells: usize) -> Self {
-        Self { cells: Vec::with_capacity(cells), ..Self::default() }
+        Self { lines: Vec::with_capacity(cells.div_ceil(LINE)), ..Self::default() }
     }
 
     /// An empty ring of so many cells, a power of two, behind the last one that was made.
@@ -86,13 +94,15 @@ impl Pool {
     /// The entry of that count.
     #[inline]
     pub(crate) fn get(&self, ring: &Ring, count: u32) -> Change {
-        self.cells[ring.cell(count)]
+        let cell = ring.cell(count);
+        self.lines[cell / LINE].0[cell % LINE]
     }
 
     /// The newest entry, to be overwritten; `None` if the ring is empty.
     #[inline]
     pub(crate) fn newest(&mut self, ring: &Ring) -> Option<&mut Change> {
-        if ring.is_empty() { None } else { self.cells.get_mut(ring.cell(ring.tail.wrapping_sub(1))) }
+        let newest = ring.cell(ring.tail.wrapping_sub(1));
+        if ring.is_empty() { None } else { Some(&mut self.lines[newest / LINE].0[newest % LINE]) }
     }
 
     /// Appends an entry to a ring that has room or is grown for it, to `least` cells at first.
@@ -102,22 +112,23 @@ impl Pool {
             self.grow(ring, least);
         }
         let cell = ring.cell(ring.tail);
-        self.cells[cell] = change;
+        self.lines[cell / LINE].0[cell % LINE] = change;
         ring.tail = ring.tail.wrapping_add(1);
     }
 
     #[cold]
     fn grow(&mut self, ring: &mut Ring, least: u32) {
-        let cells = if ring.mask == 0 { least.next_power_of_two().max(2) } else { 2 * (ring.mask + 1) };
+        let cells = if ring.mask == 0 { least.next_power_of_two().max(LINE as u32) } else { 2 * (ring.mask + 1) };
         let offset = self.unused[cells.ilog2() as usize].pop().unwrap_or_else(|| {
-            let offset = u32::try_from(self.cells.len()).expect("fewer than 2^32 changes are on their way");
-            self.cells.resize(self.cells.len() + cells as usize, Change::default());
+            let offset = u32::try_from(self.lines.len() * LINE).expect("fewer than 2^32 changes are on their way");
+            self.lines.resize(self.lines.len() + cells as usize / LINE, Line::default());
             offset
         });
         let grown = Ring { offset, mask: cells - 1, ..*ring };
         let mut count = ring.head;
         while count != ring.tail {
-            self.cells[grown.cell(count)] = self.cells[ring.cell(count)];
+            let cell = grown.cell(count);
+            self.lines[cell / LINE].0[cell % LINE] = self.get(ring, count);
             count = count.wrapping_add(1);
         }
         if ring.mask > 0 {

@@ -17,11 +17,23 @@ pub(crate) struct Reading {
 }
 
 impl Flows<'_> {
-    /// Some bits of a row's session, for the sake of having read them.
+    /// Some bits of a row, for the sake of having read them.
+    #[inline]
+    pub(crate) fn touch_row(&self, row: usize) -> u64 {
+        let state = &self.rows[row];
+        u64::from(state.session) ^ state.since
+    }
+
+    /// Some bits of a row's session, and of what its sink has counted.
     #[inline]
     pub(crate) fn touch(&self, row: usize) -> u64 {
-        let flow = &self.all[self.rows[row].session as usize];
-        flow.own.to_bits() ^ flow.remote.to_bits() ^ flow.start ^ u64::from(flow.sized)
+        let state = &self.rows[row];
+        let flow = &self.all[state.session as usize];
+        let next_mark = match state.reader.role() {
+            Role::Sink(count) => self.counts[count].next_mark,
+            _ => 0,
+        };
+        next_mark ^ flow.own.to_bits() ^ flow.remote.to_bits() ^ flow.start ^ u64::from(flow.sized)
     }
 
     /// Some bits of the changes and grants that a row's session has on their way.
