@@ -55,9 +55,10 @@ proptest! {
 
     #[test]
     fn max_min__scaling_all_weights_changes_nothing(instance in any_instance(), exponent in -60..60) {
-        let weights: Vec<f64> = (0..instance.paths.len()).map(|k| instance.weight(k) * 2f64.powi(exponent)).collect();
-        let scaled = Instance { weights: Some(weights), ..instance.clone() };
-        prop_assert_eq!(scaled.solve().rates_bps, instance.solve().rates_bps);
+        let weights = |scale: f64| Some((0..instance.paths.len()).map(|k| instance.weight(k) * scale).collect());
+        let weighted = Instance { weights: weights(1.0), ..instance.clone() };
+        let scaled = Instance { weights: weights(2f64.powi(exponent)), ..instance.clone() };
+        prop_assert_eq!(scaled.solve().rates_bps, weighted.solve().rates_bps);
     }
 
     #[test]
