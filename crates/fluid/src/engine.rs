@@ -4,9 +4,7 @@
 //! Joins, leaves, changes of demand, ends of samples, and whatever concerns a session of finite size are looked at on
 //! time as well, since they change what others may have.
 
-use std::ops::Range;
-
-use fairwave_scenario::{Demand, Run};
+use fairwave_scenario::Run;
 use fairwave_schemes::node::fair_start;
 use fairwave_schemes::{Grant, Interval, RateAllocator, Row as TableRow};
 use fairwave_units::{Duration, Rate, Time};
@@ -18,15 +16,13 @@ use crate::flows::{Flows, State};
 use crate::grain::{self, Grains, Volume};
 use crate::optimum::Optimum;
 use crate::plan::{NONE, Plan};
+use crate::post::{Known, Post, posts};
 use crate::queue::Queue;
 use crate::record::{RateSample, Recorder, norm};
 use crate::report::{Outcome, Totals, report};
 
 /// How often a link that runs no rule reads what has arrived.
 const LOOK_INTERVAL: u64 = 100_000_000;
-
-/// Rows of a resource up to which it shares its rule with others.
-const MOST_SHARED_ROWS: usize = 24;
 
 /// Rows from which on a run is too large for the processor's caches.
 const LARGE_ROWS: usize = 10_000;
@@ -37,41 +33,6 @@ enum Control {
     Stop,
     Start,
     Demand,
-}
-
-/// A row as its rule knows it but for the measured rate, in one cache line.
-#[repr(align(64))]
-struct Known(TableRow);
-
-/// A resource, with all that its ticks need in one place.
-struct Post {
-    queue: Queue,
-    /// Until when its rows were read, plus one; zero before the first time.
-    seen: u64,
-    /// What its rule may allocate.
-    capacity: Rate,
-    grains: Grains,
-    first_row: u32,
-    end_row: u32,
-    /// Entry of its first row in `table`, and the distance to the next row's: none where all rows are alike.
-    first_entry: u32,
-    stride: u32,
-    /// Entry in `allocators`, if it runs a rule.
-    rule: u32,
-    is_source: bool,
-    is_sink: bool,
-}
-
-impl Post {
-    fn rows(&self) -> Range<usize> {
-        self.first_row as usize..self.end_row as usize
-    }
-
-    /// The entry of a row in `table`.
-    #[inline]
-    fn entry(&self, row: usize) -> usize {
-        self.first_entry as usize + self.stride as usize * (row - self.first_row as usize)
-    }
 }
 
 /// A run of the fast engine.
@@ -543,60 +504,6 @@ impl<'a> Simulator<'a> {
         drop(self);
         report(plan, window, outcomes.into_iter(), &queues, &totals, recorder)
     }
-}
-
-/// The resources, with what their rules know of the rows, and the rules.
-fn posts(plan: &Plan<'_>) -> (Vec<Post>, Vec<Known>, Vec<Box<dyn RateAllocator>>) {
-    let mut allocators: Vec<Box<dyn RateAllocator>> = Vec::new();
-    let mut table = Vec::new();
-    let mut shared = None;
-    let posts = plan.resources.iter().enumerate().map(|(resource, here)| {
-        // A large table is sorted faster by a rule that knows its last order.
-        let can_share =
-            here.allocatable.is_some() && here.rows.len() <= MOST_SHARED_ROWS && plan.runs_own_scheme(resource);
-        let rule = shared.filter(|_| can_share).or_else(|| {
-            let allocator = plan.allocator(resource)?;
-            let rule = allocators.len() as u32;
-            if can_share && allocator.is_stateless() {
-                shared = Some(rule);
-            }
-            allocators.push(allocator);
-            Some(rule)
-        });
-        let (first_entry, stride) = enter(plan, resource, &mut table);
-        Post {
-            queue: Queue::default(),
-            seen: 0,
-            capacity: here.allocatable.unwrap_or_default(),
-            grains: here.grains,
-            first_row: here.rows.start as u32,
-            end_row: here.rows.end as u32,
-            first_entry,
-            stride,
-            rule: rule.unwrap_or(NONE),
-            is_source: here.place.is_source(),
-            is_sink: here.place.is_sink(),
-        }
-    });
-    let posts = posts.collect();
-    (posts, table, allocators)
-}
-
-/// Enters the rows of a resource into the table; says where, and how far from one to the next.
-fn enter(plan: &Plan<'_>, resource: usize, table: &mut Vec<Known>) -> (u32, u32) {
-    let rows = plan.resources[resource].rows.clone();
-    let first = table.len();
-    let wants_all = |row: usize| {
-        let session = &plan.scenario.sessions[plan.rows[row].session as usize];
-        matches!(session.demand, Demand::Unlimited)
-    };
-    let known = rows.clone().map(|row| plan.row(row));
-    table.extend(known.clone().take(1).map(Known));
-    if rows.clone().all(wants_all) && known.clone().all(|row| row == table[first].0) {
-        return (first as u32, 0);
-    }
-    table.extend(known.skip(1).map(Known));
-    (first as u32, 1)
 }
 
 /// Takes a queue through changes of its load.

@@ -17,6 +17,7 @@ mod meter;
 mod naive;
 mod optimum;
 mod plan;
+mod post;
 mod queue;
 mod record;
 mod report;
