@@ -110,6 +110,8 @@ fn add(simulator: &mut Simulator, scenario: &Scenario, session: &Session) -> Res
         max_window_packets,
         min_rto: options.time("min_rto").unwrap_or(Duration::from_millis(200)),
         size_packets,
+        pacing: options.flag("pacing"),
+        packet_bytes: data_bytes,
     };
     let source = Source::Window(Box::new(Sender::new(controller, config)));
     let flow_options = FlowOptions {
@@ -137,9 +139,6 @@ fn refuse_unsupported(scenario: &Scenario) -> Result<(), SimError> {
         let choice = scenario.scheme_of(session);
         if !choice.scheme.runs_in(Model::Packet) {
             return Err(SimError::Scheme { scheme: choice.scheme.name, session: session.name.clone() });
-        }
-        if choice.options.flag("pacing") {
-            return Err(unsupported(format!("session \"{}\": option \"pacing\"", session.name)));
         }
     }
     if let Some(background) = scenario.background.first() {

@@ -19,6 +19,7 @@ mod line;
 mod link;
 mod log;
 mod offer;
+mod pacer;
 mod packet;
 mod ranges;
 mod receiver;

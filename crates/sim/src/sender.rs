@@ -1,9 +1,10 @@
 //! The sending end of a flow: one machine for all window-based schemes. It decides which packet goes next; how many may
 //! be in flight is the scheme's word.
 
-use fairwave_schemes::session::{Ack, CongestionController, Loss};
+use fairwave_schemes::session::{Ack, Allowance, CongestionController, Loss};
 use fairwave_units::{Duration, Time};
 
+use crate::pacer::Pacer;
 use crate::packet::{BLOCKS, Block};
 use crate::rtt::Rtt;
 use crate::scoreboard::Scoreboard;
@@ -19,6 +20,10 @@ pub(crate) struct SenderConfig {
     pub(crate) min_rto: Duration,
     /// Packets to deliver.
     pub(crate) size_packets: u64,
+    /// Whether the window is spread over the round-trip time.
+    pub(crate) pacing: bool,
+    /// Bytes of a data packet on the wire.
+    pub(crate) packet_bytes: u32,
 }
 
 /// A window-based sender.
@@ -40,6 +45,8 @@ pub(crate) struct Sender {
     must_resend: bool,
     /// Whether the window stopped the last attempt to send.
     window_limited: bool,
+    /// Only where packets are paced, or were: by option from the start, by the rule from when it first sets a rate.
+    pacer: Option<Box<Pacer>>,
 }
 
 /// Where a sender stands.
@@ -77,7 +84,19 @@ impl Sender {
             inflation: 0,
             must_resend: false,
             window_limited: true,
+            pacer: config.pacing.then(|| Box::new(Pacer::new(true, config.packet_bytes))),
         }
+    }
+
+    /// When to come with [`Sender::on_pace`], if the pacer stopped the last attempt to send and that is not settled.
+    #[inline]
+    pub(crate) fn arm_pace(&mut self) -> Option<Time> {
+        self.pacer.as_mut().and_then(|pacer| pacer.arm())
+    }
+
+    /// The pacer's event came; true if it is the one that was waited for.
+    pub(crate) fn on_pace(&mut self, now: Time) -> bool {
+        self.pacer.as_mut().is_some_and(|pacer| pacer.on_event(now))
     }
 
     /// When the retransmission timer runs out.
@@ -109,21 +128,30 @@ impl Sender {
     /// The next packet to send at `now`, if the window allows one; takes note that it is sent. `may_send_new` is the
     /// application's word: whether it has a packet's worth of data.
     pub(crate) fn poll_send(&mut self, now: Time, may_send_new: bool) -> Option<Next> {
-        let next = self.next(may_send_new)?;
+        let next = self.next(now, may_send_new)?;
+        if let Some(pacer) = &mut self.pacer {
+            pacer.on_sent(now);
+        }
         if self.deadline.is_none() {
             self.deadline = Some(now.saturating_add(self.rtt.timeout()));
         }
         Some(next)
     }
 
-    fn next(&mut self, may_send_new: bool) -> Option<Next> {
+    fn next(&mut self, now: Time, may_send_new: bool) -> Option<Next> {
+        let allowance = self.controller.allowance();
+        // The application does not hold back what the pacer or the window does.
+        if self.is_held(now, allowance) {
+            self.window_limited = true;
+            return None;
+        }
         if std::mem::take(&mut self.must_resend) {
             let first = if self.config.sack { self.board.resend_lost() } else { self.board.resend_first() };
             if let Some(number) = first {
                 return Some(Next::Again(number));
             }
         }
-        if !self.has_room() {
+        if !self.has_room(allowance.window_packets) {
             self.window_limited = true;
             return None;
         }
@@ -142,9 +170,29 @@ impl Sender {
         Some(Next::New(self.board.send_new()))
     }
 
+    /// Whether the pacer holds the next packet, and the window has room for one.
+    #[inline]
+    fn is_held(&mut self, now: Time, allowance: Allowance) -> bool {
+        (self.pacer.is_some() || allowance.pacing.is_some()) && self.is_held_by_pacer(now, allowance)
+    }
+
+    #[inline(never)]
+    fn is_held_by_pacer(&mut self, now: Time, allowance: Allowance) -> bool {
+        let may_send = self.must_resend || self.has_room(allowance.window_packets);
+        let pacer = self.pacer.get_or_insert_with(|| Box::new(Pacer::new(false, self.config.packet_bytes)));
+        let window_packets = allowance.window_packets.min(self.config.max_window_packets as f64);
+        let allowance = Allowance { window_packets, ..allowance };
+        let held = pacer.hold(now, allowance, self.controller.ssthresh_packets(), self.rtt.smoothed());
+        if !may_send {
+            pacer.release();
+        }
+        held && may_send
+    }
+
     /// Whether one more packet fits into the window.
-    fn has_room(&self) -> bool {
-        let window = self.controller.allowance().window_packets.floor() as u64;
+    #[inline]
+    fn has_room(&self, window_packets: f64) -> bool {
+        let window = window_packets.floor() as u64;
         if self.config.sack || matches!(self.state, State::TimedOut { .. }) {
             // RFC 6675 s5 (C): cwnd - pipe >= 1.
             self.board.pipe() < window

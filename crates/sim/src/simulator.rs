@@ -85,6 +85,8 @@ enum Event {
     Timer(u32),
     /// A flow's delayed acknowledgement.
     AckTimer(u32),
+    /// A flow's pacer lets the next packet go.
+    Pace(u32),
     /// A flow starts.
     Start(u32),
     /// A flow stops.
@@ -175,6 +177,14 @@ impl Simulator {
                 Event::AckTimer(flow) => {
                     self.queue.pop_first();
                     self.on_ack_timer(flow);
+                }
+                Event::Pace(flow) => {
+                    self.queue.pop_first();
+                    if let Source::Window(sender) = &mut self.flows[flow as usize].source
+                        && sender.on_pace(self.now)
+                    {
+                        self.send_all(flow);
+                    }
                 }
                 Event::Start(flow) => {
                     self.queue.pop_first();
@@ -349,7 +359,17 @@ impl Simulator {
             self.send(index, number);
         }
         self.arm(index);
+        self.await_pace(index);
         self.await_offer(index);
+    }
+
+    /// If the pacer alone holds the flow back: comes again when it does no longer.
+    #[inline]
+    fn await_pace(&mut self, index: u32) {
+        let Source::Window(sender) = &mut self.flows[index as usize].source else { return };
+        if let Some(at) = sender.arm_pace() {
+            self.schedule(at, Event::Pace(index));
+        }
     }
 
     /// A data packet sets out.

@@ -84,3 +84,37 @@ fn delayed_ack__of_one_packet_comes_after_100_ms() {
     close(completed_s(one), 0.150, 10e-6);
     close(completed_s(&format!("{one}\noptions.delayed_ack = true")), 0.250, 10e-6);
 }
+
+#[test]
+fn pacing__spreads_a_round_over_the_rtt() {
+    // Ten packets at once and ten acknowledgements at once: a window of 20, which is sent at once or 100 ms / (2 x 20)
+    // = 2.5 ms apart, the last 19 x 2.5 ms after the first.
+    let two_rounds = "options.initial_window = \"10 packets\"\nsize = \"30 kB\"";
+    close(completed_s(two_rounds), 0.150, 50e-6);
+    close(completed_s(&format!("{two_rounds}\noptions.pacing = true")), 0.1975, 50e-6);
+}
+
+#[test]
+fn pacing__leaves_the_rate_to_the_window() {
+    // A window of 100 packets over 100 ms: 8 Mb/s, paced or not.
+    for pacing in [false, true] {
+        let run = run(&format!("options.max_window = \"100 packets\"\noptions.pacing = {pacing}"));
+        let rate_bps = run.summary.sessions[0].wire_rate_bps;
+        assert!((rate_bps / 8e6 - 1.0).abs() < 1e-3, "pacing {pacing}: {rate_bps}");
+    }
+}
+
+#[test]
+fn pacing__keeps_the_queue_short() {
+    // Slow start to a window of 2000 packets through 10 Gb/s: each burst of a doubling round waits at the source, where
+    // a paced session's packets are at least 100 ms / 4000 = 25 us apart and take 0.8 us: none ever waits for another,
+    // but for the two that start it all.
+    let queue = |pacing: bool| {
+        let run = run(&format!(
+            "options.initial_window = \"2 packets\"\noptions.max_window = \"2000 packets\"\noptions.delayed_ack = true\noptions.pacing = {pacing}"
+        ));
+        run.summary.links.iter().find(|link| &*link.name == "s:out").unwrap().max_queue_packets
+    };
+    let (paced, unpaced) = (queue(true), queue(false));
+    assert!(paced <= 1.0 + 1e-3 && unpaced > 1.9, "paced {paced}, unpaced {unpaced}");
+}

@@ -28,7 +28,8 @@ proptest! {
             "options.max_burst = \"2 packets\"",
             "options.send_jitter = \"0.5 ms\"",
             "options.delayed_ack = true",
-        ], 0..=3),
+            "options.pacing = true",
+        ], 0..=4),
     ) {
         let options = if scheme == "cbr" { String::new() } else { options.join("\n") };
         let demand = if scheme == "cbr" { "demand = \"7 Mb/s\"" } else { "" };
