@@ -359,17 +359,7 @@ impl Simulator {
             self.send(index, number);
         }
         self.arm(index);
-        self.await_pace(index);
         self.await_offer(index);
-    }
-
-    /// If the pacer alone holds the flow back: comes again when it does no longer.
-    #[inline]
-    fn await_pace(&mut self, index: u32) {
-        let Source::Window(sender) = &mut self.flows[index as usize].source else { return };
-        if let Some(at) = sender.arm_pace() {
-            self.schedule(at, Event::Pace(index));
-        }
     }
 
     /// A data packet sets out.
@@ -406,14 +396,18 @@ impl Simulator {
         }
     }
 
-    /// Schedules the timer event if none is pending.
+    /// Schedules the timer event and the pacer's where they are needed and not pending.
     fn arm(&mut self, index: u32) {
         let flow = &mut self.flows[index as usize];
-        let Source::Window(sender) = &flow.source else { return };
+        let Source::Window(sender) = &mut flow.source else { return };
+        let paced = sender.arm_pace();
         if let (None, Some(deadline)) = (flow.timer, sender.deadline()) {
             let at = deadline.max(self.now);
             flow.timer = Some(at);
             self.schedule(at, Event::Timer(index));
+        }
+        if let Some(at) = paced {
+            self.schedule(at, Event::Pace(index));
         }
     }
 
