@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# The long counts: thousands of random networks, every draw of the large ones, many more cases a property.
+# The long counts: thousands of random networks, many more cases a property.
 set -euo pipefail
 export FAIRWAVE_INSTANCES=${FAIRWAVE_INSTANCES:-1300} PROPTEST_CASES=${PROPTEST_CASES:-5000}
 set -x
 cargo test --locked --release --package fairwave-fluid --test random_instances -- --nocapture
-cargo test --locked --release --package fairwave-fluid --lib -- --ignored
 cargo test --locked --release --package fairwave-units --package fairwave-schemes --package fairwave-scenario --package fairwave-sim
