@@ -423,12 +423,16 @@ impl Simulator {
         }
     }
 
-    /// Data packets of each flow that are in links and lines.
+    /// Counts each flow's data packets that are under way, and checks that none came from nowhere or vanished.
     pub(crate) fn count_in_flight(&mut self) {
         for line in &self.network.lines {
             for packet in line.packets().filter(|packet| packet.kind == Kind::Data) {
                 self.flows[packet.flow as usize].counts.in_flight += 1;
             }
+        }
+        for (index, flow) in self.flows.iter().enumerate() {
+            let FlowCounts { sent, arrived, dropped, in_flight, .. } = flow.counts;
+            assert_eq!(sent, arrived + dropped + in_flight, "packets of flow {index} are conserved: {:?}", flow.counts);
         }
     }
 }
