@@ -122,16 +122,7 @@ mod tests {
     use fairwave_scenario::random::stream;
 
     fn red(adaptive: bool) -> Red {
-        let config = RedConfig {
-            adaptive,
-            bottom: 0.001,
-            min_th_packets: 0,
-            max_th_packets: 0,
-            q_weight: 0.0,
-            gentle: true,
-            target_delay: Duration::from_millis(5),
-            bytes: false,
-        };
+        let config = RedConfig { adaptive, ..RedConfig::default() };
         Red::new(config, 10_000.0, stream(1, "red"))
     }
 

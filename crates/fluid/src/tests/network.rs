@@ -109,16 +109,7 @@ impl Network {
                 delay: Duration::from_millis(delay_ms),
                 queue: QueueLimit::Bdp(1.0),
                 discipline,
-                red: Red {
-                    adaptive: true,
-                    bottom: 0.001,
-                    min_th_packets: 0,
-                    max_th_packets: 0,
-                    q_weight: 0.0,
-                    gentle: true,
-                    target_delay: Duration::from_millis(5),
-                    bytes: false,
-                },
+                red: Red::default(),
                 loss: 0.0,
             });
         }
