@@ -47,6 +47,7 @@ pub struct ClaimData {
     measure: Option<Measure>,
     formula: Option<Formula>,
     sessions: Option<Vec<String>>,
+    against: Option<Vec<String>>,
     variants: Option<Vec<String>>,
     #[serde(default)]
     over_sessions: Reduce,
@@ -86,6 +87,8 @@ pub(crate) struct CheckedClaim {
     source: Source,
     pub(crate) subject: Subject,
     pub(crate) sessions: Option<Vec<String>>,
+    /// The values are taken over the mean of these sessions' values.
+    pub(crate) against: Option<Vec<String>>,
     pub(crate) variants: Option<Vec<String>>,
     over_sessions: Reduce,
     over_runs: Reduce,
@@ -102,7 +105,7 @@ pub(crate) struct CheckedClaim {
 }
 
 /// What a claim is about.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Subject {
     /// Something in the runs.
     Measure(Measure),
@@ -113,6 +116,7 @@ pub(crate) enum Subject {
 impl ClaimData {
     /// Checks what the keys mean together; the message names the key.
     pub(crate) fn check(self) -> Result<CheckedClaim, String> {
+        let expectation = self.expectation()?;
         let subject = match (self.measure, self.formula) {
             (Some(measure), None) => Subject::Measure(measure),
             (None, Some(formula)) => Subject::Formula(formula),
@@ -126,8 +130,8 @@ impl ClaimData {
             return Err("an order is taken over sessions or over variants, once".to_owned());
         }
         let plain = reducers.iter().any(|reduce| reduce.is_plain());
-        let dimension = match subject {
-            _ if plain => Dimension::Number,
+        let dimension = match &subject {
+            _ if plain || self.against.is_some() => Dimension::Number,
             Subject::Measure(measure) => measure.dimension(),
             Subject::Formula(formula) => formula.dimension(),
         };
@@ -135,10 +139,10 @@ impl ClaimData {
             return Err(format!("unit \"{}\" does not fit: the value is a {dimension:?}", unit.name));
         }
         let is_formula = matches!(subject, Subject::Formula(_));
-        if is_formula && (reducers != [Reduce::Each; 3] || self.sessions.is_some() || self.variants.is_some()) {
+        let names = [&self.sessions, &self.against, &self.variants];
+        if is_formula && (reducers != [Reduce::Each; 3] || names.iter().any(|names| names.is_some())) {
             return Err("a formula has neither sessions nor runs nor variants".to_owned());
         }
-        let expectation = self.expectation()?;
         if expectation.is_some() == (orders == 1) {
             return Err("needs exactly one of value, at_most, at_least, below, above, between, or an order".to_owned());
         }
@@ -156,6 +160,7 @@ impl ClaimData {
             source: self.source,
             subject,
             sessions: self.sessions,
+            against: self.against,
             variants: self.variants,
             over_sessions: self.over_sessions,
             over_runs: self.over_runs,

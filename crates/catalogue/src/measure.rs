@@ -1,7 +1,9 @@
 //! What a claim measures in a run.
 
-use fairwave_scenario::Record;
-use fairwave_scenario::{RateSamples, Run};
+use std::collections::{BTreeMap, BTreeSet};
+
+use fairwave_scenario::{LinkSummary, RateSamples, Record, Run, SessionSummary};
+use fairwave_schemes::global::metrics::jain_index;
 use fairwave_units::{Duration, Rate};
 use serde::Deserialize;
 use thiserror::Error;
@@ -11,13 +13,17 @@ use crate::unit::Dimension;
 
 /// A number per session, or one per run. Rates are wire rates; times count from the start of the run, and a time that
 /// never comes is infinite. "For good" means until the end of the samples.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) enum Measure {
     /// Per session: mean rate over the last tenth of its active time.
     FinalRate,
     /// Per session: the optimum at the end of its active time, from the global algorithm and not from the run.
     MaxMinRate,
+    /// Per session: mean rate over the second half of its active time.
+    Rate,
+    /// Per session: the same over the capacity of a link.
+    Share { link: String },
     /// Per session: mean rate in a window.
     MeanRate { window: Window },
     /// Per session: largest sample, in a window if one is given.
@@ -42,6 +48,16 @@ pub(crate) enum Measure {
     GapToMaxMin,
     /// Per run: Jain's index of the sessions' final rates.
     FinalJain,
+    /// Per run: Jain's index of the sessions' mean rates in a window.
+    Jain { window: Window },
+    /// Per run: the end of the first window of this width, counted from an instant, from which on the index of the
+    /// sessions' mean rates in each window stays at a value or above.
+    TimeToJain { index: f64, width: Quantity<Duration>, from: Quantity<Duration> },
+    /// Per run: carried over capacity of a link, in the second half of the run.
+    Utilisation { link: String },
+    /// Per run: of the intervals in which some session loses, the share in which at least this share of them does. An
+    /// interval is a tenth of the mean time between a session's loss events (Xu, Harfoush & Rhee 2004, section III).
+    Synchronisation { threshold: f64, window: Option<Window> },
     /// Per run: 2-norm distance to the optimum over the optimum's norm, at an instant.
     Distance { at: Quantity<Duration> },
     /// Per run: when that quotient falls below a share for good.
@@ -72,6 +88,9 @@ pub enum MeasureError {
     /// An instant or window without samples.
     #[error("no sample lies in the window that the measure asks for")]
     Window,
+    /// A link that is not there.
+    #[error("there is no link \"{0}\"")]
+    Link(String),
     /// Samples that the run does not have.
     #[error("the run has no samples of that kind")]
     Samples,
@@ -83,11 +102,13 @@ impl Measure {
         match self {
             Self::FinalRate
             | Self::MaxMinRate
+            | Self::Rate
             | Self::MeanRate { .. }
             | Self::PeakRate { .. }
             | Self::ExpectedRate { .. }
             | Self::PeakTotal { .. } => Dimension::Rate,
             Self::TimeTo { .. }
+            | Self::TimeToJain { .. }
             | Self::Completed
             | Self::TimeAbove { .. }
             | Self::TimeAt { .. }
@@ -96,6 +117,10 @@ impl Measure {
             | Self::PeakOverload
             | Self::GapToMaxMin
             | Self::FinalJain
+            | Self::Jain { .. }
+            | Self::Share { .. }
+            | Self::Utilisation { .. }
+            | Self::Synchronisation { .. }
             | Self::Distance { .. }
             | Self::DistanceRise => Dimension::Number,
         }
@@ -113,6 +138,8 @@ impl Measure {
                 | Self::PeakTotal { .. }
                 | Self::TimeAbove { .. }
                 | Self::TimeAt { .. }
+                | Self::Jain { .. }
+                | Self::TimeToJain { .. }
         );
         let distances = matches!(self, Self::Distance { .. } | Self::TimeToDistance { .. } | Self::DistanceRise);
         Record { rates, queues: false, distances }
@@ -131,6 +158,12 @@ impl Measure {
         match *self {
             Self::FinalRate => each(&|k| Ok(summary.sessions[k].final_wire_rate_bps)),
             Self::MaxMinRate => each(&|k| Ok(summary.sessions[k].max_min_bps)),
+            Self::Rate => each(&|k| Ok(summary.sessions[k].wire_rate_bps)),
+            Self::Share { ref link } => {
+                let capacity_bps = find_link(run, link)?.capacity_bps;
+                each(&|k| Ok(summary.sessions[k].wire_rate_bps / capacity_bps))
+            }
+            Self::Utilisation { ref link } => Ok(vec![find_link(run, link)?.utilisation]),
             Self::Completed => each(&|k| Ok(summary.sessions[k].completed_s.unwrap_or(f64::INFINITY))),
             Self::MeanRate { window } => {
                 let samples = Samples::of(run)?;
@@ -181,8 +214,15 @@ impl Measure {
             Self::GapToMaxMin => Ok(vec![summary.metrics.gap_to_max_min]),
             Self::FinalJain => {
                 let rates: Vec<f64> = sessions.iter().map(|&k| summary.sessions[k].final_wire_rate_bps).collect();
-                let (sum, squares) = (rates.iter().sum::<f64>(), rates.iter().map(|x| x * x).sum::<f64>());
-                Ok(vec![sum * sum / (rates.len() as f64 * squares)])
+                Ok(vec![jain_index(&rates)])
+            }
+            Self::Jain { window } => Samples::of(run)?.jain(&sessions, window).map(|index| vec![index]),
+            Self::TimeToJain { index, width, from } => {
+                Samples::of(run)?.time_to_jain(&sessions, index, width.0, from.0).map(|time| vec![time])
+            }
+            Self::Synchronisation { threshold, window } => {
+                let [from, to] = window.map_or([0.0, f64::INFINITY], |window| window.map(|at| at.0.as_secs_f64()));
+                Ok(vec![synchronisation(&losses_of(run, &sessions, from, to), from, threshold)])
             }
             Self::Distance { at } => {
                 let distances = Distances::of(run, width)?;
@@ -214,18 +254,57 @@ impl Measure {
     }
 }
 
-/// The indices of the named sessions, in the order of the names.
+fn find_link<'a>(run: &'a Run, name: &str) -> Result<&'a LinkSummary, MeasureError> {
+    let found = run.summary.links.iter().find(|link| *link.name == *name);
+    found.ok_or_else(|| MeasureError::Link(name.to_owned()))
+}
+
+/// Times of the loss events of each session from one instant up to another, in seconds.
+fn losses_of(run: &Run, sessions: &[usize], from_s: f64, to_s: f64) -> Vec<Vec<f64>> {
+    let of = |k: &usize| {
+        let mine = run.losses.iter().filter(|loss| loss.session as usize == *k);
+        mine.map(|loss| loss.time.as_secs_f64()).filter(|at| (from_s..to_s).contains(at)).collect()
+    };
+    sessions.iter().map(of).collect()
+}
+
+/// The synchronisation ratio of sessions that lose at these times; NaN where none loses twice.
+fn synchronisation(losses_s: &[Vec<f64>], from_s: f64, threshold: f64) -> f64 {
+    let spacing = |times: &Vec<f64>| match times[..] {
+        [first, .., last] => Some((last - first) / (times.len() - 1) as f64),
+        _ => None,
+    };
+    let spacings: Vec<f64> = losses_s.iter().filter_map(spacing).collect();
+    let interval_s = spacings.iter().sum::<f64>() / spacings.len() as f64 / 10.0;
+    let mut losers: BTreeMap<u64, BTreeSet<usize>> = BTreeMap::new();
+    for (session, times) in losses_s.iter().enumerate() {
+        for at in times {
+            losers.entry(((at - from_s) / interval_s) as u64).or_default().insert(session);
+        }
+    }
+    let many = losers.values().filter(|losers| losers.len() as f64 >= threshold * losses_s.len() as f64).count();
+    many as f64 / losers.len() as f64
+}
+
+/// The indices of the named sessions, in the order of the names; "high*" names all that begin with "high".
 fn sessions(run: &Run, names: Option<&[String]>) -> Result<Vec<usize>, MeasureError> {
     let all = &run.summary.sessions;
     match names {
         None => Ok((0..all.len()).collect()),
         Some(names) => {
-            let find = |name: &String| {
-                all.iter()
-                    .position(|session| *session.name == **name)
-                    .ok_or_else(|| MeasureError::Session(name.clone()))
-            };
-            names.iter().map(find).collect()
+            let mut found = Vec::new();
+            for name in names {
+                let before = found.len();
+                let matches = |session: &SessionSummary| match name.strip_suffix('*') {
+                    Some(begin) => session.name.starts_with(begin),
+                    None => *session.name == **name,
+                };
+                found.extend((0..all.len()).filter(|&k| matches(&all[k])));
+                if found.len() == before {
+                    return Err(MeasureError::Session(name.clone()));
+                }
+            }
+            Ok(found)
         }
     }
 }
@@ -280,6 +359,30 @@ impl<'a> Samples<'a> {
         if time > 0.0 { Ok(sum / time) } else { Err(MeasureError::Window) }
     }
 
+    fn jain(&self, sessions: &[usize], window: Window) -> Result<f64, MeasureError> {
+        let rates: Result<Vec<f64>, _> = sessions.iter().map(|&k| self.mean(k, window)).collect();
+        Ok(jain_index(&rates?))
+    }
+
+    fn time_to_jain(
+        &self,
+        sessions: &[usize],
+        index: f64,
+        width: Duration,
+        from: Duration,
+    ) -> Result<f64, MeasureError> {
+        let end_s = self.0.ends.last().map_or(0.0, |end| end.as_secs_f64());
+        let mut good_since = None;
+        let mut begin = from;
+        while (begin + width).as_secs_f64() <= end_s + 1e-9 {
+            let window = [Quantity(begin), Quantity(begin + width)];
+            let is_good = self.jain(sessions, window)? >= index;
+            good_since = if is_good { good_since.or(Some((begin + width).as_secs_f64())) } else { None };
+            begin = begin + width;
+        }
+        if begin == from { Err(MeasureError::Window) } else { Ok(good_since.unwrap_or(f64::INFINITY)) }
+    }
+
     fn peak(&self, window: Option<Window>, value: impl Fn(usize) -> f64) -> Result<f64, MeasureError> {
         self.within(window).map(value).reduce(f64::max).ok_or(MeasureError::Window)
     }
@@ -321,5 +424,42 @@ impl<'a> Distances<'a> {
 
     fn quotient(&self, i: usize) -> f64 {
         self.from_optimum_bps[i] / self.norms_bps[i]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn synchronisation__counts_sessions_once_an_interval() {
+        // Loss events 10 s apart: intervals of 1 s. Together at 0 and 10 s, alone at 5 s (twice) and 20 s.
+        let losses = [vec![0.1, 10.1, 20.1], vec![0.9, 10.2], vec![0.5, 5.0, 5.1, 20.5 + 2.0]];
+        let interval_s: f64 = (10.0 + 9.3 + 22.0 / 3.0) / 3.0 / 10.0;
+        assert!((interval_s - 0.888).abs() < 0.001);
+        // Intervals with a loser: 0 (two: 0.1, 0.5), 1 (0.9), 5 (5.0, 5.1), 11 (10.1, 10.2), 22 (20.1), 25 (22.5).
+        assert!((synchronisation(&losses, 0.0, 0.5) - 2.0 / 6.0).abs() < 1e-12);
+        assert!((synchronisation(&losses, 0.0, 0.3) - 1.0).abs() < 1e-12);
+        assert!((synchronisation(&losses, 0.0, 1.0)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn synchronisation__of_nothing_is_no_number() {
+        assert!(synchronisation(&[vec![], vec![]], 0.0, 0.5).is_nan());
+    }
+
+    #[test]
+    fn time_to_jain__is_the_first_window_for_good() {
+        // Two sessions, samples of one second: equal, unequal, equal, equal.
+        let rate_bps = vec![1.0, 1.0, 1.0, 0.0, 1.0, 1.0, 2.0, 2.0];
+        let ends = (1..=4).map(fairwave_units::Time::from_secs).collect();
+        let rates = RateSamples { ends, sessions: 2, rate_bps, ..RateSamples::default() };
+        let second = Duration::from_secs(1);
+        let time = |index, from| Samples(&rates).time_to_jain(&[0, 1], index, second, Duration::from_secs(from));
+        assert_eq!(time(0.9, 0), Ok(3.0));
+        assert_eq!(time(0.5, 0), Ok(1.0));
+        assert_eq!(time(1.1, 0), Ok(f64::INFINITY));
+        assert_eq!(time(0.9, 4), Err(MeasureError::Window));
+        assert_eq!(Samples(&rates).jain(&[0, 1], [Quantity(second), Quantity(second + second)]), Ok(0.5));
     }
 }

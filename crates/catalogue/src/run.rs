@@ -2,7 +2,8 @@
 
 use std::time::Instant;
 
-use fairwave_scenario::{Case, Document, Record, ScenarioError, Selection, Settings};
+use fairwave_scenario::{Case, Document, Record, Run, ScenarioError, Selection, Settings};
+use fairwave_units::Duration;
 use rayon::prelude::*;
 use thiserror::Error;
 
@@ -10,7 +11,7 @@ use crate::claim::{CheckedClaim, Subject};
 use crate::data::scenario_text;
 use crate::experiment::{Experiment, Picture};
 use crate::lab::{LabError, simulate};
-use crate::measure::MeasureError;
+use crate::measure::{Measure, MeasureError};
 use crate::outcome::{Claim, Outcome, Shown};
 use crate::select::{UnknownExperiment, select};
 
@@ -158,7 +159,8 @@ fn play_case(
     // A picture of many sessions' rates shows their distance, too.
     let rates = shown && experiment.picture == Picture::Rates;
     let mut record = Record { rates, queues: false, distances: shown };
-    let about: Vec<_> = experiment.claims.iter().map(|claim| measure_in(claim, case.variant.as_deref())).collect();
+    let about: Vec<Option<&Measure>> =
+        experiment.claims.iter().map(|claim| measure_in(claim, case.variant.as_deref())).collect();
     for measure in about.iter().flatten() {
         let needed = measure.record();
         record.rates |= needed.rates;
@@ -171,22 +173,35 @@ fn play_case(
     for (claim, measure) in experiment.claims.iter().zip(about) {
         values.push(match measure {
             None => Vec::new(),
-            Some(measure) => measure
-                .evaluate(&run, scenario.sample, claim.sessions.as_deref())
-                .map_err(|error| RunError::Measure { id: experiment.id.clone(), what: claim.what.clone(), error })?,
+            Some(measure) => values_of(claim, measure, &run, scenario.sample).map_err(|error| RunError::Measure {
+                id: experiment.id.clone(),
+                what: claim.what.clone(),
+                error,
+            })?,
         });
     }
     Ok((values, shown.then_some(Shown { scenario, run })))
 }
 
+/// What a claim measures in a run.
+fn values_of(claim: &CheckedClaim, measure: &Measure, run: &Run, sample: Duration) -> Result<Vec<f64>, MeasureError> {
+    let mut values = measure.evaluate(run, sample, claim.sessions.as_deref())?;
+    if let Some(others) = &claim.against {
+        let others = measure.evaluate(run, sample, Some(others))?;
+        let mean = others.iter().sum::<f64>() / others.len() as f64;
+        values.iter_mut().for_each(|value| *value /= mean);
+    }
+    Ok(values)
+}
+
 /// The measure of a claim, if it looks at this variant.
-fn measure_in(claim: &CheckedClaim, variant: Option<&str>) -> Option<crate::measure::Measure> {
+fn measure_in<'a>(claim: &'a CheckedClaim, variant: Option<&str>) -> Option<&'a Measure> {
     let looks = match (&claim.variants, variant) {
         (None, _) => true,
         (Some(variants), Some(variant)) => variants.iter().any(|named| named == variant),
         (Some(_), None) => false,
     };
-    match claim.subject {
+    match &claim.subject {
         Subject::Measure(measure) if looks => Some(measure),
         _ => None,
     }

@@ -77,7 +77,7 @@ fn claims__miss_on_a_run_that_is_wrong() {
         let document = Document::parse(name, scenario_text(name).unwrap().as_bytes()).unwrap();
         let cases = document.cases(&Selection::default()).unwrap();
         for claim in &experiment.claims {
-            let Subject::Measure(measure) = claim.subject else { continue };
+            let Subject::Measure(measure) = &claim.subject else { continue };
             let named = claim.variants.as_deref();
             let about = |variant: &Option<String>| {
                 named.is_none_or(|named| variant.as_ref().is_some_and(|variant| named.contains(variant)))
