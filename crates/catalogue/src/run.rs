@@ -189,7 +189,9 @@ fn values_of(claim: &CheckedClaim, measure: &Measure, run: &Run, sample: Duratio
     if let Some(others) = &claim.against {
         let others = measure.evaluate(run, sample, Some(others))?;
         let mean = others.iter().sum::<f64>() / others.len() as f64;
-        values.iter_mut().for_each(|value| *value /= mean);
+        for value in &mut values {
+            *value /= mean;
+        }
     }
     Ok(values)
 }
