@@ -79,6 +79,15 @@ class Run:
         """
         return self._named(self._core.queues(), "link", "links")
 
+    def windows(self) -> pd.DataFrame:
+        """Congestion windows per sample and session, the columns of ``windows.csv``, in order of time, then sessions.
+
+        ``cwnd_packets`` and ``ssthresh_packets`` are the scheme's at the end of the sample, ``time_s``. NaN for a
+        scheme without a window, while the session is not active, and for an ssthresh that is still infinite. None in
+        the fluid model and in the runs of `fairwave.papers`.
+        """
+        return self._named(self._core.windows(), "session", "sessions")
+
     def losses(self) -> pd.DataFrame:
         """Loss events, the columns of ``losses.csv``: ``time_s`` and ``session``; none in the fluid model."""
         return self._named(self._core.losses(), "session", "sessions")

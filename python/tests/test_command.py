@@ -39,6 +39,17 @@ def test_simulate__tables_and_summary_are_those_of_the_command(tmp_path: Path) -
         )
 
 
+def test_simulate__windows_are_those_of_the_command(tmp_path: Path) -> None:
+    fairwave("simulate", "scenarios/five-to-one.toml", "--scheme", "sack", "--duration", "2 s", "--quiet",
+             "--out", str(tmp_path))  # fmt: skip
+    with pytest.warns(UserWarning, match="dropped options"):
+        run = fw.simulate("scenarios/five-to-one.toml", scheme="sack", duration="2 s")
+    assert isinstance(run, fw.Run)
+    table = pd.read_csv(tmp_path / "windows.csv")
+    ours = run.windows().astype({"session": "str"})
+    pd.testing.assert_frame_equal(ours, table.astype({"session": "str"}), check_dtype=False, check_exact=True)
+
+
 def test_allocate__is_that_of_the_command() -> None:
     theirs = json.loads(fairwave("allocate", "scenarios/demands.toml", "--at", "8 s", "--json"))
     ours = fw.allocate("scenarios/demands.toml", at="8 s")

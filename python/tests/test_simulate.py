@@ -193,6 +193,31 @@ def test_simulate__packet_model_has_headers_and_losses() -> None:
     assert run.queues()["queue_packets"].max() <= 21  # the one in service does not count against the limit
 
 
+def test_simulate__windows_follow_the_sawtooth() -> None:
+    text = """
+        name = "sawtooth"
+        scheme = "sack"
+        duration = "20 s"
+        node = [{ name = "s", capacity = "1 Gb/s" }, { name = "d", capacity = "10 Mb/s", queue = "20 packets" }]
+        session = [
+            { name = "only", from = "s", to = "d", rtt = "40 ms" },
+            { name = "plain", from = "s", to = "d", rtt = "40 ms", start = "10 s", scheme = "cbr", demand = "1 kb/s" },
+        ]
+    """
+    run = run_one(text)
+    windows = run.windows()
+    assert list(windows.columns) == ["time_s", "session", "cwnd_packets", "ssthresh_packets"]
+    assert len(windows) == 2 * 200  # samples of 100 ms
+    only = windows[windows["session"] == "only"]
+    assert windows[windows["session"] == "plain"]["cwnd_packets"].isna().all()  # constant rates have no window
+    assert np.isnan(only["ssthresh_packets"].iloc[0])  # slow start has no end before the first loss
+    # The pipe holds 48 packets of 1040 B (10 Mb/s x 40 ms) and the queue 20: the window swings between 69 and half.
+    late = only[only["time_s"] > 10]["cwnd_packets"]
+    assert 30 <= late.min() <= 40
+    assert 65 <= late.max() <= 72
+    assert run_one("scenarios/demands.toml", duration="1 s").windows().empty  # the fluid model has none
+
+
 def test_simulate__ctrl_c_stops_it() -> None:
     timer = threading.Timer(0.5, _thread.interrupt_main)
     timer.start()

@@ -142,7 +142,7 @@ impl Measure {
                 | Self::TimeToJain { .. }
         );
         let distances = matches!(self, Self::Distance { .. } | Self::TimeToDistance { .. } | Self::DistanceRise);
-        Record { rates, queues: false, distances }
+        Record { rates, queues: false, windows: false, distances }
     }
 
     /// The values in one run with samples of `width`: one per named session (all if none is named), or a single one.

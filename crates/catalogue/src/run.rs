@@ -158,7 +158,7 @@ fn play_case(
     let (scenario, _) = document.build(case)?;
     // A picture of many sessions' rates shows their distance, too.
     let rates = shown && experiment.picture == Picture::Rates;
-    let mut record = Record { rates, queues: false, distances: shown };
+    let mut record = Record { rates, queues: false, windows: false, distances: shown };
     let about: Vec<Option<&Measure>> =
         experiment.claims.iter().map(|claim| measure_in(claim, case.variant.as_deref())).collect();
     for measure in about.iter().flatten() {

@@ -89,8 +89,12 @@ fn claims__miss_on_a_run_that_is_wrong() {
                 if !variants.contains(&&case.variant) {
                     variants.push(&case.variant);
                     let (scenario, _) = document.build(case).unwrap();
-                    let record =
-                        Record { rates: measure.record().rates, queues: false, distances: measure.record().distances };
+                    let record = Record {
+                        rates: measure.record().rates,
+                        queues: false,
+                        windows: false,
+                        distances: measure.record().distances,
+                    };
                     runs.push((
                         simulate(&scenario, Some(experiment.model), Settings { record, ..Settings::default() })
                             .unwrap(),

@@ -19,8 +19,8 @@ pub(crate) use report::rate;
 /// Run a scenario file and compare it with the max-min fair optimum.
 ///
 /// A file with variants, or with several runs, gives a result for each; --json then prints one object a line. --out
-/// writes summary.json, rates.csv, queues.csv, losses.csv and rates.svg; several results each get a directory of their
-/// own in it, named after variant and seed ("alpha-0.1", "seed-3", "alpha-0.1-seed-3").
+/// writes summary.json, rates.csv, queues.csv, losses.csv, rates.svg and, of packets, windows.csv; several results each
+/// get a directory of their own in it, named after variant and seed ("alpha-0.1", "seed-3", "alpha-0.1-seed-3").
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

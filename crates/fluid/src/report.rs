@@ -123,6 +123,7 @@ pub(crate) fn report(
         },
         rates: record.rates.then_some(recorder.rates),
         queues: record.queues.then_some(recorder.queues),
+        windows: None,
         distances_bps: recorder.distances_bps,
         max_min_norms_bps: recorder.norms_bps,
         max_min: recorder.max_min,

@@ -58,6 +58,18 @@ impl Run {
         Ok(columns)
     }
 
+    /// Columns of windows.csv, `session` as an index into the summary's sessions.
+    fn windows<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let columns = PyDict::new(py);
+        let empty = fairwave_scenario::WindowSamples::default();
+        let samples = self.run.windows.as_ref().unwrap_or(&empty);
+        columns.set_item("time_s", repeated_seconds(&samples.ends, samples.sessions).into_pyarray(py))?;
+        columns.set_item("session", cycled(samples.ends.len(), samples.sessions).into_pyarray(py))?;
+        columns.set_item("cwnd_packets", PyArray1::from_slice(py, &samples.cwnd_packets))?;
+        columns.set_item("ssthresh_packets", PyArray1::from_slice(py, &samples.ssthresh_packets))?;
+        Ok(columns)
+    }
+
     /// Columns of losses.csv, `session` as an index into the summary's sessions.
     fn losses<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let columns = PyDict::new(py);

@@ -138,7 +138,7 @@ impl Lab<'_> {
         let (scenario, notes) = self.document.build(case)?;
         let mut progress = |_| stop.check();
         let settings = Settings {
-            record: Record { rates: true, queues: true, distances: true },
+            record: Record { rates: true, queues: true, windows: true, distances: true },
             window: self.window,
             progress: Some(&mut progress),
         };

@@ -1,4 +1,4 @@
-//! The tables of a [`Run`] as CSV text: `rates.csv`, `queues.csv`, `losses.csv`.
+//! The tables of a [`Run`] as CSV text: `rates.csv`, `queues.csv`, `windows.csv`, `losses.csv`.
 //!
 //! Times are the ends of the samples, numbers have as few digits as read back to the same number, a column that a
 //! scheme does not have stays empty. Fields are quoted as RFC 4180 says where a name needs it.
@@ -47,6 +47,22 @@ pub fn write_queues(run: &Run, out: &mut impl Write) -> io::Result<()> {
             let (packets, bytes) = (entry(&queues.queue_packets, at), entry(&queues.queue_bytes, at));
             let dropped = queues.dropped_packets.get(at).copied().unwrap_or_default();
             writeln!(out, "{end},{name},{packets},{bytes},{dropped}")?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes `windows.csv`: a row per sample and session, sample by sample. Only the header if windows were not recorded.
+pub fn write_windows(run: &Run, out: &mut impl Write) -> io::Result<()> {
+    out.write_all(b"time_s,session,cwnd_packets,ssthresh_packets\n")?;
+    let Some(windows) = &run.windows else { return Ok(()) };
+    let names: Vec<_> = run.summary.sessions.iter().map(|session| field(&session.name)).collect();
+    for (sample, end) in windows.ends.iter().enumerate() {
+        let end = seconds(*end);
+        for (session, name) in names.iter().enumerate() {
+            let at = sample * windows.sessions + session;
+            let (cwnd, ssthresh) = (entry(&windows.cwnd_packets, at), entry(&windows.ssthresh_packets, at));
+            writeln!(out, "{end},{name},{cwnd},{ssthresh}")?;
         }
     }
     Ok(())
@@ -101,7 +117,9 @@ fn field(text: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Engine, LinkSummary, LossEvent, Metrics, QueueSamples, RateSamples, SessionSummary, Summary};
+    use crate::{
+        Engine, LinkSummary, LossEvent, Metrics, QueueSamples, RateSamples, SessionSummary, Summary, WindowSamples,
+    };
 
     #[test]
     fn write_rates__wire_equals_payload_where_a_model_has_no_headers() {
@@ -138,6 +156,19 @@ time_s,session,rate_bps,wire_rate_bps,expected_bps,source_expected_bps,sink_expe
         });
         let expected = "time_s,link,queue_packets,queue_bytes,dropped_packets\n0.1,\"a,b:in\",1.5,1560,2\n";
         assert_eq!(text(|out| write_queues(&run, out)), expected);
+    }
+
+    #[test]
+    fn write_windows__what_a_session_does_not_have_is_empty() {
+        let mut run = run(&["a", "b"]);
+        run.windows = Some(WindowSamples {
+            ends: vec![ms(100)],
+            sessions: 2,
+            cwnd_packets: vec![12.5, f64::NAN],
+            ssthresh_packets: vec![f64::NAN, f64::NAN],
+        });
+        let expected = "time_s,session,cwnd_packets,ssthresh_packets\n0.1,a,12.5,\n0.1,b,,\n";
+        assert_eq!(text(|out| write_windows(&run, out)), expected);
     }
 
     #[test]
@@ -184,6 +215,7 @@ time_s,session,rate_bps,wire_rate_bps,expected_bps,source_expected_bps,sink_expe
             summary,
             rates: None,
             queues: None,
+            windows: None,
             distances_bps: Vec::new(),
             max_min_norms_bps: Vec::new(),
             max_min: Vec::new(),

@@ -26,7 +26,7 @@ pub use error::ScenarioError;
 pub use network::{Background, BackgroundKind, Discipline, Link, LinkEnd, Node, Packet, QueueLimit, Red, Router};
 pub use run::{
     BackgroundSummary, Engine, LinkSummary, LossEvent, MaxMinStep, Metrics, QueueSamples, RateSamples, Run,
-    SessionSummary, Summary,
+    SessionSummary, Summary, WindowSamples,
 };
 pub use scenario::{Scenario, SchemeChoice};
 pub use session::{Demand, DemandBy, Session};

@@ -12,6 +12,8 @@ pub struct Run {
     pub rates: Option<RateSamples>,
     /// Queues per sample and link, if they were recorded.
     pub queues: Option<QueueSamples>,
+    /// Windows per sample and session, if they were recorded; `None` in the fluid model.
+    pub windows: Option<WindowSamples>,
     /// 2-norm distance to the max-min vector at the end of each sample (Wu 2007, VII.1.C), bit/s.
     pub distances_bps: Vec<f64>,
     /// 2-norm of that max-min vector, at the same instants, bit/s.
@@ -192,6 +194,20 @@ pub struct QueueSamples {
     pub queue_packets: Vec<f64>,
     /// Packets dropped in the sample.
     pub dropped_packets: Vec<u64>,
+}
+
+/// Windows per sample and session, at the end of the sample: entry `sample * sessions + session`. NaN for a scheme
+/// without a window and while a session is not active.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WindowSamples {
+    /// Ends of the samples.
+    pub ends: Vec<Time>,
+    /// Number of sessions.
+    pub sessions: usize,
+    /// The scheme's congestion window, in packets: without what fast recovery adds to it for a while.
+    pub cwnd_packets: Vec<f64>,
+    /// Where slow start ends, in packets; NaN while it is infinite.
+    pub ssthresh_packets: Vec<f64>,
 }
 
 /// The max-min vector from one instant on.

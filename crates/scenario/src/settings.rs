@@ -3,12 +3,15 @@
 use fairwave_units::Time;
 
 /// What to record besides the summary.
+#[expect(clippy::struct_excessive_bools, reason = "each says whether one table is kept; they combine freely")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Record {
     /// Rates per sample and session ([`crate::Run::rates`]).
     pub rates: bool,
     /// Queues per sample and link ([`crate::Run::queues`]).
     pub queues: bool,
+    /// Windows per sample and session ([`crate::Run::windows`]); packet model.
+    pub windows: bool,
     /// Distance to max-min per sample ([`crate::Run::distances_bps`]).
     pub distances: bool,
 }

@@ -61,7 +61,7 @@ fn run(scenario: &Scenario, settings: Settings<'_>, is_naive: bool) -> Result<Ru
     for session in &scenario.sessions {
         add(&mut simulator, scenario, session)?;
     }
-    let mut log = Log::default();
+    let mut log = Log::new(record.windows);
     let mut at = Time::ZERO;
     while at < end {
         at = at.saturating_add(scenario.sample).min(end);

@@ -18,9 +18,18 @@ pub(crate) struct Log {
     offered: Vec<u64>,
     pub(crate) queue_bytes: Vec<f64>,
     dropped: Vec<u64>,
+    has_windows: bool,
+    /// Congestion windows, in packets; NaN for a flow without one. Empty unless asked for.
+    pub(crate) cwnd_packets: Vec<f64>,
+    pub(crate) ssthresh_packets: Vec<f64>,
 }
 
 impl Log {
+    /// An empty log; `has_windows` says whether it keeps windows, too.
+    pub(crate) fn new(has_windows: bool) -> Self {
+        Self { has_windows, ..Self::default() }
+    }
+
     /// Reads the totals now, at the end of a sample.
     pub(crate) fn read(&mut self, simulator: &Simulator) {
         let now = simulator.now();
@@ -30,6 +39,13 @@ impl Log {
         for flow in &simulator.flows {
             self.delivered.push(flow.receiver.delivered_packets());
             self.arrived.push(flow.counts.arrived);
+        }
+        if self.has_windows {
+            for flow in &simulator.flows {
+                let (cwnd, ssthresh) = flow.source.window_packets().unwrap_or((f64::NAN, f64::NAN));
+                self.cwnd_packets.push(cwnd);
+                self.ssthresh_packets.push(ssthresh);
+            }
         }
         for link in &simulator.network().links {
             self.offered.push(link.counts.offered_bytes);

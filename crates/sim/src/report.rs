@@ -2,7 +2,7 @@
 
 use fairwave_scenario::{
     Engine, LinkSummary, LossEvent, MaxMinStep, Metrics, QueueSamples, RateSamples, Record, Run, Scenario,
-    SessionSummary, Summary, allocate,
+    SessionSummary, Summary, WindowSamples, allocate,
 };
 use fairwave_schemes::global::metrics;
 use fairwave_units::{Bytes, Time};
@@ -83,6 +83,7 @@ pub(crate) fn report(
         },
         rates: record.rates.then(|| rate_samples(scenario, simulator, log)),
         queues: record.queues.then(|| queue_samples(scenario, simulator, log)),
+        windows: record.windows.then(|| window_samples(scenario, simulator, log)),
         distances_bps,
         max_min_norms_bps: norms_bps,
         max_min: if record.rates { optimum } else { Vec::new() },
@@ -239,4 +240,27 @@ fn queue_samples(scenario: &Scenario, simulator: &Simulator, log: &Log) -> Queue
         queue_packets: log.queue_bytes.iter().map(|bytes| bytes / packet).collect(),
         dropped_packets: dropped.map(|(link, sample)| log.dropped_in(link, sample)).collect(),
     }
+}
+
+fn window_samples(scenario: &Scenario, simulator: &Simulator, log: &Log) -> WindowSamples {
+    let sessions = scenario.sessions.len();
+    let mut samples = WindowSamples {
+        ends: log.ends.clone(),
+        sessions,
+        cwnd_packets: log.cwnd_packets.clone(),
+        ssthresh_packets: log.ssthresh_packets.clone(),
+    };
+    for (at, (session, flow)) in scenario.sessions.iter().zip(&simulator.flows).enumerate() {
+        let active = session.start..=active_end(scenario, flow, at);
+        for (sample, end) in log.ends.iter().enumerate() {
+            let entry = sample * sessions + at;
+            if !active.contains(end) {
+                samples.cwnd_packets[entry] = f64::NAN;
+            }
+            if !active.contains(end) || samples.ssthresh_packets[entry].is_infinite() {
+                samples.ssthresh_packets[entry] = f64::NAN;
+            }
+        }
+    }
+    samples
 }

@@ -104,6 +104,11 @@ impl Sender {
         self.deadline
     }
 
+    /// The scheme's window and ssthresh, in packets.
+    pub(crate) fn window_packets(&self) -> (f64, f64) {
+        (self.controller.allowance().window_packets, self.controller.ssthresh_packets())
+    }
+
     /// Packets to deliver.
     pub(crate) fn size_packets(&self) -> u64 {
         self.config.size_packets

@@ -57,6 +57,14 @@ pub(crate) enum Source {
 }
 
 impl Source {
+    /// Congestion window and ssthresh, in packets; `None` for a source that has no window.
+    pub(crate) fn window_packets(&self) -> Option<(f64, f64)> {
+        match self {
+            Self::Window(sender) => Some(sender.window_packets()),
+            Self::Constant(_) => None,
+        }
+    }
+
     /// Packets to deliver.
     pub(crate) fn size_packets(&self) -> u64 {
         match self {

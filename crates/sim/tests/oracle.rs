@@ -42,7 +42,7 @@ proptest! {
              [[session]]\nfrom = \"s{{1..2}}\"\nto = \"d\"\nrtt = \"{rtt}\"\ncount = 2\nscheme = \"{scheme}\"\n{demand}\n{options}\n\
              [[session]]\nfrom = \"s3\"\nto = \"d\"\nrtt = \"20 ms\"\nscheme = \"sack\"\nsize = \"300 kB\"\nstart = \"0.5 s\"\n"
         ));
-        let record = Record { rates: true, queues: true, distances: true };
+        let record = Record { rates: true, queues: true, windows: true, distances: true };
         let fast = simulate(&scenario, Settings { record, ..Settings::default() }).unwrap();
         let naive = simulate_naive(&scenario, Settings { record, ..Settings::default() }).unwrap();
         // NaN stands where a scheme has no rate: the printed forms are compared.

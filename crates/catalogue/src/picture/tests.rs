@@ -156,6 +156,7 @@ fn made(sessions: usize, seconds: u64) -> (Scenario, Run) {
         summary,
         rates: Some(RateSamples { ends, sessions, rate_bps, ..RateSamples::default() }),
         queues: None,
+        windows: None,
         distances_bps,
         max_min_norms_bps,
         max_min: vec![MaxMinStep { from: Time::ZERO, rates_bps: (0..sessions).map(fair).collect() }],

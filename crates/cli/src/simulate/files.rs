@@ -39,6 +39,9 @@ pub(super) fn write(staging: &Staging, place: &str, scenario: &Scenario, run: &R
     staging.write(&format!("{place}summary.json"), |out| write_summary(run, out))?;
     staging.write(&format!("{place}rates.csv"), |mut out| csv::write_rates(run, &mut out))?;
     staging.write(&format!("{place}queues.csv"), |mut out| csv::write_queues(run, &mut out))?;
+    if run.windows.is_some() {
+        staging.write(&format!("{place}windows.csv"), |mut out| csv::write_windows(run, &mut out))?;
+    }
     staging.write(&format!("{place}losses.csv"), |mut out| csv::write_losses(run, &mut out))?;
     staging.write(&format!("{place}rates.svg"), |out| out.write_all(picture.as_bytes()))
 }

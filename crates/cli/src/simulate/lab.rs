@@ -139,6 +139,7 @@ impl Lab<'_> {
         let record = Record {
             rates: is_kept || (is_report && is_few),
             queues: is_kept,
+            windows: is_kept,
             distances: is_kept || (is_report && !is_few),
         };
         let run = self.simulate(&scenario, record, progress)?;

@@ -42,6 +42,22 @@ fn out__writes_the_files_of_the_contract() {
 }
 
 #[test]
+fn out__of_packets_has_windows() {
+    let scratch = Scratch::new("windows");
+    let (file, place) = (scratch.file("pair.toml", PAIR), scratch.path("out"));
+    run(&["simulate", &file, "--scheme", "newreno", "--duration", "1 s", "--out", &place]).good();
+    assert_eq!(names(&place), ["losses.csv", "queues.csv", "rates.csv", "rates.svg", "summary.json", "windows.csv"]);
+    let text = fs::read_to_string(Path::new(&place).join("windows.csv")).unwrap();
+    let mut lines = text.lines();
+    assert_eq!(lines.next(), Some("time_s,session,cwnd_packets,ssthresh_packets"));
+    // 1 s in samples of 100 ms, two sessions; ssthresh is infinite at first.
+    assert_eq!(lines.clone().count(), 20);
+    let first: Vec<_> = lines.next().unwrap().split(',').collect();
+    assert_eq!((first[0], first[1], first[3]), ("0.1", "s1-d", ""));
+    assert!(first[2].parse::<f64>().unwrap() >= 2.0, "{first:?}");
+}
+
+#[test]
 fn out__is_the_same_bytes_on_any_number_of_threads() {
     let scratch = Scratch::new("bytes");
     let file = scratch.file("four.toml", format!("{PAIR}{FOUR}"));

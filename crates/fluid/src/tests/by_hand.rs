@@ -7,7 +7,7 @@ use fairwave_units::{Bytes, Duration, Rate, Time};
 use super::network::{Network, choice, millis, number};
 use crate::{FluidError, Record, Settings, simulate};
 
-const ALL: Record = Record { rates: true, queues: true, distances: true };
+const ALL: Record = Record { rates: true, queues: true, windows: false, distances: true };
 
 fn run(network: &Network) -> Run {
     simulate(&network.0, Settings { record: ALL, ..Settings::default() }).unwrap()

@@ -7,7 +7,7 @@ use fairwave_units::{Duration, Rate};
 use super::network::{Network, millis, number};
 use crate::{Record, Settings, simulate};
 
-const DISTANCES: Record = Record { rates: false, queues: false, distances: true };
+const DISTANCES: Record = Record { rates: false, queues: false, windows: false, distances: true };
 
 fn run(scenario: &Scenario, record: Record) -> Run {
     simulate(scenario, Settings { record, ..Settings::default() }).unwrap()

@@ -137,7 +137,7 @@ fn change(session: &mut Session, draw: &mut Stream, features: Features) {
 fn compare(seed: u64, features: Features) -> Result<(), TestCaseError> {
     let scenario = scenario(seed, features).0;
     let settings = || Settings {
-        record: Record { rates: true, queues: true, distances: true },
+        record: Record { rates: true, queues: true, windows: false, distances: true },
         window: features.window.then(|| (Time::from_nanos(300_000_001), Time::from_nanos(1_600_000_000))),
         progress: None,
     };

@@ -76,7 +76,7 @@ fn run(text: &str) -> Run {
     let document = Document::parse("instance.toml", text.as_bytes()).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let case = document.cases(&Selection::default()).unwrap().remove(0);
     let (scenario, _) = document.build(&case).unwrap_or_else(|error| panic!("{error}\n{text}"));
-    let record = Record { rates: false, queues: true, distances: true };
+    let record = Record { rates: false, queues: true, windows: false, distances: true };
     simulate(&scenario, Settings { record, ..Settings::default() }).unwrap()
 }
 
