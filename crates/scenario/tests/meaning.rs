@@ -276,7 +276,7 @@ fn build__paths_are_shortest_by_delay_or_named() {
 
 #[test]
 fn build__background() {
-    let scenario = one(&file(
+    let text = file(
         "",
         "[[session]]
         from = 's1'
@@ -302,13 +302,18 @@ fn build__background() {
         off = '2 s'
         start = '1 s'
         stop = '9 s'",
-    ));
+    );
+    let scenario = one(&text);
     let made: Vec<_> = scenario.background.iter().map(|b| (&*b.name, b.from, b.to, b.sources)).collect();
     assert_eq!(made, [("web", 1, 3, 400), ("web#2", 2, 3, 1), ("on-off", 1, 4, 1)]);
     assert_eq!(scenario.background[0].kind, BackgroundKind::Web { mean_size: Bytes::new(12_000), shape: 1.2 });
     let (on, off) = (Duration::from_secs(1), Duration::from_secs(2));
     assert_eq!(scenario.background[2].kind, BackgroundKind::OnOff { on, off });
     assert_eq!(scenario.background[2].stop, Some(Time::from_secs(9)));
+
+    let (changed, _) = all(&text, &set(&[("background.web.rate", "1 Mb/s")])).remove(0);
+    let rates: Vec<_> = changed.background.iter().map(|background| background.rate.as_bps()).collect();
+    assert_eq!(rates, [1e6, 1e6, 8e6]);
 }
 
 const LAMBDA: &str = "

@@ -12,7 +12,7 @@ const TOP: [&str; 8] = ["cites", "duration", "runs", "sample", "scheme", "seed",
 /// Tables of the file that a change may set key by key.
 const SECTIONS: [&str; 3] = ["generate", "options", "packet"];
 /// Kinds of elements that a change may set by name.
-const KINDS: [&str; 3] = ["link", "node", "session"];
+const KINDS: [&str; 4] = ["background", "link", "node", "session"];
 
 /// Lays changes over a file. Changes to single elements of a range go to `patches`; `notes` says what was dropped.
 pub(crate) fn apply(
@@ -31,6 +31,8 @@ pub(crate) fn apply(
             root.set(entry.clone());
         } else if SECTIONS.contains(&key) {
             merge_section(root, entry)?;
+        } else if key == "background" {
+            background(root, entry)?;
         } else if let Some(kind) = KINDS.iter().find(|kind| **kind == key) {
             elements(root, kind, entry, patches, notes)?;
         } else if key != "label" {
@@ -84,6 +86,35 @@ fn merge_section(root: &mut Table, entry: &Entry) -> Reading<()> {
         // A section that is no table is refused when the file is read.
         Some(_) => {}
         None => root.set(entry.clone()),
+    }
+    Ok(())
+}
+
+/// `background.KIND.KEY = ...`: all traffic of that kind.
+fn background(root: &mut Table, entry: &Entry) -> Reading<()> {
+    let hint = "write background.KIND.KEY = ..., with a kind that the file has: \"web\" or \"on-off\"";
+    let mistake = |entry: &Entry, what: &str| Mistake::new(entry.place, what.to_owned(), hint);
+    let Value::Table(by_kind) = &entry.item.value else {
+        return Err(mistake(entry, &format!("background is {}, not a table", entry.item.value.kind())));
+    };
+    for named in by_kind.entries() {
+        let what = format!("background.{}", named.key);
+        let Value::Table(changes) = &named.item.value else {
+            return Err(mistake(named, &format!("{what} is {}, not a table", named.item.value.kind())));
+        };
+        let mut is_used = false;
+        if let Some(Value::List(items)) = root.get_mut("background").map(|item| &mut item.value) {
+            for item in items {
+                let Value::Table(table) = &mut item.value else { continue };
+                if matches!(table.get("kind").map(|kind| &kind.value), Some(Value::Text(kind)) if *kind == named.key) {
+                    merge_element(table, changes)?;
+                    is_used = true;
+                }
+            }
+        }
+        if !is_used {
+            return Err(mistake(named, &format!("no background is of kind {}", quoted(&named.key))));
+        }
     }
     Ok(())
 }
