@@ -170,6 +170,8 @@ pub struct Background {
     pub rate: Rate,
     /// Number of sources.
     pub sources: u32,
+    /// Propagation there and back: one for all sources, or one for each of them in order.
+    pub rtts: Box<[Duration]>,
     /// When it starts.
     pub start: Time,
     /// When it stops, if not at the end of the run.

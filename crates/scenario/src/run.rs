@@ -44,7 +44,7 @@ pub struct Summary {
     pub sessions: Vec<SessionSummary>,
     /// Finite links and the used directions of end nodes ("d1:in", "s1:out").
     pub links: Vec<LinkSummary>,
-    /// One entry a background source.
+    /// One entry a table of background traffic.
     pub background: Vec<BackgroundSummary>,
     /// The run as a whole.
     pub metrics: Metrics,
@@ -104,14 +104,16 @@ pub struct LinkSummary {
     pub dropped_packets: u64,
 }
 
-/// One background source's numbers.
+/// The numbers of one table of background traffic, all its sources together.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BackgroundSummary {
     /// Its name.
     pub name: Box<str>,
-    /// Wire rate that arrived.
+    /// Payload delivered for the first time, mean over the same window as the links' numbers.
     pub rate_bps: f64,
-    /// Packets lost.
+    /// Wire rate that arrived, over the same window.
+    pub wire_rate_bps: f64,
+    /// Data packets lost, in the whole run.
     pub lost_packets: u64,
 }
 

@@ -288,6 +288,7 @@ fn build__background() {
         to = 'd1'
         rate = '80 Mb/s'
         sources = 400
+        rtt = { uniform = ['10 ms', '50 ms'] }
         [[background]]
         kind = 'web'
         from = 's3'
@@ -310,10 +311,57 @@ fn build__background() {
     let (on, off) = (Duration::from_secs(1), Duration::from_secs(2));
     assert_eq!(scenario.background[2].kind, BackgroundKind::OnOff { on, off });
     assert_eq!(scenario.background[2].stop, Some(Time::from_secs(9)));
-
     let (changed, _) = all(&text, &set(&[("background.web.rate", "1 Mb/s")])).remove(0);
     let rates: Vec<_> = changed.background.iter().map(|background| background.rate.as_bps()).collect();
     assert_eq!(rates, [1e6, 1e6, 8e6]);
+
+    // One for each source where they are drawn; 100 ms where nothing says.
+    let (least, most) = (Duration::from_millis(10), Duration::from_millis(50));
+    let drawn = &scenario.background[0].rtts;
+    assert!(drawn.len() == 400 && drawn.iter().all(|rtt| (least..most).contains(rtt)), "{drawn:?}");
+    assert!(
+        drawn.iter().min() < Some(&Duration::from_millis(11)) && drawn.iter().max() > Some(&Duration::from_millis(49))
+    );
+    assert_eq!(*scenario.background[1].rtts, [Duration::from_millis(100)]);
+}
+
+/// With links, what the links take; an RTT that is given is the whole one.
+#[test]
+fn build__background_over_links() {
+    let scenario = one("name = 'b'
+        duration = '1 s'
+        [[node]]
+        name = 'x{1..2}'
+        router = 'r1'
+        [[node]]
+        name = 'y'
+        router = 'r2'
+        [[router]]
+        name = 'r{1..2}'
+        [[link]]
+        from = 'r1'
+        to = 'r2'
+        capacity = '1 Gb/s'
+        delay = '7 ms'
+        duplex = true
+        [[session]]
+        from = 'x1'
+        to = 'y'
+        [[background]]
+        kind = 'web'
+        from = 'x2'
+        to = 'y'
+        rate = '1 Mb/s'
+        [[background]]
+        kind = 'web'
+        from = 'x2'
+        to = 'y'
+        rate = '1 Mb/s'
+        sources = 2
+        rtt = { each = ['14 ms', '20 ms'] }");
+    assert_eq!(*scenario.background[0].rtts, [Duration::from_millis(14)]);
+    assert_eq!(*scenario.background[1].rtts, [14, 20].map(Duration::from_millis));
+    assert_eq!((&*scenario.background[1].path, &*scenario.background[1].path_back), (&[0][..], &[1][..]));
 }
 
 const LAMBDA: &str = "

@@ -7,6 +7,7 @@ use fairwave_schemes::session::controller;
 use fairwave_units::{Duration, Time};
 use thiserror::Error;
 
+use crate::background;
 use crate::constant::Constant;
 use crate::log::Log;
 use crate::offer::Offer;
@@ -61,6 +62,7 @@ fn run(scenario: &Scenario, settings: Settings<'_>, is_naive: bool) -> Result<Ru
     for session in &scenario.sessions {
         add(&mut simulator, scenario, session)?;
     }
+    background::add(&mut simulator, scenario);
     let mut log = Log::new(record.windows);
     let mut at = Time::ZERO;
     while at < end {
@@ -140,9 +142,6 @@ fn refuse_unsupported(scenario: &Scenario) -> Result<(), SimError> {
         if !choice.scheme.runs_in(Model::Packet) {
             return Err(SimError::Scheme { scheme: choice.scheme.name, session: session.name.clone() });
         }
-    }
-    if let Some(background) = scenario.background.first() {
-        return Err(unsupported(format!("background \"{}\"", background.name)));
     }
     let nodes = scenario.nodes.iter().map(|node| (&node.name, node.discipline));
     let links = scenario.links.iter().map(|link| (&link.name, link.discipline));

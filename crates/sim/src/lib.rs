@@ -10,6 +10,7 @@
 
 #![cfg_attr(test, allow(non_snake_case))]
 
+mod background;
 mod constant;
 mod delayed_ack;
 mod engine;
@@ -19,6 +20,7 @@ mod line;
 mod link;
 mod log;
 mod offer;
+mod on_off;
 mod pacer;
 mod packet;
 mod ranges;
@@ -30,6 +32,7 @@ mod rtt;
 mod scoreboard;
 mod sender;
 mod simulator;
+mod web;
 mod wire;
 
 #[doc(hidden)]

@@ -2,6 +2,7 @@
 
 use fairwave_units::Time;
 
+use crate::background::BackgroundCounts;
 use crate::simulator::Simulator;
 
 /// Running totals at the ends of the samples: entry `sample * flows + flow` or `sample * links + link`.
@@ -22,6 +23,10 @@ pub(crate) struct Log {
     /// Congestion windows, in packets; NaN for a flow without one. Empty unless asked for.
     pub(crate) cwnd_packets: Vec<f64>,
     pub(crate) ssthresh_packets: Vec<f64>,
+    backgrounds: usize,
+    /// Of background traffic: packets delivered once, and packets that arrived.
+    background_delivered: Vec<u64>,
+    background_arrived: Vec<u64>,
 }
 
 impl Log {
@@ -33,15 +38,15 @@ impl Log {
     /// Reads the totals now, at the end of a sample.
     pub(crate) fn read(&mut self, simulator: &Simulator) {
         let now = simulator.now();
-        self.flows = simulator.flows.len();
+        self.flows = simulator.sessions().len();
         self.links = simulator.network().links.len();
         self.ends.push(now);
-        for flow in &simulator.flows {
+        for flow in simulator.sessions() {
             self.delivered.push(flow.receiver.delivered_packets());
             self.arrived.push(flow.counts.arrived);
         }
         if self.has_windows {
-            for flow in &simulator.flows {
+            for flow in simulator.sessions() {
                 let (cwnd, ssthresh) = flow.source.window_packets().unwrap_or((f64::NAN, f64::NAN));
                 self.cwnd_packets.push(cwnd);
                 self.ssthresh_packets.push(ssthresh);
@@ -52,6 +57,18 @@ impl Log {
             self.queue_bytes.push(link.backlog_bytes(now));
             self.dropped.push(link.counts.dropped_packets);
         }
+        self.backgrounds = simulator.backgrounds.len();
+        for background in &simulator.backgrounds {
+            let BackgroundCounts { delivered, arrived, .. } = simulator.background_counts(background);
+            self.background_delivered.push(delivered);
+            self.background_arrived.push(arrived);
+        }
+    }
+
+    /// Packets of background traffic that were delivered once, and that arrived, up to an instant.
+    pub(crate) fn background_until(&self, index: usize, at: Time) -> [f64; 2] {
+        [&self.background_delivered, &self.background_arrived]
+            .map(|totals| self.until(totals, self.backgrounds, index, at))
     }
 
     /// Packets that a flow delivered once up to an instant, between samples by interpolation.

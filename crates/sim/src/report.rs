@@ -1,8 +1,8 @@
 //! From what the simulation counted to the result of a run.
 
 use fairwave_scenario::{
-    Engine, LinkSummary, LossEvent, MaxMinStep, Metrics, QueueSamples, RateSamples, Record, Run, Scenario,
-    SessionSummary, Summary, WindowSamples, allocate,
+    BackgroundSummary, Engine, LinkSummary, LossEvent, MaxMinStep, Metrics, QueueSamples, RateSamples, Record, Run,
+    Scenario, SessionSummary, Summary, WindowSamples, allocate,
 };
 use fairwave_schemes::global::metrics;
 use fairwave_units::{Bytes, Time};
@@ -34,7 +34,7 @@ pub(crate) fn report(
     let mut last_far = None;
     for sample in 0..log.ends.len() {
         let rates: Vec<_> =
-            simulator.flows.iter().enumerate().map(|(at, flow)| wire_bps(log, flow, at, sample)).collect();
+            simulator.sessions().iter().enumerate().map(|(at, flow)| wire_bps(log, flow, at, sample)).collect();
         let best = in_force(&optimum, log.ends[sample]);
         distances_bps.push(metrics::distance(&rates, best));
         norms_bps.push(metrics::norm(best));
@@ -63,7 +63,7 @@ pub(crate) fn report(
     }
     let hops = simulator.network().links.iter().map(|link| link.counts.hops).sum();
     let mut losses: Vec<LossEvent> = Vec::new();
-    for (at, flow) in (0_u32..).zip(&simulator.flows) {
+    for (at, flow) in (0_u32..).zip(simulator.sessions()) {
         losses.extend(flow.losses.iter().map(|time| LossEvent { time: *time, session: at }));
     }
     losses.sort_by_key(|loss| (loss.time, loss.session));
@@ -78,7 +78,7 @@ pub(crate) fn report(
             metrics,
             sessions,
             links,
-            background: Vec::new(),
+            background: background(scenario, simulator, log, window),
             engine: Engine { events: simulator.events, packet_hops: hops, ..Engine::default() },
         },
         rates: record.rates.then(|| rate_samples(scenario, simulator, log)),
@@ -99,7 +99,7 @@ fn session(
     window: Option<(Time, Time)>,
     at: usize,
 ) -> SessionSummary {
-    let (session, flow) = (&scenario.sessions[at], &simulator.flows[at]);
+    let (session, flow) = (&scenario.sessions[at], &simulator.sessions()[at]);
     let payload_bits = scenario.packet.payload.as_bits_f64();
     let wire_bits = f64::from(flow.data_bytes) * 8.0;
     let end = active_end(scenario, flow, at);
@@ -145,7 +145,7 @@ fn active_end(scenario: &Scenario, flow: &Flow, at: usize) -> Time {
 /// The max-min vector from each instant on at which sessions come, go or change their demand.
 fn optimum(scenario: &Scenario, simulator: &Simulator) -> Result<Vec<MaxMinStep>, SimError> {
     let mut known = scenario.clone();
-    for (at, flow) in simulator.flows.iter().enumerate() {
+    for (at, flow) in simulator.sessions().iter().enumerate() {
         known.sessions[at].stop = Some(active_end(scenario, flow, at));
     }
     let mut changes = vec![Time::ZERO];
@@ -186,8 +186,7 @@ fn links(
 ) -> (Vec<LinkSummary>, f64) {
     let network = simulator.network();
     let packet = (scenario.packet.payload.get() + scenario.packet.header.get()).max(1) as f64;
-    let end = scenario.end();
-    let (from, to) = window.unwrap_or((Time::from_nanos(end.as_nanos() - end.as_nanos() / 2), end));
+    let (from, to) = span(scenario, window);
     let span_ns = to.since(from).as_nanos() as f64;
     let mut peak = 0.0_f64;
     let mut summaries = Vec::with_capacity(network.links.len());
@@ -208,6 +207,35 @@ fn links(
     (summaries, peak)
 }
 
+/// The part of the run that the means of links and of background traffic are taken over.
+fn span(scenario: &Scenario, window: Option<(Time, Time)>) -> (Time, Time) {
+    let end = scenario.end();
+    window.unwrap_or((Time::from_nanos(end.as_nanos() - end.as_nanos() / 2), end))
+}
+
+fn background(
+    scenario: &Scenario,
+    simulator: &Simulator,
+    log: &Log,
+    window: Option<(Time, Time)>,
+) -> Vec<BackgroundSummary> {
+    let (from, to) = span(scenario, window);
+    let span_s = to.since(from).as_secs_f64();
+    let tables = scenario.background.iter().zip(&simulator.backgrounds).enumerate();
+    tables
+        .map(|(at, (table, background))| {
+            let ends = [from, to].map(|end| log.background_until(at, end));
+            let packets_per_s = |what: usize| if span_s > 0.0 { (ends[1][what] - ends[0][what]) / span_s } else { 0.0 };
+            BackgroundSummary {
+                name: table.name.clone(),
+                rate_bps: packets_per_s(0) * scenario.packet.payload.as_bits_f64(),
+                wire_rate_bps: packets_per_s(1) * f64::from(background.data_bytes()) * 8.0,
+                lost_packets: simulator.background_counts(background).dropped,
+            }
+        })
+        .collect()
+}
+
 fn rate_samples(scenario: &Scenario, simulator: &Simulator, log: &Log) -> RateSamples {
     let sessions = scenario.sessions.len();
     let none = vec![f64::NAN; sessions * log.ends.len()];
@@ -221,7 +249,7 @@ fn rate_samples(scenario: &Scenario, simulator: &Simulator, log: &Log) -> RateSa
     };
     let payload_bits = scenario.packet.payload.as_bits_f64();
     for sample in 0..log.ends.len() {
-        for (at, flow) in simulator.flows.iter().enumerate() {
+        for (at, flow) in simulator.sessions().iter().enumerate() {
             samples.rate_bps.push(log.delivered_in(at, sample) as f64 * payload_bits / log.span_s(sample));
             samples.wire_rate_bps.push(wire_bps(log, flow, at, sample));
         }
@@ -250,7 +278,7 @@ fn window_samples(scenario: &Scenario, simulator: &Simulator, log: &Log) -> Wind
         cwnd_packets: log.cwnd_packets.clone(),
         ssthresh_packets: log.ssthresh_packets.clone(),
     };
-    for (at, (session, flow)) in scenario.sessions.iter().zip(&simulator.flows).enumerate() {
+    for (at, (session, flow)) in scenario.sessions.iter().zip(simulator.sessions()).enumerate() {
         let active = session.start..=active_end(scenario, flow, at);
         for (sample, end) in log.ends.iter().enumerate() {
             let entry = sample * sessions + at;

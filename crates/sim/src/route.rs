@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use fairwave_scenario::random;
-use fairwave_scenario::{Discipline, Node, QueueLimit, Red, Scenario, Session};
+use fairwave_scenario::{Background, Discipline, Node, QueueLimit, Red, Scenario, Session};
 use fairwave_units::{Duration, Rate, Time};
 
 use crate::line::Line;
@@ -36,6 +36,8 @@ pub(crate) struct Network {
     pub(crate) stages: Vec<Stage>,
     /// Ways of data and of acknowledgements, by session.
     pub(crate) routes: Vec<[Route; 2]>,
+    /// The same of background traffic: by table, one for all its sources or one for each.
+    pub(crate) background_routes: Vec<Vec<[Route; 2]>>,
 }
 
 impl Network {
@@ -76,12 +78,16 @@ pub(crate) fn build(scenario: &Scenario, window: (Time, Time)) -> Network {
             lines: Vec::new(),
             stages: Vec::new(),
             routes: Vec::new(),
+            background_routes: Vec::new(),
         },
     };
     for session in &scenario.sessions {
-        let there = builder.way(session, session.from, session.to, &session.path, false);
-        let back = builder.way(session, session.to, session.from, &session.path_back, true);
-        builder.network.routes.push([there, back]);
+        let routes = builder.ways(&Trip::of(session));
+        builder.network.routes.push(routes);
+    }
+    for table in &scenario.background {
+        let routes = table.rtts.iter().map(|rtt| builder.ways(&Trip::of_background(table, *rtt))).collect();
+        builder.network.background_routes.push(routes);
     }
     builder.network
 }
@@ -97,11 +103,44 @@ struct Builder<'a> {
     network: Network,
 }
 
+/// Between which nodes traffic goes, over which links, and how long there and back takes.
+struct Trip<'a> {
+    from: u32,
+    to: u32,
+    rtt: Duration,
+    path: &'a [u32],
+    path_back: &'a [u32],
+}
+
+impl<'a> Trip<'a> {
+    fn of(session: &'a Session) -> Self {
+        let Session { from, to, rtt, path, path_back, .. } = session;
+        Self { from: *from, to: *to, rtt: *rtt, path, path_back }
+    }
+
+    fn of_background(table: &'a Background, rtt: Duration) -> Self {
+        let Background { from, to, path, path_back, .. } = table;
+        Self { from: *from, to: *to, rtt, path, path_back }
+    }
+
+    fn origins(&self) -> impl Iterator<Item = Origin> {
+        let links = self.path.iter().chain(self.path_back).map(|link| Origin::Link(*link));
+        let ends = [self.from, self.to].into_iter().flat_map(|node| [Origin::Send(node), Origin::Receive(node)]);
+        ends.chain(links)
+    }
+}
+
 impl Builder<'_> {
-    fn way(&mut self, session: &Session, from: u32, to: u32, path: &[u32], is_back: bool) -> Route {
+    fn ways(&mut self, trip: &Trip<'_>) -> [Route; 2] {
+        [self.way(trip, false), self.way(trip, true)]
+    }
+
+    fn way(&mut self, trip: &Trip<'_>, is_back: bool) -> Route {
+        let (from, to, path) =
+            if is_back { (trip.to, trip.from, trip.path_back) } else { (trip.from, trip.to, trip.path) };
         let mut elements = Vec::with_capacity(path.len() * 2 + 3);
         self.add(&mut elements, Origin::Send(from));
-        elements.push(Element::Delay(self.access_delay(session, is_back)));
+        elements.push(Element::Delay(self.access_delay(trip, is_back)));
         for link in path {
             self.add(&mut elements, Origin::Link(*link));
             elements.push(Element::Delay(self.scenario.links[*link as usize].delay));
@@ -111,10 +150,10 @@ impl Builder<'_> {
     }
 
     /// Propagation that no link of the scenario accounts for: half each way.
-    fn access_delay(&self, session: &Session, is_back: bool) -> Duration {
-        let links = session.path.iter().chain(&session.path_back);
+    fn access_delay(&self, trip: &Trip<'_>, is_back: bool) -> Duration {
+        let links = trip.path.iter().chain(trip.path_back);
         let on_links = links.map(|link| self.scenario.links[*link as usize].delay.as_nanos()).sum();
-        let own = session.rtt.as_nanos().saturating_sub(on_links);
+        let own = trip.rtt.as_nanos().saturating_sub(on_links);
         Duration::from_nanos(if is_back { own - own / 2 } else { own / 2 })
     }
 
@@ -207,15 +246,25 @@ impl Builder<'_> {
     }
 }
 
+/// The largest RTT through each link, of a session or, where none crosses it, of background traffic.
 fn largest_rtts(scenario: &Scenario) -> BTreeMap<Origin, Duration> {
-    let mut largest: BTreeMap<Origin, Duration> = BTreeMap::new();
-    for session in &scenario.sessions {
-        let links = session.path.iter().chain(&session.path_back).map(|link| Origin::Link(*link));
-        let ends = [session.from, session.to].into_iter().flat_map(|node| [Origin::Send(node), Origin::Receive(node)]);
-        for origin in ends.chain(links) {
+    let mut largest = BTreeMap::new();
+    let mut of_background = BTreeMap::new();
+    let take = |largest: &mut BTreeMap<Origin, Duration>, trip: &Trip<'_>| {
+        for origin in trip.origins() {
             let rtt = largest.entry(origin).or_default();
-            *rtt = (*rtt).max(session.rtt);
+            *rtt = (*rtt).max(trip.rtt);
         }
+    };
+    for session in &scenario.sessions {
+        take(&mut largest, &Trip::of(session));
+    }
+    for table in &scenario.background {
+        let rtt = table.rtts.iter().copied().max().unwrap_or_default();
+        take(&mut of_background, &Trip::of_background(table, rtt));
+    }
+    for (origin, rtt) in of_background {
+        largest.entry(origin).or_insert(rtt);
     }
     largest
 }

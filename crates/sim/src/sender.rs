@@ -114,6 +114,11 @@ impl Sender {
         self.config.size_packets
     }
 
+    /// Whether all packets to deliver are acknowledged.
+    pub(crate) fn is_done(&self) -> bool {
+        self.board.una() >= self.config.size_packets
+    }
+
     /// Whether the window, not the application, stopped the last attempt to send.
     pub(crate) fn is_window_limited(&self) -> bool {
         self.window_limited

@@ -3,12 +3,14 @@
 use fairwave_scenario::random::Stream;
 use fairwave_units::{Duration, Time};
 
+use crate::background::Background;
 use crate::constant::Constant;
 use crate::delayed_ack::DelayedAck;
 use crate::event_queue::{EventQueue, Key};
 use crate::jitter::Jitter;
 use crate::link::Fate;
 use crate::offer::Offer;
+use crate::on_off::OnOff;
 use crate::packet::{BLOCKS, Block, Kind, Packet};
 use crate::receiver::Receiver;
 use crate::route::{Network, Route};
@@ -18,11 +20,14 @@ use crate::sender::{Next, Sender};
 pub(crate) struct Flow {
     pub(crate) source: Source,
     pub(crate) receiver: Receiver,
-    routes: [Route; 2],
+    pub(crate) routes: [Route; 2],
     pub(crate) data_bytes: u32,
     pub(crate) ack_bytes: u32,
-    /// When the pending timer event fires; it is moved by firing too early, not by being taken out.
+    /// When the next timer event fires. None is taken out: one that fires too early is scheduled anew, and where the
+    /// deadline moves to an earlier time, one is added.
     timer: Option<Time>,
+    /// When the event fires that was the next before one was added.
+    later_timer: Option<Time>,
     /// What the application offers, where that is limited.
     pub(crate) offer: Option<Offer>,
     options: FlowOptions,
@@ -54,6 +59,8 @@ pub(crate) enum Source {
     Window(Box<Sender>),
     /// A constant rate; its sink does not answer.
     Constant(Constant),
+    /// A constant rate at times, of background traffic; its sink does not answer.
+    OnOff(Box<OnOff>),
 }
 
 impl Source {
@@ -61,7 +68,7 @@ impl Source {
     pub(crate) fn window_packets(&self) -> Option<(f64, f64)> {
         match self {
             Self::Window(sender) => Some(sender.window_packets()),
-            Self::Constant(_) => None,
+            Self::Constant(_) | Self::OnOff(_) => None,
         }
     }
 
@@ -70,11 +77,12 @@ impl Source {
         match self {
             Self::Window(sender) => sender.size_packets(),
             Self::Constant(constant) => constant.size_packets(),
+            Self::OnOff(_) => u64::MAX,
         }
     }
 }
 
-/// What became of a session's data packets, in packets: sent = arrived + dropped + in flight.
+/// What became of a flow's packets: of data, sent = arrived + dropped + in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FlowCounts {
     pub(crate) sent: u64,
@@ -82,11 +90,14 @@ pub(crate) struct FlowCounts {
     pub(crate) arrived: u64,
     pub(crate) dropped: u64,
     pub(crate) in_flight: u64,
+    pub(crate) acks_arrived: u64,
+    pub(crate) acks_dropped: u64,
+    pub(crate) acks_in_flight: u64,
 }
 
 /// Something that happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Event {
+pub(crate) enum Event {
     /// The first packet of a line arrives.
     Arrival(u32),
     /// A flow's retransmission timer.
@@ -101,11 +112,19 @@ enum Event {
     Stop(u32),
     /// A flow's application has the next packet's worth of data.
     Offer(u32),
+    /// A table of web traffic has a new flow, or stops.
+    Background(u32),
 }
 
 pub(crate) struct Simulator {
     network: Network,
+    /// The sessions, then the flows of background traffic.
     pub(crate) flows: Vec<Flow>,
+    /// How many of `flows` are sessions.
+    pub(crate) sessions: usize,
+    pub(crate) backgrounds: Vec<Background>,
+    /// By background flow: index of the table that it belongs to.
+    pub(crate) owners: Vec<u32>,
     queue: EventQueue<Event>,
     order: u64,
     now: Time,
@@ -116,14 +135,34 @@ pub(crate) struct Simulator {
 
 impl Simulator {
     pub(crate) fn new(network: Network, is_naive: bool) -> Self {
-        Self { network, flows: Vec::new(), queue: EventQueue::new(), order: 0, now: Time::ZERO, is_naive, events: 0 }
+        Self {
+            network,
+            flows: Vec::new(),
+            sessions: 0,
+            backgrounds: Vec::new(),
+            owners: Vec::new(),
+            queue: EventQueue::new(),
+            order: 0,
+            now: Time::ZERO,
+            is_naive,
+            events: 0,
+        }
     }
 
     pub(crate) fn network(&self) -> &Network {
         &self.network
     }
 
-    /// Adds the flow of the next route; its index.
+    pub(crate) fn network_mut(&mut self) -> &mut Network {
+        &mut self.network
+    }
+
+    /// The flows that are sessions, in the scenario's order.
+    pub(crate) fn sessions(&self) -> &[Flow] {
+        &self.flows[..self.sessions]
+    }
+
+    /// Adds the session of the next route; its index.
     pub(crate) fn add_flow(
         &mut self,
         source: Source,
@@ -132,26 +171,38 @@ impl Simulator {
         (start, stop): (Time, Option<Time>),
         options: FlowOptions,
     ) -> u32 {
-        let flow = u32::try_from(self.flows.len()).expect("a scenario has at most 10^7 sessions");
+        let index = self.push_flow(source, self.network.routes[self.sessions], [data_bytes, ack_bytes]);
+        self.sessions += 1;
+        let flow = &mut self.flows[index as usize];
+        flow.offer = offer;
+        flow.options = options;
+        flow.delayed_ack = options.delayed_ack.then(Box::default);
+        self.schedule(start, Event::Start(index));
+        if let Some(stop) = stop {
+            self.schedule(stop, Event::Stop(index));
+        }
+        index
+    }
+
+    /// Adds a flow on a way; its index.
+    pub(crate) fn push_flow(&mut self, source: Source, routes: [Route; 2], [data_bytes, ack_bytes]: [u32; 2]) -> u32 {
+        let flow = u32::try_from(self.flows.len()).expect("a scenario has at most 10^7 elements");
         self.flows.push(Flow {
             source,
             receiver: Receiver::default(),
-            routes: self.network.routes[flow as usize],
+            routes,
             data_bytes,
             ack_bytes,
             timer: None,
-            offer,
-            options,
+            later_timer: None,
+            offer: None,
+            options: FlowOptions::default(),
             jitter: None,
-            delayed_ack: options.delayed_ack.then(Box::default),
+            delayed_ack: None,
             losses: Vec::new(),
             completed: None,
             counts: FlowCounts::default(),
         });
-        self.schedule(start, Event::Start(flow));
-        if let Some(stop) = stop {
-            self.schedule(stop, Event::Stop(flow));
-        }
         flow
     }
 
@@ -205,6 +256,10 @@ impl Simulator {
                     }
                     self.send_all(flow);
                 }
+                Event::Background(index) => {
+                    self.queue.pop_first();
+                    self.on_background(index);
+                }
                 Event::Stop(flow) => {
                     self.queue.pop_first();
                     if let Source::Window(sender) = &mut self.flows[flow as usize].source {
@@ -226,7 +281,7 @@ impl Simulator {
         Key { time, order: self.order }
     }
 
-    fn schedule(&mut self, time: Time, event: Event) {
+    pub(crate) fn schedule(&mut self, time: Time, event: Event) {
         let key = self.key(time);
         self.queue.push(key, event);
     }
@@ -247,6 +302,10 @@ impl Simulator {
                 Fate::Leaves(leaves) => leaves,
                 Fate::Dropped | Fate::Lost => {
                     flow.counts.dropped += u64::from(packet.kind == Kind::Data);
+                    flow.counts.acks_dropped += u64::from(packet.kind == Kind::Ack);
+                    if packet.flow as usize >= self.sessions {
+                        self.free_if_over(packet.flow);
+                    }
                     return;
                 }
             },
@@ -270,6 +329,9 @@ impl Simulator {
         match packet.kind {
             Kind::Data => {
                 flow.counts.arrived += 1;
+                if matches!(flow.source, Source::OnOff(_)) {
+                    return;
+                }
                 let is_in_order = flow.delayed_ack.is_some() && flow.receiver.expects(packet.number);
                 flow.receiver.on_data(packet.number);
                 if flow.completed.is_none() && flow.receiver.next() >= flow.source.size_packets() {
@@ -288,11 +350,15 @@ impl Simulator {
                 self.acknowledge(packet.flow, stamp);
             }
             Kind::Ack => {
+                flow.counts.acks_arrived += 1;
                 if let Source::Window(sender) = &mut flow.source {
                     if sender.on_ack(self.now, packet.number, &packet.blocks, packet.stamp) {
                         flow.losses.push(self.now);
                     }
                     self.send_all(packet.flow);
+                    if packet.flow as usize >= self.sessions {
+                        self.free_if_over(packet.flow);
+                    }
                 }
             }
         }
@@ -330,7 +396,7 @@ impl Simulator {
     }
 
     /// Sends all that the source has to send now, and sees to it that it is asked again.
-    fn send_all(&mut self, index: u32) {
+    pub(crate) fn send_all(&mut self, index: u32) {
         for burst in 0_u64.. {
             let flow = &mut self.flows[index as usize];
             let sender = match &mut flow.source {
@@ -340,6 +406,15 @@ impl Simulator {
                     if let Some(number) = number {
                         self.send(index, number);
                     }
+                    if let Some(again) = again {
+                        self.schedule(again, Event::Offer(index));
+                    }
+                    return;
+                }
+                Source::OnOff(source) => {
+                    let number = source.send();
+                    let again = source.next();
+                    self.send(index, number);
                     if let Some(again) = again {
                         self.schedule(again, Event::Offer(index));
                     }
@@ -409,8 +484,11 @@ impl Simulator {
         let flow = &mut self.flows[index as usize];
         let Source::Window(sender) = &mut flow.source else { return };
         let paced = sender.arm_pace();
-        if let (None, Some(deadline)) = (flow.timer, sender.deadline()) {
+        if let Some(deadline) = sender.deadline()
+            && flow.timer.is_none_or(|timer| deadline < timer)
+        {
             let at = deadline.max(self.now);
+            flow.later_timer = flow.later_timer.or(flow.timer);
             flow.timer = Some(at);
             self.schedule(at, Event::Timer(index));
         }
@@ -421,7 +499,10 @@ impl Simulator {
 
     fn on_timer(&mut self, index: u32) {
         let flow = &mut self.flows[index as usize];
-        flow.timer = None;
+        if flow.timer != Some(self.now) {
+            return;
+        }
+        flow.timer = flow.later_timer.take();
         let Source::Window(sender) = &mut flow.source else { return };
         if sender.on_timer(self.now) {
             flow.losses.push(self.now);
@@ -434,13 +515,20 @@ impl Simulator {
     /// Counts each flow's data packets that are under way, and checks that none came from nowhere or vanished.
     pub(crate) fn count_in_flight(&mut self) {
         for line in &self.network.lines {
-            for packet in line.packets().filter(|packet| packet.kind == Kind::Data) {
-                self.flows[packet.flow as usize].counts.in_flight += 1;
+            for packet in line.packets() {
+                let counts = &mut self.flows[packet.flow as usize].counts;
+                counts.in_flight += u64::from(packet.kind == Kind::Data);
+                counts.acks_in_flight += u64::from(packet.kind == Kind::Ack);
             }
         }
         for (index, flow) in self.flows.iter().enumerate() {
-            let FlowCounts { sent, arrived, dropped, in_flight, .. } = flow.counts;
+            let FlowCounts { sent, arrived, dropped, in_flight, acks_arrived, acks_dropped, acks_in_flight, .. } =
+                flow.counts;
             assert_eq!(sent, arrived + dropped + in_flight, "packets of flow {index} are conserved: {:?}", flow.counts);
+            if matches!(flow.source, Source::Window(_)) && flow.delayed_ack.is_none() {
+                let acks = acks_arrived + acks_dropped + acks_in_flight;
+                assert_eq!(arrived, acks, "acknowledgements of flow {index} are conserved: {:?}", flow.counts);
+            }
         }
     }
 }

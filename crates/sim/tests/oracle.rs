@@ -30,8 +30,15 @@ proptest! {
             "options.delayed_ack = true",
             "options.pacing = true",
         ], 0..=4),
+        background in prop::sample::select(vec![
+            "",
+            "kind = \"web\"\nfrom = \"s3\"\nto = \"d\"\nrate = \"4 Mb/s\"\nstop = \"2 s\"",
+            "kind = \"web\"\nfrom = \"d\"\nto = \"s1\"\nrate = \"9 Mb/s\"\nsources = 5\nrtt = { uniform = [\"2 ms\", \"30 ms\"] }",
+            "kind = \"on-off\"\nfrom = \"s3\"\nto = \"d\"\nrate = \"5 Mb/s\"\nsources = 3\non = \"20 ms\"\noff = \"30 ms\"\nstart = \"1 s\"",
+        ]),
     ) {
         let options = if scheme == "cbr" { String::new() } else { options.join("\n") };
+        let background = if background.is_empty() { String::new() } else { format!("[[background]]\n{background}\n") };
         let demand = if scheme == "cbr" { "demand = \"7 Mb/s\"" } else { "" };
         let scenario = scenario(&format!(
             "name = \"oracle\"\nduration = \"3 s\"\nscheme = \"{scheme}\"\nseed = {seed}\n\
@@ -40,7 +47,7 @@ proptest! {
              [[router]]\nname = \"a\"\n[[router]]\nname = \"b\"\n\
              [[link]]\nfrom = \"a\"\nto = \"b\"\ncapacity = \"17 Mb/s\"\ndelay = \"0.25 ms\"\nduplex = true\ndiscipline = \"{discipline}\"\n\
              [[session]]\nfrom = \"s{{1..2}}\"\nto = \"d\"\nrtt = \"{rtt}\"\ncount = 2\nscheme = \"{scheme}\"\n{demand}\n{options}\n\
-             [[session]]\nfrom = \"s3\"\nto = \"d\"\nrtt = \"20 ms\"\nscheme = \"sack\"\nsize = \"300 kB\"\nstart = \"0.5 s\"\n"
+             [[session]]\nfrom = \"s3\"\nto = \"d\"\nrtt = \"20 ms\"\nscheme = \"sack\"\nsize = \"300 kB\"\nstart = \"0.5 s\"\n{background}"
         ));
         let record = Record { rates: true, queues: true, windows: true, distances: true };
         let fast = simulate(&scenario, Settings { record, ..Settings::default() }).unwrap();

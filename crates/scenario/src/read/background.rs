@@ -2,24 +2,33 @@
 
 use fairwave_units::{Bytes, Duration, Rate};
 
+use super::drawn::Drawn;
 use super::elements::{Names, lookup, tables};
 use super::mistake::Reading;
 use super::nodes::{Ends, check_count};
-use super::paths::{Paths, no_way};
+use super::paths::{Paths, Way, no_way};
 use super::reader::{Field, Reader, Thing};
 use super::tree::Table;
 use crate::{Background, BackgroundKind, LinkEnd, limits};
 
 pub(super) const KEYS: &[&str] =
-    &["from", "kind", "mean_size", "off", "on", "rate", "shape", "sources", "start", "stop", "to"];
+    &["from", "kind", "mean_size", "off", "on", "rate", "rtt", "shape", "sources", "start", "stop", "to"];
 
 /// Where a table says nothing.
 const MEAN_SIZE: Bytes = Bytes::new(12_000);
 const SHAPE: f64 = 1.2;
 const PERIOD: Duration = Duration::from_millis(500);
+/// Where neither the table nor a link does.
+const RTT: Duration = Duration::from_millis(100);
 
 /// Reads all tables.
-pub(crate) fn read(root: &Table, ends: &Ends, paths: &mut Paths<'_>) -> Reading<Vec<Background>> {
+pub(crate) fn read(
+    root: &Table,
+    seed: u64,
+    ends: &Ends,
+    paths: &mut Paths<'_>,
+    notes: &mut Vec<String>,
+) -> Reading<Vec<Background>> {
     let mut made = Vec::new();
     let mut names = Names::default();
     let mut sources = 0;
@@ -27,15 +36,17 @@ pub(crate) fn read(root: &Table, ends: &Ends, paths: &mut Paths<'_>) -> Reading<
         let reader = Reader::new(Thing::Nth("background", n + 1), place, table, KEYS)?;
         let name =
             reader.need("kind", "kind = \"web\" or \"on-off\"")?.word(&[("web", "web"), ("on-off", "on-off")])?;
-        let background = one(&reader, name, ends, paths)?;
+        let (background, way) = one(&reader, name, ends, paths)?;
         check_count(&reader, sources, u64::from(background.sources), "background sources")?;
         sources += background.sources as usize;
-        made.push(Background { name: names.take_numbered(name.to_owned(), (), place).into(), ..background });
+        let name = names.take_numbered(name.to_owned(), (), place);
+        let rtts = rtts(&reader, &way, background.sources, seed, &name, notes)?;
+        made.push(Background { name: name.into(), rtts, path: way.there, path_back: way.back, ..background });
     }
     Ok(made)
 }
 
-fn one(reader: &Reader<'_>, kind: &'static str, ends: &Ends, paths: &mut Paths<'_>) -> Reading<Background> {
+fn one(reader: &Reader<'_>, kind: &'static str, ends: &Ends, paths: &mut Paths<'_>) -> Reading<(Background, Way)> {
     let node = |field: Field<'_>| match lookup(&ends.names, field.text()?, field, "node", || ends.node_names())? {
         LinkEnd::Node(node) => Ok(node),
         LinkEnd::Router(_) => Err(field.wrong("is a router; traffic begins and ends at nodes", "name an end node")),
@@ -77,13 +88,48 @@ fn one(reader: &Reader<'_>, kind: &'static str, ends: &Ends, paths: &mut Paths<'
         Rate::ZERO => return Err(rate.wrong("must be above zero", "for instance rate = \"80 Mb/s\"")),
         above => above,
     };
-    let (path, path_back) = if paths.is_lambda() {
-        Default::default()
+    let way = if paths.is_lambda() {
+        Way { there: Box::default(), back: Box::default(), delay: Duration::ZERO }
     } else {
         let way = paths.find(from, to, None);
-        let way = way.map_err(|why| no_way(reader, paths, &why, from, to))?;
-        (way.there, way.back)
+        way.map_err(|why| no_way(reader, paths, &why, from, to))?
     };
     let sources = reader.read_or("sources", 1, |field| field.whole(1, limits::ELEMENTS))? as u32;
-    Ok(Background { name: Box::default(), kind, from, to, rate, sources, start, stop, path, path_back })
+    let (name, path, path_back, rtts) = Default::default();
+    Ok((Background { name, kind, from, to, rate, sources, rtts, start, stop, path, path_back }, way))
+}
+
+/// The round-trip times of the sources: one where they are all the same.
+fn rtts(
+    reader: &Reader<'_>,
+    way: &Way,
+    sources: u32,
+    seed: u64,
+    name: &str,
+    notes: &mut Vec<String>,
+) -> Reading<Box<[Duration]>> {
+    let count = u64::from(sources);
+    let rtt = reader.read("rtt", |field| Drawn::read(field, count, |field| field.positive_span(limits::DELAY)))?;
+    let Some(rtt) = rtt else {
+        if way.delay > limits::DELAY {
+            let what = format!("its links take {} both ways, the limit is 1 h", way.delay);
+            return Err(reader.wrong(what, "use shorter delays"));
+        }
+        if way.delay.is_zero() {
+            notes.push(format!("background \"{name}\" gives no rtt, and crosses no link with a delay: {RTT}"));
+            return Ok(Box::new([RTT]));
+        }
+        return Ok(Box::new([way.delay]));
+    };
+    let all: Box<[Duration]> = match rtt {
+        Drawn::Fixed(rtt) => Box::new([rtt]),
+        drawn => (0..count).map(|source| drawn.value(seed, "rtt", &format!("{name} {}", source + 1), source)).collect(),
+    };
+    match all.iter().find(|rtt| **rtt < way.delay) {
+        None => Ok(all),
+        Some(least) => Err(reader.need("rtt", "")?.wrong(
+            format!("makes {least}, below the delay of its links both ways, {}", way.delay),
+            "with links, rtt is the whole RTT; leave it out to take the links' delay",
+        )),
+    }
 }

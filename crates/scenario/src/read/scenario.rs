@@ -83,7 +83,7 @@ pub(crate) fn read(
     patches.finish("node", ends.nodes.iter().map(|node| &*node.name))?;
     let mut maker = Sessions::new(seed, &ends, Paths::new(&ends, &links), sessions);
     maker.read(root, &mut patches, notes)?;
-    let background = background::read(root, &ends, &mut maker.paths)?;
+    let background = background::read(root, seed, &ends, &mut maker.paths, notes)?;
     let sessions = maker.made;
     check_network(&top, &ends, &sessions)?;
     let Ends { nodes, routers, .. } = ends;

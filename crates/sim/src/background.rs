@@ -1,0 +1,261 @@
+//! Background traffic: flows that nobody judges, but that wait, are lost and make others wait like any.
+//!
+//! A web flow has the very sender and receiver of a session. It takes the place of one that is over, once nothing of
+//! that one is under way: so there are as many places as there were flows at once, however long the run.
+
+use fairwave_scenario::{BackgroundKind, Scenario, random};
+use fairwave_schemes::scheme::{Options, find};
+use fairwave_schemes::session::{CongestionController, controller};
+use fairwave_units::{Duration, Time};
+
+use crate::on_off::OnOff;
+use crate::route::Route;
+use crate::sender::{Sender, SenderConfig};
+use crate::simulator::{Event, Flow, Simulator, Source};
+use crate::web::Web;
+
+/// The scheme of web flows.
+const WEB_SCHEME: &str = "sack";
+
+/// One table of background traffic.
+pub(crate) struct Background {
+    /// Draws the flows of web traffic; on-off sources are flows that draw for themselves.
+    web: Option<Web>,
+    /// Ways there and back: one for all sources, or one for each.
+    routes: Vec<[Route; 2]>,
+    /// Bytes of a data packet and of an acknowledgement on the wire.
+    bytes: [u32; 2],
+    stop: Time,
+    /// Indices of its flows in the simulator: one a source, or one a web flow at once.
+    flows: Vec<u32>,
+    /// Those of `flows` that are over, with nothing under way.
+    idle: Vec<u32>,
+    /// Packets that flows delivered whose places others have taken.
+    delivered_before: u64,
+}
+
+/// Running totals of a table of background traffic, in packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct BackgroundCounts {
+    /// Delivered for the first time.
+    pub(crate) delivered: u64,
+    /// Arrived, twice or not.
+    pub(crate) arrived: u64,
+    pub(crate) dropped: u64,
+}
+
+/// Adds all background traffic of a scenario, behind its sessions.
+pub(crate) fn add(simulator: &mut Simulator, scenario: &Scenario) {
+    let bytes = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
+    let routes = std::mem::take(&mut simulator.network_mut().background_routes);
+    for (table, routes) in scenario.background.iter().zip(routes) {
+        let packet = scenario.packet;
+        let stop = table.stop.unwrap_or(Time::MAX);
+        let name = format!("background {}", table.name);
+        let of_scheme = match table.kind {
+            BackgroundKind::Web { .. } => find(WEB_SCHEME).map_or(0, |scheme| scheme.header.get()),
+            BackgroundKind::OnOff { .. } => 0,
+        };
+        let header = packet.header.get() + of_scheme;
+        let mut background = Background {
+            web: None,
+            routes,
+            bytes: [bytes(packet.payload.get() + header), bytes(header)],
+            stop,
+            flows: Vec::new(),
+            idle: Vec::new(),
+            delivered_before: 0,
+        };
+        let index = u32::try_from(simulator.backgrounds.len()).expect("a scenario has at most 10^7 elements");
+        match table.kind {
+            BackgroundKind::Web { mean_size, shape } => {
+                let wire_bytes = background.bytes[0];
+                let stream = random::stream(scenario.seed, &name);
+                let (rate, sources) = (table.rate, table.sources);
+                let mut web = Web::new(rate, sources, mean_size, shape, packet.payload, wire_bytes, stream);
+                let first = web.next(table.start);
+                background.web = Some(web);
+                simulator.schedule(first.min(stop), Event::Background(index));
+                simulator.backgrounds.push(background);
+            }
+            BackgroundKind::OnOff { on, off } => {
+                let share = on.as_secs_f64() / (on.as_secs_f64() + off.as_secs_f64());
+                let peak_bps = table.rate.as_bps() / share / f64::from(table.sources);
+                let interval_s = f64::from(background.bytes[0]) * 8.0 / peak_bps;
+                let span = (table.start, stop.min(scenario.end().saturating_add(Duration::from_nanos(1))));
+                simulator.backgrounds.push(background);
+                for source in 0..table.sources {
+                    let stream = random::stream(scenario.seed, &format!("{name} {}", source + 1));
+                    let traffic = OnOff::new(interval_s, on, off, span, stream);
+                    let first = traffic.next();
+                    let flow = simulator.add_background_flow(index, source, Source::OnOff(Box::new(traffic)));
+                    if let Some(first) = first {
+                        simulator.schedule(first, Event::Offer(flow));
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn web_sender(packet_bytes: u32, size_packets: u64) -> Sender {
+    let controller: Box<dyn CongestionController> =
+        controller(WEB_SCHEME, &Options::default()).expect("the scheme of web flows is a window rule");
+    let config = SenderConfig {
+        sack: true,
+        max_window_packets: u64::MAX,
+        min_rto: Duration::from_millis(200),
+        size_packets,
+        pacing: false,
+        packet_bytes,
+    };
+    Sender::new(controller, config)
+}
+
+impl Simulator {
+    /// Something happens to a table of web traffic: a flow arrives, or all stop.
+    pub(crate) fn on_background(&mut self, index: u32) {
+        let now = self.now();
+        let background = &mut self.backgrounds[index as usize];
+        if now >= background.stop {
+            for flow in &background.flows {
+                if let Source::Window(sender) = &mut self.flows[*flow as usize].source {
+                    sender.stop();
+                }
+            }
+            return;
+        }
+        let Some(web) = &mut background.web else { return };
+        let arrival = web.arrival();
+        let next = web.next(now).min(background.stop);
+        let sender = web_sender(background.bytes[0], arrival.packets);
+        let flow = match background.idle.pop() {
+            Some(flow) => {
+                background.delivered_before += self.flows[flow as usize].begin_again(background.way(arrival.source));
+                if let Source::Window(place) = &mut self.flows[flow as usize].source {
+                    **place = sender;
+                }
+                flow
+            }
+            None => self.add_background_flow(index, arrival.source, Source::Window(Box::new(sender))),
+        };
+        self.schedule(next, Event::Background(index));
+        self.send_all(flow);
+    }
+
+    /// A new flow of a table of background traffic; its index.
+    fn add_background_flow(&mut self, index: u32, source: u32, sender: Source) -> u32 {
+        let background = &self.backgrounds[index as usize];
+        let flow = self.push_flow(sender, background.way(source), background.bytes);
+        self.owners.push(index);
+        self.backgrounds[index as usize].flows.push(flow);
+        flow
+    }
+
+    /// Frees the place of a background flow that is over, if it is: nothing to send, and nothing under way.
+    pub(crate) fn free_if_over(&mut self, index: u32) {
+        let flow = &self.flows[index as usize];
+        let Source::Window(sender) = &flow.source else { return };
+        if sender.is_done() && !flow.has_packets_under_way() {
+            let owner = self.owners[index as usize - self.sessions];
+            self.backgrounds[owner as usize].idle.push(index);
+        }
+    }
+
+    /// Totals of a table of background traffic up to now.
+    pub(crate) fn background_counts(&self, background: &Background) -> BackgroundCounts {
+        let mut counts = BackgroundCounts { delivered: background.delivered_before, ..BackgroundCounts::default() };
+        for flow in &background.flows {
+            let flow = &self.flows[*flow as usize];
+            counts.arrived += flow.counts.arrived;
+            counts.dropped += flow.counts.dropped;
+            counts.delivered += match flow.source {
+                Source::OnOff(_) => flow.counts.arrived,
+                _ => flow.receiver.delivered_packets(),
+            };
+        }
+        counts
+    }
+}
+
+impl Background {
+    /// Bytes of a data packet on the wire.
+    pub(crate) fn data_bytes(&self) -> u32 {
+        self.bytes[0]
+    }
+
+    fn way(&self, source: u32) -> [Route; 2] {
+        self.routes[source as usize % self.routes.len()]
+    }
+}
+
+impl Flow {
+    /// Makes room for another flow's life on this way; packets that this one delivered.
+    fn begin_again(&mut self, routes: [Route; 2]) -> u64 {
+        self.routes = routes;
+        self.completed = None;
+        self.losses.clear();
+        std::mem::take(&mut self.receiver).delivered_packets()
+    }
+
+    /// Whether any of its packets or acknowledgements is in the network. Every arrival is answered at once.
+    fn has_packets_under_way(&self) -> bool {
+        let counts = &self.counts;
+        counts.sent != counts.arrived + counts.dropped || counts.arrived != counts.acks_arrived + counts.acks_dropped
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fairwave_scenario::{Document, Selection};
+
+    use super::*;
+    use crate::route;
+
+    /// 8 Mb/s of web traffic for 40 s beside an idle session, through links that lose packets both ways; the simulator at
+    /// each of these instants, in seconds.
+    fn places_at(instants_s: &[u64], loss: f64) -> Vec<(usize, usize)> {
+        let text = format!(
+            "name = \"places\"\nduration = \"200 s\"\nscheme = \"sack\"\n\
+             [[node]]\nname = \"s\"\ncapacity = \"100 Mb/s\"\n\
+             [[node]]\nname = \"d\"\ncapacity = \"100 Mb/s\"\nloss = {loss}\n\
+             [[session]]\nfrom = \"s\"\nto = \"d\"\nrtt = \"20 ms\"\nsize = \"1 kB\"\n\
+             [[background]]\nkind = \"web\"\nfrom = \"s\"\nto = \"d\"\nrate = \"8 Mb/s\"\nshape = 2.5\nstop = \"100 s\"\n\
+             rtt = {{ uniform = [\"5 ms\", \"40 ms\"] }}\nsources = 7\n"
+        );
+        let document = Document::parse("test.toml", text.as_bytes()).unwrap();
+        let case = document.cases(&Selection::default()).unwrap().remove(0);
+        let scenario = document.build(&case).unwrap().0;
+        let network = route::build(&scenario, (Time::ZERO, scenario.end()));
+        let mut simulator = Simulator::new(network, false);
+        // No session runs: the background alone.
+        simulator.network_mut().routes.clear();
+        add(&mut simulator, &scenario);
+        let places = instants_s.iter().map(|at| {
+            simulator.run_until(Time::from_secs(*at));
+            let background = &simulator.backgrounds[0];
+            (background.flows.len(), background.idle.len())
+        });
+        let places = places.collect();
+        simulator.count_in_flight();
+        places
+    }
+
+    #[test]
+    fn places__are_taken_again() {
+        // 8 Mb/s in flows of 12.5 packets of 1040 B: 77 flows a second, each there for at most a few RTTs of 5 to 40 ms.
+        let [early, late, after] = places_at(&[10, 100, 101], 0.0)[..] else { panic!("three instants") };
+        assert!(early.0 >= 8 && late.0 <= early.0 + 10 && late.0 < 60, "{early:?} {late:?}");
+        assert!(early.1 < early.0, "{early:?}");
+        // Stopped at 100 s: a second later nothing is under way.
+        assert_eq!(after.0, after.1);
+    }
+
+    #[test]
+    fn places__are_free_again_however_packets_were_lost() {
+        // 10 % of packets and acknowledgements are lost: the timer ends what acknowledgements do not.
+        let [during, after] = places_at(&[100, 200], 0.1)[..] else { panic!("two instants") };
+        assert!(during.0 > during.1, "{during:?}");
+        assert_eq!((after.0, after.1), (during.0, during.0));
+    }
+}
