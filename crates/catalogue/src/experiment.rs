@@ -1,14 +1,17 @@
 //! The experiments as `papers/<paper>/experiments.toml` writes them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
 use fairwave_schemes::scheme::Model;
+use fairwave_units::Duration;
 use serde::Deserialize;
 use thiserror::Error;
 
 use crate::claim::{CheckedClaim, ClaimData};
 use crate::data::{papers, scenario_text};
+use crate::quantity::Quantity;
+use crate::sketch::{Picture, picture};
 
 /// One figure, table, equation or section of a paper.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,21 +30,19 @@ pub struct Experiment {
     pub picture: Picture,
     /// What a reader must know: choices of ours where the paper is silent, errors of the print.
     pub note: Option<String>,
-    pub(crate) quick_runs: Option<usize>,
+    pub(crate) quick: Quick,
     pub(crate) claims: Vec<CheckedClaim>,
 }
 
-/// What a picture shows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Picture {
-    /// The sessions' rates over time, of the first run of every variant.
-    #[default]
-    Rates,
-    /// The 2-norm distance over time, of every run.
-    Distances,
-    /// No picture: nothing was run.
-    None,
+/// What is done less of under `--quick`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Quick {
+    /// Runs of every variant at the most.
+    pub(crate) runs: Option<usize>,
+    /// Length of a run.
+    pub(crate) duration: Option<Duration>,
+    /// Keys of the scenario by path, and their values as TOML text.
+    pub(crate) set: Vec<(String, String)>,
 }
 
 impl Experiment {
@@ -83,8 +84,12 @@ struct ExperimentData {
     scenario: Option<String>,
     same_as: Option<String>,
     model: Option<ModelWord>,
+    #[serde(default, deserialize_with = "picture")]
     picture: Option<Picture>,
     quick_runs: Option<usize>,
+    quick_duration: Option<Quantity<Duration>>,
+    #[serde(default)]
+    quick_set: BTreeMap<String, String>,
     note: Option<String>,
     #[serde(default)]
     claim: Vec<ClaimData>,
@@ -129,10 +134,16 @@ fn read(paper: &str, text: &str, all: &mut Vec<Experiment>) -> Result<(), DataEr
 }
 
 fn build(id: String, data: ExperimentData, all: &[Experiment]) -> Result<Experiment, String> {
-    let ExperimentData { title, cites, scenario, same_as, model, picture, quick_runs, note, claim, .. } = data;
+    let ExperimentData { title, cites, scenario, same_as, model, picture, note, claim, .. } = data;
+    let quick = Quick {
+        runs: data.quick_runs,
+        duration: data.quick_duration.map(|duration| duration.0),
+        set: data.quick_set.into_iter().collect(),
+    };
     if let Some(other) = same_as {
-        if scenario.is_some() || model.is_some() || picture.is_some() || quick_runs.is_some() || !claim.is_empty() {
-            return Err("same_as brings scenario, model, picture, quick_runs and claims: name none of them".to_owned());
+        let own = scenario.is_some() || model.is_some() || picture.is_some() || !claim.is_empty();
+        if own || quick != Quick::default() {
+            return Err("same_as brings scenario, model, picture, quick_... and claims: name none of them".to_owned());
         }
         let other = all
             .iter()
@@ -146,8 +157,11 @@ fn build(id: String, data: ExperimentData, all: &[Experiment]) -> Result<Experim
     {
         return Err(format!("there is no scenarios/{name}.toml"));
     }
-    if quick_runs == Some(0) {
+    if quick.runs == Some(0) {
         return Err("quick_runs must be at least 1".to_owned());
+    }
+    if quick.duration == Some(Duration::ZERO) {
+        return Err("quick_duration must be above zero".to_owned());
     }
     if claim.is_empty() {
         return Err("has no claim".to_owned());
@@ -160,15 +174,15 @@ fn build(id: String, data: ExperimentData, all: &[Experiment]) -> Result<Experim
         }
         claims.push(checked);
     }
-    let picture = picture.unwrap_or(if scenario.is_some() { Picture::Rates } else { Picture::None });
-    if scenario.is_none() && picture != Picture::None {
-        return Err("a picture needs a scenario".to_owned());
+    let picture = picture.unwrap_or_else(|| if scenario.is_some() { Picture::rates() } else { Picture::None {} });
+    if scenario.is_none() && picture.needs_scenario() {
+        return Err("a picture of runs needs a scenario".to_owned());
     }
     let model = match model {
         None | Some(ModelWord::Fluid) => Model::Fluid,
         Some(ModelWord::Packet) => Model::Packet,
     };
-    Ok(Experiment { id, title, cites, scenario, model, picture, note, quick_runs, claims })
+    Ok(Experiment { id, title, cites, scenario, model, picture, note, quick, claims })
 }
 
 #[cfg(test)]
@@ -197,6 +211,8 @@ mod tests {
             ("", "", "no claim"),
             ("scenario = \"no-such\"", CLAIM, "no-such"),
             ("quick_runs = 0", CLAIM, "quick_runs"),
+            ("quick_duration = \"0 s\"", CLAIM, "quick_duration"),
+            ("quick_duration = \"60\"", CLAIM, "60"),
             ("picture = \"rates\"", CLAIM, "picture"),
             ("same_as = \"009/b\"", "", "009/b"),
             ("model = \"paper\"", CLAIM, "paper"),

@@ -7,7 +7,9 @@ use fairwave_schemes::response::{
 use fairwave_units::{Bytes, Duration, Rate};
 use serde::Deserialize;
 
+use crate::bic;
 use crate::quantity::Quantity;
+use crate::response::Response;
 use crate::unit::Dimension;
 
 /// A formula with its arguments; windows are in packets.
@@ -68,6 +70,45 @@ pub(crate) enum Formula {
     BicLoss { window: f64 },
     /// BIC's loss rate at a window.
     BicLossRate { window: f64 },
+    /// Packets from one loss of AIMD to the next, where the window before a loss is known: b (2 - b) w^2 / (2 a).
+    AimdPacketsPerLoss { window: f64, increase: f64, decrease: f64 },
+    /// Round trips from a loss at full rate back to it, one packet each.
+    RenoRecoveryRtts { rate: Quantity<Rate>, packet: Quantity<Bytes>, rtt: Quantity<Duration> },
+    /// Mean window of a session that loses once in so many packets and once in so much time (Xu 2004, Eq. 1).
+    EpochWindow { rtt: Quantity<Duration>, between_losses: Quantity<Duration>, loss_rate: f64 },
+    /// Exponent of the RTT unfairness of a response function c / p^d under synchronised loss, 1 / (1 - d) (Xu 2004,
+    /// section IV).
+    UnfairnessExponent { d: f64 },
+    /// Mean window at a loss rate.
+    ResponseWindow { response: Response, loss_rate: f64 },
+    /// Loss rate at which the mean window is so many packets.
+    ResponseLossRate { response: Response, window: f64 },
+    /// Exponent d of a response function at a loss rate.
+    ResponseExponent { response: Response, loss_rate: f64 },
+    /// Mean window at which a response function crosses TCP's.
+    CrossingWindow { response: Response },
+    /// Loss rate at which a response function crosses TCP's.
+    CrossingLossRate { response: Response },
+    /// Largest loss rate at and below which the window stays within a share of another's.
+    MeetingLossRate { response: Response, other: Response, within: f64 },
+    /// Rate over that of a session with a longer RTT, both losing at the same instants.
+    SynchronisedRatio { response: Response, rtt_ratio: f64, window: f64 },
+    /// Mean window of the rule itself under a loss after every 1 / p packets.
+    RuleWindow { response: Response, loss_rate: f64 },
+    /// The same over the response function's.
+    RuleOverResponse { response: Response, loss_rate: f64 },
+    /// BIC's largest window where its epoch has rounds of additive increase (Xu 2004, Eq. 4).
+    BicEq4 { loss_rate: f64 },
+    /// BIC's mean window then (Xu 2004, Eq. 5).
+    BicEq5 { loss_rate: f64 },
+    /// BIC's mean window for very large windows (Xu 2004, Eq. 6).
+    BicEq6 { loss_rate: f64 },
+    /// BIC's largest window where its epoch is a search alone (Xu 2004, before Eq. 7, in the place of Lambert's W).
+    BicEq7 { loss_rate: f64 },
+    /// Packets of BIC's rounds of additive increase in an epoch with this largest window (Xu 2004, Eq. 2).
+    BicEq2 { window: f64 },
+    /// Packets of its rounds of binary search (Xu 2004, Eq. 3).
+    BicEq3 { window: f64 },
     /// Bytes that a loss bitmap covers (Wu 2007, section IX.1.C).
     BitmapCovers { bitmap: Quantity<Bytes>, packet: Quantity<Bytes> },
 }
@@ -123,6 +164,31 @@ impl Formula {
             Self::StcpRecoveryRtts {} => Stcp::default().recovery_rtts(),
             Self::BicLoss { window } => aimd_on_loss(window, Bic::default().beta),
             Self::BicLossRate { window } => Bic::default().loss_rate(window),
+            Self::AimdPacketsPerLoss { window, increase, decrease } => {
+                decrease * (2.0 - decrease) / (2.0 * increase) * window * window
+            }
+            Self::RenoRecoveryRtts { rate, packet, rtt } => bandwidth_delay_packets(rate.0, rtt.0, packet.0) / 2.0,
+            Self::EpochWindow { rtt, between_losses, loss_rate } => {
+                rtt.0.as_secs_f64() / (between_losses.0.as_secs_f64() * loss_rate)
+            }
+            Self::UnfairnessExponent { d } => 1.0 / (1.0 - d),
+            Self::ResponseWindow { response, loss_rate } => response.window(loss_rate),
+            Self::ResponseLossRate { response, window } => response.loss_rate(window),
+            Self::ResponseExponent { response, loss_rate } => response.exponent(loss_rate),
+            Self::CrossingWindow { response } => reno(response.crossing()),
+            Self::CrossingLossRate { response } => response.crossing(),
+            Self::MeetingLossRate { response, other, within } => response.meets(other, within),
+            Self::SynchronisedRatio { response, rtt_ratio, window } => response.synchronised_ratio(rtt_ratio, window),
+            Self::RuleWindow { response, loss_rate } => response.rule_window(loss_rate),
+            Self::RuleOverResponse { response, loss_rate } => {
+                response.rule_window(loss_rate) / response.window(loss_rate)
+            }
+            Self::BicEq2 { window } => bic::additive_packets(window),
+            Self::BicEq3 { window } => bic::search_packets(window),
+            Self::BicEq4 { loss_rate } => bic::largest_window(loss_rate),
+            Self::BicEq5 { loss_rate } => bic::mean_window(loss_rate),
+            Self::BicEq6 { loss_rate } => bic::asymptote(loss_rate),
+            Self::BicEq7 { loss_rate } => bic::small_window(loss_rate),
             Self::BitmapCovers { bitmap, packet } => bitmap.0.as_bits_f64() * packet.0.get() as f64,
         }
     }

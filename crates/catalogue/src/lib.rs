@@ -10,8 +10,10 @@
 
 #![cfg_attr(test, allow(non_snake_case))]
 
+mod bic;
 mod claim;
 mod data;
+mod drawing;
 mod expectation;
 mod experiment;
 mod formula;
@@ -22,16 +24,22 @@ pub mod picture;
 mod quantity;
 mod reduce;
 mod report;
+mod response;
 mod run;
 mod select;
+mod sketch;
 #[cfg(test)]
 mod tests;
 mod unit;
+mod work;
 
 pub use claim::{ClaimData, Source};
 pub use data::{scenario_names, scenario_text};
-pub use experiment::{Experiment, Picture, list};
+pub use drawing::picture_of;
+pub use experiment::{Experiment, list};
 pub use outcome::{Claim, Outcome, Shown, Value};
-pub use report::{picture_of, report};
-pub use run::{Progress, RunError, RunOptions, run, run_experiment};
+pub use report::report;
+pub use run::{RunError, RunOptions, run, run_all, run_experiment};
 pub use select::{UnknownExperiment, select};
+pub use sketch::Picture;
+pub use work::{Progress, Step};

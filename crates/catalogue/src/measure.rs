@@ -142,7 +142,7 @@ impl Measure {
                 | Self::TimeToJain { .. }
         );
         let distances = matches!(self, Self::Distance { .. } | Self::TimeToDistance { .. } | Self::DistanceRise);
-        Record { rates, queues: false, windows: false, distances }
+        Record { rates, distances, ..Record::default() }
     }
 
     /// The values in one run with samples of `width`: one per named session (all if none is named), or a single one.
@@ -287,7 +287,7 @@ fn synchronisation(losses_s: &[Vec<f64>], from_s: f64, threshold: f64) -> f64 {
 }
 
 /// The indices of the named sessions, in the order of the names; "high*" names all that begin with "high".
-fn sessions(run: &Run, names: Option<&[String]>) -> Result<Vec<usize>, MeasureError> {
+pub(crate) fn sessions(run: &Run, names: Option<&[String]>) -> Result<Vec<usize>, MeasureError> {
     let all = &run.summary.sessions;
     match names {
         None => Ok((0..all.len()).collect()),

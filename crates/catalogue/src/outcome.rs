@@ -1,6 +1,7 @@
 //! What an experiment gave.
 
 use std::fmt;
+use std::sync::Arc;
 
 use fairwave_scenario::{Run, Scenario};
 use serde::{Serialize, Serializer};
@@ -14,9 +15,10 @@ pub struct Outcome {
     pub id: String,
     /// One entry a claim, in the order of the data.
     pub claims: Vec<Claim>,
-    /// Wall time of the runs, seconds: the one number here that is no function of data and options.
+    /// Wall time of its runs one after the other, seconds, without those that an experiment before it has made: the one
+    /// number here that is no function of data and options.
     pub wall_s: f64,
-    /// Whether some draws were left out.
+    /// Whether some draws were left out, or runs made shorter.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub quick: bool,
     /// The experiment.
@@ -24,7 +26,10 @@ pub struct Outcome {
     pub experiment: &'static Experiment,
     /// The runs that its picture shows, in the order of variants and seeds.
     #[serde(skip)]
-    pub shown: Vec<Shown>,
+    pub shown: Vec<Arc<Shown>>,
+    /// The heights of its bars: per variant, in the scenario's order, its label and a value for each part.
+    #[serde(skip)]
+    pub(crate) heights: Vec<(Option<String>, Vec<f64>)>,
 }
 
 /// A run that a picture shows.
@@ -118,6 +123,15 @@ pub(crate) fn digits(number: f64) -> String {
     trimmed(&format!("{number:.*}", 5_usize.saturating_sub(whole))).to_owned()
 }
 
+/// A number with three significant digits, for labels.
+pub(crate) fn brief(number: f64) -> String {
+    if !number.is_finite() || number == 0.0 {
+        return digits(number);
+    }
+    let unit = 10f64.powi(number.abs().log10().floor() as i32 - 2);
+    digits((number / unit).round() * unit)
+}
+
 fn trimmed(text: &str) -> &str {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text }
 }
@@ -139,6 +153,13 @@ mod tests {
             (f64::INFINITY, "never"),
         ] {
             assert_eq!(digits(number), text);
+        }
+    }
+
+    #[test]
+    fn brief__keeps_three() {
+        for (number, text) in [(127.23, "127"), (6.684, "6.68"), (0.123_45, "0.123"), (0.0, "0"), (2500.4, "2500")] {
+            assert_eq!(brief(number), text);
         }
     }
 

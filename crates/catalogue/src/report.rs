@@ -2,9 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crate::experiment::Picture;
-use crate::outcome::{Claim, Outcome, Shown};
-use crate::picture::{Caption, Curve, PictureError, Weight, distances, of_run, side_by_side};
+use crate::drawing::picture_of;
+use crate::outcome::{Claim, Outcome};
 
 /// The report of several experiments as a self-contained HTML page: no script, nothing fetched, pictures inside.
 pub fn report(outcomes: &[Outcome]) -> String {
@@ -15,40 +14,6 @@ pub fn report(outcomes: &[Outcome]) -> String {
     }
     page.push_str("</main>\n</body>\n</html>\n");
     page
-}
-
-/// The picture of an experiment as SVG text; `None` where nothing was run.
-pub fn picture_of(outcome: &Outcome) -> Option<Result<String, PictureError>> {
-    let (experiment, shown) = (outcome.experiment, &outcome.shown);
-    let many = shown.first().map_or(0, |first| shown.iter().filter(|one| variant(one) == variant(first)).count()) > 1;
-    match (experiment.picture, &shown[..]) {
-        (_, []) | (Picture::None, _) => None,
-        (Picture::Rates, [one]) => Some(of_run(&one.scenario, &one.run)),
-        (kind, _) => {
-            let mut subtitle = format!("{} \u{b7} {} model", shown[0].run.summary.scheme, shown[0].run.summary.model);
-            if many {
-                let _ = write!(subtitle, " \u{b7} {} runs", shown.len());
-            }
-            let caption = Caption { title: experiment.title.clone(), subtitle, cites: experiment.cites.clone() };
-            let curves: Vec<Curve<'_>> = shown.iter().map(|one| curve(one, shown)).collect();
-            Some(if kind == Picture::Distances {
-                distances(&caption, &curves)
-            } else {
-                side_by_side(&caption, &curves)
-            })
-        }
-    }
-}
-
-fn variant(shown: &Shown) -> Option<&str> {
-    shown.run.summary.variant.as_deref()
-}
-
-/// One run among others: thin if there are more of its variant.
-fn curve<'a>(one: &'a Shown, all: &[Shown]) -> Curve<'a> {
-    let alike = all.iter().filter(|other| variant(other) == variant(one)).count();
-    let label = variant(one).map_or_else(|| "drawn".to_owned(), str::to_owned);
-    Curve { label, run: &one.run, weight: if alike > 1 { Weight::Thin } else { Weight::Thick } }
 }
 
 /// The counts, and the list of experiments.
@@ -65,7 +30,7 @@ fn summary(page: &mut String, outcomes: &[Outcome]) {
         outcomes.len(),
     );
     if outcomes.iter().any(|outcome| outcome.quick) {
-        page.push_str("<p class=\"quick\">Quick: some draws were left out of the experiments that say so.</p>\n");
+        page.push_str("<p class=\"quick\">Quick: some draws were left out, or runs made shorter, of the experiments that say so.</p>\n");
     }
     page.push_str(
         "<table>\n<thead><tr><th>experiment</th><th>what</th><th class=\"n\">holds</th><th class=\"n\">known misses</th>\
@@ -94,7 +59,7 @@ fn section(page: &mut String, outcome: &Outcome) {
     let _ = writeln!(page, "<section id=\"{id}\">\n<h2>{}</h2>", escape(&experiment.title));
     let scenario =
         experiment.scenario.as_ref().map_or_else(String::new, |name| format!(" \u{b7} scenarios/{name}.toml"));
-    let quick = if outcome.quick { " \u{b7} <b>quick: fewer draws</b>" } else { "" };
+    let quick = if outcome.quick { " \u{b7} <b>quick: fewer draws or shorter runs</b>" } else { "" };
     let _ = writeln!(
         page,
         "<p class=\"cites\">{} \u{b7} {id}{} \u{b7} {:.2} s{quick}</p>",
@@ -188,7 +153,8 @@ a { color: #0b5394; }
 <h1>The experiments of the papers</h1>
 <p>What a paper says beside what Fairwave gets. <i>From</i> names where the stated value comes from: <i>paper</i> is printed there,
 <i>derived</i> follows from its algorithm, <i>reference</i> is an independent exact fluid model, <i>arithmetic</i> is exact, <i>ours</i> puts a
-number to its words. Of several values the one farthest from what is stated counts. 000 is Wu &amp; Chien 2006, 002 is Wu 2007.</p>
+number to its words. Of several values the one farthest from what is stated counts. 000 is Wu &amp; Chien 2006, 001 is Xu, Harfoush and
+Rhee 2004, 002 is Wu 2007.</p>
 "#;
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The shipped experiments as a whole: they run, they hold, and they could fail.
 
-use fairwave_scenario::{Document, Record, Run, Selection, Settings};
+use fairwave_scenario::{Document, Run, Selection, Settings};
 use fairwave_schemes::scheme::Model;
 
 use crate::claim::Subject;
@@ -45,7 +45,7 @@ fn examples__reach_the_optimum() {
 #[test]
 fn experiments__hold_or_have_a_reason() {
     for experiment in short() {
-        let outcome = run_experiment(experiment, RunOptions { quick: true }, &|_, _| ())
+        let outcome = run_experiment(experiment, RunOptions { quick: true }, &|_| ())
             .unwrap_or_else(|error| panic!("{}: {error}", experiment.id));
         for claim in &outcome.claims {
             let seen =
@@ -64,7 +64,7 @@ fn outcome__is_the_same_on_one_thread_and_on_several() {
     let experiment = list().iter().find(|experiment| experiment.id == "002/fig-vii-2b").unwrap();
     let verdicts = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        let outcome = pool.install(|| run_experiment(experiment, RunOptions::default(), &|_, _| ())).unwrap();
+        let outcome = pool.install(|| run_experiment(experiment, RunOptions::default(), &|_| ())).unwrap();
         serde_json::to_string(&outcome.claims).unwrap()
     };
     assert_eq!(verdicts(1), verdicts(3));
@@ -89,12 +89,8 @@ fn claims__miss_on_a_run_that_is_wrong() {
                 if !variants.contains(&&case.variant) {
                     variants.push(&case.variant);
                     let (scenario, _) = document.build(case).unwrap();
-                    let record = Record {
-                        rates: measure.record().rates,
-                        queues: false,
-                        windows: false,
-                        distances: measure.record().distances,
-                    };
+                    let record =
+                        measure.record();
                     runs.push((
                         simulate(&scenario, Some(experiment.model), Settings { record, ..Settings::default() })
                             .unwrap(),

@@ -1,5 +1,7 @@
 //! The experiments of the papers.
 
+use std::sync::Arc;
+
 use fairwave_catalogue::{Experiment, RunError, RunOptions};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -70,9 +72,12 @@ fn column<T>(entry: impl Fn(&'static Experiment) -> T) -> Vec<T> {
 pub(crate) fn papers_run(py: Python<'_>, id: &str, quick: bool) -> PyResult<Vec<Outcome>> {
     let chosen = fairwave_catalogue::select(&[id]).map_err(|error| PyValueError::new_err(format!("id: {error}")))?;
     let run_all = |stop: &Stop| -> Result<Vec<_>, RunError> {
-        let run =
-            |experiment| fairwave_catalogue::run_experiment(experiment, RunOptions { quick }, &|_, _| stop.check());
-        chosen.into_iter().map(run).collect()
+        let mut outcomes = Vec::with_capacity(chosen.len());
+        fairwave_catalogue::run_all(&chosen, RunOptions { quick }, &|_| stop.check(), &mut |outcome| {
+            outcomes.push(outcome);
+            true
+        })?;
+        Ok(outcomes)
     };
     let outcomes = interruptible(py, run_all)?.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
     outcomes.into_iter().map(|outcome| wrap(py, outcome)).collect()
@@ -81,7 +86,10 @@ pub(crate) fn papers_run(py: Python<'_>, id: &str, quick: bool) -> PyResult<Vec<
 fn wrap(py: Python<'_>, mut outcome: fairwave_catalogue::Outcome) -> PyResult<Outcome> {
     let runs = std::mem::take(&mut outcome.shown)
         .into_iter()
-        .map(|shown| Py::new(py, Run { run: shown.run, title: shown.scenario.title }))
+        .map(|shown| {
+            let shown = Arc::unwrap_or_clone(shown);
+            Py::new(py, Run { run: shown.run, title: shown.scenario.title })
+        })
         .collect::<PyResult<_>>()?;
     Ok(Outcome { outcome, runs })
 }

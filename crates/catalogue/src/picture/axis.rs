@@ -74,6 +74,18 @@ impl<'a, 's> Grid<'a, 's> {
         Ok(())
     }
 
+    /// Draws the axis below the grid with its ticks, and its name below them.
+    pub(super) fn base_axis(&self, ticks: &[(f64, String)], name: &str, size: i32) -> Result<(), PictureError> {
+        self.area.line(&[(self.left, self.bottom), (self.right, self.bottom)], AXIS.to_rgba(), 1.0)?;
+        for (value, text) in ticks {
+            let x = self.x(*value);
+            self.area.line(&[(x, self.bottom), (x, self.bottom + 4.0)], AXIS.to_rgba(), 1.0)?;
+            self.area.text_at(x, self.bottom + 8.0 + f64::from(size) / 2.0, text, font(size, FAINT).centred())?;
+        }
+        let below = self.bottom + 12.0 + f64::from(size) * 1.7;
+        self.area.text_at(f64::midpoint(self.left, self.right), below, name, font(size, INK).centred())
+    }
+
     /// Draws the horizontal grid lines with their labels, and the name of the axis above it.
     pub(super) fn value_axis(&self, ticks: &[(f64, String)], name: &str, size: i32) -> Result<(), PictureError> {
         for (value, text) in ticks {
@@ -116,6 +128,39 @@ pub(super) fn power_ticks((least, most): (f64, f64)) -> Vec<(f64, String)> {
         }
     }
     ticks
+}
+
+/// Ticks of a scale in exponents of ten, as pure numbers: the powers of ten, and 2 and 5 between them where there are
+/// few.
+pub(super) fn decade_ticks((least, most): (f64, f64)) -> Vec<(f64, String)> {
+    let factors: &[f64] = if most - least < 2.5 { &[1.0, 2.0, 5.0] } else { &[1.0] };
+    let every = if most - least > 14.0 { 2 } else { 1 };
+    let mut ticks = Vec::new();
+    for exponent in (least.floor() as i32..=most.ceil() as i32).filter(|exponent| exponent.rem_euclid(every) == 0) {
+        for factor in factors {
+            let value = f64::from(exponent) + factor.log10();
+            if (least - 1e-9..=most + 1e-9).contains(&value) {
+                ticks.push((value, decade(*factor, exponent)));
+            }
+        }
+    }
+    ticks
+}
+
+/// "0.02", "50", "10\u{2078}": a few digits where they are enough, else a power.
+fn decade(factor: f64, exponent: i32) -> String {
+    if (-2..=4).contains(&exponent) {
+        return format!("{:.*}", usize::try_from(-exponent).unwrap_or(0), factor * 10f64.powi(exponent));
+    }
+    let raised = |c: char| match c {
+        '-' => '\u{207b}',
+        '1' => '\u{b9}',
+        '2' => '\u{b2}',
+        '3' => '\u{b3}',
+        digit => char::from_u32(0x2070 + u32::from(digit) - u32::from('0')).unwrap_or(digit),
+    };
+    let power: String = exponent.to_string().chars().map(raised).collect();
+    if factor == 1.0 { format!("10{power}") } else { format!("{factor}\u{b7}10{power}") }
 }
 
 /// The unit of a rate axis.
@@ -183,6 +228,14 @@ mod tests {
         assert_eq!(texts, ["0.1 %", "1 %", "10 %", "100 %"]);
         let texts: Vec<_> = power_ticks((-1.8, 0.1)).into_iter().map(|(_, text)| text).collect();
         assert_eq!(texts, ["2 %", "5 %", "10 %", "20 %", "50 %", "100 %"]);
+    }
+
+    #[test]
+    fn decade_ticks__are_powers_of_ten() {
+        let texts = |range| decade_ticks(range).into_iter().map(|(_, text)| text).collect::<Vec<_>>();
+        assert_eq!(texts((-5.0, 2.0)), ["10⁻⁵", "10⁻⁴", "10⁻³", "0.01", "0.1", "1", "10", "100"]);
+        assert_eq!(texts((4.0, 6.0)), ["10000", "20000", "50000", "10⁵", "2·10⁵", "5·10⁵", "10⁶"]);
+        assert_eq!(texts((-20.0, -12.0)).len(), 9);
     }
 
     #[test]

@@ -1,13 +1,16 @@
-//! Pictures of runs as SVG text, for people: rates over time, the distance to max-min, and several runs in one picture.
+//! Pictures as SVG text, for people: the rates of a run over time, its distance to max-min, several runs in one picture,
+//! lines over any pair of axes, and bars.
 //!
 //! Colours are those of Okabe and Ito (2008), which colour-blind people tell apart too, and every curve has a label
 //! and a marker of its own besides. The same run gives the same bytes.
 
 mod axis;
+mod bars;
 mod canvas;
 mod curve;
 mod distance;
 mod label;
+mod lines;
 mod max_min;
 mod palette;
 mod rates;
@@ -20,7 +23,11 @@ use std::fmt::Write as _;
 use fairwave_scenario::{Run, Scenario};
 use thiserror::Error;
 
+use crate::measure::MeasureError;
 use canvas::Canvas;
+
+pub use bars::{Bar, BarChart, BarGroup, bar_chart};
+pub use lines::{Axis, Line, Panel, Scale, line_panels, lines};
 
 /// Up to this many sessions each have a curve of their own; more are shown by their distance to max-min and the
 /// spread of their rates.
@@ -68,8 +75,14 @@ pub enum PictureError {
         /// The scenario.
         scenario: String,
     },
+    /// What is to be shown does not fit the run.
+    #[error(transparent)]
+    Measure(#[from] MeasureError),
+    /// A variant that was not run.
+    #[error("there is no variant \"{0}\"")]
+    Variant(String),
     /// There is nothing to show.
-    #[error("a picture needs at least one run")]
+    #[error("there is nothing to draw")]
     Empty,
     /// More runs than a sheet has room for.
     #[error("{0} runs are too many for one picture")]

@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
-use fairwave_catalogue::{Claim, Outcome, RunError, RunOptions, report, run_experiment, select};
+use fairwave_catalogue::{Claim, Outcome, RunError, RunOptions, Step, report, run_all, select};
 
 use crate::Done;
 use crate::failure::Failure;
@@ -12,8 +13,10 @@ use crate::progress::Progress;
 use crate::staging::Staging;
 use crate::terminal::{self, BAD, BOLD, DIM, GOOD, WARY, paint};
 
-/// One experiment's share of the progress bar.
-const STEPS: usize = 1000;
+/// Steps of the progress bar.
+const STEPS: u64 = 10_000;
+/// A run that takes longer than this is named when it ends, where a person watches.
+const LONG_S: f64 = 5.0;
 /// Columns of text.
 const WIDTH: usize = 80;
 /// Columns in front of what is said about a claim.
@@ -33,7 +36,7 @@ pub(super) struct Args {
     /// Papers (002), experiments (002/fig-vii-2a), or all
     #[arg(value_name = "ID", default_value = "all")]
     ids: Vec<String>,
-    /// Fewer draws, where an experiment has many
+    /// Fewer draws where an experiment has many, and shorter runs
     #[arg(long)]
     quick: bool,
     /// Write report.html to this directory
@@ -47,19 +50,22 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> Done {
     let experiments = select(&args.ids).map_err(|error| Failure::Usage(error.to_string()))?;
     let staging = args.out.as_deref().map(Staging::begin).transpose()?;
-    let progress = Progress::new((experiments.len() * STEPS) as u64, false);
+    let progress = Progress::new(STEPS, false);
+    let told = Told::new(&progress);
     let mut outcomes = Vec::with_capacity(experiments.len());
-    for experiment in experiments {
-        let step = |done: usize, of: usize| progress.add((done * STEPS / of - (done - 1) * STEPS / of) as u64);
-        let mut outcome = run_experiment(experiment, RunOptions { quick: args.quick }, &step).map_err(failed)?;
-        let text = if args.json { json_line(&outcome)? } else { told(&outcome) };
-        progress.beside(|| terminal::print(&text))?;
+    let mut printed = Ok(());
+    run_all(&experiments, RunOptions { quick: args.quick }, &|step| told.hear(step), &mut |mut outcome| {
+        let text = if args.json { json_line(&outcome) } else { Ok(told_in_words(&outcome)) };
+        printed = text.and_then(|text| progress.beside(|| terminal::print(&text)));
         if staging.is_none() {
             // Only the report shows them.
             outcome.shown = Vec::new();
         }
         outcomes.push(outcome);
-    }
+        printed.is_ok()
+    })
+    .map_err(failed)?;
+    printed?;
     progress.clear();
     if let (Some(staging), Some(out)) = (staging, &args.out) {
         staging.write("report.html", |file| file.write_all(report(&outcomes).as_bytes()))?;
@@ -78,6 +84,30 @@ pub(super) fn run(args: &Args) -> Done {
         ))?;
     }
     if unexplained > 0 { Err(Failure::Missed) } else { Ok(()) }
+}
+
+/// The runs' progress on a bar of whole steps.
+struct Told<'a> {
+    bar: &'a Progress,
+    /// Share of the work that is done, and the steps that the bar shows of it.
+    state: Mutex<(f64, u64)>,
+}
+
+impl<'a> Told<'a> {
+    fn new(bar: &'a Progress) -> Self {
+        Self { bar, state: Mutex::new((0.0, 0)) }
+    }
+
+    fn hear(&self, step: &Step<'_>) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.0 += step.share;
+        let reached = (state.0 * STEPS as f64) as u64;
+        self.bar.add(reached.saturating_sub(state.1));
+        state.1 = state.1.max(reached);
+        if let Some(took_s) = step.ended_s.filter(|took_s| *took_s > LONG_S && terminal::is_watched()) {
+            self.bar.beside(|| terminal::note(&format!("{} took {took_s:.0} s", step.run)));
+        }
+    }
 }
 
 fn failed(error: RunError) -> Failure {
@@ -99,10 +129,10 @@ fn counts(outcomes: &[Outcome], unexplained: usize) -> String {
 }
 
 /// One experiment in words.
-fn told(outcome: &Outcome) -> String {
+fn told_in_words(outcome: &Outcome) -> String {
     let experiment = outcome.experiment;
     let mut text = format!("{}  {}\n", paint(BOLD, &outcome.id), experiment.title);
-    let quick = if outcome.quick { ", fewer draws" } else { "" };
+    let quick = if outcome.quick { ", fewer draws or shorter runs" } else { "" };
     let _ = writeln!(text, "{}", paint(DIM, &format!("  after {}; {:.2} s{quick}", experiment.cites, outcome.wall_s)));
     if let Some(note) = &experiment.note {
         wrapped(&mut text, "  ", 2, note);

@@ -1,0 +1,295 @@
+//! From an outcome to its picture.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use fairwave_scenario::Run;
+
+use crate::experiment::Experiment;
+use crate::measure::{Window, sessions};
+use crate::outcome::{Outcome, Shown};
+use crate::picture::{
+    Axis, Bar, BarChart, BarGroup, Caption, Curve, Line, PictureError, Scale, Weight, bar_chart, distances, lines,
+    of_run, side_by_side,
+};
+use crate::sketch::{BarsSketch, CurvesSketch, IndexSketch, Picture, Shot};
+
+/// Points of a response function.
+const STEPS: u32 = 200;
+
+/// The picture of an experiment as SVG text; `None` where there is nothing to show.
+pub fn picture_of(outcome: &Outcome) -> Option<Result<String, PictureError>> {
+    let (experiment, shown) = (outcome.experiment, &outcome.shown[..]);
+    match &experiment.picture {
+        Picture::None {} => None,
+        Picture::Curves(sketch) => Some(curves(experiment, sketch)),
+        Picture::Bars(sketch) if outcome.heights.is_empty() => {
+            let _ = sketch;
+            None
+        }
+        Picture::Bars(sketch) => Some(bars(outcome, sketch)),
+        _ if shown.is_empty() => None,
+        Picture::Rates(shot) => Some(rates(experiment, shown, shot)),
+        Picture::Distances {} => {
+            let curves: Vec<Curve<'_>> = shown.iter().map(|one| curve(one, shown)).collect();
+            Some(distances(&caption(experiment, shown), &curves))
+        }
+        Picture::Index(sketch) => Some(index(experiment, shown, sketch)),
+        Picture::Windows(_) => None,
+    }
+}
+
+/// What stands around the picture of some runs.
+fn caption(experiment: &Experiment, shown: &[Arc<Shown>]) -> Caption {
+    let mut subtitle = String::new();
+    if let Some(first) = shown.first() {
+        let summary = &first.run.summary;
+        let mut schemes: Vec<&str> = Vec::new();
+        for one in shown {
+            if !schemes.contains(&one.run.summary.scheme.as_str()) {
+                schemes.push(&one.run.summary.scheme);
+            }
+        }
+        let _ = write!(subtitle, "{} \u{b7} {} model", schemes.join(", "), summary.model);
+        if shown.iter().filter(|one| variant(one) == variant(first)).count() > 1 {
+            let _ = write!(subtitle, " \u{b7} {} runs", shown.len());
+        }
+    }
+    Caption { title: experiment.title.clone(), subtitle, cites: experiment.cites.clone() }
+}
+
+fn variant(shown: &Shown) -> Option<&str> {
+    shown.run.summary.variant.as_deref()
+}
+
+/// What a run is called among others.
+fn label(shown: &Shown) -> String {
+    variant(shown).map_or_else(|| "drawn".to_owned(), str::to_owned)
+}
+
+/// One run among others: thin if there are more of its variant.
+fn curve<'a>(one: &'a Shown, all: &[Arc<Shown>]) -> Curve<'a> {
+    let alike = all.iter().filter(|other| variant(other) == variant(one)).count();
+    Curve { label: label(one), run: &one.run, weight: if alike > 1 { Weight::Thin } else { Weight::Thick } }
+}
+
+fn rates(experiment: &Experiment, shown: &[Arc<Shown>], shot: &Shot) -> Result<String, PictureError> {
+    let shown = in_order(shown, shot.variants.as_deref());
+    if let ([one], None, None) = (&shown[..], &shot.sessions, &shot.window) {
+        return of_run(&one.scenario, &one.run);
+    }
+    let runs: Vec<Run> = shown.iter().map(|one| part(&one.run, shot)).collect::<Result<_, _>>()?;
+    if let ([one], [run]) = (&shown[..], &runs[..]) {
+        return of_run(&one.scenario, run);
+    }
+    let panel = |(one, run)| Curve { label: label(one), run, weight: Weight::Thick };
+    let curves: Vec<Curve<'_>> = shown.iter().map(Arc::as_ref).zip(&runs).map(panel).collect();
+    side_by_side(&caption(experiment, &shown), &curves)
+}
+
+/// The runs in the order in which a picture names their variants.
+fn in_order(shown: &[Arc<Shown>], variants: Option<&[String]>) -> Vec<Arc<Shown>> {
+    let Some(variants) = variants else { return shown.to_vec() };
+    let find = |name: &String| shown.iter().find(|one| variant(one) == Some(name)).cloned();
+    variants.iter().filter_map(find).collect()
+}
+
+/// A run with the chosen sessions alone, until the end of the window.
+fn part(run: &Run, shot: &Shot) -> Result<Run, PictureError> {
+    let chosen = sessions(run, shot.sessions.as_deref())?;
+    let of = run.summary.sessions.len();
+    let mut part = run.clone();
+    part.summary.sessions = chosen.iter().map(|&k| run.summary.sessions[k].clone()).collect();
+    let end_s = shot.window.map_or(f64::INFINITY, |[_, to]: Window| to.0.as_secs_f64());
+    part.summary.duration_s = run.summary.duration_s.min(end_s);
+    part.summary.metrics.converged_s = None;
+    for step in &mut part.max_min {
+        step.rates_bps = chosen.iter().filter_map(|&k| step.rates_bps.get(k).copied()).collect();
+    }
+    if let Some(rates) = &mut part.rates {
+        let kept = rates.ends.iter().filter(|end| end.as_secs_f64() <= end_s + 1e-9).count();
+        rates.ends.truncate(kept);
+        rates.sessions = chosen.len();
+        for column in [
+            &mut rates.rate_bps,
+            &mut rates.wire_rate_bps,
+            &mut rates.source_expected_bps,
+            &mut rates.sink_expected_bps,
+            &mut rates.target_bps,
+        ] {
+            if !column.is_empty() {
+                *column = (0..kept).flat_map(|i| chosen.iter().map(move |&k| i * of + k)).map(|at| column[at]).collect();
+            }
+        }
+    }
+    Ok(part)
+}
+
+fn index(experiment: &Experiment, shown: &[Arc<Shown>], sketch: &IndexSketch) -> Result<String, PictureError> {
+    let shown = in_order(shown, sketch.variants.as_deref());
+    let width_s = sketch.width.0.as_secs_f64();
+    let from_s = sketch.from.map_or(0.0, |from| from.0.as_secs_f64());
+    let mut all = Vec::with_capacity(shown.len());
+    for one in &shown {
+        let chosen = sessions(&one.run, sketch.sessions.as_deref())?;
+        all.push(Line { label: label(one), points: jain_over_time(&one.run, &chosen, from_s, width_s)? });
+    }
+    let end_s = shown.iter().map(|one| one.run.summary.duration_s).fold(0.0, f64::max);
+    let x = Axis { name: "time, s".into(), scale: Scale::Linear, range: Some((from_s, end_s)) };
+    let y = Axis {
+        name: format!("Jain's fairness index of the mean rates in windows of {width_s} s"),
+        scale: Scale::Linear,
+        range: Some((sketch.least, 1.0)),
+    };
+    lines(&caption(experiment, &shown), &x, &y, &all)
+}
+
+/// Jain's index of the mean rates in windows one behind the other, each at its end. A window that does not fit into the
+/// run as a whole is left out.
+fn jain_over_time(
+    run: &Run,
+    sessions: &[usize],
+    from_s: f64,
+    width_s: f64,
+) -> Result<Vec<(f64, f64)>, PictureError> {
+    let Some(rates) = &run.rates else {
+        return Err(PictureError::NotRecorded { what: "rates", scenario: run.summary.scenario.clone() });
+    };
+    let mut points = Vec::new();
+    let (mut sums, mut begin_s, mut window_s) = (vec![0.0; sessions.len()], 0.0, from_s);
+    for (i, end) in rates.ends.iter().enumerate() {
+        let end_s = end.as_secs_f64();
+        if begin_s >= window_s - 1e-9 {
+            for (sum, &k) in sums.iter_mut().zip(sessions) {
+                *sum += rates.wire_bps()[i * rates.sessions + k] * (end_s - begin_s);
+            }
+        }
+        if end_s >= window_s + width_s - 1e-9 {
+            let (sum, squares) = (sums.iter().sum::<f64>(), sums.iter().map(|x| x * x).sum::<f64>());
+            points.push((end_s, sum * sum / (sums.len() as f64 * squares)));
+            sums.fill(0.0);
+            window_s = end_s;
+        }
+        begin_s = end_s;
+    }
+    Ok(points)
+}
+
+fn bars(outcome: &Outcome, sketch: &BarsSketch) -> Result<String, PictureError> {
+    let experiment = outcome.experiment;
+    let bar = |(variant, values): &(Option<String>, Vec<f64>), group: &str| {
+        let label = variant.as_deref().unwrap_or_default();
+        let label = label.strip_prefix(group).map_or(label, |rest| rest.trim_start_matches([' ', ',']));
+        let mut values = values.clone();
+        if let (Some(_), Some(limit)) = (&sketch.rest, sketch.limit) {
+            values.push((limit - values.iter().sum::<f64>()).max(0.0));
+        }
+        Bar { label: label.to_owned(), values }
+    };
+    let all = &outcome.heights;
+    let groups = match &sketch.groups {
+        None => vec![BarGroup { label: String::new(), bars: all.iter().map(|one| bar(one, "")).collect() }],
+        Some(groups) => {
+            let mut made = Vec::with_capacity(groups.len());
+            for group in groups {
+                let mut bars = Vec::with_capacity(group.variants.len());
+                for name in &group.variants {
+                    let one = all.iter().find(|(variant, _)| variant.as_ref() == Some(name));
+                    bars.push(bar(one.ok_or_else(|| PictureError::Variant(name.clone()))?, &group.label));
+                }
+                made.push(BarGroup { label: group.label.clone(), bars });
+            }
+            made
+        }
+    };
+    let unit = if sketch.unit.is_empty() { String::new() } else { format!(", {}", sketch.unit) };
+    let chart = BarChart {
+        axis: format!("{}{unit}", sketch.axis),
+        parts: sketch.parts.iter().map(|part| part.label.clone()).chain(sketch.rest.clone()).collect(),
+        is_stacked: sketch.stacked,
+        is_log: sketch.log,
+        limit: sketch.limit,
+        groups,
+    };
+    let mut caption = caption(experiment, &[]);
+    let _ = write!(caption.subtitle, "{:?} model", experiment.model);
+    caption.subtitle = caption.subtitle.to_lowercase();
+    bar_chart(&caption, &chart)
+}
+
+fn curves(experiment: &Experiment, sketch: &CurvesSketch) -> Result<String, PictureError> {
+    let [least, most] = sketch.loss_rate;
+    let rate = |step: u32| least * (most / least).powf(f64::from(step) / f64::from(STEPS));
+    let line = |response: crate::response::Response| {
+        (0..=STEPS).map(rate).map(|loss_rate| (loss_rate, response.window(loss_rate))).collect()
+    };
+    let all: Vec<Line> = (sketch.lines.iter())
+        .map(|one| Line { label: one.label.clone(), points: line(one.response) })
+        .collect();
+    let mut caption = caption(experiment, &[]);
+    caption.subtitle = "response functions".into();
+    let x = Axis { name: "loss events per packet".into(), scale: Scale::Log, range: Some((least, most)) };
+    let y = Axis { name: "mean window, packets".into(), scale: Scale::Log, range: None };
+    lines(&caption, &x, &y, &all)
+}
+
+#[cfg(test)]
+mod tests {
+    use fairwave_scenario::{Document, Record, Selection, Settings};
+    use fairwave_schemes::scheme::Model;
+
+    use super::*;
+    use crate::data::scenario_text;
+    use crate::lab::simulate;
+    use crate::measure::MeasureError;
+    use crate::quantity::Quantity;
+
+    fn ran() -> Run {
+        let text = scenario_text("five-to-one").unwrap();
+        let document = Document::parse("five-to-one", text.as_bytes()).unwrap();
+        let case = &document.cases(&Selection::default()).unwrap()[0];
+        let (scenario, _) = document.build(case).unwrap();
+        let record = Record { rates: true, ..Record::default() };
+        simulate(&scenario, Some(Model::Fluid), Settings { record, ..Settings::default() }).unwrap()
+    }
+
+    #[test]
+    fn jain_over_time__of_equal_shares_is_one() {
+        let run = ran();
+        let points = jain_over_time(&run, &[0, 1, 2, 3, 4], 5.0, 5.0).unwrap();
+        assert_eq!(points.iter().map(|point| point.0).collect::<Vec<_>>(), [10.0, 15.0, 20.0]);
+        // The sessions share the sink equally from ten seconds on.
+        assert!(points[2].1 > 0.9999 && points[2].1 <= 1.0 + 1e-12, "{points:?}");
+        assert!(points[0].1 < points[2].1, "{points:?}");
+    }
+
+    #[test]
+    fn jain_over_time__by_hand() {
+        let mut run = ran();
+        let rates = run.rates.as_mut().unwrap();
+        rates.wire_rate_bps.clear();
+        for sample in rates.rate_bps.chunks_mut(5) {
+            sample.copy_from_slice(&[3.0, 1.0, 0.0, 0.0, 0.0]);
+        }
+        // (3 + 1)^2 / (2 (9 + 1)) = 0.8
+        for (_, index) in jain_over_time(&run, &[0, 1], 0.0, 2.0).unwrap() {
+            assert!((index - 0.8).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn part__keeps_the_named_sessions_until_the_end_of_the_window() {
+        let run = ran();
+        let seconds = |s: u64| Quantity(fairwave_units::Duration::from_secs(s));
+        let names = vec!["s4-d1".to_owned(), "s2-d1".to_owned()];
+        let shot = Shot { sessions: Some(names), variants: None, window: Some([seconds(0), seconds(3)]) };
+        let part = part(&run, &shot).unwrap();
+        let (all, few) = (run.rates.as_ref().unwrap(), part.rates.as_ref().unwrap());
+        assert_eq!((few.ends.len(), few.sessions, part.summary.duration_s), (30, 2, 3.0));
+        assert_eq!(few.wire_bps()[29 * 2], all.wire_bps()[29 * 5 + 3]);
+        assert_eq!(few.wire_bps()[29 * 2 + 1], all.wire_bps()[29 * 5 + 1]);
+        assert_eq!(&*part.summary.sessions[0].name, "s4-d1");
+        let wrong = Shot { sessions: Some(vec!["nobody".to_owned()]), ..Shot::default() };
+        assert_eq!(super::part(&run, &wrong), Err(PictureError::Measure(MeasureError::Session("nobody".into()))));
+    }
+}

@@ -1,0 +1,198 @@
+//! Bars in groups: one number each side by side, or the parts of a whole on top of each other.
+
+use plotters::element::Rectangle;
+use plotters::style::{Color, RGBColor};
+
+use super::axis::{Grid, Margins, decade_ticks, ticks};
+use super::canvas::{Area, Canvas, drawing, fit, font, text_width, units};
+use super::label::{self, Label, Sample};
+use super::palette::{self, FAINT, INK, PAPER};
+use super::{Caption, PictureError};
+
+/// A picture of bars.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BarChart {
+    /// What the heights are, with their unit.
+    pub axis: String,
+    /// The names of a bar's values: parts that stand on top of each other, or bars of their own side by side.
+    pub parts: Vec<String>,
+    /// Whether the parts of a bar stand on top of each other.
+    pub is_stacked: bool,
+    /// Whether heights grow by factors; not for stacks.
+    pub is_log: bool,
+    /// Upper end of the axis; that of the data if missing.
+    pub limit: Option<f64>,
+    /// The groups from left to right.
+    pub groups: Vec<BarGroup>,
+}
+
+/// Bars that stand together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BarGroup {
+    /// Its name, below it; may be empty.
+    pub label: String,
+    /// Its bars from left to right.
+    pub bars: Vec<Bar>,
+}
+
+/// One bar, or a few that belong to one case.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bar {
+    /// Its name, below it.
+    pub label: String,
+    /// A height for each part.
+    pub values: Vec<f64>,
+}
+
+/// Draws bars.
+pub fn bar_chart(caption: &Caption, chart: &BarChart) -> Result<String, PictureError> {
+    if chart.groups.iter().all(|group| group.bars.is_empty()) || chart.parts.is_empty() {
+        return Err(PictureError::Empty);
+    }
+    Canvas::new(960, 540, caption).draw(|frame| draw(&frame.plot, chart))
+}
+
+fn draw(area: &Area<'_>, chart: &BarChart) -> Result<(), PictureError> {
+    let is_log = chart.is_log && !chart.is_stacked;
+    let named = chart.parts.len() > 1 || chart.is_stacked;
+    let right = if named { label::room(chart.parts.iter().map(String::as_str), 12) } else { 24 };
+    let range = range(chart, is_log);
+    let grid = Grid::new(area, Margins { left: 58, right, top: 34, bottom: 50 }, (0.0, 1.0), range);
+    let lines = if is_log { decade_ticks(range) } else { ticks(range, 6) };
+    grid.value_axis(&lines, &chart.axis, 12)?;
+    let place = |value: f64| if is_log { value.log10() } else { value };
+
+    // Everything is laid out in slots: one a bar, half of one between bars of several values, one between groups.
+    let across = if chart.is_stacked { 1.0 } else { chart.parts.len() as f64 };
+    let between = if across > 1.0 { 0.6 } else { 0.35 };
+    let width_of = |group: &BarGroup| group.bars.len() as f64 * (across + between) - between;
+    let slots: f64 = chart.groups.iter().map(|group| width_of(group) + 1.2).sum();
+    let slot = ((grid.right - grid.left) / slots).min(70.0);
+    let mut x = grid.left + (grid.right - grid.left - slot * slots) / 2.0;
+    for group in &chart.groups {
+        x += 0.6 * slot;
+        let from = x;
+        for bar in &group.bars {
+            let middle = x + across * slot / 2.0;
+            let mut foot = 0.0;
+            for (n, value) in bar.values.iter().copied().enumerate().filter(|(_, value)| value.is_finite()) {
+                let (low, high) = if chart.is_stacked { (foot, foot + value) } else { (range.0, place(value)) };
+                foot = high;
+                let left = if chart.is_stacked { x } else { x + n as f64 * slot };
+                if high.is_finite() {
+                    rectangle(&grid, (left, low), (left + slot, high), colour(n))?;
+                    if !chart.is_stacked && slot > 22.0 {
+                        let text = crate::outcome::brief(value);
+                        grid.note(left + slot / 2.0, grid.y(high) - 8.0, &text, font(10, FAINT).centred())?;
+                    }
+                }
+            }
+            let room = ((across + between) * slot) as i32;
+            let size = if text_width(&bar.label, 11) <= room { 11 } else { 9 };
+            grid.note(middle, grid.bottom + 12.0, &fit(&bar.label, room.max(24), size), font(size, INK).centred())?;
+            x += (across + between) * slot;
+        }
+        x -= between * slot;
+        let middle = f64::midpoint(from, x);
+        let room = (x - from + slot) as i32;
+        grid.note(middle, grid.bottom + 32.0, &fit(&group.label, room, 12), font(12, INK).bold().centred())?;
+        x += 0.6 * slot;
+    }
+    grid.area.line(&[(grid.left, grid.bottom), (grid.right, grid.bottom)], palette::AXIS.to_rgba(), 1.0)?;
+    if !named {
+        return Ok(());
+    }
+    // The upper part of a stack comes first, as it stands.
+    let count = chart.parts.len();
+    let labels = chart.parts.iter().enumerate().map(|(n, part)| {
+        let row = if chart.is_stacked { count - 1 - n } else { n };
+        let sample = Sample::Band(colour(n), 1.0);
+        Label { y: grid.top + 10.0 + 20.0 * row as f64, text: part.clone(), sample }
+    });
+    label::draw(&grid, labels.collect(), 12)
+}
+
+/// The ends of the axis: from zero, or from the power of ten below the least value.
+fn range(chart: &BarChart, is_log: bool) -> (f64, f64) {
+    let bars = chart.groups.iter().flat_map(|group| &group.bars);
+    let heights: Vec<f64> = if chart.is_stacked {
+        bars.map(|bar| bar.values.iter().filter(|value| value.is_finite()).sum()).collect()
+    } else {
+        bars.flat_map(|bar| bar.values.iter().copied()).filter(|value| value.is_finite()).collect()
+    };
+    let most = chart.limit.unwrap_or_else(|| heights.iter().copied().fold(0.0, f64::max) * 1.08);
+    if is_log {
+        let positive = || heights.iter().copied().filter(|height| *height > 0.0);
+        let least = positive().fold(f64::INFINITY, f64::min);
+        let least = if least.is_finite() { (least.log10() - 0.05).floor() } else { 0.0 };
+        return (least, most.max(f64::MIN_POSITIVE).log10().max(least + 1.0));
+    }
+    (0.0, if most > 0.0 && most.is_finite() { most } else { 1.0 })
+}
+
+/// The colour of the n-th part.
+fn colour(n: usize) -> RGBColor {
+    palette::colour(n)
+}
+
+/// Fills the space between two corners: left in pixels and height in values.
+fn rectangle(
+    grid: &Grid<'_, '_>,
+    (left, low): (f64, f64),
+    (right, high): (f64, f64),
+    colour: RGBColor,
+) -> Result<(), PictureError> {
+    let (top, bottom) = (grid.y(high.max(low)), grid.y(low.min(high)));
+    let corners = [units(left, top), units(right, bottom)];
+    let sheet = &grid.area.sheet;
+    sheet.draw(&Rectangle::new(corners, colour.filled())).map_err(drawing)?;
+    // A light rim parts what touches.
+    sheet.draw(&Rectangle::new(corners, super::canvas::stroke(PAPER.to_rgba(), 0.8))).map_err(drawing)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chart(is_stacked: bool, is_log: bool, value: f64) -> BarChart {
+        let bar = |label: &str| Bar { label: label.into(), values: vec![value, 20.0] };
+        let group = |label: &str| BarGroup { label: label.into(), bars: vec![bar("aimd"), bar("bic")] };
+        BarChart {
+            axis: "share, %".into(),
+            parts: vec!["web".into(), "long-lived".into()],
+            is_stacked,
+            is_log,
+            limit: None,
+            groups: vec![group("20 Mb/s"), group("100 Mb/s")],
+        }
+    }
+
+    #[test]
+    fn bar_chart__names_parts_bars_and_groups() {
+        for is_stacked in [false, true] {
+            let svg = bar_chart(&Caption::default(), &chart(is_stacked, false, 30.0)).unwrap();
+            for word in ["share, %", "web", "long-lived", "aimd", "100 Mb/s"] {
+                assert!(svg.contains(word), "{word} is missing");
+            }
+            // The sheet; two parts of four bars, each filled and rimmed.
+            assert_eq!(svg.matches("<rect").count(), 1 + 2 * 8);
+        }
+    }
+
+    #[test]
+    fn bar_chart__of_anything_does_not_panic() {
+        for value in [0.0, -5.0, f64::NAN, f64::INFINITY, 1e300, 1e-300] {
+            for (is_stacked, is_log) in [(false, false), (true, false), (false, true), (true, true)] {
+                assert!(bar_chart(&Caption::default(), &chart(is_stacked, is_log, value)).is_ok());
+            }
+        }
+        let empty = BarChart { groups: Vec::new(), ..chart(true, false, 1.0) };
+        assert_eq!(bar_chart(&Caption::default(), &empty), Err(PictureError::Empty));
+    }
+
+    #[test]
+    fn range__of_a_stack_is_its_sum() {
+        assert_eq!(range(&chart(true, false, 80.0), false), (0.0, 108.0)); // (80 + 20) x 1.08
+        assert_eq!(range(&chart(false, true, 250.0), true).0, 1.0); // 20 lies above 10
+    }
+}

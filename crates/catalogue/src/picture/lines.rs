@@ -1,0 +1,218 @@
+//! Named lines over two axes of any kind: response functions, windows or an index over time.
+
+use plotters::style::Color;
+
+use super::axis::{Grid, Margins, decade_ticks, ticks};
+use super::canvas::{Area, Canvas, fit, font};
+use super::label::{self, Label, Sample};
+use super::palette::{self, INK};
+use super::{Caption, PictureError, curve};
+
+/// Up to this many points of a line each carry a marker; of more, a few do.
+const FEW_POINTS: usize = 16;
+
+/// How an axis divides its values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// Equal steps.
+    Linear,
+    /// Equal factors; values up to zero are not drawn.
+    Log,
+}
+
+/// An axis.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Axis {
+    /// What it shows, with its unit: "loss events per packet", "time, s".
+    pub name: String,
+    /// How it divides its values.
+    pub scale: Scale,
+    /// Its ends; those of the data where they are missing, and zero below on a linear scale.
+    pub range: Option<(f64, f64)>,
+}
+
+/// Points with a name, in order of x. A point that is no number parts the line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    /// Names it.
+    pub label: String,
+    /// x and y.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// One of several charts on a sheet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Panel {
+    /// Names it.
+    pub label: String,
+    /// What it shows.
+    pub lines: Vec<Line>,
+}
+
+/// Lines over two axes, on a sheet of their own.
+pub fn lines(caption: &Caption, x: &Axis, y: &Axis, lines: &[Line]) -> Result<String, PictureError> {
+    if lines.is_empty() {
+        return Err(PictureError::Empty);
+    }
+    let canvas = Canvas::new(960, 560, caption);
+    let (x, y) = (x.over(lines.iter(), 0), y.over(lines.iter(), 1));
+    let right = label::room(lines.iter().map(|line| line.label.as_str()), 12);
+    let margins = Margins { left: 58, right, top: 34, bottom: 46 };
+    canvas.draw(|frame| draw(&frame.plot, &x, &y, lines, margins, 12))
+}
+
+/// Several charts side by side, all with the same axes.
+pub fn line_panels(caption: &Caption, x: &Axis, y: &Axis, panels: &[Panel]) -> Result<String, PictureError> {
+    let columns = match panels.len() {
+        0 => return Err(PictureError::Empty),
+        1 => 1,
+        2..=4 => 2,
+        _ => 3,
+    };
+    let rows = panels.len().div_ceil(columns);
+    let each = if columns == 1 { 430 } else { 250 };
+    let height = i32::try_from(rows).ok().and_then(|rows| rows.checked_mul(each)).filter(|height| *height < 1 << 20);
+    let Some(height) = height else { return Err(PictureError::TooMany(panels.len())) };
+    let all = || panels.iter().flat_map(|panel| &panel.lines);
+    let (x, y) = (x.over(all(), 0), y.over(all(), 1));
+    let size = if columns == 1 { 12 } else { 10 };
+    let right = if columns == 1 { label::room(all().map(|line| line.label.as_str()), size) } else { 92 };
+    let margins = Margins { left: 48, right, top: 34, bottom: 42 };
+    Canvas::new(960, 110 + height, caption).draw(|frame| {
+        for (panel, area) in panels.iter().zip(frame.plot.grid(rows, columns)) {
+            let width = area.size().0 - 10;
+            area.text(0, 12, &fit(&panel.label, width, 13), font(13, INK).bold())?;
+            draw(&area.margins(16, 0, 0, 0), &x, &y, &panel.lines, margins, size)?;
+        }
+        Ok(())
+    })
+}
+
+/// An axis whose ends are known.
+struct Fitted<'a> {
+    axis: &'a Axis,
+    /// In values, or in exponents of ten.
+    range: (f64, f64),
+}
+
+impl Axis {
+    fn over<'a>(&self, lines: impl Iterator<Item = &'a Line>, which: usize) -> Fitted<'_> {
+        let value = |point: &(f64, f64)| if which == 0 { point.0 } else { point.1 };
+        let placed = |value: f64| self.place(value);
+        let range = match self.range {
+            Some((least, most)) => (placed(least), placed(most)),
+            None => {
+                let values = lines.flat_map(|line| &line.points).map(value).map(placed).filter(|v| v.is_finite());
+                let ends = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)));
+                match self.scale {
+                    _ if ends.0 > ends.1 => (0.0, 1.0),
+                    Scale::Log => ends,
+                    // A little air above; an axis of time ends where the data ends.
+                    Scale::Linear => (ends.0.min(0.0), if which == 0 { ends.1 } else { ends.1 * 1.05 }),
+                }
+            }
+        };
+        let sane = range.0.is_finite() && range.1.is_finite() && range.1 > range.0;
+        Fitted { axis: self, range: if sane { range } else { (0.0, 1.0) } }
+    }
+
+    fn place(&self, value: f64) -> f64 {
+        match self.scale {
+            Scale::Linear => value,
+            Scale::Log if value > 0.0 => value.log10(),
+            Scale::Log => f64::NAN,
+        }
+    }
+}
+
+impl Fitted<'_> {
+    fn ticks(&self, wanted: usize) -> Vec<(f64, String)> {
+        match self.axis.scale {
+            Scale::Linear => ticks(self.range, wanted),
+            Scale::Log => decade_ticks(self.range),
+        }
+    }
+}
+
+fn draw(
+    area: &Area<'_>,
+    x: &Fitted<'_>,
+    y: &Fitted<'_>,
+    lines: &[Line],
+    margins: Margins,
+    size: i32,
+) -> Result<(), PictureError> {
+    let grid = Grid::new(area, margins, x.range, y.range);
+    grid.value_axis(&y.ticks(if size > 10 { 7 } else { 5 }), &y.axis.name, size)?;
+    let wanted = ((grid.right - grid.left) / 60.0).clamp(3.0, 11.0) as usize;
+    grid.base_axis(&x.ticks(wanted), &x.axis.name, size)?;
+    let (width, radius) = if size > 10 { (2.2, 4.0) } else { (1.4, 3.0) };
+    let mut labels = Vec::new();
+    let mut marks = Vec::new();
+    for (n, line) in lines.iter().enumerate() {
+        let (colour, shape) = (palette::colour(n), palette::marker(n));
+        let placed: Vec<_> = line.points.iter().map(|(a, b)| (x.axis.place(*a), y.axis.place(*b))).collect();
+        let seen = |point: &&(f64, f64)| {
+            point.0.is_finite() && point.1.is_finite() && point.0 >= x.range.0 - 1e-9 && point.0 <= x.range.1 + 1e-9
+        };
+        for piece in placed.split(|point| !(point.0.is_finite() && point.1.is_finite())) {
+            curve::line(&grid, piece, colour.to_rgba(), width)?;
+        }
+        let good: Vec<_> = placed.iter().filter(seen).copied().collect();
+        if good.len() <= FEW_POINTS {
+            marks.extend(good.iter().map(|point| (*point, n)));
+        } else {
+            let slots = 4 * lines.len();
+            let place = |round: usize| good.get(good.len() * (2 * (round * lines.len() + n) + 1) / (2 * slots));
+            marks.extend((0..4).filter_map(place).map(|point| (*point, n)));
+        }
+        let end = good.last().map_or(grid.bottom, |point| grid.at(*point).1);
+        labels.push(Label { y: end, text: line.label.clone(), sample: Sample::Curve(colour, width, Some(shape)) });
+    }
+    // Markers stand on top of all lines.
+    for (point, n) in marks {
+        curve::marker(&grid, grid.at(point), palette::marker(n), palette::colour(n), radius)?;
+    }
+    label::draw(&grid, labels, size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn axis(scale: Scale, range: Option<(f64, f64)>) -> Axis {
+        Axis { name: "packets".into(), scale, range }
+    }
+
+    fn line(points: &[(f64, f64)]) -> Line {
+        Line { label: "one".into(), points: points.to_vec() }
+    }
+
+    #[test]
+    fn lines__carry_names_units_and_ticks() {
+        let log = axis(Scale::Log, None);
+        let svg = lines(&Caption::default(), &log, &log, &[line(&[(1e-8, 1e8), (1e-1, 1e1)])]).unwrap();
+        for word in [">\none\n<", ">\npackets\n<", "10⁻⁸", "10⁸"] {
+            assert!(svg.contains(word), "{word} is missing");
+        }
+    }
+
+    #[test]
+    fn lines__of_nothing_or_no_numbers_do_not_panic() {
+        let (log, linear) = (axis(Scale::Log, None), axis(Scale::Linear, Some((0.0, 1.0))));
+        assert_eq!(lines(&Caption::default(), &log, &log, &[]), Err(PictureError::Empty));
+        for points in [&[][..], &[(0.0, 0.0)], &[(f64::NAN, 1.0), (1.0, f64::INFINITY)], &[(-1.0, 1e300), (2.0, -1e300)]]
+        {
+            assert!(lines(&Caption::default(), &log, &linear, &[line(points)]).is_ok());
+            assert!(lines(&Caption::default(), &linear, &log, &[line(points)]).is_ok());
+        }
+    }
+
+    #[test]
+    fn line_panels__name_every_panel() {
+        let linear = axis(Scale::Linear, None);
+        let panel = |label: &str| Panel { label: label.into(), lines: vec![line(&[(0.0, 1.0), (1.0, 2.0)])] };
+        let svg = line_panels(&Caption::default(), &linear, &linear, &[panel("aimd"), panel("bic")]).unwrap();
+        assert!(svg.contains(">\naimd\n<") && svg.contains(">\nbic\n<"));
+    }
+}

@@ -1,0 +1,290 @@
+//! What an experiment's picture shows, as `experiments.toml` says it.
+
+use fairwave_scenario::Record;
+use fairwave_units::Duration;
+use serde::{Deserialize, Deserializer, de};
+
+use crate::measure::{Measure, Window};
+use crate::quantity::Quantity;
+use crate::reduce::Reduce;
+use crate::response::Response;
+use crate::unit::{Dimension, Unit};
+
+/// What a picture shows. In the data a word, or a table of one entry where there is more to say.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[non_exhaustive]
+pub enum Picture {
+    /// No picture: nothing was run.
+    None {},
+    /// The sessions' rates over time, of the first run of every variant.
+    Rates(Shot),
+    /// The 2-norm distance over time, of every run.
+    Distances {},
+    /// The sessions' windows over time, of the first run of every variant.
+    Windows(Shot),
+    /// Jain's index of the sessions' rates over time: a line a variant, of its first run.
+    Index(IndexSketch),
+    /// Measured numbers of every variant as bars.
+    Bars(BarsSketch),
+    /// Response functions: the mean window over the loss rate.
+    Curves(CurvesSketch),
+}
+
+/// Which part of the runs a picture shows.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Shot {
+    /// These sessions; all if missing.
+    pub(crate) sessions: Option<Vec<String>>,
+    /// These variants, in this order; all if missing.
+    pub(crate) variants: Option<Vec<String>>,
+    /// From and to; the whole run if missing.
+    pub(crate) window: Option<Window>,
+}
+
+/// An index over time.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IndexSketch {
+    /// Over windows of this width, one behind the other.
+    pub(crate) width: Quantity<Duration>,
+    /// From this instant on; from the start if missing.
+    pub(crate) from: Option<Quantity<Duration>>,
+    pub(crate) sessions: Option<Vec<String>>,
+    pub(crate) variants: Option<Vec<String>>,
+    /// Lower end of the axis; zero if missing.
+    #[serde(default)]
+    pub(crate) least: f64,
+}
+
+/// Bars.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BarsSketch {
+    /// What the heights are, without the unit.
+    pub(crate) axis: String,
+    #[serde(default)]
+    pub(crate) unit: String,
+    /// The parts stand on top of each other.
+    #[serde(default)]
+    pub(crate) stacked: bool,
+    /// Heights grow by factors.
+    #[serde(default)]
+    pub(crate) log: bool,
+    /// Upper end of the axis, in the unit; that of the data if missing.
+    pub(crate) limit: Option<f64>,
+    /// Name of what a stack leaves below `limit`; it is not shown if missing.
+    pub(crate) rest: Option<String>,
+    /// What is measured in every variant.
+    pub(crate) parts: Vec<PartSketch>,
+    /// The variants in groups; one nameless group of all if missing.
+    pub(crate) groups: Option<Vec<GroupSketch>>,
+}
+
+/// One measured number of every variant.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PartSketch {
+    pub(crate) label: String,
+    pub(crate) measure: Measure,
+    pub(crate) sessions: Option<Vec<String>>,
+    /// Sessions whose mean is what the values are taken over, for ratios.
+    pub(crate) against: Option<Vec<String>>,
+    /// The sum if missing.
+    #[serde(default = "sum")]
+    pub(crate) over_sessions: Reduce,
+    /// The mean if missing.
+    #[serde(default = "mean")]
+    pub(crate) over_runs: Reduce,
+}
+
+fn sum() -> Reduce {
+    Reduce::Sum
+}
+
+fn mean() -> Reduce {
+    Reduce::Mean
+}
+
+/// Bars that stand together.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct GroupSketch {
+    pub(crate) label: String,
+    /// The group's name at the start of a variant's label is not repeated below its bar.
+    pub(crate) variants: Vec<String>,
+}
+
+/// Response functions.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CurvesSketch {
+    /// From and to, in loss events per packet.
+    pub(crate) loss_rate: [f64; 2],
+    pub(crate) lines: Vec<ResponseSketch>,
+}
+
+/// One response function.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ResponseSketch {
+    pub(crate) label: String,
+    pub(crate) response: Response,
+}
+
+impl Picture {
+    /// The rates of all sessions, in full.
+    pub(crate) fn rates() -> Self {
+        Self::Rates(Shot::default())
+    }
+
+    /// Whether it shows runs.
+    pub(crate) fn needs_scenario(&self) -> bool {
+        !matches!(self, Self::None {} | Self::Curves(_))
+    }
+
+    /// What of a run it shows: nothing, or the samples that must be recorded. `is_first` among those of its variant.
+    pub(crate) fn keeps(&self, variant: Option<&str>, is_first: bool) -> Option<Record> {
+        let about = |chosen: &Option<Vec<String>>| {
+            is_first && chosen.as_ref().is_none_or(|chosen| chosen.iter().any(|named| Some(named.as_str()) == variant))
+        };
+        match self {
+            // A picture of many sessions' rates shows their distance, too.
+            Self::Rates(shot) if about(&shot.variants) => {
+                Some(Record { rates: true, distances: true, ..Record::default() })
+            }
+            Self::Index(index) if about(&index.variants) => Some(Record { rates: true, ..Record::default() }),
+            Self::Distances {} => Some(Record { distances: true, ..Record::default() }),
+            _ => None,
+        }
+    }
+
+    /// What it measures in runs of a variant.
+    pub(crate) fn parts(&self) -> &[PartSketch] {
+        if let Self::Bars(bars) = self { &bars.parts } else { &[] }
+    }
+
+    /// Checks what the keys mean together; the message names the key.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        match self {
+            Self::Index(index) if index.width.0 == Duration::ZERO => Err("width must be above zero".to_owned()),
+            Self::Index(index) if !(0.0..1.0).contains(&index.least) => Err("least must be from 0 to below 1".to_owned()),
+            Self::Bars(bars) => bars.check(),
+            Self::Curves(curves) => {
+                let [least, most] = curves.loss_rate;
+                if !(least > 0.0 && least < most && most < 1.0) {
+                    return Err("loss_rate goes from less to more, above 0 and below 1".to_owned());
+                }
+                if curves.lines.is_empty() { Err("lines is empty".to_owned()) } else { Ok(()) }
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl BarsSketch {
+    fn check(&self) -> Result<(), String> {
+        let unit = self.unit().ok_or_else(|| format!("unit \"{}\" is unknown; there are {}", self.unit, Unit::names()))?;
+        if self.parts.is_empty() {
+            return Err("parts is empty".to_owned());
+        }
+        if self.rest.is_some() && !(self.stacked && self.limit.is_some()) {
+            return Err("rest goes with stacked and limit".to_owned());
+        }
+        if self.log && self.stacked {
+            return Err("a stack has no log scale".to_owned());
+        }
+        for part in &self.parts {
+            let reducers = [part.over_sessions, part.over_runs];
+            if reducers.iter().any(|reduce| reduce.is_order() || *reduce == Reduce::Each) {
+                return Err(format!("part \"{}\": a bar needs one number", part.label));
+            }
+            let plain = part.against.is_some() || reducers.iter().any(|reduce| reduce.is_plain());
+            let dimension = if plain { Dimension::Number } else { part.measure.dimension() };
+            if unit.dimension != dimension {
+                return Err(format!("part \"{}\": unit \"{}\" does not fit", part.label, self.unit));
+            }
+        }
+        Ok(())
+    }
+
+    /// The unit of the heights.
+    pub(crate) fn unit(&self) -> Option<Unit> {
+        Unit::named(&self.unit)
+    }
+}
+
+/// Reads a picture: a word stands for a table with that entry alone.
+pub(crate) fn picture<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Picture>, D::Error> {
+    let table = match toml::Value::deserialize(deserializer)? {
+        toml::Value::String(word) => {
+            toml::Value::Table([(word, toml::Value::Table(toml::Table::new()))].into_iter().collect())
+        }
+        other => other,
+    };
+    let picture: Picture = table.try_into().map_err(de::Error::custom)?;
+    picture.check().map_err(|message| de::Error::custom(format!("picture: {message}")))?;
+    Ok(Some(picture))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    struct Holder {
+        #[serde(deserialize_with = "picture")]
+        picture: Option<Picture>,
+    }
+
+    fn read(text: &str) -> Result<Picture, String> {
+        let holder: Holder = toml::from_str(&format!("picture = {text}")).map_err(|error| error.to_string())?;
+        Ok(holder.picture.unwrap())
+    }
+
+    #[test]
+    fn picture__is_a_word_or_a_table() {
+        assert_eq!(read("\"none\"").unwrap(), Picture::None {});
+        assert_eq!(read("\"rates\"").unwrap(), Picture::rates());
+        let Picture::Windows(shot) = read("{ windows = { sessions = [\"a\"], window = [\"1 s\", \"2 s\"] } }").unwrap()
+        else {
+            panic!("windows");
+        };
+        assert_eq!(shot.sessions, Some(vec!["a".to_owned()]));
+    }
+
+    #[test]
+    fn picture__says_what_is_wrong() {
+        for (text, word) in [
+            ("\"photo\"", "photo"),
+            ("{ rates = { colour = 1 } }", "colour"),
+            ("{ index = { width = \"0 s\" } }", "width"),
+            ("{ curves = { loss_rate = [0.1, 0.01], lines = [] } }", "loss_rate"),
+            ("{ curves = { loss_rate = [0.1, 0.5], lines = [] } }", "lines"),
+            ("{ bars = { axis = \"a\", parts = [] } }", "parts"),
+            ("{ bars = { axis = \"a\", unit = \"s\", parts = [{ label = \"b\", measure = \"final-rate\" }] } }", "unit"),
+            (
+                "{ bars = { axis = \"a\", unit = \"Mb/s\", rest = \"r\", parts = [{ label = \"b\", measure = \"final-rate\" }] } }",
+                "rest",
+            ),
+            (
+                "{ bars = { axis = \"a\", unit = \"Mb/s\", parts = [{ label = \"b\", measure = \"final-rate\", \
+                 over_runs = \"increasing\" }] } }",
+                "one number",
+            ),
+        ] {
+            let message = read(text).unwrap_err();
+            assert!(message.contains(word), "{text}: {message}");
+        }
+    }
+
+    #[test]
+    fn keeps__the_first_run_of_the_named_variants() {
+        let picture = read("{ rates = { variants = [\"b\"] } }").unwrap();
+        assert!(picture.keeps(Some("b"), true).is_some());
+        assert!(picture.keeps(Some("b"), false).is_none());
+        assert!(picture.keeps(Some("a"), true).is_none());
+        assert!(read("\"distances\"").unwrap().keeps(None, false).is_some());
+    }
+}

@@ -1,0 +1,500 @@
+//! The runs that several experiments need: each is made once, on all cores, and serves all of them.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use fairwave_scenario::{Case, Document, Record, Run, Scenario, Selection, Settings};
+use fairwave_schemes::scheme::Model;
+use fairwave_units::{Duration, Time};
+
+use crate::claim::{CheckedClaim, Subject};
+use crate::data::scenario_text;
+use crate::experiment::Experiment;
+use crate::lab::simulate;
+use crate::measure::{Measure, MeasureError};
+use crate::outcome::Shown;
+use crate::run::{RunError, RunOptions};
+use crate::sketch::PartSketch;
+
+/// Told of the runs as they go on; from several threads.
+pub type Progress<'a> = &'a (dyn Fn(&Step<'_>) + Sync);
+
+/// Something happened to a run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Step<'a> {
+    /// Which: "001-fig3, BIC, seed 1".
+    pub run: &'a str,
+    /// By how much all the work has come forward since the last step of this run: the shares of all steps sum up to one.
+    pub share: f64,
+    /// Wall time that the run has taken, if it has ended.
+    pub ended_s: Option<f64>,
+}
+
+/// The runs of some experiments.
+pub(crate) struct Work {
+    pub(crate) plans: Vec<Plan>,
+    jobs: Vec<Job>,
+}
+
+/// The runs of one experiment.
+pub(crate) struct Plan {
+    pub(crate) experiment: &'static Experiment,
+    pub(crate) groups: Vec<Group>,
+    /// Something was left out or made shorter.
+    pub(crate) is_quick: bool,
+}
+
+/// The runs of one variant.
+pub(crate) struct Group {
+    pub(crate) variant: Option<String>,
+    jobs: Vec<usize>,
+}
+
+/// One run.
+struct Job {
+    name: String,
+    document: Arc<Document>,
+    case: Case,
+    model: Model,
+    record: Record,
+    /// Share of all the work, roughly.
+    share: f64,
+    users: Vec<User>,
+}
+
+/// An experiment's part in a run.
+#[derive(Clone, Copy)]
+struct User {
+    plan: usize,
+    group: usize,
+    /// Index of the run among those of its group.
+    case: usize,
+    /// Its picture shows the run.
+    keeps: bool,
+}
+
+/// What an experiment takes from one of its runs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Taken {
+    /// Per claim: its values in this run; empty where the claim is about other variants or about a formula.
+    pub(crate) claims: Vec<Vec<f64>>,
+    /// Per part of the picture: its values in this run.
+    pub(crate) parts: Vec<Vec<f64>>,
+    /// The run, if the picture shows it.
+    pub(crate) kept: Option<Arc<Shown>>,
+}
+
+/// The runs of one experiment, after all of them are done: by group, then by run.
+pub(crate) type Results = Vec<Vec<Taken>>;
+
+impl Work {
+    /// What must be run for some experiments. Runs that differ in nothing but who needs them become one.
+    pub(crate) fn plan(experiments: &[&'static Experiment], options: RunOptions) -> Result<Self, RunError> {
+        let mut work = Self { plans: Vec::with_capacity(experiments.len()), jobs: Vec::new() };
+        let mut documents: BTreeMap<&str, Arc<Document>> = BTreeMap::new();
+        // What makes a run: scenario, model, what is laid over it, variant and seed.
+        let mut known: BTreeMap<(&str, &str, String, Option<String>, u64), usize> = BTreeMap::new();
+        for experiment in experiments {
+            let mut plan = Plan { experiment, groups: Vec::new(), is_quick: false };
+            let Some(name) = experiment.scenario.as_deref() else {
+                work.plans.push(plan);
+                continue;
+            };
+            let document = match documents.get(name) {
+                Some(document) => Arc::clone(document),
+                None => {
+                    let text = scenario_text(name).unwrap_or_default();
+                    let document = Arc::new(Document::parse(&format!("scenarios/{name}.toml"), text.as_bytes())?);
+                    documents.insert(name, Arc::clone(&document));
+                    document
+                }
+            };
+            let mut selection = Selection::default();
+            if options.quick {
+                selection.duration = experiment.quick.duration;
+                selection.set.clone_from(&experiment.quick.set);
+                plan.is_quick = selection != Selection::default();
+            }
+            let laid_over = format!("{:?} {:?}", selection.duration, selection.set);
+            for case in document.cases(&selection)? {
+                let group = match plan.groups.iter().position(|group| group.variant == case.variant) {
+                    Some(group) => group,
+                    None => {
+                        plan.groups.push(Group { variant: case.variant.clone(), jobs: Vec::new() });
+                        plan.groups.len() - 1
+                    }
+                };
+                let runs = plan.groups[group].jobs.len();
+                if options.quick && experiment.quick.runs.is_some_and(|most| runs >= most) {
+                    plan.is_quick = true;
+                    continue;
+                }
+                let model = experiment.model;
+                let key = (name, model.name(), laid_over.clone(), case.variant.clone(), case.seed);
+                let job = *known.entry(key).or_insert_with(|| {
+                    work.jobs.push(Job::new(name, &document, case.clone(), model));
+                    work.jobs.len() - 1
+                });
+                plan.groups[group].jobs.push(job);
+                let kept = experiment.picture.keeps(case.variant.as_deref(), runs == 0);
+                let needed = Ask::all(experiment, case.variant.as_deref()).map(|ask| ask.measure.record());
+                let record = &mut work.jobs[job].record;
+                *record = kept.into_iter().chain(needed).fold(*record, union);
+                let user = User { plan: work.plans.len(), group, case: runs, keeps: kept.is_some() };
+                work.jobs[job].users.push(user);
+            }
+            work.plans.push(plan);
+        }
+        work.weigh()?;
+        Ok(work)
+    }
+
+    /// Number of different runs.
+    #[cfg(test)]
+    pub(crate) fn runs(&self) -> usize {
+        self.jobs.len()
+    }
+
+    /// Reckons the jobs' shares.
+    fn weigh(&mut self) -> Result<(), RunError> {
+        let mut costs = Vec::with_capacity(self.jobs.len());
+        for job in &self.jobs {
+            costs.push(if job.model == Model::Packet { cost(&job.document.build(&job.case)?.0) } else { 1.0 });
+        }
+        let all: f64 = costs.iter().sum();
+        for (job, cost) in self.jobs.iter_mut().zip(costs) {
+            job.share = cost / all;
+        }
+        Ok(())
+    }
+
+    /// Makes all runs, in their order, on as many threads as there are, and hands each experiment's results to `done`
+    /// with the wall time of the runs that were made for it: experiment by experiment, in their order. `done` says
+    /// whether to go on.
+    ///
+    /// What is handed over, the wall times aside, is the same on any number of threads; so is the error.
+    pub(crate) fn run(
+        &self,
+        progress: Progress<'_>,
+        done: &mut (dyn FnMut(usize, Results, f64) -> Result<bool, RunError> + Send),
+    ) -> Result<(), RunError> {
+        let shop = Shop {
+            work: self,
+            progress,
+            next: AtomicUsize::new(0),
+            is_stopped: AtomicBool::new(false),
+            desk: Mutex::new(Desk::new(self, done)),
+        };
+        shop.lock().hand_over(&shop.is_stopped);
+        let threads = rayon::current_num_threads().clamp(1, self.jobs.len().max(1));
+        rayon::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|_| shop.serve());
+            }
+        });
+        match shop.desk.into_inner().unwrap_or_else(PoisonError::into_inner).error {
+            Some((_, error)) => Err(error),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Plan {
+    fn jobs(&self) -> usize {
+        self.groups.iter().map(|group| group.jobs.len()).sum()
+    }
+}
+
+impl Job {
+    fn new(scenario: &str, document: &Arc<Document>, case: Case, model: Model) -> Self {
+        let variant = case.variant.as_ref().map_or_else(String::new, |variant| format!(", {variant}"));
+        let name = format!("{scenario}{variant}, seed {}", case.seed);
+        let document = Arc::clone(document);
+        Self { name, document, case, model, record: Record::default(), share: 0.0, users: Vec::new() }
+    }
+
+    /// Runs it, and takes from it what each of its users needs. The run itself is gone afterwards, unless a picture
+    /// shows it.
+    fn run(&self, plans: &[Plan], progress: Progress<'_>) -> Result<Vec<Taken>, RunError> {
+        let (scenario, _) = self.document.build(&self.case)?;
+        let (whole_s, mut told) = (scenario.duration.as_secs_f64(), 0.0);
+        let mut tell = |now: Time| {
+            let reached = if whole_s > 0.0 { now.as_secs_f64() / whole_s } else { 1.0 };
+            // A hundred steps are enough for any bar.
+            if reached - told >= 0.01 {
+                progress(&Step { run: &self.name, share: (reached - told) * self.share, ended_s: None });
+                told = reached;
+            }
+        };
+        let settings = Settings { record: self.record, progress: Some(&mut tell), ..Settings::default() };
+        let run = simulate(&scenario, Some(self.model), settings)
+            .map_err(|error| RunError::Lab { scenario: scenario.name.clone(), error })?;
+        progress(&Step { run: &self.name, share: (1.0 - told) * self.share, ended_s: None });
+        let mut taken = Vec::with_capacity(self.users.len());
+        for user in &self.users {
+            let experiment = plans[user.plan].experiment;
+            let evaluate = |what: &str, ask: &Ask<'_>| {
+                ask.evaluate(&run, scenario.sample)
+                    .map_err(|error| RunError::Measure { id: experiment.id.clone(), what: what.to_owned(), error })
+            };
+            let mut mine = Taken::default();
+            for claim in &experiment.claims {
+                mine.claims.push(match Ask::of_claim(claim, self.case.variant.as_deref()) {
+                    None => Vec::new(),
+                    Some(ask) => evaluate(&claim.what, &ask)?,
+                });
+            }
+            for part in experiment.picture.parts() {
+                mine.parts.push(evaluate(&part.label, &Ask::of_part(part))?);
+            }
+            taken.push(mine);
+        }
+        if self.users.iter().any(|user| user.keeps) {
+            let kept = Arc::new(Shown { scenario, run });
+            for (mine, _) in taken.iter_mut().zip(&self.users).filter(|(_, user)| user.keeps) {
+                mine.kept = Some(Arc::clone(&kept));
+            }
+        }
+        Ok(taken)
+    }
+}
+
+/// Where the threads fetch jobs and hand in what they gave.
+struct Shop<'a> {
+    work: &'a Work,
+    progress: Progress<'a>,
+    next: AtomicUsize,
+    is_stopped: AtomicBool,
+    desk: Mutex<Desk<'a>>,
+}
+
+/// The results that wait for the rest of their experiment.
+struct Desk<'a> {
+    plans: Vec<Waiting>,
+    /// The first experiment that was not handed over.
+    next: usize,
+    done: &'a mut (dyn FnMut(usize, Results, f64) -> Result<bool, RunError> + Send),
+    /// With the place at which it happened: of several the first counts.
+    error: Option<(usize, RunError)>,
+}
+
+struct Waiting {
+    results: Results,
+    missing: usize,
+    wall_s: f64,
+}
+
+impl<'a> Shop<'a> {
+    /// Works until nothing is left.
+    fn serve(&self) {
+        while !self.is_stopped.load(Ordering::Relaxed) {
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            let Some(job) = self.work.jobs.get(number) else { return };
+            let begin = Instant::now();
+            let taken = job.run(&self.work.plans, self.progress);
+            let wall_s = begin.elapsed().as_secs_f64();
+            (self.progress)(&Step { run: &job.name, share: 0.0, ended_s: Some(wall_s) });
+            let mut desk = self.lock();
+            match taken {
+                Ok(taken) => desk.hand_in(job, taken, wall_s),
+                Err(error) => desk.fail(number, error, &self.is_stopped),
+            }
+            desk.hand_over(&self.is_stopped);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Desk<'a>> {
+        // A thread that panics takes the others with it at the end of their scope; until then the desk is as it was.
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<'a> Desk<'a> {
+    fn new(work: &Work, done: &'a mut (dyn FnMut(usize, Results, f64) -> Result<bool, RunError> + Send)) -> Self {
+        let waiting = |plan: &Plan| Waiting {
+            results: plan.groups.iter().map(|group| vec![Taken::default(); group.jobs.len()]).collect(),
+            missing: plan.jobs(),
+            wall_s: 0.0,
+        };
+        Self { plans: work.plans.iter().map(waiting).collect(), next: 0, done, error: None }
+    }
+
+    fn hand_in(&mut self, job: &Job, taken: Vec<Taken>, wall_s: f64) {
+        for (place, (user, taken)) in job.users.iter().zip(taken).enumerate() {
+            let plan = &mut self.plans[user.plan];
+            plan.results[user.group][user.case] = taken;
+            plan.missing -= 1;
+            if place == 0 {
+                plan.wall_s += wall_s;
+            }
+        }
+    }
+
+    /// Hands over all experiments that are complete and have none before them that is not.
+    fn hand_over(&mut self, is_stopped: &AtomicBool) {
+        while let Some(waiting) = self.plans.get_mut(self.next)
+            && waiting.missing == 0
+            && !is_stopped.load(Ordering::Relaxed)
+        {
+            let results = std::mem::take(&mut waiting.results);
+            match (self.done)(self.next, results, waiting.wall_s) {
+                Ok(true) => {}
+                Ok(false) => is_stopped.store(true, Ordering::Relaxed),
+                Err(error) => self.fail(usize::MAX, error, is_stopped),
+            }
+            self.next += 1;
+        }
+    }
+
+    fn fail(&mut self, place: usize, error: RunError, is_stopped: &AtomicBool) {
+        is_stopped.store(true, Ordering::Relaxed);
+        if self.error.as_ref().is_none_or(|(earlier, _)| place < *earlier) {
+            self.error = Some((place, error));
+        }
+    }
+}
+
+/// What a claim or a part of a picture wants to know of a run.
+pub(crate) struct Ask<'e> {
+    measure: &'e Measure,
+    sessions: Option<&'e [String]>,
+    /// Sessions whose mean is what the values are taken over.
+    against: Option<&'e [String]>,
+}
+
+impl<'e> Ask<'e> {
+    /// What a claim asks, if it looks at this variant.
+    pub(crate) fn of_claim(claim: &'e CheckedClaim, variant: Option<&str>) -> Option<Self> {
+        let looks = match (&claim.variants, variant) {
+            (None, _) => true,
+            (Some(variants), Some(variant)) => variants.iter().any(|named| named == variant),
+            (Some(_), None) => false,
+        };
+        match &claim.subject {
+            Subject::Measure(measure) if looks => {
+                Some(Self { measure, sessions: claim.sessions.as_deref(), against: claim.against.as_deref() })
+            }
+            _ => None,
+        }
+    }
+
+    fn of_part(part: &'e PartSketch) -> Self {
+        Self { measure: &part.measure, sessions: part.sessions.as_deref(), against: part.against.as_deref() }
+    }
+
+    /// All that an experiment asks of a run of a variant.
+    fn all(experiment: &'e Experiment, variant: Option<&'e str>) -> impl Iterator<Item = Self> + 'e {
+        let claims = experiment.claims.iter().filter_map(move |claim| Self::of_claim(claim, variant));
+        claims.chain(experiment.picture.parts().iter().map(Self::of_part))
+    }
+
+    /// The values in a run with samples of this width.
+    pub(crate) fn evaluate(&self, run: &Run, sample: Duration) -> Result<Vec<f64>, MeasureError> {
+        let mut values = self.measure.evaluate(run, sample, self.sessions)?;
+        if let Some(against) = self.against {
+            let others = self.measure.evaluate(run, sample, Some(against))?;
+            let mean = others.iter().sum::<f64>() / others.len() as f64;
+            for value in &mut values {
+                *value /= mean;
+            }
+        }
+        Ok(values)
+    }
+}
+
+fn union(a: Record, b: Record) -> Record {
+    Record { rates: a.rates || b.rates, queues: a.queues || b.queues, distances: a.distances || b.distances }
+}
+
+/// About how long a run takes in the packet model, in runs of the fluid model: by what the narrow places can carry.
+fn cost(scenario: &Scenario) -> f64 {
+    let links = scenario.links.iter().filter_map(|link| link.capacity);
+    let nodes = scenario.nodes.iter().filter_map(|node| node.receive);
+    let carried_bps: f64 = links.chain(nodes).map(fairwave_units::Rate::as_bps).sum();
+    let packet_bits = (scenario.packet.payload.get() + scenario.packet.header.get()).max(1) as f64 * 8.0;
+    1.0 + scenario.duration.as_secs_f64() * carried_bps / packet_bits / 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::run_all;
+    use crate::select::select;
+
+    fn plan(ids: &[&str]) -> Work {
+        Work::plan(&select(ids).unwrap(), RunOptions::default()).unwrap()
+    }
+
+    #[test]
+    fn plan__makes_a_run_once_that_two_experiments_need() {
+        // Table 2 and Table 3 of paper 000 are about the same two variants of the same network.
+        assert_eq!((plan(&["000/table2"]).runs(), plan(&["000/table3"]).runs()), (2, 2));
+        let both = plan(&["000/table2", "000/table3"]);
+        assert_eq!(both.runs(), 2);
+        assert!(both.jobs.iter().all(|job| job.users.len() == 2));
+        // Different scenarios share nothing.
+        assert_eq!(plan(&["002/fig-vii-3", "002/fig-vii-5"]).runs(), 2);
+        assert_eq!(plan(&["002/eq-ii-2"]).runs(), 0);
+    }
+
+    #[test]
+    fn run_all__gives_in_order_what_each_gives_alone() {
+        let experiments = select(&["000/table2", "000/table3", "002/eq-ii-2", "002/fig-vii-3"]).unwrap();
+        let mut outcomes = Vec::new();
+        let mut each = |outcome| {
+            outcomes.push(outcome);
+            true
+        };
+        run_all(&experiments, RunOptions::default(), &|_| (), &mut each).unwrap();
+        let ids: Vec<_> = outcomes.iter().map(|outcome| outcome.id.as_str()).collect();
+        assert_eq!(ids, ["000/table2", "000/table3", "002/eq-ii-2", "002/fig-vii-3"]);
+        for (outcome, experiment) in outcomes.iter().zip(experiments) {
+            let alone = crate::run::run_experiment(experiment, RunOptions::default(), &|_| ()).unwrap();
+            assert_eq!(outcome.claims, alone.claims);
+            assert_eq!(outcome.shown, alone.shown);
+        }
+        // The run that the second took over from the first cost it nothing.
+        assert_eq!(outcomes[1].wall_s, 0.0);
+    }
+
+    #[test]
+    fn run_all__stops_when_told() {
+        let experiments = select(&["000/table2", "002/eq-ii-2", "002/fig-vii-3"]).unwrap();
+        let mut count = 0;
+        let mut each = |_| {
+            count += 1;
+            count < 2
+        };
+        run_all(&experiments, RunOptions::default(), &|_| (), &mut each).unwrap();
+        assert_eq!(count, 2);
+    }
+
+    #[test]
+    fn progress__shares_sum_up_to_one() {
+        let sum = Mutex::new(0.0);
+        let ended = AtomicUsize::new(0);
+        let progress = |step: &Step<'_>| {
+            *sum.lock().unwrap() += step.share;
+            ended.fetch_add(usize::from(step.ended_s.is_some()), Ordering::Relaxed);
+        };
+        let experiments = select(&["000/table1", "002/fig-vii-3"]).unwrap();
+        run_all(&experiments, RunOptions::default(), &progress, &mut |_| true).unwrap();
+        assert!((sum.into_inner().unwrap() - 1.0_f64).abs() < 1e-9);
+        assert_eq!(ended.into_inner(), plan(&["000/table1", "002/fig-vii-3"]).runs());
+    }
+
+    #[test]
+    fn fail__of_several_errors_the_first_run_counts() {
+        let error = |id: &str| RunError::Variant { id: id.into(), what: String::new(), variant: String::new() };
+        let work = plan(&["000/table2"]);
+        let mut done = |_, _, _| Ok(true);
+        let mut desk = Desk::new(&work, &mut done);
+        let is_stopped = AtomicBool::new(false);
+        desk.fail(1, error("second"), &is_stopped);
+        desk.fail(0, error("first"), &is_stopped);
+        assert!(desk.error.unwrap().1.to_string().starts_with("first"));
+        assert!(is_stopped.into_inner());
+    }
+}
