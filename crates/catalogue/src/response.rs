@@ -220,7 +220,8 @@ mod tests {
 
     #[test]
     fn loss_rate__is_the_inverse_of_the_window() {
-        for response in [Response::Newreno {}, Response::Bic { s_max: None, s_min: None, beta: None, low_window: None }] {
+        for response in [Response::Newreno {}, Response::Bic { s_max: None, s_min: None, beta: None, low_window: None }]
+        {
             close(response.loss_rate(response.window(3e-6)), 3e-6, 1e-6);
         }
     }

@@ -154,6 +154,7 @@ impl Picture {
             Self::Rates(shot) if about(&shot.variants) => {
                 Some(Record { rates: true, distances: true, ..Record::default() })
             }
+            Self::Windows(shot) if about(&shot.variants) => Some(Record { windows: true, ..Record::default() }),
             Self::Index(index) if about(&index.variants) => Some(Record { rates: true, ..Record::default() }),
             Self::Distances {} => Some(Record { distances: true, ..Record::default() }),
             _ => None,
@@ -169,7 +170,9 @@ impl Picture {
     pub(crate) fn check(&self) -> Result<(), String> {
         match self {
             Self::Index(index) if index.width.0 == Duration::ZERO => Err("width must be above zero".to_owned()),
-            Self::Index(index) if !(0.0..1.0).contains(&index.least) => Err("least must be from 0 to below 1".to_owned()),
+            Self::Index(index) if !(0.0..1.0).contains(&index.least) => {
+                Err("least must be from 0 to below 1".to_owned())
+            }
             Self::Bars(bars) => bars.check(),
             Self::Curves(curves) => {
                 let [least, most] = curves.loss_rate;
@@ -185,7 +188,8 @@ impl Picture {
 
 impl BarsSketch {
     fn check(&self) -> Result<(), String> {
-        let unit = self.unit().ok_or_else(|| format!("unit \"{}\" is unknown; there are {}", self.unit, Unit::names()))?;
+        let unit =
+            self.unit().ok_or_else(|| format!("unit \"{}\" is unknown; there are {}", self.unit, Unit::names()))?;
         if self.parts.is_empty() {
             return Err("parts is empty".to_owned());
         }
@@ -263,7 +267,10 @@ mod tests {
             ("{ curves = { loss_rate = [0.1, 0.01], lines = [] } }", "loss_rate"),
             ("{ curves = { loss_rate = [0.1, 0.5], lines = [] } }", "lines"),
             ("{ bars = { axis = \"a\", parts = [] } }", "parts"),
-            ("{ bars = { axis = \"a\", unit = \"s\", parts = [{ label = \"b\", measure = \"final-rate\" }] } }", "unit"),
+            (
+                "{ bars = { axis = \"a\", unit = \"s\", parts = [{ label = \"b\", measure = \"final-rate\" }] } }",
+                "unit",
+            ),
             (
                 "{ bars = { axis = \"a\", unit = \"Mb/s\", rest = \"r\", parts = [{ label = \"b\", measure = \"final-rate\" }] } }",
                 "rest",

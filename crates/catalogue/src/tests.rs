@@ -89,8 +89,7 @@ fn claims__miss_on_a_run_that_is_wrong() {
                 if !variants.contains(&&case.variant) {
                     variants.push(&case.variant);
                     let (scenario, _) = document.build(case).unwrap();
-                    let record =
-                        measure.record();
+                    let record = measure.record();
                     runs.push((
                         simulate(&scenario, Some(experiment.model), Settings { record, ..Settings::default() })
                             .unwrap(),

@@ -99,19 +99,17 @@ impl Axis {
     fn over<'a>(&self, lines: impl Iterator<Item = &'a Line>, which: usize) -> Fitted<'_> {
         let value = |point: &(f64, f64)| if which == 0 { point.0 } else { point.1 };
         let placed = |value: f64| self.place(value);
-        let range = match self.range {
-            Some((least, most)) => (placed(least), placed(most)),
-            None => {
-                let values = lines.flat_map(|line| &line.points).map(value).map(placed).filter(|v| v.is_finite());
-                let ends = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)));
-                match self.scale {
-                    _ if ends.0 > ends.1 => (0.0, 1.0),
-                    Scale::Log => ends,
-                    // A little air above; an axis of time ends where the data ends.
-                    Scale::Linear => (ends.0.min(0.0), if which == 0 { ends.1 } else { ends.1 * 1.05 }),
-                }
+        let of_data = || {
+            let values = lines.flat_map(|line| &line.points).map(value).map(placed).filter(|v| v.is_finite());
+            let ends = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)));
+            match self.scale {
+                _ if ends.0 > ends.1 => (0.0, 1.0),
+                Scale::Log => ends,
+                // A little air above; an axis of time ends where the data ends.
+                Scale::Linear => (ends.0.min(0.0), if which == 0 { ends.1 } else { ends.1 * 1.05 }),
             }
         };
+        let range = self.range.map_or_else(of_data, |(least, most)| (placed(least), placed(most)));
         let sane = range.0.is_finite() && range.1.is_finite() && range.1 > range.0;
         Fitted { axis: self, range: if sane { range } else { (0.0, 1.0) } }
     }
@@ -201,7 +199,8 @@ mod tests {
     fn lines__of_nothing_or_no_numbers_do_not_panic() {
         let (log, linear) = (axis(Scale::Log, None), axis(Scale::Linear, Some((0.0, 1.0))));
         assert_eq!(lines(&Caption::default(), &log, &log, &[]), Err(PictureError::Empty));
-        for points in [&[][..], &[(0.0, 0.0)], &[(f64::NAN, 1.0), (1.0, f64::INFINITY)], &[(-1.0, 1e300), (2.0, -1e300)]]
+        for points in
+            [&[][..], &[(0.0, 0.0)], &[(f64::NAN, 1.0), (1.0, f64::INFINITY)], &[(-1.0, 1e300), (2.0, -1e300)]]
         {
             assert!(lines(&Caption::default(), &log, &linear, &[line(points)]).is_ok());
             assert!(lines(&Caption::default(), &linear, &log, &[line(points)]).is_ok());
