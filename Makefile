@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE := 1
 export MPLBACKEND := Agg
 
 .PHONY: help build python demo test check check-rust check-licences check-python test-rust test-bytes test-python
-.PHONY: check-generated bench soak report audit clean
+.PHONY: test-papers check-generated bench soak report audit clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+: .*##|^[a-z-]+:  +##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -31,7 +31,7 @@ $(BIN):
 demo: $(BIN)     ## three networks, as text and as pictures in out/
 	@bash examples/demo.sh $(BIN) $(OUT)
 
-test: check test-rust test-bytes test-python ## everything that must be green
+test: check test-rust test-bytes test-papers test-python ## everything that must be green
 	@echo "all tests passed"
 
 check: check-rust check-licences check-generated check-python ## formatting, lints, arrows, licences, docs, types
@@ -72,6 +72,9 @@ $(VENV)/.installed: requirements-dev.txt
 python: $(BIN) $(VENV)/.installed ## .venv in which `import fairwave` works
 	@cmp -s target/release/lib_core.so $(NATIVE) || \
 	    { cp target/release/lib_core.so $(NATIVE).new && mv -f $(NATIVE).new $(NATIVE); }
+
+test-papers: $(BIN) ## all experiments of the papers, quickly
+	bash tests/papers.sh $(BIN)
 
 test-python: python ## pytest: functions, docstrings, docs/python.md, the command's files
 	$(VENV)/bin/python -m pytest

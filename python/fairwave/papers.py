@@ -86,7 +86,7 @@ def run(id: str, quick: bool = False) -> Outcome | builtins.list[Outcome]:
 
     Args:
         id: An experiment's id, "002/fig-vii-10"; or a paper's, "002", or "all", for all of theirs.
-        quick: Fewer draws, where an experiment has many.
+        quick: Fewer draws where an experiment has many, and shorter runs.
 
     Returns:
         The `Outcome`, or a list of them where the id names a paper or all.
