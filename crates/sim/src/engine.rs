@@ -107,8 +107,9 @@ fn add(simulator: &mut Simulator, scenario: &Scenario, session: &Session) -> Res
             }
         }
     }
+    let sack = options.get("sack").map_or(choice.scheme.name != "newreno", |sack| sack == OptionValue::Flag(true));
     let config = SenderConfig {
-        sack: options.get("sack").map_or(choice.scheme.name != "newreno", |sack| sack == OptionValue::Flag(true)),
+        sack,
         max_window_packets,
         min_rto: options.time("min_rto").unwrap_or(Duration::from_millis(200)),
         size_packets,
@@ -119,6 +120,7 @@ fn add(simulator: &mut Simulator, scenario: &Scenario, session: &Session) -> Res
     let flow_options = FlowOptions {
         max_burst: options.packets("max_burst").unwrap_or(u64::MAX),
         delayed_ack: options.flag("delayed_ack"),
+        sack,
     };
     let flow = simulator.add_flow(source, [data_bytes, bytes(header)], offer, active, flow_options);
     if let Some(most) = options.time("send_jitter").filter(|most| !most.is_zero()) {

@@ -55,8 +55,9 @@ impl Rtt {
         let base = if self.smoothed_ns == 0 {
             FIRST_TIMEOUT
         } else {
-            // RFC 6298 s2.3: SRTT + max(G, 4 RTTVAR); the clock is exact to a nanosecond.
-            Duration::from_nanos(self.smoothed_ns.saturating_add(self.variation_ns.saturating_mul(4).max(1)))
+            // RFC 6298 s2.3: SRTT + max(G, 4 RTTVAR).
+            let margin_ns = self.variation_ns.saturating_mul(4).max(GRANULARITY.as_nanos());
+            Duration::from_nanos(self.smoothed_ns.saturating_add(margin_ns))
         };
         let nanos = base.max(self.least_timeout).as_nanos().saturating_mul(1 << self.backoff);
         Duration::from_nanos(nanos).min(MOST_TIMEOUT.max(self.least_timeout))
@@ -65,6 +66,9 @@ impl Rtt {
 
 /// RFC 6298 s2.1 says one second; RFC 2988 and ns-2 said three.
 const FIRST_TIMEOUT: Duration = Duration::from_secs(3);
+/// RFC 6298's G. The clock is exact to a nanosecond, but a round-trip time that never varied is no promise: as with ns-2's
+/// `tcpTick_`, 10 ms.
+const GRANULARITY: Duration = Duration::from_millis(10);
 const MOST_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[cfg(test)]

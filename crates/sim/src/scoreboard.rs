@@ -95,6 +95,24 @@ impl Scoreboard {
         Some(self.una + at as u64)
     }
 
+    /// RFC 6675's NextSeg, rule 3, after rule 1 found nothing: takes note that the lowest packet below the highest held
+    /// one is sent again, though it is not known to be lost; its number.
+    pub(crate) fn resend_hole(&mut self) -> Option<u64> {
+        let highest = self.top[0].filter(|highest| *highest >= self.una)?;
+        let from = self.resend_from.max(self.una);
+        let at = (from..highest).find(|number| self.flags[(number - self.una) as usize] & (HELD | RESENT) == 0)?;
+        self.flags[(at - self.una) as usize] |= RESENT;
+        self.pipe += 1;
+        self.resend_from = at + 1;
+        Some(at)
+    }
+
+    /// RFC 6675's NextSeg, rule 4: the highest packet that the receiver is not known to hold.
+    pub(crate) fn highest(&self) -> Option<u64> {
+        let at = self.flags.iter().rposition(|flags| flags & HELD == 0)?;
+        Some(self.una + at as u64)
+    }
+
     /// Takes note that the first unacknowledged packet is sent again, lost or not; its number.
     pub(crate) fn resend_first(&mut self) -> Option<u64> {
         let first = self.flags.front_mut().filter(|flags| **flags & HELD == 0)?;
@@ -196,7 +214,7 @@ impl Scoreboard {
             if *flags & (HELD | LOST) == 0 {
                 *flags |= LOST;
                 self.pipe -= 1;
-                self.to_resend += 1;
+                self.to_resend += u64::from(*flags & RESENT == 0);
                 found = true;
             }
         }

@@ -38,9 +38,14 @@ pub(crate) struct Sender {
     round_end: u64,
     /// When the retransmission timer runs out; `None` with nothing outstanding.
     deadline: Option<Time>,
-    /// Duplicate acknowledgements in a row, and what they add to the window (RFC 6582; without SACK alone).
+    /// Duplicate acknowledgements in a row; with SACK, those that brought news.
     duplicates: u32,
-    inflation: u64,
+    /// What duplicates add to the window, and partial acknowledgements take away (RFC 6582; without SACK alone).
+    inflation: i64,
+    /// Packets sent beyond the window at the first duplicates (RFC 3042).
+    limited_transmits: u64,
+    /// After a time-out without SACK: up to here duplicates may come from packets that were sent again for nothing.
+    careful_until: Option<u64>,
     /// The first lost packet goes at once, whatever the window says.
     must_resend: bool,
     /// Whether the window stopped the last attempt to send.
@@ -55,9 +60,21 @@ enum State {
     /// No loss is being repaired.
     Open,
     /// Loss is being repaired until `point` is acknowledged; the window was cut once for it.
-    Recovery { point: u64, partial_acks: u32 },
-    /// The timer ran out; what was sent below `point` is being sent again in slow start.
-    TimedOut { point: u64 },
+    Recovery { point: u64, partial_acks: u32, is_rescued: bool },
+    /// The timer ran out when `first` was the first unacknowledged number; what was sent below `point` is being sent
+    /// again in slow start.
+    TimedOut { first: u64, point: u64 },
+}
+
+/// What came of a timer event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Expiry {
+    /// The timer had been moved or stopped.
+    Moved,
+    /// It ran out, and the window was cut.
+    Cut,
+    /// It ran out again for the same packet; there was nothing left to cut.
+    Again,
 }
 
 /// The next packet.
@@ -82,6 +99,8 @@ impl Sender {
             deadline: None,
             duplicates: 0,
             inflation: 0,
+            limited_transmits: 0,
+            careful_until: None,
             must_resend: false,
             window_limited: true,
             pacer: config.pacing.then(|| Box::new(Pacer::new(true, config.packet_bytes))),
@@ -142,7 +161,10 @@ impl Sender {
         if let Some(pacer) = &mut self.pacer {
             pacer.on_sent(now);
         }
-        if self.deadline.is_none() {
+        // RFC 6675 s6, the careful variant: each retransmission of a recovery starts the timer again. A round-trip time
+        // that hardly varies would else run out before the first of them is answered.
+        let is_repair = self.config.sack && matches!((next, self.state), (Next::Again(_), State::Recovery { .. }));
+        if self.deadline.is_none() || is_repair {
             self.deadline = Some(now.saturating_add(self.rtt.timeout()));
         }
         Some(next)
@@ -169,15 +191,29 @@ impl Sender {
             return Some(Next::Again(number));
         }
         let is_within = self.board.next() < self.config.size_packets;
-        if self.board.outstanding() >= self.config.max_window_packets {
-            self.window_limited = true;
+        let has_receiver_room = self.board.outstanding() < self.config.max_window_packets;
+        if has_receiver_room && is_within && may_send_new {
+            let is_beyond = self.duplicates > 0 && self.board.outstanding() >= allowance.window_packets.floor() as u64;
+            self.limited_transmits += u64::from(is_beyond && self.state == State::Open);
+            return Some(Next::New(self.board.send_new()));
+        }
+        if let Some(number) = self.repair_ahead() {
+            return Some(Next::Again(number));
+        }
+        self.window_limited = !has_receiver_room;
+        None
+    }
+
+    /// What a recovery with SACK sends again when there is nothing lost and nothing new to send.
+    fn repair_ahead(&mut self) -> Option<u64> {
+        let State::Recovery { is_rescued, .. } = &mut self.state else { return None };
+        if !self.config.sack {
             return None;
         }
-        if !is_within || !may_send_new {
-            self.window_limited = false;
-            return None;
-        }
-        Some(Next::New(self.board.send_new()))
+        // RFC 6675 s4, NextSeg rule 3; rule 4 once per recovery.
+        self.board
+            .resend_hole()
+            .or_else(|| if std::mem::replace(is_rescued, true) { None } else { self.board.highest() })
     }
 
     /// Whether the pacer holds the next packet, and the window has room for one.
@@ -202,20 +238,18 @@ impl Sender {
     /// Whether one more packet fits into the window.
     #[inline]
     fn has_room(&self, window_packets: f64) -> bool {
-        let window = window_packets.floor() as u64;
         if self.config.sack || matches!(self.state, State::TimedOut { .. }) {
             // RFC 6675 s5 (C): cwnd - pipe >= 1.
-            self.board.pipe() < window
+            self.board.pipe() < window_packets.floor() as u64
         } else {
             // RFC 6582: the window counts from the first unacknowledged packet and is inflated by duplicates.
-            self.board.outstanding() < window + self.inflation
+            (self.board.outstanding() as i64) < (window_packets.floor() as i64).saturating_add(self.inflation)
         }
     }
 
     /// An acknowledgement of everything below `number` and of `blocks` above it; `stamp` is when the packet that caused
     /// it was sent. True if the window was cut.
     pub(crate) fn on_ack(&mut self, now: Time, number: u64, blocks: &[Block; BLOCKS], stamp: Time) -> bool {
-        let flight = self.board.outstanding();
         let pipe = self.board.pipe();
         let base = number;
         let held = blocks.iter().filter(|block| block.begin < block.end);
@@ -231,8 +265,11 @@ impl Sender {
         let was_in_recovery = matches!(self.state, State::Recovery { .. });
         if news.advanced {
             self.advance(now, news.acked_packets);
+        } else if self.board.outstanding() > 0 && (news.acked_packets > 0 || !self.config.sack) {
+            self.on_duplicate();
         }
-        if news.acked_packets > 0 {
+        // RFC 5681 s3.1: what is acknowledged cumulatively makes the window grow, not the duplicates before a recovery.
+        if news.acked_packets > 0 && (news.advanced || was_in_recovery) {
             self.controller.on_ack(&Ack {
                 now,
                 acked_packets: u32::try_from(news.acked_packets).unwrap_or(u32::MAX),
@@ -245,9 +282,9 @@ impl Sender {
                 in_recovery: was_in_recovery,
             });
         }
-        let lost = if self.config.sack { self.board.has_lost() } else { self.count_duplicate(news.advanced) };
-        if lost && self.state == State::Open {
-            self.enter_recovery(now, flight);
+        let is_lost = if self.config.sack { self.board.has_lost() } else { self.has_three_duplicates() };
+        if is_lost && self.state == State::Open {
+            self.enter_recovery(now);
             return true;
         }
         false
@@ -256,10 +293,11 @@ impl Sender {
     /// The first unacknowledged number moved: recovery may be over, the timer starts again.
     fn advance(&mut self, now: Time, acked_packets: u64) {
         self.duplicates = 0;
+        self.limited_transmits = 0;
         let una = self.board.una();
         let mut restart_timer = true;
         match &mut self.state {
-            State::Recovery { point, .. } | State::TimedOut { point } if una >= *point => {
+            State::Recovery { point, .. } | State::TimedOut { point, .. } if una >= *point => {
                 self.state = State::Open;
                 self.inflation = 0;
             }
@@ -268,7 +306,7 @@ impl Sender {
                 // first partial acknowledgement alone restarts the timer.
                 restart_timer = *partial_acks == 0;
                 *partial_acks += 1;
-                self.inflation = self.inflation.saturating_sub(acked_packets) + 1;
+                self.inflation -= i64::try_from(acked_packets).unwrap_or(i64::MAX) - 1;
                 self.must_resend = true;
             }
             State::Open => self.inflation = 0,
@@ -281,46 +319,65 @@ impl Sender {
         }
     }
 
-    /// Without blocks: counts duplicates; true at the third in a row.
-    fn count_duplicate(&mut self, advanced: bool) -> bool {
-        if advanced || self.board.outstanding() == 0 {
-            return false;
-        }
+    /// An acknowledgement that moved nothing while packets are outstanding.
+    fn on_duplicate(&mut self) {
         self.duplicates += 1;
         match self.state {
             State::Recovery { .. } => self.inflation += 1,
             // RFC 3042: the first two duplicates let a new packet go each.
-            State::Open if self.duplicates < 3 => self.inflation += 1,
+            State::Open if self.duplicates < DUP_THRESH => self.inflation += 1,
             _ => {}
         }
-        self.duplicates == 3
     }
 
-    fn enter_recovery(&mut self, now: Time, flight: u64) {
+    /// Without SACK: whether duplicates say that a packet was lost.
+    fn has_three_duplicates(&self) -> bool {
+        // RFC 6582 s3.2 step 2: they must cover more than `recover`, lest packets that a time-out sent again for nothing
+        // look like losses. After a fast recovery, whose retransmissions all were needed, any three will do, as in ns-2.
+        self.duplicates == DUP_THRESH && self.careful_until.is_none_or(|point| self.board.una() > point)
+    }
+
+    fn enter_recovery(&mut self, now: Time) {
+        // RFC 5681 s3.2 step 2: FlightSize without what limited transmit added.
+        let flight = self.board.outstanding() - self.limited_transmits;
         let in_flight_packets = u32::try_from(flight).unwrap_or(u32::MAX);
         self.controller.on_loss(&Loss { now, in_flight_packets });
-        self.state = State::Recovery { point: self.board.next(), partial_acks: 0 };
-        self.inflation = if self.config.sack { 0 } else { 3 };
+        self.state = State::Recovery { point: self.board.next(), partial_acks: 0, is_rescued: false };
+        self.inflation = i64::from(DUP_THRESH);
+        self.limited_transmits = 0;
         self.must_resend = true;
+        self.deadline = Some(now.saturating_add(self.rtt.timeout()));
     }
 
-    /// The timer event came; true if the timer had really run out. A timer that was moved meanwhile is left alone.
-    pub(crate) fn on_timer(&mut self, now: Time) -> bool {
+    /// The timer event came. A timer that was moved meanwhile is left alone.
+    pub(crate) fn on_timer(&mut self, now: Time) -> Expiry {
         match self.deadline {
             Some(deadline) if deadline <= now && self.board.outstanding() > 0 => {}
-            _ => return false,
+            _ => return Expiry::Moved,
         }
-        let flight =
-            if self.config.sack { self.board.pipe() } else { self.board.outstanding().saturating_sub(self.inflation) };
-        let in_flight_packets = u32::try_from(flight).unwrap_or(u32::MAX);
-        self.controller.on_timeout(&Loss { now, in_flight_packets });
+        let first = self.board.una();
+        // RFC 5681 s3.1: ssthresh stays when the timer runs out again for a packet that it has sent again.
+        let is_again = matches!(self.state, State::TimedOut { first: before, .. } if before == first);
+        if !is_again {
+            // What the receiver is known to hold, or duplicates stand for, is not in flight.
+            let outside = u64::try_from(self.inflation).unwrap_or(0);
+            let flight =
+                if self.config.sack { self.board.pipe() } else { self.board.outstanding().saturating_sub(outside) };
+            let in_flight_packets = u32::try_from(flight).unwrap_or(u32::MAX);
+            self.controller.on_timeout(&Loss { now, in_flight_packets });
+        }
         self.rtt.on_timeout();
         self.board.on_timeout();
-        self.state = State::TimedOut { point: self.board.next() };
+        self.state = State::TimedOut { first, point: self.board.next() };
+        self.careful_until = Some(self.board.next());
         self.duplicates = 0;
         self.inflation = 0;
+        self.limited_transmits = 0;
         self.must_resend = false;
         self.deadline = Some(now.saturating_add(self.rtt.timeout()));
-        true
+        if is_again { Expiry::Again } else { Expiry::Cut }
     }
 }
+
+/// Duplicates that say that a packet was lost (RFC 5681, RFC 6675's DupThresh).
+const DUP_THRESH: u32 = 3;

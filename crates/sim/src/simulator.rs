@@ -14,7 +14,7 @@ use crate::on_off::OnOff;
 use crate::packet::{BLOCKS, Block, Kind, Packet};
 use crate::receiver::Receiver;
 use crate::route::{Network, Route};
-use crate::sender::{Next, Sender};
+use crate::sender::{Expiry, Next, Sender};
 
 /// A session in the network.
 pub(crate) struct Flow {
@@ -45,11 +45,13 @@ pub(crate) struct FlowOptions {
     pub(crate) max_burst: u64,
     /// Whether the receiver acknowledges every second packet only.
     pub(crate) delayed_ack: bool,
+    /// Whether acknowledgements carry blocks (RFC 2018).
+    pub(crate) sack: bool,
 }
 
 impl Default for FlowOptions {
     fn default() -> Self {
-        Self { max_burst: u64::MAX, delayed_ack: false }
+        Self { max_burst: u64::MAX, delayed_ack: false, sack: true }
     }
 }
 
@@ -375,7 +377,7 @@ impl Simulator {
             kind: Kind::Ack,
             number: flow.receiver.next(),
             stamp,
-            blocks: flow.receiver.blocks(),
+            blocks: if flow.options.sack { flow.receiver.blocks() } else { [Block::default(); BLOCKS] },
         };
         self.forward(ack);
     }
@@ -504,11 +506,14 @@ impl Simulator {
         }
         flow.timer = flow.later_timer.take();
         let Source::Window(sender) = &mut flow.source else { return };
-        if sender.on_timer(self.now) {
+        let expiry = sender.on_timer(self.now);
+        if expiry == Expiry::Cut {
             flow.losses.push(self.now);
-            self.send_all(index);
-        } else {
+        }
+        if expiry == Expiry::Moved {
             self.arm(index);
+        } else {
+            self.send_all(index);
         }
     }
 
