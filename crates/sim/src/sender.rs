@@ -243,7 +243,7 @@ impl Sender {
             self.board.pipe() < window_packets.floor() as u64
         } else {
             // RFC 6582: the window counts from the first unacknowledged packet and is inflated by duplicates.
-            (self.board.outstanding() as i64) < (window_packets.floor() as i64).saturating_add(self.inflation)
+            self.board.outstanding().cast_signed() < (window_packets.floor() as i64).saturating_add(self.inflation)
         }
     }
 
