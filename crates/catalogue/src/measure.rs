@@ -53,6 +53,10 @@ pub(crate) enum Measure {
     /// Per run: the end of the first window of this width, counted from an instant, from which on the index of the
     /// sessions' mean rates in each window stays at a value or above.
     TimeToJain { index: f64, width: Quantity<Duration>, from: Quantity<Duration> },
+    /// Per run: the least of these indices, over all windows from an instant on.
+    LeastJain { width: Quantity<Duration>, from: Quantity<Duration> },
+    /// Per run: wire rate of background traffic over the capacity of a link, in the second half of the run.
+    BackgroundShare { link: String, background: String },
     /// Per run: carried over capacity of a link, in the second half of the run.
     Utilisation { link: String },
     /// Per run: of the intervals in which some session loses, the share in which at least this share of them does. An
@@ -88,6 +92,9 @@ pub enum MeasureError {
     /// An instant or window without samples.
     #[error("no sample lies in the window that the measure asks for")]
     Window,
+    /// Background traffic that is not there.
+    #[error("there is no background \"{0}\"")]
+    Background(String),
     /// A link that is not there.
     #[error("there is no link \"{0}\"")]
     Link(String),
@@ -118,7 +125,9 @@ impl Measure {
             | Self::GapToMaxMin
             | Self::FinalJain
             | Self::Jain { .. }
+            | Self::LeastJain { .. }
             | Self::Share { .. }
+            | Self::BackgroundShare { .. }
             | Self::Utilisation { .. }
             | Self::Synchronisation { .. }
             | Self::Distance { .. }
@@ -139,6 +148,7 @@ impl Measure {
                 | Self::TimeAbove { .. }
                 | Self::TimeAt { .. }
                 | Self::Jain { .. }
+                | Self::LeastJain { .. }
                 | Self::TimeToJain { .. }
         );
         let distances = matches!(self, Self::Distance { .. } | Self::TimeToDistance { .. } | Self::DistanceRise);
@@ -162,6 +172,12 @@ impl Measure {
             Self::Share { ref link } => {
                 let capacity_bps = find_link(run, link)?.capacity_bps;
                 each(&|k| Ok(summary.sessions[k].wire_rate_bps / capacity_bps))
+            }
+            Self::BackgroundShare { ref link, ref background } => {
+                let capacity_bps = find_link(run, link)?.capacity_bps;
+                let found = summary.background.iter().find(|traffic| *traffic.name == **background);
+                let traffic = found.ok_or_else(|| MeasureError::Background(background.clone()))?;
+                Ok(vec![traffic.wire_rate_bps / capacity_bps])
             }
             Self::Utilisation { ref link } => Ok(vec![find_link(run, link)?.utilisation]),
             Self::Completed => each(&|k| Ok(summary.sessions[k].completed_s.unwrap_or(f64::INFINITY))),
@@ -218,7 +234,14 @@ impl Measure {
             }
             Self::Jain { window } => Samples::of(run)?.jain(&sessions, window).map(|index| vec![index]),
             Self::TimeToJain { index, width, from } => {
-                Samples::of(run)?.time_to_jain(&sessions, index, width.0, from.0).map(|time| vec![time])
+                let windows = Samples::of(run)?.jains(&sessions, width.0, from.0)?;
+                let bad = windows.iter().rposition(|(_, jain)| *jain < index);
+                let good = windows.get(bad.map_or(0, |last| last + 1));
+                Ok(vec![good.map_or(f64::INFINITY, |(end_s, _)| *end_s)])
+            }
+            Self::LeastJain { width, from } => {
+                let windows = Samples::of(run)?.jains(&sessions, width.0, from.0)?;
+                Ok(vec![windows.iter().map(|(_, jain)| *jain).fold(f64::INFINITY, f64::min)])
             }
             Self::Synchronisation { threshold, window } => {
                 let [from, to] = window.map_or([0.0, f64::INFINITY], |window| window.map(|at| at.0.as_secs_f64()));
@@ -364,23 +387,17 @@ impl<'a> Samples<'a> {
         Ok(jain_index(&rates?))
     }
 
-    fn time_to_jain(
-        &self,
-        sessions: &[usize],
-        index: f64,
-        width: Duration,
-        from: Duration,
-    ) -> Result<f64, MeasureError> {
+    /// Ends and indices of the windows of a width that lie one behind the other from an instant on.
+    fn jains(&self, sessions: &[usize], width: Duration, from: Duration) -> Result<Vec<(f64, f64)>, MeasureError> {
         let end_s = self.0.ends.last().map_or(0.0, |end| end.as_secs_f64());
-        let mut good_since = None;
+        let mut windows = Vec::new();
         let mut begin = from;
         while (begin + width).as_secs_f64() <= end_s + 1e-9 {
-            let window = [Quantity(begin), Quantity(begin + width)];
-            let is_good = self.jain(sessions, window)? >= index;
-            good_since = if is_good { good_since.or(Some((begin + width).as_secs_f64())) } else { None };
-            begin = begin + width;
+            let end = begin + width;
+            windows.push((end.as_secs_f64(), self.jain(sessions, [Quantity(begin), Quantity(end)])?));
+            begin = end;
         }
-        if begin == from { Err(MeasureError::Window) } else { Ok(good_since.unwrap_or(f64::INFINITY)) }
+        if windows.is_empty() { Err(MeasureError::Window) } else { Ok(windows) }
     }
 
     fn peak(&self, window: Option<Window>, value: impl Fn(usize) -> f64) -> Result<f64, MeasureError> {
@@ -449,17 +466,15 @@ mod tests {
     }
 
     #[test]
-    fn time_to_jain__is_the_first_window_for_good() {
+    fn evaluate__jain_in_windows_one_behind_the_other() {
         // Two sessions, samples of one second: equal, unequal, equal, equal.
         let rate_bps = vec![1.0, 1.0, 1.0, 0.0, 1.0, 1.0, 2.0, 2.0];
         let ends = (1..=4).map(fairwave_units::Time::from_secs).collect();
         let rates = RateSamples { ends, sessions: 2, rate_bps, ..RateSamples::default() };
         let second = Duration::from_secs(1);
-        let time = |index, from| Samples(&rates).time_to_jain(&[0, 1], index, second, Duration::from_secs(from));
-        assert_eq!(time(0.9, 0), Ok(3.0));
-        assert_eq!(time(0.5, 0), Ok(1.0));
-        assert_eq!(time(1.1, 0), Ok(f64::INFINITY));
-        assert_eq!(time(0.9, 4), Err(MeasureError::Window));
-        assert_eq!(Samples(&rates).jain(&[0, 1], [Quantity(second), Quantity(second + second)]), Ok(0.5));
+        let jains = |from| Samples(&rates).jains(&[0, 1], second, Duration::from_secs(from));
+        assert_eq!(jains(0), Ok(vec![(1.0, 1.0), (2.0, 0.5), (3.0, 1.0), (4.0, 1.0)]));
+        assert_eq!(jains(2), Ok(vec![(3.0, 1.0), (4.0, 1.0)]));
+        assert_eq!(jains(4), Err(MeasureError::Window));
     }
 }
