@@ -26,6 +26,7 @@ mod reduce;
 mod report;
 mod response;
 mod run;
+mod samples;
 mod select;
 mod sketch;
 #[cfg(test)]

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fairwave_scenario::{LinkSummary, RateSamples, Record, Run, SessionSummary};
+use fairwave_scenario::{LinkSummary, Record, Run, SessionSummary};
 use fairwave_schemes::global::metrics::jain_index;
 use fairwave_units::{Duration, Rate};
 use serde::Deserialize;
 use thiserror::Error;
 
 use crate::quantity::Quantity;
+use crate::samples::{Distances, Samples};
 use crate::unit::Dimension;
 
 /// A number per session, or one per run. Rates are wire rates; times count from the start of the run, and a time that
@@ -156,6 +157,7 @@ impl Measure {
     }
 
     /// The values in one run with samples of `width`: one per named session (all if none is named), or a single one.
+    #[expect(clippy::too_many_lines, reason = "an arm a measure")]
     pub(crate) fn evaluate(
         &self,
         run: &Run,
@@ -165,36 +167,29 @@ impl Measure {
         let sessions = sessions(run, names)?;
         let each = |value: &dyn Fn(usize) -> Result<f64, MeasureError>| sessions.iter().map(|&k| value(k)).collect();
         let summary = &run.summary;
-        match *self {
-            Self::FinalRate => each(&|k| Ok(summary.sessions[k].final_wire_rate_bps)),
-            Self::MaxMinRate => each(&|k| Ok(summary.sessions[k].max_min_bps)),
-            Self::Rate => each(&|k| Ok(summary.sessions[k].wire_rate_bps)),
+        let value = match *self {
+            Self::FinalRate => return each(&|k| Ok(summary.sessions[k].final_wire_rate_bps)),
+            Self::MaxMinRate => return each(&|k| Ok(summary.sessions[k].max_min_bps)),
+            Self::Rate => return each(&|k| Ok(summary.sessions[k].wire_rate_bps)),
             Self::Share { ref link } => {
                 let capacity_bps = find_link(run, link)?.capacity_bps;
-                each(&|k| Ok(summary.sessions[k].wire_rate_bps / capacity_bps))
+                return each(&|k| Ok(summary.sessions[k].wire_rate_bps / capacity_bps));
             }
-            Self::BackgroundShare { ref link, ref background } => {
-                let capacity_bps = find_link(run, link)?.capacity_bps;
-                let found = summary.background.iter().find(|traffic| *traffic.name == **background);
-                let traffic = found.ok_or_else(|| MeasureError::Background(background.clone()))?;
-                Ok(vec![traffic.wire_rate_bps / capacity_bps])
-            }
-            Self::Utilisation { ref link } => Ok(vec![find_link(run, link)?.utilisation]),
-            Self::Completed => each(&|k| Ok(summary.sessions[k].completed_s.unwrap_or(f64::INFINITY))),
+            Self::Completed => return each(&|k| Ok(summary.sessions[k].completed_s.unwrap_or(f64::INFINITY))),
             Self::MeanRate { window } => {
                 let samples = Samples::of(run)?;
-                each(&|k| samples.mean(k, window))
+                return each(&|k| samples.mean(k, window));
             }
             Self::PeakRate { window } => {
                 let samples = Samples::of(run)?;
-                each(&|k| samples.peak(window, |i| samples.rate(i, k)))
+                return each(&|k| samples.peak(window, |i| samples.rate(i, k)));
             }
             Self::TimeTo { share, of } => {
                 let samples = Samples::of(run)?;
-                each(&|k| {
+                return each(&|k| {
                     let goal = of.map_or(summary.sessions[k].max_min_bps, |rate| rate.0.as_bps());
                     Ok(samples.for_good(|i| samples.rate(i, k) >= share * goal))
-                })
+                });
             }
             Self::ExpectedRate { end, at } => {
                 let samples = Samples::of(run)?;
@@ -203,49 +198,56 @@ impl Measure {
                     End::Sink => &samples.0.sink_expected_bps,
                 };
                 let i = samples.at(at.0)?;
-                each(&|k| rates.get(i * samples.0.sessions + k).copied().ok_or(MeasureError::Samples))
+                return each(&|k| rates.get(i * samples.0.sessions + k).copied().ok_or(MeasureError::Samples));
             }
             Self::Error { at } => {
                 let samples = Samples::of(run)?;
                 let i = samples.at(at.0)?;
-                each(&|k| {
+                return each(&|k| {
                     let optimum = summary.sessions[k].max_min_bps;
                     Ok((samples.rate(i, k) - optimum).abs() / optimum)
-                })
+                });
             }
+            Self::BackgroundShare { ref link, ref background } => {
+                let capacity_bps = find_link(run, link)?.capacity_bps;
+                let found = summary.background.iter().find(|traffic| *traffic.name == **background);
+                let traffic = found.ok_or_else(|| MeasureError::Background(background.clone()))?;
+                traffic.wire_rate_bps / capacity_bps
+            }
+            Self::Utilisation { ref link } => find_link(run, link)?.utilisation,
             Self::PeakTotal { window } => {
                 let samples = Samples::of(run)?;
-                samples.peak(window, |i| samples.total(i, &sessions)).map(|peak| vec![peak])
+                samples.peak(window, |i| samples.total(i, &sessions))?
             }
             Self::TimeAbove { rate } => {
                 let samples = Samples::of(run)?;
-                Ok(vec![samples.longest(|i| samples.total(i, &sessions) > rate.0.as_bps())])
+                samples.longest(|i| samples.total(i, &sessions) > rate.0.as_bps())
             }
             Self::TimeAt { rate, within } => {
                 let (samples, rate) = (Samples::of(run)?, rate.0.as_bps());
                 let near = |i| sessions.iter().all(|&k| (samples.rate(i, k) - rate).abs() <= within * rate);
-                Ok(vec![samples.longest(near)])
+                samples.longest(near)
             }
-            Self::PeakOverload => Ok(vec![summary.metrics.peak_overload]),
-            Self::GapToMaxMin => Ok(vec![summary.metrics.gap_to_max_min]),
+            Self::PeakOverload => summary.metrics.peak_overload,
+            Self::GapToMaxMin => summary.metrics.gap_to_max_min,
             Self::FinalJain => {
                 let rates: Vec<f64> = sessions.iter().map(|&k| summary.sessions[k].final_wire_rate_bps).collect();
-                Ok(vec![jain_index(&rates)])
+                jain_index(&rates)
             }
-            Self::Jain { window } => Samples::of(run)?.jain(&sessions, window).map(|index| vec![index]),
+            Self::Jain { window } => Samples::of(run)?.jain(&sessions, window)?,
             Self::TimeToJain { index, width, from } => {
                 let windows = Samples::of(run)?.jains(&sessions, width.0, from.0)?;
                 let bad = windows.iter().rposition(|(_, jain)| *jain < index);
                 let good = windows.get(bad.map_or(0, |last| last + 1));
-                Ok(vec![good.map_or(f64::INFINITY, |(end_s, _)| *end_s)])
+                good.map_or(f64::INFINITY, |(end_s, _)| *end_s)
             }
             Self::LeastJain { width, from } => {
                 let windows = Samples::of(run)?.jains(&sessions, width.0, from.0)?;
-                Ok(vec![windows.iter().map(|(_, jain)| *jain).fold(f64::INFINITY, f64::min)])
+                windows.iter().map(|(_, jain)| *jain).fold(f64::INFINITY, f64::min)
             }
             Self::Synchronisation { threshold, window } => {
                 let [from, to] = window.map_or([0.0, f64::INFINITY], |window| window.map(|at| at.0.as_secs_f64()));
-                Ok(vec![synchronisation(&losses_of(run, &sessions, from, to), from, threshold)])
+                synchronisation(&losses_of(run, &sessions, from, to), from, threshold)
             }
             Self::Distance { at } => {
                 let distances = Distances::of(run, width)?;
@@ -255,13 +257,13 @@ impl Measure {
                     .enumerate()
                     .find(|(_, end)| **end >= at.0.as_secs_f64() - 1e-9)
                     .ok_or(MeasureError::Window)?;
-                Ok(vec![distances.quotient(i)])
+                distances.quotient(i)
             }
             Self::TimeToDistance { share } => {
                 let distances = Distances::of(run, width)?;
                 let far = (0..distances.ends_s.len()).rev().find(|&i| distances.quotient(i) >= share);
                 let first = far.map_or(0, |i| i + 1);
-                Ok(vec![distances.ends_s.get(first).copied().unwrap_or(f64::INFINITY)])
+                distances.ends_s.get(first).copied().unwrap_or(f64::INFINITY)
             }
             Self::DistanceRise => {
                 let distances = Distances::of(run, width)?;
@@ -271,9 +273,10 @@ impl Measure {
                     rise = rise.max(distance - least);
                     least = least.min(distance);
                 }
-                Ok(vec![rise / summary.metrics.distance_start_bps])
+                rise / summary.metrics.distance_start_bps
             }
-        }
+        };
+        Ok(vec![value])
     }
 }
 
@@ -332,121 +335,10 @@ pub(crate) fn sessions(run: &Run, names: Option<&[String]>) -> Result<Vec<usize>
     }
 }
 
-/// Rates over time.
-struct Samples<'a>(&'a RateSamples);
-
-impl<'a> Samples<'a> {
-    fn of(run: &'a Run) -> Result<Self, MeasureError> {
-        run.rates.as_ref().map(Self).ok_or(MeasureError::Samples)
-    }
-
-    /// Session `k`'s wire rate in sample `i`.
-    fn rate(&self, i: usize, k: usize) -> f64 {
-        let rates = if self.0.wire_rate_bps.is_empty() { &self.0.rate_bps } else { &self.0.wire_rate_bps };
-        rates[i * self.0.sessions + k]
-    }
-
-    fn total(&self, i: usize, sessions: &[usize]) -> f64 {
-        sessions.iter().map(|&k| self.rate(i, k)).sum()
-    }
-
-    fn start_s(&self, i: usize) -> f64 {
-        if i == 0 { 0.0 } else { self.0.ends[i - 1].as_secs_f64() }
-    }
-
-    fn end_s(&self, i: usize) -> f64 {
-        self.0.ends[i].as_secs_f64()
-    }
-
-    fn width_s(&self, i: usize) -> f64 {
-        self.end_s(i) - self.start_s(i)
-    }
-
-    /// The samples that lie in a window as a whole; all of them without one.
-    fn within(&self, window: Option<Window>) -> impl Iterator<Item = usize> + '_ {
-        let (from, to) = window.map_or((0.0, f64::INFINITY), |[from, to]| (from.0.as_secs_f64(), to.0.as_secs_f64()));
-        (0..self.0.ends.len()).filter(move |&i| self.start_s(i) >= from - 1e-9 && self.end_s(i) <= to + 1e-9)
-    }
-
-    /// The sample that ends at an instant, or the first after it.
-    fn at(&self, instant: Duration) -> Result<usize, MeasureError> {
-        (0..self.0.ends.len()).find(|&i| self.end_s(i) >= instant.as_secs_f64() - 1e-9).ok_or(MeasureError::Window)
-    }
-
-    fn mean(&self, k: usize, window: Window) -> Result<f64, MeasureError> {
-        let (mut sum, mut time) = (0.0, 0.0);
-        for i in self.within(Some(window)) {
-            sum += self.rate(i, k) * self.width_s(i);
-            time += self.width_s(i);
-        }
-        if time > 0.0 { Ok(sum / time) } else { Err(MeasureError::Window) }
-    }
-
-    fn jain(&self, sessions: &[usize], window: Window) -> Result<f64, MeasureError> {
-        let rates: Result<Vec<f64>, _> = sessions.iter().map(|&k| self.mean(k, window)).collect();
-        Ok(jain_index(&rates?))
-    }
-
-    /// Ends and indices of the windows of a width that lie one behind the other from an instant on.
-    fn jains(&self, sessions: &[usize], width: Duration, from: Duration) -> Result<Vec<(f64, f64)>, MeasureError> {
-        let end_s = self.0.ends.last().map_or(0.0, |end| end.as_secs_f64());
-        let mut windows = Vec::new();
-        let mut begin = from;
-        while (begin + width).as_secs_f64() <= end_s + 1e-9 {
-            let end = begin + width;
-            windows.push((end.as_secs_f64(), self.jain(sessions, [Quantity(begin), Quantity(end)])?));
-            begin = end;
-        }
-        if windows.is_empty() { Err(MeasureError::Window) } else { Ok(windows) }
-    }
-
-    fn peak(&self, window: Option<Window>, value: impl Fn(usize) -> f64) -> Result<f64, MeasureError> {
-        self.within(window).map(value).reduce(f64::max).ok_or(MeasureError::Window)
-    }
-
-    /// Start of the first sample from which on all samples are good.
-    fn for_good(&self, good: impl Fn(usize) -> bool) -> f64 {
-        let bad = (0..self.0.ends.len()).rev().find(|&i| !good(i));
-        let first = bad.map_or(0, |i| i + 1);
-        if first < self.0.ends.len() { self.start_s(first) } else { f64::INFINITY }
-    }
-
-    /// The longest time over which all samples are good.
-    fn longest(&self, good: impl Fn(usize) -> bool) -> f64 {
-        let (mut longest, mut current) = (0.0_f64, 0.0);
-        for i in 0..self.0.ends.len() {
-            current = if good(i) { current + self.width_s(i) } else { 0.0 };
-            longest = longest.max(current);
-        }
-        longest
-    }
-}
-
-/// Distances over time.
-struct Distances<'a> {
-    ends_s: Vec<f64>,
-    from_optimum_bps: &'a [f64],
-    norms_bps: &'a [f64],
-}
-
-impl<'a> Distances<'a> {
-    fn of(run: &'a Run, width: Duration) -> Result<Self, MeasureError> {
-        if run.distances_bps.is_empty() || run.distances_bps.len() != run.max_min_norms_bps.len() {
-            return Err(MeasureError::Samples);
-        }
-        let end_s = |i: usize| (i as f64 * width.as_secs_f64()).min(run.summary.duration_s);
-        let ends_s = (1..=run.distances_bps.len()).map(end_s).collect();
-        Ok(Self { ends_s, from_optimum_bps: &run.distances_bps, norms_bps: &run.max_min_norms_bps })
-    }
-
-    fn quotient(&self, i: usize) -> f64 {
-        self.from_optimum_bps[i] / self.norms_bps[i]
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fairwave_scenario::RateSamples;
 
     #[test]
     fn synchronisation__counts_sessions_once_an_interval() {

@@ -1,0 +1,125 @@
+//! What measures read off the samples of a run.
+
+use fairwave_scenario::{RateSamples, Run};
+use fairwave_schemes::global::metrics::jain_index;
+use fairwave_units::Duration;
+
+use crate::measure::{MeasureError, Window};
+use crate::quantity::Quantity;
+
+/// Rates over time.
+pub(crate) struct Samples<'a>(pub(crate) &'a RateSamples);
+
+impl<'a> Samples<'a> {
+    pub(crate) fn of(run: &'a Run) -> Result<Self, MeasureError> {
+        run.rates.as_ref().map(Self).ok_or(MeasureError::Samples)
+    }
+
+    /// Session `k`'s wire rate in sample `i`.
+    pub(crate) fn rate(&self, i: usize, k: usize) -> f64 {
+        let rates = if self.0.wire_rate_bps.is_empty() { &self.0.rate_bps } else { &self.0.wire_rate_bps };
+        rates[i * self.0.sessions + k]
+    }
+
+    pub(crate) fn total(&self, i: usize, sessions: &[usize]) -> f64 {
+        sessions.iter().map(|&k| self.rate(i, k)).sum()
+    }
+
+    pub(crate) fn start_s(&self, i: usize) -> f64 {
+        if i == 0 { 0.0 } else { self.0.ends[i - 1].as_secs_f64() }
+    }
+
+    pub(crate) fn end_s(&self, i: usize) -> f64 {
+        self.0.ends[i].as_secs_f64()
+    }
+
+    pub(crate) fn width_s(&self, i: usize) -> f64 {
+        self.end_s(i) - self.start_s(i)
+    }
+
+    /// The samples that lie in a window as a whole; all of them without one.
+    pub(crate) fn within(&self, window: Option<Window>) -> impl Iterator<Item = usize> + '_ {
+        let (from, to) = window.map_or((0.0, f64::INFINITY), |[from, to]| (from.0.as_secs_f64(), to.0.as_secs_f64()));
+        (0..self.0.ends.len()).filter(move |&i| self.start_s(i) >= from - 1e-9 && self.end_s(i) <= to + 1e-9)
+    }
+
+    /// The sample that ends at an instant, or the first after it.
+    pub(crate) fn at(&self, instant: Duration) -> Result<usize, MeasureError> {
+        (0..self.0.ends.len()).find(|&i| self.end_s(i) >= instant.as_secs_f64() - 1e-9).ok_or(MeasureError::Window)
+    }
+
+    pub(crate) fn mean(&self, k: usize, window: Window) -> Result<f64, MeasureError> {
+        let (mut sum, mut time) = (0.0, 0.0);
+        for i in self.within(Some(window)) {
+            sum += self.rate(i, k) * self.width_s(i);
+            time += self.width_s(i);
+        }
+        if time > 0.0 { Ok(sum / time) } else { Err(MeasureError::Window) }
+    }
+
+    pub(crate) fn jain(&self, sessions: &[usize], window: Window) -> Result<f64, MeasureError> {
+        let rates: Result<Vec<f64>, _> = sessions.iter().map(|&k| self.mean(k, window)).collect();
+        Ok(jain_index(&rates?))
+    }
+
+    /// Ends and indices of the windows of a width that lie one behind the other from an instant on.
+    pub(crate) fn jains(
+        &self,
+        sessions: &[usize],
+        width: Duration,
+        from: Duration,
+    ) -> Result<Vec<(f64, f64)>, MeasureError> {
+        let end_s = self.0.ends.last().map_or(0.0, |end| end.as_secs_f64());
+        let mut windows = Vec::new();
+        let mut begin = from;
+        while (begin + width).as_secs_f64() <= end_s + 1e-9 {
+            let end = begin + width;
+            windows.push((end.as_secs_f64(), self.jain(sessions, [Quantity(begin), Quantity(end)])?));
+            begin = end;
+        }
+        if windows.is_empty() { Err(MeasureError::Window) } else { Ok(windows) }
+    }
+
+    pub(crate) fn peak(&self, window: Option<Window>, value: impl Fn(usize) -> f64) -> Result<f64, MeasureError> {
+        self.within(window).map(value).reduce(f64::max).ok_or(MeasureError::Window)
+    }
+
+    /// Start of the first sample from which on all samples are good.
+    pub(crate) fn for_good(&self, good: impl Fn(usize) -> bool) -> f64 {
+        let bad = (0..self.0.ends.len()).rev().find(|&i| !good(i));
+        let first = bad.map_or(0, |i| i + 1);
+        if first < self.0.ends.len() { self.start_s(first) } else { f64::INFINITY }
+    }
+
+    /// The longest time over which all samples are good.
+    pub(crate) fn longest(&self, good: impl Fn(usize) -> bool) -> f64 {
+        let (mut longest, mut current) = (0.0_f64, 0.0);
+        for i in 0..self.0.ends.len() {
+            current = if good(i) { current + self.width_s(i) } else { 0.0 };
+            longest = longest.max(current);
+        }
+        longest
+    }
+}
+
+/// Distances over time.
+pub(crate) struct Distances<'a> {
+    pub(crate) ends_s: Vec<f64>,
+    pub(crate) from_optimum_bps: &'a [f64],
+    pub(crate) norms_bps: &'a [f64],
+}
+
+impl<'a> Distances<'a> {
+    pub(crate) fn of(run: &'a Run, width: Duration) -> Result<Self, MeasureError> {
+        if run.distances_bps.is_empty() || run.distances_bps.len() != run.max_min_norms_bps.len() {
+            return Err(MeasureError::Samples);
+        }
+        let end_s = |i: usize| (i as f64 * width.as_secs_f64()).min(run.summary.duration_s);
+        let ends_s = (1..=run.distances_bps.len()).map(end_s).collect();
+        Ok(Self { ends_s, from_optimum_bps: &run.distances_bps, norms_bps: &run.max_min_norms_bps })
+    }
+
+    pub(crate) fn quotient(&self, i: usize) -> f64 {
+        self.from_optimum_bps[i] / self.norms_bps[i]
+    }
+}
