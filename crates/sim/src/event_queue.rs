@@ -1,91 +1,138 @@
-//! What happens next: a small heap of pending events, keyed by time and by the order in which they were scheduled.
+//! What happens next: pending events, keyed by time and by the order in which they were scheduled.
 
 use fairwave_units::Time;
 
 /// When an event happens; simultaneous events happen in the order in which they were scheduled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Key {
-    pub(crate) time: Time,
-    /// Number of the scheduling, counted over the whole run.
-    pub(crate) order: u64,
+pub(crate) struct Key(u128);
+
+impl Key {
+    /// At `time`; `order` is the number of the scheduling, counted over the whole run.
+    #[inline]
+    pub(crate) fn new(time: Time, order: u64) -> Self {
+        Self(u128::from(time.as_nanos()) << 64 | u128::from(order))
+    }
+
+    #[inline]
+    pub(crate) fn time(self) -> Time {
+        Time::from_nanos((self.0 >> 64) as u64)
+    }
 }
 
-/// A heap with four children a node: shallower than a binary one, and its children share a cache line.
+/// A heap with four children a node: shallower than a binary one, and its children's keys fill a cache line. Which of
+/// them is the least is worked out without branches, for no processor guesses it.
 ///
-/// A delay line has one entry here, that of its first packet. Taking that packet off leaves the entry to be replaced
-/// by the next one's in place ([`EventQueue::replace_first`]), which is one walk down in place of two.
+/// Most events schedule the next of their kind: a delay line that of its next packet, a source its next packet. So the
+/// place of an event that was taken stays open, and what is scheduled next goes there: one walk down in place of two.
 #[derive(Debug)]
 pub(crate) struct EventQueue<T> {
-    entries: Vec<(Key, T)>,
+    /// By fours; the head is the last of the first four, and the children of entry n are four n - 2.
+    keys: Vec<Four>,
+    events: Vec<[T; 4]>,
+    /// Entries, with [`HEAD`] in front of them and with the open head.
+    length: usize,
+    /// The head was taken.
+    is_open: bool,
 }
+
+/// Keys that are looked at together.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Four([Key; 4]);
+
+/// Index of the head.
+const HEAD: usize = 3;
+/// Where there is no entry.
+const NONE: Key = Key(u128::MAX);
 
 impl<T: Copy> EventQueue<T> {
     pub(crate) fn new() -> Self {
-        Self { entries: Vec::new() }
-    }
-
-    /// The next event, which stays in the queue.
-    #[inline]
-    pub(crate) fn first(&self) -> Option<(Key, T)> {
-        self.entries.first().copied()
+        Self { keys: Vec::new(), events: Vec::new(), length: HEAD, is_open: false }
     }
 
     /// Adds an event.
+    #[inline]
     pub(crate) fn push(&mut self, key: Key, event: T) {
-        self.entries.push((key, event));
-        let mut at = self.entries.len() - 1;
-        while at > 0 {
-            let parent = (at - 1) / 4;
-            if self.entries[parent].0 <= key {
+        if std::mem::take(&mut self.is_open) {
+            return self.sink(key, event);
+        }
+        let mut at = self.length;
+        self.length += 1;
+        if at / 4 == self.keys.len() {
+            self.keys.push(Four([NONE; 4]));
+            self.events.push([event; 4]);
+        }
+        while at > HEAD {
+            let parent = at / 4 + 2;
+            if self.key(parent) <= key {
                 break;
             }
-            self.entries.swap(parent, at);
+            self.put(at, self.key(parent), self.events[parent / 4][parent % 4]);
             at = parent;
         }
+        self.put(at, key, event);
     }
 
-    /// Gives the next event a later key; it is the same event otherwise.
+    /// Takes the next event, if it is not later than `end`.
     #[inline]
-    pub(crate) fn replace_first(&mut self, key: Key) {
-        if let Some(first) = self.entries.first_mut() {
-            first.0 = key;
-            self.sink();
+    pub(crate) fn pop_until(&mut self, end: Time) -> Option<(Time, T)> {
+        if self.is_open {
+            self.close();
+        }
+        if self.length == HEAD {
+            return None;
+        }
+        let time = self.key(HEAD).time();
+        if time > end {
+            return None;
+        }
+        self.is_open = true;
+        Some((time, self.events[0][HEAD]))
+    }
+
+    /// Nothing came in place of the head: the last entry does.
+    fn close(&mut self) {
+        self.is_open = false;
+        self.length -= 1;
+        let last = self.length;
+        let (key, event) = (self.key(last), self.events[last / 4][last % 4]);
+        self.keys[last / 4].0[last % 4] = NONE;
+        if last.is_multiple_of(4) {
+            self.keys.pop();
+            self.events.pop();
+        }
+        if last > HEAD {
+            self.sink(key, event);
         }
     }
 
-    /// Takes the next event out.
+    /// Puts an entry that belongs at the head or below into its place.
     #[inline]
-    pub(crate) fn pop_first(&mut self) {
-        if !self.entries.is_empty() {
-            self.entries.swap_remove(0);
-            self.sink();
-        }
-    }
-
-    /// Moves the entry at the head down to where it belongs.
-    #[inline]
-    fn sink(&mut self) {
-        let Some(&moving) = self.entries.first() else { return };
-        let length = self.entries.len();
-        let mut at = 0;
-        loop {
-            let child = 4 * at + 1;
-            if child >= length {
+    fn sink(&mut self, key: Key, event: T) {
+        let mut at = HEAD;
+        while let Some(Four(keys)) = self.keys.get(at - 2) {
+            let low = usize::from(keys[1] < keys[0]);
+            let high = 2 + usize::from(keys[3] < keys[2]);
+            let least = if keys[high] < keys[low] { high } else { low };
+            let child = keys[least];
+            if key <= child {
                 break;
             }
-            let mut least = child;
-            for other in child + 1..(child + 4).min(length) {
-                if self.entries[other].0 < self.entries[least].0 {
-                    least = other;
-                }
-            }
-            if moving.0 <= self.entries[least].0 {
-                break;
-            }
-            self.entries[at] = self.entries[least];
-            at = least;
+            self.put(at, child, self.events[at - 2][least]);
+            at = (at - 2) * 4 + least;
         }
-        self.entries[at] = moving;
+        self.put(at, key, event);
+    }
+
+    #[inline]
+    fn key(&self, at: usize) -> Key {
+        self.keys[at / 4].0[at % 4]
+    }
+
+    #[inline]
+    fn put(&mut self, at: usize, key: Key, event: T) {
+        self.keys[at / 4].0[at % 4] = key;
+        self.events[at / 4][at % 4] = event;
     }
 }
 
@@ -95,7 +142,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn key(time: u64, order: u64) -> Key {
-        Key { time: Time::from_nanos(time), order }
+        Key::new(Time::from_nanos(time), order)
     }
 
     proptest! {
@@ -107,28 +154,32 @@ mod tests {
             }
             let mut expected: Vec<usize> = (0..times.len()).collect();
             expected.sort_by_key(|order| (times[*order], *order));
-            let mut got = Vec::new();
-            while let Some((_, event)) = queue.first() {
-                got.push(event);
-                queue.pop_first();
-            }
+            let got: Vec<usize> = std::iter::from_fn(|| queue.pop_until(Time::MAX)).map(|(_, event)| event).collect();
             prop_assert_eq!(got, expected);
         }
 
+        /// Any mix of scheduling and taking, over all widths of time, against a sorted map.
         #[test]
-        fn replace_first__is_pop_and_push(steps in proptest::collection::vec((0_u64..50, 0_u64..50), 1..100)) {
-            let (mut replaced, mut pushed) = (EventQueue::new(), EventQueue::new());
-            for (order, (time, _)) in steps.iter().enumerate() {
-                replaced.push(key(*time, order as u64), order);
-                pushed.push(key(*time, order as u64), order);
-            }
-            for (order, (_, later)) in steps.iter().enumerate() {
-                let (first, event) = replaced.first().unwrap();
-                prop_assert_eq!((first, event), pushed.first().unwrap());
-                let next = key(first.time.as_nanos() + later, (steps.len() + order) as u64);
-                replaced.replace_first(next);
-                pushed.pop_first();
-                pushed.push(next, event);
+        fn pop_until__takes_the_least_that_is_due(
+            steps in proptest::collection::vec((0_u32..63, any::<u64>(), 0_u8..4), 1..300),
+            first in any::<u64>(),
+        ) {
+            let (mut queue, mut sorted) = (EventQueue::new(), std::collections::BTreeMap::new());
+            let mut now = first / 2;
+            for (order, (width, random, takes)) in steps.into_iter().enumerate() {
+                let at = now.saturating_add(random & ((1 << width) - 1));
+                queue.push(key(at, order as u64), order);
+                sorted.insert((at, order), order);
+                for _ in 0..takes {
+                    let end = now.saturating_add(random >> 1);
+                    let due = sorted.first_key_value().filter(|(key, _)| key.0 <= end).map(|(key, _)| *key);
+                    let got = queue.pop_until(Time::from_nanos(end));
+                    prop_assert_eq!(got, due.map(|(time, event)| (Time::from_nanos(time), event)));
+                    if let Some(due) = due {
+                        sorted.remove(&due);
+                        now = due.0;
+                    }
+                }
             }
         }
     }

@@ -216,31 +216,26 @@ impl Simulator {
 
     /// Runs all events up to and including `end`.
     pub(crate) fn run_until(&mut self, end: Time) {
-        while let Some((key, event)) = self.queue.first() {
-            if key.time > end {
-                break;
-            }
-            self.now = key.time;
+        while let Some((now, event)) = self.queue.pop_until(end) {
+            self.now = now;
             self.events += 1;
             match event {
                 Event::Arrival(line) => {
                     let (packet, next) = self.network.lines[line as usize].pop();
-                    match next {
-                        Some(next) if !self.is_naive => self.queue.replace_first(next),
-                        _ => self.queue.pop_first(),
+                    if let Some(next) = next
+                        && !self.is_naive
+                    {
+                        self.queue.push(next, event);
                     }
                     self.forward(packet.expect("a line with an event holds a packet"));
                 }
                 Event::Timer(flow) => {
-                    self.queue.pop_first();
                     self.on_timer(flow);
                 }
                 Event::AckTimer(flow) => {
-                    self.queue.pop_first();
                     self.on_ack_timer(flow);
                 }
                 Event::Pace(flow) => {
-                    self.queue.pop_first();
                     if let Source::Window(sender) = &mut self.flows[flow as usize].source
                         && sender.on_pace(self.now)
                     {
@@ -248,22 +243,18 @@ impl Simulator {
                     }
                 }
                 Event::Start(flow) => {
-                    self.queue.pop_first();
                     self.send_all(flow);
                 }
                 Event::Offer(flow) => {
-                    self.queue.pop_first();
                     if let Some(offer) = &mut self.flows[flow as usize].offer {
                         offer.is_waiting = false;
                     }
                     self.send_all(flow);
                 }
                 Event::Background(index) => {
-                    self.queue.pop_first();
                     self.on_background(index);
                 }
                 Event::Stop(flow) => {
-                    self.queue.pop_first();
                     if let Source::Window(sender) = &mut self.flows[flow as usize].source {
                         sender.stop();
                     }
@@ -280,7 +271,7 @@ impl Simulator {
     #[inline]
     fn key(&mut self, time: Time) -> Key {
         self.order += 1;
-        Key { time, order: self.order }
+        Key::new(time, self.order)
     }
 
     pub(crate) fn schedule(&mut self, time: Time, event: Event) {
