@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use fairwave_scenario::random::Stream;
-use fairwave_units::Time;
+use fairwave_units::{Duration, Time};
 
 use crate::red::Red;
 use crate::wire::Wire;
@@ -19,12 +19,12 @@ pub(crate) enum Limit {
 pub(crate) struct Link {
     wire: Wire,
     limit: Limit,
-    /// When the packets in the queue and on the wire leave, oldest first. Those that left already are taken out only
-    /// when the queue may be full.
+    /// When the packets in the queue and on the wire leave, oldest first. Those that left already are taken out when
+    /// the queue, or the memory for it, may be full.
     departures: VecDeque<Time>,
-    loss: Option<Bernoulli>,
+    loss: Option<Box<Bernoulli>>,
     /// Drops before the queue is full, if the discipline is RED, and the size of the packets that it counts in.
-    red: Option<(Red, f64)>,
+    red: Option<Box<(Red, f64)>>,
     pub(crate) counts: LinkCounts,
     /// The part of the run that the summary's means are taken over.
     window: (Time, Time),
@@ -42,8 +42,8 @@ pub(crate) struct LinkCounts {
     pub(crate) carried_bytes: u64,
     /// Integral of the waiting bytes within the window, in byte-nanoseconds.
     pub(crate) waiting_byte_ns: f64,
-    /// Largest number of waiting bytes.
-    pub(crate) max_waiting_bytes: f64,
+    /// The longest that a packet waited.
+    pub(crate) longest_wait: Duration,
 }
 
 /// What becomes of a packet that reaches a link.
@@ -60,12 +60,13 @@ pub(crate) enum Fate {
 impl Link {
     pub(crate) fn new(rate_bps: u64, limit: Limit, loss: Option<Bernoulli>, window: (Time, Time)) -> Self {
         let (departures, counts) = (VecDeque::new(), LinkCounts::default());
+        let loss = loss.map(Box::new);
         Self { wire: Wire::new(rate_bps), limit, departures, loss, red: None, counts, window }
     }
 
     /// Puts RED in front of the queue, in packets of `packet_bytes`.
     pub(crate) fn with_red(mut self, red: Red, packet_bytes: f64) -> Self {
-        self.red = Some((red, packet_bytes));
+        self.red = Some(Box::new((red, packet_bytes)));
         self
     }
 
@@ -86,10 +87,43 @@ impl Link {
         }
         let leaves = self.wire.send(now, bytes);
         if self.red.is_some() || matches!(self.limit, Limit::Packets(_)) {
-            self.departures.push_back(leaves);
+            self.note_departure(now, starts, leaves);
         }
         self.count(now, starts, leaves, bytes);
         Fate::Leaves(leaves)
+    }
+
+    /// The largest number of bytes that waited.
+    pub(crate) fn max_waiting_bytes(&self) -> f64 {
+        // What had to leave before the packet that waited longest.
+        self.wire.bytes_in(self.counts.longest_wait)
+    }
+
+    #[inline]
+    fn note_departure(&mut self, now: Time, starts: Time, leaves: Time) {
+        if starts == now {
+            // The link was idle: all have left.
+            self.departures.clear();
+        } else if self.departures.len() == self.departures.capacity() {
+            self.make_room(now);
+        }
+        self.departures.push_back(leaves);
+    }
+
+    /// Takes those out that have left; where few have, there will be room for a quarter more.
+    #[cold]
+    fn make_room(&mut self, now: Time) {
+        self.forget_departed(now);
+        let (length, capacity) = (self.departures.len(), self.departures.capacity());
+        if length > capacity / 4 * 3 {
+            self.departures.reserve_exact(capacity - length + capacity / 4 + 4);
+        }
+    }
+
+    fn forget_departed(&mut self, now: Time) {
+        while self.departures.front().is_some_and(|leaves| *leaves <= now) {
+            self.departures.pop_front();
+        }
     }
 
     /// Bytes in the queue and on the wire.
@@ -99,10 +133,11 @@ impl Link {
 
     #[inline]
     fn red_drops(&mut self, now: Time) -> bool {
-        let Some((red, packet_bytes)) = &mut self.red else { return false };
-        while self.departures.front().is_some_and(|leaves| *leaves <= now) {
-            self.departures.pop_front();
+        if self.red.is_none() {
+            return false;
         }
+        self.forget_departed(now);
+        let Some((red, packet_bytes)) = self.red.as_deref_mut() else { return false };
         let free_at = self.wire.free_at();
         let queue_packets = if red.counts_bytes() {
             self.wire.backlog_bytes(now) / *packet_bytes
@@ -118,9 +153,7 @@ impl Link {
             // Those waiting and the one on the wire: one more than the limit is full.
             Limit::Packets(limit) => {
                 if self.departures.len() as u64 > limit {
-                    while self.departures.front().is_some_and(|leaves| *leaves <= now) {
-                        self.departures.pop_front();
-                    }
+                    self.forget_departed(now);
                 }
                 self.departures.len() as u64 <= limit
             }
@@ -139,9 +172,7 @@ impl Link {
             // Little: the integral of the queue is the sum of the waiting times.
             let waits = starts.min(to).since(now.max(from));
             self.counts.waiting_byte_ns += waits.as_nanos() as f64 * f64::from(bytes);
-            // What must leave before this packet starts.
-            let ahead = self.wire.bytes_in(starts.since(now));
-            self.counts.max_waiting_bytes = self.counts.max_waiting_bytes.max(ahead);
+            self.counts.longest_wait = self.counts.longest_wait.max(starts.since(now));
         }
     }
 }

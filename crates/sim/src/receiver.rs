@@ -1,6 +1,6 @@
 //! The receiving end of a flow: what has arrived, and the acknowledgement of it.
 
-use crate::packet::{BLOCKS, Block};
+use crate::packet::{BLOCKS, Block, Blocks};
 use crate::ranges::Ranges;
 
 /// What a receiver holds. One for all window-based schemes.
@@ -54,12 +54,13 @@ impl Receiver {
         self.delivered_packets
     }
 
-    /// Blocks for an acknowledgement (RFC 2018 s4): the newest first, relative to [`Receiver::next`].
-    pub(crate) fn blocks(&self) -> [Block; BLOCKS] {
-        let mut blocks = [Block::default(); BLOCKS];
+    /// Blocks for an acknowledgement (RFC 2018 s4): the newest first, relative to [`Receiver::next`]. None if nothing above
+    /// it has arrived.
+    pub(crate) fn blocks(&self) -> Option<Blocks> {
         if self.above.is_empty() {
-            return blocks;
+            return None;
         }
+        let mut blocks = [Block::default(); BLOCKS];
         let mut count = 0;
         for number in self.recent {
             let Some(range) = self.above.containing(number) else { continue };
@@ -69,7 +70,7 @@ impl Receiver {
                 count += 1;
             }
         }
-        blocks
+        Some(blocks)
     }
 
     /// Puts a number's range in front of those that changed before.
@@ -103,7 +104,7 @@ mod tests {
             assert_eq!((receiver.on_data(number), receiver.next()), (is_new, next), "after {number}");
         }
         assert_eq!(receiver.delivered_packets(), 4);
-        assert_eq!(receiver.blocks(), [Block::default(); BLOCKS]);
+        assert_eq!(receiver.blocks(), None);
     }
 
     #[test]
@@ -112,8 +113,8 @@ mod tests {
         for number in [2, 4, 6, 8] {
             receiver.on_data(number);
         }
-        assert_eq!(receiver.blocks(), [block(8, 9), block(6, 7), block(4, 5)]);
+        assert_eq!(receiver.blocks(), Some([block(8, 9), block(6, 7), block(4, 5)]));
         receiver.on_data(5); // joins 4 and 6
-        assert_eq!(receiver.blocks()[..2], [block(4, 7), block(8, 9)]);
+        assert_eq!(receiver.blocks(), Some([block(4, 7), block(8, 9), block(0, 0)]));
     }
 }

@@ -10,20 +10,21 @@ use crate::line::Line;
 use crate::link::{Bernoulli, Limit, Link};
 use crate::red;
 
-/// One step of a way: a link, if there is one, and the propagation behind it.
+/// One step of a way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stage {
-    /// Index of the link; `None` for propagation alone.
-    pub(crate) link: Option<u32>,
-    /// Index of the line behind it.
-    pub(crate) line: u32,
+pub(crate) enum Stage {
+    /// A link and the line behind it, by their indices.
+    Link { link: u32, line: u32 },
+    /// Propagation alone: a line.
+    Delay { line: u32 },
+    /// The way ends here.
+    End,
 }
 
-/// A flow's way there and back, as ranges of [`Network::stages`].
+/// A flow's way there or back: from a place in [`Network::stages`] to the next [`Stage::End`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Route {
     pub(crate) begin: u32,
-    pub(crate) end: u32,
 }
 
 /// Everything that packets cross.
@@ -224,7 +225,8 @@ impl Builder<'_> {
             // A way begins with propagation alone only where there is some.
             if link.is_some() || !delay.is_zero() || at.peek().is_none() {
                 let line = self.line(link, delay);
-                self.network.stages.push(Stage { link, line });
+                let stage = link.map_or(Stage::Delay { line }, |link| Stage::Link { link, line });
+                self.network.stages.push(stage);
             }
             match at.next() {
                 Some(Element::Link(next)) => link = Some(*next),
@@ -232,8 +234,8 @@ impl Builder<'_> {
                 None => break,
             }
         }
-        let index = |at: usize| u32::try_from(at).expect("a scenario has at most 10^7 elements");
-        Route { begin: index(begin), end: index(self.network.stages.len()) }
+        self.network.stages.push(Stage::End);
+        Route { begin: u32::try_from(begin).expect("a scenario has at most 10^7 elements") }
     }
 
     fn line(&mut self, link: Option<u32>, delay: Duration) -> u32 {

@@ -5,7 +5,7 @@ use fairwave_schemes::session::{Ack, Allowance, CongestionController, Loss};
 use fairwave_units::{Duration, Time};
 
 use crate::pacer::Pacer;
-use crate::packet::{BLOCKS, Block};
+use crate::packet::Blocks;
 use crate::rtt::Rtt;
 use crate::scoreboard::Scoreboard;
 
@@ -193,7 +193,7 @@ impl Sender {
         let is_within = self.board.next() < self.config.size_packets;
         let has_receiver_room = self.board.outstanding() < self.config.max_window_packets;
         if has_receiver_room && is_within && may_send_new {
-            let is_beyond = self.duplicates > 0 && self.board.outstanding() >= allowance.window_packets.floor() as u64;
+            let is_beyond = self.duplicates > 0 && self.board.outstanding() >= allowance.window_packets as u64;
             self.limited_transmits += u64::from(is_beyond && self.state == State::Open);
             return Some(Next::New(self.board.send_new()));
         }
@@ -238,18 +238,19 @@ impl Sender {
     /// Whether one more packet fits into the window.
     #[inline]
     fn has_room(&self, window_packets: f64) -> bool {
+        // Casts round down, as windows are above zero.
         if self.config.sack || matches!(self.state, State::TimedOut { .. }) {
             // RFC 6675 s5 (C): cwnd - pipe >= 1.
-            self.board.pipe() < window_packets.floor() as u64
+            self.board.pipe() < window_packets as u64
         } else {
             // RFC 6582: the window counts from the first unacknowledged packet and is inflated by duplicates.
-            self.board.outstanding().cast_signed() < (window_packets.floor() as i64).saturating_add(self.inflation)
+            self.board.outstanding().cast_signed() < (window_packets as i64).saturating_add(self.inflation)
         }
     }
 
     /// An acknowledgement of everything below `number` and of `blocks` above it; `stamp` is when the packet that caused
     /// it was sent. True if the window was cut.
-    pub(crate) fn on_ack(&mut self, now: Time, number: u64, blocks: &[Block; BLOCKS], stamp: Time) -> bool {
+    pub(crate) fn on_ack(&mut self, now: Time, number: u64, blocks: &Blocks, stamp: Time) -> bool {
         let pipe = self.board.pipe();
         let base = number;
         let held = blocks.iter().filter(|block| block.begin < block.end);

@@ -11,9 +11,9 @@ use crate::jitter::Jitter;
 use crate::link::Fate;
 use crate::offer::Offer;
 use crate::on_off::OnOff;
-use crate::packet::{BLOCKS, Block, Kind, Packet};
+use crate::packet::{BlockStore, Kind, Packet};
 use crate::receiver::Receiver;
-use crate::route::{Network, Route};
+use crate::route::{Network, Route, Stage};
 use crate::sender::{Expiry, Next, Sender};
 
 /// A session in the network.
@@ -127,6 +127,7 @@ pub(crate) struct Simulator {
     pub(crate) backgrounds: Vec<Background>,
     /// By background flow: index of the table that it belongs to.
     pub(crate) owners: Vec<u32>,
+    blocks: BlockStore,
     queue: EventQueue<Event>,
     order: u64,
     now: Time,
@@ -143,6 +144,7 @@ impl Simulator {
             sessions: 0,
             backgrounds: Vec::new(),
             owners: Vec::new(),
+            blocks: BlockStore::default(),
             queue: EventQueue::new(),
             order: 0,
             now: Time::ZERO,
@@ -229,12 +231,8 @@ impl Simulator {
                     }
                     self.forward(packet.expect("a line with an event holds a packet"));
                 }
-                Event::Timer(flow) => {
-                    self.on_timer(flow);
-                }
-                Event::AckTimer(flow) => {
-                    self.on_ack_timer(flow);
-                }
+                Event::Timer(flow) => self.on_timer(flow),
+                Event::AckTimer(flow) => self.on_ack_timer(flow),
                 Event::Pace(flow) => {
                     if let Source::Window(sender) = &mut self.flows[flow as usize].source
                         && sender.on_pace(self.now)
@@ -242,18 +240,14 @@ impl Simulator {
                         self.send_all(flow);
                     }
                 }
-                Event::Start(flow) => {
-                    self.send_all(flow);
-                }
+                Event::Start(flow) => self.send_all(flow),
                 Event::Offer(flow) => {
                     if let Some(offer) = &mut self.flows[flow as usize].offer {
                         offer.is_waiting = false;
                     }
                     self.send_all(flow);
                 }
-                Event::Background(index) => {
-                    self.on_background(index);
-                }
+                Event::Background(index) => self.on_background(index),
                 Event::Stop(flow) => {
                     if let Source::Window(sender) = &mut self.flows[flow as usize].source {
                         sender.stop();
@@ -281,31 +275,30 @@ impl Simulator {
 
     /// A packet goes on: into its next link, or to its end.
     #[inline]
-    fn forward(&mut self, mut packet: Packet) {
-        let flow = &mut self.flows[packet.flow as usize];
-        let route = flow.routes[usize::from(packet.kind == Kind::Ack)];
-        let at = route.begin + u32::from(packet.hop);
-        if at == route.end {
-            return self.arrive(packet);
-        }
-        let stage = self.network.stages[at as usize];
-        let leaves = match stage.link {
-            None => self.now,
-            Some(link) => match self.network.links[link as usize].offer(self.now, packet.bytes) {
-                Fate::Leaves(leaves) => leaves,
-                Fate::Dropped | Fate::Lost => {
-                    flow.counts.dropped += u64::from(packet.kind == Kind::Data);
-                    flow.counts.acks_dropped += u64::from(packet.kind == Kind::Ack);
-                    if packet.flow as usize >= self.sessions {
-                        self.free_if_over(packet.flow);
-                    }
-                    return;
-                }
+    fn forward(&mut self, packet: Packet) {
+        let (line, leaves) = match self.network.stages[packet.stage as usize] {
+            Stage::Link { link, line } => match self.network.links[link as usize].offer(self.now, packet.bytes) {
+                Fate::Leaves(leaves) => (line, leaves),
+                Fate::Dropped | Fate::Lost => return self.drop(packet),
             },
+            Stage::Delay { line } => (line, self.now),
+            Stage::End => return self.arrive(packet),
         };
-        packet.hop += 1;
-        let arrives = leaves.saturating_add(self.network.lines[stage.line as usize].delay);
-        self.put(stage.line, arrives, packet);
+        let arrives = leaves.saturating_add(self.network.lines[line as usize].delay);
+        self.put(line, arrives, Packet { stage: packet.stage + 1, ..packet });
+    }
+
+    fn drop(&mut self, packet: Packet) {
+        self.blocks.take(packet.kind);
+        let counts = &mut self.flows[packet.flow as usize].counts;
+        if packet.kind.is_data() {
+            counts.dropped += 1;
+        } else {
+            counts.acks_dropped += 1;
+        }
+        if packet.flow as usize >= self.sessions {
+            self.free_if_over(packet.flow);
+        }
     }
 
     /// Puts a packet on a line whose end it reaches at `arrives`, after all others on it.
@@ -317,42 +310,46 @@ impl Simulator {
         }
     }
 
+    #[inline]
     fn arrive(&mut self, packet: Packet) {
+        if packet.kind.is_data() { self.arrive_data(packet) } else { self.arrive_ack(packet) }
+    }
+
+    fn arrive_data(&mut self, packet: Packet) {
         let flow = &mut self.flows[packet.flow as usize];
-        match packet.kind {
-            Kind::Data => {
-                flow.counts.arrived += 1;
-                if matches!(flow.source, Source::OnOff(_)) {
-                    return;
-                }
-                let is_in_order = flow.delayed_ack.is_some() && flow.receiver.expects(packet.number);
-                flow.receiver.on_data(packet.number);
-                if flow.completed.is_none() && flow.receiver.next() >= flow.source.size_packets() {
-                    flow.completed = Some(self.now);
-                }
-                if matches!(flow.source, Source::Constant(_)) {
-                    return;
-                }
-                let mut stamp = packet.stamp;
-                if let Some(delayed) = &mut flow.delayed_ack {
-                    let Some(echo) = delayed.on_data(self.now, stamp, is_in_order) else {
-                        return self.arm_ack(packet.flow);
-                    };
-                    stamp = echo;
-                }
-                self.acknowledge(packet.flow, stamp);
+        flow.counts.arrived += 1;
+        if matches!(flow.source, Source::OnOff(_)) {
+            return;
+        }
+        let is_in_order = flow.delayed_ack.is_some() && flow.receiver.expects(packet.number);
+        flow.receiver.on_data(packet.number);
+        if flow.completed.is_none() && flow.receiver.next() >= flow.source.size_packets() {
+            flow.completed = Some(self.now);
+        }
+        if matches!(flow.source, Source::Constant(_)) {
+            return;
+        }
+        let mut stamp = packet.stamp;
+        if let Some(delayed) = &mut flow.delayed_ack {
+            let Some(echo) = delayed.on_data(self.now, stamp, is_in_order) else {
+                return self.arm_ack(packet.flow);
+            };
+            stamp = echo;
+        }
+        self.acknowledge(packet.flow, stamp);
+    }
+
+    fn arrive_ack(&mut self, packet: Packet) {
+        let flow = &mut self.flows[packet.flow as usize];
+        flow.counts.acks_arrived += 1;
+        let blocks = self.blocks.take(packet.kind).unwrap_or_default();
+        if let Source::Window(sender) = &mut flow.source {
+            if sender.on_ack(self.now, packet.number, &blocks, packet.stamp) {
+                flow.losses.push(self.now);
             }
-            Kind::Ack => {
-                flow.counts.acks_arrived += 1;
-                if let Source::Window(sender) = &mut flow.source {
-                    if sender.on_ack(self.now, packet.number, &packet.blocks, packet.stamp) {
-                        flow.losses.push(self.now);
-                    }
-                    self.send_all(packet.flow);
-                    if packet.flow as usize >= self.sessions {
-                        self.free_if_over(packet.flow);
-                    }
-                }
+            self.send_all(packet.flow);
+            if packet.flow as usize >= self.sessions {
+                self.free_if_over(packet.flow);
             }
         }
     }
@@ -361,14 +358,14 @@ impl Simulator {
     #[inline]
     fn acknowledge(&mut self, index: u32, stamp: Time) {
         let flow = &self.flows[index as usize];
+        let blocks = if flow.options.sack { flow.receiver.blocks() } else { None };
         let ack = Packet {
-            flow: index,
-            bytes: flow.ack_bytes,
-            hop: 0,
-            kind: Kind::Ack,
             number: flow.receiver.next(),
             stamp,
-            blocks: if flow.options.sack { flow.receiver.blocks() } else { [Block::default(); BLOCKS] },
+            flow: index,
+            bytes: flow.ack_bytes,
+            stage: flow.routes[1].begin,
+            kind: blocks.map_or(Kind::PLAIN_ACK, |blocks| self.blocks.keep(blocks)),
         };
         self.forward(ack);
     }
@@ -444,13 +441,12 @@ impl Simulator {
         let flow = &mut self.flows[index as usize];
         flow.counts.sent += 1;
         let mut packet = Packet {
-            flow: index,
-            bytes: flow.data_bytes,
-            hop: 0,
-            kind: Kind::Data,
             number,
             stamp: self.now,
-            blocks: [Block::default(); BLOCKS],
+            flow: index,
+            bytes: flow.data_bytes,
+            stage: flow.routes[0].begin,
+            kind: Kind::DATA,
         };
         let Some(jitter) = &mut flow.jitter else { return self.forward(packet) };
         // The stamp is that of the network, as ns-2 has it: the host's own delay is in no round-trip time.
@@ -513,8 +509,8 @@ impl Simulator {
         for line in &self.network.lines {
             for packet in line.packets() {
                 let counts = &mut self.flows[packet.flow as usize].counts;
-                counts.in_flight += u64::from(packet.kind == Kind::Data);
-                counts.acks_in_flight += u64::from(packet.kind == Kind::Ack);
+                counts.in_flight += u64::from(packet.kind.is_data());
+                counts.acks_in_flight += u64::from(!packet.kind.is_data());
             }
         }
         for (index, flow) in self.flows.iter().enumerate() {
