@@ -13,6 +13,11 @@ impl Key {
         Self(u128::from(time.as_nanos()) << 64 | u128::from(order))
     }
 
+    /// After everything at `time`.
+    pub(crate) fn after(time: Time) -> Self {
+        Self::new(time, u64::MAX)
+    }
+
     #[inline]
     pub(crate) fn time(self) -> Time {
         Time::from_nanos((self.0 >> 64) as u64)
@@ -73,21 +78,24 @@ impl<T: Copy> EventQueue<T> {
         self.put(at, key, event);
     }
 
-    /// Takes the next event, if it is not later than `end`.
+    /// Key of the next event; one that no event has if there is none.
     #[inline]
-    pub(crate) fn pop_until(&mut self, end: Time) -> Option<(Time, T)> {
+    pub(crate) fn first(&mut self) -> Key {
         if self.is_open {
             self.close();
         }
-        if self.length == HEAD {
-            return None;
-        }
-        let time = self.key(HEAD).time();
-        if time > end {
+        if self.length == HEAD { NONE } else { self.key(HEAD) }
+    }
+
+    /// Takes the next event, if it comes before `limit`.
+    #[inline]
+    pub(crate) fn pop_before(&mut self, limit: Key) -> Option<(Time, T)> {
+        let first = self.first();
+        if first >= limit {
             return None;
         }
         self.is_open = true;
-        Some((time, self.events[0][HEAD]))
+        Some((first.time(), self.events[0][HEAD]))
     }
 
     /// Nothing came in place of the head: the last entry does.
@@ -154,13 +162,13 @@ mod tests {
             }
             let mut expected: Vec<usize> = (0..times.len()).collect();
             expected.sort_by_key(|order| (times[*order], *order));
-            let got: Vec<usize> = std::iter::from_fn(|| queue.pop_until(Time::MAX)).map(|(_, event)| event).collect();
+            let got: Vec<usize> = std::iter::from_fn(|| queue.pop_before(Key::after(Time::MAX))).map(|(_, event)| event).collect();
             prop_assert_eq!(got, expected);
         }
 
         /// Any mix of scheduling and taking, over all widths of time, against a sorted map.
         #[test]
-        fn pop_until__takes_the_least_that_is_due(
+        fn pop_before__takes_the_least_that_is_due(
             steps in proptest::collection::vec((0_u32..63, any::<u64>(), 0_u8..4), 1..300),
             first in any::<u64>(),
         ) {
@@ -173,7 +181,7 @@ mod tests {
                 for _ in 0..takes {
                     let end = now.saturating_add(random >> 1);
                     let due = sorted.first_key_value().filter(|(key, _)| key.0 <= end).map(|(key, _)| *key);
-                    let got = queue.pop_until(Time::from_nanos(end));
+                    let got = queue.pop_before(Key::after(Time::from_nanos(end)));
                     prop_assert_eq!(got, due.map(|(time, event)| (Time::from_nanos(time), event)));
                     if let Some(due) = due {
                         sorted.remove(&due);

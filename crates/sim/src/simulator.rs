@@ -128,7 +128,10 @@ pub(crate) struct Simulator {
     /// By background flow: index of the table that it belongs to.
     pub(crate) owners: Vec<u32>,
     blocks: BlockStore,
+    /// What is on the way, an entry a line.
     queue: EventQueue<Event>,
+    /// All else. Short flows leave many timers behind that fire for nothing; here they make no arrival dearer.
+    timers: EventQueue<Event>,
     order: u64,
     now: Time,
     /// One pending event a packet, in place of one a line: the plain engine that tests compare with.
@@ -146,6 +149,7 @@ impl Simulator {
             owners: Vec::new(),
             blocks: BlockStore::default(),
             queue: EventQueue::new(),
+            timers: EventQueue::new(),
             order: 0,
             now: Time::ZERO,
             is_naive,
@@ -218,7 +222,11 @@ impl Simulator {
 
     /// Runs all events up to and including `end`.
     pub(crate) fn run_until(&mut self, end: Time) {
-        while let Some((now, event)) = self.queue.pop_until(end) {
+        let end_key = Key::after(end);
+        loop {
+            let timer = self.timers.first().min(end_key);
+            let next = self.queue.pop_before(timer).or_else(|| self.timers.pop_before(end_key));
+            let Some((now, event)) = next else { break };
             self.now = now;
             self.events += 1;
             match event {
@@ -270,7 +278,7 @@ impl Simulator {
 
     pub(crate) fn schedule(&mut self, time: Time, event: Event) {
         let key = self.key(time);
-        self.queue.push(key, event);
+        self.timers.push(key, event);
     }
 
     /// A packet goes on: into its next link, or to its end.
@@ -451,8 +459,18 @@ impl Simulator {
         let Some(jitter) = &mut flow.jitter else { return self.forward(packet) };
         // The stamp is that of the network, as ns-2 has it: the host's own delay is in no round-trip time.
         packet.stamp = jitter.enters(self.now);
-        let line = jitter.line;
-        self.put(line, packet.stamp, packet);
+        match self.network.stages[packet.stage as usize] {
+            // Propagation comes first: one way together.
+            Stage::Delay { line } => {
+                packet.stage += 1;
+                let arrives = packet.stamp.saturating_add(self.network.lines[line as usize].delay);
+                self.put(line, arrives, packet);
+            }
+            Stage::Link { .. } | Stage::End => {
+                let line = jitter.line;
+                self.put(line, packet.stamp, packet);
+            }
+        }
     }
 
     /// If the application alone holds the flow back: comes again when it has a packet.
