@@ -62,6 +62,7 @@ pub(crate) enum Measure {
     Utilisation { link: String },
     /// Per run: of the intervals in which some session loses, the share in which at least this share of them does. An
     /// interval is a tenth of the mean time between a session's loss events (Xu, Harfoush & Rhee 2004, section III).
+    /// Over the second half of the run, or a window.
     Synchronisation { threshold: f64, window: Option<Window> },
     /// Per run: 2-norm distance to the optimum over the optimum's norm, at an instant.
     Distance { at: Quantity<Duration> },
@@ -246,7 +247,8 @@ impl Measure {
                 windows.iter().map(|(_, jain)| *jain).fold(f64::INFINITY, f64::min)
             }
             Self::Synchronisation { threshold, window } => {
-                let [from, to] = window.map_or([0.0, f64::INFINITY], |window| window.map(|at| at.0.as_secs_f64()));
+                let half = [summary.duration_s / 2.0, summary.duration_s];
+                let [from, to] = window.map_or(half, |window| window.map(|at| at.0.as_secs_f64()));
                 synchronisation(&losses_of(run, &sessions, from, to), from, threshold)
             }
             Self::Distance { at } => {

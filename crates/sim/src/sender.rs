@@ -161,10 +161,7 @@ impl Sender {
         if let Some(pacer) = &mut self.pacer {
             pacer.on_sent(now);
         }
-        // RFC 6675 s6, the careful variant: each retransmission of a recovery starts the timer again. A round-trip time
-        // that hardly varies would else run out before the first of them is answered.
-        let is_repair = self.config.sack && matches!((next, self.state), (Next::Again(_), State::Recovery { .. }));
-        if self.deadline.is_none() || is_repair {
+        if self.deadline.is_none() {
             self.deadline = Some(now.saturating_add(self.rtt.timeout()));
         }
         Some(next)
@@ -347,6 +344,9 @@ impl Sender {
         self.inflation = i64::from(DUP_THRESH);
         self.limited_transmits = 0;
         self.must_resend = true;
+        // The first retransmission has a whole time-out for its answer. Later ones do not start the timer again, as in RFC
+        // 6675 s6's careful variant: with losses in every round that timer would never run out, and a retransmission that
+        // is lost itself would hold the sender in its recovery for ever.
         self.deadline = Some(now.saturating_add(self.rtt.timeout()));
     }
 
