@@ -3,6 +3,7 @@
 mod files;
 mod lab;
 mod report;
+mod trace;
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -54,6 +55,9 @@ pub(crate) struct Args {
     /// Write results to this directory
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Write what happens to every packet to this file: .pcapng for Wireshark, or .csv; of a single result, by packets
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
     /// Print JSON, one object a result
     #[arg(long)]
     json: bool,
@@ -91,6 +95,7 @@ pub(crate) fn run(args: &Args) -> Done {
         selection: &selection,
         window: args.window,
         out: args.out.as_deref(),
+        trace: args.trace.as_deref(),
         is_json: args.json,
         is_quiet: args.quiet,
     }

@@ -7,6 +7,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::Done;
 use crate::failure::{Failure, plain};
@@ -14,19 +15,26 @@ use crate::failure::{Failure, plain};
 /// Hidden directories that are not in place yet: an interrupted command removes them.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
+/// Tells the hidden directories of one command apart.
+static BEGUN: AtomicU32 = AtomicU32::new(0);
+
 /// A directory of results under construction. Dropped without [`Staging::commit`], it leaves nothing.
 pub(crate) struct Staging {
     target: PathBuf,
     hidden: PathBuf,
-    exists: bool,
 }
 
 impl Staging {
     /// Prepares to write below `target`, so that a place that cannot be written to is found out before the work.
     pub(crate) fn begin(target: &Path) -> Result<Self, Failure> {
+        Self::begin_for("--out", target)
+    }
+
+    /// The same for the place that an option of another name stands for.
+    pub(crate) fn begin_for(option: &str, target: &Path) -> Result<Self, Failure> {
         let refuse = |error: &io::Error| {
             Failure::usage(
-                format!("--out {}: {}", target.display(), plain(error)),
+                format!("{option} {}: {}", target.display(), plain(error)),
                 "name a directory that can be written to",
             )
         };
@@ -45,14 +53,15 @@ impl Staging {
         } else {
             return Err(refuse(&io::Error::other("is no name of a directory")));
         };
-        let hidden = place.join(format!(".fairwave-{}", std::process::id()));
+        let number = BEGUN.fetch_add(1, Ordering::Relaxed);
+        let hidden = place.join(format!(".fairwave-{}-{number}", std::process::id()));
         // Known before it exists: an interrupt in between must find it.
         unfinished(|all| all.push(hidden.clone()));
         if let Err(error) = fs::create_dir(&hidden) {
             unfinished(|all| all.retain(|other| *other != hidden));
             return Err(refuse(&error));
         }
-        Ok(Self { target: target.to_owned(), hidden, exists })
+        Ok(Self { target: target.to_owned(), hidden })
     }
 
     /// Writes one file, by its name or by directory and name below the target.
@@ -76,7 +85,12 @@ impl Staging {
     pub(crate) fn commit(self) -> Done {
         // Under the lock, so that an interrupt comes before the first file or after the last.
         let done = unfinished(|_| {
-            if self.exists { replace(&self.hidden, &self.target) } else { fs::rename(&self.hidden, &self.target) }
+            // Another result of the same command may have made the directory meanwhile.
+            if self.target.is_dir() {
+                replace(&self.hidden, &self.target)
+            } else {
+                fs::rename(&self.hidden, &self.target)
+            }
         });
         done.map_err(|error| self.failed("", &error))
     }

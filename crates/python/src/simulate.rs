@@ -141,6 +141,7 @@ impl Lab<'_> {
             record: Record { rates: true, queues: true, windows: true, distances: true },
             window: self.window,
             progress: Some(&mut progress),
+            trace: None,
         };
         let began = Instant::now();
         let mut run = lab::simulate(&scenario, self.model, settings).map_err(|error| {

@@ -1,4 +1,4 @@
-//! The tables of a [`Run`] as CSV text: `rates.csv`, `queues.csv`, `windows.csv`, `losses.csv`.
+//! The tables of a [`Run`] as CSV text: `rates.csv`, `queues.csv`, `windows.csv`, `losses.csv`; and packet traces.
 //!
 //! Times are the ends of the samples, numbers have as few digits as read back to the same number, a column that a
 //! scheme does not have stays empty. Fields are quoted as RFC 4180 says where a name needs it.
@@ -9,7 +9,7 @@ use std::io::{self, Write};
 
 use fairwave_units::Time;
 
-use crate::Run;
+use crate::{Run, Scenario, TraceContent, TraceEvent, TraceOwner};
 
 /// Writes `rates.csv`: a row per sample and session, sample by sample. Only the header if rates were not recorded.
 ///
@@ -76,6 +76,35 @@ pub fn write_losses(run: &Run, out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "{},{}", seconds(loss.time), field(name))?;
     }
     Ok(())
+}
+
+/// Writes the head of a packet trace.
+pub fn write_trace_head(out: &mut (impl Write + ?Sized)) -> io::Result<()> {
+    out.write_all(b"time_ns,event,link,session,kind,number,bytes\n")
+}
+
+/// Writes a row of a packet trace. `number` is that of the data packet, or the first that the receiver still lacks.
+/// The link is empty for what happens at an end node. Flows of background traffic are told apart by their place and by
+/// how many had it before: "web1 3.0".
+pub fn write_trace_event(
+    scenario: &Scenario,
+    event: &TraceEvent<'_>,
+    out: &mut (impl Write + ?Sized),
+) -> io::Result<()> {
+    let link = event.link.map_or(Cow::Borrowed(""), |link| field(link.name));
+    write!(out, "{},{},{link},", event.time.as_nanos(), event.what.name())?;
+    match event.owner {
+        TraceOwner::Session(index) => write!(out, "{}", field(&scenario.sessions[index as usize].name))?,
+        TraceOwner::Background { table, place, life } => {
+            let name = format!("{} {place}.{life}", scenario.background[table as usize].name);
+            write!(out, "{}", field(&name))?;
+        }
+    }
+    let (kind, number) = match event.packet.content {
+        TraceContent::Data(number) => ("data", number),
+        TraceContent::Ack { next, .. } => ("ack", next),
+    };
+    writeln!(out, ",{kind},{number},{}", event.packet.bytes)
 }
 
 fn entry(column: &[f64], at: usize) -> Number {

@@ -19,6 +19,7 @@ mod run;
 mod scenario;
 mod session;
 mod settings;
+mod trace;
 
 pub use allocation::{Allocation, LimitedBy, allocate};
 pub use document::{Case, Document, Selection};
@@ -31,3 +32,4 @@ pub use run::{
 pub use scenario::{Scenario, SchemeChoice};
 pub use session::{Demand, DemandBy, Session};
 pub use settings::{Record, Settings};
+pub use trace::{TraceContent, TraceEvent, TraceKind, TraceLink, TraceOwner, TracePacket};

@@ -2,6 +2,8 @@
 
 use fairwave_units::Time;
 
+use crate::TraceEvent;
+
 /// What to record besides the summary.
 #[expect(clippy::struct_excessive_bools, reason = "each says whether one table is kept; they combine freely")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,4 +27,6 @@ pub struct Settings<'a> {
     pub window: Option<(Time, Time)>,
     /// Called now and then with the simulated time that has passed.
     pub progress: Option<&'a mut dyn FnMut(Time)>,
+    /// Called with all that happens to packets, in order of time (packet model).
+    pub trace: Option<&'a mut dyn FnMut(&TraceEvent<'_>)>,
 }

@@ -45,7 +45,7 @@ pub(crate) struct BackgroundCounts {
 }
 
 /// Adds all background traffic of a scenario, behind its sessions.
-pub(crate) fn add(simulator: &mut Simulator, scenario: &Scenario) {
+pub(crate) fn add(simulator: &mut Simulator<'_>, scenario: &Scenario) {
     let bytes = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
     let routes = std::mem::take(&mut simulator.network_mut().background_routes);
     for (table, routes) in scenario.background.iter().zip(routes) {
@@ -112,7 +112,7 @@ fn web_sender(packet_bytes: u32, size_packets: u64) -> Sender {
     Sender::new(controller, config)
 }
 
-impl Simulator {
+impl Simulator<'_> {
     /// Something happens to a table of web traffic: a flow arrives, or all stop.
     pub(crate) fn on_background(&mut self, index: u32) {
         let now = self.now();
@@ -193,6 +193,7 @@ impl Flow {
     /// Makes room for another flow's life on this way; packets that this one delivered.
     fn begin_again(&mut self, routes: [Route; 2]) -> u64 {
         self.routes = routes;
+        self.life += 1;
         self.completed = None;
         self.losses.clear();
         std::mem::take(&mut self.receiver).delivered_packets()

@@ -53,12 +53,13 @@ pub fn simulate_naive(scenario: &Scenario, settings: Settings<'_>) -> Result<Run
 }
 
 fn run(scenario: &Scenario, settings: Settings<'_>, is_naive: bool) -> Result<Run, SimError> {
-    let Settings { record, window, mut progress } = settings;
+    let Settings { record, window, mut progress, trace } = settings;
     refuse_unsupported(scenario)?;
     let end = scenario.end();
     let half = Time::from_nanos(end.as_nanos() - end.as_nanos() / 2);
     let network = route::build(scenario, window.unwrap_or((half, end)));
     let mut simulator = Simulator::new(network, is_naive);
+    simulator.observer = trace;
     for session in &scenario.sessions {
         add(&mut simulator, scenario, session)?;
     }
@@ -77,7 +78,7 @@ fn run(scenario: &Scenario, settings: Settings<'_>, is_naive: bool) -> Result<Ru
     report::report(scenario, &simulator, &log, window, record)
 }
 
-fn add(simulator: &mut Simulator, scenario: &Scenario, session: &Session) -> Result<(), SimError> {
+fn add(simulator: &mut Simulator<'_>, scenario: &Scenario, session: &Session) -> Result<(), SimError> {
     let choice = scenario.scheme_of(session);
     let options = &choice.options;
     let bytes = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);

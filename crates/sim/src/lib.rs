@@ -32,6 +32,7 @@ mod rtt;
 mod scoreboard;
 mod sender;
 mod simulator;
+mod tracer;
 mod web;
 mod wire;
 

@@ -36,7 +36,7 @@ impl Log {
     }
 
     /// Reads the totals now, at the end of a sample.
-    pub(crate) fn read(&mut self, simulator: &Simulator) {
+    pub(crate) fn read(&mut self, simulator: &Simulator<'_>) {
         let now = simulator.now();
         self.flows = simulator.sessions().len();
         self.links = simulator.network().links.len();

@@ -66,6 +66,12 @@ impl BlockStore {
         place.filter(|kind| *kind < Kind::PLAIN_ACK).expect("fewer than 2^32 acknowledgements are under way")
     }
 
+    /// The blocks of a packet that is under way.
+    pub(crate) fn get(&self, kind: Kind) -> Option<&Blocks> {
+        // Data and plain acknowledgements have numbers that no place has.
+        self.blocks.get(kind.0 as usize)
+    }
+
     /// The blocks of a packet that arrives or is dropped; none for data.
     #[inline]
     pub(crate) fn take(&mut self, kind: Kind) -> Option<Blocks> {

@@ -16,7 +16,7 @@ const NEAR: f64 = 0.05;
 
 pub(crate) fn report(
     scenario: &Scenario,
-    simulator: &Simulator,
+    simulator: &Simulator<'_>,
     log: &Log,
     window: Option<(Time, Time)>,
     record: Record,
@@ -93,7 +93,7 @@ pub(crate) fn report(
 
 fn session(
     scenario: &Scenario,
-    simulator: &Simulator,
+    simulator: &Simulator<'_>,
     log: &Log,
     optimum: &[MaxMinStep],
     window: Option<(Time, Time)>,
@@ -143,7 +143,7 @@ fn active_end(scenario: &Scenario, flow: &Flow, at: usize) -> Time {
 }
 
 /// The max-min vector from each instant on at which sessions come, go or change their demand.
-fn optimum(scenario: &Scenario, simulator: &Simulator) -> Result<Vec<MaxMinStep>, SimError> {
+fn optimum(scenario: &Scenario, simulator: &Simulator<'_>) -> Result<Vec<MaxMinStep>, SimError> {
     let mut known = scenario.clone();
     for (at, flow) in simulator.sessions().iter().enumerate() {
         known.sessions[at].stop = Some(active_end(scenario, flow, at));
@@ -180,7 +180,7 @@ fn wire_bps(log: &Log, flow: &Flow, at: usize, sample: usize) -> f64 {
 
 fn links(
     scenario: &Scenario,
-    simulator: &Simulator,
+    simulator: &Simulator<'_>,
     log: &Log,
     window: Option<(Time, Time)>,
 ) -> (Vec<LinkSummary>, f64) {
@@ -215,7 +215,7 @@ fn span(scenario: &Scenario, window: Option<(Time, Time)>) -> (Time, Time) {
 
 fn background(
     scenario: &Scenario,
-    simulator: &Simulator,
+    simulator: &Simulator<'_>,
     log: &Log,
     window: Option<(Time, Time)>,
 ) -> Vec<BackgroundSummary> {
@@ -236,7 +236,7 @@ fn background(
         .collect()
 }
 
-fn rate_samples(scenario: &Scenario, simulator: &Simulator, log: &Log) -> RateSamples {
+fn rate_samples(scenario: &Scenario, simulator: &Simulator<'_>, log: &Log) -> RateSamples {
     let sessions = scenario.sessions.len();
     let none = vec![f64::NAN; sessions * log.ends.len()];
     let mut samples = RateSamples {
@@ -257,7 +257,7 @@ fn rate_samples(scenario: &Scenario, simulator: &Simulator, log: &Log) -> RateSa
     samples
 }
 
-fn queue_samples(scenario: &Scenario, simulator: &Simulator, log: &Log) -> QueueSamples {
+fn queue_samples(scenario: &Scenario, simulator: &Simulator<'_>, log: &Log) -> QueueSamples {
     let links = simulator.network().links.len();
     let packet = (scenario.packet.payload.get() + scenario.packet.header.get()).max(1) as f64;
     let dropped = (0..log.ends.len()).flat_map(|sample| (0..links).map(move |link| (link, sample)));
@@ -270,7 +270,7 @@ fn queue_samples(scenario: &Scenario, simulator: &Simulator, log: &Log) -> Queue
     }
 }
 
-fn window_samples(scenario: &Scenario, simulator: &Simulator, log: &Log) -> WindowSamples {
+fn window_samples(scenario: &Scenario, simulator: &Simulator<'_>, log: &Log) -> WindowSamples {
     let sessions = scenario.sessions.len();
     let mut samples = WindowSamples {
         ends: log.ends.clone(),

@@ -1,5 +1,6 @@
 //! The loop: what happens next, and what follows from it.
 
+use fairwave_scenario::TraceKind;
 use fairwave_scenario::random::Stream;
 use fairwave_units::{Duration, Time};
 
@@ -15,6 +16,7 @@ use crate::packet::{BlockStore, Kind, Packet};
 use crate::receiver::Receiver;
 use crate::route::{Network, Route, Stage};
 use crate::sender::{Expiry, Next, Sender};
+use crate::tracer::Observer;
 
 /// A session in the network.
 pub(crate) struct Flow {
@@ -36,6 +38,8 @@ pub(crate) struct Flow {
     pub(crate) losses: Vec<Time>,
     pub(crate) completed: Option<Time>,
     pub(crate) counts: FlowCounts,
+    /// Of background traffic: how many flows had its place before.
+    pub(crate) life: u32,
 }
 
 /// What a scenario may change in how any sender's packets leave.
@@ -118,8 +122,8 @@ pub(crate) enum Event {
     Background(u32),
 }
 
-pub(crate) struct Simulator {
-    network: Network,
+pub(crate) struct Simulator<'a> {
+    pub(crate) network: Network,
     /// The sessions, then the flows of background traffic.
     pub(crate) flows: Vec<Flow>,
     /// How many of `flows` are sessions.
@@ -127,7 +131,7 @@ pub(crate) struct Simulator {
     pub(crate) backgrounds: Vec<Background>,
     /// By background flow: index of the table that it belongs to.
     pub(crate) owners: Vec<u32>,
-    blocks: BlockStore,
+    pub(crate) blocks: BlockStore,
     /// What is on the way, an entry a line.
     queue: EventQueue<Event>,
     /// All else. Short flows leave many timers behind that fire for nothing; here they make no arrival dearer.
@@ -137,9 +141,11 @@ pub(crate) struct Simulator {
     /// One pending event a packet, in place of one a line: the plain engine that tests compare with.
     is_naive: bool,
     pub(crate) events: u64,
+    /// Hears of all that happens to packets.
+    pub(crate) observer: Option<&'a mut Observer<'a>>,
 }
 
-impl Simulator {
+impl Simulator<'_> {
     pub(crate) fn new(network: Network, is_naive: bool) -> Self {
         Self {
             network,
@@ -154,6 +160,7 @@ impl Simulator {
             now: Time::ZERO,
             is_naive,
             events: 0,
+            observer: None,
         }
     }
 
@@ -210,6 +217,7 @@ impl Simulator {
             losses: Vec::new(),
             completed: None,
             counts: FlowCounts::default(),
+            life: 0,
         });
         flow
     }
@@ -286,8 +294,18 @@ impl Simulator {
     fn forward(&mut self, packet: Packet) {
         let (line, leaves) = match self.network.stages[packet.stage as usize] {
             Stage::Link { link, line } => match self.network.links[link as usize].offer(self.now, packet.bytes) {
-                Fate::Leaves(leaves) => (line, leaves),
-                Fate::Dropped | Fate::Lost => return self.drop(packet),
+                Fate::Leaves(leaves) => {
+                    self.trace(&packet, TraceKind::Entered, Some(link));
+                    (line, leaves)
+                }
+                Fate::Dropped => {
+                    self.trace(&packet, TraceKind::Dropped, Some(link));
+                    return self.drop(packet);
+                }
+                Fate::Lost => {
+                    self.trace(&packet, TraceKind::Lost, Some(link));
+                    return self.drop(packet);
+                }
             },
             Stage::Delay { line } => (line, self.now),
             Stage::End => return self.arrive(packet),
@@ -320,6 +338,7 @@ impl Simulator {
 
     #[inline]
     fn arrive(&mut self, packet: Packet) {
+        self.trace(&packet, TraceKind::Arrived, None);
         if packet.kind.is_data() { self.arrive_data(packet) } else { self.arrive_ack(packet) }
     }
 
@@ -375,6 +394,7 @@ impl Simulator {
             stage: flow.routes[1].begin,
             kind: blocks.map_or(Kind::PLAIN_ACK, |blocks| self.blocks.keep(blocks)),
         };
+        self.trace(&ack, TraceKind::Sent, None);
         self.forward(ack);
     }
 
@@ -402,7 +422,7 @@ impl Simulator {
                 Source::Constant(constant) => {
                     let (number, again) = constant.poll_send(self.now, flow.data_bytes);
                     if let Some(number) = number {
-                        self.send(index, number);
+                        self.send(index, number, TraceKind::Sent);
                     }
                     if let Some(again) = again {
                         self.schedule(again, Event::Offer(index));
@@ -412,7 +432,7 @@ impl Simulator {
                 Source::OnOff(source) => {
                     let number = source.send();
                     let again = source.next();
-                    self.send(index, number);
+                    self.send(index, number, TraceKind::Sent);
                     if let Some(again) = again {
                         self.schedule(again, Event::Offer(index));
                     }
@@ -424,20 +444,20 @@ impl Simulator {
                 sender.end_burst(offered);
                 break;
             }
-            let number = match sender.poll_send(self.now, offered) {
+            let (number, what) = match sender.poll_send(self.now, offered) {
                 None => break,
                 Some(Next::New(number)) => {
                     if let Some(offer) = &mut flow.offer {
                         offer.take(flow.data_bytes);
                     }
-                    number
+                    (number, TraceKind::Sent)
                 }
                 Some(Next::Again(number)) => {
                     flow.counts.resent += 1;
-                    number
+                    (number, TraceKind::Resent)
                 }
             };
-            self.send(index, number);
+            self.send(index, number, what);
         }
         self.arm(index);
         self.await_offer(index);
@@ -445,7 +465,7 @@ impl Simulator {
 
     /// A data packet sets out.
     #[inline]
-    fn send(&mut self, index: u32, number: u64) {
+    fn send(&mut self, index: u32, number: u64, what: TraceKind) {
         let flow = &mut self.flows[index as usize];
         flow.counts.sent += 1;
         let mut packet = Packet {
@@ -456,7 +476,8 @@ impl Simulator {
             stage: flow.routes[0].begin,
             kind: Kind::DATA,
         };
-        let Some(jitter) = &mut flow.jitter else { return self.forward(packet) };
+        self.trace(&packet, what, None);
+        let Some(jitter) = &mut self.flows[index as usize].jitter else { return self.forward(packet) };
         // The stamp is that of the network, as ns-2 has it: the host's own delay is in no round-trip time.
         packet.stamp = jitter.enters(self.now);
         match self.network.stages[packet.stage as usize] {

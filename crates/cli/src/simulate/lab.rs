@@ -5,13 +5,14 @@ use std::path::Path;
 use std::sync::mpsc;
 use std::time::Instant;
 
-use fairwave_catalogue::lab::simulate;
+use fairwave_catalogue::lab::{simulate, usual_model};
 use fairwave_catalogue::picture::FEW_SESSIONS;
-use fairwave_scenario::{Case, Document, Record, Run, Scenario, Selection, Settings};
+use fairwave_scenario::{Case, Document, Record, Run, Scenario, Selection, Settings, TraceEvent};
 use fairwave_schemes::scheme::Model;
 use fairwave_units::Time;
 use rayon::prelude::*;
 
+use super::trace::{Format, Trace};
 use super::{files, report};
 use crate::Done;
 use crate::failure::Failure;
@@ -32,8 +33,16 @@ pub(super) struct Lab<'a> {
     pub(super) selection: &'a Selection,
     pub(super) window: Option<(Time, Time)>,
     pub(super) out: Option<&'a Path>,
+    pub(super) trace: Option<&'a Path>,
     pub(super) is_json: bool,
     pub(super) is_quiet: bool,
+}
+
+/// A trace under construction.
+struct TraceFile {
+    staging: Staging,
+    name: String,
+    format: Format,
 }
 
 /// What one case gave, ready to be printed.
@@ -47,6 +56,7 @@ impl Lab<'_> {
         let document = input::document(self.file)?;
         let cases = document.cases(self.selection)?;
         let checked = self.check(&document, &cases)?;
+        let trace = self.begin_trace(&document, &cases)?;
         let staging = self.out.map(Staging::begin).transpose()?;
         let places = files::places(&cases);
         let steps = cases.len() as f64 * checked.longest_s * STEPS_PER_SECOND;
@@ -56,13 +66,13 @@ impl Lab<'_> {
         std::thread::scope(|scope| {
             let (sender, receiver) = mpsc::channel();
             let (document, cases, progress) = (&document, &cases, &progress);
-            let (staging, places) = (staging.as_ref(), &places);
+            let (staging, places, trace) = (staging.as_ref(), &places, trace.as_ref());
             scope.spawn(move || {
                 // An error ends the receiver, which ends the others at their next result.
                 let _ = (0..cases.len()).into_par_iter().with_max_len(1).try_for_each_with(sender, |sender, index| {
                     let place = staging.map(|staging| (staging, places[index].as_str()));
                     sender
-                        .send((index, self.finish(document, &cases[index], cases.len(), place, progress)))
+                        .send((index, self.finish(document, &cases[index], cases.len(), place, trace, progress)))
                         .map_err(|_| ())
                 });
             });
@@ -80,6 +90,9 @@ impl Lab<'_> {
         progress.clear();
         if let Some(staging) = staging {
             staging.commit()?;
+        }
+        if let Some(trace) = trace {
+            trace.staging.commit()?;
         }
         if !lines.is_empty() {
             terminal::print(&report::overview(&checked.heading, &lines))?;
@@ -130,6 +143,7 @@ impl Lab<'_> {
         case: &Case,
         of: usize,
         place: Option<(&Staging, &str)>,
+        trace: Option<&TraceFile>,
         progress: &Progress,
     ) -> Result<Finished, Failure> {
         let (scenario, _) = document.build(case)?;
@@ -142,7 +156,10 @@ impl Lab<'_> {
             windows: is_kept,
             distances: is_kept || (is_report && !is_few),
         };
-        let run = self.simulate(&scenario, record, progress)?;
+        let run = match trace {
+            None => self.simulate(&scenario, record, None, progress)?,
+            Some(trace) => self.simulate_traced(&scenario, record, trace, progress)?,
+        };
         if let Some((staging, place)) = place {
             files::write(staging, place, &scenario, &run)?;
         }
@@ -155,15 +172,72 @@ impl Lab<'_> {
         Ok(Finished { text: String::new(), line: Some(report::Line::of(&run)) })
     }
 
-    fn simulate(&self, scenario: &Scenario, record: Record, progress: &Progress) -> Result<Run, Failure> {
+    /// Gets the file of `--trace` ready: of a single run, by packets.
+    fn begin_trace(&self, document: &Document, cases: &[Case]) -> Result<Option<TraceFile>, Failure> {
+        let Some(path) = self.trace else { return Ok(None) };
+        let format = Format::of(path)?;
+        let refuse = |what: &str, hint: &str| Failure::usage(format!("--trace {}: {what}", path.display()), hint);
+        let [case] = cases else {
+            let what = format!("a trace is of one run, and there are {}", cases.len());
+            return Err(refuse(&what, "choose one with --variant and --set runs=1"));
+        };
+        let (scenario, _) = document.build(case)?;
+        if self.model.unwrap_or_else(|| usual_model(&scenario)) != Model::Packet {
+            return Err(refuse(
+                "a trace is of packets, and the fluid model has none",
+                "choose --model packet, and schemes that it runs",
+            ));
+        }
+        let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+            return Err(refuse("is no name of a file", "give it a plain name"));
+        };
+        if path.is_dir() {
+            return Err(refuse("is a directory", "name a file in it"));
+        }
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let staging = Staging::begin_for("--trace", parent)?;
+        Ok(Some(TraceFile { staging, name: name.to_owned(), format }))
+    }
+
+    fn simulate_traced(
+        &self,
+        scenario: &Scenario,
+        record: Record,
+        file: &TraceFile,
+        progress: &Progress,
+    ) -> Result<Run, Failure> {
+        let mut outcome = None;
+        file.staging.write(&file.name, |out| {
+            let mut trace = Trace::begin(file.format, scenario, out)?;
+            outcome = Some(self.simulate(scenario, record, Some(&mut trace), progress));
+            trace.end()
+        })?;
+        outcome.unwrap_or_else(|| Err(Failure::Run("the run gave no outcome".into())))
+    }
+
+    fn simulate(
+        &self,
+        scenario: &Scenario,
+        record: Record,
+        trace: Option<&mut Trace<'_>>,
+        progress: &Progress,
+    ) -> Result<Run, Failure> {
         let mut passed = 0;
         let mut step = |now: Time| {
             let steps = (now.as_secs_f64() * STEPS_PER_SECOND) as u64;
             progress.add(steps.saturating_sub(passed));
             passed = passed.max(steps);
         };
+        let mut tell;
+        let on_event: Option<&mut dyn FnMut(&TraceEvent<'_>)> = match trace {
+            Some(trace) => {
+                tell = |event: &TraceEvent<'_>| trace.on_event(event);
+                Some(&mut tell)
+            }
+            None => None,
+        };
         let begin = Instant::now();
-        let settings = Settings { record, window: self.window, progress: Some(&mut step) };
+        let settings = Settings { record, window: self.window, progress: Some(&mut step), trace: on_event };
         let mut run = simulate(scenario, self.model, settings)
             .map_err(|error| Failure::Usage(format!("{}: {error}", self.file)))?;
         let wall_s = begin.elapsed().as_secs_f64();

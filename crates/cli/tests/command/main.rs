@@ -9,6 +9,7 @@ mod out;
 mod papers;
 mod schemes;
 mod simulate;
+mod trace;
 
 use std::collections::BTreeSet;
 use std::io::Write;

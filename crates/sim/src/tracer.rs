@@ -1,0 +1,57 @@
+//! Telling an observer what happens to packets.
+
+use fairwave_scenario::{TraceContent, TraceEvent, TraceKind, TraceLink, TraceOwner, TracePacket};
+
+use crate::packet::Packet;
+use crate::simulator::{Simulator, Source};
+
+/// Hears of all that happens to packets.
+pub(crate) type Observer<'a> = dyn FnMut(&TraceEvent<'_>) + 'a;
+
+impl Simulator<'_> {
+    /// Something happens to a packet. Where nobody looks on, this is one test of a pointer.
+    #[inline]
+    pub(crate) fn trace(&mut self, packet: &Packet, what: TraceKind, link: Option<u32>) {
+        if self.observer.is_some() {
+            self.tell(packet, what, link);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn tell(&mut self, packet: &Packet, what: TraceKind, link: Option<u32>) {
+        let time = self.now();
+        let Self { observer: Some(observer), flows, sessions, owners, .. } = self else { return };
+        let network = &self.network;
+        let flow = &flows[packet.flow as usize];
+        let owner = match (packet.flow as usize).checked_sub(*sessions) {
+            None => TraceOwner::Session(packet.flow),
+            Some(place) => TraceOwner::Background { table: owners[place], place: place as u32, life: flow.life },
+        };
+        let absolute = |number: u32| packet.number + u64::from(number);
+        let content = if packet.kind.is_data() {
+            TraceContent::Data(packet.number)
+        } else {
+            let blocks = self.blocks.get(packet.kind).copied().unwrap_or_default();
+            TraceContent::Ack {
+                next: packet.number,
+                blocks: blocks.map(|block| (absolute(block.begin), absolute(block.end))),
+            }
+        };
+        observer(&TraceEvent {
+            time,
+            what,
+            link: link.map(|index| TraceLink {
+                index,
+                name: &network.names[index as usize],
+                capacity_bps: network.rates[index as usize].as_bps(),
+            }),
+            owner,
+            packet: TracePacket {
+                bytes: packet.bytes,
+                is_acknowledged: matches!(flow.source, Source::Window(_)),
+                content,
+            },
+        });
+    }
+}
