@@ -140,6 +140,7 @@ fn compare(seed: u64, features: Features) -> Result<(), TestCaseError> {
         record: Record { rates: true, queues: true, windows: false, distances: true },
         window: features.window.then(|| (Time::from_nanos(300_000_001), Time::from_nanos(1_600_000_000))),
         progress: None,
+        ..Settings::default()
     };
     let plain = simulate_naive(&scenario, settings()).unwrap();
     let fast = simulate(&scenario, settings()).unwrap();
