@@ -234,7 +234,7 @@ impl Job {
         progress(&Step { run: &self.name, share: (1.0 - told) * self.share, ended_s: None });
         let mut taken = Vec::with_capacity(self.users.len());
         for user in &self.users {
-            let experiment = plans[user.plan].experiment;
+            let Plan { experiment, is_quick, .. } = &plans[user.plan];
             let evaluate = |what: &str, ask: &Ask<'_>| {
                 ask.evaluate(&run, scenario.sample).map_err(|error| RunError::Measure {
                     id: experiment.id.clone(),
@@ -244,10 +244,10 @@ impl Job {
             };
             let mut mine = Taken::default();
             for claim in &experiment.claims {
-                mine.claims.push(match Ask::of_claim(claim, self.case.variant.as_deref()) {
-                    None => Vec::new(),
-                    Some(ask) => evaluate(&claim.what, &ask)?,
-                });
+                // A claim that is left out may look at a part of the run that a shorter one does not have.
+                let is_judged = !(*is_quick && claim.full_only);
+                let ask = Ask::of_claim(claim, self.case.variant.as_deref()).filter(|_| is_judged);
+                mine.claims.push(ask.map_or(Ok(Vec::new()), |ask| evaluate(&claim.what, &ask))?);
             }
             for part in experiment.picture.parts() {
                 mine.parts.push(evaluate(&part.label, &Ask::of_part(part))?);
