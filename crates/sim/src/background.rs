@@ -69,6 +69,9 @@ pub(crate) fn add(simulator: &mut Simulator<'_>, scenario: &Scenario) {
         let index = u32::try_from(simulator.backgrounds.len()).expect("a scenario has at most 10^7 elements");
         match table.kind {
             BackgroundKind::Web { mean_size, shape } => {
+                for route in background.routes.iter().flatten() {
+                    simulator.network_mut().open(*route, true);
+                }
                 let wire_bytes = background.bytes[0];
                 let stream = random::stream(scenario.seed, &name);
                 let (rate, sources) = (table.rate, table.sources);

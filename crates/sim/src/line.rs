@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use fairwave_units::Duration;
+use fairwave_units::{Duration, Time};
 
 use crate::event_queue::Key;
 use crate::packet::Packet;
@@ -12,12 +12,31 @@ use crate::packet::Packet;
 #[derive(Debug)]
 pub(crate) struct Line {
     pub(crate) delay: Duration,
+    /// Who minds when packets arrive.
+    end: End,
     ring: VecDeque<(Key, Packet)>,
+}
+
+/// Who minds when the packets of a line arrive at its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum End {
+    /// No packet has come so far.
+    Unused,
+    /// Sinks that do not answer: packets may be counted later, as those of their time, and need no event.
+    Quiet,
+    /// A link, or an end node that answers.
+    Busy,
 }
 
 impl Line {
     pub(crate) fn new(delay: Duration) -> Self {
-        Self { delay, ring: VecDeque::new() }
+        Self { delay, end: End::Unused, ring: VecDeque::new() }
+    }
+
+    /// Whether nobody minds when packets arrive at its end.
+    #[inline]
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.end == End::Quiet
     }
 
     /// Adds a packet that arrives after all others; true if it is the only one.
@@ -37,6 +56,20 @@ impl Line {
     pub(crate) fn pop(&mut self) -> (Option<Packet>, Option<Key>) {
         let arrived = self.ring.pop_front();
         (arrived.map(|(_, packet)| packet), self.ring.front().map(|(key, _)| *key))
+    }
+
+    /// Takes the packet that arrives first, and its time, if it is not later than `now`.
+    #[inline]
+    pub(crate) fn pop_until(&mut self, now: Time) -> Option<(Time, Packet)> {
+        let (key, packet) = *self.ring.front().filter(|(key, _)| key.time() <= now)?;
+        self.ring.pop_front();
+        Some((key.time(), packet))
+    }
+
+    /// Takes note that packets will come, to an end that minds when they arrive or does not.
+    pub(crate) fn open(&mut self, end: End) {
+        debug_assert!(self.ring.is_empty() || end <= self.end, "packets are under way without an event");
+        self.end = self.end.max(end);
     }
 
     /// Packets under way.

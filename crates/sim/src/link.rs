@@ -19,8 +19,8 @@ pub(crate) enum Limit {
 pub(crate) struct Link {
     wire: Wire,
     limit: Limit,
-    /// When the packets in the queue and on the wire leave, oldest first. Those that left already are taken out when
-    /// the queue, or the memory for it, may be full.
+    /// When the packets in the queue and on the wire leave, but for the last, oldest first. Those that left already are
+    /// taken out when the queue, or the memory for it, may be full.
     departures: VecDeque<Time>,
     loss: Option<Box<Bernoulli>>,
     /// Drops before the queue is full, if the discipline is RED, and the size of the packets that it counts in.
@@ -85,10 +85,13 @@ impl Link {
             self.counts.dropped_packets += 1;
             return Fate::Dropped;
         }
-        let leaves = self.wire.send(now, bytes);
-        if self.red.is_some() || matches!(self.limit, Limit::Packets(_)) {
-            self.note_departure(now, starts, leaves);
+        if starts == now {
+            // The link is idle: all have left.
+            self.departures.clear();
+        } else if self.red.is_some() || matches!(self.limit, Limit::Packets(_)) {
+            self.note_departure(now, starts);
         }
+        let leaves = self.wire.send(now, bytes);
         self.count(now, starts, leaves, bytes);
         Fate::Leaves(leaves)
     }
@@ -99,12 +102,10 @@ impl Link {
         self.wire.bytes_in(self.counts.longest_wait)
     }
 
+    /// The packet that was the last leaves at `leaves`.
     #[inline]
-    fn note_departure(&mut self, now: Time, starts: Time, leaves: Time) {
-        if starts == now {
-            // The link was idle: all have left.
-            self.departures.clear();
-        } else if self.departures.len() == self.departures.capacity() {
+    fn note_departure(&mut self, now: Time, leaves: Time) {
+        if self.departures.len() == self.departures.capacity() {
             self.make_room(now);
         }
         self.departures.push_back(leaves);
@@ -142,7 +143,7 @@ impl Link {
         let queue_packets = if red.counts_bytes() {
             self.wire.backlog_bytes(now) / *packet_bytes
         } else {
-            self.departures.len().saturating_sub(1) as f64
+            self.departures.len() as f64
         };
         red.drops(now, queue_packets, (free_at <= now).then_some(free_at))
     }
@@ -150,12 +151,12 @@ impl Link {
     #[inline]
     fn has_room(&mut self, now: Time, bytes: u32) -> bool {
         match self.limit {
-            // Those waiting and the one on the wire: one more than the limit is full.
+            // The one on the wire and those waiting, but for the last: as many as the limit is full.
             Limit::Packets(limit) => {
-                if self.departures.len() as u64 > limit {
+                if self.departures.len() as u64 >= limit {
                     self.forget_departed(now);
                 }
-                self.departures.len() as u64 <= limit
+                (self.departures.len() as u64) < limit
             }
             Limit::Bytes(limit) => self.wire.backlog_bytes(now) + f64::from(bytes) <= limit as f64,
         }

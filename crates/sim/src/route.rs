@@ -6,7 +6,7 @@ use fairwave_scenario::random;
 use fairwave_scenario::{Background, Discipline, Node, QueueLimit, Red, Scenario, Session};
 use fairwave_units::{Duration, Rate, Time};
 
-use crate::line::Line;
+use crate::line::{End, Line};
 use crate::link::{Bernoulli, Limit, Link};
 use crate::red;
 
@@ -45,8 +45,24 @@ impl Network {
     /// Adds a line of its own; its index.
     pub(crate) fn add_line(&mut self, delay: Duration) -> u32 {
         let index = u32::try_from(self.lines.len()).expect("a scenario has at most 10^7 elements");
-        self.lines.push(Line::new(delay));
+        let mut line = Line::new(delay);
+        line.open(End::Busy);
+        self.lines.push(line);
         index
+    }
+
+    /// Takes note that packets will cross a way, to an end that answers them or does not.
+    pub(crate) fn open(&mut self, route: Route, is_answered: bool) {
+        let stages = self.stages[route.begin as usize..].iter();
+        let mut lines = stages.map_while(|stage| match stage {
+            Stage::Link { line, .. } | Stage::Delay { line } => Some(*line),
+            Stage::End => None,
+        });
+        let mut next = lines.next();
+        while let Some(line) = next {
+            next = lines.next();
+            self.lines[line as usize].open(if next.is_none() && !is_answered { End::Quiet } else { End::Busy });
+        }
     }
 }
 

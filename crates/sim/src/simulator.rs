@@ -78,6 +78,11 @@ impl Source {
         }
     }
 
+    /// Whether the sink answers.
+    pub(crate) fn is_answered(&self) -> bool {
+        !matches!(self, Self::Constant(_) | Self::OnOff(_))
+    }
+
     /// Packets to deliver.
     pub(crate) fn size_packets(&self) -> u64 {
         match self {
@@ -202,6 +207,10 @@ impl Simulator<'_> {
     /// Adds a flow on a way; its index.
     pub(crate) fn push_flow(&mut self, source: Source, routes: [Route; 2], [data_bytes, ack_bytes]: [u32; 2]) -> u32 {
         let flow = u32::try_from(self.flows.len()).expect("a scenario has at most 10^7 elements");
+        self.network.open(routes[0], source.is_answered());
+        if source.is_answered() {
+            self.network.open(routes[1], true);
+        }
         self.flows.push(Flow {
             source,
             receiver: Receiver::default(),
@@ -272,6 +281,27 @@ impl Simulator<'_> {
             }
         }
         self.now = end;
+        for line in 0..self.network.lines.len() {
+            self.deliver_quietly(line as u32);
+        }
+    }
+
+    /// Whether all arrivals are events: where somebody looks on, what happens is told in order.
+    #[inline]
+    fn takes_each_in_turn(&self) -> bool {
+        self.is_naive || self.observer.is_some()
+    }
+
+    /// Counts what has arrived at sinks that do not answer.
+    #[inline]
+    fn deliver_quietly(&mut self, line: u32) {
+        if self.takes_each_in_turn() || !self.network.lines[line as usize].is_quiet() {
+            return;
+        }
+        while let Some((at, packet)) = self.network.lines[line as usize].pop_until(self.now) {
+            self.events += 1;
+            self.arrive_data(packet, at);
+        }
     }
 
     pub(crate) fn now(&self) -> Time {
@@ -331,7 +361,11 @@ impl Simulator<'_> {
     #[inline]
     fn put(&mut self, index: u32, arrives: Time, packet: Packet) {
         let key = self.key(arrives);
-        if self.network.lines[index as usize].push(key, packet) || self.is_naive {
+        self.deliver_quietly(index);
+        let line = &mut self.network.lines[index as usize];
+        let is_quiet = line.is_quiet();
+        let is_first = line.push(key, packet);
+        if self.is_naive || (is_first && (!is_quiet || self.takes_each_in_turn())) {
             self.queue.push(key, Event::Arrival(index));
         }
     }
@@ -339,10 +373,10 @@ impl Simulator<'_> {
     #[inline]
     fn arrive(&mut self, packet: Packet) {
         self.trace(&packet, TraceKind::Arrived, None);
-        if packet.kind.is_data() { self.arrive_data(packet) } else { self.arrive_ack(packet) }
+        if packet.kind.is_data() { self.arrive_data(packet, self.now) } else { self.arrive_ack(packet) }
     }
 
-    fn arrive_data(&mut self, packet: Packet) {
+    fn arrive_data(&mut self, packet: Packet, at: Time) {
         let flow = &mut self.flows[packet.flow as usize];
         flow.counts.arrived += 1;
         if matches!(flow.source, Source::OnOff(_)) {
@@ -351,7 +385,7 @@ impl Simulator<'_> {
         let is_in_order = flow.delayed_ack.is_some() && flow.receiver.expects(packet.number);
         flow.receiver.on_data(packet.number);
         if flow.completed.is_none() && flow.receiver.next() >= flow.source.size_packets() {
-            flow.completed = Some(self.now);
+            flow.completed = Some(at);
         }
         if matches!(flow.source, Source::Constant(_)) {
             return;
