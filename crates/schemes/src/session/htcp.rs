@@ -16,9 +16,20 @@ pub struct Htcp {
     largest_rtt: Duration,
     /// Share that is kept after a loss.
     kept: f64,
-    /// Packets acknowledged since the last loss, and the throughput before it: a sudden change resets the cut to half.
-    acked_packets: f64,
+    /// The round trip that is being measured.
+    round: Option<Round>,
+    /// Largest throughput of a round trip since the last loss, and before it, in packets per second: a sudden change
+    /// resets the cut to half.
     throughput: Option<f64>,
+    throughput_before: Option<f64>,
+}
+
+/// A round trip of acknowledgements.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Round {
+    number: u64,
+    start: Time,
+    acked_packets: f64,
 }
 
 /// Constants of H-TCP.
@@ -41,8 +52,9 @@ impl Htcp {
             least_rtt: None,
             largest_rtt: Duration::ZERO,
             kept: 0.5,
-            acked_packets: 0.0,
+            round: None,
             throughput: None,
+            throughput_before: None,
         }
     }
 
@@ -53,6 +65,24 @@ impl Htcp {
         let alpha = if beyond <= 0.0 { 1.0 } else { 1.0 + 10.0 * beyond + 0.25 * beyond * beyond };
         (2.0 * (1.0 - self.kept) * alpha).max(1.0)
     }
+
+    /// Counts an acknowledgement towards the throughput of its round trip.
+    fn measure(&mut self, ack: &Ack) {
+        let acked_packets = f64::from(ack.acked_packets);
+        match &mut self.round {
+            Some(round) if round.number == ack.round => round.acked_packets += acked_packets,
+            ended => {
+                if let Some(round) = ended {
+                    let span_s = ack.now.since(round.start).as_secs_f64();
+                    if span_s > 0.0 {
+                        let rate = round.acked_packets / span_s;
+                        self.throughput = Some(self.throughput.map_or(rate, |most| most.max(rate)));
+                    }
+                }
+                *ended = Some(Round { number: ack.round, start: ack.now, acked_packets });
+            }
+        }
+    }
 }
 
 impl WindowRule for Htcp {
@@ -62,16 +92,16 @@ impl WindowRule for Htcp {
             self.largest_rtt = self.largest_rtt.max(rtt);
         }
         let acked = f64::from(ack.acked_packets);
-        self.acked_packets += acked;
+        self.measure(ack);
         let since = ack.now.since(*self.last_loss.get_or_insert(ack.now));
         self.step(since) * acked / window_packets
     }
 
     fn decrease(&mut self, window_packets: f64, loss: &Loss) -> f64 {
-        let since = self.last_loss.map_or(Duration::ZERO, |last| loss.now.since(last)).as_secs_f64();
-        let throughput = (since > 0.0).then(|| self.acked_packets / since);
         let (least, most) = self.config.kept;
-        let is_steady = match (self.throughput, throughput) {
+        // Leith & Shorten 2004: the throughput right before this loss against that right before the last. It grows
+        // until a loss, so that it is the largest of a round trip (Linux takes that, too).
+        let is_steady = match (self.throughput_before, self.throughput) {
             (Some(before), Some(now)) => (now - before).abs() <= self.config.throughput_change * before,
             _ => false,
         };
@@ -81,9 +111,9 @@ impl WindowRule for Htcp {
             }
             _ => least,
         };
-        self.throughput = throughput;
+        self.throughput_before = self.throughput.take();
+        self.round = None;
         self.last_loss = Some(loss.now);
-        self.acked_packets = 0.0;
         self.largest_rtt = Duration::ZERO;
         window_packets * self.kept
     }
@@ -102,7 +132,7 @@ impl Default for HtcpConfig {
 
 #[cfg(test)]
 mod tests {
-    use super::super::test_loss;
+    use super::super::{test_ack, test_loss};
     use super::*;
 
     #[test]
@@ -117,5 +147,50 @@ mod tests {
     fn decrease__keeps_half_until_the_throughput_is_steady() {
         let mut htcp = Htcp::new(HtcpConfig::default());
         assert_eq!(htcp.decrease(100.0, &test_loss(100)), 50.0);
+    }
+
+    /// A window of acknowledgements at each of two round-trip times, then a loss; the share that is kept.
+    fn epoch(htcp: &mut Htcp, from_ms: u64, packets: u32, rtts_ms: [u64; 2]) -> f64 {
+        let mut at_ms = from_ms;
+        for (round, rtt_ms) in (0..).zip(rtts_ms.into_iter().chain([rtts_ms[1]])) {
+            let (now, rtt) = (Time::from_nanos(at_ms * 1_000_000), Some(Duration::from_millis(rtt_ms)));
+            htcp.increase(f64::from(packets), &Ack { now, rtt, round: from_ms + round, ..test_ack(packets) });
+            at_ms += rtt_ms;
+        }
+        htcp.decrease(100.0, &Loss { now: Time::from_nanos(at_ms * 1_000_000), in_flight_packets: packets }) / 100.0
+    }
+
+    #[test]
+    fn decrease__keeps_the_ratio_of_the_rtts_while_the_throughput_is_steady() {
+        let mut htcp = Htcp::new(HtcpConfig::default());
+        assert_eq!(epoch(&mut htcp, 0, 100, [100, 150]), 0.5); // no loss before
+        // 100 packets in 100 ms: 1000 a second, as before; 100 / 150 of the RTT.
+        assert!((epoch(&mut htcp, 1000, 100, [100, 150]) - 100.0 / 150.0).abs() < 1e-12);
+        assert_eq!(epoch(&mut htcp, 2000, 100, [100, 100]), 0.8); // at most
+        assert_eq!(epoch(&mut htcp, 3000, 130, [100, 100]), 0.5); // 1300 a second: 30 % more
+    }
+
+    #[test]
+    fn decrease__looks_at_the_throughput_right_before_the_loss() {
+        // The window falls to a half at one loss and to 0.8 at the next: means over the time between losses would
+        // differ by far more than a fifth for ever, and it would never keep 0.8 twice.
+        let mut htcp = Htcp::new(HtcpConfig::default());
+        let (mut window, mut at_ms, mut round) = (1000.0, 0_u64, 0);
+        let mut kept = Vec::new();
+        for _ in 0..8 {
+            while window < 1000.0 {
+                for _ in 0..10 {
+                    let now = Time::from_nanos(at_ms * 1_000_000);
+                    window += htcp.increase(window, &Ack { now, round, ..test_ack((window / 10.0) as u32) });
+                    at_ms += 10;
+                }
+                round += 1;
+            }
+            let now = Time::from_nanos(at_ms * 1_000_000);
+            let cut = htcp.decrease(window, &Loss { now, in_flight_packets: window as u32 });
+            kept.push(cut / window);
+            window = cut;
+        }
+        assert_eq!(kept[3..], [0.8; 5]);
     }
 }
