@@ -1,9 +1,10 @@
 //! Formulas that claims evaluate by name.
 
 use fairwave_schemes::response::{
-    Bic, Hstcp, Stcp, aimd_on_ack, aimd_on_loss, aimd_utilisation, bandwidth_delay_bytes, bandwidth_delay_packets,
-    error_spacing_s, packet_spacing_s, reno, reno_loss_rate_for, reno_rate_bps, reno_recovery_s, rtt_of_recovery_s,
+    aimd_on_ack, aimd_on_loss, aimd_utilisation, bandwidth_delay_bytes, bandwidth_delay_packets, error_spacing_s,
+    packet_spacing_s, reno, reno_loss_rate_for, reno_rate_bps, reno_recovery_s, rtt_of_recovery_s,
 };
+use fairwave_schemes::session::{BicConfig, HighSpeed, HighSpeedConfig, ScalableConfig};
 use fairwave_units::{Bytes, Duration, Rate};
 use serde::Deserialize;
 
@@ -152,18 +153,21 @@ impl Formula {
             Self::AimdRound { window, increase } => round(window, |w| aimd_on_ack(w, increase)),
             Self::AimdLoss { window, decrease } => aimd_on_loss(window, decrease),
             Self::AimdUtilisation { window, increase, decrease } => aimd_utilisation(window, increase, decrease),
-            Self::HstcpIncrease { window } => Hstcp::default().increase(window),
-            Self::HstcpDecrease { window } => Hstcp::default().decrease(window),
-            Self::HstcpRound { window } => round(window, |w| Hstcp::default().on_ack(w)),
-            Self::HstcpLoss { window } => Hstcp::default().on_loss(window),
-            Self::HstcpLossRate { window } => Hstcp::default().loss_rate(window),
-            Self::HstcpWindow { loss_rate } => Hstcp::default().window(loss_rate),
-            Self::StcpRound { window } => round(window, |w| Stcp::default().on_ack(w)),
-            Self::StcpLoss { window } => Stcp::default().on_loss(window),
-            Self::StcpLossRate { window } => Stcp::default().loss_rate(window),
-            Self::StcpRecoveryRtts {} => Stcp::default().recovery_rtts(),
-            Self::BicLoss { window } => aimd_on_loss(window, Bic::default().beta),
-            Self::BicLossRate { window } => Bic::default().loss_rate(window),
+            Self::HstcpIncrease { window } => hstcp().increase_packets(window),
+            Self::HstcpDecrease { window } => hstcp().decrease_share(window),
+            Self::HstcpRound { window } => {
+                let rule = hstcp();
+                round(window, |w| aimd_on_ack(w, rule.increase_packets(w)))
+            }
+            Self::HstcpLoss { window } => aimd_on_loss(window, hstcp().decrease_share(window)),
+            Self::HstcpLossRate { window } => hstcp().loss_rate(window),
+            Self::HstcpWindow { loss_rate } => hstcp().mean_window_packets(loss_rate),
+            Self::StcpRound { window } => round(window, |w| ScalableConfig::default().window_after_ack(w)),
+            Self::StcpLoss { window } => ScalableConfig::default().window_after_loss(window),
+            Self::StcpLossRate { window } => ScalableConfig::default().loss_rate(window),
+            Self::StcpRecoveryRtts {} => ScalableConfig::default().recovery_rtts(),
+            Self::BicLoss { window } => aimd_on_loss(window, BicConfig::default().beta),
+            Self::BicLossRate { window } => BicConfig::default().loss_rate(window),
             Self::AimdPacketsPerLoss { window, increase, decrease } => {
                 decrease * (2.0 - decrease) / (2.0 * increase) * window * window
             }
@@ -192,6 +196,11 @@ impl Formula {
             Self::BitmapCovers { bitmap, packet } => bitmap.0.as_bits_f64() * packet.0.get() as f64,
         }
     }
+}
+
+/// HighSpeed TCP as RFC 3649 prints it.
+fn hstcp() -> HighSpeed {
+    HighSpeed::new(HighSpeedConfig::rfc_3649())
 }
 
 /// The window after as many acknowledgements as it held packets; at most 10^7 of them.

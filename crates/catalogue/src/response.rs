@@ -1,8 +1,10 @@
 //! Response functions by name, for curves and claims: what follows from a formula beside what the rule itself does.
 
-use fairwave_schemes::response::{Bic, Hstcp, Stcp, aimd, reno};
+use fairwave_schemes::response::{aimd, reno};
 use fairwave_schemes::scheme::{OptionValue, Options};
-use fairwave_schemes::session::{Ack, CongestionController, Loss, controller};
+use fairwave_schemes::session::{
+    Ack, BicConfig, CongestionController, HighSpeed, HighSpeedConfig, Loss, ScalableConfig, controller,
+};
 use fairwave_units::{Duration, Time};
 use serde::Deserialize;
 
@@ -31,20 +33,22 @@ impl Response {
         match self {
             Self::Newreno {} => reno(loss_rate),
             Self::Aimd { increase, decrease } => aimd(loss_rate, increase, decrease),
-            Self::Hstcp { low_window } => hstcp(low_window).window(loss_rate),
+            Self::Hstcp { low_window } => hstcp(low_window).mean_window_packets(loss_rate),
             Self::Stcp { low_window } => {
-                let default = Stcp::default();
-                Stcp { low_window: low_window.unwrap_or(default.low_window), ..default }.window(loss_rate)
+                let default = ScalableConfig::default();
+                let low_window_packets = low_window.unwrap_or(default.low_window_packets);
+                ScalableConfig { low_window_packets, ..default }.mean_window_packets(loss_rate)
             }
             Self::Bic { s_max, s_min, beta, low_window } => {
-                let default = Bic::default();
-                Bic {
-                    s_max: s_max.unwrap_or(default.s_max),
-                    s_min: s_min.unwrap_or(default.s_min),
+                let default = BicConfig::default();
+                BicConfig {
+                    s_max_packets: s_max.unwrap_or(default.s_max_packets),
+                    s_min_packets: s_min.unwrap_or(default.s_min_packets),
                     beta: beta.unwrap_or(default.beta),
-                    low_window: low_window.unwrap_or(default.low_window),
+                    low_window_packets: low_window.unwrap_or(default.low_window_packets),
+                    form: default.form,
                 }
-                .window(loss_rate)
+                .mean_window_packets(loss_rate)
             }
         }
     }
@@ -52,11 +56,7 @@ impl Response {
     /// The same without the part below the low window, where a scheme is TCP: its own law, continued.
     fn own_window(self, loss_rate: f64) -> f64 {
         match self {
-            Self::Hstcp { low_window } => {
-                let law = hstcp(low_window);
-                let slope = (law.high_window / law.low_window).ln() / (law.high_p / law.low_p).ln();
-                law.low_window * (loss_rate / law.low_p).powf(slope)
-            }
+            Self::Hstcp { low_window } => hstcp(low_window).line_window_packets(loss_rate),
             Self::Stcp { .. } => Self::Stcp { low_window: Some(0.0) }.window(loss_rate),
             Self::Bic { s_max, s_min, beta, .. } => {
                 Self::Bic { s_max, s_min, beta, low_window: Some(0.0) }.window(loss_rate)
@@ -179,11 +179,8 @@ fn loss(rule: &dyn CongestionController) -> Loss {
     Loss { now: Time::ZERO, in_flight_packets: rule.allowance().window_packets as u32 }
 }
 
-fn hstcp(low_window: Option<f64>) -> Hstcp {
-    match low_window {
-        None => Hstcp::default(),
-        Some(low_window) => Hstcp { low_window, low_p: 1.5 / (low_window * low_window), ..Hstcp::default() },
-    }
+fn hstcp(low_window: Option<f64>) -> HighSpeed {
+    HighSpeed::new(low_window.map_or_else(HighSpeedConfig::rfc_3649, HighSpeedConfig::from_low_window))
 }
 
 /// Where a function of the loss rate changes from above zero to below; an end of the range where it does not.

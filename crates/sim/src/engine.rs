@@ -3,7 +3,7 @@
 use fairwave_scenario::random;
 use fairwave_scenario::{DemandBy, Discipline, Run, Scenario, Session, Settings};
 use fairwave_schemes::scheme::{Model, OptionValue, schemes};
-use fairwave_schemes::session::controller;
+use fairwave_schemes::session::{RuleError, controller};
 use fairwave_units::{Duration, Time};
 use thiserror::Error;
 
@@ -17,7 +17,7 @@ use crate::sender::{Sender, SenderConfig};
 use crate::simulator::{FlowOptions, Simulator, Source};
 
 /// Why a scenario cannot be run packet by packet.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, PartialEq, Error)]
 pub enum SimError {
     /// The scheme has no packet form in this version.
     #[error(
@@ -29,6 +29,14 @@ pub enum SimError {
         scheme: &'static str,
         /// The first session that runs it.
         session: Box<str>,
+    },
+    /// The options of a scheme contradict each other.
+    #[error("session \"{session}\": {problem}")]
+    Options {
+        /// The first session that has them.
+        session: Box<str>,
+        /// What is wrong.
+        problem: RuleError,
     },
     /// A key has no effect in the packet model of this version.
     #[error("{what} has no effect in the packet model of this version\nhint: leave it out")]
@@ -92,8 +100,10 @@ fn add(simulator: &mut Simulator<'_>, scenario: &Scenario, session: &Session) ->
         simulator.add_flow(source, [data_bytes, 0], None, active, FlowOptions::default());
         return Ok(());
     }
-    let unknown = |_| SimError::Scheme { scheme: choice.scheme.name, session: session.name.clone() };
-    let controller = controller(choice.scheme.name, options).map_err(unknown)?;
+    let controller = controller(choice.scheme.name, options).map_err(|problem| match problem {
+        RuleError::Unknown(_) => SimError::Scheme { scheme: choice.scheme.name, session: session.name.clone() },
+        RuleError::HighSpeedLine { .. } => SimError::Options { session: session.name.clone(), problem },
+    })?;
     let mut max_window_packets = match options.get("max_window") {
         Some(OptionValue::Packets(packets)) => packets,
         _ => u64::MAX,

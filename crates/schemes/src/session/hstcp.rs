@@ -7,7 +7,9 @@ use super::{Ack, Loss, WindowRule};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HighSpeed {
     low_window_packets: f64,
-    /// ln p(w) = p_at_1 + p_slope ln w, through (low window, 1.5 / low window^2) and (high window, high_p).
+    /// Loss rate at the low window.
+    low_p: f64,
+    /// ln p(w) = p_at_1 + p_slope ln w, through (low window, low_p) and (high window, high_p).
     p_slope: f64,
     p_at_1: f64,
     /// b(w) = b_at_1 + b_slope ln w, through (low window, 0.5) and (high window, high_decrease).
@@ -21,9 +23,12 @@ pub struct HighSpeed {
 pub struct HighSpeedConfig {
     /// Window up to which it is NewReno.
     pub low_window_packets: f64,
-    /// Window that it shall reach at `high_p`.
+    /// Loss rate at the low window. TCP's own is 1.5 / low window^2, so that the line begins where TCP's ends; ns-2 takes
+    /// that. RFC 3649 s5 rounds it to 10^-3.
+    pub low_p: f64,
+    /// Window that it shall reach at `high_p`, above the low window.
     pub high_window_packets: f64,
-    /// Loss rate at the high window.
+    /// Loss rate at the high window, below that at the low window.
     pub high_p: f64,
     /// Share of the window removed after a loss at the high window.
     pub high_decrease: f64,
@@ -32,14 +37,14 @@ pub struct HighSpeedConfig {
 impl HighSpeed {
     /// A rule with these constants.
     pub fn new(config: HighSpeedConfig) -> Self {
-        let HighSpeedConfig { low_window_packets: low, high_window_packets: high, high_p, high_decrease } = config;
+        let HighSpeedConfig { low_window_packets: low, low_p, high_window_packets: high, high_p, high_decrease } =
+            config;
         let span = high.ln() - low.ln();
-        // TCP's own response at the low window: p = 1.5 / w^2. ns-2 takes this too; RFC 3649 rounds it to 10^-3.
-        let low_p = 1.5 / (low * low);
         let p_slope = (high_p.ln() - low_p.ln()) / span;
         let b_slope = (high_decrease - 0.5) / span;
         Self {
             low_window_packets: low,
+            low_p,
             p_slope,
             p_at_1: low_p.ln() - p_slope * low.ln(),
             b_slope,
@@ -62,9 +67,55 @@ impl HighSpeed {
         if window_packets <= self.low_window_packets {
             return 1.0;
         }
-        let p = (self.p_at_1 + self.p_slope * window_packets.ln()).exp();
         let b = self.decrease_share(window_packets);
-        (window_packets * window_packets * p * 2.0 * b / (2.0 - b)).max(1.0)
+        (window_packets * window_packets * self.line(window_packets) * 2.0 * b / (2.0 - b)).max(1.0)
+    }
+
+    /// p(w): the loss rate at which it keeps a mean window, a line in log-log (RFC 3649 s5). Wu 2007, after Eq. II.6,
+    /// gives it as 0.0789 / w^1.1976. TCP's up to the low window.
+    pub fn loss_rate(&self, window_packets: f64) -> f64 {
+        if window_packets <= self.low_window_packets {
+            return 1.5 / (window_packets * window_packets);
+        }
+        self.line(window_packets)
+    }
+
+    /// The response function, w(p): the mean window at a loss rate; about 0.12 / p^0.835 below TCP's loss rate at the
+    /// low window (RFC 3649 s5).
+    pub fn mean_window_packets(&self, loss_rate: f64) -> f64 {
+        if loss_rate >= self.low_p {
+            return (1.5 / loss_rate).sqrt();
+        }
+        self.line_window_packets(loss_rate)
+    }
+
+    /// The same on the line alone, also where it is TCP.
+    pub fn line_window_packets(&self, loss_rate: f64) -> f64 {
+        ((loss_rate.ln() - self.p_at_1) / self.p_slope).exp()
+    }
+
+    /// p(w) on the line, also below the low window.
+    fn line(&self, window_packets: f64) -> f64 {
+        (self.p_at_1 + self.p_slope * window_packets.ln()).exp()
+    }
+}
+
+impl Default for HighSpeed {
+    /// With RFC 3649's constants.
+    fn default() -> Self {
+        Self::new(HighSpeedConfig::default())
+    }
+}
+
+impl HighSpeedConfig {
+    /// The constants as RFC 3649 prints them, with 10^-3 at the low window: what its tables follow.
+    pub fn rfc_3649() -> Self {
+        Self { low_p: 1e-3, ..Self::default() }
+    }
+
+    /// The defaults from another low window on, with TCP's loss rate there.
+    pub fn from_low_window(low_window_packets: f64) -> Self {
+        Self { low_window_packets, low_p: 1.5 / (low_window_packets * low_window_packets), ..Self::default() }
     }
 }
 
@@ -82,9 +133,15 @@ impl WindowRule for HighSpeed {
 }
 
 impl Default for HighSpeedConfig {
-    /// RFC 3649 s5: 38, 83 000, 10^-7, 0.1.
+    /// RFC 3649 s5 and ns-2: 38, TCP's loss rate there, 83 000, 10^-7, 0.1.
     fn default() -> Self {
-        Self { low_window_packets: 38.0, high_window_packets: 83_000.0, high_p: 1e-7, high_decrease: 0.1 }
+        Self {
+            low_window_packets: 38.0,
+            low_p: 1.5 / (38.0 * 38.0),
+            high_window_packets: 83_000.0,
+            high_p: 1e-7,
+            high_decrease: 0.1,
+        }
     }
 }
 
@@ -123,6 +180,26 @@ mod tests {
             assert!((ours_a - a).abs() <= 0.05 * a + 1.0, "a({window}) = {ours_a}, table {a}");
             assert!((ours_b - b).abs() <= 0.01, "b({window}) = {ours_b}, table {b}");
         }
+    }
+
+    #[test]
+    fn mean_window_packets__meets_the_table_of_rfc_3649() {
+        // RFC 3649, Table 2: loss rate, packets. Its slopes are rounded.
+        for (p, w) in [(1e-3, 38.0), (1e-4, 263.0), (1e-5, 1795.0), (1e-6, 12_279.0), (1e-7, 83_981.0)] {
+            let ours = rule().mean_window_packets(p);
+            assert!((ours / w - 1.0).abs() < 0.04, "{ours} packets at {p}, table {w}");
+        }
+        let rfc = HighSpeed::new(HighSpeedConfig::rfc_3649());
+        for (p, w) in [(1e-5, 1795.0), (1e-8, 574_356.0)] {
+            let ours = rfc.mean_window_packets(p);
+            assert!((ours / w - 1.0).abs() < 0.02, "{ours} packets at {p}, table {w}");
+        }
+        for w in [20.0, 38.0, 39.0, 1000.0, 83_000.0, 1e6] {
+            let p = rule().loss_rate(w);
+            assert!((rule().mean_window_packets(p) / w - 1.0).abs() < 1e-9, "{w} packets at {p}");
+        }
+        // ns-2 at w = 1000: p = 1.0388e-3 x (1000 / 38)^-1.2028
+        assert!((rule().loss_rate(1000.0) - 2.0337e-5).abs() < 1e-9, "{}", rule().loss_rate(1000.0));
     }
 
     #[test]

@@ -7,86 +7,68 @@ use super::{
     HighSpeedConfig, Htcp, HtcpConfig, NewReno, Scalable, ScalableConfig, SlowStart, Vegas, VegasConfig, WindowConfig,
     WindowRule, Windowed,
 };
-use crate::scheme::{OptionValue, Options};
+use crate::scheme::{self, OptionValue, Options};
 
-/// The name is not that of a window-based session rule.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("\"{0}\" is no window-based session rule")]
-pub struct UnknownRule(pub String);
+/// Why there is no controller.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum RuleError {
+    /// The name is not that of a window-based session rule.
+    #[error("\"{0}\" is no window-based session rule")]
+    Unknown(String),
+    /// HighSpeed TCP's line has to fall: a larger window at a lower loss rate.
+    #[error(
+        "hstcp's high_window of {high_window} packets at loss rate high_p = {high_p} must lie above its low_window of \
+         {low_window} packets, and high_p below TCP's loss rate there, {low_p}"
+    )]
+    HighSpeedLine {
+        /// The low window, packets.
+        low_window: f64,
+        /// TCP's loss rate there.
+        low_p: f64,
+        /// The high window, packets.
+        high_window: f64,
+        /// The loss rate there.
+        high_p: f64,
+    },
+}
 
 /// A new controller of the scheme `name` ("newreno", "sack", "hstcp", "htcp", "stcp", "aimd", "bic", "cubic", "vegas",
 /// "fast") with the options that were named for it; the others have the scheme's defaults.
-pub fn controller(name: &str, options: &Options) -> Result<Box<dyn CongestionController>, UnknownRule> {
-    let window = window_config(options);
-    let number = |name: &str, default: f64| options.number(name).unwrap_or(default);
-    let packets = |name: &str, default: f64| options.packets(name).map_or(default, |packets| packets as f64);
+pub fn controller(name: &str, options: &Options) -> Result<Box<dyn CongestionController>, RuleError> {
+    make(name, options, WindowConfig::from_options(options))
+}
+
+/// The same with a first window and a first ssthresh in packets, fractions included, both at least one; ssthresh may be
+/// infinite. Without a first window, the options' one.
+pub fn controller_from(
+    name: &str,
+    options: &Options,
+    initial_window_packets: Option<f64>,
+    initial_ssthresh_packets: f64,
+) -> Result<Box<dyn CongestionController>, RuleError> {
+    let config = WindowConfig { initial_ssthresh_packets, ..WindowConfig::from_options(options) };
+    let initial_window_packets = initial_window_packets.unwrap_or(config.initial_window_packets);
+    make(name, options, WindowConfig { initial_window_packets, ..config })
+}
+
+/// The schemes that [`controller`] knows, in the order of the list.
+pub fn window_schemes() -> impl Iterator<Item = &'static str> {
+    let is_one = |name: &&'static str| controller(name, &Options::default()).is_ok();
+    scheme::schemes().iter().map(|scheme| scheme.name).filter(is_one)
+}
+
+fn make(name: &str, options: &Options, window: WindowConfig) -> Result<Box<dyn CongestionController>, RuleError> {
     Ok(match name {
         "newreno" | "sack" => windowed(NewReno, window),
-        "hstcp" => {
-            let default = HighSpeedConfig::default();
-            let config = HighSpeedConfig {
-                low_window_packets: packets("low_window", default.low_window_packets),
-                high_window_packets: packets("high_window", default.high_window_packets),
-                high_p: number("high_p", default.high_p),
-                high_decrease: number("high_decrease", default.high_decrease),
-            };
-            windowed(HighSpeed::new(config), window)
-        }
+        "hstcp" => windowed(HighSpeed::new(HighSpeedConfig::from_options(options)?), window),
         "htcp" => windowed(Htcp::new(HtcpConfig::default()), window),
-        "stcp" => {
-            let default = ScalableConfig::default();
-            let config = ScalableConfig {
-                increase_packets: number("increase", default.increase_packets),
-                decrease: number("decrease", default.decrease),
-                low_window_packets: packets("low_window", default.low_window_packets),
-            };
-            windowed(Scalable::new(config), window)
-        }
-        "aimd" => {
-            let default = AimdConfig::default();
-            let config = AimdConfig {
-                increase_packets: number("increase", default.increase_packets),
-                decrease: number("decrease", default.decrease),
-            };
-            windowed(Aimd::new(config), window)
-        }
-        "bic" => {
-            let default =
-                if options.word("constants") == Some("linux") { BicConfig::linux() } else { BicConfig::default() };
-            let config = BicConfig {
-                s_max_packets: number("s_max", default.s_max_packets),
-                s_min_packets: number("s_min", default.s_min_packets),
-                beta: number("beta", default.beta),
-                low_window_packets: packets("low_window", default.low_window_packets),
-                form: default.form,
-            };
-            windowed(Bic::new(config), window)
-        }
-        "cubic" => {
-            let default = CubicConfig::default();
-            let config =
-                CubicConfig { c: number("c", default.c), beta: number("beta", default.beta), ..CubicConfig::default() };
-            windowed(Cubic::new(config), window)
-        }
-        "vegas" => {
-            let default = VegasConfig::default();
-            let config = VegasConfig {
-                alpha_packets: number("alpha", default.alpha_packets),
-                beta_packets: number("beta", default.beta_packets),
-                gamma_packets: number("gamma", default.gamma_packets),
-            };
-            Box::new(Vegas::new(config, window))
-        }
-        "fast" => {
-            let default = FastConfig::default();
-            let config = FastConfig {
-                alpha_packets: number("alpha", default.alpha_packets),
-                gamma: number("gamma", default.gamma),
-                ..default
-            };
-            Box::new(Fast::new(config, window))
-        }
-        _ => return Err(UnknownRule(name.to_owned())),
+        "stcp" => windowed(Scalable::new(ScalableConfig::from_options(options)), window),
+        "aimd" => windowed(Aimd::new(AimdConfig::from_options(options)), window),
+        "bic" => windowed(Bic::new(BicConfig::from_options(options)), window),
+        "cubic" => windowed(Cubic::new(CubicConfig::from_options(options)), window),
+        "vegas" => Box::new(Vegas::new(VegasConfig::from_options(options), window)),
+        "fast" => Box::new(Fast::new(FastConfig::from_options(options), window)),
+        _ => return Err(RuleError::Unknown(name.to_owned())),
     })
 }
 
@@ -94,26 +76,122 @@ fn windowed<R: WindowRule + 'static>(rule: R, window: WindowConfig) -> Box<dyn C
     Box::new(Windowed::new(rule, window))
 }
 
-/// What all TCP-like schemes take: the first and the largest window, and the form of slow start.
-fn window_config(options: &Options) -> WindowConfig {
-    let default = WindowConfig::default();
-    let packets = |name: &str, default: f64| options.packets(name).map_or(default, |packets| packets as f64);
-    let slow_start = match options.get("max_ssthresh") {
-        Some(OptionValue::Packets(max)) => {
-            let max_ssthresh_packets = max as f64;
-            if options.word("limited_slow_start") == Some("ns2") {
-                SlowStart::LimitedNs2 { max_ssthresh_packets }
-            } else {
-                SlowStart::Limited { max_ssthresh_packets }
-            }
+fn number(options: &Options, name: &str, default: f64) -> f64 {
+    options.number(name).unwrap_or(default)
+}
+
+fn packets(options: &Options, name: &str, default: f64) -> f64 {
+    options.packets(name).map_or(default, |packets| packets as f64)
+}
+
+impl HighSpeedConfig {
+    /// The constants that were named, else the defaults.
+    pub fn from_options(options: &Options) -> Result<Self, RuleError> {
+        let default = Self::default();
+        let config = Self {
+            high_window_packets: packets(options, "high_window", default.high_window_packets),
+            high_p: number(options, "high_p", default.high_p),
+            high_decrease: number(options, "high_decrease", default.high_decrease),
+            ..Self::from_low_window(packets(options, "low_window", default.low_window_packets))
+        };
+        let Self { low_window_packets: low_window, low_p, high_window_packets: high_window, high_p, .. } = config;
+        if high_window <= low_window || high_p >= low_p {
+            return Err(RuleError::HighSpeedLine { low_window, low_p, high_window, high_p });
         }
-        _ => SlowStart::Standard,
-    };
-    WindowConfig {
-        initial_window_packets: packets("initial_window", default.initial_window_packets),
-        max_window_packets: packets("max_window", default.max_window_packets),
-        slow_start,
-        ..default
+        Ok(config)
+    }
+}
+
+impl ScalableConfig {
+    /// The constants that were named, else the defaults.
+    pub fn from_options(options: &Options) -> Self {
+        let default = Self::default();
+        Self {
+            increase_packets: number(options, "increase", default.increase_packets),
+            decrease: number(options, "decrease", default.decrease),
+            low_window_packets: packets(options, "low_window", default.low_window_packets),
+        }
+    }
+}
+
+impl AimdConfig {
+    /// The constants that were named, else the defaults.
+    pub fn from_options(options: &Options) -> Self {
+        let default = Self::default();
+        Self {
+            increase_packets: number(options, "increase", default.increase_packets),
+            decrease: number(options, "decrease", default.decrease),
+        }
+    }
+}
+
+impl BicConfig {
+    /// The constants that were named, else those of the form that was named.
+    pub fn from_options(options: &Options) -> Self {
+        let default = if options.word("constants") == Some("linux") { Self::linux() } else { Self::default() };
+        Self {
+            s_max_packets: number(options, "s_max", default.s_max_packets),
+            s_min_packets: number(options, "s_min", default.s_min_packets),
+            beta: number(options, "beta", default.beta),
+            low_window_packets: packets(options, "low_window", default.low_window_packets),
+            form: default.form,
+        }
+    }
+}
+
+impl CubicConfig {
+    /// The constants that were named, else the defaults.
+    pub fn from_options(options: &Options) -> Self {
+        let default = Self::default();
+        Self { c: number(options, "c", default.c), beta: number(options, "beta", default.beta), ..default }
+    }
+}
+
+impl VegasConfig {
+    /// The constants that were named, else the defaults.
+    pub fn from_options(options: &Options) -> Self {
+        let default = Self::default();
+        Self {
+            alpha_packets: number(options, "alpha", default.alpha_packets),
+            beta_packets: number(options, "beta", default.beta_packets),
+            gamma_packets: number(options, "gamma", default.gamma_packets),
+        }
+    }
+}
+
+impl FastConfig {
+    /// The constants that were named, else the defaults.
+    pub fn from_options(options: &Options) -> Self {
+        let default = Self::default();
+        Self {
+            alpha_packets: number(options, "alpha", default.alpha_packets),
+            gamma: number(options, "gamma", default.gamma),
+            ..default
+        }
+    }
+}
+
+impl WindowConfig {
+    /// What all TCP-like schemes take: the first and the largest window, and the form of slow start.
+    pub fn from_options(options: &Options) -> Self {
+        let default = Self::default();
+        let slow_start = match options.get("max_ssthresh") {
+            Some(OptionValue::Packets(max)) => {
+                let max_ssthresh_packets = max as f64;
+                if options.word("limited_slow_start") == Some("ns2") {
+                    SlowStart::LimitedNs2 { max_ssthresh_packets }
+                } else {
+                    SlowStart::Limited { max_ssthresh_packets }
+                }
+            }
+            _ => SlowStart::Standard,
+        };
+        Self {
+            initial_window_packets: packets(options, "initial_window", default.initial_window_packets),
+            max_window_packets: packets(options, "max_window", default.max_window_packets),
+            slow_start,
+            ..default
+        }
     }
 }
 
@@ -149,6 +227,36 @@ mod tests {
                 assert_eq!(by_default.allowance(), by_list.allowance(), "{name} at step {step}");
             }
         }
+    }
+
+    #[test]
+    fn controller__a_line_that_does_not_fall_is_refused() {
+        for (name, value) in [
+            ("low_window", OptionValue::Packets(83_000)),
+            ("high_window", OptionValue::Packets(38)),
+            ("high_p", OptionValue::Number(0.5)),
+        ] {
+            let mut options = Options::default();
+            options.set(name, value);
+            assert!(matches!(controller("hstcp", &options), Err(RuleError::HighSpeedLine { .. })), "{name}");
+        }
+    }
+
+    #[test]
+    fn controller_from__starts_where_it_is_told() {
+        let rule = controller_from("cubic", &Options::default(), Some(100.5), 70.0).unwrap();
+        assert_eq!((rule.allowance().window_packets, rule.ssthresh_packets()), (100.5, 70.0));
+        let rule = controller_from("cubic", &Options::default(), None, f64::INFINITY).unwrap();
+        assert_eq!(rule.allowance().window_packets, 2.0);
+    }
+
+    #[test]
+    fn window_schemes__are_those_that_run() {
+        let mut names: Vec<_> = window_schemes().collect();
+        let mut expected = NAMES.to_vec();
+        names.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(names, expected);
     }
 
     #[test]
