@@ -3,7 +3,8 @@
 - `simulate` runs a scenario file and gives a `Run`: rates, queues and the distance to the optimum as DataFrames, and a
   picture.
 - `allocate` gives the max-min fair rates of a scenario, `max_min` those of any sessions over any resources.
-- `Allocator` is the rule of one end node by itself.
+- `Allocator` is the rule of one end node by itself, `Controller` that of one window-based session; `response` is the
+  window of such a rule against the loss rate.
 - `papers` runs the experiments of the papers and compares.
 
 Rates are in bit/s, times in seconds, sizes in bytes; the unit stands in the name. Quantities in scenarios and in
@@ -12,6 +13,7 @@ options are texts with a unit: "500 Mb/s", "60 ms".
 
 from fairwave import papers
 from fairwave._allocation import Allocator, max_min
+from fairwave._controller import Controller
 from fairwave._core import ScenarioError, __version__
 from fairwave._response import response
 from fairwave._run import Run
@@ -20,6 +22,7 @@ from fairwave._schemes import schemes
 
 __all__ = [
     "Allocator",
+    "Controller",
     "Run",
     "ScenarioError",
     "__version__",

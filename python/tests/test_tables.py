@@ -65,6 +65,34 @@ def test_response__hstcp_passes_through_the_points_of_its_rfc() -> None:
     np.testing.assert_allclose(fw.response("hstcp", [1e-7, 1e-5]), [83_000, 1804], rtol=1e-3)
 
 
+def test_response__bic_in_all_its_forms() -> None:
+    # Xu et al. 2004, Eq. 6: sqrt(32 / 2 x 1.875 / 0.125 / p) = sqrt(240 / p).
+    np.testing.assert_allclose(fw.response("bic", 1e-8, form="asymptote"), [math.sqrt(240e8)])
+    np.testing.assert_allclose(
+        fw.response("bic", [1e-7, 1e-8], form="large"), fw.response("bic", [1e-7, 1e-8]), rtol=0.01
+    )
+    np.testing.assert_allclose(fw.response("bic", 3e-4, form="search"), fw.response("bic", 3e-4), rtol=0.001)
+    assert 0.82 < fw.response("bic", 3e-4, form="rule")[0] / fw.response("bic", 3e-4)[0] < 0.85
+    assert fw.response("bic", 1e-8, s_max=64)[0] == pytest.approx(math.sqrt(2) * fw.response("bic", 1e-8)[0], rel=0.01)
+    # Independent of s_max while searches alone do it (after Eq. 7).
+    np.testing.assert_allclose(fw.response("bic", 1e-3, s_max=64), fw.response("bic", 1e-3), rtol=1e-12)
+
+
+def test_response__of_rules_that_grow_by_the_clock() -> None:
+    # RFC 8312, Table 1 (RTT 0.1 s): 187, 1054, 5926.
+    windows = fw.response("cubic", [1e-4, 1e-5, 1e-6], rtt_s=0.1)
+    np.testing.assert_allclose(windows, [187, 1054, 5926], rtol=0.003)
+    # Four times the scale of the cubic is a fourth root of it in the window.
+    np.testing.assert_allclose(fw.response("cubic", [1e-6], rtt_s=0.1, c=6.4), 2 * windows[2], rtol=1e-12)
+    assert fw.response("htcp", 1e-6, rtt_s=0.1)[0] > fw.response("htcp", 1e-6, rtt_s=0.01)[0]
+    for scheme in ["cubic", "htcp"]:
+        with pytest.raises(ValueError, match=f"rtt_s: {scheme} grows by the clock, .*\nhint: give rtt_s"):
+            fw.response(scheme, 1e-4)
+    for wrong in [0.0, -1.0, math.nan, math.inf]:
+        with pytest.raises(ValueError, match=r"rtt_s: .* must be a time above zero"):
+            fw.response("cubic", 1e-4, rtt_s=wrong)
+
+
 def test_response__mistakes() -> None:
     with pytest.raises(ValueError, match=r"loss_rate\[1\]: 0 must be between 0 and 1"):
         fw.response("newreno", [0.1, 0.0])
@@ -74,3 +102,22 @@ def test_response__mistakes() -> None:
         fw.response("gtp", [0.1])
     with pytest.raises(ValueError, match='scheme: "gpt" has no response function'):
         fw.response("gpt", [])
+    for delay in ["vegas", "fast"]:
+        with pytest.raises(
+            ValueError, match="its window follows the delay, not the loss rate\nhint: use one of newreno, "
+        ):
+            fw.response(delay, [0.1])
+    with pytest.raises(
+        ValueError, match='option "max_window": it does not change the response of bic\nhint: these do: s_max'
+    ):
+        fw.response("bic", [0.1], max_window=100)
+    with pytest.raises(ValueError, match='option "s_max": newreno has no such option'):
+        fw.response("newreno", [0.1], s_max=1)
+    with pytest.raises(ValueError, match='constants = "linux" has no response function in closed form'):
+        fw.response("bic", [0.1], constants="linux")
+    with pytest.raises(ValueError, match="hstcp's high_window"):
+        fw.response("hstcp", [0.1], high_p=0.5)
+    with pytest.raises(ValueError, match=r'form: "small" is no form of bic.*\nhint: use one of paper, search'):
+        fw.response("bic", [0.1], form="small")
+    with pytest.raises(ValueError, match="form: stcp's response has one form only"):
+        fw.response("stcp", [0.1], form="paper")

@@ -2,13 +2,15 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use fairwave_schemes::scheme::{self, Given, Kind, OptionValue, Options, Scheme};
+use fairwave_schemes::scheme::{self, Kind, OptionValue, Scheme};
 use fairwave_schemes::{Grant, Interval, RateAllocator, Row, node};
 use fairwave_units::{Duration, Rate};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyString};
+use pyo3::types::PyDict;
+
+use crate::options::read_options;
 
 /// A node rule with its state, for `fairwave.Allocator` to wrap.
 #[pyclass(frozen, module = "fairwave._core")]
@@ -118,29 +120,6 @@ fn node_rule(name: &str) -> PyResult<&'static Scheme> {
         let names: Vec<_> = scheme::schemes().iter().filter(is_node_rule).map(|scheme| scheme.name).collect();
         PyValueError::new_err(format!("rule: \"{name}\" is no node rule\nhint: use one of {}", names.join(", ")))
     })
-}
-
-fn read_options(scheme: &'static Scheme, given: &Bound<'_, PyDict>) -> PyResult<Options> {
-    let mut options = Options::default();
-    for (name, value) in given {
-        let name: String = name.extract()?;
-        let spec = scheme.option(&name).ok_or_else(|| {
-            let names: Vec<_> = scheme.options.iter().map(|option| option.name).collect();
-            let (rule, names) = (scheme.name, names.join(", "));
-            PyValueError::new_err(format!("option \"{name}\": {rule} has no such option\nhint: it has {names}"))
-        })?;
-        let kind = value.get_type().name()?.to_string();
-        let text = value.cast::<PyString>().ok().map(ToString::to_string);
-        let given = match (text, value.cast::<PyBool>(), value.extract::<f64>()) {
-            (Some(ref text), _, _) => spec.read(Given::Text(text)),
-            (_, Ok(flag), _) => spec.read(Given::Flag(flag.is_true())),
-            (_, _, Ok(number)) => spec.read(Given::Number(number)),
-            _ => spec.read(Given::Other(&kind)),
-        };
-        let value = given.map_err(|error| PyValueError::new_err(format!("{error}\nhint: {}", error.hint())))?;
-        options.set(spec.name, value);
-    }
-    Ok(options)
 }
 
 fn rate(argument: &str, bps: f64) -> PyResult<Rate> {

@@ -8,9 +8,11 @@
 
 mod allocate;
 mod allocator;
+mod controller;
 mod error;
 mod interrupt;
 mod max_min;
+mod options;
 mod papers;
 mod response;
 mod run;
@@ -32,6 +34,8 @@ mod _core {
     use crate::allocate::allocate;
     #[pymodule_export]
     use crate::allocator::Allocator;
+    #[pymodule_export]
+    use crate::controller::Controller;
     #[pymodule_export]
     use crate::error::ScenarioError;
     #[pymodule_export]
