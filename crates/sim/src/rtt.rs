@@ -96,6 +96,20 @@ mod tests {
     }
 
     #[test]
+    fn timeout__of_a_steady_round_trip_comes_down_to_the_granularity() {
+        let mut rtt = Rtt::new(Duration::from_millis(200));
+        // R = 1 s again and again: RTTVAR = 1/2, 3/8, 9/32, ... s, and SRTT = 1 s.
+        for timeout_us in [3_000_000, 2_500_000, 2_125_000, 1_843_750] {
+            rtt.on_sample(Duration::from_secs(1));
+            assert_eq!(rtt.timeout(), Duration::from_micros(timeout_us));
+        }
+        for _ in 0..100 {
+            rtt.on_sample(Duration::from_secs(1));
+        }
+        assert_eq!(rtt.timeout(), Duration::from_millis(1010)); // SRTT + G
+    }
+
+    #[test]
     fn timeout__is_bounded_below() {
         let mut rtt = Rtt::new(Duration::from_millis(200));
         for _ in 0..100 {

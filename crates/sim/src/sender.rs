@@ -128,6 +128,11 @@ impl Sender {
         (self.controller.allowance().window_packets, self.controller.ssthresh_packets())
     }
 
+    #[cfg(test)]
+    fn set_window_packets(&mut self, window_packets: f64) {
+        self.controller.set_window_packets(window_packets);
+    }
+
     /// Packets to deliver.
     pub(crate) fn size_packets(&self) -> u64 {
         self.config.size_packets
@@ -382,3 +387,6 @@ impl Sender {
 
 /// Duplicates that say that a packet was lost (RFC 5681, RFC 6675's DupThresh).
 const DUP_THRESH: u32 = 3;
+
+#[cfg(test)]
+mod tests;
