@@ -13,9 +13,11 @@ mod hstcp;
 mod htcp;
 mod make;
 mod new_reno;
+mod rbudp;
 mod slow_start;
 mod solo;
 mod stcp;
+mod udt;
 mod vegas;
 mod window;
 
@@ -29,9 +31,11 @@ pub use hstcp::{HighSpeed, HighSpeedConfig};
 pub use htcp::{Htcp, HtcpConfig};
 pub use make::{RuleError, controller, controller_from, window_schemes};
 pub use new_reno::NewReno;
+pub use rbudp::{Rbudp, rbudp_loss, rbudp_transfer_s};
 pub use slow_start::SlowStart;
 pub use solo::Solo;
 pub use stcp::{Scalable, ScalableConfig};
+pub use udt::{Udt, UdtAck, UdtConfig};
 pub use vegas::{Vegas, VegasConfig};
 pub use window::{WindowConfig, WindowRule, Windowed};
 
