@@ -98,4 +98,11 @@ pub enum TraceContent {
         /// What it holds beyond, newest first, from and up to (not including); empty ones last (RFC 2018).
         blocks: [(u64, u64); 3],
     },
+    /// A message of a session that sets its own rate (UDT, RBUDP).
+    Message {
+        /// UDT's are counted in each direction; RBUDP's has the number of the question that it asks or answers.
+        number: u64,
+        /// Whether the source sent it, and not the sink.
+        to_sink: bool,
+    },
 }

@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn schemes__have_every_name_of_the_contract_once() {
         let names = "newreno sack hstcp htcp stcp aimd bic cubic vegas fast xcp ixcp pxcp vcp aecp rcp jetmax udt gtp \
-                     gtp-printed cbr endpoint-xcp abr-charny abr-hou";
+                     gtp-printed cbr endpoint-xcp abr-charny abr-hou rbudp";
         let expected: BTreeSet<_> = names.split_whitespace().collect();
         let listed: BTreeSet<_> = schemes().iter().map(|scheme| scheme.name).collect();
         assert_eq!(listed, expected);

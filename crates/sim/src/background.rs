@@ -78,6 +78,10 @@ pub(crate) fn add(simulator: &mut Simulator<'_>, scenario: &Scenario) {
                 let mut web = Web::new(rate, sources, mean_size, shape, packet.payload, wire_bytes, stream);
                 let first = web.next(table.start);
                 background.web = Some(web);
+                // Flows come later, and on any of the ways.
+                for route in background.routes.iter().flatten() {
+                    simulator.network_mut().open(*route, true);
+                }
                 simulator.schedule(first.min(stop), Event::Background(index));
                 simulator.backgrounds.push(background);
             }

@@ -11,10 +11,12 @@ use crate::background;
 use crate::constant::Constant;
 use crate::log::Log;
 use crate::offer::Offer;
+use crate::rbudp::{RbudpConfig, RbudpSession};
 use crate::report;
 use crate::route;
 use crate::sender::{Sender, SenderConfig};
 use crate::simulator::{FlowOptions, Simulator, Source};
+use crate::udt::{UdtSession, UdtSetup};
 
 /// Why a scenario cannot be run packet by packet.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -43,6 +45,18 @@ pub enum SimError {
     Unsupported {
         /// The thing and the key.
         what: String,
+    },
+    /// A session says too little for its scheme.
+    #[error("session \"{session}\" needs {what} to run \"{scheme}\"\nhint: {hint}")]
+    Incomplete {
+        /// The session.
+        session: Box<str>,
+        /// Its scheme.
+        scheme: &'static str,
+        /// What is missing.
+        what: &'static str,
+        /// What to write.
+        hint: &'static str,
     },
     /// Nothing limits a session.
     #[error("{0}")]
@@ -100,10 +114,11 @@ fn add(simulator: &mut Simulator<'_>, scenario: &Scenario, session: &Session) ->
         simulator.add_flow(source, [data_bytes, 0], None, active, FlowOptions::default());
         return Ok(());
     }
-    let controller = controller(choice.scheme.name, options).map_err(|problem| match problem {
-        RuleError::Unknown(_) => SimError::Scheme { scheme: choice.scheme.name, session: session.name.clone() },
-        RuleError::HighSpeedLine { .. } => SimError::Options { session: session.name.clone(), problem },
-    })?;
+    if choice.scheme.name == "rbudp" {
+        let source = Source::Rated(Box::new(rbudp(session, size_packets, [data_bytes, bytes(header)])?));
+        simulator.add_flow(source, [data_bytes, bytes(header)], None, active, FlowOptions::default());
+        return Ok(());
+    }
     let mut max_window_packets = match options.get("max_window") {
         Some(OptionValue::Packets(packets)) => packets,
         _ => u64::MAX,
@@ -119,6 +134,23 @@ fn add(simulator: &mut Simulator<'_>, scenario: &Scenario, session: &Session) ->
         }
     }
     let sack = options.get("sack").map_or(choice.scheme.name != "newreno", |sack| sack == OptionValue::Flag(true));
+    if choice.scheme.name == "udt" {
+        let setup = UdtSetup {
+            size_packets,
+            max_window_packets: max_window_packets.min(options.packets("max_window").unwrap_or(UDT_WINDOW)),
+            data_bytes,
+            message_bytes: bytes(header),
+            offer,
+            stream: random::stream(scenario.seed, &format!("udt {}", session.name)),
+        };
+        let source = Source::Rated(Box::new(UdtSession::new(setup, session.start)));
+        simulator.add_flow(source, [data_bytes, bytes(header)], None, active, FlowOptions::default());
+        return Ok(());
+    }
+    let controller = controller(choice.scheme.name, options).map_err(|problem| match problem {
+        RuleError::Unknown(_) => SimError::Scheme { scheme: choice.scheme.name, session: session.name.clone() },
+        RuleError::HighSpeedLine { .. } => SimError::Options { session: session.name.clone(), problem },
+    })?;
     let config = SenderConfig {
         sack,
         max_window_packets,
@@ -139,6 +171,25 @@ fn add(simulator: &mut Simulator<'_>, scenario: &Scenario, session: &Session) ->
         simulator.add_jitter(flow, most, stream);
     }
     Ok(())
+}
+
+/// The sink's buffer of a UDT session that names none, in packets.
+const UDT_WINDOW: u64 = 25_600;
+
+fn rbudp(
+    session: &Session,
+    size_packets: u64,
+    [data_bytes, message_bytes]: [u32; 2],
+) -> Result<RbudpSession, SimError> {
+    let needs = |what, hint| SimError::Incomplete { session: session.name.clone(), scheme: "rbudp", what, hint };
+    if session.size.is_none() {
+        return Err(needs("a size", "it blasts a whole object, then what was lost of it: size = \"1 GB\""));
+    }
+    if session.demand.at(session.start).is_none() {
+        return Err(needs("a demand", "that is the rate of its blasts: demand = \"500 Mb/s\""));
+    }
+    let (rate, rtt) = (session.demand.clone(), session.rtt);
+    Ok(RbudpSession::new(RbudpConfig { rate, size_packets, data_bytes, message_bytes, rtt }, session.start))
 }
 
 /// The schemes that run packet by packet, for people.

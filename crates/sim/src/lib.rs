@@ -10,6 +10,7 @@
 
 #![cfg_attr(test, allow(non_snake_case))]
 
+mod arrivals;
 mod background;
 mod constant;
 mod delayed_ack;
@@ -24,6 +25,8 @@ mod on_off;
 mod pacer;
 mod packet;
 mod ranges;
+mod rated;
+mod rbudp;
 mod receiver;
 mod red;
 mod report;
@@ -33,6 +36,7 @@ mod scoreboard;
 mod sender;
 mod simulator;
 mod tracer;
+mod udt;
 mod web;
 mod wire;
 

@@ -18,7 +18,7 @@ pub(crate) struct Packet {
     pub(crate) kind: Kind,
 }
 
-/// What a packet is: data, or an acknowledgement with or without blocks.
+/// What a packet is: data, an acknowledgement with or without blocks, or a message of the source to the sink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Kind(u32);
 
@@ -26,6 +26,8 @@ impl Kind {
     pub(crate) const DATA: Self = Self(u32::MAX);
     /// An acknowledgement of all that was sent up to a number, and of nothing above.
     pub(crate) const PLAIN_ACK: Self = Self(u32::MAX - 1);
+    /// A message of the source to the sink, without data.
+    pub(crate) const NOTICE: Self = Self(u32::MAX - 2);
 
     #[inline]
     pub(crate) fn is_data(self) -> bool {
@@ -63,7 +65,7 @@ impl BlockStore {
         }
         self.blocks.push(blocks);
         let place = u32::try_from(self.blocks.len() - 1).ok().map(Kind);
-        place.filter(|kind| *kind < Kind::PLAIN_ACK).expect("fewer than 2^32 acknowledgements are under way")
+        place.filter(|kind| *kind < Kind::NOTICE).expect("fewer than 2^32 acknowledgements are under way")
     }
 
     /// The blocks of a packet that is under way.
@@ -75,7 +77,7 @@ impl BlockStore {
     /// The blocks of a packet that arrives or is dropped; none for data.
     #[inline]
     pub(crate) fn take(&mut self, kind: Kind) -> Option<Blocks> {
-        if kind == Kind::PLAIN_ACK || kind.is_data() {
+        if kind >= Kind::NOTICE {
             return None;
         }
         self.free.push(kind.0);
@@ -95,7 +97,7 @@ mod tests {
         assert_eq!(store.take(kinds[1]), Some(blocks(2)));
         assert_eq!(store.keep(blocks(4)), kinds[1]);
         assert_eq!([0, 1, 2].map(|at| store.take(kinds[at])), [1, 4, 3].map(|begin| Some(blocks(begin))));
-        assert_eq!((store.take(Kind::DATA), store.take(Kind::PLAIN_ACK)), (None, None));
+        assert_eq!([Kind::DATA, Kind::PLAIN_ACK, Kind::NOTICE].map(|kind| store.take(kind)), [None; 3]);
         assert_eq!(size_of::<Packet>(), 32);
     }
 }

@@ -17,6 +17,11 @@ impl Ranges {
         self.ranges.is_empty()
     }
 
+    /// All ranges, in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Range<u64>> {
+        self.ranges.iter()
+    }
+
     /// The first range.
     pub(crate) fn first(&self) -> Option<&Range<u64>> {
         self.ranges.front()

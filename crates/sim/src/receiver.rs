@@ -1,5 +1,7 @@
 //! The receiving end of a flow: what has arrived, and the acknowledgement of it.
 
+use std::ops::Range;
+
 use crate::packet::{BLOCKS, Block, Blocks};
 use crate::ranges::Ranges;
 
@@ -47,6 +49,13 @@ impl Receiver {
     /// The first number that has not arrived.
     pub(crate) fn next(&self) -> u64 {
         self.next
+    }
+
+    /// Numbers below `end` that have not arrived, in order.
+    pub(crate) fn missing_below(&self, end: u64) -> impl Iterator<Item = Range<u64>> {
+        let begins = std::iter::once(self.next).chain(self.above.iter().map(|range| range.end));
+        let ends = self.above.iter().map(|range| range.start).chain(std::iter::once(u64::MAX));
+        begins.zip(ends).map(move |(begin, until)| begin..until.min(end)).filter(|range| !range.is_empty())
     }
 
     /// Data packets that arrived for the first time.
@@ -105,6 +114,19 @@ mod tests {
         }
         assert_eq!(receiver.delivered_packets(), 4);
         assert_eq!(receiver.blocks(), None);
+    }
+
+    #[test]
+    fn missing_below__is_what_has_not_arrived() {
+        let mut receiver = Receiver::default();
+        let missing = |receiver: &Receiver, end| receiver.missing_below(end).collect::<Vec<_>>();
+        assert_eq!(missing(&receiver, 5).first(), Some(&(0..5)));
+        for number in [0, 3, 4, 8] {
+            receiver.on_data(number);
+        }
+        assert_eq!(missing(&receiver, 10), [1..3, 5..8, 9..10]);
+        assert_eq!(missing(&receiver, 9), [1..3, 5..8]);
+        assert_eq!(missing(&receiver, 6), [1..3, 5..6]);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::link::Fate;
 use crate::offer::Offer;
 use crate::on_off::OnOff;
 use crate::packet::{BlockStore, Kind, Packet};
+use crate::rated::{Input, Out, Rated};
 use crate::receiver::Receiver;
 use crate::route::{Network, Route, Stage};
 use crate::sender::{Expiry, Next, Sender};
@@ -67,6 +68,8 @@ pub(crate) enum Source {
     Constant(Constant),
     /// A constant rate at times, of background traffic; its sink does not answer.
     OnOff(Box<OnOff>),
+    /// A session that sets its own rate, with a protocol of its own.
+    Rated(Box<dyn Rated>),
 }
 
 impl Source {
@@ -74,7 +77,7 @@ impl Source {
     pub(crate) fn window_packets(&self) -> Option<(f64, f64)> {
         match self {
             Self::Window(sender) => Some(sender.window_packets()),
-            Self::Constant(_) | Self::OnOff(_) => None,
+            Self::Constant(_) | Self::OnOff(_) | Self::Rated(_) => None,
         }
     }
 
@@ -89,6 +92,7 @@ impl Source {
             Self::Window(sender) => sender.size_packets(),
             Self::Constant(constant) => constant.size_packets(),
             Self::OnOff(_) => u64::MAX,
+            Self::Rated(session) => session.size_packets(),
         }
     }
 }
@@ -137,6 +141,8 @@ pub(crate) struct Simulator<'a> {
     /// By background flow: index of the table that it belongs to.
     pub(crate) owners: Vec<u32>,
     pub(crate) blocks: BlockStore,
+    /// What a session wants done; kept for its room.
+    pub(crate) outbox: Vec<Out>,
     /// What is on the way, an entry a line.
     queue: EventQueue<Event>,
     /// All else. Short flows leave many timers behind that fire for nothing; here they make no arrival dearer.
@@ -159,6 +165,7 @@ impl Simulator<'_> {
             backgrounds: Vec::new(),
             owners: Vec::new(),
             blocks: BlockStore::default(),
+            outbox: Vec::new(),
             queue: EventQueue::new(),
             timers: EventQueue::new(),
             order: 0,
@@ -273,11 +280,11 @@ impl Simulator<'_> {
                     self.send_all(flow);
                 }
                 Event::Background(index) => self.on_background(index),
-                Event::Stop(flow) => {
-                    if let Source::Window(sender) = &mut self.flows[flow as usize].source {
-                        sender.stop();
-                    }
-                }
+                Event::Stop(flow) => match &mut self.flows[flow as usize].source {
+                    Source::Window(sender) => sender.stop(),
+                    Source::Rated(session) => session.stop(),
+                    Source::Constant(_) | Source::OnOff(_) => {}
+                },
             }
         }
         self.now = end;
@@ -387,8 +394,10 @@ impl Simulator<'_> {
         if flow.completed.is_none() && flow.receiver.next() >= flow.source.size_packets() {
             flow.completed = Some(at);
         }
-        if matches!(flow.source, Source::Constant(_)) {
-            return;
+        match flow.source {
+            Source::Window(_) => {}
+            Source::Rated(_) => return self.drive(packet.flow, Input::Data(packet.number)),
+            Source::Constant(_) | Source::OnOff(_) => return,
         }
         let mut stamp = packet.stamp;
         if let Some(delayed) = &mut flow.delayed_ack {
@@ -412,7 +421,20 @@ impl Simulator<'_> {
             if packet.flow as usize >= self.sessions {
                 self.free_if_over(packet.flow);
             }
+        } else {
+            let to_sink = packet.kind == Kind::NOTICE;
+            let input = if to_sink { Input::AtSink(packet.number) } else { Input::AtSource(packet.number) };
+            self.drive(packet.flow, input);
         }
+    }
+
+    /// A message of a session that sets its own rate sets out.
+    pub(crate) fn send_message(&mut self, index: u32, message: u64, bytes: u32, to_source: bool) {
+        let kind = if to_source { Kind::PLAIN_ACK } else { Kind::NOTICE };
+        let stage = self.flows[index as usize].routes[usize::from(to_source)].begin;
+        let packet = Packet { number: message, stamp: self.now, flow: index, bytes, stage, kind };
+        self.trace(&packet, TraceKind::Sent, None);
+        self.forward(packet);
     }
 
     /// An acknowledgement sets out.
@@ -463,6 +485,7 @@ impl Simulator<'_> {
                     }
                     return;
                 }
+                Source::Rated(_) => return self.drive(index, Input::Wake),
                 Source::OnOff(source) => {
                     let number = source.send();
                     let again = source.next();
@@ -499,7 +522,7 @@ impl Simulator<'_> {
 
     /// A data packet sets out.
     #[inline]
-    fn send(&mut self, index: u32, number: u64, what: TraceKind) {
+    pub(crate) fn send(&mut self, index: u32, number: u64, what: TraceKind) {
         let flow = &mut self.flows[index as usize];
         flow.counts.sent += 1;
         let mut packet = Packet {
@@ -546,16 +569,23 @@ impl Simulator<'_> {
         let flow = &mut self.flows[index as usize];
         let Source::Window(sender) = &mut flow.source else { return };
         let paced = sender.arm_pace();
-        if let Some(deadline) = sender.deadline()
-            && flow.timer.is_none_or(|timer| deadline < timer)
-        {
+        if let Some(deadline) = sender.deadline() {
+            self.arm_at(index, deadline);
+        }
+        if let Some(at) = paced {
+            self.schedule(at, Event::Pace(index));
+        }
+    }
+
+    /// Sees to it that the timer event comes at a deadline, or before.
+    #[inline]
+    pub(crate) fn arm_at(&mut self, index: u32, deadline: Time) {
+        let flow = &mut self.flows[index as usize];
+        if flow.timer.is_none_or(|timer| deadline < timer) {
             let at = deadline.max(self.now);
             flow.later_timer = flow.later_timer.or(flow.timer);
             flow.timer = Some(at);
             self.schedule(at, Event::Timer(index));
-        }
-        if let Some(at) = paced {
-            self.schedule(at, Event::Pace(index));
         }
     }
 
@@ -565,7 +595,11 @@ impl Simulator<'_> {
             return;
         }
         flow.timer = flow.later_timer.take();
-        let Source::Window(sender) = &mut flow.source else { return };
+        let sender = match &mut flow.source {
+            Source::Window(sender) => sender,
+            Source::Rated(_) => return self.drive(index, Input::Wake),
+            Source::Constant(_) | Source::OnOff(_) => return,
+        };
         let expiry = sender.on_timer(self.now);
         if expiry == Expiry::Cut {
             flow.losses.push(self.now);

@@ -2,7 +2,7 @@
 
 use fairwave_scenario::{TraceContent, TraceEvent, TraceKind, TraceLink, TraceOwner, TracePacket};
 
-use crate::packet::Packet;
+use crate::packet::{Kind, Packet};
 use crate::simulator::{Simulator, Source};
 
 /// Hears of all that happens to packets.
@@ -31,6 +31,8 @@ impl Simulator<'_> {
         let absolute = |number: u32| packet.number + u64::from(number);
         let content = if packet.kind.is_data() {
             TraceContent::Data(packet.number)
+        } else if matches!(flow.source, Source::Rated(_)) {
+            TraceContent::Message { number: packet.number, to_sink: packet.kind == Kind::NOTICE }
         } else {
             let blocks = self.blocks.get(packet.kind).copied().unwrap_or_default();
             TraceContent::Ack {

@@ -19,7 +19,7 @@ proptest! {
     #[test]
     fn engines__agree_on_every_scheme_and_network(
         seed in 0_u64..1000,
-        scheme in prop::sample::select(vec!["newreno", "sack", "hstcp", "htcp", "stcp", "aimd", "bic", "cubic", "vegas", "fast", "cbr"]),
+        scheme in prop::sample::select(vec!["newreno", "sack", "hstcp", "htcp", "stcp", "aimd", "bic", "cubic", "vegas", "fast", "cbr", "udt", "rbudp"]),
         discipline in prop::sample::select(vec!["drop-tail", "red"]),
         queue in prop::sample::select(vec!["1 bdp", "3 packets", "20 kB"]),
         loss in prop::sample::select(vec![0.0, 0.001, 0.05]),
@@ -34,12 +34,18 @@ proptest! {
             "",
             "kind = \"web\"\nfrom = \"s3\"\nto = \"d\"\nrate = \"4 Mb/s\"\nstop = \"2 s\"",
             "kind = \"web\"\nfrom = \"d\"\nto = \"s1\"\nrate = \"9 Mb/s\"\nsources = 5\nrtt = { uniform = [\"2 ms\", \"30 ms\"] }",
+            "kind = \"on-off\"\nfrom = \"s3\"\nto = \"s2\"\nrate = \"3 Mb/s\"\n[[background]]\nkind = \"web\"\nfrom = \"s3\"\nto = \"s2\"\nrate = \"2 Mb/s\"",
             "kind = \"on-off\"\nfrom = \"s3\"\nto = \"d\"\nrate = \"5 Mb/s\"\nsources = 3\non = \"20 ms\"\noff = \"30 ms\"\nstart = \"1 s\"",
         ]),
     ) {
-        let options = if scheme == "cbr" { String::new() } else { options.join("\n") };
+        let is_window = !["cbr", "udt", "rbudp"].contains(&scheme);
+        let options = if is_window { options.join("\n") } else { String::new() };
         let background = if background.is_empty() { String::new() } else { format!("[[background]]\n{background}\n") };
-        let demand = if scheme == "cbr" { "demand = \"7 Mb/s\"" } else { "" };
+        let demand = match scheme {
+            "cbr" => "demand = \"7 Mb/s\"",
+            "rbudp" => "demand = \"7 Mb/s\"\nsize = \"700 kB\"",
+            _ => "",
+        };
         let scenario = scenario(&format!(
             "name = \"oracle\"\nduration = \"3 s\"\nscheme = \"{scheme}\"\nseed = {seed}\n\
              [[node]]\nname = \"s{{1..3}}\"\ncapacity = \"20 Mb/s\"\nrouter = \"a\"\n\

@@ -78,13 +78,20 @@ pub(super) const SCHEMES: &[Scheme] = &[
         &[],
     ),
     Scheme {
+        // 16 B, UDP and IP 28 B: four more than TCP and IP.
         header: Bytes::new(4),
+        models: &[Model::Packet],
         ..session(
             "udt",
             "UDP-based transfer: rate changes every 10 ms by estimated bandwidth",
-            "Gu & Grossman 2007",
-            &[],
+            "Gu & Grossman 2007; draft-gg-udt-03",
+            &UDT,
         )
+    },
+    Scheme {
+        models: &[Model::Packet],
+        needs: "a demand, which is its rate, and a size",
+        ..session("rbudp", "blasts at a fixed rate, then what was lost, until all arrived", "He et al. 2002", &[])
     },
     Scheme {
         models: &[Model::Packet],
@@ -233,6 +240,8 @@ const FAST: [OptionSpec; 12] = join(
         number("gamma", HALF_OPEN_UNIT, "0.5", "weight of the new window in the average"),
     ],
 );
+
+const UDT: [OptionSpec; 1] = [packets_only("max_window", "25600 packets", "most unacknowledged packets")];
 
 // ---- options of link rules
 

@@ -20,6 +20,8 @@ pub(super) struct Headers {
 /// Longest payload that an IPv4 packet with these headers holds.
 const LARGEST_PAYLOAD: u32 = 65_535 - 60;
 static ZEROS: [u8; LARGEST_PAYLOAD as usize] = [0; LARGEST_PAYLOAD as usize];
+/// Bytes of the headers of IPv4 and UDP.
+const IP_AND_UDP: u32 = 28;
 /// Ports below are the system's.
 const FIRST_PORT: u32 = 1024;
 const PORTS: u32 = 65_536 - FIRST_PORT;
@@ -32,6 +34,10 @@ impl Headers {
         let (payload, ends, ports) = match event.packet.content {
             TraceContent::Data(_) => (unit, [from, to], ports),
             TraceContent::Ack { .. } => (0, [to, from], [ports[1], ports[0]]),
+            TraceContent::Message { to_sink, .. } => {
+                let contents = event.packet.bytes.saturating_sub(IP_AND_UDP);
+                if to_sink { (contents, [from, to], ports) } else { (contents, [to, from], [ports[1], ports[0]]) }
+            }
         };
         let ends = ends.map(address);
         let known = payload.min(LARGEST_PAYLOAD);
@@ -99,6 +105,8 @@ fn tcp(content: TraceContent, unit: u32, ports: [u16; 2], ends: [[u8; 4]; 2], ze
     tcp.acknowledgment_number = 1;
     match content {
         TraceContent::Data(number) => tcp.sequence_number = sequence(number),
+        // Messages go over UDP.
+        TraceContent::Message { .. } => {}
         TraceContent::Ack { next, blocks } => {
             tcp.acknowledgment_number = sequence(next);
             let held = blocks.map(|(from, to)| (from < to).then(|| (sequence(from), sequence(to))));

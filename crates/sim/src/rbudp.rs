@@ -1,0 +1,157 @@
+//! Both ends of an RBUDP session: blasts at a fixed rate, and the exchange between them.
+//!
+//! The paper's control connection is TCP. Here the source says that a round has gone out by one small packet behind it,
+//! and the sink answers with its bitmap, in as many packets as it takes; what is lost is asked for again when the timer of
+//! RFC 6298 runs out. Its round-trip time begins with that of the path: setting up the connection has measured it.
+
+use fairwave_scenario::Demand;
+use fairwave_schemes::session::Rbudp;
+use fairwave_units::{Duration, Rate, Time};
+
+use crate::rated::{Out, Rated};
+use crate::receiver::Receiver;
+use crate::rtt::Rtt;
+use crate::wire::Wire;
+
+/// How a session is set up.
+#[derive(Clone, Debug)]
+pub(crate) struct RbudpConfig {
+    /// The rate of the blasts.
+    pub(crate) rate: Demand,
+    pub(crate) size_packets: u64,
+    /// Bytes on the wire: of a data packet, and of a message without its contents.
+    pub(crate) data_bytes: u32,
+    pub(crate) message_bytes: u32,
+    pub(crate) rtt: Duration,
+}
+
+/// One session.
+pub(crate) struct RbudpSession {
+    config: RbudpConfig,
+    transfer: Rbudp,
+    rate: Option<Rate>,
+    clock: Wire,
+    /// When the next data packet leaves.
+    due: Option<Time>,
+    /// Number of the question that is open, and when it was asked.
+    asked: Option<(u64, Time)>,
+    /// When it is asked again.
+    deadline: Option<Time>,
+    questions: u64,
+    /// Packets of the bitmap that answers it which have arrived.
+    parts: u64,
+    rtt: Rtt,
+    is_over: bool,
+}
+
+/// RFC 6298's least time-out, as all sessions have it by default.
+const LEAST_TIMEOUT: Duration = Duration::from_millis(200);
+
+impl RbudpSession {
+    pub(crate) fn new(config: RbudpConfig, start: Time) -> Self {
+        let mut rtt = Rtt::new(LEAST_TIMEOUT);
+        rtt.on_sample(config.rtt);
+        Self {
+            transfer: Rbudp::new(config.size_packets),
+            config,
+            rate: None,
+            clock: Wire::new(1),
+            due: Some(start),
+            asked: None,
+            deadline: None,
+            questions: 0,
+            parts: 0,
+            rtt,
+            is_over: false,
+        }
+    }
+
+    /// Contents of a packet of the bitmap at the most, in bytes.
+    fn part_bytes(&self) -> u64 {
+        u64::from(self.config.data_bytes.saturating_sub(self.config.message_bytes)).max(1)
+    }
+
+    fn bitmap_parts(&self) -> u64 {
+        Rbudp::bitmap_bytes(self.config.size_packets).div_ceil(self.part_bytes()).max(1)
+    }
+
+    fn ask(&mut self, now: Time, out: &mut Vec<Out>) {
+        self.questions += 1;
+        self.parts = 0;
+        self.asked = Some((self.questions, now));
+        self.deadline = Some(now.saturating_add(self.rtt.timeout()));
+        out.push(Out::ToSink { message: self.questions, bytes: self.config.message_bytes });
+    }
+}
+
+impl Rated for RbudpSession {
+    fn size_packets(&self) -> u64 {
+        self.config.size_packets
+    }
+
+    fn stop(&mut self) {
+        self.is_over = true;
+        (self.due, self.deadline) = (None, None);
+    }
+
+    fn on_wake(&mut self, now: Time, _: &Receiver, out: &mut Vec<Out>) {
+        if self.due.is_some_and(|due| due <= now) {
+            let rate = self.config.rate.at(now).filter(|rate| *rate > Rate::ZERO);
+            if rate != self.rate {
+                self.rate = rate;
+                self.clock = Wire::new(rate.map_or(1, |rate| rate.as_bps().round() as u64).max(1));
+            }
+            self.due = match rate {
+                None => self.config.rate.next_change(now),
+                Some(_) => self.transfer.next_packet().map(|number| {
+                    out.push(Out::Data { number, is_again: self.transfer.round() > 1 });
+                    self.clock.send(now, self.config.data_bytes)
+                }),
+            };
+            // The rate's time of the last packet passes as well before the round has gone out.
+            if self.due.is_none() && rate.is_some() && !self.is_over && self.transfer.is_round_out() {
+                self.ask(now, out);
+            }
+        }
+        if self.deadline.is_some_and(|deadline| deadline <= now) {
+            self.rtt.on_timeout();
+            self.ask(now, out);
+        }
+    }
+
+    fn wake(&self) -> Option<Time> {
+        self.due.into_iter().chain(self.deadline).min()
+    }
+
+    fn on_data(&mut self, _: Time, _: u64, _: &Receiver, _: &mut Vec<Out>) {}
+
+    fn at_sink(&mut self, _: Time, message: u64, _: &Receiver, out: &mut Vec<Out>) {
+        let mut left = Rbudp::bitmap_bytes(self.config.size_packets).max(1);
+        while left > 0 {
+            let part = left.min(self.part_bytes());
+            left -= part;
+            let bytes = self.config.message_bytes.saturating_add(part as u32);
+            out.push(Out::ToSource { message, bytes });
+        }
+    }
+
+    fn at_source(&mut self, now: Time, message: u64, receiver: &Receiver, out: &mut Vec<Out>) {
+        let Some((number, asked)) = self.asked else { return };
+        if message != number || self.is_over {
+            return;
+        }
+        self.parts += 1;
+        if self.parts < self.bitmap_parts() {
+            return;
+        }
+        // Nothing was under way to the sink when it answered, nor since: it holds what its bitmap says.
+        self.rtt.on_sample(now.since(asked));
+        (self.asked, self.deadline) = (None, None);
+        if self.transfer.begin_round(receiver.missing_below(self.config.size_packets)) {
+            self.due = Some(now);
+            self.on_wake(now, receiver, out);
+        } else {
+            self.is_over = true;
+        }
+    }
+}

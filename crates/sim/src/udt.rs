@@ -1,0 +1,632 @@
+//! Both ends of a UDT session: the protocol around the rate rule (Gu & Grossman 2007; draft-gg-udt-03).
+//!
+//! The source sends a packet a period, lost ones first, and after each sixteenth packet the next at once: a packet pair.
+//! The sink reports gaps at once and again while they last, and each 10 ms acknowledges what it has in order, with the rate
+//! at which packets arrive and the capacity that packet pairs show. What the draft has and this has not: set-up and
+//! shutdown, and giving up on a peer that is silent for long.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+
+use fairwave_scenario::random::Stream;
+use fairwave_schemes::session::{Udt, UdtAck, UdtConfig};
+use fairwave_units::{Duration, Time};
+
+use crate::arrivals::Arrivals;
+use crate::offer::Offer;
+use crate::ranges::Ranges;
+use crate::rated::{Out, Rated};
+use crate::receiver::Receiver;
+
+/// How a session is set up.
+pub(crate) struct UdtSetup {
+    pub(crate) size_packets: u64,
+    /// Unacknowledged packets at the most: the sink's buffer.
+    pub(crate) max_window_packets: u64,
+    /// Bytes on the wire: of a data packet, and of a message without its contents.
+    pub(crate) data_bytes: u32,
+    pub(crate) message_bytes: u32,
+    pub(crate) offer: Option<Offer>,
+    pub(crate) stream: Stream,
+}
+
+/// One session.
+pub(crate) struct UdtSession {
+    source: UdtSource,
+    sink: UdtSink,
+}
+
+/// The sending end.
+struct UdtSource {
+    rule: Udt,
+    setup: UdtSetup,
+    next: u64,
+    /// All below have arrived.
+    acked: u64,
+    /// The same by the last acknowledgement that was not a light one.
+    acked_by_period: u64,
+    /// Reported lost, and not sent again yet.
+    lost: Ranges,
+    /// When the next packet may go, and what rounding to whole nanoseconds has left over.
+    due: Time,
+    rest_ns: f64,
+    /// Nothing was there to send when it last looked; when the application has something, if that alone is missing.
+    is_blocked: bool,
+    offered_at: Option<Time>,
+    rtt: Estimate,
+    receive_packets_per_s: f64,
+    capacity_packets_per_s: f64,
+    /// The last word from the sink, and how often the timer has run out since.
+    heard: Time,
+    silences: u32,
+    to_sink: Messages<u64>,
+}
+
+/// The receiving end.
+struct UdtSink {
+    largest: Option<u64>,
+    /// The number that arrived last.
+    previous: Option<u64>,
+    /// Missing numbers, by the first of each range.
+    missing: BTreeMap<u64, Missing>,
+    arrivals: Arrivals,
+    /// Packets since the last acknowledgement, and light ones among these.
+    packets: u64,
+    light: u64,
+    /// When the next periodic acknowledgement is due, and the next look at what is missing; from the first packet on.
+    next_ack: Option<Time>,
+    next_nak: Time,
+    /// Acknowledgements under way: number, what it acknowledged, when it left.
+    acks: VecDeque<(u64, u64, Time)>,
+    ack_number: u64,
+    last_ack: (u64, Time),
+    /// What the source is known to know.
+    confirmed: u64,
+    rtt: Estimate,
+    to_source: Messages<ToSource>,
+}
+
+/// A range of missing numbers up to `end`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Missing {
+    end: u64,
+    reported: Time,
+    /// It is reported again after so many round trips.
+    patience: u32,
+}
+
+/// What the sink says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum ToSource {
+    Ack { ack_number: u64, next: u64, rtt: Duration, receive_packets_per_s: f64, capacity_packets_per_s: f64 },
+    LightAck { next: u64 },
+    Nak { begin: u64, end: u64, is_last: bool, first: u64 },
+}
+
+/// SYN.
+const INTERVAL: Duration = Duration::from_millis(10);
+/// A light acknowledgement each so many packets.
+const LIGHT_EVERY: u64 = 64;
+/// A packet pair each so many packets.
+const PAIR_EVERY: u64 = 16;
+/// Bytes of an acknowledgement's contents: number, RTT and its variance, buffer, rate, capacity.
+const ACK_BYTES: u32 = 24;
+/// Bytes of one number; a range takes two.
+const NUMBER_BYTES: u32 = 4;
+/// The least time-out, and how often it grows at the most.
+const LEAST_TIMEOUT: Duration = Duration::from_millis(100);
+const MOST_SILENCES: u32 = 16;
+/// Until a sample is there.
+const FIRST_RTT: Duration = Duration::from_millis(100);
+
+impl UdtSession {
+    pub(crate) fn new(setup: UdtSetup, start: Time) -> Self {
+        let config = UdtConfig {
+            packet_bytes: setup.data_bytes,
+            max_window_packets: setup.max_window_packets as f64,
+            ..UdtConfig::default()
+        };
+        let source = UdtSource {
+            rule: Udt::new(config),
+            setup,
+            next: 0,
+            acked: 0,
+            acked_by_period: 0,
+            lost: Ranges::default(),
+            due: start,
+            rest_ns: 0.0,
+            is_blocked: false,
+            offered_at: None,
+            rtt: Estimate::default(),
+            receive_packets_per_s: 0.0,
+            capacity_packets_per_s: 0.0,
+            heard: start,
+            silences: 1,
+            to_sink: Messages::default(),
+        };
+        let sink = UdtSink {
+            largest: None,
+            previous: None,
+            missing: BTreeMap::new(),
+            arrivals: Arrivals::default(),
+            packets: 0,
+            light: 0,
+            next_ack: None,
+            next_nak: start,
+            acks: VecDeque::new(),
+            ack_number: 0,
+            last_ack: (0, start),
+            confirmed: 0,
+            rtt: Estimate::default(),
+            to_source: Messages::default(),
+        };
+        Self { source, sink }
+    }
+}
+
+impl Rated for UdtSession {
+    fn size_packets(&self) -> u64 {
+        self.source.setup.size_packets
+    }
+
+    fn stop(&mut self) {
+        self.source.setup.size_packets = self.source.next;
+    }
+
+    fn on_wake(&mut self, now: Time, receiver: &Receiver, out: &mut Vec<Out>) {
+        let message_bytes = self.source.setup.message_bytes;
+        self.sink.on_time(now, receiver.next(), message_bytes, out);
+        self.source.on_time(now);
+        self.source.send(now, out);
+    }
+
+    fn wake(&self) -> Option<Time> {
+        [self.source.wake(), self.sink.wake(self.source.setup.size_packets)].into_iter().flatten().min()
+    }
+
+    fn on_data(&mut self, now: Time, number: u64, receiver: &Receiver, out: &mut Vec<Out>) {
+        self.sink.on_data(now, number, receiver.next(), self.source.setup.message_bytes, out);
+    }
+
+    fn at_source(&mut self, now: Time, message: u64, _: &Receiver, out: &mut Vec<Out>) {
+        let Some(said) = self.sink.to_source.take(message) else { return };
+        self.source.on_message(now, said, out);
+        self.source.send(now, out);
+    }
+
+    fn at_sink(&mut self, now: Time, message: u64, _: &Receiver, _: &mut Vec<Out>) {
+        if let Some(ack_number) = self.source.to_sink.take(message) {
+            self.sink.on_confirmation(now, ack_number);
+        }
+    }
+}
+
+impl UdtSource {
+    /// Sends all that may go now.
+    fn send(&mut self, now: Time, out: &mut Vec<Out>) {
+        while self.due <= now {
+            let Some((number, is_again)) = self.next_packet(now) else {
+                self.is_blocked = true;
+                return;
+            };
+            if self.next == self.acked + 1 && !is_again {
+                // Nothing was under way before: silence counts from here.
+                self.heard = now;
+            }
+            self.is_blocked = false;
+            out.push(Out::Data { number, is_again });
+            // The first of a packet pair: the second goes at once.
+            let wait_ns = if !is_again && number.is_multiple_of(PAIR_EVERY) { 0.0 } else { self.rule.period_s() * 1e9 };
+            let exact_ns = wait_ns + self.rest_ns;
+            self.rest_ns = exact_ns.fract();
+            self.due = now.saturating_add(Duration::from_nanos(exact_ns as u64));
+        }
+    }
+
+    /// The packet that goes next; takes note that it is sent.
+    fn next_packet(&mut self, now: Time) -> Option<(u64, bool)> {
+        self.offered_at = None;
+        if let Some(number) = self.lost.first().map(|range| range.start) {
+            self.lost.remove_below(number + 1);
+            return Some((number, true));
+        }
+        let window = (self.rule.window_packets() as u64).min(self.setup.max_window_packets);
+        if self.next >= self.setup.size_packets || self.next - self.acked >= window {
+            return None;
+        }
+        if let Some(offer) = &mut self.setup.offer {
+            if !offer.has_packet(now, self.setup.data_bytes) {
+                self.offered_at = offer.next_packet(now, self.setup.data_bytes);
+                return None;
+            }
+            offer.take(self.setup.data_bytes);
+        }
+        self.next += 1;
+        Some((self.next - 1, false))
+    }
+
+    fn on_message(&mut self, now: Time, said: ToSource, out: &mut Vec<Out>) {
+        self.heard = now;
+        self.silences = 1;
+        match said {
+            ToSource::LightAck { next } => self.advance(next),
+            ToSource::Ack { ack_number, next, rtt, receive_packets_per_s, capacity_packets_per_s } => {
+                self.advance(next);
+                self.rtt.on_sample(rtt);
+                smooth(&mut self.receive_packets_per_s, receive_packets_per_s);
+                smooth(&mut self.capacity_packets_per_s, capacity_packets_per_s);
+                let acked_packets = next.saturating_sub(self.acked_by_period);
+                self.acked_by_period = self.acked_by_period.max(next);
+                self.rule.on_ack(&UdtAck {
+                    now,
+                    acked_packets,
+                    receive_packets_per_s: self.receive_packets_per_s,
+                    capacity_packets_per_s: self.capacity_packets_per_s,
+                    rtt: self.rtt.mean(),
+                });
+                let message = self.to_sink.push(ack_number);
+                out.push(Out::ToSink { message, bytes: self.setup.message_bytes });
+            }
+            ToSource::Nak { begin, end, is_last, first } => {
+                let begin = begin.max(self.acked);
+                if begin < end {
+                    self.lost.insert_range(begin..end, |_| {});
+                }
+                // A report may take several packets; the rule hears of it once.
+                if is_last && self.rule.on_nak(first, self.next.saturating_sub(1), self.setup.stream.unit()) {
+                    out.push(Out::Loss);
+                }
+            }
+        }
+    }
+
+    fn advance(&mut self, next: u64) {
+        if next > self.acked {
+            self.acked = next;
+            self.lost.remove_below(next);
+        }
+    }
+
+    /// The timer of silence.
+    fn on_time(&mut self, now: Time) {
+        if self.deadline().is_none_or(|deadline| deadline > now) {
+            return;
+        }
+        if self.lost.is_empty() {
+            self.lost.insert_range(self.acked..self.next, |_| {});
+        }
+        self.rule.on_timeout();
+        self.heard = now;
+        self.silences = (self.silences + 1).min(MOST_SILENCES);
+    }
+
+    fn deadline(&self) -> Option<Time> {
+        let silences = u64::from(self.silences);
+        let wait = self.rtt.mean_and_four_deviations().as_nanos().saturating_mul(silences);
+        let wait = wait.saturating_add(INTERVAL.as_nanos()).max(LEAST_TIMEOUT.as_nanos().saturating_mul(silences));
+        (self.next > self.acked).then(|| self.heard.saturating_add(Duration::from_nanos(wait)))
+    }
+
+    fn wake(&self) -> Option<Time> {
+        let send = if self.is_blocked { self.offered_at } else { Some(self.due) };
+        [send, self.deadline()].into_iter().flatten().min()
+    }
+}
+
+impl UdtSink {
+    fn on_data(&mut self, now: Time, number: u64, next: u64, message_bytes: u32, out: &mut Vec<Out>) {
+        let is_pair = self.largest.is_some_and(|largest| number == largest + 1 && largest.is_multiple_of(PAIR_EVERY));
+        let is_pair = is_pair && self.previous == self.largest;
+        self.previous = Some(number);
+        self.arrivals.on_packet(now, is_pair);
+        if self.next_ack.is_none() {
+            self.next_ack = Some(now.saturating_add(INTERVAL));
+            self.next_nak = now.saturating_add(self.nak_interval());
+        }
+        let expected = self.largest.map_or(0, |largest| largest + 1);
+        if number >= expected {
+            self.largest = Some(number);
+            if number > expected {
+                self.missing.insert(expected, Missing { end: number, reported: now, patience: 2 });
+                self.report(std::iter::once(expected..number), message_bytes, out);
+            }
+        } else {
+            self.found(number);
+        }
+        self.packets += 1;
+        if self.packets >= LIGHT_EVERY * (self.light + 1) {
+            self.light += 1;
+            let message = self.to_source.push(ToSource::LightAck { next });
+            out.push(Out::ToSource { message, bytes: message_bytes + NUMBER_BYTES });
+        }
+    }
+
+    /// Takes a number out of those that are missing.
+    fn found(&mut self, number: u64) {
+        let Some((&begin, &range)) = self.missing.range(..=number).next_back() else { return };
+        if number >= range.end {
+            return;
+        }
+        self.missing.remove(&begin);
+        if begin < number {
+            self.missing.insert(begin, Missing { end: number, ..range });
+        }
+        if number + 1 < range.end {
+            self.missing.insert(number + 1, range);
+        }
+    }
+
+    /// Reports ranges, in as few packets as hold them.
+    fn report(&mut self, ranges: impl Iterator<Item = Range<u64>>, message_bytes: u32, out: &mut Vec<Out>) {
+        let mut ranges = ranges.peekable();
+        let first = ranges.peek().map_or(0, |range| range.start);
+        while let Some(range) = ranges.next() {
+            let is_last = ranges.peek().is_none();
+            let bytes = if range.end - range.start > 1 { 2 * NUMBER_BYTES } else { NUMBER_BYTES };
+            let nak = ToSource::Nak { begin: range.start, end: range.end, is_last, first };
+            let message = self.to_source.push(nak);
+            out.push(Out::ToSource { message, bytes: message_bytes + bytes });
+        }
+    }
+
+    fn on_time(&mut self, now: Time, next: u64, message_bytes: u32, out: &mut Vec<Out>) {
+        let Some(due) = self.next_ack.filter(|due| *due <= now) else { return };
+        self.next_ack = Some(due.max(now).saturating_add(INTERVAL));
+        if self.next_nak <= now {
+            self.next_nak = now.saturating_add(self.nak_interval());
+            self.report_again(now, message_bytes, out);
+        }
+        (self.packets, self.light) = (0, 0);
+        let (last, sent) = self.last_ack;
+        if next == self.confirmed || (next == last && now.since(sent) < self.rtt.mean_and_four_deviations()) {
+            return;
+        }
+        self.last_ack = (next, now);
+        self.ack_number += 1;
+        self.acks.push_back((self.ack_number, next, now));
+        let ack = ToSource::Ack {
+            ack_number: self.ack_number,
+            next,
+            rtt: self.rtt.mean(),
+            receive_packets_per_s: self.arrivals.rate_packets_per_s(),
+            capacity_packets_per_s: self.arrivals.capacity_packets_per_s(),
+        };
+        let message = self.to_source.push(ack);
+        out.push(Out::ToSource { message, bytes: message_bytes + ACK_BYTES });
+    }
+
+    /// Reports what has been missing for long enough since it was reported.
+    fn report_again(&mut self, now: Time, message_bytes: u32, out: &mut Vec<Out>) {
+        let rtt = self.rtt.mean().as_nanos();
+        let mut late = Vec::new();
+        for (begin, range) in &mut self.missing {
+            let patience = Duration::from_nanos(rtt.saturating_mul(u64::from(range.patience)));
+            if now.since(range.reported) >= patience {
+                range.reported = now;
+                range.patience = range.patience.saturating_add(1);
+                late.push(*begin..range.end);
+            }
+        }
+        self.report(late.into_iter(), message_bytes, out);
+    }
+
+    fn nak_interval(&self) -> Duration {
+        let rtt = self.rtt.mean().as_nanos().saturating_mul(4);
+        Duration::from_nanos(rtt.saturating_add(self.rtt.deviation_ns).saturating_add(INTERVAL.as_nanos()))
+    }
+
+    /// The source has an acknowledgement.
+    fn on_confirmation(&mut self, now: Time, ack_number: u64) {
+        while let Some((number, next, sent)) = self.acks.pop_front() {
+            if number == ack_number {
+                self.rtt.on_sample(now.since(sent));
+                self.confirmed = self.confirmed.max(next);
+                return;
+            }
+        }
+    }
+
+    /// From the first packet until all has arrived and the source knows.
+    fn wake(&self, size_packets: u64) -> Option<Time> {
+        self.next_ack.filter(|_| self.confirmed < size_packets)
+    }
+}
+
+/// A smoothed time and its mean deviation: RTT and RTTVar of the draft.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Estimate {
+    mean_ns: u64,
+    deviation_ns: u64,
+}
+
+impl Default for Estimate {
+    fn default() -> Self {
+        Self { mean_ns: FIRST_RTT.as_nanos(), deviation_ns: FIRST_RTT.as_nanos() / 2 }
+    }
+}
+
+impl Estimate {
+    fn on_sample(&mut self, sample: Duration) {
+        let sample_ns = sample.as_nanos();
+        let error_ns = self.mean_ns.abs_diff(sample_ns);
+        self.deviation_ns = self.deviation_ns - self.deviation_ns / 4 + error_ns / 4;
+        self.mean_ns = self.mean_ns - self.mean_ns / 8 + sample_ns / 8;
+    }
+
+    fn mean(self) -> Duration {
+        Duration::from_nanos(self.mean_ns)
+    }
+
+    fn mean_and_four_deviations(self) -> Duration {
+        Duration::from_nanos(self.mean_ns.saturating_add(self.deviation_ns.saturating_mul(4)))
+    }
+}
+
+/// An eighth of each sample, all of the first; zero says that there is none.
+fn smooth(mean: &mut f64, sample: f64) {
+    if sample > 0.0 {
+        *mean = if *mean > 0.0 { *mean * 0.875 + sample * 0.125 } else { sample };
+    }
+}
+
+/// The contents of messages under way. None overtakes another, so those in front of one that arrives are lost.
+#[derive(Clone, Debug)]
+struct Messages<T> {
+    contents: VecDeque<T>,
+    /// Number of the first.
+    first: u64,
+}
+
+impl<T> Default for Messages<T> {
+    fn default() -> Self {
+        Self { contents: VecDeque::new(), first: 0 }
+    }
+}
+
+impl<T> Messages<T> {
+    /// Takes contents; their number.
+    fn push(&mut self, contents: T) -> u64 {
+        self.contents.push_back(contents);
+        self.first + self.contents.len() as u64 - 1
+    }
+
+    /// The contents of the message that arrives.
+    fn take(&mut self, number: u64) -> Option<T> {
+        while self.first < number {
+            self.contents.pop_front()?;
+            self.first += 1;
+        }
+        if self.first > number {
+            return None;
+        }
+        let contents = self.contents.pop_front()?;
+        self.first += 1;
+        Some(contents)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use fairwave_scenario::random;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn session() -> UdtSession {
+        let stream = random::stream(1, "udt a");
+        let setup = UdtSetup {
+            size_packets: u64::MAX,
+            max_window_packets: 1000,
+            data_bytes: 1044,
+            message_bytes: 44,
+            offer: None,
+            stream,
+        };
+        UdtSession::new(setup, Time::ZERO)
+    }
+
+    fn at(ms: u64) -> Time {
+        Time::from_nanos(ms * 1_000_000)
+    }
+
+    #[test]
+    fn send__each_sixteenth_packet_has_the_next_one_at_its_heels() {
+        let mut session = session();
+        let (mut out, mut times) = (Vec::new(), Vec::new());
+        session.source.rule.on_timeout(); // out of slow start: 110 ms / 16 packets
+        let receiver = Receiver::default();
+        while times.len() < 16 {
+            let now = session.source.wake().unwrap();
+            session.on_wake(now, &receiver, &mut out);
+            times.extend(out.drain(..).map(|_| now.as_nanos()));
+        }
+        // Packets 0 and 1 together, the others 6.875 ms apart.
+        let gaps: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert_eq!(gaps[0], 0);
+        assert!(gaps[1..].iter().all(|gap| *gap == 6_875_000), "{gaps:?}");
+        // 16 unacknowledged packets are the first window.
+        assert_eq!((session.source.next, session.source.is_blocked), (16, false));
+        session.on_wake(session.source.due, &receiver, &mut out);
+        assert_eq!((out.len(), session.source.is_blocked), (0, true));
+    }
+
+    #[test]
+    fn on_data__reports_a_gap_at_once_and_acknowledges_what_is_in_order() {
+        let (mut session, mut receiver, mut out) = (session(), Receiver::default(), Vec::new());
+        for number in [0, 1, 5] {
+            receiver.on_data(number);
+            session.on_data(at(10), number, &receiver, &mut out);
+        }
+        // A range takes two numbers.
+        assert_eq!(out, [Out::ToSource { message: 0, bytes: 44 + 8 }]);
+        out.clear();
+        session.source.next = 6;
+        session.at_source(at(20), 0, &receiver, &mut out);
+        // Lost packets go again first, those of the report alone.
+        let again = out.iter().filter_map(|out| match out {
+            Out::Data { number, is_again: true } => Some(*number),
+            _ => None,
+        });
+        assert_eq!(again.collect::<Vec<_>>(), [2]);
+        assert_eq!(session.source.lost.first(), Some(&(3..5)));
+        // The acknowledgement of 2, a SYN after the first packet, is answered, and tells the sink the round-trip time.
+        out.clear();
+        session.sink.on_time(at(20), receiver.next(), 44, &mut out);
+        assert_eq!(out, [Out::ToSource { message: 1, bytes: 44 + 24 }]);
+        out.clear();
+        session.at_source(at(30), 1, &receiver, &mut out);
+        assert!(out.contains(&Out::ToSink { message: 0, bytes: 44 }), "{out:?}");
+        session.at_sink(at(40), 0, &receiver, &mut out);
+        // 100 - 100 / 8 + 20 / 8 ms
+        assert_eq!((session.sink.confirmed, session.sink.rtt.mean_ns), (2, 90_000_000));
+        assert_eq!(session.source.acked, 2);
+    }
+
+    #[test]
+    fn silence__sends_all_that_is_unacknowledged_again() {
+        let mut session = session();
+        let (receiver, mut out) = (Receiver::default(), Vec::new());
+        while session.source.next < 3 {
+            session.on_wake(session.source.wake().unwrap(), &receiver, &mut out);
+        }
+        session.source.setup.size_packets = 3;
+        out.clear();
+        session.on_wake(session.source.due, &receiver, &mut out);
+        // 100 ms and four times 50 ms, and 10 ms, after the first packet.
+        let deadline = session.source.wake().unwrap();
+        assert_eq!(deadline, at(310));
+        session.on_wake(deadline, &receiver, &mut out);
+        assert_eq!(out.first(), Some(&Out::Data { number: 0, is_again: true }));
+        // Twice as long the second time: 2 x 300 + 10 ms.
+        assert_eq!(session.source.deadline(), Some(at(310 + 610)));
+    }
+
+    #[test]
+    fn messages__that_are_lost_are_forgotten() {
+        let mut messages = Messages::default();
+        let numbers: Vec<u64> = ["a", "b", "c", "d"].map(|contents| messages.push(contents)).into();
+        assert_eq!(numbers, [0, 1, 2, 3]);
+        assert_eq!((messages.take(0), messages.take(2), messages.take(1)), (Some("a"), Some("c"), None));
+        assert_eq!((messages.take(3), messages.take(4), messages.push("e")), (Some("d"), None, 4));
+    }
+
+    proptest! {
+        /// Any order of arrivals: what the sink takes for missing is what has not arrived.
+        #[test]
+        fn missing__is_what_has_not_arrived(numbers in proptest::collection::vec(0_u64..60, 1..100)) {
+            let mut session = session();
+            let (mut receiver, mut out, mut arrived) = (Receiver::default(), Vec::new(), BTreeSet::new());
+            for (ms, number) in (0..).zip(numbers) {
+                arrived.insert(number);
+                receiver.on_data(number);
+                session.on_data(at(ms), number, &receiver, &mut out);
+                let largest = *arrived.last().unwrap();
+                let missing: Vec<u64> = (0..largest).filter(|number| !arrived.contains(number)).collect();
+                let known: Vec<u64> = session.sink.missing.iter().flat_map(|(begin, range)| *begin..range.end).collect();
+                prop_assert_eq!(known, missing);
+            }
+        }
+    }
+}
