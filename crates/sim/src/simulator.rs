@@ -332,15 +332,15 @@ impl Simulator<'_> {
         let (line, leaves) = match self.network.stages[packet.stage as usize] {
             Stage::Link { link, line } => match self.network.links[link as usize].offer(self.now, packet.bytes) {
                 Fate::Leaves(leaves) => {
-                    self.trace(&packet, TraceKind::Entered, Some(link));
+                    self.trace(packet, TraceKind::Entered, Some(link));
                     (line, leaves)
                 }
                 Fate::Dropped => {
-                    self.trace(&packet, TraceKind::Dropped, Some(link));
+                    self.trace(packet, TraceKind::Dropped, Some(link));
                     return self.drop(packet);
                 }
                 Fate::Lost => {
-                    self.trace(&packet, TraceKind::Lost, Some(link));
+                    self.trace(packet, TraceKind::Lost, Some(link));
                     return self.drop(packet);
                 }
             },
@@ -379,7 +379,7 @@ impl Simulator<'_> {
 
     #[inline]
     fn arrive(&mut self, packet: Packet) {
-        self.trace(&packet, TraceKind::Arrived, None);
+        self.trace(packet, TraceKind::Arrived, None);
         if packet.kind.is_data() { self.arrive_data(packet, self.now) } else { self.arrive_ack(packet) }
     }
 
@@ -450,7 +450,7 @@ impl Simulator<'_> {
             stage: flow.routes[1].begin,
             kind: blocks.map_or(Kind::PLAIN_ACK, |blocks| self.blocks.keep(blocks)),
         };
-        self.trace(&ack, TraceKind::Sent, None);
+        self.trace(ack, TraceKind::Sent, None);
         self.forward(ack);
     }
 
@@ -533,7 +533,7 @@ impl Simulator<'_> {
             stage: flow.routes[0].begin,
             kind: Kind::DATA,
         };
-        self.trace(&packet, what, None);
+        self.trace(packet, what, None);
         let Some(jitter) = &mut self.flows[index as usize].jitter else { return self.forward(packet) };
         // The stamp is that of the network, as ns-2 has it: the host's own delay is in no round-trip time.
         packet.stamp = jitter.enters(self.now);

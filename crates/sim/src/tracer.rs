@@ -9,9 +9,11 @@ use crate::simulator::{Simulator, Source};
 pub(crate) type Observer<'a> = dyn FnMut(&TraceEvent<'_>) + 'a;
 
 impl Simulator<'_> {
-    /// Something happens to a packet. Where nobody looks on, this is one test of a pointer.
-    #[inline]
-    pub(crate) fn trace(&mut self, packet: &Packet, what: TraceKind, link: Option<u32>) {
+    /// Something happens to a packet. Where nobody looks on, this is one test of a pointer; the packet
+    /// comes by value, as a reference would keep it out of registers everywhere.
+    #[expect(clippy::inline_always, reason = "a call a hop would cost what the observer must not")]
+    #[inline(always)]
+    pub(crate) fn trace(&mut self, packet: Packet, what: TraceKind, link: Option<u32>) {
         if self.observer.is_some() {
             self.tell(packet, what, link);
         }
@@ -19,7 +21,7 @@ impl Simulator<'_> {
 
     #[cold]
     #[inline(never)]
-    fn tell(&mut self, packet: &Packet, what: TraceKind, link: Option<u32>) {
+    fn tell(&mut self, packet: Packet, what: TraceKind, link: Option<u32>) {
         let time = self.now();
         let Self { observer: Some(observer), flows, sessions, owners, .. } = self else { return };
         let network = &self.network;
