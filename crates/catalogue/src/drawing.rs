@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use fairwave_scenario::Run;
-use fairwave_units::Time;
+use fairwave_units::{Duration, Time};
 
 use crate::experiment::Experiment;
 use crate::measure::{Window, sessions};
@@ -13,6 +13,7 @@ use crate::picture::{
     Axis, Bar, BarChart, BarGroup, Caption, Curve, Line, Panel, PictureError, Scale, Weight, bar_chart, distances,
     line_panels, lines, of_run, side_by_side,
 };
+use crate::samples::Samples;
 use crate::sketch::{BarsSketch, CurvesSketch, IndexSketch, Picture, Shot};
 
 /// Points of a response function.
@@ -41,14 +42,15 @@ pub fn picture_of(outcome: &Outcome) -> Option<Result<String, PictureError>> {
 fn caption(experiment: &Experiment, shown: &[Arc<Shown>]) -> Caption {
     let mut subtitle = String::new();
     if let Some(first) = shown.first() {
-        let summary = &first.run.summary;
         let mut schemes: Vec<&str> = Vec::new();
         for one in shown {
             if !schemes.contains(&one.run.summary.scheme.as_str()) {
                 schemes.push(&one.run.summary.scheme);
             }
         }
-        let _ = write!(subtitle, "{} \u{b7} {} model", schemes.join(", "), summary.model);
+        let mut models: Vec<&str> = shown.iter().map(|one| one.run.summary.model).collect();
+        models.dedup();
+        let _ = write!(subtitle, "{} \u{b7} {} model", schemes.join(", "), models.join(", "));
         if shown.iter().filter(|one| variant(one) == variant(first)).count() > 1 {
             let _ = write!(subtitle, " \u{b7} {} runs", shown.len());
         }
@@ -150,46 +152,20 @@ fn part(run: &Run, shot: &Shot) -> Result<Run, PictureError> {
 fn index(experiment: &Experiment, shown: &[Arc<Shown>], sketch: &IndexSketch) -> Result<String, PictureError> {
     let shown = in_order(shown, sketch.variants.as_deref());
     let width_s = sketch.width.0.as_secs_f64();
-    let from_s = sketch.from.map_or(0.0, |from| from.0.as_secs_f64());
+    let from = sketch.from.map_or(Duration::ZERO, |from| from.0);
     let mut all = Vec::with_capacity(shown.len());
     for one in &shown {
         let chosen = sessions(&one.run, sketch.sessions.as_deref())?;
-        all.push(Line { label: label(one), points: jain_over_time(&one.run, &chosen, from_s, width_s)? });
+        all.push(Line { label: label(one), points: Samples::of(&one.run)?.jains(&chosen, sketch.width.0, from)? });
     }
     let end_s = shown.iter().map(|one| one.run.summary.duration_s).fold(0.0, f64::max);
-    let x = Axis { name: "time, s".into(), scale: Scale::Linear, range: Some((from_s, end_s)) };
+    let x = Axis { name: "time, s".into(), scale: Scale::Linear, range: Some((from.as_secs_f64(), end_s)) };
     let y = Axis {
         name: format!("Jain's fairness index of the mean rates in windows of {width_s} s"),
         scale: Scale::Linear,
         range: Some((sketch.least, 1.0)),
     };
     lines(&caption(experiment, &shown), &x, &y, &all)
-}
-
-/// Jain's index of the mean rates in windows one behind the other, each at its end. A window that does not fit into the
-/// run as a whole is left out.
-fn jain_over_time(run: &Run, sessions: &[usize], from_s: f64, width_s: f64) -> Result<Vec<(f64, f64)>, PictureError> {
-    let Some(rates) = &run.rates else {
-        return Err(PictureError::NotRecorded { what: "rates", scenario: run.summary.scenario.clone() });
-    };
-    let mut points = Vec::new();
-    let (mut sums, mut begin_s, mut window_s) = (vec![0.0; sessions.len()], 0.0, from_s);
-    for (i, end) in rates.ends.iter().enumerate() {
-        let end_s = end.as_secs_f64();
-        if begin_s >= window_s - 1e-9 {
-            for (sum, &k) in sums.iter_mut().zip(sessions) {
-                *sum += rates.wire_bps()[i * rates.sessions + k] * (end_s - begin_s);
-            }
-        }
-        if end_s >= window_s + width_s - 1e-9 {
-            let (sum, squares) = (sums.iter().sum::<f64>(), sums.iter().map(|x| x * x).sum::<f64>());
-            points.push((end_s, sum * sum / (sums.len() as f64 * squares)));
-            sums.fill(0.0);
-            window_s = end_s;
-        }
-        begin_s = end_s;
-    }
-    Ok(points)
 }
 
 fn bars(outcome: &Outcome, sketch: &BarsSketch) -> Result<String, PictureError> {
@@ -229,8 +205,9 @@ fn bars(outcome: &Outcome, sketch: &BarsSketch) -> Result<String, PictureError> 
         groups,
     };
     let mut caption = caption(experiment, &[]);
-    let _ = write!(caption.subtitle, "{:?} model", experiment.model);
-    caption.subtitle = caption.subtitle.to_lowercase();
+    if let Some(model) = experiment.model {
+        caption.subtitle = format!("{} model", model.name());
+    }
     bar_chart(&caption, &chart)
 }
 
@@ -267,29 +244,6 @@ mod tests {
         let (scenario, _) = document.build(case).unwrap();
         let record = Record { rates: true, ..Record::default() };
         simulate(&scenario, Some(Model::Fluid), Settings { record, ..Settings::default() }).unwrap()
-    }
-
-    #[test]
-    fn jain_over_time__of_equal_shares_is_one() {
-        let run = ran();
-        let points = jain_over_time(&run, &[0, 1, 2, 3, 4], 5.0, 5.0).unwrap();
-        assert_eq!(points.iter().map(|point| point.0).collect::<Vec<_>>(), [10.0, 15.0, 20.0]);
-        // The sessions share the sink equally from ten seconds on.
-        assert!(points[2].1 > 0.999 && points[2].1 <= 1.0 + 1e-12, "{points:?}");
-    }
-
-    #[test]
-    fn jain_over_time__by_hand() {
-        let mut run = ran();
-        let rates = run.rates.as_mut().unwrap();
-        rates.wire_rate_bps.clear();
-        for sample in rates.rate_bps.chunks_mut(5) {
-            sample.copy_from_slice(&[3.0, 1.0, 0.0, 0.0, 0.0]);
-        }
-        // (3 + 1)^2 / (2 (9 + 1)) = 0.8
-        for (_, index) in jain_over_time(&run, &[0, 1], 0.0, 2.0).unwrap() {
-            assert!((index - 0.8).abs() < 1e-12);
-        }
     }
 
     #[test]

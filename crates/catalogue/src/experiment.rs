@@ -24,8 +24,8 @@ pub struct Experiment {
     pub cites: String,
     /// The shipped scenario that it runs; `None` where it is arithmetic alone.
     pub scenario: Option<String>,
-    /// The simulator that it is about.
-    pub model: Model,
+    /// The simulator that it is about; `None` where each run has its usual one ([`crate::lab::usual_model`]).
+    pub model: Option<Model>,
     /// What its picture shows.
     pub picture: Picture,
     /// What a reader must know: choices of ours where the paper is silent, errors of the print.
@@ -101,6 +101,7 @@ struct ExperimentData {
 enum ModelWord {
     Fluid,
     Packet,
+    Usual,
 }
 
 /// Reads the experiments of all papers.
@@ -179,8 +180,9 @@ fn build(id: String, data: ExperimentData, all: &[Experiment]) -> Result<Experim
         return Err("a picture of runs needs a scenario".to_owned());
     }
     let model = match model {
-        None | Some(ModelWord::Fluid) => Model::Fluid,
-        Some(ModelWord::Packet) => Model::Packet,
+        None | Some(ModelWord::Fluid) => Some(Model::Fluid),
+        Some(ModelWord::Packet) => Some(Model::Packet),
+        Some(ModelWord::Usual) => None,
     };
     Ok(Experiment { id, title, cites, scenario, model, picture, note, quick, claims })
 }

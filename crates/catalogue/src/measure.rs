@@ -64,6 +64,9 @@ pub(crate) enum Measure {
     /// interval is a tenth of the mean time between a session's loss events (Xu, Harfoush & Rhee 2004, section III).
     /// Over the second half of the run, or a window.
     Synchronisation { threshold: f64, window: Option<Window> },
+    /// Per session: mean time from one of its loss events to the next, in a window if one is given; infinite where it
+    /// has fewer than two.
+    LossSpacing { window: Option<Window> },
     /// Per run: 2-norm distance to the optimum over the optimum's norm, at an instant.
     Distance { at: Quantity<Duration> },
     /// Per run: when that quotient falls below a share for good.
@@ -119,6 +122,7 @@ impl Measure {
             Self::TimeTo { .. }
             | Self::TimeToJain { .. }
             | Self::Completed
+            | Self::LossSpacing { .. }
             | Self::TimeAbove { .. }
             | Self::TimeAt { .. }
             | Self::TimeToDistance { .. } => Dimension::Time,
@@ -177,6 +181,10 @@ impl Measure {
                 return each(&|k| Ok(summary.sessions[k].wire_rate_bps / capacity_bps));
             }
             Self::Completed => return each(&|k| Ok(summary.sessions[k].completed_s.unwrap_or(f64::INFINITY))),
+            Self::LossSpacing { window } => {
+                let [from, to] = window.map_or([0.0, f64::INFINITY], |window| window.map(|at| at.0.as_secs_f64()));
+                return each(&|k| Ok(spacing(&losses_of(run, &[k], from, to)[0]).unwrap_or(f64::INFINITY)));
+            }
             Self::MeanRate { window } => {
                 let samples = Samples::of(run)?;
                 return each(&|k| samples.mean(k, window));
@@ -296,13 +304,17 @@ fn losses_of(run: &Run, sessions: &[usize], from_s: f64, to_s: f64) -> Vec<Vec<f
     sessions.iter().map(of).collect()
 }
 
+/// Mean time from one instant to the next; `None` where there are fewer than two.
+fn spacing(times_s: &[f64]) -> Option<f64> {
+    match times_s {
+        [first, .., last] => Some((last - first) / (times_s.len() - 1) as f64),
+        _ => None,
+    }
+}
+
 /// The synchronisation ratio of sessions that lose at these times; NaN where none loses twice.
 fn synchronisation(losses_s: &[Vec<f64>], from_s: f64, threshold: f64) -> f64 {
-    let spacing = |times: &Vec<f64>| match times[..] {
-        [first, .., last] => Some((last - first) / (times.len() - 1) as f64),
-        _ => None,
-    };
-    let spacings: Vec<f64> = losses_s.iter().filter_map(spacing).collect();
+    let spacings: Vec<f64> = losses_s.iter().filter_map(|times| spacing(times)).collect();
     let interval_s = spacings.iter().sum::<f64>() / spacings.len() as f64 / 10.0;
     let mut losers: BTreeMap<u64, BTreeSet<usize>> = BTreeMap::new();
     for (session, times) in losses_s.iter().enumerate() {
@@ -341,6 +353,12 @@ pub(crate) fn sessions(run: &Run, names: Option<&[String]>) -> Result<Vec<usize>
 mod tests {
     use super::*;
     use fairwave_scenario::RateSamples;
+
+    #[test]
+    fn spacing__is_a_mean_and_needs_two() {
+        assert_eq!(spacing(&[1.0, 3.0, 8.0]), Some(3.5));
+        assert_eq!(spacing(&[1.0]), None);
+    }
 
     #[test]
     fn synchronisation__counts_sessions_once_an_interval() {

@@ -8,7 +8,7 @@ use crate::claim::Subject;
 use crate::data::{scenario_names, scenario_text};
 use crate::drawing::picture_of;
 use crate::experiment::{Experiment, list};
-use crate::lab::simulate;
+use crate::lab::{simulate, usual_model};
 use crate::run::{RunOptions, run_experiment};
 use crate::work::Ask;
 
@@ -17,7 +17,7 @@ const LONG: &str = "002/fig-vii-18";
 
 /// What a debug build can run. `tests/papers.sh` has the others, and the runs packet by packet, from a release build.
 fn short() -> impl Iterator<Item = &'static Experiment> {
-    list().iter().filter(|experiment| experiment.id != LONG && experiment.model == Model::Fluid)
+    list().iter().filter(|experiment| experiment.id != LONG && experiment.model == Some(Model::Fluid))
 }
 
 #[test]
@@ -126,14 +126,14 @@ fn first_runs(experiment: &Experiment) -> Vec<(Option<String>, Run, Duration)> {
         }
         let (mut scenario, _) = document.build(&case).unwrap_or_else(|error| panic!("{error}"));
         let whole = scenario.duration;
-        if experiment.model == Model::Packet {
+        let is_packet = experiment.model.unwrap_or_else(|| usual_model(&scenario)) == Model::Packet;
+        if is_packet {
             scenario.duration = scenario.sample;
         }
-        let windows = experiment.model == Model::Packet;
-        let record = Record { rates: true, distances: true, windows, ..Record::default() };
-        let mut run = simulate(&scenario, Some(experiment.model), Settings { record, ..Settings::default() })
+        let record = Record { rates: true, distances: true, windows: is_packet, ..Record::default() };
+        let mut run = simulate(&scenario, experiment.model, Settings { record, ..Settings::default() })
             .unwrap_or_else(|error| panic!("{}: {error}", experiment.id));
-        if experiment.model == Model::Packet {
+        if is_packet {
             stretch(&mut run, scenario.sample, whole);
         }
         runs.push((case.variant, run, scenario.sample));

@@ -12,7 +12,7 @@ use fairwave_units::{Duration, Time};
 use crate::claim::{CheckedClaim, Subject};
 use crate::data::scenario_text;
 use crate::experiment::Experiment;
-use crate::lab::simulate;
+use crate::lab::{simulate, usual_model};
 use crate::measure::{Measure, MeasureError};
 use crate::outcome::Shown;
 use crate::run::{RunError, RunOptions};
@@ -57,7 +57,7 @@ struct Job {
     name: String,
     document: Arc<Document>,
     case: Case,
-    model: Model,
+    model: Option<Model>,
     record: Record,
     /// Share of all the work, roughly.
     share: f64,
@@ -123,7 +123,7 @@ impl Work {
                     continue;
                 }
                 let model = experiment.model;
-                let key = (name, model.name(), laid_over.clone(), case.variant.clone(), case.seed);
+                let key = (name, model.map_or("usual", Model::name), laid_over.clone(), case.variant.clone(), case.seed);
                 let job = *known.entry(key).or_insert_with(|| {
                     work.jobs.push(Job::new(name, document, case.clone(), model));
                     work.jobs.len() - 1
@@ -152,7 +152,8 @@ impl Work {
     fn weigh(&mut self) -> Result<(), RunError> {
         let mut costs = Vec::with_capacity(self.jobs.len());
         for job in &self.jobs {
-            costs.push(if job.model == Model::Packet { cost(&job.document.build(&job.case)?.0) } else { 1.0 });
+            let is_fluid = job.model == Some(Model::Fluid);
+            costs.push(if is_fluid { 1.0 } else { cost(&job.document.build(&job.case)?.0) });
         }
         let all: f64 = costs.iter().sum();
         for (job, cost) in self.jobs.iter_mut().zip(costs) {
@@ -208,7 +209,7 @@ impl Plan {
 }
 
 impl Job {
-    fn new(scenario: &str, document: &Arc<Document>, case: Case, model: Model) -> Self {
+    fn new(scenario: &str, document: &Arc<Document>, case: Case, model: Option<Model>) -> Self {
         let variant = case.variant.as_ref().map_or_else(String::new, |variant| format!(", {variant}"));
         let name = format!("{scenario}{variant}, seed {}", case.seed);
         let document = Arc::clone(document);
@@ -229,7 +230,7 @@ impl Job {
             }
         };
         let settings = Settings { record: self.record, progress: Some(&mut tell), ..Settings::default() };
-        let run = simulate(&scenario, Some(self.model), settings)
+        let run = simulate(&scenario, self.model, settings)
             .map_err(|error| RunError::Lab { scenario: scenario.name.clone(), error })?;
         progress(&Step { run: &self.name, share: (1.0 - told) * self.share, ended_s: None });
         let mut taken = Vec::with_capacity(self.users.len());
@@ -416,8 +417,11 @@ fn union(a: Record, b: Record) -> Record {
     }
 }
 
-/// About how long a run takes in the packet model, in runs of the fluid model: by what the narrow places can carry.
+/// About how long a run takes, in runs of the fluid model: packets by what the narrow places can carry.
 fn cost(scenario: &Scenario) -> f64 {
+    if usual_model(scenario) == Model::Fluid {
+        return 1.0;
+    }
     let links = scenario.links.iter().filter_map(|link| link.capacity);
     let nodes = scenario.nodes.iter().filter_map(|node| node.receive);
     let carried_bps: f64 = links.chain(nodes).map(fairwave_units::Rate::as_bps).sum();
