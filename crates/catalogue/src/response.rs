@@ -150,7 +150,7 @@ impl Response {
 }
 
 /// Epochs before and while the rule's mean window is taken.
-const EPOCHS: u64 = 20;
+const EPOCHS: u64 = 10;
 
 /// Acknowledges the packets of an epoch one by one, then loses one; gives the round trips that it took.
 fn drive(rule: &mut dyn CongestionController, packets: u64) -> f64 {

@@ -123,7 +123,8 @@ impl Work {
                     continue;
                 }
                 let model = experiment.model;
-                let key = (name, model.map_or("usual", Model::name), laid_over.clone(), case.variant.clone(), case.seed);
+                let key =
+                    (name, model.map_or("usual", Model::name), laid_over.clone(), case.variant.clone(), case.seed);
                 let job = *known.entry(key).or_insert_with(|| {
                     work.jobs.push(Job::new(name, document, case.clone(), model));
                     work.jobs.len() - 1

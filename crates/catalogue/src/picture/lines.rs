@@ -150,13 +150,13 @@ fn draw(
     for (n, line) in lines.iter().enumerate() {
         let (colour, shape) = (palette::colour(n), palette::marker(n));
         let placed: Vec<_> = line.points.iter().map(|(a, b)| (x.axis.place(*a), y.axis.place(*b))).collect();
-        let seen = |point: &&(f64, f64)| {
-            point.0.is_finite() && point.1.is_finite() && point.0 >= x.range.0 - 1e-9 && point.0 <= x.range.1 + 1e-9
-        };
-        for piece in placed.split(|point| !(point.0.is_finite() && point.1.is_finite())) {
+        // What lies beside the axis would be drawn at its end.
+        let is_seen =
+            |point: &(f64, f64)| point.1.is_finite() && (x.range.0 - 1e-9..=x.range.1 + 1e-9).contains(&point.0);
+        for piece in placed.split(|point| !is_seen(point)) {
             curve::line(&grid, piece, colour.to_rgba(), width)?;
         }
-        let good: Vec<_> = placed.iter().filter(seen).copied().collect();
+        let good: Vec<_> = placed.iter().filter(|point| is_seen(point)).copied().collect();
         if good.len() <= FEW_POINTS {
             marks.extend(good.iter().map(|point| (*point, n)));
         } else {
@@ -205,6 +205,14 @@ mod tests {
             assert!(lines(&Caption::default(), &log, &linear, &[line(points)]).is_ok());
             assert!(lines(&Caption::default(), &linear, &log, &[line(points)]).is_ok());
         }
+    }
+
+    #[test]
+    fn lines__end_where_the_axis_ends() {
+        let x = axis(Scale::Linear, Some((0.0, 1.0)));
+        let y = axis(Scale::Linear, Some((0.0, 10.0)));
+        let draw = |points: &[(f64, f64)]| lines(&Caption::default(), &x, &y, &[line(points)]).unwrap();
+        assert_eq!(draw(&[(0.0, 1.0), (1.0, 2.0), (2.0, 9.0)]), draw(&[(0.0, 1.0), (1.0, 2.0)]));
     }
 
     #[test]
