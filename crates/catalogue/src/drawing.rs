@@ -172,7 +172,8 @@ fn bars(outcome: &Outcome, sketch: &BarsSketch) -> Result<String, PictureError> 
     let experiment = outcome.experiment;
     let bar = |(variant, values): &(Option<String>, Vec<f64>), group: &str| {
         let label = variant.as_deref().unwrap_or_default();
-        let label = label.strip_prefix(group).map_or(label, |rest| rest.trim_start_matches([' ', ',']));
+        let label = label.strip_prefix(group).or_else(|| label.strip_suffix(group)).unwrap_or(label);
+        let label = label.trim_matches([' ', ',']);
         let mut values = values.clone();
         if let (Some(_), Some(limit)) = (&sketch.rest, sketch.limit) {
             values.push((limit - values.iter().sum::<f64>()).max(0.0));

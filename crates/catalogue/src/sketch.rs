@@ -112,7 +112,7 @@ fn mean() -> Reduce {
 #[serde(deny_unknown_fields)]
 pub(crate) struct GroupSketch {
     pub(crate) label: String,
-    /// The group's name at the start of a variant's label is not repeated below its bar.
+    /// The group's name at the start or end of a variant's label is not repeated below its bar.
     pub(crate) variants: Vec<String>,
 }
 
