@@ -433,7 +433,7 @@ impl Simulator<'_> {
         let kind = if to_source { Kind::PLAIN_ACK } else { Kind::NOTICE };
         let stage = self.flows[index as usize].routes[usize::from(to_source)].begin;
         let packet = Packet { number: message, stamp: self.now, flow: index, bytes, stage, kind };
-        self.trace(&packet, TraceKind::Sent, None);
+        self.trace(packet, TraceKind::Sent, None);
         self.forward(packet);
     }
 
