@@ -1,7 +1,5 @@
 //! The propagation part of a way: packets that left a link together with the same delay arrive in the order in which
-//! they left, so a ring holds them and its head alone is a pending event.
-
-use std::collections::VecDeque;
+//! they left, so a line holds them and its first alone is a pending event.
 
 use fairwave_units::{Duration, Time};
 
@@ -14,7 +12,10 @@ pub(crate) struct Line {
     pub(crate) delay: Duration,
     /// Who minds when packets arrive.
     end: End,
-    ring: VecDeque<(Key, Packet)>,
+    /// Places of the first and of the last packet in [`LinePool`].
+    first: u32,
+    last: u32,
+    length: u32,
 }
 
 /// Who minds when the packets of a line arrive at its end.
@@ -28,9 +29,28 @@ pub(crate) enum End {
     Busy,
 }
 
+/// The packets on all lines. A line takes chunks of a few when it needs them and gives them back: what a run keeps follows
+/// the packets under way, however they move from line to line, and the memory used last is used next.
+#[derive(Debug, Default)]
+pub(crate) struct LinePool {
+    chunks: Vec<Chunk>,
+    /// Chunks that no line has.
+    free: Vec<u32>,
+}
+
+/// A few packets of one line with their times of arrival.
+#[derive(Clone, Copy, Debug)]
+struct Chunk {
+    packets: [(Key, Packet); CHUNK as usize],
+    /// The line's next chunk, if this is not its last.
+    next: u32,
+}
+
+const CHUNK: u32 = 8;
+
 impl Line {
     pub(crate) fn new(delay: Duration) -> Self {
-        Self { delay, end: End::Unused, ring: VecDeque::new() }
+        Self { delay, end: End::Unused, first: 0, last: 0, length: 0 }
     }
 
     /// Whether nobody minds when packets arrive at its end.
@@ -39,41 +59,153 @@ impl Line {
         self.end == End::Quiet
     }
 
+    /// Takes note that packets will come, to an end that minds when they arrive or does not.
+    pub(crate) fn open(&mut self, end: End) {
+        debug_assert!(self.length == 0 || end <= self.end, "packets are under way without an event");
+        self.end = self.end.max(end);
+    }
+
     /// Adds a packet that arrives after all others; true if it is the only one.
     #[inline]
-    pub(crate) fn push(&mut self, arrival: Key, packet: Packet) -> bool {
-        let was_empty = self.ring.is_empty();
-        if self.ring.len() == self.ring.capacity() {
-            // By a quarter, where a ring by itself doubles: the packets under way are most of what a run keeps.
-            self.ring.reserve_exact(self.ring.len() / 4 + 4);
+    pub(crate) fn push(&mut self, pool: &mut LinePool, arrival: Key, packet: Packet) -> bool {
+        let place = self.last + 1;
+        if self.length > 0 && !place.is_multiple_of(CHUNK) {
+            pool.chunks[(place / CHUNK) as usize].packets[(place % CHUNK) as usize] = (arrival, packet);
+            self.last = place;
+            self.length += 1;
+            return false;
         }
-        self.ring.push_back((arrival, packet));
-        was_empty
+        let chunk = pool.take((arrival, packet));
+        if self.length == 0 {
+            self.first = chunk * CHUNK;
+        } else {
+            pool.chunks[(self.last / CHUNK) as usize].next = chunk;
+        }
+        self.last = chunk * CHUNK;
+        self.length += 1;
+        self.length == 1
     }
 
     /// Takes the packet that arrives, and says when the next one does.
     #[inline]
-    pub(crate) fn pop(&mut self) -> (Option<Packet>, Option<Key>) {
-        let arrived = self.ring.pop_front();
-        (arrived.map(|(_, packet)| packet), self.ring.front().map(|(key, _)| *key))
+    pub(crate) fn pop(&mut self, pool: &mut LinePool) -> (Option<Packet>, Option<Key>) {
+        if self.length == 0 {
+            return (None, None);
+        }
+        let (_, packet) = pool.at(self.first);
+        self.step(pool);
+        (Some(packet), (self.length > 0).then(|| pool.at(self.first).0))
     }
 
     /// Takes the packet that arrives first, and its time, if it is not later than `now`.
     #[inline]
-    pub(crate) fn pop_until(&mut self, now: Time) -> Option<(Time, Packet)> {
-        let (key, packet) = *self.ring.front().filter(|(key, _)| key.time() <= now)?;
-        self.ring.pop_front();
+    pub(crate) fn pop_until(&mut self, pool: &mut LinePool, now: Time) -> Option<(Time, Packet)> {
+        if self.length == 0 {
+            return None;
+        }
+        let (key, packet) = pool.at(self.first);
+        if key.time() > now {
+            return None;
+        }
+        self.step(pool);
         Some((key.time(), packet))
     }
 
-    /// Takes note that packets will come, to an end that minds when they arrive or does not.
-    pub(crate) fn open(&mut self, end: End) {
-        debug_assert!(self.ring.is_empty() || end <= self.end, "packets are under way without an event");
-        self.end = self.end.max(end);
+    /// Gives up the first place.
+    #[inline]
+    fn step(&mut self, pool: &mut LinePool) {
+        self.length -= 1;
+        let chunk = self.first / CHUNK;
+        let place = self.first + 1;
+        if self.length == 0 {
+            pool.free.push(chunk);
+        } else if place.is_multiple_of(CHUNK) {
+            pool.free.push(chunk);
+            self.first = pool.chunks[chunk as usize].next * CHUNK;
+        } else {
+            self.first = place;
+        }
     }
 
     /// Packets under way.
-    pub(crate) fn packets(&self) -> impl Iterator<Item = &Packet> {
-        self.ring.iter().map(|(_, packet)| packet)
+    pub(crate) fn packets<'a>(&self, pool: &'a LinePool) -> impl Iterator<Item = &'a Packet> {
+        let mut place = self.first;
+        (0..self.length).map(move |_| {
+            let chunk = &pool.chunks[(place / CHUNK) as usize];
+            let packet = &chunk.packets[(place % CHUNK) as usize].1;
+            place = if (place + 1).is_multiple_of(CHUNK) { chunk.next * CHUNK } else { place + 1 };
+            packet
+        })
+    }
+}
+
+impl LinePool {
+    #[inline]
+    fn at(&self, place: u32) -> (Key, Packet) {
+        self.chunks[(place / CHUNK) as usize].packets[(place % CHUNK) as usize]
+    }
+
+    /// A chunk for a line, with its first packet.
+    #[inline]
+    fn take(&mut self, first: (Key, Packet)) -> u32 {
+        let Some(chunk) = self.free.pop() else { return self.add(first) };
+        self.chunks[chunk as usize].packets[0] = first;
+        chunk
+    }
+
+    #[cold]
+    fn add(&mut self, first: (Key, Packet)) -> u32 {
+        if self.chunks.len() == self.chunks.capacity() {
+            // By a quarter, where a vector by itself doubles: this is most of what a run keeps.
+            self.chunks.reserve_exact(self.chunks.len() / 4 + 4);
+        }
+        self.chunks.push(Chunk { packets: [first; CHUNK as usize], next: 0 });
+        let chunk = u32::try_from(self.chunks.len() - 1).ok().filter(|chunk| *chunk < u32::MAX / CHUNK);
+        chunk.expect("fewer than 2^32 packets are under way")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::packet::Kind;
+
+    fn packet(number: u64) -> (Key, Packet) {
+        let packet = Packet { number, stamp: Time::ZERO, flow: 0, bytes: 0, stage: 0, kind: Kind::DATA };
+        (Key::new(Time::from_nanos(number), 0), packet)
+    }
+
+    proptest! {
+        /// Lines that share a pool keep each its own packets in order, and the pool no more than they need.
+        #[test]
+        fn lines__are_queues(steps in proptest::collection::vec((0_usize..3, any::<bool>(), 0_u64..12), 1..200)) {
+            let mut pool = LinePool::default();
+            let mut lines = [0, 1, 2].map(|_| (Line::new(Duration::ZERO), VecDeque::new()));
+            let (mut number, mut most) = (0, 0);
+            for (line, is_push, count) in steps {
+                let (line, expected) = &mut lines[line];
+                for _ in 0..count {
+                    if is_push {
+                        number += 1;
+                        let (key, packet) = packet(number);
+                        prop_assert_eq!(line.push(&mut pool, key, packet), expected.is_empty());
+                        expected.push_back((key, packet));
+                    } else {
+                        let first = expected.pop_front();
+                        let next = expected.front().map(|(key, _)| *key);
+                        prop_assert_eq!(line.pop(&mut pool), (first.map(|(_, packet)| packet), next));
+                    }
+                }
+                let got: Vec<Packet> = line.packets(&pool).copied().collect();
+                prop_assert_eq!(got, expected.iter().map(|(_, packet)| *packet).collect::<Vec<_>>());
+                most = most.max(lines.iter().map(|(_, expected)| expected.len()).sum());
+            }
+            // A line has at most 7 places in its first chunk behind it and 7 in its last ahead.
+            prop_assert!(pool.chunks.len() * CHUNK as usize <= most + 12 + 3 * 14, "{} {most}", pool.chunks.len());
+        }
     }
 }

@@ -211,3 +211,51 @@ impl Bernoulli {
         ((1.0 - self.stream.unit()).ln() / self.log_spared) as u64
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event_queue::Key;
+    use crate::line::{Line, LinePool};
+    use crate::packet::{Kind, Packet};
+
+    #[test]
+    fn arrivals__behind_a_loaded_link_equal_the_closed_form() {
+        const PACKETS: u64 = 10_000_000;
+        // 1040 B at 450 Mb/s take 18 488.888... ns. The load is a little above: a packet every 18 480 ns.
+        let mut link = Link::new(450_000_000, Limit::Packets(100), None, (Time::ZERO, Time::MAX));
+        let (mut line, mut pool) = (Line::new(Duration::from_micros(5000)), LinePool::default());
+        let start = 777;
+        let (mut sent, mut arrived, mut dropped) = (0, 0, 0);
+        let mut next = None;
+        while arrived < PACKETS {
+            let offered_at = Time::from_nanos(start + (sent + dropped) * 18_480);
+            while let Some(key) = next.filter(|key: &Key| key.time() <= offered_at) {
+                let (packet, following) = line.pop(&mut pool);
+                arrived += 1;
+                assert_eq!(packet.unwrap().number, arrived);
+                // The n-th of a busy period: n x 8320 bits / 450 Mb/s, in whole nanoseconds, and 5 ms.
+                assert_eq!(key.time().as_nanos(), start + arrived * 8320 * 20 / 9 + 5_000_000);
+                next = following;
+            }
+            match link.offer(offered_at, 1040) {
+                Fate::Leaves(leaves) => {
+                    sent += 1;
+                    let packet =
+                        Packet { number: sent, stamp: offered_at, flow: 0, bytes: 1040, stage: 0, kind: Kind::DATA };
+                    let key = Key::new(leaves.saturating_add(line.delay), sent);
+                    if line.push(&mut pool, key, packet) {
+                        next = Some(key);
+                    }
+                }
+                Fate::Dropped => dropped += 1,
+                Fate::Lost => unreachable!("the link loses nothing at random"),
+            }
+        }
+        // Of each 18 488.9 packets offered the link cannot take 8.9, once its queue of a hundred is full: 1 in 2080.
+        assert!(dropped.abs_diff(PACKETS / 2080) < 300, "{dropped}");
+        assert_eq!((link.counts.dropped_packets, link.counts.hops), (dropped, sent));
+        // A hundred wait at the most: the last behind 99 others and what is left of the one on the wire.
+        assert!((99.0..=100.0).contains(&(link.max_waiting_bytes() / 1040.0)), "{}", link.max_waiting_bytes());
+    }
+}

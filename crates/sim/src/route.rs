@@ -6,7 +6,7 @@ use fairwave_scenario::random;
 use fairwave_scenario::{Background, Discipline, Node, QueueLimit, Red, Scenario, Session};
 use fairwave_units::{Duration, Rate, Time};
 
-use crate::line::{End, Line};
+use crate::line::{End, Line, LinePool};
 use crate::link::{Bernoulli, Limit, Link};
 use crate::red;
 
@@ -34,6 +34,7 @@ pub(crate) struct Network {
     pub(crate) names: Vec<String>,
     pub(crate) rates: Vec<Rate>,
     pub(crate) lines: Vec<Line>,
+    pub(crate) pool: LinePool,
     pub(crate) stages: Vec<Stage>,
     /// Ways of data and of acknowledgements, by session.
     pub(crate) routes: Vec<[Route; 2]>,
@@ -93,6 +94,7 @@ pub(crate) fn build(scenario: &Scenario, window: (Time, Time)) -> Network {
             names: Vec::new(),
             rates: Vec::new(),
             lines: Vec::new(),
+            pool: LinePool::default(),
             stages: Vec::new(),
             routes: Vec::new(),
             background_routes: Vec::new(),

@@ -255,7 +255,7 @@ impl Simulator<'_> {
             self.events += 1;
             match event {
                 Event::Arrival(line) => {
-                    let (packet, next) = self.network.lines[line as usize].pop();
+                    let (packet, next) = self.network.lines[line as usize].pop(&mut self.network.pool);
                     if let Some(next) = next
                         && !self.is_naive
                     {
@@ -305,7 +305,7 @@ impl Simulator<'_> {
         if self.takes_each_in_turn() || !self.network.lines[line as usize].is_quiet() {
             return;
         }
-        while let Some((at, packet)) = self.network.lines[line as usize].pop_until(self.now) {
+        while let Some((at, packet)) = self.network.lines[line as usize].pop_until(&mut self.network.pool, self.now) {
             self.events += 1;
             self.arrive_data(packet, at);
         }
@@ -371,7 +371,7 @@ impl Simulator<'_> {
         self.deliver_quietly(index);
         let line = &mut self.network.lines[index as usize];
         let is_quiet = line.is_quiet();
-        let is_first = line.push(key, packet);
+        let is_first = line.push(&mut self.network.pool, key, packet);
         if self.is_naive || (is_first && (!is_quiet || self.takes_each_in_turn())) {
             self.queue.push(key, Event::Arrival(index));
         }
@@ -614,7 +614,7 @@ impl Simulator<'_> {
     /// Counts each flow's data packets that are under way, and checks that none came from nowhere or vanished.
     pub(crate) fn count_in_flight(&mut self) {
         for line in &self.network.lines {
-            for packet in line.packets() {
+            for packet in line.packets(&self.network.pool) {
                 let counts = &mut self.flows[packet.flow as usize].counts;
                 counts.in_flight += u64::from(packet.kind.is_data());
                 counts.acks_in_flight += u64::from(!packet.kind.is_data());
