@@ -112,5 +112,5 @@ def test_mistake__first_of_several_variants_is_told() -> None:
 
 
 def test_absent__what_this_version_has_not_yet() -> None:
-    for name in ("Controller", "xcp_control", "aecp_control"):
+    for name in ("xcp_control", "aecp_control"):
         assert not hasattr(fw, name)
