@@ -201,6 +201,7 @@ fn bars(outcome: &Outcome, sketch: &BarsSketch) -> Result<String, PictureError> 
         axis: format!("{}{unit}", sketch.axis),
         parts: sketch.parts.iter().map(|part| part.label.clone()).chain(sketch.rest.clone()).collect(),
         is_stacked: sketch.stacked,
+        has_rest: sketch.rest.is_some(),
         is_log: sketch.log,
         limit: sketch.limit,
         groups,

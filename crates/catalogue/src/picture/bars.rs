@@ -18,6 +18,8 @@ pub struct BarChart {
     pub parts: Vec<String>,
     /// Whether the parts of a bar stand on top of each other.
     pub is_stacked: bool,
+    /// Whether the last part is what is left over: it is drawn pale.
+    pub has_rest: bool,
     /// Whether heights grow by factors; not for stacks.
     pub is_log: bool,
     /// Upper end of the axis; that of the data if missing.
@@ -80,7 +82,7 @@ fn draw(area: &Area<'_>, chart: &BarChart) -> Result<(), PictureError> {
                 foot = high;
                 let left = if chart.is_stacked { x } else { x + n as f64 * slot };
                 if high.is_finite() {
-                    rectangle(&grid, (left, low), (left + slot, high), colour(n))?;
+                    rectangle(&grid, (left, low), (left + slot, high), colour(chart, n))?;
                     if !chart.is_stacked && slot > 22.0 {
                         let text = crate::outcome::brief(value);
                         grid.note(left + slot / 2.0, grid.y(high) - 8.0, &text, font(10, FAINT).centred())?;
@@ -106,7 +108,7 @@ fn draw(area: &Area<'_>, chart: &BarChart) -> Result<(), PictureError> {
     let count = chart.parts.len();
     let labels = chart.parts.iter().enumerate().map(|(n, part)| {
         let row = if chart.is_stacked { count - 1 - n } else { n };
-        let sample = Sample::Band(colour(n), 1.0);
+        let sample = Sample::Band(colour(chart, n), 1.0);
         Label { y: grid.top + 10.0 + 20.0 * row as f64, text: part.clone(), sample }
     });
     label::draw(&grid, labels.collect(), 12)
@@ -131,8 +133,8 @@ fn range(chart: &BarChart, is_log: bool) -> (f64, f64) {
 }
 
 /// The colour of the n-th part.
-fn colour(n: usize) -> RGBColor {
-    palette::colour(n)
+fn colour(chart: &BarChart, n: usize) -> RGBColor {
+    if chart.has_rest && n + 1 == chart.parts.len() { palette::GRID } else { palette::colour(n) }
 }
 
 /// Fills the space between two corners: left in pixels and height in values.
@@ -161,6 +163,7 @@ mod tests {
             axis: "share, %".into(),
             parts: vec!["web".into(), "long-lived".into()],
             is_stacked,
+            has_rest: is_stacked,
             is_log,
             limit: None,
             groups: vec![group("20 Mb/s"), group("100 Mb/s")],
