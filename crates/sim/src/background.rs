@@ -8,10 +8,11 @@ use fairwave_schemes::scheme::{Options, find};
 use fairwave_schemes::session::{CongestionController, controller};
 use fairwave_units::{Duration, Time};
 
+use crate::flow::{Flow, Source};
 use crate::on_off::OnOff;
 use crate::route::Route;
 use crate::sender::{Sender, SenderConfig};
-use crate::simulator::{Event, Flow, Simulator, Source};
+use crate::simulator::{Event, Simulator};
 use crate::web::Web;
 
 /// The scheme of web flows.

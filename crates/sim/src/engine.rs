@@ -9,13 +9,14 @@ use thiserror::Error;
 
 use crate::background;
 use crate::constant::Constant;
+use crate::flow::{FlowOptions, Source};
 use crate::log::Log;
 use crate::offer::Offer;
 use crate::rbudp::{RbudpConfig, RbudpSession};
 use crate::report;
 use crate::route;
 use crate::sender::{Sender, SenderConfig};
-use crate::simulator::{FlowOptions, Simulator, Source};
+use crate::simulator::Simulator;
 use crate::udt::{UdtSession, UdtSetup};
 
 /// Why a scenario cannot be run packet by packet.

@@ -3,8 +3,9 @@
 use fairwave_scenario::TraceKind;
 use fairwave_units::Time;
 
+use crate::flow::Source;
 use crate::receiver::Receiver;
-use crate::simulator::{Simulator, Source};
+use crate::simulator::Simulator;
 
 /// Both ends of such a session. Whatever happens to one of them, it may send, by way of `out`. Messages are small
 /// packets; who gets one finds its contents by its number. None overtakes another of the same direction.

@@ -8,8 +8,9 @@ use fairwave_schemes::global::metrics;
 use fairwave_units::{Bytes, Time};
 
 use crate::engine::SimError;
+use crate::flow::Flow;
 use crate::log::Log;
-use crate::simulator::{Flow, Simulator};
+use crate::simulator::Simulator;
 
 /// Within this share of its max-min rate a session counts as converged.
 const NEAR: f64 = 0.05;

@@ -5,110 +5,17 @@ use fairwave_scenario::random::Stream;
 use fairwave_units::{Duration, Time};
 
 use crate::background::Background;
-use crate::constant::Constant;
-use crate::delayed_ack::DelayedAck;
 use crate::event_queue::{EventQueue, Key};
+use crate::flow::{Flow, FlowCounts, FlowOptions, Source};
 use crate::jitter::Jitter;
 use crate::link::Fate;
 use crate::offer::Offer;
-use crate::on_off::OnOff;
 use crate::packet::{BlockStore, Kind, Packet};
-use crate::rated::{Input, Out, Rated};
+use crate::rated::{Input, Out};
 use crate::receiver::Receiver;
 use crate::route::{Network, Route, Stage};
-use crate::sender::{Expiry, Next, Sender};
+use crate::sender::{Expiry, Next};
 use crate::tracer::Observer;
-
-/// A session in the network.
-pub(crate) struct Flow {
-    pub(crate) source: Source,
-    pub(crate) receiver: Receiver,
-    pub(crate) routes: [Route; 2],
-    pub(crate) data_bytes: u32,
-    pub(crate) ack_bytes: u32,
-    /// When the next timer event fires. None is taken out: one that fires too early is scheduled anew, and where the
-    /// deadline moves to an earlier time, one is added.
-    timer: Option<Time>,
-    /// When the event fires that was the next before one was added.
-    later_timer: Option<Time>,
-    /// What the application offers, where that is limited.
-    pub(crate) offer: Option<Offer>,
-    options: FlowOptions,
-    jitter: Option<Box<Jitter>>,
-    delayed_ack: Option<Box<DelayedAck>>,
-    pub(crate) losses: Vec<Time>,
-    pub(crate) completed: Option<Time>,
-    pub(crate) counts: FlowCounts,
-    /// Of background traffic: how many flows had its place before.
-    pub(crate) life: u32,
-}
-
-/// What a scenario may change in how any sender's packets leave.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FlowOptions {
-    /// Packets at the most that leave at one acknowledgement; the rest wait for the next.
-    pub(crate) max_burst: u64,
-    /// Whether the receiver acknowledges every second packet only.
-    pub(crate) delayed_ack: bool,
-    /// Whether acknowledgements carry blocks (RFC 2018).
-    pub(crate) sack: bool,
-}
-
-impl Default for FlowOptions {
-    fn default() -> Self {
-        Self { max_burst: u64::MAX, delayed_ack: false, sack: true }
-    }
-}
-
-/// What sends a session's packets.
-pub(crate) enum Source {
-    /// A window-based sender, which acknowledgements drive.
-    Window(Box<Sender>),
-    /// A constant rate; its sink does not answer.
-    Constant(Constant),
-    /// A constant rate at times, of background traffic; its sink does not answer.
-    OnOff(Box<OnOff>),
-    /// A session that sets its own rate, with a protocol of its own.
-    Rated(Box<dyn Rated>),
-}
-
-impl Source {
-    /// Congestion window and ssthresh, in packets; `None` for a source that has no window.
-    pub(crate) fn window_packets(&self) -> Option<(f64, f64)> {
-        match self {
-            Self::Window(sender) => Some(sender.window_packets()),
-            Self::Constant(_) | Self::OnOff(_) | Self::Rated(_) => None,
-        }
-    }
-
-    /// Whether the sink answers.
-    pub(crate) fn is_answered(&self) -> bool {
-        !matches!(self, Self::Constant(_) | Self::OnOff(_))
-    }
-
-    /// Packets to deliver.
-    pub(crate) fn size_packets(&self) -> u64 {
-        match self {
-            Self::Window(sender) => sender.size_packets(),
-            Self::Constant(constant) => constant.size_packets(),
-            Self::OnOff(_) => u64::MAX,
-            Self::Rated(session) => session.size_packets(),
-        }
-    }
-}
-
-/// What became of a flow's packets: of data, sent = arrived + dropped + in flight.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct FlowCounts {
-    pub(crate) sent: u64,
-    pub(crate) resent: u64,
-    pub(crate) arrived: u64,
-    pub(crate) dropped: u64,
-    pub(crate) in_flight: u64,
-    pub(crate) acks_arrived: u64,
-    pub(crate) acks_dropped: u64,
-    pub(crate) acks_in_flight: u64,
-}
 
 /// Something that happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,8 +2,9 @@
 
 use fairwave_scenario::{TraceContent, TraceEvent, TraceKind, TraceLink, TraceOwner, TracePacket};
 
+use crate::flow::Source;
 use crate::packet::{Kind, Packet};
-use crate::simulator::{Simulator, Source};
+use crate::simulator::Simulator;
 
 /// Hears of all that happens to packets.
 pub(crate) type Observer<'a> = dyn FnMut(&TraceEvent<'_>) + 'a;

@@ -13,6 +13,7 @@ use fairwave_schemes::session::{Udt, UdtAck, UdtConfig};
 use fairwave_units::{Duration, Time};
 
 use crate::arrivals::Arrivals;
+use crate::messages::Messages;
 use crate::offer::Offer;
 use crate::ranges::Ranges;
 use crate::rated::{Out, Rated};
@@ -469,42 +470,6 @@ fn smooth(mean: &mut f64, sample: f64) {
     }
 }
 
-/// The contents of messages under way. None overtakes another, so those in front of one that arrives are lost.
-#[derive(Clone, Debug)]
-struct Messages<T> {
-    contents: VecDeque<T>,
-    /// Number of the first.
-    first: u64,
-}
-
-impl<T> Default for Messages<T> {
-    fn default() -> Self {
-        Self { contents: VecDeque::new(), first: 0 }
-    }
-}
-
-impl<T> Messages<T> {
-    /// Takes contents; their number.
-    fn push(&mut self, contents: T) -> u64 {
-        self.contents.push_back(contents);
-        self.first + self.contents.len() as u64 - 1
-    }
-
-    /// The contents of the message that arrives.
-    fn take(&mut self, number: u64) -> Option<T> {
-        while self.first < number {
-            self.contents.pop_front()?;
-            self.first += 1;
-        }
-        if self.first > number {
-            return None;
-        }
-        let contents = self.contents.pop_front()?;
-        self.first += 1;
-        Some(contents)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -601,15 +566,6 @@ mod tests {
         assert_eq!(out.first(), Some(&Out::Data { number: 0, is_again: true }));
         // Twice as long the second time: 2 x 300 + 10 ms.
         assert_eq!(session.source.deadline(), Some(at(310 + 610)));
-    }
-
-    #[test]
-    fn messages__that_are_lost_are_forgotten() {
-        let mut messages = Messages::default();
-        let numbers: Vec<u64> = ["a", "b", "c", "d"].map(|contents| messages.push(contents)).into();
-        assert_eq!(numbers, [0, 1, 2, 3]);
-        assert_eq!((messages.take(0), messages.take(2), messages.take(1)), (Some("a"), Some("c"), None));
-        assert_eq!((messages.take(3), messages.take(4), messages.push("e")), (Some("d"), None, 4));
     }
 
     proptest! {

@@ -1,0 +1,53 @@
+//! What the messages of a session say, while they are under way: a packet of the simulator carries their number alone.
+
+use std::collections::VecDeque;
+
+/// The contents of messages under way. None overtakes another, so those in front of one that arrives are lost.
+#[derive(Clone, Debug)]
+pub(crate) struct Messages<T> {
+    contents: VecDeque<T>,
+    /// Number of the first.
+    first: u64,
+}
+
+impl<T> Default for Messages<T> {
+    fn default() -> Self {
+        Self { contents: VecDeque::new(), first: 0 }
+    }
+}
+
+impl<T> Messages<T> {
+    /// Takes contents; their number.
+    pub(crate) fn push(&mut self, contents: T) -> u64 {
+        self.contents.push_back(contents);
+        self.first + self.contents.len() as u64 - 1
+    }
+
+    /// The contents of the message that arrives.
+    pub(crate) fn take(&mut self, number: u64) -> Option<T> {
+        while self.first < number {
+            self.contents.pop_front()?;
+            self.first += 1;
+        }
+        if self.first > number {
+            return None;
+        }
+        let contents = self.contents.pop_front()?;
+        self.first += 1;
+        Some(contents)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages__that_are_lost_are_forgotten() {
+        let mut messages = Messages::default();
+        let numbers: Vec<u64> = ["a", "b", "c", "d"].map(|contents| messages.push(contents)).into();
+        assert_eq!(numbers, [0, 1, 2, 3]);
+        assert_eq!((messages.take(0), messages.take(2), messages.take(1)), (Some("a"), Some("c"), None));
+        assert_eq!((messages.take(3), messages.take(4), messages.push("e")), (Some("d"), None, 4));
+    }
+}
