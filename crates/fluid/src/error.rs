@@ -48,6 +48,15 @@ pub enum FluidError {
         /// The session.
         session: Box<str>,
     },
+    /// Background traffic is made of packets.
+    #[error(
+        "background \"{background}\" does not run in the fluid model\nhint: choose schemes that run by packets, or \
+         take it out of the scenario"
+    )]
+    Background {
+        /// Its name.
+        background: Box<str>,
+    },
     /// The max-min optimum, which every run is compared with, does not exist.
     #[error("the max-min optimum of the network: {0}")]
     MaxMin(#[from] MaxMinError),

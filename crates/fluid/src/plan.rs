@@ -480,8 +480,11 @@ fn parameter(name: &str, own: Option<f64>, session: &Session, at_node: Option<f6
     own.or_else(of_session).or(at_node).unwrap_or_else(of_scheme)
 }
 
-/// Refuses schemes without fluid form and rates beyond the limit.
+/// Refuses background traffic, schemes without fluid form and rates beyond the limit.
 fn check(scenario: &Scenario) -> Result<(), FluidError> {
+    if let Some(background) = scenario.background.first() {
+        return Err(FluidError::Background { background: background.name.clone() });
+    }
     let mut known: Option<&SchemeChoice> = None;
     for session in &scenario.sessions {
         let choice = scenario.scheme_of(session);

@@ -69,6 +69,15 @@ fn call__mistakes_name_the_option_and_say_how_it_is_written() {
 }
 
 #[test]
+fn background__in_the_fluid_model_is_refused() {
+    let text = format!(
+        "{PAIR}\n[[background]]\nkind = \"web\"\nfrom = \"s1\"\nto = \"d\"\nrate = \"1 Mb/s\"\nrtt = \"10 ms\"\n"
+    );
+    let stderr = feed(&["simulate", "-"], &text).refused();
+    assert!(stderr.contains("background \"web\" does not run in the fluid model"), "{stderr}");
+}
+
+#[test]
 fn scheme__without_fluid_form_gets_a_hint() {
     let stderr = feed(&["simulate", "-", "--model", "fluid", "--scheme", "newreno"], PAIR).refused();
     let hint = stderr.lines().find(|line| line.starts_with("hint: ")).unwrap();
