@@ -1,5 +1,5 @@
-//! BIC's equations as they are printed (Xu 2004, section VI-B), with its constants: windows in packets, epochs in round
-//! trips.
+//! BIC's Eqs. 2 and 3 as they are printed (Xu 2004, section VI-B), rounds rounded up, with its constants: windows in
+//! packets, epochs in round trips. The others are `BicConfig`'s.
 
 /// Largest step per RTT, packets.
 const S_MAX: f64 = 32.0;
@@ -29,48 +29,10 @@ pub(crate) fn search_packets(w_max: f64) -> f64 {
     w_max * search_rounds(w_max) - 2.0 * (w_max * BETA - additive_rounds(w_max) * S_MAX) + S_MIN
 }
 
-/// The constants a, b and c of Eqs. 4 and 5.
-fn constants() -> (f64, f64, f64) {
-    (BETA * (2.0 - BETA) / (2.0 * S_MAX), (S_MAX / S_MIN).log2() + (2.0 - BETA) / 2.0, S_MAX - S_MIN)
-}
-
-/// Largest window where an epoch has rounds of additive increase (Eq. 4).
-pub(crate) fn largest_window(loss_rate: f64) -> f64 {
-    let (a, b, c) = constants();
-    ((b * b + 4.0 * a * (c + 1.0 / loss_rate)).sqrt() - b) / (2.0 * a)
-}
-
-/// Mean window then (Eq. 5).
-pub(crate) fn mean_window(loss_rate: f64) -> f64 {
-    let (a, b, c) = constants();
-    let root = (b * b + 4.0 * a * (c + 1.0 / loss_rate)).sqrt();
-    (2.0 - BETA) / loss_rate / (root + (1.0 - BETA) * b + BETA * (2.0 - BETA) / 2.0)
-}
-
-/// Mean window for very large windows (Eq. 6).
-pub(crate) fn asymptote(loss_rate: f64) -> f64 {
-    (S_MAX / 2.0 * (2.0 - BETA) / BETA / loss_rate).sqrt()
-}
-
-/// Largest window where an epoch is a search alone, by Lambert's W (before Eq. 7).
-pub(crate) fn small_window(loss_rate: f64) -> f64 {
-    let ln2 = std::f64::consts::LN_2;
-    ln2 / (lambert_w(4.0 * ln2 * BETA * (-2.0 * ln2 * BETA).exp() / (loss_rate * S_MIN)) * loss_rate)
-}
-
-/// The real solution x of x e^x = y, for y above zero: Newton's method.
-fn lambert_w(y: f64) -> f64 {
-    let mut x = y.ln_1p();
-    for _ in 0..100 {
-        let power = x.exp();
-        x -= (x * power - y) / (power * (x + 1.0));
-    }
-    x
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fairwave_schemes::session::BicConfig;
 
     fn close(ours: f64, expected: f64, share: f64) {
         assert!((ours / expected - 1.0).abs() <= share, "{ours} is not within {share} of {expected}");
@@ -80,20 +42,18 @@ mod tests {
     fn largest_window__makes_an_epoch_of_one_over_p_packets() {
         // Eq. 4 holds where w beta / s_max is a whole number: 4096 x 0.125 / 32 = 16.
         let packets = additive_packets(4096.0) + search_packets(4096.0);
-        close(largest_window(1.0 / packets), 4096.0, 1e-9);
-        close(mean_window(1.0 / packets), packets / (additive_rounds(4096.0) + search_rounds(4096.0)), 1e-9);
+        close(BicConfig::default().largest_window_of_large_packets(1.0 / packets), 4096.0, 1e-9);
+        close(
+            BicConfig::default().mean_window_of_large_packets(1.0 / packets),
+            packets / (additive_rounds(4096.0) + search_rounds(4096.0)),
+            1e-9,
+        );
     }
 
     #[test]
     fn small_window__solves_its_own_equation() {
-        let (p, w) = (1e-4, small_window(1e-4));
+        let (p, w) = (1e-4, BicConfig::default().largest_window_of_search_packets(1e-4));
         close(1.0 / (((w * BETA / S_MIN).log2() + 2.0 * (1.0 - BETA)) * p), w, 1e-9);
-    }
-
-    #[test]
-    fn lambert_w__by_hand() {
-        close(lambert_w(std::f64::consts::E), 1.0, 1e-12); // 1 x e^1
-        close(lambert_w(2.0 * (2.0_f64).exp()), 2.0, 1e-12);
     }
 
     #[test]

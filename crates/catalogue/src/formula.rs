@@ -189,10 +189,10 @@ impl Formula {
             }
             Self::BicEq2 { window } => bic::additive_packets(window),
             Self::BicEq3 { window } => bic::search_packets(window),
-            Self::BicEq4 { loss_rate } => bic::largest_window(loss_rate),
-            Self::BicEq5 { loss_rate } => bic::mean_window(loss_rate),
-            Self::BicEq6 { loss_rate } => bic::asymptote(loss_rate),
-            Self::BicEq7 { loss_rate } => bic::small_window(loss_rate),
+            Self::BicEq4 { loss_rate } => BicConfig::default().largest_window_of_large_packets(loss_rate),
+            Self::BicEq5 { loss_rate } => BicConfig::default().mean_window_of_large_packets(loss_rate),
+            Self::BicEq6 { loss_rate } => BicConfig::default().mean_window_asymptote_packets(loss_rate),
+            Self::BicEq7 { loss_rate } => BicConfig::default().largest_window_of_search_packets(loss_rate),
             Self::BitmapCovers { bitmap, packet } => bitmap.0.as_bits_f64() * packet.0.get() as f64,
         }
     }

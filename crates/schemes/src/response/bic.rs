@@ -46,21 +46,37 @@ impl BicConfig {
     /// Mean window where the steps are searches alone, largest window times beta at most 2 s_max (Xu et al. 2004, the
     /// LambertW form and the line before Eq. 7): independent of s_max.
     pub fn mean_window_of_search_packets(&self, loss_rate: f64) -> f64 {
+        let w_max = self.largest_window_of_search_packets(loss_rate);
+        1.0 / loss_rate / ((w_max * self.beta / self.s_min_packets).log2() + 2.0)
+    }
+
+    /// The largest window that goes with it: the W with W = 1 / ((log2(W beta / s_min) + 2 (1 - beta)) p).
+    pub fn largest_window_of_search_packets(&self, loss_rate: f64) -> f64 {
         let (beta, least) = (self.beta, self.s_min_packets);
-        // W_max = 1 / ((log2(W_max beta / s_min) + 2 (1 - beta)) p)
         let y = 4.0 * LN_2 * beta * (-2.0 * LN_2 * beta).exp() / (loss_rate * least);
-        let w_max = LN_2 / (lambert_w(y) * loss_rate);
-        1.0 / loss_rate / ((w_max * beta / least).log2() + 2.0)
+        LN_2 / (lambert_w(y) * loss_rate)
     }
 
     /// Mean window where the largest window times beta is above 2 s_max (Xu et al. 2004, Eq. 5).
     pub fn mean_window_of_large_packets(&self, loss_rate: f64) -> f64 {
+        let (_, b, root) = self.large(loss_rate);
+        let beta = self.beta;
+        (2.0 - beta) / loss_rate / (root + (1.0 - beta) * b + beta * (2.0 - beta) / 2.0)
+    }
+
+    /// The largest window that goes with it (Xu et al. 2004, Eq. 4).
+    pub fn largest_window_of_large_packets(&self, loss_rate: f64) -> f64 {
+        let (a, b, root) = self.large(loss_rate);
+        (root - b) / (2.0 * a)
+    }
+
+    /// What Eqs. 4 and 5 have in common: a, b and the root.
+    fn large(&self, loss_rate: f64) -> (f64, f64, f64) {
         let (beta, most, least) = (self.beta, self.s_max_packets, self.s_min_packets);
         let a = beta * (2.0 - beta) / (2.0 * most);
         let b = (most / least).log2() + (2.0 - beta) / 2.0;
         let c = most - least;
-        let root = (b * b + 4.0 * a * (c + 1.0 / loss_rate)).sqrt();
-        (2.0 - beta) / loss_rate / (root + (1.0 - beta) * b + beta * (2.0 - beta) / 2.0)
+        (a, b, (b * b + 4.0 * a * (c + 1.0 / loss_rate)).sqrt())
     }
 
     /// What the mean window tends to as the loss rate falls: that of AIMD(s_max, beta) (Xu et al. 2004, Eq. 6).
