@@ -79,6 +79,24 @@ pub enum Discipline {
     Gtp,
 }
 
+impl Discipline {
+    /// Its name in scenario files, which is also that of the scheme whose links run it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::DropTail => "drop-tail",
+            Self::Red => "red",
+            Self::Xcp => "xcp",
+            Self::Ixcp => "ixcp",
+            Self::Pxcp => "pxcp",
+            Self::Vcp => "vcp",
+            Self::Aecp => "aecp",
+            Self::Rcp => "rcp",
+            Self::Jetmax => "jetmax",
+            Self::Gtp => "gtp",
+        }
+    }
+}
+
 /// A router: a name where links meet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Router {

@@ -12,6 +12,8 @@
 
 mod allocator;
 pub mod global;
+pub mod header;
+pub mod link;
 pub mod node;
 pub mod response;
 pub mod scheme;

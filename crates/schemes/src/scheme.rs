@@ -27,6 +27,8 @@ pub struct Scheme {
     pub options: &'static [OptionSpec],
     /// Bytes that it adds to the header of a data packet, as the papers' simulators count them.
     pub header: Bytes,
+    /// The same of an acknowledgement.
+    pub ack_header: Bytes,
     /// Where it is defined.
     pub cites: &'static str,
 }

@@ -1,5 +1,6 @@
 //! When a receiver acknowledges, if not every packet at once (RFC 5681 s4.2).
 
+use fairwave_schemes::header::CongestionHeader;
 use fairwave_units::{Duration, Time};
 
 /// A receiver that answers every second packet; one alone is answered when no second came for [`LONGEST`]; and at once
@@ -10,6 +11,8 @@ pub(crate) struct DelayedAck {
     /// the earliest, so that a round-trip time includes the delay).
     waiting: Option<Time>,
     deadline: Time,
+    /// What the answer will carry back for all packets that it answers.
+    header: Option<CongestionHeader>,
     /// A timer event is pending; it is moved by firing too early.
     is_armed: bool,
 }
@@ -28,6 +31,19 @@ impl DelayedAck {
             return None;
         }
         Some(first.unwrap_or(stamp))
+    }
+
+    /// A congestion header arrived with data that the next answer is for.
+    pub(crate) fn hold(&mut self, header: CongestionHeader) {
+        match &mut self.header {
+            Some(held) => held.absorb(header),
+            None => self.header = Some(header),
+        }
+    }
+
+    /// What the answer that goes now carries back.
+    pub(crate) fn take_header(&mut self) -> Option<CongestionHeader> {
+        self.header.take()
     }
 
     /// When to come with [`DelayedAck::on_timer`], unless that is settled.

@@ -2,7 +2,7 @@
 
 use fairwave_scenario::random;
 use fairwave_scenario::{DemandBy, Discipline, Run, Scenario, Session, Settings};
-use fairwave_schemes::scheme::{Model, OptionValue, schemes};
+use fairwave_schemes::scheme::{Kind, Model, OptionValue, schemes};
 use fairwave_schemes::session::{RuleError, controller};
 use fairwave_units::{Duration, Time};
 use thiserror::Error;
@@ -87,6 +87,7 @@ fn run(scenario: &Scenario, settings: Settings<'_>, is_naive: bool) -> Result<Ru
         add(&mut simulator, scenario, session)?;
     }
     background::add(&mut simulator, scenario);
+    simulator.arm_links();
     let mut log = Log::new(record.windows);
     let mut at = Time::ZERO;
     while at < end {
@@ -105,8 +106,9 @@ fn add(simulator: &mut Simulator<'_>, scenario: &Scenario, session: &Session) ->
     let choice = scenario.scheme_of(session);
     let options = &choice.options;
     let bytes = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
-    let header = scenario.packet.header.get() + choice.scheme.header.get();
-    let data_bytes = bytes(scenario.packet.payload.get() + header);
+    let header = scenario.packet.header.get() + choice.scheme.ack_header.get();
+    let data_header = scenario.packet.header.get() + choice.scheme.header.get();
+    let data_bytes = bytes(scenario.packet.payload.get() + data_header);
 
     let size_packets = session.size.map_or(u64::MAX, |size| size.get().div_ceil(scenario.packet.payload.get().max(1)));
     let active = (session.start, session.stop);
@@ -134,7 +136,7 @@ fn add(simulator: &mut Simulator<'_>, scenario: &Scenario, session: &Session) ->
             }
         }
     }
-    let sack = options.get("sack").map_or(choice.scheme.name != "newreno", |sack| sack == OptionValue::Flag(true));
+    let sack = options.get("sack").map_or_else(|| has_sack(choice.scheme.name), |sack| sack == OptionValue::Flag(true));
     if choice.scheme.name == "udt" {
         let setup = UdtSetup {
             size_packets,
@@ -148,6 +150,13 @@ fn add(simulator: &mut Simulator<'_>, scenario: &Scenario, session: &Session) ->
         simulator.add_flow(source, [data_bytes, bytes(header)], None, active, FlowOptions::default());
         return Ok(());
     }
+    let is_headed = choice.scheme.kind == Kind::Link;
+    let mut options = options.clone();
+    if is_headed && max_window_packets < u64::MAX {
+        // What the links grant beyond the window that can be used is not saved up.
+        options.set("max_window", OptionValue::Packets(max_window_packets));
+    }
+    let options = &options;
     let controller = controller(choice.scheme.name, options).map_err(|problem| match problem {
         RuleError::Unknown(_) => SimError::Scheme { scheme: choice.scheme.name, session: session.name.clone() },
         RuleError::HighSpeedLine { .. } => SimError::Options { session: session.name.clone(), problem },
@@ -165,6 +174,7 @@ fn add(simulator: &mut Simulator<'_>, scenario: &Scenario, session: &Session) ->
         max_burst: options.packets("max_burst").unwrap_or(u64::MAX),
         delayed_ack: options.flag("delayed_ack"),
         sack,
+        is_headed,
     };
     let flow = simulator.add_flow(source, [data_bytes, bytes(header)], offer, active, flow_options);
     if let Some(most) = options.time("send_jitter").filter(|most| !most.is_zero()) {
@@ -172,6 +182,11 @@ fn add(simulator: &mut Simulator<'_>, scenario: &Scenario, session: &Session) ->
         simulator.add_jitter(flow, most, stream);
     }
     Ok(())
+}
+
+/// Whether a scheme's acknowledgements carry blocks, if nothing is said. XCP and VCP were NewReno beyond their windows.
+fn has_sack(scheme: &str) -> bool {
+    !matches!(scheme, "newreno" | "xcp" | "endpoint-xcp" | "ixcp" | "pxcp" | "vcp")
 }
 
 /// The sink's buffer of a UDT session that names none, in packets.
@@ -211,7 +226,7 @@ fn refuse_unsupported(scenario: &Scenario) -> Result<(), SimError> {
     let nodes = scenario.nodes.iter().map(|node| (&node.name, node.discipline));
     let links = scenario.links.iter().map(|link| (&link.name, link.discipline));
     for (name, discipline) in nodes.chain(links) {
-        if !matches!(discipline, None | Some(Discipline::DropTail | Discipline::Red)) {
+        if matches!(discipline, Some(Discipline::Gtp | Discipline::Vcp | Discipline::Rcp | Discipline::Jetmax)) {
             return Err(unsupported(format!("the discipline of \"{name}\"")));
         }
     }

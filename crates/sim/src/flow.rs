@@ -45,11 +45,13 @@ pub(crate) struct FlowOptions {
     pub(crate) delayed_ack: bool,
     /// Whether acknowledgements carry blocks (RFC 2018).
     pub(crate) sack: bool,
+    /// Whether data packets carry a congestion header.
+    pub(crate) is_headed: bool,
 }
 
 impl Default for FlowOptions {
     fn default() -> Self {
-        Self { max_burst: u64::MAX, delayed_ack: false, sack: true }
+        Self { max_burst: u64::MAX, delayed_ack: false, sack: true, is_headed: false }
     }
 }
 

@@ -13,6 +13,7 @@
 mod arrivals;
 mod background;
 mod constant;
+mod controlled;
 mod delayed_ack;
 mod engine;
 mod event_queue;

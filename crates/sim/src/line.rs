@@ -12,6 +12,8 @@ pub(crate) struct Line {
     pub(crate) delay: Duration,
     /// Who minds when packets arrive.
     end: End,
+    /// The link that it is behind, if that has a rule for congestion headers.
+    pub(crate) controlled: Option<u32>,
     /// Places of the first and of the last packet in [`LinePool`].
     first: u32,
     last: u32,
@@ -50,7 +52,7 @@ const CHUNK: u32 = 8;
 
 impl Line {
     pub(crate) fn new(delay: Duration) -> Self {
-        Self { delay, end: End::Unused, first: 0, last: 0, length: 0 }
+        Self { delay, end: End::Unused, controlled: None, first: 0, last: 0, length: 0 }
     }
 
     /// Whether nobody minds when packets arrive at its end.

@@ -5,6 +5,8 @@ use std::collections::VecDeque;
 use fairwave_scenario::random::Stream;
 use fairwave_units::{Duration, Time};
 
+use crate::controlled::Controlled;
+use crate::packet::{HeaderStore, Kind};
 use crate::red::Red;
 use crate::wire::Wire;
 
@@ -25,6 +27,8 @@ pub(crate) struct Link {
     loss: Option<Box<Bernoulli>>,
     /// Drops before the queue is full, if the discipline is RED, and the size of the packets that it counts in.
     red: Option<Box<(Red, f64)>>,
+    /// The rule that reads and writes congestion headers here, if there is one.
+    control: Option<Box<Controlled>>,
     pub(crate) counts: LinkCounts,
     /// The part of the run that the summary's means are taken over.
     window: (Time, Time),
@@ -61,7 +65,7 @@ impl Link {
     pub(crate) fn new(rate_bps: u64, limit: Limit, loss: Option<Bernoulli>, window: (Time, Time)) -> Self {
         let (departures, counts) = (VecDeque::new(), LinkCounts::default());
         let loss = loss.map(Box::new);
-        Self { wire: Wire::new(rate_bps), limit, departures, loss, red: None, counts, window }
+        Self { wire: Wire::new(rate_bps), limit, departures, loss, red: None, control: None, counts, window }
     }
 
     /// Puts RED in front of the queue, in packets of `packet_bytes`.
@@ -70,9 +74,21 @@ impl Link {
         self
     }
 
+    /// Lets a rule read and write the congestion headers of the packets that pass.
+    pub(crate) fn with_control(mut self, control: Controlled) -> Self {
+        self.control = Some(Box::new(control));
+        self
+    }
+
+    /// The rule that reads and writes congestion headers here, if there is one.
+    #[inline]
+    pub(crate) fn control(&mut self) -> Option<&mut Controlled> {
+        self.control.as_deref_mut()
+    }
+
     /// A packet reaches the queue.
     #[inline]
-    pub(crate) fn offer(&mut self, now: Time, bytes: u32) -> Fate {
+    pub(crate) fn offer(&mut self, now: Time, bytes: u32, kind: Kind, headers: &mut HeaderStore) -> Fate {
         if let Some(loss) = &mut self.loss
             && loss.strikes()
         {
@@ -80,6 +96,9 @@ impl Link {
             return Fate::Lost;
         }
         self.counts.offered_bytes += u64::from(bytes);
+        if let Some(control) = &mut self.control {
+            control.on_arrival(now, bytes, kind, headers);
+        }
         let starts = self.wire.free_at().max(now);
         if self.red_drops(now) || (starts > now && !self.has_room(now, bytes)) {
             self.counts.dropped_packets += 1;
@@ -92,6 +111,9 @@ impl Link {
             self.note_departure(now, starts);
         }
         let leaves = self.wire.send(now, bytes);
+        if let Some(control) = &mut self.control {
+            control.enqueue(starts, bytes, kind, starts > now);
+        }
         self.count(now, starts, leaves, bytes);
         Fate::Leaves(leaves)
     }
@@ -217,13 +239,14 @@ mod tests {
     use super::*;
     use crate::event_queue::Key;
     use crate::line::{Line, LinePool};
-    use crate::packet::{Kind, Packet};
+    use crate::packet::Packet;
 
     #[test]
     fn arrivals__behind_a_loaded_link_equal_the_closed_form() {
         const PACKETS: u64 = 10_000_000;
         // 1040 B at 450 Mb/s take 18 488.888... ns. The load is a little above: a packet every 18 480 ns.
         let mut link = Link::new(450_000_000, Limit::Packets(100), None, (Time::ZERO, Time::MAX));
+        let mut headers = HeaderStore::default();
         let (mut line, mut pool) = (Line::new(Duration::from_micros(5000)), LinePool::default());
         let start = 777;
         let (mut sent, mut arrived, mut dropped) = (0, 0, 0);
@@ -238,7 +261,7 @@ mod tests {
                 assert_eq!(key.time().as_nanos(), start + arrived * 8320 * 20 / 9 + 5_000_000);
                 next = following;
             }
-            match link.offer(offered_at, 1040) {
+            match link.offer(offered_at, 1040, Kind::DATA, &mut headers) {
                 Fate::Leaves(leaves) => {
                     sent += 1;
                     let packet =

@@ -1,5 +1,6 @@
 //! A packet on its way: a small plain value. Payload bytes do not exist here, their number does.
 
+use fairwave_schemes::header::CongestionHeader;
 use fairwave_units::Time;
 
 /// A data packet or an acknowledgement, in half a cache line.
@@ -18,9 +19,17 @@ pub(crate) struct Packet {
     pub(crate) kind: Kind,
 }
 
-/// What a packet is: data, an acknowledgement with or without blocks, or a message of the source to the sink.
+/// What a packet is: data, an acknowledgement with or without blocks, or a message of the source to the sink; and where
+/// its congestion header is, if it has one.
+///
+/// Below 2^31 it is an acknowledgement, and the place of its blocks; from there on data, from 3 x 2^30 on an
+/// acknowledgement, with the place of the header; and the last few are those without any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Kind(u32);
+
+const HEADED: u32 = 1 << 31;
+const HEADED_ACK: u32 = HEADED | 1 << 30;
+const PLACES: u32 = 1 << 30;
 
 impl Kind {
     pub(crate) const DATA: Self = Self(u32::MAX);
@@ -31,7 +40,13 @@ impl Kind {
 
     #[inline]
     pub(crate) fn is_data(self) -> bool {
-        self == Self::DATA
+        self == Self::DATA || (HEADED..HEADED_ACK).contains(&self.0)
+    }
+
+    /// The place of its congestion header, if it has one.
+    #[inline]
+    fn header_place(self) -> Option<usize> {
+        (self.0 >= HEADED && self < Self::NOTICE).then_some((self.0 % PLACES) as usize)
     }
 }
 
@@ -65,7 +80,7 @@ impl BlockStore {
         }
         self.blocks.push(blocks);
         let place = u32::try_from(self.blocks.len() - 1).ok().map(Kind);
-        place.filter(|kind| *kind < Kind::NOTICE).expect("fewer than 2^32 acknowledgements are under way")
+        place.filter(|kind| kind.0 < HEADED).expect("fewer than 2^31 acknowledgements are under way")
     }
 
     /// The blocks of a packet that is under way.
@@ -77,7 +92,7 @@ impl BlockStore {
     /// The blocks of a packet that arrives or is dropped; none for data.
     #[inline]
     pub(crate) fn take(&mut self, kind: Kind) -> Option<Blocks> {
-        if kind >= Kind::NOTICE {
+        if kind.0 >= HEADED {
             return None;
         }
         self.free.push(kind.0);
@@ -85,8 +100,68 @@ impl BlockStore {
     }
 }
 
+/// The congestion headers of all packets under way. TCP's have none, so that they are not part of a packet.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HeaderStore {
+    /// Each with the kind that an acknowledgement would have without it.
+    headers: Vec<(CongestionHeader, Kind)>,
+    free: Vec<u32>,
+}
+
+impl HeaderStore {
+    /// Keeps the header of a data packet until it arrives or is dropped.
+    pub(crate) fn keep(&mut self, header: CongestionHeader) -> Kind {
+        self.store(HEADED, header, Kind::DATA)
+    }
+
+    /// Keeps the header of an acknowledgement that would be `plain` without it.
+    pub(crate) fn keep_ack(&mut self, header: CongestionHeader, plain: Kind) -> Kind {
+        self.store(HEADED_ACK, header, plain)
+    }
+
+    fn store(&mut self, base: u32, header: CongestionHeader, plain: Kind) -> Kind {
+        if let Some(place) = self.free.pop() {
+            self.headers[place as usize] = (header, plain);
+            return Kind(base + place);
+        }
+        self.headers.push((header, plain));
+        // The last few numbers have a meaning of their own.
+        let place = u32::try_from(self.headers.len() - 1).ok().filter(|place| *place < PLACES - 3);
+        Kind(base + place.expect("fewer than 2^30 packets with headers are under way"))
+    }
+
+    /// The header of a packet that is under way.
+    #[inline]
+    pub(crate) fn get(&self, kind: Kind) -> Option<&CongestionHeader> {
+        kind.header_place().map(|place| &self.headers[place].0)
+    }
+
+    /// The same, to be changed.
+    #[inline]
+    pub(crate) fn get_mut(&mut self, kind: Kind) -> Option<&mut CongestionHeader> {
+        kind.header_place().map(|place| &mut self.headers[place].0)
+    }
+
+    /// What a packet that is under way would be without its header.
+    #[inline]
+    pub(crate) fn plain(&self, kind: Kind) -> Kind {
+        kind.header_place().map_or(kind, |place| self.headers[place].1)
+    }
+
+    /// The header of a packet that arrives or is dropped, and what it is without.
+    #[inline]
+    pub(crate) fn take(&mut self, kind: Kind) -> (Option<CongestionHeader>, Kind) {
+        let Some(place) = kind.header_place() else { return (None, kind) };
+        self.free.push(kind.0 % PLACES);
+        let (header, plain) = self.headers[place];
+        (Some(header), plain)
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use fairwave_schemes::header::LoadCode;
+
     use super::*;
 
     #[test]
@@ -99,5 +174,21 @@ mod tests {
         assert_eq!([0, 1, 2].map(|at| store.take(kinds[at])), [1, 4, 3].map(|begin| Some(blocks(begin))));
         assert_eq!([Kind::DATA, Kind::PLAIN_ACK, Kind::NOTICE].map(|kind| store.take(kind)), [None; 3]);
         assert_eq!(size_of::<Packet>(), 32);
+    }
+
+    #[test]
+    fn header_store__tells_data_from_acknowledgements() {
+        let (mut store, mut blocks) = (HeaderStore::default(), BlockStore::default());
+        let [low, high] = [LoadCode::Low, LoadCode::High].map(CongestionHeader::Vcp);
+        let data = store.keep(low);
+        let held = blocks.keep([Block { begin: 1, end: 2 }; BLOCKS]);
+        let acks = [store.keep_ack(high, Kind::PLAIN_ACK), store.keep_ack(high, held)];
+        assert_eq!([data, acks[0], acks[1], Kind::DATA].map(Kind::is_data), [true, false, false, true]);
+        assert_eq!(store.get(Kind::PLAIN_ACK).or(store.get(held)).or(store.get(Kind::NOTICE)), None);
+        *store.get_mut(data).unwrap() = high;
+        assert_eq!((store.get(data), store.plain(acks[1])), (Some(&high), held));
+        assert_eq!((store.take(data), store.take(acks[1])), ((Some(high), Kind::DATA), (Some(high), held)));
+        assert_eq!(store.keep(low), data.max(Kind(HEADED + 2)));
+        assert_eq!((store.take(Kind::DATA), blocks.take(acks[0])), ((None, Kind::DATA), None));
     }
 }

@@ -3,11 +3,16 @@
 use std::collections::BTreeMap;
 
 use fairwave_scenario::random;
-use fairwave_scenario::{Background, Discipline, Node, QueueLimit, Red, Scenario, Session};
+use fairwave_scenario::{Background, Discipline, Node, QueueLimit, Red, Scenario, SchemeChoice, Session};
+use fairwave_schemes::header::LinkId;
+use fairwave_schemes::link::{LinkController, LinkSetup, link_controller};
+use fairwave_schemes::scheme::{Kind, Options, Scheme, find};
 use fairwave_units::{Duration, Rate, Time};
 
+use crate::controlled::Controlled;
 use crate::line::{End, Line, LinePool};
-use crate::link::{Bernoulli, Limit, Link};
+use crate::link::{Bernoulli, Fate, Limit, Link};
+use crate::packet::{HeaderStore, Packet};
 use crate::red;
 
 /// One step of a way.
@@ -43,6 +48,12 @@ pub(crate) struct Network {
 }
 
 impl Network {
+    /// A packet reaches a link.
+    #[inline]
+    pub(crate) fn offer(&mut self, link: u32, now: Time, packet: &Packet, headers: &mut HeaderStore) -> Fate {
+        self.links[link as usize].offer(now, packet.bytes, packet.kind, headers)
+    }
+
     /// Adds a line of its own; its index.
     pub(crate) fn add_line(&mut self, delay: Duration) -> u32 {
         let index = u32::try_from(self.lines.len()).expect("a scenario has at most 10^7 elements");
@@ -191,21 +202,19 @@ impl Builder<'_> {
     }
 
     fn link(&self, origin: Origin) -> Option<(String, Rate, Link)> {
-        let red_of = |node: &Node| (node.discipline == Some(Discipline::Red)).then(Red::default);
         let direction = |node: &Node, way: &str| format!("{}:{way}", node.name);
-        let (name, capacity, queue, loss, red) = match origin {
+        let (name, capacity, queue, loss, discipline, red) = match origin {
             Origin::Send(node) => {
                 let node = &self.scenario.nodes[node as usize];
-                (direction(node, "out"), node.send?, node.queue, node.send_loss, red_of(node))
+                (direction(node, "out"), node.send?, node.queue, node.send_loss, node.discipline, Red::default())
             }
             Origin::Receive(node) => {
                 let node = &self.scenario.nodes[node as usize];
-                (direction(node, "in"), node.receive?, node.queue, node.receive_loss, red_of(node))
+                (direction(node, "in"), node.receive?, node.queue, node.receive_loss, node.discipline, Red::default())
             }
             Origin::Link(link) => {
                 let link = &self.scenario.links[link as usize];
-                let red = (link.discipline == Some(Discipline::Red)).then_some(link.red);
-                (link.name.to_string(), link.capacity?, link.queue, link.loss, red)
+                (link.name.to_string(), link.capacity?, link.queue, link.loss, link.discipline, link.red)
             }
         };
         let rtt = self.largest_rtt.get(&origin).copied().unwrap_or_default();
@@ -220,12 +229,33 @@ impl Builder<'_> {
         };
         let losses = Bernoulli::new(loss, random::stream(self.scenario.seed, &format!("loss {name}")));
         let mut link = Link::new(capacity.as_bps().round() as u64, limit, losses, self.window);
-        if let Some(config) = red {
+        if discipline == Some(Discipline::Red) {
             let packets_per_s = capacity.as_bps() / packet.as_bits_f64();
             let stream = random::stream(self.scenario.seed, &format!("red {name}"));
-            link = link.with_red(red::Red::new(config, packets_per_s, stream), packet.get() as f64);
+            link = link.with_red(red::Red::new(red, packets_per_s, stream), packet.get() as f64);
+        }
+        if let Some(rule) = self.rule(discipline, &name, capacity) {
+            link = link.with_control(Controlled::new(rule));
         }
         Some((name, capacity, link))
+    }
+
+    /// The rule for congestion headers of the link that comes next: of its discipline, or else of the scenario's scheme.
+    fn rule(&self, discipline: Option<Discipline>, name: &str, capacity: Rate) -> Option<Box<dyn LinkController>> {
+        let SchemeChoice { scheme, options } = &*self.scenario.scheme;
+        let of_scheme = link_rule(scheme);
+        let rule = discipline.map_or(of_scheme, |discipline| Some(discipline.name()))?;
+        // The options are the scheme's; a link that runs another's rule has that one's defaults.
+        let options = if of_scheme == Some(rule) { options.clone() } else { Options::default() };
+        let packet = &self.scenario.packet;
+        let bytes = packet.payload.get() + packet.header.get() + find(rule).map_or(0, |scheme| scheme.header.get());
+        let setup = LinkSetup {
+            id: LinkId::of(u32::try_from(self.network.links.len()).unwrap_or(u32::MAX)),
+            capacity,
+            packet_bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
+            phase: random::stream(self.scenario.seed, &format!("control {name}")).unit(),
+        };
+        link_controller(rule, &options, &setup)
     }
 
     /// Turns elements into stages: delays in a row are one, and a line is shared by all that leave a link with the
@@ -260,9 +290,19 @@ impl Builder<'_> {
         let index = u32::try_from(self.network.lines.len()).expect("a scenario has at most 10^7 elements");
         let line = link.map_or(index, |link| *self.shared.entry((link, delay)).or_insert(index));
         if line == index {
-            self.network.lines.push(Line::new(delay));
+            let mut line = Line::new(delay);
+            line.controlled = link.filter(|link| self.network.links[*link as usize].control().is_some());
+            self.network.lines.push(line);
         }
         line
+    }
+}
+
+/// The discipline that a scheme brings to links that name none.
+pub(crate) fn link_rule(scheme: &Scheme) -> Option<&'static str> {
+    match scheme.name {
+        "endpoint-xcp" => Some("xcp"),
+        name => (scheme.kind == Kind::Link).then_some(name),
     }
 }
 

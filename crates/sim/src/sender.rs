@@ -1,7 +1,8 @@
 //! The sending end of a flow: one machine for all window-based schemes. It decides which packet goes next; how many may
 //! be in flight is the scheme's word.
 
-use fairwave_schemes::session::{Ack, Allowance, CongestionController, Loss};
+use fairwave_schemes::header::CongestionHeader;
+use fairwave_schemes::session::{Ack, Allowance, CongestionController, Feedback, Loss, Sending};
 use fairwave_units::{Duration, Time};
 
 use crate::pacer::Pacer;
@@ -248,6 +249,27 @@ impl Sender {
             // RFC 6582: the window counts from the first unacknowledged packet and is inflated by duplicates.
             self.board.outstanding().cast_signed() < (window_packets as i64).saturating_add(self.inflation)
         }
+    }
+
+    /// The congestion header of the packet that was polled last.
+    pub(crate) fn header(&self) -> Option<CongestionHeader> {
+        let smoothed = self.rtt.smoothed();
+        let window = (self.controller.allowance().window_packets as u64).min(self.config.max_window_packets);
+        // A window that the application does not fill is not in use.
+        let window_packets = if self.window_limited { window } else { window.min(self.board.pipe()) };
+        self.controller.header(&Sending { smoothed_rtt: (!smoothed.is_zero()).then_some(smoothed), window_packets })
+    }
+
+    /// A congestion header came back; call after [`Sender::on_ack`] of the same acknowledgement, which knows its
+    /// round-trip time.
+    pub(crate) fn on_feedback(&mut self, now: Time, header: CongestionHeader) {
+        self.controller.on_feedback(&Feedback {
+            now,
+            header,
+            smoothed_rtt: self.rtt.smoothed(),
+            packet_bytes: self.config.packet_bytes,
+            window_limited: self.window_limited,
+        });
     }
 
     /// An acknowledgement of everything below `number` and of `blocks` above it; `stamp` is when the packet that caused

@@ -2,6 +2,7 @@
 
 use fairwave_scenario::TraceKind;
 use fairwave_scenario::random::Stream;
+use fairwave_schemes::header::CongestionHeader;
 use fairwave_units::{Duration, Time};
 
 use crate::background::Background;
@@ -10,7 +11,7 @@ use crate::flow::{Flow, FlowCounts, FlowOptions, Source};
 use crate::jitter::Jitter;
 use crate::link::Fate;
 use crate::offer::Offer;
-use crate::packet::{BlockStore, Kind, Packet};
+use crate::packet::{BlockStore, HeaderStore, Kind, Packet};
 use crate::rated::{Input, Out};
 use crate::receiver::Receiver;
 use crate::route::{Network, Route, Stage};
@@ -36,6 +37,8 @@ pub(crate) enum Event {
     Offer(u32),
     /// A table of web traffic has a new flow, or stops.
     Background(u32),
+    /// The rule of a link is due.
+    Control(u32),
 }
 
 pub(crate) struct Simulator<'a> {
@@ -48,6 +51,7 @@ pub(crate) struct Simulator<'a> {
     /// By background flow: index of the table that it belongs to.
     pub(crate) owners: Vec<u32>,
     pub(crate) blocks: BlockStore,
+    pub(crate) headers: HeaderStore,
     /// What a session wants done; kept for its room.
     pub(crate) outbox: Vec<Out>,
     /// What is on the way, an entry a line.
@@ -72,6 +76,7 @@ impl Simulator<'_> {
             backgrounds: Vec::new(),
             owners: Vec::new(),
             blocks: BlockStore::default(),
+            headers: HeaderStore::default(),
             outbox: Vec::new(),
             queue: EventQueue::new(),
             timers: EventQueue::new(),
@@ -94,6 +99,15 @@ impl Simulator<'_> {
     /// The flows that are sessions, in the scenario's order.
     pub(crate) fn sessions(&self) -> &[Flow] {
         &self.flows[..self.sessions]
+    }
+
+    /// Arms the rules of all links.
+    pub(crate) fn arm_links(&mut self) {
+        for link in 0..self.network.links.len() {
+            if let Some(at) = self.network.links[link].control().map(|control| control.next_timer()) {
+                self.schedule(at, Event::Control(link as u32));
+            }
+        }
     }
 
     /// Adds the session of the next route; its index.
@@ -162,7 +176,11 @@ impl Simulator<'_> {
             self.events += 1;
             match event {
                 Event::Arrival(line) => {
-                    let (packet, next) = self.network.lines[line as usize].pop(&mut self.network.pool);
+                    let line = &mut self.network.lines[line as usize];
+                    let (packet, next) = line.pop(&mut self.network.pool);
+                    if let Some(link) = line.controlled {
+                        self.settle(link);
+                    }
                     if let Some(next) = next
                         && !self.is_naive
                     {
@@ -187,6 +205,7 @@ impl Simulator<'_> {
                     self.send_all(flow);
                 }
                 Event::Background(index) => self.on_background(index),
+                Event::Control(link) => self.on_control(link),
                 Event::Stop(flow) => match &mut self.flows[flow as usize].source {
                     Source::Window(sender) => sender.stop(),
                     Source::Rated(session) => session.stop(),
@@ -204,6 +223,21 @@ impl Simulator<'_> {
     #[inline]
     fn takes_each_in_turn(&self) -> bool {
         self.is_naive || self.observer.is_some()
+    }
+
+    /// Makes the headers of all packets that have left a link with a rule final.
+    #[inline]
+    fn settle(&mut self, link: u32) {
+        if let Some(control) = self.network.links[link as usize].control() {
+            control.catch_up(self.now, &mut self.headers);
+        }
+    }
+
+    fn on_control(&mut self, link: u32) {
+        let Some(control) = self.network.links[link as usize].control() else { return };
+        control.on_timer(self.now, &mut self.headers);
+        let next = control.next_timer();
+        self.schedule(next, Event::Control(link));
     }
 
     /// Counts what has arrived at sinks that do not answer.
@@ -237,7 +271,7 @@ impl Simulator<'_> {
     #[inline]
     fn forward(&mut self, packet: Packet) {
         let (line, leaves) = match self.network.stages[packet.stage as usize] {
-            Stage::Link { link, line } => match self.network.links[link as usize].offer(self.now, packet.bytes) {
+            Stage::Link { link, line } => match self.network.offer(link, self.now, &packet, &mut self.headers) {
                 Fate::Leaves(leaves) => {
                     self.trace(packet, TraceKind::Entered, Some(link));
                     (line, leaves)
@@ -259,7 +293,8 @@ impl Simulator<'_> {
     }
 
     fn drop(&mut self, packet: Packet) {
-        self.blocks.take(packet.kind);
+        let (_, plain) = self.headers.take(packet.kind);
+        self.blocks.take(plain);
         let counts = &mut self.flows[packet.flow as usize].counts;
         if packet.kind.is_data() {
             counts.dropped += 1;
@@ -307,22 +342,31 @@ impl Simulator<'_> {
             Source::Constant(_) | Source::OnOff(_) => return,
         }
         let mut stamp = packet.stamp;
+        let (mut header, _) = self.headers.take(packet.kind);
         if let Some(delayed) = &mut flow.delayed_ack {
+            if let Some(header) = header {
+                delayed.hold(header);
+            }
             let Some(echo) = delayed.on_data(self.now, stamp, is_in_order) else {
                 return self.arm_ack(packet.flow);
             };
             stamp = echo;
+            header = delayed.take_header();
         }
-        self.acknowledge(packet.flow, stamp);
+        self.acknowledge(packet.flow, stamp, header);
     }
 
     fn arrive_ack(&mut self, packet: Packet) {
         let flow = &mut self.flows[packet.flow as usize];
         flow.counts.acks_arrived += 1;
-        let blocks = self.blocks.take(packet.kind).unwrap_or_default();
+        let (header, plain) = self.headers.take(packet.kind);
+        let blocks = self.blocks.take(plain).unwrap_or_default();
         if let Source::Window(sender) = &mut flow.source {
             if sender.on_ack(self.now, packet.number, &blocks, packet.stamp) {
                 flow.losses.push(self.now);
+            }
+            if let Some(header) = header {
+                sender.on_feedback(self.now, header);
             }
             self.send_all(packet.flow);
             if packet.flow as usize >= self.sessions {
@@ -346,16 +390,17 @@ impl Simulator<'_> {
 
     /// An acknowledgement sets out.
     #[inline]
-    fn acknowledge(&mut self, index: u32, stamp: Time) {
+    fn acknowledge(&mut self, index: u32, stamp: Time, header: Option<CongestionHeader>) {
         let flow = &self.flows[index as usize];
         let blocks = if flow.options.sack { flow.receiver.blocks() } else { None };
+        let plain = blocks.map_or(Kind::PLAIN_ACK, |blocks| self.blocks.keep(blocks));
         let ack = Packet {
             number: flow.receiver.next(),
             stamp,
             flow: index,
             bytes: flow.ack_bytes,
             stage: flow.routes[1].begin,
-            kind: blocks.map_or(Kind::PLAIN_ACK, |blocks| self.blocks.keep(blocks)),
+            kind: header.map_or(plain, |header| self.headers.keep_ack(header, plain)),
         };
         self.trace(ack, TraceKind::Sent, None);
         self.forward(ack);
@@ -371,7 +416,10 @@ impl Simulator<'_> {
     fn on_ack_timer(&mut self, index: u32) {
         let Some(delayed) = &mut self.flows[index as usize].delayed_ack else { return };
         match delayed.on_timer(self.now) {
-            Some(stamp) => self.acknowledge(index, stamp),
+            Some(stamp) => {
+                let header = delayed.take_header();
+                self.acknowledge(index, stamp, header);
+            }
             None => self.arm_ack(index),
         }
     }
@@ -432,13 +480,17 @@ impl Simulator<'_> {
     pub(crate) fn send(&mut self, index: u32, number: u64, what: TraceKind) {
         let flow = &mut self.flows[index as usize];
         flow.counts.sent += 1;
+        let header = match &flow.source {
+            Source::Window(sender) if flow.options.is_headed => sender.header(),
+            _ => None,
+        };
         let mut packet = Packet {
             number,
             stamp: self.now,
             flow: index,
             bytes: flow.data_bytes,
             stage: flow.routes[0].begin,
-            kind: Kind::DATA,
+            kind: header.map_or(Kind::DATA, |header| self.headers.keep(header)),
         };
         self.trace(packet, what, None);
         let Some(jitter) = &mut self.flows[index as usize].jitter else { return self.forward(packet) };

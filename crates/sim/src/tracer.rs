@@ -37,7 +37,7 @@ impl Simulator<'_> {
         } else if matches!(flow.source, Source::Rated(_)) {
             TraceContent::Message { number: packet.number, to_sink: packet.kind == Kind::NOTICE }
         } else {
-            let blocks = self.blocks.get(packet.kind).copied().unwrap_or_default();
+            let blocks = self.blocks.get(self.headers.plain(packet.kind)).copied().unwrap_or_default();
             TraceContent::Ack {
                 next: packet.number,
                 blocks: blocks.map(|block| (absolute(block.begin), absolute(block.end))),

@@ -15,6 +15,7 @@ pub(super) const SCHEMES: &[Scheme] = &[
         needs: "the rule at every end node of the sessions",
         options: &GTP,
         header: Bytes::ZERO,
+        ack_header: Bytes::ZERO,
         cites: "Wu 2007, Algorithms 2 and 3, with the repaired step",
     },
     Scheme {
@@ -25,6 +26,7 @@ pub(super) const SCHEMES: &[Scheme] = &[
         needs: "the rule at every end node of the sessions",
         options: &GTP,
         header: Bytes::ZERO,
+        ack_header: Bytes::ZERO,
         cites: "Wu 2007, Algorithms 2 and 3",
     },
     Scheme {
@@ -35,6 +37,7 @@ pub(super) const SCHEMES: &[Scheme] = &[
         needs: "sources that declare their demands",
         options: &TICKS,
         header: Bytes::ZERO,
+        ack_header: Bytes::ZERO,
         cites: "Charny, Clark & Jain 1995; Wu & Chien 2006, section 2.2",
     },
     Scheme {
@@ -45,6 +48,7 @@ pub(super) const SCHEMES: &[Scheme] = &[
         needs: "sources that declare their demands",
         options: &TICKS,
         header: Bytes::ZERO,
+        ack_header: Bytes::ZERO,
         cites: "Hou, Tzeng, Panwar & Kumar 1998; Wu & Chien 2006, section 2.2",
     },
     window("newreno", "TCP NewReno: one segment more per round trip, half at a loss", "RFC 5681, RFC 6582", &NEWRENO),
@@ -57,18 +61,23 @@ pub(super) const SCHEMES: &[Scheme] = &[
     window("cubic", "CUBIC: the window is a cubic of the time since the last loss", "RFC 9438", &CUBIC),
     window("vegas", "TCP Vegas: keeps a few packets queued, by delay", "Brakmo & Peterson 1995", &VEGAS),
     window("fast", "FAST TCP: keeps alpha packets queued, by delay", "Jin, Wei & Low 2004", &FAST),
-    link("xcp", "routers tell every packet how to change its window", "Katabi, Handley & Rohrs 2002", 20, &XCP),
+    at_packets("xcp", "routers tell every packet how to change its window", "Katabi, Handley & Rohrs 2002", 20, &XCP),
     Scheme {
         name: "endpoint-xcp",
         help: "the XCP link rule at both ends' access links: xcp in a network without [[link]]",
         needs: "a network without [[link]]",
         cites: "Wu & Chien 2006, section 3",
-        ..link("", "", "", 20, &XCP)
+        ..at_packets("", "", "", 20, &XCP)
     },
-    link("ixcp", "XCP that taxes only the sessions it limits: max-min fair", "Zan & Yang 2007", 28, &XCP),
-    link("pxcp", "XCP that scales spare bandwidth by its limited sessions", "Zhou, Yeung & Li 2004", 20, &XCP),
+    Scheme {
+        // Zan & Yang 2007, section 3: eight bytes more in data packets, four in acknowledgements.
+        ack_header: Bytes::new(24),
+        models: &[Model::Packet],
+        ..link("ixcp", "XCP that taxes only the sessions it limits: max-min fair", "Zan & Yang 2007", 28, &XCP)
+    },
+    at_packets("pxcp", "XCP that scales spare bandwidth by its limited sessions", "Zhou, Yeung & Li 2004", 20, &XCP),
     link("vcp", "two bits of load from routers select MI, AI or MD", "Xia et al. 2005", 0, &VCP),
-    link("aecp", "routers evolve a rate factor, sources follow it", "Huang et al. 2010", 3, &AECP),
+    at_packets("aecp", "routers evolve a rate factor, sources follow it", "Huang et al. 2010", 3, &AECP),
     link("rcp", "routers give one rate to all sessions of a link", "Dukkipati et al. 2005", 0, &[]),
     link(
         "jetmax",
@@ -80,6 +89,7 @@ pub(super) const SCHEMES: &[Scheme] = &[
     Scheme {
         // 16 B, UDP and IP 28 B: four more than TCP and IP.
         header: Bytes::new(4),
+        ack_header: Bytes::new(4),
         models: &[Model::Packet],
         ..session(
             "udt",
@@ -105,7 +115,17 @@ const fn session(
     cites: &'static str,
     options: &'static [OptionSpec],
 ) -> Scheme {
-    Scheme { name, help, kind: Kind::Session, models: &[], needs: "", options, header: Bytes::ZERO, cites }
+    Scheme {
+        name,
+        help,
+        kind: Kind::Session,
+        models: &[],
+        needs: "",
+        options,
+        header: Bytes::ZERO,
+        ack_header: Bytes::ZERO,
+        cites,
+    }
 }
 
 /// A window-based session.
@@ -121,7 +141,19 @@ const fn link(
     options: &'static [OptionSpec],
 ) -> Scheme {
     let needs = "the rule at every link that may be a bottleneck";
-    Scheme { name, help, kind: Kind::Link, models: &[], needs, options, header: Bytes::new(header), cites }
+    let header = Bytes::new(header);
+    Scheme { name, help, kind: Kind::Link, models: &[], needs, options, header, ack_header: header, cites }
+}
+
+/// A link rule that the packet model runs.
+const fn at_packets(
+    name: &'static str,
+    help: &'static str,
+    cites: &'static str,
+    header: u64,
+    options: &'static [OptionSpec],
+) -> Scheme {
+    Scheme { models: &[Model::Packet], ..link(name, help, cites, header, options) }
 }
 
 // ---- options of the node rules

@@ -3,9 +3,9 @@
 use thiserror::Error;
 
 use super::{
-    Aimd, AimdConfig, Bic, BicConfig, CongestionController, Cubic, CubicConfig, Fast, FastConfig, HighSpeed,
-    HighSpeedConfig, Htcp, HtcpConfig, NewReno, Scalable, ScalableConfig, SlowStart, Vegas, VegasConfig, WindowConfig,
-    WindowRule, Windowed,
+    Aecp, AecpSourceConfig, Aimd, AimdConfig, Bic, BicConfig, CongestionController, Cubic, CubicConfig, Fast,
+    FastConfig, HighSpeed, HighSpeedConfig, Htcp, HtcpConfig, NewReno, Scalable, ScalableConfig, SlowStart, Vegas,
+    VegasConfig, WindowConfig, WindowRule, Windowed, Xcp,
 };
 use crate::scheme::{self, OptionValue, Options};
 
@@ -33,7 +33,7 @@ pub enum RuleError {
 }
 
 /// A new controller of the scheme `name` ("newreno", "sack", "hstcp", "htcp", "stcp", "aimd", "bic", "cubic", "vegas",
-/// "fast") with the options that were named for it; the others have the scheme's defaults.
+/// "fast"; "xcp", "ixcp", "pxcp", "aecp", which follow links) with the options that were named for it; the others have the scheme's defaults.
 pub fn controller(name: &str, options: &Options) -> Result<Box<dyn CongestionController>, RuleError> {
     make(name, options, WindowConfig::from_options(options))
 }
@@ -46,15 +46,19 @@ pub fn controller_from(
     initial_window_packets: Option<f64>,
     initial_ssthresh_packets: f64,
 ) -> Result<Box<dyn CongestionController>, RuleError> {
+    // Rules that links drive say nothing by themselves.
+    if !window_schemes().any(|known| known == name) {
+        return Err(RuleError::Unknown(name.to_owned()));
+    }
     let config = WindowConfig { initial_ssthresh_packets, ..WindowConfig::from_options(options) };
     let initial_window_packets = initial_window_packets.unwrap_or(config.initial_window_packets);
     make(name, options, WindowConfig { initial_window_packets, ..config })
 }
 
-/// The schemes that [`controller`] knows, in the order of the list.
+/// The schemes that [`controller_from`] knows, in the order of the list: window-based, and by themselves.
 pub fn window_schemes() -> impl Iterator<Item = &'static str> {
-    let is_one = |name: &&'static str| controller(name, &Options::default()).is_ok();
-    scheme::schemes().iter().map(|scheme| scheme.name).filter(is_one)
+    let sessions = scheme::schemes().iter().filter(|scheme| scheme.kind == scheme::Kind::Session);
+    sessions.map(|scheme| scheme.name).filter(|name| controller(name, &Options::default()).is_ok())
 }
 
 fn make(name: &str, options: &Options, window: WindowConfig) -> Result<Box<dyn CongestionController>, RuleError> {
@@ -68,6 +72,8 @@ fn make(name: &str, options: &Options, window: WindowConfig) -> Result<Box<dyn C
         "cubic" => windowed(Cubic::new(CubicConfig::from_options(options)), window),
         "vegas" => Box::new(Vegas::new(VegasConfig::from_options(options), window)),
         "fast" => Box::new(Fast::new(FastConfig::from_options(options), window)),
+        "xcp" | "endpoint-xcp" | "ixcp" | "pxcp" => Box::new(Xcp::new(window)),
+        "aecp" => Box::new(Aecp::new(AecpSourceConfig::from_options(options), window)),
         _ => return Err(RuleError::Unknown(name.to_owned())),
     })
 }
@@ -171,6 +177,13 @@ impl FastConfig {
     }
 }
 
+impl AecpSourceConfig {
+    /// The constants that were named, else the defaults.
+    pub fn from_options(options: &Options) -> Self {
+        Self { alpha_per_s: number(options, "alpha", Self::default().alpha_per_s) }
+    }
+}
+
 impl WindowConfig {
     /// What all TCP-like schemes take: the first and the largest window, and the form of slow start.
     pub fn from_options(options: &Options) -> Self {
@@ -262,7 +275,8 @@ mod tests {
     #[test]
     fn controller__other_names_are_refused() {
         for scheme in schemes().iter().filter(|scheme| !NAMES.contains(&scheme.name)) {
-            assert!(controller(scheme.name, &Options::default()).is_err(), "{}", scheme.name);
+            let alone = controller_from(scheme.name, &Options::default(), None, f64::INFINITY);
+            assert!(alone.is_err(), "{}", scheme.name);
         }
     }
 

@@ -5,6 +5,7 @@
 //!
 //! Windows are counted in full packets, as an f64: rules add fractions, the sender floors when it sends.
 
+mod aecp;
 mod aimd;
 mod bic;
 mod cubic;
@@ -20,9 +21,13 @@ mod stcp;
 mod udt;
 mod vegas;
 mod window;
+mod xcp;
 
 use fairwave_units::{Duration, Rate, Time};
 
+use crate::header::CongestionHeader;
+
+pub use aecp::{Aecp, AecpSourceConfig};
 pub use aimd::{Aimd, AimdConfig};
 pub use bic::{Bic, BicConfig, BicForm};
 pub use cubic::{Cubic, CubicConfig};
@@ -38,6 +43,7 @@ pub use stcp::{Scalable, ScalableConfig};
 pub use udt::{Udt, UdtAck, UdtConfig};
 pub use vegas::{Vegas, VegasConfig};
 pub use window::{WindowConfig, WindowRule, Windowed};
+pub use xcp::Xcp;
 
 /// What one session runs.
 pub trait CongestionController: Send {
@@ -59,6 +65,39 @@ pub trait CongestionController: Send {
 
     /// Sets the window, in packets: for studies of a rule by itself.
     fn set_window_packets(&mut self, window_packets: f64);
+
+    /// The congestion header of the data packet that is sent now; none for rules that ask nothing of links.
+    fn header(&self, _sending: &Sending) -> Option<CongestionHeader> {
+        None
+    }
+
+    /// An acknowledgement brought a congestion header back, also one that acknowledges nothing new. Comes after
+    /// [`CongestionController::on_ack`] of the same.
+    fn on_feedback(&mut self, _feedback: &Feedback) {}
+}
+
+/// A data packet that is being sent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sending {
+    /// Smoothed round-trip time; `None` before the first sample.
+    pub smoothed_rtt: Option<Duration>,
+    /// The window that is really in use: whole packets, and no more than the receiver and the application allow.
+    pub window_packets: u64,
+}
+
+/// A congestion header that came back.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Feedback {
+    /// When it arrived.
+    pub now: Time,
+    /// As the last link left it.
+    pub header: CongestionHeader,
+    /// Smoothed round-trip time.
+    pub smoothed_rtt: Duration,
+    /// Bytes of a full packet on the wire.
+    pub packet_bytes: u32,
+    /// Whether the window, not the application or the receiver, limited what was sent.
+    pub window_limited: bool,
 }
 
 /// An acknowledgement of new data.

@@ -1,0 +1,132 @@
+//! What a packet carries for the links on its way, and an acknowledgement carries back.
+
+use fairwave_units::Duration;
+
+/// The congestion header of the explicit-feedback schemes: the source fills it in, the links on the way change it, the
+/// sink sends it back. A packet of any other scheme has none. Its bytes are in [`crate::scheme::Scheme::header`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum CongestionHeader {
+    /// XCP, iXCP and P-XCP.
+    Xcp(XcpHeader),
+    /// AECP.
+    Aecp(AecpHeader),
+    /// VCP: the two bits.
+    Vcp(LoadCode),
+    /// RCP.
+    Rcp(RcpHeader),
+    /// JetMax.
+    Jetmax(JetmaxHeader),
+}
+
+/// XCP's congestion header in the form of draft-falk-xcp-spec-03, with the bottleneck ids of iXCP (Zan & Yang 2007).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct XcpHeader {
+    /// The source's round-trip time; `None` before it has measured one: such a packet gets no feedback.
+    pub rtt: Option<Duration>,
+    /// Time between the source's packets: round-trip time over window (the draft's X).
+    pub interval_s: f64,
+    /// Change of the source's rate that is asked for, then granted, in bit/s (the draft's Delta_Throughput).
+    pub change_bps: f64,
+    /// The link that limited the session's last packets.
+    pub bottleneck: LinkId,
+    /// The link that limits this packet so far.
+    pub next_bottleneck: LinkId,
+}
+
+/// AECP's congestion header (Huang et al. 2010, section V): one field.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AecpHeader {
+    /// The least rate factor on the way, in bit/s; infinite when the packet sets out.
+    pub rate_factor_bps: f64,
+}
+
+/// VCP's two bits: how loaded the most loaded link on the way is (Xia et al. 2005, section 3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LoadCode {
+    /// Below 80 % of the target: 01.
+    Low,
+    /// Below the target: 10.
+    High,
+    /// At the target or above: 11.
+    Overload,
+}
+
+/// RCP's congestion header (Dukkipati et al. 2005).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RcpHeader {
+    /// The least rate on the way, in bit/s; infinite when the packet sets out.
+    pub rate_bps: f64,
+    /// The source's round-trip time, if it has measured one.
+    pub rtt: Option<Duration>,
+}
+
+/// JetMax's congestion header (Zhang, Leonard & Loguinov 2008).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct JetmaxHeader {
+    /// Time between the source's packets.
+    pub interval_s: f64,
+    /// The link that the source takes for its bottleneck.
+    pub bottleneck: LinkId,
+    /// The link on the way that is loaded most so far, with its load over its target less one, over the load.
+    pub proposed: LinkId,
+    /// That link's virtual loss.
+    pub virtual_loss: f64,
+    /// The fair rate at the link that the source takes for its bottleneck, in bit/s; `None` before the packet crossed it.
+    pub fair_rate_bps: Option<f64>,
+}
+
+/// Tells links apart in headers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct LinkId(u32);
+
+impl LinkId {
+    /// No link.
+    pub const NONE: Self = Self(0);
+
+    /// The link of an index.
+    pub const fn of(index: u32) -> Self {
+        Self(index.wrapping_add(1))
+    }
+}
+
+impl CongestionHeader {
+    /// One acknowledgement answers this packet and one that came after it: what it carries back. XCP's changes add up, as
+    /// each packet got its share (draft-falk-xcp-spec-03 s3.3); the other schemes state what holds now.
+    pub fn absorb(&mut self, newer: Self) {
+        match (self, newer) {
+            (Self::Xcp(held), Self::Xcp(newer)) => {
+                *held = XcpHeader { change_bps: held.change_bps + newer.change_bps, ..newer };
+            }
+            (held, newer) => *held = newer,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn absorb__adds_up_what_xcp_granted() {
+        let xcp = |change_bps| {
+            let (rtt, bottleneck) = (Some(Duration::from_millis(50)), LinkId::of(0));
+            CongestionHeader::Xcp(XcpHeader {
+                rtt,
+                interval_s: 0.001,
+                change_bps,
+                bottleneck,
+                next_bottleneck: bottleneck,
+            })
+        };
+        let mut held = xcp(3.0);
+        held.absorb(xcp(-1.0));
+        assert_eq!(held, xcp(2.0));
+    }
+
+    #[test]
+    fn absorb__takes_the_newer_state_of_the_others() {
+        let mut held = CongestionHeader::Vcp(LoadCode::Overload);
+        held.absorb(CongestionHeader::Vcp(LoadCode::Low));
+        assert_eq!(held, CongestionHeader::Vcp(LoadCode::Low));
+    }
+}

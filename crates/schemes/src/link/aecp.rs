@@ -1,0 +1,118 @@
+//! AECP's router rule (Huang et al. 2010, Eqs. 43 to 47): one rate factor for all sessions of a link, which grows or shrinks
+//! by how far traffic and queue are from what the link aims at.
+
+use fairwave_units::{Duration, Time};
+
+use super::{LinkController, LinkSetup, Passage};
+use crate::header::{AecpHeader, CongestionHeader};
+
+/// AECP's rule at a link.
+#[derive(Clone, Debug)]
+pub struct AecpLink {
+    config: AecpConfig,
+    capacity_packets_per_s: f64,
+    packet_bytes: f64,
+    rate_factor_packets_per_s: f64,
+    /// Arrivals since the interval began.
+    input_bytes: u64,
+    interval_began: Time,
+    next_timer: Time,
+}
+
+/// Constants of AECP's links.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AecpConfig {
+    /// Gain of the link in 1/s.
+    pub beta_per_s: f64,
+    /// Time over which a deviation of the queue is mended.
+    pub t: Duration,
+    /// The queue that the link aims at.
+    pub q0_packets: f64,
+    /// Time between changes (the paper's T2).
+    pub interval: Duration,
+    /// First rate factor, as a share of the capacity. The paper is silent; a small one makes slow starts, and one of 1
+    /// floods the link with the first sessions.
+    pub first_share: f64,
+}
+
+impl AecpConfig {
+    /// The next rate factor of a link of `capacity` that saw `arrivals` per second and has a queue, all in packets
+    /// (Huang et al. 2010, Eq. 47), within one packet a second and the capacity.
+    fn next(&self, rate_factor: f64, capacity: f64, arrivals: f64, queue: f64, interval_s: f64) -> f64 {
+        let off = (arrivals + (queue - self.q0_packets) / self.t.as_secs_f64()) / capacity;
+        // Differs from the paper, which bounds nothing: where sessions cannot use their share the factor would grow
+        // without end, and take as long to come back.
+        (rate_factor * (self.beta_per_s * interval_s * (1.0 - off)).exp()).min(capacity).max(1.0)
+    }
+}
+
+/// AECP's control law for one interval, by hand, with the paper's constants: the next rate factor, in packets a second,
+/// within one and the capacity. All arguments but the queue are above zero.
+pub fn aecp_control(
+    config: &AecpConfig,
+    rate_packets_per_s: f64,
+    capacity_packets_per_s: f64,
+    arrival_packets_per_s: f64,
+    queue_packets: f64,
+    interval_s: f64,
+) -> f64 {
+    config.next(rate_packets_per_s, capacity_packets_per_s, arrival_packets_per_s, queue_packets, interval_s)
+}
+
+impl AecpLink {
+    /// The rule for a link that starts at time zero.
+    pub fn new(config: AecpConfig, setup: &LinkSetup) -> Self {
+        let packet_bytes = f64::from(setup.packet_bytes.max(1));
+        let capacity_packets_per_s = setup.capacity.as_bps() / (packet_bytes * 8.0);
+        let phase = Duration::from_secs_f64(config.interval.as_secs_f64() * (0.5 + setup.phase));
+        Self {
+            config,
+            capacity_packets_per_s,
+            packet_bytes,
+            rate_factor_packets_per_s: (capacity_packets_per_s * config.first_share).max(1.0),
+            input_bytes: 0,
+            interval_began: Time::ZERO,
+            next_timer: Time::ZERO.saturating_add(phase.unwrap_or(config.interval)),
+        }
+    }
+}
+
+impl LinkController for AecpLink {
+    fn on_arrival(&mut self, passage: &Passage, _: Option<&CongestionHeader>) {
+        self.input_bytes += u64::from(passage.bytes);
+    }
+
+    fn on_departure(&mut self, _: &Passage, header: Option<&mut CongestionHeader>) {
+        if let Some(CongestionHeader::Aecp(AecpHeader { rate_factor_bps })) = header {
+            *rate_factor_bps = rate_factor_bps.min(self.rate_factor_packets_per_s * self.packet_bytes * 8.0);
+        }
+    }
+
+    fn next_timer(&self) -> Time {
+        self.next_timer
+    }
+
+    fn on_timer(&mut self, now: Time, queue_bytes: u64) {
+        let interval_s = now.since(self.interval_began).as_secs_f64();
+        let arrivals = self.input_bytes as f64 / self.packet_bytes / interval_s;
+        let queue = queue_bytes as f64 / self.packet_bytes;
+        let (factor, capacity) = (self.rate_factor_packets_per_s, self.capacity_packets_per_s);
+        self.rate_factor_packets_per_s = self.config.next(factor, capacity, arrivals, queue, interval_s);
+        self.input_bytes = 0;
+        self.interval_began = now;
+        self.next_timer = now.saturating_add(self.config.interval);
+    }
+}
+
+impl Default for AecpConfig {
+    /// Huang et al. 2010, section V: beta 1/s, T 2 s, q0 100 packets, T2 0.1 s.
+    fn default() -> Self {
+        Self {
+            beta_per_s: 1.0,
+            t: Duration::from_secs(2),
+            q0_packets: 100.0,
+            interval: Duration::from_millis(100),
+            first_share: 0.1,
+        }
+    }
+}

@@ -1,0 +1,339 @@
+//! XCP's router rule (Katabi, Handley & Rohrs 2002, section 3.5; draft-falk-xcp-spec-03, section 4), and the two rules that
+//! were made from it.
+//!
+//! Once per mean round-trip time a link reckons how much the rates through it may change in all, and hands that out over
+//! the packets of the next interval: what there is to gain in equal parts for all sessions, what there is to lose in
+//! parts as large as their rates. It keeps nothing about any session.
+//!
+//! - iXCP (Zan & Yang 2007, section 3) shuffles among the sessions that say that this link limits them, and no others.
+//! - P-XCP (Zhou, Yeung & Li 2004) multiplies spare bandwidth by all sessions over those that this link limits.
+
+use fairwave_units::{Duration, Time};
+
+use super::{LinkController, LinkSetup, Passage};
+use crate::header::{CongestionHeader, LinkId, XcpHeader};
+
+/// XCP's rule at a link.
+#[derive(Clone, Debug)]
+pub struct XcpLink {
+    id: LinkId,
+    kind: XcpKind,
+    config: XcpConfig,
+    capacity_bps: f64,
+    /// What was measured since the interval began.
+    sums: Sums,
+    interval_began: Time,
+    next_control: Time,
+    /// What is left to hand out in this interval, to all.
+    spare: Pool,
+    /// The same, to sessions that this link limits: iXCP alone.
+    shuffled: Pool,
+    mean_rtt: Duration,
+    /// The queue that did not drain during the last queue period, and the least one so far in this.
+    persistent_queue_bytes: u64,
+    least_queue_bytes: u64,
+    next_queue: Time,
+}
+
+/// Constants of XCP.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct XcpConfig {
+    /// Share of the spare bandwidth given out per interval; stable for 0 < alpha < pi / (4 sqrt 2).
+    pub alpha: f64,
+    /// Share of the persistent queue drained per interval; alpha^2 sqrt 2.
+    pub beta: f64,
+    /// Share of the traffic shuffled per interval.
+    pub gamma: f64,
+}
+
+/// Which of the three rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum XcpKind {
+    /// Katabi, Handley & Rohrs 2002.
+    Plain,
+    /// iXCP: Zan & Yang 2007.
+    Improved,
+    /// P-XCP: Zhou, Yeung & Li 2004.
+    Scaled,
+}
+
+/// What an interval showed.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Sums {
+    /// Bytes of all packets.
+    input_bytes: f64,
+    /// Sum of the packets' intervals, and weighted by their round-trip times.
+    interval_s: f64,
+    interval_rtt_s2: f64,
+    /// The same of sessions that this link limits.
+    limited_bytes: f64,
+    limited_interval_s: f64,
+}
+
+/// How much the rates at a link may rise and have to fall within an interval, each in bit/s and at least zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct XcpPools {
+    /// In all, to be shared out by time between packets.
+    pub positive_bps: f64,
+    /// In all, to be shared out by bytes.
+    pub negative_bps: f64,
+}
+
+/// What there is left of [`XcpPools`], and what a packet gets.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Pool {
+    left: XcpPools,
+    per_interval_s_bps: f64,
+    per_byte_bps: f64,
+}
+
+impl XcpConfig {
+    /// XCP's control law for one interval that showed `input_bytes` in `interval_s`, with a queue of `queue_bytes` that did
+    /// not drain, for sessions with a mean round-trip time of `mean_rtt_s`; shuffling `shuffled_bps` of the traffic at the
+    /// most (Katabi, Handley & Rohrs 2002, Eqs. 1 and 4; per second, as draft-falk-xcp-spec-03 s4.2 has it).
+    fn control(&self, interval: &Interval, shuffled_bps: f64) -> (f64, f64) {
+        let spare_bps = interval.capacity_bps - interval.input_bps();
+        let drained_bps = interval.queue_bytes * 8.0 / interval.mean_rtt_s;
+        let change_bps = self.alpha * spare_bps - self.beta * drained_bps;
+        let shuffle_bps = (self.gamma * shuffled_bps - change_bps.abs()).max(0.0);
+        (change_bps, shuffle_bps)
+    }
+}
+
+/// An interval, for the control law.
+#[derive(Clone, Copy, Debug)]
+struct Interval {
+    capacity_bps: f64,
+    length_s: f64,
+    input_bytes: f64,
+    queue_bytes: f64,
+    mean_rtt_s: f64,
+}
+
+impl Interval {
+    fn input_bps(&self) -> f64 {
+        self.input_bytes * 8.0 / self.length_s
+    }
+}
+
+/// XCP's control law for one interval, by hand: how much the rates may change in all (Katabi, Handley & Rohrs 2002, Eqs. 1
+/// and 4, in bit/s as in draft-falk-xcp-spec-03 s4.2). `interval_s` and `mean_rtt_s` are above zero; `queue_bytes` is the
+/// queue that did not drain.
+pub fn xcp_control(
+    config: &XcpConfig,
+    capacity_bps: f64,
+    interval_s: f64,
+    input_bytes: f64,
+    queue_bytes: f64,
+    mean_rtt_s: f64,
+) -> XcpPools {
+    let interval = Interval { capacity_bps, length_s: interval_s, input_bytes, queue_bytes, mean_rtt_s };
+    let (change_bps, shuffle_bps) = config.control(&interval, interval.input_bps());
+    XcpPools::of(change_bps).and(shuffle_bps)
+}
+
+impl XcpPools {
+    fn of(change_bps: f64) -> Self {
+        Self { positive_bps: change_bps.max(0.0), negative_bps: (-change_bps).max(0.0) }
+    }
+
+    fn and(self, shuffle_bps: f64) -> Self {
+        Self { positive_bps: self.positive_bps + shuffle_bps, negative_bps: self.negative_bps + shuffle_bps }
+    }
+}
+
+impl Pool {
+    /// For traffic with these sums; nothing where there was none.
+    fn new(pools: XcpPools, interval_s: f64, bytes: f64) -> Self {
+        let mut pool = Self::default();
+        if interval_s > 0.0 {
+            pool.left.positive_bps = pools.positive_bps;
+            pool.per_interval_s_bps = pools.positive_bps / interval_s;
+        }
+        if bytes > 0.0 {
+            pool.left.negative_bps = pools.negative_bps;
+            pool.per_byte_bps = pools.negative_bps / bytes;
+        }
+        pool
+    }
+
+    fn share(&self, interval_s: f64, bytes: f64) -> XcpPools {
+        XcpPools {
+            positive_bps: (self.per_interval_s_bps * interval_s).min(self.left.positive_bps),
+            negative_bps: (self.per_byte_bps * bytes).min(self.left.negative_bps),
+        }
+    }
+
+    /// Takes a part of each out as far as there is any; what was not to be had.
+    fn take(&mut self, wanted: XcpPools) -> XcpPools {
+        let taken = XcpPools {
+            positive_bps: wanted.positive_bps.min(self.left.positive_bps),
+            negative_bps: wanted.negative_bps.min(self.left.negative_bps),
+        };
+        self.left.positive_bps -= taken.positive_bps;
+        self.left.negative_bps -= taken.negative_bps;
+        XcpPools {
+            positive_bps: wanted.positive_bps - taken.positive_bps,
+            negative_bps: wanted.negative_bps - taken.negative_bps,
+        }
+    }
+}
+
+impl XcpLink {
+    /// The rule for a link that starts at time zero.
+    pub fn new(kind: XcpKind, config: XcpConfig, setup: &LinkSetup) -> Self {
+        // Links that started together would else act together for ever (ns-2 draws the first times, too).
+        let first = |phase: f64| Time::ZERO + part(FIRST_INTERVAL, 0.5 + phase);
+        Self {
+            id: setup.id,
+            kind,
+            config,
+            capacity_bps: setup.capacity.as_bps(),
+            sums: Sums::default(),
+            interval_began: Time::ZERO,
+            next_control: first(setup.phase),
+            spare: Pool::default(),
+            shuffled: Pool::default(),
+            mean_rtt: FIRST_INTERVAL,
+            persistent_queue_bytes: 0,
+            least_queue_bytes: 0,
+            next_queue: first((setup.phase + 0.618).fract()),
+        }
+    }
+
+    /// An interval is over: shares out what the next one may hand out.
+    fn control(&mut self, now: Time) {
+        let Sums { input_bytes, interval_s, interval_rtt_s2, limited_bytes, limited_interval_s } =
+            std::mem::take(&mut self.sums);
+        self.mean_rtt = if interval_s > 0.0 {
+            Duration::from_secs_f64(interval_rtt_s2 / interval_s).unwrap_or(MOST_INTERVAL)
+        } else {
+            FIRST_INTERVAL
+        };
+        // The traffic is that of the interval that ends, the round-trip time the new one.
+        let length_s = now.since(self.interval_began).as_secs_f64();
+        let interval = Interval {
+            capacity_bps: self.capacity_bps,
+            length_s,
+            input_bytes,
+            queue_bytes: self.persistent_queue_bytes as f64,
+            mean_rtt_s: self.mean_rtt.max(LEAST_INTERVAL).as_secs_f64(),
+        };
+        let is_ixcp = self.kind == XcpKind::Improved;
+        let shuffled_bytes = if is_ixcp { limited_bytes } else { input_bytes };
+        let (mut change_bps, shuffle_bps) = self.config.control(&interval, shuffled_bytes * 8.0 / length_s);
+        if self.kind == XcpKind::Scaled && change_bps > 0.0 {
+            // Sums of intervals over the interval: sessions. At least one counts as limited here.
+            change_bps *= (interval_s / limited_interval_s.max(length_s)).max(1.0);
+        }
+        let spare = XcpPools::of(change_bps);
+        if is_ixcp {
+            self.spare = Pool::new(spare, interval_s, input_bytes);
+            // What is taken from the sessions limited here has to come back to them.
+            let has_limited = limited_bytes > 0.0 && limited_interval_s > 0.0;
+            let shuffle = XcpPools::default().and(if has_limited { shuffle_bps } else { 0.0 });
+            self.shuffled = Pool::new(shuffle, limited_interval_s, limited_bytes);
+        } else {
+            self.spare = Pool::new(spare.and(shuffle_bps), interval_s, input_bytes);
+        }
+        self.interval_began = now;
+        self.next_control = now.saturating_add(self.mean_rtt.max(LEAST_INTERVAL).min(MOST_INTERVAL));
+    }
+
+    /// A packet's header gets its share.
+    fn grant(&mut self, bytes: f64, header: &mut XcpHeader) {
+        if header.rtt.is_none() {
+            header.change_bps = 0.0;
+            return;
+        }
+        let is_limited_here = header.bottleneck == self.id;
+        let spare = self.spare.share(header.interval_s, bytes);
+        let shuffled =
+            if is_limited_here { self.shuffled.share(header.interval_s, bytes) } else { XcpPools::default() };
+        let mut share = XcpPools {
+            positive_bps: spare.positive_bps + shuffled.positive_bps,
+            negative_bps: spare.negative_bps + shuffled.negative_bps,
+        };
+        let change_bps = share.positive_bps - share.negative_bps;
+        if header.change_bps >= change_bps {
+            if header.change_bps > change_bps {
+                header.next_bottleneck = self.id;
+            }
+            header.change_bps = change_bps;
+        } else {
+            // draft-falk-xcp-spec-03 s4.4: a link before has granted less. What is not used here goes towards what has to
+            // be taken from the others.
+            let most_bps =
+                self.spare.left.negative_bps + if is_limited_here { self.shuffled.left.negative_bps } else { 0.0 };
+            share.negative_bps = (share.negative_bps + change_bps - header.change_bps).min(most_bps);
+            share.positive_bps = (header.change_bps + share.negative_bps).max(0.0);
+        }
+        let rest = self.spare.take(share);
+        if is_limited_here {
+            self.shuffled.take(rest);
+        }
+    }
+}
+
+impl LinkController for XcpLink {
+    fn on_arrival(&mut self, passage: &Passage, header: Option<&CongestionHeader>) {
+        let bytes = f64::from(passage.bytes);
+        self.sums.input_bytes += bytes;
+        let Some(CongestionHeader::Xcp(header)) = header else { return };
+        let is_limited_here = header.bottleneck == self.id;
+        if is_limited_here {
+            self.sums.limited_bytes += bytes;
+        }
+        // Packets before the first measured round-trip time count as bytes alone.
+        if let Some(rtt) = header.rtt {
+            self.sums.interval_s += header.interval_s;
+            self.sums.interval_rtt_s2 += header.interval_s * rtt.min(MOST_INTERVAL).as_secs_f64();
+            if is_limited_here {
+                self.sums.limited_interval_s += header.interval_s;
+            }
+        }
+    }
+
+    fn on_departure(&mut self, passage: &Passage, header: Option<&mut CongestionHeader>) {
+        self.least_queue_bytes = self.least_queue_bytes.min(passage.queue_bytes);
+        if let Some(CongestionHeader::Xcp(header)) = header {
+            self.grant(f64::from(passage.bytes), header);
+        }
+    }
+
+    fn next_timer(&self) -> Time {
+        self.next_control.min(self.next_queue)
+    }
+
+    fn on_timer(&mut self, now: Time, queue_bytes: u64) {
+        if now >= self.next_control {
+            self.control(now);
+        }
+        if now >= self.next_queue {
+            self.persistent_queue_bytes = self.least_queue_bytes.min(queue_bytes);
+            self.least_queue_bytes = queue_bytes;
+            // Half of the round-trip time without queueing; never the whole, or the queue would be drained twice.
+            let draining_s = queue_bytes as f64 * 8.0 / self.capacity_bps;
+            let period = Duration::from_secs_f64((self.mean_rtt.as_secs_f64() - draining_s).max(0.0) / 2.0);
+            self.next_queue = now.saturating_add(period.unwrap_or_default().max(LEAST_QUEUE_PERIOD));
+        }
+    }
+}
+
+impl Default for XcpConfig {
+    /// Katabi, Handley & Rohrs 2002, section 3.5: 0.4, 0.226, 0.1.
+    fn default() -> Self {
+        Self { alpha: 0.4, beta: 0.226, gamma: 0.1 }
+    }
+}
+
+fn part(whole: Duration, share: f64) -> Duration {
+    Duration::from_secs_f64(whole.as_secs_f64() * share).unwrap_or(whole)
+}
+
+/// ns-2: before anything was measured.
+const FIRST_INTERVAL: Duration = Duration::from_millis(50);
+/// ns-2; the draft recommends 5 to 10 ms.
+const LEAST_INTERVAL: Duration = Duration::from_millis(1);
+const MOST_INTERVAL: Duration = Duration::from_secs(1);
+const LEAST_QUEUE_PERIOD: Duration = Duration::from_millis(2);

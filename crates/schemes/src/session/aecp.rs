@@ -1,0 +1,120 @@
+//! AECP's source (Huang et al. 2010, Eqs. 43 and 44): once a round-trip time its rate moves towards the least rate factor on
+//! its way, by a fixed share of the logarithm of what is missing.
+
+use fairwave_units::{Duration, Rate, Time};
+
+use super::{Ack, Allowance, CongestionController, Feedback, Loss, Sending, WindowConfig};
+use crate::header::{AecpHeader, CongestionHeader};
+
+/// AECP's rate.
+#[derive(Clone, Debug)]
+pub struct Aecp {
+    config: AecpSourceConfig,
+    most_packets: f64,
+    initial_window_packets: f64,
+    ssthresh_packets: f64,
+    /// The rate, bit/s; `None` before the first round-trip time is known.
+    rate_bps: Option<f64>,
+    /// The newest rate factor, bit/s.
+    rate_factor_bps: f64,
+    smoothed_rtt: Duration,
+    packet_bits: f64,
+    next_update: Time,
+}
+
+/// Constants of AECP's sources.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AecpSourceConfig {
+    /// Gain in 1/s: the share of the logarithm of what is missing that is made up in a second.
+    pub alpha_per_s: f64,
+}
+
+impl Aecp {
+    /// A session's controller at its start: the first window of packets, then as the links say.
+    pub fn new(config: AecpSourceConfig, window: WindowConfig) -> Self {
+        Self {
+            config,
+            most_packets: window.max_window_packets.max(1.0),
+            initial_window_packets: window.initial_window_packets.max(1.0),
+            ssthresh_packets: window.initial_ssthresh_packets,
+            rate_bps: None,
+            rate_factor_bps: f64::INFINITY,
+            smoothed_rtt: Duration::ZERO,
+            packet_bits: 0.0,
+            next_update: Time::ZERO,
+        }
+    }
+
+    /// Huang et al. 2010, Eq. 44: x <- x^(1 - alpha tau) r^(alpha tau).
+    fn update(&mut self, rate_bps: f64) -> f64 {
+        let rtt_s = self.smoothed_rtt.as_secs_f64();
+        // Differs from the paper: from half a second on the exponent of x would be negative.
+        let share = (self.config.alpha_per_s * rtt_s).min(MOST_SHARE);
+        let least_bps = self.packet_bits / rtt_s;
+        (rate_bps.powf(1.0 - share) * self.rate_factor_bps.powf(share)).max(least_bps)
+    }
+}
+
+impl CongestionController for Aecp {
+    fn header(&self, _: &Sending) -> Option<CongestionHeader> {
+        Some(CongestionHeader::Aecp(AecpHeader { rate_factor_bps: f64::INFINITY }))
+    }
+
+    fn on_feedback(&mut self, feedback: &Feedback) {
+        let CongestionHeader::Aecp(AecpHeader { rate_factor_bps }) = feedback.header else { return };
+        if !rate_factor_bps.is_finite() || feedback.smoothed_rtt.is_zero() {
+            return;
+        }
+        self.rate_factor_bps = rate_factor_bps.max(1.0);
+        self.smoothed_rtt = feedback.smoothed_rtt;
+        self.packet_bits = f64::from(feedback.packet_bytes) * 8.0;
+        let first = || self.initial_window_packets * self.packet_bits / self.smoothed_rtt.as_secs_f64();
+        let rate_bps = self.rate_bps.unwrap_or_else(first);
+        if feedback.now >= self.next_update {
+            self.next_update = feedback.now.saturating_add(self.smoothed_rtt);
+            self.rate_bps = Some(self.update(rate_bps));
+        }
+    }
+
+    fn on_ack(&mut self, _: &Ack) {}
+
+    fn on_loss(&mut self, loss: &Loss) {
+        // Lost packets are sent again; the rate is the links' word alone.
+        self.ssthresh_packets = f64::from(loss.in_flight_packets).max(2.0);
+    }
+
+    fn on_timeout(&mut self, loss: &Loss) {
+        self.on_loss(loss);
+    }
+
+    fn allowance(&self) -> Allowance {
+        let Some(rate_bps) = self.rate_bps else {
+            return Allowance { window_packets: self.initial_window_packets.min(self.most_packets), pacing: None };
+        };
+        // The rate limits; the window is for the case that acknowledgements stay away.
+        let window = 2.0 * rate_bps * self.smoothed_rtt.as_secs_f64() / self.packet_bits + 2.0;
+        let window_packets = window.max(self.initial_window_packets).min(self.most_packets);
+        Allowance { window_packets, pacing: Rate::from_bps(rate_bps).ok() }
+    }
+
+    fn ssthresh_packets(&self) -> f64 {
+        self.ssthresh_packets
+    }
+
+    fn set_window_packets(&mut self, window_packets: f64) {
+        self.initial_window_packets = window_packets.max(1.0);
+        if !self.smoothed_rtt.is_zero() {
+            self.rate_bps = Some(window_packets.max(1.0) * self.packet_bits / self.smoothed_rtt.as_secs_f64());
+        }
+    }
+}
+
+impl Default for AecpSourceConfig {
+    /// Huang et al. 2010, section V: 2/s.
+    fn default() -> Self {
+        Self { alpha_per_s: 2.0 }
+    }
+}
+
+/// The largest step, as a share of the logarithm of what is missing.
+const MOST_SHARE: f64 = 0.9;

@@ -1,0 +1,77 @@
+//! A link rule at work: it hears of every packet that reaches a queue and of every packet that leaves it.
+//!
+//! When a packet leaves is known when it arrives, so that no event is needed for it. The rule is told later, when the
+//! next thing happens that could matter: a packet arrives, the rule's time has come, or somebody reads the header of a
+//! packet that has left. Until then nothing changes but by departures, so that it is told what it would have been.
+
+use std::collections::VecDeque;
+
+use fairwave_schemes::link::{LinkController, Passage};
+use fairwave_units::Time;
+
+use crate::packet::{HeaderStore, Kind};
+
+/// A link rule with the packets that have not left its queue as far as it knows.
+pub(crate) struct Controlled {
+    rule: Box<dyn LinkController>,
+    waiting: VecDeque<Waiting>,
+    queue_bytes: u64,
+}
+
+/// A packet in the queue.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    /// When it leaves the queue.
+    leaves: Time,
+    bytes: u32,
+    kind: Kind,
+    /// Whether it found the wire busy.
+    waits: bool,
+}
+
+impl Controlled {
+    pub(crate) fn new(rule: Box<dyn LinkController>) -> Self {
+        Self { rule, waiting: VecDeque::new(), queue_bytes: 0 }
+    }
+
+    /// When the rule's time comes next.
+    pub(crate) fn next_timer(&self) -> Time {
+        self.rule.next_timer()
+    }
+
+    /// The rule's time has come.
+    pub(crate) fn on_timer(&mut self, now: Time, headers: &mut HeaderStore) {
+        self.catch_up(now, headers);
+        self.rule.on_timer(now, self.queue_bytes);
+    }
+
+    /// A packet reaches the queue.
+    pub(crate) fn on_arrival(&mut self, now: Time, bytes: u32, kind: Kind, headers: &mut HeaderStore) {
+        self.catch_up(now, headers);
+        let passage = Passage { now, bytes, is_data: kind.is_data(), queue_bytes: self.queue_bytes };
+        let header = if passage.is_data { headers.get(kind) } else { None };
+        self.rule.on_arrival(&passage, header);
+    }
+
+    /// It has room, and will leave the queue then.
+    pub(crate) fn enqueue(&mut self, leaves: Time, bytes: u32, kind: Kind, waits: bool) {
+        self.queue_bytes += u64::from(bytes);
+        self.waiting.push_back(Waiting { leaves, bytes, kind, waits });
+    }
+
+    /// Tells the rule of all packets that have left the queue. Their headers are final afterwards.
+    #[inline]
+    pub(crate) fn catch_up(&mut self, now: Time, headers: &mut HeaderStore) {
+        while let Some(Waiting { leaves, bytes, kind, waits }) = self.waiting.front().copied()
+            && leaves <= now
+        {
+            self.waiting.pop_front();
+            let is_data = kind.is_data();
+            // One that finds the wire idle is never in the queue.
+            let queue_bytes = if waits { self.queue_bytes } else { 0 };
+            let header = if is_data { headers.get_mut(kind) } else { None };
+            self.rule.on_departure(&Passage { now: leaves, bytes, is_data, queue_bytes }, header);
+            self.queue_bytes -= u64::from(bytes);
+        }
+    }
+}
