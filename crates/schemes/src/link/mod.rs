@@ -6,6 +6,7 @@
 mod aecp;
 mod make;
 mod xcp;
+mod xcp_equilibrium;
 
 use fairwave_units::{Rate, Time};
 
@@ -14,6 +15,7 @@ use crate::header::{CongestionHeader, LinkId};
 pub use aecp::{AecpConfig, AecpLink, aecp_control};
 pub use make::link_controller;
 pub use xcp::{XcpConfig, XcpKind, XcpLink, XcpPools, xcp_control};
+pub use xcp_equilibrium::{XcpEquilibrium, xcp_equilibrium};
 
 /// What one link runs.
 pub trait LinkController: Send {
