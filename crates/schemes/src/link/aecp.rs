@@ -116,3 +116,91 @@ impl Default for AecpConfig {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::header::LinkId;
+    use fairwave_units::Rate;
+    use proptest::prelude::*;
+
+    /// 500 Mb/s of 1000 B: 62,500 packets a second.
+    fn link() -> AecpLink {
+        let setup = LinkSetup { id: LinkId::of(0), capacity: Rate::mbps(500.0), packet_bytes: 1000, phase: 0.5 };
+        AecpLink::new(AecpConfig::default(), &setup)
+    }
+
+    fn arrive(link: &mut AecpLink, packets: u32) {
+        let passage = Passage { now: Time::ZERO, bytes: 1000, is_data: true, queue_bytes: 0 };
+        (0..packets).for_each(|_| link.on_arrival(&passage, None));
+    }
+
+    #[test]
+    fn aecp_control__by_hand() {
+        // (50,000 + (600 - 100) / 2) / 62,500 = 0.804: the factor grows by e^(0.1 x 0.196) = 1.019793348.
+        let next = aecp_control(&AecpConfig::default(), 10_000.0, 62_500.0, 50_000.0, 600.0, 0.1);
+        assert!((next - 10_197.933_48).abs() < 1e-4, "{next}");
+    }
+
+    #[test]
+    fn aecp_control__rests_at_capacity_with_the_queue_it_aims_at() {
+        assert_eq!(aecp_control(&AecpConfig::default(), 6_250.0, 62_500.0, 62_500.0, 100.0, 0.1), 6_250.0);
+        // Less traffic and more queue balance: Y + (q - q0) / T = C (Huang et al. 2010, Eq. 16).
+        assert_eq!(aecp_control(&AecpConfig::default(), 6_250.0, 62_500.0, 62_400.0, 300.0, 0.1), 6_250.0);
+    }
+
+    #[test]
+    fn aecp_control__stays_within_one_packet_a_second_and_the_capacity() {
+        assert_eq!(aecp_control(&AecpConfig::default(), 62_000.0, 62_500.0, 0.0, 0.0, 0.1), 62_500.0);
+        assert_eq!(aecp_control(&AecpConfig::default(), 1.0, 62_500.0, 1e9, 1e9, 0.1), 1.0);
+    }
+
+    #[test]
+    fn on_timer__counts_arrivals_per_second() {
+        // A tenth of the capacity to begin with. The first interval ends at 0.1 s x (0.5 + 0.5) with 3,125 packets: half
+        // of the capacity; the queue is 100 packets below the aim. e^(0.1 (1 - (31,250 - 50) / 62,500)) = e^0.05008.
+        let mut link = link();
+        assert_eq!(link.next_timer(), Time::from_nanos(100_000_000));
+        arrive(&mut link, 3_125);
+        link.on_timer(Time::from_nanos(100_000_000), 0);
+        assert!((link.rate_factor_packets_per_s / (6_250.0 * 0.05008_f64.exp()) - 1.0).abs() < 1e-12, "{link:?}");
+        assert_eq!(link.next_timer(), Time::from_nanos(200_000_000));
+        // The count begins anew: at capacity with the queue it aims at, nothing changes.
+        let before = link.rate_factor_packets_per_s;
+        arrive(&mut link, 6_250);
+        link.on_timer(Time::from_nanos(200_000_000), 100_000);
+        assert_eq!(link.rate_factor_packets_per_s, before);
+    }
+
+    #[test]
+    fn on_departure__leaves_the_least_factor_on_the_way() {
+        let mut link = link();
+        let passage = Passage { now: Time::ZERO, bytes: 1000, is_data: true, queue_bytes: 0 };
+        // A tenth of the capacity is 50 Mb/s.
+        for (before_bps, after_bps) in [(f64::INFINITY, 50e6), (60e6, 50e6), (40e6, 40e6)] {
+            let mut header = CongestionHeader::Aecp(AecpHeader { rate_factor_bps: before_bps });
+            link.on_departure(&passage, Some(&mut header));
+            assert_eq!(header, CongestionHeader::Aecp(AecpHeader { rate_factor_bps: after_bps }));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn aecp_link__keeps_its_factor_within_bounds(
+            mbps in 0.01..100_000.0_f64,
+            phase in 0.0..1.0_f64,
+            intervals in proptest::collection::vec((0..5_000_u32, 0..10_000_000_000_u64), 1..200),
+        ) {
+            let setup = LinkSetup { id: LinkId::of(0), capacity: Rate::mbps(mbps), packet_bytes: 1000, phase };
+            let mut link = AecpLink::new(AecpConfig::default(), &setup);
+            for (packets, queue_bytes) in intervals {
+                let now = link.next_timer();
+                arrive(&mut link, packets);
+                link.on_timer(now, queue_bytes);
+                let factor = link.rate_factor_packets_per_s;
+                prop_assert!((1.0..=link.capacity_packets_per_s.max(1.0)).contains(&factor), "{factor}");
+                prop_assert!(link.next_timer() > now);
+            }
+        }
+    }
+}

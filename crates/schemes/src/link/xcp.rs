@@ -337,3 +337,6 @@ const FIRST_INTERVAL: Duration = Duration::from_millis(50);
 const LEAST_INTERVAL: Duration = Duration::from_millis(1);
 const MOST_INTERVAL: Duration = Duration::from_secs(1);
 const LEAST_QUEUE_PERIOD: Duration = Duration::from_millis(2);
+
+#[cfg(test)]
+mod tests;
