@@ -54,6 +54,8 @@ pub(crate) enum Measure {
     /// Per run: the end of the first window of this width, counted from an instant, from which on the index of the
     /// sessions' mean rates in each window stays at a value or above.
     TimeToJain { index: f64, width: Quantity<Duration>, from: Quantity<Duration> },
+    /// Per run: the end of the first of these windows with an index at a value or above, whatever follows.
+    FirstJain { index: f64, width: Quantity<Duration>, from: Quantity<Duration> },
     /// Per run: the least of these indices, over all windows from an instant on.
     LeastJain { width: Quantity<Duration>, from: Quantity<Duration> },
     /// Per run: wire rate of background traffic over the capacity of a link, in the second half of the run.
@@ -121,6 +123,7 @@ impl Measure {
             | Self::PeakTotal { .. } => Dimension::Rate,
             Self::TimeTo { .. }
             | Self::TimeToJain { .. }
+            | Self::FirstJain { .. }
             | Self::Completed
             | Self::LossSpacing { .. }
             | Self::TimeAbove { .. }
@@ -156,6 +159,7 @@ impl Measure {
                 | Self::Jain { .. }
                 | Self::LeastJain { .. }
                 | Self::TimeToJain { .. }
+                | Self::FirstJain { .. }
         );
         let distances = matches!(self, Self::Distance { .. } | Self::TimeToDistance { .. } | Self::DistanceRise);
         Record { rates, distances, ..Record::default() }
@@ -246,9 +250,11 @@ impl Measure {
             Self::Jain { window } => Samples::of(run)?.jain(&sessions, window)?,
             Self::TimeToJain { index, width, from } => {
                 let windows = Samples::of(run)?.jains(&sessions, width.0, from.0)?;
-                let bad = windows.iter().rposition(|(_, jain)| *jain < index);
-                let good = windows.get(bad.map_or(0, |last| last + 1));
-                good.map_or(f64::INFINITY, |(end_s, _)| *end_s)
+                stays(&windows, index)
+            }
+            Self::FirstJain { index, width, from } => {
+                let windows = Samples::of(run)?.jains(&sessions, width.0, from.0)?;
+                reaches(&windows, index)
             }
             Self::LeastJain { width, from } => {
                 let windows = Samples::of(run)?.jains(&sessions, width.0, from.0)?;
@@ -326,6 +332,17 @@ fn synchronisation(losses_s: &[Vec<f64>], from_s: f64, threshold: f64) -> f64 {
     many as f64 / losers.len() as f64
 }
 
+/// The end of the first of these windows from which on all have an index at a value or above.
+fn stays(windows: &[(f64, f64)], index: f64) -> f64 {
+    let bad = windows.iter().rposition(|(_, jain)| *jain < index);
+    windows.get(bad.map_or(0, |last| last + 1)).map_or(f64::INFINITY, |(end_s, _)| *end_s)
+}
+
+/// The end of the first of these windows that has one.
+fn reaches(windows: &[(f64, f64)], index: f64) -> f64 {
+    windows.iter().find(|(_, jain)| *jain >= index).map_or(f64::INFINITY, |(end_s, _)| *end_s)
+}
+
 /// The indices of the named sessions, in the order of the names; "high*" names all that begin with "high".
 pub(crate) fn sessions(run: &Run, names: Option<&[String]>) -> Result<Vec<usize>, MeasureError> {
     let all = &run.summary.sessions;
@@ -375,6 +392,14 @@ mod tests {
     #[test]
     fn synchronisation__of_nothing_is_no_number() {
         assert!(synchronisation(&[vec![], vec![]], 0.0, 0.5).is_nan());
+    }
+
+    #[test]
+    fn reaches__does_not_mind_what_follows() {
+        let windows = [(1.0, 0.5), (2.0, 1.0), (3.0, 0.9), (4.0, 0.95)];
+        assert_eq!((reaches(&windows, 0.95), stays(&windows, 0.95)), (2.0, 4.0));
+        assert_eq!((reaches(&windows, 0.9), stays(&windows, 0.9)), (2.0, 2.0));
+        assert_eq!((reaches(&windows[..1], 0.9), stays(&windows, 0.99)), (f64::INFINITY, f64::INFINITY));
     }
 
     #[test]
