@@ -1,5 +1,5 @@
 //! Packet hops per second of one simulation on one core.
-//! usage: cargo run --release -p fairwave-sim --example speed [constant|sack|lossy|many|holes|whole]
+//! usage: cargo run --release -p fairwave-sim --example speed [constant|sack|lossy|many|holes|whole|xcp]
 
 #![expect(clippy::disallowed_types, reason = "this program measures the wall time of a core")]
 

@@ -2,9 +2,9 @@
 
 use fairwave_scenario::{Document, Scenario, Selection};
 
-/// Cases of [`scenario`]: links and lines alone, large windows, many losses, many flows, a window full of holes, and the
-/// same without holes.
-pub(crate) const NAMES: [&str; 6] = ["constant", "sack", "lossy", "many", "holes", "whole"];
+/// Cases of [`scenario`]: links and lines alone, large windows, many losses, many flows, a window full of holes, the same
+/// without holes, and thirty flows that one link with XCP's rule steers.
+pub(crate) const NAMES: [&str; 7] = ["constant", "sack", "lossy", "many", "holes", "whole", "xcp"];
 
 /// A case by its name, for so many seconds; its own duration for zero.
 pub(crate) fn scenario(name: &str, duration_s: u64) -> Scenario {
@@ -39,6 +39,15 @@ fn text(name: &str, duration_s: u64) -> String {
         "lossy" => (60, "bic", format!("{}rtt = \"10 ms\"\n", five("450 Mb/s", 0.01))),
         "holes" => (12, "sack", large("10000 packets")),
         "whole" => (12, "sack", large("1000000 packets")),
+        "xcp" => (
+            60,
+            "xcp",
+            "[[router]]\nname = \"r{1..2}\"\n[[node]]\nname = \"a\"\nrouter = \"r1\"\n[[node]]\nname = \"b\"\nrouter = \"r2\"\n\
+             [[link]]\nfrom = \"r1\"\nto = \"r2\"\ncapacity = \"500 Mb/s\"\ndelay = \"20 ms\"\nduplex = true\n\
+             [[session]]\nfrom = \"a\"\nto = \"b\"\ncount = 30\nrtt = { uniform = [\"45 ms\", \"150 ms\"] }\n\
+             start = { uniform = [\"0 s\", \"1 s\"] }\n"
+                .to_owned(),
+        ),
         _ => (
             20,
             "sack",
