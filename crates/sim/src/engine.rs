@@ -2,7 +2,7 @@
 
 use fairwave_scenario::random;
 use fairwave_scenario::{DemandBy, Discipline, Run, Scenario, Session, Settings};
-use fairwave_schemes::scheme::{Kind, Model, OptionValue, schemes};
+use fairwave_schemes::scheme::{Kind, Model, OptionValue, Scheme, schemes};
 use fairwave_schemes::session::{RuleError, controller};
 use fairwave_units::{Duration, Time};
 use thiserror::Error;
@@ -14,7 +14,7 @@ use crate::log::Log;
 use crate::offer::Offer;
 use crate::rbudp::{RbudpConfig, RbudpSession};
 use crate::report;
-use crate::route;
+use crate::route::{self, link_rule};
 use crate::sender::{Sender, SenderConfig};
 use crate::simulator::Simulator;
 use crate::udt::{UdtSession, UdtSetup};
@@ -222,6 +222,7 @@ fn refuse_unsupported(scenario: &Scenario) -> Result<(), SimError> {
         if !choice.scheme.runs_in(Model::Packet) {
             return Err(SimError::Scheme { scheme: choice.scheme.name, session: session.name.clone() });
         }
+        refuse_unled(scenario, session, choice.scheme)?;
     }
     let nodes = scenario.nodes.iter().map(|node| (&node.name, node.discipline));
     let links = scenario.links.iter().map(|link| (&link.name, link.discipline));
@@ -231,6 +232,32 @@ fn refuse_unsupported(scenario: &Scenario) -> Result<(), SimError> {
         }
     }
     Ok(())
+}
+
+/// A session that follows links has to cross one that leads: headers that nobody writes would hold it at its first window.
+fn refuse_unled(scenario: &Scenario, session: &Session, scheme: &'static Scheme) -> Result<(), SimError> {
+    let Some(rule) = link_rule(scheme) else { return Ok(()) };
+    let needs =
+        |what, hint| Err(SimError::Incomplete { session: session.name.clone(), scheme: scheme.name, what, hint });
+    if scheme.name == "endpoint-xcp" && !scenario.is_lambda() {
+        return needs("a network without [[link]]", "in a routed network, name scheme = \"xcp\"");
+    }
+    let (from, to) = (&scenario.nodes[session.from as usize], &scenario.nodes[session.to as usize]);
+    let ends = [(from.send, from.discipline), (to.receive, to.discipline)];
+    let links = session.path.iter().map(|link| &scenario.links[*link as usize]);
+    let all = ends.into_iter().chain(links.map(|link| (link.capacity, link.discipline)));
+    let of_scheme = link_rule(scenario.scheme.scheme);
+    let mut rules = all
+        .filter(|(capacity, _)| capacity.is_some())
+        .filter_map(|(_, discipline)| discipline.map_or(of_scheme, |discipline| Some(discipline.name())));
+    // XCP's kin share a header: each may cross the others' links.
+    if rules.any(|other| other == rule || (other.ends_with("xcp") && rule.ends_with("xcp"))) {
+        return Ok(());
+    }
+    needs(
+        "a link on its way that runs its rule",
+        "name it at a link, or at a node, of finite capacity: discipline = ...",
+    )
 }
 
 fn unsupported(what: String) -> SimError {
