@@ -5,6 +5,7 @@
 
 mod aecp;
 mod make;
+mod vcp;
 mod xcp;
 mod xcp_equilibrium;
 
@@ -14,6 +15,7 @@ use crate::header::{CongestionHeader, LinkId};
 
 pub use aecp::{AecpConfig, AecpLink, aecp_control};
 pub use make::link_controller;
+pub use vcp::{VcpConfig, VcpLink};
 pub use xcp::{XcpConfig, XcpKind, XcpLink, XcpPools, xcp_control};
 pub use xcp_equilibrium::{XcpEquilibrium, xcp_equilibrium};
 

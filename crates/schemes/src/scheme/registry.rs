@@ -76,7 +76,7 @@ pub(super) const SCHEMES: &[Scheme] = &[
         ..link("ixcp", "XCP that taxes only the sessions it limits: max-min fair", "Zan & Yang 2007", 28, &XCP)
     },
     at_packets("pxcp", "XCP that scales spare bandwidth by its limited sessions", "Zhou, Yeung & Li 2004", 20, &XCP),
-    link("vcp", "two bits of load from routers select MI, AI or MD", "Xia et al. 2005", 0, &VCP),
+    at_packets("vcp", "two bits of load from routers select MI, AI or MD", "Xia et al. 2005", 0, &VCP),
     at_packets("aecp", "routers evolve a rate factor, sources follow it", "Huang et al. 2010", 3, &AECP),
     link("rcp", "routers give one rate to all sessions of a link", "Dukkipati et al. 2005", 0, &[]),
     link(

@@ -4,8 +4,8 @@ use thiserror::Error;
 
 use super::{
     Aecp, AecpSourceConfig, Aimd, AimdConfig, Bic, BicConfig, CongestionController, Cubic, CubicConfig, Fast,
-    FastConfig, HighSpeed, HighSpeedConfig, Htcp, HtcpConfig, NewReno, Scalable, ScalableConfig, SlowStart, Vegas,
-    VegasConfig, WindowConfig, WindowRule, Windowed, Xcp,
+    FastConfig, HighSpeed, HighSpeedConfig, Htcp, HtcpConfig, NewReno, Scalable, ScalableConfig, SlowStart, Vcp,
+    VcpSourceConfig, Vegas, VegasConfig, WindowConfig, WindowRule, Windowed, Xcp,
 };
 use crate::scheme::{self, OptionValue, Options};
 
@@ -33,7 +33,7 @@ pub enum RuleError {
 }
 
 /// A new controller of the scheme `name` ("newreno", "sack", "hstcp", "htcp", "stcp", "aimd", "bic", "cubic", "vegas",
-/// "fast"; "xcp", "ixcp", "pxcp", "aecp", which follow links) with the options that were named for it; the others have the scheme's defaults.
+/// "fast"; "xcp", "ixcp", "pxcp", "aecp", "vcp", which follow links) with the options that were named for it; the others have the scheme's defaults.
 pub fn controller(name: &str, options: &Options) -> Result<Box<dyn CongestionController>, RuleError> {
     make(name, options, WindowConfig::from_options(options))
 }
@@ -74,6 +74,7 @@ fn make(name: &str, options: &Options, window: WindowConfig) -> Result<Box<dyn C
         "fast" => Box::new(Fast::new(FastConfig::from_options(options), window)),
         "xcp" | "endpoint-xcp" | "ixcp" | "pxcp" => Box::new(Xcp::new(window)),
         "aecp" => Box::new(Aecp::new(AecpSourceConfig::from_options(options), window)),
+        "vcp" => Box::new(Vcp::new(VcpSourceConfig::from_options(options), window)),
         _ => return Err(RuleError::Unknown(name.to_owned())),
     })
 }
@@ -181,6 +182,14 @@ impl AecpSourceConfig {
     /// The constants that were named, else the defaults.
     pub fn from_options(options: &Options) -> Self {
         Self { alpha_per_s: number(options, "alpha", Self::default().alpha_per_s) }
+    }
+}
+
+impl VcpSourceConfig {
+    /// The constants that were named, else the defaults.
+    pub fn from_options(options: &Options) -> Self {
+        let default = Self::default();
+        Self { t_rho: options.time("t_rho").unwrap_or(default.t_rho), ..default }
     }
 }
 

@@ -1,0 +1,307 @@
+//! VCP's source (Xia, Subramanian, Stoica & Kalyanaraman 2005, sections 3.3 and 4): the links' two bits say whether its
+//! window grows by a factor, grows by a number, or shrinks by a factor.
+
+use fairwave_units::{Duration, Rate, Time};
+
+use super::{Ack, Allowance, CongestionController, Feedback, Loss, Sending, WindowConfig};
+use crate::header::{CongestionHeader, LoadCode};
+
+/// VCP's window.
+#[derive(Clone, Debug)]
+pub struct Vcp {
+    config: VcpSourceConfig,
+    most_packets: f64,
+    window_packets: f64,
+    ssthresh_packets: f64,
+    phase: Phase,
+    /// Newly acknowledged packets that the window has not grown for.
+    acked_packets: u32,
+    smoothed_rtt: Duration,
+    packet_bits: f64,
+}
+
+/// Constants of VCP's sources.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct VcpSourceConfig {
+    /// The links' interval: the unit of time of the multiplicative increase, and how long the window stays after a cut.
+    pub t_rho: Duration,
+    /// Growth in `t_rho` at low load, as a share of the window.
+    pub xi: f64,
+    /// Growth in a round trip of [`VcpSourceConfig::typical_rtt`] at high load, in packets.
+    pub alpha_packets: f64,
+    /// What is left of the window at overload.
+    pub beta: f64,
+    /// The round-trip time whose additive increase is alpha.
+    pub typical_rtt: Duration,
+}
+
+/// What the source does about overload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// It cuts its window.
+    Free,
+    /// It did; the links have to measure anew first.
+    Frozen { until: Time },
+    /// They have, but their answer may not have come back: additive increase, whatever they say.
+    Adding { until: Time },
+}
+
+impl VcpSourceConfig {
+    /// Multiplicative increase for one acknowledged packet at this round-trip time, in packets (Xia et al. 2005, section
+    /// 4: equal in the same time whatever the round-trip time).
+    fn multiplied_packets(&self, rtt: Duration) -> f64 {
+        let intervals = rtt.as_secs_f64() / self.t_rho.as_secs_f64();
+        (1.0 + self.xi).powf(intervals.min(MOST_INTERVALS)) - 1.0
+    }
+
+    /// Additive increase of a round trip of this length, in packets: by its square, so that rates grow alike. The authors'
+    /// ns-2 code bends the parabola into lines below 20 ms and above 500 ms.
+    fn added_packets(&self, rtt: Duration) -> f64 {
+        let ratio = rtt.as_secs_f64() / self.typical_rtt.as_secs_f64();
+        let scale = if ratio <= LEFT {
+            ratio * LEFT
+        } else if ratio <= RIGHT {
+            ratio * ratio
+        } else {
+            RIGHT * RIGHT + ratio - RIGHT
+        };
+        self.alpha_packets * scale
+    }
+}
+
+impl Vcp {
+    /// A session's controller at its start. There is no slow start: at low load the window grows by a factor anyway.
+    pub fn new(config: VcpSourceConfig, window: WindowConfig) -> Self {
+        let most = window.max_window_packets.max(1.0);
+        Self {
+            config,
+            most_packets: most,
+            window_packets: window.initial_window_packets.clamp(1.0, most),
+            ssthresh_packets: window.initial_ssthresh_packets,
+            phase: Phase::Free,
+            acked_packets: 0,
+            smoothed_rtt: Duration::ZERO,
+            packet_bits: 0.0,
+        }
+    }
+
+    fn set(&mut self, window_packets: f64) {
+        self.window_packets = window_packets.max(1.0).min(self.most_packets);
+    }
+
+    /// The phase at `now`.
+    fn pass(&mut self, now: Time) {
+        if let Phase::Frozen { until } = self.phase
+            && now >= until
+        {
+            self.phase = Phase::Adding { until: until.saturating_add(self.smoothed_rtt) };
+        }
+        if let Phase::Adding { until } = self.phase
+            && now >= until
+        {
+            self.phase = Phase::Free;
+        }
+    }
+
+    /// Grows for `acked_packets`.
+    fn grow(&mut self, code: LoadCode, acked_packets: u32) {
+        let growth = match code {
+            LoadCode::Low => self.config.multiplied_packets(self.smoothed_rtt),
+            LoadCode::High | LoadCode::Overload => self.config.added_packets(self.smoothed_rtt) / self.window_packets,
+        };
+        self.set(self.window_packets + growth * f64::from(acked_packets));
+    }
+
+    /// A small window over a long way is spread, lest a link see it in one interval and nothing in the next: where packets
+    /// would be further apart than half an interval, counted in powers of two (the authors' ns-2 code).
+    fn pacing(&self) -> Option<Rate> {
+        if !(2.0..=MOST_PACED_PACKETS).contains(&self.window_packets) || self.smoothed_rtt.is_zero() {
+            return None;
+        }
+        let apart_s = self.smoothed_rtt.as_secs_f64() / self.window_packets.log2().ceil().exp2();
+        let is_sparse = apart_s > self.config.t_rho.as_secs_f64() / 2.0;
+        Rate::from_bps(self.packet_bits / apart_s).ok().filter(|_| is_sparse)
+    }
+}
+
+impl CongestionController for Vcp {
+    fn header(&self, _: &Sending) -> Option<CongestionHeader> {
+        Some(CongestionHeader::Vcp(LoadCode::Low))
+    }
+
+    fn on_feedback(&mut self, feedback: &Feedback) {
+        let CongestionHeader::Vcp(code) = feedback.header else { return };
+        self.smoothed_rtt = feedback.smoothed_rtt;
+        self.packet_bits = f64::from(feedback.packet_bytes) * 8.0;
+        self.pass(feedback.now);
+        let acked_packets = std::mem::take(&mut self.acked_packets);
+        match (self.phase, code) {
+            (Phase::Frozen { .. }, _) => {}
+            (Phase::Free, LoadCode::Overload) => {
+                self.set(self.window_packets * self.config.beta);
+                self.phase = Phase::Frozen { until: feedback.now.saturating_add(self.config.t_rho) };
+            }
+            // A session that does not use its window has no use for a larger one.
+            (_, _) if !feedback.window_limited => {}
+            (Phase::Adding { .. }, _) => self.grow(LoadCode::High, acked_packets),
+            (Phase::Free, code) => self.grow(code, acked_packets),
+        }
+    }
+
+    fn on_ack(&mut self, ack: &Ack) {
+        // As many as a delayed acknowledgement has: one that fills a hole may cover a window.
+        self.acked_packets = if ack.in_recovery { 0 } else { ack.acked_packets.min(2) };
+    }
+
+    fn on_loss(&mut self, loss: &Loss) {
+        self.ssthresh_packets = (f64::from(loss.in_flight_packets) / 2.0).max(2.0);
+        self.set(self.ssthresh_packets);
+    }
+
+    fn on_timeout(&mut self, loss: &Loss) {
+        self.ssthresh_packets = (f64::from(loss.in_flight_packets) / 2.0).max(2.0);
+        self.set(1.0);
+    }
+
+    fn allowance(&self) -> Allowance {
+        Allowance { window_packets: self.window_packets, pacing: self.pacing() }
+    }
+
+    fn ssthresh_packets(&self) -> f64 {
+        self.ssthresh_packets
+    }
+
+    fn set_window_packets(&mut self, window_packets: f64) {
+        self.set(window_packets);
+    }
+}
+
+impl Default for VcpSourceConfig {
+    /// Xia et al. 2005, section 5: `t_rho` 200 ms, xi = kappa (1 - sigma) / sigma = 0.25 x 0.2 / 0.8 = 0.0625, alpha 1, beta
+    /// 0.875. The typical round-trip time of 100 ms is that of the authors' ns-2 code.
+    fn default() -> Self {
+        Self {
+            t_rho: Duration::from_millis(200),
+            xi: 0.0625,
+            alpha_packets: 1.0,
+            beta: 0.875,
+            typical_rtt: Duration::from_millis(100),
+        }
+    }
+}
+
+/// Intervals that a round trip counts for at the most in the multiplicative increase.
+const MOST_INTERVALS: f64 = 2.5;
+/// Between which ratios to the typical round-trip time the additive increase goes by the square: 20 ms and 500 ms.
+const LEFT: f64 = 0.2;
+const RIGHT: f64 = 5.0;
+/// The largest window that may be spread.
+const MOST_PACED_PACKETS: f64 = 64.0;
+
+#[cfg(test)]
+mod tests {
+    use super::super::{test_ack, test_loss};
+    use super::*;
+
+    fn close(got: f64, expected: f64) {
+        assert!((got - expected).abs() <= 1e-9 * expected.abs(), "{got}, not {expected}");
+    }
+
+    fn vcp(window_packets: f64) -> Vcp {
+        let mut vcp = Vcp::new(VcpSourceConfig::default(), WindowConfig::default());
+        vcp.set_window_packets(window_packets);
+        vcp
+    }
+
+    /// An acknowledgement of one packet with this code.
+    fn hear(vcp: &mut Vcp, at_ms: u64, rtt_ms: u64, code: LoadCode) -> f64 {
+        vcp.on_ack(&test_ack(1));
+        vcp.on_feedback(&Feedback {
+            now: Time::from_nanos(at_ms * 1_000_000),
+            header: CongestionHeader::Vcp(code),
+            smoothed_rtt: Duration::from_millis(rtt_ms),
+            packet_bytes: 1000,
+            window_limited: true,
+        });
+        vcp.allowance().window_packets
+    }
+
+    #[test]
+    fn low__multiplies_alike_in_the_same_time() {
+        // A window of acknowledgements at a round trip of 200 ms = t_rho: x 1.0625; at 100 ms the square root of that.
+        close(hear(&mut vcp(100.0), 0, 200, LoadCode::Low), 100.0625);
+        close(hear(&mut vcp(100.0), 0, 100, LoadCode::Low), 100.0 + 1.0625_f64.sqrt() - 1.0);
+        // A second counts as 2.5 intervals.
+        close(hear(&mut vcp(100.0), 0, 1000, LoadCode::Low), 100.0 + 1.0625_f64.powf(2.5) - 1.0);
+    }
+
+    #[test]
+    fn high__adds_by_the_square_of_the_round_trip_time() {
+        // Per round trip 1 packet at 100 ms, 4 at 200 ms, 0.1 x 0.2 at 10 ms, 25 + 5 at 1 s.
+        for (rtt_ms, per_rtt) in [(100, 1.0), (200, 4.0), (10, 0.02), (1000, 30.0)] {
+            close(hear(&mut vcp(50.0), 0, rtt_ms, LoadCode::High), 50.0 + per_rtt / 50.0);
+        }
+    }
+
+    #[test]
+    fn overload__cuts_once_then_freezes_then_adds_for_a_round_trip() {
+        let mut vcp = vcp(80.0);
+        let mut at = |ms| hear(&mut vcp, ms, 100, LoadCode::Overload);
+        close(at(0), 70.0); // 80 x 0.875
+        close(at(1), 70.0);
+        close(at(199), 70.0);
+        close(at(200), 70.0 + 1.0 / 70.0);
+        let added = at(299);
+        assert!(added > 70.0 + 1.0 / 70.0);
+        close(at(300), 0.875 * added);
+    }
+
+    #[test]
+    fn frozen__means_frozen_whatever_the_links_say() {
+        let mut vcp = vcp(80.0);
+        hear(&mut vcp, 0, 100, LoadCode::Overload);
+        close(hear(&mut vcp, 150, 100, LoadCode::Low), 70.0);
+        // The round trip after it goes by the number even at low load.
+        close(hear(&mut vcp, 250, 100, LoadCode::Low), 70.0 + 1.0 / 70.0);
+        close(hear(&mut vcp, 500, 200, LoadCode::Low), 70.0 + 1.0 / 70.0 + 0.0625);
+    }
+
+    #[test]
+    fn window__is_at_least_one_packet() {
+        let mut vcp = vcp(1.0);
+        close(hear(&mut vcp, 0, 100, LoadCode::Overload), 1.0);
+        vcp.on_timeout(&test_loss(0));
+        close(vcp.allowance().window_packets, 1.0);
+    }
+
+    #[test]
+    fn loss__halves_what_was_in_flight() {
+        let mut vcp = vcp(100.0);
+        vcp.on_loss(&test_loss(60));
+        close(vcp.allowance().window_packets, 30.0);
+    }
+
+    #[test]
+    fn window__that_is_not_used_does_not_grow() {
+        let mut vcp = vcp(50.0);
+        vcp.on_ack(&test_ack(1));
+        let header = CongestionHeader::Vcp(LoadCode::Low);
+        let (now, smoothed_rtt) = (Time::ZERO, Duration::from_millis(100));
+        vcp.on_feedback(&Feedback { now, header, smoothed_rtt, packet_bytes: 1000, window_limited: false });
+        close(vcp.allowance().window_packets, 50.0);
+    }
+
+    #[test]
+    fn pacing__is_for_small_windows_over_long_ways() {
+        // Three packets in 1 s: spread as four, 250 ms apart, more than 100 ms: 8000 bits / 0.25 s.
+        let mut small = vcp(3.0);
+        hear(&mut small, 0, 1000, LoadCode::Overload); // now 2.625 packets
+        assert_eq!(small.allowance().pacing, Some(Rate::from_bps(32_000.0).unwrap()));
+        // 100 packets, or 3 in 100 ms: 25 ms apart.
+        for (window, rtt_ms) in [(100.0, 1000), (3.0, 100)] {
+            let mut vcp = vcp(window);
+            hear(&mut vcp, 0, rtt_ms, LoadCode::Overload);
+            assert_eq!(vcp.allowance().pacing, None);
+        }
+    }
+}
