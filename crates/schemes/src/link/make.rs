@@ -53,3 +53,62 @@ impl VcpConfig {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use fairwave_units::{Duration, Rate, Time};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::header::{AecpHeader, CongestionHeader, LinkId, LoadCode};
+    use crate::link::Passage;
+
+    const NAMES: [&str; 2] = ["aecp", "vcp"];
+
+    fn header(name: &str, value: u64) -> CongestionHeader {
+        match name {
+            "vcp" => CongestionHeader::Vcp([LoadCode::Low, LoadCode::High, LoadCode::Overload][value as usize % 3]),
+            _ => CongestionHeader::Aecp(AecpHeader { rate_factor_bps: f64::INFINITY }),
+        }
+    }
+
+    /// Whether a link left a header that a source can go by.
+    fn is_sound(header: &CongestionHeader) -> bool {
+        match header {
+            CongestionHeader::Aecp(header) => header.rate_factor_bps > 0.0 && header.rate_factor_bps.is_finite(),
+            CongestionHeader::Vcp(_) => true,
+            _ => false,
+        }
+    }
+
+    proptest! {
+        /// Whatever passes and whenever: the clock goes on, and headers say something.
+        #[test]
+        fn link_controller__takes_whatever_comes(
+            name in 0..NAMES.len(),
+            mbps in 0.001..100_000.0_f64,
+            phase in 0.0..1.0_f64,
+            steps in proptest::collection::vec(
+                (0_u8..4, 0_u64..500_000_000, 0_u32..70_000, 0_u64..10_000_000_000, any::<u64>()), 1..200,
+            ),
+        ) {
+            let setup = LinkSetup { id: LinkId::of(0), capacity: Rate::mbps(mbps), packet_bytes: 1000, phase };
+            let mut link = link_controller(NAMES[name], &Options::default(), &setup).unwrap();
+            let mut now = Time::ZERO;
+            for (what, wait, bytes, queue_bytes, value) in steps {
+                now += Duration::from_nanos(wait);
+                while link.next_timer() <= now {
+                    let at = link.next_timer();
+                    link.on_timer(at, queue_bytes);
+                    prop_assert!(link.next_timer() > at, "{}", NAMES[name]);
+                }
+                let passage = Passage { now, bytes, is_data: what < 3, queue_bytes };
+                let mut header = header(NAMES[name], value);
+                let is_headed = what < 2;
+                link.on_arrival(&passage, is_headed.then_some(&header));
+                link.on_departure(&passage, is_headed.then_some(&mut header));
+                prop_assert!(!is_headed || is_sound(&header), "{header:?}");
+            }
+        }
+    }
+}

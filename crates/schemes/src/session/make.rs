@@ -221,11 +221,14 @@ impl WindowConfig {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::{Ack, test_ack, test_loss};
+    use super::super::{Ack, Feedback, Sending, test_ack, test_loss};
     use super::*;
+    use crate::header::{AecpHeader, CongestionHeader, LoadCode, XcpHeader};
     use crate::scheme::{find, schemes};
     use fairwave_units::{Duration, Time};
 
+    /// Those that links drive.
+    const DRIVEN: [&str; 3] = ["xcp", "aecp", "vcp"];
     const NAMES: [&str; 10] = ["newreno", "sack", "hstcp", "htcp", "stcp", "aimd", "bic", "cubic", "vegas", "fast"];
 
     /// The defaults of the list, spelled out, make the same controller as no options at all.
@@ -319,6 +322,53 @@ mod tests {
                 prop_assert!((1.0..=1e300).contains(&window), "{}: {window}", NAMES[name]);
                 prop_assert!(rule.ssthresh_packets() >= 2.0, "{}", NAMES[name]);
             }
+        }
+
+        /// Whatever links say and whatever is lost: at least one packet, never NaN.
+        #[test]
+        fn driven_window__stays_a_window(
+            name in 0..DRIVEN.len(),
+            steps in proptest::collection::vec(
+                (0_u8..10, 0_u64..2_000_000_000, 0_u32..100_000, 1_u64..400_000_000, -9.0..12.0_f64), 1..300,
+            ),
+        ) {
+            let mut rule = controller(DRIVEN[name], &Options::default()).unwrap();
+            let mut now = Time::ZERO;
+            for (what, wait, packets, rtt, power) in steps {
+                now += Duration::from_nanos(wait);
+                let smoothed_rtt = Duration::from_nanos(rtt);
+                let loss = super::super::Loss { now, in_flight_packets: packets };
+                match what {
+                    0 => rule.on_loss(&loss),
+                    1 => rule.on_timeout(&loss),
+                    _ => {
+                        let sending = Sending { smoothed_rtt: Some(smoothed_rtt), window_packets: u64::from(packets) };
+                        let header = answered(rule.header(&sending).unwrap(), 10_f64.powf(power), what);
+                        rule.on_ack(&Ack { now, acked_packets: packets, smoothed_rtt, ..test_ack(1) });
+                        let window_limited = what > 3;
+                        rule.on_feedback(&Feedback { now, header, smoothed_rtt, packet_bytes: 1000, window_limited });
+                    }
+                }
+                let allowance = rule.allowance();
+                prop_assert!((1.0..=1e300).contains(&allowance.window_packets), "{}: {allowance:?}", DRIVEN[name]);
+                prop_assert!(allowance.pacing.is_none_or(|rate| rate.as_bps() > 0.0), "{}: {allowance:?}", DRIVEN[name]);
+                prop_assert!(rule.ssthresh_packets() >= 2.0, "{}", DRIVEN[name]);
+            }
+        }
+    }
+
+    /// A header as links may have left it, with this rate where it has one.
+    fn answered(sent: CongestionHeader, rate_bps: f64, what: u8) -> CongestionHeader {
+        match sent {
+            CongestionHeader::Xcp(header) => {
+                let sign = if what.is_multiple_of(2) { 1.0 } else { -1.0 };
+                CongestionHeader::Xcp(XcpHeader { change_bps: sign * rate_bps, ..header })
+            }
+            CongestionHeader::Aecp(_) => CongestionHeader::Aecp(AecpHeader { rate_factor_bps: rate_bps }),
+            CongestionHeader::Vcp(_) => {
+                CongestionHeader::Vcp([LoadCode::Low, LoadCode::High, LoadCode::Overload][usize::from(what) % 3])
+            }
+            other => other,
         }
     }
 }
