@@ -128,8 +128,8 @@ struct Builder<'a> {
     /// By origin: a queue of one BDP is sized by the largest RTT through it.
     largest_rtt: BTreeMap<Origin, Duration>,
     known: BTreeMap<Origin, u32>,
-    /// Lines by the link in front of them and their delay.
-    shared: BTreeMap<(u32, Duration), u32>,
+    /// Lines by the link in front of them, if any, and their delay.
+    shared: BTreeMap<(Option<u32>, Duration), u32>,
     network: Network,
 }
 
@@ -258,8 +258,8 @@ impl Builder<'_> {
         link_controller(rule, &options, &setup)
     }
 
-    /// Turns elements into stages: delays in a row are one, and a line is shared by all that leave a link with the
-    /// same delay.
+    /// Turns elements into stages: delays in a row are one, and a line is shared by all that leave a link, or set out, with
+    /// the same delay.
     fn stages(&mut self, elements: &[Element]) -> Route {
         let begin = self.network.stages.len();
         let mut at = elements.iter().peekable();
@@ -288,7 +288,8 @@ impl Builder<'_> {
 
     fn line(&mut self, link: Option<u32>, delay: Duration) -> u32 {
         let index = u32::try_from(self.network.lines.len()).expect("a scenario has at most 10^7 elements");
-        let line = link.map_or(index, |link| *self.shared.entry((link, delay)).or_insert(index));
+        // Without a link in front, too, whoever enters first leaves first.
+        let line = *self.shared.entry((link, delay)).or_insert(index);
         if line == index {
             let mut line = Line::new(delay);
             line.controlled = link.filter(|link| self.network.links[*link as usize].control().is_some());

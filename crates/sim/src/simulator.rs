@@ -497,10 +497,11 @@ impl Simulator<'_> {
         // The stamp is that of the network, as ns-2 has it: the host's own delay is in no round-trip time.
         packet.stamp = jitter.enters(self.now);
         match self.network.stages[packet.stage as usize] {
-            // Propagation comes first: one way together.
-            Stage::Delay { line } => {
+            // Propagation comes first: one way together, on a line of its own, as others' packets would overtake.
+            Stage::Delay { line: shared } => {
+                let line = jitter.line;
                 packet.stage += 1;
-                let arrives = packet.stamp.saturating_add(self.network.lines[line as usize].delay);
+                let arrives = packet.stamp.saturating_add(self.network.lines[shared as usize].delay);
                 self.put(line, arrives, packet);
             }
             Stage::Link { .. } | Stage::End => {

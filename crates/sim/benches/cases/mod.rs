@@ -44,7 +44,7 @@ fn text(name: &str, duration_s: u64) -> String {
             "xcp",
             "[[router]]\nname = \"r{1..2}\"\n[[node]]\nname = \"a\"\nrouter = \"r1\"\n[[node]]\nname = \"b\"\nrouter = \"r2\"\n\
              [[link]]\nfrom = \"r1\"\nto = \"r2\"\ncapacity = \"500 Mb/s\"\ndelay = \"20 ms\"\nduplex = true\n\
-             [[session]]\nfrom = \"a\"\nto = \"b\"\ncount = 30\nrtt = { uniform = [\"45 ms\", \"150 ms\"] }\n\
+             [[session]]\nfrom = \"a\"\nto = \"b\"\ncount = 30\nrtt = \"80 ms\"\n\
              start = { uniform = [\"0 s\", \"1 s\"] }\n"
                 .to_owned(),
         ),
