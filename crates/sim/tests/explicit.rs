@@ -57,7 +57,7 @@ fn queue__is_a_few_packets_with_xcp_and_q0_with_aecp() {
 
 #[test]
 fn run__is_the_same_with_one_event_a_packet() {
-    for scheme in ["xcp", "ixcp", "pxcp", "aecp"] {
+    for scheme in ["xcp", "ixcp", "pxcp", "aecp", "vcp", "rcp"] {
         let scenario = five(scheme);
         let settings = || Settings { record: Record::default(), ..Settings::default() };
         let (fast, naive) = (run(&scenario), simulate_naive(&scenario, settings()).unwrap());

@@ -1,9 +1,12 @@
 //! Link rules by name, with the options that a scenario names.
 
-use super::{AecpConfig, AecpLink, LinkController, LinkSetup, VcpConfig, VcpLink, XcpConfig, XcpKind, XcpLink};
+use super::{
+    AecpConfig, AecpLink, LinkController, LinkSetup, RcpConfig, RcpLink, VcpConfig, VcpLink, XcpConfig, XcpKind,
+    XcpLink,
+};
 use crate::scheme::Options;
 
-/// The rule of a discipline ("xcp", "ixcp", "pxcp", "aecp", "vcp") with the options that were named for it; the others have the
+/// The rule of a discipline ("xcp", "ixcp", "pxcp", "aecp", "vcp", "rcp") with the options that were named for it; the others have the
 /// scheme's defaults. `None` for a discipline that has none.
 pub fn link_controller(discipline: &str, options: &Options, setup: &LinkSetup) -> Option<Box<dyn LinkController>> {
     let xcp = |kind| Box::new(XcpLink::new(kind, XcpConfig::from_options(options), setup));
@@ -13,6 +16,7 @@ pub fn link_controller(discipline: &str, options: &Options, setup: &LinkSetup) -
         "pxcp" => xcp(XcpKind::Scaled),
         "aecp" => Box::new(AecpLink::new(AecpConfig::from_options(options), setup)),
         "vcp" => Box::new(VcpLink::new(VcpConfig::from_options(options), setup)),
+        "rcp" => Box::new(RcpLink::new(RcpConfig::from_options(options), setup)),
         _ => return None,
     })
 }
@@ -54,20 +58,36 @@ impl VcpConfig {
     }
 }
 
+impl RcpConfig {
+    /// The constants that were named, else the defaults.
+    pub fn from_options(options: &Options) -> Self {
+        let default = Self::default();
+        Self {
+            alpha: options.number("alpha").unwrap_or(default.alpha),
+            beta: options.number("beta").unwrap_or(default.beta),
+            ..default
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use fairwave_units::{Duration, Rate, Time};
     use proptest::prelude::*;
 
     use super::*;
-    use crate::header::{AecpHeader, CongestionHeader, LinkId, LoadCode};
+    use crate::header::{AecpHeader, CongestionHeader, LinkId, LoadCode, RcpHeader};
     use crate::link::Passage;
 
-    const NAMES: [&str; 2] = ["aecp", "vcp"];
+    const NAMES: [&str; 3] = ["aecp", "vcp", "rcp"];
 
     fn header(name: &str, value: u64) -> CongestionHeader {
         match name {
             "vcp" => CongestionHeader::Vcp([LoadCode::Low, LoadCode::High, LoadCode::Overload][value as usize % 3]),
+            "rcp" => {
+                let rtt = (!value.is_multiple_of(5)).then(|| Duration::from_nanos(value % 2_000_000_000));
+                CongestionHeader::Rcp(RcpHeader { rate_bps: f64::INFINITY, rtt })
+            }
             _ => CongestionHeader::Aecp(AecpHeader { rate_factor_bps: f64::INFINITY }),
         }
     }
@@ -77,6 +97,7 @@ mod tests {
         match header {
             CongestionHeader::Aecp(header) => header.rate_factor_bps > 0.0 && header.rate_factor_bps.is_finite(),
             CongestionHeader::Vcp(_) => true,
+            CongestionHeader::Rcp(header) => header.rate_bps > 0.0 && header.rate_bps.is_finite(),
             _ => false,
         }
     }

@@ -5,6 +5,7 @@
 
 mod aecp;
 mod make;
+mod rcp;
 mod vcp;
 mod xcp;
 mod xcp_equilibrium;
@@ -15,6 +16,7 @@ use crate::header::{CongestionHeader, LinkId};
 
 pub use aecp::{AecpConfig, AecpLink, aecp_control};
 pub use make::link_controller;
+pub use rcp::{RcpConfig, RcpLink};
 pub use vcp::{VcpConfig, VcpLink};
 pub use xcp::{XcpConfig, XcpKind, XcpLink, XcpPools, xcp_control};
 pub use xcp_equilibrium::{XcpEquilibrium, xcp_equilibrium};

@@ -78,7 +78,7 @@ pub(super) const SCHEMES: &[Scheme] = &[
     at_packets("pxcp", "XCP that scales spare bandwidth by its limited sessions", "Zhou, Yeung & Li 2004", 20, &XCP),
     at_packets("vcp", "two bits of load from routers select MI, AI or MD", "Xia et al. 2005", 0, &VCP),
     at_packets("aecp", "routers evolve a rate factor, sources follow it", "Huang et al. 2010", 3, &AECP),
-    link("rcp", "routers give one rate to all sessions of a link", "Dukkipati et al. 2005", 0, &[]),
+    at_packets("rcp", "routers give one rate to all sessions of a link", "Dukkipati et al. 2005", 0, &RCP),
     link(
         "jetmax",
         "the most congested link states the fair rate and its limited sessions",
@@ -301,6 +301,10 @@ const AECP: [OptionSpec; 4] = [
         help: "time over which a deviation of the queue is mended",
     },
     packets_only("q0", "100 packets", "queue that the router aims at"),
+];
+const RCP: [OptionSpec; 2] = [
+    number("alpha", POSITIVE, "0.4", "share of the spare bandwidth given out per RTT"),
+    number("beta", POSITIVE, "0.4", "share of the queue drained per RTT"),
 ];
 
 // ---- how the lists above are written

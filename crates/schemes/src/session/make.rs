@@ -4,7 +4,7 @@ use thiserror::Error;
 
 use super::{
     Aecp, AecpSourceConfig, Aimd, AimdConfig, Bic, BicConfig, CongestionController, Cubic, CubicConfig, Fast,
-    FastConfig, HighSpeed, HighSpeedConfig, Htcp, HtcpConfig, NewReno, Scalable, ScalableConfig, SlowStart, Vcp,
+    FastConfig, HighSpeed, HighSpeedConfig, Htcp, HtcpConfig, NewReno, Rcp, Scalable, ScalableConfig, SlowStart, Vcp,
     VcpSourceConfig, Vegas, VegasConfig, WindowConfig, WindowRule, Windowed, Xcp,
 };
 use crate::scheme::{self, OptionValue, Options};
@@ -33,7 +33,7 @@ pub enum RuleError {
 }
 
 /// A new controller of the scheme `name` ("newreno", "sack", "hstcp", "htcp", "stcp", "aimd", "bic", "cubic", "vegas",
-/// "fast"; "xcp", "ixcp", "pxcp", "aecp", "vcp", which follow links) with the options that were named for it; the others have the scheme's defaults.
+/// "fast"; "xcp", "ixcp", "pxcp", "aecp", "vcp", "rcp", which follow links) with the options that were named for it; the others have the scheme's defaults.
 pub fn controller(name: &str, options: &Options) -> Result<Box<dyn CongestionController>, RuleError> {
     make(name, options, WindowConfig::from_options(options))
 }
@@ -75,6 +75,7 @@ fn make(name: &str, options: &Options, window: WindowConfig) -> Result<Box<dyn C
         "xcp" | "endpoint-xcp" | "ixcp" | "pxcp" => Box::new(Xcp::new(window)),
         "aecp" => Box::new(Aecp::new(AecpSourceConfig::from_options(options), window)),
         "vcp" => Box::new(Vcp::new(VcpSourceConfig::from_options(options), window)),
+        "rcp" => Box::new(Rcp::new(window)),
         _ => return Err(RuleError::Unknown(name.to_owned())),
     })
 }
@@ -223,12 +224,12 @@ mod tests {
 
     use super::super::{Ack, Feedback, Sending, test_ack, test_loss};
     use super::*;
-    use crate::header::{AecpHeader, CongestionHeader, LoadCode, XcpHeader};
+    use crate::header::{AecpHeader, CongestionHeader, LoadCode, RcpHeader, XcpHeader};
     use crate::scheme::{find, schemes};
     use fairwave_units::{Duration, Time};
 
     /// Those that links drive.
-    const DRIVEN: [&str; 3] = ["xcp", "aecp", "vcp"];
+    const DRIVEN: [&str; 4] = ["xcp", "aecp", "vcp", "rcp"];
     const NAMES: [&str; 10] = ["newreno", "sack", "hstcp", "htcp", "stcp", "aimd", "bic", "cubic", "vegas", "fast"];
 
     /// The defaults of the list, spelled out, make the same controller as no options at all.
@@ -368,7 +369,8 @@ mod tests {
             CongestionHeader::Vcp(_) => {
                 CongestionHeader::Vcp([LoadCode::Low, LoadCode::High, LoadCode::Overload][usize::from(what) % 3])
             }
-            other => other,
+            CongestionHeader::Rcp(header) => CongestionHeader::Rcp(RcpHeader { rate_bps, ..header }),
+            CongestionHeader::Jetmax(header) => CongestionHeader::Jetmax(header),
         }
     }
 }
