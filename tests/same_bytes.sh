@@ -8,9 +8,12 @@ trap 'rm -rf "$dir"' EXIT
 
 # Scenario and, where it is not the file's own, the scheme.
 cases=(five-to-one demands weights in-network sixteen-nodes 002-fig-vii-19
-       five-to-one:sack five-to-one:cubic sixteen-nodes:bic)
+       five-to-one:sack five-to-one:cubic sixteen-nodes:bic
+       five-to-one:endpoint-xcp five-to-one:aecp five-to-one:vcp mixed)
 for case in "${cases[@]}"; do
-  args=("scenarios/${case%:*}.toml" --quiet)
+  file="scenarios/${case%:*}.toml"
+  [ -f "$file" ] || file="tests/${case%:*}.toml"
+  args=("$file" --quiet)
   [ "$case" = "${case%:*}" ] || args+=(--scheme "${case#*:}" --duration "5 s")
   RAYON_NUM_THREADS=1 "$debug"   simulate "${args[@]}" --out "$dir/debug/$case"    >/dev/null
   RAYON_NUM_THREADS=1 "$release" simulate "${args[@]}" --out "$dir/release1/$case" >/dev/null
