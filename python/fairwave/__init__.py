@@ -4,7 +4,8 @@
   picture.
 - `allocate` gives the max-min fair rates of a scenario, `max_min` those of any sessions over any resources.
 - `Allocator` is the rule of one end node by itself, `Controller` that of one window-based session; `response` is the
-  window of such a rule against the loss rate.
+  window of such a rule against the loss rate. `xcp_control` and `aecp_control` are what a link with explicit feedback
+  decides in one interval.
 - `papers` runs the experiments of the papers and compares.
 
 Rates are in bit/s, times in seconds, sizes in bytes; the unit stands in the name. Quantities in scenarios and in
@@ -15,6 +16,7 @@ from fairwave import papers
 from fairwave._allocation import Allocator, max_min
 from fairwave._controller import Controller
 from fairwave._core import ScenarioError, __version__
+from fairwave._feedback import aecp_control, xcp_control
 from fairwave._response import response
 from fairwave._run import Run
 from fairwave._scenario import allocate, simulate
@@ -26,10 +28,12 @@ __all__ = [
     "Run",
     "ScenarioError",
     "__version__",
+    "aecp_control",
     "allocate",
     "max_min",
     "papers",
     "response",
     "schemes",
     "simulate",
+    "xcp_control",
 ]

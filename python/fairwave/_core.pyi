@@ -13,6 +13,7 @@ __all__ = [
     "Run",
     "ScenarioError",
     "__version__",
+    "aecp_control",
     "allocate",
     "max_min",
     "papers_list",
@@ -20,6 +21,7 @@ __all__ = [
     "response",
     "schemes",
     "simulate",
+    "xcp_control",
 ]
 
 LARGEST_FILE_BYTES: Final = 67108864
@@ -113,6 +115,16 @@ def response(
     form: str | None,
     options: dict[str, Any],
 ) -> npt.NDArray[np.float64]: ...
+def xcp_control(
+    capacity_bps: float, interval_s: float, input_bytes: float, queue_bytes: float, avg_rtt_s: float
+) -> tuple[float, float]: ...
+def aecp_control(
+    rate_packets_per_s: float,
+    capacity_packets_per_s: float,
+    arrival_packets_per_s: float,
+    queue_packets: float,
+    interval_s: float,
+) -> float: ...
 def schemes() -> dict[str, list[Any]]: ...
 def papers_list() -> dict[str, list[Any]]: ...
 def papers_run(id: str, quick: bool) -> list[Outcome]: ...

@@ -10,6 +10,7 @@ mod allocate;
 mod allocator;
 mod controller;
 mod error;
+mod feedback;
 mod interrupt;
 mod max_min;
 mod options;
@@ -38,6 +39,8 @@ mod _core {
     use crate::controller::Controller;
     #[pymodule_export]
     use crate::error::ScenarioError;
+    #[pymodule_export]
+    use crate::feedback::{aecp_control, xcp_control};
     #[pymodule_export]
     use crate::max_min::max_min;
     #[pymodule_export]
