@@ -109,8 +109,3 @@ def test_mistake__in_allocate() -> None:
 def test_mistake__first_of_several_variants_is_told() -> None:
     text = GOOD + "".join(f'[[variant]]\nlabel = "{k}"\noptions.alpha = {0.1 if k < 3 else 9 + k}\n' for k in range(9))
     assert {mistake(text).message for _ in range(5)} == {mistake(text, variant="3").message}
-
-
-def test_absent__what_this_version_has_not_yet() -> None:
-    for name in ("xcp_control", "aecp_control"):
-        assert not hasattr(fw, name)

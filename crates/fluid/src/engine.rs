@@ -19,7 +19,7 @@ use crate::plan::{NONE, Plan};
 use crate::post::{Known, Post, posts};
 use crate::queue::Queue;
 use crate::record::{RateSample, Recorder, norm};
-use crate::report::{Outcome, Totals, report};
+use crate::report::{Load, Outcome, Totals, report};
 
 /// How often a link that runs no rule reads what has arrived.
 const LOOK_INTERVAL: u64 = 100_000_000;
@@ -498,11 +498,11 @@ impl<'a> Simulator<'a> {
             }
         });
         let outcomes: Vec<_> = outcomes.collect();
-        let queues: Vec<_> = self.posts.iter().map(|post| post.queue).collect();
+        let loads: Vec<_> = self.posts.iter().map(|post| Load::from(&post.queue)).collect();
         let (totals, window) = (self.totals, self.window);
         // The result of a large run needs the memory.
         drop(self);
-        report(plan, window, outcomes.into_iter(), &queues, &totals, recorder)
+        report(plan, window, outcomes.into_iter(), &loads, &totals, recorder)
     }
 }
 

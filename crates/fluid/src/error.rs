@@ -39,6 +39,19 @@ pub enum FluidError {
         /// Its scheme and options.
         second_rule: String,
     },
+    /// AECP's links and node rules in one network.
+    #[error(
+        "session \"{first}\" runs aecp and session \"{second}\" {scheme}: the fluid model runs aecp by itself alone\nhint: \
+         give all sessions the same scheme"
+    )]
+    Apart {
+        /// A session that runs AECP.
+        first: Box<str>,
+        /// One that runs another scheme.
+        second: Box<str>,
+        /// That scheme.
+        scheme: &'static str,
+    },
     /// Neither a node nor a link that runs a rule nor a demand limits a session.
     #[error(
         "nothing limits session \"{session}\" in the fluid model\nhint: give its source or its sink a capacity, a link \

@@ -1,5 +1,6 @@
 //! The fluid simulator: rates are piecewise constant, end nodes tick asynchronously, feedback and data take rtt/2.
-//! It is exact: nothing is stepped, every integral is taken over its pieces.
+//! It is exact: nothing is stepped, every integral is taken over its pieces. AECP alone is made of differential equations,
+//! which are stepped (`aecp`).
 //!
 //! What it is not: packets. There are no headers (wire rate = payload rate), queues follow from the rates but change
 //! neither rates nor delays, and nothing is lost.
@@ -8,7 +9,9 @@
 
 #![cfg_attr(test, allow(non_snake_case))]
 
+mod aecp;
 mod calendar;
+mod check;
 mod engine;
 mod error;
 mod flows;
@@ -38,5 +41,8 @@ pub use naive::simulate_naive;
 /// Runs a scenario to its end. The outcome is a function of scenario and settings, to the last bit.
 pub fn simulate(scenario: &Scenario, mut settings: Settings<'_>) -> Result<Run, FluidError> {
     let plan = plan::Plan::new(scenario)?;
+    if plan.is_aecp {
+        return aecp::Simulator::new(&plan, &settings).run(&mut settings);
+    }
     engine::Simulator::new(&plan, &settings).run(&mut settings)
 }

@@ -21,7 +21,7 @@ use crate::optimum::Optimum;
 use crate::plan::{NONE, Plan};
 use crate::queue::Queue;
 use crate::record::{RateSample, Recorder, norm};
-use crate::report::{Outcome, Totals, last_tenth, report, second_half};
+use crate::report::{Load, Outcome, Totals, last_tenth, report, second_half};
 use crate::track::Track;
 use crate::trail::Trail;
 
@@ -563,7 +563,8 @@ impl<'a> Naive<'a> {
                 completed: session.completed,
             }
         });
-        report(plan, self.link_window, outcomes, &self.queues, &self.totals, recorder)
+        let loads: Vec<_> = self.queues.iter().map(Load::from).collect();
+        report(plan, self.link_window, outcomes, &loads, &self.totals, recorder)
     }
 }
 

@@ -4,13 +4,15 @@
 use std::ops::Range;
 
 use fairwave_scenario::random::stream;
-use fairwave_scenario::{Demand, Discipline, Link, Node, Scenario, SchemeChoice, Session};
+use fairwave_scenario::{Demand, Discipline, Link, Node, QueueLimit, Scenario, SchemeChoice, Session};
 use fairwave_schemes::node;
-use fairwave_schemes::scheme::{Kind, Model, OptionValue};
+use fairwave_schemes::scheme::OptionValue;
 use fairwave_schemes::{RateAllocator, Row};
 use fairwave_units::{Duration, Rate, Time};
 
-use crate::error::{FluidError, LARGEST_BPS};
+use crate::aecp;
+use crate::check::check;
+use crate::error::FluidError;
 use crate::grain::{Grains, grains};
 
 /// Shortest control interval that the largest RTT of a node's sessions may give.
@@ -31,6 +33,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) crossings: Vec<u32>,
     /// Nodes in their order, then links that run a node rule.
     pub(crate) tickers: Vec<Ticker>,
+    /// Whether its sessions run AECP, all of them.
+    pub(crate) is_aecp: bool,
 }
 
 /// Where capacity may be short: one direction of a node, or a link.
@@ -89,7 +93,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 
 impl<'a> Plan<'a> {
     pub(crate) fn new(scenario: &'a Scenario) -> Result<Self, FluidError> {
-        check(scenario)?;
+        let is_aecp = check(scenario)?;
         let (links, nodes) = (scenario.links.len(), scenario.nodes.len());
         // Resources are numbered links, out, in, out, in ... at first; then the unused ones go.
         let out = |node: u32| links + 2 * node as usize;
@@ -171,8 +175,13 @@ impl<'a> Plan<'a> {
             first_crossing,
             crossings,
             tickers: Vec::new(),
+            is_aecp,
         };
-        plan.find_rules(&index)?;
+        if is_aecp {
+            plan.find_aecp_rules();
+        } else {
+            plan.find_rules(&index)?;
+        }
         plan.check_limits()?;
         Ok(plan)
     }
@@ -222,6 +231,15 @@ impl<'a> Plan<'a> {
             });
         }
         Ok(())
+    }
+
+    /// The same where AECP's links run without anybody who ticks.
+    fn find_aecp_rules(&mut self) {
+        for at in 0..self.resources.len() {
+            if aecp::runs_rule(self, self.resources[at].place) {
+                self.resources[at].allocatable = self.resources[at].capacity;
+            }
+        }
     }
 
     /// The sessions of a ticker's resources.
@@ -391,6 +409,22 @@ impl Place {
         }
     }
 
+    /// The rule that it was given by name.
+    pub(crate) fn discipline(self, scenario: &Scenario) -> Option<Discipline> {
+        match self {
+            Self::Out(node) | Self::In(node) => scenario.nodes[node as usize].discipline,
+            Self::Link(link) => scenario.links[link as usize].discipline,
+        }
+    }
+
+    /// How much may wait before it.
+    pub(crate) fn queue(self, scenario: &Scenario) -> QueueLimit {
+        match self {
+            Self::Out(node) | Self::In(node) => scenario.nodes[node as usize].queue,
+            Self::Link(link) => scenario.links[link as usize].queue,
+        }
+    }
+
     /// Nodes always do, links where they are told to.
     fn runs_rule(self, scenario: &Scenario) -> bool {
         match self {
@@ -478,59 +512,6 @@ fn parameter(name: &str, own: Option<f64>, session: &Session, at_node: Option<f6
         _ => 0.0,
     };
     own.or_else(of_session).or(at_node).unwrap_or_else(of_scheme)
-}
-
-/// Refuses background traffic, schemes without fluid form and rates beyond the limit.
-fn check(scenario: &Scenario) -> Result<(), FluidError> {
-    if let Some(background) = scenario.background.first() {
-        return Err(FluidError::Background { background: background.name.clone() });
-    }
-    let mut known: Option<&SchemeChoice> = None;
-    for session in &scenario.sessions {
-        let choice = scenario.scheme_of(session);
-        if known.is_none_or(|known| !std::ptr::eq(known, choice)) {
-            if choice.scheme.kind != Kind::Node || node::allocator(choice.scheme.name, &choice.options).is_err() {
-                return Err(FluidError::Scheme {
-                    scheme: choice.scheme.name,
-                    session: session.name.clone(),
-                    runs: runs(),
-                });
-            }
-            known = Some(choice);
-        }
-        too_fast(session.initial_rate, || format!("session \"{}\": initial_rate", session.name))?;
-        let demand = |rate: Rate| too_fast(rate, || format!("session \"{}\": demand", session.name));
-        match &session.demand {
-            Demand::Unlimited => {}
-            Demand::Constant(rate) => demand(*rate)?,
-            Demand::Schedule(steps) => steps.iter().filter_map(|(_, rate)| *rate).try_for_each(demand)?,
-        }
-    }
-    for node in &scenario.nodes {
-        for capacity in [node.send, node.receive].into_iter().flatten() {
-            too_fast(capacity, || format!("node \"{}\": capacity", node.name))?;
-        }
-    }
-    for link in &scenario.links {
-        if let Some(capacity) = link.capacity {
-            too_fast(capacity, || format!("link \"{}\": capacity", link.name))?;
-        }
-    }
-    Ok(())
-}
-
-fn too_fast(rate: Rate, what: impl Fn() -> String) -> Result<(), FluidError> {
-    if rate.as_bps() > LARGEST_BPS { Err(FluidError::TooFast { what: what(), rate }) } else { Ok(()) }
-}
-
-/// The schemes that the fluid model runs, for people.
-fn runs() -> String {
-    let names: Vec<_> = fairwave_schemes::scheme::schemes()
-        .iter()
-        .filter(|scheme| scheme.kind == Kind::Node && scheme.runs_in(Model::Fluid))
-        .map(|scheme| scheme.name)
-        .collect();
-    names.join(", ")
 }
 
 /// Two sessions of one ticker must run the same rule; alpha and beta are parameters of a row, fair_start one of the

@@ -22,6 +22,27 @@ pub(crate) struct Outcome {
     pub(crate) completed: Option<u64>,
 }
 
+/// What one resource carried within the window.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Load {
+    /// Largest load that lasted for more than no time.
+    pub(crate) peak: Volume,
+    /// What left.
+    pub(crate) carried: Volume,
+    /// Integral of what waited, in volumes times nanoseconds.
+    pub(crate) area: f64,
+    /// The most that waited.
+    pub(crate) largest: Volume,
+    /// What found no room.
+    pub(crate) dropped: Volume,
+}
+
+impl From<&Queue> for Load {
+    fn from(queue: &Queue) -> Self {
+        Self { peak: queue.peak(), carried: queue.carried(), area: queue.area(), largest: queue.largest(), dropped: 0 }
+    }
+}
+
 /// What all sessions did together.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Totals {
@@ -47,7 +68,7 @@ pub(crate) fn report(
     plan: &Plan<'_>,
     window: (u64, u64),
     outcomes: impl Iterator<Item = Outcome>,
-    queues: &[Queue],
+    loads: &[Load],
     totals: &Totals,
     recorder: Recorder,
 ) -> Run {
@@ -79,19 +100,19 @@ pub(crate) fn report(
     let span = window.1 - window.0;
     let mut peak_overload = 0.0_f64;
     let mut links = Vec::new();
-    for (resource, queue) in plan.resources.iter().zip(queues) {
+    for (resource, load) in plan.resources.iter().zip(loads) {
         let Some(capacity) = resource.capacity else { continue };
         if resource.place.is_node() {
-            peak_overload = peak_overload.max(queue.peak() as f64 / resource.grains as f64);
+            peak_overload = peak_overload.max(load.peak as f64 / resource.grains as f64);
         }
         links.push(LinkSummary {
             name: resource.place.name(scenario),
             capacity_bps: capacity.as_bps(),
-            utilisation: grain::mean_bps(queue.carried(), span) / capacity.as_bps(),
+            utilisation: grain::mean_bps(load.carried, span) / capacity.as_bps(),
             // Grain-nanoseconds, averaged over the window.
-            mean_queue_packets: if span == 0 { 0.0 } else { queue.area() / span as f64 / GRAIN_NS_PER_BYTE / packet },
-            max_queue_packets: grain::bytes(queue.largest()) / packet,
-            dropped_packets: 0,
+            mean_queue_packets: if span == 0 { 0.0 } else { load.area / span as f64 / GRAIN_NS_PER_BYTE / packet },
+            max_queue_packets: grain::bytes(load.largest) / packet,
+            dropped_packets: (grain::bytes(load.dropped) / packet).round() as u64,
         });
     }
     let rates: Vec<_> = sessions.iter().map(|session| session.wire_rate_bps).collect();

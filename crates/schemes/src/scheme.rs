@@ -130,9 +130,9 @@ mod tests {
     }
 
     #[test]
-    fn schemes__fluid_runs_the_node_rules() {
+    fn schemes__fluid_runs_the_node_rules_and_aecp() {
         let fluid: Vec<_> = schemes().iter().filter(|s| s.runs_in(Model::Fluid)).map(|s| s.name).collect();
-        assert_eq!(fluid, ["gtp", "gtp-printed", "abr-charny", "abr-hou"]);
+        assert_eq!(fluid, ["gtp", "gtp-printed", "abr-charny", "abr-hou", "aecp"]);
         for scheme in schemes().iter().filter(|scheme| scheme.kind == Kind::Node) {
             for option in ["alpha", "beta", "interval", "phase"] {
                 let wanted = scheme.name.starts_with("gtp") || !matches!(option, "alpha" | "beta");

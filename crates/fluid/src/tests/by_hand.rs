@@ -221,7 +221,7 @@ fn simulate__what_has_no_fluid_form_is_refused() {
     let error = simulate(&network.0, Settings::default()).unwrap_err();
     let text = error.to_string();
     assert!(text.starts_with("scheme \"bic\" of session \"s-d#0\" does not run in the fluid model"), "{text}");
-    assert!(text.ends_with("hint: the fluid model runs gtp, gtp-printed, abr-charny, abr-hou"), "{text}");
+    assert!(text.ends_with("hint: the fluid model runs gtp, gtp-printed, abr-charny, abr-hou, aecp"), "{text}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Tests of the simulator as a whole.
 
+mod aecp;
 mod by_hand;
 mod figures;
 mod network;

@@ -39,10 +39,17 @@ impl AecpConfig {
     /// The next rate factor of a link of `capacity` that saw `arrivals` per second and has a queue, all in packets
     /// (Huang et al. 2010, Eq. 47), within one packet a second and the capacity.
     fn next(&self, rate_factor: f64, capacity: f64, arrivals: f64, queue: f64, interval_s: f64) -> f64 {
-        let off = (arrivals + (queue - self.q0_packets) / self.t.as_secs_f64()) / capacity;
+        let growth_per_s = self.growth_per_s(capacity, arrivals, queue);
         // Differs from the paper, which bounds nothing: where sessions cannot use their share the factor would grow
         // without end, and take as long to come back.
-        (rate_factor * (self.beta_per_s * interval_s * (1.0 - off)).exp()).min(capacity).max(1.0)
+        (rate_factor * (interval_s * growth_per_s).exp()).min(capacity).max(1.0)
+    }
+
+    /// How fast the rate factor of a link of `capacity` grows that sees `arrivals` per second and has a queue, all in
+    /// packets, relative to itself, in 1/s (Huang et al. 2010, Eq. 2).
+    pub fn growth_per_s(&self, capacity: f64, arrivals: f64, queue: f64) -> f64 {
+        let load = (arrivals + (queue - self.q0_packets) / self.t.as_secs_f64()) / capacity;
+        self.beta_per_s * (1.0 - load)
     }
 }
 

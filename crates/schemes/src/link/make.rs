@@ -40,6 +40,7 @@ impl AecpConfig {
         Self {
             beta_per_s: options.number("beta").unwrap_or(default.beta_per_s),
             t: options.time("t").unwrap_or(default.t),
+            first_share: options.number("first_share").unwrap_or(default.first_share),
             q0_packets: options.packets("q0").map_or(default.q0_packets, |packets| packets as f64),
             ..default
         }

@@ -77,7 +77,10 @@ pub(super) const SCHEMES: &[Scheme] = &[
     },
     at_packets("pxcp", "XCP that scales spare bandwidth by its limited sessions", "Zhou, Yeung & Li 2004", 20, &XCP),
     at_packets("vcp", "two bits of load from routers select MI, AI or MD", "Xia et al. 2005", 0, &VCP),
-    at_packets("aecp", "routers evolve a rate factor, sources follow it", "Huang et al. 2010", 3, &AECP),
+    Scheme {
+        models: &[Model::Fluid, Model::Packet],
+        ..link("aecp", "routers evolve a rate factor, sources follow it", "Huang et al. 2010", 3, &AECP)
+    },
     at_packets("rcp", "routers give one rate to all sessions of a link", "Dukkipati et al. 2005", 0, &RCP),
     link(
         "jetmax",
@@ -291,7 +294,7 @@ const VCP: [OptionSpec; 2] = [
     },
     number("target", HALF_OPEN_UNIT, "0.98", "utilisation that counts as full load"),
 ];
-const AECP: [OptionSpec; 4] = [
+const AECP: [OptionSpec; 5] = [
     number("alpha", POSITIVE, "2", "gain of the source in 1/s"),
     number("beta", POSITIVE, "1", "gain of the router in 1/s"),
     OptionSpec {
@@ -301,6 +304,7 @@ const AECP: [OptionSpec; 4] = [
         help: "time over which a deviation of the queue is mended",
     },
     packets_only("q0", "100 packets", "queue that the router aims at"),
+    number("first_share", HALF_OPEN_UNIT, "0.1", "first rate factor of a router, as a share of the capacity"),
 ];
 const RCP: [OptionSpec; 2] = [
     number("alpha", POSITIVE, "0.4", "share of the spare bandwidth given out per RTT"),

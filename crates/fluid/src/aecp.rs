@@ -1,0 +1,408 @@
+//! AECP as a fluid: the differential equations of Huang et al. 2010, Eqs. (2) to (6), between the instants at which
+//! sessions start, stop and change their demands.
+//!
+//! As in the paper all of the delay lies on the way back: a link feels a rate at once, and a source hears the links' word
+//! of a round-trip time ago. Until its first round trip is over it keeps its first rate, `initial_rate` or two packets a
+//! round trip. Nothing here is exact as it is for the node rules: the equations are stepped, [`STEP`] at a time.
+//!
+//! Differs from the paper: rate factors stay between one packet a second and twice the capacity (a demand below its share
+//! would else let them grow without end; were the capacity the limit, as it is at packets, a single session could never
+//! build the queue that its link aims at), and queues are as long as the scenario says. What does not fit is dropped, and
+//! does not arrive.
+
+mod dynamics;
+
+use fairwave_scenario::{Discipline, QueueLimit, Run};
+use fairwave_schemes::link::AecpConfig;
+use fairwave_schemes::scheme::OptionValue;
+use fairwave_units::Time;
+
+use crate::Settings;
+use crate::error::FluidError;
+use crate::grain::{self, Volume};
+use crate::optimum::Optimum;
+use crate::plan::{NONE, Place, Plan, Resource};
+use crate::record::{RateSample, Recorder, norm};
+use crate::report::{Load, Outcome, Totals, last_tenth, report, second_half};
+use crate::track::Track;
+use crate::trail::Trail;
+use dynamics::{Dynamics, Line, Source};
+
+/// The longest step, 1 ms. AECP moves within seconds: the rates of a start are right to 10^-4 of the capacity, and
+/// four times better at half of it.
+const STEP: u64 = 1_000_000;
+
+/// The shortest round-trip time that the first rate is reckoned with.
+const LEAST_RTT_S: f64 = 0.001;
+
+/// The first window, in packets, as at packets.
+const FIRST_WINDOW_PACKETS: f64 = 2.0;
+
+/// Whether a place runs AECP's rule: where it says so, or where it says nothing and the scenario's scheme is AECP.
+pub(crate) fn runs_rule(plan: &Plan<'_>, place: Place) -> bool {
+    match place.discipline(plan.scenario) {
+        Some(discipline) => discipline == Discipline::Aecp,
+        None => is_aecp(plan.scenario.scheme.scheme.name),
+    }
+}
+
+/// Whether it is this scheme.
+pub(crate) fn is_aecp(scheme: &str) -> bool {
+    scheme == "aecp"
+}
+
+/// What is known beforehand, in the order of what happens first at one instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Control {
+    Stop,
+    Start,
+    /// The first round trip is over.
+    Hear,
+    Demand,
+}
+
+/// A session, besides its source.
+#[derive(Clone, Debug, Default)]
+struct Flow {
+    start: u64,
+    /// When it ends, unless its size ends it before.
+    stop: u64,
+    is_active: bool,
+    has_started: bool,
+    delivered: Volume,
+    /// What arrived in the windows of its means.
+    windows: [(u64, u64); 2],
+    sums: [Volume; 2],
+    /// What is left to deliver, for a session of finite size, and the rates that arrived.
+    size: Option<Volume>,
+    trail: Trail,
+    completed: Option<u64>,
+    track: Track,
+}
+
+/// A run of the equations.
+pub(crate) struct Simulator<'a> {
+    plan: &'a Plan<'a>,
+    now: u64,
+    step: u64,
+    dynamics: Dynamics,
+    flows: Vec<Flow>,
+    loads: Vec<Load>,
+    /// The line of each resource; [`NONE`] where the capacity is unlimited.
+    lines: Vec<u32>,
+    controls: Vec<(u64, Control, u32)>,
+    next_control: usize,
+    is_changed: bool,
+    optimum: Optimum,
+    asked: Option<(u64, u64)>,
+    window: (u64, u64),
+    totals: Totals,
+}
+
+impl<'a> Simulator<'a> {
+    pub(crate) fn new(plan: &'a Plan<'a>, settings: &Settings<'_>) -> Self {
+        let mut lines = Vec::new();
+        let mut index = vec![NONE; plan.resources.len()];
+        for (resource, index) in plan.resources.iter().zip(&mut index) {
+            if let Some(line) = line(plan, resource) {
+                *index = lines.len() as u32;
+                lines.push(line);
+            }
+        }
+        let source = |k: usize| {
+            let session = &plan.scenario.sessions[k];
+            let choice = plan.scenario.scheme_of(session);
+            let alpha = match choice.scheme.value(&choice.options, "alpha") {
+                Some(OptionValue::Number(alpha)) => alpha,
+                _ => 0.0,
+            };
+            let crossed = plan.rows_of(k).iter().map(|row| index[plan.rows[*row as usize].resource as usize]);
+            let crossed: Vec<u32> = crossed.filter(|line| *line != NONE).collect();
+            let tellers = crossed.iter().copied().filter(|line| lines[*line as usize].rule.is_some()).collect();
+            Source::new(alpha, session.rtt.as_nanos(), crossed, tellers)
+        };
+        let sources = (0..plan.scenario.sessions.len()).map(source).collect();
+        let asked = plan.asked_window(settings.window);
+        let flows = plan.scenario.sessions.iter().enumerate().map(|(k, session)| {
+            let Some((start, stop)) = plan.active(k) else { return Flow::default() };
+            let windows = [asked.unwrap_or(second_half(start, stop)), last_tenth(start, stop)];
+            let size = session.size.map(|size| grain::of_bytes(size.get()));
+            Flow { start, stop, windows, size, track: Track::new(start), ..Flow::default() }
+        });
+        Self {
+            plan,
+            now: 0,
+            step: STEP,
+            flows: flows.collect(),
+            loads: plan.resources.iter().map(|_| Load::default()).collect(),
+            dynamics: Dynamics::new(sources, lines),
+            lines: index,
+            controls: controls(plan),
+            next_control: 0,
+            is_changed: false,
+            optimum: Optimum::new(plan),
+            asked,
+            window: plan.link_window(settings.window),
+            totals: Totals::default(),
+        }
+    }
+
+    /// The same with steps of another length.
+    #[cfg(test)]
+    pub(crate) fn with_step(self, step: u64) -> Self {
+        Self { step, ..self }
+    }
+
+    /// Runs to the end.
+    pub(crate) fn run(mut self, settings: &mut Settings<'_>) -> Result<Run, FluidError> {
+        let mut recorder = Recorder::new(self.plan, settings.record);
+        let progress_step = (self.plan.end / 200).max(1);
+        let mut next_progress = progress_step;
+        while self.now < self.plan.end {
+            while let Some((_, control, k)) = self.controls.get(self.next_control).filter(|(at, ..)| *at <= self.now) {
+                let (control, k) = (*control, *k as usize);
+                self.next_control += 1;
+                self.control(control, k);
+            }
+            if self.is_changed {
+                self.find_optimum(&mut recorder)?;
+            }
+            let control = self.controls.get(self.next_control).map_or(u64::MAX, |(at, ..)| *at);
+            let sample = recorder.next().unwrap_or(u64::MAX);
+            let then = (self.now + self.step).min(control).min(sample).min(self.plan.end);
+            self.advance(then);
+            if recorder.next() == Some(then) {
+                self.sample(&mut recorder);
+            }
+            if then >= next_progress && then < self.plan.end {
+                next_progress = then + progress_step;
+                if let Some(progress) = &mut settings.progress {
+                    progress(Time::from_nanos(then));
+                }
+            }
+        }
+        Ok(self.finish(recorder))
+    }
+
+    fn control(&mut self, control: Control, k: usize) {
+        let (now, session) = (self.now, &self.plan.scenario.sessions[k]);
+        let (flow, source) = (&mut self.flows[k], &mut self.dynamics.sources[k]);
+        match control {
+            Control::Stop => {
+                if flow.is_active {
+                    self.stop(k);
+                }
+            }
+            Control::Start => {
+                let packet_bits = crate::record::packet_bytes(self.plan) * 8.0;
+                let first_bps = FIRST_WINDOW_PACKETS * packet_bits / session.rtt.as_secs_f64().max(LEAST_RTT_S);
+                let initial_bps = session.initial_rate.as_bps();
+                source.ln_rate = if initial_bps > 0.0 { initial_bps } else { first_bps }.ln();
+                source.demand_bps = self.plan.demand(k, now);
+                (flow.is_active, flow.has_started, self.is_changed) = (true, true, true);
+            }
+            Control::Hear => source.hears = flow.is_active,
+            Control::Demand => {
+                if flow.is_active {
+                    source.demand_bps = self.plan.demand(k, now);
+                    self.is_changed = true;
+                }
+            }
+        }
+    }
+
+    /// A session's active time is over.
+    fn stop(&mut self, k: usize) {
+        let (flow, source) = (&mut self.flows[k], &mut self.dynamics.sources[k]);
+        (source.hears, source.demand_bps) = (false, 0.0);
+        flow.is_active = false;
+        flow.stop = self.now;
+        self.is_changed = true;
+    }
+
+    /// Takes all from now to `then`, with nothing known beforehand between.
+    fn advance(&mut self, then: u64) {
+        let (now, span) = (self.now, then - self.now);
+        let before: Vec<f64> = self.dynamics.lines.iter().map(|line| line.queue_bits).collect();
+        self.dynamics.step(now, span);
+        self.totals.events += 1;
+        self.now = then;
+        for (load, line) in self.loads.iter_mut().zip(&self.lines) {
+            if *line != NONE {
+                let here = &self.dynamics.lines[*line as usize];
+                load.add(here, before[*line as usize], (now, then), self.window);
+            }
+        }
+        for k in 0..self.flows.len() {
+            let (flow, source) = (&mut self.flows[k], &self.dynamics.sources[k]);
+            if !flow.is_active {
+                continue;
+            }
+            flow.track.close(source.sent_bps, then);
+            let rate = grain::grains(source.passed_bps);
+            let volume = grain::volume(rate, span);
+            flow.delivered += volume;
+            for (sum, window) in flow.sums.iter_mut().zip(flow.windows) {
+                *sum += grain::volume(rate, overlap((now, then), window));
+            }
+            let Some(size) = flow.size else { continue };
+            flow.trail.push(now, rate);
+            if flow.delivered >= size {
+                // The whole bytes of a step are there when their last one is.
+                let late = flow.delivered - size;
+                flow.completed = Some(then - (late / Volume::from(rate.max(1))) as u64);
+                flow.delivered = size;
+                self.stop(k);
+            }
+        }
+    }
+
+    fn find_optimum(&mut self, recorder: &mut Recorder) -> Result<(), FluidError> {
+        self.is_changed = false;
+        let (flows, sources) = (&self.flows, &self.dynamics.sources);
+        let wants = |k: usize| flows[k].is_active.then_some(sources[k].demand_bps);
+        let mut rates = Vec::new();
+        self.optimum.solve(self.plan, wants, |k, rate| rates.push((k, rate)))?;
+        for (k, rate) in rates {
+            self.flows[k].track.optimum_bps = rate;
+        }
+        if self.now == 0 {
+            self.totals.distance_start_bps = self.distance();
+        }
+        recorder.max_min(self.now, self.pairs().map(|(_, optimum)| optimum));
+        Ok(())
+    }
+
+    /// Rates of the sessions with their max-min rates; both are zero where a session is not active.
+    fn pairs(&self) -> impl Iterator<Item = (f64, f64)> + Clone + '_ {
+        self.flows
+            .iter()
+            .zip(&self.dynamics.sources)
+            .map(|(flow, source)| if flow.is_active { (source.rate_bps(), flow.track.optimum_bps) } else { (0.0, 0.0) })
+    }
+
+    fn distance(&self) -> f64 {
+        norm(self.pairs().map(|(rate, optimum)| rate - optimum))
+    }
+
+    fn sample(&mut self, recorder: &mut Recorder) {
+        let record = recorder.record();
+        if record.rates {
+            recorder.rates(self.flows.iter().map(|flow| RateSample {
+                delivered: flow.delivered,
+                source_expected_bps: f64::NAN,
+                sink_expected_bps: f64::NAN,
+                target_bps: f64::NAN,
+            }));
+        }
+        if record.queues {
+            recorder.queues(self.dynamics.lines.iter().map(|line| of_bits(line.queue_bits)));
+        }
+        if record.distances {
+            recorder.distance(self.pairs());
+        }
+        recorder.step();
+    }
+
+    fn finish(mut self, recorder: Recorder) -> Run {
+        let end = self.plan.end;
+        let mut converged = Some(0);
+        for flow in self.flows.iter().filter(|flow| flow.has_started) {
+            let last_far = flow.track.last_far();
+            converged = converged.filter(|_| last_far < end).map(|at: u64| at.max(last_far));
+        }
+        self.totals.converged = converged.filter(|_| self.flows.iter().any(|flow| flow.has_started));
+        self.totals.distance_final_bps = self.distance();
+        let outcomes: Vec<_> = self.flows.iter().map(|flow| flow.outcome(self.asked)).collect();
+        report(self.plan, self.window, outcomes.into_iter(), &self.loads, &self.totals, recorder)
+    }
+}
+
+impl Flow {
+    fn outcome(&self, asked: Option<(u64, u64)>) -> Outcome {
+        let mean = |volume, (from, to): (u64, u64)| grain::mean_bps(volume, to - from);
+        let [rate_bps, final_bps] = if self.size.is_some() {
+            let windows = [asked.unwrap_or(second_half(self.start, self.stop)), last_tenth(self.start, self.stop)];
+            windows.map(|window| mean(self.trail.volume(window.0, window.1.min(self.stop)), window))
+        } else {
+            [mean(self.sums[0], self.windows[0]), mean(self.sums[1], self.windows[1])]
+        };
+        Outcome {
+            rate_bps,
+            final_bps,
+            delivered: self.delivered,
+            max_min_bps: self.track.optimum_bps,
+            completed: self.completed,
+        }
+    }
+}
+
+impl Load {
+    /// A step from one instant to another; what happens within `window` counts.
+    fn add(&mut self, line: &Line, queue_before_bits: f64, (now, then): (u64, u64), window: (u64, u64)) {
+        self.peak = self.peak.max(Volume::from(grain::grains(line.load_bps)));
+        let within = overlap((now, then), window);
+        if within == 0 {
+            return;
+        }
+        // A step that crosses an edge of the window counts by its share.
+        let share = within as f64 / (then - now) as f64;
+        let came_bits = line.load_bps * (then - now) as f64 / 1e9;
+        let carried_bits = came_bits - line.dropped_bits - (line.queue_bits - queue_before_bits);
+        self.carried += of_bits(carried_bits.max(0.0) * share);
+        self.area += of_bits(f64::midpoint(queue_before_bits, line.queue_bits)) as f64 * within as f64;
+        self.largest = self.largest.max(of_bits(line.queue_bits));
+        self.dropped += of_bits(line.dropped_bits * share);
+    }
+}
+
+/// The instants at which something changes by itself.
+fn controls(plan: &Plan<'_>) -> Vec<(u64, Control, u32)> {
+    let mut controls = Vec::new();
+    for (k, session) in plan.scenario.sessions.iter().enumerate() {
+        let Some((start, stop)) = plan.active(k) else { continue };
+        let heard = start.saturating_add(session.rtt.as_nanos());
+        controls.push((start, Control::Start, k as u32));
+        if heard < stop {
+            controls.push((heard, Control::Hear, k as u32));
+        }
+        if stop < plan.end {
+            controls.push((stop, Control::Stop, k as u32));
+        }
+        controls.extend(plan.demand_steps(k).map(|(at, _)| (at, Control::Demand, k as u32)));
+    }
+    controls.sort_unstable();
+    controls
+}
+
+/// The line of a resource with a finite capacity.
+fn line(plan: &Plan<'_>, resource: &Resource) -> Option<Line> {
+    let scenario = plan.scenario;
+    let capacity_bps = resource.capacity?.as_bps();
+    // The options are the scheme's; a link that runs another's rule has that one's defaults.
+    let rule = runs_rule(plan, resource.place).then(|| {
+        let own = is_aecp(scenario.scheme.scheme.name);
+        if own { AecpConfig::from_options(&scenario.scheme.options) } else { AecpConfig::default() }
+    });
+    let packet_bits = crate::record::packet_bytes(plan) * 8.0;
+    let limit_bits = match resource.place.queue(scenario) {
+        QueueLimit::Packets(packets) => packets as f64 * packet_bits,
+        QueueLimit::Bytes(bytes) => bytes.as_bits_f64(),
+        QueueLimit::Bdp(share) => {
+            let rtt = |row: &crate::plan::Crossing| scenario.sessions[row.session as usize].rtt.as_secs_f64();
+            let largest_s = plan.rows[resource.rows.clone()].iter().map(rtt).fold(0.0, f64::max);
+            (capacity_bps * largest_s * share).max(2.0 * packet_bits)
+        }
+    };
+    Some(Line::new(rule, capacity_bps, packet_bits, limit_bits))
+}
+
+/// How much of one span lies in another.
+fn overlap(one: (u64, u64), other: (u64, u64)) -> u64 {
+    one.1.min(other.1).saturating_sub(one.0.max(other.0))
+}
+
+/// Bits as a volume.
+fn of_bits(bits: f64) -> Volume {
+    (bits * 1024.0 * 1e9) as Volume
+}
