@@ -227,8 +227,8 @@ fn refuse_unsupported(scenario: &Scenario) -> Result<(), SimError> {
     let nodes = scenario.nodes.iter().map(|node| (&node.name, node.discipline));
     let links = scenario.links.iter().map(|link| (&link.name, link.discipline));
     for (name, discipline) in nodes.chain(links) {
-        if matches!(discipline, Some(Discipline::Gtp | Discipline::Jetmax)) {
-            return Err(unsupported(format!("the discipline of \"{name}\"")));
+        if let Some(discipline @ (Discipline::Gtp | Discipline::Jetmax)) = discipline {
+            return Err(unsupported(format!("the discipline \"{}\" of \"{name}\"", discipline.name())));
         }
     }
     Ok(())

@@ -100,3 +100,19 @@ fn sessions__without_a_link_that_leads_are_refused() {
         assert!(outcome(scheme, link).is_ok(), "{scheme}");
     }
 }
+
+/// `jetmax` has a name and no rule: neither a scheme nor a discipline.
+#[test]
+fn jetmax__is_refused_by_name() {
+    let text = |scheme: &str, link: &str| {
+        format!(
+            "name = \"jetmax\"\nduration = \"1 s\"\nscheme = \"{scheme}\"\n{ROUTED}\
+             [[link]]\nfrom = \"r1\"\nto = \"r2\"\ncapacity = \"100 Mb/s\"\ndelay = \"10 ms\"\n{link}\nduplex = true\n\
+             [[session]]\nfrom = \"a\"\nto = \"b\"\n"
+        )
+    };
+    for (scheme, link) in [("jetmax", ""), ("sack", "discipline = \"jetmax\"")] {
+        let refusal = simulate(&scenario(&text(scheme, link)), Settings::default()).unwrap_err().to_string();
+        assert!(refusal.contains("\"jetmax\""), "{refusal}");
+    }
+}

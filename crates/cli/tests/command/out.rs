@@ -95,7 +95,7 @@ fn out__replaces_its_own_files_and_leaves_others() {
 fn out__leaves_nothing_of_a_run_that_was_refused() {
     let scratch = Scratch::new("refused");
     let (file, place) = (scratch.file("pair.toml", PAIR), scratch.path("out"));
-    run(&["simulate", &file, "--out", &place, "--scheme", "xcp"]).refused();
+    run(&["simulate", &file, "--out", &place, "--scheme", "jetmax"]).refused();
     assert_eq!(names(&scratch.path("")), ["pair.toml"]);
 }
 

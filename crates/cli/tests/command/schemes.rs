@@ -22,7 +22,8 @@ fn text__says_what_runs_and_what_does_not_yet() {
     let line = |name: &str| text.lines().find(|line| line.starts_with(&format!("{name} "))).unwrap().to_owned();
     assert!(line("gtp").contains("fluid"));
     assert!(line("cubic").contains("packet"));
-    assert!(line("xcp").contains("not yet"));
+    assert!(line("vcp").contains("packet"));
+    assert!(line("jetmax").contains("not yet"));
 }
 
 #[test]
