@@ -6,7 +6,7 @@
 //! parts as large as their rates. It keeps nothing about any session.
 //!
 //! - iXCP (Zan & Yang 2007, section 3) shuffles among the sessions that say that this link limits them, and no others.
-//! - P-XCP (Zhou, Yeung & Li 2004) multiplies spare bandwidth by all sessions over those that this link limits.
+//! - P-XCP (Zhou, Yeung & Li 2004) multiplies spare bandwidth by all sessions over those that no link before limits more.
 
 use fairwave_units::{Duration, Time};
 
@@ -65,7 +65,8 @@ struct Sums {
     /// Sum of the packets' intervals, and weighted by their round-trip times.
     interval_s: f64,
     interval_rtt_s2: f64,
-    /// The same of sessions that this link limits.
+    /// The same of sessions that this link limits: iXCP goes by what they say. P-XCP goes by whether a link before has
+    /// granted less; it cannot know of those behind.
     limited_bytes: f64,
     limited_interval_s: f64,
 }
@@ -137,6 +138,10 @@ impl XcpPools {
         Self { positive_bps: change_bps.max(0.0), negative_bps: (-change_bps).max(0.0) }
     }
 
+    fn net_bps(self) -> f64 {
+        self.positive_bps - self.negative_bps
+    }
+
     fn and(self, shuffle_bps: f64) -> Self {
         Self { positive_bps: self.positive_bps + shuffle_bps, negative_bps: self.negative_bps + shuffle_bps }
     }
@@ -164,18 +169,17 @@ impl Pool {
         }
     }
 
-    /// Takes a part of each out as far as there is any; what was not to be had.
-    fn take(&mut self, wanted: XcpPools) -> XcpPools {
-        let taken = XcpPools {
-            positive_bps: wanted.positive_bps.min(self.left.positive_bps),
-            negative_bps: wanted.negative_bps.min(self.left.negative_bps),
-        };
-        self.left.positive_bps -= taken.positive_bps;
-        self.left.negative_bps -= taken.negative_bps;
-        XcpPools {
-            positive_bps: wanted.positive_bps - taken.positive_bps,
-            negative_bps: wanted.negative_bps - taken.negative_bps,
-        }
+    /// Takes a share out, which is no more than there is.
+    fn take(&mut self, share: XcpPools) {
+        self.left.positive_bps -= share.positive_bps;
+        self.left.negative_bps -= share.negative_bps;
+    }
+
+    /// So much has not to be taken from anybody any more, as far as it had to be; what is more than that.
+    fn forgive(&mut self, unused_bps: f64) -> f64 {
+        let forgiven_bps = unused_bps.min(self.left.negative_bps);
+        self.left.negative_bps -= forgiven_bps;
+        unused_bps - forgiven_bps
     }
 }
 
@@ -250,27 +254,27 @@ impl XcpLink {
         let spare = self.spare.share(header.interval_s, bytes);
         let shuffled =
             if is_limited_here { self.shuffled.share(header.interval_s, bytes) } else { XcpPools::default() };
-        let mut share = XcpPools {
-            positive_bps: spare.positive_bps + shuffled.positive_bps,
-            negative_bps: spare.negative_bps + shuffled.negative_bps,
-        };
-        let change_bps = share.positive_bps - share.negative_bps;
+        // Each pool pays for what it grants, and for nothing else: were the shuffle paid from what is spare, sessions limited
+        // elsewhere would find nothing of it left, and would take this link for the one that limits them.
+        self.spare.take(spare);
+        self.shuffled.take(shuffled);
+        let change_bps = spare.net_bps() + shuffled.net_bps();
         if header.change_bps >= change_bps {
+            if self.kind == XcpKind::Scaled {
+                self.sums.limited_interval_s += header.interval_s;
+            }
             if header.change_bps > change_bps {
                 header.next_bottleneck = self.id;
             }
             header.change_bps = change_bps;
         } else {
             // draft-falk-xcp-spec-03 s4.4: a link before has granted less. What is not used here goes towards what has to
-            // be taken from the others.
-            let most_bps =
-                self.spare.left.negative_bps + if is_limited_here { self.shuffled.left.negative_bps } else { 0.0 };
-            share.negative_bps = (share.negative_bps + change_bps - header.change_bps).min(most_bps);
-            share.positive_bps = (header.change_bps + share.negative_bps).max(0.0);
-        }
-        let rest = self.spare.take(share);
-        if is_limited_here {
-            self.shuffled.take(rest);
+            // be taken from the others; what is more than that stays to be granted.
+            let unused_bps = self.spare.forgive(change_bps - header.change_bps);
+            let unused_bps = if is_limited_here { self.shuffled.forgive(unused_bps) } else { unused_bps };
+            let returned_bps = unused_bps.min(spare.positive_bps);
+            self.spare.left.positive_bps += returned_bps;
+            self.shuffled.left.positive_bps += (unused_bps - returned_bps).min(shuffled.positive_bps);
         }
     }
 }
@@ -288,7 +292,7 @@ impl LinkController for XcpLink {
         if let Some(rtt) = header.rtt {
             self.sums.interval_s += header.interval_s;
             self.sums.interval_rtt_s2 += header.interval_s * rtt.min(MOST_INTERVAL).as_secs_f64();
-            if is_limited_here {
+            if is_limited_here && self.kind != XcpKind::Scaled {
                 self.sums.limited_interval_s += header.interval_s;
             }
         }

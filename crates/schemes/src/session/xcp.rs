@@ -92,3 +92,25 @@ impl CongestionController for Xcp {
         self.set(window_packets);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn header__has_the_window_that_is_sent() {
+        let window = WindowConfig { initial_window_packets: 2.9, ..WindowConfig::default() };
+        let header =
+            Xcp::new(window).header(&Sending { smoothed_rtt: Some(Duration::from_millis(80)), window_packets: 2 });
+        // Two packets in 80 ms are 40 ms apart; 2.9 would be 27.6 ms, and the share of the spare rate smaller by as much.
+        let Some(CongestionHeader::Xcp(header)) = header else { panic!("{header:?}") };
+        assert!((header.interval_s - 0.040).abs() < 1e-12, "{header:?}");
+    }
+
+    #[test]
+    fn header__before_the_first_round_trip_asks_for_nothing() {
+        let header = Xcp::new(WindowConfig::default()).header(&Sending { smoothed_rtt: None, window_packets: 2 });
+        let Some(CongestionHeader::Xcp(header)) = header else { panic!("{header:?}") };
+        assert_eq!((header.rtt, header.interval_s, header.change_bps), (None, 0.0, 0.0));
+    }
+}

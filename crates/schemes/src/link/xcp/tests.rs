@@ -104,21 +104,38 @@ fn control__ixcp_gives_spare_bandwidth_to_all() {
 
 #[test]
 fn control__pxcp_scales_spare_bandwidth_by_its_limited_sessions() {
-    // Half used, two sessions, one limited here: 2 x 16 Mb/s for sums of 50 ms. The same if neither is limited here.
-    for (of_a, expected) in [(HERE, 320e3), (ELSEWHERE, 320e3)] {
+    // Half used, two sessions. Limited here is whom no link before has granted less: both, 16 Mb/s as XCP has it; A alone,
+    // or none, 2 x 16 Mb/s for sums of 50 ms. What the sessions say, who know of later links, does not count.
+    let less = |header: XcpHeader| XcpHeader { change_bps: -1e6, ..header };
+    for (is_a_limited, is_b_limited, expected) in [(true, true, 160e3), (true, false, 320e3), (false, false, 320e3)] {
         let mut xcp = link(XcpKind::Scaled);
-        let (a, b) = (header(of_a, 0.000_5), header(ELSEWHERE, 0.025 / 75.0));
-        arrive(&mut xcp, 50, a);
-        arrive(&mut xcp, 75, b);
+        let (a, b) = (header(ELSEWHERE, 0.000_5), header(ELSEWHERE, 0.025 / 75.0));
+        for (packets, header, is_limited) in [(50, a, is_a_limited), (75, b, is_b_limited)] {
+            arrive(&mut xcp, packets, header);
+            for _ in 0..packets {
+                depart(&mut xcp, if is_limited { header } else { less(header) });
+            }
+        }
         xcp.on_timer(xcp.next_timer(), 0);
         near(depart(&mut xcp, a).change_bps, expected);
     }
-    // Both limited here: 16 Mb/s, as XCP has it.
-    let mut xcp = link(XcpKind::Scaled);
-    arrive(&mut xcp, 50, header(HERE, 0.000_5));
-    arrive(&mut xcp, 75, header(HERE, 0.025 / 75.0));
+}
+
+#[test]
+fn control__ixcp_pays_shuffling_from_what_is_shuffled() {
+    // 90 % used, all by one session in two halves that say different things: 0.4 x 8 = 3.2 Mb/s are spare, 0.1 x 36 - 3.2
+    // = 0.4 shuffled. Those limited here go first; the others still find their half of what is spare.
+    let mut xcp = link(XcpKind::Improved);
+    let (here, elsewhere) = (header(HERE, 0.000_25), header(ELSEWHERE, 0.000_25));
+    arrive(&mut xcp, 112, here);
+    arrive(&mut xcp, 113, elsewhere);
     xcp.on_timer(xcp.next_timer(), 0);
-    near(depart(&mut xcp, header(HERE, 0.000_5)).change_bps, 160e3);
+    for _ in 0..112 {
+        near(depart(&mut xcp, here).change_bps, 3.2e6 / 225.0);
+    }
+    for _ in 0..113 {
+        near(depart(&mut xcp, elsewhere).change_bps, 3.2e6 / 225.0);
+    }
 }
 
 #[test]
