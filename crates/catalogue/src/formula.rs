@@ -1,10 +1,14 @@
 //! Formulas that claims evaluate by name.
 
+use fairwave_schemes::link::{
+    AecpConfig, XcpConfig, XcpEquilibrium, aecp_delay_margin_s, aecp_efficiency_s, aecp_fairness_printed_s,
+    aecp_fairness_s, logistic, xcp_equilibrium,
+};
 use fairwave_schemes::response::{
     aimd_on_ack, aimd_on_loss, aimd_utilisation, bandwidth_delay_bytes, bandwidth_delay_packets, error_spacing_s,
     packet_spacing_s, reno, reno_loss_rate_for, reno_rate_bps, reno_recovery_s, rtt_of_recovery_s,
 };
-use fairwave_schemes::session::{BicConfig, HighSpeed, HighSpeedConfig, ScalableConfig};
+use fairwave_schemes::session::{AecpSourceConfig, BicConfig, HighSpeed, HighSpeedConfig, ScalableConfig};
 use fairwave_units::{Bytes, Duration, Rate};
 use serde::Deserialize;
 
@@ -112,6 +116,23 @@ pub(crate) enum Formula {
     BicEq3 { window: f64 },
     /// Bytes that a loss bitmap covers (Wu 2007, section IX.1.C).
     BitmapCovers { bitmap: Quantity<Bytes>, packet: Quantity<Bytes> },
+    /// Rate of the one session that an XCP link limits beside others of `external` in all that something else limits (Low,
+    /// Andrew & Wydrowski 2005).
+    XcpEquilibriumRate { capacity: Quantity<Rate>, external: Quantity<Rate>, sessions: u32 },
+    /// Utilisation of that link.
+    XcpEquilibriumUtilisation { capacity: Quantity<Rate>, external: Quantity<Rate>, sessions: u32 },
+    /// The logistic curve (Huang et al. 2010, Eq. 1).
+    Logistic { start: Quantity<Rate>, most: Quantity<Rate>, growth_per_s: f64, at: Quantity<Duration> },
+    /// The earliest time to a utilisation from a start with a share of the capacity (Huang et al. 2010, Theorem 2).
+    AecpEfficiencyFrom { start_share: f64, efficiency: f64 },
+    /// The latest.
+    AecpEfficiencyTo { start_share: f64, efficiency: f64 },
+    /// Time until a newcomer has a share of what the others have (Huang et al. 2010, Theorem 3, mended).
+    AecpFairness { start_share: f64, fairness: f64 },
+    /// The same as printed.
+    AecpFairnessPrinted { start_share: f64, fairness: f64 },
+    /// The delay at which AECP's loop becomes unstable.
+    AecpDelayMargin {},
 }
 
 impl Formula {
@@ -123,8 +144,13 @@ impl Formula {
             | Self::PacketSpacing { .. }
             | Self::RenoRecovery { .. }
             | Self::RenoClimb { .. }
-            | Self::RenoRttOfRecovery { .. } => Dimension::Time,
-            Self::RenoRate { .. } => Dimension::Rate,
+            | Self::RenoRttOfRecovery { .. }
+            | Self::AecpEfficiencyFrom { .. }
+            | Self::AecpEfficiencyTo { .. }
+            | Self::AecpFairness { .. }
+            | Self::AecpFairnessPrinted { .. }
+            | Self::AecpDelayMargin {} => Dimension::Time,
+            Self::RenoRate { .. } | Self::XcpEquilibriumRate { .. } | Self::Logistic { .. } => Dimension::Rate,
             _ => Dimension::Number,
         }
     }
@@ -194,8 +220,36 @@ impl Formula {
             Self::BicEq6 { loss_rate } => BicConfig::default().mean_window_asymptote_packets(loss_rate),
             Self::BicEq7 { loss_rate } => BicConfig::default().largest_window_of_search_packets(loss_rate),
             Self::BitmapCovers { bitmap, packet } => bitmap.0.as_bits_f64() * packet.0.get() as f64,
+            Self::XcpEquilibriumRate { capacity, external, sessions } => {
+                at_rest(capacity, external, sessions).local_bps
+            }
+            Self::XcpEquilibriumUtilisation { capacity, external, sessions } => {
+                at_rest(capacity, external, sessions).utilisation
+            }
+            Self::Logistic { start, most, growth_per_s, at } => {
+                logistic(start.0.as_bps(), most.0.as_bps(), growth_per_s, at.0.as_secs_f64())
+            }
+            Self::AecpEfficiencyFrom { start_share, efficiency } => efficiency_s(start_share, efficiency).0,
+            Self::AecpEfficiencyTo { start_share, efficiency } => efficiency_s(start_share, efficiency).1,
+            Self::AecpFairness { start_share, fairness } => {
+                aecp_fairness_s(&AecpSourceConfig::default(), start_share, fairness)
+            }
+            Self::AecpFairnessPrinted { start_share, fairness } => {
+                aecp_fairness_printed_s(&AecpSourceConfig::default(), start_share, fairness)
+            }
+            Self::AecpDelayMargin {} => aecp_delay_margin_s(&AecpSourceConfig::default(), &AecpConfig::default()),
         }
     }
+}
+
+/// XCP with its paper's constants.
+fn at_rest(capacity: Quantity<Rate>, external: Quantity<Rate>, sessions: u32) -> XcpEquilibrium {
+    xcp_equilibrium(&XcpConfig::default(), capacity.0.as_bps(), external.0.as_bps(), sessions)
+}
+
+/// Theorem 2 with the paper's constants.
+fn efficiency_s(start_share: f64, efficiency: f64) -> (f64, f64) {
+    aecp_efficiency_s(&AecpSourceConfig::default(), &AecpConfig::default(), start_share, efficiency)
 }
 
 /// HighSpeed TCP as RFC 3649 prints it.

@@ -4,6 +4,7 @@
 //! schemes that it does not know are bytes to it. How much may wait, and what is dropped, is the queue's own business.
 
 mod aecp;
+mod aecp_theory;
 mod make;
 mod rcp;
 mod vcp;
@@ -15,6 +16,7 @@ use fairwave_units::{Rate, Time};
 use crate::header::{CongestionHeader, LinkId};
 
 pub use aecp::{AecpConfig, AecpLink, aecp_control};
+pub use aecp_theory::{aecp_delay_margin_s, aecp_efficiency_s, aecp_fairness_printed_s, aecp_fairness_s, logistic};
 pub use make::link_controller;
 pub use rcp::{RcpConfig, RcpLink};
 pub use vcp::{VcpConfig, VcpLink};
