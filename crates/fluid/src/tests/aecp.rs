@@ -3,6 +3,7 @@
 use fairwave_scenario::{Demand, Discipline, QueueLimit, Run, Scenario};
 use fairwave_schemes::scheme::OptionValue;
 use fairwave_units::{Bytes, Duration, Rate, Time};
+use proptest::prelude::*;
 
 use super::network::{Network, choice, number};
 use crate::aecp::Simulator;
@@ -243,4 +244,31 @@ fn aecp__runs_by_itself_alone() {
     let expected = FluidError::Apart { first: "s-d#1".into(), second: "s-d#0".into(), scheme: "gtp" };
     assert_eq!(error, expected);
     assert!(error.to_string().contains("hint: "), "{error}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(8))]
+
+    #[test]
+    fn aecp__reaches_max_min_of_random_networks(
+        capacities in proptest::collection::vec(50.0..1000.0_f64, 6),
+        sessions in proptest::collection::vec((0..3_usize, 3..6_usize, 1..150_u64, proptest::option::of(20.0..500.0_f64)), 1..9),
+    ) {
+        let names = ["a", "b", "c", "d", "e", "f"];
+        let mut network = Network::new(150).scheme("aecp", &[]);
+        for (name, capacity) in names.iter().zip(&capacities) {
+            network = network.node(name, *capacity);
+        }
+        network = network.nodes("a b c d e f", |node| node.queue = QueueLimit::Packets(1_000_000));
+        for (from, to, rtt_ms, demand) in sessions {
+            network = network.session_with(names[from], names[to], rtt_ms, |session| {
+                session.demand = demand.map_or(Demand::Unlimited, |mbps| Demand::Constant(Rate::mbps(mbps)));
+            });
+        }
+        let run = simulate(&network.0, Settings::default()).unwrap();
+        for session in &run.summary.sessions {
+            let gap = session.final_rate_bps / session.max_min_bps - 1.0;
+            prop_assert!(gap.abs() < 0.01, "{session:?}");
+        }
+    }
 }
