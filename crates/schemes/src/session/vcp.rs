@@ -118,7 +118,7 @@ impl Vcp {
         if !(2.0..=MOST_PACED_PACKETS).contains(&self.window_packets) || self.smoothed_rtt.is_zero() {
             return None;
         }
-        let apart_s = self.smoothed_rtt.as_secs_f64() / self.window_packets.log2().ceil().exp2();
+        let apart_s = self.smoothed_rtt.as_secs_f64() / self.window_packets.floor().log2().ceil().exp2();
         let is_sparse = apart_s > self.config.t_rho.as_secs_f64() / 2.0;
         Rate::from_bps(self.packet_bits / apart_s).ok().filter(|_| is_sparse)
     }
@@ -294,11 +294,11 @@ mod tests {
     #[test]
     fn pacing__is_for_small_windows_over_long_ways() {
         // Three packets in 1 s: spread as four, 250 ms apart, more than 100 ms: 8000 bits / 0.25 s.
-        let mut small = vcp(3.0);
-        hear(&mut small, 0, 1000, LoadCode::Overload); // now 2.625 packets
+        let mut small = vcp(4.0);
+        hear(&mut small, 0, 1000, LoadCode::Overload); // now 3.5 packets
         assert_eq!(small.allowance().pacing, Some(Rate::from_bps(32_000.0).unwrap()));
-        // 100 packets, or 3 in 100 ms: 25 ms apart.
-        for (window, rtt_ms) in [(100.0, 1000), (3.0, 100)] {
+        // 87, or 3 in 100 ms: 25 ms apart.
+        for (window, rtt_ms) in [(100.0, 1000), (4.0, 100)] {
             let mut vcp = vcp(window);
             hear(&mut vcp, 0, rtt_ms, LoadCode::Overload);
             assert_eq!(vcp.allowance().pacing, None);
