@@ -112,15 +112,15 @@ impl Vcp {
         self.set(self.window_packets + growth * f64::from(acked_packets));
     }
 
-    /// A small window over a long way is spread, lest a link see it in one interval and nothing in the next: where packets
-    /// would be further apart than half an interval, counted in powers of two (the authors' ns-2 code).
+    /// The window is spread over the round-trip time. Differs from the authors' ns-2 code, which spreads windows of a few
+    /// packets over long ways alone: a burst of half a window in one of the links' intervals and none in the next has
+    /// the links say overload and high load by turns, and packets behind a burst return with the code from before it.
     fn pacing(&self) -> Option<Rate> {
-        if !(2.0..=MOST_PACED_PACKETS).contains(&self.window_packets) || self.smoothed_rtt.is_zero() {
+        if self.smoothed_rtt.is_zero() {
             return None;
         }
-        let apart_s = self.smoothed_rtt.as_secs_f64() / self.window_packets.floor().log2().ceil().exp2();
-        let is_sparse = apart_s > self.config.t_rho.as_secs_f64() / 2.0;
-        Rate::from_bps(self.packet_bits / apart_s).ok().filter(|_| is_sparse)
+        let rate_bps = self.window_packets * self.packet_bits / self.smoothed_rtt.as_secs_f64();
+        Rate::from_bps(PACING_GAIN * rate_bps).ok()
     }
 }
 
@@ -195,8 +195,8 @@ const MOST_INTERVALS: f64 = 2.5;
 /// Between which ratios to the typical round-trip time the additive increase goes by the square: 20 ms and 500 ms.
 const LEFT: f64 = 0.2;
 const RIGHT: f64 = 5.0;
-/// The largest window that may be spread.
-const MOST_PACED_PACKETS: f64 = 64.0;
+/// So much faster than the window over the round-trip time, so that it is the window that limits.
+const PACING_GAIN: f64 = 1.1;
 
 #[cfg(test)]
 mod tests {
@@ -292,16 +292,14 @@ mod tests {
     }
 
     #[test]
-    fn pacing__is_for_small_windows_over_long_ways() {
-        // Three packets in 1 s: spread as four, 250 ms apart, more than 100 ms: 8000 bits / 0.25 s.
-        let mut small = vcp(4.0);
-        hear(&mut small, 0, 1000, LoadCode::Overload); // now 3.5 packets
-        assert_eq!(small.allowance().pacing, Some(Rate::from_bps(32_000.0).unwrap()));
-        // 87, or 3 in 100 ms: 25 ms apart.
-        for (window, rtt_ms) in [(100.0, 1000), (4.0, 100)] {
-            let mut vcp = vcp(window);
-            hear(&mut vcp, 0, rtt_ms, LoadCode::Overload);
-            assert_eq!(vcp.allowance().pacing, None);
-        }
+    fn pacing__spreads_the_window_over_the_round_trip() {
+        let mut vcp = vcp(50.0);
+        assert_eq!(vcp.allowance().pacing, None);
+        // 50 x 8000 bits in 100 ms, and a tenth.
+        vcp.on_ack(&Ack { in_recovery: true, ..test_ack(1) });
+        let header = CongestionHeader::Vcp(LoadCode::High);
+        let (now, smoothed_rtt) = (Time::ZERO, Duration::from_millis(100));
+        vcp.on_feedback(&Feedback { now, header, smoothed_rtt, packet_bytes: 1000, window_limited: true });
+        close(vcp.allowance().pacing.unwrap().as_bps(), 4.4e6);
     }
 }
