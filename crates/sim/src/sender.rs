@@ -144,6 +144,11 @@ impl Sender {
         self.board.una() >= self.config.size_packets
     }
 
+    /// Whether all packets to deliver have been sent once.
+    pub(crate) fn has_sent_all(&self) -> bool {
+        self.board.next() >= self.config.size_packets
+    }
+
     /// Whether the window, not the application, stopped the last attempt to send.
     pub(crate) fn is_window_limited(&self) -> bool {
         self.window_limited

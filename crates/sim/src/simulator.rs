@@ -515,7 +515,8 @@ impl Simulator<'_> {
     fn await_offer(&mut self, index: u32) {
         let flow = &mut self.flows[index as usize];
         let (Source::Window(sender), Some(offer)) = (&flow.source, &mut flow.offer) else { return };
-        if sender.is_window_limited() || offer.is_waiting {
+        // Of an application without anything left nothing is to be awaited.
+        if sender.is_window_limited() || sender.has_sent_all() || offer.is_waiting {
             return;
         }
         if let Some(at) = offer.next_packet(self.now, flow.data_bytes) {

@@ -29,6 +29,17 @@ fn close(got_s: f64, expected_s: f64, within_s: f64) {
 }
 
 #[test]
+fn demand__of_a_session_that_stopped_or_delivered_all_is_over() {
+    // 80 kb/s are ten packets a second. After the last one the bucket fills, and nobody takes from it: a source that were
+    // asked again as long as the bucket has a packet would be asked for ever.
+    let stopped = run("demand = \"80 kb/s\"\nstart = \"1 s\"\nstop = \"3 s\"");
+    let sent = stopped.summary.sessions[0].sent_packets;
+    assert!((18..=22).contains(&sent), "{sent}");
+    let completed = completed_s("demand = \"80 kb/s\"\nsize = \"10 kB\"");
+    assert!((0.9..=1.1).contains(&completed), "{completed}");
+}
+
+#[test]
 fn max_burst__limits_what_one_acknowledgement_sends() {
     // The window allows 10 packets at once, and two more at each acknowledgement: 10 + 4 in two rounds.
     let free = "options.initial_window = \"10 packets\"\nsize = \"14 kB\"";
