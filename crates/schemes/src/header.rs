@@ -14,8 +14,6 @@ pub enum CongestionHeader {
     Vcp(LoadCode),
     /// RCP.
     Rcp(RcpHeader),
-    /// JetMax.
-    Jetmax(JetmaxHeader),
 }
 
 /// XCP's congestion header in the form of draft-falk-xcp-spec-03, with the bottleneck ids of iXCP (Zan & Yang 2007).
@@ -58,21 +56,6 @@ pub struct RcpHeader {
     pub rate_bps: f64,
     /// The source's round-trip time, if it has measured one.
     pub rtt: Option<Duration>,
-}
-
-/// JetMax's congestion header (Zhang, Leonard & Loguinov 2008).
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct JetmaxHeader {
-    /// Time between the source's packets.
-    pub interval_s: f64,
-    /// The link that the source takes for its bottleneck.
-    pub bottleneck: LinkId,
-    /// The link on the way that is loaded most so far, with its load over its target less one, over the load.
-    pub proposed: LinkId,
-    /// That link's virtual loss.
-    pub virtual_loss: f64,
-    /// The fair rate at the link that the source takes for its bottleneck, in bit/s; `None` before the packet crossed it.
-    pub fair_rate_bps: Option<f64>,
 }
 
 /// Tells links apart in headers.

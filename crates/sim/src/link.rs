@@ -42,8 +42,8 @@ pub(crate) struct LinkCounts {
     pub(crate) offered_bytes: u64,
     pub(crate) dropped_packets: u64,
     pub(crate) lost_packets: u64,
-    /// Bytes that left within the window.
-    pub(crate) carried_bytes: u64,
+    /// Bytes that left within the window; of a packet on the wire at either end of it, its part.
+    pub(crate) carried_bytes: f64,
     /// Integral of the waiting bytes within the window, in byte-nanoseconds.
     pub(crate) waiting_byte_ns: f64,
     /// The longest that a packet waited.
@@ -188,8 +188,9 @@ impl Link {
     fn count(&mut self, now: Time, starts: Time, leaves: Time, bytes: u32) {
         self.counts.hops += 1;
         let (from, to) = self.window;
-        if leaves > from && leaves <= to {
-            self.counts.carried_bytes += u64::from(bytes);
+        if leaves > from && starts < to {
+            let is_whole = starts >= from && leaves <= to;
+            self.counts.carried_bytes += f64::from(bytes) * if is_whole { 1.0 } else { part(starts, leaves, from, to) };
         }
         if starts > now {
             // Little: the integral of the queue is the sum of the waiting times.
@@ -198,6 +199,13 @@ impl Link {
             self.counts.longest_wait = self.counts.longest_wait.max(starts.since(now));
         }
     }
+}
+
+/// The share of the time between `starts` and `leaves`, which touches the time between `from` and `to`, that lies in it.
+#[cold]
+fn part(starts: Time, leaves: Time, from: Time, to: Time) -> f64 {
+    let whole_ns = leaves.since(starts).as_nanos().max(1);
+    leaves.min(to).since(starts.max(from)).as_nanos() as f64 / whole_ns as f64
 }
 
 /// Losses that strike each packet with the same chance, by drawing how many packets are spared in between.
@@ -240,6 +248,18 @@ mod tests {
     use crate::event_queue::Key;
     use crate::line::{Line, LinePool};
     use crate::packet::Packet;
+
+    #[test]
+    fn carried_bytes__are_those_on_the_wire_within_the_window() {
+        // 8 Mb/s: 1000 B take 1 ms. Of two packets that follow each other from 0.75 ms on, 0.25 + 0.5 ms lie in 1.5 to 2.25 ms.
+        let ms = |ms: f64| Time::from_nanos((ms * 1e6) as u64);
+        let mut link = Link::new(8_000_000, Limit::Packets(10), None, (ms(1.5), ms(2.25)));
+        let mut headers = HeaderStore::default();
+        for _ in 0..2 {
+            link.offer(ms(0.75), 1000, Kind::DATA, &mut headers);
+        }
+        assert!((link.counts.carried_bytes - 750.0).abs() < 1e-9, "{}", link.counts.carried_bytes);
+    }
 
     #[test]
     fn arrivals__behind_a_loaded_link_equal_the_closed_form() {

@@ -199,7 +199,7 @@ fn links(
         summaries.push(LinkSummary {
             name: network.names[at].as_str().into(),
             capacity_bps,
-            utilisation: link.counts.carried_bytes as f64 * 8e9 / span_ns / capacity_bps,
+            utilisation: link.counts.carried_bytes * 8e9 / span_ns / capacity_bps,
             mean_queue_packets: link.counts.waiting_byte_ns / span_ns / packet,
             max_queue_packets: link.max_waiting_bytes() / packet,
             dropped_packets: link.counts.dropped_packets,

@@ -370,7 +370,6 @@ mod tests {
                 CongestionHeader::Vcp([LoadCode::Low, LoadCode::High, LoadCode::Overload][usize::from(what) % 3])
             }
             CongestionHeader::Rcp(header) => CongestionHeader::Rcp(RcpHeader { rate_bps, ..header }),
-            CongestionHeader::Jetmax(header) => CongestionHeader::Jetmax(header),
         }
     }
 }

@@ -1,0 +1,122 @@
+//! Whatever a scenario asks for, a run ends, conserves its packets (each run checks that) and gives numbers.
+
+#![allow(non_snake_case)]
+
+use fairwave_scenario::{Document, Selection};
+use fairwave_sim::{Settings, SimError, simulate};
+use proptest::prelude::*;
+use proptest::sample::select;
+
+const SCHEMES: [&str; 20] = [
+    "newreno",
+    "sack",
+    "hstcp",
+    "htcp",
+    "stcp",
+    "aimd",
+    "bic",
+    "cubic",
+    "vegas",
+    "fast",
+    "xcp",
+    "ixcp",
+    "pxcp",
+    "vcp",
+    "aecp",
+    "rcp",
+    "endpoint-xcp",
+    "udt",
+    "rbudp",
+    "cbr",
+];
+
+prop_compose! {
+    fn capacity()(capacity in select(vec!["64 kb/s", "1 Mb/s", "10 Mb/s", "30 Mb/s"])) -> &'static str {
+        capacity
+    }
+}
+
+prop_compose! {
+    /// A link or a node's queue and losses.
+    fn queue()(
+        queue in select(vec!["bdp", "1 packets", "2 packets", "0.1 bdp", "100 kB"]),
+        loss in select(vec!["0", "0", "0.001", "0.3"]),
+    ) -> String {
+        format!("queue = \"{queue}\"\n{}", if loss == "0" { String::new() } else { format!("loss = {loss}\n") })
+    }
+}
+
+prop_compose! {
+    fn session()(
+        reverse in any::<bool>(),
+        count in select(vec![1, 1, 5]),
+        rtt in select(vec!["70 ms", "200 ms", "3 s"]),
+        demand in proptest::option::of((capacity(), select(vec!["application", "window"]))),
+        size in proptest::option::of(select(vec!["1 B", "100 kB"])),
+        span in proptest::option::of(select(vec![("0.5 s", "0.9 s"), ("0 s", "inf")])),
+        scheme in proptest::option::of(select(SCHEMES.to_vec())),
+    ) -> String {
+        let (from, to) = if reverse { ("b", "a") } else { ("a", "b") };
+        let mut text = format!("[[session]]\nfrom = \"{from}\"\nto = \"{to}\"\ncount = {count}\nrtt = \"{rtt}\"\n");
+        if let Some((rate, by)) = demand {
+            text += &format!("demand = \"{rate}\"\ndemand_by = \"{by}\"\n");
+        }
+        text += &size.map(|size| format!("size = \"{size}\"\n")).unwrap_or_default();
+        text += &span.map(|(start, stop)| format!("start = \"{start}\"\nstop = \"{stop}\"\n")).unwrap_or_default();
+        text += &scheme.map(|scheme| format!("scheme = \"{scheme}\"\n")).unwrap_or_default();
+        text
+    }
+}
+
+prop_compose! {
+    fn network()(
+        scheme in select(SCHEMES.to_vec()),
+        payload in select(vec!["1 B", "1000 B", "8960 B"]),
+        is_routed in any::<bool>(),
+        discipline in proptest::option::of(select(vec!["drop-tail", "red", "xcp", "ixcp", "vcp", "aecp", "rcp"])),
+        [one, other] in [capacity(), capacity()],
+        queue in queue(),
+        sessions in proptest::collection::vec(session(), 1..4),
+        seed in 0..100_u32,
+    ) -> String {
+        let rule = discipline.map(|rule| format!("discipline = \"{rule}\"\n")).unwrap_or_default();
+        let elements = if is_routed {
+            format!(
+                "[[router]]\nname = \"r{{1..3}}\"\n[[node]]\nname = \"a\"\nrouter = \"r1\"\n[[node]]\nname = \"b\"\nrouter = \"r3\"\n\
+                 [[link]]\nfrom = \"r1\"\nto = \"r2\"\ncapacity = \"{one}\"\ndelay = \"1 ms\"\nduplex = true\n{queue}{rule}\
+                 [[link]]\nfrom = \"r2\"\nto = \"r3\"\ncapacity = \"{other}\"\ndelay = \"30 ms\"\nduplex = true\n"
+            )
+        } else {
+            format!("[[node]]\nname = \"a\"\ncapacity = \"{one}\"\n{queue}{rule}[[node]]\nname = \"b\"\ncapacity = \"{other}\"\n")
+        };
+        format!(
+            "name = \"any\"\nduration = \"2 s\"\nseed = {seed}\nscheme = \"{scheme}\"\n[packet]\npayload = \"{payload}\"\n\
+             {elements}{}",
+            sessions.concat()
+        )
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn simulate__ends_with_numbers(text in network()) {
+        let document = Document::parse("any.toml", text.as_bytes()).unwrap();
+        let case = document.cases(&Selection::default()).unwrap().remove(0);
+        let scenario = document.build(&case).unwrap().0;
+        match simulate(&scenario, Settings::default()) {
+            // Nothing leads a session that has to be led, or a blast lacks its rate or its size.
+            Err(refusal) => prop_assert!(matches!(refusal, SimError::Incomplete { .. }), "{refusal}\n{text}"),
+            Ok(run) => {
+                for session in &run.summary.sessions {
+                    prop_assert!(session.wire_rate_bps.is_finite() && session.wire_rate_bps >= 0.0, "{text}");
+                }
+                for link in &run.summary.links {
+                    prop_assert!((0.0..1.001).contains(&link.utilisation), "{} {}\n{text}", link.name, link.utilisation);
+                    prop_assert!(link.mean_queue_packets >= 0.0, "{text}");
+                }
+            }
+        }
+    }
+}
