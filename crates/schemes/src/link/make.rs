@@ -99,7 +99,7 @@ mod tests {
             CongestionHeader::Aecp(header) => header.rate_factor_bps > 0.0 && header.rate_factor_bps.is_finite(),
             CongestionHeader::Vcp(_) => true,
             CongestionHeader::Rcp(header) => header.rate_bps > 0.0 && header.rate_bps.is_finite(),
-            _ => false,
+            CongestionHeader::Xcp(_) => false,
         }
     }
 
