@@ -57,14 +57,12 @@ prop_compose! {
         scheme in proptest::option::of(select(SCHEMES.to_vec())),
     ) -> String {
         let (from, to) = if reverse { ("b", "a") } else { ("a", "b") };
-        let mut text = format!("[[session]]\nfrom = \"{from}\"\nto = \"{to}\"\ncount = {count}\nrtt = \"{rtt}\"\n");
-        if let Some((rate, by)) = demand {
-            text += &format!("demand = \"{rate}\"\ndemand_by = \"{by}\"\n");
-        }
-        text += &size.map(|size| format!("size = \"{size}\"\n")).unwrap_or_default();
-        text += &span.map(|(start, stop)| format!("start = \"{start}\"\nstop = \"{stop}\"\n")).unwrap_or_default();
-        text += &scheme.map(|scheme| format!("scheme = \"{scheme}\"\n")).unwrap_or_default();
-        text
+        let demand = demand.map(|(rate, by)| format!("demand = \"{rate}\"\ndemand_by = \"{by}\"\n"));
+        let size = size.map(|size| format!("size = \"{size}\"\n"));
+        let span = span.map(|(start, stop)| format!("start = \"{start}\"\nstop = \"{stop}\"\n"));
+        let scheme = scheme.map(|scheme| format!("scheme = \"{scheme}\"\n"));
+        let rest: String = [demand, size, span, scheme].into_iter().flatten().collect();
+        format!("[[session]]\nfrom = \"{from}\"\nto = \"{to}\"\ncount = {count}\nrtt = \"{rtt}\"\n{rest}")
     }
 }
 
