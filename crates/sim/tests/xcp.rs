@@ -71,6 +71,19 @@ fn ixcp__gives_it_what_is_left() {
 }
 
 #[test]
+fn ixcp__gives_it_what_is_left_beside_sixteen_too() {
+    // A packet in ten thousand that names the wrong link is enough: the short session is taxed for it, and what comes back
+    // is shared with all that are named.
+    let text = include_str!("../../../scenarios/xcp-two-bottlenecks.toml").replacen(
+        "scheme = \"xcp\"",
+        "scheme = \"ixcp\"",
+        1,
+    );
+    let run = run(&text.replace("count = 4", "count = 16\nstart = { uniform = [\"0 s\", \"5 s\"] }"));
+    assert!(utilisation(&run, "first") > 0.975, "{}", utilisation(&run, "first"));
+}
+
+#[test]
 fn pxcp__changes_nothing_where_the_limit_lies_behind() {
     // A link cannot know what those behind it grant (Zan & Yang 2007, section 5).
     let (scaled, plain) = (two_bottlenecks("pxcp"), two_bottlenecks("xcp"));

@@ -162,11 +162,27 @@ impl Pool {
         pool
     }
 
-    fn share(&self, interval_s: f64, bytes: f64) -> XcpPools {
-        XcpPools {
-            positive_bps: (self.per_interval_s_bps * interval_s).min(self.left.positive_bps),
-            negative_bps: (self.per_byte_bps * bytes).min(self.left.negative_bps),
-        }
+    /// A packet's share, and whether it had to be cut because the pool runs out.
+    fn share(&self, interval_s: f64, bytes: f64) -> (XcpPools, bool) {
+        let whole = self.whole(interval_s, bytes);
+        let share = XcpPools {
+            positive_bps: whole.positive_bps.min(self.left.positive_bps),
+            negative_bps: whole.negative_bps.min(self.left.negative_bps),
+        };
+        (share, share != whole)
+    }
+
+    /// The same where neither part may be had without the other.
+    fn balanced_share(&self, interval_s: f64, bytes: f64) -> (XcpPools, bool) {
+        let whole = self.whole(interval_s, bytes);
+        let there = |left: f64, wanted: f64| if wanted > left { left / wanted } else { 1.0 };
+        let part =
+            there(self.left.positive_bps, whole.positive_bps).min(there(self.left.negative_bps, whole.negative_bps));
+        (XcpPools { positive_bps: part * whole.positive_bps, negative_bps: part * whole.negative_bps }, part < 1.0)
+    }
+
+    fn whole(&self, interval_s: f64, bytes: f64) -> XcpPools {
+        XcpPools { positive_bps: self.per_interval_s_bps * interval_s, negative_bps: self.per_byte_bps * bytes }
     }
 
     /// Takes a share out, which is no more than there is.
@@ -251,9 +267,12 @@ impl XcpLink {
             return;
         }
         let is_limited_here = header.bottleneck == self.id;
-        let spare = self.spare.share(header.interval_s, bytes);
-        let shuffled =
-            if is_limited_here { self.shuffled.share(header.interval_s, bytes) } else { XcpPools::default() };
+        let (spare, is_spare_cut) = self.spare.share(header.interval_s, bytes);
+        let (shuffled, is_shuffled_cut) = if is_limited_here {
+            self.shuffled.balanced_share(header.interval_s, bytes)
+        } else {
+            (XcpPools::default(), false)
+        };
         // Each pool pays for what it grants, and for nothing else: were the shuffle paid from what is spare, sessions limited
         // elsewhere would find nothing of it left, and would take this link for the one that limits them.
         self.spare.take(spare);
@@ -264,7 +283,9 @@ impl XcpLink {
                 self.sums.limited_interval_s += header.interval_s;
             }
             if header.change_bps > change_bps {
-                header.next_bottleneck = self.id;
+                // A pool that ends before its interval does says nothing about who limits whom.
+                let is_cut = is_spare_cut || is_shuffled_cut;
+                header.next_bottleneck = if is_cut { header.bottleneck } else { self.id };
             }
             header.change_bps = change_bps;
         } else {

@@ -139,6 +139,22 @@ fn control__ixcp_pays_shuffling_from_what_is_shuffled() {
 }
 
 #[test]
+fn control__ixcp_a_pool_that_is_empty_does_not_name_a_bottleneck() {
+    // More packets go than came in the interval before: the last ones get nothing, and still name the link that they did.
+    let mut xcp = link(XcpKind::Improved);
+    let elsewhere = header(ELSEWHERE, 0.000_25);
+    arrive(&mut xcp, 100, elsewhere);
+    xcp.on_timer(xcp.next_timer(), 0);
+    for _ in 0..99 {
+        assert_eq!(depart(&mut xcp, elsewhere).next_bottleneck, HERE);
+    }
+    depart(&mut xcp, elsewhere);
+    let last = depart(&mut xcp, elsewhere);
+    near(last.change_bps, 0.0);
+    assert_eq!(last.next_bottleneck, ELSEWHERE);
+}
+
+#[test]
 fn control__pxcp_does_not_scale_what_has_to_be_taken() {
     // 300 packets in 25 ms are 96 Mb/s: -6.4 Mb/s, and 9.6 - 6.4 = 3.2 shuffled. Half of 3.2 over 50, less 9.6 over 300.
     let mut xcp = link(XcpKind::Scaled);
