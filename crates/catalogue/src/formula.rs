@@ -116,6 +116,8 @@ pub(crate) enum Formula {
     BicEq3 { window: f64 },
     /// Bytes that a loss bitmap covers (Wu 2007, section IX.1.C).
     BitmapCovers { bitmap: Quantity<Bytes>, packet: Quantity<Bytes> },
+    /// Bytes of a header over those of a packet.
+    HeaderShare { header: Quantity<Bytes>, packet: Quantity<Bytes> },
     /// Rate of the one session that an XCP link limits beside others of `external` in all that something else limits (Low,
     /// Andrew & Wydrowski 2005).
     XcpEquilibriumRate { capacity: Quantity<Rate>, external: Quantity<Rate>, sessions: u32 },
@@ -220,6 +222,7 @@ impl Formula {
             Self::BicEq6 { loss_rate } => BicConfig::default().mean_window_asymptote_packets(loss_rate),
             Self::BicEq7 { loss_rate } => BicConfig::default().largest_window_of_search_packets(loss_rate),
             Self::BitmapCovers { bitmap, packet } => bitmap.0.as_bits_f64() * packet.0.get() as f64,
+            Self::HeaderShare { header, packet } => header.0.get() as f64 / packet.0.get() as f64,
             Self::XcpEquilibriumRate { capacity, external, sessions } => {
                 at_rest(capacity, external, sessions).local_bps
             }

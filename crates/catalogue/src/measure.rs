@@ -62,6 +62,12 @@ pub(crate) enum Measure {
     BackgroundShare { link: String, background: String },
     /// Per run: carried over capacity of a link, in the second half of the run.
     Utilisation { link: String },
+    /// Per run: mean queue of a link in full packets, in the second half of the run.
+    MeanQueue { link: String },
+    /// Per run: packets that a link's queue dropped in the whole run.
+    Dropped { link: String },
+    /// Per run: packets of the sessions that were lost over those that they sent, in the whole run.
+    LossRatio,
     /// Per run: of the intervals in which some session loses, the share in which at least this share of them does. An
     /// interval is a tenth of the mean time between a session's loss events (Xu, Harfoush & Rhee 2004, section III).
     /// Over the second half of the run, or a window.
@@ -138,6 +144,9 @@ impl Measure {
             | Self::Share { .. }
             | Self::BackgroundShare { .. }
             | Self::Utilisation { .. }
+            | Self::MeanQueue { .. }
+            | Self::Dropped { .. }
+            | Self::LossRatio
             | Self::Synchronisation { .. }
             | Self::Distance { .. }
             | Self::DistanceRise => Dimension::Number,
@@ -228,6 +237,14 @@ impl Measure {
                 traffic.wire_rate_bps / capacity_bps
             }
             Self::Utilisation { ref link } => find_link(run, link)?.utilisation,
+            Self::MeanQueue { ref link } => find_link(run, link)?.mean_queue_packets,
+            Self::Dropped { ref link } => find_link(run, link)?.dropped_packets as f64,
+            Self::LossRatio => {
+                let sum = |count: fn(&SessionSummary) -> u64| {
+                    sessions.iter().map(|&k| count(&summary.sessions[k])).sum::<u64>()
+                };
+                sum(|session| session.lost_packets) as f64 / sum(|session| session.sent_packets) as f64
+            }
             Self::PeakTotal { window } => {
                 let samples = Samples::of(run)?;
                 samples.peak(window, |i| samples.total(i, &sessions))?
