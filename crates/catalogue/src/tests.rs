@@ -105,6 +105,8 @@ fn claims__miss_on_a_run_that_is_wrong() {
                     || misses(&|run| one_takes_all(run, 0))
                     || misses(&|run| one_takes_all(run, run.summary.sessions.len() - 1))
                     || misses(&lossless)
+                    || misses(&dropping)
+                    || misses(&all_alike)
                     || misses(&losing_together),
                 "{}: \"{}\" holds whatever the run gives",
                 experiment.id,
@@ -112,6 +114,33 @@ fn claims__miss_on_a_run_that_is_wrong() {
             );
         }
     }
+}
+
+/// The same run where all sessions have the same rate at all times, and every link is full.
+fn all_alike(run: &Run) -> Run {
+    let mut wrong = run.clone();
+    for link in &mut wrong.summary.links {
+        link.utilisation = 1.0;
+    }
+    if let Some(rates) = &mut wrong.rates {
+        rates.rate_bps.fill(1e6);
+        rates.wire_rate_bps.fill(1e6);
+    }
+    wrong
+}
+
+/// The same run with long queues that drop: half of all packets are lost.
+fn dropping(run: &Run) -> Run {
+    let mut wrong = run.clone();
+    for link in &mut wrong.summary.links {
+        link.mean_queue_packets += 1e5;
+        link.dropped_packets += 1000;
+    }
+    for session in &mut wrong.summary.sessions {
+        session.sent_packets = session.sent_packets.max(2);
+        session.lost_packets = session.sent_packets / 2;
+    }
+    wrong
 }
 
 /// The first run of every variant, with all samples. Packets take too long here: those runs are made of their first
