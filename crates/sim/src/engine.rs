@@ -3,7 +3,7 @@
 use fairwave_scenario::random;
 use fairwave_scenario::{DemandBy, Discipline, Run, Scenario, Session, Settings};
 use fairwave_schemes::scheme::{Kind, Model, OptionValue, Scheme, schemes};
-use fairwave_schemes::session::{RuleError, controller};
+use fairwave_schemes::session::{RuleError, led_controller};
 use fairwave_units::{Duration, Time};
 use thiserror::Error;
 
@@ -157,7 +157,8 @@ fn add(simulator: &mut Simulator<'_>, scenario: &Scenario, session: &Session) ->
         options.set("max_window", OptionValue::Packets(max_window_packets));
     }
     let options = &options;
-    let controller = controller(choice.scheme.name, options).map_err(|problem| match problem {
+    let dither_packets = random::stream(scenario.seed, &format!("dither {}", session.name)).unit();
+    let controller = led_controller(choice.scheme.name, options, dither_packets).map_err(|problem| match problem {
         RuleError::Unknown(_) => SimError::Scheme { scheme: choice.scheme.name, session: session.name.clone() },
         RuleError::HighSpeedLine { .. } => SimError::Options { session: session.name.clone(), problem },
     })?;

@@ -38,6 +38,15 @@ pub fn controller(name: &str, options: &Options) -> Result<Box<dyn CongestionCon
     make(name, options, WindowConfig::from_options(options))
 }
 
+/// The same for a session that follows links, with where its rounding begins, 0 <= x < 1.
+pub fn led_controller(
+    name: &str,
+    options: &Options,
+    dither_packets: f64,
+) -> Result<Box<dyn CongestionController>, RuleError> {
+    make(name, options, WindowConfig { dither_packets, ..WindowConfig::from_options(options) })
+}
+
 /// The same with a first window and a first ssthresh in packets, fractions included, both at least one; ssthresh may be
 /// infinite. Without a first window, the options' one.
 pub fn controller_from(

@@ -36,7 +36,7 @@ pub use cubic::{Cubic, CubicConfig};
 pub use fast::{Fast, FastConfig};
 pub use hstcp::{HighSpeed, HighSpeedConfig};
 pub use htcp::{Htcp, HtcpConfig};
-pub use make::{RuleError, controller, controller_from, window_schemes};
+pub use make::{RuleError, controller, controller_from, led_controller, window_schemes};
 pub use new_reno::NewReno;
 pub use rbudp::{Rbudp, rbudp_loss, rbudp_transfer_s};
 pub use rcp::Rcp;

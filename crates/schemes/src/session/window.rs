@@ -31,6 +31,9 @@ pub struct WindowConfig {
     pub max_window_packets: f64,
     /// How the window grows below ssthresh.
     pub slow_start: SlowStart,
+    /// For rules that carry the fraction of a window from one round trip to the next: where they begin, 0 <= x < 1. Sessions
+    /// that begin alike round alike.
+    pub dither_packets: f64,
 }
 
 /// A TCP-like rule with its window.
@@ -117,6 +120,7 @@ impl Default for WindowConfig {
             initial_ssthresh_packets: f64::INFINITY,
             max_window_packets: f64::INFINITY,
             slow_start: SlowStart::Standard,
+            dither_packets: 0.0,
         }
     }
 }

@@ -10,8 +10,12 @@ use crate::header::{CongestionHeader, LinkId, XcpHeader};
 #[derive(Clone, Debug)]
 pub struct Xcp {
     most_packets: f64,
-    /// Real-valued: shares of a packet add up. What is sent, and told to the links, is whole packets.
+    /// Real-valued: shares of a packet add up.
     window_packets: f64,
+    /// What is added before the window is cut to whole packets, 0 to 1: another number for each session, which moves, so that
+    /// the window itself is sent on average over sessions and, in the long run, by each of them.
+    dither_packets: f64,
+    round: u64,
     ssthresh_packets: f64,
     bottleneck: LinkId,
 }
@@ -23,6 +27,8 @@ impl Xcp {
         Self {
             most_packets: most,
             window_packets: window.initial_window_packets.clamp(1.0, most),
+            dither_packets: window.dither_packets,
+            round: 0,
             ssthresh_packets: window.initial_ssthresh_packets,
             bottleneck: LinkId::NONE,
         }
@@ -45,9 +51,10 @@ impl Xcp {
 
 impl CongestionController for Xcp {
     fn header(&self, sending: &Sending) -> Option<CongestionHeader> {
-        // What the links grant is shared out by the time between packets. Reckoned with a window that is not sent, be it
-        // a fraction above or one that the receiver cuts, it would be smaller than the packets are apart.
-        let window = sending.window_packets.max(1) as f64;
+        // What the links grant is shared out by the time between packets. Reckoned with a window that is not sent, as the
+        // receiver or the application cuts it, it would be smaller than the packets are apart.
+        let sent = sending.window_packets.max(1) as f64;
+        let window = if sent < self.window_packets.floor() { sent } else { self.window_packets };
         Some(CongestionHeader::Xcp(XcpHeader {
             rtt: sending.smoothed_rtt,
             interval_s: sending.smoothed_rtt.map_or(0.0, |rtt| rtt.as_secs_f64() / window),
@@ -68,7 +75,12 @@ impl CongestionController for Xcp {
         }
     }
 
-    fn on_ack(&mut self, _: &Ack) {}
+    fn on_ack(&mut self, ack: &Ack) {
+        if ack.round != self.round {
+            self.round = ack.round;
+            self.dither_packets = (self.dither_packets + DITHER_STEP).fract();
+        }
+    }
 
     fn on_loss(&mut self, loss: &Loss) {
         self.ssthresh_packets = (f64::from(loss.in_flight_packets) / 2.0).max(2.0);
@@ -81,7 +93,10 @@ impl CongestionController for Xcp {
     }
 
     fn allowance(&self) -> Allowance {
-        Allowance { window_packets: self.window_packets, pacing: None }
+        // Sessions of one link have windows that are nearly equal. Were all cut down, they would step from one number of
+        // packets to the next together, each step a packet of every session in one round trip.
+        let window_packets = (self.window_packets + self.dither_packets).min(self.most_packets);
+        Allowance { window_packets, pacing: None }
     }
 
     fn ssthresh_packets(&self) -> f64 {
@@ -93,18 +108,47 @@ impl CongestionController for Xcp {
     }
 }
 
+/// How far the rounding moves in a round trip: slowly, as each packet more or less that a session sends at once is a packet
+/// out of step with all others, and all the way in some minutes, so that no session is rounded down for good.
+const DITHER_STEP: f64 = 1.0 / 1024.0;
+
 #[cfg(test)]
 mod tests {
+    use super::super::test_ack;
     use super::*;
+
+    fn interval_s(xcp: &Xcp, window_packets: u64) -> f64 {
+        let header = xcp.header(&Sending { smoothed_rtt: Some(Duration::from_millis(80)), window_packets });
+        let Some(CongestionHeader::Xcp(header)) = header else { panic!("{header:?}") };
+        header.interval_s
+    }
 
     #[test]
     fn header__has_the_window_that_is_sent() {
-        let window = WindowConfig { initial_window_packets: 2.9, ..WindowConfig::default() };
-        let header =
-            Xcp::new(window).header(&Sending { smoothed_rtt: Some(Duration::from_millis(80)), window_packets: 2 });
-        // Two packets in 80 ms are 40 ms apart; 2.9 would be 27.6 ms, and the share of the spare rate smaller by as much.
-        let Some(CongestionHeader::Xcp(header)) = header else { panic!("{header:?}") };
-        assert!((header.interval_s - 0.040).abs() < 1e-12, "{header:?}");
+        let xcp = Xcp::new(WindowConfig { initial_window_packets: 4.5, ..WindowConfig::default() });
+        // Sometimes four, sometimes five packets in 80 ms; two where the receiver has no room for more.
+        assert!((interval_s(&xcp, 4) - 0.080 / 4.5).abs() < 1e-12);
+        assert!((interval_s(&xcp, 5) - 0.080 / 4.5).abs() < 1e-12);
+        assert!((interval_s(&xcp, 2) - 0.040).abs() < 1e-12);
+    }
+
+    #[test]
+    fn allowance__is_the_window_on_average_over_round_trips_and_over_sessions() {
+        let window =
+            |dither_packets| WindowConfig { initial_window_packets: 3.7, dither_packets, ..WindowConfig::default() };
+        let mut sent = 0;
+        for session in 0..10 {
+            let mut xcp = Xcp::new(window(f64::from(session) / 10.0));
+            for round in 1..=1024 {
+                xcp.on_ack(&Ack { round, ..test_ack(1) });
+                sent += xcp.allowance().window_packets as u64;
+            }
+        }
+        // 3.7 x 10 x 1024 = 37 888.
+        assert!(sent.abs_diff(37_888) <= 10, "{sent}");
+        // At any round trip some have three and some have four.
+        let three = (0..10).filter(|at| Xcp::new(window(f64::from(*at) / 10.0)).allowance().window_packets < 4.0);
+        assert_eq!(three.count(), 3);
     }
 
     #[test]
