@@ -13,6 +13,7 @@ use serde_json::Value;
 const ARROWS: &[(&str, &[&str])] = &[
     ("units", &[]),
     ("schemes", &["units"]),
+    ("proto", &["schemes"]),
     ("scenario", &["schemes"]),
     ("sim", &["scenario"]),
     ("fluid", &["scenario"]),
@@ -22,7 +23,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// Rooms that do no I/O and never look at a clock.
-const CORES: &[&str] = &["units", "schemes", "scenario", "sim", "fluid"];
+const CORES: &[&str] = &["units", "schemes", "proto", "scenario", "sim", "fluid"];
 
 #[test]
 fn arrows__run_one_way() {

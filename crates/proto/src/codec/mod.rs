@@ -1,0 +1,67 @@
+//! Packets as bytes: the only place where they are.
+//!
+//! A datagram is a [`Header`] in the clear and a sealed body. The body of a data packet is a [`Piece`] of a stream, that of
+//! a control packet a row of [`Frame`]s. Everything that comes in is read through [`Reader`], which knows where the bytes
+//! end; nothing here indexes, unwraps or adds without looking, and lints see to it.
+//!
+//! ```text
+//! datagram  = version (4 bits), kind (4 bits), session id (8 bytes), packet number (8 bytes), sealed body
+//! data      = stamp in microseconds (4 bytes), stream (varint), offset (varint), bytes up to the end
+//! control   = frames up to the end; a zero byte is padding
+//! varint    = QUIC's (RFC 9000 s16): the first two bits say 1, 2, 4 or 8 bytes, big-endian
+//! ```
+
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    clippy::panic
+)]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::arithmetic_side_effects))]
+
+mod frame;
+mod header;
+mod piece;
+mod reader;
+mod report;
+mod seal;
+mod writer;
+
+use thiserror::Error;
+
+pub use frame::{CloseReason, Frame, Frames, VoidReason};
+pub use header::{HEADER_BYTES, Header, Kind, SessionId};
+pub use piece::Piece;
+pub use reader::Reader;
+pub use report::{LossReport, LostRanges};
+pub use seal::{Checksum, Seal, TAG_BYTES, open_datagram, seal_datagram};
+pub use writer::{Full, Writer};
+
+/// Why bytes are no packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum DecodeError {
+    /// They end too early.
+    #[error("the packet ends within {0}")]
+    Short(&'static str),
+    /// A version that this one does not speak.
+    #[error("version {0} of the protocol is not known here, {VERSION} is")]
+    Version(u8),
+    /// A kind of packet or frame that there is none of.
+    #[error("there is no {what} of kind {kind}")]
+    Kind {
+        /// "packet" or "frame".
+        what: &'static str,
+        /// Its number.
+        kind: u8,
+    },
+    /// A value outside of its domain.
+    #[error("{0} is out of its range")]
+    Range(&'static str),
+    /// The seal is broken: not from this peer, changed on the way, or for another session.
+    #[error("the seal is broken")]
+    Seal,
+}
+
+/// The version of the protocol that this crate speaks.
+pub const VERSION: u8 = 1;

@@ -1,0 +1,216 @@
+//! How fast a session's source sends, seen from its sink.
+
+use fairwave_units::{Duration, Rate, Time};
+
+/// Measures the rate at which a source *sends*, from its own stamps and packet numbers, lost packets included (Wu 2007,
+/// VI.2.B: the rate that an allocation steers is the sender's).
+///
+/// Behind its own access queue a sink never receives more than its capacity, and a burst that falls into the next interval
+/// would look like a change of rate. Sent numbers over the span of their stamps show neither: what is reordered, doubled or
+/// late counts once and at its own time, and the sum over a sink's sessions may exceed its capacity while a queue grows,
+/// which is what lets a node drain it.
+#[derive(Clone, Debug)]
+pub struct RateMeter {
+    /// The packets between which the next measurement lies.
+    base: Option<Sample>,
+    highest: Option<Sample>,
+    /// Packets that arrived since the last measurement, however often, and their bytes.
+    packets: u64,
+    bytes: u64,
+    rate: Rate,
+    stage: Stage,
+}
+
+/// A packet of a source.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Sample {
+    number: u64,
+    sent: Time,
+}
+
+/// What is known of a source.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Stage {
+    /// Nothing has arrived.
+    Idle,
+    /// Something has, but not for a whole interval yet.
+    New { last_arrival: Time },
+    /// Packets came, and then none for so many ticks.
+    Known { last_arrival: Time, silent_ticks: u32 },
+}
+
+impl RateMeter {
+    /// A session that has sent nothing; until it has sent for an interval it counts with `start`.
+    pub fn new(start: Rate) -> Self {
+        Self { base: None, highest: None, packets: 0, bytes: 0, rate: start, stage: Stage::Idle }
+    }
+
+    /// The rate of the last tick.
+    pub fn rate(&self) -> Rate {
+        self.rate
+    }
+
+    /// A data packet arrived at `now`, sent at `sent` by its source's clock, of so many bytes on the wire.
+    pub fn on_packet(&mut self, now: Time, number: u64, sent: Time, wire_bytes: u32) {
+        self.packets += 1;
+        self.bytes += u64::from(wire_bytes);
+        self.stage = match self.stage {
+            Stage::Idle | Stage::New { .. } => Stage::New { last_arrival: now },
+            Stage::Known { .. } => Stage::Known { last_arrival: now, silent_ticks: 0 },
+        };
+        let sample = Sample { number, sent };
+        match self.highest {
+            Some(highest) if number <= highest.number => {}
+            Some(highest) if sent >= highest.sent => self.highest = Some(sample),
+            // The first one; or its clock went back, and what was before is no measure of what comes.
+            _ => (self.base, self.highest) = (Some(sample), Some(sample)),
+        }
+    }
+
+    /// A control interval is over: the rate measured in it.
+    pub fn tick(&mut self, now: Time) -> Rate {
+        match self.stage {
+            Stage::Idle => {}
+            Stage::New { last_arrival } => self.stage = Stage::Known { last_arrival, silent_ticks: 0 },
+            Stage::Known { .. } if self.packets > 0 => self.measure(),
+            Stage::Known { last_arrival, silent_ticks } => {
+                let silent_ticks = silent_ticks.saturating_add(1);
+                self.stage = Stage::Known { last_arrival, silent_ticks };
+                if silent_ticks > PATIENCE_TICKS {
+                    self.fade(now.since(last_arrival));
+                }
+            }
+        }
+        self.rate
+    }
+
+    /// Numbers sent times their mean size, over the time in which they were sent.
+    fn measure(&mut self) {
+        let (Some(base), Some(highest)) = (self.base, self.highest) else { return };
+        let span_s = highest.sent.since(base.sent).as_secs_f64();
+        // Packets of one burst alone wait for the next.
+        if span_s <= 0.0 {
+            return;
+        }
+        let mean_bits = self.bytes as f64 * 8.0 / self.packets as f64;
+        self.rate = Rate::nearest_bps((highest.number - base.number) as f64 * mean_bits / span_s);
+        self.base = Some(highest);
+        (self.packets, self.bytes) = (0, 0);
+    }
+
+    /// Nothing came for a while: at the most one packet in that time.
+    fn fade(&mut self, silence: Duration) {
+        let most = Rate::nearest_bps(LARGEST_PACKET_BITS / silence.max(LEAST_SILENCE).as_secs_f64());
+        self.rate = self.rate.min(most);
+        // What comes next begins anew: the silence is no part of its rate.
+        (self.base, self.highest) = (None, None);
+    }
+}
+
+/// Ticks without a packet that leave the rate as it was: a stalled reader is no slower source.
+const PATIENCE_TICKS: u32 = 3;
+const LEAST_SILENCE: Duration = Duration::from_millis(1);
+/// 1500 bytes: what one packet is taken for when none tells.
+const LARGEST_PACKET_BITS: f64 = 12_000.0;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn ms(ms: u64) -> Time {
+        Time::from_nanos(ms * 1_000_000)
+    }
+
+    /// A meter that saw packets of 1000 B, one a millisecond, up to 10 ms: 8 Mb/s.
+    fn steady() -> RateMeter {
+        let mut meter = RateMeter::new(Rate::mbps(1.0));
+        for number in 0..=5 {
+            meter.on_packet(ms(50 + number), number, ms(number), 1000);
+        }
+        assert_eq!(meter.tick(ms(55)), Rate::mbps(1.0)); // not for a whole interval yet
+        for number in 6..=10 {
+            meter.on_packet(ms(50 + number), number, ms(number), 1000);
+        }
+        assert_eq!(meter.tick(ms(60)), Rate::mbps(8.0));
+        meter
+    }
+
+    #[test]
+    fn tick__counts_what_was_lost() {
+        let mut meter = steady();
+        // 11 to 14 are lost, 15 to 20 arrive.
+        for number in 15..=20 {
+            meter.on_packet(ms(50 + number), number, ms(number), 1000);
+        }
+        assert_eq!(meter.tick(ms(70)), Rate::mbps(8.0));
+    }
+
+    #[test]
+    fn tick__does_not_mind_when_and_how_often_packets_arrive() {
+        let mut meter = steady();
+        // All in one burst 40 ms late, in the wrong order, twice.
+        for number in (11..=20).rev().chain(11..=20) {
+            meter.on_packet(ms(110), number, ms(number), 1000);
+        }
+        assert_eq!(meter.tick(ms(120)), Rate::mbps(8.0));
+        // Old ones once more say nothing.
+        meter.on_packet(ms(121), 3, ms(3), 1000);
+        assert_eq!(meter.tick(ms(130)), Rate::mbps(8.0));
+    }
+
+    #[test]
+    fn tick__follows_a_change() {
+        let mut meter = steady();
+        for number in 11..=30 {
+            // Twice as fast: 0.5 ms apart.
+            meter.on_packet(ms(80), number, Time::from_nanos(10_000_000 + (number - 10) * 500_000), 1000);
+        }
+        assert_eq!(meter.tick(ms(80)), Rate::mbps(16.0));
+    }
+
+    #[test]
+    fn tick__keeps_the_rate_for_three_intervals_of_silence_and_then_lets_it_fade() {
+        let mut meter = steady();
+        for tick in 1..=3 {
+            assert_eq!(meter.tick(ms(60 + tick * 10)), Rate::mbps(8.0));
+        }
+        // 12 000 bits in 40 ms, then in 100 ms, since the packet at 60 ms.
+        assert_eq!(meter.tick(ms(100)), Rate::nearest_bps(300_000.0));
+        assert_eq!(meter.tick(ms(160)), Rate::nearest_bps(120_000.0));
+        // It begins anew: 16 Mb/s, and the silence does not count.
+        for number in 11..=20 {
+            meter.on_packet(ms(500), number, Time::from_nanos(450_000_000 + number * 500_000), 1000);
+        }
+        assert!((meter.tick(ms(500)).as_mbps() - 16.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn on_packet__a_clock_that_goes_back_begins_anew() {
+        let mut meter = steady();
+        meter.on_packet(ms(65), 15, ms(1_000_000), 1000);
+        for number in 16..=20 {
+            meter.on_packet(ms(50 + number), number, ms(number), 1000);
+        }
+        assert_eq!(meter.tick(ms(70)), Rate::mbps(8.0));
+    }
+
+    proptest! {
+        /// Whatever a peer claims: a rate, and no panic.
+        #[test]
+        fn tick__of_anything(
+            steps in proptest::collection::vec((0_u64..1 << 40, any::<u64>(), any::<u64>(), any::<u32>(), 0_u8..3), 0..60),
+        ) {
+            let mut meter = RateMeter::new(Rate::ZERO);
+            let mut now = Time::ZERO;
+            for (wait, number, sent, bytes, ticks) in steps {
+                now += Duration::from_nanos(wait);
+                meter.on_packet(now, number, Time::from_nanos(sent), bytes);
+                for _ in 0..ticks {
+                    prop_assert!(meter.tick(now).as_bps().is_finite());
+                }
+            }
+        }
+    }
+}
