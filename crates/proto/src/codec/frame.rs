@@ -27,6 +27,8 @@ pub enum Frame<'a> {
     },
     /// Sink to source: what has arrived and what has not.
     Losses(LossReport<'a>),
+    /// Source to sink: the fate of all data packets below is settled; their losses need not be reported any more.
+    Settled(u64),
     /// Source to sink: this range will not come.
     Void {
         /// The stream.
@@ -81,6 +83,7 @@ const VOID: u8 = 4;
 const PROBE: u8 = 5;
 const ECHO: u8 = 6;
 const CLOSE: u8 = 7;
+const SETTLED: u8 = 8;
 
 impl<'a> Frame<'a> {
     fn read(kind: u8, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
@@ -106,6 +109,7 @@ impl<'a> Frame<'a> {
                 };
                 Self::Void { stream, offset, length, reason }
             }
+            SETTLED => Self::Settled(reader.varint("the settled numbers")?),
             PROBE => Self::Probe(reader.u64("a probe")?),
             ECHO => Self::Echo(reader.u64("an echo")?),
             CLOSE => Self::Close(match reader.u8("the reason")? {
@@ -150,6 +154,7 @@ impl<'a> Frame<'a> {
                     VoidReason::Unreadable => 2,
                 })
             }
+            Self::Settled(below) => writer.u8(SETTLED).and_then(|()| writer.varint(below)),
             Self::Probe(value) => writer.u8(PROBE).and_then(|()| writer.u64(value)),
             Self::Echo(value) => writer.u8(ECHO).and_then(|()| writer.u64(value)),
             Self::Close(reason) => {
@@ -248,6 +253,7 @@ mod tests {
             Frame::Feedback { expected_bps: 10_000_000_000, highest: 77, stamp_us: u32::MAX, held_us: 1234 },
             Frame::Losses(LossReport::read(&mut Reader::new(&report)).unwrap()),
             Frame::Void { stream: 2, offset: 0, length: 1, reason: VoidReason::Unreadable },
+            Frame::Settled(1 << 50),
             Frame::Probe(u64::MAX),
             Frame::Echo(0),
             Frame::Close(CloseReason::ExceedsGrant),
