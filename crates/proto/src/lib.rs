@@ -1,16 +1,22 @@
 //! GTP on the wire, without a wire: what two hosts say to each other, as plain values that know no socket and no clock.
 //!
-//! What is here so far is how packets look ([`codec`]), what the two ends of a session know of each other's packets
-//! ([`Outstanding`] at the source, [`Missing`] at the sink), and how a sink measures its sources ([`RateMeter`]). The cores
-//! that send and receive come next.
+//! What is here so far are parts, which nothing drives yet:
+//!
+//! - how packets look ([`codec`]);
+//! - what the two ends of a session know of each other's packets ([`Outstanding`] at the source, [`Missing`] at the sink);
+//! - when a packet may go ([`Pacer`]), and how a sink measures its sources ([`RateMeter`]).
+//!
+//! The cores that send and receive come next.
 
 #![cfg_attr(test, allow(non_snake_case, clippy::single_range_in_vec_init))]
 
 pub mod codec;
 mod missing;
 mod outstanding;
+mod pacer;
 mod rate_meter;
 
 pub use missing::{Arrival, MOST_GAPS, Missing};
 pub use outstanding::{FalseReport, Outstanding, PieceAt};
+pub use pacer::Pacer;
 pub use rate_meter::RateMeter;

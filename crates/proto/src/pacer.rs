@@ -1,0 +1,255 @@
+//! When the next packet may go.
+
+use fairwave_units::{Bytes, Duration, Rate, Time};
+
+/// Spreads packets in time so that they keep to a rate.
+///
+/// Elapsed time earns credit at the rate of the moment, packets spend it, and there is never more of it than one *burst*,
+/// so that a stop is not made up for. A burst is one packet, or if that is more, what the rate carries in 1 ms, but no more
+/// than one send of the system (GSO) takes.
+///
+/// A sleep ends late, and where a burst is but one packet that would cost rate each time. So half a packet is kept above a
+/// burst: it is never enough for another packet by itself.
+///
+/// Credit is a whole number of 2^-10 bit/s x ns: nothing is rounded as time passes, and the rate is exact for as long as it
+/// stands. Rates count in steps of 2^-10 bit/s, up to 2^53 bit/s.
+#[derive(Clone, Debug)]
+pub struct Pacer {
+    /// In 2^-10 bit/s.
+    rate: u64,
+    /// At `at`; below zero after a packet that is larger than a burst.
+    credit: i128,
+    at: Time,
+    packet: Bytes,
+    send: Bytes,
+}
+
+impl Pacer {
+    /// At rate zero, with credit for one packet, for packets of `packet` on the wire at the most; one send of the system
+    /// takes `send`.
+    pub fn new(now: Time, packet: Bytes, send: Bytes) -> Self {
+        Self { rate: 0, credit: cost(packet), at: now, packet, send }
+    }
+
+    /// From now on packets go at this rate. What was earned so far is kept, up to a burst of the new rate.
+    pub fn set_rate(&mut self, now: Time, rate: Rate) {
+        self.earn(now);
+        self.rate = (rate.as_bps().min(LARGEST_BPS) * GRAINS_PER_BPS).round() as u64;
+        self.credit = self.credit.min(self.most());
+    }
+
+    /// From now on packets have at most this many bytes.
+    pub fn set_packet(&mut self, now: Time, packet: Bytes) {
+        self.earn(now);
+        self.packet = packet;
+        self.credit = self.credit.min(self.most());
+    }
+
+    /// Bytes that may go at once after a stop.
+    pub fn burst(&self) -> Bytes {
+        let millisecond = (u128::from(self.rate) * 1_000_000 / GRAINS_PER_BYTE.unsigned_abs()) as u64;
+        Bytes::new(self.packet.get().max(millisecond.min(self.send.get())))
+    }
+
+    /// When a packet of `bytes` may go: now if that is past, never at rate zero.
+    pub fn next_at(&self, bytes: Bytes) -> Option<Time> {
+        if self.rate == 0 {
+            return None;
+        }
+        let missing = self.price(bytes) - self.credit;
+        let wait = u128::try_from(missing).unwrap_or(0).div_ceil(u128::from(self.rate));
+        self.at.checked_add(Duration::from_nanos(u64::try_from(wait).ok()?))
+    }
+
+    /// Bytes that may go now.
+    pub fn room(&mut self, now: Time) -> Bytes {
+        self.earn(now);
+        if self.rate == 0 {
+            return Bytes::ZERO;
+        }
+        Bytes::new(u64::try_from(self.credit / GRAINS_PER_BYTE).unwrap_or(0))
+    }
+
+    /// Sends a packet of `bytes` if it may go now: whether it may.
+    pub fn try_send(&mut self, now: Time, bytes: Bytes) -> bool {
+        self.earn(now);
+        let may_go = self.rate > 0 && self.credit >= self.price(bytes);
+        if may_go {
+            self.credit -= cost(bytes);
+        }
+        may_go
+    }
+
+    /// Credit at which a packet may go. One larger than all that can be earned goes then, and leaves a debt.
+    fn price(&self, bytes: Bytes) -> i128 {
+        cost(bytes).min(self.most())
+    }
+
+    /// The most that can be earned.
+    fn most(&self) -> i128 {
+        cost(self.burst()) + cost(self.packet) / 2
+    }
+
+    fn earn(&mut self, now: Time) {
+        // Below 2^63 x 2^64.
+        let earned = i128::from(self.rate) * i128::from(now.since(self.at).as_nanos());
+        self.credit = self.credit.saturating_add(earned).min(self.most());
+        self.at = self.at.max(now);
+    }
+}
+
+const GRAINS_PER_BPS: f64 = 1024.0;
+const LARGEST_BPS: f64 = 9_007_199_254_740_992.0 - 1.0;
+/// 8 bit x 2^10 x 10^9 ns/s.
+const GRAINS_PER_BYTE: i128 = 8 * 1024 * 1_000_000_000;
+
+fn cost(bytes: Bytes) -> i128 {
+    i128::from(bytes.get()) * GRAINS_PER_BYTE
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const PACKET: Bytes = Bytes::new(1000);
+    const SEND: Bytes = Bytes::new(64_000);
+
+    fn pacer(mbps: f64) -> Pacer {
+        let mut pacer = Pacer::new(Time::ZERO, PACKET, SEND);
+        pacer.set_rate(Time::ZERO, Rate::mbps(mbps));
+        pacer
+    }
+
+    /// Packets that go at `now`.
+    fn drain(pacer: &mut Pacer, now: Time) -> u64 {
+        let mut packets = 0;
+        while pacer.try_send(now, PACKET) {
+            packets += 1;
+        }
+        packets
+    }
+
+    fn us(us: u64) -> Time {
+        Time::from_nanos(us * 1000)
+    }
+
+    #[test]
+    fn burst__is_a_packet_a_millisecond_or_a_send() {
+        // 1 Mb/s: 125 B in 1 ms. 80 Mb/s: 10 000 B. 10 Gb/s: 1.25 MB.
+        for (mbps, bytes) in [(0.0, 1000), (1.0, 1000), (80.0, 10_000), (10_000.0, 64_000)] {
+            assert_eq!(pacer(mbps).burst().get(), bytes, "{mbps}");
+        }
+    }
+
+    #[test]
+    fn next_at__is_never_at_rate_zero() {
+        let mut pacer = pacer(0.0);
+        assert_eq!(pacer.next_at(PACKET), None);
+        assert!(!pacer.try_send(Time::from_secs(9), PACKET));
+        assert_eq!(pacer.room(Time::from_secs(9)), Bytes::ZERO);
+        pacer.set_rate(Time::from_secs(9), Rate::mbps(8.0));
+        assert_eq!(pacer.next_at(PACKET), Some(Time::from_secs(9)));
+    }
+
+    #[test]
+    fn next_at__follows_the_rate() {
+        let mut pacer = pacer(8.0); // 1000 B in 1 ms
+        assert!(pacer.try_send(Time::ZERO, PACKET));
+        assert_eq!(pacer.next_at(PACKET), Some(us(1000)));
+        assert!(!pacer.try_send(us(999), PACKET));
+        // Half is earned at 0.5 ms; the other half takes 0.25 ms at twice the rate.
+        let mut faster = pacer.clone();
+        assert_eq!(faster.next_at(PACKET), Some(us(1000)));
+        faster.set_rate(us(999), Rate::mbps(16.0));
+        assert_eq!(faster.next_at(PACKET), Some(Time::from_nanos(999_500)));
+        assert!(pacer.try_send(us(1000), PACKET));
+        // No time passes backwards.
+        assert!(!pacer.try_send(us(500), PACKET));
+        assert_eq!(pacer.next_at(PACKET), Some(us(2000)));
+    }
+
+    #[test]
+    fn try_send__keeps_the_rate_exactly() {
+        // 7 Mb/s: 1000 B each 8/7 ms. The first goes at once, the 7001st after 7000 x 8/7 ms = 8 s.
+        let mut pacer = pacer(7.0);
+        for number in 0..=7000_u64 {
+            let at = pacer.next_at(PACKET).unwrap();
+            assert_eq!(at.as_nanos(), (number * 8_000_000).div_ceil(7));
+            assert!(pacer.try_send(at, PACKET));
+        }
+    }
+
+    #[test]
+    fn try_send__makes_good_for_late_wakes() {
+        // 8 Mb/s, each sleep 50 us too long: 1000 packets in 1 s all the same, and the first one.
+        let mut pacer = pacer(8.0);
+        let (mut now, mut packets) = (Time::ZERO, 0);
+        while now <= Time::from_secs(1) {
+            packets += drain(&mut pacer, now);
+            now = pacer.next_at(PACKET).unwrap() + Duration::from_micros(50);
+        }
+        assert_eq!(packets, 1000);
+        assert!(now.since(us(1_000_050)).is_zero(), "{now}");
+    }
+
+    #[test]
+    fn try_send__a_stop_is_followed_by_no_burst() {
+        let stop = Time::from_secs(30);
+        // One packet, and the next half a millisecond later: the half that is kept for late wakes.
+        let mut slow = pacer(8.0);
+        assert_eq!(drain(&mut slow, stop), 1);
+        assert_eq!(slow.next_at(PACKET), Some(stop + Duration::from_micros(500)));
+        // 64 000 B.
+        let mut fast = pacer(10_000.0);
+        assert_eq!(fast.room(stop).get(), 64_500);
+        assert_eq!(drain(&mut fast, stop), 64);
+        // 10 ms of a high rate are no credit at a low one.
+        let mut falling = pacer(10_000.0);
+        falling.set_rate(stop, Rate::mbps(1.0));
+        assert_eq!(drain(&mut falling, stop), 1);
+    }
+
+    #[test]
+    fn try_send__a_packet_larger_than_a_burst_leaves_a_debt() {
+        let mut pacer = pacer(8.0);
+        let large = Bytes::new(9000);
+        // From one packet to one and a half takes half a millisecond.
+        assert_eq!(pacer.next_at(large), Some(us(500)));
+        assert!(pacer.try_send(us(500), large));
+        // 7500 B of debt and the packet itself, 1 B/us.
+        assert_eq!(pacer.next_at(PACKET), Some(us(500 + 7500 + 1000)));
+    }
+
+    proptest! {
+        /// Whatever happens, no more goes than the rate allows and one burst; and with a rate, time always comes.
+        #[test]
+        fn try_send__never_exceeds_rate_and_burst(
+            steps in proptest::collection::vec((0_u64..5_000_000, 0.0..1e10_f64, 1_u64..1500, 0..40), 1..60),
+        ) {
+            let packet = Bytes::new(1500);
+            let mut pacer = Pacer::new(Time::ZERO, packet, SEND);
+            let (mut now, mut rate) = (Time::ZERO, 0.0);
+            // Since the last change of rate.
+            let (mut sent, mut since) = (0, Time::ZERO);
+            for (wait, next, bytes, change) in steps {
+                now += Duration::from_nanos(wait);
+                while pacer.try_send(now, Bytes::new(bytes)) {
+                    sent += bytes;
+                }
+                let most = rate * now.since(since).as_secs_f64() / 8.0 + pacer.burst().get() as f64 + 750.0;
+                prop_assert!(sent as f64 <= most * (1.0 + 1e-9), "{sent} {most}");
+                match pacer.next_at(packet) {
+                    None => prop_assert_eq!(rate, 0.0),
+                    Some(at) => prop_assert!(at > now && pacer.clone().try_send(at, packet)),
+                }
+                if change < 4 {
+                    rate = if change == 0 { 0.0 } else { next.ceil() };
+                    pacer.set_rate(now, Rate::nearest_bps(rate));
+                    (sent, since) = (0, now);
+                }
+            }
+        }
+    }
+}
