@@ -4,19 +4,26 @@
 //!
 //! - how packets look ([`codec`]);
 //! - what the two ends of a session know of each other's packets ([`Outstanding`] at the source, [`Missing`] at the sink);
+//! - what a sink asks for ([`Requests`]) and a source has been asked for ([`RequestQueue`]);
 //! - when a packet may go ([`Pacer`]), and how a sink measures its sources ([`RateMeter`]).
 //!
 //! The cores that send and receive come next.
 
 #![cfg_attr(test, allow(non_snake_case, clippy::single_range_in_vec_init))]
 
+mod byte_ranges;
 pub mod codec;
 mod missing;
 mod outstanding;
 mod pacer;
 mod rate_meter;
+mod request_queue;
+mod requests;
 
+pub use byte_ranges::ByteRanges;
 pub use missing::{Arrival, MOST_GAPS, Missing};
 pub use outstanding::{FalseReport, Outstanding, PieceAt};
 pub use pacer::Pacer;
 pub use rate_meter::RateMeter;
+pub use request_queue::{MOST_OPEN_BYTES, RequestQueue};
+pub use requests::{LEAST_REQUEST, MOST_OPEN, Request, Requests, request_window};

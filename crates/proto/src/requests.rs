@@ -1,0 +1,442 @@
+//! What a sink asks its source for.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use fairwave_units::{Bytes, Duration, Rate, Time};
+
+use crate::byte_ranges::ByteRanges;
+use crate::missing::MOST_GAPS;
+
+/// The bytes that a sink wants and has not received, and which of them its source knows of.
+///
+/// Enough is kept asked for that a source never waits for its sink, and no more than the sink has room for: what may come
+/// is bounded by what was asked for, and the rest is refused. Every byte counts once, so that duplicates do no harm.
+///
+/// A request may get lost. One of which nothing has come for a while is asked for again; a source that knows it already
+/// takes no notice. Lower streams go first, and within a stream what was asked for before, then the lowest offsets.
+///
+/// Memory follows the requests, of which at most [`MOST_OPEN`] are open, and the gaps in what they brought.
+#[derive(Clone, Debug, Default)]
+pub struct Requests {
+    streams: BTreeMap<u32, Stream>,
+    /// In all streams.
+    open: usize,
+    asked_bytes: u64,
+}
+
+/// A range of a stream that a source is to send.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The stream.
+    pub stream: u32,
+    /// Its bytes, at least one.
+    pub range: Range<u64>,
+}
+
+/// A byte that is wanted and has not come is in one of three places.
+#[derive(Clone, Debug, Default)]
+struct Stream {
+    /// Never asked for.
+    fresh: ByteRanges,
+    /// Asked for in vain.
+    lapsed: ByteRanges,
+    /// Asked for, by where the request began. Requests do not overlap.
+    asks: BTreeMap<u64, Ask>,
+}
+
+#[derive(Clone, Debug)]
+struct Ask {
+    end: u64,
+    missing: ByteRanges,
+    /// When it was made, or when something of it came.
+    since: Time,
+}
+
+/// Why bytes are missing no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Taken {
+    Arrived(Time),
+    GivenUp,
+}
+
+/// Requests that may be open at a time; a source keeps as many.
+pub const MOST_OPEN: usize = 256;
+/// Smaller requests are made only for all that is left of a range.
+pub const LEAST_REQUEST: Bytes = Bytes::new(64 << 10);
+/// What is asked for at the least, so that a session gets under way.
+const LEAST_WINDOW: Bytes = Bytes::new(2_000_000);
+/// Windows are asked for in so many parts, if they are large.
+const PARTS: u64 = 64;
+
+/// In a request there may be a gap for so many bytes; the smallest full packets carry more.
+const LEAST_PIECE: u64 = 1024;
+/// And so many in any case.
+const FREE_GAPS: usize = 8;
+
+/// How many bytes to keep asked for: what comes in one and a half times a round trip and two control intervals at the
+/// expected rate, and at least 2 MB; but never more than the sink has room for.
+pub fn request_window(expected: Rate, rtt: Duration, interval: Duration, room: Bytes) -> Bytes {
+    let span_s = rtt.as_secs_f64() + 2.0 * interval.as_secs_f64();
+    let window = (1.5 * expected.as_bps() / 8.0 * span_s) as u64;
+    Bytes::new(window.max(LEAST_WINDOW.get()).min(room.get()))
+}
+
+impl Requests {
+    /// The sink wants a range, also one that it had and that turned out to be wrong.
+    pub fn want(&mut self, stream: u32, range: Range<u64>) {
+        let stream = self.streams.entry(stream).or_default();
+        let mut fresh = ByteRanges::from(range.clone());
+        for known in stream.lapsed.iter().chain(stream.asks.values().flat_map(|ask| ask.missing.iter())) {
+            fresh.remove(&known);
+        }
+        for range in fresh.iter() {
+            // A request that has brought some of it already is over: requests do not overlap.
+            stream.asks.retain(|&start, ask| {
+                let is_apart = ask.end <= range.start || range.end <= start;
+                if !is_apart {
+                    self.open -= 1;
+                    self.asked_bytes -= ask.missing.bytes();
+                    ask.missing.iter().for_each(|range| _ = stream.lapsed.insert(range));
+                }
+                is_apart
+            });
+            stream.fresh.insert(range);
+        }
+    }
+
+    /// The sink does not want a range any more: how many of its bytes were missing.
+    pub fn give_up(&mut self, stream: u32, range: &Range<u64>) -> u64 {
+        let Some(entry) = self.streams.get_mut(&stream) else { return 0 };
+        let bytes = entry.fresh.remove(range);
+        bytes + self.take(Taken::GivenUp, stream, range)
+    }
+
+    /// Bytes of a stream arrived: how many of them were asked for and come for the first time. Where a source leaves gaps
+    /// that no packets have, they are refused, as if they had been lost on the way.
+    pub fn on_data(&mut self, now: Time, stream: u32, range: &Range<u64>) -> u64 {
+        self.take(Taken::Arrived(now), stream, range)
+    }
+
+    /// Requests of which nothing has come for as long as `patience` are to be made again.
+    pub fn lapse(&mut self, now: Time, patience: Duration) {
+        for stream in self.streams.values_mut() {
+            let Stream { asks, lapsed, .. } = stream;
+            asks.retain(|_, ask| {
+                let is_waiting = now.since(ask.since) < patience;
+                if !is_waiting {
+                    self.open -= 1;
+                    self.asked_bytes -= ask.missing.bytes();
+                    ask.missing.iter().for_each(|range| _ = lapsed.insert(range));
+                }
+                is_waiting
+            });
+        }
+    }
+
+    /// When the first request lapses, if nothing comes.
+    pub fn lapses_at(&self, patience: Duration) -> Option<Time> {
+        let since = self.streams.values().flat_map(|stream| stream.asks.values()).map(|ask| ask.since).min();
+        since.map(|since| since.saturating_add(patience))
+    }
+
+    /// The next request to make, if less than `window` is asked for.
+    pub fn next(&mut self, now: Time, window: Bytes) -> Option<Request> {
+        let room = window.get().saturating_sub(self.asked_bytes);
+        if room == 0 || self.open >= MOST_OPEN {
+            return None;
+        }
+        let least = LEAST_REQUEST.get();
+        let most = room.min(least.max(window.get() / PARTS));
+        let (&name, stream) = self.streams.iter_mut().find(|(_, stream)| stream.waits())?;
+        let waiting = if stream.lapsed.is_empty() { &mut stream.fresh } else { &mut stream.lapsed };
+        let left = waiting.first().map_or(0, |range| range.end - range.start);
+        // Without room for a whole one, better a whole one later; unless the sink never has that much.
+        if left > most && most < least.min(window.get()) {
+            return None;
+        }
+        let range = waiting.take_first(if left <= most { left } else { most - most % least.min(most) })?;
+        let missing = ByteRanges::from(range.clone());
+        self.open += 1;
+        self.asked_bytes += missing.bytes();
+        stream.asks.insert(range.start, Ask { end: range.end, missing, since: now });
+        Some(Request { stream: name, range })
+    }
+
+    /// Bytes that are asked for and have not come.
+    pub fn asked(&self) -> Bytes {
+        Bytes::new(self.asked_bytes)
+    }
+
+    /// Bytes of a stream that are wanted and have not come.
+    pub fn missing(&self, stream: u32) -> Bytes {
+        let bytes = self.streams.get(&stream).map_or(0, |stream| {
+            let asked: u64 = stream.asks.values().map(|ask| ask.missing.bytes()).sum();
+            stream.fresh.bytes() + stream.lapsed.bytes() + asked
+        });
+        Bytes::new(bytes)
+    }
+
+    /// Whether any byte of a range is wanted and has not come.
+    pub fn is_missing(&self, stream: u32, range: &Range<u64>) -> bool {
+        self.streams.get(&stream).is_some_and(|stream| {
+            let mut asks = stream.asks.values();
+            stream.fresh.overlaps(range) || stream.lapsed.overlaps(range) || asks.any(|ask| ask.missing.overlaps(range))
+        })
+    }
+
+    /// Whether all that was wanted has come.
+    pub fn is_complete(&self) -> bool {
+        self.open == 0 && self.streams.values().all(|stream| !stream.waits())
+    }
+
+    /// Takes a range out of what was asked for: how many of its bytes were there.
+    fn take(&mut self, why: Taken, name: u32, range: &Range<u64>) -> u64 {
+        let Some(stream) = self.streams.get_mut(&name) else { return 0 };
+        let is_refused = |ranges: &ByteRanges, most: usize| {
+            why != Taken::GivenUp && ranges.len() >= most && ranges.would_split(range)
+        };
+        let lapsed = if is_refused(&stream.lapsed, MOST_GAPS) { 0 } else { stream.lapsed.remove(range) };
+        // The only request that begins below the range and may reach into it is the last such one.
+        let first = stream.asks.range(..=range.start).next_back().map_or(range.start, |(&start, _)| start);
+        let (mut asked, mut done) = (0, Vec::new());
+        for (&start, ask) in stream.asks.range_mut(first..range.end.max(first)) {
+            let most = usize::try_from((ask.end - start) / LEAST_PIECE).unwrap_or(MOST_GAPS);
+            if is_refused(&ask.missing, most.clamp(FREE_GAPS, MOST_GAPS)) {
+                continue;
+            }
+            let bytes = ask.missing.remove(range);
+            asked += bytes;
+            if bytes > 0
+                && let Taken::Arrived(now) = why
+            {
+                ask.since = now;
+            }
+            if ask.missing.is_empty() {
+                done.push(start);
+            }
+        }
+        self.open -= done.len();
+        self.asked_bytes -= asked;
+        for start in done {
+            stream.asks.remove(&start);
+        }
+        if stream.asks.is_empty() && !stream.waits() {
+            self.streams.remove(&name);
+        }
+        lapsed + asked
+    }
+}
+
+impl Stream {
+    /// Whether there is anything to ask for.
+    fn waits(&self) -> bool {
+        !self.fresh.is_empty() || !self.lapsed.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeSet, VecDeque};
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::RequestQueue;
+
+    const MB: u64 = 1_000_000;
+    const WINDOW: Bytes = Bytes::new(2 * MB);
+    const PATIENCE: Duration = Duration::from_millis(100);
+
+    fn ms(ms: u64) -> Time {
+        Time::from_nanos(ms * 1_000_000)
+    }
+
+    fn all(requests: &mut Requests, now: Time, window: Bytes) -> Vec<Request> {
+        std::iter::from_fn(|| requests.next(now, window)).collect()
+    }
+
+    #[test]
+    fn request_window__covers_a_round_trip_and_two_intervals() {
+        let [rtt, interval] = [100, 20].map(Duration::from_millis);
+        let window = |rate, room| request_window(rate, rtt, interval, Bytes::new(room)).get();
+        // 1.5 x 125 MB/s x (0.1 s + 0.04 s) = 26.25 MB.
+        assert_eq!(window(Rate::gbps(1.0), 100 * MB), 26_250_000);
+        assert_eq!(window(Rate::gbps(1.0), 5 * MB), 5 * MB);
+        assert_eq!(window(Rate::mbps(1.0), 100 * MB), 2 * MB);
+    }
+
+    #[test]
+    fn next__keeps_a_window_asked_for() {
+        let mut requests = Requests::default();
+        requests.want(1, 0..10 * MB);
+        // 2 MB / 64 is below 64 KiB = 65 536 B; 2 MB are 30 of those and 33 920 B, which wait.
+        let first = all(&mut requests, ms(0), WINDOW);
+        assert_eq!((first.len(), requests.asked().get()), (30, 30 * 65_536));
+        assert_eq!(first[1], Request { stream: 1, range: 65_536..131_072 });
+        // 40 000 B came: with the rest that is 73 920 B, one more.
+        assert_eq!(requests.on_data(ms(1), 1, &(0..40_000)), 40_000);
+        assert_eq!(all(&mut requests, ms(1), WINDOW), [Request { stream: 1, range: 30 * 65_536..31 * 65_536 }]);
+        // 26.25 MB in 64 parts: 410 156 B, of which 6 x 65 536 are taken.
+        let more = requests.next(ms(1), Bytes::new(26_250_000)).unwrap();
+        assert_eq!(more.range.end - more.range.start, 6 * 65_536);
+        // A sink with less room than one whole request has asks for what it has room for.
+        let mut small = Requests::default();
+        small.want(1, 0..MB);
+        assert_eq!(all(&mut small, ms(0), Bytes::new(1000)), [Request { stream: 1, range: 0..1000 }]);
+    }
+
+    #[test]
+    fn next__the_end_of_a_range_may_be_small() {
+        let mut requests = Requests::default();
+        requests.want(2, 0..70_000);
+        requests.want(1, 500..600);
+        let ranges: Vec<_> = all(&mut requests, ms(0), WINDOW).into_iter().map(|r| (r.stream, r.range)).collect();
+        assert_eq!(ranges, [(1, 500..600), (2, 0..65_536), (2, 65_536..70_000)]);
+    }
+
+    #[test]
+    fn next__bounds_the_open_requests() {
+        let mut requests = Requests::default();
+        for at in 0..300 {
+            requests.want(1, at * 10..at * 10 + 5);
+        }
+        assert_eq!(all(&mut requests, ms(0), WINDOW).len(), MOST_OPEN);
+        assert_eq!(requests.on_data(ms(1), 1, &(0..25)), 15);
+        assert_eq!(all(&mut requests, ms(1), WINDOW).len(), 3);
+    }
+
+    #[test]
+    fn lapse__asks_again_for_what_has_not_come() {
+        let mut requests = Requests::default();
+        requests.want(1, 0..100_000);
+        all(&mut requests, ms(0), WINDOW);
+        assert_eq!(requests.on_data(ms(60), 1, &(10_000..20_000)), 10_000);
+        assert_eq!(requests.lapses_at(PATIENCE), Some(ms(100)));
+        // The second request began at 65 536; of the first, something came at 60 ms.
+        requests.lapse(ms(100), PATIENCE);
+        assert_eq!(all(&mut requests, ms(100), WINDOW), [Request { stream: 1, range: 65_536..100_000 }]);
+        requests.lapse(ms(160), PATIENCE);
+        assert_eq!((requests.asked().get(), requests.missing(1).get()), (34_464, 90_000));
+        // What comes late is welcome, and not asked for again.
+        assert_eq!(requests.on_data(ms(161), 1, &(0..5000)), 5000);
+        let ranges: Vec<_> = all(&mut requests, ms(161), WINDOW).into_iter().map(|r| r.range).collect();
+        assert_eq!(ranges, [5000..10_000, 20_000..65_536]);
+        assert_eq!(requests.on_data(ms(162), 1, &(0..100_000)), 85_000);
+        assert!(requests.is_complete());
+        assert_eq!(requests.lapses_at(PATIENCE), None);
+    }
+
+    #[test]
+    fn on_data__refuses_what_was_not_asked_for_and_counts_once() {
+        let mut requests = Requests::default();
+        requests.want(1, 0..10 * MB);
+        requests.next(ms(0), WINDOW);
+        assert_eq!(requests.on_data(ms(1), 1, &(60_000..70_000)), 5536);
+        assert_eq!(requests.on_data(ms(1), 1, &(60_000..70_000)), 0);
+        assert_eq!(requests.on_data(ms(1), 7, &(0..10)), 0);
+        assert!(!requests.is_missing(1, &(60_000..65_536)));
+        assert!(requests.is_missing(1, &(60_000..65_537)));
+        // Wanted twice is wanted once; had and wanted again is fetched again.
+        requests.want(1, 0..65_536);
+        assert_eq!(requests.missing(1).get(), 10 * MB);
+        assert_eq!(requests.on_data(ms(1), 1, &(0..200)), 200);
+        requests.want(1, 100..200);
+        requests.want(1, 65_000..70_000);
+        assert_eq!(requests.missing(1).get(), 10 * MB - 100);
+        assert_eq!(requests.asked().get(), 0); // the request that had brought them is over
+        assert_eq!(requests.on_data(ms(1), 1, &(0..MB)), 59_800); // 200..60 000 lapsed
+        // Of what is given up, nothing is missing.
+        assert_eq!(requests.give_up(1, &(0..10 * MB)), 10 * MB - 100 - 59_800);
+        assert!(requests.is_complete());
+        assert_eq!((requests.asked().get(), requests.next(ms(1), WINDOW)), (0, None));
+    }
+
+    #[test]
+    fn want__again_ends_the_request_that_had_brought_it() {
+        let mut requests = Requests::default();
+        requests.want(1, 0..65_536);
+        all(&mut requests, ms(0), WINDOW);
+        assert_eq!(requests.on_data(ms(1), 1, &(0..40_000)), 40_000);
+        requests.want(1, 0..100);
+        let ranges: Vec<_> = all(&mut requests, ms(2), WINDOW).into_iter().map(|r| r.range).collect();
+        assert_eq!(ranges, [40_000..65_536, 0..100]);
+        assert_eq!(requests.asked().get(), 25_636);
+        assert_eq!(requests.on_data(ms(3), 1, &(0..65_536)), 25_636);
+        assert!(requests.is_complete());
+    }
+
+    #[test]
+    fn on_data__bounds_the_gaps() {
+        let mut requests = Requests::default();
+        requests.want(1, 0..65_536);
+        all(&mut requests, ms(0), WINDOW);
+        // 65 536 / 1024 = 64 ranges may be missing: after 63 single bytes there are.
+        for at in 0..100_u64 {
+            assert_eq!(requests.on_data(ms(1), 1, &(2 * at + 1..2 * at + 2)), u64::from(at < 63));
+        }
+        assert_eq!(requests.on_data(ms(1), 1, &(0..65_536)), 65_536 - 63);
+    }
+
+    proptest! {
+        /// A sink and a source between which requests and pieces get lost: all arrives, no more is under way than the
+        /// window, and without losses every byte is sent once.
+        #[test]
+        fn requests__bring_all_that_is_wanted(
+            fates in proptest::collection::vec(0_u8..10, 0..200),
+            wanted in proptest::collection::vec((0_u32..3, 0_u64..900_000, 1_u64..400_000), 1..8),
+            window in 30_000_u64..500_000,
+        ) {
+            let is_lossless = fates.iter().all(|&fate| fate > 2);
+            let mut fates = fates.into_iter().chain(std::iter::repeat(9));
+            let (mut sink, mut source) = (Requests::default(), RequestQueue::default());
+            let mut expected = BTreeMap::<u32, ByteRanges>::new();
+            for (stream, start, length) in wanted {
+                sink.want(stream, start..start + length);
+                expected.entry(stream).or_default().insert(start..start + length);
+            }
+            let total: u64 = expected.values().map(ByteRanges::bytes).sum();
+            let (mut got, mut sent) = (0, 0);
+            let mut under_way = VecDeque::new();
+            let mut seen = BTreeSet::new();
+            for tick in 0..20_000 {
+                let now = ms(tick);
+                sink.lapse(now, PATIENCE);
+                while let Some(request) = sink.next(now, Bytes::new(window)) {
+                    prop_assert!(sink.asked().get() <= window);
+                    if fates.next().unwrap_or(9) > 2 {
+                        prop_assert!(source.on_request(request.stream, request.range));
+                    }
+                }
+                for _ in 0..5 {
+                    under_way.extend(source.next_piece(10_000));
+                }
+                while under_way.len() > 3 {
+                    let Some(piece) = under_way.pop_front() else { break };
+                    sent += u64::from(piece.length);
+                    if fates.next().unwrap_or(9) > 2 {
+                        let range = piece.offset..piece.offset + u64::from(piece.length);
+                        got += sink.on_data(now, piece.stream, &range);
+                        seen.insert((piece.stream, piece.offset));
+                    } else {
+                        source.on_lost(piece);
+                    }
+                }
+                if under_way.len() <= 3 && source.is_empty() {
+                    for piece in under_way.drain(..) {
+                        sent += u64::from(piece.length);
+                        got += sink.on_data(now, piece.stream, &(piece.offset..piece.offset + u64::from(piece.length)));
+                    }
+                }
+                if sink.is_complete() {
+                    break;
+                }
+            }
+            prop_assert_eq!(got, total);
+            prop_assert!(sink.is_complete() && sink.asked() == Bytes::ZERO);
+            if is_lossless {
+                prop_assert_eq!(sent, total);
+            }
+        }
+    }
+}
