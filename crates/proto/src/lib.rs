@@ -5,7 +5,8 @@
 //! - how packets look ([`codec`]);
 //! - what the two ends of a session know of each other's packets ([`Outstanding`] at the source, [`Missing`] at the sink);
 //! - what a sink asks for ([`Requests`]) and a source has been asked for ([`RequestQueue`]);
-//! - when a packet may go ([`Pacer`]), and how a sink measures its sources ([`RateMeter`]).
+//! - when a packet may go ([`Pacer`]), and how a sink measures its sources ([`RateMeter`]);
+//! - an end node, which shares one capacity of a host among its sessions ([`EndNode`]).
 //!
 //! The cores that send and receive come next.
 
@@ -13,6 +14,9 @@
 
 mod byte_ranges;
 pub mod codec;
+mod end_node;
+mod flow_table;
+mod granted;
 mod missing;
 mod outstanding;
 mod pacer;
@@ -21,6 +25,8 @@ mod request_queue;
 mod requests;
 
 pub use byte_ranges::ByteRanges;
+pub use end_node::{EndNode, IntervalRule, Outcome};
+pub use flow_table::{EXCESS_TICKS, Flow, JoinError};
 pub use missing::{Arrival, MOST_GAPS, Missing};
 pub use outstanding::{FalseReport, Outstanding, PieceAt};
 pub use pacer::Pacer;

@@ -1,0 +1,226 @@
+//! One capacity of a host, and the sessions that share it.
+
+use fairwave_schemes::{Grant, Interval, RateAllocator, Row};
+use fairwave_units::{Duration, Rate, Time};
+
+use crate::codec::SessionId;
+use crate::flow_table::{Flow, FlowTable, JoinError};
+
+/// An end node of GTP for one direction (Wu 2007, Algorithms 2 and 3, which are the same): a capacity, a table of the
+/// sessions that cross it, and a rule that runs once per control interval.
+///
+/// What is measured comes in at a tick, grants go out. A source sends at its grant at the most; a sink tells its grant to
+/// the session's source, for which it is a cap and never a duty.
+///
+/// A session is never measured above 1.25 times what it was granted lately, whatever its peer claims, so that a lie takes
+/// no more from the others than that; one that keeps claiming more is named.
+pub struct EndNode {
+    capacity: Rate,
+    share: f64,
+    rule: IntervalRule,
+    allocator: Box<dyn RateAllocator>,
+    table: FlowTable,
+    /// What is left of the capacity after an overflow, while it recovers.
+    lowered: Option<Rate>,
+    has_overflowed: bool,
+    interval: Duration,
+    last_tick: Option<Time>,
+    next_tick: Time,
+    rows: Vec<Row>,
+    grants: Vec<Grant>,
+    outcomes: Vec<Outcome>,
+}
+
+/// How long a control interval is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IntervalRule {
+    /// Always the same.
+    Fixed(Duration),
+    /// The largest round-trip time of the node's sessions, within bounds.
+    Rtt {
+        /// At the least, and without sessions.
+        least: Duration,
+        /// At the most.
+        most: Duration,
+    },
+}
+
+/// What a tick says of one session.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outcome {
+    /// The session.
+    pub session: SessionId,
+    /// Its measured rate, as far as it counts.
+    pub measured: Rate,
+    /// Its rate until the next tick, and where that leads.
+    pub grant: Grant,
+    /// Whether it has been measured above all that it was granted for
+    /// [`EXCESS_TICKS`](crate::EXCESS_TICKS) ticks in a row: it is to be closed.
+    pub exceeds_grant: bool,
+}
+
+impl Default for IntervalRule {
+    /// The largest round-trip time within 10 ms to 200 ms.
+    fn default() -> Self {
+        Self::Rtt { least: Duration::from_millis(10), most: Duration::from_millis(200) }
+    }
+}
+
+impl IntervalRule {
+    fn interval(self, largest_rtt: Option<Duration>) -> Duration {
+        let interval = match self {
+            Self::Fixed(interval) => interval,
+            // Not `clamp`, which minds bounds the wrong way round.
+            Self::Rtt { least, most } => largest_rtt.unwrap_or(least).max(least).min(most),
+        };
+        interval.max(LEAST_INTERVAL)
+    }
+}
+
+const LEAST_INTERVAL: Duration = Duration::from_millis(1);
+/// After an overflow: of what was read.
+const LOWERED: f64 = 0.95;
+/// Of the capacity, per second.
+const RECOVERY_PER_S: f64 = 0.02;
+
+impl EndNode {
+    /// A node without sessions, of which GTP may use `share` (0 to 1) of the capacity. Its first tick is at `phase` from
+    /// now, which best is random within an interval: nodes need no common beat, and should have none.
+    pub fn new(
+        now: Time,
+        phase: Duration,
+        capacity: Rate,
+        share: f64,
+        rule: IntervalRule,
+        allocator: Box<dyn RateAllocator>,
+    ) -> Self {
+        Self {
+            capacity,
+            share: share.clamp(0.0, 1.0),
+            rule,
+            allocator,
+            table: FlowTable::default(),
+            lowered: None,
+            has_overflowed: false,
+            interval: rule.interval(None),
+            last_tick: None,
+            next_tick: now.saturating_add(phase),
+            rows: Vec::new(),
+            grants: Vec::new(),
+            outcomes: Vec::new(),
+        }
+    }
+
+    /// What the rule allocates.
+    pub fn capacity(&self) -> Rate {
+        self.lowered.unwrap_or(Rate::nearest_bps(f64::MAX)).min(self.whole())
+    }
+
+    /// Whether the capacity is lowered because the node's socket overflowed.
+    pub fn is_lowered(&self) -> bool {
+        self.lowered.is_some()
+    }
+
+    /// The node has another capacity from the next tick on.
+    pub fn set_capacity(&mut self, capacity: Rate) {
+        self.capacity = capacity;
+    }
+
+    /// The node has another rule for its interval, from the next tick on.
+    pub fn set_interval_rule(&mut self, rule: IntervalRule) {
+        self.rule = rule;
+    }
+
+    /// The socket overflowed in the interval that ends now, in which so much was read from it. The capacity becomes 95 % of
+    /// that, and recovers 2 % of the whole per second.
+    pub fn on_overflow(&mut self, read: Rate) {
+        self.lowered = Some((read * LOWERED).min(self.capacity()));
+        self.has_overflowed = true;
+    }
+
+    /// This end as [`fair_start`](fairwave_schemes::node::fair_start) takes it: the capacity, and the sum of all weights
+    /// with that of a newcomer.
+    pub fn fair_start_end(&self, weight: f64) -> (Rate, f64) {
+        (self.capacity(), self.table.weights() + weight)
+    }
+
+    /// A session joins, with the rate that both ends agreed to start with.
+    pub fn join(&mut self, flow: Flow, start: Rate) -> Result<(), JoinError> {
+        self.table.join(flow, start)
+    }
+
+    /// A session leaves: whether it was here.
+    pub fn leave(&mut self, session: SessionId) -> bool {
+        self.table.leave(session)
+    }
+
+    /// The round-trip time of a session changed.
+    pub fn set_rtt(&mut self, session: SessionId, rtt: Duration) {
+        if let Some(entry) = self.table.get_mut(session) {
+            entry.flow.rtt = rtt;
+        }
+    }
+
+    /// How many sessions there are.
+    pub fn sessions(&self) -> usize {
+        self.table.len()
+    }
+
+    /// The rate that a session is granted now.
+    pub fn expected(&self, session: SessionId) -> Option<Rate> {
+        self.table.get(session).map(|entry| entry.granted.current())
+    }
+
+    /// When the next control interval begins.
+    pub fn next_tick(&self) -> Time {
+        self.next_tick
+    }
+
+    /// A control interval is over: what each session used in it comes from `measured`, and what it may use in the next is
+    /// the outcome, in the order of the sessions' names. At a sink what it used is what its source sent.
+    pub fn tick(&mut self, now: Time, mut measured: impl FnMut(SessionId) -> Rate) -> &[Outcome] {
+        let elapsed = self.last_tick.map_or(Duration::ZERO, |last| now.since(last));
+        self.recover(elapsed);
+        self.rows.clear();
+        for entry in self.table.iter_mut() {
+            let measured = measured(entry.flow.session);
+            self.rows.push(entry.row(now, self.interval, measured));
+        }
+        self.grants.clear();
+        self.grants.resize(self.rows.len(), Grant::default());
+        let interval = Interval { capacity: self.capacity(), elapsed };
+        self.allocator.allocate(&interval, &self.rows, &mut self.grants);
+        self.outcomes.clear();
+        for ((entry, row), &grant) in self.table.iter_mut().zip(&self.rows).zip(&self.grants) {
+            entry.granted.grant(now, grant.expected);
+            self.outcomes.push(Outcome {
+                session: entry.flow.session,
+                measured: row.measured,
+                grant,
+                exceeds_grant: entry.exceeds_grant(),
+            });
+        }
+        self.last_tick = Some(now);
+        self.interval = self.rule.interval(self.table.largest_rtt());
+        // Ticks keep their beat though each comes a little late. One that comes later than the next begins anew.
+        let next = self.next_tick.saturating_add(self.interval);
+        self.next_tick = if next > now { next } else { now.saturating_add(self.interval) };
+        &self.outcomes
+    }
+
+    /// GTP's part of the capacity.
+    fn whole(&self) -> Rate {
+        self.capacity * self.share
+    }
+
+    fn recover(&mut self, elapsed: Duration) {
+        if std::mem::take(&mut self.has_overflowed) {
+            return;
+        }
+        let step = self.whole() * (RECOVERY_PER_S * elapsed.as_secs_f64());
+        self.lowered = self.lowered.map(|lowered| lowered + step).filter(|&lowered| lowered < self.whole());
+    }
+}
+
+#[cfg(test)]
+mod tests;

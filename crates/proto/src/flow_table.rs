@@ -1,0 +1,173 @@
+//! The sessions of an end node.
+
+use fairwave_schemes::Row;
+use fairwave_schemes::global::WEIGHTS;
+use fairwave_units::{Duration, Rate, Time};
+use thiserror::Error;
+
+use crate::codec::SessionId;
+use crate::granted::Granted;
+
+/// A session as an end node's rule sees it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Flow {
+    /// Its name at this host.
+    pub session: SessionId,
+    /// Its share relative to the others, in [`WEIGHTS`].
+    pub weight: f64,
+    /// Share of the gap to the target rate that is closed per interval, 0 < alpha < 1 (Wu 2007, Eq. VI.3).
+    pub alpha: f64,
+    /// Least step, as a share of alpha x target rate, 0 <= beta <= 1.
+    pub beta: f64,
+    /// Round-trip time, by one's own clock.
+    pub rtt: Duration,
+}
+
+/// Why a session cannot join.
+#[derive(Clone, Copy, Debug, PartialEq, Error)]
+pub enum JoinError {
+    /// It is there.
+    #[error("session {0:x} is in the table already")]
+    Known(u64),
+    /// Its weight is no weight.
+    #[error("weight {0} must be above zero: from {least:e} to {most:e}", least = WEIGHTS.start(), most = WEIGHTS.end())]
+    Weight(f64),
+    /// Its alpha would overshoot or stand still.
+    #[error("alpha {0} must be above 0 and below 1")]
+    Alpha(f64),
+    /// Its beta is out of its domain.
+    #[error("beta {0} must be from 0 to 1")]
+    Beta(f64),
+}
+
+/// The sessions that share one capacity, in the order of their names: the node rule breaks ties by it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FlowTable {
+    entries: Vec<Entry>,
+}
+
+/// A session, and what it was granted.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) flow: Flow,
+    pub(crate) granted: Granted,
+    /// Ticks in a row in which it claimed more than any grant explains.
+    excess_ticks: u32,
+}
+
+/// How far above its grant a session may be measured: packets are grains, and clocks drift.
+const TOLERANCE: f64 = 1.25;
+/// Ticks in a row above that, after which a peer exceeds its grant.
+pub const EXCESS_TICKS: u32 = 10;
+
+impl FlowTable {
+    pub(crate) fn join(&mut self, flow: Flow, start: Rate) -> Result<(), JoinError> {
+        let Flow { session, weight, alpha, beta, .. } = flow;
+        if !WEIGHTS.contains(&weight) {
+            return Err(JoinError::Weight(weight));
+        }
+        if !(alpha > 0.0 && alpha < 1.0) {
+            return Err(JoinError::Alpha(alpha));
+        }
+        if !(0.0..=1.0).contains(&beta) {
+            return Err(JoinError::Beta(beta));
+        }
+        let at = self.find(session).err().ok_or(JoinError::Known(session.0))?;
+        self.entries.insert(at, Entry { flow, granted: Granted::new(start), excess_ticks: 0 });
+        Ok(())
+    }
+
+    /// Whether it was there.
+    pub(crate) fn leave(&mut self, session: SessionId) -> bool {
+        self.find(session).map(|at| self.entries.remove(at)).is_ok()
+    }
+
+    pub(crate) fn get(&self, session: SessionId) -> Option<&Entry> {
+        self.entries.get(self.find(session).ok()?)
+    }
+
+    pub(crate) fn get_mut(&mut self, session: SessionId) -> Option<&mut Entry> {
+        let at = self.find(session).ok()?;
+        self.entries.get_mut(at)
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
+        self.entries.iter_mut()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// The sum of all weights.
+    pub(crate) fn weights(&self) -> f64 {
+        self.entries.iter().map(|entry| entry.flow.weight).sum()
+    }
+
+    pub(crate) fn largest_rtt(&self) -> Option<Duration> {
+        self.entries.iter().map(|entry| entry.flow.rtt).max()
+    }
+
+    fn find(&self, session: SessionId) -> Result<usize, usize> {
+        self.entries.binary_search_by_key(&session, |entry| entry.flow.session)
+    }
+}
+
+impl Entry {
+    /// The row of a session that is measured to use `measured`: no more counts than its grants of the last round trip and
+    /// two intervals explain.
+    pub(crate) fn row(&mut self, now: Time, interval: Duration, measured: Rate) -> Row {
+        let span = Duration::from_nanos(interval.as_nanos().saturating_mul(2).saturating_add(self.flow.rtt.as_nanos()));
+        let most = self.granted.largest(now, span) * TOLERANCE;
+        self.excess_ticks = if measured > most { self.excess_ticks.saturating_add(1) } else { 0 };
+        Row {
+            measured: measured.min(most),
+            desired: None,
+            minimum: Rate::ZERO,
+            weight: self.flow.weight,
+            alpha: self.flow.alpha,
+            beta: self.flow.beta,
+        }
+    }
+
+    /// Whether it has claimed too much for too long.
+    pub(crate) fn exceeds_grant(&self) -> bool {
+        self.excess_ticks >= EXCESS_TICKS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flow(session: u64) -> Flow {
+        let rtt = Duration::from_millis(50);
+        Flow { session: SessionId(session), weight: 1.0, alpha: 0.1, beta: 0.2, rtt }
+    }
+
+    #[test]
+    fn join__keeps_the_order_of_names() {
+        let mut table = FlowTable::default();
+        for session in [5, 1, 3] {
+            assert_eq!(table.join(Flow { weight: session as f64, ..flow(session) }, Rate::ZERO), Ok(()));
+        }
+        assert!(table.leave(SessionId(1)) && !table.leave(SessionId(1)));
+        let names: Vec<_> = table.iter_mut().map(|entry| entry.flow.session.0).collect();
+        assert_eq!((names, table.weights()), (vec![3, 5], 8.0));
+        assert_eq!((table.get(SessionId(5)).is_some(), table.get(SessionId(1)).is_some()), (true, false));
+    }
+
+    #[test]
+    fn join__refuses_what_no_rule_can_run() {
+        let mut table = FlowTable::default();
+        let good = flow(10);
+        assert_eq!(table.join(Flow { weight: 0.0, ..good }, Rate::ZERO), Err(JoinError::Weight(0.0)));
+        assert_eq!(table.join(Flow { alpha: 1.0, ..good }, Rate::ZERO), Err(JoinError::Alpha(1.0)));
+        assert!(table.join(Flow { alpha: f64::NAN, ..good }, Rate::ZERO).is_err());
+        assert_eq!(table.join(Flow { beta: -0.1, ..good }, Rate::ZERO), Err(JoinError::Beta(-0.1)));
+        assert_eq!(table.join(good, Rate::ZERO), Ok(()));
+        let error = table.join(good, Rate::ZERO).unwrap_err();
+        assert_eq!(error.to_string(), "session a is in the table already");
+        assert_eq!(table.len(), 1);
+    }
+}
