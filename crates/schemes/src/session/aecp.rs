@@ -118,3 +118,50 @@ impl Default for AecpSourceConfig {
 
 /// The largest step, as a share of the logarithm of what is missing.
 const MOST_SHARE: f64 = 0.9;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rate after feedback at these instants, from 1 Mb/s, with a rate factor of 100 Mb/s and packets of 1000 bits.
+    fn rate_bps(rtt: Duration, instants_ms: &[u64]) -> f64 {
+        let mut aecp = Aecp::new(AecpSourceConfig::default(), WindowConfig::default());
+        (aecp.rate_bps, aecp.smoothed_rtt, aecp.packet_bits) = (Some(1e6), rtt, 1000.0);
+        for ms in instants_ms {
+            aecp.on_feedback(&Feedback {
+                now: Time::from_nanos(ms * 1_000_000),
+                header: CongestionHeader::Aecp(AecpHeader { rate_factor_bps: 100e6 }),
+                smoothed_rtt: rtt,
+                packet_bytes: 125,
+                window_limited: true,
+            });
+        }
+        aecp.rate_bps.expect("a rate was set")
+    }
+
+    #[track_caller]
+    fn close(got: f64, expected: f64) {
+        assert!((got / expected - 1.0).abs() < 1e-12, "{got}, not {expected}");
+    }
+
+    #[test]
+    fn on_feedback__makes_up_a_share_of_the_logarithm_each_round_trip() {
+        // alpha tau = 2/s x 50 ms = 0.1 of ln 100: 10^6 x 100^0.1, once in the round trip however often it hears.
+        let rtt = Duration::from_millis(50);
+        close(rate_bps(rtt, &[0, 10, 49]), 1e6 * 100.0_f64.powf(0.1));
+        close(rate_bps(rtt, &[0, 10, 50]), 1e6 * 100.0_f64.powf(0.19)); // 1 - 0.9^2
+    }
+
+    #[test]
+    fn on_feedback__never_oversteps_after_a_long_round_trip() {
+        // alpha tau = 2: 10^6 x 100^2 would be a hundred times the rate factor. 0.9 of the logarithm is the most.
+        close(rate_bps(Duration::from_secs(1), &[0]), 1e6 * 100.0_f64.powf(0.9));
+    }
+
+    #[test]
+    fn on_feedback__sends_at_least_a_packet_a_round_trip() {
+        let mut aecp = Aecp::new(AecpSourceConfig::default(), WindowConfig::default());
+        (aecp.smoothed_rtt, aecp.packet_bits, aecp.rate_factor_bps) = (Duration::from_millis(100), 1000.0, 1.0);
+        close(aecp.update(1.0), 10_000.0);
+    }
+}

@@ -334,3 +334,18 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn new__links_of_different_phases_never_tick_together() {
+    let timer = |phase| {
+        let capacity = Rate::mbps(100.0);
+        let setup = LinkSetup { id: LinkId::of(0), capacity, packet_bytes: 1000, phase };
+        XcpLink::new(XcpKind::Plain, XcpConfig::default(), &setup)
+    };
+    // The control timer first falls within half an interval of 50 ms around its end: 25 to 75 ms; the queue's apart from it.
+    for (phase, control_ms) in [(0.0, 25), (0.5, 50), (0.9, 70)] {
+        let link = timer(phase);
+        assert_eq!(link.next_control, Time::from_nanos(control_ms * 1_000_000));
+        assert_ne!(link.next_queue, link.next_control);
+    }
+}
