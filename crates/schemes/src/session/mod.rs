@@ -138,6 +138,13 @@ pub struct Loss {
     pub in_flight_packets: u32,
 }
 
+impl Loss {
+    /// Half of what was in flight, at least two packets: ssthresh after a loss (RFC 5681, Eq. 4).
+    pub(crate) fn half_of_flight_packets(&self) -> f64 {
+        (f64::from(self.in_flight_packets) / 2.0).max(2.0)
+    }
+}
+
 /// What a session may send.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Allowance {

@@ -83,12 +83,12 @@ impl CongestionController for Xcp {
     }
 
     fn on_loss(&mut self, loss: &Loss) {
-        self.ssthresh_packets = (f64::from(loss.in_flight_packets) / 2.0).max(2.0);
+        self.ssthresh_packets = loss.half_of_flight_packets();
         self.set(self.ssthresh_packets);
     }
 
     fn on_timeout(&mut self, loss: &Loss) {
-        self.ssthresh_packets = (f64::from(loss.in_flight_packets) / 2.0).max(2.0);
+        self.ssthresh_packets = loss.half_of_flight_packets();
         self.set(1.0);
     }
 
