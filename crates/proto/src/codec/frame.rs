@@ -14,12 +14,13 @@ pub enum Frame<'a> {
         /// Its bytes, at least one.
         length: u64,
     },
-    /// Sink to source: how fast to send, and what tells the source its round-trip time.
+    /// Sink to source: how fast to send.
     Feedback {
-        /// The rate that the sink expects, bit/s: a cap, never a duty.
+        /// The rate that the sink expects, bit/s: a cap, never a duty. [`NO_LIMIT_BPS`] where the sink sets none.
         expected_bps: u64,
-        /// The highest data packet number that has arrived.
-        highest: u64,
+    },
+    /// Sink to source: what tells the source its round-trip time, of the data packet with the highest number so far.
+    Timing {
         /// Its stamp.
         stamp_us: u32,
         /// How long ago it arrived.
@@ -27,8 +28,13 @@ pub enum Frame<'a> {
     },
     /// Sink to source: what has arrived and what has not.
     Losses(LossReport<'a>),
-    /// Source to sink: the fate of all data packets below is settled; their losses need not be reported any more.
-    Settled(u64),
+    /// Source to sink: which data packets there are. It also shows a sink that the last of them got lost.
+    Sent {
+        /// The fate of all numbers below is settled; their losses need not be reported any more.
+        settled: u64,
+        /// The number of the next packet, not below `settled`.
+        next: u64,
+    },
     /// Source to sink: this range will not come.
     Void {
         /// The stream.
@@ -83,7 +89,11 @@ const VOID: u8 = 4;
 const PROBE: u8 = 5;
 const ECHO: u8 = 6;
 const CLOSE: u8 = 7;
-const SETTLED: u8 = 8;
+const SENT: u8 = 8;
+const TIMING: u8 = 9;
+
+/// The expected rate of a sink that sets no limit.
+pub const NO_LIMIT_BPS: u64 = super::writer::MOST_VARINT;
 
 impl<'a> Frame<'a> {
     fn read(kind: u8, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
@@ -92,12 +102,8 @@ impl<'a> Frame<'a> {
                 let (stream, offset, length) = range(reader)?;
                 Self::Request { stream, offset, length }
             }
-            FEEDBACK => Self::Feedback {
-                expected_bps: reader.varint("the expected rate")?,
-                highest: reader.varint("the highest number")?,
-                stamp_us: reader.u32("the stamp")?,
-                held_us: reader.varint("the time since")?,
-            },
+            FEEDBACK => Self::Feedback { expected_bps: reader.varint("the expected rate")? },
+            TIMING => Self::Timing { stamp_us: reader.u32("the stamp")?, held_us: reader.varint("the time since")? },
             LOSSES => Self::Losses(LossReport::read(reader)?),
             VOID => {
                 let (stream, offset, length) = range(reader)?;
@@ -109,7 +115,11 @@ impl<'a> Frame<'a> {
                 };
                 Self::Void { stream, offset, length, reason }
             }
-            SETTLED => Self::Settled(reader.varint("the settled numbers")?),
+            SENT => {
+                let settled = reader.varint("the settled numbers")?;
+                let next = Some(reader.varint("the next number")?).filter(|next| *next >= settled);
+                Self::Sent { settled, next: next.ok_or(DecodeError::Range("the next number"))? }
+            }
             PROBE => Self::Probe(reader.u64("a probe")?),
             ECHO => Self::Echo(reader.u64("an echo")?),
             CLOSE => Self::Close(match reader.u8("the reason")? {
@@ -133,10 +143,9 @@ impl<'a> Frame<'a> {
                 writer.u8(REQUEST)?;
                 write_range(writer, [stream, offset, length])
             }
-            Self::Feedback { expected_bps, highest, stamp_us, held_us } => {
-                writer.u8(FEEDBACK)?;
-                writer.varint(expected_bps)?;
-                writer.varint(highest)?;
+            Self::Feedback { expected_bps } => writer.u8(FEEDBACK).and_then(|()| writer.varint(expected_bps)),
+            Self::Timing { stamp_us, held_us } => {
+                writer.u8(TIMING)?;
                 writer.u32(stamp_us)?;
                 writer.varint(held_us)
             }
@@ -154,7 +163,11 @@ impl<'a> Frame<'a> {
                     VoidReason::Unreadable => 2,
                 })
             }
-            Self::Settled(below) => writer.u8(SETTLED).and_then(|()| writer.varint(below)),
+            Self::Sent { settled, next } => {
+                writer.u8(SENT)?;
+                writer.varint(settled)?;
+                writer.varint(next)
+            }
             Self::Probe(value) => writer.u8(PROBE).and_then(|()| writer.u64(value)),
             Self::Echo(value) => writer.u8(ECHO).and_then(|()| writer.u64(value)),
             Self::Close(reason) => {
@@ -250,10 +263,11 @@ mod tests {
         LossReport::write(3..40, &lost, &mut writer).unwrap();
         let frames = [
             Frame::Request { stream: 1, offset: 1 << 40, length: 4 << 20 },
-            Frame::Feedback { expected_bps: 10_000_000_000, highest: 77, stamp_us: u32::MAX, held_us: 1234 },
+            Frame::Feedback { expected_bps: 10_000_000_000 },
+            Frame::Timing { stamp_us: u32::MAX, held_us: 1234 },
             Frame::Losses(LossReport::read(&mut Reader::new(&report)).unwrap()),
             Frame::Void { stream: 2, offset: 0, length: 1, reason: VoidReason::Unreadable },
-            Frame::Settled(1 << 50),
+            Frame::Sent { settled: 1 << 50, next: 1 << 51 },
             Frame::Probe(u64::MAX),
             Frame::Echo(0),
             Frame::Close(CloseReason::ExceedsGrant),
@@ -275,6 +289,7 @@ mod tests {
         body[10] = ECHO;
         assert_eq!(read(&body), [Ok(Frame::Probe(1)), Err(DecodeError::Kind { what: "frame", kind: 99 })]);
         assert_eq!(read(&[REQUEST, 0, 0, 0]), [Err(DecodeError::Range("the length"))]);
+        assert_eq!(read(&[SENT, 6, 5]), [Err(DecodeError::Range("the next number"))]);
         assert_eq!(read(&[CLOSE, 6]), [Err(DecodeError::Range("the reason"))]);
         assert_eq!(read(&[PROBE, 1, 2]), [Err(DecodeError::Short("a probe"))]);
     }

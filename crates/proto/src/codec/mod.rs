@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! datagram  = version (4 bits), kind (4 bits), session id (8 bytes), packet number (8 bytes), sealed body
-//! data      = stamp in microseconds (4 bytes), stream (varint), offset (varint), bytes up to the end
+//! data      = stamp in microseconds (4 bytes), stream (4 bytes), offset (8 bytes), bytes up to the end
 //! control   = frames up to the end; a zero byte is padding
 //! varint    = QUIC's (RFC 9000 s16): the first two bits say 1, 2, 4 or 8 bytes, big-endian
 //! ```
@@ -30,9 +30,9 @@ mod writer;
 
 use thiserror::Error;
 
-pub use frame::{CloseReason, Frame, Frames, VoidReason};
+pub use frame::{CloseReason, Frame, Frames, NO_LIMIT_BPS, VoidReason};
 pub use header::{HEADER_BYTES, Header, Kind, SessionId};
-pub use piece::Piece;
+pub use piece::{PIECE_BYTES, Piece};
 pub use reader::Reader;
 pub use report::{LossReport, LostRanges};
 pub use seal::{Checksum, Seal, TAG_BYTES, open_datagram, seal_datagram};

@@ -9,19 +9,22 @@ pub struct Piece<'a> {
     /// rates by it and echoes it.
     pub stamp_us: u32,
     /// The stream.
-    pub stream: u64,
+    pub stream: u32,
     /// Where in the stream it begins, in bytes.
     pub offset: u64,
     /// Its bytes.
     pub bytes: &'a [u8],
 }
 
+/// Bytes of a piece in front of its data: always the same, so that packets of full pieces are of one size.
+pub const PIECE_BYTES: usize = 16;
+
 impl<'a> Piece<'a> {
     /// Reads the whole body of a data packet. A piece has at least one byte, and ends below 2^62.
     pub fn read(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let stamp_us = reader.u32("the stamp")?;
-        let stream = reader.varint("the stream")?;
-        let offset = reader.varint("the offset")?;
+        let stream = reader.u32("the stream")?;
+        let offset = reader.u64("the offset")?;
         let rest = reader.rest();
         let bytes = reader.bytes(rest.len(), "the data")?;
         if bytes.is_empty() {
@@ -36,8 +39,8 @@ impl<'a> Piece<'a> {
     pub fn write(&self, writer: &mut Writer<'_>) -> Result<(), Full> {
         writer.whole(|writer| {
             writer.u32(self.stamp_us)?;
-            writer.varint(self.stream)?;
-            writer.varint(self.offset)?;
+            writer.u32(self.stream)?;
+            writer.u64(self.offset)?;
             writer.bytes(self.bytes)
         })
     }
@@ -53,7 +56,7 @@ mod tests {
         #[test]
         fn read__what_was_written(
             stamp_us in any::<u32>(),
-            stream in 0_u64..1 << 62,
+            stream in any::<u32>(),
             offset in 0_u64..1 << 61,
             bytes in proptest::collection::vec(any::<u8>(), 1..100),
         ) {
@@ -71,7 +74,7 @@ mod tests {
         let mut room = [0; 32];
         let mut writer = Writer::new(&mut room);
         Piece { stamp_us: 1, stream: 0, offset: 3, bytes: &[] }.write(&mut writer).unwrap();
-        assert_eq!(Piece::read(&mut Reader::new(&room[..6])), Err(DecodeError::Short("the data")));
+        assert_eq!(Piece::read(&mut Reader::new(&room[..PIECE_BYTES])), Err(DecodeError::Short("the data")));
         let mut writer = Writer::new(&mut room);
         Piece { stamp_us: 1, stream: 0, offset: (1 << 62) - 2, bytes: &[7, 7] }.write(&mut writer).unwrap();
         let used = writer.used();

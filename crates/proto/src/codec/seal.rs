@@ -111,8 +111,8 @@ mod tests {
     #[test]
     fn datagram__opens_with_its_key_alone() {
         let mut datagram = datagram(b"hello");
-        // 17 of header, 4 + 1 + 1 + 5 of piece, 16 of tag.
-        assert_eq!(datagram.len(), 44);
+        // 17 of header, 16 + 5 of piece, 16 of tag.
+        assert_eq!(datagram.len(), 54);
         let header = Header::read(&mut Reader::new(&datagram)).unwrap();
         assert_eq!(header, HEADER);
         assert_eq!(open_datagram(&header, &mut Checksum::new(8), &mut datagram).err(), Some(DecodeError::Seal));
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn seal__needs_room_for_all_of_it() {
         let piece = Piece { stamp_us: 9, stream: 1, offset: 2, bytes: b"hello" };
-        for length in 0..44 {
+        for length in 0..54 {
             let room = &mut vec![0; length];
             assert_eq!(seal_datagram(&HEADER, &mut Checksum::new(7), room, |writer| piece.write(writer)), Err(Full));
         }
@@ -132,7 +132,7 @@ mod tests {
     proptest! {
         /// A bit that changes anywhere is found; so is an end that was cut off.
         #[test]
-        fn open__finds_every_changed_bit(at in 0_usize..44 * 8, cut in 0_usize..44) {
+        fn open__finds_every_changed_bit(at in 0_usize..54 * 8, cut in 0_usize..54) {
             let mut changed = datagram(b"hello");
             changed[at / 8] ^= 1 << (at % 8);
             let opened = Header::read(&mut Reader::new(&changed.clone()))

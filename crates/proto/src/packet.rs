@@ -1,0 +1,77 @@
+//! Packets as the cores know them: values, not bytes.
+
+use std::net::SocketAddr;
+
+use crate::codec::{HEADER_BYTES, PIECE_BYTES, SessionId, TAG_BYTES};
+use crate::outstanding::PieceAt;
+
+/// A data packet. Its payload stays with the driver, which knows what a piece of a stream holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DataPacket {
+    /// The session, as the receiver of the packet names it.
+    pub session: SessionId,
+    /// Its number: one more for each data packet of this direction.
+    pub number: u64,
+    /// When it was sent by the source's clock, in microseconds, of which the lowest 32 bits travel.
+    pub stamp_us: u32,
+    /// What it carries.
+    pub piece: PieceAt,
+}
+
+/// A control packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ControlPacket {
+    /// The session, as the receiver of the packet names it.
+    pub session: SessionId,
+    /// Its number: one more for each control packet of this direction.
+    pub number: u64,
+    /// Its body: frames, as [`Frames`](crate::codec::Frames) reads them.
+    pub frames: Vec<u8>,
+}
+
+/// A packet that wants to be sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transmit {
+    /// Where to.
+    pub to: SocketAddr,
+    /// The session, as this host names it; none for a handshake.
+    pub session: Option<SessionId>,
+    /// What.
+    pub packet: Packet,
+}
+
+/// What is sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Packet {
+    /// A piece of a stream, to be sealed.
+    Data(DataPacket),
+    /// Frames, to be sealed.
+    Control(ControlPacket),
+    /// A datagram of the handshake, ready to go.
+    Handshake(Vec<u8>),
+}
+
+/// Bytes of a datagram around the bytes of its piece.
+pub const DATA_OVERHEAD: u32 = (HEADER_BYTES + PIECE_BYTES + TAG_BYTES) as u32;
+/// Bytes of a datagram around its frames.
+pub const CONTROL_OVERHEAD: u32 = (HEADER_BYTES + TAG_BYTES) as u32;
+/// Bytes of frames in a control packet at the most: with them it fits into the least datagram that every path takes.
+pub const MOST_FRAME_BYTES: usize = 1200 - CONTROL_OVERHEAD as usize;
+
+impl Packet {
+    /// Bytes of its datagram, without IP and UDP.
+    pub fn datagram_bytes(&self) -> u32 {
+        match self {
+            Self::Data(data) => data.datagram_bytes(),
+            Self::Control(control) => CONTROL_OVERHEAD + control.frames.len() as u32,
+            Self::Handshake(bytes) => bytes.len() as u32,
+        }
+    }
+}
+
+impl DataPacket {
+    /// Bytes of its datagram, without IP and UDP.
+    pub fn datagram_bytes(&self) -> u32 {
+        DATA_OVERHEAD.saturating_add(self.piece.length)
+    }
+}
