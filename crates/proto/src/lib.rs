@@ -12,6 +12,7 @@
 
 #![cfg_attr(test, allow(non_snake_case, clippy::single_range_in_vec_init))]
 
+mod breaker;
 mod byte_ranges;
 pub mod codec;
 mod end_node;
@@ -22,10 +23,13 @@ mod missing;
 mod outstanding;
 mod pacer;
 mod packet;
+mod path_kind;
 mod rate_meter;
 mod request_queue;
 mod requests;
+mod silence;
 
+pub use breaker::Breaker;
 pub use byte_ranges::ByteRanges;
 pub use end_node::{EndNode, IntervalRule, Outcome};
 pub use flow_table::{EXCESS_TICKS, Flow, JoinError};
@@ -34,6 +38,8 @@ pub use missing::{Arrival, MOST_GAPS, Missing};
 pub use outstanding::{FalseReport, Outstanding, PieceAt};
 pub use pacer::Pacer;
 pub use packet::{CONTROL_OVERHEAD, ControlPacket, DATA_OVERHEAD, DataPacket, MOST_FRAME_BYTES, Packet, Transmit};
+pub use path_kind::PathKind;
 pub use rate_meter::RateMeter;
 pub use request_queue::{MOST_OPEN_BYTES, RequestQueue};
 pub use requests::{LEAST_REQUEST, MOST_OPEN, Request, Requests, request_window};
+pub use silence::{Hearing, KEEP_ALIVE, Return, SILENCE_CLOSES, Silence};

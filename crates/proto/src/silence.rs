@@ -1,0 +1,381 @@
+//! What a source does when its sink falls silent.
+
+use fairwave_units::{Duration, Rate, Time};
+
+use crate::path_kind::PathKind;
+
+/// A source's watch on its sink: without an answer it slows down, then stops, then gives up.
+///
+/// Silence is a question without an answer. It does not begin when the last packet came, but with the first packet after it
+/// that asks for one: a data packet, which a sink reports within a quarter of a round trip, or a
+/// [`Probe`](crate::codec::Frame::Probe), which it echoes at once. So a source with nothing to send is never judged before it has asked, and it asks by
+/// itself: after a second without a packet either way. While a question is open and nothing more is sent (the tail of a range
+/// may be lost, and then no report comes), it asks again every quarter of the *patience*, max(4 control intervals, 2 round trips).
+///
+/// | time since the question | the rate is at most |
+/// |---|---|
+/// | patience | half of what it was |
+/// | each step = max(interval, half a round trip) more, up to the sixth half | half of that |
+/// | patience + 6 steps | nothing; one question a second |
+/// | 30 s | the session is closed, and may be resumed |
+///
+/// What a late caller missed is made up for, so it should hand in what has arrived before it asks for a verdict.
+#[derive(Clone, Debug)]
+pub struct Silence {
+    path: PathKind,
+    /// The first question since the sink was heard.
+    asked: Option<Time>,
+    /// The last packet either way.
+    last: Time,
+    phase: Phase,
+}
+
+/// Times that the rate is halved before the source stops.
+const MOST_HALVINGS: u32 = 6;
+/// Silence after which a session is closed.
+pub const SILENCE_CLOSES: Duration = Duration::from_secs(30);
+/// Between the questions of a source that has nothing to send or has stopped.
+pub const KEEP_ALIVE: Duration = Duration::from_secs(1);
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Phase {
+    Heard,
+    /// So often halved, the last time at `at`, from `before`.
+    Halved {
+        times: u32,
+        at: Time,
+        before: Rate,
+    },
+    Stopped {
+        before: Rate,
+    },
+    /// Heard again after such a rate.
+    Returned {
+        since: Time,
+        before: Rate,
+    },
+    Closed,
+}
+
+/// What holds of a sink.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hearing {
+    /// It answers.
+    Heard,
+    /// The rate has been halved so often.
+    Halved(u32),
+    /// No data goes; a question does, each second.
+    Stopped,
+    /// The session is over ([`CloseReason::Silence`](crate::codec::CloseReason::Silence)), for good.
+    Closed,
+}
+
+/// What a packet from the sink means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Return {
+    /// Nothing new.
+    Usual,
+    /// It was silent: the source goes on at half of the rate from before. [`Silence::cap`] sees to it.
+    AtHalf,
+    /// It was silent, and others use the path: the path rate begins anew.
+    Anew,
+}
+
+impl Silence {
+    /// A session begins at `now`, with a packet from its sink.
+    pub fn new(now: Time, path: PathKind) -> Self {
+        Self { path, asked: None, last: now, phase: Phase::Heard }
+    }
+
+    /// A sealed packet of the sink arrived.
+    pub fn on_heard(&mut self, now: Time) -> Return {
+        self.asked = None;
+        self.last = now;
+        let (Phase::Halved { before, .. } | Phase::Stopped { before }) = self.phase else { return Return::Usual };
+        match self.path {
+            PathKind::Dedicated => {
+                self.phase = Phase::Returned { since: now, before };
+                Return::AtHalf
+            }
+            PathKind::Shared => {
+                self.phase = Phase::Heard;
+                Return::Anew
+            }
+        }
+    }
+
+    /// A packet was sent that the sink answers: data, or a probe.
+    pub fn on_sent(&mut self, now: Time) {
+        self.asked.get_or_insert(now);
+        self.last = now;
+    }
+
+    /// What holds at `now`, at a session that has had `rate`; the control interval and the round trip are those of now, too.
+    /// Harmless to repeat.
+    pub fn tick(&mut self, now: Time, interval: Duration, rtt: Duration, rate: Rate) -> Hearing {
+        if let Some(asked) = self.asked
+            && self.phase != Phase::Closed
+        {
+            // As often as it may be halved, once to stop, and once to see that there is no more to do.
+            for _ in 0..MOST_HALVINGS + 2 {
+                let Some(at) = self.next_step(asked, interval, rtt).filter(|at| *at <= now) else { break };
+                self.phase = match self.phase {
+                    Phase::Halved { times, before, .. } if times >= MOST_HALVINGS => Phase::Stopped { before },
+                    Phase::Halved { times, before, .. } => Phase::Halved { times: times + 1, at, before },
+                    _ => Phase::Halved { times: 1, at, before: rate },
+                };
+            }
+            if now.since(asked) >= SILENCE_CLOSES {
+                self.phase = Phase::Closed;
+            }
+        }
+        if let Phase::Returned { since, .. } = self.phase
+            && now.since(since) >= patience(interval, rtt)
+        {
+            self.phase = Phase::Heard;
+        }
+        self.hearing()
+    }
+
+    /// What held at the last tick.
+    pub fn hearing(&self) -> Hearing {
+        match self.phase {
+            Phase::Heard | Phase::Returned { .. } => Hearing::Heard,
+            Phase::Halved { times, .. } => Hearing::Halved(times),
+            Phase::Stopped { .. } => Hearing::Stopped,
+            Phase::Closed => Hearing::Closed,
+        }
+    }
+
+    /// The most that may be sent because of it. After a return it is half of the rate from before, for as long as the
+    /// patience lasts; then the nodes, which have seen that half, raise it by their rule.
+    pub fn cap(&self) -> Option<Rate> {
+        match self.phase {
+            Phase::Heard => None,
+            Phase::Halved { times, before, .. } => Some(before * 0.5_f64.powi(times.cast_signed())),
+            Phase::Returned { before, .. } => Some(before * 0.5),
+            Phase::Stopped { .. } | Phase::Closed => Some(Rate::ZERO),
+        }
+    }
+
+    /// Whether a probe is to be sent now; [`Silence::on_sent`] follows when it is.
+    pub fn wants_probe(&self, now: Time, interval: Duration, rtt: Duration) -> bool {
+        self.probe_at(interval, rtt).is_some_and(|at| at <= now)
+    }
+
+    /// When there is something to do next: a tick, or a probe. `None` after the end.
+    pub fn next_at(&self, interval: Duration, rtt: Duration) -> Option<Time> {
+        let closes = self.asked.map(|asked| asked.saturating_add(SILENCE_CLOSES));
+        let step = self.asked.and_then(|asked| self.next_step(asked, interval, rtt));
+        let lifted = match self.phase {
+            Phase::Returned { since, .. } => Some(since.saturating_add(patience(interval, rtt))),
+            _ => None,
+        };
+        let probe = self.probe_at(interval, rtt)?;
+        Some([closes, step, lifted].into_iter().flatten().fold(probe, Time::min))
+    }
+
+    /// When the rate changes next, if no answer comes.
+    fn next_step(&self, asked: Time, interval: Duration, rtt: Duration) -> Option<Time> {
+        match self.phase {
+            Phase::Heard | Phase::Returned { .. } => Some(asked.saturating_add(patience(interval, rtt))),
+            Phase::Halved { at, .. } => Some(at.saturating_add(interval.max(rtt.half()).max(LEAST_STEP))),
+            Phase::Stopped { .. } | Phase::Closed => None,
+        }
+    }
+
+    /// When the next probe goes, if nothing else does.
+    fn probe_at(&self, interval: Duration, rtt: Duration) -> Option<Time> {
+        let wait = match (self.phase, self.asked) {
+            (Phase::Closed, _) => return None,
+            (Phase::Stopped { .. }, _) | (_, None) => KEEP_ALIVE,
+            _ => patience(interval, rtt).half().half().min(KEEP_ALIVE),
+        };
+        Some(self.last.saturating_add(wait))
+    }
+}
+
+/// How long an answer may take: max(4 intervals, 2 round trips).
+fn patience(interval: Duration, rtt: Duration) -> Duration {
+    let interval = interval.as_nanos().saturating_mul(4);
+    let rtt = rtt.as_nanos().saturating_mul(2);
+    Duration::from_nanos(interval.max(rtt)).max(LEAST_PATIENCE)
+}
+
+/// Clocks are no finer than this, nor are answers.
+const LEAST_STEP: Duration = Duration::from_millis(1);
+const LEAST_PATIENCE: Duration = Duration::from_millis(4);
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const INTERVAL: Duration = Duration::from_millis(20);
+    const RTT: Duration = Duration::from_millis(50);
+
+    fn ms(ms: u64) -> Time {
+        Time::from_nanos(ms * 1_000_000)
+    }
+
+    /// The rate at `at`, in Mb/s: that of a source of 64 Mb/s.
+    fn rate(silence: &mut Silence, at: u64) -> f64 {
+        silence.tick(ms(at), INTERVAL, RTT, Rate::mbps(64.0));
+        silence.cap().map_or(64.0, Rate::as_mbps)
+    }
+
+    #[test]
+    fn tick__halves_six_times_stops_and_closes() {
+        let mut silence = Silence::new(ms(0), PathKind::Dedicated);
+        silence.on_sent(ms(1000));
+        // The patience is max(4 x 20, 2 x 50) = 100 ms, a step max(20, 50 / 2) = 25 ms.
+        let rates = [1099, 1100, 1124, 1125, 1150, 1175, 1200, 1225, 1249, 1250].map(|at| rate(&mut silence, at));
+        assert_eq!(rates, [64.0, 32.0, 32.0, 16.0, 8.0, 4.0, 2.0, 1.0, 1.0, 0.0]);
+        assert_eq!(silence.hearing(), Hearing::Stopped);
+        silence.tick(ms(30_999), INTERVAL, RTT, Rate::ZERO);
+        assert_eq!(silence.hearing(), Hearing::Stopped);
+        silence.tick(ms(31_000), INTERVAL, RTT, Rate::ZERO);
+        assert_eq!((silence.hearing(), silence.next_at(INTERVAL, RTT)), (Hearing::Closed, None));
+        // It does not come back to life.
+        assert_eq!(silence.on_heard(ms(31_001)), Return::Usual);
+        assert_eq!(silence.tick(ms(31_001), INTERVAL, RTT, Rate::ZERO), Hearing::Closed);
+    }
+
+    #[test]
+    fn tick__makes_up_for_what_a_late_caller_missed() {
+        let mut silence = Silence::new(ms(0), PathKind::Dedicated);
+        silence.on_sent(ms(1000));
+        assert_eq!(rate(&mut silence, 1180), 4.0);
+        assert_eq!(rate(&mut silence, 1199), 4.0);
+        assert_eq!(rate(&mut silence, 5000), 0.0);
+    }
+
+    #[test]
+    fn on_heard__goes_on_at_half_of_the_rate_from_before_or_begins_anew() {
+        let mut dedicated = Silence::new(ms(0), PathKind::Dedicated);
+        dedicated.on_sent(ms(0));
+        assert_eq!(rate(&mut dedicated, 500), 0.0);
+        assert_eq!(dedicated.on_heard(ms(510)), Return::AtHalf);
+        assert_eq!([510, 609, 610].map(|at| rate(&mut dedicated, at)), [32.0, 32.0, 64.0]);
+        let mut shared = Silence::new(ms(0), PathKind::Shared);
+        shared.on_sent(ms(0));
+        assert_eq!(rate(&mut shared, 110), 32.0);
+        assert_eq!([shared.on_heard(ms(120)), shared.on_heard(ms(121))], [Return::Anew, Return::Usual]);
+        assert_eq!(shared.cap(), None);
+    }
+
+    #[test]
+    fn tick__does_not_judge_before_it_has_asked() {
+        let mut silence = Silence::new(ms(0), PathKind::Dedicated);
+        assert!(!silence.wants_probe(ms(999), INTERVAL, RTT));
+        // The host slept.
+        assert_eq!(rate(&mut silence, 3_600_000), 64.0);
+        assert!(silence.wants_probe(ms(3_600_000), INTERVAL, RTT));
+        silence.on_sent(ms(3_600_000));
+        assert_eq!([3_600_099, 3_600_100].map(|at| rate(&mut silence, at)), [64.0, 32.0]);
+    }
+
+    #[test]
+    fn wants_probe__every_quarter_of_the_patience_and_then_each_second() {
+        let mut silence = Silence::new(ms(0), PathKind::Dedicated);
+        silence.on_sent(ms(0));
+        let mut probes = Vec::new();
+        for at in 0..3000 {
+            silence.tick(ms(at), INTERVAL, RTT, Rate::mbps(1.0));
+            if silence.wants_probe(ms(at), INTERVAL, RTT) {
+                silence.on_sent(ms(at));
+                probes.push(at);
+            }
+        }
+        // It stops at 250 ms.
+        assert_eq!(probes, [25, 50, 75, 100, 125, 150, 175, 200, 225, 1225, 2225]);
+    }
+
+    /// A source that sends now and then, to a sink that reports a quarter of a round trip after what arrived, at least 2 ms,
+    /// and else gives feedback each 200 ms: every packet back may be lost with the given chance in 256.
+    fn halvings(rtt_ms: u64, sends: impl Fn(u64) -> bool, loss: u8, mut fate: impl FnMut() -> u8) -> u32 {
+        let rtt = Duration::from_millis(rtt_ms);
+        let mut silence = Silence::new(ms(0), PathKind::Dedicated);
+        let (mut at_sink, mut at_source): (VecDeque<(u64, bool)>, VecDeque<u64>) = Default::default();
+        let (mut report, mut feedback, mut halvings) = (None, 0, 0);
+        for at in 0..2000 {
+            while at_source.front() == Some(&at) {
+                at_source.pop_front();
+                silence.on_heard(ms(at));
+            }
+            if sends(at) {
+                silence.on_sent(ms(at));
+                at_sink.push_back((at + rtt_ms / 2, false));
+            }
+            if let Hearing::Halved(_) = silence.tick(ms(at), INTERVAL, rtt, Rate::mbps(1.0)) {
+                halvings += 1;
+            }
+            if silence.wants_probe(ms(at), INTERVAL, rtt) {
+                silence.on_sent(ms(at));
+                at_sink.push_back((at + rtt_ms / 2, true));
+            }
+            let mut answers = 0;
+            while let Some(&(arrives, is_probe)) = at_sink.front()
+                && arrives == at
+            {
+                at_sink.pop_front();
+                answers += u32::from(is_probe);
+                report.get_or_insert(at + (rtt_ms / 4).max(2));
+            }
+            if report == Some(at) || at >= feedback {
+                (answers, report, feedback) = (answers + 1, None, at + 200);
+            }
+            for _ in 0..answers {
+                if fate() >= loss {
+                    at_source.push_back(at + rtt_ms.div_ceil(2));
+                }
+            }
+        }
+        halvings
+    }
+
+    #[test]
+    fn tick__lets_an_honest_sink_be() {
+        for rtt_ms in [1, 10, 50, 200] {
+            assert_eq!(halvings(rtt_ms, |_| true, 0, || 255), 0, "all the time, {rtt_ms} ms");
+            assert_eq!(halvings(rtt_ms, |_| false, 0, || 255), 0, "never, {rtt_ms} ms");
+            for every in [7, 90, 333, 1500] {
+                assert_eq!(halvings(rtt_ms, |at| at % every == 0, 0, || 255), 0, "each {every} ms, {rtt_ms} ms");
+            }
+        }
+    }
+
+    proptest! {
+        /// 1 % of what the sink sends is lost: the others are answer enough while data flows.
+        #[test]
+        fn tick__lets_a_sink_be_whose_packets_get_lost(seed in any::<u64>(), rtt_ms in 1_u64..150) {
+            let mut state = seed;
+            let fate = || {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (state >> 56) as u8
+            };
+            prop_assert_eq!(halvings(rtt_ms, |at| at % 3 == 0, 3, fate), 0);
+        }
+
+        /// Whenever one looks: the same as one who looks each millisecond, and what is next is never in the past.
+        #[test]
+        fn tick__does_not_depend_on_who_looks(looks in proptest::collection::vec(1_u64..400, 1..40)) {
+            let (mut often, mut now) = (Silence::new(ms(0), PathKind::Dedicated), 0);
+            often.on_sent(ms(0));
+            let mut seldom = often.clone();
+            for wait in looks {
+                for _ in 0..wait {
+                    now += 1;
+                    rate(&mut often, now);
+                }
+                prop_assert_eq!(rate(&mut seldom, now), rate(&mut often, now));
+                if now < 30_000 {
+                    prop_assert!(seldom.next_at(INTERVAL, RTT).is_some());
+                }
+            }
+        }
+    }
+}
