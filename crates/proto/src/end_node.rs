@@ -5,6 +5,7 @@ use fairwave_units::{Duration, Rate, Time};
 
 use crate::codec::SessionId;
 use crate::flow_table::{Flow, FlowTable, JoinError};
+use crate::host::SessionOptions;
 
 /// An end node of GTP for one direction (Wu 2007, Algorithms 2 and 3, which are the same): a capacity, a table of the
 /// sessions that cross it, and a rule that runs once per control interval.
@@ -144,6 +145,21 @@ impl EndNode {
         (self.capacity(), self.table.weights() + weight)
     }
 
+    /// Changes a session's share and steps: whether it is here, and they can be.
+    pub fn set_options(&mut self, session: SessionId, options: SessionOptions) -> bool {
+        self.table.set_options(session, options)
+    }
+
+    /// The node was not looked at while it had no sessions: its ticks go on with their beat.
+    pub fn resume(&mut self, now: Time) {
+        if self.next_tick <= now {
+            let beats = now.since(self.next_tick).as_nanos() / self.interval.as_nanos() + 1;
+            let span = Duration::from_nanos(beats.saturating_mul(self.interval.as_nanos()));
+            self.next_tick = self.next_tick.saturating_add(span);
+            self.last_tick = None;
+        }
+    }
+
     /// A session joins, with the rate that both ends agreed to start with.
     pub fn join(&mut self, flow: Flow, start: Rate) -> Result<(), JoinError> {
         self.table.join(flow, start)
@@ -159,6 +175,11 @@ impl EndNode {
         if let Some(entry) = self.table.get_mut(session) {
             entry.flow.rtt = rtt;
         }
+    }
+
+    /// The control interval.
+    pub fn interval(&self) -> Duration {
+        self.interval
     }
 
     /// How many sessions there are.

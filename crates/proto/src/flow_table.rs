@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use crate::codec::SessionId;
 use crate::granted::Granted;
+use crate::host::SessionOptions;
 
 /// A session as an end node's rule sees it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -60,21 +61,38 @@ const TOLERANCE: f64 = 1.25;
 /// Ticks in a row above that, after which a peer exceeds its grant.
 pub const EXCESS_TICKS: u32 = 10;
 
+/// Whether a rule can run with these.
+fn check(options: SessionOptions) -> Result<(), JoinError> {
+    let SessionOptions { weight, alpha, beta } = options;
+    if !WEIGHTS.contains(&weight) {
+        return Err(JoinError::Weight(weight));
+    }
+    if !(alpha > 0.0 && alpha < 1.0) {
+        return Err(JoinError::Alpha(alpha));
+    }
+    if !(0.0..=1.0).contains(&beta) {
+        return Err(JoinError::Beta(beta));
+    }
+    Ok(())
+}
+
 impl FlowTable {
     pub(crate) fn join(&mut self, flow: Flow, start: Rate) -> Result<(), JoinError> {
         let Flow { session, weight, alpha, beta, .. } = flow;
-        if !WEIGHTS.contains(&weight) {
-            return Err(JoinError::Weight(weight));
-        }
-        if !(alpha > 0.0 && alpha < 1.0) {
-            return Err(JoinError::Alpha(alpha));
-        }
-        if !(0.0..=1.0).contains(&beta) {
-            return Err(JoinError::Beta(beta));
-        }
+        check(SessionOptions { weight, alpha, beta })?;
         let at = self.find(session).err().ok_or(JoinError::Known(session.0))?;
         self.entries.insert(at, Entry { flow, granted: Granted::new(start), excess_ticks: 0 });
         Ok(())
+    }
+
+    /// Whether it is there, and the options can be.
+    pub(crate) fn set_options(&mut self, session: SessionId, options: SessionOptions) -> bool {
+        let entry = self.get_mut(session).filter(|_| check(options).is_ok());
+        entry
+            .map(|entry| {
+                entry.flow = Flow { weight: options.weight, alpha: options.alpha, beta: options.beta, ..entry.flow }
+            })
+            .is_some()
     }
 
     /// Whether it was there.

@@ -3,12 +3,22 @@
 use std::net::SocketAddr;
 use std::ops::Range;
 
+use std::collections::VecDeque;
+
 use fairwave_schemes::RateAllocator;
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
-use crate::codec::{CloseReason, SessionId, VoidReason};
-use crate::end_node::IntervalRule;
-use crate::packet::{ControlPacket, DataPacket, Transmit};
+use crate::chance::Chance;
+use crate::codec::{CloseReason, Frame, Frames, SessionId, VoidReason};
+use crate::control::{Control, ControlEvent, Direction, Opened};
+use crate::end_node::{EndNode, IntervalRule};
+use crate::inbound::{Inbound, InboundEvent};
+use crate::limits::Limit;
+use crate::outbound::{Outbound, OutboundEvent};
+use crate::packet::{ControlPacket, DataPacket, Packet, Transmit};
+use crate::path_kind::PathKind;
+use crate::receiver::ReceiverSetup;
+use crate::sender::SenderSetup;
 
 /// One direction of a host: the capacity that its sessions share.
 pub struct NodeConfig {
@@ -41,8 +51,8 @@ pub struct HostConfig {
     pub fair_start: bool,
     /// Bytes that a session may have asked for and not received, at the most.
     pub room: Bytes,
-    /// Seeds all that is left to chance: session names, skipped numbers, probes.
-    pub seed: u64,
+    /// Seeds all that is left to chance, and that nobody may foretell: names of sessions, skipped numbers, probes.
+    pub seed: [u8; 32],
     /// What new sessions have until [`Host::set_options`] says otherwise.
     pub new_sessions: SessionOptions,
 }
@@ -122,88 +132,234 @@ pub enum Wakeup {
     Timer,
 }
 
-pub struct Host {}
+/// The three cores of a host on one thread: what a simulator drives, and what a newcomer reads first.
+///
+/// A driver does the same over and over:
+///
+/// 1. it hands in what arrived ([`Host::handle_data`], [`Host::handle_control`], [`Host::handle_handshake`]), what the
+///    application wants ([`Host::want`], [`Host::serve`], ...), and the time ([`Host::handle_timeout`]);
+/// 2. it takes all events ([`Host::poll_event`]) and sends all packets ([`Host::poll_transmit`]);
+/// 3. it sleeps until [`Host::poll_timeout`], or until something arrives.
+///
+/// A driver with threads of its own has one for each core and carries between them what `Host` does in `route`: all of that
+/// may get lost or come late, and is said again.
+pub struct Host {
+    /// All senders.
+    pub outbound: Outbound,
+    /// All receivers.
+    pub inbound: Inbound,
+    /// Peers and end nodes.
+    pub control: Control,
+    sender: SenderSetup,
+    receiver: ReceiverSetup,
+    measured: Vec<(SessionId, Rate)>,
+    events: VecDeque<Event>,
+}
 
 impl Host {
-    pub fn new(_now: Time, _config: HostConfig) -> Self {
-        todo!()
+    /// A host without sessions.
+    pub fn new(now: Time, config: HostConfig) -> Self {
+        let HostConfig { lower_bytes, piece_bytes, send_bytes, room, seed, .. } = config;
+        let node = |config: NodeConfig| {
+            let NodeConfig { capacity, share, interval, phase, allocator } = config;
+            EndNode::new(now, phase, capacity, share, interval, allocator)
+        };
+        let nodes = [config.sending.map(node), config.receiving.map(node)];
+        let (start, rtt) = (Rate::ZERO, None);
+        Self {
+            outbound: Outbound::new(Chance::new(seed, 0)),
+            inbound: Inbound::default(),
+            control: Control::new(nodes, config.new_sessions, Chance::new(seed, 1)),
+            sender: SenderSetup { piece_bytes, lower_bytes, send_bytes, start, path: PathKind::Shared, rtt },
+            receiver: ReceiverSetup { lower_bytes, start, room, rtt },
+            measured: Vec::new(),
+            events: VecDeque::new(),
+        }
     }
 
-    /// Opens a session to the host at `to`: its name here. `Event::Open` follows when it is there.
-    pub fn connect(&mut self, _now: Time, _to: SocketAddr, _sends: bool, _receives: bool) -> SessionId {
-        todo!()
+    /// A session that both ends agreed on by other means than the handshake.
+    pub fn open(&mut self, now: Time, opened: Opened) {
+        self.control.open(now, opened);
+        self.route(now);
     }
 
-    /// Changes what a session's end node knows of it.
-    pub fn set_options(&mut self, _session: SessionId, _options: SessionOptions) {
-        todo!()
+    /// Changes what a session's end nodes know of it: whether that can be.
+    pub fn set_options(&mut self, session: SessionId, options: SessionOptions) -> bool {
+        self.control.set_options(session, options)
     }
 
     /// The sink wants a range of a stream.
-    pub fn want(&mut self, _now: Time, _session: SessionId, _stream: u32, _range: Range<u64>) {
-        todo!()
+    pub fn want(&mut self, now: Time, session: SessionId, stream: u32, range: Range<u64>) {
+        self.inbound.want(now, session, stream, range);
     }
 
     /// The source sends a range that was asked for.
-    pub fn serve(&mut self, _now: Time, _session: SessionId, _stream: u32, _range: Range<u64>) {
-        todo!()
+    pub fn serve(&mut self, now: Time, session: SessionId, stream: u32, range: Range<u64>) {
+        self.outbound.serve(now, session, stream, range);
     }
 
     /// The source cannot send a range that was asked for.
-    pub fn refuse(&mut self, _now: Time, _session: SessionId, _stream: u32, _range: Range<u64>, _reason: VoidReason) {
-        todo!()
+    pub fn refuse(&mut self, now: Time, session: SessionId, stream: u32, range: Range<u64>, reason: VoidReason) {
+        self.outbound.refuse(session, stream, &range, reason);
+        self.route(now);
     }
 
     /// The source sends no faster than this.
-    pub fn set_desired(&mut self, _now: Time, _session: SessionId, _desired: Rate) {
-        todo!()
+    pub fn set_desired(&mut self, now: Time, session: SessionId, desired: Rate) {
+        self.outbound.set_limit(now, session, Limit::Demand, desired);
     }
 
-    pub fn close(&mut self, _now: Time, _session: SessionId, _reason: CloseReason) {
-        todo!()
+    /// Ends a session.
+    pub fn close(&mut self, now: Time, session: SessionId, reason: CloseReason) {
+        self.control.close(now, session, reason);
+        self.route(now);
     }
 
-    /// A data packet came: how many of its bytes were wanted and come for the first time. Zero: forget it.
-    pub fn handle_data(&mut self, _now: Time, _from: SocketAddr, _packet: &DataPacket) -> u64 {
-        todo!()
+    /// A data packet came, whose seal is good: how many of its bytes were wanted and come for the first time. If there are
+    /// none, it is of no use.
+    #[inline]
+    pub fn handle_data(&mut self, now: Time, from: SocketAddr, packet: &DataPacket) -> u64 {
+        self.inbound.handle_data(now, from, packet).bytes
     }
 
-    pub fn handle_control(&mut self, _now: Time, _from: SocketAddr, _packet: &ControlPacket) {
-        todo!()
-    }
-
-    pub fn handle_handshake(&mut self, _now: Time, _from: SocketAddr, _datagram: &[u8]) {
-        todo!()
+    /// A control packet came, whose seal is good.
+    pub fn handle_control(&mut self, now: Time, from: SocketAddr, packet: &ControlPacket) {
+        if !self.control.accept(now, from, packet) {
+            return;
+        }
+        self.outbound.on_heard(now, packet.session);
+        for frame in Frames::new(&packet.frames) {
+            // What a later version says is skipped; the rest of the packet is lost with it.
+            let Ok(frame) = frame else { break };
+            match frame {
+                Frame::Request { .. } | Frame::Feedback { .. } | Frame::Timing { .. } | Frame::Losses(_) => {
+                    self.outbound.handle_frame(now, packet.session, &frame);
+                }
+                Frame::Sent { .. } | Frame::Void { .. } => self.inbound.handle_frame(now, packet.session, &frame),
+                Frame::Probe(_) | Frame::Echo(_) | Frame::Close(_) => {
+                    self.control.handle_frame(now, packet.session, &frame);
+                }
+            }
+        }
+        self.outbound.end_packet(now, packet.session);
+        self.route(now);
     }
 
     /// Does what is due. Harmless too early or too late.
-    pub fn handle_timeout(&mut self, _now: Time) {
-        todo!()
+    pub fn handle_timeout(&mut self, now: Time) {
+        while let Some(direction) = self.control.due(now) {
+            match direction {
+                Direction::Sending => self.outbound.measure(now, &mut self.measured),
+                Direction::Receiving => self.inbound.measure(now, &mut self.measured),
+            }
+            self.control.tick(now, direction, &self.measured);
+        }
+        self.route(now);
+        self.outbound.handle_timeout(now);
+        self.inbound.handle_timeout(now);
+        self.control.handle_timeout(now);
+        self.route(now);
     }
 
-    /// When to come with [`Host::handle_timeout`] (and then [`Host::poll_transmit`]) at the latest. Ask again after each call of
-    /// any method.
+    /// When to come with [`Host::handle_timeout`], and then with [`Host::poll_transmit`]. Ask again after each call.
     pub fn poll_timeout(&self) -> Option<(Time, Wakeup)> {
-        todo!()
+        let cores = [self.outbound.poll_timeout(), self.inbound.poll_timeout(), self.control.poll_timeout()];
+        cores.into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 
     /// The next packet to send now. Call until there is none.
-    pub fn poll_transmit(&mut self, _now: Time) -> Option<Transmit> {
-        todo!()
+    pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
+        if let Some(transmit) = self.control.poll_transmit() {
+            return Some(transmit);
+        }
+        let (session, to, packet) = self.outbound.poll_transmit(now)?;
+        Some(Transmit { to, session: Some(session), packet: Packet::Data(packet) })
     }
 
-    /// What happened. Call until there is none.
+    /// What happened. Call until there is nothing.
     pub fn poll_event(&mut self) -> Option<Event> {
-        todo!()
+        self.events.pop_front()
     }
 
-    /// The rates of a session at its sending end, if this is it.
-    pub fn source_rates(&self, _session: SessionId) -> Option<SessionRates> {
-        todo!()
+    /// The rates of a session at its source, if this is it.
+    pub fn source_rates(&self, session: SessionId) -> Option<SessionRates> {
+        let rates = self.control.rates(session, Direction::Sending)?;
+        let sink_expected = self.outbound.limit(session, Limit::Sink)?;
+        Some(SessionRates { sink_expected: Some(sink_expected), ..rates })
     }
 
-    /// The rates of a session at its receiving end.
-    pub fn sink_rates(&self, _session: SessionId) -> Option<SessionRates> {
-        todo!()
+    /// The rates of a session at its sink, if this is it.
+    pub fn sink_rates(&self, session: SessionId) -> Option<SessionRates> {
+        self.inbound.counts(session)?;
+        self.control.rates(session, Direction::Receiving)
+    }
+
+    /// Carries what each core says to whom it concerns.
+    fn route(&mut self, now: Time) {
+        loop {
+            if let Some(event) = self.control.poll_event() {
+                self.on_control(now, event);
+            } else if let Some(event) = self.outbound.poll_event() {
+                self.on_outbound(now, event);
+            } else if let Some(event) = self.inbound.poll_event() {
+                match event {
+                    InboundEvent::Say { session, frames } => self.control.say(session, frames),
+                    InboundEvent::Void { session, stream, range, reason } => {
+                        self.events.push_back(Event::Void { session, stream, range, reason });
+                    }
+                }
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn on_control(&mut self, now: Time, event: ControlEvent) {
+        match event {
+            ControlEvent::Opened(opened) => {
+                let Opened { session, peer, address, rtt, path, .. } = opened;
+                if opened.sends {
+                    let setup = SenderSetup { start: opened.start_send, path, rtt, ..self.sender };
+                    self.outbound.open(now, session, peer, address, setup);
+                    if self.control.node(Direction::Sending).is_none() {
+                        self.outbound.set_limit(now, session, Limit::Source, Rate::nearest_bps(f64::MAX));
+                    }
+                }
+                if opened.receives {
+                    let setup = ReceiverSetup { start: opened.start_receive, rtt, ..self.receiver };
+                    self.inbound.open(now, session, address, setup);
+                    if self.control.node(Direction::Receiving).is_none() {
+                        self.inbound.set_expected(session, None, Duration::ZERO);
+                    }
+                }
+                self.events.push_back(Event::Open { session, peer: address });
+            }
+            ControlEvent::Grant { session, direction: Direction::Sending, rate, interval } => {
+                self.outbound.grant(now, session, rate, interval);
+            }
+            ControlEvent::Grant { session, direction: Direction::Receiving, rate, interval } => {
+                self.inbound.set_expected(session, Some(rate), interval);
+            }
+            ControlEvent::Rtt { session, rtt } => self.inbound.set_rtt(session, rtt),
+            ControlEvent::Closed { session, reason, by_peer } => {
+                self.outbound.close(session);
+                self.inbound.close(session);
+                self.events.push_back(Event::Closed { session, reason, by_peer });
+            }
+        }
+    }
+
+    fn on_outbound(&mut self, now: Time, event: OutboundEvent) {
+        match event {
+            OutboundEvent::Say { session, frames } => self.control.say(session, frames),
+            OutboundEvent::Probe { session } => self.control.probe(now, session),
+            OutboundEvent::Close { session, reason } => self.control.close(now, session, reason),
+            OutboundEvent::Requested { session, stream, range } => {
+                self.events.push_back(Event::Requested { session, stream, range });
+            }
+        }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,34 +12,52 @@
 
 #![cfg_attr(test, allow(non_snake_case, clippy::single_range_in_vec_init))]
 
+mod alarms;
 mod breaker;
 mod byte_ranges;
+mod chance;
 pub mod codec;
+mod control;
 mod end_node;
 mod flow_table;
 mod granted;
 mod host;
+mod inbound;
+mod limits;
 mod missing;
+mod outbound;
 mod outstanding;
 mod pacer;
 mod packet;
 mod path_kind;
 mod rate_meter;
+mod receiver;
 mod request_queue;
 mod requests;
+mod rtt;
+mod sender;
 mod silence;
+mod slots;
 
 pub use breaker::Breaker;
 pub use byte_ranges::ByteRanges;
+pub use control::{Control, ControlEvent, Direction, Opened};
 pub use end_node::{EndNode, IntervalRule, Outcome};
 pub use flow_table::{EXCESS_TICKS, Flow, JoinError};
 pub use host::{Event, Host, HostConfig, NodeConfig, SessionOptions, SessionRates, Wakeup};
+pub use inbound::{Inbound, InboundEvent, Taken};
+pub use limits::Limit;
 pub use missing::{Arrival, MOST_GAPS, Missing};
+pub use outbound::{Outbound, OutboundEvent};
 pub use outstanding::{FalseReport, Outstanding, PieceAt};
 pub use pacer::Pacer;
 pub use packet::{CONTROL_OVERHEAD, ControlPacket, DATA_OVERHEAD, DataPacket, MOST_FRAME_BYTES, Packet, Transmit};
 pub use path_kind::PathKind;
 pub use rate_meter::RateMeter;
+pub use receiver::{ReceiverCounts, ReceiverSetup};
 pub use request_queue::{MOST_OPEN_BYTES, RequestQueue};
 pub use requests::{LEAST_REQUEST, MOST_OPEN, Request, Requests, request_window};
+pub use rtt::Rtt;
+pub use sender::{SenderCounts, SenderSetup};
 pub use silence::{Hearing, KEEP_ALIVE, Return, SILENCE_CLOSES, Silence};
+pub use slots::MOST_SESSIONS;

@@ -86,6 +86,19 @@ impl Missing {
         Arrival::New
     }
 
+    /// The source says that it has sent all numbers below `next`: those that have not come are missing.
+    pub fn on_sent(&mut self, now: Time, next: u64) {
+        if next > self.next && self.gaps.len() < MOST_GAPS {
+            self.gaps.push_back(Gap { start: self.next, end: next, since: now });
+            self.next = next;
+        }
+    }
+
+    /// Whether there are numbers that the source is not known to have settled.
+    pub fn is_open(&self) -> bool {
+        self.base < self.next
+    }
+
     /// The source has settled all numbers below.
     pub fn on_settled(&mut self, below: u64) {
         // Of numbers that have not come it cannot say anything that would matter here.

@@ -1,6 +1,7 @@
 //! What a source has sent and does not know the fate of.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use thiserror::Error;
 
@@ -28,6 +29,13 @@ pub struct PieceAt {
     pub length: u32,
     /// Where they begin.
     pub offset: u64,
+}
+
+impl PieceAt {
+    /// Its bytes in the stream.
+    pub fn range(&self) -> Range<u64> {
+        self.offset..self.offset.saturating_add(u64::from(self.length))
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,7 +132,6 @@ impl Outstanding {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
-    use std::ops::Range;
 
     use fairwave_units::{Duration, Time};
     use proptest::prelude::*;

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use crate::codec::{HEADER_BYTES, PIECE_BYTES, SessionId, TAG_BYTES};
+use crate::codec::{Frame, HEADER_BYTES, PIECE_BYTES, SessionId, TAG_BYTES, Writer};
 use crate::outstanding::PieceAt;
 
 /// A data packet. Its payload stays with the driver, which knows what a piece of a stream holds.
@@ -57,6 +57,16 @@ pub const DATA_OVERHEAD: u32 = (HEADER_BYTES + PIECE_BYTES + TAG_BYTES) as u32;
 pub const CONTROL_OVERHEAD: u32 = (HEADER_BYTES + TAG_BYTES) as u32;
 /// Bytes of frames in a control packet at the most: with them it fits into the least datagram that every path takes.
 pub const MOST_FRAME_BYTES: usize = 1200 - CONTROL_OVERHEAD as usize;
+
+/// A body of these frames, as far as they fit into one packet.
+pub(crate) fn frames(frames: &[Frame<'_>]) -> Vec<u8> {
+    let mut room = [0; MOST_FRAME_BYTES];
+    let mut writer = Writer::new(&mut room);
+    let fits = frames.iter().all(|frame| frame.write(&mut writer).is_ok());
+    debug_assert!(fits, "a few small frames fit into a packet");
+    let used = writer.used();
+    room[..used].to_vec()
+}
 
 impl Packet {
     /// Bytes of its datagram, without IP and UDP.

@@ -1,0 +1,393 @@
+//! What a host's sessions have in common: who is at the other end, and what the end nodes grant.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+use fairwave_units::{Duration, Rate, Time};
+
+use crate::alarms::Alarms;
+use crate::chance::Chance;
+use crate::codec::{CloseReason, Frame, NO_LIMIT_BPS, SessionId};
+use crate::end_node::EndNode;
+use crate::flow_table::Flow;
+use crate::host::{SessionOptions, SessionRates, Wakeup};
+use crate::packet::{ControlPacket, Packet, Transmit, frames};
+use crate::path_kind::PathKind;
+use crate::rtt::Rtt;
+use crate::slots::{self, Slots, slot};
+
+/// The core of a host that knows its peers: it opens and closes sessions, numbers all control packets, and runs the two
+/// end nodes.
+///
+/// At a tick it asks for what was measured ([`Control::due`], [`Control::tick`]), and says what every session may do from
+/// then on ([`ControlEvent::Grant`]).
+pub struct Control {
+    peers: Slots<Peer>,
+    nodes: [Option<EndNode>; 2],
+    new_sessions: SessionOptions,
+    /// When peers are looked after.
+    alarms: Alarms,
+    transmits: VecDeque<Transmit>,
+    events: VecDeque<ControlEvent>,
+    chance: Chance,
+}
+
+/// Which way data go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From this host.
+    Sending,
+    /// To this host.
+    Receiving,
+}
+
+const BOTH: [Direction; 2] = [Direction::Sending, Direction::Receiving];
+
+/// A session that is there, as both ends agreed on it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Opened {
+    /// Its name at this host.
+    pub session: SessionId,
+    /// Its name at the peer.
+    pub peer: SessionId,
+    /// Where the peer is.
+    pub address: SocketAddr,
+    /// Whether this host opened it.
+    pub is_initiator: bool,
+    /// Whether this host sends data.
+    pub sends: bool,
+    /// Whether this host receives data.
+    pub receives: bool,
+    /// Who else uses the path.
+    pub path: PathKind,
+    /// What it may send from the start.
+    pub start_send: Rate,
+    /// What it may receive from the start.
+    pub start_receive: Rate,
+    /// The round-trip time of the handshake, where it shows one.
+    pub rtt: Option<Duration>,
+}
+
+/// What the other cores, or the application, should know.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ControlEvent {
+    /// A session is there.
+    Opened(Opened),
+    /// An end node grants a session a rate, until its next tick.
+    Grant {
+        /// The session.
+        session: SessionId,
+        /// Of which node.
+        direction: Direction,
+        /// The rate.
+        rate: Rate,
+        /// The node's interval.
+        interval: Duration,
+    },
+    /// The round-trip time of a session.
+    Rtt {
+        /// The session.
+        session: SessionId,
+        /// Smoothed.
+        rtt: Duration,
+    },
+    /// A session is over.
+    Closed {
+        /// The session.
+        session: SessionId,
+        /// Why.
+        reason: CloseReason,
+        /// Whether the peer said so.
+        by_peer: bool,
+    },
+}
+
+/// What a host knows of the other end of a session.
+#[derive(Debug)]
+struct Peer {
+    opened: Opened,
+    next_number: u64,
+    rtt: Rtt,
+    /// The probe that is not answered.
+    probe: Option<(u64, Time)>,
+    probe_at: Time,
+    /// What the source was last told, and when.
+    told: Option<(Rate, Time)>,
+    heard: Time,
+    rates: [SessionRates; 2],
+    closing: Option<Closing>,
+}
+
+/// A session that is over; its peer may not know.
+#[derive(Debug)]
+struct Closing {
+    reason: CloseReason,
+    left: u32,
+}
+
+/// While data flow, and while none do.
+const PROBE_EVERY: Duration = Duration::from_millis(200);
+const IDLE_PROBE_EVERY: Duration = Duration::from_secs(5);
+/// A probe that is not answered is given up for the next.
+const PROBE_PATIENCE: Duration = Duration::from_secs(1);
+/// A rate that changes by less is told when it is time anyway.
+const WORTH_TELLING: f64 = 0.01;
+const TELL_EVERY: Duration = Duration::from_millis(200);
+/// A session's end is said so often, a round trip or this apart.
+const CLOSE_TIMES: u32 = 3;
+const LEAST_CLOSE_GAP: Duration = Duration::from_millis(50);
+/// A peer that says nothing for so long is gone.
+const SILENCE: Duration = Duration::from_secs(30);
+
+impl Control {
+    /// Without sessions, with an end node for each direction whose capacity is known.
+    pub(crate) fn new(nodes: [Option<EndNode>; 2], new_sessions: SessionOptions, chance: Chance) -> Self {
+        Self {
+            peers: Slots::default(),
+            nodes,
+            new_sessions,
+            alarms: Alarms::default(),
+            transmits: VecDeque::new(),
+            events: VecDeque::new(),
+            chance,
+        }
+    }
+
+    /// A name for a session, if there is room for one more.
+    pub fn name(&mut self) -> Option<SessionId> {
+        let chance = self.chance.bits();
+        self.peers.free().map(|slot| slots::name(slot, chance))
+    }
+
+    /// A session that both ends agreed on.
+    pub fn open(&mut self, now: Time, opened: Opened) {
+        let session = opened.session;
+        let mut rtt = Rtt::default();
+        if let Some(first) = opened.rtt {
+            rtt.on_sample(now, first);
+        }
+        let SessionOptions { weight, alpha, beta } = self.new_sessions;
+        let flow = Flow { session, weight, alpha, beta, rtt: opened.rtt.unwrap_or(Duration::ZERO) };
+        let takes_part = [(opened.sends, opened.start_send), (opened.receives, opened.start_receive)];
+        for (node, (takes_part, start)) in self.nodes.iter_mut().zip(takes_part) {
+            if let Some(node) = node.as_mut().filter(|_| takes_part) {
+                if node.sessions() == 0 {
+                    node.resume(now);
+                }
+                // Names differ, and the options are checked when they come in.
+                let _ = node.join(flow, start);
+            }
+        }
+        let peer = Peer {
+            opened,
+            next_number: 0,
+            rtt,
+            probe: None,
+            probe_at: now,
+            told: None,
+            heard: now,
+            rates: [SessionRates::default(); 2],
+            closing: None,
+        };
+        self.peers.insert(session, peer);
+        self.events.push_back(ControlEvent::Opened(opened));
+        if opened.receives && self.nodes[Direction::Receiving as usize].is_none() {
+            self.say(session, frames(&[Frame::Feedback { expected_bps: NO_LIMIT_BPS }]));
+        }
+        self.alarms.set(slot(session), Some(now));
+    }
+
+    /// Changes what a session's end nodes know of it: whether that can be.
+    pub fn set_options(&mut self, session: SessionId, options: SessionOptions) -> bool {
+        self.nodes.iter_mut().flatten().all(|node| node.set_options(session, options))
+    }
+
+    /// This host ends a session.
+    pub fn close(&mut self, now: Time, session: SessionId, reason: CloseReason) {
+        let Some(peer) = self.peers.get_mut(session) else { return };
+        if peer.closing.is_some() {
+            return;
+        }
+        peer.closing = Some(Closing { reason, left: CLOSE_TIMES });
+        self.leave(session);
+        self.alarms.set(slot(session), Some(now));
+        self.events.push_back(ControlEvent::Closed { session, reason, by_peer: false });
+    }
+
+    /// A control packet came, whose seal is good: whether its frames count.
+    pub fn accept(&mut self, now: Time, _from: SocketAddr, packet: &ControlPacket) -> bool {
+        let Some(peer) = self.peers.get_mut(packet.session) else { return false };
+        peer.heard = now;
+        peer.closing.is_none()
+    }
+
+    /// What the peer says to this core.
+    pub fn handle_frame(&mut self, now: Time, session: SessionId, frame: &Frame<'_>) {
+        let Some(peer) = self.peers.get_mut(session) else { return };
+        match *frame {
+            Frame::Probe(value) => self.say(session, frames(&[Frame::Echo(value)])),
+            Frame::Echo(value) => {
+                let Some((_, sent)) = peer.probe.take_if(|(probe, _)| *probe == value) else { return };
+                peer.rtt.on_sample(now, now.since(sent));
+                let rtt = peer.rtt.smoothed();
+                for node in self.nodes.iter_mut().flatten() {
+                    node.set_rtt(session, rtt);
+                }
+                self.events.push_back(ControlEvent::Rtt { session, rtt });
+            }
+            Frame::Close(reason) => {
+                self.forget(session);
+                self.events.push_back(ControlEvent::Closed { session, reason, by_peer: true });
+            }
+            _ => {}
+        }
+    }
+
+    /// Data came from a session's peer.
+    pub fn on_heard(&mut self, now: Time, session: SessionId) {
+        if let Some(peer) = self.peers.get_mut(session) {
+            peer.heard = now;
+        }
+    }
+
+    /// Tells the peer of a session something.
+    pub fn say(&mut self, session: SessionId, frames: Vec<u8>) {
+        let Some(peer) = self.peers.get_mut(session) else { return };
+        let packet = ControlPacket { session: peer.opened.peer, number: peer.next_number, frames };
+        peer.next_number += 1;
+        let (to, session) = (peer.opened.address, Some(session));
+        self.transmits.push_back(Transmit { to, session, packet: Packet::Control(packet) });
+    }
+
+    /// Asks the peer of a session for an answer.
+    pub fn probe(&mut self, now: Time, session: SessionId) {
+        let value = self.chance.bits();
+        if let Some(peer) = self.peers.get_mut(session) {
+            peer.probe = Some((value, now));
+            self.say(session, frames(&[Frame::Probe(value)]));
+        }
+    }
+
+    /// The node whose control interval is over.
+    pub fn due(&self, now: Time) -> Option<Direction> {
+        BOTH.into_iter().find(|direction| self.node(*direction).is_some_and(|node| node.next_tick() <= now))
+    }
+
+    /// A control interval of a node is over, in which its sessions used so much, in the order of their names: grants follow as events, and go to the
+    /// sources of what this host receives.
+    pub fn tick(&mut self, now: Time, direction: Direction, measured: &[(SessionId, Rate)]) {
+        let Some(node) = &mut self.nodes[direction as usize] else { return };
+        let of = |session| {
+            let at = measured.binary_search_by_key(&session, |(name, _)| *name);
+            at.ok().and_then(|at| measured.get(at)).map_or(Rate::ZERO, |(_, rate)| *rate)
+        };
+        let outcomes = node.tick(now, of).to_vec();
+        let interval = node.interval();
+        for outcome in outcomes {
+            let (session, rate) = (outcome.session, outcome.grant.expected);
+            let Some(peer) = self.peers.get_mut(session) else { continue };
+            peer.rates[direction as usize] = SessionRates {
+                measured: outcome.measured,
+                expected: rate,
+                target: outcome.grant.target,
+                sink_expected: None,
+            };
+            self.events.push_back(ControlEvent::Grant { session, direction, rate, interval });
+            if outcome.exceeds_grant {
+                self.close(now, session, CloseReason::ExceedsGrant);
+            } else if direction == Direction::Receiving {
+                self.feed_back(now, session, rate);
+            }
+        }
+    }
+
+    fn feed_back(&mut self, now: Time, session: SessionId, rate: Rate) {
+        let Some(peer) = self.peers.get_mut(session) else { return };
+        let is_worth_it = peer.told.is_none_or(|(told, at)| {
+            let change = (rate.as_bps() - told.as_bps()).abs();
+            change > WORTH_TELLING * told.as_bps() || now.since(at) >= TELL_EVERY
+        });
+        if is_worth_it {
+            peer.told = Some((rate, now));
+            self.say(session, frames(&[Frame::Feedback { expected_bps: rate.as_bps() as u64 }]));
+        }
+    }
+
+    /// Looks after the peers whose time has come. Harmless too early or too late.
+    pub fn handle_timeout(&mut self, now: Time) {
+        while let Some(slot) = self.alarms.pop(now) {
+            let Some((session, peer)) = self.peers.at_mut(slot) else { continue };
+            let rtt = peer.rtt.smoothed();
+            let again = if let Some(closing) = &mut peer.closing {
+                if closing.left == 0 {
+                    self.forget(session);
+                    continue;
+                }
+                closing.left -= 1;
+                let reason = closing.reason;
+                self.say(session, frames(&[Frame::Close(reason)]));
+                now.saturating_add(rtt.max(LEAST_CLOSE_GAP))
+            } else if now.since(peer.heard) >= SILENCE {
+                self.close(now, session, CloseReason::Silence);
+                continue;
+            } else {
+                if now >= peer.probe_at && peer.probe.is_none_or(|(_, sent)| now.since(sent) >= PROBE_PATIENCE) {
+                    let is_active = peer.rates.iter().any(|rates| rates.measured > Rate::ZERO);
+                    let every = if is_active || peer.rtt.known().is_none() { PROBE_EVERY } else { IDLE_PROBE_EVERY };
+                    peer.probe_at = now.saturating_add(every);
+                    self.probe(now, session);
+                }
+                now.saturating_add(PROBE_EVERY)
+            };
+            self.alarms.set(slot, Some(again));
+        }
+    }
+
+    /// When to come again.
+    pub fn poll_timeout(&self) -> Option<(Time, Wakeup)> {
+        let ticks = self.nodes.iter().flatten().filter(|node| node.sessions() > 0).map(EndNode::next_tick);
+        ticks.chain(self.alarms.next()).min().map(|at| (at, Wakeup::Timer))
+    }
+
+    /// The next control packet or handshake to send.
+    pub fn poll_transmit(&mut self) -> Option<Transmit> {
+        self.transmits.pop_front()
+    }
+
+    /// What happened. Call until there is nothing.
+    pub fn poll_event(&mut self) -> Option<ControlEvent> {
+        self.events.pop_front()
+    }
+
+    /// The end node of one direction, if its capacity is known.
+    pub fn node(&self, direction: Direction) -> Option<&EndNode> {
+        self.nodes[direction as usize].as_ref()
+    }
+
+    /// The same, to tell it of overflows and changes of its capacity.
+    pub fn node_mut(&mut self, direction: Direction) -> Option<&mut EndNode> {
+        self.nodes[direction as usize].as_mut()
+    }
+
+    /// What a session's node said at its last tick.
+    pub fn rates(&self, session: SessionId, direction: Direction) -> Option<SessionRates> {
+        self.peers.get(session).map(|peer| peer.rates[direction as usize])
+    }
+
+    /// The round-trip time of a session, if there was a sample.
+    pub fn rtt(&self, session: SessionId) -> Option<Duration> {
+        self.peers.get(session).and_then(|peer| peer.rtt.known())
+    }
+
+    fn leave(&mut self, session: SessionId) {
+        for node in self.nodes.iter_mut().flatten() {
+            node.leave(session);
+        }
+    }
+
+    fn forget(&mut self, session: SessionId) {
+        self.leave(session);
+        self.peers.remove(session);
+        self.alarms.set(slot(session), None);
+    }
+}

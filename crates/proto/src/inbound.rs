@@ -1,0 +1,195 @@
+//! All receivers of a host.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::ops::Range;
+
+use fairwave_units::{Duration, Rate, Time};
+
+use crate::alarms::Alarms;
+use crate::codec::{Frame, SessionId, VoidReason};
+use crate::host::Wakeup;
+use crate::packet::DataPacket;
+use crate::receiver::{Receiver, ReceiverCounts, ReceiverSetup};
+use crate::slots::{Slots, slot};
+
+/// The core of a host that receives data.
+///
+/// It is given data packets as they come ([`Inbound::handle_data`]) and what sources say ([`Inbound::handle_frame`]), and
+/// answers with frames for them: reports and requests.
+#[derive(Debug, Default)]
+pub struct Inbound {
+    receivers: Slots<Receiver>,
+    alarms: Alarms,
+    events: VecDeque<InboundEvent>,
+    lost: Vec<Range<u64>>,
+    pages: Vec<Vec<u8>>,
+}
+
+/// What a receiver wants done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum InboundEvent {
+    /// Frames to be told to the peer.
+    Say {
+        /// The session.
+        session: SessionId,
+        /// A body of frames.
+        frames: Vec<u8>,
+    },
+    /// A range that was wanted will not come.
+    Void {
+        /// The session.
+        session: SessionId,
+        /// The stream.
+        stream: u32,
+        /// The range.
+        range: Range<u64>,
+        /// Why.
+        reason: VoidReason,
+    },
+}
+
+/// What a data packet brought.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// Bytes that were wanted and come for the first time. If there are none, the packet is of no use.
+    pub bytes: u64,
+    /// Whether it came from an address that is not the session's: tell [`Control`](crate::Control).
+    pub is_from_elsewhere: bool,
+}
+
+impl Inbound {
+    /// A session that receives opens; its source is at `from`.
+    pub fn open(&mut self, now: Time, session: SessionId, from: SocketAddr, setup: ReceiverSetup) {
+        self.receivers.insert(session, Receiver::new(now, from, setup));
+    }
+
+    /// A session closes: whether it was here.
+    pub fn close(&mut self, session: SessionId) -> bool {
+        let was_here = self.receivers.remove(session).is_some();
+        if was_here {
+            self.alarms.set(slot(session), None);
+        }
+        was_here
+    }
+
+    /// The application wants a range of a stream, also one that it had and that turned out to be wrong.
+    pub fn want(&mut self, now: Time, session: SessionId, stream: u32, range: Range<u64>) {
+        if let Some(receiver) = self.receivers.get_mut(session) {
+            receiver.want(stream, range);
+            self.alarms.set(slot(session), Some(now));
+        }
+    }
+
+    /// The application does not want a range any more.
+    pub fn give_up(&mut self, session: SessionId, stream: u32, range: &Range<u64>) {
+        if let Some(receiver) = self.receivers.get_mut(session) {
+            receiver.give_up(stream, range);
+        }
+    }
+
+    /// The end node grants a session a rate; none if it sets no limit.
+    pub fn set_expected(&mut self, session: SessionId, expected: Option<Rate>, interval: Duration) {
+        if let Some(receiver) = self.receivers.get_mut(session) {
+            receiver.set_expected(expected, interval);
+        }
+    }
+
+    /// The round-trip time of a session.
+    pub fn set_rtt(&mut self, session: SessionId, rtt: Duration) {
+        if let Some(receiver) = self.receivers.get_mut(session) {
+            receiver.set_rtt(rtt);
+        }
+    }
+
+    /// A session's source is at another address.
+    pub fn set_address(&mut self, session: SessionId, from: SocketAddr) {
+        if let Some(receiver) = self.receivers.get_mut(session) {
+            receiver.from = from;
+        }
+    }
+
+    /// A data packet came, whose seal is good.
+    #[inline]
+    pub fn handle_data(&mut self, now: Time, from: SocketAddr, packet: &DataPacket) -> Taken {
+        let Some(receiver) = self.receivers.get_mut(packet.session) else { return Taken::default() };
+        let bytes = receiver.on_data(now, packet);
+        let is_from_elsewhere = receiver.from != from;
+        let slot = slot(packet.session);
+        if self.alarms.get(slot).is_none() {
+            self.alarms.set(slot, Some(now));
+        }
+        Taken { bytes, is_from_elsewhere }
+    }
+
+    /// The source says something to its sink.
+    pub fn handle_frame(&mut self, now: Time, session: SessionId, frame: &Frame<'_>) {
+        let Some(receiver) = self.receivers.get_mut(session) else { return };
+        match *frame {
+            Frame::Sent { settled, next } => {
+                receiver.on_sent(now, settled, next);
+                if self.alarms.get(slot(session)).is_none() {
+                    self.alarms.set(slot(session), Some(now));
+                }
+            }
+            Frame::Void { stream, offset, length, reason } => {
+                let Ok(stream) = u32::try_from(stream) else { return };
+                let range = offset..offset.saturating_add(length);
+                if receiver.give_up(stream, &range) > 0 {
+                    self.events.push_back(InboundEvent::Void { session, stream, range, reason });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Looks after the receivers whose time has come. Harmless too early or too late.
+    pub fn handle_timeout(&mut self, now: Time) {
+        while let Some(slot) = self.alarms.pop(now) {
+            let Some((session, receiver)) = self.receivers.at_mut(slot) else { continue };
+            let again = receiver.speak(now, &mut self.lost, &mut self.pages);
+            let says = self.pages.drain(..).map(|frames| InboundEvent::Say { session, frames });
+            self.events.extend(says);
+            // Never at once again, whatever the time.
+            self.alarms.set(slot, again.filter(|again| *again > now));
+        }
+    }
+
+    /// When to come again.
+    pub fn poll_timeout(&self) -> Option<(Time, Wakeup)> {
+        self.alarms.next().map(|at| (at, Wakeup::Timer))
+    }
+
+    /// What receivers want done. Call until there is nothing.
+    pub fn poll_event(&mut self) -> Option<InboundEvent> {
+        self.events.pop_front()
+    }
+
+    /// A control interval of the end node is over: what each session's source sent in it goes into `measured`,
+    /// in the order of their names.
+    pub fn measure(&mut self, now: Time, measured: &mut Vec<(SessionId, Rate)>) {
+        measured.clear();
+        measured.extend(self.receivers.iter_mut().map(|(session, receiver)| (session, receiver.measure(now))));
+        measured.sort_unstable_by_key(|(session, _)| *session);
+    }
+
+    /// When data last came.
+    pub fn heard(&self, session: SessionId) -> Option<Time> {
+        self.receivers.get(session).and_then(Receiver::heard)
+    }
+
+    /// Whether all that was wanted has come.
+    pub fn is_complete(&self, session: SessionId) -> bool {
+        self.receivers.get(session).is_none_or(|receiver| receiver.requests().is_complete())
+    }
+
+    /// Whether any byte of a range is wanted and has not come.
+    pub fn is_missing(&self, session: SessionId, stream: u32, range: &Range<u64>) -> bool {
+        self.receivers.get(session).is_some_and(|receiver| receiver.requests().is_missing(stream, range))
+    }
+
+    /// What a session has seen.
+    pub fn counts(&self, session: SessionId) -> Option<ReceiverCounts> {
+        self.receivers.get(session).map(|receiver| receiver.counts)
+    }
+}

@@ -1,0 +1,277 @@
+//! All senders of a host.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::ops::Range;
+
+use fairwave_units::{Duration, Rate, Time};
+
+use crate::alarms::Alarms;
+use crate::chance::Chance;
+use crate::codec::{CloseReason, Frame, SessionId, VoidReason};
+use crate::host::Wakeup;
+use crate::limits::Limit;
+use crate::outstanding::PieceAt;
+use crate::packet::{DataPacket, frames};
+use crate::sender::{Sender, SenderCounts, SenderSetup};
+use crate::slots::{Slots, slot};
+
+/// The core of a host that sends data.
+///
+/// It is told what its end node grants ([`Outbound::set_limit`]) and what the sinks say ([`Outbound::handle_frame`]), and
+/// gives packets when they are due ([`Outbound::poll_transmit`]).
+#[derive(Debug)]
+pub struct Outbound {
+    senders: Slots<Sender>,
+    /// When packets are due.
+    paces: Alarms,
+    /// When senders are looked after.
+    beats: Alarms,
+    events: VecDeque<OutboundEvent>,
+    chance: Chance,
+    lost: Vec<PieceAt>,
+}
+
+/// What a sender wants done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OutboundEvent {
+    /// Frames to be told to the peer.
+    Say {
+        /// The session.
+        session: SessionId,
+        /// A body of frames.
+        frames: Vec<u8>,
+    },
+    /// The sink asks for a range.
+    Requested {
+        /// The session.
+        session: SessionId,
+        /// The stream.
+        stream: u32,
+        /// The range.
+        range: Range<u64>,
+    },
+    /// The peer is to be asked whether it is there.
+    Probe {
+        /// The session.
+        session: SessionId,
+    },
+    /// The session is to be closed.
+    Close {
+        /// The session.
+        session: SessionId,
+        /// Why.
+        reason: CloseReason,
+    },
+}
+
+/// Senders with anything under way are looked after so often.
+const BEAT: Duration = Duration::from_millis(5);
+
+impl Outbound {
+    /// Without sessions.
+    pub(crate) fn new(chance: Chance) -> Self {
+        Self {
+            senders: Slots::default(),
+            paces: Alarms::default(),
+            beats: Alarms::default(),
+            events: VecDeque::new(),
+            chance,
+            lost: Vec::new(),
+        }
+    }
+
+    /// A session that sends opens: `peer` is its name at the sink, which is at `to`.
+    pub fn open(&mut self, now: Time, session: SessionId, peer: SessionId, to: SocketAddr, setup: SenderSetup) {
+        self.senders.insert(session, Sender::new(now, peer, to, setup));
+        self.beats.set(slot(session), Some(now.saturating_add(BEAT)));
+    }
+
+    /// A session closes: whether it was here.
+    pub fn close(&mut self, session: SessionId) -> bool {
+        let was_here = self.senders.remove(session).is_some();
+        if was_here {
+            self.paces.set(slot(session), None);
+            self.beats.set(slot(session), None);
+        }
+        was_here
+    }
+
+    /// The application sends a range that the sink asked for.
+    pub fn serve(&mut self, now: Time, session: SessionId, stream: u32, range: Range<u64>) {
+        if let Some(sender) = self.senders.get_mut(session) {
+            sender.serve(stream, range);
+            self.rearm(now, session);
+        }
+    }
+
+    /// The application cannot send a range.
+    pub fn refuse(&mut self, session: SessionId, stream: u32, range: &Range<u64>, reason: VoidReason) {
+        let Some(sender) = self.senders.get_mut(session) else { return };
+        sender.cancel(stream, range);
+        let (offset, length) = (range.start, range.end.saturating_sub(range.start));
+        let void = Frame::Void { stream: u64::from(stream), offset, length, reason };
+        self.events.push_back(OutboundEvent::Say { session, frames: frames(&[void]) });
+    }
+
+    /// Sets a term of a session's rate.
+    pub fn set_limit(&mut self, now: Time, session: SessionId, limit: Limit, rate: Rate) {
+        if let Some(sender) = self.senders.get_mut(session) {
+            sender.limit(now, limit, rate);
+            self.rearm(now, session);
+        }
+    }
+
+    /// A session's end node grants it a rate until its next tick, an interval later.
+    pub fn grant(&mut self, now: Time, session: SessionId, rate: Rate, interval: Duration) {
+        if let Some(sender) = self.senders.get_mut(session) {
+            sender.grant(now, rate, interval);
+            self.rearm(now, session);
+        }
+    }
+
+    /// A sealed packet of a session's sink came.
+    pub fn on_heard(&mut self, now: Time, session: SessionId) {
+        if let Some(sender) = self.senders.get_mut(session) {
+            sender.on_heard(now);
+        }
+    }
+
+    /// A session's sink is at another address.
+    pub fn set_address(&mut self, session: SessionId, to: SocketAddr) {
+        if let Some(sender) = self.senders.get_mut(session) {
+            sender.to = to;
+        }
+    }
+
+    /// The sink says something to its source.
+    pub fn handle_frame(&mut self, now: Time, session: SessionId, frame: &Frame<'_>) {
+        let Some(sender) = self.senders.get_mut(session) else { return };
+        match *frame {
+            Frame::Request { stream, offset, length } => {
+                let Ok(stream) = u32::try_from(stream) else { return };
+                let range = offset..offset.saturating_add(length);
+                self.events.push_back(OutboundEvent::Requested { session, stream, range });
+                return;
+            }
+            Frame::Feedback { expected_bps } => sender.on_feedback(now, expected_bps),
+            Frame::Timing { stamp_us, held_us } => return sender.on_timing(now, stamp_us, held_us),
+            Frame::Losses(ref report) => {
+                if sender.on_report(report, &mut self.lost).is_err() {
+                    self.events.push_back(OutboundEvent::Close { session, reason: CloseReason::Protocol });
+                    return;
+                }
+            }
+            Frame::Void { .. } | Frame::Sent { .. } | Frame::Probe(_) | Frame::Echo(_) | Frame::Close(_) => return,
+        }
+        self.rearm(now, session);
+    }
+
+    /// All frames of a packet were handed in: reports in it are answered.
+    pub fn end_packet(&mut self, now: Time, session: SessionId) {
+        let Some(sender) = self.senders.get_mut(session) else { return };
+        sender.end_report(now);
+        if let Some((settled, next)) = sender.poll_sent(now, true) {
+            let frames = frames(&[Frame::Sent { settled, next }]);
+            self.events.push_back(OutboundEvent::Say { session, frames });
+        }
+    }
+
+    /// Looks after the senders whose time has come. Harmless too early or too late.
+    pub fn handle_timeout(&mut self, now: Time) {
+        while let Some(slot) = self.beats.pop(now) {
+            let Some((session, sender)) = self.senders.at_mut(slot) else { continue };
+            if let Some((settled, next)) = sender.poll_sent(now, false) {
+                let frames = frames(&[Frame::Sent { settled, next }]);
+                self.events.push_back(OutboundEvent::Say { session, frames });
+            }
+            match sender.listen(now) {
+                Ok(true) => self.events.push_back(OutboundEvent::Probe { session }),
+                Ok(false) => {}
+                Err(reason) => {
+                    self.events.push_back(OutboundEvent::Close { session, reason });
+                    continue;
+                }
+            }
+            let beat = sender.is_busy().then(|| now.saturating_add(BEAT));
+            self.beats.set(slot, beat.into_iter().chain(sender.listens_at()).min());
+            // What silence has taken away may be back.
+            self.paces.set(slot, sender.next_at());
+        }
+    }
+
+    /// When to come again.
+    pub fn poll_timeout(&self) -> Option<(Time, Wakeup)> {
+        let pace = self.paces.next().map(|at| (at, Wakeup::Pace));
+        let beat = self.beats.next().map(|at| (at, Wakeup::Timer));
+        pace.into_iter().chain(beat).min_by_key(|(at, _)| *at)
+    }
+
+    /// The next data packet that is due: the session's name here, where to, and the packet.
+    #[inline]
+    pub fn poll_transmit(&mut self, now: Time) -> Option<(SessionId, SocketAddr, DataPacket)> {
+        while let Some(slot) = self.paces.pop(now) {
+            let Some((session, sender)) = self.senders.at_mut(slot) else { continue };
+            let packet = sender.transmit(now, &mut self.chance);
+            self.paces.set(slot, sender.next_at());
+            if let Some(packet) = packet {
+                let to = sender.to;
+                self.beat(slot, now);
+                return Some((session, to, packet));
+            }
+        }
+        None
+    }
+
+    /// What senders want done. Call until there is nothing.
+    pub fn poll_event(&mut self) -> Option<OutboundEvent> {
+        self.events.pop_front()
+    }
+
+    /// A control interval of the end node is over: what each session sent in it goes into `measured`,
+    /// in the order of their names.
+    pub fn measure(&mut self, now: Time, measured: &mut Vec<(SessionId, Rate)>) {
+        measured.clear();
+        measured.extend(self.senders.iter_mut().map(|(session, sender)| (session, sender.measure(now))));
+        measured.sort_unstable_by_key(|(session, _)| *session);
+    }
+
+    /// A term of a session's rate.
+    pub fn limit(&self, session: SessionId, limit: Limit) -> Option<Rate> {
+        self.senders.get(session).map(|sender| sender.limits().get(limit))
+    }
+
+    /// The term that held a session for most of the last second.
+    pub fn limited_by(&mut self, now: Time, session: SessionId) -> Option<Limit> {
+        self.senders.get_mut(session).map(|sender| sender.limited_by(now))
+    }
+
+    /// What a session has done.
+    pub fn counts(&self, session: SessionId) -> Option<SenderCounts> {
+        self.senders.get(session).map(|sender| sender.counts)
+    }
+
+    /// Packets of a session whose fate is not settled.
+    pub fn under_way(&self, session: SessionId) -> usize {
+        self.senders.get(session).map_or(0, Sender::under_way)
+    }
+
+    fn rearm(&mut self, now: Time, session: SessionId) {
+        let slot = slot(session);
+        if let Some(sender) = self.senders.get(session) {
+            self.paces.set(slot, sender.next_at());
+            if sender.is_busy() {
+                self.beat(slot, now);
+            }
+        }
+    }
+
+    /// Sees to it that a sender is looked after within a beat.
+    #[inline]
+    fn beat(&mut self, slot: u32, now: Time) {
+        let soon = now.saturating_add(BEAT);
+        if self.beats.get(slot).is_none_or(|at| at > soon) {
+            self.beats.set(slot, Some(soon));
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! The receiving end of a session.
+
+use std::net::SocketAddr;
+use std::ops::Range;
+
+use fairwave_units::{Bytes, Duration, Rate, Time};
+
+use crate::codec::{Frame, Writer};
+use crate::missing::{Arrival, Missing};
+use crate::packet::{DataPacket, MOST_FRAME_BYTES};
+use crate::rate_meter::RateMeter;
+use crate::requests::{Requests, request_window};
+
+/// What a sink keeps of one session: what it wants, what it lacks, and how fast its source sends.
+///
+/// It says everything again until the source is known to have heard it: nothing that gets lost needs to be noticed.
+#[derive(Debug)]
+pub(crate) struct Receiver {
+    pub(crate) from: SocketAddr,
+    setup: ReceiverSetup,
+    missing: Missing,
+    meter: RateMeter,
+    requests: Requests,
+    /// What may come, as far as this end node has a say.
+    expected: Option<Rate>,
+    interval: Duration,
+    rtt: Duration,
+    stamps: Stamps,
+    /// The stamp of the highest number, and when it came.
+    newest: Option<(u32, Time)>,
+    heard: Option<Time>,
+    /// Whether anything came since the last report.
+    has_news: bool,
+    /// Reports in a row without news.
+    repeats: u32,
+    report_at: Time,
+    pub(crate) counts: ReceiverCounts,
+}
+
+/// How a receiver is set up.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ReceiverSetup {
+    /// Bytes of IP and UDP around a datagram.
+    pub lower_bytes: u32,
+    /// What both end nodes grant it from the first packet on.
+    pub start: Rate,
+    /// Bytes that may be asked for and not received, at the most.
+    pub room: Bytes,
+    /// The round-trip time, as far as the handshake showed it.
+    pub rtt: Option<Duration>,
+}
+
+/// What a sink has seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReceiverCounts {
+    /// Data packets that came for the first time.
+    pub packets: u64,
+    /// And those that had come before, or came too late.
+    pub old_packets: u64,
+    /// Bytes of streams that came for the first time.
+    pub bytes: u64,
+}
+
+/// The source's stamps as times that do not wrap.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stamps {
+    last_us: u64,
+}
+
+/// Where no round-trip time is known.
+const FIRST_RTT: Duration = Duration::from_millis(100);
+/// Reports and requests go once a quarter of a round trip, within these.
+const LEAST_PERIOD: Duration = Duration::from_millis(2);
+const MOST_PERIOD: Duration = Duration::from_millis(50);
+/// A report that brings no news goes again after twice the time, each time, but at least so often.
+const MOST_REPEAT: Duration = Duration::from_secs(1);
+/// What is late for less than an eighth of a round trip or this is not lost.
+const LEAST_PATIENCE: Duration = Duration::from_millis(1);
+/// Requests of which nothing came for four round trips, four intervals and this, and the time that twice as much as is asked
+/// for takes, are made again.
+const LEAST_LAPSE: Duration = Duration::from_millis(300);
+const MOST_LAPSE: Duration = Duration::from_secs(30);
+/// Packets of one report.
+const MOST_PAGES: usize = 32;
+
+impl Receiver {
+    pub(crate) fn new(now: Time, from: SocketAddr, setup: ReceiverSetup) -> Self {
+        Self {
+            from,
+            setup,
+            missing: Missing::default(),
+            meter: RateMeter::new(setup.start),
+            requests: Requests::default(),
+            expected: Some(setup.start),
+            interval: Duration::ZERO,
+            rtt: setup.rtt.unwrap_or(FIRST_RTT),
+            stamps: Stamps::default(),
+            newest: None,
+            heard: None,
+            has_news: false,
+            repeats: 0,
+            report_at: now,
+            counts: ReceiverCounts::default(),
+        }
+    }
+
+    pub(crate) fn want(&mut self, stream: u32, range: Range<u64>) {
+        self.requests.want(stream, range);
+    }
+
+    pub(crate) fn give_up(&mut self, stream: u32, range: &Range<u64>) -> u64 {
+        self.requests.give_up(stream, range)
+    }
+
+    /// The end node's grant, none if it has no limit, and its interval.
+    pub(crate) fn set_expected(&mut self, expected: Option<Rate>, interval: Duration) {
+        (self.expected, self.interval) = (expected, interval);
+    }
+
+    pub(crate) fn set_rtt(&mut self, rtt: Duration) {
+        self.rtt = rtt;
+    }
+
+    /// A data packet came: how many of its bytes were wanted and come for the first time.
+    #[inline]
+    pub(crate) fn on_data(&mut self, now: Time, packet: &DataPacket) -> u64 {
+        self.heard = Some(now);
+        let highest = self.missing.next();
+        match self.missing.on_packet(now, packet.number) {
+            Arrival::New => {}
+            Arrival::Old => {
+                self.counts.old_packets += 1;
+                return 0;
+            }
+            Arrival::Refused => return 0,
+        }
+        self.has_news = true;
+        self.counts.packets += 1;
+        if packet.number >= highest {
+            self.newest = Some((packet.stamp_us, now));
+        }
+        let sent = self.stamps.time(packet.stamp_us);
+        self.meter.on_packet(now, packet.number, sent, self.setup.lower_bytes + packet.datagram_bytes());
+        let piece = packet.piece;
+        let bytes = self.requests.on_data(now, piece.stream, &piece.range());
+        self.counts.bytes += bytes;
+        bytes
+    }
+
+    /// The source says which numbers there are.
+    pub(crate) fn on_sent(&mut self, now: Time, settled: u64, next: u64) {
+        self.heard = Some(now);
+        if next > self.missing.next() {
+            self.missing.on_sent(now, next);
+            self.has_news = true;
+        }
+        self.missing.on_settled(settled);
+    }
+
+    /// A control interval of the sink's node is over: what the source sent in it.
+    pub(crate) fn measure(&mut self, now: Time) -> Rate {
+        self.meter.tick(now)
+    }
+
+    /// When the last packet came.
+    pub(crate) fn heard(&self) -> Option<Time> {
+        self.heard
+    }
+
+    pub(crate) fn requests(&self) -> &Requests {
+        &self.requests
+    }
+
+    /// Reports and asks, in control packets' bodies that go into `pages`; when to come again, if there is anything to do.
+    pub(crate) fn speak(&mut self, now: Time, lost: &mut Vec<Range<u64>>, pages: &mut Vec<Vec<u8>>) -> Option<Time> {
+        let period = Duration::from_nanos(self.rtt.as_nanos() / 4).max(LEAST_PERIOD).min(MOST_PERIOD);
+        let mut page = Page::default();
+        let is_open = self.missing.is_open();
+        if self.has_news {
+            self.repeats = 0;
+        }
+        if self.has_news || (is_open && now >= self.report_at) {
+            self.report(now, lost, &mut page, pages);
+            self.has_news = false;
+            let repeat = Duration::from_nanos(period.as_nanos().saturating_mul(2 << self.repeats.min(20)));
+            self.report_at = now.saturating_add(repeat.min(MOST_REPEAT));
+            self.repeats += 1;
+        }
+        self.ask(now, &mut page, pages);
+        page.finish(pages);
+        (is_open || !self.requests.is_complete()).then(|| now.saturating_add(period))
+    }
+
+    fn report(&mut self, now: Time, lost: &mut Vec<Range<u64>>, page: &mut Page, pages: &mut Vec<Vec<u8>>) {
+        if let Some((stamp_us, came)) = self.newest {
+            let held_us = now.since(came).as_nanos() / 1000;
+            page.write(&Frame::Timing { stamp_us, held_us }, pages);
+        }
+        let patience = Duration::from_nanos(self.rtt.as_nanos() / 8).max(LEAST_PATIENCE);
+        let mut numbers = self.missing.report(now, patience, lost);
+        let mut rest: &[Range<u64>] = lost;
+        for _ in 0..MOST_PAGES {
+            if numbers.is_empty() {
+                break;
+            }
+            let end = page.write_losses(numbers.clone(), rest, pages);
+            rest = &rest[rest.partition_point(|range| range.start < end)..];
+            numbers.start = end;
+        }
+    }
+
+    fn ask(&mut self, now: Time, page: &mut Page, pages: &mut Vec<Vec<u8>>) {
+        let measured = self.meter.rate();
+        let rate = self.expected.unwrap_or(measured * 2.0);
+        let window = request_window(rate, self.rtt, self.interval, self.setup.room);
+        self.requests.lapse(now, self.patience(measured));
+        while let Some(request) = self.requests.next(now, window) {
+            let Range { start, end } = request.range;
+            let frame = Frame::Request { stream: u64::from(request.stream), offset: start, length: end - start };
+            page.write(&frame, pages);
+        }
+    }
+
+    /// After how long a request of which nothing came may have got lost.
+    fn patience(&self, measured: Rate) -> Duration {
+        let span = 4 * (self.rtt.as_nanos() + self.interval.as_nanos()) + LEAST_LAPSE.as_nanos();
+        let asked = Bytes::new(2 * self.requests.asked().get());
+        let queue = if measured > Rate::ZERO { measured.time_for(asked).unwrap_or(MOST_LAPSE) } else { Duration::ZERO };
+        Duration::from_nanos(span.saturating_add(queue.as_nanos())).min(MOST_LAPSE)
+    }
+}
+
+impl Stamps {
+    /// The time of a stamp: the one of these 32 bits that is nearest to the last one.
+    fn time(&mut self, stamp_us: u32) -> Time {
+        let ahead = i64::from(stamp_us.wrapping_sub(self.last_us as u32).cast_signed());
+        // The first wrap backwards would lead below zero: begin one wrap up.
+        let last_us = if self.last_us == 0 { 1 << 32 } else { self.last_us };
+        self.last_us = last_us.saturating_add_signed(ahead);
+        Time::from_nanos(self.last_us.saturating_mul(1000))
+    }
+}
+
+/// A control packet's body that is being written.
+struct Page {
+    room: [u8; MOST_FRAME_BYTES],
+    used: usize,
+}
+
+impl Default for Page {
+    fn default() -> Self {
+        Self { room: [0; MOST_FRAME_BYTES], used: 0 }
+    }
+}
+
+impl Page {
+    /// Writes a frame, onto a new page if this one is full.
+    fn write(&mut self, frame: &Frame<'_>, pages: &mut Vec<Vec<u8>>) {
+        for _ in 0..2 {
+            let mut writer = Writer::new(&mut self.room[self.used..]);
+            if frame.write(&mut writer).is_ok() {
+                self.used += writer.used();
+                return;
+            }
+            self.turn(pages);
+        }
+    }
+
+    /// Writes as much of a report as fits, at least some of it: where the rest begins.
+    fn write_losses(&mut self, numbers: Range<u64>, lost: &[Range<u64>], pages: &mut Vec<Vec<u8>>) -> u64 {
+        for _ in 0..2 {
+            let mut writer = Writer::new(&mut self.room[self.used..]);
+            if let Ok(end) = Frame::write_losses(numbers.clone(), lost, &mut writer) {
+                self.used += writer.used();
+                if end < numbers.end {
+                    self.turn(pages);
+                }
+                return end;
+            }
+            self.turn(pages);
+        }
+        numbers.end
+    }
+
+    fn turn(&mut self, pages: &mut Vec<Vec<u8>>) {
+        if self.used > 0 {
+            pages.push(self.room[..self.used].to_vec());
+            self.used = 0;
+        }
+    }
+
+    fn finish(mut self, pages: &mut Vec<Vec<u8>>) {
+        self.turn(pages);
+    }
+}

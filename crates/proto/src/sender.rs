@@ -1,0 +1,309 @@
+//! The sending end of a session.
+
+use std::net::SocketAddr;
+use std::ops::Range;
+
+use fairwave_schemes::session::{PathRate, PathReport};
+use fairwave_units::{Bytes, Duration, Rate, Time};
+
+use crate::breaker::Breaker;
+use crate::chance::Chance;
+use crate::codec::{CloseReason, LossReport, NO_LIMIT_BPS, SessionId};
+use crate::limits::{Limit, Limits};
+use crate::outstanding::{FalseReport, Outstanding, PieceAt};
+use crate::pacer::Pacer;
+use crate::packet::{DATA_OVERHEAD, DataPacket};
+use crate::path_kind::PathKind;
+use crate::rate_meter::RateMeter;
+use crate::request_queue::RequestQueue;
+use crate::rtt::Rtt;
+use crate::silence::{Hearing, Return, Silence};
+
+/// What a source keeps of one session: what was asked of it, what is under way, and how fast it may send.
+#[derive(Debug)]
+pub(crate) struct Sender {
+    pub(crate) peer: SessionId,
+    pub(crate) to: SocketAddr,
+    setup: SenderSetup,
+    queue: RequestQueue,
+    outstanding: Outstanding,
+    pacer: Pacer,
+    meter: RateMeter,
+    limits: Limits,
+    rtt: Rtt,
+    silence: Silence,
+    /// On a dedicated path.
+    breaker: Option<Breaker>,
+    /// On a shared one.
+    path: Option<PathRate>,
+    interval: Duration,
+    last_sent: Time,
+    told: Told,
+    /// Whether the packet that is being read has a report.
+    is_reported: bool,
+    pub(crate) counts: SenderCounts,
+}
+
+/// How a sender is set up.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SenderSetup {
+    /// Bytes of a stream in a packet at the most.
+    pub piece_bytes: u32,
+    /// Bytes of IP and UDP around a datagram.
+    pub lower_bytes: u32,
+    /// Bytes of one send of the system at the most.
+    pub send_bytes: Bytes,
+    /// What both end nodes grant it from the first packet on.
+    pub start: Rate,
+    /// Who else uses the path.
+    pub path: PathKind,
+    /// The round-trip time, as far as the handshake showed it.
+    pub rtt: Option<Duration>,
+}
+
+/// What a source has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SenderCounts {
+    /// Data packets sent.
+    pub sent: u64,
+    /// Bytes of streams that were reported lost, and go again.
+    pub lost_bytes: u64,
+    /// Data packets that were reported lost.
+    pub lost: u64,
+}
+
+/// What the sink was last told of numbers.
+#[derive(Clone, Copy, Debug)]
+struct Told {
+    settled: u64,
+    next: u64,
+    at: Time,
+    wait: Duration,
+}
+
+/// The sink is not told more often than that.
+const LEAST_TELLING: Duration = Duration::from_millis(1);
+/// While nothing is sent and something is under way it is told anew: after this, and then half as often each time.
+const FIRST_WAIT: Duration = Duration::from_millis(10);
+const MOST_WAIT: Duration = Duration::from_secs(1);
+/// On shared paths one number in so many is skipped.
+const SKIPPED_ONE_IN: u64 = 4096;
+
+impl Sender {
+    pub(crate) fn new(now: Time, peer: SessionId, to: SocketAddr, setup: SenderSetup) -> Self {
+        let mut rtt = Rtt::default();
+        if let Some(first) = setup.rtt {
+            rtt.on_sample(now, first);
+        }
+        let packet = Bytes::new(u64::from(setup.lower_bytes + DATA_OVERHEAD + setup.piece_bytes));
+        let mut sender = Self {
+            peer,
+            to,
+            setup,
+            queue: RequestQueue::default(),
+            outstanding: Outstanding::default(),
+            pacer: Pacer::new(now, packet, setup.send_bytes),
+            meter: RateMeter::new(setup.start),
+            limits: Limits::new(now),
+            rtt,
+            silence: Silence::new(now, setup.path),
+            breaker: (setup.path == PathKind::Dedicated).then(|| Breaker::new(now)),
+            path: (setup.path == PathKind::Shared).then(|| PathRate::new(now, rtt.smoothed(), packet)),
+            interval: Duration::ZERO,
+            last_sent: now,
+            told: Told { settled: 0, next: 0, at: now, wait: FIRST_WAIT },
+            is_reported: false,
+            counts: SenderCounts::default(),
+        };
+        sender.limit(now, Limit::Source, setup.start);
+        sender.limit(now, Limit::Sink, setup.start);
+        sender
+    }
+
+    /// The sink asks for a range, and the application has it.
+    pub(crate) fn serve(&mut self, stream: u32, range: Range<u64>) {
+        self.queue.on_request(stream, range);
+    }
+
+    /// The application has not got a range after all.
+    pub(crate) fn cancel(&mut self, stream: u32, range: &Range<u64>) {
+        self.queue.cancel(stream, range);
+    }
+
+    /// Sets a term of the rate.
+    pub(crate) fn limit(&mut self, now: Time, limit: Limit, rate: Rate) {
+        self.limits.set(now, limit, rate);
+        self.apply(now);
+    }
+
+    /// Its end node grants it a rate, until its next tick.
+    pub(crate) fn grant(&mut self, now: Time, rate: Rate, interval: Duration) {
+        self.interval = interval;
+        self.limit(now, Limit::Source, rate);
+    }
+
+    /// The pacer keeps to the least of all that limits.
+    fn apply(&mut self, now: Time) {
+        if let Some(path) = &self.path {
+            self.limits.set(now, Limit::Path, path.rate());
+        }
+        let caps = [self.silence.cap(), self.breaker.as_ref().and_then(Breaker::cap)];
+        let rate = caps.into_iter().flatten().fold(self.limits.rate(), Rate::min);
+        self.pacer.set_rate(now, rate);
+    }
+
+    /// A sealed packet of the sink came.
+    pub(crate) fn on_heard(&mut self, now: Time) {
+        match self.silence.on_heard(now) {
+            Return::Usual => return,
+            Return::AtHalf => {}
+            Return::Anew => {
+                let packet = self.full_packet();
+                self.path = self.path.take().map(|_| PathRate::new(now, self.rtt.smoothed(), packet));
+            }
+        }
+        self.apply(now);
+    }
+
+    /// Looks whether the sink is still there: whether to ask it, or why to close.
+    pub(crate) fn listen(&mut self, now: Time) -> Result<bool, CloseReason> {
+        let (interval, rtt) = (self.interval, self.rtt.smoothed());
+        let before = self.silence.hearing();
+        let hearing = self.silence.tick(now, interval, rtt, self.limits.rate());
+        if hearing == Hearing::Closed {
+            return Err(CloseReason::Silence);
+        }
+        if hearing != before {
+            self.apply(now);
+        }
+        let asks = self.silence.wants_probe(now, interval, rtt);
+        if asks {
+            self.silence.on_sent(now);
+        }
+        Ok(asks)
+    }
+
+    /// When to listen again.
+    pub(crate) fn listens_at(&self) -> Option<Time> {
+        self.silence.next_at(self.interval, self.rtt.smoothed())
+    }
+
+    /// What the sink expects, as it says.
+    pub(crate) fn on_feedback(&mut self, now: Time, expected_bps: u64) {
+        let bps = if expected_bps >= NO_LIMIT_BPS { f64::MAX } else { expected_bps as f64 };
+        self.limit(now, Limit::Sink, Rate::nearest_bps(bps));
+    }
+
+    /// A packet of this stamp was held for so long at the sink before it says so.
+    pub(crate) fn on_timing(&mut self, now: Time, stamp_us: u32, held_us: u64) {
+        let since_us = u64::from(stamp(now).wrapping_sub(stamp_us));
+        if let Some(rtt_us) = since_us.checked_sub(held_us) {
+            self.rtt.on_sample(now, Duration::from_micros(rtt_us));
+        }
+    }
+
+    /// The sink reports what arrived; what got lost goes again.
+    pub(crate) fn on_report(&mut self, report: &LossReport<'_>, scratch: &mut Vec<PieceAt>) -> Result<(), FalseReport> {
+        scratch.clear();
+        let outcome = self.outstanding.on_report(report, scratch);
+        for &piece in scratch.iter() {
+            self.counts.lost += 1;
+            self.counts.lost_bytes += u64::from(piece.length);
+            self.queue.on_lost(piece);
+        }
+        self.is_reported = true;
+        outcome
+    }
+
+    /// The packet that brought reports is over.
+    pub(crate) fn end_report(&mut self, now: Time) {
+        if !std::mem::take(&mut self.is_reported) {
+            return;
+        }
+        let path_limited = self.limits.binding() == Limit::Path && !self.queue.is_empty();
+        if let Some(path) = &mut self.path {
+            let (smoothed_rtt, min_rtt) = (self.rtt.smoothed(), self.rtt.min());
+            path.on_report(&PathReport { now, smoothed_rtt, min_rtt, path_limited });
+            self.apply(now);
+        }
+    }
+
+    /// What to tell the sink of numbers now, if anything: a report was answered, or the last packets may have got lost.
+    pub(crate) fn poll_sent(&mut self, now: Time, is_answer: bool) -> Option<(u64, u64)> {
+        let (settled, next) = (self.outstanding.una(), self.outstanding.next());
+        let since = now.since(self.told.at);
+        if (settled, next) == (self.told.settled, self.told.next) && self.outstanding.is_empty() {
+            return None;
+        }
+        if is_answer && settled > self.told.settled {
+            self.told.wait = FIRST_WAIT.max(self.rtt.smoothed().half());
+            if since < LEAST_TELLING {
+                return None;
+            }
+        } else {
+            let quiet = since.min(now.since(self.last_sent));
+            if self.outstanding.is_empty() || quiet < self.told.wait {
+                return None;
+            }
+            self.told.wait = Duration::from_nanos(2 * self.told.wait.as_nanos()).min(MOST_WAIT);
+        }
+        (self.told.settled, self.told.next, self.told.at) = (settled, next, now);
+        Some((settled, next))
+    }
+
+    /// Whether there is anything to look after.
+    pub(crate) fn is_busy(&self) -> bool {
+        !self.outstanding.is_empty() || !self.queue.is_empty() || self.told.settled < self.outstanding.una()
+    }
+
+    /// When the next packet may go; none if there is nothing to send, or no rate to send it at.
+    #[inline]
+    pub(crate) fn next_at(&self) -> Option<Time> {
+        if self.queue.is_empty() { None } else { self.pacer.next_at(self.full_packet()) }
+    }
+
+    /// The next packet, if one may go.
+    #[inline]
+    pub(crate) fn transmit(&mut self, now: Time, chance: &mut Chance) -> Option<DataPacket> {
+        self.next_at().filter(|at| *at <= now)?;
+        let piece = self.queue.next_piece(self.setup.piece_bytes)?;
+        let bytes = self.setup.lower_bytes + DATA_OVERHEAD + piece.length;
+        self.pacer.try_send(now, Bytes::new(u64::from(bytes)));
+        if self.path.is_some() && chance.once_in(SKIPPED_ONE_IN) {
+            self.outstanding.skip();
+        }
+        let number = self.outstanding.send(piece);
+        self.meter.on_packet(now, number, now, bytes);
+        self.silence.on_sent(now);
+        self.last_sent = now;
+        self.counts.sent += 1;
+        Some(DataPacket { session: self.peer, number, stamp_us: stamp(now), piece })
+    }
+
+    /// A control interval of the source's node is over: what was sent in it.
+    pub(crate) fn measure(&mut self, now: Time) -> Rate {
+        self.meter.tick(now)
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    pub(crate) fn limited_by(&mut self, now: Time) -> Limit {
+        self.limits.limited_by(now)
+    }
+
+    /// Packets whose fate is not settled.
+    pub(crate) fn under_way(&self) -> usize {
+        self.outstanding.len()
+    }
+
+    fn full_packet(&self) -> Bytes {
+        Bytes::new(u64::from(self.setup.lower_bytes + DATA_OVERHEAD + self.setup.piece_bytes))
+    }
+}
+
+/// The lowest 32 bits of the time in microseconds.
+fn stamp(now: Time) -> u32 {
+    (now.as_nanos() / 1000) as u32
+}
