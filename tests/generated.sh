@@ -7,7 +7,7 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
 for name in five-to-one lambda-1024; do
-  "$fairwave" simulate "scenarios/$name.toml" --out "$dir/$name" --quiet >/dev/null
+  "$fairwave" simulate "scenarios/$name.toml" --model fluid --out "$dir/$name" --quiet >/dev/null
   if [ "$mode" = --write ]; then
     mkdir -p docs/pictures
     cp "$dir/$name/rates.svg" "docs/pictures/$name.svg"

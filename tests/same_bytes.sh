@@ -6,15 +6,17 @@ debug=$1 release=$2
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
-# Scenario and, where it is not the file's own, the scheme.
-cases=(five-to-one demands weights in-network sixteen-nodes 002-fig-vii-19
+# Scenario and, where it is not the file's own, the scheme; fluid where that stands in front, else packet by packet.
+cases=(fluid/five-to-one fluid/demands fluid/weights fluid/in-network fluid/sixteen-nodes fluid/002-fig-vii-19
        five-to-one:sack five-to-one:cubic sixteen-nodes:bic
        five-to-one:endpoint-xcp five-to-one:aecp five-to-one:vcp mixed)
 for case in "${cases[@]}"; do
-  file="scenarios/${case%:*}.toml"
-  [ -f "$file" ] || file="tests/${case%:*}.toml"
-  args=("$file" --quiet)
-  [ "$case" = "${case%:*}" ] || args+=(--scheme "${case#*:}" --duration "5 s")
+  name=${case#fluid/}
+  file="scenarios/${name%:*}.toml"
+  [ -f "$file" ] || file="tests/${name%:*}.toml"
+  args=("$file" --quiet --model packet)
+  [ "$case" = "$name" ] || args=("$file" --quiet --model fluid)
+  [ "$name" = "${name%:*}" ] || args+=(--scheme "${name#*:}" --duration "5 s")
   RAYON_NUM_THREADS=1 "$debug"   simulate "${args[@]}" --out "$dir/debug/$case"    >/dev/null
   RAYON_NUM_THREADS=1 "$release" simulate "${args[@]}" --out "$dir/release1/$case" >/dev/null
   RAYON_NUM_THREADS=2 "$release" simulate "${args[@]}" --out "$dir/release2/$case" >/dev/null

@@ -27,7 +27,7 @@ class Run:
         ... duration = "3 s"
         ... node = [{ name = "s", capacity = "1 Gb/s" }, { name = "d", capacity = "500 Mb/s" }]
         ... session = [{ name = "a", from = "s", to = "d", rtt = "20 ms" }]
-        ... ''')
+        ... ''', model="fluid")
         >>> run
         <Run "one": gtp, fluid, seed 1, 3 s, 1 session>
         >>> run.summary["links"][1]["name"], round(run.summary["links"][1]["utilisation"], 3)

@@ -60,7 +60,7 @@ def simulate(
         ... duration = "5 s"
         ... node = [{ name = "s{1..2}", capacity = "1 Gb/s" }, { name = "d", capacity = "500 Mb/s" }]
         ... session = [{ from = "s{1..2}", to = "d", rtt = "20 ms" }]
-        ... ''')
+        ... ''', model="fluid")
         >>> [round(session["final_rate_bps"] / 1e6) for session in run.summary["sessions"]]
         [250, 250]
     """

@@ -25,7 +25,7 @@ def test_simulate__tables_and_summary_are_those_of_the_command(tmp_path: Path) -
     out = tmp_path / "out"
     text = fairwave("simulate", "scenarios/demands.toml", "--set", "session.steady.demand=90 Mb/s", "--model", "fluid",
                     "--seed", "3", "--json", "--quiet", "--out", str(out))  # fmt: skip
-    run = fw.simulate("scenarios/demands.toml", seed=3, set={"session.steady.demand": "90 Mb/s"})
+    run = fw.simulate("scenarios/demands.toml", model="fluid", seed=3, set={"session.steady.demand": "90 Mb/s"})
     assert isinstance(run, fw.Run)
     theirs = json.loads(text)
     for summary in (theirs, run.summary):

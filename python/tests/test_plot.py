@@ -22,7 +22,7 @@ def _close_figures() -> Iterator[None]:
 
 
 def shipped(name: str, variant: str | None = None) -> fw.Run:
-    run = fw.simulate(f"scenarios/{name}.toml", variant=variant)
+    run = fw.simulate(f"scenarios/{name}.toml", model="fluid", variant=variant)
     assert isinstance(run, fw.Run)
     return run
 
@@ -100,7 +100,7 @@ def test_plot__shows_sessions_that_never_send() -> None:
         session = [{ name = "a", from = "s", to = "d", rtt = "20 ms", demand = "0 Mb/s" },
                    { name = "late", from = "s", to = "d", rtt = "20 ms", start = "5 s" }]
     """
-    run = fw.simulate(text)
+    run = fw.simulate(text, model="fluid")
     assert isinstance(run, fw.Run)
     save(run.plot())
     save(run.plot(what="distance"))

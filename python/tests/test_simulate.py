@@ -24,6 +24,7 @@ session = [{ name = "a", from = "s1", to = "d", rtt = "20 ms" }, { name = "b", f
 
 
 def run_one(*args: object, **changes: object) -> fw.Run:
+    changes.setdefault("model", "fluid")
     run = fw.simulate(*args, **changes)  # type: ignore[arg-type]
     assert isinstance(run, fw.Run)
     return run
@@ -111,10 +112,12 @@ def test_simulate__distance_is_that_of_the_rates_to_the_optimum() -> None:
 
 
 def test_simulate__variants_and_repeats_make_lists() -> None:
-    runs = fw.simulate(TWO + 'runs = 2\nvariant = [{label = "a"}, {label = "b", options.alpha = 0.2}]')
+    runs = fw.simulate(TWO + 'runs = 2\nvariant = [{label = "a"}, {label = "b", options.alpha = 0.2}]', model="fluid")
     assert isinstance(runs, list)
     assert [(run.summary["variant"], run.summary["seed"]) for run in runs] == [("a", 1), ("a", 2), ("b", 1), ("b", 2)]
-    one = fw.simulate(TWO + 'runs = 2\nvariant = [{label = "a"}, {label = "b", options.alpha = 0.2}]', variant="b")
+    one = fw.simulate(
+        TWO + 'runs = 2\nvariant = [{label = "a"}, {label = "b", options.alpha = 0.2}]', model="fluid", variant="b"
+    )
     assert isinstance(one, list)
     for alone, among in zip(one, runs[2:], strict=True):
         pd.testing.assert_frame_equal(alone.rates(), among.rates())
@@ -179,7 +182,7 @@ def test_simulate__packet_model_has_headers_and_losses() -> None:
         node = [{ name = "s", capacity = "1 Gb/s" }, { name = "d", capacity = "10 Mb/s", queue = "20 packets" }]
         session = [{ name = "only", from = "s", to = "d", rtt = "40 ms" }]
     """
-    run = run_one(text)
+    run = run_one(text, model="packet")
     assert run.summary["model"] == "packet"
     session = run.summary["sessions"][0]
     assert session["lost_packets"] > 0
@@ -204,7 +207,7 @@ def test_simulate__windows_follow_the_sawtooth() -> None:
             { name = "plain", from = "s", to = "d", rtt = "40 ms", start = "10 s", scheme = "cbr", demand = "1 kb/s" },
         ]
     """
-    run = run_one(text)
+    run = run_one(text, model="packet")
     windows = run.windows()
     assert list(windows.columns) == ["time_s", "session", "cwnd_packets", "ssthresh_packets"]
     assert len(windows) == 2 * 200  # samples of 100 ms
@@ -223,7 +226,7 @@ def test_simulate__ctrl_c_stops_it() -> None:
     timer.start()
     began = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        fw.simulate("scenarios/lambda-1024.toml", set={"runs": 1000})  # minutes on any machine
+        fw.simulate("scenarios/lambda-1024.toml", model="fluid", set={"runs": 1000})  # minutes on any machine
     assert time.monotonic() - began < 10
     assert final_mbps(run_one(TWO))["a"] > 0  # and the next one runs
 
@@ -232,7 +235,7 @@ def test_simulate__other_threads_run_meanwhile() -> None:
     done = threading.Event()
 
     def work() -> None:
-        fw.simulate("scenarios/lambda-1024.toml", duration="5 s")
+        fw.simulate("scenarios/lambda-1024.toml", model="fluid", duration="5 s")
         done.set()
 
     worker = threading.Thread(target=work)

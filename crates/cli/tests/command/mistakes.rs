@@ -49,7 +49,7 @@ fn stdin__mistakes_name_stdin() {
 #[test]
 fn call__mistakes_name_the_option_and_say_how_it_is_written() {
     for (args, words) in [
-        (&["--model", "packet"][..], "does not run in the packet model"),
+        (&["--scheme", "abr-hou", "--model", "packet"][..], "does not run in the packet model"),
         (&["--scheme", "cubic", "--model", "fluid"], "does not run in the fluid model"),
         (&["--scheme", "gpt"], "--scheme: there is no scheme \"gpt\""),
         (&["--duration", "5"], "the unit is missing"),
@@ -73,7 +73,7 @@ fn background__in_the_fluid_model_is_refused() {
     let text = format!(
         "{PAIR}\n[[background]]\nkind = \"web\"\nfrom = \"s1\"\nto = \"d\"\nrate = \"1 Mb/s\"\nrtt = \"10 ms\"\n"
     );
-    let stderr = feed(&["simulate", "-"], &text).refused();
+    let stderr = feed(&["simulate", "-", "--model", "fluid"], &text).refused();
     assert!(stderr.contains("background \"web\" does not run in the fluid model"), "{stderr}");
 }
 

@@ -16,7 +16,7 @@ fn out__writes_the_files_of_the_contract() {
     let scratch = Scratch::new("files");
     let file = scratch.file("pair.toml", PAIR);
     let place = scratch.path("made/here");
-    let printed = run(&["simulate", &file, "--out", &place, "--json"]).json().remove(0);
+    let printed = run(&["simulate", &file, "--model", "fluid", "--out", &place, "--json"]).json().remove(0);
     assert_eq!(names(&place), FILES);
     assert_eq!(names(&scratch.path("made")), ["here"]);
     let read = |name: &str| fs::read_to_string(Path::new(&place).join(name)).unwrap();
@@ -63,7 +63,7 @@ fn out__is_the_same_bytes_on_any_number_of_threads() {
     let file = scratch.file("four.toml", format!("{PAIR}{FOUR}"));
     let make = |place: &str, threads: &str| {
         let place = scratch.path(place);
-        let mut command = fairwave(&["simulate", &file, "--out", &place]);
+        let mut command = fairwave(&["simulate", &file, "--model", "fluid", "--out", &place]);
         assert!(command.env("RAYON_NUM_THREADS", threads).output().unwrap().status.success());
         place
     };
@@ -85,7 +85,7 @@ fn out__replaces_its_own_files_and_leaves_others() {
     fs::create_dir(&place).unwrap();
     fs::write(Path::new(&place).join("rates.csv"), "old").unwrap();
     fs::write(Path::new(&place).join("notes.txt"), "mine").unwrap();
-    run(&["simulate", &file, "--out", &place]).good();
+    run(&["simulate", &file, "--model", "fluid", "--out", &place]).good();
     assert_eq!(names(&place), ["losses.csv", "notes.txt", "queues.csv", "rates.csv", "rates.svg", "summary.json"]);
     assert_eq!(fs::read_to_string(Path::new(&place).join("notes.txt")).unwrap(), "mine");
     assert!(fs::read_to_string(Path::new(&place).join("rates.csv")).unwrap().starts_with("time_s"));
@@ -117,7 +117,8 @@ fn interrupt__leaves_nothing_half_written() {
     let file =
         scratch.file("long.toml", PAIR.replace("10 s", "300000000 s").replacen("name", "sample = \"1000 s\"\nname", 1));
     let place = scratch.path("out");
-    let mut child = fairwave(&["simulate", &file, "--out", &place]).stdout(Stdio::null()).spawn().unwrap();
+    let mut child =
+        fairwave(&["simulate", &file, "--model", "fluid", "--out", &place]).stdout(Stdio::null()).spawn().unwrap();
     let begin = Instant::now();
     while names(&scratch.path("")).len() == 1 {
         assert!(child.try_wait().unwrap().is_none(), "it ended before it was interrupted");

@@ -18,7 +18,8 @@ fn json__has_exactly_the_keys_of_the_contract() {
 
 #[test]
 fn json__says_what_ran_and_what_came_out() {
-    let run = &feed(&["simulate", "-", "--json", "--seed", "7", "--duration", "12 s"], PAIR).json()[0];
+    let run =
+        &feed(&["simulate", "-", "--model", "fluid", "--json", "--seed", "7", "--duration", "12 s"], PAIR).json()[0];
     assert_eq!(run["scenario"], "pair");
     assert_eq!((&run["scheme"], &run["model"]), (&"gtp".into(), &"fluid".into()));
     assert_eq!((run["seed"].as_u64(), run["duration_s"].as_f64()), (Some(7), Some(12.0)));
@@ -37,11 +38,13 @@ fn json__says_what_ran_and_what_came_out() {
 #[test]
 fn json__of_several_runs_is_a_line_each_in_order() {
     let text = format!("{PAIR}{FOUR}");
-    let runs = feed(&["simulate", "-", "--json"], &text).json();
+    let runs = feed(&["simulate", "-", "--model", "fluid", "--json"], &text).json();
     let which: Vec<_> =
         runs.iter().map(|run| (run["variant"].as_str().unwrap(), run["seed"].as_u64().unwrap())).collect();
     assert_eq!(which, [("alpha 0.1", 1), ("alpha 0.1", 2), ("alpha 0.2", 1), ("alpha 0.2", 2)]);
-    let chosen = feed(&["simulate", "-", "--json", "--variant", "alpha 0.2", "--set", "runs=1"], &text).json();
+    let chosen =
+        feed(&["simulate", "-", "--model", "fluid", "--json", "--variant", "alpha 0.2", "--set", "runs=1"], &text)
+            .json();
     assert_eq!(chosen.len(), 1);
     assert_eq!(chosen[0]["metrics"], runs[2]["metrics"]);
 }
@@ -49,7 +52,7 @@ fn json__of_several_runs_is_a_line_each_in_order() {
 #[test]
 fn json__changes_with_set_and_seed_alone() {
     let metrics = |args: &[&str]| {
-        let args = [&["simulate", "-", "--json"], args].concat();
+        let args = [&["simulate", "-", "--model", "fluid", "--json"], args].concat();
         feed(&args, PAIR).json()[0]["metrics"].to_string()
     };
     let plain = metrics(&[]);
@@ -62,7 +65,7 @@ fn json__changes_with_set_and_seed_alone() {
 #[test]
 fn window__replaces_the_second_half() {
     let mean = |window: &[&str]| {
-        let run = feed(&[&["simulate", "-", "--json"], window].concat(), PAIR).json().remove(0);
+        let run = feed(&[&["simulate", "-", "--model", "fluid", "--json"], window].concat(), PAIR).json().remove(0);
         run["sessions"][0]["rate_bps"].as_f64().unwrap()
     };
     // The start is slower than the second half, where the rate is the fair one.
@@ -73,7 +76,7 @@ fn window__replaces_the_second_half() {
 
 #[test]
 fn report__says_what_ran_the_rates_and_the_measures_in_80_columns() {
-    let text = run(&["simulate", "five-to-one"]).good();
+    let text = run(&["simulate", "five-to-one", "--model", "fluid"]).good();
     for words in [
         "Five sources, five RTTs, one sink",
         "after Wu & Chien 2006, Fig. 2",
@@ -92,7 +95,7 @@ fn report__says_what_ran_the_rates_and_the_measures_in_80_columns() {
 
 #[test]
 fn report__of_many_sessions_shows_the_four_fastest_and_the_distance() {
-    let text = run(&["simulate", "sixteen-nodes", "--variant", "as printed", "--quiet"]).good();
+    let text = run(&["simulate", "sixteen-nodes", "--model", "fluid", "--variant", "as printed", "--quiet"]).good();
     // Max-min of Table 2 as printed: 232.14, 214.29, 200.89, 156.25 Mb/s; total 3388.39 Mb/s.
     for words in
         ["232.14", "214.29", "200.89", "156.25", "3.388 Gb/s", "28 more sessions", "distance to max-min", "100 %"]
@@ -105,13 +108,13 @@ fn report__of_many_sessions_shows_the_four_fastest_and_the_distance() {
 #[test]
 fn report__of_many_runs_is_a_line_each_variant() {
     let text = format!("{PAIR}{}", FOUR.replace("runs = 2", "runs = 7"));
-    let report = feed(&["simulate", "-"], &text).good();
+    let report = feed(&["simulate", "-", "--model", "fluid"], &text).good();
     assert_eq!(report.lines().filter(|line| line.trim_start().starts_with("alpha 0.")).count(), 2, "{report}");
 }
 
 #[test]
 fn stderr__has_no_escapes_and_no_bar_where_nobody_watches() {
-    let done = feed(&["simulate", "-"], PAIR);
+    let done = feed(&["simulate", "-", "--model", "fluid"], PAIR);
     assert_eq!(done.stderr(), "");
     assert!(!done.good().contains('\u{1b}'));
 }
