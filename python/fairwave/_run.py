@@ -64,7 +64,8 @@ class Run:
 
         ``time_s`` is the end of the sample. ``rate_bps`` and ``wire_rate_bps`` are means over the sample; the rates at
         its end are ``source_expected_bps`` and ``sink_expected_bps`` (what the two end nodes grant, the sink's as the
-        source knows it), ``expected_bps`` (the smaller) and ``target_bps`` (what they steer the session towards). NaN
+        source knows it), ``expected_bps`` (the smaller), ``target_bps`` (what they steer the session towards) and
+        ``measured_bps`` (what the sink's end node measured at its last tick). NaN
         where a scheme has no such rate or the session is not active.
 
         Example, a column a session: ``run.rates().pivot(index="time_s", columns="session", values="rate_bps")``.

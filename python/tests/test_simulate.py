@@ -56,7 +56,7 @@ def test_simulate__rates_have_the_columns_of_the_csv() -> None:
     rates = run.rates()
     assert list(rates.columns) == [
         "time_s", "session", "rate_bps", "wire_rate_bps",
-        "expected_bps", "source_expected_bps", "sink_expected_bps", "target_bps",
+        "expected_bps", "source_expected_bps", "sink_expected_bps", "target_bps", "measured_bps",
     ]  # fmt: skip
     assert len(rates) == 40 * 2  # 4 s in samples of 100 ms
     assert rates["session"].tolist() == ["a", "b"] * 40

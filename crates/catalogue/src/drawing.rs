@@ -139,6 +139,7 @@ fn part(run: &Run, shot: &Shot) -> Result<Run, PictureError> {
             &mut rates.source_expected_bps,
             &mut rates.sink_expected_bps,
             &mut rates.target_bps,
+            &mut rates.measured_bps,
         ] {
             if !column.is_empty() {
                 *column =

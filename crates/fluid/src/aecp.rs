@@ -293,6 +293,7 @@ impl<'a> Simulator<'a> {
                 source_expected_bps: f64::NAN,
                 sink_expected_bps: f64::NAN,
                 target_bps: f64::NAN,
+                measured_bps: f64::NAN,
             }));
         }
         if record.queues {

@@ -35,6 +35,13 @@ enum Control {
     Demand,
 }
 
+/// What a row's rule said of it at its last tick.
+#[derive(Clone, Copy, Debug, Default)]
+struct Told {
+    measured_bps: f64,
+    target_bps: f64,
+}
+
 /// A run of the fast engine.
 pub(crate) struct Simulator<'a> {
     plan: &'a Plan<'a>,
@@ -43,8 +50,8 @@ pub(crate) struct Simulator<'a> {
     /// What the rules know of the rows besides measured rates: an entry for each row of a resource in order, or one for
     /// all.
     table: Vec<Known>,
-    /// Target rates of the rows, if rates are recorded.
-    targets: Vec<f64>,
+    /// Measured and target rates of the rows, if rates are recorded.
+    told: Vec<Told>,
     posts: Vec<Post>,
     /// The rules; resources share one that remembers nothing.
     allocators: Vec<Box<dyn RateAllocator>>,
@@ -101,7 +108,7 @@ impl<'a> Simulator<'a> {
             now: 0,
             flows,
             table,
-            targets: if settings.record.rates { vec![0.0; plan.rows.len()] } else { Vec::new() },
+            told: if settings.record.rates { vec![Told::default(); plan.rows.len()] } else { Vec::new() },
             posts,
             allocators,
             looks,
@@ -190,9 +197,10 @@ impl<'a> Simulator<'a> {
                 };
                 self.flows.start(k, self.now, start_rate.as_bps());
                 self.say_demand(k);
-                if !self.targets.is_empty() {
+                if !self.told.is_empty() {
+                    let start_bps = start_rate.as_bps();
                     for row in self.plan.rows_of(k) {
-                        self.targets[*row as usize] = start_rate.as_bps();
+                        self.told[*row as usize] = Told { measured_bps: start_bps, target_bps: start_bps };
                     }
                 }
             }
@@ -353,7 +361,7 @@ impl<'a> Simulator<'a> {
         self.grants.clear();
         self.grants.resize(self.present.len(), Grant::default());
         self.allocators[rule].allocate(&interval, &self.gathered, &mut self.grants);
-        for (row, grant) in self.present.iter().zip(&self.grants) {
+        for ((row, known), grant) in self.present.iter().zip(&self.gathered).zip(&self.grants) {
             let row = *row as usize;
             let bps = grant.expected.as_bps();
             if is_source {
@@ -362,8 +370,8 @@ impl<'a> Simulator<'a> {
             } else {
                 self.flows.grant_remote(row, now, bps);
             }
-            if !self.targets.is_empty() {
-                self.targets[row] = grant.target.as_bps();
+            if !self.told.is_empty() {
+                self.told[row] = Told { measured_bps: known.measured.as_bps(), target_bps: grant.target.as_bps() };
             }
         }
     }
@@ -444,13 +452,15 @@ impl<'a> Simulator<'a> {
         let or_none = |bps: f64| if bps.is_finite() && flow.is_active() { bps } else { f64::NAN };
         let ruled =
             |row: &&u32| self.plan.resources[self.plan.rows[**row as usize].resource as usize].allocatable.is_some();
-        let rows = self.plan.rows_of(k).iter().filter(ruled);
-        let target = rows.map(|row| self.targets[*row as usize]).fold(f64::INFINITY, f64::min);
+        let mut told = self.plan.rows_of(k).iter().filter(ruled).map(|row| self.told[*row as usize]);
+        let target = told.clone().map(|told| told.target_bps).fold(f64::INFINITY, f64::min);
+        let measured = told.next_back().map_or(f64::NAN, |told| told.measured_bps);
         RateSample {
             delivered: self.flows.delivered_by(k, self.now),
             source_expected_bps: or_none(flow.own),
             sink_expected_bps: or_none(flow.remote),
             target_bps: or_none(target),
+            measured_bps: or_none(measured),
         }
     }
 

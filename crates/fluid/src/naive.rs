@@ -90,6 +90,7 @@ struct RowState {
     meter: Meter,
     expected: f64,
     target: f64,
+    measured: f64,
     /// When the session's first bit arrives.
     from: u64,
 }
@@ -174,6 +175,7 @@ impl<'a> Naive<'a> {
                 meter: Meter::default(),
                 expected: 0.0,
                 target: 0.0,
+                measured: 0.0,
                 from: 0,
             })
             .collect();
@@ -280,6 +282,7 @@ impl<'a> Naive<'a> {
             self.sessions[k].heard[place] = if ruled { start_rate } else { f64::INFINITY };
             self.rows[*row as usize].expected = start_rate;
             self.rows[*row as usize].target = start_rate;
+            self.rows[*row as usize].measured = start_rate;
         }
         let session = &mut self.sessions[k];
         session.active = true;
@@ -476,9 +479,10 @@ impl<'a> Naive<'a> {
         if let Some(allocator) = &mut self.allocators[resource] {
             allocator.allocate(&Interval { capacity, elapsed }, &rows, &mut grants);
         }
-        for (row, grant) in present.into_iter().zip(grants) {
+        for ((row, measured), grant) in present.into_iter().zip(rows).zip(grants) {
             self.rows[row].expected = grant.expected.as_bps();
             self.rows[row].target = grant.target.as_bps();
+            self.rows[row].measured = measured.measured.as_bps();
             let crossing = &self.plan.rows[row];
             if here.place.is_source() {
                 let session = crossing.session as usize;
@@ -511,8 +515,14 @@ impl<'a> Naive<'a> {
         let delivered = session.arrivals.volume(0, self.now);
         let ruled =
             |row: &&u32| self.plan.resources[self.plan.rows[**row as usize].resource as usize].allocatable.is_some();
-        let mut sample =
-            RateSample { delivered, source_expected_bps: f64::NAN, sink_expected_bps: f64::NAN, target_bps: f64::NAN };
+        let none = f64::NAN;
+        let mut sample = RateSample {
+            delivered,
+            source_expected_bps: none,
+            sink_expected_bps: none,
+            target_bps: none,
+            measured_bps: none,
+        };
         if session.active {
             for (row, heard) in self.plan.rows_of(k).iter().zip(&session.heard).filter(|(row, _)| ruled(row)) {
                 let resource = self.plan.rows[*row as usize].resource as usize;
@@ -522,6 +532,7 @@ impl<'a> Naive<'a> {
                     sample.sink_expected_bps = sample.sink_expected_bps.min(*heard);
                 }
                 sample.target_bps = sample.target_bps.min(self.rows[*row as usize].target);
+                sample.measured_bps = self.rows[*row as usize].measured;
             }
         }
         sample

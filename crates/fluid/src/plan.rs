@@ -3,8 +3,9 @@
 
 use std::ops::Range;
 
+use fairwave_scenario::node_rule::{self, MixedRules};
 use fairwave_scenario::random::stream;
-use fairwave_scenario::{Demand, Discipline, Link, Node, QueueLimit, Scenario, SchemeChoice, Session};
+use fairwave_scenario::{Demand, Discipline, Link, QueueLimit, Scenario, Session};
 use fairwave_schemes::node;
 use fairwave_schemes::scheme::OptionValue;
 use fairwave_schemes::{RateAllocator, Row};
@@ -223,7 +224,7 @@ impl<'a> Plan<'a> {
             );
             self.tickers.push(Ticker {
                 resources: pair,
-                interval: interval(node, choice),
+                interval: node_rule::interval(node, choice).map(Duration::as_nanos),
                 phase: match choice.scheme.value(&choice.options, "phase") {
                     Some(OptionValue::Time(phase)) => Phase::Common(phase.as_nanos()),
                     _ => Phase::Random(stream(scenario.seed, &format!("phase {name}")).unit()),
@@ -321,7 +322,6 @@ impl<'a> Plan<'a> {
     pub(crate) fn row(&self, row: usize) -> Row {
         let crossing = &self.rows[row];
         let session = &self.scenario.sessions[crossing.session as usize];
-        let choice = self.scenario.scheme_of(session);
         let node = match self.resources[crossing.resource as usize].place {
             Place::Out(node) | Place::In(node) => self.scenario.nodes.get(node as usize),
             Place::Link(_) => None,
@@ -331,8 +331,8 @@ impl<'a> Plan<'a> {
             desired: None,
             minimum: session.minimum,
             weight: session.weight,
-            alpha: parameter("alpha", session.alpha, session, node.and_then(|node| node.alpha), choice),
-            beta: parameter("beta", session.beta, session, node.and_then(|node| node.beta), choice),
+            alpha: node_rule::alpha(self.scenario, session, node),
+            beta: node_rule::beta(self.scenario, session, node),
         }
     }
 
@@ -492,57 +492,16 @@ fn demand_bps(rate: Option<Rate>) -> f64 {
     rate.map_or(f64::INFINITY, Rate::as_bps)
 }
 
-/// The interval of a node or link: its own, else the scheme's; `None` is the largest RTT.
-fn interval(node: Option<&Node>, choice: &SchemeChoice) -> Option<u64> {
-    if node.is_some_and(|node| node.interval_is_rtt) {
-        return None;
-    }
-    let named = match choice.scheme.value(&choice.options, "interval") {
-        Some(OptionValue::Time(span)) => Some(span),
-        _ => None,
-    };
-    node.and_then(|node| node.interval).or(named).map(Duration::as_nanos)
-}
-
-/// Alpha or beta of a row. The session's goes before the node's, and that before the scenario's.
-fn parameter(name: &str, own: Option<f64>, session: &Session, at_node: Option<f64>, choice: &SchemeChoice) -> f64 {
-    let of_session = || session.scheme.as_ref().and_then(|choice| choice.options.number(name));
-    let of_scheme = || match choice.scheme.value(&choice.options, name) {
-        Some(OptionValue::Number(value)) => value,
-        _ => 0.0,
-    };
-    own.or_else(of_session).or(at_node).unwrap_or_else(of_scheme)
-}
-
 /// Two sessions of one ticker must run the same rule; alpha and beta are parameters of a row, fair_start one of the
-/// session.
+/// session, and packets have no form here.
 fn same_rule(scenario: &Scenario, place: Place, first: u32, second: u32) -> Result<(), FluidError> {
     let [first, second] = [first, second].map(|session| &scenario.sessions[session as usize]);
-    let [one, other] = [first, second].map(|session| scenario.scheme_of(session));
-    let of_rule = |choice: &SchemeChoice| {
-        let options = choice.options.iter().filter(|(name, _)| !["alpha", "beta", "fair_start"].contains(name));
-        (choice.scheme.name, options.collect::<Vec<_>>())
-    };
-    if std::ptr::eq(one, other) || of_rule(one) == of_rule(other) {
-        return Ok(());
-    }
-    let words = |choice: &SchemeChoice| {
-        let options: Vec<_> = of_rule(choice).1.iter().map(|(name, value)| format!("{name} = {value:?}")).collect();
-        if options.is_empty() {
-            choice.scheme.name.to_owned()
-        } else {
-            format!("{} ({})", choice.scheme.name, options.join(", "))
-        }
-    };
-    let place = match place {
-        Place::Out(node) | Place::In(node) => format!("node \"{}\"", scenario.nodes[node as usize].name),
-        Place::Link(link) => format!("link \"{}\"", scenario.links[link as usize].name),
-    };
-    Err(FluidError::Mixed {
-        place,
-        first: first.name.clone(),
-        first_rule: words(one),
-        second: second.name.clone(),
-        second_rule: words(other),
+    node_rule::same_rule(scenario, first, second, &["alpha", "beta", "fair_start", "path", "wire"]).map_err(|mixed| {
+        let place = match place {
+            Place::Out(node) | Place::In(node) => format!("node \"{}\"", scenario.nodes[node as usize].name),
+            Place::Link(link) => format!("link \"{}\"", scenario.links[link as usize].name),
+        };
+        let MixedRules { first, first_rule, second, second_rule } = mixed;
+        FluidError::Mixed { place, first, first_rule, second, second_rule }
     })
 }

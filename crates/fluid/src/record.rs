@@ -33,6 +33,7 @@ pub(crate) struct RateSample {
     pub(crate) source_expected_bps: f64,
     pub(crate) sink_expected_bps: f64,
     pub(crate) target_bps: f64,
+    pub(crate) measured_bps: f64,
 }
 
 impl Recorder {
@@ -77,6 +78,7 @@ impl Recorder {
             self.rates.source_expected_bps.push(sample.source_expected_bps);
             self.rates.sink_expected_bps.push(sample.sink_expected_bps);
             self.rates.target_bps.push(sample.target_bps);
+            self.rates.measured_bps.push(sample.measured_bps);
         }
     }
 

@@ -42,6 +42,7 @@ impl Run {
         columns.set_item("source_expected_bps", PyArray1::from_slice(py, &samples.source_expected_bps))?;
         columns.set_item("sink_expected_bps", PyArray1::from_slice(py, &samples.sink_expected_bps))?;
         columns.set_item("target_bps", PyArray1::from_slice(py, &samples.target_bps))?;
+        columns.set_item("measured_bps", PyArray1::from_slice(py, &samples.measured_bps))?;
         Ok(columns)
     }
 

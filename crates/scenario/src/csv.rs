@@ -16,7 +16,8 @@ use crate::{Run, Scenario, TraceContent, TraceEvent, TraceOwner};
 /// `expected_bps` is the lesser of what source and sink expect.
 pub fn write_rates(run: &Run, out: &mut impl Write) -> io::Result<()> {
     out.write_all(
-        b"time_s,session,rate_bps,wire_rate_bps,expected_bps,source_expected_bps,sink_expected_bps,target_bps\n",
+        b"time_s,session,rate_bps,wire_rate_bps,expected_bps,source_expected_bps,sink_expected_bps,target_bps,\
+          measured_bps\n",
     )?;
     let Some(rates) = &run.rates else { return Ok(()) };
     let names: Vec<_> = run.summary.sessions.iter().map(|session| field(&session.name)).collect();
@@ -28,8 +29,8 @@ pub fn write_rates(run: &Run, out: &mut impl Write) -> io::Result<()> {
             let wire = if rates.wire_rate_bps.is_empty() { rate } else { entry(&rates.wire_rate_bps, at) };
             let (source, sink) = (entry(&rates.source_expected_bps, at), entry(&rates.sink_expected_bps, at));
             let expected = Number(rates.expected_bps(sample, session));
-            let target = entry(&rates.target_bps, at);
-            writeln!(out, "{end},{name},{rate},{wire},{expected},{source},{sink},{target}")?;
+            let (target, measured) = (entry(&rates.target_bps, at), entry(&rates.measured_bps, at));
+            writeln!(out, "{end},{name},{rate},{wire},{expected},{source},{sink},{target},{measured}")?;
         }
     }
     Ok(())
@@ -162,13 +163,14 @@ mod tests {
             source_expected_bps: vec![1e6, 2e6, 3e6, f64::NAN],
             sink_expected_bps: vec![2e6, 1e6, 3e6, f64::NAN],
             target_bps: vec![4e6, 4e6, 1e-7, f64::NAN],
+            measured_bps: vec![0.0, 5e5, 1e6, f64::NAN],
         });
         let expected = "\
-time_s,session,rate_bps,wire_rate_bps,expected_bps,source_expected_bps,sink_expected_bps,target_bps
-0.1,a,0,0,1000000,1000000,2000000,4000000
-0.1,b,1000000,1000000,1000000,2000000,1000000,4000000
-0.2,a,0.30000000000000004,0.30000000000000004,3000000,3000000,3000000,1e-7
-0.2,b,500000000,500000000,,,,
+time_s,session,rate_bps,wire_rate_bps,expected_bps,source_expected_bps,sink_expected_bps,target_bps,measured_bps
+0.1,a,0,0,1000000,1000000,2000000,4000000,0
+0.1,b,1000000,1000000,1000000,2000000,1000000,4000000,500000
+0.2,a,0.30000000000000004,0.30000000000000004,3000000,3000000,3000000,1e-7,1000000
+0.2,b,500000000,500000000,,,,,
 ";
         assert_eq!(text(|out| write_rates(&run, out)), expected);
     }

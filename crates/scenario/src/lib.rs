@@ -13,6 +13,7 @@ mod document;
 mod error;
 mod limits;
 mod network;
+pub mod node_rule;
 pub mod random;
 mod read;
 mod run;

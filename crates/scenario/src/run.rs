@@ -166,6 +166,8 @@ pub struct RateSamples {
     pub sink_expected_bps: Vec<f64>,
     /// Target rate at the end of the sample: the lesser of both ends'.
     pub target_bps: Vec<f64>,
+    /// What the last node rule on the way, the sink's as a rule, measured at its last tick.
+    pub measured_bps: Vec<f64>,
 }
 
 impl RateSamples {

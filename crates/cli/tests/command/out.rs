@@ -23,7 +23,8 @@ fn out__writes_the_files_of_the_contract() {
     let head = |name: &str| read(name).lines().next().unwrap().to_owned();
     assert_eq!(
         head("rates.csv"),
-        "time_s,session,rate_bps,wire_rate_bps,expected_bps,source_expected_bps,sink_expected_bps,target_bps"
+        "time_s,session,rate_bps,wire_rate_bps,expected_bps,source_expected_bps,sink_expected_bps,target_bps,\
+         measured_bps"
     );
     assert_eq!(head("queues.csv"), "time_s,link,queue_packets,queue_bytes,dropped_packets");
     assert_eq!(read("losses.csv"), "time_s,session\n");

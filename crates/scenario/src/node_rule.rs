@@ -1,0 +1,79 @@
+//! What a scenario says of the rule that an end node runs: the same words mean the same in every simulator.
+
+use fairwave_schemes::scheme::OptionValue;
+use fairwave_units::Duration;
+
+use crate::{Node, Scenario, SchemeChoice, Session};
+
+/// The control interval of a node, or of a link that runs the rule: its own, else the scheme's; `None` is the largest RTT
+/// of its sessions.
+pub fn interval(node: Option<&Node>, choice: &SchemeChoice) -> Option<Duration> {
+    if node.is_some_and(|node| node.interval_is_rtt) {
+        return None;
+    }
+    let named = match choice.scheme.value(&choice.options, "interval") {
+        Some(OptionValue::Time(span)) => Some(span),
+        _ => None,
+    };
+    node.and_then(|node| node.interval).or(named)
+}
+
+/// Alpha of a session at one of its nodes. The session's goes before the node's, and that before the scenario's.
+pub fn alpha(scenario: &Scenario, session: &Session, node: Option<&Node>) -> f64 {
+    parameter("alpha", session.alpha, scenario, session, node.and_then(|node| node.alpha))
+}
+
+/// Beta, likewise.
+pub fn beta(scenario: &Scenario, session: &Session, node: Option<&Node>) -> f64 {
+    parameter("beta", session.beta, scenario, session, node.and_then(|node| node.beta))
+}
+
+fn parameter(name: &str, own: Option<f64>, scenario: &Scenario, session: &Session, at_node: Option<f64>) -> f64 {
+    let choice = scenario.scheme_of(session);
+    let of_session = || session.scheme.as_ref().and_then(|choice| choice.options.number(name));
+    let of_scheme = || match choice.scheme.value(&choice.options, name) {
+        Some(OptionValue::Number(value)) => value,
+        _ => 0.0,
+    };
+    own.or_else(of_session).or(at_node).unwrap_or_else(of_scheme)
+}
+
+/// Two sessions of one node ask it to run different rules.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MixedRules {
+    /// A session.
+    pub first: Box<str>,
+    /// Its scheme and options.
+    pub first_rule: String,
+    /// Another session.
+    pub second: Box<str>,
+    /// Its scheme and options.
+    pub second_rule: String,
+}
+
+/// Sees to it that two sessions of one node ask for the same rule: the same scheme and the same options but for those that
+/// are `free`, which are the session's own business.
+pub fn same_rule(scenario: &Scenario, first: &Session, second: &Session, free: &[&str]) -> Result<(), MixedRules> {
+    let [one, other] = [first, second].map(|session| scenario.scheme_of(session));
+    let of_rule = |choice: &SchemeChoice| {
+        let options = choice.options.iter().filter(|(name, _)| !free.contains(name));
+        (choice.scheme.name, options.collect::<Vec<_>>())
+    };
+    if std::ptr::eq(one, other) || of_rule(one) == of_rule(other) {
+        return Ok(());
+    }
+    let words = |choice: &SchemeChoice| {
+        let options: Vec<_> = of_rule(choice).1.iter().map(|(name, value)| format!("{name} = {value:?}")).collect();
+        if options.is_empty() {
+            choice.scheme.name.to_owned()
+        } else {
+            format!("{} ({})", choice.scheme.name, options.join(", "))
+        }
+    };
+    Err(MixedRules {
+        first: first.name.clone(),
+        first_rule: words(one),
+        second: second.name.clone(),
+        second_rule: words(other),
+    })
+}
