@@ -11,7 +11,7 @@ use crate::codec::{CloseReason, Frame, NO_LIMIT_BPS, SessionId};
 use crate::end_node::EndNode;
 use crate::flow_table::Flow;
 use crate::host::{SessionOptions, SessionRates, Wakeup};
-use crate::packet::{ControlPacket, Packet, Transmit, frames};
+use crate::packet::{ControlPacket, MOST_FRAME_BYTES, Packet, Transmit, frames};
 use crate::path_kind::PathKind;
 use crate::rtt::Rtt;
 use crate::slots::{self, Slots, slot};
@@ -28,6 +28,8 @@ pub struct Control {
     /// When peers are looked after.
     alarms: Alarms,
     transmits: VecDeque<Transmit>,
+    /// Sessions whose peers are to be told something.
+    unsaid: VecDeque<SessionId>,
     events: VecDeque<ControlEvent>,
     chance: Chance,
 }
@@ -42,6 +44,17 @@ pub enum Direction {
 }
 
 const BOTH: [Direction; 2] = [Direction::Sending, Direction::Receiving];
+
+/// What a session used in the control interval that ended.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measured {
+    /// The session.
+    pub session: SessionId,
+    /// Its measured rate.
+    pub rate: Rate,
+    /// At a sink: for how long its packets waited at the least, more than at any time in the last ten seconds.
+    pub waiting: Option<Duration>,
+}
 
 /// A session that is there, as both ends agreed on it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -107,6 +120,10 @@ pub enum ControlEvent {
 struct Peer {
     opened: Opened,
     next_number: u64,
+    /// Frames for its next control packet.
+    unsaid: Vec<u8>,
+    /// The last probe that is not answered yet.
+    asked: Option<u64>,
     rtt: Rtt,
     /// The probe that is not answered.
     probe: Option<(u64, Time)>,
@@ -139,6 +156,15 @@ const LEAST_CLOSE_GAP: Duration = Duration::from_millis(50);
 /// A peer that says nothing for so long is gone.
 const SILENCE: Duration = Duration::from_secs(30);
 
+impl Peer {
+    /// The next control packet to it.
+    fn packet(&mut self, session: SessionId, frames: Vec<u8>) -> Transmit {
+        let packet = ControlPacket { session: self.opened.peer, number: self.next_number, frames };
+        self.next_number += 1;
+        Transmit { to: self.opened.address, session: Some(session), packet: Packet::Control(packet) }
+    }
+}
+
 impl Control {
     /// Without sessions, with an end node for each direction whose capacity is known.
     pub(crate) fn new(nodes: [Option<EndNode>; 2], new_sessions: SessionOptions, chance: Chance) -> Self {
@@ -148,6 +174,7 @@ impl Control {
             new_sessions,
             alarms: Alarms::default(),
             transmits: VecDeque::new(),
+            unsaid: VecDeque::new(),
             events: VecDeque::new(),
             chance,
         }
@@ -181,6 +208,8 @@ impl Control {
         let peer = Peer {
             opened,
             next_number: 0,
+            unsaid: Vec::new(),
+            asked: None,
             rtt,
             probe: None,
             probe_at: now,
@@ -225,7 +254,8 @@ impl Control {
     pub fn handle_frame(&mut self, now: Time, session: SessionId, frame: &Frame<'_>) {
         let Some(peer) = self.peers.get_mut(session) else { return };
         match *frame {
-            Frame::Probe(value) => self.say(session, frames(&[Frame::Echo(value)])),
+            // Many in one packet are one question: no answer is larger than what it answers.
+            Frame::Probe(value) => peer.asked = Some(value),
             Frame::Echo(value) => {
                 let Some((_, sent)) = peer.probe.take_if(|(probe, _)| *probe == value) else { return };
                 peer.rtt.on_sample(now, now.since(sent));
@@ -243,6 +273,13 @@ impl Control {
         }
     }
 
+    /// All frames of a packet were handed in.
+    pub fn end_packet(&mut self, session: SessionId) {
+        if let Some(value) = self.peers.get_mut(session).and_then(|peer| peer.asked.take()) {
+            self.say(session, frames(&[Frame::Echo(value)]));
+        }
+    }
+
     /// Data came from a session's peer.
     pub fn on_heard(&mut self, now: Time, session: SessionId) {
         if let Some(peer) = self.peers.get_mut(session) {
@@ -250,13 +287,18 @@ impl Control {
         }
     }
 
-    /// Tells the peer of a session something.
+    /// Tells the peer of a session something. What is said at a time goes in as few packets as hold it.
     pub fn say(&mut self, session: SessionId, frames: Vec<u8>) {
         let Some(peer) = self.peers.get_mut(session) else { return };
-        let packet = ControlPacket { session: peer.opened.peer, number: peer.next_number, frames };
-        peer.next_number += 1;
-        let (to, session) = (peer.opened.address, Some(session));
-        self.transmits.push_back(Transmit { to, session, packet: Packet::Control(packet) });
+        if peer.unsaid.is_empty() {
+            peer.unsaid = frames;
+            self.unsaid.push_back(session);
+        } else if peer.unsaid.len() + frames.len() <= MOST_FRAME_BYTES {
+            peer.unsaid.extend_from_slice(&frames);
+        } else {
+            let full = std::mem::replace(&mut peer.unsaid, frames);
+            self.transmits.push_back(peer.packet(session, full));
+        }
     }
 
     /// Asks the peer of a session for an answer.
@@ -275,11 +317,14 @@ impl Control {
 
     /// A control interval of a node is over, in which its sessions used so much, in the order of their names: grants follow as events, and go to the
     /// sources of what this host receives.
-    pub fn tick(&mut self, now: Time, direction: Direction, measured: &[(SessionId, Rate)]) {
+    pub fn tick(&mut self, now: Time, direction: Direction, measured: &[Measured]) {
         let Some(node) = &mut self.nodes[direction as usize] else { return };
+        if let Some(waiting) = measured.iter().filter_map(|measured| measured.waiting).max() {
+            node.see_queue(waiting);
+        }
         let of = |session| {
-            let at = measured.binary_search_by_key(&session, |(name, _)| *name);
-            at.ok().and_then(|at| measured.get(at)).map_or(Rate::ZERO, |(_, rate)| *rate)
+            let at = measured.binary_search_by_key(&session, |measured| measured.session);
+            at.ok().and_then(|at| measured.get(at)).map_or(Rate::ZERO, |measured| measured.rate)
         };
         let outcomes = node.tick(now, of).to_vec();
         let interval = node.interval();
@@ -351,6 +396,12 @@ impl Control {
 
     /// The next control packet or handshake to send.
     pub fn poll_transmit(&mut self) -> Option<Transmit> {
+        while let Some(session) = self.unsaid.pop_front() {
+            if let Some(peer) = self.peers.get_mut(session) {
+                let frames = std::mem::take(&mut peer.unsaid);
+                self.transmits.push_back(peer.packet(session, frames));
+            }
+        }
         self.transmits.pop_front()
     }
 

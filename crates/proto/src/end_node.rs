@@ -197,6 +197,11 @@ impl EndNode {
         self.next_tick
     }
 
+    /// In the control interval that ends now, packets waited for so long at the least, as far as their receiver sees.
+    pub fn see_queue(&mut self, waiting: Duration) {
+        self.allocator.see_queue(waiting);
+    }
+
     /// A control interval is over: what each session used in it comes from `measured`, and what it may use in the next is
     /// the outcome, in the order of the sessions' names. At a sink what it used is what its source sent.
     pub fn tick(&mut self, now: Time, mut measured: impl FnMut(SessionId) -> Rate) -> &[Outcome] {

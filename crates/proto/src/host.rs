@@ -10,7 +10,7 @@ use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use crate::chance::Chance;
 use crate::codec::{CloseReason, Frame, Frames, SessionId, VoidReason};
-use crate::control::{Control, ControlEvent, Direction, Opened};
+use crate::control::{Control, ControlEvent, Direction, Measured, Opened};
 use crate::end_node::{EndNode, IntervalRule};
 use crate::inbound::{Inbound, InboundEvent};
 use crate::limits::Limit;
@@ -152,7 +152,7 @@ pub struct Host {
     pub control: Control,
     sender: SenderSetup,
     receiver: ReceiverSetup,
-    measured: Vec<(SessionId, Rate)>,
+    measured: Vec<Measured>,
     events: VecDeque<Event>,
 }
 
@@ -242,6 +242,7 @@ impl Host {
             }
         }
         self.outbound.end_packet(now, packet.session);
+        self.control.end_packet(packet.session);
         self.route(now);
     }
 

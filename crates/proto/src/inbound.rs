@@ -8,6 +8,7 @@ use fairwave_units::{Duration, Rate, Time};
 
 use crate::alarms::Alarms;
 use crate::codec::{Frame, SessionId, VoidReason};
+use crate::control::Measured;
 use crate::host::Wakeup;
 use crate::packet::DataPacket;
 use crate::receiver::{Receiver, ReceiverCounts, ReceiverSetup};
@@ -167,10 +168,14 @@ impl Inbound {
 
     /// A control interval of the end node is over: what each session's source sent in it goes into `measured`,
     /// in the order of their names.
-    pub fn measure(&mut self, now: Time, measured: &mut Vec<(SessionId, Rate)>) {
+    pub fn measure(&mut self, now: Time, measured: &mut Vec<Measured>) {
         measured.clear();
-        measured.extend(self.receivers.iter_mut().map(|(session, receiver)| (session, receiver.measure(now))));
-        measured.sort_unstable_by_key(|(session, _)| *session);
+        measured.extend(self.receivers.iter_mut().map(|(session, receiver)| Measured {
+            session,
+            rate: receiver.measure(now),
+            waiting: receiver.waiting(),
+        }));
+        measured.sort_unstable_by_key(|measured| measured.session);
     }
 
     /// When data last came.

@@ -38,10 +38,11 @@ mod rtt;
 mod sender;
 mod silence;
 mod slots;
+mod waiting;
 
 pub use breaker::Breaker;
 pub use byte_ranges::ByteRanges;
-pub use control::{Control, ControlEvent, Direction, Opened};
+pub use control::{Control, ControlEvent, Direction, Measured, Opened};
 pub use end_node::{EndNode, IntervalRule, Outcome};
 pub use flow_table::{EXCESS_TICKS, Flow, JoinError};
 pub use host::{Event, Host, HostConfig, NodeConfig, SessionOptions, SessionRates, Wakeup};

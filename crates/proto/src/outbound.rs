@@ -9,6 +9,7 @@ use fairwave_units::{Duration, Rate, Time};
 use crate::alarms::Alarms;
 use crate::chance::Chance;
 use crate::codec::{CloseReason, Frame, SessionId, VoidReason};
+use crate::control::Measured;
 use crate::host::Wakeup;
 use crate::limits::Limit;
 use crate::outstanding::PieceAt;
@@ -230,10 +231,14 @@ impl Outbound {
 
     /// A control interval of the end node is over: what each session sent in it goes into `measured`,
     /// in the order of their names.
-    pub fn measure(&mut self, now: Time, measured: &mut Vec<(SessionId, Rate)>) {
+    pub fn measure(&mut self, now: Time, measured: &mut Vec<Measured>) {
         measured.clear();
-        measured.extend(self.senders.iter_mut().map(|(session, sender)| (session, sender.measure(now))));
-        measured.sort_unstable_by_key(|(session, _)| *session);
+        measured.extend(self.senders.iter_mut().map(|(session, sender)| Measured {
+            session,
+            rate: sender.measure(now),
+            waiting: None,
+        }));
+        measured.sort_unstable_by_key(|measured| measured.session);
     }
 
     /// A term of a session's rate.

@@ -10,6 +10,7 @@ use crate::missing::{Arrival, Missing};
 use crate::packet::{DataPacket, MOST_FRAME_BYTES};
 use crate::rate_meter::RateMeter;
 use crate::requests::{Requests, request_window};
+use crate::waiting::Waiting;
 
 /// What a sink keeps of one session: what it wants, what it lacks, and how fast its source sends.
 ///
@@ -26,6 +27,7 @@ pub(crate) struct Receiver {
     interval: Duration,
     rtt: Duration,
     stamps: Stamps,
+    waiting: Waiting,
     /// The stamp of the highest number, and when it came.
     newest: Option<(u32, Time)>,
     heard: Option<Time>,
@@ -95,6 +97,7 @@ impl Receiver {
             interval: Duration::ZERO,
             rtt: setup.rtt.unwrap_or(FIRST_RTT),
             stamps: Stamps::default(),
+            waiting: Waiting::default(),
             newest: None,
             heard: None,
             has_news: false,
@@ -140,6 +143,7 @@ impl Receiver {
             self.newest = Some((packet.stamp_us, now));
         }
         let sent = self.stamps.time(packet.stamp_us);
+        self.waiting.on_packet(now, sent);
         self.meter.on_packet(now, packet.number, sent, self.setup.lower_bytes + packet.datagram_bytes());
         let piece = packet.piece;
         let bytes = self.requests.on_data(now, piece.stream, &piece.range());
@@ -160,6 +164,11 @@ impl Receiver {
     /// A control interval of the sink's node is over: what the source sent in it.
     pub(crate) fn measure(&mut self, now: Time) -> Rate {
         self.meter.tick(now)
+    }
+
+    /// For how long packets waited at the least since this was asked last.
+    pub(crate) fn waiting(&mut self) -> Option<Duration> {
+        self.waiting.take()
     }
 
     /// When the last packet came.

@@ -1,6 +1,6 @@
 //! A virtual queue, so that a queue once built drains.
 
-use fairwave_units::Rate;
+use fairwave_units::{Duration, Rate};
 
 use crate::{Interval, Row};
 
@@ -17,6 +17,8 @@ const DRAIN_TIME_S: f64 = 0.2;
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Drain {
     queue_bits: f64,
+    /// What packets waited for in the interval that ended, where somebody saw it.
+    seen: Option<Duration>,
 }
 
 impl Drain {
@@ -29,8 +31,15 @@ impl Drain {
             excess.add(row.measured.as_bps());
         }
         let queue = self.queue_bits + excess.value() * interval.elapsed.as_secs_f64();
-        self.queue_bits = within_range(queue);
+        // Errors of measurement add up; packets that do not wait show that there is no queue.
+        let most = self.seen.take().map_or(f64::MAX, |seen| capacity * seen.as_secs_f64());
+        self.queue_bits = within_range(queue.min(most));
         Rate::nearest_bps((capacity - self.queue_bits / DRAIN_TIME_S).max(capacity / 2.0))
+    }
+
+    /// In the interval that ends next, packets waited for so long at the least.
+    pub fn see(&mut self, waiting: Duration) {
+        self.seen = Some(waiting);
     }
 
     /// The virtual queue in bits.
@@ -58,6 +67,12 @@ mod tests {
         // 20 Mb/s too much for 50 ms: 1 Mb; over 0.2 s that is 5 Mb/s.
         assert_eq!(drain.capacity(&interval, &offered(120.0)), Rate::mbps(95.0));
         assert_eq!(drain.queue_bits(), 1e6);
+        // Packets that wait for 4 ms show 0.4 Mb of it at the most, 6 ms another.
+        let mut seen = drain;
+        seen.see(Duration::from_millis(4));
+        assert_eq!((seen.capacity(&interval, &offered(100.0)), seen.queue_bits()), (Rate::mbps(98.0), 0.4e6));
+        seen.see(Duration::from_millis(6));
+        assert_eq!((seen.capacity(&interval, &offered(100.0)), seen.queue_bits()), (Rate::mbps(98.0), 0.4e6));
         // 5 Mb/s too little: 0.25 Mb drain, 0.75 Mb stand.
         assert_eq!(drain.capacity(&interval, &offered(95.0)), Rate::mbps(96.25));
         // 200 Mb/s too much: 10.75 Mb would take 53.75 Mb/s away, half of the capacity stays.

@@ -1,6 +1,6 @@
 //! GTP at one end node: Wu 2007, Algorithm 2 at a sink and Algorithm 3 at a source, which are the same.
 
-use fairwave_units::Rate;
+use fairwave_units::{Duration, Rate};
 
 use crate::scheme::Options;
 use crate::{Grant, Interval, RateAllocator, Row};
@@ -137,6 +137,12 @@ impl Reading {
 }
 
 impl RateAllocator for Gtp {
+    fn see_queue(&mut self, waiting: Duration) {
+        if let Some(drain) = &mut self.drain {
+            drain.see(waiting);
+        }
+    }
+
     /// Only the drain remembers anything.
     fn is_stateless(&self) -> bool {
         self.drain.is_none()
