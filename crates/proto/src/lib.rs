@@ -6,6 +6,8 @@
 //! - what the two ends of a session know of each other's packets ([`Outstanding`] at the source, [`Missing`] at the sink);
 //! - what a sink asks for ([`Requests`]) and a source has been asked for ([`RequestQueue`]);
 //! - when a packet may go ([`Pacer`]), and how a sink measures its sources ([`RateMeter`]);
+//! - how a session is opened ([`handshake`]), and what a source does when it hears nothing ([`Silence`]) or when too much is
+//!   lost ([`Breaker`]);
 //! - an end node, which shares one capacity of a host among its sessions ([`EndNode`]).
 //!
 //! The cores that send and receive come next.
@@ -21,6 +23,7 @@ mod control;
 mod end_node;
 mod flow_table;
 mod granted;
+pub mod handshake;
 mod host;
 mod inbound;
 mod limits;

@@ -21,21 +21,28 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::arithmetic_side_effects))]
 
 mod frame;
+mod handshake;
 mod header;
 mod piece;
 mod reader;
 mod report;
 mod seal;
+mod terms;
 mod writer;
 
 use thiserror::Error;
 
 pub use frame::{CloseReason, Frame, Frames, NO_LIMIT_BPS, VoidReason};
+pub use handshake::{
+    HELLO_BYTES, Handshake, Hello, MAC_BYTES, MOST_MESSAGE_BYTES, Mac, PROLOGUE_BYTES, Prologue, TicketId, is_handshake,
+};
 pub use header::{HEADER_BYTES, Header, Kind, SessionId};
 pub use piece::{PIECE_BYTES, Piece};
 pub use reader::Reader;
 pub use report::{LossReport, LostRanges};
+pub(crate) use seal::mixed;
 pub use seal::{Checksum, Seal, TAG_BYTES, open_datagram, seal_datagram};
+pub use terms::{Answer, MOST_GREETING_BYTES, Offer, Refusal};
 pub use writer::{Full, Writer};
 
 /// Why bytes are no packet.
@@ -50,7 +57,7 @@ pub enum DecodeError {
     /// A kind of packet or frame that there is none of.
     #[error("there is no {what} of kind {kind}")]
     Kind {
-        /// "packet" or "frame".
+        /// "packet", "frame" or "payload".
         what: &'static str,
         /// Its number.
         kind: u8,

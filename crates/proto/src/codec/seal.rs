@@ -56,7 +56,7 @@ impl Checksum {
         Self { key }
     }
 
-    fn tag(self, number: u64, header: &[u8], body: &[u8]) -> [u8; TAG_BYTES] {
+    pub(crate) fn tag(self, number: u64, header: &[u8], body: &[u8]) -> [u8; TAG_BYTES] {
         let mut tag = [0; TAG_BYTES];
         let mut sum = mixed(self.key ^ mixed(number));
         for half in tag.chunks_mut(8) {
@@ -75,7 +75,7 @@ impl Checksum {
 }
 
 /// A finaliser that spreads every bit over all (Steele, Lea & Flood 2014, SplitMix64).
-fn mixed(value: u64) -> u64 {
+pub(crate) fn mixed(value: u64) -> u64 {
     let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -1,0 +1,266 @@
+//! What the handshake's packets say under seal.
+//!
+//! ```text
+//! offer   = 1, session id (8), flags (1), largest packet (varint), share of what the initiator sends (varint, if known),
+//!           share of what it receives (varint, if known), greeting up to the end
+//! flags   = 1: the initiator sends, 2: it receives, 4: the first share is known, 8: the second
+//! answer  = 3, session id (8), flags (1), largest packet (varint), rate to start with of what the initiator sends
+//!           (varint, if there is one), of what it receives (varint, if there is one)
+//! flags   = 1: dedicated, 4: there is the first rate, 8: the second
+//! refused = 4, reason (1)
+//! ```
+
+use thiserror::Error;
+
+use super::handshake::{HELLO, REFUSAL, REPLY};
+use super::{DecodeError, Full, Reader, SessionId, Writer};
+
+/// Bytes of a greeting at the most.
+pub const MOST_GREETING_BYTES: usize = 512;
+
+const SENDS: u8 = 1;
+const RECEIVES: u8 = 2;
+const DEDICATED: u8 = 1;
+const SEND_RATE: u8 = 4;
+const RECEIVE_RATE: u8 = 8;
+
+/// What an initiator asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offer<'a> {
+    /// Its name for the session.
+    pub session: SessionId,
+    /// Whether it will send.
+    pub sends: bool,
+    /// Whether it will receive. At least one is so.
+    pub receives: bool,
+    /// The largest datagram that it takes, in bytes.
+    pub largest_packet: u64,
+    /// Its share of its own capacity for what it sends, bit/s.
+    pub send_bps: Option<u64>,
+    /// And for what it receives.
+    pub receive_bps: Option<u64>,
+    /// What the application at the other end should know, in at most [`MOST_GREETING_BYTES`].
+    pub greeting: &'a [u8],
+}
+
+/// What a responder agrees to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Its name for the session.
+    pub session: SessionId,
+    /// Whether both say that the path is dedicated.
+    pub is_dedicated: bool,
+    /// The largest datagram that both take.
+    pub largest_packet: u64,
+    /// The rate to start with of what the *initiator* sends, bit/s.
+    pub send_bps: Option<u64>,
+    /// And of what it receives.
+    pub receive_bps: Option<u64>,
+}
+
+/// Why there is no session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Refusal {
+    /// The ticket has expired.
+    #[error("the ticket has expired")]
+    Expired,
+    /// The ticket was for one use.
+    #[error("the ticket has been used up")]
+    UsedUp,
+    /// What the greeting names is not there.
+    #[error("there is nothing of that name")]
+    UnknownName,
+    /// There are too many sessions.
+    #[error("the host has no room for another session")]
+    NoRoom,
+    /// One end alone asks for data without secrecy.
+    #[error("only one end asks for --plain: both must")]
+    Plain,
+    /// The ticket is not for this direction.
+    #[error("the ticket does not allow this direction")]
+    Direction,
+}
+
+const REFUSALS: [Refusal; 6] =
+    [Refusal::Expired, Refusal::UsedUp, Refusal::UnknownName, Refusal::NoRoom, Refusal::Plain, Refusal::Direction];
+
+impl<'a> Offer<'a> {
+    /// Reads the payload of a hello.
+    pub fn read(payload: &'a [u8]) -> Result<Self, DecodeError> {
+        let mut reader = begin(payload, HELLO)?;
+        let session = SessionId(reader.u64("the session id")?);
+        let flags = reader.u8("the flags")?;
+        let (sends, receives) = (flags & SENDS != 0, flags & RECEIVES != 0);
+        if flags & !(SENDS | RECEIVES | SEND_RATE | RECEIVE_RATE) != 0 || !(sends || receives) {
+            return Err(DecodeError::Range("the flags"));
+        }
+        let largest_packet = reader.varint("the largest packet")?;
+        let [send_bps, receive_bps] = rates(&mut reader, flags)?;
+        let greeting = reader.rest();
+        if greeting.len() > MOST_GREETING_BYTES {
+            return Err(DecodeError::Range("the greeting"));
+        }
+        Ok(Self { session, sends, receives, largest_packet, send_bps, receive_bps, greeting })
+    }
+
+    /// Writes it.
+    pub fn write(&self, writer: &mut Writer<'_>) -> Result<(), Full> {
+        if self.greeting.len() > MOST_GREETING_BYTES {
+            return Err(Full);
+        }
+        let directions = (if self.sends { SENDS } else { 0 }) | (if self.receives { RECEIVES } else { 0 });
+        writer.whole(|writer| {
+            writer.u8(HELLO)?;
+            writer.u64(self.session.0)?;
+            write_rates(writer, directions, self.largest_packet, [self.send_bps, self.receive_bps])?;
+            writer.bytes(self.greeting)
+        })
+    }
+}
+
+impl Answer {
+    /// Reads the payload of a reply.
+    pub fn read(payload: &[u8]) -> Result<Self, DecodeError> {
+        let mut reader = begin(payload, REPLY)?;
+        let session = SessionId(reader.u64("the session id")?);
+        let flags = reader.u8("the flags")?;
+        if flags & !(DEDICATED | SEND_RATE | RECEIVE_RATE) != 0 {
+            return Err(DecodeError::Range("the flags"));
+        }
+        let largest_packet = reader.varint("the largest packet")?;
+        let [send_bps, receive_bps] = rates(&mut reader, flags)?;
+        Ok(Self { session, is_dedicated: flags & DEDICATED != 0, largest_packet, send_bps, receive_bps })
+    }
+
+    /// Writes it.
+    pub fn write(&self, writer: &mut Writer<'_>) -> Result<(), Full> {
+        let flags = if self.is_dedicated { DEDICATED } else { 0 };
+        writer.whole(|writer| {
+            writer.u8(REPLY)?;
+            writer.u64(self.session.0)?;
+            write_rates(writer, flags, self.largest_packet, [self.send_bps, self.receive_bps])
+        })
+    }
+}
+
+impl Refusal {
+    /// Reads the payload of a refusal.
+    pub fn read(payload: &[u8]) -> Result<Self, DecodeError> {
+        let reason = begin(payload, REFUSAL)?.u8("the reason")?;
+        REFUSALS.get(usize::from(reason)).copied().ok_or(DecodeError::Range("the reason"))
+    }
+
+    /// Writes it.
+    pub fn write(&self, writer: &mut Writer<'_>) -> Result<(), Full> {
+        let reason = REFUSALS.iter().position(|refusal| refusal == self).unwrap_or(0);
+        writer.whole(|writer| {
+            writer.u8(REFUSAL)?;
+            writer.u8(reason as u8)
+        })
+    }
+}
+
+/// A payload says what it is: the packet's own kind is not under seal.
+fn begin(payload: &[u8], expected: u8) -> Result<Reader<'_>, DecodeError> {
+    let mut reader = Reader::new(payload);
+    match reader.u8("the payload")? {
+        kind if kind == expected => Ok(reader),
+        kind => Err(DecodeError::Kind { what: "payload", kind }),
+    }
+}
+
+fn rates(reader: &mut Reader<'_>, flags: u8) -> Result<[Option<u64>; 2], DecodeError> {
+    let mut rate = |flag| (flags & flag != 0).then(|| reader.varint("a rate")).transpose();
+    Ok([rate(SEND_RATE)?, rate(RECEIVE_RATE)?])
+}
+
+fn write_rates(
+    writer: &mut Writer<'_>,
+    flags: u8,
+    largest_packet: u64,
+    [send, receive]: [Option<u64>; 2],
+) -> Result<(), Full> {
+    let send_flag = if send.is_some() { SEND_RATE } else { 0 };
+    let receive_flag = if receive.is_some() { RECEIVE_RATE } else { 0 };
+    writer.u8(flags | send_flag | receive_flag)?;
+    writer.varint(largest_packet)?;
+    [send, receive].into_iter().flatten().try_for_each(|rate| writer.varint(rate))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn written(write: impl FnOnce(&mut Writer<'_>) -> Result<(), Full>) -> Vec<u8> {
+        let mut room = vec![0; 1000];
+        let mut writer = Writer::new(&mut room);
+        write(&mut writer).unwrap();
+        let used = writer.used();
+        room.truncate(used);
+        room
+    }
+
+    #[test]
+    fn refusal__is_read_as_it_was_written() {
+        for refusal in REFUSALS {
+            assert_eq!(Refusal::read(&written(|writer| refusal.write(writer))), Ok(refusal));
+        }
+        assert_eq!(Refusal::read(&[REFUSAL, 6]), Err(DecodeError::Range("the reason")));
+    }
+
+    #[test]
+    fn read__takes_no_payload_for_another() {
+        let refusal = written(|writer| Refusal::Expired.write(writer));
+        assert_eq!(Answer::read(&refusal), Err(DecodeError::Kind { what: "payload", kind: REFUSAL }));
+        assert_eq!(Offer::read(&refusal), Err(DecodeError::Kind { what: "payload", kind: REFUSAL }));
+    }
+
+    #[test]
+    fn offer__has_a_direction_and_a_short_greeting() {
+        let mut offer = Offer {
+            session: SessionId(1),
+            sends: false,
+            receives: false,
+            largest_packet: 1200,
+            send_bps: None,
+            receive_bps: None,
+            greeting: &[0; MOST_GREETING_BYTES + 1],
+        };
+        assert_eq!(offer.write(&mut Writer::new(&mut [0; 1000])), Err(Full));
+        offer.greeting = &[];
+        assert_eq!(Offer::read(&written(|writer| offer.write(writer))), Err(DecodeError::Range("the flags")));
+    }
+
+    proptest! {
+        #[test]
+        fn terms__are_read_as_they_were_written(
+            id: u64,
+            sends: bool,
+            is_dedicated: bool,
+            largest_packet in 0_u64..1 << 62,
+            send_bps in proptest::option::of(0_u64..1 << 62),
+            receive_bps in proptest::option::of(0_u64..1 << 62),
+            greeting in proptest::collection::vec(any::<u8>(), 0..=MOST_GREETING_BYTES),
+        ) {
+            let session = SessionId(id);
+            let offer = Offer { session, sends, receives: !sends, largest_packet, send_bps, receive_bps, greeting: &greeting };
+            let bytes = written(|writer| offer.write(writer));
+            prop_assert_eq!(Offer::read(&bytes), Ok(offer));
+            let answer = Answer { session, is_dedicated, largest_packet, send_bps, receive_bps };
+            let bytes = written(|writer| answer.write(writer));
+            prop_assert_eq!(Answer::read(&bytes), Ok(answer));
+            for length in 0..bytes.len() {
+                prop_assert!(Answer::read(&bytes[..length]).is_err());
+            }
+        }
+
+        /// No panic.
+        #[test]
+        fn terms__of_anything(kind in 0_u8..6, mut payload in proptest::collection::vec(any::<u8>(), 0..40)) {
+            payload.insert(0, kind);
+            let _ = (Offer::read(&payload), Answer::read(&payload), Refusal::read(&payload));
+        }
+    }
+}

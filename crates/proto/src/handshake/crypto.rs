@@ -1,0 +1,43 @@
+//! What the handshake takes from cryptography.
+
+use crate::codec::{Mac, Prologue};
+
+/// The initiator's side of one Noise handshake of two messages (NKpsk0, or IKpsk2), with its randomness and the ticket.
+pub trait InitiatorCrypto {
+    /// What the session's packets are sealed with.
+    type Keys;
+
+    /// What the hello begins with names the suite and the ticket; the rest of it is as asked for.
+    fn prologue(&self, is_plain: bool, is_dedicated: bool) -> Prologue;
+
+    /// The first message, with a sealed payload, at most 112 bytes longer than that. It is asked for once.
+    fn write_hello(&mut self, prologue: &Prologue, payload: &[u8]) -> Vec<u8>;
+
+    /// The MAC of a hello, keyed from the ticket's secret.
+    fn hello_mac(&self, proven: &[u8]) -> Mac;
+
+    /// Opens the second message: its payload, and the keys. One that does not open changes nothing: the right one may come
+    /// yet. After one that does, no other is read.
+    fn read_reply(&mut self, message: &[u8]) -> Option<(Vec<u8>, Self::Keys)>;
+}
+
+/// The responder's side of all its handshakes, with the secrets of its tickets and its randomness.
+pub trait ResponderCrypto {
+    /// What a session's packets are sealed with.
+    type Keys;
+    /// A Noise handshake between its messages.
+    type Pending;
+
+    /// The MAC that a hello should have, keyed from its ticket's secret: for tickets that have expired, too, since their
+    /// holders are told so. `None` for what was never issued, and for a suite that is not spoken here.
+    fn hello_mac(&self, prologue: &Prologue, proven: &[u8]) -> Option<Mac>;
+
+    /// A MAC under a key that this host alone knows, drawn when it began.
+    fn cookie(&self, bytes: &[u8]) -> Mac;
+
+    /// Opens the first message: its payload.
+    fn read_hello(&mut self, prologue: &Prologue, message: &[u8]) -> Option<(Vec<u8>, Self::Pending)>;
+
+    /// The second message, with a sealed payload, at most 112 bytes longer than that; and the keys.
+    fn write_reply(&mut self, pending: Self::Pending, payload: &[u8]) -> (Vec<u8>, Self::Keys);
+}

@@ -1,0 +1,92 @@
+//! What two hosts have agreed on.
+
+use std::net::SocketAddr;
+
+use fairwave_schemes::node::fair_start;
+use fairwave_units::{Duration, Rate};
+
+use crate::codec::{SessionId, TicketId};
+use crate::path_kind::PathKind;
+
+/// What one end brings to a session.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Terms {
+    /// Its name for the session, which packets towards it bear. No other session at this host has it.
+    pub session: SessionId,
+    /// What it takes the path for: the session's is dedicated if both ends say so.
+    pub path: PathKind,
+    /// Data without secrecy: both ends must ask for it, or neither.
+    pub is_plain: bool,
+    /// The session's weight at this end.
+    pub weight: f64,
+    /// Its sending capacity and the sum of weights there, with the newcomer's: for the rate to start with
+    /// ([`EndNode::fair_start_end`](crate::EndNode::fair_start_end)).
+    pub send_end: Option<(Rate, f64)>,
+    /// Its receiving capacity and the sum of weights there.
+    pub receive_end: Option<(Rate, f64)>,
+    /// The largest datagram that it takes, in bytes.
+    pub largest_packet: u32,
+}
+
+/// A session, as one end knows it when it begins.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "four facts that do not depend on each other")]
+pub struct Established<K> {
+    /// This end's name for it.
+    pub local: SessionId,
+    /// The other end's name for it, which packets towards there bear.
+    pub peer: SessionId,
+    /// Whether this end opened it.
+    pub is_initiator: bool,
+    /// Where the peer is, as far as a responder knows; an initiator knows where it sent its hello.
+    pub address: Option<SocketAddr>,
+    /// The ticket that it was opened with.
+    pub ticket: TicketId,
+    /// Whether this end sends data.
+    pub sends: bool,
+    /// Whether this end receives data.
+    pub receives: bool,
+    /// Dedicated if both ends say so.
+    pub path: PathKind,
+    /// Data without secrecy.
+    pub is_plain: bool,
+    /// The rate to start with of what this end sends; `None` on a shared path, and where no end knows its capacity.
+    pub start_send: Option<Rate>,
+    /// The rate to start with of what this end receives.
+    pub start_receive: Option<Rate>,
+    /// The largest datagram that both ends take, in bytes.
+    pub largest_packet: u32,
+    /// The round trip, if a packet that was not repeated was answered.
+    pub rtt: Option<Duration>,
+    /// What its packets are sealed with.
+    pub keys: K,
+}
+
+/// A datagram of this size goes through wherever a session does.
+const LEAST_LARGEST: u64 = 1200;
+/// And no datagram is larger.
+const MOST_LARGEST: u64 = 65_507;
+
+impl Terms {
+    /// This end's part of its capacities, for what it sends and for what it receives.
+    pub(super) fn shares(&self) -> [Option<Rate>; 2] {
+        [self.send_end, self.receive_end].map(|end| fair_start(self.weight, end))
+    }
+
+    /// The largest datagram that both ends take.
+    pub(super) fn largest(&self, other: u64) -> u32 {
+        other.min(u64::from(self.largest_packet)).clamp(LEAST_LARGEST, MOST_LARGEST) as u32
+    }
+}
+
+/// The smaller of the shares that are known, in whole bit/s, as it travels.
+pub(super) fn start(here: Option<Rate>, there_bps: Option<u64>) -> Option<Rate> {
+    let there = there_bps.map(|bps| Rate::nearest_bps(bps as f64));
+    let least = [here, there].into_iter().flatten().reduce(Rate::min)?;
+    Some(Rate::nearest_bps(to_bps(least) as f64))
+}
+
+/// As it travels.
+pub(super) fn to_bps(rate: Rate) -> u64 {
+    rate.as_bps() as u64
+}

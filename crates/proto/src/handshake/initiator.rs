@@ -1,0 +1,239 @@
+//! One attempt to open a session.
+
+use fairwave_units::{Duration, Time};
+use thiserror::Error;
+
+use super::InitiatorCrypto;
+use super::established::{Established, Terms, start, to_bps};
+use crate::codec::{Answer, Full, HELLO_BYTES, Handshake, Hello, Mac, Offer, Prologue, Refusal, Writer};
+use crate::path_kind::PathKind;
+
+/// Sends a hello until it is answered, or gives up.
+///
+/// The first hello is repeated after 250 ms, and then after twice as long each time. When a cookie comes, the same hello
+/// goes at once with it, and is repeated after two round trips, at least 50 ms and at most a second, and then after twice as
+/// long each time. After five seconds in all the attempt has failed.
+///
+/// Once it is established the other end waits for a packet of the session before it serves anything: send one at once.
+#[derive(Debug)]
+pub struct Initiator<C> {
+    crypto: C,
+    terms: Terms,
+    prologue: Prologue,
+    sends: bool,
+    receives: bool,
+    hello: Box<[u8; HELLO_BYTES]>,
+    mac: Mac,
+    cookie: Option<Mac>,
+    /// Cookies that were taken.
+    cookies: u32,
+    started: Time,
+    /// When the hello goes next.
+    due: Time,
+    /// How long to wait after that.
+    wait: Duration,
+    /// Times that the hello went as it is now, and the last of them.
+    times: u32,
+    last: Time,
+    rtt: Option<Duration>,
+    is_over: bool,
+}
+
+/// How an attempt goes.
+#[derive(Debug, PartialEq)]
+pub enum Progress<K> {
+    /// It goes on. The datagram may have been another's, old or forged.
+    Waiting,
+    /// The session is there.
+    Established(Box<Established<K>>),
+    /// There will be none.
+    Failed(HandshakeError),
+}
+
+/// Why an attempt failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum HandshakeError {
+    /// Not even a cookie came.
+    #[error("no answer: wrong ticket, server gone or UDP blocked")]
+    NoAnswer,
+    /// A cookie came, and then nothing.
+    #[error("the server answered once and then fell silent")]
+    FellSilent,
+    /// The responder said no.
+    #[error("the server refused: {0}")]
+    Refused(Refusal),
+    /// The responder's answer is sealed well and makes no sense.
+    #[error("the server's answer breaks the protocol")]
+    Protocol,
+}
+
+/// An attempt that takes as long has failed.
+pub const HANDSHAKE_GIVES_UP: Duration = Duration::from_secs(5);
+
+const FIRST_WAIT: Duration = Duration::from_millis(250);
+const LEAST_WAIT: Duration = Duration::from_millis(50);
+const MOST_FIRST_WAIT: Duration = Duration::from_secs(1);
+/// A responder has a new cookie every five seconds, or when it began anew. Who sends more of them wants hellos.
+const MOST_COOKIES: u32 = 8;
+
+impl<C: InitiatorCrypto> Initiator<C> {
+    /// An attempt begins: this end will send, receive or both, and greets the application at the other end. `Full` if the
+    /// greeting is longer than [`MOST_GREETING_BYTES`](crate::codec::MOST_GREETING_BYTES).
+    pub fn new(
+        now: Time,
+        mut crypto: C,
+        terms: Terms,
+        (sends, receives): (bool, bool),
+        greeting: &[u8],
+    ) -> Result<Self, Full> {
+        let prologue = crypto.prologue(terms.is_plain, terms.path == PathKind::Dedicated);
+        let [send, receive] = terms.shares();
+        let offer = Offer {
+            session: terms.session,
+            sends,
+            receives,
+            largest_packet: u64::from(terms.largest_packet),
+            send_bps: send.map(to_bps),
+            receive_bps: receive.map(to_bps),
+            greeting,
+        };
+        let mut room = [0; HELLO_BYTES];
+        let mut writer = Writer::new(&mut room);
+        offer.write(&mut writer)?;
+        let used = writer.used();
+        let message = crypto.write_hello(&prologue, room.get(..used).ok_or(Full)?);
+        let mut mac = Mac::default();
+        let hello = Hello::write(&prologue, &message, |proven| {
+            mac = crypto.hello_mac(proven);
+            mac
+        })?;
+        Ok(Self {
+            crypto,
+            terms,
+            prologue,
+            sends,
+            receives,
+            hello: Box::new(hello),
+            mac,
+            cookie: None,
+            cookies: 0,
+            started: now,
+            due: now,
+            wait: FIRST_WAIT,
+            times: 0,
+            last: now,
+            rtt: None,
+            is_over: false,
+        })
+    }
+
+    /// The hello, if it is to be sent now.
+    pub fn poll_transmit(&mut self, now: Time) -> Option<&[u8]> {
+        if self.is_over || now < self.due {
+            return None;
+        }
+        self.times = self.times.saturating_add(1);
+        self.last = now;
+        self.due = now.saturating_add(self.wait);
+        self.wait = twice(self.wait);
+        Some(self.hello.as_slice())
+    }
+
+    /// When to come with [`Initiator::handle_timeout`] and [`Initiator::poll_transmit`]; `None` after the end.
+    pub fn next_timeout(&self) -> Option<Time> {
+        (!self.is_over).then(|| self.due.min(self.started.saturating_add(HANDSHAKE_GIVES_UP)))
+    }
+
+    /// Whether it has taken too long. Harmless too early.
+    pub fn handle_timeout(&mut self, now: Time) -> Option<HandshakeError> {
+        if self.is_over || now.since(self.started) < HANDSHAKE_GIVES_UP {
+            return None;
+        }
+        self.is_over = true;
+        Some(if self.cookies == 0 { HandshakeError::NoAnswer } else { HandshakeError::FellSilent })
+    }
+
+    /// Whether a datagram names this attempt's hello. It may still be forged.
+    pub fn is_for(&self, datagram: &[u8]) -> bool {
+        match Handshake::read(datagram) {
+            Ok(Handshake::Cookie { hello, .. } | Handshake::Reply { hello, .. } | Handshake::Refusal { hello, .. }) => {
+                hello == self.mac
+            }
+            Ok(Handshake::Hello(_)) | Err(_) => false,
+        }
+    }
+
+    /// A datagram of the handshake came, from wherever. Ask [`Initiator::poll_transmit`] afterwards.
+    pub fn handle(&mut self, now: Time, datagram: &[u8]) -> Progress<C::Keys> {
+        if self.is_over {
+            return Progress::Waiting;
+        }
+        match Handshake::read(datagram) {
+            Ok(Handshake::Cookie { hello, cookie }) if hello == self.mac => {
+                self.on_cookie(now, cookie);
+                Progress::Waiting
+            }
+            // Which of them it is, its payload says under seal.
+            Ok(Handshake::Reply { hello, message } | Handshake::Refusal { hello, message }) if hello == self.mac => {
+                let Some((payload, keys)) = self.crypto.read_reply(message) else { return Progress::Waiting };
+                self.is_over = true;
+                self.conclude(now, &payload, keys)
+            }
+            _ => Progress::Waiting,
+        }
+    }
+
+    fn on_cookie(&mut self, now: Time, cookie: Mac) {
+        if self.cookie == Some(cookie) || self.cookies >= MOST_COOKIES {
+            return;
+        }
+        self.sample(now);
+        Hello::set_cookie(&mut self.hello, &cookie);
+        self.cookie = Some(cookie);
+        self.cookies += 1;
+        self.wait = self.rtt.map_or(FIRST_WAIT, |rtt| twice(rtt).clamp(LEAST_WAIT, MOST_FIRST_WAIT));
+        (self.due, self.times) = (now, 0);
+    }
+
+    /// A round trip is over, if it is known which.
+    fn sample(&mut self, now: Time) {
+        if self.times == 1 {
+            let rtt = now.since(self.last);
+            self.rtt = Some(self.rtt.map_or(rtt, |least| least.min(rtt)));
+        }
+    }
+
+    fn conclude(&mut self, now: Time, payload: &[u8], keys: C::Keys) -> Progress<C::Keys> {
+        if let Ok(refusal) = Refusal::read(payload) {
+            return Progress::Failed(HandshakeError::Refused(refusal));
+        }
+        let Ok(answer) = Answer::read(payload) else { return Progress::Failed(HandshakeError::Protocol) };
+        self.sample(now);
+        let path = if answer.is_dedicated { self.terms.path } else { PathKind::Shared };
+        // No more than this end offered, whatever the other one says.
+        let [send, receive] = self.terms.shares();
+        let agreed = |flows: bool, share, bps: Option<u64>| {
+            (flows && path == PathKind::Dedicated && bps.is_some()).then(|| start(share, bps)).flatten()
+        };
+        Progress::Established(Box::new(Established {
+            local: self.terms.session,
+            peer: answer.session,
+            is_initiator: true,
+            address: None,
+            ticket: self.prologue.ticket,
+            sends: self.sends,
+            receives: self.receives,
+            path,
+            is_plain: self.terms.is_plain,
+            start_send: agreed(self.sends, send, answer.send_bps),
+            start_receive: agreed(self.receives, receive, answer.receive_bps),
+            largest_packet: self.terms.largest(answer.largest_packet),
+            rtt: self.rtt,
+            keys,
+        }))
+    }
+}
+
+fn twice(span: Duration) -> Duration {
+    Duration::from_nanos(span.as_nanos().saturating_mul(2))
+}

@@ -1,0 +1,31 @@
+//! How two hosts open a session.
+//!
+//! ```text
+//! initiator                                                     responder
+//!   hello (1200 bytes, MAC from the ticket's secret)      ->      wrong MAC: silence
+//!                                                         <-      cookie: what proves the address, 33 bytes; no state
+//!   the same hello, with the cookie                       ->      Noise; an entry in the half-open table
+//!                                                         <-      reply, or refusal, under seal
+//!   any packet of the session                             ->      the session is open
+//! ```
+//!
+//! The [`Initiator`] is one attempt, the [`Responder`] is a host's door. Both take datagrams and the time, and hand out
+//! datagrams; what they take from cryptography comes in through [`InitiatorCrypto`] and [`ResponderCrypto`], which a host
+//! fills with Noise and a simulation with [`insecure`].
+//!
+//! Whatever is lost, the initiator repeats; whatever is repeated changes nothing. To an address that has not shown a cookie
+//! the responder sends 33 bytes for each 1200 that came from it, and keeps nothing.
+
+mod crypto;
+mod established;
+mod initiator;
+pub mod insecure;
+mod responder;
+
+pub use crypto::{InitiatorCrypto, ResponderCrypto};
+pub use established::{Established, Terms};
+pub use initiator::{HANDSHAKE_GIVES_UP, HandshakeError, Initiator, Progress};
+pub use responder::{Answered, Asked, COOKIE_LASTS, HALF_OPEN_LASTS, Incoming, MOST_HALF_OPEN, Responder};
+
+#[cfg(test)]
+mod tests;
