@@ -1,0 +1,104 @@
+//! How fast the cores of both ends are, with nothing between them: data packets a second of real time.
+//!
+//! `cargo run --release -p fairwave-proto --example speed`
+
+#![expect(clippy::disallowed_types, reason = "it measures real time")]
+
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use fairwave_proto::{Event, Host, HostConfig, IntervalRule, NodeConfig, Opened, Packet, PathKind, SessionOptions};
+use fairwave_schemes::node::{Gtp, Reading};
+use fairwave_schemes::scheme::Options;
+use fairwave_units::{Bytes, Duration, Rate, Time};
+
+fn main() {
+    for (sessions, loses_one_in) in [(1, u64::MAX), (1, 4000), (100, u64::MAX)] {
+        run(sessions, loses_one_in);
+    }
+}
+
+fn run(sessions: usize, loses_one_in: u64) {
+    let address = SocketAddr::from(([10, 0, 0, 1], 1));
+    let mut hosts = [host(1), host(2)];
+    for _ in 0..sessions {
+        let names = [0, 1].map(|at: usize| hosts[at].control.name().expect("there is room"));
+        for at in [0, 1] {
+            let opened = Opened {
+                session: names[at],
+                peer: names[1 - at],
+                address,
+                is_initiator: at == 1,
+                sends: at == 0,
+                receives: at == 1,
+                path: PathKind::Dedicated,
+                start_send: Rate::ZERO,
+                start_receive: Rate::ZERO,
+                rtt: None,
+            };
+            hosts[at].open(Time::ZERO, opened);
+        }
+        hosts[1].want(Time::ZERO, names[1], 0, 0..1 << 60);
+    }
+    let (end, mut now) = (Time::from_secs(6), Time::ZERO);
+    let (mut data, mut control, mut wakes) = (0_u64, 0_u64, 0_u64);
+    let started = Instant::now();
+    while now < end {
+        for at in [0, 1] {
+            while let Some(event) = hosts[at].poll_event() {
+                if let Event::Requested { session, stream, range } = event {
+                    hosts[at].serve(now, session, stream, range);
+                }
+            }
+            while let Some(transmit) = hosts[at].poll_transmit(now) {
+                let other = &mut hosts[1 - at];
+                match transmit.packet {
+                    Packet::Data(packet) => {
+                        data += 1;
+                        if !data.is_multiple_of(loses_one_in) {
+                            other.handle_data(now, address, &packet);
+                        }
+                    }
+                    Packet::Control(packet) => {
+                        control += 1;
+                        other.handle_control(now, address, &packet);
+                    }
+                    Packet::Handshake(_) => {}
+                }
+            }
+        }
+        wakes += 1;
+        now = hosts.iter().filter_map(Host::poll_timeout).map(|(at, _)| at).min().unwrap_or(end).max(now);
+        for host in &mut hosts {
+            host.handle_timeout(now);
+        }
+    }
+    let wall_s = started.elapsed().as_secs_f64();
+    println!(
+        "{sessions:4} sessions: {:.2} M data packets/s ({:.0} ns each); {data} data, {control} control, {wakes} wakes",
+        data as f64 / wall_s / 1e6,
+        wall_s / data as f64 * 1e9,
+    );
+}
+
+fn host(seed: u8) -> Host {
+    let node = || NodeConfig {
+        capacity: Rate::gbps(10.0),
+        share: 1.0,
+        interval: IntervalRule::Fixed(Duration::from_millis(20)),
+        phase: Duration::from_millis(7),
+        allocator: Box::new(Gtp::new(Reading::Adopted, &Options::default())),
+    };
+    let config = HostConfig {
+        lower_bytes: 28,
+        piece_bytes: 1000,
+        send_bytes: Bytes::new(1),
+        sending: Some(node()),
+        receiving: Some(node()),
+        fair_start: false,
+        room: Bytes::new(1 << 30),
+        seed: [seed; 32],
+        new_sessions: SessionOptions { weight: 1.0, alpha: 0.1, beta: 0.2 },
+    };
+    Host::new(Time::ZERO, config)
+}
