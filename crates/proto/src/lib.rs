@@ -53,7 +53,7 @@ pub use inbound::{Inbound, InboundEvent, Taken};
 pub use limits::Limit;
 pub use missing::{Arrival, MOST_GAPS, Missing};
 pub use outbound::{Outbound, OutboundEvent};
-pub use outstanding::{FalseReport, Outstanding, PieceAt};
+pub use outstanding::{FalseReport, Outstanding, PieceAt, Settled, Settlement};
 pub use pacer::Pacer;
 pub use packet::{CONTROL_OVERHEAD, ControlPacket, DATA_OVERHEAD, DataPacket, MOST_FRAME_BYTES, Packet, Transmit};
 pub use path_kind::PathKind;

@@ -116,14 +116,11 @@ impl Missing {
     /// What to report at `now`: the numbers that are decided, and the lost ones among them, which go into `lost` in order.
     /// What has been missing for less than `patience` is not decided, nor what is above it.
     pub fn report(&self, now: Time, patience: Duration, lost: &mut Vec<Range<u64>>) -> Range<u64> {
+        // Gaps came to be in the order of their numbers.
+        let decided = self.gaps.partition_point(|gap| now.since(gap.since) >= patience);
         lost.clear();
-        for gap in &self.gaps {
-            if now.since(gap.since) < patience {
-                return self.base..gap.start;
-            }
-            lost.push(gap.start..gap.end);
-        }
-        self.base..self.next
+        lost.extend(self.gaps.range(..decided).map(|gap| gap.start..gap.end));
+        self.base..self.gaps.get(decided).map_or(self.next, |gap| gap.start)
     }
 }
 

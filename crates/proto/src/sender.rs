@@ -205,7 +205,7 @@ impl Sender {
     /// The sink reports what arrived; what got lost goes again.
     pub(crate) fn on_report(&mut self, report: &LossReport<'_>, scratch: &mut Vec<PieceAt>) -> Result<(), FalseReport> {
         scratch.clear();
-        let outcome = self.outstanding.on_report(report, scratch);
+        let outcome = self.outstanding.on_report(report, scratch, None).map(|_| ());
         for &piece in scratch.iter() {
             self.counts.lost += 1;
             self.counts.lost_bytes += u64::from(piece.length);
@@ -272,7 +272,7 @@ impl Sender {
         if self.path.is_some() && chance.once_in(SKIPPED_ONE_IN) {
             self.outstanding.skip();
         }
-        let number = self.outstanding.send(piece);
+        let number = self.outstanding.send(piece, now);
         self.meter.on_packet(now, number, now, bytes);
         self.silence.on_sent(now);
         self.last_sent = now;

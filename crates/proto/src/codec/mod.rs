@@ -20,6 +20,7 @@
 )]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::arithmetic_side_effects))]
 
+mod column;
 mod frame;
 mod handshake;
 mod header;

@@ -5,7 +5,8 @@
 
 use std::ops::Range;
 
-use super::writer::{MOST_VARINT, varint_bytes};
+use super::column::{Column, Width};
+use super::writer::MOST_VARINT;
 use super::{DecodeError, Full, Reader, Writer};
 
 /// A report, or a page of one.
@@ -19,14 +20,15 @@ pub struct LossReport<'a> {
 /// The lost numbers, checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lost<'a> {
-    /// So many pairs of varints: numbers that arrived since the range before, and numbers that did not.
-    Ranges { count: u64, pairs: &'a [u8] },
+    /// Of each range how many numbers arrived since the one before, and how many it has.
+    Ranges { gaps: Column<'a>, lengths: Column<'a> },
     /// A bit a number, the lowest first.
     Bitmap(&'a [u8]),
 }
 
-const RANGES: u8 = 0;
-const BITMAP: u8 = 1;
+/// The form of a bitmap. That of ranges is [`RANGES`] with the [`Width`] of the gaps, and above it that of the lengths.
+const BITMAP: u8 = 0;
+const RANGES: u8 = 0x10;
 
 impl<'a> LossReport<'a> {
     /// The first number that it speaks of.
@@ -41,34 +43,38 @@ impl<'a> LossReport<'a> {
 
     /// The lost numbers as ranges, in order; none is empty, and none touches another.
     pub fn lost(&self) -> LostRanges<'a> {
-        LostRanges { lost: self.lost, at: self.base, base: self.base, end: self.end }
+        LostRanges {
+            lost: self.lost,
+            ahead: [[0; AHEAD]; 2],
+            index: 0,
+            read: 0,
+            at: self.base,
+            base: self.base,
+            end: self.end,
+        }
     }
 
-    /// Reads a report. Takes time in proportion to its bytes.
+    /// Reads a report. Takes time in proportion to its bytes at the most.
     pub fn read(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let base = reader.varint("the base of a loss report")?;
         let span = reader.varint("the length of a loss report")?;
         let end = base.checked_add(span).filter(|end| *end <= MOST_VARINT);
         let end = end.ok_or(DecodeError::Range("the end of a loss report"))?;
         let lost = match reader.u8("the form of a loss report")? {
-            RANGES => {
-                let count = reader.varint("the ranges of a loss report")?;
-                let begin = reader.rest();
-                let mut at = base;
-                for index in 0..count {
-                    let gap = reader.varint("a range of a loss report")?;
-                    let length = reader.varint("a range of a loss report")?;
-                    let is_apart = index == 0 || gap > 0;
-                    let next = at.checked_add(gap).and_then(|at| at.checked_add(length));
-                    let next = next.filter(|next| *next <= end && length > 0 && is_apart);
-                    at = next.ok_or(DecodeError::Range("a range of a loss report"))?;
-                }
-                let used = begin.len().saturating_sub(reader.rest().len());
-                Lost::Ranges { count, pairs: begin.get(..used).unwrap_or_default() }
-            }
             BITMAP => {
                 let bytes = usize::try_from(span.div_ceil(8)).map_err(|_| DecodeError::Range("a bitmap"))?;
                 Lost::Bitmap(reader.bytes(bytes, "the bitmap of a loss report")?)
+            }
+            form if form & 0xf0 == RANGES => {
+                let count = reader.varint("the ranges of a loss report")?;
+                let gaps = Column::read(Width(form & 3), count, reader)?;
+                let lengths = Column::read(Width(form >> 2 & 3), count, reader)?;
+                let sum = gaps.sum().and_then(|sum| sum.checked_add(lengths.sum()?)).filter(|sum| *sum <= span);
+                let is_valid = sum.is_some() && lengths.is_positive(0) && gaps.is_positive(1);
+                if !is_valid {
+                    return Err(DecodeError::Range("a range of a loss report"));
+                }
+                Lost::Ranges { gaps, lengths }
             }
             _ => return Err(DecodeError::Range("the form of a loss report")),
         };
@@ -82,18 +88,28 @@ impl<'a> LossReport<'a> {
         let bitmap_bytes = usize::try_from(end.saturating_sub(base).div_ceil(8)).unwrap_or(usize::MAX);
         let head_bytes = HEAD_BYTES;
         let room = writer.room().checked_sub(head_bytes).ok_or(Full)?;
-        // As many ranges as fit, and what they take.
-        let (mut at, mut ranges_bytes, mut fitting) = (base, 0_usize, 0_usize);
+        // As many ranges as fit, with numbers as wide as these need.
+        let (mut at, mut widths, mut fitting) = (base, [Width(0); 2], 0_usize);
+        let [mut most_gap, mut most_length] = widths.map(Width::most);
+        let mut most = room / 2;
         for range in lost {
             let gap = range.start.saturating_sub(at);
             let length = range.end.saturating_sub(range.start);
-            let more = ranges_bytes.saturating_add(varint_bytes(gap)).saturating_add(varint_bytes(length));
-            if more > room {
+            if gap > most_gap || length > most_length {
+                let wider = [widths[0].max(Width::of(gap)), widths[1].max(Width::of(length))];
+                let fewer = room.checked_div(pair_bytes(wider)).unwrap_or(0);
+                if fitting >= fewer {
+                    break;
+                }
+                ([most_gap, most_length], widths, most) = (wider.map(Width::most), wider, fewer);
+            }
+            if fitting >= most {
                 break;
             }
-            (at, ranges_bytes) = (range.end, more);
             fitting = fitting.saturating_add(1);
+            at = range.end;
         }
+        let ranges_bytes = fitting.saturating_mul(pair_bytes(widths));
         if bitmap_bytes <= room && (fitting < lost.len() || bitmap_bytes < ranges_bytes) {
             writer.whole(|writer| write_bitmap(base, end, lost, bitmap_bytes, writer))?;
             return Ok(end);
@@ -103,7 +119,7 @@ impl<'a> LossReport<'a> {
         if end == base && !later.is_empty() {
             return Err(Full);
         }
-        writer.whole(|writer| write_ranges(base, end, now, writer))?;
+        writer.whole(|writer| write_ranges(base, end, now, widths, writer))?;
         Ok(end)
     }
 }
@@ -111,18 +127,25 @@ impl<'a> LossReport<'a> {
 /// Bytes in front of the lost numbers at the most.
 const HEAD_BYTES: usize = 8 + 8 + 1 + 8;
 
-fn write_ranges(base: u64, end: u64, lost: &[Range<u64>], writer: &mut Writer<'_>) -> Result<(), Full> {
+fn pair_bytes([gaps, lengths]: [Width; 2]) -> usize {
+    gaps.bytes().saturating_add(lengths.bytes())
+}
+
+fn write_ranges(
+    base: u64,
+    end: u64,
+    lost: &[Range<u64>],
+    [gaps, lengths]: [Width; 2],
+    writer: &mut Writer<'_>,
+) -> Result<(), Full> {
     writer.varint(base)?;
     writer.varint(end.saturating_sub(base))?;
-    writer.u8(RANGES)?;
+    writer.u8(RANGES | gaps.0 | lengths.0 << 2)?;
     writer.varint(lost.len() as u64)?;
     let mut at = base;
-    for range in lost {
-        writer.varint(range.start.saturating_sub(at))?;
-        writer.varint(range.end.saturating_sub(range.start))?;
-        at = range.end;
-    }
-    Ok(())
+    let gap = |range: &Range<u64>| range.start.saturating_sub(std::mem::replace(&mut at, range.end));
+    gaps.write(lost.iter().map(gap), lost.len(), writer)?;
+    lengths.write(lost.iter().map(|range| range.end.saturating_sub(range.start)), lost.len(), writer)
 }
 
 fn write_bitmap(base: u64, end: u64, lost: &[Range<u64>], bytes: usize, writer: &mut Writer<'_>) -> Result<(), Full> {
@@ -152,33 +175,55 @@ fn write_bitmap(base: u64, end: u64, lost: &[Range<u64>], bytes: usize, writer: 
 #[derive(Clone, Debug)]
 pub struct LostRanges<'a> {
     lost: Lost<'a>,
+    /// Gaps and lengths that come next, from `index` on.
+    ahead: [[u64; AHEAD]; 2],
+    index: usize,
+    /// How many have been read ahead, with those before.
+    read: usize,
     at: u64,
     base: u64,
     end: u64,
 }
 
+/// Ranges that are read at a time: many at once are faster.
+const AHEAD: usize = 32;
+
 impl Iterator for LostRanges<'_> {
     type Item = Range<u64>;
 
+    #[inline]
     fn next(&mut self) -> Option<Range<u64>> {
-        match &mut self.lost {
-            Lost::Ranges { count, pairs } => {
-                *count = count.checked_sub(1)?;
-                let mut reader = Reader::new(pairs);
-                let gap = reader.varint("a range").ok()?;
-                let length = reader.varint("a range").ok()?;
-                *pairs = reader.rest();
-                let start = self.at.checked_add(gap)?;
-                self.at = start.checked_add(length)?;
-                Some(start..self.at)
-            }
-            Lost::Bitmap(bytes) => {
-                let (bytes, base, end) = (*bytes, self.base, self.end);
-                let start = next_bit(bytes, base, self.at..end, true)?;
-                self.at = next_bit(bytes, base, start..end, false).unwrap_or(end);
-                Some(start..self.at)
-            }
+        if let Lost::Bitmap(bytes) = self.lost {
+            return self.next_in_bitmap(bytes);
         }
+        if self.index >= self.read {
+            self.read_ahead();
+        }
+        if self.index >= self.read {
+            return None;
+        }
+        let [gaps, lengths] = &self.ahead;
+        let place = self.index % AHEAD;
+        let start = self.at.saturating_add(*gaps.get(place)?);
+        self.at = start.saturating_add(*lengths.get(place)?);
+        self.index = self.index.saturating_add(1);
+        Some(start..self.at)
+    }
+}
+
+impl LostRanges<'_> {
+    fn read_ahead(&mut self) {
+        let Lost::Ranges { gaps, lengths } = &self.lost else { return };
+        let [gaps_ahead, lengths_ahead] = &mut self.ahead;
+        let count = gaps.copy(self.index, gaps_ahead).min(lengths.copy(self.index, lengths_ahead));
+        self.read = self.index.saturating_add(count);
+    }
+
+    #[inline(never)]
+    fn next_in_bitmap(&mut self, bytes: &[u8]) -> Option<Range<u64>> {
+        let start = next_bit(bytes, self.base, self.at..self.end, true)?;
+        self.at = next_bit(bytes, self.base, start..self.end, false).unwrap_or(self.end);
+        Some(start..self.at)
     }
 }
 
@@ -287,7 +332,8 @@ mod tests {
     #[test]
     fn read__refuses_ranges_that_touch_or_reach_beyond() {
         let report = |pairs: &[u8]| {
-            let bytes: Vec<u8> = [&[10, 20, RANGES, pairs.len() as u8 / 2], pairs].concat();
+            let columns = [0, 1].map(|first| pairs.iter().skip(first).step_by(2).copied().collect::<Vec<u8>>());
+            let bytes = [&[10, 20, RANGES, pairs.len() as u8 / 2], &columns[0][..], &columns[1][..]].concat();
             LossReport::read(&mut Reader::new(&bytes)).map(|report| report.lost().collect::<Vec<_>>())
         };
         assert_eq!(report(&[0, 1, 1, 18]), Ok(vec![10..11, 12..30]));

@@ -32,10 +32,16 @@ impl<'a> Writer<'a> {
 
     /// Writes bytes.
     pub fn bytes(&mut self, bytes: &[u8]) -> Result<(), Full> {
-        let end = self.used.checked_add(bytes.len()).ok_or(Full)?;
-        self.room.get_mut(self.used..end).ok_or(Full)?.copy_from_slice(bytes);
-        self.used = end;
+        self.take(bytes.len())?.copy_from_slice(bytes);
         Ok(())
+    }
+
+    /// The next `count` bytes of the room, to be filled.
+    pub(crate) fn take(&mut self, count: usize) -> Result<&mut [u8], Full> {
+        let end = self.used.checked_add(count).ok_or(Full)?;
+        let room = self.room.get_mut(self.used..end).ok_or(Full)?;
+        self.used = end;
+        Ok(room)
     }
 
     /// One byte.
