@@ -187,7 +187,10 @@ impl<C: InitiatorCrypto> Initiator<C> {
         if self.cookie == Some(cookie) || self.cookies >= MOST_COOKIES {
             return;
         }
-        self.sample(now);
+        // A later cookie may answer a hello that went before the first one came.
+        if self.cookies == 0 {
+            self.sample(now);
+        }
         Hello::set_cookie(&mut self.hello, &cookie);
         self.cookie = Some(cookie);
         self.cookies += 1;
@@ -195,7 +198,7 @@ impl<C: InitiatorCrypto> Initiator<C> {
         (self.due, self.times) = (now, 0);
     }
 
-    /// A round trip is over, if it is known which.
+    /// A round trip is over, if it is known which: nothing was repeated.
     fn sample(&mut self, now: Time) {
         if self.times == 1 {
             let rtt = now.since(self.last);
@@ -208,7 +211,10 @@ impl<C: InitiatorCrypto> Initiator<C> {
             return Progress::Failed(HandshakeError::Refused(refusal));
         }
         let Ok(answer) = Answer::read(payload) else { return Progress::Failed(HandshakeError::Protocol) };
-        self.sample(now);
+        // With a second cookie there were two hellos that the reply may answer.
+        if self.cookies <= 1 {
+            self.sample(now);
+        }
         let path = if answer.is_dedicated { self.terms.path } else { PathKind::Shared };
         // No more than this end offered, whatever the other one says.
         let [send, receive] = self.terms.shares();

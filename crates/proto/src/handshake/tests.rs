@@ -233,6 +233,27 @@ fn initiator__does_not_let_itself_be_driven_by_cookies() {
 }
 
 #[test]
+fn initiator__a_second_cookie_is_no_measure_of_the_round_trip() {
+    let (mut initiator, mut responder) = (initiator(ms(0), 1, terms(1)), responder());
+    let hello = initiator.poll_transmit(ms(0)).unwrap().to_vec();
+    let cookie = answer(&mut responder, ms(10), address(1), &hello);
+    assert_eq!(initiator.handle(ms(64), &cookie), Progress::Waiting);
+    assert!(initiator.poll_transmit(ms(64)).is_some());
+    // The first hello was doubled on its way, and the answer to its double was changed: it came 10 ms after the second hello.
+    let mut changed = answer(&mut responder, ms(64), address(1), &hello);
+    changed[20] ^= 1;
+    assert_eq!(initiator.handle(ms(74), &changed), Progress::Waiting);
+    assert!(initiator.poll_transmit(ms(74)).is_some());
+    // The right cookie once more, and then a reply, of which it is not known which hello it answers.
+    assert_eq!(initiator.handle(ms(75), &cookie), Progress::Waiting);
+    let hello = initiator.poll_transmit(ms(75)).unwrap().to_vec();
+    let asked = asked(&mut responder, ms(76), address(1), &hello);
+    let reply = responder.accept(ms(76), asked, &terms(2)).datagram;
+    let Progress::Established(established) = initiator.handle(ms(77), &reply) else { panic!("no session") };
+    assert_eq!(established.rtt, Some(Duration::from_millis(64)));
+}
+
+#[test]
 fn responder__refuses_under_seal_and_in_the_same_words() {
     for why in [Refusal::Expired, Refusal::UsedUp, Refusal::UnknownName, Refusal::NoRoom, Refusal::Direction] {
         let mut responder = responder();
