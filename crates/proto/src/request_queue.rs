@@ -50,11 +50,19 @@ impl RequestQueue {
             }
         }
         let bytes = self.open_bytes.saturating_add(parts.bytes());
-        if self.open.len() + parts.len() > MOST_OPEN || bytes > MOST_OPEN_BYTES.get() {
+        // A packet does not end where a request does: what goes on from the last one is joined to it.
+        let joined = parts
+            .first()
+            .filter(|first| self.open.back().is_some_and(|(s, last)| (*s, last.end) == (stream, first.start)));
+        let more = parts.len() - usize::from(joined.is_some());
+        if self.open.len() + more > MOST_OPEN || bytes > MOST_OPEN_BYTES.get() {
             return false;
         }
         self.open_bytes = bytes;
-        self.open.extend(parts.iter().map(|range| (stream, range)));
+        if let (Some(first), Some((_, last))) = (&joined, self.open.back_mut()) {
+            last.end = first.end;
+        }
+        self.open.extend(parts.iter().skip(usize::from(joined.is_some())).map(|range| (stream, range)));
         true
     }
 
@@ -194,6 +202,24 @@ mod tests {
         assert!(!large.on_request(2, 0..1));
         large.next_piece(1);
         assert!(large.on_request(2, 0..1));
+    }
+
+    #[test]
+    fn on_request__goes_on_from_the_last_one() {
+        let mut queue = RequestQueue::default();
+        for at in 0..1000 {
+            assert!(queue.on_request(1, at * 70..at * 70 + 70));
+        }
+        assert_eq!((queue.open.len(), queue.bytes().get()), (1, 70_000));
+        assert!(queue.on_request(1, 69_000..70_200)); // 200 B more
+        // 70 200 B in 70 full pieces and the rest.
+        assert_eq!(pieces(&mut queue, 1000).iter().filter(|piece| piece.length == 1000).count(), 70);
+        // Not across another's.
+        queue.on_request(1, 0..150);
+        queue.on_request(2, 0..10);
+        queue.on_request(1, 150..300);
+        let expected = [piece(1, 0..100), piece(1, 100..150), piece(2, 0..10), piece(1, 150..250), piece(1, 250..300)];
+        assert_eq!(pieces(&mut queue, 100), expected);
     }
 
     #[test]
