@@ -8,12 +8,14 @@
 //! - when a packet may go ([`Pacer`]), and how a sink measures its sources ([`RateMeter`]);
 //! - how a session is opened ([`handshake`]), and what a source does when it hears nothing ([`Silence`]) or when too much is
 //!   lost ([`Breaker`]);
+//! - which control packets are new ([`Replay`]), where an initiator is ([`PeerAddress`]), how large a packet may be ([`Mtu`]);
 //! - an end node, which shares one capacity of a host among its sessions ([`EndNode`]).
 //!
 //! The cores that send and receive come next.
 
 #![cfg_attr(test, allow(non_snake_case, clippy::single_range_in_vec_init))]
 
+mod address;
 mod alarms;
 mod breaker;
 mod byte_ranges;
@@ -28,6 +30,7 @@ mod host;
 mod inbound;
 mod limits;
 mod missing;
+mod mtu;
 mod outbound;
 mod outstanding;
 mod pacer;
@@ -35,6 +38,7 @@ mod packet;
 mod path_kind;
 mod rate_meter;
 mod receiver;
+mod replay;
 mod request_queue;
 mod requests;
 mod rtt;
@@ -43,6 +47,7 @@ mod silence;
 mod slots;
 mod waiting;
 
+pub use address::{BETWEEN_TRIALS, PeerAddress, TRIAL_LASTS};
 pub use breaker::Breaker;
 pub use byte_ranges::ByteRanges;
 pub use control::{Control, ControlEvent, Direction, Measured, Opened};
@@ -52,6 +57,7 @@ pub use host::{Event, Host, HostConfig, NodeConfig, SessionOptions, SessionRates
 pub use inbound::{Inbound, InboundEvent, Taken};
 pub use limits::Limit;
 pub use missing::{Arrival, MOST_GAPS, Missing};
+pub use mtu::{LEAST_DATAGRAM, Mtu, MtuProbe};
 pub use outbound::{Outbound, OutboundEvent};
 pub use outstanding::{FalseReport, Outstanding, PieceAt, Settled, Settlement};
 pub use pacer::Pacer;
@@ -59,6 +65,7 @@ pub use packet::{CONTROL_OVERHEAD, ControlPacket, DATA_OVERHEAD, DataPacket, MOS
 pub use path_kind::PathKind;
 pub use rate_meter::RateMeter;
 pub use receiver::{ReceiverCounts, ReceiverSetup};
+pub use replay::{REPLAY_WINDOW, Replay};
 pub use request_queue::{MOST_OPEN_BYTES, RequestQueue};
 pub use requests::{LEAST_REQUEST, MOST_OPEN, Request, Requests, request_window};
 pub use rtt::Rtt;
