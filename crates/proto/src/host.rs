@@ -264,8 +264,11 @@ impl Host {
 
     /// When to come with [`Host::handle_timeout`], and then with [`Host::poll_transmit`]. Ask again after each call.
     pub fn poll_timeout(&self) -> Option<(Time, Wakeup)> {
-        let cores = [self.outbound.poll_timeout(), self.inbound.poll_timeout(), self.control.poll_timeout()];
-        cores.into_iter().flatten().min_by_key(|(at, _)| *at)
+        let first = |one: Option<(Time, Wakeup)>, other: Option<(Time, Wakeup)>| match (one, other) {
+            (Some(one), Some(other)) => Some(if other.0 < one.0 { other } else { one }),
+            (one, other) => one.or(other),
+        };
+        first(first(self.outbound.poll_timeout(), self.inbound.poll_timeout()), self.control.poll_timeout())
     }
 
     /// The next packet to send now. Call until there is none.

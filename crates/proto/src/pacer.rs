@@ -56,9 +56,13 @@ impl Pacer {
         if self.rate == 0 {
             return None;
         }
-        let missing = self.price(bytes) - self.credit;
-        let wait = u128::try_from(missing).unwrap_or(0).div_ceil(u128::from(self.rate));
-        self.at.checked_add(Duration::from_nanos(u64::try_from(wait).ok()?))
+        let missing = u128::try_from(self.price(bytes) - self.credit).unwrap_or(0);
+        // As a rule it fits into 64 bits, which are divided in a tenth of the time.
+        let wait = match u64::try_from(missing) {
+            Ok(missing) => missing.div_ceil(self.rate),
+            Err(_) => u64::try_from(missing.div_ceil(u128::from(self.rate))).ok()?,
+        };
+        self.at.checked_add(Duration::from_nanos(wait))
     }
 
     /// Bytes that may go now.
