@@ -7,10 +7,15 @@
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use fairwave_proto::{Event, Host, HostConfig, IntervalRule, NodeConfig, Opened, Packet, PathKind, SessionOptions};
+use fairwave_proto::codec::TicketId;
+use fairwave_proto::handshake::insecure::{Insecure, InsecureInitiator, InsecureResponder};
+use fairwave_proto::{Event, Host, HostConfig, IntervalRule, NodeConfig, Packet, PathKind, SessionOptions, Wish};
 use fairwave_schemes::node::{Gtp, Reading};
 use fairwave_schemes::scheme::Options;
 use fairwave_units::{Bytes, Duration, Rate, Time};
+
+const TICKET: (TicketId, u64) = (TicketId(1), 7);
+const OPTIONS: SessionOptions = SessionOptions { weight: 1.0, alpha: 0.1, beta: 0.2 };
 
 fn main() {
     for (sessions, loses_one_in) in [(1, u64::MAX), (1, 4000), (100, u64::MAX)] {
@@ -21,24 +26,10 @@ fn main() {
 fn run(sessions: usize, loses_one_in: u64) {
     let address = SocketAddr::from(([10, 0, 0, 1], 1));
     let mut hosts = [host(1), host(2)];
-    for _ in 0..sessions {
-        let names = [0, 1].map(|at: usize| hosts[at].control.name().expect("there is room"));
-        for at in [0, 1] {
-            let opened = Opened {
-                session: names[at],
-                peer: names[1 - at],
-                address,
-                is_initiator: at == 1,
-                sends: at == 0,
-                receives: at == 1,
-                path: PathKind::Dedicated,
-                start_send: Rate::ZERO,
-                start_receive: Rate::ZERO,
-                rtt: None,
-            };
-            hosts[at].open(Time::ZERO, opened);
-        }
-        hosts[1].want(Time::ZERO, names[1], 0, 0..1 << 60);
+    for nonce in 0..sessions as u64 {
+        let wish = Wish { sends: false, receives: true, greeting: b"", options: OPTIONS };
+        let crypto = InsecureInitiator::new(TICKET.0, TICKET.1, nonce);
+        hosts[1].connect(Time::ZERO, address, crypto, &wish).expect("there is room");
     }
     let (end, mut now) = (Time::from_secs(6), Time::ZERO);
     let (mut data, mut control, mut wakes) = (0_u64, 0_u64, 0_u64);
@@ -46,8 +37,10 @@ fn run(sessions: usize, loses_one_in: u64) {
     while now < end {
         for at in [0, 1] {
             while let Some(event) = hosts[at].poll_event() {
-                if let Event::Requested { session, stream, range } = event {
-                    hosts[at].serve(now, session, stream, range);
+                match event {
+                    Event::Requested { session, stream, range } => hosts[at].serve(now, session, stream, range),
+                    Event::Open(opened) if opened.receives => hosts[at].want(now, opened.session, 0, 0..1 << 60),
+                    _ => {}
                 }
             }
             while let Some(transmit) = hosts[at].poll_transmit(now) {
@@ -63,7 +56,7 @@ fn run(sessions: usize, loses_one_in: u64) {
                         control += 1;
                         other.handle_control(now, address, &packet);
                     }
-                    Packet::Handshake(_) => {}
+                    Packet::Handshake(bytes) => other.handle_handshake(now, address, &bytes, &mut |_| Ok(OPTIONS)),
                 }
             }
         }
@@ -81,7 +74,7 @@ fn run(sessions: usize, loses_one_in: u64) {
     );
 }
 
-fn host(seed: u8) -> Host {
+fn host(seed: u8) -> Host<Insecure> {
     let node = || NodeConfig {
         capacity: Rate::gbps(10.0),
         share: 1.0,
@@ -98,7 +91,9 @@ fn host(seed: u8) -> Host {
         fair_start: false,
         room: Bytes::new(1 << 30),
         seed: [seed; 32],
-        new_sessions: SessionOptions { weight: 1.0, alpha: 0.1, beta: 0.2 },
+        path: PathKind::Dedicated,
+        is_plain: false,
+        crypto: InsecureResponder::new(u64::from(seed), [TICKET]),
     };
     Host::new(Time::ZERO, config)
 }

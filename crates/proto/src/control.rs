@@ -4,27 +4,32 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 use fairwave_units::{Duration, Rate, Time};
+use thiserror::Error;
 
 use crate::alarms::Alarms;
 use crate::chance::Chance;
-use crate::codec::{CloseReason, Frame, NO_LIMIT_BPS, SessionId};
+use crate::codec::{CloseReason, Frame, NO_LIMIT_BPS, Refusal, SessionId};
+use crate::door::{Crypto, Door, Outcome, Visit};
 use crate::end_node::EndNode;
-use crate::flow_table::Flow;
+use crate::flow_table::{Flow, JoinError};
+use crate::handshake::{Established, HandshakeError, Terms};
 use crate::host::{SessionOptions, SessionRates, Wakeup};
 use crate::packet::{ControlPacket, MOST_FRAME_BYTES, Packet, Transmit, frames};
 use crate::path_kind::PathKind;
 use crate::rtt::Rtt;
-use crate::slots::{self, Slots, slot};
+use crate::slots::{MOST_SESSIONS, Names, Slots, slot};
 
 /// The core of a host that knows its peers: it opens and closes sessions, numbers all control packets, and runs the two
 /// end nodes.
 ///
 /// At a tick it asks for what was measured ([`Control::due`], [`Control::tick`]), and says what every session may do from
 /// then on ([`ControlEvent::Grant`]).
-pub struct Control {
-    peers: Slots<Peer>,
+pub struct Control<C: Crypto> {
+    names: Names,
+    door: Door<C>,
+    setup: ControlSetup,
+    peers: Slots<Peer<C::Keys>>,
     nodes: [Option<EndNode>; 2],
-    new_sessions: SessionOptions,
     /// When peers are looked after.
     alarms: Alarms,
     transmits: VecDeque<Transmit>,
@@ -32,6 +37,29 @@ pub struct Control {
     unsaid: VecDeque<SessionId>,
     events: VecDeque<ControlEvent>,
     chance: Chance,
+}
+
+/// How the core is set up.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct ControlSetup {
+    /// What this host takes its paths for, where it knows its capacity.
+    pub(crate) path: PathKind,
+    pub(crate) is_plain: bool,
+    pub(crate) fair_start: bool,
+    pub(crate) largest_packet: u32,
+}
+
+/// A session that this host wants to open.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Wish<'a> {
+    /// Whether this host will send data.
+    pub sends: bool,
+    /// Whether it will receive data.
+    pub receives: bool,
+    /// What the other host's application should know, at most a few hundred bytes.
+    pub greeting: &'a [u8],
+    /// What this host's end nodes know of it.
+    pub options: SessionOptions,
 }
 
 /// Which way data go.
@@ -79,6 +107,8 @@ pub struct Opened {
     pub start_receive: Rate,
     /// The round-trip time of the handshake, where it shows one.
     pub rtt: Option<Duration>,
+    /// The largest datagram that both ends take, in bytes.
+    pub largest_packet: u32,
 }
 
 /// What the other cores, or the application, should know.
@@ -86,6 +116,13 @@ pub struct Opened {
 pub enum ControlEvent {
     /// A session is there.
     Opened(Opened),
+    /// A session that this host wanted will not be.
+    Failed {
+        /// The name that it would have had.
+        session: SessionId,
+        /// Why.
+        error: HandshakeError,
+    },
     /// An end node grants a session a rate, until its next tick.
     Grant {
         /// The session.
@@ -115,10 +152,25 @@ pub enum ControlEvent {
     },
 }
 
+/// Why a host cannot even begin to open a session.
+#[derive(Clone, Copy, Debug, PartialEq, Error)]
+pub enum ConnectError {
+    /// It has as many as it can have.
+    #[error("a host has at most {MOST_SESSIONS} sessions")]
+    TooMany,
+    /// Its options are none.
+    #[error(transparent)]
+    Options(JoinError),
+    /// What it wants to say does not fit into a hello.
+    #[error("a greeting of {0} bytes does not fit into a hello")]
+    Greeting(usize),
+}
+
 /// What a host knows of the other end of a session.
 #[derive(Debug)]
-struct Peer {
+struct Peer<K> {
     opened: Opened,
+    keys: K,
     next_number: u64,
     /// Frames for its next control packet.
     unsaid: Vec<u8>,
@@ -131,6 +183,7 @@ struct Peer {
     /// What the source was last told, and when.
     told: Option<(Rate, Time)>,
     heard: Time,
+    is_heard: bool,
     rates: [SessionRates; 2],
     closing: Option<Closing>,
 }
@@ -156,7 +209,7 @@ const LEAST_CLOSE_GAP: Duration = Duration::from_millis(50);
 /// A peer that says nothing for so long is gone.
 const SILENCE: Duration = Duration::from_secs(30);
 
-impl Peer {
+impl<K> Peer<K> {
     /// The next control packet to it.
     fn packet(&mut self, session: SessionId, frames: Vec<u8>) -> Transmit {
         let packet = ControlPacket { session: self.opened.peer, number: self.next_number, frames };
@@ -165,13 +218,15 @@ impl Peer {
     }
 }
 
-impl Control {
+impl<C: Crypto> Control<C> {
     /// Without sessions, with an end node for each direction whose capacity is known.
-    pub(crate) fn new(nodes: [Option<EndNode>; 2], new_sessions: SessionOptions, chance: Chance) -> Self {
+    pub(crate) fn new(nodes: [Option<EndNode>; 2], setup: ControlSetup, crypto: C::Responder, chance: Chance) -> Self {
         Self {
+            names: Names::default(),
+            door: Door::new(crypto),
+            setup,
             peers: Slots::default(),
             nodes,
-            new_sessions,
             alarms: Alarms::default(),
             transmits: VecDeque::new(),
             unsaid: VecDeque::new(),
@@ -180,20 +235,132 @@ impl Control {
         }
     }
 
-    /// A name for a session, if there is room for one more.
-    pub fn name(&mut self) -> Option<SessionId> {
+    /// The secrets of this host: tickets come and go.
+    pub fn crypto(&mut self) -> &mut C::Responder {
+        self.door.crypto()
+    }
+
+    /// A name for a session, if there is room for one more. It is given back when the session is over.
+    fn name(&mut self) -> Option<SessionId> {
         let chance = self.chance.bits();
-        self.peers.free().map(|slot| slots::name(slot, chance))
+        self.names.take(chance)
+    }
+
+    /// Begins to open a session to the host at `to`: its name. [`ControlEvent::Opened`] follows, or
+    /// [`ControlEvent::Failed`].
+    pub fn connect(
+        &mut self,
+        now: Time,
+        to: SocketAddr,
+        crypto: C::Initiator,
+        wish: &Wish<'_>,
+    ) -> Result<SessionId, ConnectError> {
+        wish.options.check().map_err(ConnectError::Options)?;
+        let session = self.name().ok_or(ConnectError::TooMany)?;
+        let flows = (wish.sends, wish.receives);
+        let terms = self.terms(session, flows, wish.options);
+        let connected = self.door.connect(now, to, crypto, terms, flows, (wish.greeting, wish.options));
+        if connected.is_err() {
+            self.names.give_back(session);
+            return Err(ConnectError::Greeting(wish.greeting.len()));
+        }
+        Ok(session)
+    }
+
+    /// What this end brings to a session.
+    fn terms(&self, session: SessionId, (sends, receives): (bool, bool), options: SessionOptions) -> Terms {
+        let end = |flows: bool, direction| {
+            let node = self.node(direction).filter(|_| flows && self.setup.fair_start);
+            node.map(|node| node.fair_start_end(options.weight))
+        };
+        let knows = |flows: bool, direction| !flows || self.node(direction).is_some();
+        let knows_all = knows(sends, Direction::Sending) && knows(receives, Direction::Receiving);
+        Terms {
+            session,
+            // Where no capacity is known, nothing but the path can say how fast to send.
+            path: if knows_all { self.setup.path } else { PathKind::Shared },
+            is_plain: self.setup.is_plain,
+            weight: options.weight,
+            send_end: end(sends, Direction::Sending),
+            receive_end: end(receives, Direction::Receiving),
+            largest_packet: self.setup.largest_packet,
+        }
+    }
+
+    /// A datagram of the handshake came. Who asks for a session is judged by `decide`.
+    pub fn handle_handshake(
+        &mut self,
+        now: Time,
+        from: SocketAddr,
+        datagram: &[u8],
+        decide: &mut dyn FnMut(&Visit<C>) -> Result<SessionOptions, Refusal>,
+    ) {
+        match self.door.handle(now, from, datagram) {
+            Outcome::Nothing => {}
+            Outcome::Answer(answer) => self.answer(from, answer),
+            Outcome::Failed(session, error) => self.fail(session, error),
+            Outcome::Established(established, to, options) => self.open(now, *established, to, options),
+            Outcome::Asked(asked) => {
+                let mut named = None;
+                let decision = decide(&asked).and_then(|options| {
+                    options.check().map_err(|_| Refusal::NoRoom)?;
+                    let session = self.name().ok_or(Refusal::NoRoom)?;
+                    named = Some(session);
+                    Ok((self.terms(session, (asked.receives, asked.sends), options), options))
+                });
+                let (answer, is_half_open) = self.door.answer(now, asked, decision);
+                if let Some(session) = named.filter(|_| !is_half_open) {
+                    self.names.give_back(session);
+                }
+                self.answer(from, answer);
+            }
+        }
+    }
+
+    fn answer(&mut self, to: SocketAddr, datagram: Vec<u8>) {
+        self.transmits.push_back(Transmit { to, session: None, packet: Packet::Handshake(datagram) });
+    }
+
+    fn fail(&mut self, session: SessionId, error: HandshakeError) {
+        self.names.give_back(session);
+        self.events.push_back(ControlEvent::Failed { session, error });
+    }
+
+    /// What the packets of a session are sealed with, also of one that is half open.
+    pub fn keys(&self, session: SessionId) -> Option<&C::Keys> {
+        self.peers.get(session).map(|peer| &peer.keys).or_else(|| self.door.keys(session))
+    }
+
+    /// The first packet of a session that is half open has been opened.
+    fn confirm(&mut self, now: Time, session: SessionId) {
+        if let Some((established, options)) = self.door.confirm(now, session)
+            && let Some(address) = established.address
+        {
+            self.open(now, established, address, options);
+        }
     }
 
     /// A session that both ends agreed on.
-    pub fn open(&mut self, now: Time, opened: Opened) {
+    fn open(&mut self, now: Time, established: Established<C::Keys>, address: SocketAddr, options: SessionOptions) {
+        let opened = Opened {
+            session: established.local,
+            peer: established.peer,
+            address,
+            is_initiator: established.is_initiator,
+            sends: established.sends,
+            receives: established.receives,
+            path: established.path,
+            start_send: established.start_send.unwrap_or(Rate::ZERO),
+            start_receive: established.start_receive.unwrap_or(Rate::ZERO),
+            rtt: established.rtt,
+            largest_packet: established.largest_packet,
+        };
         let session = opened.session;
         let mut rtt = Rtt::default();
         if let Some(first) = opened.rtt {
             rtt.on_sample(now, first);
         }
-        let SessionOptions { weight, alpha, beta } = self.new_sessions;
+        let SessionOptions { weight, alpha, beta } = options;
         let flow = Flow { session, weight, alpha, beta, rtt: opened.rtt.unwrap_or(Duration::ZERO) };
         let takes_part = [(opened.sends, opened.start_send), (opened.receives, opened.start_receive)];
         for (node, (takes_part, start)) in self.nodes.iter_mut().zip(takes_part) {
@@ -207,6 +374,7 @@ impl Control {
         }
         let peer = Peer {
             opened,
+            keys: established.keys,
             next_number: 0,
             unsaid: Vec::new(),
             asked: None,
@@ -215,6 +383,7 @@ impl Control {
             probe_at: now,
             told: None,
             heard: now,
+            is_heard: false,
             rates: [SessionRates::default(); 2],
             closing: None,
         };
@@ -233,6 +402,10 @@ impl Control {
 
     /// This host ends a session.
     pub fn close(&mut self, now: Time, session: SessionId, reason: CloseReason) {
+        if self.door.give_up(session) {
+            self.names.give_back(session);
+            self.events.push_back(ControlEvent::Closed { session, reason, by_peer: false });
+        }
         let Some(peer) = self.peers.get_mut(session) else { return };
         if peer.closing.is_some() {
             return;
@@ -245,8 +418,11 @@ impl Control {
 
     /// A control packet came, whose seal is good: whether its frames count.
     pub fn accept(&mut self, now: Time, _from: SocketAddr, packet: &ControlPacket) -> bool {
+        if self.peers.get(packet.session).is_none() {
+            self.confirm(now, packet.session);
+        }
         let Some(peer) = self.peers.get_mut(packet.session) else { return false };
-        peer.heard = now;
+        (peer.heard, peer.is_heard) = (now, true);
         peer.closing.is_none()
     }
 
@@ -360,6 +536,15 @@ impl Control {
 
     /// Looks after the peers whose time has come. Harmless too early or too late.
     pub fn handle_timeout(&mut self, now: Time) {
+        if self.door.next_timeout().is_some_and(|at| at <= now) {
+            let (failed, gone) = self.door.handle_timeout(now);
+            for (session, error) in failed {
+                self.fail(session, error);
+            }
+            for session in gone {
+                self.names.give_back(session);
+            }
+        }
         while let Some(slot) = self.alarms.pop(now) {
             let Some((session, peer)) = self.peers.at_mut(slot) else { continue };
             let rtt = peer.rtt.smoothed();
@@ -376,7 +561,9 @@ impl Control {
                 self.close(now, session, CloseReason::Silence);
                 continue;
             } else {
-                if now >= peer.probe_at && peer.probe.is_none_or(|(_, sent)| now.since(sent) >= PROBE_PATIENCE) {
+                // A responder knows that it has a session from the first packet on: one has to arrive.
+                let patience = if peer.is_heard { PROBE_PATIENCE } else { PROBE_EVERY };
+                if now >= peer.probe_at && peer.probe.is_none_or(|(_, sent)| now.since(sent) >= patience) {
                     let is_active = peer.rates.iter().any(|rates| rates.measured > Rate::ZERO);
                     let every = if is_active || peer.rtt.known().is_none() { PROBE_EVERY } else { IDLE_PROBE_EVERY };
                     peer.probe_at = now.saturating_add(every);
@@ -391,18 +578,21 @@ impl Control {
     /// When to come again.
     pub fn poll_timeout(&self) -> Option<(Time, Wakeup)> {
         let ticks = self.nodes.iter().flatten().filter(|node| node.sessions() > 0).map(EndNode::next_tick);
-        ticks.chain(self.alarms.next()).min().map(|at| (at, Wakeup::Timer))
+        ticks.chain(self.alarms.next()).chain(self.door.next_timeout()).min().map(|at| (at, Wakeup::Timer))
     }
 
     /// The next control packet or handshake to send.
-    pub fn poll_transmit(&mut self) -> Option<Transmit> {
+    pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
         while let Some(session) = self.unsaid.pop_front() {
             if let Some(peer) = self.peers.get_mut(session) {
                 let frames = std::mem::take(&mut peer.unsaid);
                 self.transmits.push_back(peer.packet(session, frames));
             }
         }
-        self.transmits.pop_front()
+        self.transmits.pop_front().or_else(|| {
+            let (to, datagram) = self.door.poll_transmit(now)?;
+            Some(Transmit { to, session: None, packet: Packet::Handshake(datagram) })
+        })
     }
 
     /// What happened. Call until there is nothing.
@@ -438,7 +628,9 @@ impl Control {
 
     fn forget(&mut self, session: SessionId) {
         self.leave(session);
-        self.peers.remove(session);
+        if self.peers.remove(session).is_some() {
+            self.names.give_back(session);
+        }
         self.alarms.set(slot(session), None);
     }
 }

@@ -61,25 +61,27 @@ const TOLERANCE: f64 = 1.25;
 /// Ticks in a row above that, after which a peer exceeds its grant.
 pub const EXCESS_TICKS: u32 = 10;
 
-/// Whether a rule can run with these.
-fn check(options: SessionOptions) -> Result<(), JoinError> {
-    let SessionOptions { weight, alpha, beta } = options;
-    if !WEIGHTS.contains(&weight) {
-        return Err(JoinError::Weight(weight));
+impl SessionOptions {
+    /// Whether a rule can run with these.
+    pub(crate) fn check(self) -> Result<(), JoinError> {
+        let Self { weight, alpha, beta } = self;
+        if !WEIGHTS.contains(&weight) {
+            return Err(JoinError::Weight(weight));
+        }
+        if !(alpha > 0.0 && alpha < 1.0) {
+            return Err(JoinError::Alpha(alpha));
+        }
+        if !(0.0..=1.0).contains(&beta) {
+            return Err(JoinError::Beta(beta));
+        }
+        Ok(())
     }
-    if !(alpha > 0.0 && alpha < 1.0) {
-        return Err(JoinError::Alpha(alpha));
-    }
-    if !(0.0..=1.0).contains(&beta) {
-        return Err(JoinError::Beta(beta));
-    }
-    Ok(())
 }
 
 impl FlowTable {
     pub(crate) fn join(&mut self, flow: Flow, start: Rate) -> Result<(), JoinError> {
         let Flow { session, weight, alpha, beta, .. } = flow;
-        check(SessionOptions { weight, alpha, beta })?;
+        SessionOptions { weight, alpha, beta }.check()?;
         let at = self.find(session).err().ok_or(JoinError::Known(session.0))?;
         self.entries.insert(at, Entry { flow, granted: Granted::new(start), excess_ticks: 0 });
         Ok(())
@@ -87,7 +89,7 @@ impl FlowTable {
 
     /// Whether it is there, and the options can be.
     pub(crate) fn set_options(&mut self, session: SessionId, options: SessionOptions) -> bool {
-        let entry = self.get_mut(session).filter(|_| check(options).is_ok());
+        let entry = self.get_mut(session).filter(|_| options.check().is_ok());
         entry
             .map(|entry| {
                 entry.flow = Flow { weight: options.weight, alpha: options.alpha, beta: options.beta, ..entry.flow }

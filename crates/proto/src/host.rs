@@ -9,13 +9,15 @@ use fairwave_schemes::RateAllocator;
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use crate::chance::Chance;
-use crate::codec::{CloseReason, Frame, Frames, SessionId, VoidReason};
-use crate::control::{Control, ControlEvent, Direction, Measured, Opened};
+use crate::codec::{CloseReason, Frame, Frames, Refusal, SessionId, VoidReason};
+use crate::control::{ConnectError, Control, ControlEvent, ControlSetup, Direction, Measured, Opened, Wish};
+use crate::door::{Crypto, Visit};
 use crate::end_node::{EndNode, IntervalRule};
+use crate::handshake::HandshakeError;
 use crate::inbound::{Inbound, InboundEvent};
 use crate::limits::Limit;
 use crate::outbound::{Outbound, OutboundEvent};
-use crate::packet::{ControlPacket, DataPacket, Packet, Transmit};
+use crate::packet::{ControlPacket, DATA_OVERHEAD, DataPacket, Packet, Transmit};
 use crate::path_kind::PathKind;
 use crate::receiver::ReceiverSetup;
 use crate::sender::SenderSetup;
@@ -35,7 +37,7 @@ pub struct NodeConfig {
 }
 
 /// How a host is set up.
-pub struct HostConfig {
+pub struct HostConfig<R> {
     /// Bytes of IP and UDP around a datagram, which count in all rates: 28 with IPv4, 48 with IPv6.
     pub lower_bytes: u32,
     /// Bytes of a stream in a data packet at the most.
@@ -53,8 +55,12 @@ pub struct HostConfig {
     pub room: Bytes,
     /// Seeds all that is left to chance, and that nobody may foretell: names of sessions, skipped numbers, probes.
     pub seed: [u8; 32],
-    /// What new sessions have until [`Host::set_options`] says otherwise.
-    pub new_sessions: SessionOptions,
+    /// What it takes its paths for: a session's is dedicated if both ends say so and know their capacities.
+    pub path: PathKind,
+    /// Whether data go without secrecy: both ends must ask for it, or neither.
+    pub is_plain: bool,
+    /// How it answers others' handshakes.
+    pub crypto: R,
 }
 
 /// What may differ from session to session at one host.
@@ -71,12 +77,14 @@ pub struct SessionOptions {
 /// Something that the application should know.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// A session is there. For its responder: one that a peer opened, which nobody at this host asked for.
-    Open {
-        /// Its name at this host.
+    /// A session is there: one that this host wanted, or one that it accepted.
+    Open(Opened),
+    /// A session that this host wanted will not be.
+    Failed {
+        /// The name that it would have had.
         session: SessionId,
-        /// Where the peer is.
-        peer: SocketAddr,
+        /// Why.
+        error: HandshakeError,
     },
     /// The peer asks for a range: answer with [`Host::serve`] or [`Host::refuse`], now or when it has been read. It may come
     /// again.
@@ -143,22 +151,22 @@ pub enum Wakeup {
 ///
 /// A driver with threads of its own has one for each core and carries between them what `Host` does in `route`: all of that
 /// may get lost or come late, and is said again.
-pub struct Host {
+pub struct Host<C: Crypto> {
     /// All senders.
     pub outbound: Outbound,
     /// All receivers.
     pub inbound: Inbound,
     /// Peers and end nodes.
-    pub control: Control,
+    pub control: Control<C>,
     sender: SenderSetup,
     receiver: ReceiverSetup,
     measured: Vec<Measured>,
     events: VecDeque<Event>,
 }
 
-impl Host {
+impl<C: Crypto> Host<C> {
     /// A host without sessions.
-    pub fn new(now: Time, config: HostConfig) -> Self {
+    pub fn new(now: Time, config: HostConfig<C::Responder>) -> Self {
         let HostConfig { lower_bytes, piece_bytes, send_bytes, room, seed, .. } = config;
         let node = |config: NodeConfig| {
             let NodeConfig { capacity, share, interval, phase, allocator } = config;
@@ -166,10 +174,16 @@ impl Host {
         };
         let nodes = [config.sending.map(node), config.receiving.map(node)];
         let (start, rtt) = (Rate::ZERO, None);
+        let setup = ControlSetup {
+            path: config.path,
+            is_plain: config.is_plain,
+            fair_start: config.fair_start,
+            largest_packet: piece_bytes.saturating_add(DATA_OVERHEAD),
+        };
         Self {
             outbound: Outbound::new(Chance::new(seed, 0)),
             inbound: Inbound::default(),
-            control: Control::new(nodes, config.new_sessions, Chance::new(seed, 1)),
+            control: Control::new(nodes, setup, config.crypto, Chance::new(seed, 1)),
             sender: SenderSetup { piece_bytes, lower_bytes, send_bytes, start, path: PathKind::Shared, rtt },
             receiver: ReceiverSetup { lower_bytes, start, room, rtt },
             measured: Vec::new(),
@@ -177,10 +191,15 @@ impl Host {
         }
     }
 
-    /// A session that both ends agreed on by other means than the handshake.
-    pub fn open(&mut self, now: Time, opened: Opened) {
-        self.control.open(now, opened);
-        self.route(now);
+    /// Begins to open a session to the host at `to`: its name here. [`Event::Open`] follows, or [`Event::Failed`].
+    pub fn connect(
+        &mut self,
+        now: Time,
+        to: SocketAddr,
+        crypto: C::Initiator,
+        wish: &Wish<'_>,
+    ) -> Result<SessionId, ConnectError> {
+        self.control.connect(now, to, crypto, wish)
     }
 
     /// Changes what a session's end nodes know of it: whether that can be.
@@ -246,6 +265,23 @@ impl Host {
         self.route(now);
     }
 
+    /// A datagram of the handshake came. Who asks for a session is judged by `decide`.
+    pub fn handle_handshake(
+        &mut self,
+        now: Time,
+        from: SocketAddr,
+        datagram: &[u8],
+        decide: &mut dyn FnMut(&Visit<C>) -> Result<SessionOptions, Refusal>,
+    ) {
+        self.control.handle_handshake(now, from, datagram, decide);
+        self.route(now);
+    }
+
+    /// What the packets of a session are sealed with, also of one that is half open: it opens with its first control packet.
+    pub fn keys(&self, session: SessionId) -> Option<&C::Keys> {
+        self.control.keys(session)
+    }
+
     /// Does what is due. Harmless too early or too late.
     pub fn handle_timeout(&mut self, now: Time) {
         while let Some(direction) = self.control.due(now) {
@@ -273,7 +309,7 @@ impl Host {
 
     /// The next packet to send now. Call until there is none.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
-        if let Some(transmit) = self.control.poll_transmit() {
+        if let Some(transmit) = self.control.poll_transmit(now) {
             return Some(transmit);
         }
         let (session, to, packet) = self.outbound.poll_transmit(now)?;
@@ -322,8 +358,9 @@ impl Host {
         match event {
             ControlEvent::Opened(opened) => {
                 let Opened { session, peer, address, rtt, path, .. } = opened;
+                let piece_bytes = self.sender.piece_bytes.min(opened.largest_packet.saturating_sub(DATA_OVERHEAD));
                 if opened.sends {
-                    let setup = SenderSetup { start: opened.start_send, path, rtt, ..self.sender };
+                    let setup = SenderSetup { piece_bytes, start: opened.start_send, path, rtt, ..self.sender };
                     self.outbound.open(now, session, peer, address, setup);
                     if self.control.node(Direction::Sending).is_none() {
                         self.outbound.set_limit(now, session, Limit::Source, Rate::nearest_bps(f64::MAX));
@@ -336,8 +373,9 @@ impl Host {
                         self.inbound.set_expected(session, None, Duration::ZERO);
                     }
                 }
-                self.events.push_back(Event::Open { session, peer: address });
+                self.events.push_back(Event::Open(opened));
             }
+            ControlEvent::Failed { session, error } => self.events.push_back(Event::Failed { session, error }),
             ControlEvent::Grant { session, direction: Direction::Sending, rate, interval } => {
                 self.outbound.grant(now, session, rate, interval);
             }

@@ -20,7 +20,7 @@ pub const MOST_SESSIONS: usize = 1 << SLOT_BITS;
 const SLOT_BITS: u32 = 16;
 
 /// The name of a session in a slot, with random bits.
-pub(crate) fn name(slot: u32, chance: u64) -> SessionId {
+fn name(slot: u32, chance: u64) -> SessionId {
     SessionId(chance << SLOT_BITS | u64::from(slot))
 }
 
@@ -71,10 +71,35 @@ impl<T> Slots<T> {
         self.entries.iter_mut().flatten().map(|(name, value)| (*name, value))
     }
 
-    /// The first slot that is free, if there is one.
-    pub(crate) fn free(&self) -> Option<u32> {
-        let free = self.entries.iter().position(Option::is_none).unwrap_or(self.entries.len());
-        (free < MOST_SESSIONS).then_some(free as u32)
+    /// In the order of their slots.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (SessionId, &T)> {
+        self.entries.iter().flatten().map(|(name, value)| (*name, value))
+    }
+}
+
+/// The names that a host gives to its sessions.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Names {
+    /// Slots that were used, and are free.
+    free: Vec<u32>,
+    used: u32,
+}
+
+impl Names {
+    /// A name with these random bits, if there is room for one more session.
+    pub(crate) fn take(&mut self, chance: u64) -> Option<SessionId> {
+        let slot = self.free.pop().or_else(|| {
+            let slot = Some(self.used).filter(|slot| (*slot as usize) < MOST_SESSIONS)?;
+            self.used += 1;
+            Some(slot)
+        })?;
+        Some(name(slot, chance))
+    }
+
+    /// A session is over, or did not come to be.
+    pub(crate) fn give_back(&mut self, session: SessionId) {
+        debug_assert!(!self.free.contains(&slot(session)), "a name is given back once");
+        self.free.push(slot(session));
     }
 }
 
@@ -87,10 +112,19 @@ mod tests {
         let mut slots = Slots::default();
         let [old, new] = [5, 6].map(|chance| name(3, chance));
         slots.insert(old, "old");
-        assert_eq!((slots.free(), slots.get(old), slots.get(new)), (Some(0), Some(&"old"), None));
+        assert_eq!((slots.get(old), slots.get(new)), (Some(&"old"), None));
         assert_eq!((slots.remove(new), slots.remove(old)), (None, Some("old")));
         slots.insert(new, "new");
         assert_eq!((slots.get(old), slots.get(new), slot(new)), (None, Some(&"new"), 3));
         assert_eq!(slots.at_mut(3), Some((new, &mut "new")));
+    }
+
+    #[test]
+    fn names__are_taken_and_given_back() {
+        let mut names = Names::default();
+        let first: Vec<_> = (0..MOST_SESSIONS as u64).filter_map(|chance| names.take(chance)).collect();
+        assert_eq!((first.len(), names.take(1)), (MOST_SESSIONS, None));
+        names.give_back(first[7]);
+        assert_eq!(names.take(9), Some(name(7, 9)));
     }
 }

@@ -7,9 +7,20 @@ use std::collections::BTreeMap;
 
 use super::{InitiatorCrypto, ResponderCrypto};
 use crate::codec::{Checksum, Kind, Mac, Prologue, TAG_BYTES, TicketId, mixed};
+use crate::door::Crypto;
 
 /// The suite of no security. Real hosts do not speak it.
 pub const INSECURE_SUITE: u8 = 0;
+
+/// The cryptography of simulations.
+#[derive(Clone, Copy, Debug)]
+pub enum Insecure {}
+
+impl Crypto for Insecure {
+    type Keys = InsecureKeys;
+    type Initiator = InsecureInitiator;
+    type Responder = InsecureResponder;
+}
 
 /// An initiator's, for one attempt.
 #[derive(Clone, Debug)]

@@ -4,9 +4,13 @@ use fairwave_schemes::node::{Gtp, Reading};
 use fairwave_schemes::scheme::Options;
 
 use super::*;
+use crate::codec::TicketId;
+use crate::handshake::insecure::{Insecure, InsecureInitiator, InsecureResponder};
 
 const LOWER: u32 = 28;
 const STREAM: u32 = 1;
+const TICKET: (TicketId, u64) = (TicketId(1), 77);
+const OPTIONS: SessionOptions = SessionOptions { weight: 1.0, alpha: 0.1, beta: 0.2 };
 
 fn ms(ms: u64) -> Time {
     Time::from_nanos(ms * 1_000_000)
@@ -26,7 +30,9 @@ fn node(mbps: f64) -> NodeConfig {
     }
 }
 
-fn host(mbps: f64, seed: u8) -> Host {
+type TestHost = Host<Insecure>;
+
+fn host(mbps: f64, seed: u8) -> TestHost {
     let config = HostConfig {
         lower_bytes: LOWER,
         piece_bytes: 1000,
@@ -36,20 +42,24 @@ fn host(mbps: f64, seed: u8) -> Host {
         fair_start: false,
         room: Bytes::new(100_000_000),
         seed: [seed; 32],
-        new_sessions: SessionOptions { weight: 1.0, alpha: 0.1, beta: 0.2 },
+        path: PathKind::Dedicated,
+        is_plain: false,
+        crypto: InsecureResponder::new(u64::from(seed), [TICKET]),
     };
     Host::new(Time::ZERO, config)
 }
 
 /// Hosts with half a round trip between them.
 struct Network {
-    hosts: Vec<Host>,
+    hosts: Vec<TestHost>,
     delay: Duration,
     /// By when they arrive, and the order in which they were sent.
-    under_way: BTreeMap<(Time, u64), (usize, Transmit)>,
+    under_way: BTreeMap<(Time, u64), (SocketAddr, usize, Packet)>,
     order: u64,
     now: Time,
     delivered: Vec<u64>,
+    events: Vec<Vec<Event>>,
+    size: u64,
     /// Each data packet of this many is lost.
     loses_one_in: u64,
     data: u64,
@@ -60,6 +70,8 @@ impl Network {
         let hosts: Vec<_> = mbps.iter().enumerate().map(|(at, mbps)| host(*mbps, at as u8)).collect();
         Self {
             delivered: vec![0; hosts.len()],
+            events: vec![Vec::new(); hosts.len()],
+            size: 1 << 40,
             hosts,
             delay: Duration::from_millis(delay_ms),
             under_way: BTreeMap::new(),
@@ -70,44 +82,32 @@ impl Network {
         }
     }
 
-    fn open(&mut self, from: usize, to: usize) -> [SessionId; 2] {
-        let names = [from, to].map(|host| self.hosts[host].control.name().unwrap());
-        for (at, host, other) in [(0, from, to), (1, to, from)] {
-            let opened = Opened {
-                session: names[at],
-                peer: names[1 - at],
-                address: address(other),
-                is_initiator: at == 1,
-                sends: at == 0,
-                receives: at == 1,
-                path: PathKind::Dedicated,
-                start_send: Rate::ZERO,
-                start_receive: Rate::ZERO,
-                rtt: None,
-            };
-            self.hosts[host].open(self.now, opened);
-        }
-        names
+    /// The sink asks its source for data; its name for the session.
+    fn open(&mut self, from: usize, to: usize) -> SessionId {
+        let crypto = InsecureInitiator::new(TICKET.0, TICKET.1, self.order);
+        let wish = Wish { sends: false, receives: true, greeting: b"", options: OPTIONS };
+        self.hosts[to].connect(self.now, address(from), crypto, &wish).unwrap()
     }
 
     fn run(&mut self, until: Time) {
         loop {
             self.drain();
-            let timers = self.hosts.iter().filter_map(Host::poll_timeout).map(|(at, _)| at);
+            let timers = self.hosts.iter().filter_map(TestHost::poll_timeout).map(|(at, _)| at);
             let arrival = self.under_way.keys().next().map(|(at, _)| *at);
-            let next = timers.chain(arrival).min().unwrap();
-            if next > until {
+            let next = timers.chain(arrival).min().filter(|next| *next <= until);
+            let Some(next) = next else {
                 self.now = until;
                 return;
-            }
+            };
             self.now = self.now.max(next);
             while let Some(entry) = self.under_way.first_entry().filter(|entry| entry.key().0 <= self.now) {
-                let (to, Transmit { packet, .. }) = entry.remove();
-                let from = address(9);
+                let (from, to, packet) = entry.remove();
                 match packet {
                     Packet::Data(data) => self.delivered[to] += self.hosts[to].handle_data(self.now, from, &data),
                     Packet::Control(control) => self.hosts[to].handle_control(self.now, from, &control),
-                    Packet::Handshake(_) => {}
+                    Packet::Handshake(bytes) => {
+                        self.hosts[to].handle_handshake(self.now, from, &bytes, &mut |_| Ok(OPTIONS));
+                    }
                 }
             }
             for host in &mut self.hosts {
@@ -119,8 +119,14 @@ impl Network {
     fn drain(&mut self) {
         for at in 0..self.hosts.len() {
             while let Some(event) = self.hosts[at].poll_event() {
-                if let Event::Requested { session, stream, range } = event {
-                    self.hosts[at].serve(self.now, session, stream, range);
+                match event {
+                    Event::Requested { session, stream, range } => {
+                        self.hosts[at].serve(self.now, session, stream, range);
+                    }
+                    Event::Open(opened) if opened.receives => {
+                        self.hosts[at].want(self.now, opened.session, STREAM, 0..self.size);
+                    }
+                    event => self.events[at].push(event),
                 }
             }
             while let Some(transmit) = self.hosts[at].poll_transmit(self.now) {
@@ -133,7 +139,8 @@ impl Network {
                 let SocketAddr::V4(to) = transmit.to else { unreachable!("all are of IPv4") };
                 self.order += 1;
                 let arrives = self.now.saturating_add(self.delay);
-                self.under_way.insert((arrives, self.order), (usize::from(to.ip().octets()[3]), transmit));
+                let to = usize::from(to.ip().octets()[3]);
+                self.under_way.insert((arrives, self.order), (address(at), to, transmit.packet));
             }
         }
     }
@@ -142,8 +149,7 @@ impl Network {
 #[test]
 fn host__delivers_all_and_fills_its_capacity() {
     let mut network = Network::new(&[100.0, 100.0], 5);
-    let [_, sink] = network.open(0, 1);
-    network.hosts[1].want(Time::ZERO, sink, STREAM, 0..1 << 40);
+    network.open(0, 1);
     network.run(ms(3000));
     let before = network.delivered[1];
     network.run(ms(4000));
@@ -155,13 +161,29 @@ fn host__delivers_all_and_fills_its_capacity() {
 #[test]
 fn host__repairs_losses_to_the_last_byte() {
     let mut network = Network::new(&[100.0, 100.0], 5);
-    network.loses_one_in = 7;
-    let [source, sink] = network.open(0, 1);
-    network.hosts[1].want(Time::ZERO, sink, STREAM, 0..5_000_000);
+    (network.loses_one_in, network.size) = (7, 5_000_000);
+    let sink = network.open(0, 1);
     network.run(ms(3000));
     assert_eq!(network.delivered[1], 5_000_000);
     assert!(network.hosts[1].inbound.is_complete(sink));
-    let counts = network.hosts[0].outbound.counts(source).unwrap();
+    let Some(&Event::Open(opened)) = network.events[0].first() else { panic!("{:?}", network.events) };
+    let counts = network.hosts[0].outbound.counts(opened.session).unwrap();
     assert!(counts.sent < 5000 * 7 / 6 + 100, "{counts:?}");
-    assert_eq!(network.hosts[0].outbound.under_way(source), 0);
+    assert_eq!(network.hosts[0].outbound.under_way(opened.session), 0);
+    // And both hear of the end.
+    network.hosts[1].close(ms(3000), sink, CloseReason::Done);
+    network.run(ms(3200));
+    let closed = |session, by_peer| Event::Closed { session, reason: CloseReason::Done, by_peer };
+    assert_eq!(network.events[0].last(), Some(&closed(opened.session, true)));
+    assert_eq!(network.events[1].last(), Some(&closed(sink, false)));
+}
+
+#[test]
+fn connect__without_a_ticket_fails_after_a_while() {
+    let mut network = Network::new(&[100.0, 100.0], 5);
+    network.hosts[0].control.crypto().clone_from(&InsecureResponder::new(1, []));
+    let session = network.open(0, 1);
+    network.run(Time::from_secs(6));
+    assert_eq!(network.events[1], [Event::Failed { session, error: HandshakeError::NoAnswer }]);
+    assert_eq!(network.events[0], []);
 }

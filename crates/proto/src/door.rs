@@ -1,0 +1,164 @@
+//! How sessions come to a host: its own attempts, and those of others.
+
+use std::net::SocketAddr;
+
+use fairwave_units::Time;
+
+use crate::codec::{Full, Refusal, SessionId};
+use crate::handshake::{
+    Asked, Established, HandshakeError, Incoming, Initiator, InitiatorCrypto, Progress, Responder, ResponderCrypto,
+    Terms,
+};
+use crate::host::SessionOptions;
+use crate::slots::Slots;
+
+/// The cryptography of a host.
+pub trait Crypto {
+    /// What a session's packets are sealed with.
+    type Keys: Clone;
+    /// One attempt to open a session.
+    type Initiator: InitiatorCrypto<Keys = Self::Keys>;
+    /// The answers to others'.
+    type Responder: ResponderCrypto<Keys = Self::Keys>;
+}
+
+/// What a host that is asked for a session sees of it.
+pub type Visit<C> = Asked<<<C as Crypto>::Responder as ResponderCrypto>::Pending>;
+
+/// The attempts of a host to open sessions, and its answers to others'.
+pub(crate) struct Door<C: Crypto> {
+    attempts: Slots<Attempt<C>>,
+    responder: Responder<C::Responder>,
+    /// Of half-open sessions.
+    options: Slots<SessionOptions>,
+}
+
+struct Attempt<C: Crypto> {
+    initiator: Initiator<C::Initiator>,
+    to: SocketAddr,
+    options: SessionOptions,
+}
+
+/// What becomes of a datagram.
+pub(crate) enum Outcome<C: Crypto> {
+    /// Nothing more.
+    Nothing,
+    /// This goes back.
+    Answer(Vec<u8>),
+    /// A session is there.
+    Established(Box<Established<C::Keys>>, SocketAddr, SessionOptions),
+    /// There is none.
+    Failed(SessionId, HandshakeError),
+    /// Somebody asks for one.
+    Asked(Visit<C>),
+}
+
+impl<C: Crypto> Door<C> {
+    pub(crate) fn new(crypto: C::Responder) -> Self {
+        Self { attempts: Slots::default(), responder: Responder::new(crypto), options: Slots::default() }
+    }
+
+    pub(crate) fn crypto(&mut self) -> &mut C::Responder {
+        self.responder.crypto()
+    }
+
+    /// Begins to open a session.
+    pub(crate) fn connect(
+        &mut self,
+        now: Time,
+        to: SocketAddr,
+        crypto: C::Initiator,
+        terms: Terms,
+        flows: (bool, bool),
+        (greeting, options): (&[u8], SessionOptions),
+    ) -> Result<(), Full> {
+        let session = terms.session;
+        let initiator = Initiator::new(now, crypto, terms, flows, greeting)?;
+        self.attempts.insert(session, Attempt { initiator, to, options });
+        Ok(())
+    }
+
+    /// Gives up an attempt: whether there was one.
+    pub(crate) fn give_up(&mut self, session: SessionId) -> bool {
+        self.attempts.remove(session).is_some()
+    }
+
+    pub(crate) fn handle(&mut self, now: Time, from: SocketAddr, datagram: &[u8]) -> Outcome<C> {
+        let attempt = self.attempts.iter_mut().find(|(_, attempt)| attempt.initiator.is_for(datagram));
+        if let Some((session, attempt)) = attempt {
+            let outcome = match attempt.initiator.handle(now, datagram) {
+                Progress::Waiting => return Outcome::Nothing,
+                Progress::Established(established) => Outcome::Established(established, attempt.to, attempt.options),
+                Progress::Failed(error) => Outcome::Failed(session, error),
+            };
+            self.attempts.remove(session);
+            return outcome;
+        }
+        match self.responder.handle(now, from, datagram) {
+            Incoming::Nothing => Outcome::Nothing,
+            Incoming::Answer(answer) => Outcome::Answer(answer),
+            Incoming::Asked(asked) => Outcome::Asked(asked),
+        }
+    }
+
+    /// Answers who asked: what goes back, and whether a session is half open now.
+    pub(crate) fn answer(
+        &mut self,
+        now: Time,
+        asked: Visit<C>,
+        decision: Result<(Terms, SessionOptions), Refusal>,
+    ) -> (Vec<u8>, bool) {
+        let answered = match decision {
+            Ok((terms, options)) => {
+                self.options.insert(terms.session, options);
+                let answered = self.responder.accept(now, asked, &terms);
+                if answered.refusal.is_some() {
+                    self.options.remove(terms.session);
+                }
+                answered
+            }
+            Err(refusal) => self.responder.refuse(now, asked, refusal),
+        };
+        (answered.datagram, answered.refusal.is_none())
+    }
+
+    /// The keys of a session that is half open.
+    pub(crate) fn keys(&self, session: SessionId) -> Option<&C::Keys> {
+        self.responder.half_open(session).map(|established| &established.keys)
+    }
+
+    /// The first packet of a session has been opened.
+    pub(crate) fn confirm(&mut self, now: Time, session: SessionId) -> Option<(Established<C::Keys>, SessionOptions)> {
+        let established = self.responder.confirm(now, session)?;
+        self.options.remove(session).map(|options| (established, options))
+    }
+
+    /// Attempts that fail now, and names of half-open sessions that are free again.
+    pub(crate) fn handle_timeout(&mut self, now: Time) -> (Vec<(SessionId, HandshakeError)>, Vec<SessionId>) {
+        let failed = |(session, attempt): (_, &mut Attempt<C>)| {
+            attempt.initiator.handle_timeout(now).map(|error| (session, error))
+        };
+        let failed: Vec<_> = self.attempts.iter_mut().filter_map(failed).collect();
+        for (session, _) in &failed {
+            self.attempts.remove(*session);
+        }
+        let gone = self.responder.handle_timeout(now);
+        for session in &gone {
+            self.options.remove(*session);
+        }
+        (failed, gone)
+    }
+
+    pub(crate) fn next_timeout(&self) -> Option<Time> {
+        let attempts = self.attempts.iter().filter_map(|(_, attempt)| attempt.initiator.next_timeout());
+        attempts.chain(self.responder.next_timeout()).min()
+    }
+
+    /// The next hello to send.
+    pub(crate) fn poll_transmit(&mut self, now: Time) -> Option<(SocketAddr, Vec<u8>)> {
+        self.attempts.iter_mut().find_map(|(_, attempt)| {
+            let datagram = attempt.initiator.poll_transmit(now)?;
+            Some((attempt.to, datagram.to_vec()))
+        })
+    }
+}
