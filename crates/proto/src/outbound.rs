@@ -158,8 +158,8 @@ impl Outbound {
             Frame::Feedback { expected_bps } => sender.on_feedback(now, expected_bps),
             Frame::Timing { stamp_us, held_us } => return sender.on_timing(now, stamp_us, held_us),
             Frame::Losses(ref report) => {
-                if sender.on_report(report, &mut self.lost).is_err() {
-                    self.events.push_back(OutboundEvent::Close { session, reason: CloseReason::Protocol });
+                if let Err(reason) = sender.on_report(now, report, &mut self.lost) {
+                    self.events.push_back(OutboundEvent::Close { session, reason });
                     return;
                 }
             }

@@ -3,14 +3,14 @@
 use std::net::SocketAddr;
 use std::ops::Range;
 
-use fairwave_schemes::session::{PathRate, PathReport};
+use fairwave_schemes::session::{Fate, PathRate, PathReport};
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use crate::breaker::Breaker;
 use crate::chance::Chance;
 use crate::codec::{CloseReason, LossReport, NO_LIMIT_BPS, SessionId};
 use crate::limits::{Limit, Limits};
-use crate::outstanding::{FalseReport, Outstanding, PieceAt};
+use crate::outstanding::{Outstanding, PieceAt, Settled, Settlement};
 use crate::pacer::Pacer;
 use crate::packet::{DATA_OVERHEAD, DataPacket};
 use crate::path_kind::PathKind;
@@ -202,17 +202,41 @@ impl Sender {
         }
     }
 
-    /// The sink reports what arrived; what got lost goes again.
-    pub(crate) fn on_report(&mut self, report: &LossReport<'_>, scratch: &mut Vec<PieceAt>) -> Result<(), FalseReport> {
+    /// The sink reports what arrived; what got lost goes again. A reason to close, if there is one.
+    pub(crate) fn on_report(
+        &mut self,
+        now: Time,
+        report: &LossReport<'_>,
+        scratch: &mut Vec<PieceAt>,
+    ) -> Result<(), CloseReason> {
         scratch.clear();
-        let outcome = self.outstanding.on_report(report, scratch, None).map(|_| ());
+        let around = self.setup.lower_bytes + DATA_OVERHEAD;
+        let mut tell = self.path.as_mut().map(|path| {
+            move |settled: Settled| {
+                let fate = if settled.is_lost { Fate::Lost } else { Fate::Arrived };
+                path.on_packet(settled.sent, Bytes::new(u64::from(around + settled.piece.length)), fate);
+            }
+        });
+        let fates = tell.as_mut().map(|tell| tell as &mut dyn FnMut(Settled));
+        let Settlement { arrived, lost } =
+            self.outstanding.on_report(report, scratch, fates).map_err(|_| CloseReason::Protocol)?;
         for &piece in scratch.iter() {
-            self.counts.lost += 1;
             self.counts.lost_bytes += u64::from(piece.length);
             self.queue.on_lost(piece);
         }
+        self.counts.lost += lost;
         self.is_reported = true;
-        outcome
+        let rate = self.limits.rate();
+        let breaks = self.breaker.as_mut().and_then(|breaker| {
+            let before = breaker.cap();
+            let breaks = breaker.on_settled(now, arrived + lost, lost, rate);
+            (breaks.is_some() || breaker.cap() != before).then_some(breaks)
+        });
+        if let Some(breaks) = breaks {
+            self.apply(now);
+            return breaks.map_or(Ok(()), Err);
+        }
+        Ok(())
     }
 
     /// The packet that brought reports is over.
