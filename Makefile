@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE := 1
 export MPLBACKEND := Agg
 
 .PHONY: help build python demo test check check-rust check-licences check-python test-rust test-bytes test-python
-.PHONY: test-papers check-generated bench soak report audit clean
+.PHONY: test-papers check-generated bench soak fuzz report audit clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+: .*##|^[a-z-]+:  +##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -93,6 +93,9 @@ bench:           ## criterion benches of all rooms
 
 soak: $(BIN)     ## the long counts: thousands of random instances
 	bash tests/soak.sh
+
+fuzz:            ## datagrams that break what reads them, SECONDS=60 a target
+	bash tests/fuzz.sh $(SECONDS)
 
 report: $(BIN)   ## every experiment of the papers, full length, into report/
 	$(BIN) papers run all --out report

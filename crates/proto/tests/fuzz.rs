@@ -1,0 +1,161 @@
+//! What anybody may send, at every decoder: `make fuzz` looks for inputs that break it, and `cargo test` runs the ones in
+//! `__fuzz__/<target>/corpus` again, and some at random.
+//!
+//! Whatever comes in is refused or understood, without a panic; and what is understood is written again as the same.
+
+#![allow(missing_docs)]
+
+use std::net::SocketAddr;
+
+use fairwave_proto::codec::{
+    Answer, Checksum, Frame, Frames, Full, HELLO_BYTES, Handshake, Header, LossReport, Offer, Piece, Reader, Refusal,
+    TicketId, Writer, open_datagram,
+};
+use fairwave_proto::handshake::insecure::{InsecureInitiator, InsecureResponder};
+use fairwave_proto::handshake::{Incoming, Initiator, Progress, Responder, Terms};
+use fairwave_proto::{Outstanding, PathKind, PieceAt, Settlement};
+use fairwave_units::Time;
+
+/// Inputs at random in `cargo test`; BOLERO_RANDOM_ITERATIONS says otherwise.
+const ITERATIONS: usize = 2000;
+/// A datagram has no more.
+const LARGEST: usize = 1500;
+
+fn written(write: impl FnOnce(&mut Writer<'_>) -> Result<(), Full>) -> Vec<u8> {
+    let mut room = vec![0; 4 * LARGEST];
+    let mut writer = Writer::new(&mut room);
+    write(&mut writer).expect("what was read fits");
+    let used = writer.used();
+    room.truncate(used);
+    room
+}
+
+#[test]
+fn header() {
+    bolero::check!().with_iterations(ITERATIONS).with_max_len(LARGEST).for_each(|bytes: &[u8]| {
+        let mut reader = Reader::new(bytes);
+        if let Ok(header) = Header::read(&mut reader) {
+            let used = bytes.len() - reader.rest().len();
+            assert_eq!(written(|writer| header.write(writer)), bytes[..used]);
+            // A seal that nobody has made does not open.
+            assert!(open_datagram(&header, &mut Checksum::new(7), &mut bytes.to_vec()).is_err());
+        }
+    });
+}
+
+#[test]
+fn piece() {
+    bolero::check!().with_iterations(ITERATIONS).with_max_len(LARGEST).for_each(|bytes: &[u8]| {
+        if let Ok(piece) = Piece::read(&mut Reader::new(bytes)) {
+            let again = written(|writer| piece.write(writer));
+            assert_eq!(Piece::read(&mut Reader::new(&again)), Ok(piece));
+        }
+    });
+}
+
+#[test]
+fn frames() {
+    bolero::check!().with_iterations(ITERATIONS).with_max_len(LARGEST).for_each(|bytes: &[u8]| {
+        for frame in Frames::new(bytes).flatten() {
+            let again = written(|writer| frame.write(writer));
+            match (frame, Frames::new(&again).next()) {
+                (Frame::Losses(frame), Some(Ok(Frame::Losses(again)))) => assert_same(&frame, &again),
+                (frame, again) => assert_eq!(Some(Ok(frame)), again),
+            }
+        }
+    });
+}
+
+fn assert_same(one: &LossReport<'_>, other: &LossReport<'_>) {
+    assert_eq!((one.base(), one.end()), (other.base(), other.end()));
+    assert!(one.lost().eq(other.lost()));
+}
+
+/// A report, to a source that has some packets under way, of which it has skipped some.
+#[test]
+fn loss_report() {
+    bolero::check!().with_iterations(ITERATIONS).with_max_len(LARGEST).for_each(|bytes: &[u8]| {
+        let Ok(report) = LossReport::read(&mut Reader::new(bytes)) else { return };
+        let mut at = report.base();
+        for (index, range) in report.lost().enumerate() {
+            assert!(range.start < range.end && range.end <= report.end());
+            assert!(range.start > at || (index == 0 && range.start == at));
+            at = range.end;
+        }
+        let mut outstanding = Outstanding::default();
+        for number in 0..300 {
+            if number % 70 == 69 {
+                outstanding.skip();
+            } else {
+                outstanding.send(PieceAt { stream: 1, length: 10, offset: 10 * (number / 2) }, Time::ZERO);
+            }
+        }
+        let (mut lost, mut fates) = (Vec::new(), 0);
+        let mut hear = |_| fates += 1;
+        if let Ok(settlement) = outstanding.on_report(&report, &mut lost, Some(&mut hear)) {
+            assert_eq!(settlement.arrived + settlement.lost, fates);
+            assert_eq!(settlement.lost, lost.len() as u64);
+            // Again it says nothing new.
+            assert_eq!(outstanding.on_report(&report, &mut lost, None), Ok(Settlement::default()));
+        } else {
+            assert!(lost.is_empty() && outstanding.una() == 0);
+        }
+    });
+}
+
+#[test]
+fn handshake() {
+    bolero::check!().with_iterations(ITERATIONS).with_max_len(LARGEST).for_each(|bytes: &[u8]| {
+        if let Ok(packet) = Handshake::read(bytes) {
+            let again = written(|writer| packet.write(writer));
+            assert_eq!(Handshake::read(&again), Ok(packet));
+        }
+    });
+}
+
+/// What is said under the handshake's seal.
+#[test]
+fn terms() {
+    bolero::check!().with_iterations(ITERATIONS).with_max_len(LARGEST).for_each(|bytes: &[u8]| {
+        if let Ok(offer) = Offer::read(bytes) {
+            let again = written(|writer| offer.write(writer));
+            assert_eq!(Offer::read(&again), Ok(offer));
+        }
+        if let Ok(answer) = Answer::read(bytes) {
+            let again = written(|writer| answer.write(writer));
+            assert_eq!(Answer::read(&again), Ok(answer));
+        }
+        if let Ok(refusal) = Refusal::read(bytes) {
+            let again = written(|writer| refusal.write(writer));
+            assert_eq!(Refusal::read(&again), Ok(refusal));
+        }
+    });
+}
+
+const TERMS: Terms = Terms {
+    session: fairwave_proto::codec::SessionId(1),
+    path: PathKind::Shared,
+    is_plain: false,
+    weight: 1.0,
+    send_end: None,
+    receive_end: None,
+    largest_packet: 1500,
+};
+
+/// Both machines of the handshake: nothing opens without the secret, and no answer is larger than a hello.
+#[test]
+fn door() {
+    bolero::check!().with_iterations(ITERATIONS).with_max_len(LARGEST).for_each(|bytes: &[u8]| {
+        let ticket = TicketId(1);
+        let mut responder = Responder::new(InsecureResponder::new(1, [(ticket, 2)]));
+        let from = SocketAddr::from(([10, 0, 0, 1], 9));
+        // The first byte alone: a hello has 1200.
+        let datagrams = [bytes.to_vec(), bytes.iter().copied().cycle().take(HELLO_BYTES).collect()];
+        for datagram in datagrams.iter().filter(|datagram| !datagram.is_empty()) {
+            assert!(matches!(responder.handle(Time::ZERO, from, datagram), Incoming::Nothing));
+            let crypto = InsecureInitiator::new(ticket, 2, 3);
+            let mut initiator = Initiator::new(Time::ZERO, crypto, TERMS, (true, false), b"").expect("no greeting");
+            assert_eq!(initiator.handle(Time::ZERO, datagram), Progress::Waiting);
+        }
+    });
+}
