@@ -93,6 +93,7 @@ fn host(seed: u8) -> Host<Insecure> {
         room: Bytes::new(1 << 30),
         seed: [seed; 32],
         path: PathKind::Dedicated,
+        probes_mtu: false,
         is_plain: false,
         crypto: InsecureResponder::new(u64::from(seed), [TICKET]),
     };

@@ -41,6 +41,13 @@ impl Alarms {
         }
     }
 
+    /// Sets the alarm of a slot, unless an earlier one is set.
+    pub(crate) fn hasten(&mut self, slot: u32, at: Time) {
+        if self.get(slot).is_none_or(|armed| armed > at) {
+            self.set(slot, Some(at));
+        }
+    }
+
     /// The alarm of a slot.
     #[inline]
     pub(crate) fn get(&self, slot: u32) -> Option<Time> {

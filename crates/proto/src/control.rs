@@ -8,14 +8,16 @@ use thiserror::Error;
 
 use crate::alarms::Alarms;
 use crate::chance::Chance;
-use crate::codec::{CloseReason, Frame, NO_LIMIT_BPS, Refusal, SessionId};
+use crate::codec::{CloseReason, Frame, Kind, NO_LIMIT_BPS, Refusal, SessionId};
 use crate::door::{Crypto, Door, Outcome, Visit};
 use crate::end_node::EndNode;
 use crate::flow_table::{Flow, JoinError};
 use crate::handshake::{Established, HandshakeError, Terms};
 use crate::host::{SessionOptions, SessionRates, Wakeup};
-use crate::packet::{ControlPacket, MOST_FRAME_BYTES, Packet, Transmit, frames};
+use crate::mtu::{Mtu, MtuProbe};
+use crate::packet::{CONTROL_OVERHEAD, ControlPacket, DataPacket, MOST_FRAME_BYTES, Packet, Transmit, frames};
 use crate::path_kind::PathKind;
+use crate::peer::{CLOSE_TIMES, Closing, Peer};
 use crate::rtt::Rtt;
 use crate::slots::{MOST_SESSIONS, Names, Slots, slot};
 
@@ -47,6 +49,10 @@ pub(crate) struct ControlSetup {
     pub(crate) is_plain: bool,
     pub(crate) fair_start: bool,
     pub(crate) largest_packet: u32,
+    /// Bytes of IP and UDP around a datagram.
+    pub(crate) lower_bytes: u32,
+    /// Whether to look for larger datagrams than every path takes.
+    pub(crate) probes_mtu: bool,
 }
 
 /// A session that this host wants to open.
@@ -134,6 +140,20 @@ pub enum ControlEvent {
         /// The node's interval.
         interval: Duration,
     },
+    /// A session's peer is at another address: all that was known of its path is void.
+    Moved {
+        /// The session.
+        session: SessionId,
+        /// Where it is.
+        address: SocketAddr,
+    },
+    /// The largest datagram that a session's path takes, as far as is known.
+    Size {
+        /// The session.
+        session: SessionId,
+        /// Bytes.
+        datagram_bytes: u32,
+    },
     /// The round-trip time of a session.
     Rtt {
         /// The session.
@@ -166,35 +186,6 @@ pub enum ConnectError {
     Greeting(usize),
 }
 
-/// What a host knows of the other end of a session.
-#[derive(Debug)]
-struct Peer<K> {
-    opened: Opened,
-    keys: K,
-    next_number: u64,
-    /// Frames for its next control packet.
-    unsaid: Vec<u8>,
-    /// The last probe that is not answered yet.
-    asked: Option<u64>,
-    rtt: Rtt,
-    /// The probe that is not answered.
-    probe: Option<(u64, Time)>,
-    probe_at: Time,
-    /// What the source was last told, and when.
-    told: Option<(Rate, Time)>,
-    heard: Time,
-    is_heard: bool,
-    rates: [SessionRates; 2],
-    closing: Option<Closing>,
-}
-
-/// A session that is over; its peer may not know.
-#[derive(Debug)]
-struct Closing {
-    reason: CloseReason,
-    left: u32,
-}
-
 /// While data flow, and while none do.
 const PROBE_EVERY: Duration = Duration::from_millis(200);
 const IDLE_PROBE_EVERY: Duration = Duration::from_secs(5);
@@ -203,20 +194,14 @@ const PROBE_PATIENCE: Duration = Duration::from_secs(1);
 /// A rate that changes by less is told when it is time anyway.
 const WORTH_TELLING: f64 = 0.01;
 const TELL_EVERY: Duration = Duration::from_millis(200);
-/// A session's end is said so often, a round trip or this apart.
-const CLOSE_TIMES: u32 = 3;
+/// A session's end is said again after a round trip or this.
 const LEAST_CLOSE_GAP: Duration = Duration::from_millis(50);
+/// Bytes of a probe's frame.
+const PROBE_BYTES: u32 = 9;
+/// A peer is looked after no more often than that.
+const LEAST_STEP: Duration = Duration::from_millis(1);
 /// A peer that says nothing for so long is gone.
 const SILENCE: Duration = Duration::from_secs(30);
-
-impl<K> Peer<K> {
-    /// The next control packet to it.
-    fn packet(&mut self, session: SessionId, frames: Vec<u8>) -> Transmit {
-        let packet = ControlPacket { session: self.opened.peer, number: self.next_number, frames };
-        self.next_number += 1;
-        Transmit { to: self.opened.address, session: Some(session), packet: Packet::Control(packet) }
-    }
-}
 
 impl<C: Crypto> Control<C> {
     /// Without sessions, with an end node for each direction whose capacity is known.
@@ -372,21 +357,7 @@ impl<C: Crypto> Control<C> {
                 let _ = node.join(flow, start);
             }
         }
-        let peer = Peer {
-            opened,
-            keys: established.keys,
-            next_number: 0,
-            unsaid: Vec::new(),
-            asked: None,
-            rtt,
-            probe: None,
-            probe_at: now,
-            told: None,
-            heard: now,
-            is_heard: false,
-            rates: [SessionRates::default(); 2],
-            closing: None,
-        };
+        let peer = Peer::new(now, opened, established.keys, rtt, self.setup.probes_mtu);
         self.peers.insert(session, peer);
         self.events.push_back(ControlEvent::Opened(opened));
         if opened.receives && self.nodes[Direction::Receiving as usize].is_none() {
@@ -417,21 +388,61 @@ impl<C: Crypto> Control<C> {
     }
 
     /// A control packet came, whose seal is good: whether its frames count.
-    pub fn accept(&mut self, now: Time, _from: SocketAddr, packet: &ControlPacket) -> bool {
+    pub fn accept(&mut self, now: Time, from: SocketAddr, packet: &ControlPacket) -> bool {
         if self.peers.get(packet.session).is_none() {
             self.confirm(now, packet.session);
         }
         let Some(peer) = self.peers.get_mut(packet.session) else { return false };
+        if !peer.replay.accept(packet.number) {
+            return false;
+        }
         (peer.heard, peer.is_heard) = (now, true);
-        peer.closing.is_none()
+        let is_open = peer.closing.is_none();
+        let bytes = CONTROL_OVERHEAD + packet.frames.len() as u32;
+        self.locate(now, packet.session, from, (Kind::Control, packet.number), bytes);
+        is_open
+    }
+
+    /// A data packet came that is newer than all before, from an address that is not its session's.
+    pub fn on_data_from_elsewhere(&mut self, now: Time, from: SocketAddr, packet: &DataPacket) {
+        self.locate(now, packet.session, from, (Kind::Data, packet.number), packet.datagram_bytes());
+    }
+
+    /// A packet shows where a session's initiator is.
+    fn locate(&mut self, now: Time, session: SessionId, from: SocketAddr, number: (Kind, u64), datagram_bytes: u32) {
+        let bytes = self.setup.lower_bytes + datagram_bytes;
+        let chance = &mut self.chance;
+        if let Some(place) = self.peers.get_mut(session).and_then(|peer| peer.place.as_mut()) {
+            place.on_packet(now, from, number, bytes, || chance.bits());
+            if let Some(at) = place.next_at() {
+                self.alarms.hasten(slot(session), at);
+            }
+        }
     }
 
     /// What the peer says to this core.
-    pub fn handle_frame(&mut self, now: Time, session: SessionId, frame: &Frame<'_>) {
+    pub fn handle_frame(&mut self, now: Time, from: SocketAddr, session: SessionId, frame: &Frame<'_>) {
         let Some(peer) = self.peers.get_mut(session) else { return };
         match *frame {
             // Many in one packet are one question: no answer is larger than what it answers.
             Frame::Probe(value) => peer.asked = Some(value),
+            Frame::Echo(value) if peer.place.as_mut().is_some_and(|place| place.on_echo(now, from, value)) => {
+                peer.opened.address = from;
+                peer.rtt = Rtt::default();
+                peer.probe_at = now;
+                self.events.push_back(ControlEvent::Moved { session, address: from });
+                if let Some(mtu) = &mut peer.mtu {
+                    mtu.restart(now);
+                    let datagram_bytes = mtu.size();
+                    self.events.push_back(ControlEvent::Size { session, datagram_bytes });
+                }
+                self.alarms.hasten(slot(session), now);
+            }
+            Frame::Echo(value) if peer.mtu.as_mut().is_some_and(|mtu| mtu.on_echo(now, value)) => {
+                let datagram_bytes = peer.mtu.as_ref().map_or(0, Mtu::size);
+                self.events.push_back(ControlEvent::Size { session, datagram_bytes });
+                self.alarms.hasten(slot(session), now);
+            }
             Frame::Echo(value) => {
                 let Some((_, sent)) = peer.probe.take_if(|(probe, _)| *probe == value) else { return };
                 peer.rtt.on_sample(now, now.since(sent));
@@ -460,6 +471,25 @@ impl<C: Crypto> Control<C> {
     pub fn on_heard(&mut self, now: Time, session: SessionId) {
         if let Some(peer) = self.peers.get_mut(session) {
             peer.heard = now;
+        }
+    }
+
+    /// By a report, so many full packets of a session arrived, and so many were lost.
+    pub fn on_reported(&mut self, now: Time, session: SessionId, arrived: u64, lost: u64) {
+        if let Some(mtu) = self.peers.get_mut(session).and_then(|peer| peer.mtu.as_mut())
+            && mtu.on_report(now, arrived, lost)
+        {
+            let datagram_bytes = mtu.size();
+            self.events.push_back(ControlEvent::Size { session, datagram_bytes });
+        }
+    }
+
+    /// The system refuses datagrams of such a size (EMSGSIZE).
+    pub fn on_too_large(&mut self, now: Time, session: SessionId, datagram_bytes: u32) {
+        if let Some(mtu) = self.peers.get_mut(session).and_then(|peer| peer.mtu.as_mut()) {
+            mtu.on_too_large(now, datagram_bytes);
+            let datagram_bytes = mtu.size();
+            self.events.push_back(ControlEvent::Size { session, datagram_bytes });
         }
     }
 
@@ -569,10 +599,37 @@ impl<C: Crypto> Control<C> {
                     peer.probe_at = now.saturating_add(every);
                     self.probe(now, session);
                 }
-                now.saturating_add(PROBE_EVERY)
+                self.explore(now, session).min(now.saturating_add(PROBE_EVERY)).max(now.saturating_add(LEAST_STEP))
             };
             self.alarms.set(slot, Some(again));
         }
+    }
+
+    /// Asks the places where an initiator may be, and the path for the datagrams that it takes; when to do so again.
+    fn explore(&mut self, now: Time, session: SessionId) -> Time {
+        let Some(peer) = self.peers.get_mut(session) else { return Time::MAX };
+        let chance = &mut self.chance;
+        let mut again = Time::MAX;
+        if let Some(place) = &mut peer.place {
+            let bytes = self.setup.lower_bytes + CONTROL_OVERHEAD + PROBE_BYTES;
+            let probe = place.poll_probe(now, bytes);
+            again = again.min(place.next_at().unwrap_or(Time::MAX));
+            if let Some((to, value)) = probe {
+                let packet = peer.packet(session, frames(&[Frame::Probe(value)]));
+                self.transmits.push_back(Transmit { to, ..packet });
+            }
+        }
+        let rtt = peer.rtt.smoothed();
+        if let Some(mtu) = &mut peer.mtu {
+            let probe = mtu.poll_probe(now, rtt, || chance.bits());
+            again = again.min(mtu.next_at(rtt));
+            if let Some(MtuProbe { size, value }) = probe {
+                let mut frames = frames(&[Frame::Probe(value)]);
+                frames.resize(size.saturating_sub(CONTROL_OVERHEAD) as usize, 0);
+                self.transmits.push_back(peer.packet(session, frames));
+            }
+        }
+        again
     }
 
     /// When to come again.

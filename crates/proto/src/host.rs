@@ -16,6 +16,7 @@ use crate::end_node::{EndNode, IntervalRule};
 use crate::handshake::HandshakeError;
 use crate::inbound::{Inbound, InboundEvent};
 use crate::limits::Limit;
+use crate::mtu::LEAST_DATAGRAM;
 use crate::outbound::{Outbound, OutboundEvent};
 use crate::packet::{ControlPacket, DATA_OVERHEAD, DataPacket, Packet, Transmit};
 use crate::path_kind::PathKind;
@@ -57,6 +58,9 @@ pub struct HostConfig<R> {
     pub seed: [u8; 32],
     /// What it takes its paths for: a session's is dedicated if both ends say so and know their capacities.
     pub path: PathKind,
+    /// Whether to look for larger datagrams than every path takes (RFC 8899): data begin with 1200 bytes a datagram, and go up
+    /// to `piece_bytes` as the path shows that it takes them. Else they are as large as that at once.
+    pub probes_mtu: bool,
     /// Whether data go without secrecy: both ends must ask for it, or neither.
     pub is_plain: bool,
     /// How it answers others' handshakes.
@@ -160,6 +164,7 @@ pub struct Host<C: Crypto> {
     pub control: Control<C>,
     sender: SenderSetup,
     receiver: ReceiverSetup,
+    probes_mtu: bool,
     measured: Vec<Measured>,
     events: VecDeque<Event>,
 }
@@ -179,6 +184,8 @@ impl<C: Crypto> Host<C> {
             is_plain: config.is_plain,
             fair_start: config.fair_start,
             largest_packet: piece_bytes.saturating_add(DATA_OVERHEAD),
+            lower_bytes,
+            probes_mtu: config.probes_mtu,
         };
         Self {
             outbound: Outbound::new(Chance::new(seed, 0)),
@@ -186,6 +193,7 @@ impl<C: Crypto> Host<C> {
             control: Control::new(nodes, setup, config.crypto, Chance::new(seed, 1)),
             sender: SenderSetup { piece_bytes, lower_bytes, send_bytes, start, path: PathKind::Shared, rtt },
             receiver: ReceiverSetup { lower_bytes, start, room, rtt },
+            probes_mtu: config.probes_mtu,
             measured: Vec::new(),
             events: VecDeque::new(),
         }
@@ -238,7 +246,11 @@ impl<C: Crypto> Host<C> {
     /// none, it is of no use.
     #[inline]
     pub fn handle_data(&mut self, now: Time, from: SocketAddr, packet: &DataPacket) -> u64 {
-        self.inbound.handle_data(now, from, packet).bytes
+        let taken = self.inbound.handle_data(now, from, packet);
+        if taken.is_from_elsewhere {
+            self.control.on_data_from_elsewhere(now, from, packet);
+        }
+        taken.bytes
     }
 
     /// A control packet came, whose seal is good.
@@ -256,7 +268,7 @@ impl<C: Crypto> Host<C> {
                 }
                 Frame::Sent { .. } | Frame::Void { .. } => self.inbound.handle_frame(now, packet.session, &frame),
                 Frame::Probe(_) | Frame::Echo(_) | Frame::Close(_) => {
-                    self.control.handle_frame(now, packet.session, &frame);
+                    self.control.handle_frame(now, from, packet.session, &frame);
                 }
             }
         }
@@ -358,7 +370,8 @@ impl<C: Crypto> Host<C> {
         match event {
             ControlEvent::Opened(opened) => {
                 let Opened { session, peer, address, rtt, path, .. } = opened;
-                let piece_bytes = self.sender.piece_bytes.min(opened.largest_packet.saturating_sub(DATA_OVERHEAD));
+                let largest = if self.probes_mtu { LEAST_DATAGRAM } else { opened.largest_packet };
+                let piece_bytes = self.sender.piece_bytes.min(largest.saturating_sub(DATA_OVERHEAD));
                 if opened.sends {
                     let setup = SenderSetup { piece_bytes, start: opened.start_send, path, rtt, ..self.sender };
                     self.outbound.open(now, session, peer, address, setup);
@@ -382,6 +395,14 @@ impl<C: Crypto> Host<C> {
             ControlEvent::Grant { session, direction: Direction::Receiving, rate, interval } => {
                 self.inbound.set_expected(session, Some(rate), interval);
             }
+            ControlEvent::Moved { session, address } => {
+                self.outbound.move_to(now, session, address);
+                self.inbound.set_address(session, address);
+            }
+            ControlEvent::Size { session, datagram_bytes } => {
+                let piece_bytes = self.sender.piece_bytes.min(datagram_bytes.saturating_sub(DATA_OVERHEAD));
+                self.outbound.set_piece(now, session, piece_bytes);
+            }
             ControlEvent::Rtt { session, rtt } => self.inbound.set_rtt(session, rtt),
             ControlEvent::Closed { session, reason, by_peer } => {
                 self.outbound.close(session);
@@ -394,6 +415,7 @@ impl<C: Crypto> Host<C> {
     fn on_outbound(&mut self, now: Time, event: OutboundEvent) {
         match event {
             OutboundEvent::Say { session, frames } => self.control.say(session, frames),
+            OutboundEvent::Reported { session, arrived, lost } => self.control.on_reported(now, session, arrived, lost),
             OutboundEvent::Probe { session } => self.control.probe(now, session),
             OutboundEvent::Close { session, reason } => self.control.close(now, session, reason),
             OutboundEvent::Requested { session, stream, range } => {

@@ -55,7 +55,7 @@ pub enum InboundEvent {
 pub struct Taken {
     /// Bytes that were wanted and come for the first time. If there are none, the packet is of no use.
     pub bytes: u64,
-    /// Whether it came from an address that is not the session's: tell [`Control`](crate::Control).
+    /// Whether it is newer than all before, and came from an address that is not the session's: tell [`Control`](crate::Control).
     pub is_from_elsewhere: bool,
 }
 
@@ -114,8 +114,9 @@ impl Inbound {
     #[inline]
     pub fn handle_data(&mut self, now: Time, from: SocketAddr, packet: &DataPacket) -> Taken {
         let Some(receiver) = self.receivers.get_mut(packet.session) else { return Taken::default() };
+        let next = receiver.next();
         let bytes = receiver.on_data(now, packet);
-        let is_from_elsewhere = receiver.from != from;
+        let is_from_elsewhere = receiver.from != from && packet.number >= next && receiver.next() > next;
         let slot = slot(packet.session);
         if self.alarms.get(slot).is_none() {
             self.alarms.set(slot, Some(now));

@@ -37,6 +37,7 @@ mod outstanding;
 mod pacer;
 mod packet;
 mod path_kind;
+mod peer;
 mod rate_meter;
 mod receiver;
 mod replay;

@@ -120,6 +120,14 @@ impl Missing {
         let decided = self.gaps.partition_point(|gap| now.since(gap.since) >= patience);
         lost.clear();
         lost.extend(self.gaps.range(..decided).map(|gap| gap.start..gap.end));
+        // What only the source has told of touches what was missing before.
+        lost.dedup_by(|next, last| {
+            let touches = next.start == last.end;
+            if touches {
+                last.end = next.end;
+            }
+            touches
+        });
         self.base..self.gaps.get(decided).map_or(self.next, |gap| gap.start)
     }
 }
@@ -156,6 +164,20 @@ mod tests {
         missing.on_settled(u64::MAX);
         assert_eq!((missing.report(ms(6), patience, &mut lost), lost.clone()), (7..7, vec![]));
         assert_eq!(missing.on_packet(ms(6), 4), Arrival::Old);
+    }
+
+    #[test]
+    fn report__of_numbers_that_only_the_source_has_told() {
+        let mut missing = Missing::default();
+        missing.on_packet(ms(0), 0);
+        for (at, next) in [(1, 3), (2, 2), (3, 5)] {
+            missing.on_sent(ms(at), next);
+        }
+        let mut lost = Vec::new();
+        let patience = Duration::from_millis(2);
+        assert_eq!((missing.report(ms(4), patience, &mut lost), lost.clone()), (0..3, vec![1..3]));
+        // One range, as ranges of a report do not touch.
+        assert_eq!((missing.report(ms(5), patience, &mut lost), lost.clone()), (0..5, vec![1..5]));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::codec::{CloseReason, Frame, SessionId, VoidReason};
 use crate::control::Measured;
 use crate::host::Wakeup;
 use crate::limits::Limit;
-use crate::outstanding::PieceAt;
+use crate::outstanding::{PieceAt, Settlement};
 use crate::packet::{DataPacket, frames};
 use crate::sender::{Sender, SenderCounts, SenderSetup};
 use crate::slots::{Slots, slot};
@@ -51,6 +51,15 @@ pub enum OutboundEvent {
         stream: u32,
         /// The range.
         range: Range<u64>,
+    },
+    /// By a report, so many packets that were larger than every path takes arrived, and so many were lost.
+    Reported {
+        /// The session.
+        session: SessionId,
+        /// Those that arrived.
+        arrived: u64,
+        /// Those that were lost.
+        lost: u64,
     },
     /// The peer is to be asked whether it is there.
     Probe {
@@ -138,10 +147,19 @@ impl Outbound {
         }
     }
 
-    /// A session's sink is at another address.
-    pub fn set_address(&mut self, session: SessionId, to: SocketAddr) {
+    /// A session's sink is at another address: what was known of its path is void.
+    pub fn move_to(&mut self, now: Time, session: SessionId, to: SocketAddr) {
         if let Some(sender) = self.senders.get_mut(session) {
-            sender.to = to;
+            sender.move_to(now, to);
+            self.rearm(now, session);
+        }
+    }
+
+    /// Packets of a session carry so many bytes at the most from now on.
+    pub fn set_piece(&mut self, now: Time, session: SessionId, piece_bytes: u32) {
+        if let Some(sender) = self.senders.get_mut(session) {
+            sender.set_piece(now, piece_bytes);
+            self.rearm(now, session);
         }
     }
 
@@ -171,7 +189,9 @@ impl Outbound {
     /// All frames of a packet were handed in: reports in it are answered.
     pub fn end_packet(&mut self, now: Time, session: SessionId) {
         let Some(sender) = self.senders.get_mut(session) else { return };
-        sender.end_report(now);
+        if let Some(Settlement { arrived, lost }) = sender.end_report(now) {
+            self.events.push_back(OutboundEvent::Reported { session, arrived, lost });
+        }
         if let Some((settled, next)) = sender.poll_sent(now, true) {
             let frames = frames(&[Frame::Sent { settled, next }]);
             self.events.push_back(OutboundEvent::Say { session, frames });

@@ -151,6 +151,11 @@ impl Receiver {
         bytes
     }
 
+    /// One above the highest number that has arrived.
+    pub(crate) fn next(&self) -> u64 {
+        self.missing.next()
+    }
+
     /// The source says which numbers there are.
     pub(crate) fn on_sent(&mut self, now: Time, settled: u64, next: u64) {
         self.heard = Some(now);

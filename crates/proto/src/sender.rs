@@ -10,6 +10,7 @@ use crate::breaker::Breaker;
 use crate::chance::Chance;
 use crate::codec::{CloseReason, LossReport, NO_LIMIT_BPS, SessionId};
 use crate::limits::{Limit, Limits};
+use crate::mtu::LEAST_DATAGRAM;
 use crate::outstanding::{Outstanding, PieceAt, Settled, Settlement};
 use crate::pacer::Pacer;
 use crate::packet::{DATA_OVERHEAD, DataPacket};
@@ -37,10 +38,9 @@ pub(crate) struct Sender {
     /// On a shared one.
     path: Option<PathRate>,
     interval: Duration,
-    last_sent: Time,
     told: Told,
-    /// Whether the packet that is being read has a report.
-    is_reported: bool,
+    /// What the reports of the packet that is being read settle.
+    reported: Option<Settlement>,
     pub(crate) counts: SenderCounts,
 }
 
@@ -83,7 +83,8 @@ struct Told {
 
 /// The sink is not told more often than that.
 const LEAST_TELLING: Duration = Duration::from_millis(1);
-/// While nothing is sent and something is under way it is told anew: after this, and then half as often each time.
+/// While something is under way and no report comes it is told anew: after this or half a round trip, and then half as often
+/// each time.
 const FIRST_WAIT: Duration = Duration::from_millis(10);
 const MOST_WAIT: Duration = Duration::from_secs(1);
 /// On shared paths one number in so many is skipped.
@@ -110,9 +111,8 @@ impl Sender {
             breaker: (setup.path == PathKind::Dedicated).then(|| Breaker::new(now)),
             path: (setup.path == PathKind::Shared).then(|| PathRate::new(now, rtt.smoothed(), packet)),
             interval: Duration::ZERO,
-            last_sent: now,
             told: Told { settled: 0, next: 0, at: now, wait: FIRST_WAIT },
-            is_reported: false,
+            reported: None,
             counts: SenderCounts::default(),
         };
         sender.limit(now, Limit::Source, setup.start);
@@ -225,7 +225,9 @@ impl Sender {
             self.queue.on_lost(piece);
         }
         self.counts.lost += lost;
-        self.is_reported = true;
+        let reported = self.reported.get_or_insert_default();
+        reported.arrived += arrived;
+        reported.lost += lost;
         let rate = self.limits.rate();
         let breaks = self.breaker.as_mut().and_then(|breaker| {
             let before = breaker.cap();
@@ -239,17 +241,31 @@ impl Sender {
         Ok(())
     }
 
-    /// The packet that brought reports is over.
-    pub(crate) fn end_report(&mut self, now: Time) {
-        if !std::mem::take(&mut self.is_reported) {
-            return;
-        }
+    /// The packet that brought reports is over: what they settle of packets that not every path takes.
+    pub(crate) fn end_report(&mut self, now: Time) -> Option<Settlement> {
+        let reported = self.reported.take()?;
         let path_limited = self.limits.binding() == Limit::Path && !self.queue.is_empty();
         if let Some(path) = &mut self.path {
             let (smoothed_rtt, min_rtt) = (self.rtt.smoothed(), self.rtt.min());
             path.on_report(&PathReport { now, smoothed_rtt, min_rtt, path_limited });
             self.apply(now);
         }
+        Some(reported).filter(|_| self.setup.piece_bytes + DATA_OVERHEAD > LEAST_DATAGRAM)
+    }
+
+    /// The sink is at another address: what was known of the path is void.
+    pub(crate) fn move_to(&mut self, now: Time, to: SocketAddr) {
+        self.to = to;
+        self.rtt = Rtt::default();
+        let packet = self.full_packet();
+        self.path = self.path.take().map(|_| PathRate::new(now, self.rtt.smoothed(), packet));
+        self.apply(now);
+    }
+
+    /// Packets carry so many bytes at the most from now on; what was lost is cut anew.
+    pub(crate) fn set_piece(&mut self, now: Time, piece_bytes: u32) {
+        self.setup.piece_bytes = piece_bytes;
+        self.pacer.set_packet(now, self.full_packet());
     }
 
     /// What to tell the sink of numbers now, if anything: a report was answered, or the last packets may have got lost.
@@ -265,8 +281,8 @@ impl Sender {
                 return None;
             }
         } else {
-            let quiet = since.min(now.since(self.last_sent));
-            if self.outstanding.is_empty() || quiet < self.told.wait {
+            // Where all that is sent gets lost, the sink knows of nothing that it lacks.
+            if self.outstanding.is_empty() || since < self.told.wait {
                 return None;
             }
             self.told.wait = Duration::from_nanos(2 * self.told.wait.as_nanos()).min(MOST_WAIT);
@@ -299,7 +315,6 @@ impl Sender {
         let number = self.outstanding.send(piece, now);
         self.meter.on_packet(now, number, now, bytes);
         self.silence.on_sent(now);
-        self.last_sent = now;
         self.counts.sent += 1;
         Some(DataPacket { session: self.peer, number, stamp_us: stamp(now), piece })
     }

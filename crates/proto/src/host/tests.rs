@@ -17,7 +17,11 @@ fn ms(ms: u64) -> Time {
 }
 
 fn address(host: usize) -> SocketAddr {
-    SocketAddr::from(([10, 0, 0, host as u8], 1))
+    port(host, 1)
+}
+
+fn port(host: usize, port: u16) -> SocketAddr {
+    SocketAddr::from(([10, 0, 0, host as u8], port))
 }
 
 fn node(mbps: f64) -> NodeConfig {
@@ -33,7 +37,11 @@ fn node(mbps: f64) -> NodeConfig {
 type TestHost = Host<Insecure>;
 
 fn host(mbps: f64, seed: u8) -> TestHost {
-    let config = HostConfig {
+    Host::new(Time::ZERO, config(mbps, seed))
+}
+
+fn config(mbps: f64, seed: u8) -> HostConfig<InsecureResponder> {
+    HostConfig {
         lower_bytes: LOWER,
         piece_bytes: 1000,
         send_bytes: Bytes::new(1),
@@ -43,10 +51,10 @@ fn host(mbps: f64, seed: u8) -> TestHost {
         room: Bytes::new(100_000_000),
         seed: [seed; 32],
         path: PathKind::Dedicated,
+        probes_mtu: false,
         is_plain: false,
         crypto: InsecureResponder::new(u64::from(seed), [TICKET]),
-    };
-    Host::new(Time::ZERO, config)
+    }
 }
 
 /// Hosts with half a round trip between them.
@@ -60,6 +68,11 @@ struct Network {
     delivered: Vec<u64>,
     events: Vec<Vec<Event>>,
     size: u64,
+    /// By host: the port that its packets come from and are sent to.
+    ports: Vec<u16>,
+    /// Larger datagrams are lost.
+    largest: u32,
+    sizes: BTreeMap<u32, u64>,
     /// Each data packet of this many is lost.
     loses_one_in: u64,
     data: u64,
@@ -72,6 +85,9 @@ impl Network {
             delivered: vec![0; hosts.len()],
             events: vec![Vec::new(); hosts.len()],
             size: 1 << 40,
+            ports: vec![1; hosts.len()],
+            largest: u32::MAX,
+            sizes: BTreeMap::new(),
             hosts,
             delay: Duration::from_millis(delay_ms),
             under_way: BTreeMap::new(),
@@ -137,10 +153,15 @@ impl Network {
                     }
                 }
                 let SocketAddr::V4(to) = transmit.to else { unreachable!("all are of IPv4") };
+                let bytes = transmit.packet.datagram_bytes();
+                let host = usize::from(to.ip().octets()[3]);
+                if bytes > self.largest || self.ports[host] != to.port() {
+                    continue;
+                }
+                *self.sizes.entry(bytes).or_default() += 1;
                 self.order += 1;
                 let arrives = self.now.saturating_add(self.delay);
-                let to = usize::from(to.ip().octets()[3]);
-                self.under_way.insert((arrives, self.order), (address(at), to, transmit.packet));
+                self.under_way.insert((arrives, self.order), (port(at, self.ports[at]), host, transmit.packet));
             }
         }
     }
@@ -186,4 +207,37 @@ fn connect__without_a_ticket_fails_after_a_while() {
     network.run(Time::from_secs(6));
     assert_eq!(network.events[1], [Event::Failed { session, error: HandshakeError::NoAnswer }]);
     assert_eq!(network.events[0], []);
+}
+
+#[test]
+fn host__follows_an_initiator_that_moves() {
+    let mut network = Network::new(&[100.0, 100.0], 5);
+    network.size = 20_000_000;
+    let sink = network.open(0, 1);
+    network.run(ms(1000));
+    assert!(!network.hosts[1].inbound.is_complete(sink));
+    network.ports[1] = 2;
+    network.run(ms(5000));
+    assert_eq!(network.delivered[1], 20_000_000);
+    assert!(network.hosts[1].inbound.is_complete(sink));
+}
+
+#[test]
+fn host__finds_the_size_that_a_path_takes_and_notices_when_it_shrinks() {
+    let mut network = Network::new(&[100.0, 100.0], 5);
+    for (seed, host) in network.hosts.iter_mut().enumerate() {
+        *host = Host::new(Time::ZERO, HostConfig { piece_bytes: 8000, probes_mtu: true, ..config(100.0, seed as u8) });
+    }
+    network.largest = 1472;
+    network.open(0, 1);
+    network.run(ms(6000));
+    let most = network.sizes.iter().max_by_key(|(_, count)| **count).map(|(bytes, _)| *bytes);
+    assert!(most.is_some_and(|most| (1456..=1472).contains(&most)), "{:?}", network.sizes);
+    let before = network.delivered[1];
+    (network.largest, network.sizes) = (1300, BTreeMap::new());
+    network.run(ms(12_000));
+    // One second of silence and recovery at the most; then full speed with 1200 bytes a datagram.
+    assert!(network.delivered[1] - before > 5 * 11_000_000, "{}", network.delivered[1] - before);
+    let most = network.sizes.iter().max_by_key(|(_, count)| **count).map(|(bytes, _)| *bytes);
+    assert_eq!(most, Some(1200), "{:?}", network.sizes);
 }

@@ -1,0 +1,80 @@
+//! The other end of a session.
+
+use fairwave_units::{Rate, Time};
+
+use crate::address::PeerAddress;
+use crate::codec::{CloseReason, SessionId};
+use crate::control::Opened;
+use crate::host::SessionRates;
+use crate::mtu::Mtu;
+use crate::packet::{ControlPacket, Packet, Transmit};
+use crate::replay::Replay;
+use crate::rtt::Rtt;
+
+/// What a host knows of the other end of a session.
+#[derive(Debug)]
+pub(crate) struct Peer<K> {
+    pub(crate) opened: Opened,
+    pub(crate) keys: K,
+    pub(crate) next_number: u64,
+    /// Frames for its next control packet.
+    pub(crate) unsaid: Vec<u8>,
+    /// The last probe that is not answered yet.
+    pub(crate) asked: Option<u64>,
+    pub(crate) replay: Replay,
+    /// Of an initiator: only that may move.
+    pub(crate) place: Option<PeerAddress>,
+    /// Of a path that data take from here.
+    pub(crate) mtu: Option<Mtu>,
+    pub(crate) rtt: Rtt,
+    /// The probe that is not answered.
+    pub(crate) probe: Option<(u64, Time)>,
+    pub(crate) probe_at: Time,
+    /// What the source was last told, and when.
+    pub(crate) told: Option<(Rate, Time)>,
+    pub(crate) heard: Time,
+    pub(crate) is_heard: bool,
+    pub(crate) rates: [SessionRates; 2],
+    pub(crate) closing: Option<Closing>,
+}
+
+/// A session that is over; its peer may not know.
+#[derive(Debug)]
+pub(crate) struct Closing {
+    pub(crate) reason: CloseReason,
+    pub(crate) left: u32,
+}
+
+/// A session's end is said so often.
+pub(crate) const CLOSE_TIMES: u32 = 3;
+
+impl<K> Peer<K> {
+    /// A session that begins.
+    pub(crate) fn new(now: Time, opened: Opened, keys: K, rtt: Rtt, probes_mtu: bool) -> Self {
+        Self {
+            opened,
+            keys,
+            next_number: 0,
+            unsaid: Vec::new(),
+            asked: None,
+            replay: Replay::default(),
+            place: (!opened.is_initiator).then(|| PeerAddress::new(opened.address)),
+            mtu: (probes_mtu && opened.sends).then(|| Mtu::new(now, opened.largest_packet)),
+            rtt,
+            probe: None,
+            probe_at: now,
+            told: None,
+            heard: now,
+            is_heard: false,
+            rates: [SessionRates::default(); 2],
+            closing: None,
+        }
+    }
+
+    /// The next control packet to it.
+    pub(crate) fn packet(&mut self, session: SessionId, frames: Vec<u8>) -> Transmit {
+        let packet = ControlPacket { session: self.opened.peer, number: self.next_number, frames };
+        self.next_number += 1;
+        Transmit { to: self.opened.address, session: Some(session), packet: Packet::Control(packet) }
+    }
+}
