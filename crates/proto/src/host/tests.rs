@@ -230,12 +230,14 @@ fn host__finds_the_size_that_a_path_takes_and_notices_when_it_shrinks() {
     }
     network.largest = 1472;
     network.open(0, 1);
-    network.run(ms(6000));
+    network.run(ms(9000));
+    network.sizes.clear();
+    network.run(ms(9500));
     let most = network.sizes.iter().max_by_key(|(_, count)| **count).map(|(bytes, _)| *bytes);
     assert!(most.is_some_and(|most| (1456..=1472).contains(&most)), "{:?}", network.sizes);
     let before = network.delivered[1];
     (network.largest, network.sizes) = (1300, BTreeMap::new());
-    network.run(ms(12_000));
+    network.run(ms(15_500));
     // One second of silence and recovery at the most; then full speed with 1200 bytes a datagram.
     assert!(network.delivered[1] - before > 5 * 11_000_000, "{}", network.delivered[1] - before);
     let most = network.sizes.iter().max_by_key(|(_, count)| **count).map(|(bytes, _)| *bytes);
