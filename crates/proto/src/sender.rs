@@ -168,12 +168,12 @@ impl Sender {
     /// Looks whether the sink is still there: whether to ask it, or why to close.
     pub(crate) fn listen(&mut self, now: Time) -> Result<bool, CloseReason> {
         let (interval, rtt) = (self.interval, self.rtt.smoothed());
-        let before = self.silence.hearing();
+        let before = self.silence.cap();
         let hearing = self.silence.tick(now, interval, rtt, self.limits.rate());
         if hearing == Hearing::Closed {
             return Err(CloseReason::Silence);
         }
-        if hearing != before {
+        if self.silence.cap() != before {
             self.apply(now);
         }
         let asks = self.silence.wants_probe(now, interval, rtt);
