@@ -1,17 +1,14 @@
 //! GTP on the wire, without a wire: what two hosts say to each other, as plain values that know no socket and no clock.
 //!
-//! What is here so far are parts, which nothing drives yet:
+//! Read [`Host`] first: it drives the three cores of a host on one thread, as the simulator and the tests do.
 //!
-//! - how packets look ([`codec`]);
-//! - what the two ends of a session know of each other's packets ([`Outstanding`] at the source, [`Missing`] at the sink);
-//! - what a sink asks for ([`Requests`]) and a source has been asked for ([`RequestQueue`]);
-//! - when a packet may go ([`Pacer`]), and how a sink measures its sources ([`RateMeter`]);
-//! - how a session is opened ([`handshake`]), and what a source does when it hears nothing ([`Silence`]) or when too much is
-//!   lost ([`Breaker`]);
-//! - which control packets are new ([`Replay`]), where an initiator is ([`PeerAddress`]), how large a packet may be ([`Mtu`]);
-//! - an end node, which shares one capacity of a host among its sessions ([`EndNode`]).
+//! - [`Outbound`] sends: what sinks asked for, when it is due, and again what got lost;
+//! - [`Inbound`] receives: it asks, and reports what arrived;
+//! - [`Control`] knows the peers: it opens and closes sessions ([`handshake`]), and runs the two end nodes ([`EndNode`]), which share
+//!   the host's capacities among its sessions.
 //!
-//! The cores that send and receive come next.
+//! Packets are values ([`Packet`]); bytes are the business of [`codec`] alone. Whatever comes in is checked, and what is kept of it has
+//! bounds. `docs/gtp.md` tells the protocol.
 
 #![cfg_attr(test, allow(non_snake_case, clippy::single_range_in_vec_init))]
 
