@@ -1,19 +1,28 @@
 #!/usr/bin/env bash
-# Looks for datagrams that break what reads them, for some time a target; what it finds goes to crates/proto/tests/__fuzz__,
-# where `cargo test` runs it again. With a nightly toolchain and cargo-bolero, libFuzzer follows the code; without them
-# inputs are random.
-# usage: tests/fuzz.sh [SECONDS A TARGET]
+# Looks for datagrams that break what reads them, for some time a target: libFuzzer follows the code (bolero brings it, a C++
+# compiler builds it). What it finds goes to crates/proto/tests/__fuzz__: inputs that reach something new into a target's
+# corpus, inputs that break it into its crashes; `cargo test` runs both again.
+# usage: tests/fuzz.sh [SECONDS A TARGET] [TARGET...]
 set -euo pipefail
 seconds=${1:-60}
+shift || true
 file=crates/proto/tests/fuzz.rs
-targets=$(sed -n '/^#\[test\]/{n;s/^fn \(.*\)() {/\1/p}' $file)
+targets=${*:-$(sed -n '/^#\[test\]/{n;s/^fn \(.*\)() {/\1/p}' $file)}
 
-if rustup run nightly rustc --version >/dev/null 2>&1 && cargo bolero --version >/dev/null 2>&1; then
-  for target in $targets; do
-    cargo +nightly bolero test --package fairwave-proto --sanitizer NONE --time "${seconds}s" "$target"
-  done
-else
-  echo "no nightly toolchain, or no cargo-bolero (cargo install cargo-bolero): inputs are random"
-  BOLERO_RANDOM_TEST_TIME_MS=${seconds}000 BOLERO_RANDOM_ITERATIONS=1000000000 \
-    cargo test --locked --release --package fairwave-proto --test fuzz -- --nocapture
-fi
+flags="--cfg fuzzing --cfg fuzzing_libfuzzer -Cpasses=sancov-module"
+for flag in inline-8bit-counters level=4 pc-table trace-compares stack-depth; do
+  flags+=" -Cllvm-args=-sanitizer-coverage-$flag"
+done
+export BOLERO_FUZZER=libfuzzer
+build=(env "RUSTFLAGS=$flags" cargo test --locked --package fairwave-proto --test fuzz --profile fuzz --target-dir target/fuzz
+       --target "$(rustc -vV | sed -n 's/^host: //p')" --no-run)
+"${build[@]}"
+binary=$("${build[@]}" --message-format json 2>/dev/null | sed -n 's/.*"executable":"\([^"]*\/fuzz-[^"]*\)".*/\1/p')
+
+for target in $targets; do
+  home=$PWD/crates/proto/tests/__fuzz__/$target
+  mkdir -p "$home/corpus" "$home/crashes"
+  BOLERO_LIBFUZZER_ARGS="$home/corpus $home/crashes -artifact_prefix=$home/crashes/ -max_total_time=$seconds -max_len=1500 -timeout=10" \
+    "$binary" --exact "$target" --nocapture --quiet --test-threads 1
+  rmdir --ignore-fail-on-non-empty "$home/crashes"
+done

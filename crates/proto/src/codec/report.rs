@@ -26,7 +26,7 @@ enum Lost<'a> {
     Bitmap(&'a [u8]),
 }
 
-/// The form of a bitmap. That of ranges is [`RANGES`] with the [`Width`] of the gaps, and above it that of the lengths.
+/// The form of a bitmap. That of ranges is [`RANGES`] with the [`Width`] of the gaps, and two bits above it that of the lengths.
 const BITMAP: u8 = 0;
 const RANGES: u8 = 0x10;
 
