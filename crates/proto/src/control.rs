@@ -192,7 +192,7 @@ const IDLE_PROBE_EVERY: Duration = Duration::from_secs(5);
 /// A probe that is not answered is given up for the next.
 const PROBE_PATIENCE: Duration = Duration::from_secs(1);
 /// A rate that changes by less is told when it is time anyway.
-const WORTH_TELLING: f64 = 0.01;
+const WORTH_TELLING: f64 = 0.001;
 const TELL_EVERY: Duration = Duration::from_millis(200);
 /// A session's end is said again after a round trip or this.
 const LEAST_CLOSE_GAP: Duration = Duration::from_millis(50);
@@ -368,7 +368,8 @@ impl<C: Crypto> Control<C> {
 
     /// Changes what a session's end nodes know of it: whether that can be.
     pub fn set_options(&mut self, session: SessionId, options: SessionOptions) -> bool {
-        self.nodes.iter_mut().flatten().all(|node| node.set_options(session, options))
+        // It may be in one of them or in both.
+        self.nodes.iter_mut().flatten().filter_map(|node| node.set_options(session, options).then_some(())).count() > 0
     }
 
     /// This host ends a session.

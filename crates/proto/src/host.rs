@@ -258,7 +258,10 @@ impl<C: Crypto> Host<C> {
         if !self.control.accept(now, from, packet) {
             return;
         }
+        // With its first packet a session opens; what that one says is for the cores that then know of it.
+        self.route(now);
         self.outbound.on_heard(now, packet.session);
+        self.inbound.on_control(packet.session, packet.datagram_bytes().saturating_add(self.receiver.lower_bytes));
         for frame in Frames::new(&packet.frames) {
             // What a later version says is skipped; the rest of the packet is lost with it.
             let Ok(frame) = frame else { break };
@@ -322,6 +325,10 @@ impl<C: Crypto> Host<C> {
     /// The next packet to send now. Call until there is none.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
         if let Some(transmit) = self.control.poll_transmit(now) {
+            if let Some(session) = transmit.session {
+                let wire_bytes = transmit.packet.datagram_bytes().saturating_add(self.sender.lower_bytes);
+                self.outbound.on_control(now, session, wire_bytes);
+            }
             return Some(transmit);
         }
         let (session, to, packet) = self.outbound.poll_transmit(now)?;

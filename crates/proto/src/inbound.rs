@@ -124,6 +124,13 @@ impl Inbound {
         Taken { bytes, is_from_elsewhere }
     }
 
+    /// A control packet of a session's source came, of so many bytes on the wire: they count in its rate.
+    pub fn on_control(&mut self, session: SessionId, wire_bytes: u32) {
+        if let Some(receiver) = self.receivers.get_mut(session) {
+            receiver.on_control(wire_bytes);
+        }
+    }
+
     /// The source says something to its sink.
     pub fn handle_frame(&mut self, now: Time, session: SessionId, frame: &Frame<'_>) {
         let Some(receiver) = self.receivers.get_mut(session) else { return };

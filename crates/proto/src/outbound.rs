@@ -140,6 +140,14 @@ impl Outbound {
         }
     }
 
+    /// A control packet goes to a session's sink, of so many bytes on the wire: data make room for it.
+    pub fn on_control(&mut self, now: Time, session: SessionId, wire_bytes: u32) {
+        if let Some(sender) = self.senders.get_mut(session) {
+            sender.on_control(now, wire_bytes);
+            self.rearm(now, session);
+        }
+    }
+
     /// A sealed packet of a session's sink came.
     pub fn on_heard(&mut self, now: Time, session: SessionId) {
         if let Some(sender) = self.senders.get_mut(session) {

@@ -84,6 +84,12 @@ impl Pacer {
         may_go
     }
 
+    /// Something goes that does not wait for its turn: what comes next makes room for it.
+    pub fn charge(&mut self, now: Time, bytes: Bytes) {
+        self.earn(now);
+        self.credit = self.credit.saturating_sub(cost(bytes));
+    }
+
     /// Credit at which a packet may go. One larger than all that can be earned goes then, and leaves a debt.
     fn price(&self, bytes: Bytes) -> i128 {
         cost(bytes).min(self.most())
@@ -213,6 +219,15 @@ mod tests {
         let mut falling = pacer(10_000.0);
         falling.set_rate(stop, Rate::mbps(1.0));
         assert_eq!(drain(&mut falling, stop), 1);
+    }
+
+    #[test]
+    fn charge__is_made_up_for_by_what_comes_next() {
+        let mut pacer = pacer(8.0);
+        assert!(pacer.try_send(us(0), PACKET));
+        // 100 B are 0.1 ms.
+        pacer.charge(us(500), Bytes::new(100));
+        assert_eq!(pacer.next_at(PACKET), Some(us(1100)));
     }
 
     #[test]

@@ -73,9 +73,16 @@ impl Packet {
     pub fn datagram_bytes(&self) -> u32 {
         match self {
             Self::Data(data) => data.datagram_bytes(),
-            Self::Control(control) => CONTROL_OVERHEAD + control.frames.len() as u32,
+            Self::Control(control) => control.datagram_bytes(),
             Self::Handshake(bytes) => bytes.len() as u32,
         }
+    }
+}
+
+impl ControlPacket {
+    /// Bytes of its datagram, without IP and UDP.
+    pub fn datagram_bytes(&self) -> u32 {
+        CONTROL_OVERHEAD.saturating_add(self.frames.len() as u32)
     }
 }
 

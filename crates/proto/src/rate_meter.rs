@@ -17,6 +17,8 @@ pub struct RateMeter {
     /// Packets that arrived since the last measurement, however often, and their bytes.
     packets: u64,
     bytes: u64,
+    /// Of packets of other kinds, since the last measurement.
+    other_bytes: u64,
     rate: Rate,
     stage: Stage,
 }
@@ -42,7 +44,7 @@ enum Stage {
 impl RateMeter {
     /// A session that has sent nothing; until it has sent for an interval it counts with `start`.
     pub fn new(start: Rate) -> Self {
-        Self { base: None, highest: None, packets: 0, bytes: 0, rate: start, stage: Stage::Idle }
+        Self { base: None, highest: None, packets: 0, bytes: 0, other_bytes: 0, rate: start, stage: Stage::Idle }
     }
 
     /// The rate of the last tick.
@@ -65,6 +67,11 @@ impl RateMeter {
             // The first one; or its clock went back, and what was before is no measure of what comes.
             _ => (self.base, self.highest) = (Some(sample), Some(sample)),
         }
+    }
+
+    /// A packet without a number among the data arrived, of so many bytes on the wire. All that a source sends counts.
+    pub fn on_other(&mut self, wire_bytes: u32) {
+        self.other_bytes += u64::from(wire_bytes);
     }
 
     /// A control interval is over: the rate measured in it.
@@ -93,9 +100,10 @@ impl RateMeter {
             return;
         }
         let mean_bits = self.bytes as f64 * 8.0 / self.packets as f64;
-        self.rate = Rate::nearest_bps((highest.number - base.number) as f64 * mean_bits / span_s);
+        let bits = (highest.number - base.number) as f64 * mean_bits + self.other_bytes as f64 * 8.0;
+        self.rate = Rate::nearest_bps(bits / span_s);
         self.base = Some(highest);
-        (self.packets, self.bytes) = (0, 0);
+        (self.packets, self.bytes, self.other_bytes) = (0, 0, 0);
     }
 
     /// Nothing came for a while: at the most one packet in that time.
@@ -103,7 +111,7 @@ impl RateMeter {
         let most = Rate::nearest_bps(LARGEST_PACKET_BITS / silence.max(LEAST_SILENCE).as_secs_f64());
         self.rate = self.rate.min(most);
         // What comes next begins anew: the silence is no part of its rate.
-        (self.base, self.highest) = (None, None);
+        (self.base, self.highest, self.other_bytes) = (None, None, 0);
     }
 }
 
@@ -145,6 +153,17 @@ mod tests {
             meter.on_packet(ms(50 + number), number, ms(number), 1000);
         }
         assert_eq!(meter.tick(ms(70)), Rate::mbps(8.0));
+    }
+
+    #[test]
+    fn tick__counts_what_else_the_source_sends() {
+        let mut meter = steady();
+        for number in 11..=20 {
+            meter.on_packet(ms(50 + number), number, ms(number), 1000);
+            meter.on_other(125);
+        }
+        // 1 B of other packets for each 8 B of data.
+        assert_eq!(meter.tick(ms(70)), Rate::mbps(9.0));
     }
 
     #[test]

@@ -156,6 +156,11 @@ impl Receiver {
         self.missing.next()
     }
 
+    /// A control packet of the source came, of so many bytes on the wire.
+    pub(crate) fn on_control(&mut self, wire_bytes: u32) {
+        self.meter.on_other(wire_bytes);
+    }
+
     /// The source says which numbers there are.
     pub(crate) fn on_sent(&mut self, now: Time, settled: u64, next: u64) {
         self.heard = Some(now);

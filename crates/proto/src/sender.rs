@@ -81,8 +81,8 @@ struct Told {
     wait: Duration,
 }
 
-/// The sink is not told more often than that.
-const LEAST_TELLING: Duration = Duration::from_millis(1);
+/// While reports come the sink is told once a round trip, or so often: every word costs rate.
+const LEAST_TELLING: Duration = Duration::from_millis(10);
 /// While something is under way and no report comes it is told anew: after this or half a round trip, and then half as often
 /// each time.
 const FIRST_WAIT: Duration = Duration::from_millis(10);
@@ -163,6 +163,12 @@ impl Sender {
             }
         }
         self.apply(now);
+    }
+
+    /// A control packet goes to the sink, of so many bytes on the wire: the rate is that of all packets.
+    pub(crate) fn on_control(&mut self, now: Time, wire_bytes: u32) {
+        self.pacer.charge(now, Bytes::new(u64::from(wire_bytes)));
+        self.meter.on_other(wire_bytes);
     }
 
     /// Looks whether the sink is still there: whether to ask it, or why to close.
@@ -275,9 +281,9 @@ impl Sender {
         if (settled, next) == (self.told.settled, self.told.next) && self.outstanding.is_empty() {
             return None;
         }
-        if is_answer && settled > self.told.settled {
+        if settled > self.told.settled && (is_answer || self.outstanding.is_empty()) {
             self.told.wait = FIRST_WAIT.max(self.rtt.smoothed().half());
-            if since < LEAST_TELLING {
+            if since < LEAST_TELLING.max(self.rtt.smoothed()) {
                 return None;
             }
         } else {

@@ -180,6 +180,15 @@ fn host__delivers_all_and_fills_its_capacity() {
 }
 
 #[test]
+fn handle_control__hears_what_the_packet_says_that_opens_a_session() {
+    let mut network = Network::new(&[100.0, 100.0], 25);
+    network.open(0, 1);
+    // Three round trips: a cookie, an answer, and the first data for what the first packet asks for; and a tick at each end.
+    network.run(ms(150 + 2 * 20));
+    assert!(network.delivered[1] > 0);
+}
+
+#[test]
 fn host__repairs_losses_to_the_last_byte() {
     let mut network = Network::new(&[100.0, 100.0], 5);
     (network.loses_one_in, network.size) = (7, 5_000_000);
