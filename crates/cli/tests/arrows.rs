@@ -15,7 +15,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("schemes", &["units"]),
     ("proto", &["schemes"]),
     ("scenario", &["schemes"]),
-    ("sim", &["scenario"]),
+    ("sim", &["scenario", "proto"]),
     ("fluid", &["scenario"]),
     ("catalogue", &["sim", "fluid"]),
     ("cli", &["catalogue"]),

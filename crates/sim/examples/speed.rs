@@ -1,5 +1,5 @@
 //! Packet hops per second of one simulation on one core.
-//! usage: cargo run --release -p fairwave-sim --example speed [constant|sack|lossy|many|holes|whole|xcp]
+//! usage: cargo run --release -p fairwave-sim --example speed [constant|sack|lossy|many|holes|whole|xcp|gtp|gtp-wire]
 
 #![expect(clippy::disallowed_types, reason = "this program measures the wall time of a core")]
 
@@ -20,6 +20,11 @@ fn main() {
         let run = simulate(&scenario, Settings::default()).expect("the cases run");
         let wall_s = started.elapsed().as_secs_f64();
         let hops = run.summary.engine.packet_hops as f64;
-        println!("{name}: {:.1} M hops/s ({hops} hops, {wall_s:.2} s)", hops / wall_s / 1e6);
+        let packets = run.summary.sessions.iter().map(|session| session.sent_packets).sum::<u64>() as f64;
+        println!(
+            "{name}: {:.1} M hops/s, {:.2} M data packets/s ({hops} hops, {wall_s:.2} s)",
+            hops / wall_s / 1e6,
+            packets / wall_s / 1e6
+        );
     }
 }

@@ -1,15 +1,18 @@
 //! From a scenario to a run.
 
+use std::collections::BTreeMap;
+
 use fairwave_scenario::random;
 use fairwave_scenario::{DemandBy, Discipline, Run, Scenario, Session, Settings};
 use fairwave_schemes::scheme::{Kind, Model, OptionValue, Scheme, schemes};
 use fairwave_schemes::session::{RuleError, led_controller};
-use fairwave_units::{Duration, Time};
+use fairwave_units::{Duration, Rate, Time};
 use thiserror::Error;
 
 use crate::background;
 use crate::constant::Constant;
 use crate::flow::{FlowOptions, Source};
+use crate::gtp;
 use crate::log::Log;
 use crate::offer::Offer;
 use crate::rbudp::{RbudpConfig, RbudpSession};
@@ -40,6 +43,23 @@ pub enum SimError {
         session: Box<str>,
         /// What is wrong.
         problem: RuleError,
+    },
+    /// Two sessions of one node ask its host to run different rules.
+    #[error(
+        "node \"{node}\" would have to run two rules: session \"{first}\" asks for {first_rule}, session \"{second}\" for \
+         {second_rule}\nhint: give all sessions of one node the same scheme and options; alpha and beta alone may differ"
+    )]
+    Mixed {
+        /// The node.
+        node: Box<str>,
+        /// A session.
+        first: Box<str>,
+        /// Its scheme and options.
+        first_rule: String,
+        /// Another session there.
+        second: Box<str>,
+        /// Its scheme and options.
+        second_rule: String,
     },
     /// A key has no effect in the packet model of this version.
     #[error("{what} has no effect in the packet model of this version\nhint: leave it out")]
@@ -83,12 +103,13 @@ fn run(scenario: &Scenario, settings: Settings<'_>, is_naive: bool) -> Result<Ru
     let network = route::build(scenario, window.unwrap_or((half, end)));
     let mut simulator = Simulator::new(network, is_naive);
     simulator.observer = trace;
+    let hosts = gtp::hosts(&mut simulator, scenario)?;
     for session in &scenario.sessions {
-        add(&mut simulator, scenario, session)?;
+        add(&mut simulator, scenario, session, &hosts)?;
     }
     background::add(&mut simulator, scenario);
     simulator.arm_links();
-    let mut log = Log::new(record.windows);
+    let mut log = Log::new(record);
     let mut at = Time::ZERO;
     while at < end {
         at = at.saturating_add(scenario.sample).min(end);
@@ -102,7 +123,12 @@ fn run(scenario: &Scenario, settings: Settings<'_>, is_naive: bool) -> Result<Ru
     report::report(scenario, &simulator, &log, window, record)
 }
 
-fn add(simulator: &mut Simulator<'_>, scenario: &Scenario, session: &Session) -> Result<(), SimError> {
+fn add(
+    simulator: &mut Simulator<'_>,
+    scenario: &Scenario,
+    session: &Session,
+    hosts: &BTreeMap<u32, u32>,
+) -> Result<(), SimError> {
     let choice = scenario.scheme_of(session);
     let options = &choice.options;
     let bytes = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
@@ -115,6 +141,10 @@ fn add(simulator: &mut Simulator<'_>, scenario: &Scenario, session: &Session) ->
     if choice.scheme.name == "cbr" {
         let source = Source::Constant(Constant::new(&session.demand, session.stop, size_packets));
         simulator.add_flow(source, [data_bytes, 0], None, active, FlowOptions::default());
+        return Ok(());
+    }
+    if gtp::is_gtp(choice.scheme) {
+        gtp::add(simulator, scenario, session, hosts, [data_bytes, bytes(header)]);
         return Ok(());
     }
     if choice.scheme.name == "rbudp" {
@@ -224,6 +254,13 @@ fn refuse_unsupported(scenario: &Scenario) -> Result<(), SimError> {
             return Err(SimError::Scheme { scheme: choice.scheme.name, session: session.name.clone() });
         }
         refuse_unled(scenario, session, choice.scheme)?;
+        if gtp::is_gtp(choice.scheme) {
+            for (key, rate) in fluid_keys(session) {
+                if rate > Rate::ZERO {
+                    return Err(unsupported(format!("{key} of session \"{}\"", session.name)));
+                }
+            }
+        }
     }
     let nodes = scenario.nodes.iter().map(|node| (&node.name, node.discipline));
     let links = scenario.links.iter().map(|link| (&link.name, link.discipline));
@@ -259,6 +296,21 @@ fn refuse_unled(scenario: &Scenario, session: &Session, scheme: &'static Scheme)
         "a link on its way that runs its rule",
         "name it at a link, or at a node, of finite capacity: discipline = ...",
     )
+}
+
+/// Whether a scenario of node rules asks for what they have in the fluid model alone: links that run one, rates to start
+/// with, guaranteed rates.
+pub fn is_fluid_only(scenario: &Scenario) -> bool {
+    let nodes = scenario.nodes.iter().map(|node| node.discipline);
+    let mut disciplines = nodes.chain(scenario.links.iter().map(|link| link.discipline));
+    let mut ruled = scenario.sessions.iter().filter(|session| gtp::is_gtp(scenario.scheme_of(session).scheme));
+    disciplines.any(|discipline| discipline == Some(Discipline::Gtp))
+        || ruled.any(|session| fluid_keys(session).iter().any(|(_, rate)| *rate > Rate::ZERO))
+}
+
+/// What node rules do not look at packet by packet.
+fn fluid_keys(session: &Session) -> [(&'static str, Rate); 2] {
+    [("initial_rate", session.initial_rate), ("minimum", session.minimum)]
 }
 
 fn unsupported(what: String) -> SimError {

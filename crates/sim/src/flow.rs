@@ -4,6 +4,7 @@ use fairwave_units::Time;
 
 use crate::constant::Constant;
 use crate::delayed_ack::DelayedAck;
+use crate::gtp::GtpSession;
 use crate::jitter::Jitter;
 use crate::offer::Offer;
 use crate::on_off::OnOff;
@@ -65,6 +66,34 @@ pub(crate) enum Source {
     OnOff(Box<OnOff>),
     /// A session that sets its own rate, with a protocol of its own.
     Rated(Box<dyn Rated>),
+    /// A session between two hosts of GTP.
+    Gtp(Box<GtpSession>),
+}
+
+impl Flow {
+    /// What its sink got once: packets, or bytes of GTP, whose packets differ in size.
+    pub(crate) fn delivered(&self) -> u64 {
+        match &self.source {
+            Source::Gtp(session) => session.delivered_bytes,
+            _ => self.receiver.delivered_packets(),
+        }
+    }
+
+    /// What reached its sink, for the first time or not: packets, or bytes of GTP on the wire.
+    pub(crate) fn arrived(&self) -> u64 {
+        match &self.source {
+            Source::Gtp(session) => session.arrived_bytes,
+            _ => self.counts.arrived,
+        }
+    }
+
+    /// Bits of one count of [`Flow::delivered`] and of [`Flow::arrived`], given the payload of a packet.
+    pub(crate) fn bits(&self, payload_bits: f64) -> [f64; 2] {
+        match &self.source {
+            Source::Gtp(_) => [8.0, 8.0],
+            _ => [payload_bits, f64::from(self.data_bytes) * 8.0],
+        }
+    }
 }
 
 impl Source {
@@ -72,7 +101,7 @@ impl Source {
     pub(crate) fn window_packets(&self) -> Option<(f64, f64)> {
         match self {
             Self::Window(sender) => Some(sender.window_packets()),
-            Self::Constant(_) | Self::OnOff(_) | Self::Rated(_) => None,
+            Self::Constant(_) | Self::OnOff(_) | Self::Rated(_) | Self::Gtp(_) => None,
         }
     }
 
@@ -86,7 +115,7 @@ impl Source {
         match self {
             Self::Window(sender) => sender.size_packets(),
             Self::Constant(constant) => constant.size_packets(),
-            Self::OnOff(_) => u64::MAX,
+            Self::OnOff(_) | Self::Gtp(_) => u64::MAX,
             Self::Rated(session) => session.size_packets(),
         }
     }

@@ -18,6 +18,7 @@ mod delayed_ack;
 mod engine;
 mod event_queue;
 mod flow;
+mod gtp;
 mod jitter;
 mod line;
 mod link;
@@ -45,5 +46,5 @@ mod wire;
 
 #[doc(hidden)]
 pub use engine::simulate_naive;
-pub use engine::{SimError, simulate};
+pub use engine::{SimError, is_fluid_only, simulate};
 pub use fairwave_scenario::{Record, Settings};

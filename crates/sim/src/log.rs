@@ -1,8 +1,10 @@
 //! What is read off the simulation at the end of every sample.
 
+use fairwave_scenario::Record;
 use fairwave_units::Time;
 
 use crate::background::BackgroundCounts;
+use crate::gtp::KnownRates;
 use crate::simulator::Simulator;
 
 /// Running totals at the ends of the samples: entry `sample * flows + flow` or `sample * links + link`.
@@ -11,15 +13,18 @@ pub(crate) struct Log {
     pub(crate) ends: Vec<Time>,
     flows: usize,
     links: usize,
-    /// Data packets delivered once.
+    /// Delivered once, in the flow's own counts.
     delivered: Vec<u64>,
-    /// Data packets that arrived, twice or not.
+    /// Arrived, twice or not.
     arrived: Vec<u64>,
     /// Bytes that were offered to a link.
     offered: Vec<u64>,
     pub(crate) queue_bytes: Vec<f64>,
     dropped: Vec<u64>,
     has_windows: bool,
+    has_rates: bool,
+    /// What the end nodes of flows know of their rates. Empty unless asked for.
+    pub(crate) known: Vec<KnownRates>,
     /// Congestion windows, in packets; NaN for a flow without one. Empty unless asked for.
     pub(crate) cwnd_packets: Vec<f64>,
     pub(crate) ssthresh_packets: Vec<f64>,
@@ -30,9 +35,9 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// An empty log; `has_windows` says whether it keeps windows, too.
-    pub(crate) fn new(has_windows: bool) -> Self {
-        Self { has_windows, ..Self::default() }
+    /// An empty log that keeps windows and rates, too, where they are asked for.
+    pub(crate) fn new(record: Record) -> Self {
+        Self { has_windows: record.windows, has_rates: record.rates, ..Self::default() }
     }
 
     /// Reads the totals now, at the end of a sample.
@@ -42,8 +47,8 @@ impl Log {
         self.links = simulator.network().links.len();
         self.ends.push(now);
         for flow in simulator.sessions() {
-            self.delivered.push(flow.receiver.delivered_packets());
-            self.arrived.push(flow.counts.arrived);
+            self.delivered.push(flow.delivered());
+            self.arrived.push(flow.arrived());
         }
         if self.has_windows {
             for flow in simulator.sessions() {
@@ -51,6 +56,9 @@ impl Log {
                 self.cwnd_packets.push(cwnd);
                 self.ssthresh_packets.push(ssthresh);
             }
+        }
+        if self.has_rates {
+            self.known.extend((0..self.flows).map(|flow| simulator.known_rates(flow)));
         }
         for link in &simulator.network().links {
             self.offered.push(link.counts.offered_bytes);
@@ -71,22 +79,22 @@ impl Log {
             .map(|totals| self.until(totals, self.backgrounds, index, at))
     }
 
-    /// Packets that a flow delivered once up to an instant, between samples by interpolation.
+    /// What a flow delivered once up to an instant, between samples by interpolation.
     pub(crate) fn delivered_until(&self, flow: usize, at: Time) -> f64 {
         self.until(&self.delivered, self.flows, flow, at)
     }
 
-    /// Packets of a flow that arrived up to an instant.
+    /// What of a flow arrived up to an instant.
     pub(crate) fn arrived_until(&self, flow: usize, at: Time) -> f64 {
         self.until(&self.arrived, self.flows, flow, at)
     }
 
-    /// Packets that a flow delivered once in a sample.
+    /// What a flow delivered once in a sample.
     pub(crate) fn delivered_in(&self, flow: usize, sample: usize) -> u64 {
         change(&self.delivered, self.flows, flow, sample)
     }
 
-    /// Packets of a flow that arrived in a sample.
+    /// What of a flow arrived in a sample.
     pub(crate) fn arrived_in(&self, flow: usize, sample: usize) -> u64 {
         change(&self.arrived, self.flows, flow, sample)
     }

@@ -8,7 +8,8 @@ use fairwave_schemes::global::metrics;
 use fairwave_units::{Bytes, Time};
 
 use crate::engine::SimError;
-use crate::flow::Flow;
+use crate::flow::{Flow, Source};
+use crate::gtp::KnownRates;
 use crate::log::Log;
 use crate::simulator::Simulator;
 
@@ -101,8 +102,7 @@ fn session(
     at: usize,
 ) -> SessionSummary {
     let (session, flow) = (&scenario.sessions[at], &simulator.sessions()[at]);
-    let payload_bits = scenario.packet.payload.as_bits_f64();
-    let wire_bits = f64::from(flow.data_bytes) * 8.0;
+    let [payload_bits, wire_bits] = flow.bits(scenario.packet.payload.as_bits_f64());
     let end = active_end(scenario, flow, at);
     let active = end.since(session.start).as_nanos();
     let tail = |share: u64| (Time::from_nanos(end.as_nanos() - active / share), end);
@@ -115,7 +115,10 @@ fn session(
     let half = window.unwrap_or(tail(2));
     // The sessions active just before the end.
     let best = in_force(optimum, Time::from_nanos(end.as_nanos().saturating_sub(1)));
-    let bytes = flow.receiver.delivered_packets().saturating_mul(scenario.packet.payload.get());
+    let bytes = match flow.source {
+        Source::Gtp(_) => flow.delivered(),
+        _ => flow.delivered().saturating_mul(scenario.packet.payload.get()),
+    };
     SessionSummary {
         name: session.name.clone(),
         from: scenario.nodes[session.from as usize].name.clone(),
@@ -176,7 +179,8 @@ fn in_force(optimum: &[MaxMinStep], before: Time) -> &[f64] {
 }
 
 fn wire_bps(log: &Log, flow: &Flow, at: usize, sample: usize) -> f64 {
-    log.arrived_in(at, sample) as f64 * f64::from(flow.data_bytes) * 8.0 / log.span_s(sample)
+    let [_, wire_bits] = flow.bits(0.0);
+    log.arrived_in(at, sample) as f64 * wire_bits / log.span_s(sample)
 }
 
 fn links(
@@ -239,19 +243,21 @@ fn background(
 
 fn rate_samples(scenario: &Scenario, simulator: &Simulator<'_>, log: &Log) -> RateSamples {
     let sessions = scenario.sessions.len();
-    let none = vec![f64::NAN; sessions * log.ends.len()];
+    let known = |bps: fn(&KnownRates) -> f64| log.known.iter().map(bps).collect();
     let mut samples = RateSamples {
         ends: log.ends.clone(),
         sessions,
-        source_expected_bps: none.clone(),
-        sink_expected_bps: none.clone(),
-        target_bps: none,
+        source_expected_bps: known(|rates| rates.source_expected),
+        sink_expected_bps: known(|rates| rates.sink_expected),
+        target_bps: known(|rates| rates.target),
+        measured_bps: known(|rates| rates.measured),
         ..RateSamples::default()
     };
     let payload_bits = scenario.packet.payload.as_bits_f64();
     for sample in 0..log.ends.len() {
         for (at, flow) in simulator.sessions().iter().enumerate() {
-            samples.rate_bps.push(log.delivered_in(at, sample) as f64 * payload_bits / log.span_s(sample));
+            let [unit_bits, _] = flow.bits(payload_bits);
+            samples.rate_bps.push(log.delivered_in(at, sample) as f64 * unit_bits / log.span_s(sample));
             samples.wire_rate_bps.push(wire_bps(log, flow, at, sample));
         }
     }

@@ -8,6 +8,7 @@ use fairwave_units::{Duration, Time};
 use crate::background::Background;
 use crate::event_queue::{EventQueue, Key};
 use crate::flow::{Flow, FlowCounts, FlowOptions, Source};
+use crate::gtp::Gtp;
 use crate::jitter::Jitter;
 use crate::link::Fate;
 use crate::offer::Offer;
@@ -39,6 +40,10 @@ pub(crate) enum Event {
     Background(u32),
     /// The rule of a link is due.
     Control(u32),
+    /// A host of GTP wants to be woken.
+    Host(u32),
+    /// The demand of a session of GTP changes.
+    Demand(u32),
 }
 
 pub(crate) struct Simulator<'a> {
@@ -52,6 +57,7 @@ pub(crate) struct Simulator<'a> {
     pub(crate) owners: Vec<u32>,
     pub(crate) blocks: BlockStore,
     pub(crate) headers: HeaderStore,
+    pub(crate) gtp: Gtp,
     /// What a session wants done; kept for its room.
     pub(crate) outbox: Vec<Out>,
     /// What is on the way, an entry a line.
@@ -77,6 +83,7 @@ impl Simulator<'_> {
             owners: Vec::new(),
             blocks: BlockStore::default(),
             headers: HeaderStore::default(),
+            gtp: Gtp::default(),
             outbox: Vec::new(),
             queue: EventQueue::new(),
             timers: EventQueue::new(),
@@ -206,10 +213,13 @@ impl Simulator<'_> {
                 }
                 Event::Background(index) => self.on_background(index),
                 Event::Control(link) => self.on_control(link),
+                Event::Host(host) => self.on_host_timer(host),
+                Event::Demand(flow) => self.change_demand(flow),
                 Event::Stop(flow) => match &mut self.flows[flow as usize].source {
                     Source::Window(sender) => sender.stop(),
                     Source::Rated(session) => session.stop(),
                     Source::Constant(_) | Source::OnOff(_) => {}
+                    Source::Gtp(_) => self.stop_gtp(flow),
                 },
             }
         }
@@ -269,7 +279,7 @@ impl Simulator<'_> {
 
     /// A packet goes on: into its next link, or to its end.
     #[inline]
-    fn forward(&mut self, packet: Packet) {
+    pub(crate) fn forward(&mut self, packet: Packet) {
         let (line, leaves) = match self.network.stages[packet.stage as usize] {
             Stage::Link { link, line } => match self.network.offer(link, self.now, &packet, &mut self.headers) {
                 Fate::Leaves(leaves) => {
@@ -295,7 +305,11 @@ impl Simulator<'_> {
     fn drop(&mut self, packet: Packet) {
         let (_, plain) = self.headers.take(packet.kind);
         self.blocks.take(plain);
-        let counts = &mut self.flows[packet.flow as usize].counts;
+        let flow = &mut self.flows[packet.flow as usize];
+        if matches!(flow.source, Source::Gtp(_)) {
+            self.gtp.parcels.take(packet.number);
+        }
+        let counts = &mut flow.counts;
         if packet.kind.is_data() {
             counts.dropped += 1;
         } else {
@@ -322,7 +336,13 @@ impl Simulator<'_> {
     #[inline]
     fn arrive(&mut self, packet: Packet) {
         self.trace(packet, TraceKind::Arrived, None);
-        if packet.kind.is_data() { self.arrive_data(packet, self.now) } else { self.arrive_ack(packet) }
+        if matches!(self.flows[packet.flow as usize].source, Source::Gtp(_)) {
+            self.arrive_gtp(packet);
+        } else if packet.kind.is_data() {
+            self.arrive_data(packet, self.now);
+        } else {
+            self.arrive_ack(packet);
+        }
     }
 
     fn arrive_data(&mut self, packet: Packet, at: Time) {
@@ -339,7 +359,7 @@ impl Simulator<'_> {
         match flow.source {
             Source::Window(_) => {}
             Source::Rated(_) => return self.drive(packet.flow, Input::Data(packet.number)),
-            Source::Constant(_) | Source::OnOff(_) => return,
+            Source::Constant(_) | Source::OnOff(_) | Source::Gtp(_) => return,
         }
         let mut stamp = packet.stamp;
         let (mut header, _) = self.headers.take(packet.kind);
@@ -441,6 +461,7 @@ impl Simulator<'_> {
                     return;
                 }
                 Source::Rated(_) => return self.drive(index, Input::Wake),
+                Source::Gtp(_) => return self.start_gtp(index),
                 Source::OnOff(source) => {
                     let number = source.send();
                     let again = source.next();
@@ -559,7 +580,7 @@ impl Simulator<'_> {
         let sender = match &mut flow.source {
             Source::Window(sender) => sender,
             Source::Rated(_) => return self.drive(index, Input::Wake),
-            Source::Constant(_) | Source::OnOff(_) => return,
+            Source::Constant(_) | Source::OnOff(_) | Source::Gtp(_) => return,
         };
         let expiry = sender.on_timer(self.now);
         if expiry == Expiry::Cut {

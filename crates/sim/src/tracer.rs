@@ -31,11 +31,13 @@ impl Simulator<'_> {
             None => TraceOwner::Session(packet.flow),
             Some(place) => TraceOwner::Background { table: owners[place], place: place as u32, life: flow.life },
         };
+        let number =
+            if matches!(flow.source, Source::Gtp(_)) { self.gtp.parcels.number(packet.number) } else { packet.number };
         let absolute = |number: u32| packet.number + u64::from(number);
         let content = if packet.kind.is_data() {
-            TraceContent::Data(packet.number)
-        } else if matches!(flow.source, Source::Rated(_)) {
-            TraceContent::Message { number: packet.number, to_sink: packet.kind == Kind::NOTICE }
+            TraceContent::Data(number)
+        } else if matches!(flow.source, Source::Rated(_) | Source::Gtp(_)) {
+            TraceContent::Message { number, to_sink: packet.kind == Kind::NOTICE }
         } else {
             let blocks = self.blocks.get(self.headers.plain(packet.kind)).copied().unwrap_or_default();
             TraceContent::Ack {

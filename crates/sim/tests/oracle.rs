@@ -19,7 +19,7 @@ proptest! {
     #[test]
     fn engines__agree_on_every_scheme_and_network(
         seed in 0_u64..1000,
-        scheme in prop::sample::select(vec!["newreno", "sack", "hstcp", "htcp", "stcp", "aimd", "bic", "cubic", "vegas", "fast", "cbr", "udt", "rbudp"]),
+        scheme in prop::sample::select(vec!["newreno", "sack", "hstcp", "htcp", "stcp", "aimd", "bic", "cubic", "vegas", "fast", "cbr", "udt", "rbudp", "gtp", "gtp wire"]),
         discipline in prop::sample::select(vec!["drop-tail", "red"]),
         queue in prop::sample::select(vec!["1 bdp", "3 packets", "20 kB"]),
         loss in prop::sample::select(vec![0.0, 0.001, 0.05]),
@@ -38,8 +38,10 @@ proptest! {
             "kind = \"on-off\"\nfrom = \"s3\"\nto = \"d\"\nrate = \"5 Mb/s\"\nsources = 3\non = \"20 ms\"\noff = \"30 ms\"\nstart = \"1 s\"",
         ]),
     ) {
-        let is_window = !["cbr", "udt", "rbudp"].contains(&scheme);
+        let (scheme, is_wire) = scheme.strip_suffix(" wire").map_or((scheme, false), |scheme| (scheme, true));
+        let is_window = !["cbr", "udt", "rbudp", "gtp"].contains(&scheme);
         let options = if is_window { options.join("\n") } else { String::new() };
+        let options = if is_wire { "options.wire = true".to_owned() } else { options };
         let background = if background.is_empty() { String::new() } else { format!("[[background]]\n{background}\n") };
         let demand = match scheme {
             "cbr" => "demand = \"7 Mb/s\"",

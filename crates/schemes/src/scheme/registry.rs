@@ -11,22 +11,22 @@ pub(super) const SCHEMES: &[Scheme] = &[
         name: "gtp",
         help: "end nodes share their capacity max-min fairly by measured rates; converges exactly",
         kind: Kind::Node,
-        models: &[Model::Fluid],
+        models: &[Model::Fluid, Model::Packet],
         needs: "the rule at every end node of the sessions",
         options: &GTP,
-        header: Bytes::ZERO,
-        ack_header: Bytes::ZERO,
+        header: GTP_HEADER,
+        ack_header: GTP_MESSAGE_HEADER,
         cites: "Wu 2007, Algorithms 2 and 3, with the repaired step",
     },
     Scheme {
         name: "gtp-printed",
         help: "the same rule exactly as printed: it cycles around the fair shares",
         kind: Kind::Node,
-        models: &[Model::Fluid],
+        models: &[Model::Fluid, Model::Packet],
         needs: "the rule at every end node of the sessions",
         options: &GTP,
-        header: Bytes::ZERO,
-        ack_header: Bytes::ZERO,
+        header: GTP_HEADER,
+        ack_header: GTP_MESSAGE_HEADER,
         cites: "Wu 2007, Algorithms 2 and 3",
     },
     Scheme {
@@ -174,7 +174,11 @@ const PHASE: OptionSpec = OptionSpec {
     help: "first tick of a node: \"random\" within its interval, or a time after which all nodes tick together",
 };
 const TICKS: [OptionSpec; 2] = [INTERVAL, PHASE];
-const GTP: [OptionSpec; 7] = [
+/// Of a datagram 17 bytes of header, 16 in front of its piece and 16 of seal, with IP and UDP 28: 37 more than TCP and IP.
+const GTP_HEADER: Bytes = Bytes::new(37);
+/// A message has its frames in place of the piece; its header, seal, IP and UDP are 61 bytes.
+const GTP_MESSAGE_HEADER: Bytes = Bytes::new(21);
+const GTP: [OptionSpec; 9] = [
     number("alpha", UNIT, "0.1", "share of the gap to the target rate that is closed per interval"),
     number("beta", CLOSED_UNIT, "0.2", "least step, as a share of alpha x target rate"),
     INTERVAL,
@@ -187,6 +191,13 @@ const GTP: [OptionSpec; 7] = [
         default: "false",
         help: "largest sum of expected rates after one tick, as a multiple of the capacity",
     },
+    OptionSpec {
+        name: "path",
+        domain: Domain::Word(&["dedicated", "shared"]),
+        default: "dedicated",
+        help: "whether the network between the ends is theirs, or shared with others (packet model)",
+    },
+    flag("wire", "false", "packets are sealed datagrams, byte by byte, in place of values (packet model)"),
 ];
 
 // ---- options of TCP-like sessions

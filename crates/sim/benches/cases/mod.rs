@@ -3,8 +3,8 @@
 use fairwave_scenario::{Document, Scenario, Selection};
 
 /// Cases of [`scenario`]: links and lines alone, large windows, many losses, many flows, a window full of holes, the same
-/// without holes, and thirty flows that one link with XCP's rule steers.
-pub(crate) const NAMES: [&str; 7] = ["constant", "sack", "lossy", "many", "holes", "whole", "xcp"];
+/// without holes, thirty flows that one link with XCP's rule steers, and five sessions of GTP, as values and as sealed datagrams.
+pub(crate) const NAMES: [&str; 9] = ["constant", "sack", "lossy", "many", "holes", "whole", "xcp", "gtp", "gtp-wire"];
 
 /// A case by its name, for so many seconds; its own duration for zero.
 pub(crate) fn scenario(name: &str, duration_s: u64) -> Scenario {
@@ -36,6 +36,8 @@ fn text(name: &str, duration_s: u64) -> String {
     let (own_s, scheme, rest) = match name {
         "constant" => (100, "cbr", format!("{}{rtts}\ndemand = \"96 Mb/s\"\n", five("500 Mb/s", 0.0))),
         "sack" => (60, "sack", format!("{}{rtts}\n", five("450 Mb/s", 0.0))),
+        "gtp" => (60, "gtp", format!("{}{rtts}\n", five("500 Mb/s", 0.0))),
+        "gtp-wire" => (20, "gtp", format!("{}{rtts}\n[options]\nwire = true\n", five("500 Mb/s", 0.0))),
         "lossy" => (60, "bic", format!("{}rtt = \"10 ms\"\n", five("450 Mb/s", 0.01))),
         "holes" => (12, "sack", large("10000 packets")),
         "whole" => (12, "sack", large("1000000 packets")),

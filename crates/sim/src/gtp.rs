@@ -1,0 +1,396 @@
+//! GTP packet by packet: a `fairwave_proto::Host` a node, and between them the network.
+//!
+//! The sink of a session asks for its data, so it is the one who connects. Data travel the session's way there, and so does
+//! what else its source says; what its sink says travels the way back. Who a packet is from and for is told by addresses,
+//! of which every session has a pair of its own.
+
+mod parcel;
+mod setup;
+mod wire;
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+
+use fairwave_proto::codec::{CloseReason, SessionId, TicketId};
+use fairwave_proto::handshake::insecure::{Insecure, InsecureInitiator};
+use fairwave_proto::{
+    Direction, Event as Heard, Host, IntervalRule, Packet as Content, SessionOptions, Transmit, Wish,
+};
+use fairwave_scenario::{Demand, TraceKind};
+use fairwave_units::{Duration, Rate, Time};
+
+use crate::flow::Source;
+use crate::gtp::parcel::{Parcel, Parcels};
+use crate::gtp::wire::Wire;
+use crate::packet::{Kind, Packet};
+use crate::simulator::{Event, Simulator};
+
+pub(crate) use setup::{add, hosts, is_gtp};
+
+/// The hosts of all nodes that have sessions of GTP, and what is between them.
+#[derive(Default)]
+pub(crate) struct Gtp {
+    hosts: Vec<HostAt>,
+    pub(crate) parcels: Parcels,
+    wire: Wire,
+}
+
+/// A node's host.
+struct HostAt {
+    host: Host<Insecure>,
+    /// When the next of its timer events fires, and the one that was the next before that was added.
+    timer: Option<Time>,
+    later_timer: Option<Time>,
+    /// The flows of its sessions, by their names here.
+    flows: BTreeMap<SessionId, u32>,
+    /// Round-trip times of its sessions, without queueing, and how many have them: its interval where the scenario says
+    /// "rtt", else not kept.
+    rtts: Option<BTreeMap<Duration, u32>>,
+    /// Bytes of IP and UDP around a datagram.
+    lower_bytes: u32,
+}
+
+/// A session: its two ends, and what has become of its data.
+pub(crate) struct GtpSession {
+    source: End,
+    sink: End,
+    demand: Demand,
+    size_bytes: Option<u64>,
+    /// Propagation both ways.
+    rtt: Duration,
+    /// Whether its packets are sealed datagrams.
+    is_wire: bool,
+    is_stopped: bool,
+    /// Bytes that the sink got for the first time.
+    pub(crate) delivered_bytes: u64,
+    /// Bytes on the wire that reached the sink, of data and of what else its source says: both are in the rates of GTP.
+    pub(crate) arrived_bytes: u64,
+    /// One above the highest byte that was sent.
+    sent_below: u64,
+    /// How often its sink has tried to open it.
+    attempts: u32,
+    /// Messages sent so far: by the source, by the sink.
+    messages: [u64; 2],
+}
+
+/// One end of a session.
+struct End {
+    /// Index of its host.
+    host: u32,
+    /// Its name there, while it has one.
+    session: Option<SessionId>,
+    options: SessionOptions,
+    /// Whether its host's capacity is known, so that there is a rule that grants.
+    is_ruled: bool,
+}
+
+/// The rates of a session as its two end nodes know them, in bit/s; NaN where there is none.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KnownRates {
+    pub(crate) source_expected: f64,
+    pub(crate) sink_expected: f64,
+    pub(crate) target: f64,
+    pub(crate) measured: f64,
+}
+
+impl KnownRates {
+    pub(crate) const NONE: Self =
+        Self { source_expected: f64::NAN, sink_expected: f64::NAN, target: f64::NAN, measured: f64::NAN };
+}
+
+/// What a session may send whose application wants all there is.
+fn desired(rate: Option<Rate>) -> Rate {
+    rate.unwrap_or(Rate::nearest_bps(f64::MAX))
+}
+
+/// The address of one end of a session: a scenario has fewer sessions than 10.0.0.0/8 has addresses.
+fn address(flow: u32, is_source: bool) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::from_bits(10 << 24 | flow), if is_source { SOURCE_PORT } else { SINK_PORT }))
+}
+
+const SOURCE_PORT: u16 = 1;
+const SINK_PORT: u16 = 2;
+
+/// The session whose end has this address, and whether that is its source.
+fn end_at(address: SocketAddr) -> (u32, bool) {
+    let SocketAddr::V4(address) = address else { return (0, false) };
+    (address.ip().to_bits() & 0x00ff_ffff, address.port() == SOURCE_PORT)
+}
+
+impl HostAt {
+    /// A session is there, or is gone.
+    fn count(&mut self, rtt: Duration, is_there: bool) {
+        let Some(rtts) = &mut self.rtts else { return };
+        let before = rtts.last_key_value().map(|(rtt, _)| *rtt);
+        let count = rtts.entry(rtt).or_default();
+        *count = if is_there { *count + 1 } else { count.saturating_sub(1) };
+        if *count == 0 {
+            rtts.remove(&rtt);
+        }
+        // Without sessions the last interval stays.
+        let largest = rtts.last_key_value().map(|(rtt, _)| *rtt);
+        if let Some(largest) = largest.filter(|_| largest != before) {
+            for direction in [Direction::Sending, Direction::Receiving] {
+                if let Some(node) = self.host.control.node_mut(direction) {
+                    node.set_interval_rule(IntervalRule::Fixed(largest));
+                }
+            }
+        }
+    }
+}
+
+impl GtpSession {
+    fn end(&mut self, is_source: bool) -> &mut End {
+        if is_source { &mut self.source } else { &mut self.sink }
+    }
+
+    /// Whether a piece is sent for the first time, as far as it has bytes that were never sent.
+    fn is_again(&mut self, offset: u64, length: u32) -> bool {
+        let end = offset + u64::from(length);
+        let is_again = end <= self.sent_below;
+        self.sent_below = self.sent_below.max(end);
+        is_again
+    }
+}
+
+impl Simulator<'_> {
+    fn gtp_session(&mut self, flow: u32) -> &mut GtpSession {
+        match &mut self.flows[flow as usize].source {
+            Source::Gtp(session) => session,
+            _ => unreachable!("hosts have sessions of GTP alone"),
+        }
+    }
+
+    /// A session starts: its sink connects to its source.
+    pub(crate) fn start_gtp(&mut self, flow: u32) {
+        let now = self.now();
+        let gtp = self.gtp_session(flow);
+        let (at, options) = (gtp.sink.host, gtp.sink.options);
+        gtp.attempts += 1;
+        let nonce = u64::from(flow) << 32 | u64::from(gtp.attempts);
+        let wish = Wish { sends: false, receives: true, greeting: &[], options };
+        let crypto = InsecureInitiator::new(TICKET.0, TICKET.1, nonce);
+        let name = self.gtp.hosts[at as usize].host.connect(now, address(flow, true), crypto, &wish);
+        let name = name.expect("a node has fewer sessions than a host has room for");
+        self.gtp.hosts[at as usize].flows.insert(name, flow);
+        self.gtp_session(flow).sink.session = Some(name);
+        self.attend(at);
+    }
+
+    /// A session stops: its source says so, or its sink where there is no source yet.
+    pub(crate) fn stop_gtp(&mut self, flow: u32) {
+        let now = self.now();
+        let gtp = self.gtp_session(flow);
+        gtp.is_stopped = true;
+        let ends = [(gtp.source.host, gtp.source.session), (gtp.sink.host, gtp.sink.session)];
+        if let Some((host, Some(session))) = ends.into_iter().find(|(_, session)| session.is_some()) {
+            self.gtp.hosts[host as usize].host.close(now, session, CloseReason::Stopped);
+            self.attend(host);
+        }
+    }
+
+    /// The demand of a session changes.
+    pub(crate) fn change_demand(&mut self, flow: u32) {
+        let now = self.now();
+        let gtp = self.gtp_session(flow);
+        let (rate, next, host) = (desired(gtp.demand.at(now)), gtp.demand.next_change(now), gtp.source.host);
+        if let Some(session) = gtp.source.session {
+            self.gtp.hosts[host as usize].host.set_desired(now, session, rate);
+            self.attend(host);
+        }
+        if let Some(next) = next {
+            self.schedule(next, Event::Demand(flow));
+        }
+    }
+
+    /// A host's timer.
+    pub(crate) fn on_host_timer(&mut self, at: u32) {
+        let now = self.now();
+        let host = &mut self.gtp.hosts[at as usize];
+        if host.timer != Some(now) {
+            return;
+        }
+        host.timer = host.later_timer.take();
+        host.host.handle_timeout(now);
+        self.attend(at);
+    }
+
+    /// A packet of GTP has come to its end.
+    pub(crate) fn arrive_gtp(&mut self, packet: Packet) {
+        let now = self.now();
+        let is_data = packet.kind == Kind::DATA;
+        let from_source = packet.kind != Kind::PLAIN_ACK;
+        let flow = &mut self.flows[packet.flow as usize];
+        if is_data {
+            flow.counts.arrived += 1;
+        } else {
+            flow.counts.acks_arrived += 1;
+        }
+        let Source::Gtp(session) = &mut flow.source else { return };
+        session.arrived_bytes += u64::from(packet.bytes) * u64::from(from_source);
+        let at = session.end(!from_source).host;
+        let host = &mut self.gtp.hosts[at as usize].host;
+        let content = match self.gtp.parcels.take(packet.number) {
+            Parcel::Value(content) => content,
+            Parcel::Bytes(datagram) => {
+                let keys = |name| host.keys(name).map(|keys| (*keys, !from_source));
+                let (content, room) = self.gtp.wire.open(packet.flow, &keys, datagram);
+                self.gtp.parcels.reuse(room);
+                // Of a session that is over.
+                let Some(content) = content else { return };
+                content
+            }
+        };
+        let from = address(packet.flow, from_source);
+        match &content {
+            Content::Data(data) => {
+                session.delivered_bytes += host.handle_data(now, from, data);
+                if session.size_bytes.is_some_and(|size| session.delivered_bytes >= size) && flow.completed.is_none() {
+                    flow.completed = Some(now);
+                    if let Some(name) = session.sink.session {
+                        host.close(now, name, CloseReason::Done);
+                    }
+                }
+            }
+            Content::Control(control) => host.handle_control(now, from, control),
+            Content::Handshake(datagram) => {
+                let options = session.source.options;
+                host.handle_handshake(now, from, datagram, &mut |_| Ok(options));
+            }
+        }
+        self.attend(at);
+    }
+
+    /// Sees to a host: to what it has to tell, what it has to send, and when it wants to be woken.
+    fn attend(&mut self, at: u32) {
+        let now = self.now();
+        loop {
+            let host = &mut self.gtp.hosts[at as usize].host;
+            if let Some(heard) = host.poll_event() {
+                self.on_heard(at, heard);
+            } else if let Some(transmit) = host.poll_transmit(now) {
+                self.carry(at, transmit);
+            } else {
+                break;
+            }
+        }
+        let host = &mut self.gtp.hosts[at as usize];
+        if let Some((deadline, _)) = host.host.poll_timeout()
+            && host.timer.is_none_or(|timer| deadline < timer)
+        {
+            let deadline = deadline.max(now);
+            host.later_timer = host.later_timer.or(host.timer);
+            host.timer = Some(deadline);
+            self.schedule(deadline, Event::Host(at));
+        }
+    }
+
+    /// A host tells what happened.
+    fn on_heard(&mut self, at: u32, heard: Heard) {
+        let now = self.now();
+        match heard {
+            Heard::Open(opened) => {
+                let session = opened.session;
+                let (flow, peer_is_source) = end_at(opened.address);
+                let gtp = self.gtp_session(flow);
+                let is_stopped = gtp.is_stopped;
+                let (rate, size) = (gtp.demand.at(now), gtp.size_bytes.unwrap_or(ENDLESS));
+                gtp.end(!peer_is_source).session = Some(session);
+                let rtt = gtp.rtt;
+                let place = &mut self.gtp.hosts[at as usize];
+                place.count(rtt, true);
+                let HostAt { host, flows, .. } = place;
+                flows.insert(session, flow);
+                if is_stopped {
+                    host.close(now, session, CloseReason::Stopped);
+                } else if peer_is_source {
+                    host.want(now, session, 0, 0..size);
+                } else {
+                    host.set_desired(now, session, desired(rate));
+                }
+            }
+            Heard::Requested { session, stream, range } => {
+                self.gtp.hosts[at as usize].host.serve(now, session, stream, range);
+            }
+            Heard::Closed { session, .. } => {
+                if let Some(flow) = self.gtp.hosts[at as usize].flows.remove(&session) {
+                    let gtp = self.gtp_session(flow);
+                    let rtt = gtp.rtt;
+                    for is_source in [true, false] {
+                        let end = gtp.end(is_source);
+                        if end.host == at && end.session == Some(session) {
+                            end.session = None;
+                        }
+                    }
+                    self.gtp.hosts[at as usize].count(rtt, false);
+                }
+            }
+            Heard::Failed { session, .. } => {
+                if let Some(flow) = self.gtp.hosts[at as usize].flows.remove(&session) {
+                    let gtp = self.gtp_session(flow);
+                    gtp.sink.session = None;
+                    if !gtp.is_stopped {
+                        self.start_gtp(flow);
+                    }
+                }
+            }
+            // Sources here have all that they are asked for.
+            Heard::Void { .. } => {}
+        }
+    }
+
+    /// A packet sets out.
+    fn carry(&mut self, at: u32, transmit: Transmit) {
+        let Transmit { to, session: name, packet: content } = transmit;
+        let (index, to_source) = end_at(to);
+        let bytes = content.datagram_bytes() + self.gtp.hosts[at as usize].lower_bytes;
+        let flow = &mut self.flows[index as usize];
+        let Source::Gtp(session) = &mut flow.source else { return };
+        let (kind, what, number) = if let Content::Data(data) = &content {
+            let is_again = session.is_again(data.piece.offset, data.piece.length);
+            flow.counts.sent += 1;
+            flow.counts.resent += u64::from(is_again);
+            (Kind::DATA, if is_again { TraceKind::Resent } else { TraceKind::Sent }, data.number)
+        } else {
+            let messages = &mut session.messages[usize::from(to_source)];
+            *messages += 1;
+            (if to_source { Kind::PLAIN_ACK } else { Kind::NOTICE }, TraceKind::Sent, *messages - 1)
+        };
+        let stage = flow.routes[usize::from(to_source)].begin;
+        let parcel = if session.is_wire {
+            let room = self.gtp.parcels.room();
+            let keys = name.and_then(|name| self.gtp.hosts[at as usize].host.keys(name));
+            Parcel::Bytes(self.gtp.wire.seal(index, keys.map(|keys| (*keys, to_source)), &content, room))
+        } else {
+            Parcel::Value(content)
+        };
+        let place = self.gtp.parcels.keep(number, parcel);
+        let packet = Packet { number: place, stamp: self.now(), flow: index, bytes, stage, kind };
+        self.trace(packet, what, None);
+        self.forward(packet);
+    }
+
+    /// What the end nodes of a session know of its rates.
+    pub(crate) fn known_rates(&self, flow: usize) -> KnownRates {
+        let Source::Gtp(session) = &self.flows[flow].source else { return KnownRates::NONE };
+        let host = |end: &End| &self.gtp.hosts[end.host as usize].host;
+        let ruled = |end: &End| end.session.filter(|_| end.is_ruled);
+        let of_source = session.source.session.and_then(|name| host(&session.source).source_rates(name));
+        let of_sink = ruled(&session.sink).and_then(|name| host(&session.sink).sink_rates(name));
+        let own = of_source.filter(|_| session.source.is_ruled);
+        let bps = |rate: Option<Rate>| rate.map_or(f64::NAN, Rate::as_bps);
+        KnownRates {
+            source_expected: bps(own.map(|rates| rates.expected)),
+            sink_expected: bps(of_source.and_then(|rates| rates.sink_expected).filter(|_| session.sink.is_ruled)),
+            // f64::min takes the other number where one is NaN.
+            target: bps(own.map(|rates| rates.target)).min(bps(of_sink.map(|rates| rates.target))),
+            measured: bps(of_sink.or(own).map(|rates| rates.measured)),
+        }
+    }
+}
+
+/// What lets a sink in at all sources.
+const TICKET: (TicketId, u64) = (TicketId(1), 1);
+
+/// Bytes of a stream that never ends.
+const ENDLESS: u64 = 1 << 60;

@@ -1,0 +1,183 @@
+//! The hosts of a scenario, and their sessions.
+
+use std::collections::BTreeMap;
+
+use fairwave_proto::handshake::insecure::InsecureResponder;
+use fairwave_proto::{
+    DATA_OVERHEAD, Host, HostConfig, IntervalRule, MOST_OPEN_BYTES, NodeConfig, PathKind, SessionOptions,
+};
+use fairwave_scenario::node_rule::{self, MixedRules};
+use fairwave_scenario::{Node, Scenario, SchemeChoice, Session, random};
+use fairwave_schemes::node::allocator;
+use fairwave_schemes::scheme::{OptionValue, Scheme};
+use fairwave_units::{Bytes, Duration, Rate, Time};
+
+use super::{Demand, End, GtpSession, HostAt, TICKET};
+use crate::engine::SimError;
+use crate::flow::{FlowOptions, Source};
+use crate::simulator::{Event, Simulator};
+
+/// Shortest control interval that the round-trip times of a node's sessions may give.
+const LEAST_INTERVAL: Duration = Duration::from_millis(1);
+
+/// The interval that a session asks for by its round-trip time.
+fn interval_of(session: &Session) -> Duration {
+    session.rtt.max(LEAST_INTERVAL)
+}
+
+/// Whether a scheme is run by hosts.
+pub(crate) fn is_gtp(scheme: &Scheme) -> bool {
+    scheme.name.starts_with("gtp")
+}
+
+/// Makes the hosts of all nodes that have sessions of GTP: where each node's is.
+pub(crate) fn hosts(simulator: &mut Simulator<'_>, scenario: &Scenario) -> Result<BTreeMap<u32, u32>, SimError> {
+    let mut first = BTreeMap::new();
+    for session in scenario.sessions.iter().filter(|session| is_gtp(scenario.scheme_of(session).scheme)) {
+        refuse_unlimited(scenario, session)?;
+        for node in [session.from, session.to] {
+            let there: &mut Vec<&Session> = first.entry(node).or_default();
+            if let Some(one) = there.first() {
+                let place = &scenario.nodes[node as usize].name;
+                node_rule::same_rule(scenario, one, session, &["alpha", "beta"]).map_err(|mixed| at(place, mixed))?;
+            }
+            there.push(session);
+        }
+    }
+    let mut places = BTreeMap::new();
+    for (node, sessions) in first {
+        places.insert(node, simulator.gtp.hosts.len() as u32);
+        simulator.gtp.hosts.push(host(scenario, &scenario.nodes[node as usize], &sessions));
+    }
+    Ok(places)
+}
+
+fn at(place: &str, mixed: MixedRules) -> SimError {
+    let MixedRules { first, first_rule, second, second_rule } = mixed;
+    SimError::Mixed { node: place.into(), first, first_rule, second, second_rule }
+}
+
+/// Without a capacity at either end, and without a demand, nothing would keep packets from going all at once.
+fn refuse_unlimited(scenario: &Scenario, session: &Session) -> Result<(), SimError> {
+    let ends = [scenario.nodes[session.from as usize].send, scenario.nodes[session.to as usize].receive];
+    let choice = scenario.scheme_of(session);
+    if ends.iter().any(Option::is_some) || session.demand.largest().is_some() || is_shared(choice) {
+        return Ok(());
+    }
+    Err(SimError::Incomplete {
+        session: session.name.clone(),
+        scheme: choice.scheme.name,
+        what: "a capacity at its source or its sink, or a demand,",
+        hint: "give one of the two nodes a capacity, or name options.path = \"shared\"",
+    })
+}
+
+fn is_shared(choice: &SchemeChoice) -> bool {
+    choice.options.word("path") == Some("shared")
+}
+
+fn host(scenario: &Scenario, node: &Node, sessions: &[&Session]) -> HostAt {
+    let choice = scenario.scheme_of(sessions[0]);
+    let interval = node_rule::interval(Some(node), choice);
+    // Without a session, a node ticks as if all were there.
+    let first =
+        interval.unwrap_or_else(|| sessions.iter().map(|session| interval_of(session)).max().unwrap_or_default());
+    let rule = IntervalRule::Fixed(first);
+    let phase = if let Some(OptionValue::Time(phase)) = choice.scheme.value(&choice.options, "phase") {
+        phase
+    } else {
+        let share = random::stream(scenario.seed, &format!("phase {}", node.name)).unit();
+        Duration::from_nanos((share * first.as_nanos() as f64) as u64)
+    };
+    let direction = |capacity: Option<Rate>| {
+        capacity.map(|capacity| NodeConfig {
+            capacity,
+            share: node.gtp_share,
+            interval: rule,
+            phase,
+            allocator: allocator(choice.scheme.name, &choice.options).expect("GTP is a node rule"),
+        })
+    };
+    let bytes = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
+    // What the scenario calls the header, and what GTP adds to it, less what is known to be around the data.
+    let header = scenario.packet.header.get() + choice.scheme.header.get();
+    let lower_bytes = bytes(header).saturating_sub(DATA_OVERHEAD);
+    let piece_bytes = bytes(scenario.packet.payload.get().max(1));
+    let mut stream = random::stream(scenario.seed, &format!("host {}", node.name));
+    let mut seed = [0; 32];
+    seed.chunks_exact_mut(8).for_each(|part| part.copy_from_slice(&stream.bits().to_le_bytes()));
+    let host = Host::new(
+        Time::ZERO,
+        HostConfig {
+            lower_bytes,
+            piece_bytes,
+            // Packets go one by one.
+            send_bytes: Bytes::new(u64::from(piece_bytes) + u64::from(DATA_OVERHEAD + lower_bytes)),
+            sending: direction(node.send),
+            receiving: direction(node.receive),
+            fair_start: choice.options.flag("fair_start"),
+            room: MOST_OPEN_BYTES,
+            seed,
+            path: if is_shared(choice) { PathKind::Shared } else { PathKind::Dedicated },
+            is_plain: false,
+            // The packets of a scenario have the size that it says.
+            probes_mtu: false,
+            crypto: InsecureResponder::new(stream.bits(), [TICKET]),
+        },
+    );
+    HostAt {
+        host,
+        timer: None,
+        later_timer: None,
+        flows: BTreeMap::new(),
+        rtts: interval.is_none().then(BTreeMap::new),
+        lower_bytes,
+    }
+}
+
+fn options(scenario: &Scenario, session: &Session, node: &Node) -> SessionOptions {
+    SessionOptions {
+        weight: session.weight,
+        alpha: node_rule::alpha(scenario, session, Some(node)),
+        beta: node_rule::beta(scenario, session, Some(node)),
+    }
+}
+
+/// Adds a session between hosts.
+pub(crate) fn add(
+    simulator: &mut Simulator<'_>,
+    scenario: &Scenario,
+    session: &Session,
+    hosts: &BTreeMap<u32, u32>,
+    [data_bytes, message_bytes]: [u32; 2],
+) {
+    let choice = scenario.scheme_of(session);
+    let end = |node: u32, capacity: Option<Rate>| End {
+        host: hosts[&node],
+        session: None,
+        options: options(scenario, session, &scenario.nodes[node as usize]),
+        is_ruled: capacity.is_some(),
+    };
+    let gtp = GtpSession {
+        source: end(session.from, scenario.nodes[session.from as usize].send),
+        sink: end(session.to, scenario.nodes[session.to as usize].receive),
+        demand: session.demand.clone(),
+        rtt: interval_of(session),
+        size_bytes: session.size.map(|size| size.get().max(1)),
+        is_wire: choice.options.flag("wire"),
+        is_stopped: false,
+        delivered_bytes: 0,
+        arrived_bytes: 0,
+        sent_below: 0,
+        attempts: 0,
+        messages: [0; 2],
+    };
+    let active = (session.start, session.stop);
+    let source = Source::Gtp(Box::new(gtp));
+    let flow = simulator.add_flow(source, [data_bytes, message_bytes], None, active, FlowOptions::default());
+    if let Demand::Schedule(_) = &session.demand
+        && let Some(change) = session.demand.next_change(session.start)
+    {
+        simulator.schedule(change, Event::Demand(flow));
+    }
+}
