@@ -63,6 +63,11 @@ impl Breaker {
         self.bad_since.filter(|since| now.since(*since) >= CLOSES_AFTER).map(|_| CloseReason::Path)
     }
 
+    /// What is settled now was lost in a silence, which has had its own answer: the second begins anew, and so does the row.
+    pub fn pass_over(&mut self, now: Time) {
+        (self.since, self.settled, self.lost, self.bad_since) = (now, 0, 0, None);
+    }
+
     /// The most that may be sent because of it.
     pub fn cap(&self) -> Option<Rate> {
         (self.halvings > 0).then(|| self.before * 0.5_f64.powi(self.halvings.cast_signed()))
@@ -104,6 +109,20 @@ mod tests {
         assert_eq!(reports(&mut breaker, 9000, 10_000, 0), None);
         assert_eq!(reports(&mut breaker, 10_000, 19_990, 3), None);
         assert_eq!(reports(&mut breaker, 19_990, 20_000, 3), Some(CloseReason::Path));
+    }
+
+    #[test]
+    fn pass_over__forgets_what_a_silence_lost() {
+        let mut breaker = Breaker::new(ms(0));
+        assert_eq!(reports(&mut breaker, 0, 9000, 3), None);
+        // Two seconds of it, settled in one report.
+        assert_eq!(breaker.on_settled(ms(9900), 1000, 1000, Rate::mbps(80.0)), None);
+        breaker.pass_over(ms(9900));
+        let cap = breaker.cap();
+        assert_eq!(reports(&mut breaker, 9900, 10_890, 0), None);
+        assert_eq!(breaker.cap(), cap);
+        // A row of ten begins.
+        assert_eq!(reports(&mut breaker, 10_890, 20_880, 3), None);
     }
 
     #[test]

@@ -24,6 +24,8 @@ pub struct EndNode {
     /// What is left of the capacity after an overflow, while it recovers.
     lowered: Option<Rate>,
     has_overflowed: bool,
+    /// What packets waited for in the interval that ends next.
+    queue: Duration,
     interval: Duration,
     last_tick: Option<Time>,
     next_tick: Time,
@@ -79,6 +81,8 @@ impl IntervalRule {
 }
 
 const LEAST_INTERVAL: Duration = Duration::from_millis(1);
+/// What a peer sent may be older than a round trip by so much at the most.
+const LONGEST_QUEUE: Duration = Duration::from_secs(1);
 /// After an overflow: of what was read.
 const LOWERED: f64 = 0.95;
 /// Of the capacity, per second.
@@ -103,6 +107,7 @@ impl EndNode {
             table: FlowTable::default(),
             lowered: None,
             has_overflowed: false,
+            queue: Duration::ZERO,
             interval: rule.interval(None),
             last_tick: None,
             next_tick: now.saturating_add(phase),
@@ -199,6 +204,7 @@ impl EndNode {
 
     /// In the control interval that ends now, packets waited for so long at the least, as far as their receiver sees.
     pub fn see_queue(&mut self, waiting: Duration) {
+        self.queue = waiting.min(LONGEST_QUEUE);
         self.allocator.see_queue(waiting);
     }
 
@@ -208,9 +214,10 @@ impl EndNode {
         let elapsed = self.last_tick.map_or(Duration::ZERO, |last| now.since(last));
         self.recover(elapsed);
         self.rows.clear();
+        let queue = std::mem::take(&mut self.queue);
         for entry in self.table.iter_mut() {
             let measured = measured(entry.flow.session);
-            self.rows.push(entry.row(now, self.interval, measured));
+            self.rows.push(entry.row(now, self.interval, queue, measured));
         }
         self.grants.clear();
         self.grants.resize(self.rows.len(), Grant::default());

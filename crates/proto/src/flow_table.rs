@@ -135,9 +135,10 @@ impl FlowTable {
 
 impl Entry {
     /// The row of a session that is measured to use `measured`: no more counts than its grants of the last round trip and
-    /// two intervals explain.
-    pub(crate) fn row(&mut self, now: Time, interval: Duration, measured: Rate) -> Row {
-        let span = Duration::from_nanos(interval.as_nanos().saturating_mul(2).saturating_add(self.flow.rtt.as_nanos()));
+    /// two intervals explain, and of the time for which what comes now has waited in a queue.
+    pub(crate) fn row(&mut self, now: Time, interval: Duration, queue: Duration, measured: Rate) -> Row {
+        let path = self.flow.rtt.as_nanos().saturating_add(queue.as_nanos());
+        let span = Duration::from_nanos(interval.as_nanos().saturating_mul(2).saturating_add(path));
         let most = self.granted.largest(now, span) * TOLERANCE;
         self.excess_ticks = if measured > most { self.excess_ticks.saturating_add(1) } else { 0 };
         Row {

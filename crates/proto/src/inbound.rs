@@ -11,6 +11,7 @@ use crate::codec::{Frame, SessionId, VoidReason};
 use crate::control::Measured;
 use crate::host::Wakeup;
 use crate::packet::DataPacket;
+use crate::quiet::Quiet;
 use crate::receiver::{Receiver, ReceiverCounts, ReceiverSetup};
 use crate::slots::{Slots, slot};
 
@@ -25,6 +26,7 @@ pub struct Inbound {
     events: VecDeque<InboundEvent>,
     lost: Vec<Range<u64>>,
     pages: Vec<Vec<u8>>,
+    quiet: Quiet,
 }
 
 /// What a receiver wants done.
@@ -177,10 +179,12 @@ impl Inbound {
     /// A control interval of the end node is over: what each session's source sent in it goes into `measured`,
     /// in the order of their names.
     pub fn measure(&mut self, now: Time, measured: &mut Vec<Measured>) {
+        let has_data = self.receivers.iter_mut().any(|(_, receiver)| receiver.has_data());
+        let is_quiet = self.quiet.tick(now, has_data);
         measured.clear();
         measured.extend(self.receivers.iter_mut().map(|(session, receiver)| Measured {
             session,
-            rate: receiver.measure(now),
+            rate: receiver.measure(now, is_quiet),
             waiting: receiver.waiting(),
         }));
         measured.sort_unstable_by_key(|measured| measured.session);

@@ -35,6 +35,7 @@ mod pacer;
 mod packet;
 mod path_kind;
 mod peer;
+mod quiet;
 mod rate_meter;
 mod receiver;
 mod replay;

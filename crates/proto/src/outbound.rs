@@ -14,6 +14,7 @@ use crate::host::Wakeup;
 use crate::limits::Limit;
 use crate::outstanding::{PieceAt, Settlement};
 use crate::packet::{DataPacket, frames};
+use crate::quiet::Quiet;
 use crate::sender::{Sender, SenderCounts, SenderSetup};
 use crate::slots::{Slots, slot};
 
@@ -31,6 +32,7 @@ pub struct Outbound {
     events: VecDeque<OutboundEvent>,
     chance: Chance,
     lost: Vec<PieceAt>,
+    quiet: Quiet,
 }
 
 /// What a sender wants done.
@@ -88,6 +90,7 @@ impl Outbound {
             events: VecDeque::new(),
             chance,
             lost: Vec::new(),
+            quiet: Quiet::default(),
         }
     }
 
@@ -260,10 +263,12 @@ impl Outbound {
     /// A control interval of the end node is over: what each session sent in it goes into `measured`,
     /// in the order of their names.
     pub fn measure(&mut self, now: Time, measured: &mut Vec<Measured>) {
+        let has_data = self.senders.iter_mut().any(|(_, sender)| sender.has_data());
+        let is_quiet = self.quiet.tick(now, has_data);
         measured.clear();
         measured.extend(self.senders.iter_mut().map(|(session, sender)| Measured {
             session,
-            rate: sender.measure(now),
+            rate: sender.measure(now, is_quiet),
             waiting: None,
         }));
         measured.sort_unstable_by_key(|measured| measured.session);

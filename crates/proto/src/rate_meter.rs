@@ -19,6 +19,10 @@ pub struct RateMeter {
     bytes: u64,
     /// Of packets of other kinds, since the last measurement.
     other_bytes: u64,
+    /// Whether any packet arrived since the last tick.
+    has_news: bool,
+    /// Whether the last tick measured.
+    is_new: bool,
     rate: Rate,
     stage: Stage,
 }
@@ -33,8 +37,8 @@ struct Sample {
 /// What is known of a source.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Stage {
-    /// Nothing has arrived.
-    Idle,
+    /// Nothing has arrived, also not in the time since the first tick.
+    Idle { since: Option<Time> },
     /// Something has, but not for a whole interval yet.
     New { last_arrival: Time },
     /// Packets came, and then none for so many ticks.
@@ -44,7 +48,9 @@ enum Stage {
 impl RateMeter {
     /// A session that has sent nothing; until it has sent for an interval it counts with `start`.
     pub fn new(start: Rate) -> Self {
-        Self { base: None, highest: None, packets: 0, bytes: 0, other_bytes: 0, rate: start, stage: Stage::Idle }
+        let stage = Stage::Idle { since: None };
+        let (base, highest) = (None, None);
+        Self { base, highest, packets: 0, bytes: 0, other_bytes: 0, has_news: false, is_new: false, rate: start, stage }
     }
 
     /// The rate of the last tick.
@@ -54,10 +60,11 @@ impl RateMeter {
 
     /// A data packet arrived at `now`, sent at `sent` by its source's clock, of so many bytes on the wire.
     pub fn on_packet(&mut self, now: Time, number: u64, sent: Time, wire_bytes: u32) {
+        self.has_news = true;
         self.packets += 1;
         self.bytes += u64::from(wire_bytes);
         self.stage = match self.stage {
-            Stage::Idle | Stage::New { .. } => Stage::New { last_arrival: now },
+            Stage::Idle { .. } | Stage::New { .. } => Stage::New { last_arrival: now },
             Stage::Known { .. } => Stage::Known { last_arrival: now, silent_ticks: 0 },
         };
         let sample = Sample { number, sent };
@@ -74,12 +81,29 @@ impl RateMeter {
         self.other_bytes += u64::from(wire_bytes);
     }
 
+    /// Whether any packet arrived since the last tick.
+    pub fn has_news(&self) -> bool {
+        self.has_news
+    }
+
     /// A control interval is over: the rate measured in it.
     pub fn tick(&mut self, now: Time) -> Rate {
+        let has_news = std::mem::take(&mut self.has_news);
+        self.is_new = false;
         match self.stage {
-            Stage::Idle => {}
-            Stage::New { last_arrival } => self.stage = Stage::Known { last_arrival, silent_ticks: 0 },
-            Stage::Known { .. } if self.packets > 0 => self.measure(),
+            Stage::Idle { since: None } => self.stage = Stage::Idle { since: Some(now) },
+            Stage::Idle { since: Some(since) } => {
+                let silence = now.since(since);
+                if silence >= START_PATIENCE {
+                    self.fade(silence);
+                }
+            }
+            Stage::New { last_arrival } => {
+                // What else was sent before the data began is no part of their rate.
+                self.other_bytes = 0;
+                self.stage = Stage::Known { last_arrival, silent_ticks: 0 };
+            }
+            Stage::Known { .. } if has_news => self.measure(),
             Stage::Known { last_arrival, silent_ticks } => {
                 let silent_ticks = silent_ticks.saturating_add(1);
                 self.stage = Stage::Known { last_arrival, silent_ticks };
@@ -89,6 +113,17 @@ impl RateMeter {
             }
         }
         self.rate
+    }
+
+    /// The same at a node that grants the session `granted` and whose other sessions were silent, too, where `is_quiet`: then
+    /// the rate stays. One that was not measured now counts no more than what is granted since.
+    pub fn tick_of_node(&mut self, now: Time, granted: Option<Rate>, is_quiet: bool) -> Rate {
+        if is_quiet {
+            self.is_new = false;
+        } else {
+            self.tick(now);
+        }
+        if self.is_new { self.rate } else { granted.map_or(self.rate, |granted| self.rate.min(granted)) }
     }
 
     /// Numbers sent times their mean size, over the time in which they were sent.
@@ -102,7 +137,7 @@ impl RateMeter {
         let mean_bits = self.bytes as f64 * 8.0 / self.packets as f64;
         let bits = (highest.number - base.number) as f64 * mean_bits + self.other_bytes as f64 * 8.0;
         self.rate = Rate::nearest_bps(bits / span_s);
-        self.base = Some(highest);
+        (self.base, self.is_new) = (Some(highest), true);
         (self.packets, self.bytes, self.other_bytes) = (0, 0, 0);
     }
 
@@ -111,12 +146,15 @@ impl RateMeter {
         let most = Rate::nearest_bps(LARGEST_PACKET_BITS / silence.max(LEAST_SILENCE).as_secs_f64());
         self.rate = self.rate.min(most);
         // What comes next begins anew: the silence is no part of its rate.
-        (self.base, self.highest, self.other_bytes) = (None, None, 0);
+        (self.base, self.highest) = (None, None);
+        (self.packets, self.bytes, self.other_bytes) = (0, 0, 0);
     }
 }
 
 /// Ticks without a packet that leave the rate as it was: a stalled reader is no slower source.
 const PATIENCE_TICKS: u32 = 3;
+/// What a session may start with is kept for it for so long: its first packet takes a round trip.
+const START_PATIENCE: Duration = Duration::from_secs(1);
 const LEAST_SILENCE: Duration = Duration::from_millis(1);
 /// 1500 bytes: what one packet is taken for when none tells.
 const LARGEST_PACKET_BITS: f64 = 12_000.0;
@@ -203,6 +241,43 @@ mod tests {
             meter.on_packet(ms(500), number, Time::from_nanos(450_000_000 + number * 500_000), 1000);
         }
         assert!((meter.tick(ms(500)).as_mbps() - 16.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn tick__a_late_packet_alone_is_no_sending() {
+        let mut meter = steady();
+        meter.on_packet(ms(61), 12, ms(12), 1000);
+        assert_eq!(meter.tick(ms(70)), Rate::mbps(8.0));
+        meter.on_packet(ms(71), 11, ms(11), 1000);
+        for tick in 0..4 {
+            assert_eq!(meter.tick(ms(80 + tick * 10)), Rate::mbps(8.0));
+        }
+        // 12 000 bits in 49 ms.
+        assert_eq!(meter.tick(ms(120)), Rate::nearest_bps(12_000.0 / 0.049));
+    }
+
+    #[test]
+    fn tick__what_a_session_starts_with_is_kept_for_a_second() {
+        let mut meter = RateMeter::new(Rate::mbps(8.0));
+        for at in [0, 500, 999] {
+            assert_eq!(meter.tick(ms(at)), Rate::mbps(8.0));
+        }
+        assert_eq!(meter.tick(ms(1000)), Rate::nearest_bps(12_000.0));
+    }
+
+    #[test]
+    fn tick_of_node__an_old_rate_counts_no_more_than_the_grant_and_stays_where_all_are_silent() {
+        let mut meter = steady();
+        let granted = Some(Rate::mbps(5.0));
+        for tick in 1..100 {
+            assert_eq!(meter.tick_of_node(ms(60 + tick * 10), granted, true), Rate::mbps(5.0));
+        }
+        assert_eq!(meter.tick_of_node(ms(1060), None, true), Rate::mbps(8.0));
+        for number in 11..=20 {
+            meter.on_packet(ms(1070), number, ms(number), 1000);
+        }
+        // What it sends it sends, whatever it may.
+        assert_eq!(meter.tick_of_node(ms(1070), granted, false), Rate::mbps(8.0));
     }
 
     #[test]

@@ -171,9 +171,14 @@ impl Receiver {
         self.missing.on_settled(settled);
     }
 
-    /// A control interval of the sink's node is over: what the source sent in it.
-    pub(crate) fn measure(&mut self, now: Time) -> Rate {
-        self.meter.tick(now)
+    /// A control interval of the sink's node is over: what the source sent in it. Where `is_quiet`, the interval says nothing.
+    pub(crate) fn measure(&mut self, now: Time, is_quiet: bool) -> Rate {
+        self.meter.tick_of_node(now, self.expected, is_quiet)
+    }
+
+    /// Whether data came since the last tick.
+    pub(crate) fn has_data(&self) -> bool {
+        self.meter.has_news()
     }
 
     /// For how long packets waited at the least since this was asked last.

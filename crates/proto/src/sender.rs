@@ -33,6 +33,8 @@ pub(crate) struct Sender {
     limits: Limits,
     rtt: Rtt,
     silence: Silence,
+    /// The next number when the last silence ended: what is below says nothing about the path of now.
+    heard_again_at: u64,
     /// On a dedicated path.
     breaker: Option<Breaker>,
     /// On a shared one.
@@ -108,6 +110,7 @@ impl Sender {
             limits: Limits::new(now),
             rtt,
             silence: Silence::new(now, setup.path),
+            heard_again_at: 0,
             breaker: (setup.path == PathKind::Dedicated).then(|| Breaker::new(now)),
             path: (setup.path == PathKind::Shared).then(|| PathRate::new(now, rtt.smoothed(), packet)),
             interval: Duration::ZERO,
@@ -162,6 +165,9 @@ impl Sender {
                 self.path = self.path.take().map(|_| PathRate::new(now, self.rtt.smoothed(), packet));
             }
         }
+        // What went in the silence may all be lost, and the sink knows of nothing that it lacks: it is told at once.
+        self.heard_again_at = self.outstanding.next();
+        self.told.wait = FIRST_WAIT;
         self.apply(now);
     }
 
@@ -224,6 +230,7 @@ impl Sender {
             }
         });
         let fates = tell.as_mut().map(|tell| tell as &mut dyn FnMut(Settled));
+        let is_of_silence = self.outstanding.una() < self.heard_again_at;
         let Settlement { arrived, lost } =
             self.outstanding.on_report(report, scratch, fates).map_err(|_| CloseReason::Protocol)?;
         for &piece in scratch.iter() {
@@ -236,6 +243,10 @@ impl Sender {
         reported.lost += lost;
         let rate = self.limits.rate();
         let breaks = self.breaker.as_mut().and_then(|breaker| {
+            if is_of_silence {
+                breaker.pass_over(now);
+                return None;
+            }
             let before = breaker.cap();
             let breaks = breaker.on_settled(now, arrived + lost, lost, rate);
             (breaks.is_some() || breaker.cap() != before).then_some(breaks)
@@ -325,9 +336,14 @@ impl Sender {
         Some(DataPacket { session: self.peer, number, stamp_us: stamp(now), piece })
     }
 
-    /// A control interval of the source's node is over: what was sent in it.
-    pub(crate) fn measure(&mut self, now: Time) -> Rate {
-        self.meter.tick(now)
+    /// A control interval of the source's node is over: what was sent in it. Where `is_quiet`, the interval says nothing.
+    pub(crate) fn measure(&mut self, now: Time, is_quiet: bool) -> Rate {
+        self.meter.tick_of_node(now, Some(self.limits.get(Limit::Source)), is_quiet)
+    }
+
+    /// Whether data were sent since the last tick.
+    pub(crate) fn has_data(&self) -> bool {
+        self.meter.has_news()
     }
 
     pub(crate) fn limits(&self) -> &Limits {

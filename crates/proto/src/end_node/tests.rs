@@ -117,6 +117,23 @@ fn tick__a_grant_counts_for_a_round_trip_and_two_intervals() {
 }
 
 #[test]
+fn tick__a_grant_counts_longer_for_what_has_waited() {
+    let mut node = node();
+    node.join(flow(1, 50), Rate::mbps(100.0)).unwrap();
+    let measured = |node: &mut EndNode, tick: u64| {
+        node.see_queue(MS * 200);
+        let outcome = node.tick(ms(5 + tick * 20), |_| Rate::mbps(100.0))[0];
+        (outcome.measured.as_mbps(), outcome.exceeds_grant)
+    };
+    assert_eq!(measured(&mut node, 0), (100.0, false));
+    node.set_capacity(Rate::mbps(10.0));
+    // 10 Mb/s from 25 ms on; 100 Mb/s explain a packet for 50 + 2 x 20 + 200 ms more.
+    let honest: Vec<_> = (1..=15).map(|tick| measured(&mut node, tick)).collect();
+    assert_eq!(honest, [(100.0, false); 15]);
+    assert_eq!(measured(&mut node, 16), (12.5, false));
+}
+
+#[test]
 fn capacity__is_a_share_and_is_lowered_by_overflow() {
     let rule = IntervalRule::Fixed(MS * 500);
     let mut node = EndNode::new(Time::ZERO, MS * 500, Rate::mbps(100.0), 0.8, rule, gtp(false));

@@ -219,6 +219,30 @@ fn connect__without_a_ticket_fails_after_a_while() {
 }
 
 #[test]
+fn host__lets_a_session_be_that_sends_nothing() {
+    let mut network = Network::new(&[100.0, 100.0], 5);
+    for (seed, host) in network.hosts.iter_mut().enumerate() {
+        *host = Host::new(Time::ZERO, HostConfig { fair_start: true, ..config(100.0, seed as u8) });
+    }
+    // It may start with all, wants nothing, and shares with three others later.
+    network.size = 0;
+    network.open(0, 1);
+    network.run(ms(200));
+    network.size = 1 << 40;
+    for _ in 0..3 {
+        network.open(0, 1);
+    }
+    network.run(ms(3000));
+    let closed = |event: &Event| matches!(event, Event::Closed { .. });
+    assert!(!network.events.iter().flatten().any(closed), "{:?}", network.events);
+    // And the others have what it does not use.
+    let before = network.delivered[1];
+    network.run(ms(4000));
+    let rate = (network.delivered[1] - before) as f64 * 8.0 * 1077.0 / 1000.0;
+    assert!(rate > 98e6, "{rate}");
+}
+
+#[test]
 fn host__follows_an_initiator_that_moves() {
     let mut network = Network::new(&[100.0, 100.0], 5);
     network.size = 20_000_000;
