@@ -360,9 +360,6 @@ impl<C: Crypto> Control<C> {
         let peer = Peer::new(now, opened, established.keys, rtt, self.setup.probes_mtu);
         self.peers.insert(session, peer);
         self.events.push_back(ControlEvent::Opened(opened));
-        if opened.receives && self.nodes[Direction::Receiving as usize].is_none() {
-            self.say(session, frames(&[Frame::Feedback { expected_bps: NO_LIMIT_BPS }]));
-        }
         self.alarms.set(slot(session), Some(now));
     }
 
@@ -600,9 +597,20 @@ impl<C: Crypto> Control<C> {
                     peer.probe_at = now.saturating_add(every);
                     self.probe(now, session);
                 }
+                self.lift(now, session);
                 self.explore(now, session).min(now.saturating_add(PROBE_EVERY)).max(now.saturating_add(LEAST_STEP))
             };
             self.alarms.set(slot, Some(again));
+        }
+    }
+
+    /// Where this end sets no limit to what it receives, it says so, again and again.
+    fn lift(&mut self, now: Time, session: SessionId) {
+        let sets_none = self.node(Direction::Receiving).is_none();
+        let Some(peer) = self.peers.get_mut(session).filter(|peer| sets_none && peer.opened.receives) else { return };
+        if peer.told.is_none_or(|(_, at)| now.since(at) >= TELL_EVERY) {
+            peer.told = Some((Rate::ZERO, now));
+            self.say(session, frames(&[Frame::Feedback { expected_bps: NO_LIMIT_BPS }]));
         }
     }
 

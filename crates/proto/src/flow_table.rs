@@ -52,14 +52,17 @@ pub(crate) struct FlowTable {
 pub(crate) struct Entry {
     pub(crate) flow: Flow,
     pub(crate) granted: Granted,
-    /// Ticks in a row in which it claimed more than any grant explains.
+    /// Ticks in a row in which it claimed more than any grant explains, and the first of them.
     excess_ticks: u32,
+    excess_since: Time,
 }
 
 /// How far above its grant a session may be measured: packets are grains, and clocks drift.
 const TOLERANCE: f64 = 1.25;
-/// Ticks in a row above that, after which a peer exceeds its grant.
+/// Ticks in a row above that, after which a peer exceeds its grant,
 pub const EXCESS_TICKS: u32 = 10;
+/// if they took so long: what a sink grants may get lost, and is said again each 200 ms.
+pub const EXCESS_LASTS: Duration = Duration::from_secs(2);
 
 impl SessionOptions {
     /// Whether a rule can run with these.
@@ -83,7 +86,8 @@ impl FlowTable {
         let Flow { session, weight, alpha, beta, .. } = flow;
         SessionOptions { weight, alpha, beta }.check()?;
         let at = self.find(session).err().ok_or(JoinError::Known(session.0))?;
-        self.entries.insert(at, Entry { flow, granted: Granted::new(start), excess_ticks: 0 });
+        self.entries
+            .insert(at, Entry { flow, granted: Granted::new(start), excess_ticks: 0, excess_since: Time::ZERO });
         Ok(())
     }
 
@@ -140,7 +144,14 @@ impl Entry {
         let path = self.flow.rtt.as_nanos().saturating_add(queue.as_nanos());
         let span = Duration::from_nanos(interval.as_nanos().saturating_mul(2).saturating_add(path));
         let most = self.granted.largest(now, span) * TOLERANCE;
-        self.excess_ticks = if measured > most { self.excess_ticks.saturating_add(1) } else { 0 };
+        if measured > most {
+            if self.excess_ticks == 0 {
+                self.excess_since = now;
+            }
+            self.excess_ticks = self.excess_ticks.saturating_add(1);
+        } else {
+            self.excess_ticks = 0;
+        }
         Row {
             measured: measured.min(most),
             desired: None,
@@ -152,8 +163,8 @@ impl Entry {
     }
 
     /// Whether it has claimed too much for too long.
-    pub(crate) fn exceeds_grant(&self) -> bool {
-        self.excess_ticks >= EXCESS_TICKS
+    pub(crate) fn exceeds_grant(&self, now: Time) -> bool {
+        self.excess_ticks >= EXCESS_TICKS && now.since(self.excess_since) >= EXCESS_LASTS
     }
 }
 

@@ -53,7 +53,7 @@ pub use byte_ranges::ByteRanges;
 pub use control::{ConnectError, Control, ControlEvent, Direction, Measured, Opened, Wish};
 pub use door::{Crypto, Visit};
 pub use end_node::{EndNode, IntervalRule, Outcome};
-pub use flow_table::{EXCESS_TICKS, Flow, JoinError};
+pub use flow_table::{EXCESS_LASTS, EXCESS_TICKS, Flow, JoinError};
 pub use host::{Event, Host, HostConfig, NodeConfig, SessionOptions, SessionRates, Wakeup};
 pub use inbound::{Inbound, InboundEvent, Taken};
 pub use limits::Limit;
