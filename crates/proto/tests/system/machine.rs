@@ -1,0 +1,243 @@
+//! A host on the wire: every packet goes through codec and seal.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+
+use fairwave_proto::codec::{
+    Checksum, CloseReason, Header, Kind, Piece, Reader, SessionId, TicketId, is_handshake, open_datagram, seal_datagram,
+};
+use fairwave_proto::handshake::insecure::{Insecure, InsecureInitiator, InsecureResponder};
+use fairwave_proto::{
+    ControlPacket, DataPacket, Event, Host, HostConfig, IntervalRule, NodeConfig, Packet, PathKind, PieceAt,
+    SessionOptions, Wish,
+};
+use fairwave_schemes::node::{Gtp, Reading};
+use fairwave_schemes::scheme::{OptionValue, Options};
+use fairwave_units::{Bytes, Duration, Rate, Time};
+
+use crate::content;
+use crate::memory;
+use crate::random::mixed;
+
+pub(crate) const TICKET: (TicketId, u64) = (TicketId(1), 0x005e_c2e7);
+pub(crate) const OPTIONS: SessionOptions = SessionOptions { weight: 1.0, alpha: 0.1, beta: 0.2 };
+pub(crate) const LOWER: u32 = 28;
+
+/// How a machine is set up, also after a restart.
+#[derive(Clone, Debug)]
+pub(crate) struct Setup {
+    /// Of both directions, if they are known.
+    pub(crate) capacity_bps: Option<f64>,
+    pub(crate) path: PathKind,
+    pub(crate) piece_bytes: u32,
+    pub(crate) probes_mtu: bool,
+    pub(crate) fair_start: bool,
+    pub(crate) drain: bool,
+    pub(crate) interval: IntervalRule,
+    pub(crate) room: Bytes,
+}
+
+pub(crate) struct Machine {
+    pub(crate) host: Host<Insecure>,
+    pub(crate) setup: Setup,
+    pub(crate) address: SocketAddr,
+    /// Sessions, by which transfer they serve.
+    pub(crate) sessions: BTreeMap<SessionId, usize>,
+    /// Those that this host wanted.
+    initiated: BTreeSet<SessionId>,
+    /// Who asked for which transfer: his address and his name for the session.
+    visits: BTreeMap<(SocketAddr, SessionId), usize>,
+    nonces: u64,
+    payload: Vec<u8>,
+    room: Vec<u8>,
+    /// Bytes of memory that the host holds.
+    pub(crate) held: i64,
+}
+
+/// What arrived with a data packet.
+pub(crate) struct Arrived {
+    pub(crate) session: SessionId,
+    pub(crate) piece: PieceAt,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Setup {
+    fn host(&self, now: Time, seed: u64) -> Host<Insecure> {
+        let mut options = Options::default();
+        options.set("drain", OptionValue::Flag(self.drain));
+        let node = |turn: u64| {
+            let phase = Duration::from_nanos(mixed(seed ^ turn) % 20_000_000);
+            self.capacity_bps.map(|bps| NodeConfig {
+                capacity: Rate::nearest_bps(bps),
+                share: 1.0,
+                interval: self.interval,
+                phase,
+                allocator: Box::new(Gtp::new(Reading::Adopted, &options)),
+            })
+        };
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&mixed(seed).to_le_bytes());
+        let config = HostConfig {
+            lower_bytes: LOWER,
+            piece_bytes: self.piece_bytes,
+            send_bytes: Bytes::new(1),
+            sending: node(1),
+            receiving: node(2),
+            fair_start: self.fair_start,
+            room: self.room,
+            seed: bytes,
+            path: self.path,
+            probes_mtu: self.probes_mtu,
+            is_plain: false,
+            crypto: InsecureResponder::new(seed, [TICKET]),
+        };
+        Host::new(now, config)
+    }
+}
+
+impl Machine {
+    pub(crate) fn new(setup: Setup, address: SocketAddr, seed: u64) -> Self {
+        let mut held = 0;
+        let host = memory::counted(&mut held, || setup.host(Time::ZERO, seed));
+        Self {
+            host,
+            setup,
+            address,
+            sessions: BTreeMap::new(),
+            initiated: BTreeSet::new(),
+            visits: BTreeMap::new(),
+            nonces: seed,
+            payload: Vec::new(),
+            room: vec![0; 10_000],
+            held,
+        }
+    }
+
+    /// It forgets all that it knew.
+    pub(crate) fn restart(&mut self, now: Time, seed: u64) {
+        self.held = 0;
+        self.host = memory::counted(&mut self.held, || self.setup.host(now, seed));
+        self.sessions.clear();
+        self.initiated.clear();
+        self.visits.clear();
+        self.nonces = seed;
+    }
+
+    /// Begins to open a session for a transfer.
+    pub(crate) fn connect(&mut self, now: Time, to: SocketAddr, transfer: usize, receives: bool) -> Option<SessionId> {
+        self.nonces = self.nonces.wrapping_add(1);
+        let crypto = InsecureInitiator::new(TICKET.0, TICKET.1, mixed(self.nonces));
+        let greeting = (transfer as u64).to_be_bytes();
+        let wish = Wish { sends: !receives, receives, greeting: &greeting, options: OPTIONS };
+        let host = &mut self.host;
+        let session = memory::counted(&mut self.held, || host.connect(now, to, crypto, &wish)).ok()?;
+        self.initiated.insert(session);
+        self.sessions.insert(session, transfer);
+        Some(session)
+    }
+
+    /// What a session's packets are sealed with.
+    fn seal(&self, session: SessionId, is_own: bool, kind: Kind) -> Option<Checksum> {
+        let is_initiator = self.initiated.contains(&session);
+        Some(self.host.keys(session)?.seal(is_initiator == is_own, kind))
+    }
+
+    /// A datagram came: what is new of it.
+    pub(crate) fn receive(&mut self, now: Time, from: SocketAddr, datagram: &mut [u8]) -> Option<Arrived> {
+        if is_handshake(datagram) {
+            let visits = &mut self.visits;
+            let mut decide = |visit: &fairwave_proto::Visit<Insecure>| {
+                let greeting =
+                    visit.greeting.first_chunk().map_or(usize::MAX, |bytes| u64::from_be_bytes(*bytes) as usize);
+                visits.insert((visit.from(), visit.peer), greeting);
+                Ok(OPTIONS)
+            };
+            let host = &mut self.host;
+            memory::counted(&mut self.held, || host.handle_handshake(now, from, datagram, &mut decide));
+            return None;
+        }
+        let header = Header::read(&mut Reader::new(datagram)).ok()?;
+        let mut seal = self.seal(header.session, false, header.kind)?;
+        let mut body = open_datagram(&header, &mut seal, datagram).ok()?;
+        let (session, number) = (header.session, header.number);
+        let host = &mut self.host;
+        match header.kind {
+            Kind::Data => {
+                let Piece { stamp_us, stream, offset, bytes } = Piece::read(&mut body).ok()?;
+                let piece = PieceAt { stream, length: bytes.len() as u32, offset };
+                let packet = DataPacket { session, number, stamp_us, piece };
+                let new = memory::counted(&mut self.held, || host.handle_data(now, from, &packet));
+                (new > 0).then(|| Arrived { session, piece, bytes: bytes.to_vec() })
+            }
+            Kind::Control => {
+                let packet = ControlPacket { session, number, frames: body.rest().to_vec() };
+                memory::counted(&mut self.held, || host.handle_control(now, from, &packet));
+                None
+            }
+        }
+    }
+
+    pub(crate) fn handle_timeout(&mut self, now: Time) {
+        let host = &mut self.host;
+        memory::counted(&mut self.held, || host.handle_timeout(now));
+    }
+
+    pub(crate) fn poll_event(&mut self) -> Option<Event> {
+        let host = &mut self.host;
+        let event = memory::counted(&mut self.held, || host.poll_event())?;
+        match &event {
+            Event::Open(opened) if !opened.is_initiator => {
+                if let Some(transfer) = self.visits.remove(&(opened.address, opened.peer)) {
+                    self.sessions.insert(opened.session, transfer);
+                }
+            }
+            _ => {}
+        }
+        Some(event)
+    }
+
+    /// The next datagram to send, and where to.
+    pub(crate) fn poll_transmit(&mut self, now: Time) -> Option<(SocketAddr, Vec<u8>)> {
+        loop {
+            let host = &mut self.host;
+            let transmit = memory::counted(&mut self.held, || host.poll_transmit(now))?;
+            // What goes with it is the driver's.
+            if let Packet::Control(ControlPacket { frames: bytes, .. }) | Packet::Handshake(bytes) = &transmit.packet {
+                self.held -= bytes.capacity().cast_signed() as i64;
+            }
+            if let Some(datagram) = self.encode(transmit.session, transmit.packet) {
+                return Some((transmit.to, datagram));
+            }
+        }
+    }
+
+    fn encode(&mut self, session: Option<SessionId>, packet: Packet) -> Option<Vec<u8>> {
+        match packet {
+            Packet::Handshake(bytes) => Some(bytes),
+            Packet::Data(packet) => {
+                let session = session?;
+                let mut seal = self.seal(session, true, Kind::Data)?;
+                let DataPacket { number, stamp_us, piece: PieceAt { stream, length, offset }, .. } = packet;
+                let transfer = self.sessions.get(&session).copied().unwrap_or(usize::MAX);
+                self.payload.resize(length as usize, 0);
+                content::fill(transfer, stream, offset, &mut self.payload);
+                let header = Header { kind: Kind::Data, session: packet.session, number };
+                let piece = Piece { stamp_us, stream, offset, bytes: &self.payload };
+                let used = seal_datagram(&header, &mut seal, &mut self.room, |writer| piece.write(writer)).ok()?;
+                Some(self.room[..used].to_vec())
+            }
+            Packet::Control(packet) => {
+                let mut seal = self.seal(session?, true, Kind::Control)?;
+                let header = Header { kind: Kind::Control, session: packet.session, number: packet.number };
+                let body = &packet.frames;
+                let used = seal_datagram(&header, &mut seal, &mut self.room, |writer| writer.bytes(body)).ok()?;
+                Some(self.room[..used].to_vec())
+            }
+        }
+    }
+
+    pub(crate) fn close(&mut self, now: Time, session: SessionId) {
+        let host = &mut self.host;
+        memory::counted(&mut self.held, || host.close(now, session, CloseReason::Done));
+    }
+}

@@ -1,0 +1,88 @@
+//! Whole hosts on a virtual network, on which every packet is bytes: all that can go wrong does, and it must not matter.
+//!
+//! A world is a function of its seed; a failure prints it, and this runs it again:
+//!
+//! ```text
+//! FAIRWAVE_SEED=123 cargo test --release --package fairwave-proto --test system -- --nocapture
+//! ```
+//!
+//! FAIRWAVE_WORLDS says how many seeds to run.
+
+#![allow(non_snake_case, missing_docs)]
+#![expect(clippy::disallowed_types, clippy::disallowed_methods, reason = "a fresh seed, and settings of a run")]
+
+mod content;
+mod machine;
+mod memory;
+mod plan;
+mod random;
+mod way;
+mod world;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use world::World;
+
+/// Seeds of each kind of world, besides a fresh one each.
+const WORLDS: u64 = 12;
+/// Seeds that fail until the rest is given up.
+const MOST_FAILURES: usize = 10;
+
+fn env(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} must be a number, not {text}")))
+}
+
+/// The seed to replay; or some that are always the same and as many fresh ones.
+fn seeds() -> Vec<u64> {
+    if let Some(seed) = env("FAIRWAVE_SEED") {
+        return vec![seed];
+    }
+    let count = env("FAIRWAVE_WORLDS").unwrap_or(WORLDS);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
+    let fresh = random::mixed(now) >> 32;
+    (0..count).chain(fresh..fresh + count).collect()
+}
+
+/// Judges the world of each seed; the first ones that fail are named at the end.
+fn each(name: &str, judge: impl Fn(u64)) {
+    let _turn = memory::turn();
+    let seeds = seeds();
+    let mut failed = Vec::new();
+    for &seed in &seeds {
+        if catch_unwind(AssertUnwindSafe(|| judge(seed))).is_err() {
+            failed.push(seed);
+            if failed.len() >= MOST_FAILURES {
+                break;
+            }
+        }
+    }
+    let commands = failed.iter().map(|seed| {
+        format!(
+            "FAIRWAVE_SEED={seed} cargo test --release --package fairwave-proto --test system {name} -- --nocapture\n"
+        )
+    });
+    assert!(
+        failed.is_empty(),
+        "of {} seeds from {} on, these failed:\n{}",
+        seeds.len(),
+        seeds[0],
+        commands.collect::<String>()
+    );
+}
+
+#[test]
+fn worlds__every_honest_transfer_completes() {
+    each("worlds__every_honest_transfer_completes", |seed| {
+        let mut world = plan::honest(seed);
+        world.run();
+        report(&world);
+    });
+}
+
+fn report(world: &World) {
+    if env("FAIRWAVE_SEED").is_some() {
+        let done: Vec<_> = world.transfers.iter().map(|transfer| (transfer.completed, transfer.attempts)).collect();
+        println!("seed {}: {} {:?} {done:?}", world.seed, world.now, world.counts);
+    }
+}
