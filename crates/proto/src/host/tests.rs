@@ -75,6 +75,8 @@ struct Network {
     sizes: BTreeMap<u32, u64>,
     /// Each data packet of this many is lost.
     loses_one_in: u64,
+    /// And each control packet, too.
+    loses_control: bool,
     data: u64,
 }
 
@@ -94,6 +96,7 @@ impl Network {
             order: 0,
             now: Time::ZERO,
             loses_one_in: u64::MAX,
+            loses_control: false,
             data: 0,
         }
     }
@@ -146,7 +149,7 @@ impl Network {
                 }
             }
             while let Some(transmit) = self.hosts[at].poll_transmit(self.now) {
-                if matches!(transmit.packet, Packet::Data(_)) {
+                if matches!(transmit.packet, Packet::Data(_)) || self.loses_control {
                     self.data += 1;
                     if self.data.is_multiple_of(self.loses_one_in) {
                         continue;
@@ -275,4 +278,20 @@ fn host__finds_the_size_that_a_path_takes_and_notices_when_it_shrinks() {
     assert!(network.delivered[1] - before > 5 * 11_000_000, "{}", network.delivered[1] - before);
     let most = network.sizes.iter().max_by_key(|(_, count)| **count).map(|(bytes, _)| *bytes);
     assert_eq!(most, Some(1200), "{:?}", network.sizes);
+}
+
+#[test]
+fn host__keeps_its_rate_while_packets_of_all_kinds_get_lost() {
+    for mbps in [4.0, 40.0] {
+        let mut network = Network::new(&[100.0, mbps], 25);
+        (network.loses_one_in, network.loses_control) = (11, true);
+        network.open(0, 1);
+        network.run(ms(5000));
+        for second in 5..40 {
+            let before = network.delivered[1];
+            network.run(ms(1000 * (second + 1)));
+            let rate = (network.delivered[1] - before) as f64 * 8.0 / 1e6;
+            assert!(rate > 0.75 * mbps, "{rate} of {mbps} Mb/s in second {second}");
+        }
+    }
 }
