@@ -63,7 +63,7 @@ class Allocator:
         rule: "gtp" (the adopted rule), "gtp-printed" (as printed in Wu 2007), "abr-charny" or "abr-hou".
         options: The rule's options, as in a scenario's ``[options]``. gtp takes ``alpha`` (share of the gap to the
             target rate that is closed per interval, 0 < alpha < 1; Wu 2007, Eq. VI.3), ``beta`` (least step, as a share
-            of alpha x target rate), ``drain`` and ``budget``. See `schemes` for their defaults.
+            of alpha x target rate), ``drain``, ``budget`` and ``exponential_start``. See `schemes` for their defaults.
 
     Example:
         A sink of 500 Mb/s; the first session has a demand of 100 Mb/s somewhere, the other two nothing yet. The target

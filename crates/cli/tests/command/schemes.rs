@@ -13,7 +13,10 @@ fn json__has_exactly_the_keys_of_the_contract() {
                     gtp-printed cbr abr-charny abr-hou";
     assert!(words(contract).is_subset(&names), "{names:?}");
     let gtp = schemes.iter().find(|scheme| scheme["name"] == "gtp").unwrap();
-    assert_eq!(keys(&gtp["options"]), words("alpha beta interval phase drain fair_start budget path wire"));
+    assert_eq!(
+        keys(&gtp["options"]),
+        words("alpha beta interval phase drain fair_start budget exponential_start path wire")
+    );
 }
 
 #[test]

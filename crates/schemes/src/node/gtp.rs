@@ -43,6 +43,8 @@ pub struct Gtp {
     reading: Reading,
     /// Largest sum of expected rates as a multiple of the capacity.
     budget: Option<f64>,
+    /// Sessions below this share of their target double.
+    exponential: Option<f64>,
     drain: Option<Drain>,
     order: Order,
 }
@@ -59,11 +61,12 @@ pub enum Reading {
 }
 
 impl Gtp {
-    /// The rule with the options `drain` and `budget` of a scheme.
+    /// The rule with the options `drain`, `budget` and `exponential_start` of a scheme.
     pub fn new(reading: Reading, options: &Options) -> Self {
         Self {
             reading,
             budget: options.number("budget"),
+            exponential: options.number("exponential_start"),
             drain: options.flag("drain").then(Drain::default),
             order: Order::default(),
         }
@@ -91,7 +94,11 @@ impl Gtp {
             loop {
                 let index = places[at].row as usize;
                 let row = &rows[index];
-                let reached = self.reading.step(row, ratio, target);
+                let mut reached = self.reading.step(row, ratio, target);
+                if let Some(share) = self.exponential {
+                    // Wu 2007, VIII.1.A: exponentially up to a threshold, and then the linear steps.
+                    reached = reached.max((2.0 * ratio).min(share * target));
+                }
                 grants[index] = Grant {
                     expected: Rate::nearest_bps(row.weight * reached),
                     target: Rate::nearest_bps(row.weight * target),

@@ -33,7 +33,7 @@ pub enum NodeError {
 
 /// A new allocator of the rule `name` ("gtp", "gtp-printed", "abr-charny", "abr-hou") with the options of one node.
 ///
-/// Of the options it takes `drain` and `budget`. The others are the driver's business: `alpha` and `beta` come with
+/// Of the options it takes `drain`, `budget` and `exponential_start`. The others are the driver's business: `alpha` and `beta` come with
 /// every [`crate::Row`], `interval` and `phase` say when to call the rule, `fair_start` ([`fair_start()`]) what a session
 /// starts with.
 pub fn allocator(name: &str, options: &Options) -> Result<Box<dyn RateAllocator>, NodeError> {

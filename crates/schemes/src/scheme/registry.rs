@@ -178,7 +178,7 @@ const TICKS: [OptionSpec; 2] = [INTERVAL, PHASE];
 const GTP_HEADER: Bytes = Bytes::new(37);
 /// A message has its frames in place of the piece; its header, seal, IP and UDP are 61 bytes.
 const GTP_MESSAGE_HEADER: Bytes = Bytes::new(21);
-const GTP: [OptionSpec; 9] = [
+const GTP: [OptionSpec; 10] = [
     number("alpha", UNIT, "0.1", "share of the gap to the target rate that is closed per interval"),
     number("beta", CLOSED_UNIT, "0.2", "least step, as a share of alpha x target rate"),
     INTERVAL,
@@ -190,6 +190,12 @@ const GTP: [OptionSpec; 9] = [
         domain: Domain::Switch { usual: 1.05, least: 1.001, most: 1e6 },
         default: "false",
         help: "largest sum of expected rates after one tick, as a multiple of the capacity",
+    },
+    OptionSpec {
+        name: "exponential_start",
+        domain: Domain::Switch { usual: 0.5, least: 0.001, most: 1.0 },
+        default: "false",
+        help: "a session below this share of its target doubles in each interval",
     },
     OptionSpec {
         name: "path",

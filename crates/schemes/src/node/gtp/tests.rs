@@ -24,6 +24,22 @@ fn allocate__single_session_follows_the_steps_of_the_paper() {
 }
 
 #[test]
+fn allocate__an_exponential_start_doubles_up_to_its_threshold() {
+    let mut options = Options::default();
+    options.set("exponential_start", OptionValue::Number(0.5));
+    let rule = &mut Gtp::new(Reading::Adopted, &options);
+    let mut rate = 0.0;
+    let mut next = || {
+        rate = one_tick(rule, 1.0, &[rate])[0];
+        rate
+    };
+    let steps = [next(), next(), next()];
+    // From nothing one linear step, alpha = .15; then twice as much, and 0.5 is the threshold.
+    assert_near(&steps, &[0.15, 0.3, 0.5]);
+    assert_near(&[next()], &[0.575]); // 0.5 + alpha x 0.5
+}
+
+#[test]
 fn allocate__sessions_at_the_fair_share_stay_there() {
     // 0.1, 0.2 limited elsewhere; the others share 0.7 evenly.
     let rates = one_tick(&mut Gtp::default(), 1.0, &[0.35, 0.1, 0.35, 0.2]);
