@@ -85,7 +85,8 @@ def test_simulate__queues_and_losses_have_the_columns_of_the_csv() -> None:
     links = [link["name"] for link in run.summary["links"]]
     assert "d:in" in links
     assert queues["link"].tolist() == links * 40
-    np.testing.assert_allclose(queues["queue_bytes"], queues["queue_packets"] * 1077)  # 1000 B payload, 40 B header, 37 B of GTP
+    # 1000 B payload, 40 B header, 37 B of GTP.
+    np.testing.assert_allclose(queues["queue_bytes"], queues["queue_packets"] * 1077)
     losses = run.losses()
     assert list(losses.columns) == ["time_s", "session"]
     assert losses.empty
