@@ -8,6 +8,7 @@ trap 'rm -rf "$dir"' EXIT
 
 # Scenario and, where it is not the file's own, the scheme; fluid where that stands in front, else packet by packet.
 cases=(fluid/five-to-one fluid/demands fluid/weights fluid/in-network fluid/sixteen-nodes fluid/002-fig-vii-19
+       five-to-one:gtp mixed-gtp
        five-to-one:sack five-to-one:cubic sixteen-nodes:bic
        five-to-one:endpoint-xcp five-to-one:aecp five-to-one:vcp mixed)
 for case in "${cases[@]}"; do

@@ -26,6 +26,8 @@ pub struct Experiment {
     pub scenario: Option<String>,
     /// The simulator that it is about; `None` where each run has its usual one ([`crate::lab::usual_model`]).
     pub model: Option<Model>,
+    /// Variants that run as fluids, whatever the others do.
+    pub fluid_variants: Vec<String>,
     /// What its picture shows.
     pub picture: Picture,
     /// What a reader must know: choices of ours where the paper is silent, errors of the print.
@@ -46,6 +48,12 @@ pub(crate) struct Quick {
 }
 
 impl Experiment {
+    /// The simulator that runs a variant; `None` for its usual one.
+    pub fn model_of(&self, variant: Option<&str>) -> Option<Model> {
+        let is_fluid = variant.is_some_and(|variant| self.fluid_variants.iter().any(|fluid| fluid == variant));
+        if is_fluid { Some(Model::Fluid) } else { self.model }
+    }
+
     /// Number of claims.
     pub fn claim_count(&self) -> usize {
         self.claims.len()
@@ -84,6 +92,8 @@ struct ExperimentData {
     scenario: Option<String>,
     same_as: Option<String>,
     model: Option<ModelWord>,
+    #[serde(default)]
+    fluid_variants: Vec<String>,
     #[serde(default, deserialize_with = "picture")]
     picture: Option<Picture>,
     quick_runs: Option<usize>,
@@ -142,7 +152,11 @@ fn build(id: String, data: ExperimentData, all: &[Experiment]) -> Result<Experim
         set: data.quick_set.into_iter().collect(),
     };
     if let Some(other) = same_as {
-        let own = scenario.is_some() || model.is_some() || picture.is_some() || !claim.is_empty();
+        let own = !data.fluid_variants.is_empty()
+            || scenario.is_some()
+            || model.is_some()
+            || picture.is_some()
+            || !claim.is_empty();
         if own || quick != Quick::default() {
             return Err("same_as brings scenario, model, picture, quick_... and claims: name none of them".to_owned());
         }
@@ -184,7 +198,18 @@ fn build(id: String, data: ExperimentData, all: &[Experiment]) -> Result<Experim
         Some(ModelWord::Packet) => Some(Model::Packet),
         Some(ModelWord::Usual) => None,
     };
-    Ok(Experiment { id, title, cites, scenario, model, picture, note, quick, claims })
+    Ok(Experiment {
+        id,
+        title,
+        cites,
+        scenario,
+        model,
+        fluid_variants: data.fluid_variants,
+        picture,
+        note,
+        quick,
+        claims,
+    })
 }
 
 #[cfg(test)]

@@ -155,12 +155,13 @@ fn first_runs(experiment: &Experiment) -> Vec<(Option<String>, Run, Duration)> {
         }
         let (mut scenario, _) = document.build(&case).unwrap_or_else(|error| panic!("{error}"));
         let whole = scenario.duration;
-        let is_packet = experiment.model.unwrap_or_else(|| usual_model(&scenario)) == Model::Packet;
+        let model = experiment.model_of(case.variant.as_deref());
+        let is_packet = model.unwrap_or_else(|| usual_model(&scenario)) == Model::Packet;
         if is_packet {
             scenario.duration = scenario.sample;
         }
         let record = Record { rates: true, distances: true, windows: is_packet, ..Record::default() };
-        let mut run = simulate(&scenario, experiment.model, Settings { record, ..Settings::default() })
+        let mut run = simulate(&scenario, model, Settings { record, ..Settings::default() })
             .unwrap_or_else(|error| panic!("{}: {error}", experiment.id));
         if is_packet {
             stretch(&mut run, scenario.sample, whole);

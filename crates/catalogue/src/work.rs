@@ -122,7 +122,7 @@ impl Work {
                     plan.is_quick = true;
                     continue;
                 }
-                let model = experiment.model;
+                let model = experiment.model_of(case.variant.as_deref());
                 let key =
                     (name, model.map_or("usual", Model::name), laid_over.clone(), case.variant.clone(), case.seed);
                 let job = *known.entry(key).or_insert_with(|| {
