@@ -57,8 +57,8 @@ pub struct Outcome {
     pub measured: Rate,
     /// Its rate until the next tick, and where that leads.
     pub grant: Grant,
-    /// Whether it has been measured above all that it was granted for
-    /// [`EXCESS_TICKS`](crate::EXCESS_TICKS) ticks in a row and for [`EXCESS_LASTS`](crate::EXCESS_LASTS): it is to be closed.
+    /// Whether it has been measured above all that it was granted for [`EXCESS_TICKS`](crate::EXCESS_TICKS) intervals and
+    /// [`EXCESS_LASTS`](crate::EXCESS_LASTS): it is to be closed.
     pub exceeds_grant: bool,
 }
 
@@ -230,7 +230,7 @@ impl EndNode {
                 session: entry.flow.session,
                 measured: row.measured,
                 grant,
-                exceeds_grant: entry.exceeds_grant(now),
+                exceeds_grant: entry.exceeds_grant(self.interval),
             });
         }
         self.last_tick = Some(now);

@@ -52,16 +52,15 @@ pub(crate) struct FlowTable {
 pub(crate) struct Entry {
     pub(crate) flow: Flow,
     pub(crate) granted: Granted,
-    /// Ticks in a row in which it claimed more than any grant explains, and the first of them.
-    excess_ticks: u32,
-    excess_since: Time,
+    /// For how long it has used more than any grant explains; an interval in which it has not takes a quarter of one off.
+    excess: Duration,
 }
 
 /// How far above its grant a session may be measured: packets are grains, and clocks drift.
 const TOLERANCE: f64 = 1.25;
-/// Ticks in a row above that, after which a peer exceeds its grant,
+/// A peer that was above that for so many intervals,
 pub const EXCESS_TICKS: u32 = 10;
-/// if they took so long: what a sink grants may get lost, and is said again each 200 ms.
+/// and for so long, exceeds its grant: what a sink grants may get lost, and is said again each 200 ms.
 pub const EXCESS_LASTS: Duration = Duration::from_secs(2);
 
 impl SessionOptions {
@@ -86,8 +85,7 @@ impl FlowTable {
         let Flow { session, weight, alpha, beta, .. } = flow;
         SessionOptions { weight, alpha, beta }.check()?;
         let at = self.find(session).err().ok_or(JoinError::Known(session.0))?;
-        self.entries
-            .insert(at, Entry { flow, granted: Granted::new(start), excess_ticks: 0, excess_since: Time::ZERO });
+        self.entries.insert(at, Entry { flow, granted: Granted::new(start), excess: Duration::ZERO });
         Ok(())
     }
 
@@ -144,14 +142,9 @@ impl Entry {
         let path = self.flow.rtt.as_nanos().saturating_add(queue.as_nanos());
         let span = Duration::from_nanos(interval.as_nanos().saturating_mul(2).saturating_add(path));
         let most = self.granted.largest(now, span) * TOLERANCE;
-        if measured > most {
-            if self.excess_ticks == 0 {
-                self.excess_since = now;
-            }
-            self.excess_ticks = self.excess_ticks.saturating_add(1);
-        } else {
-            self.excess_ticks = 0;
-        }
+        let (before, step) = (self.excess.as_nanos(), interval.as_nanos());
+        let excess = if measured > most { before.saturating_add(step) } else { before.saturating_sub(step / 4) };
+        self.excess = Duration::from_nanos(excess);
         Row {
             measured: measured.min(most),
             desired: None,
@@ -162,9 +155,10 @@ impl Entry {
         }
     }
 
-    /// Whether it has claimed too much for too long.
-    pub(crate) fn exceeds_grant(&self, now: Time) -> bool {
-        self.excess_ticks >= EXCESS_TICKS && now.since(self.excess_since) >= EXCESS_LASTS
+    /// Whether it has used too much for too long.
+    pub(crate) fn exceeds_grant(&self, interval: Duration) -> bool {
+        let ticks = Duration::from_nanos(interval.as_nanos().saturating_mul(u64::from(EXCESS_TICKS)));
+        self.excess >= ticks.max(EXCESS_LASTS)
     }
 }
 

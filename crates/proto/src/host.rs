@@ -390,7 +390,7 @@ impl<C: Crypto> Host<C> {
                     let setup = ReceiverSetup { start: opened.start_receive, rtt, ..self.receiver };
                     self.inbound.open(now, session, address, setup);
                     if self.control.node(Direction::Receiving).is_none() {
-                        self.inbound.set_expected(session, None, Duration::ZERO);
+                        self.inbound.set_expected(now, session, None, Duration::ZERO);
                     }
                 }
                 self.events.push_back(Event::Open(opened));
@@ -400,7 +400,7 @@ impl<C: Crypto> Host<C> {
                 self.outbound.grant(now, session, rate, interval);
             }
             ControlEvent::Grant { session, direction: Direction::Receiving, rate, interval } => {
-                self.inbound.set_expected(session, Some(rate), interval);
+                self.inbound.set_expected(now, session, Some(rate), interval);
             }
             ControlEvent::Moved { session, address } => {
                 self.outbound.move_to(now, session, address);

@@ -92,9 +92,9 @@ impl Inbound {
     }
 
     /// The end node grants a session a rate; none if it sets no limit.
-    pub fn set_expected(&mut self, session: SessionId, expected: Option<Rate>, interval: Duration) {
+    pub fn set_expected(&mut self, now: Time, session: SessionId, expected: Option<Rate>, interval: Duration) {
         if let Some(receiver) = self.receivers.get_mut(session) {
-            receiver.set_expected(expected, interval);
+            receiver.set_expected(now, expected, interval);
         }
     }
 

@@ -14,6 +14,7 @@
 
 mod address;
 mod alarms;
+mod allowance;
 mod breaker;
 mod byte_ranges;
 mod chance;
@@ -45,6 +46,7 @@ mod rtt;
 mod sender;
 mod silence;
 mod slots;
+mod stamps;
 mod waiting;
 
 pub use address::{BETWEEN_TRIALS, PeerAddress, TRIAL_LASTS};

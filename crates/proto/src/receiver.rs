@@ -5,11 +5,13 @@ use std::ops::Range;
 
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
+use crate::allowance::Allowance;
 use crate::codec::{Frame, Writer};
 use crate::missing::{Arrival, Missing};
 use crate::packet::{DataPacket, MOST_FRAME_BYTES};
 use crate::rate_meter::RateMeter;
 use crate::requests::{Requests, request_window};
+use crate::stamps::Stamps;
 use crate::waiting::Waiting;
 
 /// What a sink keeps of one session: what it wants, what it lacks, and how fast its source sends.
@@ -24,6 +26,7 @@ pub(crate) struct Receiver {
     requests: Requests,
     /// What may come, as far as this end node has a say.
     expected: Option<Rate>,
+    allowance: Allowance,
     interval: Duration,
     rtt: Duration,
     stamps: Stamps,
@@ -59,14 +62,10 @@ pub struct ReceiverCounts {
     pub packets: u64,
     /// And those that had come before, or came too late.
     pub old_packets: u64,
+    /// And those that were above what was granted: as if they had been lost.
+    pub refused_packets: u64,
     /// Bytes of streams that came for the first time.
     pub bytes: u64,
-}
-
-/// The source's stamps as times that do not wrap.
-#[derive(Clone, Copy, Debug, Default)]
-struct Stamps {
-    last_us: u64,
 }
 
 /// Where no round-trip time is known.
@@ -94,6 +93,7 @@ impl Receiver {
             meter: RateMeter::new(setup.start),
             requests: Requests::default(),
             expected: Some(setup.start),
+            allowance: Allowance::new(now, setup.start),
             interval: Duration::ZERO,
             rtt: setup.rtt.unwrap_or(FIRST_RTT),
             stamps: Stamps::default(),
@@ -116,7 +116,8 @@ impl Receiver {
     }
 
     /// The end node's grant, none if it has no limit, and its interval.
-    pub(crate) fn set_expected(&mut self, expected: Option<Rate>, interval: Duration) {
+    pub(crate) fn set_expected(&mut self, now: Time, expected: Option<Rate>, interval: Duration) {
+        self.allowance.grant(now, expected);
         (self.expected, self.interval) = (expected, interval);
     }
 
@@ -128,6 +129,12 @@ impl Receiver {
     #[inline]
     pub(crate) fn on_data(&mut self, now: Time, packet: &DataPacket) -> u64 {
         self.heard = Some(now);
+        let wire_bytes = self.setup.lower_bytes + packet.datagram_bytes();
+        let path = Duration::from_nanos(self.rtt.as_nanos() + 2 * self.interval.as_nanos());
+        if !self.allowance.takes(now, path) {
+            self.counts.refused_packets += 1;
+            return 0;
+        }
         let highest = self.missing.next();
         match self.missing.on_packet(now, packet.number) {
             Arrival::New => {}
@@ -137,14 +144,15 @@ impl Receiver {
             }
             Arrival::Refused => return 0,
         }
+        self.allowance.spend(wire_bytes);
         self.has_news = true;
         self.counts.packets += 1;
         if packet.number >= highest {
             self.newest = Some((packet.stamp_us, now));
         }
-        let sent = self.stamps.time(packet.stamp_us);
+        let sent = self.stamps.time(now, packet.stamp_us);
         self.waiting.on_packet(now, sent);
-        self.meter.on_packet(now, packet.number, sent, self.setup.lower_bytes + packet.datagram_bytes());
+        self.meter.on_packet(now, packet.number, sent, wire_bytes);
         let piece = packet.piece;
         let bytes = self.requests.on_data(now, piece.stream, &piece.range());
         self.counts.bytes += bytes;
@@ -251,17 +259,6 @@ impl Receiver {
         let asked = Bytes::new(2 * self.requests.asked().get());
         let queue = if measured > Rate::ZERO { measured.time_for(asked).unwrap_or(MOST_LAPSE) } else { Duration::ZERO };
         Duration::from_nanos(span.saturating_add(queue.as_nanos())).min(MOST_LAPSE)
-    }
-}
-
-impl Stamps {
-    /// The time of a stamp: the one of these 32 bits that is nearest to the last one.
-    fn time(&mut self, stamp_us: u32) -> Time {
-        let ahead = i64::from(stamp_us.wrapping_sub(self.last_us as u32).cast_signed());
-        // The first wrap backwards would lead below zero: begin one wrap up.
-        let last_us = if self.last_us == 0 { 1 << 32 } else { self.last_us };
-        self.last_us = last_us.saturating_add_signed(ahead);
-        Time::from_nanos(self.last_us.saturating_mul(1000))
     }
 }
 

@@ -18,6 +18,7 @@ use fairwave_units::{Bytes, Duration, Rate, Time};
 use crate::content;
 use crate::memory;
 use crate::random::mixed;
+use crate::trick::Trick;
 
 pub(crate) const TICKET: (TicketId, u64) = (TicketId(1), 0x005e_c2e7);
 pub(crate) const OPTIONS: SessionOptions = SessionOptions { weight: 1.0, alpha: 0.1, beta: 0.2 };
@@ -52,6 +53,8 @@ pub(crate) struct Machine {
     room: Vec<u8>,
     /// Bytes of memory that the host holds.
     pub(crate) held: i64,
+    /// How it lies, if it does.
+    pub(crate) trick: Option<Trick>,
 }
 
 /// What arrived with a data packet.
@@ -110,6 +113,7 @@ impl Machine {
             payload: Vec::new(),
             room: vec![0; 10_000],
             held,
+            trick: None,
         }
     }
 
@@ -170,7 +174,9 @@ impl Machine {
                 (new > 0).then(|| Arrived { session, piece, bytes: bytes.to_vec() })
             }
             Kind::Control => {
-                let packet = ControlPacket { session, number, frames: body.rest().to_vec() };
+                let frames = body.rest();
+                let frames = self.trick.as_ref().map_or_else(|| frames.to_vec(), |trick| trick.hear(frames));
+                let packet = ControlPacket { session, number, frames };
                 memory::counted(&mut self.held, || host.handle_control(now, from, &packet));
                 None
             }
@@ -205,7 +211,11 @@ impl Machine {
             if let Packet::Control(ControlPacket { frames: bytes, .. }) | Packet::Handshake(bytes) = &transmit.packet {
                 self.held -= bytes.capacity().cast_signed() as i64;
             }
-            if let Some(datagram) = self.encode(transmit.session, transmit.packet) {
+            let packet = match (&mut self.trick, transmit.session) {
+                (Some(trick), Some(session)) => trick.say(session, transmit.packet),
+                _ => transmit.packet,
+            };
+            if let Some(datagram) = self.encode(transmit.session, packet) {
                 return Some((transmit.to, datagram));
             }
         }

@@ -12,10 +12,12 @@
 #![expect(clippy::disallowed_types, clippy::disallowed_methods, reason = "a fresh seed, and settings of a run")]
 
 mod content;
+mod lies;
 mod machine;
 mod memory;
 mod plan;
 mod random;
+mod trick;
 mod way;
 mod world;
 
@@ -34,20 +36,20 @@ fn env(name: &str) -> Option<u64> {
 }
 
 /// The seed to replay; or some that are always the same and as many fresh ones.
-fn seeds() -> Vec<u64> {
+fn seeds(count: u64) -> Vec<u64> {
     if let Some(seed) = env("FAIRWAVE_SEED") {
         return vec![seed];
     }
-    let count = env("FAIRWAVE_WORLDS").unwrap_or(WORLDS);
+    let count = env("FAIRWAVE_WORLDS").unwrap_or(count);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
     let fresh = random::mixed(now) >> 32;
     (0..count).chain(fresh..fresh + count).collect()
 }
 
 /// Judges the world of each seed; the first ones that fail are named at the end.
-fn each(name: &str, judge: impl Fn(u64)) {
+fn each(name: &str, count: u64, judge: impl Fn(u64)) {
     let _turn = memory::turn();
-    let seeds = seeds();
+    let seeds = seeds(count);
     let mut failed = Vec::new();
     for &seed in &seeds {
         if catch_unwind(AssertUnwindSafe(|| judge(seed))).is_err() {
@@ -73,7 +75,7 @@ fn each(name: &str, judge: impl Fn(u64)) {
 
 #[test]
 fn worlds__every_honest_transfer_completes() {
-    each("worlds__every_honest_transfer_completes", |seed| {
+    each("worlds__every_honest_transfer_completes", WORLDS, |seed| {
         let mut world = plan::honest(seed);
         world.run();
         report(&world);

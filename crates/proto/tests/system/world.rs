@@ -10,7 +10,7 @@ use fairwave_proto::{ByteRanges, Event, Limit};
 use fairwave_units::{Duration, Time};
 
 use crate::content;
-use crate::machine::{Arrived, Machine};
+use crate::machine::{Arrived, LOWER, Machine};
 use crate::random::Random;
 use crate::way::Way;
 
@@ -47,6 +47,8 @@ pub(crate) struct World {
     pub(crate) random: Random,
     pub(crate) machines: Vec<Machine>,
     pub(crate) ways: Vec<Vec<Way>>,
+    /// By machine; without one it takes all at once.
+    pub(crate) access: Vec<Option<Access>>,
     pub(crate) transfers: Vec<Transfer>,
     /// The next one last.
     pub(crate) actions: Vec<(Time, Action)>,
@@ -67,6 +69,33 @@ struct Datagram {
     from: SocketAddr,
     to: SocketAddr,
     bytes: Vec<u8>,
+    /// Whether it has left the queue in front of its machine.
+    is_through: bool,
+}
+
+/// The last line to a machine, which all ways to it share.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Access {
+    pub(crate) bps: f64,
+    /// How long its queue may be.
+    pub(crate) longest: Duration,
+    is_free: Time,
+}
+
+impl Access {
+    pub(crate) fn new(bps: f64, longest: Duration) -> Self {
+        Self { bps, longest, is_free: Time::ZERO }
+    }
+
+    /// When a datagram that arrives now is through, if there is room for it.
+    fn pass(&mut self, now: Time, bytes: usize) -> Option<Time> {
+        if self.is_free.since(now) > self.longest {
+            return None;
+        }
+        let takes = Duration::from_nanos(((bytes as f64 + f64::from(LOWER)) * 8e9 / self.bps) as u64);
+        self.is_free = self.is_free.max(now).saturating_add(takes);
+        Some(self.is_free)
+    }
 }
 
 /// What happened, for the record.
@@ -140,6 +169,7 @@ impl World {
             now: Time::ZERO,
             random,
             timeouts: vec![None; machines.len()],
+            access: vec![None; machines.len()],
             machines,
             ways,
             transfers: Vec::new(),
@@ -184,6 +214,12 @@ impl World {
         format!("at {}, {:?}{all}", self.now, self.counts)
     }
 
+    /// Runs until an instant.
+    pub(crate) fn run_until(&mut self, end: Time) {
+        while self.step(end) {}
+        self.now = end;
+    }
+
     /// Does what comes next, if it comes by `end`.
     fn step(&mut self, end: Time) -> bool {
         let attempts = self.transfers.iter().filter_map(|transfer| transfer.next_attempt);
@@ -208,12 +244,7 @@ impl World {
             && at <= self.now
         {
             self.under_way.pop();
-            self.free.push(place);
-            let Datagram { from, to, bytes } = std::mem::replace(
-                &mut self.datagrams[place],
-                Datagram { from: address(0, 0), to: address(0, 0), bytes: Vec::new() },
-            );
-            self.arrive(from, to, bytes);
+            self.pass(place);
         }
         for machine in 0..self.machines.len() {
             if self.timeouts[machine].is_some_and(|at| at <= self.now) {
@@ -274,21 +305,44 @@ impl World {
         }
         let arrivals = self.ways[machine][there].carry(self.now, &mut bytes, &mut self.random);
         for at in arrivals {
-            self.order += 1;
             self.counts.carried += 1;
-            let datagram = Datagram { from, to, bytes: bytes.clone() };
+            let datagram = Datagram { from, to, bytes: bytes.clone(), is_through: false };
             let place = self.free.pop().unwrap_or(self.datagrams.len());
             if place == self.datagrams.len() {
                 self.datagrams.push(datagram);
             } else {
                 self.datagrams[place] = datagram;
             }
-            self.under_way.push(Reverse((at, self.order, place)));
+            self.schedule(at, place);
         }
     }
 
-    fn arrive(&mut self, from: SocketAddr, to: SocketAddr, mut bytes: Vec<u8>) {
-        let Some(machine) = self.machines.iter().position(|machine| machine.address == to) else { return };
+    fn schedule(&mut self, at: Time, place: usize) {
+        self.order += 1;
+        self.under_way.push(Reverse((at, self.order, place)));
+    }
+
+    /// A datagram is at the last line to its machine, or has passed it.
+    fn pass(&mut self, place: usize) {
+        let Datagram { from, to, is_through, .. } = self.datagrams[place];
+        let machine = self.machines.iter().position(|machine| machine.address == to);
+        if let Some(access) = machine.and_then(|machine| self.access[machine].as_mut()).filter(|_| !is_through) {
+            if let Some(at) = access.pass(self.now, self.datagrams[place].bytes.len()) {
+                self.datagrams[place].is_through = true;
+                self.schedule(at, place);
+            } else {
+                self.free.push(place);
+            }
+            return;
+        }
+        self.free.push(place);
+        let bytes = std::mem::take(&mut self.datagrams[place].bytes);
+        if let Some(machine) = machine {
+            self.arrive(machine, from, bytes);
+        }
+    }
+
+    fn arrive(&mut self, machine: usize, from: SocketAddr, mut bytes: Vec<u8>) {
         if let IpAddr::V4(ip) = from.ip()
             && ip.octets()[1] != 0
         {
@@ -305,9 +359,6 @@ impl World {
         let Arrived { session, piece, bytes } = arrived;
         let at = self.machines[machine].sessions[session];
         let transfer = &mut self.transfers[at];
-        if !transfer.is_honest {
-            return;
-        }
         assert_eq!(transfer.sink(), machine);
         let mut right = vec![0; bytes.len()];
         content::fill(at, piece.stream, piece.offset, &mut right);
@@ -377,7 +428,10 @@ impl World {
                 let transfer = machine.sessions.get(&session).and_then(|at| self.transfers.get(*at));
                 let is_honest = transfer.is_some_and(|transfer| transfer.is_honest);
                 assert!(is_expected || !is_honest, "machine {at}: {reason:?}, by its peer: {by_peer}");
-                self.lost(at, session);
+                // Nobody comes back to a peer that lies.
+                if is_expected {
+                    self.lost(at, session);
+                }
             }
             Event::Failed { session, .. } => {
                 self.counts.failed += 1;

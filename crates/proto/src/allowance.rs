@@ -1,0 +1,110 @@
+//! How much a sink takes from a source.
+
+use fairwave_units::{Duration, Rate, Time};
+
+use crate::granted::Granted;
+
+/// What of a session's data its sink takes, by the sink's own clock: as much as it has granted, and 2 % more. The rest is
+/// refused, as if it had been lost on the way.
+///
+/// A source measures itself: what its stamps and numbers say may be false, and grants may be ignored. It does not pay. A
+/// source that keeps to its grants is refused nothing, unless the path held back more than a quarter of a second of its packets and
+/// then lets them go at once; and those go again.
+#[derive(Clone, Debug)]
+pub(crate) struct Allowance {
+    /// None where nothing is limited.
+    granted: Option<Granted>,
+    /// Bytes that may come at `at`; below zero after the packet that took the last of it.
+    credit: f64,
+    at: Time,
+}
+
+const SLACK: f64 = 1.02;
+/// What comes now was granted before: in the last round trip and two intervals, and while it waited on the way.
+const WAITS: Duration = Duration::from_millis(500);
+/// Credit at the most: this and what a quarter of a second brings.
+const LEAST_DEPTH: f64 = 16_384.0;
+const DEPTH_S: f64 = 0.25;
+
+impl Allowance {
+    /// A session that starts with a rate.
+    pub(crate) fn new(now: Time, start: Rate) -> Self {
+        Self { granted: Some(Granted::new(start)), credit: LEAST_DEPTH, at: now }
+    }
+
+    /// A new grant, or no limit.
+    pub(crate) fn grant(&mut self, now: Time, rate: Option<Rate>) {
+        match (&mut self.granted, rate) {
+            (Some(granted), Some(rate)) => granted.grant(now, rate),
+            (granted, rate) => *granted = rate.map(Granted::new),
+        }
+    }
+
+    /// Whether a packet that comes now is taken; `path` is the round trip and two intervals.
+    #[inline]
+    pub(crate) fn takes(&mut self, now: Time, path: Duration) -> bool {
+        let Some(granted) = &mut self.granted else { return true };
+        let span = Duration::from_nanos(path.as_nanos().saturating_add(WAITS.as_nanos()));
+        let bytes_per_s = granted.largest(now, span).as_bps() / 8.0;
+        let earned = bytes_per_s * SLACK * now.since(self.at).as_secs_f64();
+        self.credit = (self.credit + earned).min(LEAST_DEPTH + bytes_per_s * DEPTH_S);
+        self.at = self.at.max(now);
+        self.credit > 0.0
+    }
+
+    /// A packet that was taken comes for the first time.
+    #[inline]
+    pub(crate) fn spend(&mut self, wire_bytes: u32) {
+        self.credit -= f64::from(wire_bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATH: Duration = Duration::from_millis(100);
+
+    fn us(us: u64) -> Time {
+        Time::from_nanos(us * 1000)
+    }
+
+    /// Bytes taken of 1000 B each `gap_us`, from one instant to another.
+    fn taken(allowance: &mut Allowance, from_us: u64, to_us: u64, gap_us: u64) -> u64 {
+        let at = (from_us..to_us).step_by(gap_us as usize);
+        let taken = at.filter(|at| {
+            let takes = allowance.takes(us(*at), PATH);
+            if takes {
+                allowance.spend(1000);
+            }
+            takes
+        });
+        taken.count() as u64 * 1000
+    }
+
+    #[test]
+    fn takes__all_of_who_keeps_to_his_grant() {
+        // 8 Mb/s: 1000 B each millisecond.
+        let mut allowance = Allowance::new(us(0), Rate::mbps(8.0));
+        assert_eq!(taken(&mut allowance, 0, 60_000_000, 1000), 60_000_000);
+        // A path holds a quarter of a second of them back, and lets them go at once; then half as much is granted.
+        assert_eq!(taken(&mut allowance, 60_250_000, 60_250_250, 1), 250_000);
+        allowance.grant(us(60_250_500), Some(Rate::mbps(4.0)));
+        assert_eq!(taken(&mut allowance, 60_251_000, 60_850_000, 1000), 599_000);
+        assert_eq!(taken(&mut allowance, 60_850_000, 90_000_000, 2000), 14_575_000);
+    }
+
+    #[test]
+    fn takes__two_per_cent_more_than_was_granted() {
+        let mut allowance = Allowance::new(us(0), Rate::mbps(8.0));
+        taken(&mut allowance, 0, 1_000_000, 100);
+        assert_eq!(taken(&mut allowance, 1_000_000, 11_000_000, 100), 10_200_000);
+    }
+
+    #[test]
+    fn takes__all_where_nothing_is_limited() {
+        let mut allowance = Allowance::new(us(0), Rate::ZERO);
+        allowance.grant(us(0), None);
+        assert_eq!(taken(&mut allowance, 0, 1_000_000, 1), 1_000_000_000);
+    }
+}

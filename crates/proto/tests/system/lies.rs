@@ -1,0 +1,99 @@
+//! What a liar gains: the same world twice, once with all honest and once with a liar.
+
+use fairwave_proto::{IntervalRule, PathKind};
+use fairwave_units::{Bytes, Duration, Time};
+
+use crate::machine::{Machine, Setup};
+use crate::random::Random;
+use crate::trick::Trick;
+use crate::way::Way;
+use crate::world::{Access, Transfer, World, address};
+use crate::{each, env};
+
+/// Of what a liar has without lying.
+const MOST_GAIN: f64 = 0.05;
+/// Seeds, besides as many fresh ones.
+const LIARS: u64 = 4;
+
+/// Some machines that send to one, or receive from one; the last of them may lie. What each of their transfers brought in
+/// the ten seconds from the tenth on, in bytes.
+fn shares(seed: u64, is_at_sink: bool, trick: Option<&Trick>) -> (Vec<u64>, World) {
+    let mut random = Random::new(seed);
+    let others = 2 + random.below(3);
+    let capacity_bps = random.scaled(5e6..20e6);
+    let mut machines = Vec::new();
+    for at in 0..=others {
+        let bps = if at == 0 { capacity_bps } else { 10.0 * capacity_bps };
+        let setup = Setup {
+            capacity_bps: Some(bps),
+            path: PathKind::Dedicated,
+            piece_bytes: 1000,
+            probes_mtu: false,
+            fair_start: true,
+            drain: true,
+            interval: IntervalRule::Fixed(Duration::from_millis(20)),
+            room: Bytes::new(50_000_000),
+        };
+        machines.push(Machine::new(setup, address(at, 1), random.bits()));
+    }
+    machines[others].trick = trick.cloned();
+    let delays: Vec<_> = (0..=others).map(|_| random.ms(1.0..40.0)).collect();
+    let ways = (0..=others).map(|from| (0..=others).map(|to| Way::plain(delays[from.max(to)])).collect()).collect();
+    let mut world = World::new(seed, random, machines, ways);
+    if is_at_sink {
+        world.access[0] = Some(Access::new(capacity_bps, Duration::from_millis(200)));
+    }
+    for at in 1..=others {
+        let mut transfer = Transfer::new(
+            if is_at_sink { 0 } else { at },
+            if is_at_sink { at } else { 0 },
+            true,
+            Time::ZERO,
+            vec![1 << 40],
+        );
+        transfer.is_honest = at < others;
+        world.transfers.push(transfer);
+    }
+    world.run_until(Time::from_secs(10));
+    let before: Vec<_> = world.transfers.iter().map(Transfer::got_bytes).collect();
+    world.run_until(Time::from_secs(20));
+    let got = world.transfers.iter().zip(before).map(|(transfer, before)| transfer.got_bytes() - before).collect();
+    (got, world)
+}
+
+/// What the last one gains by a trick, as a share of what it has without.
+fn gain(seed: u64, is_at_sink: bool, trick: &Trick) -> f64 {
+    let (honest, _) = shares(seed, is_at_sink, None);
+    let (lying, world) = shares(seed, is_at_sink, Some(trick));
+    let gain = *lying.last().unwrap() as f64 / *honest.last().unwrap() as f64 - 1.0;
+    if env("FAIRWAVE_SEED").is_some() {
+        println!("{trick:?}: {honest:?} {lying:?} {gain:+.3} {:?}", world.counts);
+    }
+    gain
+}
+
+/// A lie.
+fn draw(random: &mut Random) -> Trick {
+    let honest = Trick::default();
+    let [factor, other] = [random.scaled(1.02..10.0), random.scaled(1.02..10.0)];
+    match random.below(8) {
+        0 | 1 => Trick { takes: factor, ..honest },
+        // It sends more, and its stamps say that it does not.
+        2 => Trick { takes: factor, stamps: factor, ..honest },
+        3 => Trick { takes: factor, stamps: other, ..honest },
+        4 => Trick { stamps: factor, ..honest },
+        5 => Trick { stamps: 1.0 / factor, ..honest },
+        6 => Trick { grants: factor * other, ..honest },
+        _ => Trick { hides_losses: true, grants: factor, ..honest },
+    }
+}
+
+#[test]
+fn worlds__nobody_gains_by_lying() {
+    each("worlds__nobody_gains_by_lying", LIARS, |seed| {
+        let mut random = Random::new(!seed);
+        let (trick, is_at_sink) = (draw(&mut random), random.chance(0.7));
+        let gain = gain(seed, is_at_sink, &trick);
+        assert!(gain <= MOST_GAIN, "{trick:?}, many to one {is_at_sink}: {gain:+.3}");
+    });
+}
