@@ -4,14 +4,13 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 use fairwave_units::{Duration, Rate, Time};
-use thiserror::Error;
 
 use crate::alarms::Alarms;
 use crate::chance::Chance;
 use crate::codec::{CloseReason, Frame, Kind, NO_LIMIT_BPS, Refusal, SessionId};
 use crate::door::{Crypto, Door, Outcome, Visit};
 use crate::end_node::EndNode;
-use crate::flow_table::{Flow, JoinError};
+use crate::flow_table::Flow;
 use crate::handshake::{Established, HandshakeError, Terms};
 use crate::host::{SessionOptions, SessionRates, Wakeup};
 use crate::mtu::{Mtu, MtuProbe};
@@ -19,7 +18,8 @@ use crate::packet::{CONTROL_OVERHEAD, ControlPacket, DataPacket, MOST_FRAME_BYTE
 use crate::path_kind::PathKind;
 use crate::peer::{CLOSE_TIMES, Closing, Peer};
 use crate::rtt::Rtt;
-use crate::slots::{MOST_SESSIONS, Names, Slots, slot};
+use crate::session::{ConnectError, Direction, Measured, Opened, Wish};
+use crate::slots::{Names, Slots, slot};
 
 /// The core of a host that knows its peers: it opens and closes sessions, numbers all control packets, and runs the two
 /// end nodes.
@@ -53,68 +53,6 @@ pub(crate) struct ControlSetup {
     pub(crate) lower_bytes: u32,
     /// Whether to look for larger datagrams than every path takes.
     pub(crate) probes_mtu: bool,
-}
-
-/// A session that this host wants to open.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Wish<'a> {
-    /// Whether this host will send data.
-    pub sends: bool,
-    /// Whether it will receive data.
-    pub receives: bool,
-    /// What the other host's application should know, at most a few hundred bytes.
-    pub greeting: &'a [u8],
-    /// What this host's end nodes know of it.
-    pub options: SessionOptions,
-}
-
-/// Which way data go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// From this host.
-    Sending,
-    /// To this host.
-    Receiving,
-}
-
-const BOTH: [Direction; 2] = [Direction::Sending, Direction::Receiving];
-
-/// What a session used in the control interval that ended.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Measured {
-    /// The session.
-    pub session: SessionId,
-    /// Its measured rate.
-    pub rate: Rate,
-    /// At a sink: for how long its packets waited at the least, more than at any time in the last ten seconds.
-    pub waiting: Option<Duration>,
-}
-
-/// A session that is there, as both ends agreed on it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Opened {
-    /// Its name at this host.
-    pub session: SessionId,
-    /// Its name at the peer.
-    pub peer: SessionId,
-    /// Where the peer is.
-    pub address: SocketAddr,
-    /// Whether this host opened it.
-    pub is_initiator: bool,
-    /// Whether this host sends data.
-    pub sends: bool,
-    /// Whether this host receives data.
-    pub receives: bool,
-    /// Who else uses the path.
-    pub path: PathKind,
-    /// What it may send from the start.
-    pub start_send: Rate,
-    /// What it may receive from the start.
-    pub start_receive: Rate,
-    /// The round-trip time of the handshake, where it shows one.
-    pub rtt: Option<Duration>,
-    /// The largest datagram that both ends take, in bytes.
-    pub largest_packet: u32,
 }
 
 /// What the other cores, or the application, should know.
@@ -172,19 +110,7 @@ pub enum ControlEvent {
     },
 }
 
-/// Why a host cannot even begin to open a session.
-#[derive(Clone, Copy, Debug, PartialEq, Error)]
-pub enum ConnectError {
-    /// It has as many as it can have.
-    #[error("a host has at most {MOST_SESSIONS} sessions")]
-    TooMany,
-    /// Its options are none.
-    #[error(transparent)]
-    Options(JoinError),
-    /// What it wants to say does not fit into a hello.
-    #[error("a greeting of {0} bytes does not fit into a hello")]
-    Greeting(usize),
-}
+const BOTH: [Direction; 2] = [Direction::Sending, Direction::Receiving];
 
 /// While data flow, and while none do.
 const PROBE_EVERY: Duration = Duration::from_millis(200);

@@ -10,7 +10,7 @@ use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use crate::chance::Chance;
 use crate::codec::{CloseReason, Frame, Frames, Refusal, SessionId, VoidReason};
-use crate::control::{ConnectError, Control, ControlEvent, ControlSetup, Direction, Measured, Opened, Wish};
+use crate::control::{Control, ControlEvent, ControlSetup};
 use crate::door::{Crypto, Visit};
 use crate::end_node::{EndNode, IntervalRule};
 use crate::handshake::HandshakeError;
@@ -22,6 +22,7 @@ use crate::packet::{ControlPacket, DATA_OVERHEAD, DataPacket, Packet, Transmit};
 use crate::path_kind::PathKind;
 use crate::receiver::ReceiverSetup;
 use crate::sender::SenderSetup;
+use crate::session::{ConnectError, Direction, Measured, Opened, Wish};
 
 /// One direction of a host: the capacity that its sessions share.
 pub struct NodeConfig {

@@ -8,11 +8,11 @@ use fairwave_units::{Duration, Rate, Time};
 
 use crate::alarms::Alarms;
 use crate::codec::{Frame, SessionId, VoidReason};
-use crate::control::Measured;
 use crate::host::Wakeup;
 use crate::packet::DataPacket;
 use crate::quiet::Quiet;
 use crate::receiver::{Receiver, ReceiverCounts, ReceiverSetup};
+use crate::session::Measured;
 use crate::slots::{Slots, slot};
 
 /// The core of a host that receives data.

@@ -9,13 +9,13 @@ use fairwave_units::{Duration, Rate, Time};
 use crate::alarms::Alarms;
 use crate::chance::Chance;
 use crate::codec::{CloseReason, Frame, SessionId, VoidReason};
-use crate::control::Measured;
 use crate::host::Wakeup;
 use crate::limits::Limit;
 use crate::outstanding::{PieceAt, Settlement};
 use crate::packet::{DataPacket, frames};
 use crate::quiet::Quiet;
 use crate::sender::{Sender, SenderCounts, SenderSetup};
+use crate::session::Measured;
 use crate::slots::{Slots, slot};
 
 /// The core of a host that sends data.

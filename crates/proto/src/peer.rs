@@ -4,12 +4,12 @@ use fairwave_units::{Rate, Time};
 
 use crate::address::PeerAddress;
 use crate::codec::{CloseReason, SessionId};
-use crate::control::Opened;
 use crate::host::SessionRates;
 use crate::mtu::Mtu;
 use crate::packet::{ControlPacket, Packet, Transmit};
 use crate::replay::Replay;
 use crate::rtt::Rtt;
+use crate::session::Opened;
 
 /// What a host knows of the other end of a session.
 #[derive(Debug)]

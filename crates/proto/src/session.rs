@@ -1,0 +1,86 @@
+//! A session, as hosts speak of it.
+
+use std::net::SocketAddr;
+
+use fairwave_units::{Duration, Rate};
+use thiserror::Error;
+
+use crate::codec::SessionId;
+use crate::flow_table::JoinError;
+use crate::host::SessionOptions;
+use crate::path_kind::PathKind;
+use crate::slots::MOST_SESSIONS;
+
+/// A session that this host wants to open.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Wish<'a> {
+    /// Whether this host will send data.
+    pub sends: bool,
+    /// Whether it will receive data.
+    pub receives: bool,
+    /// What the other host's application should know, at most a few hundred bytes.
+    pub greeting: &'a [u8],
+    /// What this host's end nodes know of it.
+    pub options: SessionOptions,
+}
+
+/// Why a host cannot even begin to open a session.
+#[derive(Clone, Copy, Debug, PartialEq, Error)]
+pub enum ConnectError {
+    /// It has as many as it can have.
+    #[error("a host has at most {MOST_SESSIONS} sessions")]
+    TooMany,
+    /// Its options are none.
+    #[error(transparent)]
+    Options(JoinError),
+    /// What it wants to say does not fit into a hello.
+    #[error("a greeting of {0} bytes does not fit into a hello")]
+    Greeting(usize),
+}
+
+/// A session that is there, as both ends agreed on it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Opened {
+    /// Its name at this host.
+    pub session: SessionId,
+    /// Its name at the peer.
+    pub peer: SessionId,
+    /// Where the peer is.
+    pub address: SocketAddr,
+    /// Whether this host opened it.
+    pub is_initiator: bool,
+    /// Whether this host sends data.
+    pub sends: bool,
+    /// Whether this host receives data.
+    pub receives: bool,
+    /// Who else uses the path.
+    pub path: PathKind,
+    /// What it may send from the start.
+    pub start_send: Rate,
+    /// What it may receive from the start.
+    pub start_receive: Rate,
+    /// The round-trip time of the handshake, where it shows one.
+    pub rtt: Option<Duration>,
+    /// The largest datagram that both ends take, in bytes.
+    pub largest_packet: u32,
+}
+
+/// Which way data go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From this host.
+    Sending,
+    /// To this host.
+    Receiving,
+}
+
+/// What a session used in the control interval that ended.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measured {
+    /// The session.
+    pub session: SessionId,
+    /// Its measured rate.
+    pub rate: Rate,
+    /// At a sink: for how long its packets waited at the least, more than at any time in the last ten seconds.
+    pub waiting: Option<Duration>,
+}
