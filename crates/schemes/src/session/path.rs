@@ -6,11 +6,12 @@ use fairwave_units::{Bytes, Duration, Rate, Time};
 /// UDP for congestion control.
 ///
 /// It begins with 10 packets per round-trip time and doubles with each one, as long as what arrives keeps up with what is
-/// sent. After congestion it is 85 % of what arrived, and from then on grows by 5 % per round-trip time. It grows only while
+/// sent. After congestion it is 80 % of what arrived, and from then on grows by 5 % per round-trip time, but for 0.3 % from
+/// 90 % to 120 % of what arrived then: where the path was full, others need time to answer. It grows only while
 /// it is what limits the session: elsewhere it stands and does nothing.
 ///
-/// Congestion is: more than 2 % lost, over at least one round-trip time and 100 packets, and over as many more
-/// as it takes until 8 are lost or they are 2 % no more; a mark of a router (ECN); or a
+/// Congestion is: more than 1 % lost, over at least one round-trip time and 100 packets, and over as many more
+/// as it takes until 8 are lost or they are 1 % no more; a mark of a router (ECN); or a
 /// smoothed round-trip time above the least one by more than 25 ms and more than half of it, for three round-trip times
 /// running. Packets sent before a cut say nothing about what it brought.
 ///
@@ -21,6 +22,8 @@ pub struct PathRate {
     rate: Rate,
     packet: Bytes,
     is_starting: bool,
+    /// What arrived when there was congestion the last time.
+    full: Rate,
     /// What was sent before is of no interest.
     epoch: Time,
     /// Of the current round-trip time.
@@ -75,21 +78,28 @@ const STARTING: f64 = 2.0;
 /// Of what is sent: what arrives while the path is not full.
 const KEEPS_UP: f64 = 0.98;
 const LEAST_PACKETS: u64 = 100;
-const MOST_LOSS: f64 = 0.02;
+const MOST_LOSS: f64 = 0.01;
 /// A share of fewer is chance: at a random loss of 0.1 %, 3 of 100 are lost once in 6 600 times, and with that alone a session
 /// of 20 Mb/s and 40 ms was cut each ten minutes. With this, never in 80 minutes of 5 to 95 Mb/s.
 const FEWEST_LOST: u64 = 8;
 const LEAST_QUEUE: Duration = Duration::from_millis(25);
 const SLOW_ROUNDS: u32 = 3;
-const CUT: f64 = 0.85;
+const CUT: f64 = 0.8;
 const RECOVERY: f64 = 1.05;
+/// From the first to the second of what arrived at the last congestion the rate grows by the third.
+///
+/// Beside CUBIC at a link of 100 Mb/s and 40 ms with a queue of one BDP, 90 s, it has 41 Mb/s of 100 beside one and 35 to 47
+/// beside ten, which have 59 together and 5 to 6 each; with half a BDP 83 and 35. Alike at 5 %, with cuts to 85 % and 2 % of
+/// loss, it had 96 and 87, and lost 4 to 5 % of its packets, also alone.
+const NEAR: (f64, f64) = (0.9, 1.2);
+const PROBING: f64 = 1.003;
 
 impl PathRate {
     /// A path of which nothing is known but its round-trip time, for packets of so many bytes.
     pub fn new(now: Time, rtt: Duration, packet: Bytes) -> Self {
         let rate = per_rtt(packet, rtt) * FIRST_PACKETS;
         let [round, judged] = [Tally::default(); 2];
-        Self { rate, packet, is_starting: true, epoch: now, round, judged, slow_rounds: 0 }
+        Self { rate, packet, is_starting: true, full: Rate::ZERO, epoch: now, round, judged, slow_rounds: 0 }
     }
 
     /// The rate to keep to.
@@ -140,7 +150,8 @@ impl PathRate {
 
     fn grow(&mut self, sent: Rate, delivered: Rate) {
         if !self.is_starting {
-            self.rate = self.rate * RECOVERY;
+            let is_near = self.rate >= self.full * NEAR.0 && self.rate < self.full * NEAR.1;
+            self.rate = self.rate * if is_near { PROBING } else { RECOVERY };
         } else if delivered >= sent * KEEPS_UP {
             self.rate = self.rate * STARTING;
         }
@@ -150,6 +161,7 @@ impl PathRate {
         // Never up, and never so low that nothing would tell how the path is.
         self.rate = (delivered * CUT).min(self.rate).max(per_rtt(self.packet, report.smoothed_rtt));
         self.is_starting = false;
+        self.full = delivered;
         self.epoch = report.now;
         (self.round, self.judged) = (Tally::default(), Tally::default());
         self.slow_rounds = 0;
@@ -262,10 +274,10 @@ mod tests {
     }
 
     #[test]
-    fn on_report__cuts_when_more_than_two_in_a_hundred_are_lost() {
+    fn on_report__cuts_when_more_than_one_in_a_hundred_is_lost() {
         let mut path = begun();
         round(&mut path, 100, 50, 0, true);
-        round(&mut path, 200, 50, 2, true); // 2 of 100, and 48 of 50 do not keep up
+        round(&mut path, 200, 50, 1, false); // 1 of 100
         assert_eq!(path.rate(), Rate::mbps(2.0));
         round(&mut path, 300, 200, 5, false); // 2.5 %, but it may be chance
         assert_eq!(path.epoch, Time::ZERO);
@@ -282,11 +294,17 @@ mod tests {
         assert!((path.rate().as_mbps() - 2.1).abs() < 1e-9);
         round(&mut path, 800, 21, 0, true);
         assert!((path.rate().as_mbps() - 2.205).abs() < 1e-9);
-        // 10 Mb/s, a tenth lost: 0.85 x 9 Mb/s, where that is less.
+        // 10 Mb/s, a tenth lost: 0.8 x 9 Mb/s, where that is less.
         let mut fast = begun();
         fast.rate = Rate::mbps(10.0);
         round(&mut fast, 100, 100, 10, true);
-        assert!((fast.rate().as_mbps() - 7.65).abs() < 1e-9);
+        assert!((fast.rate().as_mbps() - 7.2).abs() < 1e-9);
+        // By 5 % up to 90 % of the 9 Mb/s, and by 0.3 % from there.
+        round(&mut fast, 300, 72, 0, true);
+        for (to, mbps) in [(400, 7.56), (500, 7.938), (600, 8.3349), (700, 8.359_904_7)] {
+            round(&mut fast, to, 75, 0, true);
+            assert!((fast.rate().as_mbps() - mbps).abs() < 1e-6, "{to}: {}", fast.rate());
+        }
         // All lost: one packet per round trip is left.
         let mut dead = begun();
         round(&mut dead, 100, 100, 100, true);
@@ -307,7 +325,7 @@ mod tests {
             assert_eq!(path.rate(), Rate::mbps(1.0), "{to}");
         }
         queue(&mut path, 1200, 151);
-        assert!((path.rate().as_mbps() - 0.425).abs() < 1e-9);
+        assert!((path.rate().as_mbps() - 0.4).abs() < 1e-9);
         let mut marked = begun();
         marked.on_packet(ms(100), PACKET, Fate::Marked);
         marked.on_report(&report(ms(200), true));
@@ -398,9 +416,8 @@ mod tests {
     }
 
     /// Alone at 100 Mb/s with a round-trip time of 40 ms. A cut comes one round trip after the rate has passed the capacity
-    /// by 2 %, and by then it has grown more: some 3 % are lost in each cycle with a small buffer, and more with one that is
-    /// full at 40 ms, behind which the news takes twice as long. With 200 ms the queue is seen before it is full.
-    /// Measured for 10, 40, 200 ms: 96.6, 100.0, 99.9 % used; 3.2, 5.5, 0.1 % lost, the start included.
+    /// by 1 %; near what was full before it grows so slowly that little more is lost by then.
+    /// Measured for 10, 40, 200 ms: 96.5, 98.0, 98.0 % used; 0.2, 0.2, 0.1 % lost, the start included.
     #[test]
     fn path_rate__finds_a_bottleneck() {
         for buffer_ms in [10, 40, 200] {
@@ -408,7 +425,7 @@ mod tests {
             lab.run(60);
             let used = lab.delivered_bits / 50.0 / lab.capacity.as_bps();
             let lost = lab.lost as f64 / lab.sent as f64;
-            assert!(used > 0.95 && lost < 0.06, "{buffer_ms} ms: {used} used, {lost} lost");
+            assert!(used > 0.95 && lost < 0.01, "{buffer_ms} ms: {used} used, {lost} lost");
         }
     }
 
