@@ -7,11 +7,13 @@ use crate::codec::SessionId;
 #[derive(Clone, Debug)]
 pub(crate) struct Slots<T> {
     entries: Vec<Option<(SessionId, T)>>,
+    /// How many there are: where there is none, nothing needs to be looked through.
+    taken: usize,
 }
 
 impl<T> Default for Slots<T> {
     fn default() -> Self {
-        Self { entries: Vec::new() }
+        Self { entries: Vec::new(), taken: 0 }
     }
 }
 
@@ -36,12 +38,15 @@ impl<T> Slots<T> {
         if index >= self.entries.len() {
             self.entries.resize_with(index + 1, || None);
         }
-        self.entries[index] = Some((session, value));
+        let before = self.entries[index].replace((session, value));
+        self.taken += usize::from(before.is_none());
     }
 
     pub(crate) fn remove(&mut self, session: SessionId) -> Option<T> {
         let entry = self.entries.get_mut(slot(session) as usize)?;
-        entry.take_if(|(name, _)| *name == session).map(|(_, value)| value)
+        let (_, value) = entry.take_if(|(name, _)| *name == session)?;
+        self.taken -= 1;
+        Some(value)
     }
 
     #[inline]
@@ -68,12 +73,14 @@ impl<T> Slots<T> {
 
     /// In the order of their slots.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (SessionId, &mut T)> {
-        self.entries.iter_mut().flatten().map(|(name, value)| (*name, value))
+        let places = if self.taken == 0 { 0 } else { self.entries.len() };
+        self.entries.iter_mut().take(places).flatten().map(|(name, value)| (*name, value))
     }
 
     /// In the order of their slots.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (SessionId, &T)> {
-        self.entries.iter().flatten().map(|(name, value)| (*name, value))
+        let places = if self.taken == 0 { 0 } else { self.entries.len() };
+        self.entries.iter().take(places).flatten().map(|(name, value)| (*name, value))
     }
 }
 
@@ -117,6 +124,9 @@ mod tests {
         slots.insert(new, "new");
         assert_eq!((slots.get(old), slots.get(new), slot(new)), (None, Some(&"new"), 3));
         assert_eq!(slots.at_mut(3), Some((new, &mut "new")));
+        assert_eq!(slots.iter().collect::<Vec<_>>(), [(new, &"new")]);
+        slots.insert(new, "newer");
+        assert_eq!((slots.remove(new), slots.iter().next(), slots.iter_mut().next()), (Some("newer"), None, None));
     }
 
     #[test]
