@@ -39,6 +39,8 @@ pub(crate) struct Receiver {
     /// Reports in a row without news.
     repeats: u32,
     report_at: Time,
+    /// Where no end node has an interval.
+    measure_at: Time,
     pub(crate) counts: ReceiverCounts,
 }
 
@@ -81,6 +83,8 @@ const LEAST_PATIENCE: Duration = Duration::from_millis(1);
 /// for takes, are made again.
 const LEAST_LAPSE: Duration = Duration::from_millis(300);
 const MOST_LAPSE: Duration = Duration::from_secs(30);
+/// Where no end node asks for it, the rate is measured so often.
+const MEASURE_EVERY: Duration = Duration::from_millis(50);
 /// Packets of one report.
 const MOST_PAGES: usize = 32;
 
@@ -103,6 +107,7 @@ impl Receiver {
             has_news: false,
             repeats: 0,
             report_at: now,
+            measure_at: now,
             counts: ReceiverCounts::default(),
         }
     }
@@ -217,6 +222,10 @@ impl Receiver {
             let repeat = Duration::from_nanos(period.as_nanos().saturating_mul(2 << self.repeats.min(20)));
             self.report_at = now.saturating_add(repeat.min(MOST_REPEAT));
             self.repeats += 1;
+        }
+        if self.expected.is_none() && now >= self.measure_at {
+            self.meter.tick(now);
+            self.measure_at = now.saturating_add(MEASURE_EVERY);
         }
         self.ask(now, &mut page, pages);
         page.finish(pages);
