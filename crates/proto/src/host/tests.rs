@@ -246,6 +246,23 @@ fn host__lets_a_session_be_that_sends_nothing() {
 }
 
 #[test]
+fn host__without_a_capacity_asks_for_more_than_the_least_window() {
+    let mut network = Network::new(&[1.0, 1.0], 100);
+    for (seed, host) in network.hosts.iter_mut().enumerate() {
+        let (sending, receiving, room) = (None, None, Bytes::new(1 << 30));
+        let config = HostConfig { sending, receiving, room, ..config(1.0, seed as u8) };
+        *host = Host::new(Time::ZERO, config);
+    }
+    network.open(0, 1);
+    network.run(ms(3500));
+    let before = network.delivered[1];
+    network.run(ms(4000));
+    // 2 MB a round trip of 200 ms are 5 MB in half a second.
+    let bytes = network.delivered[1] - before;
+    assert!(bytes > 10_000_000, "{bytes}");
+}
+
+#[test]
 fn host__follows_an_initiator_that_moves() {
     let mut network = Network::new(&[100.0, 100.0], 5);
     network.size = 20_000_000;
