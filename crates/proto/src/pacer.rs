@@ -20,6 +20,9 @@ pub struct Pacer {
     /// At `at`; below zero after a packet that is larger than a burst.
     credit: i128,
     at: Time,
+    /// What was charged and is not paid for, and when there was last paid.
+    owed: i128,
+    paid_at: Time,
     packet: Bytes,
     send: Bytes,
 }
@@ -28,7 +31,7 @@ impl Pacer {
     /// At rate zero, with credit for one packet, for packets of `packet` on the wire at the most; one send of the system
     /// takes `send`.
     pub fn new(now: Time, packet: Bytes, send: Bytes) -> Self {
-        Self { rate: 0, credit: cost(packet), at: now, packet, send }
+        Self { rate: 0, credit: cost(packet), at: now, owed: 0, paid_at: now, packet, send }
     }
 
     /// From now on packets go at this rate. What was earned so far is kept, up to a burst of the new rate.
@@ -84,10 +87,15 @@ impl Pacer {
         may_go
     }
 
-    /// Something goes that does not wait for its turn: what comes next makes room for it.
+    /// Something goes that does not wait for its turn: what comes next makes room for it, with half of the rate at the most.
+    /// Or else at the least rates nothing would ever come next.
     pub fn charge(&mut self, now: Time, bytes: Bytes) {
         self.earn(now);
-        self.credit = self.credit.saturating_sub(cost(bytes));
+        let half = i128::from(self.rate) * i128::from(now.since(self.paid_at).as_nanos()) / 2;
+        let paid = half.min(self.owed.saturating_add(cost(bytes)));
+        self.credit = self.credit.saturating_sub(paid);
+        self.owed = (self.owed.saturating_add(cost(bytes)) - paid).min(cost(self.burst()));
+        self.paid_at = self.paid_at.max(now);
     }
 
     /// Credit at which a packet may go. One larger than all that can be earned goes then, and leaves a debt.
@@ -228,6 +236,19 @@ mod tests {
         // 100 B are 0.1 ms.
         pacer.charge(us(500), Bytes::new(100));
         assert_eq!(pacer.next_at(PACKET), Some(us(1100)));
+    }
+
+    #[test]
+    fn charge__leaves_half_of_the_rate() {
+        // 8 kb/s, a packet each second; and as much again is charged, in parts of 100 B.
+        let mut pacer = pacer(0.008);
+        let (mut now, mut packets) = (Time::ZERO, 0);
+        for _ in 0..1000 {
+            now += Duration::from_millis(100);
+            pacer.charge(now, Bytes::new(100));
+            packets += u32::from(pacer.try_send(now, PACKET));
+        }
+        assert!((50..=52).contains(&packets), "{packets}");
     }
 
     #[test]
