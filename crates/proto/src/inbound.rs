@@ -205,6 +205,11 @@ impl Inbound {
         self.receivers.get(session).is_some_and(|receiver| receiver.requests().is_missing(stream, range))
     }
 
+    /// Packets of a session whose fate its source has not settled, as far as this end knows.
+    pub fn under_way(&self, session: SessionId) -> u64 {
+        self.receivers.get(session).map_or(0, Receiver::span)
+    }
+
     /// What a session has seen.
     pub fn counts(&self, session: SessionId) -> Option<ReceiverCounts> {
         self.receivers.get(session).map(|receiver| receiver.counts)

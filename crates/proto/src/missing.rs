@@ -50,6 +50,11 @@ impl Missing {
         self.next
     }
 
+    /// Numbers from the first that is not settled up to the highest that has arrived: gaps are among them.
+    pub fn span(&self) -> u64 {
+        self.next - self.base
+    }
+
     /// A data packet arrived.
     pub fn on_packet(&mut self, now: Time, number: u64) -> Arrival {
         if number >= self.next {

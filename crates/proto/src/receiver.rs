@@ -164,6 +164,11 @@ impl Receiver {
         bytes
     }
 
+    /// Numbers that it keeps track of.
+    pub(crate) fn span(&self) -> u64 {
+        self.missing.span()
+    }
+
     /// One above the highest number that has arrived.
     pub(crate) fn next(&self) -> u64 {
         self.missing.next()

@@ -13,7 +13,7 @@ use crate::{each, env};
 /// Of what a liar has without lying.
 const MOST_GAIN: f64 = 0.05;
 /// Seeds, besides as many fresh ones.
-const LIARS: u64 = 4;
+const LIARS: u64 = 2;
 
 /// Some machines that send to one, or receive from one; the last of them may lie. What each of their transfers brought in
 /// the ten seconds from the tenth on, in bytes.

@@ -205,6 +205,12 @@ impl Machine {
     /// The next datagram to send, and where to.
     pub(crate) fn poll_transmit(&mut self, now: Time) -> Option<(SocketAddr, Vec<u8>)> {
         loop {
+            if let Some((to, session, packet)) = self.trick.as_mut().and_then(Trick::more) {
+                if let Some(datagram) = self.encode(Some(session), packet) {
+                    return Some((to, datagram));
+                }
+                continue;
+            }
             let host = &mut self.host;
             let transmit = memory::counted(&mut self.held, || host.poll_transmit(now))?;
             // What goes with it is the driver's.
@@ -212,7 +218,7 @@ impl Machine {
                 self.held -= bytes.capacity().cast_signed() as i64;
             }
             let packet = match (&mut self.trick, transmit.session) {
-                (Some(trick), Some(session)) => trick.say(session, transmit.packet),
+                (Some(trick), Some(session)) => trick.say(transmit.to, session, transmit.packet),
                 _ => transmit.packet,
             };
             if let Some(datagram) = self.encode(transmit.session, packet) {

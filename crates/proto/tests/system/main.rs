@@ -82,6 +82,15 @@ fn worlds__every_honest_transfer_completes() {
     });
 }
 
+#[test]
+fn worlds__hostile_peers_do_no_harm() {
+    each("worlds__hostile_peers_do_no_harm", WORLDS, |seed| {
+        let mut world = plan::hostile(seed);
+        world.run();
+        report(&world);
+    });
+}
+
 fn report(world: &World) {
     if env("FAIRWAVE_SEED").is_some() {
         let done: Vec<_> = world.transfers.iter().map(|transfer| (transfer.completed, transfer.attempts)).collect();

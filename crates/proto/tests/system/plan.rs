@@ -5,6 +5,7 @@ use fairwave_units::{Bytes, Duration};
 
 use crate::machine::{Machine, Setup};
 use crate::random::Random;
+use crate::trick::Trick;
 use crate::way::Way;
 use crate::world::{Action, Transfer, World, address};
 
@@ -36,6 +37,32 @@ pub(crate) fn honest(seed: u64) -> World {
         }
     }
     world.actions.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
+    world
+}
+
+/// The same with somebody on the network who has no keys, and with a machine that has and says anything.
+pub(crate) fn hostile(seed: u64) -> World {
+    let mut world = honest(seed);
+    let mut random = Random::new(!seed);
+    world.attacks = random.pick(&[0.0, 0.01, 0.3, 1.0]);
+    let liar = world.machines.len();
+    let mut machine = Machine::new(setup(PathKind::Dedicated, &mut random), address(liar, 1), random.bits());
+    machine.trick = Some(Trick {
+        takes: random.pick(&[1.0, 1.2, 3.0]),
+        stamps: random.pick(&[1.0, 0.5, 3.0]),
+        grants: random.pick(&[1.0, 3.0]),
+        hides_losses: random.chance(0.3),
+        nonsense: random.pick(&[0.01, 0.3, 3.0]),
+        random: random.clone(),
+        ..Trick::default()
+    });
+    world.join(machine, || Way::plain(random.ms(0.1..50.0)));
+    for other in 0..liar {
+        let (initiator, responder) = if random.chance(0.5) { (liar, other) } else { (other, liar) };
+        let mut transfer = Transfer::new(initiator, responder, random.chance(0.5), random.at(0.0..0.5), vec![1 << 40]);
+        transfer.is_honest = false;
+        world.transfers.push(transfer);
+    }
     world
 }
 

@@ -1,9 +1,12 @@
 //! How a hostile peer lies: a host that is honest, and something that changes what it hears and says.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
-use fairwave_proto::codec::{Frame, Frames, NO_LIMIT_BPS, SessionId, Writer};
-use fairwave_proto::{MOST_FRAME_BYTES, Packet};
+use fairwave_proto::codec::{Frame, Frames, NO_LIMIT_BPS, SessionId, VoidReason, Writer};
+use fairwave_proto::{ControlPacket, DataPacket, MOST_FRAME_BYTES, Packet, PieceAt};
+
+use crate::random::Random;
 
 /// What is changed.
 #[derive(Clone, Debug)]
@@ -16,13 +19,29 @@ pub(crate) struct Trick {
     pub(crate) grants: f64,
     /// A sink reports that all has arrived.
     pub(crate) hides_losses: bool,
+    /// Packets of nonsense beside each packet that it sends.
+    pub(crate) nonsense: f64,
+    /// By session, the number of the next control packet.
+    pub(crate) numbers: BTreeMap<SessionId, u64>,
+    pub(crate) waiting: Vec<(SocketAddr, SessionId, Packet)>,
+    pub(crate) random: Random,
     /// By session, the first stamp.
     pub(crate) first: BTreeMap<SessionId, u32>,
 }
 
 impl Default for Trick {
     fn default() -> Self {
-        Self { takes: 1.0, stamps: 1.0, grants: 1.0, hides_losses: false, first: BTreeMap::new() }
+        Self {
+            takes: 1.0,
+            stamps: 1.0,
+            grants: 1.0,
+            hides_losses: false,
+            nonsense: 0.0,
+            numbers: BTreeMap::new(),
+            waiting: Vec::new(),
+            random: Random::new(1),
+            first: BTreeMap::new(),
+        }
     }
 }
 
@@ -41,7 +60,15 @@ impl Trick {
     }
 
     /// What it makes of a packet that is to go.
-    pub(crate) fn say(&mut self, session: SessionId, packet: Packet) -> Packet {
+    pub(crate) fn say(&mut self, to: SocketAddr, session: SessionId, packet: Packet) -> Packet {
+        let mut count = self.nonsense;
+        while self.random.chance(count) {
+            count -= 1.0;
+            let nonsense = self.nonsense(&packet);
+            let nonsense = self.numbered(session, nonsense);
+            self.waiting.push((to, session, nonsense));
+        }
+        let packet = self.numbered(session, packet);
         match packet {
             Packet::Data(mut data) => {
                 let first = *self.first.entry(session).or_insert(data.stamp_us);
@@ -59,6 +86,72 @@ impl Trick {
         }
     }
 
+    /// What else there is to send.
+    pub(crate) fn more(&mut self) -> Option<(SocketAddr, SessionId, Packet)> {
+        self.waiting.pop()
+    }
+
+    /// Numbers of control packets go up, with nonsense between them.
+    fn numbered(&mut self, session: SessionId, packet: Packet) -> Packet {
+        match packet {
+            Packet::Control(control) if self.nonsense > 0.0 => {
+                let next = self.numbers.entry(session).or_default();
+                *next += 1;
+                Packet::Control(ControlPacket { number: *next - 1, ..control })
+            }
+            packet => packet,
+        }
+    }
+
+    /// A packet for the session of another, which says anything.
+    fn nonsense(&mut self, like: &Packet) -> Packet {
+        let random = &mut self.random;
+        let session = match like {
+            Packet::Data(data) => data.session,
+            Packet::Control(control) => control.session,
+            Packet::Handshake(_) => SessionId(random.bits()),
+        };
+        if let Packet::Data(data) = like
+            && random.chance(0.5)
+        {
+            let number = data.number.saturating_add(number(random) >> 20);
+            let length = 1 + random.below(1400) as u32;
+            let piece = PieceAt { stream: random.below(4) as u32, length, offset: number2(random) };
+            return Packet::Data(DataPacket { session, number, stamp_us: random.bits() as u32, piece });
+        }
+        let mut frames = vec![0; MOST_FRAME_BYTES];
+        let mut writer = Writer::new(&mut frames);
+        let most = 1 + random.below(200);
+        for _ in 0..most {
+            let (stream, offset, length) = (random.below(5) as u64, number2(random), 1 + number2(random));
+            let any = number(random);
+            let frame = match random.below(9) {
+                0..=2 => Frame::Request { stream, offset, length },
+                3 => Frame::Feedback { expected_bps: any },
+                4 => Frame::Timing { stamp_us: any as u32, held_us: offset },
+                5 => Frame::Sent { settled: any, next: any.saturating_add(length) },
+                6 => Frame::Void { stream, offset, length, reason: VoidReason::Vanished },
+                7 => Frame::Probe(any),
+                _ => Frame::Echo(any),
+            };
+            let reports = random.chance(0.05) && {
+                let lost = offset + 1..offset + 1 + length.min(1000);
+                Frame::write_losses(offset..lost.end + stream, &[lost], &mut writer).is_ok()
+            };
+            if !reports && frame.write(&mut writer).is_err() {
+                break;
+            }
+        }
+        let used = writer.used();
+        frames.truncate(used);
+        if random.chance(0.1) {
+            for byte in &mut frames {
+                *byte = random.bits() as u8;
+            }
+        }
+        Packet::Control(ControlPacket { session, number: 0, frames })
+    }
+
     fn rewrite(&self, frames: &[u8]) -> Vec<u8> {
         each(frames, |frame, writer| match frame {
             Frame::Feedback { expected_bps } => {
@@ -71,6 +164,16 @@ impl Trick {
             frame => frame.write(writer).expect("it is no longer than it was"),
         })
     }
+}
+
+/// Below 2^62, as often small as large.
+fn number(random: &mut Random) -> u64 {
+    random.bits() >> (2 + random.below(62))
+}
+
+/// Below 2^61.
+fn number2(random: &mut Random) -> u64 {
+    number(random) / 2
 }
 
 fn times(bps: u64, factor: f64) -> u64 {

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 
 use fairwave_proto::codec::{CloseReason, SessionId, VoidReason};
-use fairwave_proto::{ByteRanges, Event, Limit};
+use fairwave_proto::{ByteRanges, Event, Limit, MOST_GAPS};
 use fairwave_units::{Duration, Time};
 
 use crate::content;
@@ -61,6 +61,10 @@ pub(crate) struct World {
     timeouts: Vec<Option<Time>>,
     /// What went to and came from addresses where nobody is.
     forged: BTreeMap<SocketAddr, (u64, u64)>,
+    /// Somebody on the network who has no keys: how much he does for each datagram.
+    pub(crate) attacks: f64,
+    /// What he has seen.
+    seen: Vec<(SocketAddr, SocketAddr, Vec<u8>)>,
     pub(crate) counts: Counts,
 }
 
@@ -114,6 +118,8 @@ pub(crate) struct Counts {
 const DEADLINE: Time = Time::from_secs(3600);
 /// A machine that has this much to do at one instant does not come to an end.
 const MOST_STEPS: u32 = 10_000;
+/// Datagrams that an attacker keeps.
+const MOST_SEEN: usize = 300;
 /// What a host may hold without sessions, for each session, and for each packet under way.
 const HOST_BYTES: i64 = 1 << 20;
 const SESSION_BYTES: i64 = 256 << 10;
@@ -180,8 +186,19 @@ impl World {
             order: 0,
             steps: 0,
             forged: BTreeMap::new(),
+            attacks: 0.0,
+            seen: Vec::new(),
             counts: Counts::default(),
         }
+    }
+
+    /// One more machine, with ways to and from all.
+    pub(crate) fn join(&mut self, machine: Machine, mut way: impl FnMut() -> Way) {
+        self.machines.push(machine);
+        self.ways.iter_mut().for_each(|ways| ways.push(way()));
+        self.ways.push((0..self.machines.len()).map(|_| way()).collect());
+        self.timeouts.push(None);
+        self.access.push(None);
     }
 
     /// Runs until all honest transfers are complete.
@@ -201,7 +218,8 @@ impl World {
         });
         let sessions = self.machines.iter().enumerate().flat_map(|(at, machine)| {
             let Machine { host, sessions, .. } = machine;
-            sessions.iter().map(move |(session, transfer)| {
+            let open = sessions.iter().filter(|(session, _)| host.keys(**session).is_some());
+            open.map(move |(session, transfer)| {
                 let limits = [Limit::Source, Limit::Sink, Limit::Path].map(|limit| host.outbound.limit(*session, limit));
                 let under_way = host.outbound.under_way(*session);
                 let (sent, came) = (host.outbound.counts(*session), host.inbound.counts(*session));
@@ -210,7 +228,11 @@ impl World {
             })
         });
         let machines = self.machines.iter().map(|machine| format!("\n  {:?}", machine.setup));
-        let all: String = transfers.chain(sessions).chain(machines).collect();
+        let ways = self.transfers.iter().flat_map(|transfer| {
+            let [one, other] = [transfer.initiator, transfer.responder];
+            [(one, other), (other, one)].map(|(from, to)| format!("\n  {from} to {to}: {:?}", self.ways[from][to]))
+        });
+        let all: String = transfers.chain(sessions).chain(machines).chain(ways).collect();
         format!("at {}, {:?}{all}", self.now, self.counts)
     }
 
@@ -298,23 +320,69 @@ impl World {
         let [_, net, _, there] = ip.octets();
         let there = usize::from(there);
         if net != 0 || there >= self.machines.len() {
+            if self.machines[machine].trick.is_some() {
+                return;
+            }
             let (sent, received) = self.forged.entry(to).or_default();
             *sent += bytes.len() as u64;
-            assert!(*sent <= *received, "{to} got {sent} bytes for {received}");
+            assert!(
+                *sent <= *received,
+                "{to} got {sent} bytes for {received}, by {:x} from machine {machine}",
+                bytes[0]
+            );
             return;
+        }
+        if self.random.chance(self.attacks) {
+            self.attack(from, to, &bytes);
         }
         let arrivals = self.ways[machine][there].carry(self.now, &mut bytes, &mut self.random);
         for at in arrivals {
             self.counts.carried += 1;
-            let datagram = Datagram { from, to, bytes: bytes.clone(), is_through: false };
-            let place = self.free.pop().unwrap_or(self.datagrams.len());
-            if place == self.datagrams.len() {
-                self.datagrams.push(datagram);
-            } else {
-                self.datagrams[place] = datagram;
-            }
-            self.schedule(at, place);
+            self.carry(at, Datagram { from, to, bytes: bytes.clone(), is_through: false });
         }
+    }
+
+    fn carry(&mut self, at: Time, datagram: Datagram) {
+        let place = self.free.pop().unwrap_or(self.datagrams.len());
+        if place == self.datagrams.len() {
+            self.datagrams.push(datagram);
+        } else {
+            self.datagrams[place] = datagram;
+        }
+        self.schedule(at, place);
+    }
+
+    /// Something like what he has seen, from somewhere, now or later.
+    fn attack(&mut self, from: SocketAddr, to: SocketAddr, bytes: &[u8]) {
+        if self.seen.len() < MOST_SEEN {
+            self.seen.push((from, to, bytes.to_vec()));
+        } else {
+            let place = self.random.below(MOST_SEEN);
+            self.seen[place] = (from, to, bytes.to_vec());
+        }
+        let (from, to, mut bytes) = self.seen[self.random.below(self.seen.len())].clone();
+        let random = &mut self.random;
+        match random.below(6) {
+            0 | 1 => {}
+            2 => bytes = (0..random.below(1500)).map(|_| random.bits() as u8).collect(),
+            3 => bytes.truncate(random.below(bytes.len() + 1)),
+            4 => bytes.extend((0..random.below(50)).map(|_| random.bits() as u8)),
+            _ => {
+                for _ in 0..=random.below(8) {
+                    let bit = random.below(bytes.len().max(1) * 8);
+                    if let Some(byte) = bytes.get_mut(bit / 8) {
+                        *byte ^= 1 << (bit % 8);
+                    }
+                }
+            }
+        }
+        let from = if random.chance(0.5) {
+            SocketAddr::from(([10, 9, random.below(2) as u8, random.below(4) as u8], 1))
+        } else {
+            from
+        };
+        let at = self.now + random.ms(0.0..500.0) + random.pick(&[Duration::ZERO, Duration::from_secs(5)]);
+        self.carry(at, Datagram { from, to, bytes, is_through: false });
     }
 
     fn schedule(&mut self, at: Time, place: usize) {
@@ -357,8 +425,14 @@ impl World {
     /// Bytes came that the sink wanted.
     fn keep(&mut self, machine: usize, arrived: &Arrived) {
         let Arrived { session, piece, bytes } = arrived;
-        let at = self.machines[machine].sessions[session];
-        let transfer = &mut self.transfers[at];
+        let Some(&at) = self.machines[machine].sessions.get(session) else { return };
+        let Some(transfer) = self.transfers.get_mut(at) else { return };
+        if !transfer.is_honest {
+            // What a liar sends is no matter; how much of it comes is counted.
+            let stream = transfer.got.first_mut().expect("each transfer has a stream");
+            stream.insert(piece.range());
+            return;
+        }
         assert_eq!(transfer.sink(), machine);
         let mut right = vec![0; bytes.len()];
         content::fill(at, piece.stream, piece.offset, &mut right);
@@ -428,8 +502,8 @@ impl World {
                 let transfer = machine.sessions.get(&session).and_then(|at| self.transfers.get(*at));
                 let is_honest = transfer.is_some_and(|transfer| transfer.is_honest);
                 assert!(is_expected || !is_honest, "machine {at}: {reason:?}, by its peer: {by_peer}");
-                // Nobody comes back to a peer that lies.
-                if is_expected {
+                // Nobody comes back to a peer that lies; liars do.
+                if is_expected || self.machines[at].trick.is_some() {
                     self.lost(at, session);
                 }
             }
@@ -459,7 +533,10 @@ impl World {
         if held <= HOST_BYTES {
             return;
         }
-        let under_way = |session: &SessionId| machine.host.outbound.under_way(*session).cast_signed() as i64;
+        let under_way = |session: &SessionId| {
+            let came = machine.host.inbound.under_way(*session).min(2 * MOST_GAPS as u64);
+            (machine.host.outbound.under_way(*session) as u64 + came).cast_signed()
+        };
         let packets: i64 = machine.sessions.keys().map(under_way).sum();
         let open =
             machine.sessions.keys().filter(|session| machine.host.keys(**session).is_some()).count().cast_signed()
