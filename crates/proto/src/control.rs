@@ -115,6 +115,8 @@ const BOTH: [Direction; 2] = [Direction::Sending, Direction::Receiving];
 /// While data flow, and while none do.
 const PROBE_EVERY: Duration = Duration::from_millis(200);
 const IDLE_PROBE_EVERY: Duration = Duration::from_secs(5);
+/// What was measured of a session fades, and is never quite nothing: below this none flow.
+const IDLE_BPS: f64 = 1000.0;
 /// A probe that is not answered is given up for the next.
 const PROBE_PATIENCE: Duration = Duration::from_secs(1);
 /// A rate that changes by less is told when it is time anyway.
@@ -391,13 +393,6 @@ impl<C: Crypto> Control<C> {
         }
     }
 
-    /// Data came from a session's peer.
-    pub fn on_heard(&mut self, now: Time, session: SessionId) {
-        if let Some(peer) = self.peers.get_mut(session) {
-            peer.heard = now;
-        }
-    }
-
     /// By a report, so many full packets of a session arrived, and so many were lost.
     pub fn on_reported(&mut self, now: Time, session: SessionId, arrived: u64, lost: u64) {
         if let Some(mtu) = self.peers.get_mut(session).and_then(|peer| peer.mtu.as_mut())
@@ -518,7 +513,7 @@ impl<C: Crypto> Control<C> {
                 // A responder knows that it has a session from the first packet on: one has to arrive.
                 let patience = if peer.is_heard { PROBE_PATIENCE } else { PROBE_EVERY };
                 if now >= peer.probe_at && peer.probe.is_none_or(|(_, sent)| now.since(sent) >= patience) {
-                    let is_active = peer.rates.iter().any(|rates| rates.measured > Rate::ZERO);
+                    let is_active = peer.rates.iter().any(|rates| rates.measured.as_bps() > IDLE_BPS);
                     let every = if is_active || peer.rtt.known().is_none() { PROBE_EVERY } else { IDLE_PROBE_EVERY };
                     peer.probe_at = now.saturating_add(every);
                     self.probe(now, session);

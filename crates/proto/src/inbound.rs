@@ -190,11 +190,6 @@ impl Inbound {
         measured.sort_unstable_by_key(|measured| measured.session);
     }
 
-    /// When data last came.
-    pub fn heard(&self, session: SessionId) -> Option<Time> {
-        self.receivers.get(session).and_then(Receiver::heard)
-    }
-
     /// Whether all that was wanted has come.
     pub fn is_complete(&self, session: SessionId) -> bool {
         self.receivers.get(session).is_none_or(|receiver| receiver.requests().is_complete())

@@ -33,7 +33,6 @@ pub(crate) struct Receiver {
     waiting: Waiting,
     /// The stamp of the highest number, and when it came.
     newest: Option<(u32, Time)>,
-    heard: Option<Time>,
     /// Whether anything came since the last report.
     has_news: bool,
     /// Reports in a row without news.
@@ -103,7 +102,6 @@ impl Receiver {
             stamps: Stamps::default(),
             waiting: Waiting::default(),
             newest: None,
-            heard: None,
             has_news: false,
             repeats: 0,
             report_at: now,
@@ -133,7 +131,6 @@ impl Receiver {
     /// A data packet came: how many of its bytes were wanted and come for the first time.
     #[inline]
     pub(crate) fn on_data(&mut self, now: Time, packet: &DataPacket) -> u64 {
-        self.heard = Some(now);
         let wire_bytes = self.setup.lower_bytes + packet.datagram_bytes();
         let path = Duration::from_nanos(self.rtt.as_nanos() + 2 * self.interval.as_nanos());
         if !self.allowance.takes(now, path) {
@@ -181,7 +178,6 @@ impl Receiver {
 
     /// The source says which numbers there are.
     pub(crate) fn on_sent(&mut self, now: Time, settled: u64, next: u64) {
-        self.heard = Some(now);
         if next > self.missing.next() {
             self.missing.on_sent(now, next);
             self.has_news = true;
@@ -202,11 +198,6 @@ impl Receiver {
     /// For how long packets waited at the least since this was asked last.
     pub(crate) fn waiting(&mut self) -> Option<Duration> {
         self.waiting.take()
-    }
-
-    /// When the last packet came.
-    pub(crate) fn heard(&self) -> Option<Time> {
-        self.heard
     }
 
     pub(crate) fn requests(&self) -> &Requests {
