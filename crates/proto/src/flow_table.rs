@@ -58,7 +58,9 @@ pub(crate) struct Entry {
 
 /// How far above its grant a session may be measured: packets are grains, and clocks drift.
 const TOLERANCE: f64 = 1.25;
-/// A peer that was above that for so many intervals,
+/// A peer that was measured above so many times its grant
+const EXCESS: f64 = 1.05;
+/// for so many intervals,
 pub const EXCESS_TICKS: u32 = 10;
 /// and for so long, exceeds its grant: what a sink grants may get lost, and is said again each 200 ms.
 pub const EXCESS_LASTS: Duration = Duration::from_secs(2);
@@ -141,9 +143,11 @@ impl Entry {
     pub(crate) fn row(&mut self, now: Time, interval: Duration, queue: Duration, measured: Rate) -> Row {
         let path = self.flow.rtt.as_nanos().saturating_add(queue.as_nanos());
         let span = Duration::from_nanos(interval.as_nanos().saturating_mul(2).saturating_add(path));
-        let most = self.granted.largest(now, span) * TOLERANCE;
+        let largest = self.granted.largest(now, span);
+        let most = largest * TOLERANCE;
         let (before, step) = (self.excess.as_nanos(), interval.as_nanos());
-        let excess = if measured > most { before.saturating_add(step) } else { before.saturating_sub(step / 4) };
+        let excess =
+            if measured > largest * EXCESS { before.saturating_add(step) } else { before.saturating_sub(step / 4) };
         self.excess = Duration::from_nanos(excess);
         Row {
             measured: measured.min(most),
