@@ -6,7 +6,7 @@
 //! FAIRWAVE_SEED=123 cargo test --release --package fairwave-proto --test system -- --nocapture
 //! ```
 //!
-//! FAIRWAVE_WORLDS says how many seeds to run.
+//! FAIRWAVE_WORLDS says how many fixed and how many fresh seeds to run, where a world is a small one; of large ones it is a twelfth.
 
 #![allow(non_snake_case, missing_docs)]
 #![expect(clippy::disallowed_types, clippy::disallowed_methods, reason = "a fresh seed, and settings of a run")]
@@ -40,7 +40,7 @@ fn seeds(count: u64) -> Vec<u64> {
     if let Some(seed) = env("FAIRWAVE_SEED") {
         return vec![seed];
     }
-    let count = env("FAIRWAVE_WORLDS").unwrap_or(count);
+    let count = env("FAIRWAVE_WORLDS").map_or(count, |worlds| (worlds * count / WORLDS).max(1));
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
     let fresh = random::mixed(now) >> 32;
     (0..count).chain(fresh..fresh + count).collect()
