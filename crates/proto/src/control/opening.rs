@@ -1,0 +1,158 @@
+//! How a session comes to be.
+
+use std::net::SocketAddr;
+
+use fairwave_units::{Duration, Rate, Time};
+
+use super::{Control, ControlEvent, Direction};
+use crate::codec::{Refusal, SessionId};
+use crate::door::{Crypto, Outcome, Visit};
+use crate::flow_table::Flow;
+use crate::handshake::{Established, HandshakeError, Terms};
+use crate::host::SessionOptions;
+use crate::packet::{Packet, Transmit};
+use crate::path_kind::PathKind;
+use crate::peer::Peer;
+use crate::rtt::Rtt;
+use crate::session::{ConnectError, Opened, Wish};
+use crate::slots::slot;
+
+impl<C: Crypto> Control<C> {
+    /// A name for a session, if there is room for one more. It is given back when the session is over.
+    fn name(&mut self) -> Option<SessionId> {
+        let chance = self.chance.bits();
+        self.names.take(chance)
+    }
+
+    /// Begins to open a session to the host at `to`: its name. [`ControlEvent::Opened`] follows, or
+    /// [`ControlEvent::Failed`].
+    pub fn connect(
+        &mut self,
+        now: Time,
+        to: SocketAddr,
+        crypto: C::Initiator,
+        wish: &Wish<'_>,
+    ) -> Result<SessionId, ConnectError> {
+        wish.options.check().map_err(ConnectError::Options)?;
+        let session = self.name().ok_or(ConnectError::TooMany)?;
+        let flows = (wish.sends, wish.receives);
+        let terms = self.terms(session, flows, wish.options);
+        let connected = self.door.connect(now, to, crypto, terms, flows, (wish.greeting, wish.options));
+        if connected.is_err() {
+            self.names.give_back(session);
+            return Err(ConnectError::Greeting(wish.greeting.len()));
+        }
+        Ok(session)
+    }
+
+    /// What this end brings to a session.
+    fn terms(&self, session: SessionId, (sends, receives): (bool, bool), options: SessionOptions) -> Terms {
+        let end = |flows: bool, direction| {
+            let node = self.node(direction).filter(|_| flows && self.setup.fair_start);
+            node.map(|node| node.fair_start_end(options.weight))
+        };
+        let knows = |flows: bool, direction| !flows || self.node(direction).is_some();
+        let knows_all = knows(sends, Direction::Sending) && knows(receives, Direction::Receiving);
+        Terms {
+            session,
+            // Where no capacity is known, nothing but the path can say how fast to send.
+            path: if knows_all { self.setup.path } else { PathKind::Shared },
+            is_plain: self.setup.is_plain,
+            weight: options.weight,
+            send_end: end(sends, Direction::Sending),
+            receive_end: end(receives, Direction::Receiving),
+            largest_packet: self.setup.largest_packet,
+        }
+    }
+
+    /// A datagram of the handshake came. Who asks for a session is judged by `decide`.
+    pub fn handle_handshake(
+        &mut self,
+        now: Time,
+        from: SocketAddr,
+        datagram: &[u8],
+        decide: &mut dyn FnMut(&Visit<C>) -> Result<SessionOptions, Refusal>,
+    ) {
+        match self.door.handle(now, from, datagram) {
+            Outcome::Nothing => {}
+            Outcome::Answer(answer) => self.answer(from, answer),
+            Outcome::Failed(session, error) => self.fail(session, error),
+            Outcome::Established(established, to, options) => self.open(now, *established, to, options),
+            Outcome::Asked(asked) => {
+                let mut named = None;
+                let decision = decide(&asked).and_then(|options| {
+                    options.check().map_err(|_| Refusal::NoRoom)?;
+                    let session = self.name().ok_or(Refusal::NoRoom)?;
+                    named = Some(session);
+                    Ok((self.terms(session, (asked.receives, asked.sends), options), options))
+                });
+                let (answer, is_half_open) = self.door.answer(now, asked, decision);
+                if let Some(session) = named.filter(|_| !is_half_open) {
+                    self.names.give_back(session);
+                }
+                self.answer(from, answer);
+            }
+        }
+    }
+
+    fn answer(&mut self, to: SocketAddr, datagram: Vec<u8>) {
+        self.transmits.push_back(Transmit { to, session: None, packet: Packet::Handshake(datagram) });
+    }
+
+    pub(super) fn fail(&mut self, session: SessionId, error: HandshakeError) {
+        self.names.give_back(session);
+        self.events.push_back(ControlEvent::Failed { session, error });
+    }
+
+    /// What the packets of a session are sealed with, also of one that is half open.
+    pub fn keys(&self, session: SessionId) -> Option<&C::Keys> {
+        self.peers.get(session).map(|peer| &peer.keys).or_else(|| self.door.keys(session))
+    }
+
+    /// The first packet of a session that is half open has been opened.
+    pub(super) fn confirm(&mut self, now: Time, session: SessionId) {
+        if let Some((established, options)) = self.door.confirm(now, session)
+            && let Some(address) = established.address
+        {
+            self.open(now, established, address, options);
+        }
+    }
+
+    /// A session that both ends agreed on.
+    fn open(&mut self, now: Time, established: Established<C::Keys>, address: SocketAddr, options: SessionOptions) {
+        let opened = Opened {
+            session: established.local,
+            peer: established.peer,
+            address,
+            is_initiator: established.is_initiator,
+            sends: established.sends,
+            receives: established.receives,
+            path: established.path,
+            start_send: established.start_send.unwrap_or(Rate::ZERO),
+            start_receive: established.start_receive.unwrap_or(Rate::ZERO),
+            rtt: established.rtt,
+            largest_packet: established.largest_packet,
+        };
+        let session = opened.session;
+        let mut rtt = Rtt::default();
+        if let Some(first) = opened.rtt {
+            rtt.on_sample(now, first);
+        }
+        let SessionOptions { weight, alpha, beta } = options;
+        let flow = Flow { session, weight, alpha, beta, rtt: opened.rtt.unwrap_or(Duration::ZERO) };
+        let takes_part = [(opened.sends, opened.start_send), (opened.receives, opened.start_receive)];
+        for (node, (takes_part, start)) in self.nodes.iter_mut().zip(takes_part) {
+            if let Some(node) = node.as_mut().filter(|_| takes_part) {
+                if node.sessions() == 0 {
+                    node.resume(now);
+                }
+                // Names differ, and the options are checked when they come in.
+                let _ = node.join(flow, start);
+            }
+        }
+        let peer = Peer::new(now, opened, established.keys, rtt, self.setup.probes_mtu);
+        self.peers.insert(session, peer);
+        self.events.push_back(ControlEvent::Opened(opened));
+        self.alarms.set(slot(session), Some(now));
+    }
+}
