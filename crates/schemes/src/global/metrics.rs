@@ -31,7 +31,8 @@ pub fn jain_index(rates: &[f64]) -> f64 {
         sum += x;
         squares += x * x;
     }
-    sum * sum / (rates.len() as f64 * squares)
+    // Equal rates may come out a rounding above it.
+    (sum * sum / (rates.len() as f64 * squares)).min(1.0)
 }
 
 /// Largest relative difference from the optimum, max |x - x*| / x* over the sessions with x* > 0; zero if there are
