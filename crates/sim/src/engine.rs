@@ -62,10 +62,12 @@ pub enum SimError {
         second_rule: String,
     },
     /// A key has no effect in the packet model of this version.
-    #[error("{what} has no effect in the packet model of this version\nhint: leave it out")]
+    #[error("{what} has no effect in the packet model of this version\nhint: {hint}")]
     Unsupported {
         /// The thing and the key.
         what: String,
+        /// What would do.
+        hint: &'static str,
     },
     /// A session says too little for its scheme.
     #[error("session \"{session}\" needs {what} to run \"{scheme}\"\nhint: {hint}")]
@@ -257,7 +259,7 @@ fn refuse_unsupported(scenario: &Scenario) -> Result<(), SimError> {
         if gtp::is_gtp(choice.scheme) {
             for (key, rate) in fluid_keys(session) {
                 if rate > Rate::ZERO {
-                    return Err(unsupported(format!("{key} of session \"{}\"", session.name)));
+                    return Err(unsupported(format!("{key} of session \"{}\"", session.name), AS_FLUID));
                 }
             }
         }
@@ -266,7 +268,8 @@ fn refuse_unsupported(scenario: &Scenario) -> Result<(), SimError> {
     let links = scenario.links.iter().map(|link| (&link.name, link.discipline));
     for (name, discipline) in nodes.chain(links) {
         if let Some(discipline @ (Discipline::Gtp | Discipline::Jetmax)) = discipline {
-            return Err(unsupported(format!("the discipline \"{}\" of \"{name}\"", discipline.name())));
+            let hint = if discipline == Discipline::Gtp { AS_FLUID } else { "leave it out" };
+            return Err(unsupported(format!("the discipline \"{}\" of \"{name}\"", discipline.name()), hint));
         }
     }
     Ok(())
@@ -313,6 +316,9 @@ fn fluid_keys(session: &Session) -> [(&'static str, Rate); 2] {
     [("initial_rate", session.initial_rate), ("minimum", session.minimum)]
 }
 
-fn unsupported(what: String) -> SimError {
-    SimError::Unsupported { what }
+/// What would do where the fluid model can.
+const AS_FLUID: &str = "leave it out, or run it as a fluid: --model fluid";
+
+fn unsupported(what: String, hint: &'static str) -> SimError {
+    SimError::Unsupported { what, hint }
 }
