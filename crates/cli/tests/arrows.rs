@@ -18,8 +18,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sim", &["scenario", "proto"]),
     ("fluid", &["scenario"]),
     ("catalogue", &["sim", "fluid"]),
-    ("cli", &["catalogue"]),
-    ("python", &["catalogue"]),
+    ("host", &["scenario", "proto"]),
+    ("cli", &["catalogue", "host"]),
+    ("python", &["catalogue", "host"]),
 ];
 
 /// Rooms that do no I/O and never look at a clock.

@@ -1,0 +1,77 @@
+//! What other threads tell the network thread.
+
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crossbeam_channel::{Receiver, Sender};
+use fairwave_proto::codec::{CloseReason, SessionId, VoidReason};
+use fairwave_units::{Bytes, Rate};
+use rustix::event::{EventfdFlags, eventfd};
+
+/// What an application wants of a session.
+#[derive(Debug)]
+pub(crate) enum Command {
+    Want { stream: u32, range: Range<u64> },
+    GiveUp { stream: u32, range: Range<u64> },
+    Room(Bytes),
+    Serve { stream: u32, range: Range<u64> },
+    Refuse { stream: u32, range: Range<u64>, reason: VoidReason },
+    Desired(Rate),
+    Close(CloseReason),
+}
+
+/// The way of commands to the network thread. It is woken once for all that wait.
+#[derive(Clone)]
+pub(crate) struct Commands {
+    queue: Sender<(SessionId, Command)>,
+    bell: Arc<Bell>,
+}
+
+/// Wakes the network thread.
+pub(crate) struct Bell {
+    pub(crate) fd: OwnedFd,
+    is_rung: AtomicBool,
+}
+
+impl Bell {
+    pub(crate) fn new() -> std::io::Result<Arc<Self>> {
+        let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Arc::new(Self { fd, is_rung: AtomicBool::new(false) }))
+    }
+
+    /// Wakes it, if nobody has since it last looked.
+    pub(crate) fn ring(&self) {
+        if !self.is_rung.swap(true, Ordering::AcqRel) {
+            // It can only fail because it has been rung 2^64 times.
+            let _ = rustix::io::write(&self.fd, &1_u64.to_ne_bytes());
+        }
+    }
+
+    /// What is rung from now on wakes anew. Look at the queue after this.
+    pub(crate) fn hush(&self) {
+        if self.is_rung.swap(false, Ordering::AcqRel) {
+            let _ = rustix::io::read(&self.fd, &mut [0; 8]);
+        }
+    }
+}
+
+impl Commands {
+    pub(crate) fn new(bell: Arc<Bell>) -> (Self, Receiver<(SessionId, Command)>) {
+        let (queue, receiver) = crossbeam_channel::unbounded();
+        (Self { queue, bell }, receiver)
+    }
+
+    pub(crate) fn send(&self, session: SessionId, command: Command) {
+        // Without a network thread there are no sessions any more.
+        if self.queue.send((session, command)).is_ok() {
+            self.bell.ring();
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn detached() -> (Self, Receiver<(SessionId, Command)>) {
+        Self::new(Bell::new().expect("a descriptor is left"))
+    }
+}

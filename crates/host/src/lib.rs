@@ -1,0 +1,17 @@
+//! GTP over real sockets: what people run.
+//!
+//! An [`Endpoint`] is one UDP port with all its sessions; a [`Session`] is one of them, and a [`Handler`] is what an
+//! application makes of it: which bytes its streams hold, and where those go that arrive. The protocol is
+//! `fairwave-proto`'s, which knows no socket and no clock; this crate has them.
+
+#![cfg_attr(test, allow(non_snake_case))]
+#![allow(dead_code)]
+
+mod driver;
+mod handler;
+mod session;
+
+pub use fairwave_proto::codec::{CloseReason, Refusal, VoidReason};
+pub use fairwave_proto::{Limit, PathKind, SessionRates};
+pub use handler::Handler;
+pub use session::{Session, SessionFacts, SessionStats};

@@ -1,0 +1,161 @@
+//! One session, as an application speaks to it from any thread.
+
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use fairwave_proto::codec::{CloseReason, SessionId, VoidReason};
+use fairwave_proto::{Limit, PathKind, SessionRates};
+use fairwave_units::{Bytes, Duration, Rate};
+
+use crate::driver::{Command, Commands};
+
+/// A session: cheap to clone, and usable from any thread.
+///
+/// Calls return at once; the network thread does what they say. After the session's end they do nothing.
+#[derive(Clone)]
+pub struct Session {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    id: SessionId,
+    facts: SessionFacts,
+    export: [u8; 32],
+    commands: Commands,
+    stats: ArcSwap<SessionStats>,
+}
+
+/// What both ends agreed on.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "four facts that do not depend on each other")]
+pub struct SessionFacts {
+    /// Where the peer was when it opened.
+    pub peer: SocketAddr,
+    /// Whether this end opened it.
+    pub is_initiator: bool,
+    /// Whether this end sends data.
+    pub sends: bool,
+    /// Whether this end receives data.
+    pub receives: bool,
+    /// Who else uses the path.
+    pub path: PathKind,
+    /// Whether data go without secrecy: then any byte of a stream may be forged, and the application has to check.
+    pub is_plain: bool,
+}
+
+/// What a session does, as of some 50 ms ago.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SessionStats {
+    /// Data packets sent.
+    pub sent_packets: u64,
+    /// Data packets that the peer reported lost.
+    pub lost_packets: u64,
+    /// Bytes of IP packets sent.
+    pub sent_wire_bytes: u64,
+    /// Bytes of streams that came, each counted once.
+    pub received_bytes: u64,
+    /// Bytes of IP packets received.
+    pub received_wire_bytes: u64,
+    /// Data packets received.
+    pub received_packets: u64,
+    /// Data packets that the sink has noticed missing so far; those that came late are not taken off.
+    pub missed_packets: u64,
+    /// The rates at the source, where this is it.
+    pub source: Option<SessionRates>,
+    /// The rates at the sink, where this is it.
+    pub sink: Option<SessionRates>,
+    /// The path's own limit, on shared paths, at the source.
+    pub path_rate: Option<Rate>,
+    /// What the application allows at most, at the source.
+    pub desired: Option<Rate>,
+    /// The term that held it for most of the last second, at the source.
+    pub limited_by: Option<Limit>,
+    /// The smoothed round-trip time.
+    pub rtt: Option<Duration>,
+    /// The largest datagram that the path is known to take, in bytes.
+    pub datagram_bytes: u32,
+    /// Since when nothing has come from the peer.
+    pub silent_for: Duration,
+}
+
+impl Session {
+    pub(crate) fn new(id: SessionId, facts: SessionFacts, export: [u8; 32], commands: Commands) -> Self {
+        let stats = ArcSwap::default();
+        Self { inner: Arc::new(Inner { id, facts, export, commands, stats }) }
+    }
+
+    /// Its name at this host.
+    pub fn id(&self) -> SessionId {
+        self.inner.id
+    }
+
+    /// What both ends agreed on.
+    pub fn facts(&self) -> &SessionFacts {
+        &self.inner.facts
+    }
+
+    /// What it does.
+    pub fn stats(&self) -> Arc<SessionStats> {
+        self.inner.stats.load_full()
+    }
+
+    pub(crate) fn publish(&self, stats: SessionStats) {
+        self.inner.stats.store(Arc::new(stats));
+    }
+
+    /// The sink wants a range of a stream, also one that it had and that turned out to be wrong.
+    pub fn want(&self, stream: u32, range: Range<u64>) {
+        self.send(Command::Want { stream, range });
+    }
+
+    /// The sink wants a range no more.
+    pub fn give_up(&self, stream: u32, range: Range<u64>) {
+        self.send(Command::GiveUp { stream, range });
+    }
+
+    /// Bytes that the sink has asked for and not received are this many at the most.
+    pub fn set_room(&self, room: Bytes) {
+        self.send(Command::Room(room));
+    }
+
+    /// The source can lend a range that was asked for.
+    pub fn serve(&self, stream: u32, range: Range<u64>) {
+        self.send(Command::Serve { stream, range });
+    }
+
+    /// The source cannot send a range that was asked for.
+    pub fn refuse(&self, stream: u32, range: Range<u64>, reason: VoidReason) {
+        self.send(Command::Refuse { stream, range, reason });
+    }
+
+    /// The source sends no faster than this: its desired rate, of IP packets.
+    pub fn set_desired(&self, rate: Rate) {
+        self.send(Command::Desired(rate));
+    }
+
+    /// Ends it.
+    pub fn close(&self, reason: CloseReason) {
+        self.send(Command::Close(reason));
+    }
+
+    /// A secret that both ends of this session know and nobody else, one for each label: to prove with it what travels in
+    /// the clear.
+    pub fn secret(&self, label: &str) -> [u8; 32] {
+        blake3::Hasher::new_keyed(&self.inner.export).update(label.as_bytes()).finalize().into()
+    }
+
+    fn send(&self, command: Command) {
+        self.inner.commands.send(self.inner.id, command);
+    }
+}
+
+#[cfg(test)]
+impl Session {
+    /// One without a network: what it is told comes out of the receiver.
+    pub(crate) fn detached(facts: SessionFacts) -> (Self, crossbeam_channel::Receiver<(SessionId, Command)>) {
+        let (commands, told) = Commands::detached();
+        (Self::new(SessionId(1), facts, [7; 32], commands), told)
+    }
+}
