@@ -79,10 +79,20 @@ pub enum Refusal {
     /// The ticket is not for this direction.
     #[error("the ticket does not allow this direction")]
     Direction,
+    /// The ticket was taken back.
+    #[error("the ticket has been revoked")]
+    Revoked,
 }
 
-const REFUSALS: [Refusal; 6] =
-    [Refusal::Expired, Refusal::UsedUp, Refusal::UnknownName, Refusal::NoRoom, Refusal::Plain, Refusal::Direction];
+const REFUSALS: [Refusal; 7] = [
+    Refusal::Expired,
+    Refusal::UsedUp,
+    Refusal::UnknownName,
+    Refusal::NoRoom,
+    Refusal::Plain,
+    Refusal::Direction,
+    Refusal::Revoked,
+];
 
 impl<'a> Offer<'a> {
     /// Reads the payload of a hello.
@@ -207,7 +217,7 @@ mod tests {
         for refusal in REFUSALS {
             assert_eq!(Refusal::read(&written(|writer| refusal.write(writer))), Ok(refusal));
         }
-        assert_eq!(Refusal::read(&[REFUSAL, 6]), Err(DecodeError::Range("the reason")));
+        assert_eq!(Refusal::read(&[REFUSAL, 7]), Err(DecodeError::Range("the reason")));
     }
 
     #[test]
