@@ -9,9 +9,21 @@
 
 mod driver;
 mod handler;
+mod identity;
+mod keyring;
+mod secret;
 mod session;
+mod share_id;
+mod state;
+mod ticket;
 
-pub use fairwave_proto::codec::{CloseReason, Refusal, VoidReason};
+pub use fairwave_proto::codec::{CloseReason, Refusal, TicketId, VoidReason};
 pub use fairwave_proto::{Limit, PathKind, SessionRates};
 pub use handler::Handler;
+pub use identity::Identity;
+pub use keyring::{Issued, Keyring, Validity, id_text, now_unix_s, read_id};
+pub use secret::Secret;
 pub use session::{Session, SessionFacts, SessionStats};
+pub use share_id::ShareId;
+pub use state::{StateDir, StateError, StateLock};
+pub use ticket::{MOST_ADDRESSES, Ticket, TicketError};

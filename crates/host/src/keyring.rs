@@ -1,0 +1,526 @@
+//! The tickets that a host has issued, and its identity.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use fairwave_proto::codec::{Refusal, TicketId};
+use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
+use zeroize::Zeroizing;
+
+use crate::identity::Identity;
+use crate::secret::Secret;
+use crate::share_id::ShareId;
+use crate::state::{StateDir, StateError};
+use crate::ticket::{Ticket, from_base32, to_base32};
+
+const FILE: &str = "keyring";
+const VERSION: u32 = 1;
+/// Tickets that ended are remembered for so long, so that who holds one is told.
+const REMEMBERED_S: u64 = 90 * 86_400;
+/// Tickets in one keyring at the most.
+const MOST_TICKETS: usize = 10_000;
+/// What other processes change is seen after so long.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// A ticket is not handed out again when less of its life is left.
+const WORTH_S: u64 = 3600;
+
+/// The identity of a host and the tickets that it issued, for one share: any thread may use it.
+///
+/// One that was [opened](Keyring::open) outlives the process, and follows what other processes do to it: a ticket that
+/// somebody revokes ends here within a second.
+pub struct Keyring {
+    identity: Identity,
+    share: ShareId,
+    state: Option<StateDir>,
+    known: Mutex<Known>,
+}
+
+/// What a keyring knows of a ticket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Issued {
+    /// What proves that somebody holds it.
+    pub secret: Secret,
+    /// What it is for.
+    pub share: ShareId,
+    /// When it was issued, in seconds since 1970.
+    pub issued_unix_s: u64,
+    /// When it ends, in seconds since 1970; 0 is never.
+    pub expires_unix_s: u64,
+    /// Whether it is used up by the first transfer that completes.
+    pub is_once: bool,
+    /// Whether that has happened.
+    pub is_spent: bool,
+    /// Whether it was taken back.
+    pub is_revoked: bool,
+}
+
+/// How long a ticket lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Validity {
+    /// Seconds until it ends; `None` is never.
+    pub lasts_s: Option<u64>,
+    /// Whether it is used up by the first transfer that completes.
+    pub is_once: bool,
+}
+
+#[derive(Default)]
+struct Known {
+    tickets: BTreeMap<TicketId, Issued>,
+    ports: BTreeMap<ShareId, u16>,
+    /// The file as it was read.
+    stamp: Option<Stamp>,
+    looked: Option<Instant>,
+}
+
+/// Tells one content of the file from another: each is a file of its own, renamed into place.
+type Stamp = (u64, i64, i64, u64);
+
+#[derive(Serialize, Deserialize)]
+struct Document {
+    version: u32,
+    ports: BTreeMap<String, u16>,
+    tickets: Vec<Entry>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Entry {
+    id: String,
+    secret: Zeroizing<String>,
+    share: String,
+    issued_unix_s: u64,
+    expires_unix_s: u64,
+    is_once: bool,
+    is_spent: bool,
+    is_revoked: bool,
+}
+
+impl Default for Validity {
+    /// A day, as often as one likes.
+    fn default() -> Self {
+        Self { lasts_s: Some(86_400), is_once: false }
+    }
+}
+
+impl Issued {
+    /// Why its holder is not let in at a time, if so.
+    pub fn refusal(&self, now_unix_s: u64) -> Option<Refusal> {
+        if self.is_revoked {
+            Some(Refusal::Revoked)
+        } else if self.is_spent {
+            Some(Refusal::UsedUp)
+        } else if self.expires_unix_s != 0 && now_unix_s >= self.expires_unix_s {
+            Some(Refusal::Expired)
+        } else {
+            None
+        }
+    }
+
+    /// Whether nobody needs to know of it any more.
+    fn is_forgotten(&self, now_unix_s: u64) -> bool {
+        let end = if self.expires_unix_s == 0 { self.issued_unix_s } else { self.expires_unix_s };
+        self.refusal(now_unix_s).is_some() && end.saturating_add(REMEMBERED_S) < now_unix_s
+    }
+}
+
+impl Keyring {
+    /// The user's, for what is offered as `share`.
+    pub fn open(state: StateDir, share: ShareId) -> Result<Self, StateError> {
+        let identity = Identity::open(&state)?;
+        let keyring = Self { identity, share, state: Some(state), known: Mutex::default() };
+        keyring.read(&mut keyring.known())?;
+        Ok(keyring)
+    }
+
+    /// One that ends with the process.
+    pub fn in_memory(identity: Identity, share: ShareId) -> Self {
+        Self { identity, share, state: None, known: Mutex::default() }
+    }
+
+    /// Who the host is.
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// What its tickets are for.
+    pub fn share(&self) -> ShareId {
+        self.share
+    }
+
+    /// Issues a ticket for the share.
+    pub fn issue(&self, validity: Validity, addresses: Vec<SocketAddr>) -> Result<Ticket, StateError> {
+        let now_unix_s = now_unix_s();
+        let issued = Issued {
+            secret: Secret::random()?,
+            share: self.share,
+            issued_unix_s: now_unix_s,
+            expires_unix_s: validity.lasts_s.map_or(0, |lasts_s| now_unix_s.saturating_add(lasts_s).max(1)),
+            is_once: validity.is_once,
+            is_spent: false,
+            is_revoked: false,
+        };
+        let id = TicketId(getrandom::u64()?);
+        let ticket = self.ticket(id, &issued, addresses);
+        self.change(|known| {
+            known.tickets.retain(|_, old| !old.is_forgotten(now_unix_s));
+            if known.tickets.len() >= MOST_TICKETS {
+                return Err(format!("holds {MOST_TICKETS} tickets already; revoke some"));
+            }
+            known.tickets.insert(id, issued);
+            Ok(())
+        })?;
+        Ok(ticket)
+    }
+
+    /// A ticket for the share that was issued before and is still good for a while, for any number of uses.
+    pub fn again(&self, addresses: Vec<SocketAddr>) -> Option<Ticket> {
+        let now_unix_s = now_unix_s();
+        let known = self.look();
+        let left_s = |issued: &Issued| match issued.expires_unix_s {
+            0 => u64::MAX,
+            end => end.saturating_sub(now_unix_s),
+        };
+        let good = known.tickets.iter().filter(|(_, issued)| {
+            issued.share == self.share
+                && !issued.is_once
+                && issued.refusal(now_unix_s).is_none()
+                && left_s(issued) >= WORTH_S
+        });
+        let (id, issued) = good.max_by_key(|(_, issued)| left_s(issued))?;
+        Some(self.ticket(*id, issued, addresses))
+    }
+
+    /// What is known of a ticket of any share, good or not.
+    pub fn lookup(&self, id: TicketId) -> Option<Issued> {
+        self.look().tickets.get(&id).cloned()
+    }
+
+    /// Why the holder of a ticket is not let in now, if so: also if it is for another share.
+    pub fn refusal(&self, id: TicketId) -> Option<Refusal> {
+        match self.look().tickets.get(&id) {
+            Some(issued) if issued.share == self.share => issued.refusal(now_unix_s()),
+            _ => Some(Refusal::UnknownName),
+        }
+    }
+
+    /// All tickets that are remembered, of all shares.
+    pub fn issued(&self) -> Vec<(TicketId, Issued)> {
+        self.look().tickets.iter().map(|(id, issued)| (*id, issued.clone())).collect()
+    }
+
+    /// A transfer with this ticket has completed: one for a single use is used up. Whether it is now.
+    pub fn spend(&self, id: TicketId) -> Result<bool, StateError> {
+        if !self.look().tickets.get(&id).is_some_and(|issued| issued.is_once) {
+            return Ok(false);
+        }
+        self.change(|known| Ok(known.tickets.get_mut(&id).map(|issued| issued.is_spent = true).is_some()))
+    }
+
+    /// Takes a ticket back: whether there is one.
+    pub fn revoke(&self, id: TicketId) -> Result<bool, StateError> {
+        self.change(|known| Ok(known.tickets.get_mut(&id).map(|issued| issued.is_revoked = true).is_some()))
+    }
+
+    /// The port that the share was last offered at.
+    pub fn port(&self) -> Option<u16> {
+        self.look().ports.get(&self.share).copied()
+    }
+
+    /// Remembers the port that the share is offered at.
+    pub fn keep_port(&self, port: u16) -> Result<(), StateError> {
+        if self.port() == Some(port) {
+            return Ok(());
+        }
+        self.change(|known| {
+            known.ports.insert(self.share, port);
+            Ok(())
+        })
+    }
+
+    fn ticket(&self, id: TicketId, issued: &Issued, addresses: Vec<SocketAddr>) -> Ticket {
+        Ticket {
+            key: *self.identity.public(),
+            id,
+            secret: issued.secret.clone(),
+            share: issued.share,
+            addresses,
+            expires_unix_s: issued.expires_unix_s,
+            is_once: issued.is_once,
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        // Whoever panicked left whole entries behind.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is known, with what other processes have changed up to a second ago.
+    fn look(&self) -> MutexGuard<'_, Known> {
+        let mut known = self.known();
+        if self.state.is_some() && known.looked.is_none_or(|looked| looked.elapsed() >= LOOK_AGAIN) {
+            known.looked = Some(Instant::now());
+            if let Err(error) = self.read(&mut known) {
+                tracing::warn!("what was known of the tickets stays: {error}");
+            }
+        }
+        known
+    }
+
+    /// Changes the newest state, here and in the file.
+    fn change<T>(&self, change: impl FnOnce(&mut Known) -> Result<T, String>) -> Result<T, StateError> {
+        let refuse = |what| StateError::Content {
+            path: self.state.as_ref().map_or_else(|| FILE.into(), |state| state.path().join(FILE)),
+            what,
+        };
+        let Some(state) = &self.state else { return change(&mut self.known()).map_err(refuse) };
+        let _lock = state.lock(FILE)?;
+        let mut known = self.known();
+        self.read(&mut known)?;
+        let value = change(&mut known).map_err(refuse)?;
+        state.write(FILE, &Document::of(&known).to_bytes())?;
+        known.stamp = stamp(state);
+        Ok(value)
+    }
+
+    fn read(&self, known: &mut Known) -> Result<(), StateError> {
+        let Some(state) = &self.state else { return Ok(()) };
+        let now = stamp(state);
+        if now.is_some() && now == known.stamp {
+            return Ok(());
+        }
+        let Some(bytes) = state.read(FILE)? else { return Ok(()) };
+        let wrong = |what: String| StateError::Content { path: state.path().join(FILE), what };
+        let document: Document =
+            serde_json::from_slice(&bytes).map_err(|error| wrong(format!("is no keyring: {error}")))?;
+        if document.version != VERSION {
+            return Err(wrong(format!("is of version {}; this Fairwave reads version {VERSION}", document.version)));
+        }
+        let (tickets, ports) = document.into_known().ok_or_else(|| wrong("has an entry that is no ticket".into()))?;
+        (known.tickets, known.ports, known.stamp) = (tickets, ports, now);
+        Ok(())
+    }
+}
+
+impl Document {
+    fn of(known: &Known) -> Self {
+        let entry = |(id, issued): (&TicketId, &Issued)| Entry {
+            id: id_text(*id),
+            secret: Zeroizing::new(to_base32(issued.secret.as_bytes())),
+            share: issued.share.to_string(),
+            issued_unix_s: issued.issued_unix_s,
+            expires_unix_s: issued.expires_unix_s,
+            is_once: issued.is_once,
+            is_spent: issued.is_spent,
+            is_revoked: issued.is_revoked,
+        };
+        let ports = known.ports.iter().map(|(share, port)| (share.to_string(), *port)).collect();
+        Self { version: VERSION, ports, tickets: known.tickets.iter().map(entry).collect() }
+    }
+
+    fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
+        Zeroizing::new(serde_json::to_vec(self).expect("texts and numbers alone are written"))
+    }
+
+    fn into_known(self) -> Option<(BTreeMap<TicketId, Issued>, BTreeMap<ShareId, u16>)> {
+        let ticket = |entry: Entry| {
+            let secret = <[u8; 32]>::try_from(from_base32(&entry.secret)?.as_slice()).ok()?;
+            let issued = Issued {
+                secret: Secret::new(secret),
+                share: ShareId(u64::from_str_radix(&entry.share, 16).ok()?),
+                issued_unix_s: entry.issued_unix_s,
+                expires_unix_s: entry.expires_unix_s,
+                is_once: entry.is_once,
+                is_spent: entry.is_spent,
+                is_revoked: entry.is_revoked,
+            };
+            Some((read_id(&entry.id)?, issued))
+        };
+        let port = |(share, port): (String, u16)| Some((ShareId(u64::from_str_radix(&share, 16).ok()?), port));
+        let tickets = self.tickets.into_iter().map(ticket).collect::<Option<_>>()?;
+        Some((tickets, self.ports.into_iter().map(port).collect::<Option<_>>()?))
+    }
+}
+
+/// A ticket's name as people see it: no secret.
+pub fn id_text(id: TicketId) -> String {
+    format!("{:016x}", id.0)
+}
+
+/// Reads what [`id_text`] wrote.
+pub fn read_id(text: &str) -> Option<TicketId> {
+    let is_hex = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_hex.then(|| u64::from_str_radix(text, 16).ok().map(TicketId))?
+}
+
+/// The time of day, in seconds since 1970.
+pub fn now_unix_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+fn stamp(state: &StateDir) -> Option<Stamp> {
+    let meta = std::fs::metadata(state.path().join(FILE)).ok()?;
+    Some((meta.ino(), meta.mtime(), meta.mtime_nsec(), meta.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHARE: ShareId = ShareId(1);
+
+    #[test]
+    fn issue__lasts_a_day_and_outlives_the_process() {
+        let (place, keyring) = keyring();
+        let ticket = keyring.issue(Validity::default(), addresses()).unwrap();
+        let again = open(&place, SHARE);
+        let issued = again.lookup(ticket.id).unwrap();
+        assert_eq!((&issued.secret, issued.share), (&ticket.secret, SHARE));
+        assert_eq!(issued.expires_unix_s - issued.issued_unix_s, 86_400);
+        assert_eq!(again.identity().public(), &ticket.key);
+        assert_eq!(again.refusal(ticket.id), None);
+    }
+
+    #[test]
+    fn again__is_the_same_ticket_with_todays_addresses() {
+        let (place, keyring) = keyring();
+        let ticket = keyring.issue(Validity::default(), Vec::new()).unwrap();
+        assert_eq!(open(&place, SHARE).again(addresses()), Some(Ticket { addresses: addresses(), ..ticket }));
+        assert_eq!(open(&place, ShareId(2)).again(addresses()), None);
+    }
+
+    #[test]
+    fn again__is_none_that_ends_soon_or_after_one_use() {
+        let (_place, keyring) = keyring();
+        keyring.issue(Validity { lasts_s: Some(WORTH_S - 10), is_once: false }, Vec::new()).unwrap();
+        keyring.issue(Validity { lasts_s: None, is_once: true }, Vec::new()).unwrap();
+        assert_eq!(keyring.again(Vec::new()), None);
+        let forever = keyring.issue(Validity { lasts_s: None, is_once: false }, Vec::new()).unwrap();
+        assert_eq!(keyring.again(Vec::new()), Some(forever));
+    }
+
+    #[test]
+    fn refusal__says_why() {
+        let (place, keyring) = keyring();
+        let ended = keyring.issue(Validity { lasts_s: Some(0), is_once: false }, Vec::new()).unwrap();
+        assert_eq!(keyring.refusal(ended.id), Some(Refusal::Expired));
+        let revoked = keyring.issue(Validity::default(), Vec::new()).unwrap();
+        assert!(keyring.revoke(revoked.id).unwrap());
+        assert_eq!(keyring.refusal(revoked.id), Some(Refusal::Revoked));
+        let once = keyring.issue(Validity { is_once: true, ..Validity::default() }, Vec::new()).unwrap();
+        assert_eq!(keyring.refusal(once.id), None);
+        assert!(keyring.spend(once.id).unwrap());
+        assert_eq!(keyring.refusal(once.id), Some(Refusal::UsedUp));
+        assert_eq!(open(&place, SHARE).refusal(once.id), Some(Refusal::UsedUp));
+        assert_eq!(open(&place, ShareId(2)).refusal(once.id), Some(Refusal::UnknownName));
+        assert_eq!(keyring.refusal(TicketId(7)), Some(Refusal::UnknownName));
+        assert!(!keyring.revoke(TicketId(7)).unwrap());
+    }
+
+    #[test]
+    fn spend__leaves_a_ticket_for_many_uses() {
+        let (_place, keyring) = keyring();
+        let ticket = keyring.issue(Validity::default(), Vec::new()).unwrap();
+        assert!(!keyring.spend(ticket.id).unwrap());
+        assert_eq!(keyring.refusal(ticket.id), None);
+    }
+
+    #[test]
+    fn lookup__sees_what_another_process_did() {
+        let (place, keyring) = keyring();
+        let ticket = keyring.issue(Validity::default(), Vec::new()).unwrap();
+        assert_eq!(keyring.refusal(ticket.id), None);
+        open(&place, ShareId(9)).revoke(ticket.id).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while keyring.refusal(ticket.id).is_none() {
+            assert!(Instant::now() < deadline, "the ticket is good for ever");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    #[test]
+    fn issue__of_many_at_once_loses_none() {
+        let (place, _) = keyring();
+        let issue = || {
+            let keyring = open(&place, SHARE);
+            (0..10).for_each(|_| drop(keyring.issue(Validity::default(), Vec::new()).unwrap()));
+        };
+        std::thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(issue))));
+        assert_eq!(open(&place, SHARE).issued().len(), 40);
+    }
+
+    #[test]
+    fn issue__forgets_what_ended_long_ago() {
+        let ended = |end: u64| Issued {
+            secret: Secret::new([0; 32]),
+            share: SHARE,
+            issued_unix_s: 1,
+            expires_unix_s: end,
+            is_once: false,
+            is_spent: false,
+            is_revoked: false,
+        };
+        let (_place, keyring) = keyring();
+        keyring.known().tickets.insert(TicketId(1), ended(now_unix_s() - REMEMBERED_S - 100));
+        keyring.known().tickets.insert(TicketId(2), ended(now_unix_s() - REMEMBERED_S + 100));
+        keyring.issue(Validity::default(), Vec::new()).unwrap();
+        assert_eq!(keyring.lookup(TicketId(1)), None);
+        assert_eq!(keyring.refusal(TicketId(2)), Some(Refusal::Expired));
+    }
+
+    #[test]
+    fn port__is_kept_for_the_share() {
+        let (place, keyring) = keyring();
+        assert_eq!(keyring.port(), None);
+        keyring.keep_port(4711).unwrap();
+        assert_eq!(open(&place, SHARE).port(), Some(4711));
+        assert_eq!(open(&place, ShareId(2)).port(), None);
+    }
+
+    #[test]
+    fn open__a_broken_file_is_named() {
+        let place = tempfile::tempdir().unwrap();
+        let state = StateDir::at(place.path()).unwrap();
+        for (content, says) in [
+            ("{", "is no keyring"),
+            (r#"{"version":2,"ports":{},"tickets":[]}"#, "is of version 2"),
+            (r#"{"version":1,"ports":{"x":1},"tickets":[]}"#, "has an entry"),
+        ] {
+            state.write(FILE, content.as_bytes()).unwrap();
+            let error = Keyring::open(state.clone(), SHARE).map(drop).unwrap_err().to_string();
+            assert!(error.contains(says), "{error}");
+        }
+    }
+
+    #[test]
+    fn in_memory__keeps_to_itself() {
+        let keyring = Keyring::in_memory(Identity::random().unwrap(), SHARE);
+        let ticket = keyring.issue(Validity::default(), addresses()).unwrap();
+        assert_eq!(keyring.lookup(ticket.id).unwrap().secret, ticket.secret);
+        keyring.keep_port(7).unwrap();
+        assert_eq!(keyring.port(), Some(7));
+    }
+
+    #[test]
+    fn read_id__takes_what_id_text_wrote() {
+        assert_eq!(read_id(&id_text(TicketId(0xab))), Some(TicketId(0xab)));
+        for wrong in ["", "12", "+000000000000012", "00000000000000zz"] {
+            assert_eq!(read_id(wrong), None, "{wrong}");
+        }
+    }
+
+    fn keyring() -> (tempfile::TempDir, Keyring) {
+        let place = tempfile::tempdir().unwrap();
+        let keyring = open(&place, SHARE);
+        (place, keyring)
+    }
+
+    fn open(place: &tempfile::TempDir, share: ShareId) -> Keyring {
+        Keyring::open(StateDir::at(place.path()).unwrap(), share).unwrap()
+    }
+
+    fn addresses() -> Vec<SocketAddr> {
+        vec!["192.0.2.1:8642".parse().unwrap()]
+    }
+}

@@ -1,0 +1,51 @@
+//! Names what a host offers.
+
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// Names a share to the host that offers it: the same for the same paths, so that what began before a restart goes on
+/// after it. It is no secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ShareId(pub u64);
+
+impl ShareId {
+    /// The name of what lies at these paths, as they are written: give absolute ones. Their order counts, since a share
+    /// lists them in it; `is_writable` tells a place that takes files from one that gives them.
+    pub fn of<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>, is_writable: bool) -> Self {
+        let mut hasher = blake3::Hasher::new_derive_key("fairwave 1 share id");
+        hasher.update(&[u8::from(is_writable)]);
+        for path in paths {
+            let path = path.as_ref().as_os_str().as_bytes();
+            hasher.update(&(path.len() as u64).to_le_bytes()).update(path);
+        }
+        let mut first = [0; 8];
+        first.copy_from_slice(&hasher.finalize().as_bytes()[..8]);
+        Self(u64::from_be_bytes(first))
+    }
+}
+
+impl fmt::Display for ShareId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of__the_same_paths_is_the_same() {
+        assert_eq!(ShareId::of(["/a", "/b"], false), ShareId::of(["/a", "/b"], false));
+    }
+
+    #[test]
+    fn of__other_paths_is_another() {
+        let one = ShareId::of(["/a", "/b"], false);
+        assert_ne!(one, ShareId::of(["/a/b"], false));
+        assert_ne!(one, ShareId::of(["/b", "/a"], false));
+        assert_ne!(one, ShareId::of(["/a", "/b"], true));
+        assert_ne!(one, ShareId::of(["/a/", "b"], false));
+    }
+}
