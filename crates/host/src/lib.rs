@@ -8,6 +8,7 @@
 #![allow(dead_code)]
 
 mod driver;
+mod files;
 mod handler;
 mod identity;
 mod keyring;
@@ -19,6 +20,7 @@ mod ticket;
 
 pub use fairwave_proto::codec::{CloseReason, Refusal, TicketId, VoidReason};
 pub use fairwave_proto::{Limit, PathKind, SessionRates};
+pub use files::{Ended, Failure, MOST_LISTED, Outcome, Progress, Transfer, TransferError, WaitsFor};
 pub use handler::Handler;
 pub use identity::Identity;
 pub use keyring::{Issued, Keyring, Validity, id_text, now_unix_s, read_id};

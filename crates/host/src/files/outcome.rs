@@ -1,0 +1,125 @@
+//! How a transfer ended.
+
+use fairwave_proto::codec::CloseReason;
+
+/// Entries that a list of an outcome holds at the most; more are only counted.
+pub const MOST_LISTED: usize = 100_000;
+
+/// How a transfer ended, and what became of the entries that were not taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// Files that are complete at the destination, those included that were so before.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Entries that failed, in the order in which they did.
+    pub failed: Vec<Failure>,
+    /// How many failed, also where the list is cut at [`MOST_LISTED`].
+    pub files_failed: u64,
+    /// Entries that were left out on purpose: devices, links that lead out of the tree.
+    pub skipped: Vec<Failure>,
+    /// How many were left out.
+    pub files_skipped: u64,
+    /// The BLAKE3 hash of the file, if the transfer was of a single one.
+    pub blake3: Option<[u8; 32]>,
+    /// Whether it came to its end.
+    pub ended: Ended,
+}
+
+/// An entry that is not at the destination, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Its path relative to the share, as bytes: nothing says that they are text. Never print them unescaped.
+    pub path: Vec<u8>,
+    /// Why, as one line.
+    pub reason: String,
+}
+
+/// Whether a transfer came to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// All entries were dealt with: those that are not listed as failed or skipped are there.
+    Done,
+    /// Somebody stopped it; the same call goes on where it was.
+    Stopped,
+    /// It broke off, and why; the same call goes on where it was.
+    Failed(String),
+}
+
+impl Outcome {
+    /// A transfer that ended before any entry was dealt with.
+    pub fn empty(ended: Ended) -> Self {
+        Self {
+            files: 0,
+            bytes: 0,
+            failed: Vec::new(),
+            files_failed: 0,
+            skipped: Vec::new(),
+            files_skipped: 0,
+            blake3: None,
+            ended,
+        }
+    }
+
+    /// Whether every entry that was asked for is at its place.
+    pub fn is_complete(&self) -> bool {
+        self.ended == Ended::Done && self.files_failed == 0
+    }
+
+    /// An entry failed.
+    pub(crate) fn fail(&mut self, path: &[u8], reason: String) {
+        self.files_failed += 1;
+        list(&mut self.failed, path, reason);
+    }
+
+    /// An entry was left out on purpose.
+    pub(crate) fn skip(&mut self, path: &[u8], reason: String) {
+        self.files_skipped += 1;
+        list(&mut self.skipped, path, reason);
+    }
+}
+
+impl Ended {
+    /// What the end of a session means for a transfer that was not done.
+    pub(crate) fn from_close(reason: CloseReason, by_peer: bool) -> Self {
+        let text = match (reason, by_peer) {
+            (CloseReason::Stopped, false) => return Self::Stopped,
+            (CloseReason::Stopped, true) => "the other end stopped the transfer",
+            (CloseReason::Done, _) => "the session was closed before the transfer was complete",
+            (CloseReason::Silence, _) => "nothing came from the other end for 30 s",
+            (CloseReason::Path, _) => "the path loses more than a fifth of all packets",
+            (CloseReason::ExceedsGrant, _) => "one end sent more than it was granted",
+            (CloseReason::Protocol, true) => "the other end saw the protocol broken",
+            (CloseReason::Protocol, false) => "the other end broke the protocol",
+        };
+        Self::Failed(text.to_owned())
+    }
+}
+
+fn list(entries: &mut Vec<Failure>, path: &[u8], reason: String) {
+    if entries.len() < MOST_LISTED {
+        entries.push(Failure { path: path.to_vec(), reason });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fail__counts_what_it_does_not_list() {
+        let mut outcome = Outcome::empty(Ended::Done);
+        assert!(outcome.is_complete());
+        for _ in 0..=MOST_LISTED {
+            outcome.fail(b"a", "gone".to_owned());
+        }
+        assert_eq!((outcome.failed.len(), outcome.files_failed), (MOST_LISTED, 100_001));
+        assert!(!outcome.is_complete());
+    }
+
+    #[test]
+    fn from_close__only_the_own_stop_is_a_stop() {
+        assert_eq!(Ended::from_close(CloseReason::Stopped, false), Ended::Stopped);
+        assert!(matches!(Ended::from_close(CloseReason::Stopped, true), Ended::Failed(_)));
+    }
+}

@@ -1,0 +1,120 @@
+//! How far a transfer is.
+
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
+
+/// How far a transfer is, as of now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Files to be moved, once all are known.
+    pub files_total: Option<u64>,
+    /// Their bytes, once all are known.
+    pub bytes_total: Option<u64>,
+    /// Files known so far.
+    pub files_known: u64,
+    /// Their bytes.
+    pub bytes_known: u64,
+    /// Files that are complete at the destination, those included that were so before.
+    pub files_done: u64,
+    /// Files that failed.
+    pub files_failed: u64,
+    /// Bytes that are verified and at the destination: of complete files and of others.
+    pub bytes_done: u64,
+    /// Of those, bytes that were there before.
+    pub bytes_resumed: u64,
+    /// Whether the tree is still being listed.
+    pub is_scanning: bool,
+    /// What it waits for, where that is not the network's rate.
+    pub waits_for: Option<WaitsFor>,
+}
+
+/// What a transfer that does not move waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitsFor {
+    /// The giver lists its files.
+    List,
+    /// The giver reads its disk, or the network brings nothing.
+    Peer,
+    /// The disk at this end.
+    Disk,
+    /// What was written is being made durable.
+    Sync,
+    /// The taker has all, and tells what became of it.
+    Results,
+}
+
+/// The counts behind a [`Progress`]: one thread writes each, any thread reads.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) files_known: AtomicU64,
+    pub(crate) bytes_known: AtomicU64,
+    pub(crate) files_done: AtomicU64,
+    pub(crate) files_failed: AtomicU64,
+    pub(crate) bytes_done: AtomicU64,
+    pub(crate) bytes_resumed: AtomicU64,
+    is_listed: AtomicBool,
+    waits_for: AtomicU8,
+}
+
+const WAITS: [WaitsFor; 5] = [WaitsFor::List, WaitsFor::Peer, WaitsFor::Disk, WaitsFor::Sync, WaitsFor::Results];
+
+impl Tally {
+    /// Adds a file to those that are known.
+    pub(crate) fn find(&self, bytes: u64) {
+        self.files_known.fetch_add(1, Relaxed);
+        self.bytes_known.fetch_add(bytes, Relaxed);
+    }
+
+    /// All files are known.
+    pub(crate) fn end_list(&self) {
+        self.is_listed.store(true, Relaxed);
+    }
+
+    pub(crate) fn wait_for(&self, what: Option<WaitsFor>) {
+        let code = what.and_then(|what| WAITS.iter().position(|other| *other == what)).map_or(0, |at| at + 1);
+        self.waits_for.store(code as u8, Relaxed);
+    }
+
+    pub(crate) fn progress(&self) -> Progress {
+        let is_listed = self.is_listed.load(Relaxed);
+        let (files_known, bytes_known) = (self.files_known.load(Relaxed), self.bytes_known.load(Relaxed));
+        Progress {
+            files_total: is_listed.then_some(files_known),
+            bytes_total: is_listed.then_some(bytes_known),
+            files_known,
+            bytes_known,
+            files_done: self.files_done.load(Relaxed),
+            files_failed: self.files_failed.load(Relaxed),
+            bytes_done: self.bytes_done.load(Relaxed),
+            bytes_resumed: self.bytes_resumed.load(Relaxed),
+            is_scanning: !is_listed,
+            waits_for: usize::from(self.waits_for.load(Relaxed)).checked_sub(1).and_then(|at| WAITS.get(at).copied()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress__totals_are_known_at_the_end_of_the_list() {
+        let tally = Tally::default();
+        tally.find(100);
+        tally.find(23);
+        let progress = tally.progress();
+        assert_eq!((progress.files_total, progress.files_known, progress.bytes_known), (None, 2, 123));
+        assert!(progress.is_scanning);
+        tally.end_list();
+        let progress = tally.progress();
+        assert_eq!((progress.files_total, progress.bytes_total, progress.is_scanning), (Some(2), Some(123), false));
+    }
+
+    #[test]
+    fn wait_for__comes_back_as_it_was() {
+        let tally = Tally::default();
+        for what in WAITS.map(Some).into_iter().chain([None]) {
+            tally.wait_for(what);
+            assert_eq!(tally.progress().waits_for, what);
+        }
+    }
+}
