@@ -1,9 +1,72 @@
 //! Files over a session: the *giver* has them and answers requests, the *taker* wants them and asks.
+//!
+//! ```text
+//! stream 0  manifest: what there is, in segments               giver -> taker
+//! stream 1  tree: the bytes of all files, end to end           giver -> taker
+//! stream 2  hashes: a record for each block of 4 MiB           giver -> taker
+//! stream 3  results: what could not be written (put alone)     taker -> giver
+//! ```
+//!
+//! Read [`manifest::Entry`] and [`blocks::Layout`] first: the one says what a tree is on the wire, the other where its bytes are.
 
+pub(crate) mod blocks;
+pub(crate) mod greeting;
+pub(crate) mod manifest;
 mod outcome;
 mod progress;
+pub(crate) mod results;
+pub(crate) mod segments;
 mod transfer;
+
+use fairwave_proto::codec::DecodeError;
+use thiserror::Error;
 
 pub use outcome::{Ended, Failure, MOST_LISTED, Outcome};
 pub use progress::{Progress, WaitsFor};
 pub use transfer::{Transfer, TransferError};
+
+/// The stream of the manifest.
+pub(crate) const MANIFEST: u32 = 0;
+/// The stream of the files' bytes.
+pub(crate) const TREE: u32 = 1;
+/// The stream of the blocks' hashes.
+pub(crate) const HASHES: u32 = 2;
+/// The stream of what the taker of a put could not write.
+pub(crate) const RESULTS: u32 = 3;
+
+/// The version of all of these formats that this crate speaks.
+pub(crate) const VERSION: u8 = 1;
+
+/// Why what a peer sent is none of these formats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub(crate) enum FormatError {
+    /// The other end speaks another version.
+    #[error("version {0} of the file formats is not known here, {VERSION} is: one end is older than the other")]
+    Version(u8),
+    /// It ends too early.
+    #[error("it ends within {0}")]
+    Short(&'static str),
+    /// A kind of entry that there is none of.
+    #[error("there is no {what} of kind {kind}")]
+    Kind {
+        /// "greeting", "entry" or "result".
+        what: &'static str,
+        /// Its number.
+        kind: u8,
+    },
+    /// A value outside of its domain.
+    #[error("{0} is out of its range")]
+    Range(&'static str),
+}
+
+impl From<DecodeError> for FormatError {
+    fn from(error: DecodeError) -> Self {
+        match error {
+            DecodeError::Short(what) => Self::Short(what),
+            DecodeError::Version(version) => Self::Version(version),
+            DecodeError::Kind { what, kind } => Self::Kind { what, kind },
+            DecodeError::Range(what) => Self::Range(what),
+            DecodeError::Seal => Self::Range("a seal"),
+        }
+    }
+}

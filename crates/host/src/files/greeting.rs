@@ -1,0 +1,84 @@
+//! What a client says that it comes for.
+//!
+//! ```text
+//! greeting = version (1), kind (1), for a bench: its own bytes up to the end
+//! ```
+
+use fairwave_proto::codec::{MOST_GREETING_BYTES, Reader};
+
+use super::{FormatError, VERSION};
+
+/// What a client comes for: it travels under the handshake's seal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Greeting<'a> {
+    /// It takes files: the manifest tells it which there are.
+    Get,
+    /// It gives files: their names are below the root of the share.
+    Put,
+    /// It measures: what it wants to say beside that is no matter of files.
+    Bench(&'a [u8]),
+}
+
+const GET: u8 = 1;
+const PUT: u8 = 2;
+const BENCH: u8 = 3;
+
+impl<'a> Greeting<'a> {
+    /// Reads what a client said.
+    pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, FormatError> {
+        let mut reader = Reader::new(bytes);
+        let version = reader.u8("the greeting's version")?;
+        if version != VERSION {
+            return Err(FormatError::Version(version));
+        }
+        let greeting = match reader.u8("the greeting's kind")? {
+            GET => Self::Get,
+            PUT => Self::Put,
+            BENCH => return Ok(Self::Bench(reader.rest())),
+            kind => return Err(FormatError::Kind { what: "greeting", kind }),
+        };
+        if reader.is_empty() { Ok(greeting) } else { Err(FormatError::Range("the greeting's length")) }
+    }
+
+    /// Its bytes: [`MOST_GREETING_BYTES`] at the most, if those of a bench are not more than 510.
+    pub(crate) fn to_bytes(self) -> Vec<u8> {
+        let (kind, more): (u8, &[u8]) = match self {
+            Self::Get => (GET, &[]),
+            Self::Put => (PUT, &[]),
+            Self::Bench(more) => (BENCH, more),
+        };
+        let bytes = [&[VERSION, kind], more].concat();
+        debug_assert!(bytes.len() <= MOST_GREETING_BYTES, "a bench says at most 510 bytes");
+        bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn greeting__is_read_as_it_was_written() {
+        for greeting in [Greeting::Get, Greeting::Put, Greeting::Bench(b""), Greeting::Bench(&[9; 510])] {
+            assert_eq!(Greeting::read(&greeting.to_bytes()), Ok(greeting));
+        }
+    }
+
+    #[test]
+    fn greeting__of_another_version_is_named() {
+        assert_eq!(Greeting::read(&[2, 1]), Err(FormatError::Version(2)));
+        assert_eq!(Greeting::read(&[1, 9]), Err(FormatError::Kind { what: "greeting", kind: 9 }));
+        assert_eq!(Greeting::read(&[1]), Err(FormatError::Short("the greeting's kind")));
+        assert_eq!(Greeting::read(&[1, 1, 0]), Err(FormatError::Range("the greeting's length")));
+        assert_eq!(Greeting::read(&[]), Err(FormatError::Short("the greeting's version")));
+    }
+
+    #[test]
+    fn greeting__of_anything() {
+        bolero::check!().with_iterations(2000).with_max_len(MOST_GREETING_BYTES).for_each(|bytes: &[u8]| {
+            if let Ok(greeting) = Greeting::read(bytes) {
+                assert_eq!(greeting.to_bytes(), bytes);
+            }
+        });
+    }
+}
