@@ -7,10 +7,14 @@
 #![cfg_attr(test, allow(non_snake_case))]
 #![allow(dead_code)]
 
+mod advertise;
+mod capacity;
+mod doctor;
 mod driver;
 mod files;
 mod handler;
 mod identity;
+mod interface;
 mod keyring;
 mod secret;
 mod session;
@@ -18,6 +22,9 @@ mod share_id;
 mod state;
 mod ticket;
 
+pub use advertise::advertised;
+pub use capacity::{Capacity, CapacityOrigin};
+pub use doctor::{Check, Verdict, examine};
 pub use fairwave_proto::codec::{CloseReason, Refusal, TicketId, VoidReason};
 pub use fairwave_proto::{Limit, PathKind, SessionRates};
 pub use files::{Ended, Failure, MOST_LISTED, Outcome, Progress, Transfer, TransferError, WaitsFor};
