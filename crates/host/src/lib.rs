@@ -20,6 +20,7 @@ mod secret;
 mod session;
 mod share_id;
 mod state;
+mod status;
 mod ticket;
 
 pub use advertise::advertised;
@@ -35,4 +36,7 @@ pub use secret::Secret;
 pub use session::{Session, SessionFacts, SessionStats};
 pub use share_id::ShareId;
 pub use state::{StateDir, StateError, StateLock};
+pub use status::{
+    LimitedBy, ProcessStatus, Sample, SessionStatus, StatusSocket, TransferStatus, runtime_dir, statuses,
+};
 pub use ticket::{MOST_ADDRESSES, Ticket, TicketError};
