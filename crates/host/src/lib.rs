@@ -28,7 +28,7 @@ pub use capacity::{Capacity, CapacityOrigin};
 pub use doctor::{Check, Verdict, examine};
 pub use fairwave_proto::codec::{CloseReason, Refusal, TicketId, VoidReason};
 pub use fairwave_proto::{Limit, PathKind, SessionRates};
-pub use files::{Ended, Failure, MOST_LISTED, Outcome, Progress, Transfer, TransferError, WaitsFor};
+pub use files::{Ended, Failure, MOST_LISTED, Outcome, Progress, Transfer, TransferError, WaitsFor, escaped};
 pub use handler::Handler;
 pub use identity::Identity;
 pub use keyring::{Issued, Keyring, Validity, id_text, now_unix_s, read_id};

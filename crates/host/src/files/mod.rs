@@ -11,16 +11,20 @@
 
 pub(crate) mod blocks;
 pub(crate) mod greeting;
+mod link;
 pub(crate) mod manifest;
+mod names;
 mod outcome;
 mod progress;
 pub(crate) mod results;
 pub(crate) mod segments;
+mod selection;
 mod transfer;
 
 use fairwave_proto::codec::DecodeError;
 use thiserror::Error;
 
+pub use names::escaped;
 pub use outcome::{Ended, Failure, MOST_LISTED, Outcome};
 pub use progress::{Progress, WaitsFor};
 pub use transfer::{Transfer, TransferError};
