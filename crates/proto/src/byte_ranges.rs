@@ -78,6 +78,11 @@ impl ByteRanges {
 
     /// Takes a range out: how many of its bytes were there.
     pub fn remove(&mut self, range: &Range<u64>) -> u64 {
+        self.remove_each(range, |_| {})
+    }
+
+    /// Takes a range out, and tells which parts of it were there, from the last backwards: how many bytes they have.
+    pub fn remove_each(&mut self, range: &Range<u64>, mut part: impl FnMut(Range<u64>)) -> u64 {
         if range.is_empty() {
             return 0;
         }
@@ -88,6 +93,7 @@ impl ByteRanges {
             }
             self.ranges.remove(&start);
             self.bytes -= end - start;
+            part(start.max(range.start)..end.min(range.end));
             for (start, end) in [(start, range.start), (range.end, end)] {
                 if start < end {
                     self.ranges.insert(start, end);

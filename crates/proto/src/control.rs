@@ -470,6 +470,16 @@ impl<C: Crypto> Control<C> {
         self.peers.get(session).and_then(|peer| peer.rtt.known())
     }
 
+    /// The largest datagram that a session's path takes as far as is known, where data take it from here.
+    pub fn datagram_bytes(&self, session: SessionId) -> Option<u32> {
+        self.peers.get(session).and_then(|peer| peer.mtu.as_ref()).map(Mtu::size)
+    }
+
+    /// For how long a session's peer has said nothing.
+    pub fn silent_for(&self, now: Time, session: SessionId) -> Option<Duration> {
+        self.peers.get(session).map(|peer| now.since(peer.heard))
+    }
+
     fn leave(&mut self, session: SessionId) {
         for node in self.nodes.iter_mut().flatten() {
             node.leave(session);

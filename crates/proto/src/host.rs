@@ -40,7 +40,8 @@ pub struct NodeConfig {
 
 /// How a host is set up.
 pub struct HostConfig<R> {
-    /// Bytes of IP and UDP around a datagram, which count in all rates: 28 with IPv4, 48 with IPv6.
+    /// Bytes of IP and UDP around a datagram over IPv4, which count in all rates: 28 on a real network. Those over IPv6 have
+    /// 20 more.
     pub lower_bytes: u32,
     /// Bytes of a stream in a data packet at the most.
     pub piece_bytes: u32,
@@ -77,6 +78,13 @@ pub struct SessionOptions {
     pub alpha: f64,
     /// Least step, as a share of alpha x target rate.
     pub beta: f64,
+}
+
+impl Default for SessionOptions {
+    // Wu 2007, VII: alpha = 0.1, beta = 0.2.
+    fn default() -> Self {
+        Self { weight: 1.0, alpha: 0.1, beta: 0.2 }
+    }
 }
 
 /// Something that the application should know.
@@ -170,6 +178,9 @@ pub struct Host<C: Crypto> {
     events: VecDeque<Event>,
 }
 
+/// Bytes by which a header of IPv6 is longer than one of IPv4.
+const MORE_IN_V6: u32 = 20;
+
 impl<C: Crypto> Host<C> {
     /// A host without sessions.
     pub fn new(now: Time, config: HostConfig<C::Responder>) -> Self {
@@ -262,7 +273,7 @@ impl<C: Crypto> Host<C> {
         // With its first packet a session opens; what that one says is for the cores that then know of it.
         self.route(now);
         self.outbound.on_heard(now, packet.session);
-        self.inbound.on_control(packet.session, packet.datagram_bytes().saturating_add(self.receiver.lower_bytes));
+        self.inbound.on_control(packet.session, packet.datagram_bytes().saturating_add(self.lower_bytes(from)));
         for frame in Frames::new(&packet.frames) {
             // What a later version says is skipped; the rest of the packet is lost with it.
             let Ok(frame) = frame else { break };
@@ -327,7 +338,7 @@ impl<C: Crypto> Host<C> {
     pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
         if let Some(transmit) = self.control.poll_transmit(now) {
             if let Some(session) = transmit.session {
-                let wire_bytes = transmit.packet.datagram_bytes().saturating_add(self.sender.lower_bytes);
+                let wire_bytes = transmit.packet.datagram_bytes().saturating_add(self.lower_bytes(transmit.to));
                 self.outbound.on_control(now, session, wire_bytes);
             }
             return Some(transmit);
@@ -352,6 +363,12 @@ impl<C: Crypto> Host<C> {
     pub fn sink_rates(&self, session: SessionId) -> Option<SessionRates> {
         self.inbound.counts(session)?;
         self.control.rates(session, Direction::Receiving)
+    }
+
+    /// Bytes of IP and UDP around a datagram of that peer.
+    fn lower_bytes(&self, peer: SocketAddr) -> u32 {
+        let is_v6 = matches!(peer, SocketAddr::V6(peer) if peer.ip().to_ipv4_mapped().is_none());
+        self.sender.lower_bytes.saturating_add(if is_v6 { MORE_IN_V6 } else { 0 })
     }
 
     /// Carries what each core says to whom it concerns.
@@ -380,15 +397,17 @@ impl<C: Crypto> Host<C> {
                 let Opened { session, peer, address, rtt, path, .. } = opened;
                 let largest = if self.probes_mtu { LEAST_DATAGRAM } else { opened.largest_packet };
                 let piece_bytes = self.sender.piece_bytes.min(largest.saturating_sub(DATA_OVERHEAD));
+                let lower_bytes = self.lower_bytes(address);
                 if opened.sends {
-                    let setup = SenderSetup { piece_bytes, start: opened.start_send, path, rtt, ..self.sender };
+                    let setup =
+                        SenderSetup { piece_bytes, lower_bytes, start: opened.start_send, path, rtt, ..self.sender };
                     self.outbound.open(now, session, peer, address, setup);
                     if self.control.node(Direction::Sending).is_none() {
                         self.outbound.set_limit(now, session, Limit::Source, Rate::nearest_bps(f64::MAX));
                     }
                 }
                 if opened.receives {
-                    let setup = ReceiverSetup { start: opened.start_receive, rtt, ..self.receiver };
+                    let setup = ReceiverSetup { lower_bytes, start: opened.start_receive, rtt, ..self.receiver };
                     self.inbound.open(now, session, address, setup);
                     if self.control.node(Direction::Receiving).is_none() {
                         self.inbound.set_expected(now, session, None, Duration::ZERO);

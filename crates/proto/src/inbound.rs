@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::ops::Range;
 
-use fairwave_units::{Duration, Rate, Time};
+use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use crate::alarms::Alarms;
 use crate::codec::{Frame, SessionId, VoidReason};
@@ -98,6 +98,14 @@ impl Inbound {
         }
     }
 
+    /// A session may have asked for so many bytes and not received them, at the most.
+    pub fn set_room(&mut self, now: Time, session: SessionId, room: Bytes) {
+        if let Some(receiver) = self.receivers.get_mut(session) {
+            receiver.set_room(room);
+            self.alarms.set(slot(session), Some(now));
+        }
+    }
+
     /// The round-trip time of a session.
     pub fn set_rtt(&mut self, session: SessionId, rtt: Duration) {
         if let Some(receiver) = self.receivers.get_mut(session) {
@@ -124,6 +132,11 @@ impl Inbound {
             self.alarms.set(slot, Some(now));
         }
         Taken { bytes, is_from_elsewhere }
+    }
+
+    /// The parts of a session's last data packet that were wanted and came for the first time, in no order.
+    pub fn parts(&self, session: SessionId) -> &[Range<u64>] {
+        self.receivers.get(session).map_or(&[], |receiver| receiver.requests().parts())
     }
 
     /// A control packet of a session's source came, of so many bytes on the wire: they count in its rate.

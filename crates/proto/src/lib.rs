@@ -76,4 +76,4 @@ pub use rtt::Rtt;
 pub use sender::{SenderCounts, SenderSetup};
 pub use session::{ConnectError, Direction, Measured, Opened, Wish};
 pub use silence::{Hearing, KEEP_ALIVE, Return, SILENCE_CLOSES, Silence};
-pub use slots::MOST_SESSIONS;
+pub use slots::{MOST_SESSIONS, slot as slot_of};

@@ -68,6 +68,15 @@ impl Pacer {
         self.at.checked_add(Duration::from_nanos(wait))
     }
 
+    /// Since when there has been credit for a packet of `bytes`, if packets go in bursts. What is kept for late sleeps does
+    /// not count.
+    pub fn due(&mut self, now: Time, bytes: Bytes) -> Time {
+        self.earn(now);
+        let spare = u128::try_from(self.credit - self.price(bytes) - cost(self.packet) / 2).unwrap_or(0);
+        let early = spare.checked_div(u128::from(self.rate)).unwrap_or(0);
+        Time::from_nanos(now.as_nanos().saturating_sub(u64::try_from(early).unwrap_or(u64::MAX)))
+    }
+
     /// Bytes that may go now.
     pub fn room(&mut self, now: Time) -> Bytes {
         self.earn(now);
@@ -227,6 +236,24 @@ mod tests {
         let mut falling = pacer(10_000.0);
         falling.set_rate(stop, Rate::mbps(1.0));
         assert_eq!(drain(&mut falling, stop), 1);
+    }
+
+    #[test]
+    fn due__spreads_a_burst_as_it_was_earned() {
+        // 80 Mb/s are 10 packets in 1 ms. Ten and a half are there after a stop, of which the half does not count.
+        let mut pacer = pacer(80.0);
+        let due: Vec<u64> = (0..10)
+            .map(|_| {
+                let due = pacer.due(us(5000), PACKET);
+                assert!(pacer.try_send(us(5000), PACKET));
+                due.as_nanos() / 1000
+            })
+            .collect();
+        assert_eq!(due, [4100, 4200, 4300, 4400, 4500, 4600, 4700, 4800, 4900, 5000]);
+        // Packet by packet it is the time itself.
+        let mut slow = self::pacer(8.0);
+        assert!(slow.try_send(us(0), PACKET));
+        assert_eq!(slow.due(us(1400), PACKET), us(1400));
     }
 
     #[test]

@@ -124,6 +124,10 @@ impl Receiver {
         (self.expected, self.interval) = (expected, interval);
     }
 
+    pub(crate) fn set_room(&mut self, room: Bytes) {
+        self.setup.room = room;
+    }
+
     pub(crate) fn set_rtt(&mut self, rtt: Duration) {
         self.rtt = rtt;
     }

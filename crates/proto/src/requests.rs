@@ -23,6 +23,8 @@ pub struct Requests {
     /// In all streams.
     open: usize,
     asked_bytes: u64,
+    /// What the last data brought.
+    parts: Vec<Range<u64>>,
 }
 
 /// A range of a stream that a source is to send.
@@ -190,13 +192,24 @@ impl Requests {
         self.open == 0 && self.streams.values().all(|stream| !stream.waits())
     }
 
+    /// The parts of the last data that were asked for and came for the first time, in no order.
+    pub fn parts(&self) -> &[Range<u64>] {
+        &self.parts
+    }
+
     /// Takes a range out of what was asked for: how many of its bytes were there.
     fn take(&mut self, why: Taken, name: u32, range: &Range<u64>) -> u64 {
+        let parts = &mut self.parts;
+        parts.clear();
         let Some(stream) = self.streams.get_mut(&name) else { return 0 };
         let is_refused = |ranges: &ByteRanges, most: usize| {
             why != Taken::GivenUp && ranges.len() >= most && ranges.would_split(range)
         };
-        let lapsed = if is_refused(&stream.lapsed, MOST_GAPS) { 0 } else { stream.lapsed.remove(range) };
+        let lapsed = if is_refused(&stream.lapsed, MOST_GAPS) {
+            0
+        } else {
+            stream.lapsed.remove_each(range, |part| parts.push(part))
+        };
         // The only request that begins below the range and may reach into it is the last such one.
         let first = stream.asks.range(..=range.start).next_back().map_or(range.start, |(&start, _)| start);
         let (mut asked, mut done) = (0, Vec::new());
@@ -205,7 +218,7 @@ impl Requests {
             if is_refused(&ask.missing, most.clamp(FREE_GAPS, MOST_GAPS)) {
                 continue;
             }
-            let bytes = ask.missing.remove(range);
+            let bytes = ask.missing.remove_each(range, |part| parts.push(part));
             asked += bytes;
             if bytes > 0
                 && let Taken::Arrived(now) = why

@@ -29,6 +29,8 @@ pub(crate) struct Sender {
     queue: RequestQueue,
     outstanding: Outstanding,
     pacer: Pacer,
+    /// When the last packet was due.
+    due: Time,
     meter: RateMeter,
     limits: Limits,
     rtt: Rtt,
@@ -106,6 +108,7 @@ impl Sender {
             queue: RequestQueue::default(),
             outstanding: Outstanding::default(),
             pacer: Pacer::new(now, packet, setup.send_bytes),
+            due: now,
             meter: RateMeter::new(setup.start),
             limits: Limits::new(now),
             rtt,
@@ -325,15 +328,19 @@ impl Sender {
         self.next_at().filter(|at| *at <= now)?;
         let piece = self.queue.next_piece(self.setup.piece_bytes)?;
         let bytes = self.setup.lower_bytes + DATA_OVERHEAD + piece.length;
+        // All packets of a burst leave at once; their stamps are those of an even flow, or else who measures by them would see
+        // a burst more or less in an interval.
+        let due = self.pacer.due(now, Bytes::new(u64::from(bytes))).max(self.due);
+        self.due = due;
         self.pacer.try_send(now, Bytes::new(u64::from(bytes)));
         if self.path.is_some() && chance.once_in(SKIPPED_ONE_IN) {
             self.outstanding.skip();
         }
         let number = self.outstanding.send(piece, now);
-        self.meter.on_packet(now, number, now, bytes);
+        self.meter.on_packet(now, number, due, bytes);
         self.silence.on_sent(now);
         self.counts.sent += 1;
-        Some(DataPacket { session: self.peer, number, stamp_us: stamp(now), piece })
+        Some(DataPacket { session: self.peer, number, stamp_us: stamp(due), piece })
     }
 
     /// A control interval of the source's node is over: what was sent in it. Where `is_quiet`, the interval says nothing.

@@ -1,5 +1,7 @@
 //! What control packets say.
 
+use thiserror::Error;
+
 use super::{DecodeError, Full, LossReport, Reader, Writer};
 
 /// One thing that one end tells the other. All of them may be told again, and none has to arrive.
@@ -66,19 +68,25 @@ pub enum VoidReason {
 }
 
 /// Why a session is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum CloseReason {
     /// All is done.
+    #[error("all is done")]
     Done,
     /// The user stopped it.
+    #[error("it was stopped")]
     Stopped,
     /// The peer was silent for too long.
+    #[error("the other end was silent for too long")]
     Silence,
     /// The path loses too much.
+    #[error("the path loses too much")]
     Path,
     /// The peer claims more than it was granted.
+    #[error("the other end takes more than it was granted")]
     ExceedsGrant,
     /// The peer broke the protocol.
+    #[error("the other end broke the protocol")]
     Protocol,
 }
 
