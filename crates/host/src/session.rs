@@ -52,16 +52,16 @@ pub struct SessionStats {
     pub sent_packets: u64,
     /// Data packets that the peer reported lost.
     pub lost_packets: u64,
-    /// Bytes of IP packets sent.
+    /// Bytes of streams that were in them, and went again.
+    pub lost_bytes: u64,
+    /// Bytes of datagrams sent.
     pub sent_wire_bytes: u64,
     /// Bytes of streams that came, each counted once.
     pub received_bytes: u64,
-    /// Bytes of IP packets received.
+    /// Bytes of datagrams received.
     pub received_wire_bytes: u64,
     /// Data packets received.
     pub received_packets: u64,
-    /// Data packets that the sink has noticed missing so far; those that came late are not taken off.
-    pub missed_packets: u64,
     /// The rates at the source, where this is it.
     pub source: Option<SessionRates>,
     /// The rates at the sink, where this is it.

@@ -29,29 +29,34 @@ pub(crate) struct Commands {
     bell: Arc<Bell>,
 }
 
-/// Wakes the network thread.
+/// Wakes the network thread when it sleeps.
 pub(crate) struct Bell {
     pub(crate) fd: OwnedFd,
-    is_rung: AtomicBool,
+    is_awake: AtomicBool,
 }
 
 impl Bell {
     pub(crate) fn new() -> std::io::Result<Arc<Self>> {
         let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Arc::new(Self { fd, is_rung: AtomicBool::new(false) }))
+        Ok(Arc::new(Self { fd, is_awake: AtomicBool::new(true) }))
     }
 
-    /// Wakes it, if nobody has since it last looked.
+    /// Wakes it, if it sleeps.
     pub(crate) fn ring(&self) {
-        if !self.is_rung.swap(true, Ordering::AcqRel) {
+        if !self.is_awake.swap(true, Ordering::AcqRel) {
             // It can only fail because it has been rung 2^64 times.
             let _ = rustix::io::write(&self.fd, &1_u64.to_ne_bytes());
         }
     }
 
-    /// What is rung from now on wakes anew. Look at the queue after this.
+    /// It is about to sleep: who rings from now on wakes it. Look at the queues after this.
     pub(crate) fn hush(&self) {
-        if self.is_rung.swap(false, Ordering::AcqRel) {
+        self.is_awake.store(false, Ordering::SeqCst);
+    }
+
+    /// It is awake.
+    pub(crate) fn wake(&self) {
+        if self.is_awake.swap(true, Ordering::AcqRel) {
             let _ = rustix::io::read(&self.fd, &mut [0; 8]);
         }
     }

@@ -1,5 +1,15 @@
-//! What drives the cores: threads, sockets and timers.
+//! What drives the cores: a thread, a socket and timers.
 
+mod attempts;
+mod clock;
 mod commands;
+mod entry;
+mod inbox;
+mod outbox;
+mod run;
+mod setup;
+mod socket;
 
-pub(crate) use commands::{Command, Commands};
+pub(crate) use commands::{Bell, Command, Commands};
+pub(crate) use run::Driver;
+pub(crate) use setup::{Order, Shared};

@@ -1,0 +1,403 @@
+//! How fast: memory to memory, between two endpoints.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration as StdDuration, Instant};
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
+use fairwave_proto::SessionOptions;
+use fairwave_proto::codec::{CloseReason, Refusal, VoidReason};
+use fairwave_schemes::global::metrics::jain_index;
+use fairwave_units::Rate;
+use thiserror::Error;
+
+use crate::endpoint::{Accept, ConnectError, ConnectOptions, Endpoint};
+use crate::files::greeting::Greeting;
+use crate::handler::Handler;
+use crate::session::Session;
+use crate::ticket::Ticket;
+
+/// Which way data go, as the client sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BenchDirection {
+    /// To the server.
+    Send,
+    /// From the server.
+    Receive,
+    /// Both at once.
+    Both,
+}
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BenchOptions {
+    /// For how long.
+    pub time: StdDuration,
+    /// Sessions side by side.
+    pub sessions: usize,
+    /// Which way.
+    pub direction: BenchDirection,
+    /// What a session wants at most.
+    pub limit: Option<Rate>,
+    /// How often to tell how it goes.
+    pub every: StdDuration,
+}
+
+/// What one session brought, one way.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct BenchFlow {
+    /// Its number, from 0.
+    pub session: usize,
+    /// Whether the client sent.
+    pub is_sent: bool,
+    /// Bytes that came, each counted once.
+    pub bytes: u64,
+    /// Over the time that it took.
+    pub goodput_bps: f64,
+    /// The same, of datagrams at the sink.
+    pub wire_bps: f64,
+    /// Packets that the source took for lost.
+    pub lost_packets: u64,
+}
+
+/// What came out.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct BenchReport {
+    /// How long it took, in seconds.
+    pub wall_s: f64,
+    /// Each session, each way.
+    pub flows: Vec<BenchFlow>,
+    /// All of them together.
+    pub goodput_bps: f64,
+    /// All of them together, of datagrams.
+    pub wire_bps: f64,
+    /// CPU time of this process for each 10^9 bytes, and of the server's.
+    pub cpu_s_per_gb: [f64; 2],
+    /// Packets that the sources took for lost.
+    pub lost_packets: u64,
+    /// Of the goodputs of all flows.
+    pub jain: f64,
+}
+
+/// How it goes: since the last time, in each direction.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BenchProgress {
+    /// Since the beginning.
+    pub elapsed: StdDuration,
+    /// Of data that the client receives, bit/s.
+    pub receive_bps: f64,
+    /// Of data that the client sends, bit/s, on the wire.
+    pub send_wire_bps: f64,
+}
+
+/// Why a bench ended early.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum BenchError {
+    /// A session could not be opened.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// A session ended.
+    #[error("session {session} ended early: {reason}")]
+    Ended {
+        /// Its number, from 0.
+        session: usize,
+        /// Why.
+        reason: CloseReason,
+    },
+    /// The server does not say what it measured.
+    #[error("the server did not report within {0} s")]
+    NoReport(u64),
+}
+
+/// The stream of the load, and that of what the server measured.
+const LOAD: u32 = 1;
+const REPORT: u32 = 2;
+const SEND: u8 = 0;
+const RECEIVE: u8 = 1;
+const BOTH: u8 = 2;
+/// As much as any bench may take.
+const ENDLESS: Range<u64> = 0..1 << 60;
+/// CPU time, bytes of streams received, bytes of datagrams received, time since the first, packets lost: 8 bytes each.
+const REPORT_BYTES: usize = 40;
+/// Loads come from and go to a buffer of this size.
+const BUFFER: usize = 4 << 20;
+const REPORT_PATIENCE: StdDuration = StdDuration::from_secs(10);
+
+/// The server's part of a bench: what it makes of a session whose greeting asks for one.
+pub(crate) fn visit(greeting: &[u8]) -> Option<(SessionOptions, Box<dyn Handler>)> {
+    let client_sends = match greeting {
+        [SEND | BOTH] => true,
+        [RECEIVE] => false,
+        _ => return None,
+    };
+    Some((SessionOptions::default(), Box::new(Load::new(None, client_sends))))
+}
+
+/// What a server that is there for benches alone makes of its visitors.
+pub fn bench_accept() -> Accept {
+    Box::new(|visitor| match Greeting::read(visitor.greeting) {
+        Ok(Greeting::Bench(greeting)) => visit(greeting).ok_or(Refusal::UnknownName),
+        _ => Err(Refusal::UnknownName),
+    })
+}
+
+/// Runs a bench, and tells how it goes.
+pub fn bench(
+    endpoint: &Endpoint,
+    ticket: &Ticket,
+    options: &BenchOptions,
+    tell: &mut dyn FnMut(BenchProgress),
+) -> Result<BenchReport, BenchError> {
+    let (news, heard) = unbounded();
+    let counts = Arc::new(Counts::default());
+    let mut sessions = Vec::new();
+    for index in 0..options.sessions {
+        let listener = Listener { index, news: news.clone(), counts: Arc::clone(&counts) };
+        let wish = ConnectOptions {
+            sends: true,
+            receives: true,
+            greeting: Greeting::Bench(&[direction_byte(options.direction)]).to_bytes(),
+            options: SessionOptions::default(),
+        };
+        let session = endpoint.connect(ticket, wish, Box::new(Load::new(Some(listener), false)))?;
+        if let Some(limit) = options.limit {
+            session.set_desired(limit);
+        }
+        sessions.push(session);
+    }
+    let cpu_before = cpu_s();
+    let start = Instant::now();
+    for session in &sessions {
+        if options.direction != BenchDirection::Send {
+            session.want(LOAD, ENDLESS);
+        }
+    }
+    watch(options, &sessions, &heard, &counts, start, tell)?;
+    let result = finish(options, &sessions, &heard, start, cpu_before);
+    for session in &sessions {
+        session.close(CloseReason::Done);
+    }
+    result
+}
+
+fn watch(
+    options: &BenchOptions,
+    sessions: &[Session],
+    heard: &Receiver<News>,
+    counts: &Counts,
+    start: Instant,
+    tell: &mut dyn FnMut(BenchProgress),
+) -> Result<(), BenchError> {
+    let (mut told_at, mut before) = (start, (0, 0));
+    loop {
+        let elapsed = start.elapsed();
+        let left = options.time.saturating_sub(elapsed);
+        if left.is_zero() {
+            return Ok(());
+        }
+        match heard.recv_timeout(left.min(options.every.saturating_sub(told_at.elapsed()))) {
+            Ok(News::Ended { session, reason }) => return Err(BenchError::Ended { session, reason }),
+            Ok(News::Report { .. }) | Err(RecvTimeoutError::Disconnected | RecvTimeoutError::Timeout) => {}
+        }
+        if told_at.elapsed() >= options.every {
+            let sent = sessions.iter().map(|session| session.stats().sent_wire_bytes).sum();
+            let now = (counts.received.load(Ordering::Relaxed), sent);
+            let per_s = |bytes: u64| 8.0 * bytes as f64 / told_at.elapsed().as_secs_f64();
+            tell(BenchProgress {
+                elapsed: start.elapsed(),
+                receive_bps: per_s(now.0 - before.0),
+                send_wire_bps: per_s(now.1 - before.1),
+            });
+            (told_at, before) = (Instant::now(), now);
+        }
+    }
+}
+
+/// Asks the server what it measured, and adds it up.
+fn finish(
+    options: &BenchOptions,
+    sessions: &[Session],
+    heard: &Receiver<News>,
+    start: Instant,
+    cpu_before: f64,
+) -> Result<BenchReport, BenchError> {
+    let wall_s = start.elapsed().as_secs_f64();
+    let cpu_here_s = cpu_s() - cpu_before;
+    let received: Vec<_> = sessions.iter().map(Session::stats).collect();
+    for session in sessions {
+        session.give_up(LOAD, ENDLESS);
+        session.want(REPORT, 0..REPORT_BYTES as u64);
+    }
+    let mut reports = vec![None; sessions.len()];
+    let deadline = Instant::now() + REPORT_PATIENCE;
+    while reports.iter().any(Option::is_none) {
+        match heard.recv_deadline(deadline) {
+            Ok(News::Report { session, report }) => reports[session] = Some(report),
+            Ok(News::Ended { session, reason }) => return Err(BenchError::Ended { session, reason }),
+            Err(_) => return Err(BenchError::NoReport(REPORT_PATIENCE.as_secs())),
+        }
+    }
+    let mut flows = Vec::new();
+    let mut cpu_there_s: f64 = 0.0;
+    for (index, (report, here)) in reports.into_iter().flatten().zip(received).enumerate() {
+        let [cpu_ns, bytes, wire_bytes, elapsed_ns, lost_there] = report;
+        // The sessions of a process share its CPU time.
+        cpu_there_s = cpu_there_s.max(cpu_ns as f64 / 1e9);
+        let flow = |is_sent, bytes: u64, wire_bytes: u64, seconds: f64, lost_packets| BenchFlow {
+            session: index,
+            is_sent,
+            bytes,
+            goodput_bps: 8.0 * bytes as f64 / seconds,
+            wire_bps: 8.0 * wire_bytes as f64 / seconds,
+            lost_packets,
+        };
+        if options.direction != BenchDirection::Receive {
+            let seconds = (elapsed_ns as f64 / 1e9).max(1e-9);
+            flows.push(flow(true, bytes, wire_bytes, seconds, sessions[index].stats().lost_packets));
+        }
+        if options.direction != BenchDirection::Send {
+            flows.push(flow(false, here.received_bytes, here.received_wire_bytes, wall_s, lost_there));
+        }
+    }
+    let gigabytes = flows.iter().map(|flow| flow.bytes as f64 / 1e9).sum::<f64>().max(1e-9);
+    let goodputs: Vec<f64> = flows.iter().map(|flow| flow.goodput_bps).collect();
+    Ok(BenchReport {
+        wall_s,
+        goodput_bps: goodputs.iter().sum(),
+        wire_bps: flows.iter().map(|flow| flow.wire_bps).sum(),
+        cpu_s_per_gb: [cpu_here_s / gigabytes, cpu_there_s / gigabytes],
+        lost_packets: flows.iter().map(|flow| flow.lost_packets).sum(),
+        jain: jain_index(&goodputs),
+        flows,
+    })
+}
+
+fn direction_byte(direction: BenchDirection) -> u8 {
+    match direction {
+        BenchDirection::Send => SEND,
+        BenchDirection::Receive => RECEIVE,
+        BenchDirection::Both => BOTH,
+    }
+}
+
+/// CPU time of this process.
+fn cpu_s() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+#[derive(Default)]
+struct Counts {
+    received: AtomicU64,
+}
+
+enum News {
+    Report { session: usize, report: [u64; REPORT_BYTES / 8] },
+    Ended { session: usize, reason: CloseReason },
+}
+
+/// Who wants to know what a session of the client does.
+struct Listener {
+    index: usize,
+    news: Sender<News>,
+    counts: Arc<Counts>,
+}
+
+/// Bytes from memory, and into it.
+struct Load {
+    listener: Option<Listener>,
+    /// Whether it asks as soon as the session is open; a client waits for all its sessions.
+    wants: bool,
+    memory: Vec<u8>,
+    report: [u8; REPORT_BYTES],
+    report_bytes: usize,
+    cpu_before_s: f64,
+    /// The first byte that came, and how long it took up to the last.
+    first: Option<Instant>,
+    bytes: u64,
+}
+
+impl Load {
+    fn new(listener: Option<Listener>, wants: bool) -> Self {
+        let memory = (0..BUFFER).map(|at| (at.wrapping_mul(2_654_435_761) >> 7) as u8).collect();
+        let report = [0; REPORT_BYTES];
+        Self { listener, wants, memory, report, report_bytes: 0, cpu_before_s: 0.0, first: None, bytes: 0 }
+    }
+}
+
+impl Handler for Load {
+    fn on_open(&mut self, session: &Session) {
+        self.cpu_before_s = cpu_s();
+        if self.wants {
+            session.want(LOAD, ENDLESS);
+        }
+    }
+
+    fn on_request(&mut self, session: &Session, stream: u32, range: Range<u64>) {
+        match stream {
+            LOAD => session.serve(stream, range),
+            REPORT if range.end <= REPORT_BYTES as u64 => {
+                let stats = session.stats();
+                let cpu_ns = ((cpu_s() - self.cpu_before_s) * 1e9) as u64;
+                let elapsed_ns = self.first.map_or(0, |first| first.elapsed().as_nanos() as u64);
+                let report = [cpu_ns, self.bytes, stats.received_wire_bytes, elapsed_ns, stats.lost_packets];
+                for (place, value) in self.report.chunks_mut(8).zip(report) {
+                    place.copy_from_slice(&value.to_be_bytes());
+                }
+                session.serve(stream, range);
+            }
+            _ => session.refuse(stream, range, VoidReason::Vanished),
+        }
+    }
+
+    fn lend(&mut self, stream: u32, range: Range<u64>, take: &mut dyn FnMut(&[u8])) -> Result<(), VoidReason> {
+        if stream == REPORT {
+            let (start, end) = (range.start as usize, range.end as usize);
+            take(self.report.get(start..end).ok_or(VoidReason::Shrank)?);
+            return Ok(());
+        }
+        let (mut at, mut left) = ((range.start % BUFFER as u64) as usize, (range.end - range.start) as usize);
+        while left > 0 {
+            let length = left.min(BUFFER - at);
+            take(&self.memory[at..at + length]);
+            (at, left) = (0, left - length);
+        }
+        Ok(())
+    }
+
+    fn on_data(&mut self, _session: &Session, stream: u32, offset: u64, bytes: &[u8]) {
+        if stream == REPORT {
+            let at = offset as usize;
+            if let Some(place) = self.report.get_mut(at..at + bytes.len()) {
+                place.copy_from_slice(bytes);
+                self.report_bytes += bytes.len();
+            }
+            if self.report_bytes == REPORT_BYTES
+                && let Some(listener) = &self.listener
+            {
+                let mut report = [0; REPORT_BYTES / 8];
+                for (value, bytes) in report.iter_mut().zip(self.report.as_chunks::<8>().0) {
+                    *value = u64::from_be_bytes(*bytes);
+                }
+                let _ = listener.news.send(News::Report { session: listener.index, report });
+            }
+            return;
+        }
+        self.first.get_or_insert_with(Instant::now);
+        self.bytes += bytes.len() as u64;
+        let at = (offset % BUFFER as u64) as usize;
+        let length = bytes.len().min(BUFFER - at);
+        self.memory[at..at + length].copy_from_slice(&bytes[..length]);
+        self.memory[..bytes.len() - length].copy_from_slice(&bytes[length..]);
+        if let Some(listener) = &self.listener {
+            listener.counts.received.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        }
+    }
+
+    fn on_closed(&mut self, _session: &Session, reason: CloseReason, _by_peer: bool) {
+        if let Some(listener) = &self.listener {
+            let _ = listener.news.send(News::Ended { session: listener.index, reason });
+        }
+    }
+}

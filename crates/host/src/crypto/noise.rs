@@ -1,0 +1,161 @@
+//! The handshake: Noise NKpsk0 with the ticket's secret.
+
+use std::sync::Arc;
+
+use fairwave_proto::codec::{Mac, Prologue, TicketId};
+use fairwave_proto::handshake::{InitiatorCrypto, ResponderCrypto};
+use snow::{Builder, HandshakeState};
+use zeroize::Zeroizing;
+
+use super::{SessionKeys, Suite};
+use crate::keyring::Keyring;
+use crate::secret::Secret;
+use crate::ticket::Ticket;
+
+/// The handshake of all suites: the initiator knows the responder's key from the ticket, and both know its secret.
+const PATTERN: &str = "Noise_NKpsk0_25519_ChaChaPoly_BLAKE2s";
+/// The largest message of a handshake.
+const MOST_MESSAGE: usize = 1200;
+
+/// An initiator's part, for one attempt.
+pub(crate) struct NoiseInitiator {
+    suite: Suite,
+    ticket: TicketId,
+    server_key: [u8; 32],
+    secret: Secret,
+    is_plain: bool,
+    state: Option<HandshakeState>,
+}
+
+/// A responder's part, for all handshakes of a host.
+pub(crate) struct NoiseResponder {
+    /// `None` while the host does not listen.
+    tickets: Option<Arc<Keyring>>,
+    cookie_key: Zeroizing<[u8; 32]>,
+}
+
+/// A handshake between its messages.
+pub(crate) struct NoisePending {
+    suite: Suite,
+    is_plain: bool,
+    state: HandshakeState,
+}
+
+impl NoiseInitiator {
+    pub(crate) fn new(ticket: &Ticket) -> Self {
+        let Ticket { key, id, ref secret, .. } = *ticket;
+        let suite = Suite::of_this_machine();
+        Self { suite, ticket: id, server_key: key, secret: secret.clone(), is_plain: false, state: None }
+    }
+}
+
+impl NoiseResponder {
+    pub(crate) fn new() -> Result<Self, getrandom::Error> {
+        let mut cookie_key = Zeroizing::new([0; 32]);
+        getrandom::fill(cookie_key.as_mut_slice())?;
+        Ok(Self { tickets: None, cookie_key })
+    }
+
+    /// From now on hellos with these tickets are answered.
+    pub(crate) fn listen(&mut self, tickets: Arc<Keyring>) {
+        self.tickets = Some(tickets);
+    }
+}
+
+/// The key of a ticket for one purpose: neither tells anything of the other.
+fn purpose(secret: &Secret, purpose: &str) -> Zeroizing<[u8; 32]> {
+    Zeroizing::new(blake3::derive_key(purpose, secret.as_bytes()))
+}
+
+fn psk(secret: &Secret) -> Zeroizing<[u8; 32]> {
+    purpose(secret, "fairwave 2026 psk")
+}
+
+fn mac(key: &[u8; 32], bytes: &[u8]) -> Mac {
+    *blake3::keyed_hash(key, bytes).as_bytes().first_chunk().expect("a hash has 32 bytes")
+}
+
+fn builder<'a>(prologue: &'a [u8], psk: &'a [u8; 32]) -> Builder<'a> {
+    Builder::new(PATTERN.parse().expect("the pattern is one of Noise's"))
+        .prologue(prologue)
+        .and_then(|builder| builder.psk(0, psk))
+        .expect("both are set once")
+}
+
+fn keys(suite: Suite, is_initiator: bool, is_plain: bool, state: &mut HandshakeState) -> SessionKeys {
+    SessionKeys::new(suite, is_initiator, is_plain, state.dangerously_get_raw_split())
+}
+
+fn written(state: &mut HandshakeState, payload: &[u8]) -> Vec<u8> {
+    let mut message = vec![0; MOST_MESSAGE];
+    let length = state.write_message(payload, &mut message).expect("it is this end's turn, and there is room");
+    message.truncate(length);
+    message
+}
+
+impl InitiatorCrypto for NoiseInitiator {
+    type Keys = SessionKeys;
+
+    fn prologue(&self, is_plain: bool, is_dedicated: bool) -> Prologue {
+        Prologue { suite: self.suite.number(), is_plain, is_dedicated, ticket: self.ticket }
+    }
+
+    fn write_hello(&mut self, prologue: &Prologue, payload: &[u8]) -> Vec<u8> {
+        self.is_plain = prologue.is_plain;
+        let mut state = builder(&prologue.to_bytes(), &psk(&self.secret))
+            .remote_public_key(&self.server_key)
+            .and_then(Builder::build_initiator)
+            .expect("all that NKpsk0 asks for is there");
+        let message = written(&mut state, payload);
+        self.state = Some(state);
+        message
+    }
+
+    fn hello_mac(&self, proven: &[u8]) -> Mac {
+        mac(&purpose(&self.secret, "fairwave 2026 hello"), proven)
+    }
+
+    fn read_reply(&mut self, message: &[u8]) -> Option<(Vec<u8>, SessionKeys)> {
+        let state = self.state.as_mut()?;
+        let mut payload = vec![0; MOST_MESSAGE];
+        // snow goes back to where it was if a message does not open.
+        let length = state.read_message(message, &mut payload).ok()?;
+        payload.truncate(length);
+        Some((payload, keys(self.suite, true, self.is_plain, state)))
+    }
+}
+
+impl ResponderCrypto for NoiseResponder {
+    type Keys = SessionKeys;
+    type Pending = NoisePending;
+
+    fn hello_mac(&self, prologue: &Prologue, proven: &[u8]) -> Option<Mac> {
+        Suite::from_number(prologue.suite)?;
+        let secret = self.tickets.as_ref()?.lookup(prologue.ticket)?.secret;
+        Some(mac(&purpose(&secret, "fairwave 2026 hello"), proven))
+    }
+
+    fn cookie(&self, bytes: &[u8]) -> Mac {
+        mac(&self.cookie_key, bytes)
+    }
+
+    fn read_hello(&mut self, prologue: &Prologue, message: &[u8]) -> Option<(Vec<u8>, NoisePending)> {
+        let suite = Suite::from_number(prologue.suite)?;
+        let tickets = self.tickets.as_ref()?;
+        let secret = tickets.lookup(prologue.ticket)?.secret;
+        let mut state = builder(&prologue.to_bytes(), &psk(&secret))
+            .local_private_key(tickets.identity().private().as_bytes())
+            .and_then(Builder::build_responder)
+            .expect("all that NKpsk0 asks for is there");
+        let mut payload = vec![0; MOST_MESSAGE];
+        let length = state.read_message(message, &mut payload).ok()?;
+        payload.truncate(length);
+        Some((payload, NoisePending { suite, is_plain: prologue.is_plain, state }))
+    }
+
+    fn write_reply(&mut self, pending: NoisePending, payload: &[u8]) -> (Vec<u8>, SessionKeys) {
+        let NoisePending { suite, is_plain, mut state } = pending;
+        let message = written(&mut state, payload);
+        (message, keys(suite, false, is_plain, &mut state))
+    }
+}

@@ -1,0 +1,71 @@
+//! What the driver keeps of each session.
+
+use fairwave_proto::codec::{Kind, SessionId};
+
+use crate::crypto::{Opener, Sealer, SessionKeys};
+use crate::handler::Handler;
+use crate::session::Session;
+
+/// A session that is open.
+pub(crate) struct Entry {
+    pub(crate) session: Session,
+    pub(crate) handler: Box<dyn Handler>,
+    pub(crate) data_out: Sealer,
+    pub(crate) control_out: Sealer,
+    pub(crate) data_in: Opener,
+    pub(crate) control_in: Opener,
+    pub(crate) sent_wire_bytes: u64,
+    pub(crate) received_wire_bytes: u64,
+}
+
+impl Entry {
+    pub(crate) fn new(session: Session, handler: Box<dyn Handler>, keys: &SessionKeys) -> Self {
+        Self {
+            session,
+            handler,
+            data_out: keys.sealer(Kind::Data),
+            control_out: keys.sealer(Kind::Control),
+            data_in: keys.opener(Kind::Data),
+            control_in: keys.opener(Kind::Control),
+            sent_wire_bytes: 0,
+            received_wire_bytes: 0,
+        }
+    }
+}
+
+/// The sessions of a host. A name says where its session is.
+#[derive(Default)]
+pub(crate) struct Entries {
+    slots: Vec<Option<Box<Entry>>>,
+    count: usize,
+}
+
+impl Entries {
+    pub(crate) fn insert(&mut self, entry: Entry) {
+        let slot = fairwave_proto::slot_of(entry.session.id()) as usize;
+        if slot >= self.slots.len() {
+            self.slots.resize_with(slot + 1, || None);
+        }
+        self.count += usize::from(self.slots[slot].replace(Box::new(entry)).is_none());
+    }
+
+    pub(crate) fn get_mut(&mut self, session: SessionId) -> Option<&mut Entry> {
+        let entry = self.slots.get_mut(fairwave_proto::slot_of(session) as usize)?.as_deref_mut()?;
+        (entry.session.id() == session).then_some(entry)
+    }
+
+    pub(crate) fn remove(&mut self, session: SessionId) -> Option<Box<Entry>> {
+        let slot = self.slots.get_mut(fairwave_proto::slot_of(session) as usize)?;
+        let entry = slot.take_if(|entry| entry.session.id() == session)?;
+        self.count -= 1;
+        Some(entry)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Entry> {
+        self.slots.iter().flatten().map(|entry| &**entry)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+}

@@ -1,0 +1,51 @@
+//! Datagrams as they come, many at a time.
+
+use std::io::{self, IoSliceMut};
+use std::net::SocketAddr;
+
+use quinn_udp::RecvMeta;
+
+use super::socket::Socket;
+
+/// Room for what one call receives.
+#[derive(Default)]
+pub(crate) struct Inbox {
+    buffers: Vec<Box<[u8]>>,
+    meta: Vec<RecvMeta>,
+}
+
+/// Messages of one call; each may hold many datagrams.
+const MESSAGES: usize = 16;
+const MESSAGE_BYTES: usize = 1 << 16;
+
+impl Inbox {
+    pub(crate) fn new() -> Self {
+        let buffers = (0..MESSAGES).map(|_| vec![0; MESSAGE_BYTES].into_boxed_slice()).collect();
+        Self { buffers, meta: vec![RecvMeta::default(); MESSAGES] }
+    }
+
+    /// Receives what is there: how many messages there are. No more is there if that is fewer than [`Inbox::capacity`].
+    pub(crate) fn receive(&mut self, socket: &Socket) -> io::Result<usize> {
+        let mut buffers = self.buffers.iter_mut().map(|buffer| IoSliceMut::new(buffer));
+        let mut slices: [IoSliceMut<'_>; MESSAGES] =
+            std::array::from_fn(|_| buffers.next().unwrap_or_else(|| IoSliceMut::new(&mut [])));
+        match socket.receive(&mut slices, &mut self.meta) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
+            result => result,
+        }
+    }
+
+    /// The datagrams of so many messages.
+    pub(crate) fn datagrams(&mut self, messages: usize) -> impl Iterator<Item = (SocketAddr, &mut [u8])> {
+        self.buffers.iter_mut().zip(&self.meta).take(messages).flat_map(|(buffer, meta)| {
+            let length = meta.len.min(buffer.len());
+            let stride = meta.stride.max(1);
+            buffer[..length].chunks_mut(stride).map(|datagram| (meta.addr, datagram))
+        })
+    }
+
+    /// Messages of one call.
+    pub(crate) fn capacity(&self) -> usize {
+        self.buffers.len()
+    }
+}

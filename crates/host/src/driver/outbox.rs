@@ -1,0 +1,203 @@
+//! Datagrams on their way out, as many as one call takes.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+use fairwave_proto::codec::{HEADER_BYTES, Header, Kind, PIECE_BYTES, Piece, SessionId, TAG_BYTES, VoidReason, Writer};
+use fairwave_proto::{ControlPacket, DataPacket};
+
+use super::socket::{Sent, Socket};
+use crate::crypto::Sealer;
+use crate::handler::Handler;
+
+/// The datagrams of one session that wait for a call.
+struct Batch {
+    session: SessionId,
+    to: SocketAddr,
+    bytes: Box<[u8]>,
+    used: usize,
+    count: usize,
+    /// Of all but the last.
+    segment: usize,
+}
+
+/// Collects the data packets of each session into batches of equal size, and sends them.
+pub(crate) struct Outbox {
+    /// One of each session, to which its next datagram may be added.
+    open: Vec<Batch>,
+    /// Those that go next.
+    ready: VecDeque<Batch>,
+    spare: Vec<Box<[u8]>>,
+    scratch: Vec<u8>,
+    too_large: Vec<(SessionId, u32)>,
+    pub(crate) calls: u64,
+}
+
+/// What one call takes: below 64 KiB with all headers.
+const MOST_BYTES: usize = 65_000;
+/// Sessions that wait at a time; more of them means less for each call.
+const MOST_BATCHES: usize = 64;
+
+impl Outbox {
+    pub(crate) fn new() -> Self {
+        Self {
+            open: Vec::new(),
+            ready: VecDeque::new(),
+            spare: Vec::new(),
+            scratch: Vec::new(),
+            too_large: Vec::new(),
+            calls: 0,
+        }
+    }
+
+    /// Whether the system has no room for what waits.
+    pub(crate) fn is_full(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// Datagrams that turned out to be larger than the path takes.
+    pub(crate) fn too_large(&mut self) -> std::vec::Drain<'_, (SessionId, u32)> {
+        self.too_large.drain(..)
+    }
+
+    /// Seals a data packet, whose bytes `handler` lends, and puts it behind those of its session.
+    pub(crate) fn push_data(
+        &mut self,
+        socket: &mut Socket,
+        session: SessionId,
+        to: SocketAddr,
+        packet: &DataPacket,
+        sealer: &mut Sealer,
+        handler: &mut dyn Handler,
+    ) -> Result<(), VoidReason> {
+        let length = packet.datagram_bytes() as usize;
+        let index = self.place(socket, session, to, length);
+        let batch = &mut self.open[index];
+        let datagram = &mut batch.bytes[batch.used..batch.used + length];
+        let header = Header { kind: Kind::Data, session: packet.session, number: packet.number };
+        let piece =
+            Piece { stamp_us: packet.stamp_us, stream: packet.piece.stream, offset: packet.piece.offset, bytes: &[] };
+        let mut writer = Writer::new(datagram);
+        header.write(&mut writer).and_then(|()| piece.write(&mut writer)).expect("a datagram has room for its headers");
+        let data = packet.piece.length as usize;
+        let (mut copied, mut is_sealed) = (0, false);
+        let range = packet.piece.offset..packet.piece.offset + data as u64;
+        handler.lend(packet.piece.stream, range, &mut |bytes| {
+            if bytes.len() == data && copied == 0 {
+                // As a rule: sealed from where it is.
+                sealer.close(packet.number, datagram, HEADER_BYTES, PIECE_BYTES, bytes);
+                is_sealed = true;
+            } else if let Some(room) =
+                datagram.get_mut(FRONT + copied..(FRONT + copied + bytes.len()).min(FRONT + data))
+            {
+                room.copy_from_slice(&bytes[..room.len()]);
+                copied += room.len();
+            }
+        })?;
+        if !is_sealed {
+            if copied < data {
+                return Err(VoidReason::Shrank);
+            }
+            sealer.close(packet.number, datagram, HEADER_BYTES, PIECE_BYTES + data, &[]);
+        }
+        if batch.count == 0 {
+            batch.segment = length;
+        }
+        batch.used += length;
+        batch.count += 1;
+        Ok(())
+    }
+
+    /// Seals a control packet and sends it at once. One that cannot go is lost: what it says is said again.
+    pub(crate) fn send_control(
+        &mut self,
+        socket: &mut Socket,
+        session: SessionId,
+        to: SocketAddr,
+        packet: &ControlPacket,
+        sealer: &mut Sealer,
+    ) {
+        let length = HEADER_BYTES + packet.frames.len() + TAG_BYTES;
+        self.scratch.resize(length, 0);
+        let header = Header { kind: Kind::Control, session: packet.session, number: packet.number };
+        header.write(&mut Writer::new(&mut self.scratch)).expect("a datagram has room for its header");
+        sealer.close(packet.number, &mut self.scratch, HEADER_BYTES, 0, &packet.frames);
+        if socket.send(to, &self.scratch, length) == Sent::TooLarge {
+            self.too_large.push((session, length as u32));
+        }
+        self.calls += 1;
+    }
+
+    /// Sends all that waits: whether the system took it.
+    pub(crate) fn flush(&mut self, socket: &mut Socket) -> bool {
+        self.ready.extend(self.open.drain(..).filter(|batch| batch.used > 0));
+        self.drain(socket)
+    }
+
+    fn drain(&mut self, socket: &mut Socket) -> bool {
+        while let Some(batch) = self.ready.front_mut() {
+            self.calls += 1;
+            if !send(batch, socket, &mut self.too_large) {
+                return false;
+            }
+            self.spare.extend(self.ready.pop_front().map(|batch| batch.bytes));
+        }
+        true
+    }
+
+    /// The open batch that takes a datagram of `length` bytes.
+    fn place(&mut self, socket: &mut Socket, session: SessionId, to: SocketAddr, length: usize) -> usize {
+        let most = socket.segments().min(64);
+        if let Some(index) = self.open.iter().position(|batch| batch.session == session) {
+            let batch = &self.open[index];
+            let is_whole = batch.used == batch.count * batch.segment;
+            let is_alike = is_whole && length <= batch.segment && batch.to == to;
+            if batch.count == 0 || is_alike && batch.count < most && batch.used + length <= MOST_BYTES {
+                return index;
+            }
+            self.ready.push_back(self.open.swap_remove(index));
+            self.drain(socket);
+        } else if self.open.len() >= MOST_BATCHES {
+            self.flush(socket);
+        }
+        let bytes = self.spare.pop().unwrap_or_else(|| vec![0; 1 << 16].into_boxed_slice());
+        self.open.push(Batch { session, to, bytes, used: 0, count: 0, segment: length });
+        self.open.len() - 1
+    }
+}
+
+/// Bytes of a data packet in front of its data.
+const FRONT: usize = HEADER_BYTES + PIECE_BYTES;
+
+/// Sends a batch: whether the system had room.
+fn send(batch: &mut Batch, socket: &mut Socket, too_large: &mut Vec<(SessionId, u32)>) -> bool {
+    if batch.used == 0 {
+        return true;
+    }
+    let contents = &batch.bytes[..batch.used];
+    match socket.send(batch.to, contents, batch.segment) {
+        Sent::Gone => true,
+        Sent::Full => false,
+        Sent::TooLarge => {
+            too_large.push((batch.session, batch.segment as u32));
+            true
+        }
+        Sent::Uncut => {
+            for (index, datagram) in contents.chunks(batch.segment).enumerate() {
+                match socket.send(batch.to, datagram, datagram.len()) {
+                    Sent::Full => {
+                        // The rest goes when there is room.
+                        let done = index * batch.segment;
+                        batch.bytes.copy_within(done..batch.used, 0);
+                        batch.used -= done;
+                        batch.count -= index;
+                        return false;
+                    }
+                    Sent::TooLarge => too_large.push((batch.session, datagram.len() as u32)),
+                    Sent::Gone | Sent::Uncut => {}
+                }
+            }
+            true
+        }
+    }
+}

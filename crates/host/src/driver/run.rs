@@ -1,0 +1,463 @@
+//! The thread of an endpoint.
+
+use std::net::SocketAddr;
+use std::num::NonZeroU64;
+use std::sync::Arc;
+
+use crossbeam_channel::Receiver;
+use fairwave_proto::codec::{CloseReason, HEADER_BYTES, Header, Kind, Piece, Reader, SessionId, is_handshake};
+use fairwave_proto::handshake::HandshakeError;
+use fairwave_proto::{ControlPacket, DataPacket, Event, Host, Limit, Opened, Packet, PieceAt, Transmit, Visit};
+use fairwave_units::{Duration, Time};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::attempts::Attempts;
+use super::clock::Clock;
+use super::commands::{Bell, Command, Commands};
+use super::entry::{Entries, Entry};
+use super::inbox::Inbox;
+use super::outbox::Outbox;
+use super::setup::{Order, Shared};
+use super::socket::Socket;
+use crate::crypto::Noise;
+use crate::endpoint::{Accept, Visitor};
+use crate::handler::Handler;
+use crate::keyring::Keyring;
+use crate::session::{Session, SessionFacts, SessionStats};
+
+/// Drives the cores of one endpoint: it does over and over what [`Host`] asks of its driver, and sleeps in between.
+pub(crate) struct Driver {
+    pub(super) clock: Clock,
+    pub(super) host: Host<Noise>,
+    pub(super) socket: Socket,
+    pub(super) inbox: Inbox,
+    pub(super) outbox: Outbox,
+    pub(super) entries: Entries,
+    pub(super) attempts: Attempts,
+    /// Who was let in, and has not sent its first packet.
+    pub(super) visitors: Vec<Admitted>,
+    pub(super) accept: Option<Accept>,
+    pub(super) tickets: Option<Arc<Keyring>>,
+    pub(super) bell: Arc<Bell>,
+    pub(super) commands: Commands,
+    pub(super) told: Receiver<(SessionId, Command)>,
+    pub(super) orders: Receiver<Order>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) is_plain: bool,
+    pub(super) publish_at: Time,
+    pub(super) arrivals: Arrivals,
+    /// No later than this, once it is told to stop.
+    pub(super) stops_at: Option<Time>,
+}
+
+/// Someone whose session is half open.
+pub(super) struct Admitted {
+    peer: SessionId,
+    from: SocketAddr,
+    at: Time,
+    handler: Box<dyn Handler>,
+}
+
+/// How much comes, which says how long the socket can be left alone.
+#[derive(Debug, Default)]
+pub(super) struct Arrivals {
+    /// Since the last sleep.
+    bytes: u64,
+    /// Per second, smoothed.
+    bytes_per_s: f64,
+    since: Time,
+}
+
+/// Statistics of sessions are renewed so often.
+const PUBLISH_EVERY: Duration = Duration::from_millis(50);
+/// Calls that receive, and bytes that are sent, before the other has its turn.
+const RECEIVES_PER_TURN: usize = 4;
+const PACKETS_PER_TURN: usize = 256;
+/// Half-open sessions last for five seconds.
+const ADMISSION_LASTS: Duration = Duration::from_secs(6);
+/// Peers are told that their sessions are over, for as long as this.
+const STOP_TAKES: Duration = Duration::from_millis(300);
+/// The socket is left alone for at most this, or until a quarter of its buffer may be full.
+const MOST_REST: Duration = Duration::from_millis(1);
+/// Where less comes, each packet is taken as it comes.
+const REST_ABOVE_BYTES_PER_S: f64 = 2e6;
+
+impl Driver {
+    /// Runs until it is told to stop.
+    pub(crate) fn run(mut self) {
+        // Sleeps end some 50 us later than asked for by default, which costs rate.
+        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        loop {
+            let now = self.clock.now();
+            let is_more_to_read = self.receive(now);
+            self.take_orders(now);
+            self.take_commands(now);
+            if self.host.poll_timeout().is_some_and(|(at, _)| at <= now) {
+                self.host.handle_timeout(now);
+            }
+            self.attempts.handle_timeout(now, &mut self.host);
+            self.take_events(now);
+            let is_more_to_send = self.transmit(now);
+            self.publish(now);
+            if self.stops_at.is_some_and(|at| at <= now) {
+                return;
+            }
+            if !is_more_to_read && !is_more_to_send {
+                self.sleep();
+            }
+        }
+    }
+
+    /// Takes what has come: whether there may be more.
+    fn receive(&mut self, now: Time) -> bool {
+        let mut inbox = std::mem::take(&mut self.inbox);
+        let mut is_more = true;
+        for _ in 0..RECEIVES_PER_TURN {
+            let socket = &self.socket;
+            // The closure needs the rest of the driver, and nothing of the socket.
+            let mut datagrams = 0;
+            let received = inbox.receive(socket);
+            let count = match received {
+                Ok(count) => count,
+                Err(error) => {
+                    // What ICMP says of earlier datagrams; silence will tell.
+                    tracing::trace!(%error, "the socket reports an error");
+                    0
+                }
+            };
+            for (from, datagram) in inbox.datagrams(count) {
+                datagrams += 1;
+                self.arrivals.bytes += datagram.len() as u64;
+                self.on_datagram(now, from, datagram);
+            }
+            tracing::trace!(datagrams, "received");
+            is_more = count == inbox.capacity();
+            if !is_more {
+                break;
+            }
+        }
+        self.inbox = inbox;
+        is_more
+    }
+
+    fn on_datagram(&mut self, now: Time, from: SocketAddr, datagram: &mut [u8]) {
+        if is_handshake(datagram) {
+            return self.on_handshake(now, from, datagram);
+        }
+        // Whatever is no packet of a session is dropped in silence.
+        let Ok(header) = Header::read(&mut Reader::new(datagram)) else { return };
+        match header.kind {
+            Kind::Data => self.on_data(now, from, &header, datagram),
+            Kind::Control => self.on_control(now, from, &header, datagram),
+        }
+    }
+
+    fn on_data(&mut self, now: Time, from: SocketAddr, header: &Header, datagram: &mut [u8]) {
+        let Some(entry) = self.entries.get_mut(header.session) else { return };
+        let wire_bytes = datagram.len() as u64;
+        let Some(body) = entry.data_in.open(header.number, datagram, HEADER_BYTES) else { return };
+        let Ok(Piece { stamp_us, stream, offset, bytes }) = Piece::read(&mut Reader::new(body)) else { return };
+        entry.received_wire_bytes += wire_bytes;
+        let piece = PieceAt { stream, offset, length: bytes.len() as u32 };
+        let packet = DataPacket { session: header.session, number: header.number, stamp_us, piece };
+        if self.host.handle_data(now, from, &packet) == 0 {
+            return;
+        }
+        for part in self.host.inbound.parts(header.session) {
+            // Parts are of the piece.
+            let (start, end) = ((part.start - offset) as usize, (part.end - offset) as usize);
+            entry.handler.on_data(&entry.session, stream, part.start, &bytes[start..end]);
+        }
+    }
+
+    fn on_control(&mut self, now: Time, from: SocketAddr, header: &Header, datagram: &mut [u8]) {
+        let wire_bytes = datagram.len() as u64;
+        let opened = if let Some(entry) = self.entries.get_mut(header.session) {
+            let body = entry.control_in.open(header.number, datagram, HEADER_BYTES);
+            entry.received_wire_bytes += if body.is_some() { wire_bytes } else { 0 };
+            body
+        } else {
+            // Half open, or closing.
+            let Some(keys) = self.host.keys(header.session) else { return };
+            keys.opener(Kind::Control).open(header.number, datagram, HEADER_BYTES)
+        };
+        let Some(body) = opened else { return };
+        let packet = ControlPacket { session: header.session, number: header.number, frames: body.to_vec() };
+        self.host.handle_control(now, from, &packet);
+        self.take_events(now);
+    }
+
+    fn on_handshake(&mut self, now: Time, from: SocketAddr, datagram: &[u8]) {
+        let (accept, tickets, visitors) = (&mut self.accept, &self.tickets, &mut self.visitors);
+        let mut decide = |visit: &Visit<Noise>| {
+            let ticket = visit.prologue.ticket;
+            let visitor =
+                Visitor { from, ticket, greeting: &visit.greeting, sends: visit.sends, receives: visit.receives };
+            let (Some(accept), Some(tickets)) = (accept.as_mut(), tickets) else {
+                return Err(fairwave_proto::codec::Refusal::UnknownName);
+            };
+            if let Some(refusal) = tickets.refusal(ticket) {
+                return Err(refusal);
+            }
+            let (options, handler) = accept(&visitor)?;
+            visitors.retain(|admitted| admitted.peer != visit.peer || admitted.from != from);
+            visitors.push(Admitted { peer: visit.peer, from, at: now, handler });
+            Ok(options)
+        };
+        self.host.handle_handshake(now, from, datagram, &mut decide);
+        self.take_events(now);
+    }
+
+    fn take_orders(&mut self, now: Time) {
+        while let Ok(order) = self.orders.try_recv() {
+            match order {
+                Order::Connect { to, options, handler, reply } => {
+                    self.attempts.begin(now, &self.socket, to, options, handler, reply);
+                }
+                Order::Listen { tickets, accept } => {
+                    self.host.control.crypto().listen(Arc::clone(&tickets));
+                    (self.tickets, self.accept) = (Some(tickets), Some(accept));
+                }
+                Order::Stop => {
+                    let open: Vec<SessionId> = self.entries.iter().map(|entry| entry.session.id()).collect();
+                    for session in &open {
+                        self.host.close(now, *session, CloseReason::Stopped);
+                    }
+                    let takes = if open.is_empty() { Duration::ZERO } else { STOP_TAKES };
+                    self.stops_at.get_or_insert(now.saturating_add(takes));
+                }
+            }
+        }
+    }
+
+    fn take_commands(&mut self, now: Time) {
+        while let Ok((session, command)) = self.told.try_recv() {
+            if self.entries.get_mut(session).is_none() {
+                continue;
+            }
+            match command {
+                Command::Want { stream, range } => self.host.want(now, session, stream, range),
+                Command::GiveUp { stream, range } => self.host.inbound.give_up(session, stream, &range),
+                Command::Room(room) => self.host.inbound.set_room(now, session, room),
+                Command::Serve { stream, range } => self.host.serve(now, session, stream, range),
+                Command::Refuse { stream, range, reason } => self.host.refuse(now, session, stream, range, reason),
+                Command::Desired(rate) => self.host.set_desired(now, session, rate),
+                Command::Close(reason) => self.host.close(now, session, reason),
+            }
+        }
+    }
+
+    fn take_events(&mut self, now: Time) {
+        while let Some(event) = self.host.poll_event() {
+            match event {
+                Event::Open(opened) => self.on_open(now, &opened),
+                Event::Failed { session, error } => self.on_failed(now, session, error),
+                Event::Requested { session, stream, range } => {
+                    if let Some(entry) = self.entries.get_mut(session) {
+                        entry.handler.on_request(&entry.session, stream, range);
+                    }
+                }
+                Event::Void { session, stream, range, reason } => {
+                    if let Some(entry) = self.entries.get_mut(session) {
+                        entry.handler.on_void(&entry.session, stream, range, reason);
+                    }
+                }
+                Event::Closed { session, reason, by_peer } => {
+                    self.publish_session(now, session);
+                    if let Some(mut entry) = self.entries.remove(session) {
+                        entry.handler.on_closed(&entry.session, reason, by_peer);
+                        self.list_sessions();
+                    }
+                }
+            }
+        }
+        // What handlers have just asked for is done at once.
+        if !self.told.is_empty() {
+            self.take_commands(now);
+        }
+    }
+
+    fn on_open(&mut self, now: Time, opened: &Opened) {
+        let Opened { session, peer, address, is_initiator, sends, receives, path, .. } = *opened;
+        let wanted = self.attempts.opened(now, session, &mut self.host);
+        let Some(keys) = self.host.keys(session) else { return };
+        let (handler, reply) = if let Some(wanted) = wanted {
+            (Some(wanted.handler), Some(wanted.reply))
+        } else {
+            let found = self.visitors.iter().position(|admitted| admitted.peer == peer && admitted.from == address);
+            (found.map(|index| self.visitors.swap_remove(index).handler), None)
+        };
+        let Some(mut handler) = handler else {
+            // It took longer than half-open sessions last.
+            self.host.close(now, session, CloseReason::Stopped);
+            return;
+        };
+        let peer = SocketAddr::new(address.ip().to_canonical(), address.port());
+        let facts = SessionFacts { peer, is_initiator, sends, receives, path, is_plain: self.is_plain };
+        let session = Session::new(session, facts, keys.export(), self.commands.clone());
+        handler.on_open(&session);
+        self.entries.insert(Entry::new(session.clone(), handler, keys));
+        self.list_sessions();
+        if let Some(reply) = reply {
+            // Who asked may be gone; the handler has it.
+            let _ = reply.send(Ok(session));
+        }
+    }
+
+    fn on_failed(&mut self, now: Time, session: SessionId, error: HandshakeError) {
+        self.attempts.failed(now, session, error, &mut self.host);
+    }
+
+    /// Sends what is due: whether there may be more.
+    fn transmit(&mut self, now: Time) -> bool {
+        if self.outbox.is_full() && !self.outbox.flush(&mut self.socket) {
+            return false;
+        }
+        let mut is_more = true;
+        for _ in 0..PACKETS_PER_TURN {
+            let Some(transmit) = self.host.poll_transmit(now) else {
+                is_more = false;
+                break;
+            };
+            self.send(now, &transmit);
+            if self.outbox.is_full() {
+                is_more = false;
+                break;
+            }
+        }
+        self.outbox.flush(&mut self.socket);
+        let too_large: Vec<_> = self.outbox.too_large().collect();
+        for (session, datagram_bytes) in too_large {
+            self.host.control.on_too_large(now, session, datagram_bytes);
+        }
+        is_more
+    }
+
+    fn send(&mut self, now: Time, transmit: &Transmit) {
+        let to = transmit.to;
+        match (&transmit.packet, transmit.session) {
+            (Packet::Data(packet), Some(session)) => {
+                let Some(entry) = self.entries.get_mut(session) else { return };
+                entry.sent_wire_bytes += u64::from(packet.datagram_bytes());
+                let Entry { data_out, handler, .. } = entry;
+                let pushed = self.outbox.push_data(&mut self.socket, session, to, packet, data_out, handler.as_mut());
+                if let Err(reason) = pushed {
+                    let piece = packet.piece;
+                    let range = piece.offset..piece.offset + u64::from(piece.length);
+                    self.host.refuse(now, session, piece.stream, range, reason);
+                }
+            }
+            (Packet::Control(packet), Some(session)) => {
+                if let Some(entry) = self.entries.get_mut(session) {
+                    entry.sent_wire_bytes += u64::from(packet.datagram_bytes());
+                    let sealer = &mut entry.control_out;
+                    self.outbox.send_control(&mut self.socket, session, to, packet, sealer);
+                } else if let Some(keys) = self.host.keys(session) {
+                    // The first packet of a session, or one of its last.
+                    let mut sealer = keys.sealer(Kind::Control);
+                    self.outbox.send_control(&mut self.socket, session, to, packet, &mut sealer);
+                }
+            }
+            (Packet::Handshake(bytes), _) => {
+                self.socket.send(to, bytes, bytes.len());
+            }
+            (_, None) => {}
+        }
+    }
+
+    /// Sleeps until something is due, comes, or is asked for.
+    fn sleep(&mut self) {
+        self.bell.hush();
+        if !self.told.is_empty() || !self.orders.is_empty() {
+            self.bell.wake();
+            return;
+        }
+        let now = self.clock.now();
+        let publish = (!self.entries.is_empty()).then_some(self.publish_at);
+        let next = self.host.poll_timeout().map(|(at, _)| at);
+        let ends = [next, publish, self.attempts.next_timeout(), self.stops_at].into_iter().flatten().min();
+        let rest = self.arrivals.rest(now, self.socket.buffers().receive);
+        let until = |end: Option<Time>| end.map(|end| end.since(now));
+        let is_full = self.outbox.is_full();
+        if let Some(rest) = rest.filter(|_| !is_full) {
+            // So much comes that it is cheaper taken together.
+            let wait = until(ends).map_or(rest, |wait| wait.min(rest));
+            wait_for(&mut [PollFd::new(&self.bell.fd, PollFlags::IN)], Some(wait));
+        } else {
+            let events = if is_full { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+            let mut fds = [PollFd::new(&self.bell.fd, PollFlags::IN), PollFd::new(&self.socket, events)];
+            wait_for(&mut fds, until(ends));
+        }
+        self.bell.wake();
+    }
+
+    fn publish(&mut self, now: Time) {
+        if now < self.publish_at {
+            return;
+        }
+        self.publish_at = now.saturating_add(PUBLISH_EVERY);
+        self.visitors.retain(|admitted| now.since(admitted.at) < ADMISSION_LASTS);
+        let open: Vec<SessionId> = self.entries.iter().map(|entry| entry.session.id()).collect();
+        for session in open {
+            self.publish_session(now, session);
+        }
+    }
+
+    fn publish_session(&mut self, now: Time, session: SessionId) {
+        let Some(entry) = self.entries.get_mut(session) else { return };
+        let host = &mut self.host;
+        let sent = host.outbound.counts(session).unwrap_or_default();
+        let received = host.inbound.counts(session).unwrap_or_default();
+        let limit = |limit| host.outbound.limit(session, limit);
+        let stats = SessionStats {
+            sent_packets: sent.sent,
+            lost_packets: sent.lost,
+            lost_bytes: sent.lost_bytes,
+            sent_wire_bytes: entry.sent_wire_bytes,
+            received_bytes: received.bytes,
+            received_wire_bytes: entry.received_wire_bytes,
+            received_packets: received.packets,
+            path_rate: limit(Limit::Path),
+            desired: limit(Limit::Demand),
+            source: host.source_rates(session),
+            sink: host.sink_rates(session),
+            limited_by: host.outbound.limited_by(now, session),
+            rtt: host.control.rtt(session),
+            datagram_bytes: host.control.datagram_bytes(session).unwrap_or_default(),
+            silent_for: host.control.silent_for(now, session).unwrap_or_default(),
+        };
+        entry.session.publish(stats);
+    }
+
+    fn list_sessions(&self) {
+        let sessions = self.entries.iter().map(|entry| entry.session.clone()).collect();
+        self.shared.sessions.store(Arc::new(sessions));
+    }
+}
+
+impl Arrivals {
+    /// For how long the socket can be left alone, if so much comes that it is worth it.
+    fn rest(&mut self, now: Time, buffer: usize) -> Option<Duration> {
+        let elapsed = now.since(self.since).as_secs_f64();
+        if elapsed > 1e-4 {
+            let rate = self.bytes as f64 / elapsed;
+            // Over some 10 ms.
+            let weight = (elapsed / 0.01).min(1.0);
+            self.bytes_per_s += weight * (rate - self.bytes_per_s);
+            (self.bytes, self.since) = (0, now);
+        }
+        if self.bytes_per_s < REST_ABOVE_BYTES_PER_S {
+            return None;
+        }
+        // The kernel's own overhead takes half of the buffer.
+        let quarter = Duration::from_secs_f64(buffer as f64 / 8.0 / self.bytes_per_s)?;
+        Some(quarter.min(MOST_REST))
+    }
+}
+
+fn wait_for(fds: &mut [PollFd<'_>], wait: Option<Duration>) {
+    // Nothing is due so far ahead that the system cannot say it; if it were, asking again would do no harm.
+    let timeout = wait.and_then(|wait| Timespec::try_from(std::time::Duration::from_nanos(wait.as_nanos())).ok());
+    // A signal wakes it, too; what there is to do is looked for in any case.
+    let _ = poll(fds, timeout.as_ref());
+}

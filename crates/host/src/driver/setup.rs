@@ -1,0 +1,149 @@
+//! What an endpoint's thread is made of, and what it shares with others.
+
+use std::io;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use crossbeam_channel::{Receiver, Sender};
+use fairwave_proto::codec::SessionId;
+use fairwave_proto::{DATA_OVERHEAD, Host, HostConfig, IntervalRule, NodeConfig};
+use fairwave_schemes::node::allocator;
+use fairwave_schemes::scheme::{OptionValue, Options};
+use fairwave_units::{Bytes, Duration, Rate, Time};
+
+use super::attempts::Attempts;
+use super::clock::Clock;
+use super::commands::{Bell, Command, Commands};
+use super::entry::Entries;
+use super::inbox::Inbox;
+use super::outbox::Outbox;
+use super::run::Driver;
+use super::socket::Socket;
+use crate::crypto::{Noise, NoiseResponder};
+use crate::endpoint::{Accept, BindError, ConnectError, ConnectOptions, EndpointConfig, EndpointFacts};
+use crate::handler::Handler;
+use crate::keyring::Keyring;
+use crate::session::Session;
+use crate::ticket::Ticket;
+
+/// What an endpoint is told.
+pub(crate) enum Order {
+    Connect {
+        to: Ticket,
+        options: ConnectOptions,
+        handler: Box<dyn Handler>,
+        reply: Sender<Result<Session, ConnectError>>,
+    },
+    Listen {
+        tickets: Arc<Keyring>,
+        accept: Accept,
+    },
+    Stop,
+}
+
+/// What others may look at.
+pub(crate) struct Shared {
+    pub(crate) facts: EndpointFacts,
+    pub(crate) sessions: ArcSwap<Vec<Session>>,
+}
+
+/// Bytes of IPv4 and UDP around a datagram.
+const LOWER_BYTES: u32 = 28;
+/// What one send of the system carries, with all headers; a burst may be several of them, but never more than 1 ms.
+const SEND_BYTES: Bytes = Bytes::new(4 << 16);
+
+impl Driver {
+    pub(crate) fn new(
+        config: &EndpointConfig,
+        bell: Arc<Bell>,
+        commands: Commands,
+        told: Receiver<(SessionId, Command)>,
+        orders: Receiver<Order>,
+    ) -> Result<Self, BindError> {
+        let random = |error: getrandom::Error| BindError::System(error.into());
+        let socket = Socket::bind(config.listen).map_err(|source| BindError::Socket {
+            address: config.listen.map_or_else(|| "any port".to_owned(), |address| address.to_string()),
+            source,
+        })?;
+        let facts = facts(&socket).map_err(BindError::System)?;
+        let clock = Clock::start();
+        let now = clock.now();
+        let mut seed = [0; 32];
+        getrandom::fill(&mut seed).map_err(random)?;
+        let host = host(now, config, seed, NoiseResponder::new().map_err(random)?);
+        Ok(Self {
+            clock,
+            host,
+            socket,
+            inbox: Inbox::new(),
+            outbox: Outbox::new(),
+            entries: Entries::default(),
+            attempts: Attempts::default(),
+            visitors: Vec::new(),
+            accept: None,
+            tickets: None,
+            bell,
+            commands,
+            told,
+            orders,
+            shared: Arc::new(Shared { facts, sessions: ArcSwap::default() }),
+            is_plain: config.is_plain,
+            publish_at: now,
+            arrivals: super::run::Arrivals::default(),
+            stops_at: None,
+        })
+    }
+
+    pub(crate) fn shared(&self) -> Arc<Shared> {
+        Arc::clone(&self.shared)
+    }
+}
+
+fn facts(socket: &Socket) -> io::Result<EndpointFacts> {
+    let buffers = socket.buffers();
+    Ok(EndpointFacts {
+        local: socket.local_addr()?,
+        segments: socket.segments(),
+        receives_in_batches: socket.receives_in_batches(),
+        receive_buffer_bytes: buffers.receive,
+        send_buffer_bytes: buffers.send,
+    })
+}
+
+fn host(now: Time, config: &EndpointConfig, seed: [u8; 32], crypto: NoiseResponder) -> Host<Noise> {
+    let first = match config.interval {
+        IntervalRule::Fixed(interval) => interval,
+        IntervalRule::Rtt { least, .. } => least,
+    };
+    // Nodes that tick together would react to each other's reactions.
+    let node = |capacity: Option<Rate>, draw: [u8; 4]| {
+        let share = f64::from(u32::from_ne_bytes(draw)) / f64::from(u32::MAX);
+        let mut options = Options::default();
+        options.set("drain", OptionValue::Flag(config.drain));
+        capacity.map(|capacity| NodeConfig {
+            capacity,
+            share: 1.0,
+            interval: config.interval,
+            phase: Duration::from_nanos((share * first.as_nanos() as f64) as u64),
+            allocator: allocator("gtp", &options).expect("GTP is a node rule"),
+        })
+    };
+    let draw = |at: usize| std::array::from_fn(|byte| blake3::hash(&seed).as_bytes()[at + byte]);
+    Host::new(
+        now,
+        HostConfig {
+            lower_bytes: LOWER_BYTES,
+            piece_bytes: config.largest_datagram.saturating_sub(DATA_OVERHEAD),
+            send_bytes: SEND_BYTES,
+            sending: node(config.send_capacity, draw(0)),
+            receiving: node(config.receive_capacity, draw(4)),
+            fair_start: true,
+            room: config.room,
+            seed,
+            path: config.path,
+            probes_mtu: true,
+            is_plain: config.is_plain,
+            crypto,
+        },
+    )
+}

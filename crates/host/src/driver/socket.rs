@@ -1,0 +1,163 @@
+//! The UDP socket of an endpoint.
+
+use std::io::{self, IoSliceMut};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+use quinn_udp::{RecvMeta, Transmit, UdpSockRef, UdpSocketState};
+use socket2::{Domain, Protocol, Socket as RawSocket, Type};
+
+/// One UDP port: dual-stack where the system has IPv6. Many datagrams go with one call (GSO), and come so (GRO,
+/// recvmmsg), where the kernel can.
+pub(crate) struct Socket {
+    udp: UdpSocket,
+    state: UdpSocketState,
+    is_v6: bool,
+    /// When the kernel refused segmentation: it is tried again later, since a path that shrank looks alike.
+    refused_at: Option<Instant>,
+    buffers: Buffers,
+}
+
+/// What the system granted of buffers, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Buffers {
+    pub(crate) receive: usize,
+    pub(crate) send: usize,
+}
+
+/// What became of a send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sent {
+    /// It is under way, or lost as any packet may get lost.
+    Gone,
+    /// The system has no room now.
+    Full,
+    /// It is larger than the path takes.
+    TooLarge,
+    /// The kernel does not cut datagrams any more: send them one by one.
+    Uncut,
+}
+
+/// What is asked for: at 10 Gb/s they hold some 10 ms.
+const RECEIVE_BUFFER: usize = 16 << 20;
+const SEND_BUFFER: usize = 4 << 20;
+const TRY_SEGMENTS_AGAIN: Duration = Duration::from_secs(10);
+
+impl Socket {
+    /// Binds to an address, or to any port of all addresses.
+    pub(crate) fn bind(listen: Option<SocketAddr>) -> io::Result<Self> {
+        let any_v6 = SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0));
+        let any_v4 = |port| SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
+        let socket = match listen {
+            None => raw(any_v6).or_else(|_| raw(any_v4(0)))?,
+            // All addresses of a machine without IPv6 are those of IPv4.
+            Some(address) if address.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED) => {
+                raw(address).or_else(|error| if in_use(&error) { Err(error) } else { raw(any_v4(address.port())) })?
+            }
+            Some(address) => raw(address)?,
+        };
+        let is_v6 = socket.domain()? == Domain::IPV6;
+        let socket = UdpSocket::from(socket);
+        let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
+        let buffers = buffers(&socket)?;
+        Ok(Self { udp: socket, state, is_v6, refused_at: None, buffers })
+    }
+
+    pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.udp.local_addr()
+    }
+
+    pub(crate) fn buffers(&self) -> Buffers {
+        self.buffers
+    }
+
+    /// Datagrams of one call.
+    pub(crate) fn segments(&self) -> usize {
+        self.state.max_gso_segments()
+    }
+
+    pub(crate) fn receives_in_batches(&self) -> bool {
+        self.state.gro_segments() > 1
+    }
+
+    /// An address as this socket takes it; none if it cannot reach such addresses.
+    pub(crate) fn reach(&self, address: SocketAddr) -> Option<SocketAddr> {
+        match (self.is_v6, address) {
+            (true, SocketAddr::V4(v4)) => Some(SocketAddr::from((v4.ip().to_ipv6_mapped(), v4.port()))),
+            (false, SocketAddr::V6(_)) => None,
+            _ => Some(address),
+        }
+    }
+
+    /// Sends one datagram, or several of `segment` bytes each of which the last may be shorter.
+    pub(crate) fn send(&mut self, to: SocketAddr, contents: &[u8], segment: usize) -> Sent {
+        let segment_size = (segment < contents.len()).then_some(segment);
+        if segment_size.is_some() && self.segments() == 1 {
+            self.retry_segments();
+            if self.segments() == 1 {
+                return Sent::Uncut;
+            }
+        }
+        let transmit = Transmit { destination: to, ecn: None, contents, segment_size, src_ip: None };
+        let Err(error) = self.state.try_send(UdpSockRef::from(&self.udp), &transmit) else { return Sent::Gone };
+        if error.kind() == io::ErrorKind::WouldBlock {
+            return Sent::Full;
+        }
+        if error.raw_os_error() == Some(rustix::io::Errno::MSGSIZE.raw_os_error()) {
+            return Sent::TooLarge;
+        }
+        if segment_size.is_some() && self.segments() == 1 {
+            self.refused_at = Some(Instant::now());
+            return Sent::Uncut;
+        }
+        tracing::debug!(%to, %error, "a datagram was not sent");
+        Sent::Gone
+    }
+
+    fn retry_segments(&mut self) {
+        let is_time = self.refused_at.is_some_and(|at| at.elapsed() > TRY_SEGMENTS_AGAIN);
+        if is_time && let Ok(state) = UdpSocketState::new(UdpSockRef::from(&self.udp)) {
+            self.state = state;
+            self.refused_at = None;
+        }
+    }
+
+    /// Receives what is there: how many of the buffers have something.
+    pub(crate) fn receive(&self, buffers: &mut [IoSliceMut<'_>], meta: &mut [RecvMeta]) -> io::Result<usize> {
+        self.state.recv(UdpSockRef::from(&self.udp), buffers, meta)
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.udp.as_fd()
+    }
+}
+
+fn in_use(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::AddrInUse
+}
+
+fn raw(address: SocketAddr) -> io::Result<RawSocket> {
+    let socket = RawSocket::new(Domain::for_address(address), Type::DGRAM.cloexec(), Some(Protocol::UDP))?;
+    if address.is_ipv6() {
+        socket.set_only_v6(false)?;
+    }
+    socket.bind(&address.into())?;
+    socket.set_nonblocking(true)?;
+    Ok(socket)
+}
+
+/// As large as the system lets them be. Root may go beyond the limits that others have.
+fn buffers(socket: &UdpSocket) -> io::Result<Buffers> {
+    use rustix::net::sockopt::{set_socket_recv_buffer_size_force, set_socket_send_buffer_size};
+    let raw = socket2::SockRef::from(socket);
+    if set_socket_recv_buffer_size_force(socket, RECEIVE_BUFFER).is_err() {
+        // Silently less than that, if the limit is lower.
+        raw.set_recv_buffer_size(RECEIVE_BUFFER)?;
+    }
+    set_socket_send_buffer_size(socket, SEND_BUFFER)?;
+    // The kernel counts its own overhead in, and says twice as much.
+    Ok(Buffers { receive: raw.recv_buffer_size()? / 2, send: raw.send_buffer_size()? / 2 })
+}

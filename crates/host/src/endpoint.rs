@@ -1,0 +1,250 @@
+//! One UDP port with all its sessions.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+use fairwave_proto::codec::{MOST_GREETING_BYTES, Refusal, TicketId};
+use fairwave_proto::handshake::HandshakeError;
+use fairwave_proto::{IntervalRule, PathKind, SessionOptions};
+use fairwave_units::{Bytes, Duration, Rate};
+use thiserror::Error;
+
+use crate::driver::{Bell, Commands, Driver, Order, Shared};
+use crate::handler::Handler;
+use crate::keyring::Keyring;
+use crate::session::Session;
+use crate::ticket::Ticket;
+
+/// How an endpoint is set up.
+#[derive(Clone, Debug)]
+pub struct EndpointConfig {
+    /// The address to listen at: any port of all addresses if it is not said.
+    pub listen: Option<SocketAddr>,
+    /// What its sessions may send together, as IP packets. Where nothing is known of it, a session's path alone sets the pace,
+    /// and fair shares are not promised.
+    pub send_capacity: Option<Rate>,
+    /// What its sessions may receive together.
+    pub receive_capacity: Option<Rate>,
+    /// What it takes its paths for. A session's is dedicated if both ends say so and know their capacities.
+    pub path: PathKind,
+    /// Whether data go without secrecy. Both ends must ask for it.
+    pub is_plain: bool,
+    /// How long the control interval of its end node is.
+    pub interval: IntervalRule,
+    /// Whether a queue that grew is drained again.
+    pub drain: bool,
+    /// Bytes that a session may have asked for and not received, at the most.
+    pub room: Bytes,
+    /// The largest datagram that it sends and takes, in bytes.
+    pub largest_datagram: u32,
+}
+
+impl Default for EndpointConfig {
+    fn default() -> Self {
+        Self {
+            listen: None,
+            send_capacity: None,
+            receive_capacity: None,
+            path: PathKind::Shared,
+            is_plain: false,
+            interval: IntervalRule::Fixed(Duration::from_millis(20)),
+            drain: true,
+            room: Bytes::new(1 << 30),
+            largest_datagram: 8972,
+        }
+    }
+}
+
+/// What a session is opened with.
+#[derive(Clone, Debug)]
+pub struct ConnectOptions {
+    /// Whether this end sends data.
+    pub sends: bool,
+    /// Whether it receives data.
+    pub receives: bool,
+    /// What the peer's application should know, at most [`MOST_GREETING_BYTES`].
+    pub greeting: Vec<u8>,
+    /// What this end node knows of it.
+    pub options: SessionOptions,
+}
+
+/// Someone who wants to open a session here.
+#[derive(Clone, Copy, Debug)]
+pub struct Visitor<'a> {
+    /// Where it is.
+    pub from: SocketAddr,
+    /// The ticket that it holds.
+    pub ticket: TicketId,
+    /// What it says.
+    pub greeting: &'a [u8],
+    /// Whether it will send.
+    pub sends: bool,
+    /// Whether it will receive.
+    pub receives: bool,
+}
+
+/// Judges who wants to open a session: what this end node knows of it, and what the application makes of it; or why not.
+pub type Accept = Box<dyn FnMut(&Visitor<'_>) -> Result<(SessionOptions, Box<dyn Handler>), Refusal> + Send>;
+
+/// Why an endpoint cannot be.
+#[derive(Debug, Error)]
+pub enum BindError {
+    /// The port cannot be had.
+    #[error("cannot listen at {address}: {source}")]
+    Socket {
+        /// The address that was asked for.
+        address: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The system has no thread, no descriptor or no random numbers for it.
+    #[error("cannot start: {0}")]
+    System(io::Error),
+}
+
+/// Why there is no session.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ConnectError {
+    /// The ticket names no address that this host can reach.
+    #[error("the ticket names no address that can be reached from here")]
+    NoAddress,
+    /// The peer did not answer, or said no.
+    #[error(transparent)]
+    Handshake(#[from] HandshakeError),
+    /// The attempt cannot even begin.
+    #[error("{0}")]
+    Wish(String),
+    /// The greeting is too long.
+    #[error("a greeting of {0} bytes is too long: {MOST_GREETING_BYTES} is the most")]
+    Greeting(usize),
+    /// The endpoint is closed.
+    #[error("the endpoint is closed")]
+    Closed,
+}
+
+/// One UDP port, with a thread of its own. Cheap to clone; it ends with its last clone, or with [`Endpoint::close`].
+#[derive(Clone)]
+pub struct Endpoint {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    orders: Sender<Order>,
+    bell: Arc<Bell>,
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What an endpoint has found out about its system.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EndpointFacts {
+    /// Where it listens.
+    pub local: SocketAddr,
+    /// Datagrams that one call sends: 1 without segmentation (GSO).
+    pub segments: usize,
+    /// Whether one call receives several datagrams in one buffer (GRO).
+    pub receives_in_batches: bool,
+    /// Bytes that wait in the socket at the most before datagrams get lost.
+    pub receive_buffer_bytes: usize,
+    /// Bytes that wait to be sent.
+    pub send_buffer_bytes: usize,
+}
+
+impl Endpoint {
+    /// Binds a port and starts its thread.
+    pub fn bind(config: &EndpointConfig) -> Result<Self, BindError> {
+        let bell = Bell::new().map_err(BindError::System)?;
+        let (commands, told) = Commands::new(Arc::clone(&bell));
+        let (orders, ordered) = crossbeam_channel::unbounded();
+        let driver = Driver::new(config, Arc::clone(&bell), commands, told, ordered)?;
+        let shared = driver.shared();
+        let thread = std::thread::Builder::new()
+            .name("fairwave-net".to_owned())
+            .spawn(move || driver.run())
+            .map_err(BindError::System)?;
+        Ok(Self { inner: Arc::new(Inner { orders, bell, shared, thread: Mutex::new(Some(thread)) }) })
+    }
+
+    /// Opens a session, and waits until it is open or cannot be.
+    pub fn connect(
+        &self,
+        to: &Ticket,
+        options: ConnectOptions,
+        handler: Box<dyn Handler>,
+    ) -> Result<Session, ConnectError> {
+        self.begin(to, options, handler)?.recv().unwrap_or(Err(ConnectError::Closed))
+    }
+
+    /// Opens a session: the future is ready when it is open or cannot be.
+    pub async fn connect_async(
+        &self,
+        to: &Ticket,
+        options: ConnectOptions,
+        handler: Box<dyn Handler>,
+    ) -> Result<Session, ConnectError> {
+        let answer = self.begin(to, options, handler)?;
+        crate::waiting::received(answer).await.unwrap_or(Err(ConnectError::Closed))
+    }
+
+    fn begin(
+        &self,
+        to: &Ticket,
+        options: ConnectOptions,
+        handler: Box<dyn Handler>,
+    ) -> Result<Receiver<Result<Session, ConnectError>>, ConnectError> {
+        if options.greeting.len() > MOST_GREETING_BYTES {
+            return Err(ConnectError::Greeting(options.greeting.len()));
+        }
+        let (reply, answer) = bounded(1);
+        self.order(Order::Connect { to: to.clone(), options, handler, reply });
+        Ok(answer)
+    }
+
+    /// Answers who wants to open a session with a ticket of this keyring, as `accept` says. The keyring says itself what has
+    /// expired or is used up.
+    pub fn listen(&self, tickets: Arc<Keyring>, accept: Accept) {
+        self.order(Order::Listen { tickets, accept });
+    }
+
+    /// Where it listens.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.inner.shared.facts.local
+    }
+
+    /// What it has found out about its system.
+    pub fn facts(&self) -> &EndpointFacts {
+        &self.inner.shared.facts
+    }
+
+    /// Its sessions that are open.
+    pub fn sessions(&self) -> Vec<Session> {
+        self.inner.shared.sessions.load().as_ref().clone()
+    }
+
+    /// Ends all sessions, tells their peers, and waits for its thread to end.
+    pub fn close(&self) {
+        self.order(Order::Stop);
+        let thread = self.inner.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            // A panic of the thread has been printed; there is nothing left to close.
+            let _ = thread.join();
+        }
+    }
+
+    fn order(&self, order: Order) {
+        if self.inner.orders.send(order).is_ok() {
+            self.inner.bell.ring();
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if self.orders.send(Order::Stop).is_ok() {
+            self.bell.ring();
+        }
+    }
+}
