@@ -7,26 +7,34 @@
 #![cfg_attr(test, allow(non_snake_case))]
 #![allow(dead_code)]
 
+mod advertise;
 mod bench;
+mod capacity;
 mod crypto;
+mod doctor;
 mod driver;
 mod endpoint;
 mod files;
 mod handler;
 mod identity;
+mod interface;
 mod keyring;
 mod secret;
 mod session;
 mod share_id;
 mod state;
+mod status;
 mod ticket;
 mod waiting;
 
+pub use advertise::advertised;
 pub use bench::{BenchDirection, BenchError, BenchFlow, BenchOptions, BenchProgress, BenchReport, bench, bench_accept};
+pub use capacity::{Capacity, CapacityOrigin};
+pub use doctor::{Check, Verdict, examine};
 pub use endpoint::{Accept, BindError, ConnectError, ConnectOptions, Endpoint, EndpointConfig, EndpointFacts, Visitor};
 pub use fairwave_proto::codec::{CloseReason, Refusal, TicketId, VoidReason};
 pub use fairwave_proto::{IntervalRule, Limit, PathKind, SessionOptions, SessionRates};
-pub use files::{Ended, Failure, MOST_LISTED, Outcome, Progress, Transfer, TransferError, WaitsFor};
+pub use files::{Ended, Failure, MOST_LISTED, Outcome, Progress, Transfer, TransferError, WaitsFor, escaped};
 pub use handler::Handler;
 pub use identity::Identity;
 pub use keyring::{Issued, Keyring, Validity, id_text, now_unix_s, read_id};
@@ -34,4 +42,7 @@ pub use secret::Secret;
 pub use session::{Session, SessionFacts, SessionStats};
 pub use share_id::ShareId;
 pub use state::{StateDir, StateError, StateLock};
+pub use status::{
+    LimitedBy, ProcessStatus, Sample, SessionStatus, StatusSocket, TransferStatus, runtime_dir, statuses,
+};
 pub use ticket::{MOST_ADDRESSES, Ticket, TicketError};

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! stream 0  manifest: what there is, in segments               giver -> taker
-//! stream 1  tree: the bytes of all files, end to end           giver -> taker
-//! stream 2  hashes: a record for each block of 4 MiB           giver -> taker
+//! stream 1  hashes: a record for each block of 4 MiB           giver -> taker
+//! stream 2  tree: the bytes of all files, end to end           giver -> taker
 //! stream 3  results: what could not be written (put alone)     taker -> giver
 //! ```
 //!
@@ -11,26 +11,31 @@
 
 pub(crate) mod blocks;
 pub(crate) mod greeting;
+mod link;
 pub(crate) mod manifest;
+mod names;
 mod outcome;
 mod progress;
 pub(crate) mod results;
 pub(crate) mod segments;
+mod selection;
 mod transfer;
 
 use fairwave_proto::codec::DecodeError;
 use thiserror::Error;
 
+pub use names::escaped;
 pub use outcome::{Ended, Failure, MOST_LISTED, Outcome};
 pub use progress::{Progress, WaitsFor};
 pub use transfer::{Transfer, TransferError};
 
 /// The stream of the manifest.
 pub(crate) const MANIFEST: u32 = 0;
+/// The stream of the blocks' hashes. Lower streams are asked for first: with it above the tree, blocks would wait for their
+/// hashes as long as there is anything else to ask for.
+pub(crate) const HASHES: u32 = 1;
 /// The stream of the files' bytes.
-pub(crate) const TREE: u32 = 1;
-/// The stream of the blocks' hashes.
-pub(crate) const HASHES: u32 = 2;
+pub(crate) const TREE: u32 = 2;
 /// The stream of what the taker of a put could not write.
 pub(crate) const RESULTS: u32 = 3;
 

@@ -1,0 +1,124 @@
+//! The relay of the tests as a command: a network with delay and loss between namespaces that exist already. As root:
+//!
+//! ```text
+//! ip netns add a; ip netns add b
+//! cargo run --release --package fairwave-host --example relay -- a:delay_ms=30,loss=0.00025 b
+//! ip netns exec a ping 10.66.1.1
+//! ```
+//!
+//! Host number N has the addresses 10.66.N.1 and fd66:0:0:N::1. It runs until its standard input ends, and then says what
+//! it carried, how precisely, and what that cost.
+
+use std::io::{self, Read as _};
+use std::process::ExitCode;
+use std::time::Duration;
+
+#[path = "../tests/net/relay/mod.rs"]
+#[allow(dead_code, reason = "the tests use it, too, each a part")]
+mod relay;
+#[path = "../tests/net/space.rs"]
+#[allow(dead_code, reason = "the tests use it, too, each a part")]
+mod space;
+
+use relay::{Direction, Port, Relay, Way};
+use space::Space;
+
+const USAGE: &str = "usage: relay [--seed N] NAMESPACE[:KEY=VALUE,...]...
+  device_mtu=1500   MTU of the host's device
+  delay_ms=30       each way
+  loss=0.001        share of packets lost on the way from the host; likewise duplicate=, late= with late_by_ms=
+  drop_above=1400   larger IP packets vanish on the way from the host
+  rate_mbps=700     toward the host, with queue_bytes=1000000";
+
+/// A host as the command line tells of it.
+struct Host {
+    space: String,
+    device_mtu: u32,
+    up: Way,
+    down: Way,
+}
+
+fn main() -> ExitCode {
+    let (seed, hosts) = match read_arguments(std::env::args().skip(1)) {
+        Ok(read) => read,
+        Err(error) => {
+            eprintln!("relay: {error}\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match run(seed, &hosts) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("relay: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(seed: u64, hosts: &[Host]) -> io::Result<()> {
+    let mut spaces = Vec::new();
+    let mut ports = Vec::new();
+    for (number, host) in hosts.iter().enumerate() {
+        let space = Space::named(&host.space)?;
+        ports.push(Port::new(&space, number, host.device_mtu)?);
+        spaces.push(space);
+    }
+    let relay = Relay::start(ports, seed)?;
+    for (number, host) in hosts.iter().enumerate() {
+        relay.set(number, Direction::Up, host.up);
+        relay.set(number, Direction::Down, host.down);
+    }
+    let addresses: Vec<_> = (0..hosts.len()).map(|number| relay::address(number, 1, false).to_string()).collect();
+    println!("ready: {}", addresses.join(" "));
+    io::stdin().read_to_end(&mut Vec::new())?;
+    let mut overflows = 0;
+    for (number, space) in spaces.iter().enumerate() {
+        overflows += relay::overflows(space, number)?;
+    }
+    println!("{}; {overflows} overflowed a device's queue", relay.stop()?);
+    Ok(())
+}
+
+fn read_arguments(mut arguments: impl Iterator<Item = String>) -> Result<(u64, Vec<Host>), String> {
+    let (mut seed, mut hosts) = (1, Vec::new());
+    while let Some(argument) = arguments.next() {
+        if argument == "--seed" {
+            let word = arguments.next().unwrap_or_default();
+            seed = word.parse().map_err(|_| format!("--seed \"{word}\" is no number"))?;
+        } else {
+            hosts.push(read_host(&argument)?);
+        }
+    }
+    if hosts.is_empty() || hosts.len() > 256 {
+        return Err(format!("{} hosts: there must be 1 to 256", hosts.len()));
+    }
+    Ok((seed, hosts))
+}
+
+fn read_host(text: &str) -> Result<Host, String> {
+    let (space, options) = text.split_once(':').unwrap_or((text, ""));
+    let mut host = Host { space: space.to_owned(), device_mtu: 1500, up: Way::default(), down: Way::default() };
+    // A queue of 1 MB, unless it is told otherwise.
+    host.down.queue_bytes = 1_000_000;
+    for option in options.split(',').filter(|option| !option.is_empty()) {
+        let (key, word) = option.split_once('=').ok_or_else(|| format!("\"{option}\" has no value"))?;
+        let value: f64 = word.parse().map_err(|_| format!("{key}: \"{word}\" is no number"))?;
+        if !(0.0..=1e12).contains(&value) {
+            return Err(format!("{key}: {word} must be from 0 to 10^12"));
+        }
+        let time = || Duration::from_secs_f64(value / 1e3);
+        match key {
+            "device_mtu" => host.device_mtu = value as u32,
+            "delay_ms" => (host.up.delay, host.down.delay) = (time(), time()),
+            "loss" => host.up.loss = value,
+            "duplicate" => host.up.duplicate = value,
+            "late" => host.up.late = value,
+            "late_by_ms" => host.up.late_by = time(),
+            "drop_above" => host.up.mtu = Some(value as usize),
+            "rate_mbps" => host.down.rate_bps = Some(value * 1e6).filter(|rate| *rate > 0.0),
+            "queue_bytes" => host.down.queue_bytes = value as u64,
+            _ => return Err(format!("there is no \"{key}\"")),
+        }
+    }
+    Ok(host)
+}

@@ -1,0 +1,96 @@
+//! Which addresses go into a ticket.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+use crate::interface::{InterfaceAddress, default_routes, interface_addresses};
+use crate::ticket::MOST_ADDRESSES;
+
+/// The addresses at which peers may find a socket of this host, the best first: where it is bound to one, that one; else
+/// all of the host's that others can reach: none of a link alone, and loopback only if there is nothing else.
+///
+/// Of each kind those of the default route come first, and IPv6 before IPv4.
+pub fn advertised(bound: SocketAddr) -> io::Result<Vec<SocketAddr>> {
+    if !bound.ip().to_canonical().is_unspecified() {
+        return Ok(vec![SocketAddr::new(bound.ip().to_canonical(), bound.port())]);
+    }
+    let takes_v6 = bound.is_ipv6();
+    let routes: Vec<_> = default_routes().map(|route| route.ip).collect();
+    Ok(chosen(interface_addresses()?, &routes, takes_v6).map(|ip| SocketAddr::new(ip, bound.port())).collect())
+}
+
+fn chosen(all: Vec<InterfaceAddress>, routes: &[IpAddr], takes_v6: bool) -> impl Iterator<Item = IpAddr> + use<> {
+    let mut reachable: Vec<_> =
+        all.into_iter().filter(|address| !is_of_a_link(address.ip) && (takes_v6 || address.ip.is_ipv4())).collect();
+    if reachable.iter().any(|address| !address.is_loopback) {
+        reachable.retain(|address| !address.is_loopback);
+    }
+    let mut ips: Vec<_> = reachable.into_iter().map(|address| address.ip).collect();
+    // Stable: else the system's order stays.
+    ips.sort_by_key(|ip| (!routes.contains(ip), ip.is_ipv4()));
+    ips.dedup();
+    ips.into_iter().take(MOST_ADDRESSES)
+}
+
+/// Whether an address means something on one link alone.
+fn is_of_a_link(ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(ip) => ip.is_link_local() || ip.is_unspecified(),
+        IpAddr::V6(ip) => ip.is_unicast_link_local() || ip.is_unspecified(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chosen__no_link_local_and_no_loopback() {
+        let all = [("lo", "127.0.0.1"), ("lo", "::1"), ("a", "169.254.1.1"), ("a", "fe80::1"), ("b", "192.0.2.5")];
+        assert_eq!(picked(&all, &[], true), ["192.0.2.5"]);
+    }
+
+    #[test]
+    fn chosen__loopback_if_there_is_nothing_else() {
+        let all = [("lo", "127.0.0.1"), ("lo", "::1"), ("a", "fe80::1")];
+        assert_eq!(picked(&all, &[], true), ["::1", "127.0.0.1"]);
+        assert_eq!(picked(&all, &[], false), ["127.0.0.1"]);
+    }
+
+    #[test]
+    fn chosen__the_default_route_first_and_v6_before_v4() {
+        let all = [("docker0", "172.17.0.1"), ("a", "192.0.2.5"), ("docker0", "fd00::1"), ("a", "2001:db8::5")];
+        let order = picked(&all, &["192.0.2.5", "2001:db8::5"], true);
+        assert_eq!(order, ["2001:db8::5", "192.0.2.5", "fd00::1", "172.17.0.1"]);
+    }
+
+    #[test]
+    fn chosen__no_more_than_a_ticket_holds() {
+        let names: Vec<_> = (0..40).map(|n| format!("192.0.2.{n}")).collect();
+        let all: Vec<_> = names.iter().map(|ip| ("a", ip.as_str())).collect();
+        assert_eq!(picked(&all, &[], true).len(), MOST_ADDRESSES);
+    }
+
+    #[test]
+    fn advertised__is_the_address_that_a_socket_is_bound_to() {
+        let bound: SocketAddr = "127.0.0.1:8642".parse().unwrap();
+        assert_eq!(advertised(bound).unwrap(), [bound]);
+        let mapped: SocketAddr = "[::ffff:192.0.2.1]:8642".parse().unwrap();
+        assert_eq!(advertised(mapped).unwrap(), ["192.0.2.1:8642".parse().unwrap()]);
+    }
+
+    #[test]
+    fn advertised__all_have_the_sockets_port() {
+        let addresses = advertised("[::]:8642".parse().unwrap()).unwrap();
+        assert!(!addresses.is_empty() && addresses.iter().all(|address| address.port() == 8642), "{addresses:?}");
+    }
+
+    fn picked(all: &[(&str, &str)], routes: &[&str], takes_v6: bool) -> Vec<String> {
+        let address = |(name, ip): &(&str, &str)| {
+            let ip: IpAddr = ip.parse().unwrap();
+            InterfaceAddress { name: (*name).into(), ip, is_loopback: *name == "lo" }
+        };
+        let routes: Vec<IpAddr> = routes.iter().map(|ip| ip.parse().unwrap()).collect();
+        chosen(all.iter().map(address).collect(), &routes, takes_v6).map(|ip| ip.to_string()).collect()
+    }
+}

@@ -1,0 +1,110 @@
+//! What a host can send and receive, as far as it can be known.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use fairwave_units::Rate;
+use serde::{Deserialize, Serialize};
+
+use crate::interface::{InterfaceAddress, card_speed, default_routes, route_to};
+
+/// Share of a card's speed that is used: the rest is for frames around IP packets, and for what else runs.
+const CARD_SHARE: f64 = 0.95;
+
+/// The capacity of a host's end node in one direction, and where it is known from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Capacity {
+    /// Of IP packets; `None` where nothing is known: then the path rate governs alone, and no fair shares are promised.
+    pub rate: Option<Rate>,
+    /// Where it is known from.
+    pub origin: CapacityOrigin,
+}
+
+/// Where a capacity is known from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CapacityOrigin {
+    /// Somebody said it.
+    Said,
+    /// The speed of the network card of this name, which leads to the peer.
+    Card(String),
+    /// The interface of this name leads to the peer, and tells no speed that can be believed.
+    NoSpeed(String),
+    /// No interface leads there.
+    NoRoute,
+}
+
+impl Capacity {
+    /// The capacity of this host: what somebody said; else of the network card that leads to the peer, or to the world
+    /// while no peer is known; else unknown.
+    pub fn find(said: Option<Rate>, peer: Option<IpAddr>) -> Self {
+        if said.is_some() {
+            return Self { rate: said, origin: CapacityOrigin::Said };
+        }
+        let route = peer.map_or_else(|| default_routes().next(), route_to);
+        Self::of_route(route, card_speed)
+    }
+
+    fn of_route(route: Option<InterfaceAddress>, speed: impl Fn(&str) -> Option<Rate>) -> Self {
+        let Some(InterfaceAddress { name, .. }) = route else {
+            return Self { rate: None, origin: CapacityOrigin::NoRoute };
+        };
+        match speed(&name) {
+            Some(speed) => Self { rate: Some(speed * CARD_SHARE), origin: CapacityOrigin::Card(name) },
+            None => Self { rate: None, origin: CapacityOrigin::NoSpeed(name) },
+        }
+    }
+}
+
+impl fmt::Display for Capacity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.rate {
+            Some(rate) => write!(f, "{rate:.2} ({})", self.origin),
+            None => write!(f, "unknown ({}): fair shares are not promised", self.origin),
+        }
+    }
+}
+
+impl fmt::Display for CapacityOrigin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Said => f.write_str("--capacity"),
+            Self::Card(name) => write!(f, "95 % of the speed of {name}"),
+            Self::NoSpeed(name) => write!(f, "{name} tells no speed"),
+            Self::NoRoute => f.write_str("no route leads there"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    #[test]
+    fn find__what_somebody_said_goes_first() {
+        let said = Capacity::find(Some(Rate::mbps(5.0)), Some(Ipv4Addr::LOCALHOST.into()));
+        assert_eq!(said, Capacity { rate: Some(Rate::mbps(5.0)), origin: CapacityOrigin::Said });
+        assert_eq!(said.to_string(), "5.00 Mb/s (--capacity)");
+    }
+
+    #[test]
+    fn find__loopback_has_no_speed() {
+        let found = Capacity::find(None, Some(Ipv4Addr::LOCALHOST.into()));
+        assert_eq!(found, Capacity { rate: None, origin: CapacityOrigin::NoSpeed("lo".into()) });
+        assert_eq!(found.to_string(), "unknown (lo tells no speed): fair shares are not promised");
+    }
+
+    #[test]
+    fn of_route__leaves_a_twentieth_of_a_cards_speed() {
+        let route =
+            InterfaceAddress { name: "eno1".into(), ip: Ipv4Addr::new(192, 0, 2, 7).into(), is_loopback: false };
+        let found = Capacity::of_route(Some(route), |_| Some(Rate::gbps(10.0)));
+        // 9.5 = 10 x 0.95
+        assert_eq!(found.rate, Some(Rate::gbps(9.5)));
+        assert_eq!(found.to_string(), "9.50 Gb/s (95 % of the speed of eno1)");
+        let none = Capacity::of_route(None, |_| Some(Rate::gbps(10.0)));
+        assert_eq!(none, Capacity { rate: None, origin: CapacityOrigin::NoRoute });
+    }
+}

@@ -1,0 +1,99 @@
+//! Which targets a symbolic link may have at the destination.
+
+use thiserror::Error;
+
+use super::manifest::MOST_PATH_BYTES;
+use super::names::RelativePath;
+
+/// Why a link is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub(crate) enum TargetError {
+    #[error("a link to nothing is not copied")]
+    Empty,
+    #[error("a link to an absolute path is not copied: it would lead out of the destination")]
+    Absolute,
+    #[error("a link that leads out of the destination is not copied")]
+    Escapes,
+    #[error("a link with '..' behind a name is not copied: where it leads depends on other links")]
+    Turns,
+    #[error("a link with a zero byte in its target is not copied")]
+    Nul,
+    #[error("a link with a target of {0} bytes is not copied: {MOST_PATH_BYTES} is the most")]
+    Long(usize),
+}
+
+/// Whether `target` stays below the destination, seen from the link.
+///
+/// A `..` may stand at the beginning only, and not more often than the link is deep. Its directories are real ones, so
+/// those lead no higher than the destination; every name after them leads down, or through a link of which the same is true.
+/// Behind a name a `..` could start from wherever a link with that name leads: three levels of it, behind a link that
+/// leads to the top, would be outside.
+pub(crate) fn check_target(link: &RelativePath, target: &[u8]) -> Result<(), TargetError> {
+    if target.is_empty() {
+        return Err(TargetError::Empty);
+    }
+    if target.len() > MOST_PATH_BYTES {
+        return Err(TargetError::Long(target.len()));
+    }
+    if target.contains(&0) {
+        return Err(TargetError::Nul);
+    }
+    if target.first() == Some(&b'/') {
+        return Err(TargetError::Absolute);
+    }
+    let (mut ups, mut is_down) = (0, false);
+    for name in target.split(|byte| *byte == b'/') {
+        match name {
+            b"" | b"." => {}
+            b".." if is_down => return Err(TargetError::Turns),
+            b".." => ups += 1,
+            _ => is_down = true,
+        }
+    }
+    if ups > link.depth() { Err(TargetError::Escapes) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(link: &str, target: &str) -> Result<(), TargetError> {
+        check_target(&RelativePath::new(link.as_bytes()).unwrap(), target.as_bytes())
+    }
+
+    #[test]
+    fn check_target__what_stays_below() {
+        for (link, target) in [
+            ("a", "b"),
+            ("a", "b/c"),
+            ("d/a", "../b"),
+            ("d/e/a", "../../b/c"),
+            ("d/a", ".."),
+            ("a", "./b//c"),
+            ("a", "."),
+        ] {
+            assert_eq!(check(link, target), Ok(()), "{link} -> {target}");
+        }
+    }
+
+    #[test]
+    fn check_target__what_leads_out() {
+        for (link, target, error) in [
+            ("a", "", TargetError::Empty),
+            ("a", "/etc/passwd", TargetError::Absolute),
+            ("a", "//x", TargetError::Absolute),
+            ("a", "..", TargetError::Escapes),
+            ("a", "./../b", TargetError::Escapes),
+            ("d/a", "../..", TargetError::Escapes),
+            ("d/a", "../../d/b", TargetError::Escapes),
+            // With s/t/u -> ../.. the target would be three levels above the destination's top less two.
+            ("a", "s/t/u/../../..", TargetError::Turns),
+            ("d/a", "b/../c", TargetError::Turns),
+            ("a", "b\0", TargetError::Nul),
+        ] {
+            assert_eq!(check(link, target), Err(error), "{link} -> {target}");
+        }
+        let long = "x".repeat(4097);
+        assert_eq!(check("a", &long), Err(TargetError::Long(4097)));
+    }
+}

@@ -1,0 +1,230 @@
+//! How a process tells others of its user what it does: a Unix socket, a line of JSON each way.
+//!
+//! ```text
+//! asked    {"ask":"status"}
+//! answered a ProcessStatus, or {"error":"..."}
+//! ```
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::ProcessStatus;
+use crate::state::{StateDir, StateError, private_dir};
+
+/// Of the format.
+pub(super) const VERSION: u32 = 1;
+const MOST_ASKED_BYTES: u64 = 64 << 10;
+const MOST_TOLD_BYTES: u64 = 64 << 20;
+/// Who asks or answers more slowly than this hangs.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The socket at which a process tells what it does. Dropping it takes it away.
+pub struct StatusSocket {
+    path: PathBuf,
+    is_closed: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Asked {
+    ask: String,
+}
+
+#[derive(Serialize)]
+struct Refused {
+    error: String,
+}
+
+/// The directory of all sockets of this user's processes: `$XDG_RUNTIME_DIR/fairwave`, or one in the state directory.
+pub fn runtime_dir() -> Result<PathBuf, StateError> {
+    let place = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
+    if let Some(path) = place.map(|place| place.join("fairwave")) {
+        // One that a shell has kept from another login is not there, or not ours.
+        if private_dir(&path).is_ok() {
+            return Ok(path);
+        }
+    }
+    StateDir::open()?.dir("run")
+}
+
+impl StatusSocket {
+    /// Opens one in a directory that belongs to the user alone; `status` is called on a thread of its own for each that
+    /// asks.
+    pub fn open(dir: &Path, status: impl Fn() -> ProcessStatus + Send + 'static) -> io::Result<Self> {
+        let name = format!("{}-{:08x}.sock", std::process::id(), getrandom::u32().map_err(io::Error::other)?);
+        let path = dir.join(name);
+        let listener = UnixListener::bind(&path)?;
+        let is_closed = Arc::new(AtomicBool::new(false));
+        let closed = Arc::clone(&is_closed);
+        let serve = move || {
+            for stream in listener.incoming() {
+                if closed.load(Ordering::SeqCst) {
+                    return;
+                }
+                // Who goes away before the answer needs none; with no descriptor left, others get theirs later.
+                match stream {
+                    Ok(stream) => drop(answer(&stream, &status)),
+                    Err(_) => std::thread::sleep(Duration::from_millis(100)),
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("status".into()).spawn(serve)?;
+        Ok(Self { path, is_closed, thread: Some(thread) })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for StatusSocket {
+    fn drop(&mut self) {
+        self.is_closed.store(true, Ordering::SeqCst);
+        // Wakes the thread.
+        let woken = UnixStream::connect(&self.path);
+        let _ = fs::remove_file(&self.path);
+        if let (Ok(_), Some(thread)) = (woken, self.thread.take()) {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn answer(stream: &UnixStream, status: &impl Fn() -> ProcessStatus) -> io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut stream = stream;
+    let mut reader = BufReader::new(stream.take(MOST_ASKED_BYTES));
+    let mut line = String::new();
+    while reader.read_line(&mut line)? > 0 {
+        let told = match serde_json::from_str::<Asked>(&line) {
+            Ok(asked) if asked.ask == "status" => serde_json::to_string(&status())?,
+            Ok(_) => serde_json::to_string(&Refused { error: "this version knows \"status\" alone".into() })?,
+            Err(error) => serde_json::to_string(&Refused { error: format!("no question: {error}") })?,
+        };
+        stream.write_all(format!("{told}\n").as_bytes())?;
+        line.clear();
+    }
+    Ok(())
+}
+
+/// What all processes say whose sockets are in a directory, by process number. Sockets of processes that are gone are
+/// removed; who does not answer is left out, and named in the second list.
+pub fn statuses(dir: &Path) -> io::Result<(Vec<ProcessStatus>, Vec<String>)> {
+    let sockets: Vec<_> = fs::read_dir(dir)?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "sock"))
+        .collect();
+    // Each takes a moment to look twice.
+    let answers: Vec<_> = std::thread::scope(|scope| {
+        let asking: Vec<_> = sockets.iter().map(|path| scope.spawn(|| ask(path))).collect();
+        asking.into_iter().map(|thread| thread.join().unwrap_or(Ok(None))).collect()
+    });
+    let (mut all, mut mute) = (Vec::new(), Vec::new());
+    for (path, answer) in sockets.iter().zip(answers) {
+        match answer {
+            Ok(status) => all.extend(status),
+            Err(error) => mute.push(format!("{}: {error}", path.display())),
+        }
+    }
+    all.sort_by_key(|status: &ProcessStatus| status.pid);
+    Ok((all, mute))
+}
+
+/// What the process behind a socket says; nothing if it is gone.
+fn ask(path: &Path) -> io::Result<Option<ProcessStatus>> {
+    let stream = match UnixStream::connect(path) {
+        Ok(stream) => stream,
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            fs::remove_file(path)?;
+            return Ok(None);
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    (&stream).write_all(b"{\"ask\":\"status\"}\n")?;
+    let mut line = String::new();
+    BufReader::new((&stream).take(MOST_TOLD_BYTES)).read_line(&mut line)?;
+    if line.is_empty() {
+        return Ok(None);
+    }
+    let status: ProcessStatus = serde_json::from_str(&line)?;
+    if status.version != VERSION {
+        return Err(io::Error::other(format!(
+            "speaks version {}, and this Fairwave version {VERSION}",
+            status.version
+        )));
+    }
+    Ok(Some(status))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statuses__merges_all_processes() {
+        let place = tempfile::tempdir().unwrap();
+        let _one = StatusSocket::open(place.path(), || status(2)).unwrap();
+        let _other = StatusSocket::open(place.path(), || status(1)).unwrap();
+        assert_eq!(statuses(place.path()).unwrap(), (vec![status(1), status(2)], vec![]));
+    }
+
+    #[test]
+    fn statuses__removes_what_a_dead_process_left() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("7-0.sock");
+        drop(UnixListener::bind(&path).unwrap());
+        assert!(path.exists());
+        assert_eq!(statuses(place.path()).unwrap(), (vec![], vec![]));
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn statuses__names_who_talks_nonsense() {
+        let place = tempfile::tempdir().unwrap();
+        let listener = UnixListener::bind(place.path().join("7-0.sock")).unwrap();
+        let nonsense = std::thread::spawn(move || listener.accept().unwrap().0.write_all(b"hello\n"));
+        let (all, mute) = statuses(place.path()).unwrap();
+        nonsense.join().unwrap().unwrap();
+        assert_eq!(all, []);
+        assert!(mute.len() == 1 && mute[0].contains("7-0.sock"), "{mute:?}");
+    }
+
+    #[test]
+    fn drop__takes_the_socket_away() {
+        let place = tempfile::tempdir().unwrap();
+        let socket = StatusSocket::open(place.path(), || status(1)).unwrap();
+        assert!(socket.path().exists());
+        drop(socket);
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn answer__says_what_it_does_not_know() {
+        let place = tempfile::tempdir().unwrap();
+        let socket = StatusSocket::open(place.path(), || status(1)).unwrap();
+        let mut stream = UnixStream::connect(socket.path()).unwrap();
+        stream.write_all(b"{\"ask\":\"more\"}\nhello\n").unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines[0], r#"{"error":"this version knows \"status\" alone"}"#);
+        assert!(lines[1].starts_with(r#"{"error":"no question"#), "{text}");
+    }
+
+    fn status(pid: u32) -> ProcessStatus {
+        ProcessStatus { version: VERSION, pid, command: "serve".into(), ..ProcessStatus::default() }
+    }
+}

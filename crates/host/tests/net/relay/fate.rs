@@ -1,0 +1,67 @@
+//! What a way does to packets.
+
+use std::time::Duration;
+
+use rand_pcg::Pcg64Mcg;
+use rand_pcg::rand_core::Rng;
+
+/// What happens to packets between a host and the middle of the network, in one direction. By default: nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Way {
+    /// How long it takes.
+    pub(crate) delay: Duration,
+    /// The share of packets that get lost.
+    pub(crate) loss: f64,
+    /// The share of packets that come twice.
+    pub(crate) duplicate: f64,
+    /// The share of packets that come `late_by` later than they would.
+    pub(crate) late: f64,
+    /// By how much.
+    pub(crate) late_by: Duration,
+    /// Larger IP packets vanish without a word.
+    pub(crate) mtu: Option<usize>,
+    /// Everything vanishes.
+    pub(crate) is_blackhole: bool,
+    /// How fast it is, of IP packets.
+    pub(crate) rate_bps: Option<f64>,
+    /// Bytes that wait for it at the most; what comes then is lost.
+    pub(crate) queue_bytes: u64,
+}
+
+/// What becomes of one packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Fate {
+    Passes,
+    IsLost,
+    ComesTwice,
+    ComesLate,
+}
+
+impl Way {
+    /// Takes this long, and does nothing else.
+    pub(crate) fn delay(delay: Duration) -> Self {
+        Self { delay, ..Self::default() }
+    }
+
+    /// Whether it can do more than delay a packet.
+    pub(crate) fn is_eventful(&self) -> bool {
+        self.is_blackhole || self.mtu.is_some() || self.loss > 0.0 || self.duplicate > 0.0 || self.late > 0.0
+    }
+
+    /// Draws what becomes of a packet of `bytes`.
+    pub(crate) fn fate(&self, bytes: usize, chance: &mut Pcg64Mcg) -> Fate {
+        if self.is_blackhole || self.mtu.is_some_and(|mtu| bytes > mtu) {
+            return Fate::IsLost;
+        }
+        let mut hits = |share: f64| share > 0.0 && (chance.next_u64() >> 11) as f64 * 2_f64.powi(-53) < share;
+        if hits(self.loss) {
+            Fate::IsLost
+        } else if hits(self.duplicate) {
+            Fate::ComesTwice
+        } else if hits(self.late) {
+            Fate::ComesLate
+        } else {
+            Fate::Passes
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! One IP packet, or many equal ones that the kernel handed over as one.
+
+use std::ops::Range;
+
+use tun_rs::{VIRTIO_NET_HDR_LEN, VirtioNetHdr};
+
+const NEEDS_CHECKSUM: u8 = 1;
+const GSO_NONE: u8 = 0;
+const GSO_TCP4: u8 = 1;
+const GSO_TCP6: u8 = 4;
+const GSO_UDP: u8 = 5;
+const GSO_ECN: u8 = 0x80;
+
+/// What came out of a TUN device: its header for the kernel, the IP packet, and how many segments that is.
+pub(crate) struct Packet {
+    /// The header for the kernel, then the IP packet.
+    pub(crate) bytes: Vec<u8>,
+    /// Bytes of the IP and transport headers that each segment begins with.
+    headers: usize,
+    /// Bytes of payload in each segment but the last.
+    piece: usize,
+    segments: usize,
+}
+
+impl Packet {
+    /// Reads what a device gave; `None` for what is no IP packet.
+    pub(crate) fn new(bytes: &[u8]) -> Option<Self> {
+        let kernel = VirtioNetHdr::decode(bytes).ok()?;
+        let ip = bytes.get(VIRTIO_NET_HDR_LEN..)?;
+        if !matches!(ip.first()? >> 4, 4 | 6) || ip.len() < 20 {
+            return None;
+        }
+        let start = usize::from(kernel.csum_start);
+        let (headers, piece) = match kernel.gso_type & !GSO_ECN {
+            GSO_NONE => (ip.len(), 0),
+            GSO_UDP => (start + 8, usize::from(kernel.gso_size)),
+            GSO_TCP4 | GSO_TCP6 => (start + usize::from(ip.get(start + 12)? >> 4) * 4, usize::from(kernel.gso_size)),
+            _ => return None,
+        };
+        let payload = ip.len().checked_sub(headers)?;
+        let segments = if piece == 0 { 1 } else { payload.div_ceil(piece) };
+        Some(Self { bytes: bytes.to_vec(), headers, piece, segments: segments.max(1) })
+    }
+
+    /// How many IP packets these are on a wire.
+    pub(crate) fn segments(&self) -> usize {
+        self.segments
+    }
+
+    /// Bytes of IP packets on a wire.
+    pub(crate) fn wire_bytes(&self) -> u64 {
+        (self.ip().len() + (self.segments - 1) * self.headers) as u64
+    }
+
+    /// Bytes of one of its IP packets.
+    pub(crate) fn segment_bytes(&self, segment: usize) -> usize {
+        if self.segments == 1 {
+            return self.ip().len();
+        }
+        let payload = self.ip().len() - self.headers;
+        self.headers + self.piece.min(payload - segment * self.piece)
+    }
+
+    /// Which port it goes to: the network part of its destination's address names it.
+    pub(crate) fn destination(&self) -> Option<usize> {
+        let ip = self.ip();
+        match ip[0] >> 4 {
+            4 => ip.get(16..19).filter(|octets| octets[..2] == [10, 66]).map(|octets| usize::from(octets[2])),
+            _ => ip.get(24..32).filter(|octets| octets[..2] == [0xfd, 0x66]).map(|octets| usize::from(octets[7])),
+        }
+    }
+
+    /// Some of its segments, as a packet of their own.
+    pub(crate) fn cut(&self, segments: Range<usize>) -> Self {
+        if segments == (0..self.segments) {
+            return Self { bytes: self.bytes.clone(), ..*self };
+        }
+        let ip = self.ip();
+        let first = self.headers + segments.start * self.piece;
+        let last = (self.headers + segments.end * self.piece).min(ip.len());
+        let mut bytes = self.bytes[..VIRTIO_NET_HDR_LEN + self.headers].to_vec();
+        bytes.extend_from_slice(&ip[first..last]);
+        let is_last = segments.end == self.segments;
+        let mut cut = Self { bytes, headers: self.headers, piece: self.piece, segments: segments.len() };
+        cut.mend(segments.start, is_last);
+        cut
+    }
+
+    /// Makes the headers of a cut packet agree with its content.
+    fn mend(&mut self, skipped: usize, is_last: bool) {
+        let mut kernel = VirtioNetHdr::decode(&self.bytes).expect("it came with one");
+        let is_tcp = kernel.gso_type & !GSO_ECN != GSO_UDP;
+        let start = usize::from(kernel.csum_start);
+        if self.segments == 1 {
+            kernel.gso_type = GSO_NONE;
+            kernel.gso_size = 0;
+        }
+        kernel.flags = NEEDS_CHECKSUM;
+        kernel.encode(&mut self.bytes).expect("there is room for it");
+        let ip = &mut self.bytes[VIRTIO_NET_HDR_LEN..];
+        let length = ip.len();
+        let (source_and_destination, protocol) = if ip[0] >> 4 == 4 {
+            put(ip, 2, length as u16);
+            let id = u16::from_be_bytes([ip[4], ip[5]]).wrapping_add(skipped as u16);
+            put(ip, 4, id);
+            put(ip, 10, 0);
+            let sum = !fold(sum(&ip[..usize::from(ip[0] & 15) * 4]));
+            put(ip, 10, sum);
+            (12..20, ip[9])
+        } else {
+            put(ip, 4, (length - 40) as u16);
+            (8..40, ip[6])
+        };
+        // The kernel finishes the checksum; what stands there is the sum over the pseudo header.
+        let transport = (length - start) as u64;
+        let pseudo = fold(sum(&ip[source_and_destination]) + u64::from(protocol_of(protocol, is_tcp)) + transport);
+        put(ip, start + usize::from(kernel.csum_offset), pseudo);
+        if is_tcp {
+            let sequence = u32::from_be_bytes([ip[start + 4], ip[start + 5], ip[start + 6], ip[start + 7]]);
+            let sequence = sequence.wrapping_add((skipped * self.piece) as u32);
+            ip[start + 4..start + 8].copy_from_slice(&sequence.to_be_bytes());
+            if !is_last {
+                // Neither FIN nor PSH before the last segment.
+                ip[start + 13] &= !0b1001;
+            }
+            if skipped > 0 {
+                // The first segment alone says that the window was reduced (CWR).
+                ip[start + 13] &= !0x80;
+            }
+        } else {
+            put(ip, start + 4, transport as u16);
+        }
+    }
+
+    fn ip(&self) -> &[u8] {
+        &self.bytes[VIRTIO_NET_HDR_LEN..]
+    }
+}
+
+/// The transport's number, also behind IPv6 extension headers.
+fn protocol_of(next: u8, is_tcp: bool) -> u8 {
+    match next {
+        6 | 17 => next,
+        _ if is_tcp => 6,
+        _ => 17,
+    }
+}
+
+fn put(bytes: &mut [u8], at: usize, value: u16) {
+    bytes[at..at + 2].copy_from_slice(&value.to_be_bytes());
+}
+
+/// RFC 1071: the sum of 16-bit words.
+fn sum(bytes: &[u8]) -> u64 {
+    bytes.chunks(2).map(|pair| u64::from(pair[0]) << 8 | u64::from(*pair.get(1).unwrap_or(&0))).sum()
+}
+
+fn fold(mut sum: u64) -> u16 {
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    sum as u16
+}

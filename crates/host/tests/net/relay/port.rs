@@ -1,0 +1,56 @@
+//! A host's way into the relay: a TUN device in its namespace.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use tun_rs::{DeviceBuilder, SyncDevice};
+
+use crate::space::Space;
+
+/// The device's name in the host's namespace.
+pub(crate) fn device(port: usize) -> String {
+    format!("port{port}")
+}
+
+/// An address of the host behind a port: all of 10.66.PORT.0/24 and fd66:0:0:PORT::/64 leads there.
+pub(crate) fn address(port: usize, host: u8, is_ipv6: bool) -> IpAddr {
+    let port = u8::try_from(port).expect("at most 256 ports");
+    if is_ipv6 {
+        Ipv6Addr::new(0xfd66, 0, 0, u16::from(port), 0, 0, 0, u16::from(host)).into()
+    } else {
+        Ipv4Addr::new(10, 66, port, host).into()
+    }
+}
+
+/// One host's device, opened.
+pub(crate) struct Port {
+    pub(crate) device: SyncDevice,
+}
+
+impl Port {
+    /// Makes the device of port number `port` in `space`, with the addresses of its first host, and all routes into it.
+    pub(crate) fn new(space: &Space, port: usize, mtu: u32) -> io::Result<Self> {
+        let name = device(port);
+        let device = space.run(|| DeviceBuilder::new().name(&name).offload(true).build_sync())?;
+        device.set_nonblocking(true)?;
+        // The relay takes packets out much faster than they come in; a long queue bridges the times when it does not run.
+        space.ip(&["link", "set", &name, "mtu", &mtu.to_string(), "txqueuelen", "20000", "up"])?;
+        for is_ipv6 in [false, true] {
+            space.add_address(&name, address(port, 1, is_ipv6), if is_ipv6 { 128 } else { 32 })?;
+        }
+        space.ip(&["route", "add", "10.66.0.0/16", "dev", &name])?;
+        space.ip(&["-6", "route", "add", "fd66::/32", "dev", &name])?;
+        Ok(Self { device })
+    }
+}
+
+/// Packets that the kernel could not keep for the relay, since the device of this port is there.
+pub(crate) fn overflows(space: &Space, port: usize) -> io::Result<u64> {
+    // Of /sys only the mount's own namespace is seen; /proc/thread-self follows the thread.
+    let table = space.run(|| std::fs::read_to_string("/proc/thread-self/net/dev"))?;
+    let name = format!("{}:", device(port));
+    let line = table.lines().find_map(|line| line.trim().strip_prefix(&name));
+    // Behind the eight counters of receiving: bytes, packets, errors, drops.
+    let dropped = line.and_then(|line| line.split_whitespace().nth(11)).and_then(|word| word.parse().ok());
+    dropped.ok_or_else(|| io::Error::other(format!("no counters of {name}")))
+}

@@ -1,0 +1,88 @@
+//! What a relay did, and how well.
+
+use std::fmt;
+use std::time::Duration;
+
+/// What one relay carried, how late, and what that cost.
+#[derive(Clone, Debug)]
+pub(crate) struct Report {
+    /// IP packets that came out of hosts.
+    pub(crate) packets: u64,
+    /// Their bytes.
+    pub(crate) bytes: u64,
+    /// System calls that brought them: one may bring many.
+    pub(crate) reads: u64,
+    /// Packets that were lost because a way says so.
+    pub(crate) lost: u64,
+    /// Packets that found a full queue.
+    pub(crate) queue_drops: u64,
+    /// Packets with nobody to go to.
+    pub(crate) strays: u64,
+    /// Deliveries that the kernel refused.
+    pub(crate) refused: u64,
+    /// CPU time of the thread.
+    pub(crate) cpu: Duration,
+    /// How long it ran.
+    pub(crate) wall: Duration,
+    /// Deliveries by how late they were, a place for 5 us.
+    pub(crate) lateness: Vec<u64>,
+}
+
+/// Width of a place in `lateness`.
+const PLACE: Duration = Duration::from_micros(5);
+
+impl Report {
+    pub(crate) fn new() -> Self {
+        Self {
+            packets: 0,
+            bytes: 0,
+            reads: 0,
+            lost: 0,
+            queue_drops: 0,
+            strays: 0,
+            refused: 0,
+            cpu: Duration::ZERO,
+            wall: Duration::ZERO,
+            // The last place takes all that is later than 10 ms.
+            lateness: vec![0; 2001],
+        }
+    }
+
+    pub(crate) fn on_delivery(&mut self, late: Duration) {
+        let place = (late.as_nanos() / PLACE.as_nanos()) as usize;
+        let last = self.lateness.len() - 1;
+        self.lateness[place.min(last)] += 1;
+    }
+
+    /// At most this late was this share of deliveries.
+    pub(crate) fn late_by(&self, share: f64) -> Duration {
+        let total: u64 = self.lateness.iter().sum();
+        let mut so_far = 0;
+        for (place, count) in self.lateness.iter().enumerate() {
+            so_far += count;
+            if so_far as f64 >= share * total as f64 {
+                return PLACE * (place as u32 + 1);
+            }
+        }
+        PLACE * self.lateness.len() as u32
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let wall = self.wall.as_secs_f64().max(1e-9);
+        let Self { packets, reads, lost, queue_drops, strays, refused, .. } = self;
+        write!(
+            f,
+            "relay: {packets} packets, {:.1} Mb/s, {:.1} a read; lost {lost}, full queue {queue_drops}, strays {strays}, \
+             refused {refused}; late by {:?} (half), {:?} (99 %), {:?} (99.9 %); {:.1} % of a core, {:.2} CPU s/GB",
+            self.bytes as f64 * 8.0 / wall / 1e6,
+            *packets as f64 / (*reads).max(1) as f64,
+            self.late_by(0.5),
+            self.late_by(0.99),
+            self.late_by(0.999),
+            self.cpu.as_secs_f64() / wall * 100.0,
+            self.cpu.as_secs_f64() / (self.bytes as f64 / 1e9).max(1e-9),
+        )
+    }
+}

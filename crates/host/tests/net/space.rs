@@ -1,0 +1,115 @@
+//! Network namespaces: small hosts of their own on this machine.
+
+use std::fs::File;
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::{AsFd, AsRawFd};
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+/// A network namespace. It has no name that could stay behind: it lives as long as this value and the processes in it.
+pub(crate) struct Space {
+    handle: File,
+}
+
+/// Names are told apart within the process; its id tells processes apart.
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
+impl Space {
+    /// An empty one, with its loopback up.
+    pub(crate) fn new() -> io::Result<Self> {
+        let name = format!("fairwave-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        run(Command::new("ip").args(["netns", "add", &name]))?;
+        let handle = File::open(PathBuf::from("/run/netns").join(&name));
+        // The open file keeps the namespace; its name is needed no more.
+        run(Command::new("ip").args(["netns", "del", &name]))?;
+        let space = Self { handle: handle? };
+        space.ip(&["link", "set", "lo", "up"])?;
+        Ok(space)
+    }
+
+    /// One that has a name already.
+    pub(crate) fn named(name: &str) -> io::Result<Self> {
+        Ok(Self { handle: File::open(PathBuf::from("/run/netns").join(name))? })
+    }
+
+    /// Why there can be none here, if so.
+    pub(crate) fn missing() -> Option<String> {
+        if !rustix::process::geteuid().is_root() {
+            return Some("network namespaces need root".into());
+        }
+        Self::new().err().map(|error| format!("no network namespaces here: {error}"))
+    }
+
+    /// Runs `work` on a thread in here. Sockets that it opens, threads and processes that it starts stay in here.
+    pub(crate) fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        let enter = || {
+            move_into_link_name_space(self.handle.as_fd(), Some(LinkNameSpaceType::Network)).expect("root may enter");
+            work()
+        };
+        std::thread::scope(|scope| scope.spawn(enter).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    }
+
+    /// Runs `ip` in here.
+    pub(crate) fn ip(&self, arguments: &[&str]) -> io::Result<()> {
+        self.command("ip", arguments)
+    }
+
+    /// Runs a command in here to its end.
+    pub(crate) fn command(&self, program: &str, arguments: &[&str]) -> io::Result<()> {
+        self.run(|| run(Command::new(program).args(arguments)))
+    }
+
+    /// Gives a device an address, at once (IPv6 without looking for others that have it).
+    pub(crate) fn add_address(&self, device: &str, address: IpAddr, prefix: u8) -> io::Result<()> {
+        let address = format!("{address}/{prefix}");
+        let mut arguments = vec!["address", "add", &address, "dev", device];
+        if address.contains(':') {
+            arguments.push("nodad");
+        }
+        self.ip(&arguments)
+    }
+
+    /// Takes an address from a device.
+    pub(crate) fn remove_address(&self, device: &str, address: IpAddr, prefix: u8) -> io::Result<()> {
+        self.ip(&["address", "del", &format!("{address}/{prefix}"), "dev", device])
+    }
+
+    /// Where `ip link ... netns` finds it.
+    fn path(&self) -> String {
+        format!("/proc/{}/fd/{}", std::process::id(), self.handle.as_raw_fd())
+    }
+}
+
+/// A veth pair between two spaces: device `veth` in both.
+pub(crate) fn connect(one: (&Space, IpAddr), other: (&Space, IpAddr), mtu: u32) -> io::Result<()> {
+    let (far, mtu) = (other.0.path(), mtu.to_string());
+    one.0.ip(&[
+        "link", "add", "name", "veth", "mtu", &mtu, "type", "veth", "peer", "name", "veth", "mtu", &mtu, "netns", &far,
+    ])?;
+    for (space, address) in [one, other] {
+        space.add_address("veth", address, if address.is_ipv6() { 64 } else { 24 })?;
+        space.ip(&["link", "set", "veth", "up"])?;
+    }
+    Ok(())
+}
+
+/// Nothing leaves `device` faster than this (TBF).
+pub(crate) fn limit(space: &Space, device: &str, rate_bps: u64, queue_bytes: u64) -> io::Result<()> {
+    let (rate, queue) = (format!("{rate_bps}bit"), queue_bytes.to_string());
+    space.command(
+        "tc",
+        &["qdisc", "replace", "dev", device, "root", "tbf", "rate", &rate, "burst", "65536", "limit", &queue],
+    )
+}
+
+fn run(command: &mut Command) -> io::Result<()> {
+    let output = command.output()?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(io::Error::other(format!("{command:?}: {}", String::from_utf8_lossy(&output.stderr).trim())))
+}
