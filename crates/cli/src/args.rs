@@ -25,6 +25,9 @@ pub(crate) enum Command {
     Allocate(crate::allocate::Args),
     Simulate(crate::simulate::Args),
     Papers(crate::papers::Args),
+    Doctor(crate::doctor::Args),
+    Status(crate::status::Args),
+    Why(crate::status::WhyArgs),
     Completions(crate::completions::Args),
     Man(crate::man::Args),
 }

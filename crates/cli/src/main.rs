@@ -9,6 +9,7 @@ mod allocate;
 mod args;
 mod blocks;
 mod completions;
+mod doctor;
 mod failure;
 mod input;
 mod man;
@@ -18,6 +19,7 @@ mod progress;
 mod schemes;
 mod simulate;
 mod staging;
+mod status;
 mod table;
 mod terminal;
 
@@ -36,6 +38,9 @@ fn main() -> ExitCode {
         Command::Allocate(args) => allocate::run(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Papers(args) => papers::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
+        Command::Status(args) => status::run(&args),
+        Command::Why(args) => status::why(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
     };

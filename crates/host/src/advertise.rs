@@ -6,6 +6,9 @@ use std::net::{IpAddr, SocketAddr};
 use crate::interface::{InterfaceAddress, default_routes, interface_addresses};
 use crate::ticket::MOST_ADDRESSES;
 
+/// The UDP port that a host is asked at, where nobody says another. It lies below the ports that systems give out.
+pub const DEFAULT_PORT: u16 = 8642;
+
 /// The addresses at which peers may find a socket of this host, the best first: where it is bound to one, that one; else
 /// all of the host's that others can reach: none of a link alone, and loopback only if there is nothing else.
 ///

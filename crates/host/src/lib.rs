@@ -27,7 +27,7 @@ mod status;
 mod ticket;
 mod waiting;
 
-pub use advertise::advertised;
+pub use advertise::{DEFAULT_PORT, advertised};
 pub use bench::{BenchDirection, BenchError, BenchFlow, BenchOptions, BenchProgress, BenchReport, bench, bench_accept};
 pub use capacity::{Capacity, CapacityOrigin};
 pub use doctor::{Check, Verdict, examine};

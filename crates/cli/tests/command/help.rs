@@ -1,12 +1,15 @@
 use super::*;
 
-const COMMANDS: [&[&str]; 8] = [
+const COMMANDS: [&[&str]; 11] = [
     &[],
     &["schemes"],
     &["allocate"],
     &["simulate"],
     &["papers", "list"],
     &["papers", "run"],
+    &["doctor"],
+    &["status"],
+    &["why"],
     &["completions"],
     &["man"],
 ];

@@ -6,7 +6,6 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use fairwave_units::Bytes;
 use quinn_udp::{UdpSockRef, UdpSocketState};
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -193,7 +192,7 @@ fn arrives(socket: &UdpSocket, to: SocketAddr) -> io::Result<bool> {
 }
 
 fn size(bytes: usize) -> String {
-    Bytes::new(bytes as u64).to_string()
+    format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
 }
 
 #[cfg(test)]

@@ -1,0 +1,70 @@
+//! `fairwave doctor`.
+
+use std::fmt::Write as _;
+
+use fairwave_host::{Check, DEFAULT_PORT, Verdict, examine};
+use serde::Serialize;
+
+use crate::Done;
+use crate::failure::Failure;
+use crate::output::print_json;
+use crate::terminal::{ACCENT, BAD, GOOD, WARY, paint, print};
+
+/// Look for what makes transfers slow on this machine, and say what mends it.
+///
+/// Socket buffers, segmentation (GSO, GRO), MTU and speed of the network cards that lead to the world, IPv6, the UDP
+/// port as far as this machine can tell, clocks and timers, open files, AES instructions, and the state directory.
+/// Nothing is changed, and nothing is sent to other hosts. Exit status 1 says that transfers fail.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  fairwave doctor
+  fairwave doctor --json")]
+pub(crate) struct Args {
+    /// The UDP port to look at
+    #[arg(long, value_name = "PORT", default_value_t = DEFAULT_PORT)]
+    port: u16,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Findings {
+    checks: Vec<Check>,
+    ok: usize,
+    warnings: usize,
+    failures: usize,
+}
+
+pub(crate) fn run(args: &Args) -> Done {
+    let checks = examine(args.port);
+    let count = |verdict| checks.iter().filter(|check| check.verdict == verdict).count();
+    let (ok, warnings, failures) = (count(Verdict::Ok), count(Verdict::Warn), count(Verdict::Fail));
+    let findings = Findings { checks, ok, warnings, failures };
+    if args.json {
+        print_json(&findings)?;
+    } else {
+        print(&text(&findings))?;
+    }
+    if failures > 0 { Err(Failure::Missed) } else { Ok(()) }
+}
+
+fn text(findings: &Findings) -> String {
+    let width = findings.checks.iter().map(|check| check.name.chars().count()).max().unwrap_or(0);
+    let mut text = String::new();
+    for Check { name, verdict, seen, fix } in &findings.checks {
+        let (word, style) = match verdict {
+            Verdict::Ok => ("ok  ", GOOD),
+            Verdict::Warn => ("warn", WARY),
+            Verdict::Fail => ("fail", BAD),
+        };
+        let _ = writeln!(text, "  {}  {name:<width$}  {seen}", paint(style, word));
+        if let Some(fix) = fix {
+            let _ = writeln!(text, "        {} {fix}", paint(ACCENT, "fix:"));
+        }
+    }
+    let Findings { ok, warnings, failures, .. } = findings;
+    let _ = writeln!(text, "\n{ok} ok, {warnings} warnings, {failures} failures");
+    text
+}
