@@ -366,7 +366,7 @@ impl<C: Crypto> Host<C> {
     }
 
     /// Bytes of IP and UDP around a datagram of that peer.
-    fn lower_bytes(&self, peer: SocketAddr) -> u32 {
+    pub fn lower_bytes(&self, peer: SocketAddr) -> u32 {
         let is_v6 = matches!(peer, SocketAddr::V6(peer) if peer.ip().to_ipv4_mapped().is_none());
         self.sender.lower_bytes.saturating_add(if is_v6 { MORE_IN_V6 } else { 0 })
     }

@@ -113,7 +113,7 @@ impl Outbound {
     /// The application sends a range that the sink asked for.
     pub fn serve(&mut self, now: Time, session: SessionId, stream: u32, range: Range<u64>) {
         if let Some(sender) = self.senders.get_mut(session) {
-            sender.serve(stream, range);
+            sender.serve(now, stream, range);
             self.rearm(now, session);
         }
     }
@@ -228,7 +228,7 @@ impl Outbound {
             let beat = sender.is_busy().then(|| now.saturating_add(BEAT));
             self.beats.set(slot, beat.into_iter().chain(sender.listens_at()).min());
             // What silence has taken away may be back.
-            self.paces.set(slot, sender.next_at());
+            self.paces.set(slot, sender.wake_at(now));
         }
     }
 
@@ -245,7 +245,7 @@ impl Outbound {
         while let Some(slot) = self.paces.pop(now) {
             let Some((session, sender)) = self.senders.at_mut(slot) else { continue };
             let packet = sender.transmit(now, &mut self.chance);
-            self.paces.set(slot, sender.next_at());
+            self.paces.set(slot, sender.wake_at(now));
             if let Some(packet) = packet {
                 let to = sender.to;
                 self.beat(slot, now);
@@ -297,7 +297,7 @@ impl Outbound {
     fn rearm(&mut self, now: Time, session: SessionId) {
         let slot = slot(session);
         if let Some(sender) = self.senders.get(session) {
-            self.paces.set(slot, sender.next_at());
+            self.paces.set(slot, sender.wake_at(now));
             if sender.is_busy() {
                 self.beat(slot, now);
             }

@@ -11,6 +11,9 @@ use fairwave_units::{Bytes, Duration, Rate, Time};
 /// A sleep ends late, and where a burst is but one packet that would cost rate each time. So half a packet is kept above a
 /// burst: it is never enough for another packet by itself.
 ///
+/// A process that has something to send may be kept from it for some milliseconds, again and again. What such a delay costs is
+/// *in arrears*, and is made up for by a quarter of the rate on top; but a delay of more than 10 ms is a stop, and forgotten.
+///
 /// Credit is a whole number of 2^-10 bit/s x ns: nothing is rounded as time passes, and the rate is exact for as long as it
 /// stands. Rates count in steps of 2^-10 bit/s, up to 2^53 bit/s.
 #[derive(Clone, Debug)]
@@ -20,6 +23,10 @@ pub struct Pacer {
     /// At `at`; below zero after a packet that is larger than a burst.
     credit: i128,
     at: Time,
+    /// What a delay has cost, and is to be made up for.
+    arrears: i128,
+    /// Whether there is something to send: what is not earned else costs nothing.
+    is_busy: bool,
     /// What was charged and is not paid for, and when there was last paid.
     owed: i128,
     paid_at: Time,
@@ -31,7 +38,7 @@ impl Pacer {
     /// At rate zero, with credit for one packet, for packets of `packet` on the wire at the most; one send of the system
     /// takes `send`.
     pub fn new(now: Time, packet: Bytes, send: Bytes) -> Self {
-        Self { rate: 0, credit: cost(packet), at: now, owed: 0, paid_at: now, packet, send }
+        Self { rate: 0, credit: cost(packet), at: now, arrears: 0, is_busy: false, owed: 0, paid_at: now, packet, send }
     }
 
     /// From now on packets go at this rate. What was earned so far is kept, up to a burst of the new rate.
@@ -39,6 +46,15 @@ impl Pacer {
         self.earn(now);
         self.rate = (rate.as_bps().min(LARGEST_BPS) * GRAINS_PER_BPS).round() as u64;
         self.credit = self.credit.min(self.most());
+    }
+
+    /// From now on there is something to send, or nothing.
+    pub fn set_busy(&mut self, now: Time, is_busy: bool) {
+        if is_busy != self.is_busy {
+            self.earn(now);
+            self.is_busy = is_busy;
+            self.arrears = 0;
+        }
     }
 
     /// From now on packets have at most this many bytes.
@@ -68,11 +84,19 @@ impl Pacer {
         self.at.checked_add(Duration::from_nanos(wait))
     }
 
+    /// When to come for more, after all has gone that may go: with so much credit that it is worth the way, and so early that a
+    /// sleep which ends late costs no rate. Where a burst is but one packet, as [`Pacer::next_at`].
+    pub fn wake_at(&self, bytes: Bytes) -> Option<Time> {
+        let worth = Bytes::new(self.burst().get() / 4 * 3);
+        self.next_at(bytes.max(worth))
+    }
+
     /// Since when there has been credit for a packet of `bytes`, if packets go in bursts. What is kept for late sleeps does
     /// not count.
     pub fn due(&mut self, now: Time, bytes: Bytes) -> Time {
         self.earn(now);
-        let spare = u128::try_from(self.credit - self.price(bytes) - cost(self.packet) / 2).unwrap_or(0);
+        let spare = self.credit - self.price(bytes) - cost(self.packet) / 2;
+        let spare = u128::try_from(spare.saturating_add(self.arrears)).unwrap_or(0);
         let early = spare.checked_div(u128::from(self.rate)).unwrap_or(0);
         Time::from_nanos(now.as_nanos().saturating_sub(u64::try_from(early).unwrap_or(u64::MAX)))
     }
@@ -120,11 +144,26 @@ impl Pacer {
     fn earn(&mut self, now: Time) {
         // Below 2^63 x 2^64.
         let earned = i128::from(self.rate) * i128::from(now.since(self.at).as_nanos());
-        self.credit = self.credit.saturating_add(earned).min(self.most());
+        let most = self.most();
+        self.credit = self.credit.saturating_add(earned);
+        let made_up = self.arrears.min(earned / 4).min((most - self.credit).max(0));
+        self.arrears -= made_up;
+        self.credit = self.credit.saturating_add(made_up);
+        if self.credit > most {
+            if self.is_busy {
+                self.arrears = self.arrears.saturating_add(self.credit - most);
+            }
+            if self.arrears > i128::from(self.rate) * MOST_ARREARS_NS {
+                self.arrears = 0;
+            }
+            self.credit = most;
+        }
         self.at = self.at.max(now);
     }
 }
 
+/// Longer delays are stops.
+const MOST_ARREARS_NS: i128 = 10_000_000;
 const GRAINS_PER_BPS: f64 = 1024.0;
 const LARGEST_BPS: f64 = 9_007_199_254_740_992.0 - 1.0;
 /// 8 bit x 2^10 x 10^9 ns/s.
@@ -236,6 +275,42 @@ mod tests {
         let mut falling = pacer(10_000.0);
         falling.set_rate(stop, Rate::mbps(1.0));
         assert_eq!(drain(&mut falling, stop), 1);
+    }
+
+    #[test]
+    fn try_send__makes_good_for_delays_by_a_quarter_of_the_rate() {
+        // 80 Mb/s, 10 packets a millisecond; a wake each half of one.
+        let mut pacer = pacer(80.0);
+        pacer.set_busy(us(0), true);
+        let mut sent = |at: u64| drain(&mut pacer, us(at));
+        let first: u64 = (0..=20).map(|step| sent(500 * step)).sum();
+        assert_eq!(first, 101);
+        // 6 ms late: 10 packets at once, and the other 50 within 20 ms beside the 200 that go anyway.
+        assert_eq!(sent(16_000), 10);
+        let burst = (33..=40).map(|step| sent(500 * step)).max();
+        assert_eq!(burst, Some(7));
+        let rest: u64 = (41..=80).map(|step| sent(500 * step)).sum();
+        assert!((240..=250).contains(&(rest + 4)), "{rest}");
+        let in_time: u64 = (81..=100).map(|step| sent(500 * step)).sum();
+        assert_eq!(in_time, 100);
+        // 30 s are forgotten.
+        assert_eq!(sent(30_050_000), 10);
+        assert_eq!(sent(30_051_000), 10);
+    }
+
+    #[test]
+    fn wake_at__waits_for_most_of_a_burst() {
+        // 80 Mb/s are 10 packets in 1 ms, of which seven and a half are worth it.
+        let mut fast = pacer(80.0);
+        drain(&mut fast, us(5000));
+        assert_eq!(fast.next_at(PACKET), Some(us(5050)));
+        assert_eq!(fast.wake_at(PACKET), Some(us(5700)));
+        // A sleep of 250 us too long costs nothing.
+        assert_eq!(drain(&mut fast, us(5950)), 10);
+        assert_eq!(fast.next_at(PACKET), Some(us(6050)));
+        // 8 Mb/s are one packet in 1 ms.
+        let slow = pacer(8.0);
+        assert_eq!(slow.wake_at(PACKET), slow.next_at(PACKET));
     }
 
     #[test]

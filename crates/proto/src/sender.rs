@@ -127,8 +127,9 @@ impl Sender {
     }
 
     /// The sink asks for a range, and the application has it.
-    pub(crate) fn serve(&mut self, stream: u32, range: Range<u64>) {
+    pub(crate) fn serve(&mut self, now: Time, stream: u32, range: Range<u64>) {
         self.queue.on_request(stream, range);
+        self.pacer.set_busy(now, true);
     }
 
     /// The application has not got a range after all.
@@ -240,6 +241,7 @@ impl Sender {
             self.counts.lost_bytes += u64::from(piece.length);
             self.queue.on_lost(piece);
         }
+        self.pacer.set_busy(now, !self.queue.is_empty());
         self.counts.lost += lost;
         let reported = self.reported.get_or_insert_default();
         reported.arrived += arrived;
@@ -322,11 +324,21 @@ impl Sender {
         if self.queue.is_empty() { None } else { self.pacer.next_at(self.full_packet()) }
     }
 
+    /// When to come again after a packet went, or did not: at once if another may go, else when there is enough to send.
+    #[inline]
+    pub(crate) fn wake_at(&self, now: Time) -> Option<Time> {
+        let next = self.next_at()?;
+        if next <= now { Some(next) } else { self.pacer.wake_at(self.full_packet()) }
+    }
+
     /// The next packet, if one may go.
     #[inline]
     pub(crate) fn transmit(&mut self, now: Time, chance: &mut Chance) -> Option<DataPacket> {
         self.next_at().filter(|at| *at <= now)?;
-        let piece = self.queue.next_piece(self.setup.piece_bytes)?;
+        let Some(piece) = self.queue.next_piece(self.setup.piece_bytes) else {
+            self.pacer.set_busy(now, false);
+            return None;
+        };
         let bytes = self.setup.lower_bytes + DATA_OVERHEAD + piece.length;
         // All packets of a burst leave at once; their stamps are those of an even flow, or else who measures by them would see
         // a burst more or less in an interval.
@@ -336,6 +348,7 @@ impl Sender {
         if self.path.is_some() && chance.once_in(SKIPPED_ONE_IN) {
             self.outstanding.skip();
         }
+        self.pacer.set_busy(now, !self.queue.is_empty());
         let number = self.outstanding.send(piece, now);
         self.meter.on_packet(now, number, due, bytes);
         self.silence.on_sent(now);
