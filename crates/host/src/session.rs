@@ -54,11 +54,11 @@ pub struct SessionStats {
     pub lost_packets: u64,
     /// Bytes of streams that were in them, and went again.
     pub lost_bytes: u64,
-    /// Bytes of datagrams sent.
+    /// Bytes of IP packets sent.
     pub sent_wire_bytes: u64,
     /// Bytes of streams that came, each counted once.
     pub received_bytes: u64,
-    /// Bytes of datagrams received.
+    /// Bytes of IP packets received.
     pub received_wire_bytes: u64,
     /// Data packets received.
     pub received_packets: u64,

@@ -154,7 +154,7 @@ impl Driver {
 
     fn on_data(&mut self, now: Time, from: SocketAddr, header: &Header, datagram: &mut [u8]) {
         let Some(entry) = self.entries.get_mut(header.session) else { return };
-        let wire_bytes = datagram.len() as u64;
+        let wire_bytes = datagram.len() as u64 + u64::from(self.host.lower_bytes(from));
         let Some(body) = entry.data_in.open(header.number, datagram, HEADER_BYTES) else { return };
         let Ok(Piece { stamp_us, stream, offset, bytes }) = Piece::read(&mut Reader::new(body)) else { return };
         entry.received_wire_bytes += wire_bytes;
@@ -171,7 +171,7 @@ impl Driver {
     }
 
     fn on_control(&mut self, now: Time, from: SocketAddr, header: &Header, datagram: &mut [u8]) {
-        let wire_bytes = datagram.len() as u64;
+        let wire_bytes = datagram.len() as u64 + u64::from(self.host.lower_bytes(from));
         let opened = if let Some(entry) = self.entries.get_mut(header.session) {
             let body = entry.control_in.open(header.number, datagram, HEADER_BYTES);
             entry.received_wire_bytes += if body.is_some() { wire_bytes } else { 0 };
@@ -335,10 +335,11 @@ impl Driver {
 
     fn send(&mut self, now: Time, transmit: &Transmit) {
         let to = transmit.to;
+        let wire_bytes = u64::from(transmit.packet.datagram_bytes() + self.host.lower_bytes(to));
         match (&transmit.packet, transmit.session) {
             (Packet::Data(packet), Some(session)) => {
                 let Some(entry) = self.entries.get_mut(session) else { return };
-                entry.sent_wire_bytes += u64::from(packet.datagram_bytes());
+                entry.sent_wire_bytes += wire_bytes;
                 let Entry { data_out, handler, .. } = entry;
                 let pushed = self.outbox.push_data(&mut self.socket, session, to, packet, data_out, handler.as_mut());
                 if let Err(reason) = pushed {
@@ -349,7 +350,7 @@ impl Driver {
             }
             (Packet::Control(packet), Some(session)) => {
                 if let Some(entry) = self.entries.get_mut(session) {
-                    entry.sent_wire_bytes += u64::from(packet.datagram_bytes());
+                    entry.sent_wire_bytes += wire_bytes;
                     let sealer = &mut entry.control_out;
                     self.outbox.send_control(&mut self.socket, session, to, packet, sealer);
                 } else if let Some(keys) = self.host.keys(session) {

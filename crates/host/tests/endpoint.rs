@@ -1,0 +1,319 @@
+//! Endpoints on one machine, over the loopback device.
+
+#![allow(non_snake_case)]
+
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use fairwave_host::{
+    BenchDirection, BenchOptions, CloseReason, ConnectError, ConnectOptions, Endpoint, EndpointConfig, Handler,
+    Identity, Keyring, PathKind, Refusal, Session, SessionOptions, ShareId, Ticket, Validity, VoidReason, bench,
+    bench_accept,
+};
+use fairwave_proto::handshake::HandshakeError;
+use fairwave_units::Rate;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What a handler saw.
+#[derive(Debug, PartialEq)]
+enum Seen {
+    Data(u64, Vec<u8>),
+    Void(Range<u64>, VoidReason),
+    Closed(CloseReason, bool),
+}
+
+/// Gives the bytes that `byte_at` says up to a length, and tells what it sees.
+struct Teller {
+    seen: Sender<Seen>,
+    length: u64,
+}
+
+fn byte_at(offset: u64) -> u8 {
+    (offset.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
+}
+
+impl Handler for Teller {
+    fn on_request(&mut self, session: &Session, stream: u32, range: Range<u64>) {
+        let end = range.end.min(self.length).max(range.start);
+        if range.start < end {
+            session.serve(stream, range.start..end);
+        }
+        if end < range.end {
+            session.refuse(stream, end..range.end, VoidReason::Shrank);
+        }
+    }
+
+    fn lend(&mut self, _stream: u32, range: Range<u64>, take: &mut dyn FnMut(&[u8])) -> Result<(), VoidReason> {
+        let bytes: Vec<u8> = range.map(byte_at).collect();
+        let (first, rest) = bytes.split_at(bytes.len() / 3);
+        take(first);
+        take(rest);
+        Ok(())
+    }
+
+    fn on_data(&mut self, _session: &Session, _stream: u32, offset: u64, bytes: &[u8]) {
+        let _ = self.seen.send(Seen::Data(offset, bytes.to_vec()));
+    }
+
+    fn on_void(&mut self, _session: &Session, _stream: u32, range: Range<u64>, reason: VoidReason) {
+        let _ = self.seen.send(Seen::Void(range, reason));
+    }
+
+    fn on_closed(&mut self, _session: &Session, reason: CloseReason, by_peer: bool) {
+        let _ = self.seen.send(Seen::Closed(reason, by_peer));
+    }
+}
+
+struct Server {
+    endpoint: Endpoint,
+    keyring: Arc<Keyring>,
+    seen: Receiver<Seen>,
+}
+
+impl Server {
+    /// One that gives `length` bytes.
+    fn new(config: &EndpointConfig, length: u64) -> Self {
+        let listen = config.listen.or(Some("127.0.0.1:0".parse().unwrap()));
+        let endpoint = Endpoint::bind(&EndpointConfig { listen, ..config.clone() }).unwrap();
+        let keyring = Arc::new(Keyring::in_memory(Identity::random().unwrap(), ShareId(7)));
+        let (tell, seen) = unbounded();
+        endpoint.listen(
+            Arc::clone(&keyring),
+            Box::new(move |visitor| {
+                if visitor.greeting == b"nobody" {
+                    return Err(Refusal::UnknownName);
+                }
+                Ok((SessionOptions::default(), Box::new(Teller { seen: tell.clone(), length })))
+            }),
+        );
+        Self { endpoint, keyring, seen }
+    }
+
+    fn ticket(&self) -> Ticket {
+        let validity = Validity { lasts_s: None, is_once: false };
+        self.keyring.issue(validity, vec![self.endpoint.local_addr()]).unwrap()
+    }
+}
+
+fn connect(endpoint: &Endpoint, ticket: &Ticket, greeting: &[u8]) -> Result<(Session, Receiver<Seen>), ConnectError> {
+    let (seen, see) = unbounded();
+    let greeting = greeting.to_vec();
+    let options = ConnectOptions { sends: false, receives: true, greeting, options: SessionOptions::default() };
+    Ok((endpoint.connect(ticket, options, Box::new(Teller { seen, length: 0 }))?, see))
+}
+
+/// All that comes up to `length` bytes, put into order; each byte once.
+fn collect(seen: &Receiver<Seen>, length: u64) -> Vec<u8> {
+    let (mut bytes, mut count) = (vec![0; length as usize], 0);
+    while count < length {
+        match seen.recv_timeout(PATIENCE).expect("data come") {
+            Seen::Data(offset, data) => {
+                bytes[offset as usize..][..data.len()].copy_from_slice(&data);
+                count += data.len() as u64;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(count, length);
+    bytes
+}
+
+fn check_transfer(config: &EndpointConfig, client: &EndpointConfig) {
+    const LENGTH: u64 = 20_000_003;
+    let server = Server::new(config, LENGTH);
+    let client = Endpoint::bind(client).unwrap();
+    let (session, seen) = connect(&client, &server.ticket(), b"").unwrap();
+    session.want(1, 0..LENGTH);
+    let bytes = collect(&seen, LENGTH);
+    assert!(bytes.iter().zip(0..).all(|(byte, offset)| *byte == byte_at(offset)));
+    // What is not there is refused, and nothing comes twice.
+    session.want(1, LENGTH - 5..LENGTH + 10);
+    let mut rest = [seen.recv_timeout(PATIENCE).unwrap(), seen.recv_timeout(PATIENCE).unwrap()];
+    rest.sort_by_key(|seen| matches!(seen, Seen::Void(..)));
+    assert_eq!(rest[0], Seen::Data(LENGTH - 5, (LENGTH - 5..LENGTH).map(byte_at).collect()));
+    assert_eq!(rest[1], Seen::Void(LENGTH..LENGTH + 10, VoidReason::Shrank));
+    session.close(CloseReason::Done);
+    assert_eq!(seen.recv_timeout(PATIENCE).unwrap(), Seen::Closed(CloseReason::Done, false));
+    assert_eq!(server.seen.recv_timeout(PATIENCE).unwrap(), Seen::Closed(CloseReason::Done, true));
+}
+
+fn with_capacity() -> EndpointConfig {
+    let capacity = Some(Rate::mbps(500.0));
+    EndpointConfig {
+        send_capacity: capacity,
+        receive_capacity: capacity,
+        path: PathKind::Dedicated,
+        ..EndpointConfig::default()
+    }
+}
+
+#[test]
+fn transfer__brings_every_byte_once() {
+    check_transfer(&EndpointConfig::default(), &EndpointConfig::default());
+}
+
+#[test]
+fn transfer__between_nodes_that_know_their_capacity() {
+    check_transfer(&with_capacity(), &with_capacity());
+}
+
+#[test]
+fn transfer__over_ipv6() {
+    let listen = Some("[::1]:0".parse().unwrap());
+    if std::net::UdpSocket::bind("[::1]:0").is_err() {
+        println!("skipped: this machine has no IPv6");
+        return;
+    }
+    check_transfer(&EndpointConfig { listen, ..EndpointConfig::default() }, &EndpointConfig::default());
+}
+
+#[test]
+fn transfer__plain() {
+    let plain = EndpointConfig { is_plain: true, ..with_capacity() };
+    check_transfer(&plain, &plain);
+}
+
+#[test]
+fn connect__plain_with_one_end_alone_is_refused() {
+    let server = Server::new(&EndpointConfig::default(), 0);
+    let client = Endpoint::bind(&EndpointConfig { is_plain: true, ..EndpointConfig::default() }).unwrap();
+    let error = connect(&client, &server.ticket(), b"").err();
+    assert_eq!(error, Some(ConnectError::Handshake(HandshakeError::Refused(Refusal::Plain))));
+}
+
+#[test]
+fn connect__says_why_it_is_refused() {
+    let server = Server::new(&EndpointConfig::default(), 0);
+    let client = Endpoint::bind(&EndpointConfig::default()).unwrap();
+    let refused = |refusal| Some(ConnectError::Handshake(HandshakeError::Refused(refusal)));
+    assert_eq!(connect(&client, &server.ticket(), b"nobody").err(), refused(Refusal::UnknownName));
+    let ticket = server.ticket();
+    server.keyring.revoke(ticket.id).unwrap();
+    assert_eq!(connect(&client, &ticket, b"").err(), refused(Refusal::Revoked));
+    let validity = Validity { lasts_s: None, is_once: true };
+    let once = server.keyring.issue(validity, vec![server.endpoint.local_addr()]).unwrap();
+    assert!(connect(&client, &once, b"").is_ok());
+    server.keyring.spend(once.id).unwrap();
+    assert_eq!(connect(&client, &once, b"").err(), refused(Refusal::UsedUp));
+}
+
+#[test]
+fn connect__with_a_wrong_ticket_gets_no_answer() {
+    let server = Server::new(&EndpointConfig::default(), 0);
+    let other = Server::new(&EndpointConfig::default(), 0);
+    let client = Endpoint::bind(&EndpointConfig::default()).unwrap();
+    let ticket = Ticket { addresses: vec![server.endpoint.local_addr()], ..other.ticket() };
+    let begun = Instant::now();
+    let error = connect(&client, &ticket, b"").err();
+    assert_eq!(error, Some(ConnectError::Handshake(HandshakeError::NoAnswer)));
+    assert!(begun.elapsed() < PATIENCE);
+}
+
+#[test]
+fn connect__tries_all_addresses() {
+    let server = Server::new(&EndpointConfig::default(), 10);
+    let client = Endpoint::bind(&EndpointConfig::default()).unwrap();
+    // Nobody is at the first two; the documentation's networks lead nowhere.
+    let dead: [SocketAddr; 2] = ["[2001:db8::1]:9".parse().unwrap(), "192.0.2.1:9".parse().unwrap()];
+    let addresses = dead.into_iter().chain([server.endpoint.local_addr()]).collect();
+    let (session, seen) = connect(&client, &Ticket { addresses, ..server.ticket() }, b"").unwrap();
+    session.want(0, 0..10);
+    assert_eq!(collect(&seen, 10).len(), 10);
+    let none = Ticket { addresses: Vec::new(), ..server.ticket() };
+    assert_eq!(connect(&client, &none, b"").err(), Some(ConnectError::NoAddress));
+}
+
+#[test]
+fn close__tells_both_ends() {
+    let server = Server::new(&EndpointConfig::default(), 10);
+    let client = Endpoint::bind(&EndpointConfig::default()).unwrap();
+    let (session, seen) = connect(&client, &server.ticket(), b"").unwrap();
+    session.want(0, 0..10);
+    assert_eq!(collect(&seen, 10).len(), 10);
+    server.endpoint.close();
+    assert_eq!(server.seen.recv_timeout(PATIENCE).unwrap(), Seen::Closed(CloseReason::Stopped, false));
+    assert_eq!(seen.recv_timeout(PATIENCE).unwrap(), Seen::Closed(CloseReason::Stopped, true));
+    // What is said to a session that is over has no effect.
+    session.want(0, 0..10);
+    client.close();
+    assert!(seen.recv_timeout(PATIENCE).is_err());
+    assert_eq!(connect(&client, &server.ticket(), b"").err(), Some(ConnectError::Closed));
+}
+
+#[test]
+fn stats__tell_what_a_session_does() {
+    let server = Server::new(&with_capacity(), 1 << 40);
+    let client = Endpoint::bind(&with_capacity()).unwrap();
+    let (session, seen) = connect(&client, &server.ticket(), b"").unwrap();
+    session.want(1, 0..1 << 40);
+    let until = Instant::now() + PATIENCE;
+    while session.stats().received_bytes < 20_000_000 {
+        assert!(Instant::now() < until);
+        seen.recv_timeout(PATIENCE).unwrap();
+    }
+    let stats = session.stats();
+    assert!(stats.received_wire_bytes > stats.received_bytes);
+    assert!(stats.sink.is_some() && stats.source.is_none() && stats.rtt.is_some(), "{stats:?}");
+    let [there] = server.endpoint.sessions().try_into().unwrap_or_else(|_| panic!("one session"));
+    let stats = there.stats();
+    assert!(stats.source.is_some() && stats.sink.is_none() && stats.limited_by.is_some(), "{stats:?}");
+    assert!(stats.sent_packets > 1000 && stats.datagram_bytes >= 1200, "{stats:?}");
+    assert_eq!(there.secret("a label"), session.secret("a label"));
+    assert_ne!(there.secret("a label"), session.secret("another"));
+}
+
+#[test]
+fn bench__measures_both_directions() {
+    let listen = Some("127.0.0.1:0".parse().unwrap());
+    let server = Endpoint::bind(&EndpointConfig { listen, ..with_capacity() }).unwrap();
+    let keyring = Arc::new(Keyring::in_memory(Identity::random().unwrap(), ShareId(7)));
+    server.listen(Arc::clone(&keyring), bench_accept());
+    let ticket = keyring.issue(Validity { lasts_s: None, is_once: false }, vec![server.local_addr()]).unwrap();
+    let client = Endpoint::bind(&with_capacity()).unwrap();
+    for (direction, flows) in [(BenchDirection::Send, 2), (BenchDirection::Receive, 2), (BenchDirection::Both, 4)] {
+        let time = Duration::from_millis(700);
+        let options = BenchOptions { time, sessions: 2, direction, limit: None, every: Duration::from_millis(200) };
+        let mut told = 0;
+        let report = bench(&client, &ticket, &options, &mut |_| told += 1).unwrap();
+        assert_eq!(report.flows.len(), flows);
+        assert!(report.flows.iter().all(|flow| flow.bytes > 0), "{report:?}");
+        assert!(report.wire_bps > report.goodput_bps && report.jain > 0.5 && told > 0, "{report:?}");
+        assert!(report.cpu_s_per_gb.iter().all(|cpu| *cpu > 0.0), "{report:?}");
+    }
+}
+
+#[test]
+fn connect__futures_are_for_any_executor() {
+    let server = Server::new(&EndpointConfig::default(), 10);
+    let client = Endpoint::bind(&EndpointConfig::default()).unwrap();
+    let (seen, see) = unbounded();
+    let options =
+        ConnectOptions { sends: false, receives: true, greeting: Vec::new(), options: SessionOptions::default() };
+    let ticket = server.ticket();
+    let connecting = client.connect_async(&ticket, options, Box::new(Teller { seen, length: 0 }));
+    let session = block_on(connecting).unwrap();
+    session.want(0, 0..10);
+    assert_eq!(collect(&see, 10).len(), 10);
+}
+
+/// The least executor there is.
+fn block_on<F: Future>(future: F) -> F::Output {
+    struct Unpark(std::thread::Thread);
+    impl std::task::Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Arc::new(Unpark(std::thread::current())).into();
+    let mut future = std::pin::pin!(future);
+    loop {
+        match future.as_mut().poll(&mut std::task::Context::from_waker(&waker)) {
+            std::task::Poll::Ready(output) => return output,
+            std::task::Poll::Pending => std::thread::park(),
+        }
+    }
+}
