@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Host number N has the addresses 10.66.N.1 and fd66:0:0:N::1. It runs until its standard input ends, and then says what
-//! it carried, how precisely, and what that cost.
+//! it carried, how precisely, and what that cost, and as JSON what came out for whom.
 
 use std::io::{self, Read as _};
 use std::process::ExitCode;
@@ -20,7 +20,7 @@ mod relay;
 #[allow(dead_code, reason = "the tests use it, too, each a part")]
 mod space;
 
-use relay::{Direction, Port, Relay, Way};
+use relay::{Direction, Port, Relay, Report, Way};
 use space::Space;
 
 const USAGE: &str = "usage: relay [--seed N] NAMESPACE[:KEY=VALUE,...]...
@@ -75,8 +75,21 @@ fn run(seed: u64, hosts: &[Host]) -> io::Result<()> {
     for (number, space) in spaces.iter().enumerate() {
         overflows += relay::overflows(space, number)?;
     }
-    println!("{}; {overflows} overflowed a device's queue", relay.stop()?);
+    let report = relay.stop()?;
+    eprintln!("{report}; {overflows} overflowed a device's queue");
+    print_flows(&report);
     Ok(())
+}
+
+/// One line of JSON: what came out for whom, in slots of some milliseconds.
+fn print_flows(report: &Report) {
+    let mut flows = Vec::new();
+    for (from, row) in report.flows.iter().enumerate() {
+        for (to, flow) in row.iter().enumerate().filter(|(_, flow)| flow.bytes > 0) {
+            flows.push(serde_json::json!({ "from": from, "to": to, "bytes": flow.bytes, "slots_bytes": flow.slots }));
+        }
+    }
+    println!("{}", serde_json::json!({ "slot_ms": relay::SLOT.as_millis() as u64, "flows": flows }));
 }
 
 fn read_arguments(mut arguments: impl Iterator<Item = String>) -> Result<(u64, Vec<Host>), String> {

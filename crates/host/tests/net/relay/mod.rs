@@ -18,7 +18,7 @@ use std::thread::JoinHandle;
 
 pub(crate) use fate::Way;
 pub(crate) use port::{Port, address, overflows};
-pub(crate) use report::Report;
+pub(crate) use report::{Report, SLOT};
 
 /// What runs it is a thread of its own; dropping it ends that.
 pub(crate) struct Relay {

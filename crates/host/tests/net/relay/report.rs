@@ -26,13 +26,27 @@ pub(crate) struct Report {
     pub(crate) wall: Duration,
     /// Deliveries by how late they were, a place for 5 us.
     pub(crate) lateness: Vec<u64>,
+    /// What came out for whom: by the port that it came from, then by the port that it went to.
+    pub(crate) flows: Vec<Vec<Flow>>,
 }
+
+/// What came out at one port from another one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Flow {
+    /// Bytes of IP packets.
+    pub(crate) bytes: u64,
+    /// When, in places of [`SLOT`] since the relay began.
+    pub(crate) slots: Vec<u64>,
+}
+
+/// Width of a place in [`Flow::slots`].
+pub(crate) const SLOT: Duration = Duration::from_millis(10);
 
 /// Width of a place in `lateness`.
 const PLACE: Duration = Duration::from_micros(5);
 
 impl Report {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(ports: usize) -> Self {
         Self {
             packets: 0,
             bytes: 0,
@@ -45,10 +59,19 @@ impl Report {
             wall: Duration::ZERO,
             // The last place takes all that is later than 10 ms.
             lateness: vec![0; 2001],
+            flows: vec![vec![Flow::default(); ports]; ports],
         }
     }
 
-    pub(crate) fn on_delivery(&mut self, late: Duration) {
+    /// A packet of `bytes` was handed over, that long after the beginning and after it was due.
+    pub(crate) fn on_delivery(&mut self, [from, to]: [usize; 2], bytes: u64, at: Duration, late: Duration) {
+        let flow = &mut self.flows[from][to];
+        let slot = (at.as_nanos() / SLOT.as_nanos()) as usize;
+        if flow.slots.len() <= slot {
+            flow.slots.resize(slot + 1, 0);
+        }
+        flow.slots[slot] += bytes;
+        flow.bytes += bytes;
         let place = (late.as_nanos() / PLACE.as_nanos()) as usize;
         let last = self.lateness.len() - 1;
         self.lateness[place.min(last)] += 1;

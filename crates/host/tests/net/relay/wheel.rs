@@ -24,6 +24,7 @@ const SOON: Duration = Duration::from_micros(10);
 const TURN: usize = 64;
 
 pub(super) struct Wheel {
+    begin: Instant,
     ports: Vec<Port>,
     ways: Vec<[Way; 2]>,
     /// When a way's queue has drained, for ways with a rate.
@@ -37,10 +38,17 @@ pub(super) struct Wheel {
 
 struct Waiting {
     due: Reverse<(Instant, u64)>,
-    port: usize,
-    /// Which way it has just taken.
-    direction: Direction,
+    /// What it has just taken.
+    step: Step,
     packet: Packet,
+}
+
+/// A way of a port, and whence the packet that takes it came.
+#[derive(Clone, Copy)]
+struct Step {
+    from: usize,
+    port: usize,
+    direction: Direction,
 }
 
 impl Wheel {
@@ -49,18 +57,19 @@ impl Wheel {
         Self {
             ways: vec![<[Way; 2]>::default(); ports.len()],
             drained: vec![[now; 2]; ports.len()],
-            ports,
+            begin: now,
             waiting: BinaryHeap::new(),
             count: 0,
             chance: Pcg64Mcg::new(u128::from(seed) << 64 | 0xcafe_f00d),
-            report: Report::new(),
+            report: Report::new(ports.len()),
+            ports,
         }
     }
 
     pub(super) fn run(mut self, shared: &Shared) -> io::Result<Report> {
         // Sleeps end when they say.
         rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
-        let (begin, cpu) = (Instant::now(), clock_gettime(ClockId::ThreadCPUTime));
+        let cpu = clock_gettime(ClockId::ThreadCPUTime);
         let mut buffer = vec![0; VIRTIO_NET_HDR_LEN + 65_536];
         let mut version = None;
         while !shared.is_stopped.load(Ordering::Acquire) {
@@ -75,7 +84,7 @@ impl Wheel {
         }
         let spent = clock_gettime(ClockId::ThreadCPUTime);
         self.report.cpu = duration(spent).saturating_sub(duration(cpu));
-        self.report.wall = begin.elapsed();
+        self.report.wall = self.begin.elapsed();
         Ok(self.report)
     }
 
@@ -96,7 +105,7 @@ impl Wheel {
                 self.report.reads += 1;
                 self.report.packets += packet.segments() as u64;
                 self.report.bytes += packet.wire_bytes();
-                self.enter(Instant::now(), port, Direction::Up, packet);
+                self.enter(Instant::now(), Step { from: port, port, direction: Direction::Up }, packet);
                 is_left |= turn + 1 == TURN;
             }
         }
@@ -104,10 +113,10 @@ impl Wheel {
     }
 
     /// A packet begins a way.
-    fn enter(&mut self, now: Instant, port: usize, direction: Direction, packet: Packet) {
-        let way = self.ways[port][direction as usize];
+    fn enter(&mut self, now: Instant, step: Step, packet: Packet) {
+        let way = self.ways[step.port][step.direction as usize];
         if !way.is_eventful() {
-            self.queue(now, port, direction, packet, Duration::ZERO);
+            self.queue(now, step, packet, Duration::ZERO);
             return;
         }
         let segments = packet.segments();
@@ -121,22 +130,22 @@ impl Wheel {
             first += run;
             match fate {
                 Fate::IsLost => self.report.lost += run as u64,
-                Fate::Passes => self.queue(now, port, direction, packet.cut(range), Duration::ZERO),
-                Fate::ComesLate => self.queue(now, port, direction, packet.cut(range), way.late_by),
+                Fate::Passes => self.queue(now, step, packet.cut(range), Duration::ZERO),
+                Fate::ComesLate => self.queue(now, step, packet.cut(range), way.late_by),
                 Fate::ComesTwice => {
-                    self.queue(now, port, direction, packet.cut(range.clone()), Duration::ZERO);
-                    self.queue(now, port, direction, packet.cut(range), Duration::ZERO);
+                    self.queue(now, step, packet.cut(range.clone()), Duration::ZERO);
+                    self.queue(now, step, packet.cut(range), Duration::ZERO);
                 }
             }
         }
     }
 
     /// It passes the way's rate, then takes the way's time.
-    fn queue(&mut self, now: Instant, port: usize, direction: Direction, packet: Packet, extra: Duration) {
-        let way = self.ways[port][direction as usize];
+    fn queue(&mut self, now: Instant, step: Step, packet: Packet, extra: Duration) {
+        let way = self.ways[step.port][step.direction as usize];
         let mut departure = now;
         if let Some(rate_bps) = way.rate_bps {
-            let drained = self.drained[port][direction as usize].max(now);
+            let drained = self.drained[step.port][step.direction as usize].max(now);
             let waits_bytes = (drained - now).as_secs_f64() * rate_bps / 8.0;
             let room = (way.queue_bytes as f64 - waits_bytes).max(0.0);
             let each = packet.segment_bytes(0);
@@ -147,17 +156,17 @@ impl Wheel {
             }
             let packet = packet.cut(0..segments);
             departure = drained + Duration::from_secs_f64(packet.wire_bytes() as f64 * 8.0 / rate_bps);
-            self.drained[port][direction as usize] = departure;
-            self.push(departure + way.delay + extra, port, direction, packet);
+            self.drained[step.port][step.direction as usize] = departure;
+            self.push(departure + way.delay + extra, step, packet);
         } else {
             departure += way.delay + extra;
-            self.push(departure, port, direction, packet);
+            self.push(departure, step, packet);
         }
     }
 
-    fn push(&mut self, due: Instant, port: usize, direction: Direction, packet: Packet) {
+    fn push(&mut self, due: Instant, step: Step, packet: Packet) {
         self.count += 1;
-        self.waiting.push(Waiting { due: Reverse((due, self.count)), port, direction, packet });
+        self.waiting.push(Waiting { due: Reverse((due, self.count)), step, packet });
     }
 
     /// Hands over what is due.
@@ -168,15 +177,17 @@ impl Wheel {
             if due > now + SOON {
                 return;
             }
-            let Waiting { port, direction, packet, .. } = self.waiting.pop().expect("peeked above");
+            let Waiting { step, packet, .. } = self.waiting.pop().expect("peeked above");
+            let Step { from, port, direction } = step;
             match direction {
                 Direction::Up => match packet.destination().filter(|port| *port < self.ports.len()) {
                     // It is where it was due, however late this thread looks.
-                    Some(destination) => self.enter(due, destination, Direction::Down, packet),
+                    Some(port) => self.enter(due, Step { from, port, direction: Direction::Down }, packet),
                     None => self.report.strays += 1,
                 },
                 Direction::Down => {
-                    self.report.on_delivery(now.saturating_duration_since(due));
+                    let (late, at) = (now.saturating_duration_since(due), now.duration_since(self.begin));
+                    self.report.on_delivery([from, port], packet.wire_bytes(), at, late);
                     if self.ports[port].device.send(&packet.bytes).is_err() {
                         self.report.refused += 1;
                     }
