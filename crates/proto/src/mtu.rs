@@ -7,7 +7,7 @@ use fairwave_units::{Duration, Time};
 ///
 /// Sizes are bytes of a datagram, without IP and UDP. The least, 1200, is taken to go through, since the hello did. The
 /// bound is tried first, then sizes that are common, then the middle between what went through and what did not, until these
-/// are less than 16 bytes apart. A size has failed when three probes in a row were not echoed, each within max(3 round trips,
+/// are less than 16 bytes apart. What the system itself refuses lowers the bound, and is no size to begin with. A size has failed when three probes in a row were not echoed, each within max(3 round trips,
 /// 1 s). After ten minutes the search begins again.
 ///
 /// A path may take less later on, in silence. Three reports in a row that speak of lost packets above 1200 and of none that
@@ -20,6 +20,8 @@ pub struct Mtu {
     /// Does not, or is above the bound.
     fails: u32,
     most: u32,
+    /// Whether `most` is what the system refused, less one, and so no size that anything hints at.
+    is_refused: bool,
     /// The probe under way.
     probe: Option<Underway>,
     /// When the search begins, or goes on with the next size.
@@ -69,6 +71,7 @@ impl Mtu {
             size: LEAST_DATAGRAM,
             fails: most.saturating_add(1),
             most,
+            is_refused: false,
             probe: None,
             resume: now,
             bad_reports: 0,
@@ -83,7 +86,7 @@ impl Mtu {
 
     /// Another path: what was known is void.
     pub fn restart(&mut self, now: Time) {
-        *self = Self::new(now, self.most);
+        *self = Self { is_refused: self.is_refused, ..Self::new(now, self.most) };
     }
 
     /// A probe that is to be sent now; `random` draws its value, if it is the first of its size.
@@ -146,7 +149,10 @@ impl Mtu {
 
     /// The system refuses datagrams of such a size (EMSGSIZE): no larger ones are tried, on this path or another.
     pub fn on_too_large(&mut self, now: Time, size: u32) {
-        self.most = self.most.min(size.saturating_sub(1)).max(LEAST_DATAGRAM);
+        if size <= self.most {
+            self.most = size.saturating_sub(1).max(LEAST_DATAGRAM);
+            self.is_refused = true;
+        }
         self.fails = self.fails.min(self.most.saturating_add(1));
         self.size = self.size.min(self.most);
         if self.probe.take_if(|probe| probe.size >= size).is_some() {
@@ -160,7 +166,7 @@ impl Mtu {
         if bound <= self.size {
             return None;
         }
-        if bound == self.most {
+        if bound == self.most && !self.is_refused {
             return Some(bound);
         }
         let common = COMMON.into_iter().find(|size| (self.size.saturating_add(1)..self.fails).contains(size));
@@ -252,12 +258,32 @@ mod tests {
         let mut mtu = Mtu::new(ms(0), 8972);
         assert_eq!(mtu.poll_probe(ms(0), RTT, || 1), Some(MtuProbe { size: 8972, value: 1 }));
         mtu.on_too_large(ms(0), 8972);
-        assert_eq!(mtu.poll_probe(ms(0), RTT, || 2), Some(MtuProbe { size: 8971, value: 2 }));
+        // One byte less is as hopeless; what is common is not.
+        assert_eq!(mtu.poll_probe(ms(0), RTT, || 2), Some(MtuProbe { size: 1472, value: 2 }));
         assert!(mtu.on_echo(ms(1), 2));
         mtu.on_too_large(ms(2), 1473);
         assert_eq!(mtu.size(), 1472);
         mtu.on_too_large(ms(2), 10);
         assert_eq!((mtu.size(), mtu.poll_probe(ms(2), RTT, || 3)), (1200, None));
+    }
+
+    #[test]
+    fn on_too_large__few_sizes_are_tried() {
+        for interface in [1280_u32, 1472, 1500, 4000, 8972] {
+            let mut mtu = Mtu::new(ms(0), 8972);
+            let mut tried = 0;
+            while let Some(probe) = mtu.poll_probe(ms(0), RTT, || tried) {
+                tried += 1;
+                if probe.size > interface {
+                    mtu.on_too_large(ms(0), probe.size);
+                } else {
+                    assert!(mtu.on_echo(ms(0), probe.value));
+                }
+            }
+            // The bound, four common sizes, and 13 halves of less than 8192.
+            assert!(tried <= 18, "{tried} for {interface}");
+            assert!(mtu.size() <= interface && interface - mtu.size() < CLOSE, "{} for {interface}", mtu.size());
+        }
     }
 
     proptest! {
