@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 #[path = "../tests/net/relay/mod.rs"]
-#[allow(dead_code, reason = "the tests use it, too, each a part")]
+#[allow(dead_code, unused_imports, reason = "the tests use it, too, each a part")]
 mod relay;
 #[path = "../tests/net/space.rs"]
 #[allow(dead_code, reason = "the tests use it, too, each a part")]
@@ -89,7 +89,7 @@ fn print_flows(report: &Report) {
             flows.push(serde_json::json!({ "from": from, "to": to, "bytes": flow.bytes, "slots_bytes": flow.slots }));
         }
     }
-    println!("{}", serde_json::json!({ "slot_ms": relay::SLOT.as_millis() as u64, "flows": flows }));
+    println!("{}", serde_json::json!({ "slot_ms": Report::SLOT.as_millis() as u64, "flows": flows }));
 }
 
 fn read_arguments(mut arguments: impl Iterator<Item = String>) -> Result<(u64, Vec<Host>), String> {

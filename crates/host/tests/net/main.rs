@@ -3,6 +3,9 @@
 
 #![allow(non_snake_case)]
 
+mod content;
+mod hardships;
+mod hosts;
 #[allow(dead_code, reason = "the example of that name uses it, too, each a part")]
 mod relay;
 mod relay_itself;

@@ -17,8 +17,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 pub(crate) use fate::Way;
-pub(crate) use port::{Port, address, overflows};
-pub(crate) use report::{Report, SLOT};
+pub(crate) use port::{Port, address, device, overflows};
+pub(crate) use report::Report;
 
 /// What runs it is a thread of its own; dropping it ends that.
 pub(crate) struct Relay {

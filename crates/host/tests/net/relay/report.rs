@@ -35,17 +35,17 @@ pub(crate) struct Report {
 pub(crate) struct Flow {
     /// Bytes of IP packets.
     pub(crate) bytes: u64,
-    /// When, in places of [`SLOT`] since the relay began.
+    /// When, in places of [`Report::SLOT`] since the relay began.
     pub(crate) slots: Vec<u64>,
 }
-
-/// Width of a place in [`Flow::slots`].
-pub(crate) const SLOT: Duration = Duration::from_millis(10);
 
 /// Width of a place in `lateness`.
 const PLACE: Duration = Duration::from_micros(5);
 
 impl Report {
+    /// Width of a place in [`Flow::slots`].
+    pub(crate) const SLOT: Duration = Duration::from_millis(10);
+
     pub(crate) fn new(ports: usize) -> Self {
         Self {
             packets: 0,
@@ -66,7 +66,7 @@ impl Report {
     /// A packet of `bytes` was handed over, that long after the beginning and after it was due.
     pub(crate) fn on_delivery(&mut self, [from, to]: [usize; 2], bytes: u64, at: Duration, late: Duration) {
         let flow = &mut self.flows[from][to];
-        let slot = (at.as_nanos() / SLOT.as_nanos()) as usize;
+        let slot = (at.as_nanos() / Self::SLOT.as_nanos()) as usize;
         if flow.slots.len() <= slot {
             flow.slots.resize(slot + 1, 0);
         }
