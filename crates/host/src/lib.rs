@@ -34,7 +34,9 @@ pub use doctor::{Check, Verdict, examine};
 pub use endpoint::{Accept, BindError, ConnectError, ConnectOptions, Endpoint, EndpointConfig, EndpointFacts, Visitor};
 pub use fairwave_proto::codec::{CloseReason, Refusal, TicketId, VoidReason};
 pub use fairwave_proto::{IntervalRule, Limit, PathKind, SessionOptions, SessionRates};
-pub use files::{Ended, Failure, MOST_LISTED, Outcome, Progress, Transfer, TransferError, WaitsFor, escaped};
+pub use files::{
+    Ended, Failure, MOST_LISTED, Outcome, Progress, ShareError, Transfer, TransferError, WaitsFor, escaped,
+};
 pub use handler::Handler;
 pub use identity::Identity;
 pub use keyring::{Issued, Keyring, Validity, id_text, now_unix_s, read_id};

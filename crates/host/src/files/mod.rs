@@ -12,13 +12,22 @@
 pub(crate) mod blocks;
 pub(crate) mod greeting;
 mod link;
+pub(crate) mod listing;
+#[cfg(test)]
+pub(crate) mod loopback;
 pub(crate) mod manifest;
 mod names;
 mod outcome;
 mod progress;
+pub(crate) mod reading;
 pub(crate) mod results;
+pub(crate) mod roots;
+pub(crate) mod scan;
+pub(crate) mod schedule;
 pub(crate) mod segments;
 mod selection;
+pub(crate) mod source;
+pub(crate) mod supply;
 mod transfer;
 
 use fairwave_proto::codec::DecodeError;
@@ -27,6 +36,7 @@ use thiserror::Error;
 pub use names::escaped;
 pub use outcome::{Ended, Failure, MOST_LISTED, Outcome};
 pub use progress::{Progress, WaitsFor};
+pub use roots::ShareError;
 pub use transfer::{Transfer, TransferError};
 
 /// The stream of the manifest.

@@ -1,0 +1,208 @@
+//! Reading batches of files: what a disk worker does.
+
+use std::io;
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use fairwave_proto::codec::VoidReason;
+use rustix::fs::{Advice, fadvise, fstat};
+use rustix::io::{Errno, pread};
+
+use super::blocks::{BLOCK_BYTES, HASH_RECORD_BYTES, HashKey, block_value, blocks_of};
+use super::listing::{Batch, Listed};
+use super::roots::Roots;
+use super::scan::identity;
+
+/// Files that stay open, because there is more of them to read.
+const MOST_OPEN: usize = 64;
+
+/// The files of a share, to be read by any thread.
+pub(crate) struct Disk {
+    roots: Roots,
+    /// Files of several blocks, the last used last.
+    open: Mutex<Vec<(usize, Arc<OwnedFd>)>>,
+}
+
+/// A batch in memory.
+#[derive(Debug)]
+pub(crate) struct Read {
+    /// Its bytes in the stream of the tree.
+    pub(crate) bytes: Range<u64>,
+    /// Its blocks.
+    pub(crate) blocks: Range<u64>,
+    /// How many files are complete with it, empty ones apart.
+    pub(crate) files_ended: usize,
+    /// What it holds, from the first byte on; there may be room behind it.
+    pub(crate) content: Vec<u8>,
+    /// The records of its blocks.
+    pub(crate) records: Vec<u8>,
+    /// What of it there is not.
+    pub(crate) voids: Arc<[Void]>,
+}
+
+/// A part of a batch that cannot be sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Void {
+    /// Its bytes.
+    pub(crate) bytes: Range<u64>,
+    /// Its blocks.
+    pub(crate) blocks: Range<u64>,
+    /// Why.
+    pub(crate) reason: VoidReason,
+}
+
+/// Why a file, or a part of it, cannot be sent.
+#[derive(Debug)]
+pub(crate) enum Gone {
+    /// It is not there any more.
+    Vanished,
+    /// It is not what it was.
+    Changed,
+    /// It has less bytes than it had.
+    Shrank,
+    /// The system says so.
+    Failed(io::Error),
+}
+
+impl Gone {
+    /// As the taker hears it.
+    pub(crate) fn void(&self) -> VoidReason {
+        match self {
+            Self::Vanished | Self::Changed => VoidReason::Vanished,
+            Self::Shrank => VoidReason::Shrank,
+            Self::Failed(_) => VoidReason::Unreadable,
+        }
+    }
+
+    /// In words, to be put behind the path and a colon.
+    pub(crate) fn why(&self) -> String {
+        match self {
+            Self::Vanished => "it vanished during the transfer".to_owned(),
+            Self::Changed => "it was changed during the transfer".to_owned(),
+            Self::Shrank => "it became shorter during the transfer".to_owned(),
+            Self::Failed(error) => super::scan::reason(error),
+        }
+    }
+}
+
+impl From<io::Error> for Gone {
+    fn from(error: io::Error) -> Self {
+        let errno = Errno::from_io_error(&error);
+        match errno {
+            // A link, or a file where a directory was: something else is in its place.
+            Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV | Errno::NXIO) => Self::Vanished,
+            _ => Self::Failed(error),
+        }
+    }
+}
+
+impl Disk {
+    /// Of what lies at these roots.
+    pub(crate) fn new(roots: Roots) -> Self {
+        Self { roots, open: Mutex::default() }
+    }
+
+    /// Where the files are.
+    pub(crate) fn roots(&self) -> &Roots {
+        &self.roots
+    }
+
+    /// Reads a batch, and hashes each of its blocks. `room` is memory to be used again.
+    /// What cannot be read is told apart.
+    pub(crate) fn read(
+        &self,
+        batch: &Batch,
+        key: &HashKey,
+        mut room: Vec<u8>,
+        fail: &mut dyn FnMut(usize, &[u8], &Gone),
+    ) -> Read {
+        let length = (batch.bytes.end - batch.bytes.start) as usize;
+        if room.len() < length {
+            // What was there need not be kept, nor copied.
+            room = vec![0; length];
+        }
+        let mut records = Vec::with_capacity(((batch.blocks.end - batch.blocks.start) * HASH_RECORD_BYTES) as usize);
+        let (mut voids, mut files_ended) = (Vec::new(), 0);
+        let (mut at, mut block, mut offset) = (batch.bytes.start, batch.blocks.start, batch.offset);
+        for (file, listed) in batch.files.clone().zip(batch.listed()) {
+            let part = (listed.bytes - offset).min(BLOCK_BYTES);
+            let from = (at - batch.bytes.start) as usize;
+            let content = &mut room[from..from + part as usize];
+            if !content.is_empty() {
+                files_ended += usize::from(offset + part == listed.bytes);
+                let mut record = [0; HASH_RECORD_BYTES as usize];
+                match self.read_part(file, &listed, offset, content) {
+                    Ok(()) => record = key.record(block, &block_value(listed.bytes, offset, content)),
+                    Err(gone) => {
+                        fail(file, listed.path, &gone);
+                        voids.push(Void { bytes: at..at + part, blocks: block..block + 1, reason: gone.void() });
+                    }
+                }
+                records.extend_from_slice(&record);
+                block += 1;
+            }
+            at += part;
+            offset = 0;
+        }
+        let (bytes, blocks) = (batch.bytes.clone(), batch.blocks.clone());
+        Read { bytes, blocks, files_ended, content: room, records, voids: voids.into() }
+    }
+
+    /// Reads a part of a file, if the file is what it was.
+    pub(crate) fn read_part(&self, file: usize, listed: &Listed<'_>, offset: u64, into: &mut [u8]) -> Result<(), Gone> {
+        if blocks_of(listed.bytes) <= 1 {
+            return read_from(&self.roots.open_file(listed.path)?, listed, offset, into);
+        }
+        let fd = self.opened(file, listed)?;
+        read_from(&fd, listed, offset, into)
+    }
+
+    /// A file of several blocks, which stays open.
+    fn opened(&self, file: usize, listed: &Listed<'_>) -> Result<Arc<OwnedFd>, Gone> {
+        let lock = || self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = lock();
+        if let Some(at) = open.iter().position(|(other, _)| *other == file) {
+            let entry = open.remove(at);
+            let fd = entry.1.clone();
+            open.push(entry);
+            return Ok(fd);
+        }
+        drop(open);
+        let fd = Arc::new(self.roots.open_file(listed.path)?);
+        // It is advice: a file system that takes none reads as well.
+        let _ = fadvise(&fd, 0, None, Advice::Sequential);
+        let mut open = lock();
+        if open.len() >= MOST_OPEN {
+            open.remove(0);
+        }
+        open.push((file, fd.clone()));
+        Ok(fd)
+    }
+}
+
+/// Reads, and then looks whether it was still the file that was listed.
+fn read_from(fd: &OwnedFd, listed: &Listed<'_>, mut offset: u64, mut into: &mut [u8]) -> Result<(), Gone> {
+    let mut is_short = false;
+    while !into.is_empty() {
+        match pread(fd, &mut *into, offset) {
+            Ok(0) => {
+                is_short = true;
+                break;
+            }
+            Ok(count) => {
+                into = into.get_mut(count..).unwrap_or_default();
+                offset += count as u64;
+            }
+            Err(Errno::INTR) => {}
+            // A directory is in its place.
+            Err(Errno::ISDIR) => return Err(Gone::Vanished),
+            Err(error) => return Err(Gone::Failed(error.into())),
+        }
+    }
+    let stat = fstat(fd).map_err(|error| Gone::Failed(error.into()))?;
+    if is_short || stat.st_size.cast_unsigned() < listed.bytes {
+        return Err(Gone::Shrank);
+    }
+    if identity(&stat) == listed.identity { Ok(()) } else { Err(Gone::Changed) }
+}
