@@ -35,7 +35,7 @@ pub(crate) struct Read {
     pub(crate) files_ended: usize,
     /// What it holds, from the first byte on; there may be room behind it.
     pub(crate) content: Vec<u8>,
-    /// The records of its blocks.
+    /// The records of its blocks, if they were hashed.
     pub(crate) records: Vec<u8>,
     /// What of it there is not.
     pub(crate) voids: Arc<[Void]>,
@@ -108,12 +108,12 @@ impl Disk {
         &self.roots
     }
 
-    /// Reads a batch, and hashes each of its blocks. `room` is memory to be used again.
+    /// Reads a batch, and hashes each of its blocks if there is a key. `room` is memory to be used again.
     /// What cannot be read is told apart.
     pub(crate) fn read(
         &self,
         batch: &Batch,
-        key: &HashKey,
+        key: Option<&HashKey>,
         mut room: Vec<u8>,
         fail: &mut dyn FnMut(usize, &[u8], &Gone),
     ) -> Read {
@@ -122,7 +122,8 @@ impl Disk {
             // What was there need not be kept, nor copied.
             room = vec![0; length];
         }
-        let mut records = Vec::with_capacity(((batch.blocks.end - batch.blocks.start) * HASH_RECORD_BYTES) as usize);
+        let blocks = batch.blocks.end - batch.blocks.start;
+        let mut records = Vec::with_capacity(key.map_or(0, |_| (blocks * HASH_RECORD_BYTES) as usize));
         let (mut voids, mut files_ended) = (Vec::new(), 0);
         let (mut at, mut block, mut offset) = (batch.bytes.start, batch.blocks.start, batch.offset);
         for (file, listed) in batch.files.clone().zip(batch.listed()) {
@@ -131,15 +132,16 @@ impl Disk {
             let content = &mut room[from..from + part as usize];
             if !content.is_empty() {
                 files_ended += usize::from(offset + part == listed.bytes);
-                let mut record = [0; HASH_RECORD_BYTES as usize];
-                match self.read_part(file, &listed, offset, content) {
-                    Ok(()) => record = key.record(block, &block_value(listed.bytes, offset, content)),
-                    Err(gone) => {
-                        fail(file, listed.path, &gone);
-                        voids.push(Void { bytes: at..at + part, blocks: block..block + 1, reason: gone.void() });
-                    }
+                let outcome = self.read_part(file, &listed, offset, content);
+                if let Some(key) = key {
+                    // Nobody gets the record of what is void.
+                    let value = if outcome.is_ok() { block_value(listed.bytes, offset, content) } else { [0; 32] };
+                    records.extend_from_slice(&key.record(block, &value));
                 }
-                records.extend_from_slice(&record);
+                if let Err(gone) = outcome {
+                    fail(file, listed.path, &gone);
+                    voids.push(Void { bytes: at..at + part, blocks: block..block + 1, reason: gone.void() });
+                }
                 block += 1;
             }
             at += part;

@@ -1,6 +1,6 @@
 //! What to read next, and what to answer.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -19,6 +19,8 @@ const READ_AHEAD: u64 = 32 << 20;
 const LEAST_CHARGE: u64 = 64 << 10;
 /// Requests that wait to be read; a taker has 256 open.
 const MOST_WAITING: usize = 1024;
+/// Batches that are read at a time for their hashes alone.
+const HASHED_ALONE: usize = 2;
 /// Parts of one batch, or of the manifest, that are waited for.
 const MOST_PARTS: usize = 1024;
 
@@ -30,7 +32,13 @@ pub(crate) struct Schedule {
     listing: Listing,
     /// Of the manifest, beyond what there is of it.
     awaited: ByteRanges,
-    queue: VecDeque<(u32, Range<u64>)>,
+    /// Of the tree, in the order in which they were asked for.
+    tree: VecDeque<Range<u64>>,
+    /// Of the hashes, before it was looked which batches they are of.
+    hashes: VecDeque<Range<u64>>,
+    /// Of the hashes of batches that nobody has asked for but for that. They are read when nobody asks for others: mostly the
+    /// bytes are asked for soon after, and one reading does for both.
+    parked: BTreeMap<u64, ByteRanges>,
     /// By the number of a batch's first block, here and below.
     reading: HashMap<u64, Waiting>,
     /// Batches in memory, with what is void in them.
@@ -53,8 +61,8 @@ pub(crate) enum Step {
     Serve(u32, Range<u64>),
     /// This will never be.
     Refuse(u32, Range<u64>, VoidReason),
-    /// This has to be read; [`Schedule::on_read`] follows.
-    Read(Batch),
+    /// This has to be read, and hashed if its values are not known; [`Schedule::on_read`] follows.
+    Read(Batch, bool),
 }
 
 impl Schedule {
@@ -105,11 +113,10 @@ impl Schedule {
         }
         // No source sends more than that for the requests that are open; the rest will be asked for again.
         let there = there.start..there.end.min(there.start.saturating_add(MOST_OPEN_BYTES.get()));
-        let is_known = |(other, known): &(u32, Range<u64>)| {
-            *other == stream && known.start <= there.start && there.end <= known.end
-        };
-        if self.queue.len() < MOST_WAITING && !self.queue.iter().any(is_known) {
-            self.queue.push_back((stream, there));
+        let queue = if stream == TREE { &mut self.tree } else { &mut self.hashes };
+        let is_known = queue.iter().any(|known| known.start <= there.start && there.end <= known.end);
+        if !is_known && queue.len() < MOST_WAITING {
+            queue.push_back(there);
         }
         self.go_on(steps);
     }
@@ -118,10 +125,13 @@ impl Schedule {
     pub(crate) fn on_read(&mut self, read: &Read, steps: &mut Vec<Step>) -> bool {
         let key = read.blocks.start;
         self.cached.insert(key, read.voids.clone());
-        self.hashed.insert(key, read.voids.clone());
+        if !read.records.is_empty() {
+            self.hashed.insert(key, read.voids.clone());
+        }
         if let Some(Waiting { tree, hashes }) = self.reading.remove(&key) {
+            let voids = self.hashed.get(&key).unwrap_or(&read.voids);
             tree.iter().for_each(|range| answer(TREE, range, &read.voids, steps));
-            hashes.iter().for_each(|range| answer(HASHES, range, &read.voids, steps));
+            hashes.iter().for_each(|range| answer(HASHES, range, voids, steps));
         }
         let is_awaited = steps.iter().any(|step| matches!(step, Step::Serve(TREE, _)));
         if !is_awaited {
@@ -150,51 +160,85 @@ impl Schedule {
 
     /// Whether requests wait for memory.
     pub(crate) fn is_held_up(&self) -> bool {
-        !self.queue.is_empty()
+        !self.tree.is_empty() || !self.parked.is_empty()
     }
 
     /// Forgets all requests.
     pub(crate) fn clear(&mut self) {
-        self.queue.clear();
+        self.tree.clear();
+        self.hashes.clear();
+        self.parked.clear();
         self.reading.clear();
         self.awaited = ByteRanges::default();
     }
 
     /// Looks at what waits, from the first on, until there is enough to do.
     fn go_on(&mut self, steps: &mut Vec<Step>) {
-        while let Some((stream, range)) = self.queue.front().cloned() {
-            let found = if stream == TREE {
-                self.listing.batch_at(range.start)
-            } else {
-                self.listing.batch_of_block(range.start / HASH_RECORD_BYTES)
-            };
-            // What was asked for is below the listing's end, and every byte there is some batch's.
-            let Some(batch) = found else {
-                self.queue.pop_front();
-                continue;
-            };
-            let whole = if stream == TREE { batch.bytes.clone() } else { records_of(&batch.blocks) };
-            let part = range.start..range.end.min(whole.end);
+        // What was asked for is below the listing's end, and every byte there is some batch's.
+        while let Some(range) = self.tree.front().cloned()
+            && let Some(batch) = self.listing.batch_at(range.start)
+        {
+            let part = range.start..range.end.min(batch.bytes.end);
             let key = batch.blocks.start;
-            let known = if stream == TREE { &self.cached } else { &self.hashed };
-            if let Some(voids) = known.get(&key) {
-                answer(stream, part.clone(), voids, steps);
-            } else if let Some(waiting) = self.reading.get_mut(&key) {
-                waiting.add(stream, part.clone());
+            if let Some(voids) = self.cached.get(&key) {
+                answer(TREE, part.clone(), voids, steps);
+            } else if self.reading.contains_key(&key) || self.begin(batch, steps) {
+                self.reading.entry(key).or_default().add(TREE, part.clone());
             } else {
-                let charge = charge(&batch.bytes);
-                if self.ahead > 0 && self.ahead + charge > READ_AHEAD {
-                    return;
+                break;
+            }
+            advance(&mut self.tree, part.end);
+        }
+        while let Some(range) = self.hashes.front().cloned()
+            && let Some(batch) = self.listing.batch_of_block(range.start / HASH_RECORD_BYTES)
+        {
+            let part = range.start..range.end.min(records_of(&batch.blocks).end);
+            let key = batch.blocks.start;
+            if let Some(voids) = self.hashed.get(&key) {
+                answer(HASHES, part.clone(), voids, steps);
+            } else if let Some(waiting) = self.reading.get_mut(&key) {
+                waiting.add(HASHES, part.clone());
+            } else if self.parked.len() < MOST_WAITING {
+                let parked = self.parked.entry(key).or_default();
+                if parked.len() < MOST_PARTS {
+                    parked.insert(part.clone());
                 }
-                self.ahead += charge;
-                self.reading.entry(key).or_default().add(stream, part.clone());
-                steps.push(Step::Read(batch));
+            } else {
+                break;
             }
-            if part.end == range.end {
-                self.queue.pop_front();
-            } else if let Some((_, front)) = self.queue.front_mut() {
-                front.start = part.end;
-            }
+            advance(&mut self.hashes, part.end);
+        }
+        while self.tree.is_empty()
+            && self.reading.len() < HASHED_ALONE
+            && self.reading.values().all(|waiting| waiting.tree.is_empty())
+            && let Some(batch) = self.parked.keys().next().and_then(|block| self.listing.batch_of_block(*block))
+            && self.begin(batch, steps)
+        {}
+    }
+
+    /// Begins to read a batch, unless too much is in memory that waits to be sent.
+    fn begin(&mut self, batch: Batch, steps: &mut Vec<Step>) -> bool {
+        let charge = charge(&batch.bytes);
+        if self.ahead > 0 && self.ahead + charge > READ_AHEAD {
+            return false;
+        }
+        self.ahead += charge;
+        let key = batch.blocks.start;
+        let hashes = self.parked.remove(&key).unwrap_or_default();
+        self.reading.insert(key, Waiting { tree: ByteRanges::default(), hashes });
+        // What was void before may not be so again.
+        let is_hashed = self.hashed.get(&key).is_some_and(|voids| voids.is_empty());
+        steps.push(Step::Read(batch, !is_hashed));
+        true
+    }
+}
+
+/// Everything up to here is dealt with, of the first that waits.
+fn advance(queue: &mut VecDeque<Range<u64>>, to: u64) {
+    if let Some(front) = queue.front_mut() {
+        front.start = to;
+        if front.is_empty() {
+            queue.pop_front();
         }
     }
 }
@@ -269,20 +313,26 @@ mod tests {
         let (mut lines, mut reads) = (Vec::new(), Vec::new());
         for step in steps.drain(..) {
             lines.push(match step {
-                Step::Serve(stream, range) => format!("serve {stream} {range:?}"),
-                Step::Refuse(stream, range, reason) => format!("refuse {stream} {range:?} {reason:?}"),
-                Step::Read(batch) => {
+                Step::Serve(stream, range) => format!("serve {} {range:?}", name(stream)),
+                Step::Refuse(stream, range, reason) => format!("refuse {} {range:?} {reason:?}", name(stream)),
+                Step::Read(batch, is_hashed) => {
                     reads.push(batch.clone());
-                    format!("read {:?}", batch.bytes)
+                    format!("{} {:?}", if is_hashed { "hash" } else { "read" }, batch.bytes)
                 }
             });
         }
         (lines, reads)
     }
 
+    fn name(stream: u32) -> String {
+        let names = [(MANIFEST, "manifest"), (TREE, "tree"), (HASHES, "hashes")];
+        names.into_iter().find(|(other, _)| *other == stream).map_or(stream.to_string(), |(_, name)| name.to_owned())
+    }
+
     fn read(batch: &Batch, voids: Vec<Void>) -> Read {
         let (bytes, blocks) = (batch.bytes.clone(), batch.blocks.clone());
-        Read { bytes, blocks, files_ended: 0, content: Vec::new(), records: Vec::new(), voids: voids.into() }
+        let records = vec![0; 48 * (blocks.end - blocks.start) as usize];
+        Read { bytes, blocks, files_ended: 0, content: Vec::new(), records, voids: voids.into() }
     }
 
     #[test]
@@ -291,16 +341,19 @@ mod tests {
         schedule.on_request(MANIFEST, 0..1000, &mut steps);
         assert!(steps.is_empty());
         let (end, _) = schedule.on_part(part(&[5]), &mut steps);
-        assert_eq!(taken(&mut steps).0, [format!("serve 0 0..{end}")]);
+        assert_eq!(taken(&mut steps).0, [format!("serve manifest 0..{end}")]);
         schedule.on_request(MANIFEST, 10..20, &mut steps);
         schedule.on_request(TREE, 4..6, &mut steps);
-        assert_eq!(taken(&mut steps).0, ["serve 0 10..20", "read 0..5"]);
+        assert_eq!(taken(&mut steps).0, ["serve manifest 10..20", "hash 0..5"]);
         schedule.on_complete(&mut steps);
-        assert_eq!(taken(&mut steps).0, [format!("refuse 0 {end}..1000 Shrank")]);
+        assert_eq!(taken(&mut steps).0, [format!("refuse manifest {end}..1000 Shrank")]);
         schedule.on_request(TREE, 4..6, &mut steps);
         schedule.on_request(HASHES, 48..100, &mut steps);
         schedule.on_request(9, 0..1, &mut steps);
-        assert_eq!(taken(&mut steps).0, ["refuse 1 5..6 Shrank", "refuse 2 48..100 Shrank", "refuse 9 0..1 Vanished"]);
+        assert_eq!(
+            taken(&mut steps).0,
+            ["refuse tree 5..6 Shrank", "refuse hashes 48..100 Shrank", "refuse 9 0..1 Vanished"]
+        );
     }
 
     #[test]
@@ -311,16 +364,16 @@ mod tests {
         schedule.on_request(TREE, 50..250, &mut steps);
         schedule.on_request(TREE, 40..60, &mut steps);
         let (lines, reads) = taken(&mut steps);
-        assert_eq!(lines, ["read 0..300"]);
+        assert_eq!(lines, ["hash 0..300"]);
         let void = Void { bytes: 100..200, blocks: 1..2, reason: VoidReason::Unreadable };
         assert!(schedule.on_read(&read(&reads[0], vec![void]), &mut steps));
         let expected = [
-            "serve 1 40..100",
-            "refuse 1 100..200 Unreadable",
-            "serve 1 200..250",
-            "serve 2 0..48",
-            "refuse 2 48..96 Unreadable",
-            "serve 2 96..144",
+            "serve tree 40..100",
+            "refuse tree 100..200 Unreadable",
+            "serve tree 200..250",
+            "serve hashes 0..48",
+            "refuse hashes 48..96 Unreadable",
+            "serve hashes 96..144",
         ];
         assert_eq!(taken(&mut steps).0, expected);
         // From memory, and after it has left memory, anew.
@@ -328,7 +381,7 @@ mod tests {
         schedule.on_dropped(0);
         schedule.on_request(HASHES, 0..48, &mut steps);
         schedule.on_request(TREE, 0..1, &mut steps);
-        let expected = ["serve 1 90..100", "refuse 1 100..110 Unreadable", "serve 2 0..48", "read 0..300"];
+        let expected = ["serve tree 90..100", "refuse tree 100..110 Unreadable", "serve hashes 0..48", "hash 0..300"];
         assert_eq!(taken(&mut steps).0, expected);
     }
 
@@ -344,13 +397,39 @@ mod tests {
         schedule.on_request(TREE, 2 * MIB..70 * MIB, &mut steps);
         assert!(steps.is_empty());
         assert!(schedule.on_read(&read(&reads[0], vec![]), &mut steps));
-        assert_eq!(taken(&mut steps).0, [format!("serve 1 {MIB}..{}", 4 * MIB)]);
+        assert_eq!(taken(&mut steps).0, [format!("serve tree {MIB}..{}", 4 * MIB)]);
         schedule.on_spent(&(0..BLOCK_BYTES), &mut steps);
-        assert_eq!(taken(&mut steps).0, [format!("read {}..{}", 32 * MIB, 36 * MIB)]);
+        assert_eq!(taken(&mut steps).0, [format!("hash {}..{}", 32 * MIB, 36 * MIB)]);
         schedule.on_stall(&mut steps);
         assert_eq!(taken(&mut steps).1.len(), 8);
         schedule.clear();
         assert!(!schedule.is_held_up());
+    }
+
+    #[test]
+    fn on_request__hashes_wait_for_their_bytes_and_alone_when_nobody_wants_any() {
+        let mut schedule = schedule(&[20 * BLOCK_BYTES]);
+        let mut steps = Vec::new();
+        schedule.on_request(TREE, 0..2 * BLOCK_BYTES, &mut steps);
+        schedule.on_request(HASHES, 48..48 * 20, &mut steps);
+        let (_, reads) = taken(&mut steps);
+        assert_eq!(reads.len(), 2);
+        // The first one's values were not asked for, the second one's were.
+        assert!(schedule.on_read(&read(&reads[0], vec![]), &mut steps));
+        assert!(schedule.on_read(&read(&reads[1], vec![]), &mut steps));
+        let (lines, reads) = taken(&mut steps);
+        let [one, two, three, four] = [1, 2, 3, 4].map(|block| block * BLOCK_BYTES);
+        let served =
+            [format!("serve tree 0..{one}"), format!("serve tree {one}..{two}"), "serve hashes 48..96".to_owned()];
+        // Two by two.
+        let alone = [format!("hash {two}..{three}"), format!("hash {three}..{four}")];
+        assert_eq!(lines, [&served[..], &alone[..]].concat());
+        assert!(!schedule.on_read(&read(&reads[0], vec![]), &mut steps));
+        assert_eq!(taken(&mut steps).0[0], "serve hashes 96..144");
+        // Of what has left memory since nothing is hashed again.
+        schedule.on_dropped(2);
+        schedule.on_request(TREE, two..two + 1, &mut steps);
+        assert_eq!(taken(&mut steps).0, [format!("read {two}..{three}")]);
     }
 
     #[test]
@@ -361,9 +440,9 @@ mod tests {
             schedule.on_request(TREE, 2 * at..2 * at + 1, &mut steps);
             schedule.on_request(TREE, at << 40..u64::MAX >> 2, &mut steps);
             schedule.on_request(HASHES, at * 1000..u64::MAX >> 2, &mut steps);
-            steps.retain(|step| matches!(step, Step::Read(_)));
+            steps.retain(|step| matches!(step, Step::Read(..)));
         }
-        assert!(steps.len() <= 8 && schedule.queue.len() <= MOST_WAITING);
+        assert!(steps.len() <= 8 && schedule.tree.len() <= MOST_WAITING && schedule.parked.len() <= MOST_WAITING);
         assert!(schedule.reading.values().all(|waiting| waiting.tree.len() <= MOST_PARTS));
     }
 }

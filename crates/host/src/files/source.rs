@@ -168,7 +168,9 @@ impl Open {
     }
 
     fn keep(&mut self, mut read: Read, is_awaited: bool) {
-        self.records.insert(read.blocks.start, std::mem::take(&mut read.records));
+        if !read.records.is_empty() {
+            self.records.insert(read.blocks.start, std::mem::take(&mut read.records));
+        }
         self.clock += 1;
         self.batches_bytes += read.content.len() as u64;
         let void: u64 = read.voids.iter().map(|void| void.bytes.end - void.bytes.start).sum();

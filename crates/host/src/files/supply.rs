@@ -38,6 +38,7 @@ pub(crate) struct Readers {
 struct Job {
     supply: Arc<Supply>,
     batch: Batch,
+    is_hashed: bool,
 }
 
 /// What a session can lend: shared by its handler, the walk and the readers.
@@ -77,7 +78,7 @@ impl Readers {
         let count = thread::available_parallelism().map_or(2, |count| count.get().clamp(2, 8));
         for _ in 0..count {
             let waiting = waiting.clone();
-            let work = move || waiting.into_iter().for_each(|job: Job| job.supply.read(&job.batch));
+            let work = move || waiting.into_iter().for_each(|job: Job| job.supply.read(&job.batch, job.is_hashed));
             thread::Builder::new().name("fairwave-read".to_owned()).spawn(work)?;
         }
         Ok(Arc::new(Self { jobs }))
@@ -138,8 +139,8 @@ impl Supply {
                     self.session.serve(stream, range);
                 }
                 Step::Refuse(stream, range, reason) => self.session.refuse(stream, range, reason),
-                Step::Read(batch) => {
-                    let job = Job { supply: self.clone(), batch };
+                Step::Read(batch, is_hashed) => {
+                    let job = Job { supply: self.clone(), batch, is_hashed };
                     self.readers.jobs.send(job).expect("readers live as long as their share");
                 }
             }
@@ -202,7 +203,7 @@ impl Supply {
     }
 
     /// Work of a reader.
-    fn read(self: &Arc<Self>, batch: &Batch) {
+    fn read(self: &Arc<Self>, batch: &Batch, is_hashed: bool) {
         if self.is_closed.load(Ordering::SeqCst) {
             return;
         }
@@ -211,7 +212,8 @@ impl Supply {
         } else {
             self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
         };
-        let read = self.disk.read(batch, &self.hash_key, room, &mut |file, path, gone| self.fail(file, path, gone));
+        let key = is_hashed.then_some(&self.hash_key);
+        let read = self.disk.read(batch, key, room, &mut |file, path, gone| self.fail(file, path, gone));
         self.step(|schedule, steps| {
             let is_awaited = schedule.on_read(&read, steps);
             self.tell(News::Read(read, is_awaited));

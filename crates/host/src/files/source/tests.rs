@@ -132,7 +132,7 @@ impl Handler for Collector {
             self.reader.as_mut().unwrap().on_void(&range);
             return self.read(session);
         }
-        self.left[stream as usize - 1] -= range.end - range.start;
+        self.left[usize::from(stream != TREE)] -= range.end - range.start;
         self.voids.push((stream, range, reason));
         self.finish(session);
     }
