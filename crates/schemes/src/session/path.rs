@@ -98,6 +98,8 @@ const LEAST_QUEUE: Duration = Duration::from_millis(4);
 /// product: CUBIC's own queue is longer.
 const LONG_QUEUE: Duration = Duration::from_millis(50);
 const SLOW_ROUNDS: u32 = 3;
+/// Where less than this share of the rate is sent, the host cannot keep up with it, and nothing shows what the path would do.
+const USED: f64 = 0.25;
 const CUT: f64 = 0.85;
 /// Less than this share of the last top is less.
 const SAME: f64 = 0.95;
@@ -162,6 +164,9 @@ impl PathRate {
     }
 
     fn grow(&mut self, report: &PathReport, elapsed: Duration, sent: Rate, delivered: Rate) {
+        if sent < self.rate * USED {
+            return;
+        }
         if self.is_starting {
             if report.has_queue(LEAST_QUEUE, 0.1) {
                 self.rate = self.rate * MOST_GROWTH;
