@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
@@ -222,6 +223,11 @@ impl Endpoint {
     /// Its sessions that are open.
     pub fn sessions(&self) -> Vec<Session> {
         self.inner.shared.sessions.load().as_ref().clone()
+    }
+
+    /// Datagrams that came and got lost since the socket had no room for them: larger buffers help, or a faster machine.
+    pub fn overflows(&self) -> u64 {
+        self.inner.shared.overflows.load(Ordering::Relaxed)
     }
 
     /// Ends all sessions, tells their peers, and waits for its thread to end.

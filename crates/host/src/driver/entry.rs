@@ -1,5 +1,7 @@
 //! What the driver keeps of each session.
 
+use std::net::IpAddr;
+
 use fairwave_proto::codec::{Kind, SessionId};
 
 use crate::crypto::{Opener, Sealer, SessionKeys};
@@ -14,6 +16,8 @@ pub(crate) struct Entry {
     pub(crate) control_out: Sealer,
     pub(crate) data_in: Opener,
     pub(crate) control_in: Opener,
+    /// The address of this host that the peer speaks to: answers leave from there.
+    pub(crate) local: Option<IpAddr>,
     pub(crate) sent_wire_bytes: u64,
     pub(crate) received_wire_bytes: u64,
 }
@@ -27,6 +31,7 @@ impl Entry {
             control_out: keys.sealer(Kind::Control),
             data_in: keys.opener(Kind::Data),
             control_in: keys.opener(Kind::Control),
+            local: None,
             sent_wire_bytes: 0,
             received_wire_bytes: 0,
         }

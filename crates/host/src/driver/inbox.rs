@@ -1,7 +1,7 @@
 //! Datagrams as they come, many at a time.
 
 use std::io::{self, IoSliceMut};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use quinn_udp::RecvMeta;
 
@@ -12,6 +12,13 @@ use super::socket::Socket;
 pub(crate) struct Inbox {
     buffers: Vec<Box<[u8]>>,
     meta: Vec<RecvMeta>,
+}
+
+/// Where a datagram came from, and which of this host's addresses it came to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Way {
+    pub(crate) from: SocketAddr,
+    pub(crate) to: Option<IpAddr>,
 }
 
 /// Messages of one call; each may hold many datagrams.
@@ -36,11 +43,12 @@ impl Inbox {
     }
 
     /// The datagrams of so many messages.
-    pub(crate) fn datagrams(&mut self, messages: usize) -> impl Iterator<Item = (SocketAddr, &mut [u8])> {
+    pub(crate) fn datagrams(&mut self, messages: usize) -> impl Iterator<Item = (Way, &mut [u8])> {
         self.buffers.iter_mut().zip(&self.meta).take(messages).flat_map(|(buffer, meta)| {
             let length = meta.len.min(buffer.len());
             let stride = meta.stride.max(1);
-            buffer[..length].chunks_mut(stride).map(|datagram| (meta.addr, datagram))
+            let way = Way { from: meta.addr, to: meta.dst_ip };
+            buffer[..length].chunks_mut(stride).map(move |datagram| (way, datagram))
         })
     }
 

@@ -6,6 +6,7 @@ mod commands;
 mod entry;
 mod inbox;
 mod outbox;
+mod overflow;
 mod run;
 mod setup;
 mod socket;

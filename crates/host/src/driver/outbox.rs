@@ -1,7 +1,7 @@
 //! Datagrams on their way out, as many as one call takes.
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use fairwave_proto::codec::{HEADER_BYTES, Header, Kind, PIECE_BYTES, Piece, SessionId, TAG_BYTES, VoidReason, Writer};
 use fairwave_proto::{ControlPacket, DataPacket};
@@ -13,7 +13,7 @@ use crate::handler::Handler;
 /// The datagrams of one session that wait for a call.
 struct Batch {
     session: SessionId,
-    to: SocketAddr,
+    to: (Option<IpAddr>, SocketAddr),
     bytes: Box<[u8]>,
     used: usize,
     count: usize,
@@ -65,7 +65,7 @@ impl Outbox {
         &mut self,
         socket: &mut Socket,
         session: SessionId,
-        to: SocketAddr,
+        to: (Option<IpAddr>, SocketAddr),
         packet: &DataPacket,
         sealer: &mut Sealer,
         handler: &mut dyn Handler,
@@ -113,7 +113,7 @@ impl Outbox {
         &mut self,
         socket: &mut Socket,
         session: SessionId,
-        to: SocketAddr,
+        to: (Option<IpAddr>, SocketAddr),
         packet: &ControlPacket,
         sealer: &mut Sealer,
     ) {
@@ -146,7 +146,13 @@ impl Outbox {
     }
 
     /// The open batch that takes a datagram of `length` bytes.
-    fn place(&mut self, socket: &mut Socket, session: SessionId, to: SocketAddr, length: usize) -> usize {
+    fn place(
+        &mut self,
+        socket: &mut Socket,
+        session: SessionId,
+        to: (Option<IpAddr>, SocketAddr),
+        length: usize,
+    ) -> usize {
         let most = socket.segments().min(64);
         if let Some(index) = self.open.iter().position(|batch| batch.session == session) {
             let batch = &self.open[index];

@@ -1,22 +1,26 @@
 //! The thread of an endpoint.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU64;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crossbeam_channel::Receiver;
 use fairwave_proto::codec::{CloseReason, HEADER_BYTES, Header, Kind, Piece, Reader, SessionId, is_handshake};
 use fairwave_proto::handshake::HandshakeError;
-use fairwave_proto::{ControlPacket, DataPacket, Event, Host, Limit, Opened, Packet, PieceAt, Transmit, Visit};
-use fairwave_units::{Duration, Time};
+use fairwave_proto::{
+    ControlPacket, DataPacket, Direction, Event, Host, Limit, Opened, Packet, PieceAt, Transmit, Visit,
+};
+use fairwave_units::{Duration, Rate, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::attempts::Attempts;
 use super::clock::Clock;
 use super::commands::{Bell, Command, Commands};
 use super::entry::{Entries, Entry};
-use super::inbox::Inbox;
+use super::inbox::{Inbox, Way};
 use super::outbox::Outbox;
+use super::overflow::Overflow;
 use super::setup::{Order, Shared};
 use super::socket::Socket;
 use crate::crypto::Noise;
@@ -46,6 +50,9 @@ pub(crate) struct Driver {
     pub(super) is_plain: bool,
     pub(super) publish_at: Time,
     pub(super) arrivals: Arrivals,
+    pub(super) overflow: Overflow,
+    /// The address of this host that a handshake came to, while it is answered.
+    pub(super) answer_from: Option<IpAddr>,
     /// No later than this, once it is told to stop.
     pub(super) stops_at: Option<Time>,
 }
@@ -98,6 +105,7 @@ impl Driver {
             self.attempts.handle_timeout(now, &mut self.host);
             self.take_events(now);
             let is_more_to_send = self.transmit(now);
+            self.look_for_overflow(now);
             self.publish(now);
             if self.stops_at.is_some_and(|at| at <= now) {
                 return;
@@ -113,24 +121,15 @@ impl Driver {
         let mut inbox = std::mem::take(&mut self.inbox);
         let mut is_more = true;
         for _ in 0..RECEIVES_PER_TURN {
-            let socket = &self.socket;
-            // The closure needs the rest of the driver, and nothing of the socket.
-            let mut datagrams = 0;
-            let received = inbox.receive(socket);
-            let count = match received {
-                Ok(count) => count,
-                Err(error) => {
-                    // What ICMP says of earlier datagrams; silence will tell.
-                    tracing::trace!(%error, "the socket reports an error");
-                    0
-                }
-            };
-            for (from, datagram) in inbox.datagrams(count) {
-                datagrams += 1;
+            let count = inbox.receive(&self.socket).unwrap_or_else(|error| {
+                // What ICMP says of earlier datagrams; silence will tell.
+                tracing::trace!(%error, "the socket reports an error");
+                0
+            });
+            for (way, datagram) in inbox.datagrams(count) {
                 self.arrivals.bytes += datagram.len() as u64;
-                self.on_datagram(now, from, datagram);
+                self.on_datagram(now, way, datagram);
             }
-            tracing::trace!(datagrams, "received");
             is_more = count == inbox.capacity();
             if !is_more {
                 break;
@@ -140,15 +139,15 @@ impl Driver {
         is_more
     }
 
-    fn on_datagram(&mut self, now: Time, from: SocketAddr, datagram: &mut [u8]) {
+    fn on_datagram(&mut self, now: Time, way: Way, datagram: &mut [u8]) {
         if is_handshake(datagram) {
-            return self.on_handshake(now, from, datagram);
+            return self.on_handshake(now, way, datagram);
         }
         // Whatever is no packet of a session is dropped in silence.
         let Ok(header) = Header::read(&mut Reader::new(datagram)) else { return };
         match header.kind {
-            Kind::Data => self.on_data(now, from, &header, datagram),
-            Kind::Control => self.on_control(now, from, &header, datagram),
+            Kind::Data => self.on_data(now, way.from, &header, datagram),
+            Kind::Control => self.on_control(now, way, &header, datagram),
         }
     }
 
@@ -170,7 +169,8 @@ impl Driver {
         }
     }
 
-    fn on_control(&mut self, now: Time, from: SocketAddr, header: &Header, datagram: &mut [u8]) {
+    fn on_control(&mut self, now: Time, way: Way, header: &Header, datagram: &mut [u8]) {
+        let from = way.from;
         let wire_bytes = datagram.len() as u64 + u64::from(self.host.lower_bytes(from));
         let opened = if let Some(entry) = self.entries.get_mut(header.session) {
             let body = entry.control_in.open(header.number, datagram, HEADER_BYTES);
@@ -185,9 +185,12 @@ impl Driver {
         let packet = ControlPacket { session: header.session, number: header.number, frames: body.to_vec() };
         self.host.handle_control(now, from, &packet);
         self.take_events(now);
+        if let Some(entry) = self.entries.get_mut(header.session) {
+            entry.local = way.to;
+        }
     }
 
-    fn on_handshake(&mut self, now: Time, from: SocketAddr, datagram: &[u8]) {
+    fn on_handshake(&mut self, now: Time, Way { from, to }: Way, datagram: &[u8]) {
         let (accept, tickets, visitors) = (&mut self.accept, &self.tickets, &mut self.visitors);
         let mut decide = |visit: &Visit<Noise>| {
             let ticket = visit.prologue.ticket;
@@ -206,6 +209,10 @@ impl Driver {
         };
         self.host.handle_handshake(now, from, datagram, &mut decide);
         self.take_events(now);
+        // The answer leaves from where the question came to.
+        self.answer_from = to;
+        self.transmit(now);
+        self.answer_from = None;
     }
 
     fn take_orders(&mut self, now: Time) {
@@ -308,6 +315,18 @@ impl Driver {
         self.attempts.failed(now, session, error, &mut self.host);
     }
 
+    /// Looks whether the socket overflowed: then less is to come.
+    fn look_for_overflow(&mut self, now: Time) {
+        if self.arrivals.bytes_per_s < REST_ABOVE_BYTES_PER_S {
+            return;
+        }
+        let Some(dropped @ 1..) = self.overflow.poll(now) else { return };
+        self.shared.overflows.fetch_add(dropped, Ordering::Relaxed);
+        if let Some(node) = self.host.control.node_mut(Direction::Receiving) {
+            node.on_overflow(Rate::nearest_bps(8.0 * self.arrivals.bytes_per_s));
+        }
+    }
+
     /// Sends what is due: whether there may be more.
     fn transmit(&mut self, now: Time) -> bool {
         if self.outbox.is_full() && !self.outbox.flush(&mut self.socket) {
@@ -340,8 +359,9 @@ impl Driver {
             (Packet::Data(packet), Some(session)) => {
                 let Some(entry) = self.entries.get_mut(session) else { return };
                 entry.sent_wire_bytes += wire_bytes;
-                let Entry { data_out, handler, .. } = entry;
-                let pushed = self.outbox.push_data(&mut self.socket, session, to, packet, data_out, handler.as_mut());
+                let Entry { data_out, handler, local, .. } = entry;
+                let way = (*local, to);
+                let pushed = self.outbox.push_data(&mut self.socket, session, way, packet, data_out, handler.as_mut());
                 if let Err(reason) = pushed {
                     let piece = packet.piece;
                     let range = piece.offset..piece.offset + u64::from(piece.length);
@@ -351,16 +371,16 @@ impl Driver {
             (Packet::Control(packet), Some(session)) => {
                 if let Some(entry) = self.entries.get_mut(session) {
                     entry.sent_wire_bytes += wire_bytes;
-                    let sealer = &mut entry.control_out;
-                    self.outbox.send_control(&mut self.socket, session, to, packet, sealer);
+                    let (way, sealer) = ((entry.local, to), &mut entry.control_out);
+                    self.outbox.send_control(&mut self.socket, session, way, packet, sealer);
                 } else if let Some(keys) = self.host.keys(session) {
                     // The first packet of a session, or one of its last.
                     let mut sealer = keys.sealer(Kind::Control);
-                    self.outbox.send_control(&mut self.socket, session, to, packet, &mut sealer);
+                    self.outbox.send_control(&mut self.socket, session, (None, to), packet, &mut sealer);
                 }
             }
             (Packet::Handshake(bytes), _) => {
-                self.socket.send(to, bytes, bytes.len());
+                self.socket.send((self.answer_from, to), bytes, bytes.len());
             }
             (_, None) => {}
         }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use arc_swap::ArcSwap;
 use crossbeam_channel::{Receiver, Sender};
@@ -17,6 +18,7 @@ use super::commands::{Bell, Command, Commands};
 use super::entry::Entries;
 use super::inbox::Inbox;
 use super::outbox::Outbox;
+use super::overflow::Overflow;
 use super::run::Driver;
 use super::socket::Socket;
 use crate::crypto::{Noise, NoiseResponder};
@@ -45,6 +47,8 @@ pub(crate) enum Order {
 pub(crate) struct Shared {
     pub(crate) facts: EndpointFacts,
     pub(crate) sessions: ArcSwap<Vec<Session>>,
+    /// Datagrams that the socket had no room for.
+    pub(crate) overflows: AtomicU64,
 }
 
 /// Bytes of IPv4 and UDP around a datagram.
@@ -74,7 +78,6 @@ impl Driver {
         Ok(Self {
             clock,
             host,
-            socket,
             inbox: Inbox::new(),
             outbox: Outbox::new(),
             entries: Entries::default(),
@@ -86,11 +89,14 @@ impl Driver {
             commands,
             told,
             orders,
-            shared: Arc::new(Shared { facts, sessions: ArcSwap::default() }),
+            shared: Arc::new(Shared { facts, sessions: ArcSwap::default(), overflows: AtomicU64::new(0) }),
             is_plain: config.is_plain,
             publish_at: now,
+            overflow: Overflow::new(&socket),
+            answer_from: None,
             arrivals: super::run::Arrivals::default(),
             stops_at: None,
+            socket,
         })
     }
 

@@ -90,8 +90,9 @@ impl Socket {
         }
     }
 
-    /// Sends one datagram, or several of `segment` bytes each of which the last may be shorter.
-    pub(crate) fn send(&mut self, to: SocketAddr, contents: &[u8], segment: usize) -> Sent {
+    /// Sends one datagram, or several of `segment` bytes each of which the last may be shorter; from an address of this host,
+    /// if it is said.
+    pub(crate) fn send(&mut self, (src_ip, to): (Option<IpAddr>, SocketAddr), contents: &[u8], segment: usize) -> Sent {
         let segment_size = (segment < contents.len()).then_some(segment);
         if segment_size.is_some() && self.segments() == 1 {
             self.retry_segments();
@@ -99,7 +100,7 @@ impl Socket {
                 return Sent::Uncut;
             }
         }
-        let transmit = Transmit { destination: to, ecn: None, contents, segment_size, src_ip: None };
+        let transmit = Transmit { destination: to, ecn: None, contents, segment_size, src_ip };
         let Err(error) = self.state.try_send(UdpSockRef::from(&self.udp), &transmit) else { return Sent::Gone };
         if error.kind() == io::ErrorKind::WouldBlock {
             return Sent::Full;

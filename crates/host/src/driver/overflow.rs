@@ -1,0 +1,82 @@
+//! Datagrams that the socket had no room for.
+
+use std::os::fd::AsFd;
+
+use fairwave_units::{Duration, Time};
+
+/// Counts the datagrams that a socket dropped since it was full, as the kernel's table of sockets tells.
+///
+/// The table is read now and then, and only while much comes: else nothing overflows.
+pub(crate) struct Overflow {
+    inode: u64,
+    seen: u64,
+    look_at: Time,
+}
+
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Both families are looked through: a dual-stack socket is in the second.
+const TABLES: [&str; 2] = ["/proc/self/net/udp", "/proc/self/net/udp6"];
+
+impl Overflow {
+    pub(crate) fn new(socket: &impl AsFd) -> Self {
+        // Without an inode no line is the socket's, and nothing overflows as far as is known.
+        let inode = rustix::fs::fstat(socket).map_or(0, |stat| stat.st_ino);
+        Self { inode, seen: 0, look_at: Time::ZERO }
+    }
+
+    /// Datagrams that were dropped since it was last asked, if it is time to look.
+    pub(crate) fn poll(&mut self, now: Time) -> Option<u64> {
+        if now < self.look_at {
+            return None;
+        }
+        self.look_at = now.saturating_add(LOOK_EVERY);
+        let tables = TABLES.iter().filter_map(|path| std::fs::read_to_string(path).ok());
+        let dropped = tables.into_iter().find_map(|table| drops(&table, self.inode))?;
+        let new = dropped.saturating_sub(self.seen);
+        self.seen = dropped;
+        Some(new)
+    }
+}
+
+/// The last column of the line with an inode.
+fn drops(table: &str, inode: u64) -> Option<u64> {
+    table.lines().skip(1).find_map(|line| {
+        let mut columns = line.split_ascii_whitespace();
+        let is_it = columns.nth(9)?.parse() == Ok(inode);
+        is_it.then(|| columns.next_back()?.parse().ok())?
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+
+    use super::*;
+
+    #[test]
+    fn drops__are_in_the_line_of_the_socket() {
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode ref pointer drops\n\
+             1234: 00000000:1F90 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 4711 2 0000000000000000 42\n";
+        assert_eq!(drops(table, 4711), Some(42));
+        assert_eq!(drops(table, 4712), None);
+        assert_eq!(drops("nonsense\n1 2 3\n", 3), None);
+    }
+
+    #[test]
+    fn poll__counts_what_a_full_socket_drops() {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let mut overflow = Overflow::new(&socket);
+        if overflow.poll(Time::ZERO) != Some(0) {
+            println!("skipped: this system has no table of sockets");
+            return;
+        }
+        socket2::SockRef::from(&socket).set_recv_buffer_size(1).unwrap();
+        let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+        for _ in 0..100 {
+            sender.send_to(&[0; 1000], socket.local_addr().unwrap()).unwrap();
+        }
+        assert_eq!(overflow.poll(Time::ZERO), None);
+        assert!(overflow.poll(Time::from_secs(1)).unwrap() > 50);
+        assert_eq!(overflow.poll(Time::from_secs(2)), Some(0));
+    }
+}
