@@ -10,6 +10,7 @@
 //! Read [`manifest::Entry`] and [`blocks::Layout`] first: the one says what a tree is on the wire, the other where its bytes are.
 
 pub(crate) mod blocks;
+mod disk_error;
 pub(crate) mod greeting;
 mod link;
 pub(crate) mod listing;
@@ -27,8 +28,11 @@ pub(crate) mod schedule;
 pub(crate) mod segments;
 mod selection;
 pub(crate) mod source;
+mod sparse;
 pub(crate) mod supply;
+mod temps;
 mod transfer;
+mod tree;
 
 use fairwave_proto::codec::DecodeError;
 use thiserror::Error;

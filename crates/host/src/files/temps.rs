@@ -1,0 +1,260 @@
+//! Where files are until they are whole: one hidden directory at the destination's top.
+
+use std::collections::HashMap;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use data_encoding::HEXLOWER;
+use rustix::fs::{
+    AtFlags, Dir, FallocateFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags, fallocate, fchmod, flock, fstat,
+    fstatfs, fstatvfs, ftruncate, futimens, mkdirat, openat, renameat, renameat_with, statat, symlinkat, unlinkat,
+    utimensat,
+};
+use rustix::io::Errno;
+use thiserror::Error;
+
+use super::disk_error::{DiskError, Doing};
+use super::manifest::Meta;
+use super::names::{RelativePath, TEMPORARIES};
+use super::sparse::{Below, write_sparse};
+use super::tree::{Old, There, Tree, look, times};
+
+/// Names a temporary: a hash of all that makes a file the same file.
+pub(crate) type Key = [u8; 16];
+
+/// The directory of a transfer's temporaries. It is locked as long as this lives.
+#[derive(Debug)]
+pub(crate) struct Temps {
+    tree: Arc<Tree>,
+    name: Vec<u8>,
+    directory: OwnedFd,
+    /// What the process takes off the modes of what it makes.
+    umask: u16,
+    sets_aside: bool,
+}
+
+/// Why there is no place for temporaries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub(crate) enum TempsError {
+    #[error(
+        "another transfer with this ticket is writing there\nhint: wait for its end, or choose another destination"
+    )]
+    Busy,
+    #[error("the directory of its unfinished transfers belongs to somebody else")]
+    Foreign,
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+}
+
+/// What is written for larger files at once is room that others cannot take meanwhile.
+const LARGE: u64 = 64 << 20;
+const TMPFS: u64 = 0x0102_1994;
+const BTRFS: u64 = 0x9123_683e;
+
+const NEW: OFlags =
+    OFlags::WRONLY.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const OLD: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
+/// The one symbolic link that is being made.
+const LINK: &[u8] = b"link";
+
+/// The name of the directory for a transfer.
+pub(crate) fn directory_name(transfer: &Key) -> Vec<u8> {
+    [TEMPORARIES, HEXLOWER.encode(transfer).as_bytes()].concat()
+}
+
+impl Temps {
+    /// The directory for a transfer, made if it is not there.
+    pub(crate) fn open(tree: Arc<Tree>, transfer: &Key) -> Result<Self, TempsError> {
+        let name = directory_name(transfer);
+        match mkdirat(tree.root(), name.as_slice(), Mode::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(DiskError { doing: "make a directory for unfinished files", error }.into()),
+        }
+        let directory = tree.directory(&name).doing("open the directory of unfinished files")?;
+        let stat = fstat(&directory).doing("look at the directory of unfinished files")?;
+        if stat.st_uid != rustix::process::geteuid().as_raw() {
+            return Err(TempsError::Foreign);
+        }
+        // Some network file systems lock no directories, which says nothing about others.
+        if flock(&directory, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
+            return Err(TempsError::Busy);
+        }
+        let kind = fstatfs(&directory).map_or(0, |stat| stat.f_type as u64);
+        let sets_aside = kind != TMPFS && kind != BTRFS;
+        Ok(Self { tree, name, directory, umask: umask(), sets_aside })
+    }
+
+    pub(crate) fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    pub(crate) fn directory(&self) -> &OwnedFd {
+        &self.directory
+    }
+
+    /// All temporaries and their lengths.
+    pub(crate) fn list(&self) -> rustix::io::Result<HashMap<Key, u64>> {
+        let mut list = HashMap::new();
+        for entry in Dir::read_from(&self.directory)? {
+            let entry = entry?;
+            let Some(key) = read_key(entry.file_name().to_bytes()) else { continue };
+            if let Ok(Some(bytes)) = self.bytes(&key) {
+                list.insert(key, bytes);
+            }
+        }
+        Ok(list)
+    }
+
+    /// The length of a temporary, if it is there.
+    pub(crate) fn bytes(&self, key: &Key) -> rustix::io::Result<Option<u64>> {
+        match statat(&self.directory, &name(key)[..], AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {
+                Ok(u64::try_from(stat.st_size).ok())
+            }
+            Ok(_) | Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes a file that is there as a whole: nothing of an older one with this name stays.
+    ///
+    /// Its length is right only when all of it is written: then, a transfer that was killed in between takes it for unfinished.
+    pub(crate) fn write_whole(&self, key: &Key, content: &[u8], meta: Meta) -> Result<(), DiskError> {
+        let file = self.create(key, meta.mode)?;
+        let written = write_sparse(&file, 0, content, Below::Hole).doing("write it")?;
+        if written < content.len() as u64 {
+            ftruncate(&file, content.len() as u64).doing("write it")?;
+        }
+        if meta.mode & self.umask != 0 {
+            fchmod(&file, Mode::from_raw_mode(meta.mode.into())).doing("set its mode")?;
+        }
+        futimens(&file, &times(meta)).doing("set its time")
+    }
+
+    /// Makes a file of so many bytes, whose parts come later: what is below them.
+    pub(crate) fn begin(&self, key: &Key, bytes: u64) -> Result<Below, DiskError> {
+        let file = self.create(key, 0o600)?;
+        ftruncate(&file, bytes).doing("make it that large")?;
+        if bytes < LARGE || !self.sets_aside {
+            return Ok(Below::Hole);
+        }
+        // A file that would not fit may still have holes that make it fit.
+        let room = fstatvfs(&file).map_or(0, |stat| stat.f_bavail.saturating_mul(stat.f_frsize));
+        if bytes > room {
+            return Ok(Below::Hole);
+        }
+        match fallocate(&file, FallocateFlags::KEEP_SIZE, 0, bytes) {
+            Ok(()) => Ok(Below::Anything),
+            Err(error @ (Errno::NOSPC | Errno::DQUOT)) => Err(DiskError { doing: "set room aside for it", error }),
+            Err(_) => Ok(Below::Hole),
+        }
+    }
+
+    /// Opens a file that was begun, for reading and writing.
+    pub(crate) fn reopen(&self, key: &Key) -> rustix::io::Result<OwnedFd> {
+        openat(&self.directory, &name(key)[..], OLD | OFlags::RDWR, Mode::empty())
+    }
+
+    /// Opens a file for nothing but its being made durable or read.
+    pub(crate) fn read(&self, key: &Key) -> rustix::io::Result<OwnedFd> {
+        openat(&self.directory, &name(key)[..], OLD | OFlags::RDONLY, Mode::empty())
+    }
+
+    /// All parts of a file are written: it gets its mode and its time.
+    pub(crate) fn finish(&self, key: &Key, meta: Meta) -> Result<(), DiskError> {
+        let old = look(&self.directory, &name(key)).doing("look at it")?;
+        if matches!(old, Old::There(there) if there.meta == meta) {
+            return Ok(());
+        }
+        let file = self.read(key).doing("open it")?;
+        fchmod(&file, Mode::from_raw_mode(meta.mode.into())).doing("set its mode")?;
+        futimens(&file, &times(meta)).doing("set its time")
+    }
+
+    /// Removes a temporary, if it is there.
+    pub(crate) fn remove(&self, key: &Key) {
+        // What cannot be removed now is found by the next transfer.
+        let _ = unlinkat(&self.directory, &name(key)[..], AtFlags::empty());
+    }
+
+    /// Moves a temporary to its place, which is in the open directory `parent`. What was there when the file was planned is
+    /// replaced; what came meanwhile is not: that is how two names that the file system takes for one are told.
+    pub(crate) fn place(&self, key: &Key, parent: impl AsFd, path: &RelativePath, old: Old) -> rustix::io::Result<()> {
+        self.move_to(&name(key), parent, path, old)
+    }
+
+    /// Makes a symbolic link and moves it to its place.
+    pub(crate) fn link(
+        &self,
+        parent: impl AsFd,
+        path: &RelativePath,
+        target: &[u8],
+        meta: Meta,
+        old: Old,
+    ) -> Result<(), DiskError> {
+        let _ = unlinkat(&self.directory, LINK, AtFlags::empty());
+        symlinkat(target, &self.directory, LINK).doing("make a link")?;
+        // Some file systems keep no times of links.
+        let _ = utimensat(&self.directory, LINK, &times(meta), AtFlags::SYMLINK_NOFOLLOW);
+        self.move_to(LINK, parent, path, old).doing("put a link in its place")
+    }
+
+    fn move_to(&self, from: &[u8], parent: impl AsFd, path: &RelativePath, old: Old) -> rustix::io::Result<()> {
+        if old == Old::Nothing {
+            match renameat_with(&self.directory, from, &parent, path.name(), RenameFlags::NOREPLACE) {
+                // Not all file systems can.
+                Err(Errno::INVAL | Errno::NOSYS) => {}
+                other => return other,
+            }
+        }
+        let id = |old| match old {
+            Old::There(There { id, .. }) => Some(id),
+            Old::Nothing => None,
+        };
+        if id(look(&parent, path.name())?).is_some_and(|now| Some(now) != id(old)) {
+            return Err(Errno::EXIST);
+        }
+        renameat(&self.directory, from, &parent, path.name())
+    }
+
+    /// The transfer is complete: nothing of it stays but what it brought.
+    pub(crate) fn clear(&self) {
+        let names: Vec<_> = Dir::read_from(&self.directory)
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| Some(entry.ok()?.file_name().to_owned()))
+            .collect();
+        for name in names {
+            let _ = unlinkat(&self.directory, name, AtFlags::empty());
+        }
+        let _ = unlinkat(self.tree.root(), self.name.as_slice(), AtFlags::REMOVEDIR);
+    }
+
+    fn create(&self, key: &Key, mode: u16) -> Result<OwnedFd, DiskError> {
+        let (name, mode) = (name(key), Mode::from_raw_mode(mode.into()));
+        match openat(&self.directory, &name[..], NEW, mode) {
+            Err(Errno::EXIST) => {
+                unlinkat(&self.directory, &name[..], AtFlags::empty()).doing("remove an older part of it")?;
+                openat(&self.directory, &name[..], NEW, mode).doing("create it")
+            }
+            other => other.doing("create it"),
+        }
+    }
+}
+
+fn name(key: &Key) -> [u8; 32] {
+    let mut name = [0; 32];
+    HEXLOWER.encode_mut(key, &mut name);
+    name
+}
+
+fn read_key(name: &[u8]) -> Option<Key> {
+    HEXLOWER.decode(name).ok()?.try_into().ok()
+}
+
+/// Linux tells it without changing it for a moment.
+fn umask() -> u16 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let text = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+    text.and_then(|text| u16::from_str_radix(text.trim(), 8).ok()).unwrap_or(0o777)
+}
