@@ -12,6 +12,7 @@
 pub(crate) mod blocks;
 mod disk_error;
 pub(crate) mod greeting;
+mod journal;
 mod link;
 pub(crate) mod listing;
 #[cfg(test)]
