@@ -10,8 +10,15 @@
 //! Read [`manifest::Entry`] and [`blocks::Layout`] first: the one says what a tree is on the wire, the other where its bytes are.
 
 pub(crate) mod blocks;
+mod claims;
+mod desk;
+mod directories;
 mod disk_error;
+mod durable;
+mod flow;
 pub(crate) mod greeting;
+mod group;
+mod item;
 mod journal;
 mod link;
 pub(crate) mod listing;
@@ -19,7 +26,11 @@ pub(crate) mod listing;
 pub(crate) mod loopback;
 pub(crate) mod manifest;
 mod names;
+mod news;
 mod outcome;
+mod parcel;
+mod plan;
+mod pool;
 mod progress;
 pub(crate) mod reading;
 pub(crate) mod results;
@@ -28,16 +39,22 @@ pub(crate) mod scan;
 pub(crate) mod schedule;
 pub(crate) mod segments;
 mod selection;
+mod sink;
 pub(crate) mod source;
 mod sparse;
 pub(crate) mod supply;
+mod take;
+mod takers;
 mod temps;
+mod told;
 mod transfer;
 mod tree;
+mod worker;
 
 use fairwave_proto::codec::DecodeError;
 use thiserror::Error;
 
+pub use durable::{Durable, UnknownDurable};
 pub use names::escaped;
 pub use outcome::{Ended, Failure, MOST_LISTED, Outcome};
 pub use progress::{Progress, WaitsFor};

@@ -64,6 +64,27 @@ impl Tally {
         self.bytes_known.fetch_add(bytes, Relaxed);
     }
 
+    /// Bytes are verified and written.
+    pub(crate) fn write(&self, bytes: u64) {
+        self.bytes_done.fetch_add(bytes, Relaxed);
+    }
+
+    /// Bytes are there from before.
+    pub(crate) fn resume(&self, bytes: u64) {
+        self.bytes_done.fetch_add(bytes, Relaxed);
+        self.bytes_resumed.fetch_add(bytes, Relaxed);
+    }
+
+    /// Files are complete.
+    pub(crate) fn place(&self, files: u64) {
+        self.files_done.fetch_add(files, Relaxed);
+    }
+
+    /// A file failed.
+    pub(crate) fn fail(&self) {
+        self.files_failed.fetch_add(1, Relaxed);
+    }
+
     /// All files are known.
     pub(crate) fn end_list(&self) {
         self.is_listed.store(true, Relaxed);

@@ -23,6 +23,11 @@ impl Selection {
         selection
     }
 
+    /// Whether everything is asked for.
+    pub(crate) fn is_all(&self) -> bool {
+        self.names.is_empty()
+    }
+
     /// Whether an entry was asked for, by itself or with what it lies in.
     pub(crate) fn takes(&mut self, path: &RelativePath) -> bool {
         let path = path.as_bytes();

@@ -66,6 +66,11 @@ pub enum TransferError {
 }
 
 impl Transfer {
+    /// Whether both are the same.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.ledger.shared, &other.ledger.shared)
+    }
+
     /// How far it is.
     pub fn progress(&self) -> Progress {
         self.ledger.shared.tally.progress()

@@ -1,0 +1,75 @@
+//! What the disk threads of a transfer share.
+
+use std::sync::Arc;
+
+use fairwave_proto::codec::VoidReason;
+
+use super::blocks::{HashKey, Value};
+use super::item::Item;
+use super::journal::Journal;
+use super::parcel::{Parcel, Piece};
+use super::temps::Temps;
+
+/// What the disk threads of a transfer share.
+pub(crate) struct Desk {
+    pub(crate) temps: Temps,
+    pub(crate) journal: Journal,
+    pub(crate) hashes: HashKey,
+}
+
+/// Blocks by their numbers in a file, in order, and their values.
+pub(crate) type Blocks = Vec<(u64, Value)>;
+
+/// Something for a disk worker to do.
+#[derive(Debug)]
+pub(crate) enum Job {
+    /// To verify and write what came, or to compare it with what is there.
+    Parcel(Box<Parcel>),
+    /// To make empty files.
+    Make(Vec<Arc<Item>>),
+    /// To hash again what a journal of another boot lists.
+    Rehash(Vec<(Arc<Item>, Blocks)>),
+    /// To finish files of which every block is there.
+    Finish(Vec<Arc<Item>>),
+    /// To end: each worker takes one of these.
+    Leave,
+}
+
+/// What became of a job.
+#[derive(Debug, Default)]
+pub(crate) struct Report {
+    /// Bytes of a parcel that are held no more; none if it was another job.
+    pub(crate) parcel_bytes: Option<u64>,
+    /// Bytes that are verified and written.
+    pub(crate) written_bytes: u64,
+    /// Files that failed, each once.
+    pub(crate) failed: Vec<(Arc<Item>, String)>,
+    /// Pieces that were not what they should be, and how often they have been fetched.
+    pub(crate) wrong: Vec<Piece>,
+    pub(crate) tries: u32,
+    /// Whether they were only to be compared.
+    pub(crate) is_check: bool,
+    /// Pieces that were compared with what is there, and their values where they are the same.
+    pub(crate) checked: Vec<(Piece, Option<Value>)>,
+    /// Files of which these blocks are there.
+    pub(crate) rehashed: Vec<(Arc<Item>, Blocks)>,
+}
+
+impl Report {
+    /// A file failed; what there is of it is removed, so that its room is free.
+    pub(crate) fn fail(&mut self, desk: &Desk, item: &Arc<Item>, reason: &impl ToString) {
+        if item.fail() {
+            desk.temps.remove(&item.key);
+            self.failed.push((Arc::clone(item), reason.to_string()));
+        }
+    }
+}
+
+/// Why the giver did not send a part of a file, in words.
+pub(crate) fn explain_void(reason: VoidReason) -> &'static str {
+    match reason {
+        VoidReason::Vanished => "it vanished or was replaced at the other end while it was copied",
+        VoidReason::Shrank => "it changed at the other end while it was copied",
+        VoidReason::Unreadable => "the other end cannot read it",
+    }
+}

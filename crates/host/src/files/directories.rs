@@ -1,0 +1,124 @@
+//! The directories of a tree that is being written.
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use rustix::fs::{Mode, fchmod, fstat, fsync, futimens, syncfs};
+use rustix::io::Errno;
+use thiserror::Error;
+
+use super::disk_error::{DiskError, Doing};
+use super::manifest::Meta;
+use super::names::RelativePath;
+use super::tree::{There, Tree, times};
+
+/// Makes directories when something is to lie in them, and gives them their modes and times when nothing more comes.
+#[derive(Debug)]
+pub(crate) struct Directories {
+    tree: Arc<Tree>,
+    /// Whether only to look.
+    is_dry: bool,
+    /// Those that were used last, the newest first.
+    recent: VecDeque<(Box<[u8]>, Arc<OwnedFd>)>,
+    /// What the file system takes for which path.
+    by_id: HashMap<(u64, u64), Box<[u8]>>,
+    /// What is to become of them, for the listed ones what the list says.
+    metas: HashMap<Box<[u8]>, Option<Meta>>,
+}
+
+/// Why there is no such directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub(crate) enum DirectoryError {
+    #[error("the file system takes another directory's name for the same")]
+    Collides,
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+}
+
+/// Directories that are kept open.
+const MOST_OPEN: usize = 32;
+/// More are made durable together with all that the file system holds.
+const FEW: usize = 64;
+
+impl Directories {
+    pub(crate) fn new(tree: Arc<Tree>, is_dry: bool) -> Self {
+        Self { tree, is_dry, recent: VecDeque::new(), by_id: HashMap::new(), metas: HashMap::new() }
+    }
+
+    /// A directory, made if it is not there; nothing if it is not there and only looked for.
+    pub(crate) fn open(&mut self, path: &[u8]) -> Result<Option<Arc<OwnedFd>>, DirectoryError> {
+        if let Some(at) = self.recent.iter().position(|(other, _)| **other == *path) {
+            let entry = self.recent.remove(at).expect("found above");
+            let directory = Arc::clone(&entry.1);
+            self.recent.push_front(entry);
+            return Ok(Some(directory));
+        }
+        let opened = if self.is_dry {
+            match self.tree.directory(path) {
+                Err(Errno::NOENT) => return Ok(None),
+                opened => opened.map(|directory| (directory, false)),
+            }
+        } else {
+            self.tree.make_directory(path)
+        };
+        let (directory, is_new) = opened.doing("open its directory")?;
+        let there = There::new(&fstat(&directory).doing("look at its directory")?);
+        match self.by_id.entry(there.id) {
+            Entry::Vacant(entry) => _ = entry.insert(path.into()),
+            Entry::Occupied(entry) if **entry.get() == *path => {}
+            Entry::Occupied(_) => return Err(DirectoryError::Collides),
+        }
+        if !self.is_dry && !path.is_empty() {
+            let is_closed = there.meta.mode & 0o700 != 0o700;
+            // One that is not listed gets back what it had.
+            self.metas.entry(path.into()).or_insert_with(|| (!is_new && is_closed).then_some(there.meta));
+            if is_closed {
+                // Where this is not allowed, what is to be made in it will say so.
+                let _ = fchmod(&directory, Mode::from_raw_mode((there.meta.mode | 0o700).into()));
+            }
+        }
+        let directory = Arc::new(directory);
+        self.recent.truncate(MOST_OPEN - 1);
+        self.recent.push_front((path.into(), Arc::clone(&directory)));
+        Ok(Some(directory))
+    }
+
+    /// A directory that is listed.
+    pub(crate) fn list(&mut self, path: &RelativePath, meta: Meta) -> Result<(), DirectoryError> {
+        if self.open(path.as_bytes())?.is_some() && !self.is_dry {
+            self.metas.insert(path.as_bytes().into(), Some(meta));
+        }
+        Ok(())
+    }
+
+    /// Nothing more comes: modes and times are set, from the deepest on, and all is made durable if `is_durable`. What
+    /// could not be done to which directory.
+    pub(crate) fn finish(&mut self, is_durable: bool) -> Vec<(Box<[u8]>, DiskError)> {
+        let mut metas: Vec<_> = self.metas.drain().collect();
+        // A path sorts before all below it.
+        metas.sort_unstable_by(|one, other| other.0.cmp(&one.0));
+        let is_one_by_one = metas.len() <= FEW;
+        let mut failed = Vec::new();
+        for (path, meta) in metas {
+            if let Err(error) = self.finish_one(&path, meta, is_durable && is_one_by_one) {
+                failed.push((path, error));
+            }
+        }
+        if is_durable {
+            let synced = if is_one_by_one { fsync(self.tree.root()) } else { syncfs(self.tree.root()) };
+            failed.extend(synced.doing("make it durable").err().map(|error| (Box::default(), error)));
+        }
+        failed
+    }
+
+    fn finish_one(&self, path: &[u8], meta: Option<Meta>, is_durable: bool) -> Result<(), DiskError> {
+        let directory = self.tree.directory(path).doing("open it")?;
+        if let Some(meta) = meta {
+            fchmod(&directory, Mode::from_raw_mode(meta.mode.into())).doing("set its mode")?;
+            futimens(&directory, &times(meta)).doing("set its time")?;
+        }
+        if is_durable { fsync(&directory).doing("make it durable") } else { Ok(()) }
+    }
+}

@@ -1,0 +1,192 @@
+//! Files go to their places in groups: what they hold is made durable first, once for all of a group.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use rustix::fs::{fdatasync, fsync, syncfs};
+use rustix::io::Errno;
+
+use super::desk::Desk;
+use super::disk_error::{DiskError, Doing};
+use super::durable::Durable;
+use super::item::Item;
+use super::news::{News, Placed};
+
+/// Something for the group.
+#[derive(Debug)]
+pub(crate) enum GroupJob {
+    /// Files whose temporaries are whole.
+    Finished(Vec<Arc<Item>>),
+    /// So many bytes were written of a file that is not whole yet.
+    Touched(Arc<Item>, u64),
+    /// Nothing more comes for the time being.
+    Flush,
+    /// Nothing more comes at all.
+    Leave,
+}
+
+/// The thread that makes files durable and moves them to their places.
+pub(crate) struct Group {
+    desk: Arc<Desk>,
+    durable: Durable,
+    jobs: Receiver<GroupJob>,
+    news: Sender<News>,
+    finished: Vec<Arc<Item>>,
+    /// By their numbers.
+    touched: BTreeMap<usize, Arc<Item>>,
+    bytes: u64,
+    since: Option<Instant>,
+}
+
+/// A group ends with so many bytes,
+const MOST_BYTES: u64 = 64 << 20;
+/// or so many files,
+const MOST_FILES: usize = 2000;
+/// or after this time.
+const LONGEST: Duration = Duration::from_secs(1);
+/// So many files or directories are made durable one by one; for more, all that the file system holds is.
+const FEW: usize = 16;
+const SYNC: &str = "make it durable";
+
+impl Group {
+    pub(crate) fn new(desk: Arc<Desk>, durable: Durable, jobs: Receiver<GroupJob>, news: Sender<News>) -> Self {
+        let (finished, touched) = (Vec::new(), BTreeMap::new());
+        Self { desk, durable, jobs, news, finished, touched, bytes: 0, since: None }
+    }
+
+    /// Works until nobody has anything for it; what is left goes to its place then.
+    pub(crate) fn run(mut self) {
+        loop {
+            let left = self.since.map_or(LONGEST, |since| LONGEST.saturating_sub(since.elapsed()));
+            let is_over = match self.jobs.recv_timeout(left) {
+                Ok(GroupJob::Leave) | Err(RecvTimeoutError::Disconnected) => break,
+                Ok(job) => self.take(job),
+                Err(RecvTimeoutError::Timeout) => true,
+            };
+            if is_over || self.is_large() || self.since.is_some_and(|since| since.elapsed() >= LONGEST) {
+                self.commit();
+            }
+        }
+        self.commit();
+    }
+
+    /// Whether the group ends with it.
+    fn take(&mut self, job: GroupJob) -> bool {
+        match job {
+            GroupJob::Finished(items) => {
+                self.bytes += items.iter().filter(|item| item.is_whole()).map(|item| item.bytes()).sum::<u64>();
+                self.finished.extend(items);
+            }
+            GroupJob::Touched(item, bytes) => {
+                self.bytes += bytes;
+                self.touched.insert(item.span.file, item);
+            }
+            GroupJob::Flush | GroupJob::Leave => return self.jobs.is_empty(),
+        }
+        self.since.get_or_insert_with(Instant::now);
+        false
+    }
+
+    fn is_large(&self) -> bool {
+        match self.durable {
+            Durable::Each => !self.finished.is_empty() || self.bytes >= MOST_BYTES,
+            Durable::Group => self.bytes >= MOST_BYTES || self.finished.len() >= MOST_FILES,
+            Durable::None => self.jobs.is_empty() || self.finished.len() >= MOST_FILES,
+        }
+    }
+
+    /// Makes the group durable and moves its files to their places.
+    fn commit(&mut self) {
+        (self.bytes, self.since) = (0, None);
+        let touched = std::mem::take(&mut self.touched);
+        let mut finished = std::mem::take(&mut self.finished);
+        if finished.is_empty() && touched.is_empty() {
+            return;
+        }
+        let mut placed = Placed::default();
+        if self.durable == Durable::Each {
+            for item in finished {
+                self.commit_some(vec![item], &touched, &mut placed);
+            }
+        } else {
+            finished.sort_unstable_by(|one, other| one.path.parent().cmp(other.path.parent()));
+            self.commit_some(finished, &touched, &mut placed);
+        }
+        // After the news of it nothing of the group is under way.
+        let _ = self.news.send(News::Placed(placed));
+    }
+
+    fn commit_some(&self, items: Vec<Arc<Item>>, touched: &BTreeMap<usize, Arc<Item>>, placed: &mut Placed) {
+        let is_durable = self.durable != Durable::None;
+        let items = if is_durable { self.sync(items, touched, placed) } else { items };
+        let mut directories = Vec::new();
+        for items in items.chunk_by(|one, other| one.path.parent() == other.path.parent()) {
+            let Some(first) = items.first() else { continue };
+            let directory = match self.desk.temps.tree().directory(first.path.parent()).doing("open its directory") {
+                Ok(directory) => directory,
+                Err(error) => {
+                    for item in items {
+                        self.fail(item, error, placed);
+                    }
+                    continue;
+                }
+            };
+            for item in items {
+                match self.desk.temps.place(&item.key, &directory, &item.path, item.old).doing("put it in its place") {
+                    Ok(()) => {
+                        placed.files += 1;
+                        placed.bytes += item.bytes();
+                    }
+                    Err(error) => self.fail(item, error, placed),
+                }
+            }
+            if is_durable && directories.len() <= FEW {
+                directories.push(directory);
+            }
+        }
+        if is_durable {
+            // A name that is not durable is the file's absence after a crash, and then it is fetched again.
+            if directories.len() <= FEW {
+                for directory in &directories {
+                    let _ = fsync(directory);
+                }
+            } else {
+                let _ = syncfs(self.desk.temps.directory());
+            }
+            let _ = self.desk.journal.sync();
+        }
+    }
+
+    /// Makes the bytes of files durable: those of which that is so now.
+    fn sync(&self, items: Vec<Arc<Item>>, touched: &BTreeMap<usize, Arc<Item>>, placed: &mut Placed) -> Vec<Arc<Item>> {
+        let is_synced = items.len() + touched.len() > FEW && syncfs(self.desk.temps.directory()).is_ok();
+        if is_synced {
+            return items;
+        }
+        for item in touched.values() {
+            // It may be whole and at its place by now; if not, whoever finishes it will see the error.
+            let _ = self.desk.temps.read(&item.key).and_then(fdatasync);
+        }
+        let mut synced = Vec::with_capacity(items.len());
+        for item in items {
+            match self.desk.temps.read(&item.key).and_then(fsync).doing(SYNC) {
+                Ok(()) => synced.push(item),
+                // A mode without reading is no reason: all of the file system then.
+                Err(DiskError { error: Errno::ACCESS, .. }) if syncfs(self.desk.temps.directory()).is_ok() => {
+                    synced.push(item);
+                }
+                Err(error) => self.fail(&item, error, placed),
+            }
+        }
+        synced
+    }
+
+    fn fail(&self, item: &Arc<Item>, error: DiskError, placed: &mut Placed) {
+        if item.fail() {
+            self.desk.temps.remove(&item.key);
+            placed.failed.push((Arc::clone(item), error.to_string()));
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! A file that is being taken.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::AcqRel, Ordering::Acquire};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::blocks::{BLOCK_BYTES, FileSpan, Value};
+use super::manifest::{FileIdentity, Meta};
+use super::names::RelativePath;
+use super::sparse::Below;
+use super::temps::Key;
+use super::tree::Old;
+
+/// A file that is being taken: several threads work on its blocks.
+#[derive(Debug)]
+pub(crate) struct Item {
+    pub(crate) path: RelativePath,
+    pub(crate) span: FileSpan,
+    pub(crate) meta: Meta,
+    /// Names its temporary.
+    pub(crate) key: Key,
+    /// What was at its place when it was planned.
+    pub(crate) old: Old,
+    /// Blocks that are not there yet.
+    left: AtomicU64,
+    is_failed: AtomicBool,
+    temporary: Mutex<Temporary>,
+    /// Where the hash of the whole file will be asked for: the values of its blocks.
+    values: Option<Mutex<Vec<Option<Value>>>>,
+}
+
+/// What there is of a temporary that is written block by block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Temporary {
+    /// Nothing yet.
+    Absent,
+    /// Nothing yet; these blocks of the old file at its place are right, and to be copied first.
+    Copied(Vec<(u64, Value)>),
+    /// It has its length.
+    There(Below),
+}
+
+impl Item {
+    pub(crate) fn new(path: RelativePath, span: FileSpan, meta: Meta, identity: FileIdentity, old: Old) -> Self {
+        let key = key(&path, span.bytes.end - span.bytes.start, meta, identity);
+        let left = AtomicU64::new(span.blocks.end - span.blocks.start);
+        let temporary = Mutex::new(Temporary::Absent);
+        Self { path, span, meta, key, old, left, is_failed: AtomicBool::new(false), temporary, values: None }
+    }
+
+    /// The same; its hash will be asked for.
+    pub(crate) fn with_values(mut self) -> Self {
+        let count = usize::try_from(self.span.blocks.end - self.span.blocks.start).unwrap_or(0);
+        self.values = Some(Mutex::new(vec![None; count]));
+        self
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.span.bytes.end - self.span.bytes.start
+    }
+
+    /// Whether it is written as a whole: it has one block or none.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.bytes() <= BLOCK_BYTES
+    }
+
+    /// A block is there. Whether all are now: that is so for one of them only.
+    pub(crate) fn complete(&self, block: u64, value: Value) -> bool {
+        if let Some(values) = &self.values
+            && let Some(place) = values.lock().unwrap_or_else(PoisonError::into_inner).get_mut(block as usize)
+        {
+            *place = Some(value);
+        }
+        self.left.fetch_sub(1, AcqRel) == 1
+    }
+
+    /// Whether no block is missing.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.left.load(Acquire) == 0
+    }
+
+    /// It failed: whether that is news.
+    pub(crate) fn fail(&self) -> bool {
+        !self.is_failed.swap(true, AcqRel)
+    }
+
+    pub(crate) fn is_failed(&self) -> bool {
+        self.is_failed.load(Acquire)
+    }
+
+    pub(crate) fn temporary(&self) -> MutexGuard<'_, Temporary> {
+        self.temporary.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The values of all blocks, if they were kept and all are there.
+    pub(crate) fn values(&self) -> Option<Vec<Value>> {
+        self.values.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect()
+    }
+}
+
+/// Two temporaries have the same name only if they are of the same path, the giver takes the files for the same, and all
+/// that the list says of them is the same.
+fn key(path: &RelativePath, bytes: u64, meta: Meta, identity: FileIdentity) -> Key {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&identity.0).update(&bytes.to_le_bytes()).update(&meta.mtime_s.to_le_bytes());
+    hasher.update(&meta.mtime_ns.to_le_bytes()).update(path.as_bytes());
+    *hasher.finalize().as_bytes().first_chunk().expect("16 of 32 bytes")
+}

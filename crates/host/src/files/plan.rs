@@ -1,0 +1,343 @@
+//! What is to be done about each entry of a manifest.
+
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use rustix::fs::FileType;
+
+use super::blocks::{FileSpan, Layout, Value, file_hash};
+use super::claims::{Claim, Claims};
+use super::desk::{Blocks, Job};
+use super::directories::Directories;
+use super::disk_error::Doing;
+use super::flow::Wanted;
+use super::item::{Item, Temporary};
+use super::journal::Kept;
+use super::link::check_target;
+use super::manifest::{Entry, FileIdentity, Meta};
+use super::names::RelativePath;
+use super::outcome::Outcome;
+use super::selection::Selection;
+use super::sparse::Below;
+use super::temps::Key;
+use super::transfer::Ledger;
+use super::tree::{Old, There, Tree, look, set_meta};
+
+/// Looks at one entry after the other, and at what is at its place.
+pub(crate) struct Plan {
+    pub(crate) ledger: Ledger,
+    pub(crate) outcome: Outcome,
+    pub(crate) directories: Option<Directories>,
+    pub(crate) links: Vec<Link>,
+    /// What the journal lists.
+    pub(crate) kept: HashMap<Key, Kept>,
+    /// The temporaries that are there, and their lengths.
+    pub(crate) temporaries: HashMap<Key, u64>,
+    /// What came out of it and nobody has taken yet.
+    pub(crate) wanted: Vec<Wanted>,
+    make: Vec<Arc<Item>>,
+    finish: Vec<Arc<Item>>,
+    rehash: Vec<(Arc<Item>, Blocks)>,
+    /// The first file, if it is the only one so far.
+    only: Option<Arc<Item>>,
+    /// Files that are asked for, at their place or not.
+    files: u64,
+    /// Files that are neither at their place nor failed.
+    pub(crate) unresolved: u64,
+    layout: Layout,
+    claims: Claims,
+    selection: Selection,
+    does_check: bool,
+    is_dry: bool,
+    memory: u64,
+}
+
+/// A symbolic link that is made at the end.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) path: RelativePath,
+    pub(crate) target: Box<[u8]>,
+    pub(crate) meta: Meta,
+    pub(crate) old: Old,
+}
+
+/// What a list may take of memory, for what has to be known of each entry to the end.
+const MOST_MEMORY: u64 = 1 << 30;
+const ENTRY_MEMORY: u64 = 96;
+/// Files that a worker gets at a time.
+const BATCH: usize = 512;
+
+impl Plan {
+    pub(crate) fn new(ledger: Ledger, outcome: Outcome, selection: Selection, does_check: bool, is_dry: bool) -> Self {
+        Self {
+            ledger,
+            outcome,
+            directories: None,
+            links: Vec::new(),
+            kept: HashMap::new(),
+            temporaries: HashMap::new(),
+            wanted: Vec::new(),
+            make: Vec::new(),
+            finish: Vec::new(),
+            rehash: Vec::new(),
+            only: None,
+            files: 0,
+            unresolved: 0,
+            layout: Layout::default(),
+            claims: Claims::default(),
+            selection,
+            does_check,
+            is_dry,
+            memory: 0,
+        }
+    }
+
+    /// The destination, if it is there.
+    pub(crate) fn set_tree(&mut self, tree: Option<Arc<Tree>>) {
+        self.directories = tree.map(|tree| Directories::new(tree, self.is_dry));
+    }
+
+    /// An entry that is neither the first nor the last. What makes no sense to go on with is an error.
+    pub(crate) fn on_entry(&mut self, entry: Entry<'_>) -> Result<(), String> {
+        let (Entry::File { path, .. }
+        | Entry::Directory { path, .. }
+        | Entry::Symlink { path, .. }
+        | Entry::Skipped { path, .. }
+        | Entry::Failed { path, .. }) = entry
+        else {
+            return Err("the other end's list has a beginning or an end in its middle".to_owned());
+        };
+        let mut memory = ENTRY_MEMORY;
+        let mut span = None;
+        match entry {
+            // Each file has its place among the bytes, whether it is wanted or not.
+            Entry::File { bytes, .. } => span = Some(self.layout.push(bytes).map_err(|error| error.to_string())?),
+            Entry::Directory { .. } => memory += path.len() as u64,
+            Entry::Symlink { target, .. } => memory += (path.len() + target.len()) as u64,
+            _ => {}
+        }
+        self.memory += memory;
+        if self.memory > MOST_MEMORY {
+            return Err(format!("the list of the other end's files takes more than {} MiB here", MOST_MEMORY >> 20));
+        }
+        let checked = match RelativePath::new(path) {
+            Ok(checked) => checked,
+            Err(error) => {
+                // With names only, a bad one is nobody's wish.
+                if self.selection.is_all() {
+                    self.fail(path, error.to_string());
+                }
+                return Ok(());
+            }
+        };
+        if !self.selection.takes(&checked) {
+            return Ok(());
+        }
+        let planned = match entry {
+            Entry::File { meta, identity, .. } => match span {
+                Some(span) => self.on_file(checked, span, meta, identity),
+                None => Ok(()),
+            },
+            Entry::Directory { meta, .. } => self.on_directory(&checked, meta),
+            Entry::Symlink { meta, target, .. } => self.on_symlink(checked, target, meta),
+            Entry::Skipped { reason, .. } => {
+                self.outcome.skip(path, reason.to_owned());
+                Ok(())
+            }
+            _ => {
+                let Entry::Failed { reason, .. } = entry else { return Ok(()) };
+                Err(reason.to_owned())
+            }
+        };
+        if let Err(reason) = planned {
+            self.fail(path, reason);
+        }
+        Ok(())
+    }
+
+    /// The list is complete: whether it is as long as its end says.
+    pub(crate) fn on_end(&mut self, files: u64, bytes: u64) -> Result<(), String> {
+        if (files, bytes) != (self.layout.files() as u64, self.layout.bytes()) {
+            return Err("the other end's list is not as long as its end says".to_owned());
+        }
+        let missed: Vec<_> = self.selection.missed().map(<[u8]>::to_vec).collect();
+        for name in missed {
+            self.fail(&name, "there is nothing of that name in the share".to_owned());
+        }
+        self.ledger.tally().end_list();
+        Ok(())
+    }
+
+    /// The hash of the only file, if it was and its bytes were verified.
+    pub(crate) fn only_hash(&self) -> Option<[u8; 32]> {
+        let item = self.only.as_ref().filter(|item| self.files == 1 && !item.is_failed())?;
+        Some(file_hash(&item.values()?))
+    }
+
+    /// Jobs for the workers that have come together; all of them if `is_all`.
+    pub(crate) fn jobs(&mut self, is_all: bool) -> Vec<Job> {
+        let least = if is_all { 1 } else { BATCH };
+        let mut jobs = Vec::new();
+        if self.make.len() >= least {
+            jobs.push(Job::Make(std::mem::take(&mut self.make)));
+        }
+        if self.finish.len() >= least {
+            jobs.push(Job::Finish(std::mem::take(&mut self.finish)));
+        }
+        if self.rehash.len() >= least.min(8) {
+            jobs.push(Job::Rehash(std::mem::take(&mut self.rehash)));
+        }
+        jobs
+    }
+
+    /// An entry failed.
+    pub(crate) fn fail(&mut self, path: &[u8], reason: String) {
+        self.ledger.tally().fail();
+        self.outcome.fail(path, reason);
+    }
+
+    /// These blocks of a file's temporary are right; the others are to be fetched.
+    pub(crate) fn keep(&mut self, item: Arc<Item>, blocks: &[(u64, Value)]) {
+        let mut bytes = 0;
+        let mut next = item.span.blocks.start;
+        let mut gaps = Vec::new();
+        for &(block, value) in blocks {
+            let number = item.span.blocks.start + block;
+            let range = item.span.block_bytes(number);
+            bytes += range.end - range.start;
+            gaps.push(next..number);
+            next = number + 1;
+            item.complete(block, value);
+        }
+        gaps.push(next..item.span.blocks.end);
+        self.ledger.tally().resume(bytes);
+        if item.is_complete() {
+            self.finish.push(item);
+            return;
+        }
+        if !blocks.is_empty() {
+            *item.temporary() = Temporary::There(Below::Anything);
+        }
+        for blocks in gaps {
+            self.wanted.push(Wanted { item: Arc::clone(&item), blocks, tries: 0, is_check: false });
+        }
+    }
+
+    /// All of a file is at its place: nothing is to be done but to set its mode and its time.
+    pub(crate) fn complete(
+        &mut self,
+        path: &RelativePath,
+        bytes: u64,
+        meta: Meta,
+        there: &There,
+    ) -> Result<(), String> {
+        if there.meta != meta && !self.is_dry {
+            let directory = self.parent(path)?;
+            if let Some(directory) = directory {
+                set_meta(&directory, path.name(), there, meta)
+                    .doing("set its mode")
+                    .map_err(|error| error.to_string())?;
+            }
+        }
+        self.ledger.tally().resume(bytes);
+        self.ledger.tally().place(1);
+        self.outcome.files += 1;
+        self.outcome.bytes += bytes;
+        Ok(())
+    }
+
+    fn on_file(
+        &mut self,
+        path: RelativePath,
+        span: FileSpan,
+        meta: Meta,
+        identity: FileIdentity,
+    ) -> Result<(), String> {
+        let bytes = span.bytes.end - span.bytes.start;
+        self.ledger.tally().find(bytes);
+        self.files += 1;
+        let old = self.prepare(&path, Claim::Leaf)?;
+        let mut does_check = false;
+        if let Old::There(there) = old
+            && there.kind == FileType::RegularFile
+            && there.bytes == bytes
+        {
+            if !self.does_check && is_same_time(there.meta, meta) || bytes == 0 {
+                return self.complete(&path, bytes, meta, &there);
+            }
+            does_check = self.does_check;
+        }
+        let item = Item::new(path, span, meta, identity, old);
+        let is_only = self.files == 1;
+        let item = Arc::new(if is_only { item.with_values() } else { item });
+        self.only = is_only.then(|| Arc::clone(&item));
+        self.unresolved += 1;
+        if does_check {
+            let blocks = item.span.blocks.clone();
+            self.wanted.push(Wanted { item, blocks, tries: 0, is_check: true });
+        } else {
+            self.start(item);
+        }
+        Ok(())
+    }
+
+    /// A file is to be fetched, but for what there is of it already.
+    pub(crate) fn start(&mut self, item: Arc<Item>) {
+        if item.bytes() == 0 {
+            self.make.push(item);
+            return;
+        }
+        let there = self.temporaries.get(&item.key).copied();
+        let kept = self.kept.remove(&item.key).filter(|_| there == Some(item.bytes())).unwrap_or_default();
+        let last = item.span.blocks.end - item.span.blocks.start;
+        let blocks: Vec<_> = kept.range(..last).map(|(block, kept)| (*block, kept.value)).collect();
+        if kept.values().any(|kept| kept.boot.is_some()) {
+            self.rehash.push((item, blocks));
+        } else {
+            self.keep(item, &blocks);
+        }
+    }
+
+    fn on_directory(&mut self, path: &RelativePath, meta: Meta) -> Result<(), String> {
+        self.claims.claim(path, Claim::Directory).map_err(|error| error.to_string())?;
+        match &mut self.directories {
+            Some(directories) => directories.list(path, meta).map_err(|error| error.to_string()),
+            None => Ok(()),
+        }
+    }
+
+    fn on_symlink(&mut self, path: RelativePath, target: &[u8], meta: Meta) -> Result<(), String> {
+        if let Err(error) = check_target(&path, target) {
+            self.outcome.skip(path.as_bytes(), error.to_string());
+            return Ok(());
+        }
+        let old = self.prepare(&path, Claim::Leaf)?;
+        self.links.push(Link { path, target: target.into(), meta, old });
+        Ok(())
+    }
+
+    /// Gives a path away, makes what is above it, and looks at what is there.
+    fn prepare(&mut self, path: &RelativePath, claim: Claim) -> Result<Old, String> {
+        self.claims.claim(path, claim).map_err(|error| error.to_string())?;
+        let Some(directory) = self.parent(path)? else { return Ok(Old::Nothing) };
+        match look(&directory, path.name()).doing("look at its place").map_err(|error| error.to_string())? {
+            Old::There(there) if there.kind == FileType::Directory => {
+                Err("there is a directory in its place".to_owned())
+            }
+            old => Ok(old),
+        }
+    }
+
+    fn parent(&mut self, path: &RelativePath) -> Result<Option<Arc<OwnedFd>>, String> {
+        match &mut self.directories {
+            Some(directories) => directories.open(path.parent()).map_err(|error| error.to_string()),
+            None => Ok(None),
+        }
+    }
+}
+
+/// Some file systems keep no parts of a second.
+fn is_same_time(there: Meta, meta: Meta) -> bool {
+    there.mtime_s == meta.mtime_s && (there.mtime_ns == meta.mtime_ns || there.mtime_ns == 0)
+}

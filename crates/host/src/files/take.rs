@@ -1,0 +1,530 @@
+//! The coordinator of a transfer at its taking end.
+//!
+//! ```text
+//! network thread: Sink --parcels--> Worker (several) --files--> Group
+//!                  ^  \---news---\     |                          |
+//!                  |              v    v                          v
+//!                  \--expected-- Taker <----------news------------/
+//! ```
+//!
+//! The taker reads the manifest, plans what is to be fetched, and asks for it.
+
+use std::collections::HashMap;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use fairwave_proto::codec::CloseReason;
+use fairwave_units::Bytes;
+use rustix::fs::readlinkat;
+
+use super::blocks::{HashKey, Value};
+use super::desk::{Desk, Job, Report};
+use super::durable::Durable;
+use super::flow::{Flow, Wanted};
+use super::group::{Group, GroupJob};
+use super::item::{Item, Temporary};
+use super::journal::{Journal, boot_id};
+use super::manifest::{Entries, Entry};
+use super::news::{News, Placed};
+use super::outcome::{Ended, Outcome};
+use super::parcel::{Parcel, Piece};
+use super::plan::{Link, Plan};
+use super::pool::Pool;
+use super::progress::WaitsFor;
+use super::segments::SegmentReader;
+use super::selection::Selection;
+use super::sink::Sink;
+use super::takers::Takers;
+use super::temps::{Key, Temps, TempsError};
+use super::told::Told;
+use super::transfer::{Ledger, Transfer, TransferError};
+use super::tree::{Old, Tree};
+use super::worker::Worker;
+use super::{HASHES, MANIFEST, TREE};
+use crate::session::Session;
+
+/// What a taker is to do.
+pub(crate) struct TakeOptions {
+    /// The destination, or nothing if it is not there and this is only a trial.
+    pub(crate) tree: Option<Arc<Tree>>,
+    pub(crate) selection: Selection,
+    pub(crate) does_check: bool,
+    pub(crate) is_dry: bool,
+    pub(crate) durable: Durable,
+    pub(crate) memory: Bytes,
+    /// What the journal is of, beside what the giver says that it shares.
+    pub(crate) scope: Vec<u8>,
+    /// Whether the giver is told what became of it: in a put.
+    pub(crate) tells: bool,
+    /// Who else writes there, where an older transfer of the same gives way to a newer one.
+    pub(crate) takers: Option<Takers>,
+}
+
+struct Taker {
+    options: TakeOptions,
+    plan: Plan,
+    flow: Flow,
+    ledger: Ledger,
+    news: Receiver<News>,
+    news_in: Sender<News>,
+    expected: Sender<Parcel>,
+    work: Option<Sender<Job>>,
+    jobs: Receiver<Job>,
+    pool: Pool,
+    told: Option<Told>,
+    session: Option<(Session, SegmentReader)>,
+    /// Names its temporaries, once they are there.
+    transfer: Option<Key>,
+    crew: Option<Crew>,
+    /// Blocks of files that are compared with what is there, by the files' numbers.
+    checks: HashMap<usize, Vec<(u64, Option<Value>)>>,
+    /// Jobs that are with the workers, parcels aside.
+    jobs_open: usize,
+    is_begun: bool,
+    is_listed: bool,
+    is_flushed: bool,
+}
+
+/// The threads at the disk.
+struct Crew {
+    desk: Arc<Desk>,
+    group: Sender<GroupJob>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// Something is looked after this often in any case.
+const TICK: Duration = Duration::from_millis(100);
+/// More files that are known and not done are not asked for: so many take some 100 MB.
+const MOST_UNRESOLVED: u64 = 300_000;
+/// A block that is wrong this often is given up.
+const MOST_TRIES: u32 = 8;
+const MOST_WORKERS: usize = 4;
+/// So long an older transfer may take to write what it has.
+const PATIENCE: Duration = Duration::from_secs(40);
+/// A giver that has heard the results closes the session; if not, the taker does after this.
+const FAREWELL: Duration = Duration::from_secs(30);
+
+/// A taker, and the handler of its session.
+pub(crate) fn take(options: TakeOptions) -> Result<(Sink, Transfer), TransferError> {
+    let ledger = Ledger::default();
+    let (news_in, news) = unbounded();
+    let (expected, expects) = unbounded();
+    let (work, jobs) = unbounded();
+    let pool = Pool::new();
+    let told = options.tells.then(Told::default);
+    let sink = Sink::new(ledger.clone(), expects, work.clone(), news_in.clone(), pool.clone(), told.clone());
+    let selection = options.selection.clone();
+    let outcome = Outcome::empty(Ended::Done);
+    let mut plan = Plan::new(ledger.clone(), outcome, selection, options.does_check, options.is_dry);
+    plan.set_tree(options.tree.clone());
+    let flow = Flow::new(options.memory.get());
+    let taker = Taker {
+        options,
+        plan,
+        flow,
+        ledger: ledger.clone(),
+        news,
+        news_in,
+        expected,
+        work: Some(work),
+        jobs,
+        pool,
+        told,
+        session: None,
+        transfer: None,
+        crew: None,
+        checks: HashMap::new(),
+        jobs_open: 0,
+        is_begun: false,
+        is_listed: false,
+        is_flushed: false,
+    };
+    let thread = thread::Builder::new().name("fairwave-take".to_owned());
+    thread.spawn(move || taker.run()).map_err(TransferError::Thread)?;
+    Ok((sink, ledger.transfer()))
+}
+
+impl Taker {
+    fn run(mut self) {
+        let ended = match self.fetch() {
+            Ok(()) => self.conclude(),
+            Err(ended) => {
+                if let (Ended::Failed(_), Some((session, _))) = (&ended, &self.session) {
+                    session.close(CloseReason::Stopped);
+                }
+                self.dismiss();
+                ended
+            }
+        };
+        let mut outcome = std::mem::replace(&mut self.plan.outcome, Outcome::empty(Ended::Done));
+        outcome.ended = ended;
+        outcome.blake3 = self.plan.only_hash().filter(|_| outcome.is_complete());
+        if let (Some(takers), Some(transfer)) = (&self.options.takers, &self.transfer) {
+            takers.leave(transfer, &self.ledger.transfer());
+        }
+        self.ledger.end(outcome);
+    }
+
+    /// Until every file is at its place or failed; or until it cannot go on.
+    fn fetch(&mut self) -> Result<(), Ended> {
+        loop {
+            if let Ok(news) = self.news.recv_timeout(TICK) {
+                self.on_news(news)?;
+            }
+            while let Ok(news) = self.news.try_recv() {
+                self.on_news(news)?;
+            }
+            self.read_manifest().map_err(Ended::Failed)?;
+            self.hand_out();
+            self.ask();
+            if self.is_listed && self.plan.unresolved == 0 {
+                return Ok(());
+            }
+            self.flush();
+            self.ledger.tally().wait_for(self.waits_for());
+        }
+    }
+
+    fn on_news(&mut self, news: News) -> Result<(), Ended> {
+        match news {
+            News::Opened(session) => {
+                let reader = SegmentReader::new(session.secret("manifest"));
+                self.session = Some((session, reader));
+            }
+            News::Manifest(offset, bytes) => {
+                if let Some((_, reader)) = &mut self.session {
+                    reader.on_data(offset, &bytes);
+                }
+            }
+            News::ManifestVoid(range) => {
+                if let Some((_, reader)) = &mut self.session {
+                    reader.on_void(&range);
+                }
+            }
+            News::Arrived(bytes) => self.flow.on_arrived(bytes),
+            News::Worked(report) => self.on_worked(report),
+            News::Placed(placed) => self.on_placed(placed),
+            News::Closed { reason, by_peer } => {
+                let is_stopped = self.ledger.is_stopped();
+                return Err(if is_stopped { Ended::Stopped } else { Ended::from_close(reason, by_peer) });
+            }
+        }
+        Ok(())
+    }
+
+    fn read_manifest(&mut self) -> Result<(), String> {
+        while !self.is_listed && self.plan.unresolved < MOST_UNRESOLVED {
+            let Some((_, reader)) = &mut self.session else { return Ok(()) };
+            let body = reader.next().map_err(|error| format!("the list of the other end's files: {error}"))?;
+            let Some(body) = body else { break };
+            for entry in Entries::new(&body) {
+                let entry = entry.map_err(|error| format!("the list of the other end's files: {error}"))?;
+                self.on_entry(entry)?;
+            }
+        }
+        let Some((session, reader)) = &mut self.session else { return Ok(()) };
+        if !self.is_listed && self.plan.unresolved < MOST_UNRESOLVED {
+            while let Some(range) = reader.wants() {
+                session.want(MANIFEST, range);
+            }
+        }
+        Ok(())
+    }
+
+    fn on_entry(&mut self, entry: Entry<'_>) -> Result<(), String> {
+        match entry {
+            Entry::Begin { share } if !self.is_begun => {
+                self.is_begun = true;
+                if self.options.is_dry { Ok(()) } else { self.begin(share) }
+            }
+            _ if !self.is_begun => Err("the other end's list has no beginning".to_owned()),
+            _ if self.is_listed => Err("the other end's list goes on behind its end".to_owned()),
+            Entry::End { files, bytes } => {
+                self.is_listed = true;
+                if let Some((session, _)) = &self.session {
+                    // What was wanted ahead of the end.
+                    session.give_up(MANIFEST, 0..u64::MAX >> 2);
+                }
+                self.plan.on_end(files, bytes)
+            }
+            entry => self.plan.on_entry(entry),
+        }
+    }
+
+    /// It is known what is shared, and so which journal is to be continued.
+    fn begin(&mut self, share: [u8; 16]) -> Result<(), String> {
+        let (Some((session, _)), Some(tree)) = (&self.session, &self.options.tree) else { return Ok(()) };
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&share).update(&self.options.scope);
+        let transfer: Key = *hasher.finalize().as_bytes().first_chunk().expect("16 of 32 bytes");
+        let patience = self.options.takers.as_ref().map_or(Duration::ZERO, |takers| {
+            takers.enter(transfer, self.ledger.transfer());
+            PATIENCE
+        });
+        self.transfer = Some(transfer);
+        let since = Instant::now();
+        let temps = loop {
+            match Temps::open(Arc::clone(tree), &transfer) {
+                Err(TempsError::Busy) if since.elapsed() < patience && !self.ledger.is_stopped() => {
+                    thread::sleep(TICK / 2);
+                }
+                opened => break opened.map_err(|error| format!("the destination: {error}"))?,
+            }
+        };
+        let there = temps.list().unwrap_or_default();
+        let journal = Journal::open(temps.directory(), boot_id(), |key| there.contains_key(key));
+        let (journal, kept) = journal.map_err(|error| format!("the destination: cannot write a journal: {error}"))?;
+        for key in there.keys().filter(|key| !kept.contains_key(*key)) {
+            temps.remove(key);
+        }
+        (self.plan.kept, self.plan.temporaries) = (kept, there);
+        let desk = Arc::new(Desk { temps, journal, hashes: HashKey::new(session.secret("hashes")) });
+        let threads = self.hire(&desk).map_err(|error| format!("no thread for the disk: {error}"))?;
+        self.crew = Some(threads);
+        Ok(())
+    }
+
+    fn hire(&self, desk: &Arc<Desk>) -> std::io::Result<Crew> {
+        let (group, grouped) = unbounded();
+        let grouper = Group::new(Arc::clone(desk), self.options.durable, grouped, self.news_in.clone());
+        let named = |name: &str| thread::Builder::new().name(name.to_owned());
+        let mut threads = vec![named("fairwave-place").spawn(move || grouper.run())?];
+        let count = thread::available_parallelism().map_or(1, |count| count.get().clamp(1, MOST_WORKERS));
+        for _ in 0..count {
+            let (desk, jobs, group) = (Arc::clone(desk), self.jobs.clone(), group.clone());
+            let worker = Worker { desk, jobs, group, news: self.news_in.clone(), pool: self.pool.clone() };
+            threads.push(named("fairwave-disk").spawn(move || worker.run())?);
+        }
+        Ok(Crew { desk: Arc::clone(desk), group, threads })
+    }
+
+    /// Gives the workers and the queue what was planned.
+    fn hand_out(&mut self) {
+        if self.options.is_dry {
+            // What would be fetched counts as done.
+            for wanted in self.plan.wanted.drain(..) {
+                let bytes = wanted.blocks.clone().map(|block| wanted.item.span.block_bytes(block));
+                self.plan.outcome.bytes += bytes.map(|bytes| bytes.end - bytes.start).sum::<u64>();
+            }
+            self.plan.outcome.files += std::mem::take(&mut self.plan.unresolved);
+            self.plan.jobs(true);
+            return;
+        }
+        self.plan.wanted.drain(..).for_each(|wanted| self.flow.want(wanted));
+        let Some(work) = &self.work else { return };
+        for job in self.plan.jobs(self.is_listed || self.flow.is_idle()) {
+            self.jobs_open += 1;
+            let _ = work.send(job);
+        }
+    }
+
+    /// Asks for as much as is good.
+    fn ask(&mut self) {
+        let Some((session, _)) = &self.session else { return };
+        let window = window(session);
+        while let Some(parcel) = self.flow.next(window) {
+            self.is_flushed = false;
+            let (records, bytes) = (parcel.wanted_records().clone(), parcel.wanted_bytes().clone());
+            // Whoever takes the bytes must know of it before they can come.
+            let _ = self.expected.send(parcel);
+            session.want(HASHES, records);
+            if !bytes.is_empty() {
+                session.want(TREE, bytes);
+            }
+        }
+    }
+
+    fn on_worked(&mut self, report: Report) {
+        match report.parcel_bytes {
+            Some(bytes) => self.flow.on_worked(bytes),
+            None => self.jobs_open = self.jobs_open.saturating_sub(1),
+        }
+        self.is_flushed = false;
+        self.ledger.tally().write(report.written_bytes);
+        for (item, reason) in report.failed {
+            self.plan.unresolved -= 1;
+            self.plan.fail(item.path.as_bytes(), reason);
+        }
+        for piece in report.wrong {
+            self.on_wrong(piece, report.tries + 1, report.is_check);
+        }
+        for (piece, value) in report.checked {
+            self.on_checked(&piece, value);
+        }
+        for (item, blocks) in report.rehashed {
+            self.plan.keep(item, &blocks);
+        }
+    }
+
+    fn on_wrong(&mut self, piece: Piece, tries: u32, is_check: bool) {
+        let Piece { item, block } = piece;
+        if tries < MOST_TRIES {
+            self.flow.want_again(Wanted { item, blocks: block..block + 1, tries, is_check });
+        } else if item.fail() {
+            if let Some(crew) = &self.crew {
+                crew.desk.temps.remove(&item.key);
+            }
+            self.plan.unresolved -= 1;
+            let offset = item.span.block_bytes(block).start - item.span.bytes.start;
+            self.plan.fail(
+                item.path.as_bytes(),
+                format!(
+                    "what came of it at byte {offset} was wrong {MOST_TRIES} times: somebody on the path changes data"
+                ),
+            );
+        }
+    }
+
+    /// A block of a file is the same as what is there, or not. When all are known it is decided what to fetch.
+    fn on_checked(&mut self, piece: &Piece, value: Option<Value>) {
+        let item = &piece.item;
+        let blocks = self.checks.entry(item.span.file).or_default();
+        blocks.push((piece.in_file(), value));
+        if (blocks.len() as u64) < item.span.blocks.end - item.span.blocks.start || item.is_failed() {
+            return;
+        }
+        let mut blocks = self.checks.remove(&item.span.file).unwrap_or_default();
+        blocks.sort_unstable_by_key(|(block, _)| *block);
+        let good: Vec<_> = blocks.iter().filter_map(|(block, value)| Some((*block, (*value)?))).collect();
+        if good.len() == blocks.len() {
+            self.on_same(item, &good);
+        } else if good.is_empty() || item.is_whole() || self.plan.kept.contains_key(&item.key) {
+            self.plan.start(Arc::clone(item));
+        } else {
+            self.plan.keep(Arc::clone(item), &good);
+            *item.temporary() = Temporary::Copied(good);
+        }
+    }
+
+    /// All of a file is at its place.
+    fn on_same(&mut self, item: &Arc<Item>, blocks: &[(u64, Value)]) {
+        self.plan.unresolved -= 1;
+        for (block, value) in blocks {
+            item.complete(*block, *value);
+        }
+        if let Old::There(there) = item.old
+            && let Err(reason) = self.plan.complete(&item.path, item.bytes(), item.meta, &there)
+        {
+            self.plan.fail(item.path.as_bytes(), reason);
+        }
+    }
+
+    fn on_placed(&mut self, placed: Placed) {
+        self.plan.unresolved -= placed.files + placed.failed.len() as u64;
+        self.plan.outcome.files += placed.files;
+        self.plan.outcome.bytes += placed.bytes;
+        self.ledger.tally().place(placed.files);
+        for (item, reason) in placed.failed {
+            self.plan.fail(item.path.as_bytes(), reason);
+        }
+    }
+
+    /// When nothing more can come, the group need not wait for it.
+    fn flush(&mut self) {
+        let is_still = self.is_listed && self.flow.is_idle() && self.jobs_open == 0 && self.plan.unresolved > 0;
+        if let Some(crew) = self.crew.as_ref().filter(|_| is_still && !self.is_flushed) {
+            self.is_flushed = crew.group.send(GroupJob::Flush).is_ok();
+        }
+    }
+
+    fn waits_for(&self) -> Option<WaitsFor> {
+        if self.flow.is_held_by_disk() || (self.jobs_open > 0 && !self.flow.is_on_way()) {
+            Some(WaitsFor::Disk)
+        } else if self.flow.is_on_way() {
+            self.flow.is_quiet().then_some(WaitsFor::Peer)
+        } else if !self.is_listed {
+            Some(WaitsFor::List)
+        } else {
+            (self.plan.unresolved > 0).then_some(WaitsFor::Sync)
+        }
+    }
+
+    /// Every file is dealt with: links and directories follow, and whoever has to know is told.
+    fn conclude(&mut self) -> Ended {
+        self.ledger.tally().wait_for(Some(WaitsFor::Sync));
+        let crew = self.dismiss();
+        if let Some(crew) = &crew {
+            for link in std::mem::take(&mut self.plan.links) {
+                if let Err(reason) = self.make_link(&crew.desk, &link) {
+                    self.plan.fail(link.path.as_bytes(), reason);
+                }
+            }
+            let is_durable = self.options.durable != Durable::None;
+            // Its own entry has to be gone before the destination is made durable, and its times are set.
+            crew.desk.temps.clear();
+            let failed = self.plan.directories.as_mut().map(|directories| directories.finish(is_durable));
+            for (path, error) in failed.into_iter().flatten() {
+                self.plan.fail(&path, error.to_string());
+            }
+        }
+        let Some((session, _)) = &self.session else { return Ended::Done };
+        if let Some(told) = &self.told {
+            self.ledger.tally().wait_for(Some(WaitsFor::Results));
+            told.tell(session, &self.plan.outcome);
+            let until = Instant::now() + FAREWELL;
+            while let Ok(news) = self.news.recv_deadline(until) {
+                if matches!(news, News::Closed { .. }) {
+                    break;
+                }
+            }
+        }
+        session.close(CloseReason::Done);
+        self.ledger.tally().wait_for(None);
+        Ended::Done
+    }
+
+    fn make_link(&mut self, desk: &Desk, link: &Link) -> Result<(), String> {
+        let Some(directories) = &mut self.plan.directories else { return Ok(()) };
+        let parent = directories.open(link.path.parent()).map_err(|error| error.to_string())?;
+        let Some(parent) = parent else { return Ok(()) };
+        if matches!(link.old, Old::There(_)) && is_link_to(&parent, link.path.name(), &link.target) {
+            return Ok(());
+        }
+        let made = desk.temps.link(&parent, &link.path, &link.target, link.meta, link.old);
+        made.map_err(|error| error.to_string())
+    }
+
+    /// The threads at the disk do what they have, and end.
+    fn dismiss(&mut self) -> Option<Crew> {
+        let Crew { desk, group, threads } = self.crew.take()?;
+        if let Some(work) = self.work.take() {
+            for _ in &threads {
+                let _ = work.send(Job::Leave);
+            }
+        }
+        let mut threads = threads.into_iter();
+        let grouper = threads.next();
+        // A thread that panicked has said so itself.
+        threads.for_each(|thread| _ = thread.join());
+        let _ = group.send(GroupJob::Leave);
+        if let Some(grouper) = grouper {
+            let _ = grouper.join();
+        }
+        for news in self.news.try_iter().collect::<Vec<_>>() {
+            match news {
+                News::Worked(report) => self.on_worked(report),
+                News::Placed(placed) => self.on_placed(placed),
+                _ => {}
+            }
+        }
+        Some(Crew { desk, group, threads: Vec::new() })
+    }
+}
+
+/// What the session can have under way, and half as much again.
+fn window(session: &Session) -> u64 {
+    let stats = session.stats();
+    let rate = stats.sink.map_or(0.0, |rates| rates.expected.as_bps());
+    let span_s = stats.rtt.map_or(0.0, fairwave_units::Duration::as_secs_f64) + 0.1;
+    (1.5 * rate / 8.0 * span_s) as u64
+}
+
+fn is_link_to(parent: impl AsFd, name: &[u8], target: &[u8]) -> bool {
+    readlinkat(parent, name, Vec::new()).is_ok_and(|there| there.to_bytes() == target)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,238 @@
+//! The disk workers of a transfer: they verify what came and write it.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use crossbeam_channel::{Receiver, Sender};
+use rustix::io::{Errno, pread};
+
+use super::blocks::{BLOCK_BYTES, Value, block_value};
+use super::desk::{Blocks, Desk, Job, Report, explain_void};
+use super::disk_error::Doing;
+use super::group::GroupJob;
+use super::item::{Item, Temporary};
+use super::journal::Written;
+use super::news::News;
+use super::parcel::{Parcel, Piece};
+use super::pool::Pool;
+use super::sparse::{Below, write_sparse};
+
+/// One of several threads that do the same.
+pub(crate) struct Worker {
+    pub(crate) desk: Arc<Desk>,
+    pub(crate) jobs: Receiver<Job>,
+    pub(crate) group: Sender<GroupJob>,
+    pub(crate) news: Sender<News>,
+    pub(crate) pool: Pool,
+}
+
+/// What a job brings about beside its report.
+#[derive(Default)]
+struct Batch {
+    report: Report,
+    written: Vec<Written>,
+    finished: Vec<Arc<Item>>,
+    /// A larger file that is not complete, and how much of it was written.
+    touched: Option<(Arc<Item>, u64)>,
+}
+
+const JOURNAL: &str = "note in the journal what is done of it";
+
+impl Worker {
+    /// Works until nobody has anything to do.
+    pub(crate) fn run(self) {
+        let mut buffer = Vec::new();
+        while let Ok(job) = self.jobs.recv() {
+            let mut batch = Batch::default();
+            match job {
+                Job::Parcel(parcel) => {
+                    batch.report.parcel_bytes = Some(parcel.bytes.end - parcel.bytes.start);
+                    (batch.report.tries, batch.report.is_check) = (parcel.tries, parcel.is_check());
+                    if parcel.is_check() {
+                        self.check(&parcel, &mut batch, &mut buffer);
+                    } else {
+                        self.write(&parcel, &mut batch, &mut buffer);
+                    }
+                    self.pool.give((*parcel).into_buffer());
+                }
+                Job::Make(items) => self.make(items, &mut batch),
+                Job::Rehash(items) => self.rehash(items, &mut batch, &mut buffer),
+                Job::Leave => return,
+                Job::Finish(items) => items.into_iter().for_each(|item| self.finish(item, &mut batch)),
+            }
+            self.hand_on(batch);
+        }
+    }
+
+    fn hand_on(&self, batch: Batch) {
+        // Without its lines in the journal a file is fetched again after an interruption: no reason to fail now.
+        let _ = self.desk.journal.append_blocks(&batch.written);
+        // Who is gone needs nothing any more.
+        if !batch.finished.is_empty() {
+            let _ = self.group.send(GroupJob::Finished(batch.finished));
+        }
+        if let Some((item, bytes)) = batch.touched {
+            let _ = self.group.send(GroupJob::Touched(item, bytes));
+        }
+        let _ = self.news.send(News::Worked(batch.report));
+    }
+
+    fn write(&self, parcel: &Parcel, batch: &mut Batch, buffer: &mut Vec<u8>) {
+        for piece in &parcel.pieces {
+            let Some(value) = self.expected(parcel, piece, &mut batch.report) else { continue };
+            let (item, data) = (&piece.item, parcel.data(piece));
+            if block_value(item.bytes(), piece.offset(), data) != value {
+                batch.report.wrong.push(piece.clone());
+                continue;
+            }
+            let written = if item.is_whole() {
+                self.desk.temps.write_whole(&item.key, data, item.meta).map_err(|error| error.to_string())
+            } else {
+                self.write_block(piece, data, batch, buffer)
+            };
+            if let Err(reason) = written {
+                batch.report.fail(&self.desk, item, &reason);
+                continue;
+            }
+            batch.report.written_bytes += data.len() as u64;
+            batch.written.push(Written { key: item.key, block: piece.in_file(), value });
+            let is_last = item.complete(piece.in_file(), value);
+            if item.is_whole() {
+                batch.finished.push(Arc::clone(item));
+            } else if is_last {
+                self.finish(Arc::clone(item), batch);
+            } else {
+                let bytes = batch.touched.take().map_or(0, |(_, bytes)| bytes) + data.len() as u64;
+                batch.touched = Some((Arc::clone(item), bytes));
+            }
+        }
+    }
+
+    /// The value that a piece must have, if it came and its file has not failed.
+    fn expected(&self, parcel: &Parcel, piece: &Piece, report: &mut Report) -> Option<Value> {
+        if piece.item.is_failed() {
+            return None;
+        }
+        if let Some(reason) = parcel.void(piece) {
+            report.fail(&self.desk, &piece.item, &explain_void(reason));
+            return None;
+        }
+        let value = self.desk.hashes.check(piece.block, parcel.record(piece));
+        if value.is_none() {
+            report.wrong.push(piece.clone());
+        }
+        value
+    }
+
+    /// A block of a file that has more than one.
+    fn write_block(&self, piece: &Piece, data: &[u8], batch: &mut Batch, buffer: &mut Vec<u8>) -> Result<(), String> {
+        let item = &piece.item;
+        let below = {
+            let mut temporary = item.temporary();
+            let below = match &*temporary {
+                Temporary::There(below) => *below,
+                Temporary::Absent => self.begin(item)?,
+                Temporary::Copied(good) => {
+                    self.begin(item)?;
+                    self.copy(item, good, batch, buffer)?;
+                    Below::Anything
+                }
+            };
+            *temporary = Temporary::There(below);
+            below
+        };
+        let file =
+            self.desk.temps.reopen(&item.key).doing("open what there is of it").map_err(|error| error.to_string())?;
+        write_sparse(&file, piece.offset(), data, below).doing("write it").map_err(|error| error.to_string())?;
+        Ok(())
+    }
+
+    fn begin(&self, item: &Item) -> Result<Below, String> {
+        // What is listed of an older temporary must be void before there is a new one that has its length.
+        self.desk.journal.begin_anew(&item.key).map_err(|error| format!("cannot {JOURNAL}: {error}"))?;
+        self.desk.temps.begin(&item.key, item.bytes()).map_err(|error| error.to_string())
+    }
+
+    /// Copies the blocks that are right from the file that is at the item's place.
+    fn copy(&self, item: &Item, good: &[(u64, Value)], batch: &mut Batch, buffer: &mut Vec<u8>) -> Result<(), String> {
+        let old =
+            self.desk.temps.tree().read(&item.path).doing("read the old file").map_err(|error| error.to_string())?;
+        let new = self.desk.temps.reopen(&item.key).doing("open its copy").map_err(|error| error.to_string())?;
+        for &(block, value) in good {
+            let is_read =
+                read_block(&old, item, block, buffer).doing("read the old file").map_err(|error| error.to_string())?;
+            if !is_read || block_value(item.bytes(), block * BLOCK_BYTES, buffer) != value {
+                return Err("the old file was changed at the destination while it was compared".to_owned());
+            }
+            write_sparse(&new, block * BLOCK_BYTES, buffer, Below::Anything)
+                .doing("write it")
+                .map_err(|error| error.to_string())?;
+            batch.written.push(Written { key: item.key, block, value });
+        }
+        Ok(())
+    }
+
+    /// Compares hashes with the file that is at the item's place.
+    fn check(&self, parcel: &Parcel, batch: &mut Batch, buffer: &mut Vec<u8>) {
+        for piece in &parcel.pieces {
+            let Some(value) = self.expected(parcel, piece, &mut batch.report) else { continue };
+            let item = &piece.item;
+            let is_same = self
+                .desk
+                .temps
+                .tree()
+                .read(&item.path)
+                .and_then(|old| read_block(&old, item, piece.in_file(), buffer))
+                .is_ok_and(|is_read| is_read && block_value(item.bytes(), piece.offset(), buffer) == value);
+            batch.report.checked.push((piece.clone(), is_same.then_some(value)));
+        }
+    }
+
+    fn make(&self, items: Vec<Arc<Item>>, batch: &mut Batch) {
+        for item in items {
+            match self.desk.temps.write_whole(&item.key, &[], item.meta) {
+                Ok(()) => batch.finished.push(item),
+                Err(error) => batch.report.fail(&self.desk, &item, &error),
+            }
+        }
+    }
+
+    fn rehash(&self, items: Vec<(Arc<Item>, Blocks)>, batch: &mut Batch, buffer: &mut Vec<u8>) {
+        for (item, mut blocks) in items {
+            match self.desk.temps.read(&item.key) {
+                Ok(file) => blocks.retain(|(block, value)| {
+                    let is_read = read_block(&file, &item, *block, buffer).unwrap_or(false);
+                    is_read && block_value(item.bytes(), block * BLOCK_BYTES, buffer) == *value
+                }),
+                Err(_) => blocks.clear(),
+            }
+            batch.written.extend(blocks.iter().map(|&(block, value)| Written { key: item.key, block, value }));
+            batch.report.rehashed.push((item, blocks));
+        }
+    }
+
+    /// All blocks of a file are there.
+    fn finish(&self, item: Arc<Item>, batch: &mut Batch) {
+        match self.desk.temps.finish(&item.key, item.meta) {
+            Ok(()) => batch.finished.push(item),
+            Err(error) => batch.report.fail(&self.desk, &item, &error),
+        }
+    }
+}
+
+/// Reads a block of a file: whether all of it is there.
+fn read_block(file: &OwnedFd, item: &Item, block: u64, buffer: &mut Vec<u8>) -> rustix::io::Result<bool> {
+    let start = block * BLOCK_BYTES;
+    let length = item.bytes().saturating_sub(start).min(BLOCK_BYTES) as usize;
+    buffer.resize(length, 0);
+    let mut done = 0;
+    while done < length {
+        match pread(file, &mut buffer[done..], start + done as u64) {
+            Ok(0) => return Ok(false),
+            Ok(count) => done += count,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(true)
+}
