@@ -23,7 +23,7 @@ fn session__bytes_arrive_whole_through_loss_reordering_and_duplicates() {
     };
     hosts.relay.set_both(0, way);
     for initiator in BOTH {
-        let run = hosts.transfer(initiator, false, 8 * MB, dedicated(100.0));
+        let run = hosts.transfer(initiator, false, 8 * MB, &dedicated(100.0));
         run.tally.wait(8 * MB, PATIENCE);
         run.ends.iter().for_each(fairwave_host::Endpoint::close);
     }
@@ -36,7 +36,7 @@ fn session__outlives_two_seconds_of_blackhole() {
     let Some(_turn) = crate::world() else { return };
     let hosts = Hosts::new(2, 12, Duration::from_millis(10));
     for initiator in BOTH {
-        let run = hosts.transfer(initiator, false, 12 * MB, dedicated(40.0));
+        let run = hosts.transfer(initiator, false, 12 * MB, &dedicated(40.0));
         run.tally.wait(3 * MB, PATIENCE);
         let way = Way { delay: Duration::from_millis(10), ..Way::default() };
         hosts.relay.set_both(0, Way { is_blackhole: true, ..way });
@@ -56,7 +56,7 @@ fn session__follows_its_initiator_to_a_new_address() {
     for is_ipv6 in [false, true] {
         for initiator in BOTH {
             let hosts = Hosts::new(2, 13, Duration::from_millis(10));
-            let run = hosts.transfer(initiator, is_ipv6, 10 * MB, dedicated(40.0));
+            let run = hosts.transfer(initiator, is_ipv6, 10 * MB, &dedicated(40.0));
             run.tally.wait(2 * MB, PATIENCE);
             let (space, prefix) = (&hosts.spaces[0], if is_ipv6 { 128 } else { 32 });
             space.add_address(&device(0), address(0, 2, is_ipv6), prefix).expect("root may");
@@ -71,7 +71,7 @@ fn session__goes_on_in_smaller_packets_when_large_ones_vanish() {
     let Some(_turn) = crate::world() else { return };
     for initiator in BOTH {
         let hosts = Hosts::new(2, 14, Duration::from_millis(10));
-        let run = hosts.transfer(initiator, false, 60 * MB, dedicated(40.0));
+        let run = hosts.transfer(initiator, false, 60 * MB, &dedicated(40.0));
         run.tally.wait(1, PATIENCE);
         let source = &run.ends[usize::from(initiator == Initiator::Takes)];
         let datagram_bytes = || source.sessions()[0].stats().datagram_bytes;
@@ -95,7 +95,7 @@ fn session__needs_no_ipv4() {
         space.remove_address("lo", "127.0.0.1".parse().expect("an address"), 8).expect("it is there");
     }
     for initiator in BOTH {
-        let run = hosts.transfer(initiator, true, 4 * MB, dedicated(100.0));
+        let run = hosts.transfer(initiator, true, 4 * MB, &dedicated(100.0));
         run.tally.wait(4 * MB, PATIENCE);
         assert!(run.session.facts().peer.is_ipv6());
         run.ends.iter().for_each(fairwave_host::Endpoint::close);

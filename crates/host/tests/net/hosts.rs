@@ -56,20 +56,20 @@ impl Hosts {
     pub(crate) fn serve(
         &self,
         host: usize,
-        config: EndpointConfig,
+        config: &EndpointConfig,
         is_ipv6: bool,
         accept: Accept,
     ) -> (Endpoint, Ticket) {
         let listen = SocketAddr::new(address(host, 1, is_ipv6), PORT);
         let any = if is_ipv6 { "[::]:9000" } else { "0.0.0.0:9000" };
         let endpoint =
-            self.endpoint(host, &EndpointConfig { listen: Some(any.parse().expect("an address")), ..config });
+            self.endpoint(host, &EndpointConfig { listen: Some(any.parse().expect("an address")), ..config.clone() });
         let ticket = open(&endpoint, listen, accept);
         (endpoint, ticket)
     }
 
     /// Begins a transfer of `length` bytes between hosts 0 and 1.
-    pub(crate) fn transfer(&self, initiator: Initiator, is_ipv6: bool, length: u64, config: EndpointConfig) -> Run {
+    pub(crate) fn transfer(&self, initiator: Initiator, is_ipv6: bool, length: u64, config: &EndpointConfig) -> Run {
         let (taker, tally) = Taker::new(length);
         let initiator_gives = initiator == Initiator::Gives;
         let (mut here, mut there): (Box<dyn fairwave_host::Handler>, Box<dyn fairwave_host::Handler>) =
@@ -82,8 +82,8 @@ impl Hosts {
             let handler = there.take().ok_or(fairwave_host::Refusal::UnknownName)?;
             Ok((SessionOptions::default(), handler))
         });
-        let (server, ticket) = self.serve(1, config.clone(), is_ipv6, accept);
-        let client = self.endpoint(0, &config);
+        let (server, ticket) = self.serve(1, config, is_ipv6, accept);
+        let client = self.endpoint(0, config);
         let wish = ConnectOptions {
             sends: initiator_gives,
             receives: !initiator_gives,
