@@ -129,4 +129,11 @@ impl Tally {
         assert_eq!(self.wrong.load(Ordering::Relaxed), 0, "pieces with wrong bytes");
         assert_eq!(self.repeated.load(Ordering::Relaxed), 0, "pieces that came twice");
     }
+
+    /// Bytes a second that come during `time`.
+    pub(crate) fn rate(&self, time: Duration) -> f64 {
+        let (begin, before) = (Instant::now(), self.bytes());
+        std::thread::sleep(time);
+        (self.bytes() - before) as f64 / begin.elapsed().as_secs_f64()
+    }
 }

@@ -4,13 +4,16 @@
 #![allow(non_snake_case)]
 
 mod content;
+mod floods;
 mod hardships;
 mod hosts;
+mod parts;
 #[allow(dead_code, reason = "the example of that name uses it, too, each a part")]
 mod relay;
 mod relay_itself;
 #[allow(dead_code, reason = "the relay's example uses it, too, each a part")]
 mod space;
+mod stops;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -1,0 +1,71 @@
+//! Processes that stand still for a while.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use fairwave_host::{Accept, ConnectOptions, SessionOptions};
+use rustix::process::Signal;
+
+use crate::content::{Giver, Taker};
+use crate::hosts::{Hosts, dedicated};
+use crate::parts::{Actor, Part};
+use crate::relay::{Report, address};
+
+const MB: u64 = 1_000_000;
+const CAPACITY_MBPS: f64 = 40.0;
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long: FAIRWAVE_STOP_S seconds, or 3. Sessions outlive 30 s of silence.
+fn span() -> Duration {
+    let seconds = std::env::var("FAIRWAVE_STOP_S").ok().and_then(|text| text.parse().ok());
+    Duration::from_secs_f64(seconds.unwrap_or(3.0))
+}
+
+/// In no 100 ms after the process went on came more than twice what they hold at the capacity: what was not sent in time is
+/// not made up for. A bucket that had filled meanwhile would give as much as the whole stop.
+fn assert_no_burst(report: &Report, from: usize, to: usize) {
+    let window = (Duration::from_millis(100).as_nanos() / Report::SLOT.as_nanos()) as usize;
+    let slots = &report.flows[from][to].slots;
+    let most = slots.windows(window).map(|part| part.iter().sum::<u64>()).max().unwrap_or(0);
+    let capacity_bytes = CAPACITY_MBPS * 1e6 / 8.0 / 10.0;
+    println!("at most {:.2} of the capacity in 100 ms; {report}", most as f64 / capacity_bytes);
+    assert!((most as f64) < 2.0 * capacity_bytes, "{most} bytes in 100 ms");
+}
+
+#[test]
+fn stop__of_the_giver_is_followed_by_no_burst() {
+    let Some(_turn) = crate::world() else { return };
+    let hosts = Hosts::new(2, 21, Duration::from_millis(5));
+    let at = SocketAddr::new(address(1, 1, false), 9000);
+    let mut giver = Actor::start(&hosts.spaces[1], &Part::Give { address: at, capacity_mbps: CAPACITY_MBPS });
+    let ticket = giver.hear().parse().expect("a ticket");
+    let (taker, tally) = Taker::new(15 * MB);
+    let client = hosts.endpoint(0, &dedicated(CAPACITY_MBPS));
+    let wish =
+        ConnectOptions { sends: false, receives: true, greeting: Vec::new(), options: SessionOptions::default() };
+    client.connect(&ticket, wish, Box::new(taker)).expect("the giver is there");
+    tally.wait(5 * MB, PATIENCE);
+    giver.signal(Signal::STOP);
+    std::thread::sleep(span());
+    giver.signal(Signal::CONT);
+    tally.wait(15 * MB, PATIENCE);
+    assert_no_burst(&hosts.relay.stop().expect("devices last"), 1, 0);
+}
+
+#[test]
+fn stop__of_the_taker_is_followed_by_no_burst() {
+    let Some(_turn) = crate::world() else { return };
+    let hosts = Hosts::new(2, 22, Duration::from_millis(5));
+    let accept: Accept = Box::new(|_| Ok((SessionOptions::default(), Box::new(Giver))));
+    let (giver, ticket) = hosts.serve(1, &dedicated(CAPACITY_MBPS), false, accept);
+    let part = Part::Take { ticket: ticket.to_string(), length: 15 * MB, capacity_mbps: CAPACITY_MBPS };
+    let mut taker = Actor::start(&hosts.spaces[0], &part);
+    assert_eq!(taker.hear(), "open");
+    std::thread::sleep(Duration::from_secs(1));
+    taker.signal(Signal::STOP);
+    std::thread::sleep(span());
+    taker.signal(Signal::CONT);
+    assert_eq!(taker.hear(), "done");
+    giver.close();
+    assert_no_burst(&hosts.relay.stop().expect("devices last"), 1, 0);
+}
