@@ -12,7 +12,7 @@ use fairwave_units::{Bytes, Duration, Rate, Time};
 /// burst: it is never enough for another packet by itself.
 ///
 /// A process that has something to send may be kept from it for some milliseconds, again and again. What such a delay costs is
-/// *in arrears*, and is made up for by a quarter of the rate on top; but a delay of more than 10 ms is a stop, and forgotten.
+/// *in arrears*, and is made up for by a quarter of the rate on top; but a delay of more than 25 ms is a stop, and forgotten.
 ///
 /// Credit is a whole number of 2^-10 bit/s x ns: nothing is rounded as time passes, and the rate is exact for as long as it
 /// stands. Rates count in steps of 2^-10 bit/s, up to 2^53 bit/s.
@@ -163,7 +163,7 @@ impl Pacer {
 }
 
 /// Longer delays are stops.
-const MOST_ARREARS_NS: i128 = 10_000_000;
+const MOST_ARREARS_NS: i128 = 25_000_000;
 const GRAINS_PER_BPS: f64 = 1024.0;
 const LARGEST_BPS: f64 = 9_007_199_254_740_992.0 - 1.0;
 /// 8 bit x 2^10 x 10^9 ns/s.
