@@ -24,6 +24,7 @@ mod session;
 mod share_id;
 mod state;
 mod status;
+mod stream;
 mod ticket;
 mod waiting;
 
@@ -48,4 +49,5 @@ pub use state::{StateDir, StateError, StateLock};
 pub use status::{
     LimitedBy, ProcessStatus, Sample, SessionStatus, StatusSocket, TransferStatus, runtime_dir, statuses,
 };
+pub use stream::{MemorySource, ReadError, StreamReader};
 pub use ticket::{MOST_ADDRESSES, Ticket, TicketError};

@@ -2,6 +2,7 @@
 
 #![allow(non_snake_case)]
 
+use std::io::Read;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,8 +11,8 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use fairwave_host::{
     BenchDirection, BenchOptions, CloseReason, ConnectError, ConnectOptions, Endpoint, EndpointConfig, Handler,
-    Identity, Keyring, PathKind, Refusal, Session, SessionOptions, ShareId, Ticket, Validity, VoidReason, bench,
-    bench_accept,
+    Identity, Keyring, MemorySource, PathKind, ReadError, Refusal, Session, SessionOptions, ShareId, StreamReader,
+    Ticket, Validity, VoidReason, bench, bench_accept,
 };
 use fairwave_proto::handshake::HandshakeError;
 use fairwave_units::Rate;
@@ -316,4 +317,58 @@ fn block_on<F: Future>(future: F) -> F::Output {
             std::task::Poll::Pending => std::thread::park(),
         }
     }
+}
+
+/// A server of streams in memory, and a ticket for it.
+fn memory_server(bytes: &Arc<[u8]>) -> (Endpoint, Ticket) {
+    let listen = Some("127.0.0.1:0".parse().unwrap());
+    let server = Endpoint::bind(&EndpointConfig { listen, ..EndpointConfig::default() }).unwrap();
+    let keyring = Arc::new(Keyring::in_memory(Identity::random().unwrap(), ShareId(7)));
+    let source = MemorySource::new([(3, Arc::clone(bytes))]);
+    server.listen(Arc::clone(&keyring), Box::new(move |_| Ok((SessionOptions::default(), Box::new(source.clone())))));
+    let ticket = keyring.issue(Validity { lasts_s: None, is_once: false }, vec![server.local_addr()]).unwrap();
+    (server, ticket)
+}
+
+#[test]
+fn reader__hands_out_a_stream_in_order() {
+    let bytes: Arc<[u8]> = (0..40_000_000).map(byte_at).collect();
+    let (_server, ticket) = memory_server(&bytes);
+    let client = Endpoint::bind(&EndpointConfig::default()).unwrap();
+    let mut reader = StreamReader::open(&client, &ticket, b"", 3, 17..bytes.len() as u64).unwrap();
+    let mut read = Vec::new();
+    reader.read_to_end(&mut read).unwrap();
+    assert!(read == bytes[17..]);
+}
+
+#[test]
+fn reader__waits_for_any_executor() {
+    let bytes: Arc<[u8]> = (0..3_000_000).map(byte_at).collect();
+    let (_server, ticket) = memory_server(&bytes);
+    let client = Endpoint::bind(&EndpointConfig::default()).unwrap();
+    let read = block_on(async {
+        let mut reader = StreamReader::open_async(&client, &ticket, b"", 3, 0..3_000_000).await.unwrap();
+        let mut read = Vec::new();
+        while let Some(chunk) = reader.chunk().await.unwrap() {
+            read.extend(chunk);
+        }
+        read
+    });
+    assert!(read == *bytes);
+}
+
+#[test]
+fn reader__says_what_is_not_there() {
+    let bytes: Arc<[u8]> = (0..1000).map(byte_at).collect();
+    let (server, ticket) = memory_server(&bytes);
+    let client = Endpoint::bind(&EndpointConfig::default()).unwrap();
+    let mut reader = StreamReader::open(&client, &ticket, b"", 3, 0..2000).unwrap();
+    let error = reader.read_to_end(&mut Vec::new()).unwrap_err();
+    assert_eq!(error.to_string(), ReadError::Void { offset: 1000, reason: VoidReason::Shrank }.to_string());
+    let mut reader = StreamReader::open(&client, &ticket, b"", 4, 0..1).unwrap();
+    assert!(reader.read_to_end(&mut Vec::new()).is_err());
+    let mut reader = StreamReader::open(&client, &ticket, b"", 3, 0..2).unwrap();
+    assert_eq!(reader.read(&mut [0]).unwrap(), 1);
+    server.close();
+    while !matches!(block_on(reader.chunk()), Err(ReadError::Closed(CloseReason::Stopped)) | Ok(None)) {}
 }
