@@ -114,11 +114,6 @@ impl Flow {
         self.at_work > self.memory / 2 || (self.on_way == 0 && self.at_work > 0)
     }
 
-    /// Whether nothing came of late.
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.arrivals.now + self.arrivals.before == 0 || self.arrivals.since.elapsed() > 2 * SPAN
-    }
-
     fn pack(&mut self) -> Option<Parcel> {
         let mut pieces = Vec::new();
         let mut bytes = 0;

@@ -17,12 +17,13 @@ use super::journal::Kept;
 use super::link::check_target;
 use super::manifest::{Entry, FileIdentity, Meta};
 use super::names::RelativePath;
-use super::outcome::Outcome;
+use super::outcome::{Ended, Outcome};
 use super::selection::Selection;
 use super::sparse::Below;
+use super::take::TakeOptions;
 use super::temps::Key;
 use super::transfer::Ledger;
-use super::tree::{Old, There, Tree, look, set_meta};
+use super::tree::{Old, There, look, set_meta};
 
 /// Looks at one entry after the other, and at what is at its place.
 pub(crate) struct Plan {
@@ -48,6 +49,9 @@ pub(crate) struct Plan {
     layout: Layout,
     claims: Claims,
     selection: Selection,
+    rename: Option<Vec<u8>>,
+    /// What has that name instead of its own.
+    top: Option<Box<[u8]>>,
     does_check: bool,
     is_dry: bool,
     memory: u64,
@@ -69,11 +73,12 @@ const ENTRY_MEMORY: u64 = 96;
 const BATCH: usize = 512;
 
 impl Plan {
-    pub(crate) fn new(ledger: Ledger, outcome: Outcome, selection: Selection, does_check: bool, is_dry: bool) -> Self {
+    pub(crate) fn new(ledger: Ledger, options: &TakeOptions) -> Self {
+        let tree = options.tree.as_ref();
         Self {
             ledger,
-            outcome,
-            directories: None,
+            outcome: Outcome::empty(Ended::Done),
+            directories: tree.map(|tree| Directories::new(Arc::clone(tree), options.is_dry)),
             links: Vec::new(),
             kept: HashMap::new(),
             temporaries: HashMap::new(),
@@ -86,16 +91,13 @@ impl Plan {
             unresolved: 0,
             layout: Layout::default(),
             claims: Claims::default(),
-            selection,
-            does_check,
-            is_dry,
+            selection: options.selection.clone(),
+            rename: options.rename.clone(),
+            top: None,
+            does_check: options.does_check,
+            is_dry: options.is_dry,
             memory: 0,
         }
-    }
-
-    /// The destination, if it is there.
-    pub(crate) fn set_tree(&mut self, tree: Option<Arc<Tree>>) {
-        self.directories = tree.map(|tree| Directories::new(tree, self.is_dry));
     }
 
     /// An entry that is neither the first nor the last. What makes no sense to go on with is an error.
@@ -134,6 +136,13 @@ impl Plan {
         if !self.selection.takes(&checked) {
             return Ok(());
         }
+        let checked = match self.renamed(checked) {
+            Ok(checked) => checked,
+            Err(reason) => {
+                self.fail(path, reason);
+                return Ok(());
+            }
+        };
         let planned = match entry {
             Entry::File { meta, identity, .. } => match span {
                 Some(span) => self.on_file(checked, span, meta, identity),
@@ -245,6 +254,17 @@ impl Plan {
         self.outcome.files += 1;
         self.outcome.bytes += bytes;
         Ok(())
+    }
+
+    /// Its path at the destination.
+    fn renamed(&mut self, path: RelativePath) -> Result<RelativePath, String> {
+        let Some(name) = &self.rename else { return Ok(path) };
+        let bytes = path.as_bytes();
+        let (top, rest) = bytes.split_at(bytes.iter().position(|byte| *byte == b'/').unwrap_or(bytes.len()));
+        if **self.top.get_or_insert_with(|| top.into()) != *top {
+            return Err("only one thing can have the other name that was asked for".to_owned());
+        }
+        RelativePath::new(&[name, rest].concat()).map_err(|error| error.to_string())
     }
 
     fn on_file(

@@ -21,6 +21,8 @@ pub struct Progress {
     pub bytes_done: u64,
     /// Of those, bytes that were there before.
     pub bytes_resumed: u64,
+    /// Bytes that came, and are not verified and written yet.
+    pub bytes_held: u64,
     /// Whether the tree is still being listed.
     pub is_scanning: bool,
     /// What it waits for, where that is not the network's rate.
@@ -51,6 +53,8 @@ pub(crate) struct Tally {
     pub(crate) files_failed: AtomicU64,
     pub(crate) bytes_done: AtomicU64,
     pub(crate) bytes_resumed: AtomicU64,
+    bytes_came: AtomicU64,
+    bytes_used: AtomicU64,
     is_listed: AtomicBool,
     waits_for: AtomicU8,
 }
@@ -62,6 +66,16 @@ impl Tally {
     pub(crate) fn find(&self, bytes: u64) {
         self.files_known.fetch_add(1, Relaxed);
         self.bytes_known.fetch_add(bytes, Relaxed);
+    }
+
+    /// Bytes came.
+    pub(crate) fn come(&self, bytes: u64) {
+        self.bytes_came.fetch_add(bytes, Relaxed);
+    }
+
+    /// Bytes that came are verified and written, or dropped.
+    pub(crate) fn finish(&self, bytes: u64) {
+        self.bytes_used.fetch_add(bytes, Relaxed);
     }
 
     /// Bytes are verified and written.
@@ -107,6 +121,7 @@ impl Tally {
             files_failed: self.files_failed.load(Relaxed),
             bytes_done: self.bytes_done.load(Relaxed),
             bytes_resumed: self.bytes_resumed.load(Relaxed),
+            bytes_held: self.bytes_came.load(Relaxed).saturating_sub(self.bytes_used.load(Relaxed)),
             is_scanning: !is_listed,
             waits_for: usize::from(self.waits_for.load(Relaxed)).checked_sub(1).and_then(|at| WAITS.get(at).copied()),
         }

@@ -150,7 +150,10 @@ impl Handler for Sink {
         }
         match stream {
             MANIFEST => _ = self.news.send(News::Manifest(offset, bytes.to_vec())),
-            TREE => self.on_bytes(offset, bytes),
+            TREE => {
+                self.ledger.tally().come(bytes.len() as u64);
+                self.on_bytes(offset, bytes);
+            }
             HASHES => self.on_records(offset, bytes),
             _ => {}
         }

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use fairwave_proto::codec::CloseReason;
-use fairwave_units::Bytes;
+use fairwave_units::{Bytes, Rate};
 use rustix::fs::readlinkat;
 
 use super::blocks::{HashKey, Value};
@@ -39,11 +39,12 @@ use super::selection::Selection;
 use super::sink::Sink;
 use super::takers::Takers;
 use super::temps::{Key, Temps, TempsError};
+use super::throttle::Throttle;
 use super::told::Told;
 use super::transfer::{Ledger, Transfer, TransferError};
 use super::tree::{Old, Tree};
 use super::worker::Worker;
-use super::{HASHES, MANIFEST, TREE};
+use super::{HASHES, MANIFEST};
 use crate::session::Session;
 
 /// What a taker is to do.
@@ -51,9 +52,13 @@ pub(crate) struct TakeOptions {
     /// The destination, or nothing if it is not there and this is only a trial.
     pub(crate) tree: Option<Arc<Tree>>,
     pub(crate) selection: Selection,
+    /// The name at the destination of the only thing at the top that is taken, if it is to have another.
+    pub(crate) rename: Option<Vec<u8>>,
     pub(crate) does_check: bool,
     pub(crate) is_dry: bool,
     pub(crate) durable: Durable,
+    /// What may come, at the most.
+    pub(crate) limit: Option<Rate>,
     pub(crate) memory: Bytes,
     /// What the journal is of, beside what the giver says that it shares.
     pub(crate) scope: Vec<u8>,
@@ -67,6 +72,11 @@ struct Taker {
     options: TakeOptions,
     plan: Plan,
     flow: Flow,
+    throttle: Throttle,
+    /// When to look after it again, if that is soon.
+    tick: Option<Duration>,
+    /// Bytes that came on the session, and since when there are no more.
+    heard: (u64, Instant),
     ledger: Ledger,
     news: Receiver<News>,
     news_in: Sender<News>,
@@ -102,6 +112,8 @@ const MOST_UNRESOLVED: u64 = 300_000;
 /// A block that is wrong this often is given up.
 const MOST_TRIES: u32 = 8;
 const MOST_WORKERS: usize = 4;
+/// When nothing comes for longer, somebody should know.
+const QUIET: Duration = Duration::from_secs(1);
 /// So long an older transfer may take to write what it has.
 const PATIENCE: Duration = Duration::from_secs(40);
 /// A giver that has heard the results closes the session; if not, the taker does after this.
@@ -116,15 +128,16 @@ pub(crate) fn take(options: TakeOptions) -> Result<(Sink, Transfer), TransferErr
     let pool = Pool::new();
     let told = options.tells.then(Told::default);
     let sink = Sink::new(ledger.clone(), expects, work.clone(), news_in.clone(), pool.clone(), told.clone());
-    let selection = options.selection.clone();
-    let outcome = Outcome::empty(Ended::Done);
-    let mut plan = Plan::new(ledger.clone(), outcome, selection, options.does_check, options.is_dry);
-    plan.set_tree(options.tree.clone());
+    let plan = Plan::new(ledger.clone(), &options);
     let flow = Flow::new(options.memory.get());
+    let throttle = Throttle::new(options.limit);
     let taker = Taker {
         options,
         plan,
         flow,
+        throttle,
+        tick: None,
+        heard: (0, Instant::now()),
         ledger: ledger.clone(),
         news,
         news_in,
@@ -171,7 +184,7 @@ impl Taker {
     /// Until every file is at its place or failed; or until it cannot go on.
     fn fetch(&mut self) -> Result<(), Ended> {
         loop {
-            if let Ok(news) = self.news.recv_timeout(TICK) {
+            if let Ok(news) = self.news.recv_timeout(self.tick.unwrap_or(TICK)) {
                 self.on_news(news)?;
             }
             while let Ok(news) = self.news.try_recv() {
@@ -184,6 +197,7 @@ impl Taker {
                 return Ok(());
             }
             self.flush();
+            self.listen();
             self.ledger.tally().wait_for(self.waits_for());
         }
     }
@@ -332,14 +346,18 @@ impl Taker {
             let _ = self.expected.send(parcel);
             session.want(HASHES, records);
             if !bytes.is_empty() {
-                session.want(TREE, bytes);
+                self.throttle.want(session, bytes);
             }
         }
+        self.tick = self.throttle.ask(session);
     }
 
     fn on_worked(&mut self, report: Report) {
         match report.parcel_bytes {
-            Some(bytes) => self.flow.on_worked(bytes),
+            Some(bytes) => {
+                self.flow.on_worked(bytes);
+                self.ledger.tally().finish(bytes);
+            }
             None => self.jobs_open = self.jobs_open.saturating_sub(1),
         }
         self.is_flushed = false;
@@ -430,11 +448,19 @@ impl Taker {
         }
     }
 
+    /// Notes whether anything comes.
+    fn listen(&mut self) {
+        let bytes = self.session.as_ref().map_or(0, |(session, _)| session.stats().received_bytes);
+        if bytes != self.heard.0 || !self.flow.is_on_way() {
+            self.heard = (bytes, Instant::now());
+        }
+    }
+
     fn waits_for(&self) -> Option<WaitsFor> {
         if self.flow.is_held_by_disk() || (self.jobs_open > 0 && !self.flow.is_on_way()) {
             Some(WaitsFor::Disk)
         } else if self.flow.is_on_way() {
-            self.flow.is_quiet().then_some(WaitsFor::Peer)
+            (self.heard.1.elapsed() > QUIET).then_some(WaitsFor::Peer)
         } else if !self.is_listed {
             Some(WaitsFor::List)
         } else {

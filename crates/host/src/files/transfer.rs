@@ -12,6 +12,7 @@ use thiserror::Error;
 
 use super::outcome::Outcome;
 use super::progress::{Progress, Tally};
+use crate::endpoint::ConnectError;
 use crate::session::Session;
 
 /// A transfer: cheap to clone, and usable from any thread.
@@ -46,12 +47,9 @@ pub enum TransferError {
         /// Why.
         error: io::Error,
     },
-    /// Another transfer of the same ticket writes there.
-    #[error("{}: another transfer with this ticket is writing there\nhint: wait for its end, or choose another destination", path.display())]
-    Busy {
-        /// Where.
-        path: PathBuf,
-    },
+    /// There is no session.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
     /// What is to be sent cannot be.
     #[error("{}: cannot be read: {error}", path.display())]
     Source {

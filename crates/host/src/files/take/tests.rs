@@ -23,6 +23,7 @@ const BLOCK: usize = 4 << 20;
 #[derive(Clone)]
 struct Get {
     names: Vec<&'static str>,
+    rename: Option<&'static str>,
     does_check: bool,
     is_dry: bool,
     durable: Durable,
@@ -33,7 +34,7 @@ struct Get {
 impl Default for Get {
     fn default() -> Self {
         let (names, durable) = (Vec::new(), Durable::Group);
-        Self { names, does_check: false, is_dry: false, durable, memory: 256 << 20, way: FAIR }
+        Self { names, rename: None, does_check: false, is_dry: false, durable, memory: 256 << 20, way: FAIR }
     }
 }
 
@@ -85,9 +86,11 @@ impl World {
         TakeOptions {
             tree: Some(Arc::new(Tree::open(&self.to()).unwrap())),
             selection: Selection::new(&get.names),
+            rename: get.rename.map(|name| name.as_bytes().to_vec()),
             does_check: get.does_check,
             is_dry: get.is_dry,
             durable: get.durable,
+            limit: None,
             memory: Bytes::new(get.memory),
             scope: b"server and ticket".to_vec(),
             tells: false,
@@ -389,4 +392,16 @@ fn get__a_link_that_leads_out_is_left_out() {
     assert_eq!(skipped.len(), 2, "{skipped:?}");
     assert!(world.to().join("data/fine").is_symlink());
     assert!(!world.to().join("data/up").is_symlink());
+}
+
+#[test]
+fn get__under_another_name() {
+    let world = World::new();
+    world.file("a/x", "x").file("y", "y");
+    let run = world.get(&Get { rename: Some("copy"), ..Get::default() });
+    assert!(run.outcome.is_complete());
+    assert!(fs::read(world.to().join("copy/a/x")).unwrap() == b"x" && !world.to().join("data").exists());
+    let run = world.get(&Get { rename: Some("../up"), ..Get::default() });
+    assert_eq!(run.outcome.files, 0);
+    assert!(!world.place.path().join("up").exists());
 }

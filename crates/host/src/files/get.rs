@@ -1,0 +1,141 @@
+//! Taking files: what a client gets, and what a host lets others put.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use fairwave_proto::SessionOptions;
+use fairwave_proto::codec::TicketId;
+use fairwave_units::{Bytes, Rate};
+
+use super::durable::Durable;
+use super::greeting::Greeting;
+use super::selection::Selection;
+use super::take::{TakeOptions, take};
+use super::takers::Takers;
+use super::transfer::{Transfer, TransferError};
+use super::tree::Tree;
+use crate::endpoint::{ConnectOptions, Endpoint};
+use crate::handler::Handler;
+use crate::ticket::Ticket;
+
+/// What to get, and how.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GetOptions {
+    /// Paths in the share, each with all that is below it; without any, all of it. They keep their places in its tree.
+    pub names: Vec<String>,
+    /// The directory to write into. It is made if it is not there.
+    pub destination: PathBuf,
+    /// The name at the destination of the only thing at the share's top that is asked for, if it is to have another.
+    pub rename: Option<String>,
+    /// Whether files that seem complete, having the right size and time, are read and their hashes compared. A dry run does
+    /// not.
+    pub check: bool,
+    /// Whether to write nothing, and only to find out what would be fetched: that is what the outcome counts.
+    pub dry_run: bool,
+    /// How much is made durable at a time.
+    pub durable: Durable,
+    /// No faster than this, in IP packets.
+    pub limit: Option<Rate>,
+    /// Bytes of files that are held in memory at the most.
+    pub memory: Bytes,
+    /// What this end node knows of the session.
+    pub session: SessionOptions,
+}
+
+impl Default for GetOptions {
+    fn default() -> Self {
+        Self {
+            names: Vec::new(),
+            destination: PathBuf::from("."),
+            rename: None,
+            check: false,
+            dry_run: false,
+            durable: Durable::default(),
+            limit: None,
+            memory: MEMORY,
+            session: SessionOptions::default(),
+        }
+    }
+}
+
+/// Bytes of files that are held in memory at the most.
+const MEMORY: Bytes = Bytes::new(256 << 20);
+
+/// Gets files: it returns when the session is open, and [`Transfer::wait`] when all is done.
+///
+/// What an earlier call has brought, complete or not, is not fetched again.
+pub fn get(endpoint: &Endpoint, ticket: &Ticket, options: GetOptions) -> Result<Transfer, TransferError> {
+    let tree = if options.dry_run { look_for(&options.destination) } else { open(&options.destination).map(Some) };
+    let (sink, transfer) = take(TakeOptions {
+        tree: tree.map_err(|error| TransferError::Destination { path: options.destination, error })?,
+        selection: Selection::new(&options.names),
+        rename: options.rename.map(String::into_bytes),
+        does_check: options.check && !options.dry_run,
+        is_dry: options.dry_run,
+        durable: options.durable,
+        limit: options.limit,
+        memory: options.memory,
+        scope: [&b"get"[..], &ticket.key, &ticket.share.0.to_le_bytes()].concat(),
+        tells: false,
+        takers: None,
+    })?;
+    let connect =
+        ConnectOptions { sends: false, receives: true, greeting: Greeting::Get.to_bytes(), options: options.session };
+    endpoint.connect(ticket, connect, Box::new(sink))?;
+    Ok(transfer)
+}
+
+/// A directory that takes what others put.
+#[derive(Clone)]
+pub(crate) struct Intake {
+    directory: PathBuf,
+    /// The name of what is put, if it is to have another than it comes with.
+    rename: Option<String>,
+    durable: Durable,
+    takers: Takers,
+}
+
+impl Intake {
+    /// The directory is made if it is not there.
+    pub(crate) fn new(directory: PathBuf, rename: Option<String>, durable: Durable) -> io::Result<Self> {
+        open(&directory)?;
+        Ok(Self { directory, rename, durable, takers: Takers::default() })
+    }
+
+    /// Takes what the holder of a ticket puts: what its session has to do, and the transfer.
+    pub(crate) fn take(&self, ticket: TicketId) -> Result<(Box<dyn Handler>, Transfer), TransferError> {
+        let tree = Tree::open(&self.directory);
+        let (sink, transfer) = take(TakeOptions {
+            tree: Some(Arc::new(
+                tree.map_err(|error| TransferError::Destination { path: self.directory.clone(), error })?,
+            )),
+            selection: Selection::default(),
+            rename: self.rename.clone().map(String::into_bytes),
+            does_check: false,
+            is_dry: false,
+            durable: self.durable,
+            limit: None,
+            memory: MEMORY,
+            scope: [&b"put"[..], &ticket.0.to_le_bytes()].concat(),
+            tells: true,
+            takers: Some(self.takers.clone()),
+        })?;
+        Ok((Box::new(sink), transfer))
+    }
+}
+
+fn open(path: &Path) -> io::Result<Arc<Tree>> {
+    if fs::metadata(path).is_ok_and(|meta| !meta.is_dir()) {
+        return Err(io::Error::new(io::ErrorKind::NotADirectory, "it is not a directory"));
+    }
+    Tree::create(path).map(Arc::new)
+}
+
+fn look_for(path: &Path) -> io::Result<Option<Arc<Tree>>> {
+    match Tree::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        opened => opened.map(|tree| Some(Arc::new(tree))),
+    }
+}
