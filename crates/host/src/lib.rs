@@ -36,8 +36,8 @@ pub use endpoint::{Accept, BindError, ConnectError, ConnectOptions, Endpoint, En
 pub use fairwave_proto::codec::{CloseReason, Refusal, TicketId, VoidReason};
 pub use fairwave_proto::{IntervalRule, Limit, PathKind, SessionOptions, SessionRates};
 pub use files::{
-    Durable, Ended, Failure, GetOptions, MOST_LISTED, Outcome, Progress, ShareError, Transfer, TransferError,
-    UnknownDurable, WaitsFor, escaped, get,
+    Durable, Ended, Failure, GetOptions, MOST_LISTED, Outcome, Progress, PutOptions, Share, ShareError, ShareOptions,
+    Transfer, TransferError, UnknownDurable, Visit, WaitsFor, escaped, get, put,
 };
 pub use handler::Handler;
 pub use identity::Identity;

@@ -11,6 +11,8 @@
 
 pub(crate) mod blocks;
 mod claims;
+#[cfg(test)]
+pub(crate) mod collector;
 mod desk;
 mod directories;
 mod disk_error;
@@ -33,6 +35,7 @@ mod parcel;
 mod plan;
 mod pool;
 mod progress;
+pub(crate) mod put;
 pub(crate) mod reading;
 pub(crate) mod results;
 pub(crate) mod roots;
@@ -40,6 +43,7 @@ pub(crate) mod scan;
 pub(crate) mod schedule;
 pub(crate) mod segments;
 mod selection;
+pub(crate) mod share;
 mod sink;
 pub(crate) mod source;
 mod sparse;
@@ -61,7 +65,9 @@ pub use get::{GetOptions, get};
 pub use names::escaped;
 pub use outcome::{Ended, Failure, MOST_LISTED, Outcome};
 pub use progress::{Progress, WaitsFor};
+pub use put::{PutOptions, put};
 pub use roots::ShareError;
+pub use share::{Share, ShareOptions, Visit};
 pub use transfer::{Transfer, TransferError};
 
 /// The stream of the manifest.

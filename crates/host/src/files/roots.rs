@@ -65,7 +65,7 @@ pub enum ShareError {
         /// The other.
         second: PathBuf,
     },
-    /// The place for what others put is no directory that can be written into.
+    /// The place for what visitors put is no directory that can be written into.
     #[error("{}: cannot take files: {error}", path.display())]
     NotWritable {
         /// Which.
@@ -73,6 +73,9 @@ pub enum ShareError {
         /// Why.
         error: io::Error,
     },
+    /// The system gives no threads to read with.
+    #[error("no thread to read files: {0}")]
+    Thread(io::Error),
 }
 
 impl Roots {
@@ -157,15 +160,24 @@ impl Root {
     }
 }
 
+/// The kernel asks to try again when something was renamed while it looked.
+const TRIES: usize = 16;
+
 /// Opens what is below a directory, and no link on the way there.
 fn open_beneath(directory: &OwnedFd, path: &[u8], flags: OFlags) -> io::Result<OwnedFd> {
     /// Whether the kernel has no `openat2`, or a sandbox hides it.
     static IS_MISSING: AtomicBool = AtomicBool::new(false);
     if !IS_MISSING.load(Ordering::Relaxed) {
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-        match openat2(directory, path, flags, Mode::empty(), resolve) {
-            Err(Errno::NOSYS) => IS_MISSING.store(true, Ordering::Relaxed),
-            opened => return Ok(opened?),
+        for _ in 0..TRIES {
+            match openat2(directory, path, flags, Mode::empty(), resolve) {
+                Err(Errno::AGAIN) => {}
+                Err(Errno::NOSYS) => {
+                    IS_MISSING.store(true, Ordering::Relaxed);
+                    break;
+                }
+                opened => return Ok(opened?),
+            }
         }
     }
     open_step_by_step(directory, path, flags)

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::Receiver;
 use fairwave_proto::ByteRanges;
 use fairwave_proto::codec::{CloseReason, VoidReason};
+use fairwave_units::Rate;
 
 use super::blocks::HASH_RECORD_BYTES;
 use super::outcome::{Ended, Outcome};
@@ -46,6 +47,7 @@ struct Setup {
     share: [u8; 16],
     readers: Arc<Readers>,
     ledger: Ledger,
+    limit: Option<Rate>,
 }
 
 struct Open {
@@ -77,7 +79,15 @@ struct Cached {
 impl Source {
     /// Gives what lies at these roots; `share` names it to the taker.
     pub(crate) fn new(roots: Roots, share: [u8; 16], readers: Arc<Readers>, ledger: Ledger) -> Self {
-        Self { state: State::Waiting(Setup { roots, share, readers, ledger }) }
+        Self { state: State::Waiting(Setup { roots, share, readers, ledger, limit: None }) }
+    }
+
+    /// It gives no faster than this.
+    pub(crate) fn with_limit(mut self, limit: Option<Rate>) -> Self {
+        if let State::Waiting(setup) = &mut self.state {
+            setup.limit = limit;
+        }
+        self
     }
 
     /// Ends it, as [`Handler::on_closed`] does, and says what became of what it gave, if it was open.
@@ -133,10 +143,27 @@ impl Handler for Source {
     }
 }
 
+impl Drop for Source {
+    fn drop(&mut self) {
+        // An endpoint that goes without a word takes its sessions along; and one that never opened ends here.
+        let ledger = match &self.state {
+            State::Waiting(setup) => setup.ledger.clone(),
+            State::Open(open) => open.supply.ledger().clone(),
+            State::Closed => return,
+        };
+        let mut outcome = self.close().unwrap_or_else(|| Outcome::empty(Ended::Stopped));
+        outcome.ended = Ended::Stopped;
+        ledger.end(outcome);
+    }
+}
+
 impl Open {
     fn new(session: &Session, setup: Setup) -> Self {
-        let Setup { roots, share, readers, ledger } = setup;
+        let Setup { roots, share, readers, ledger, limit } = setup;
         ledger.open(session);
+        if let Some(limit) = limit {
+            session.set_desired(limit);
+        }
         let (supply, news) = Supply::open(session, roots, share, readers, ledger);
         Self {
             supply,

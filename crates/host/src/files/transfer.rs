@@ -12,6 +12,7 @@ use thiserror::Error;
 
 use super::outcome::Outcome;
 use super::progress::{Progress, Tally};
+use super::roots::ShareError;
 use crate::endpoint::ConnectError;
 use crate::session::Session;
 
@@ -51,13 +52,8 @@ pub enum TransferError {
     #[error(transparent)]
     Connect(#[from] ConnectError),
     /// What is to be sent cannot be.
-    #[error("{}: cannot be read: {error}", path.display())]
-    Source {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
+    #[error(transparent)]
+    Source(#[from] ShareError),
     /// The system gives no thread.
     #[error("no thread for the transfer: {0}")]
     Thread(io::Error),

@@ -1,0 +1,242 @@
+//! Giving files to a server that takes them.
+
+use std::collections::HashSet;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+
+use fairwave_proto::SessionOptions;
+use fairwave_proto::codec::{CloseReason, VoidReason};
+use fairwave_units::Rate;
+
+use super::greeting::Greeting;
+use super::outcome::{Ended, MOST_LISTED, Outcome};
+use super::progress::WaitsFor;
+use super::results::{Record, Records};
+use super::roots::Roots;
+use super::segments::SegmentReader;
+use super::share::share_name;
+use super::source::Source;
+use super::supply::Readers;
+use super::transfer::{Ledger, Transfer, TransferError};
+use super::{RESULTS, TREE};
+use crate::endpoint::{ConnectOptions, Endpoint};
+use crate::handler::Handler;
+use crate::session::Session;
+use crate::ticket::Ticket;
+
+/// How files are put.
+#[derive(Clone, Debug, Default)]
+pub struct PutOptions {
+    /// No faster than this.
+    pub limit: Option<Rate>,
+    /// What this end node knows of the session.
+    pub session: SessionOptions,
+}
+
+/// Gives what lies at these paths to the server of a ticket: returns when the session is open.
+///
+/// The transfer is done when the server has said that all is durable; what it could not write is in the outcome.
+pub fn put(
+    endpoint: &Endpoint,
+    ticket: &Ticket,
+    paths: &[PathBuf],
+    options: &PutOptions,
+) -> Result<Transfer, TransferError> {
+    let (giver, transfer) = giver(paths, options)?;
+    let greeting = Greeting::Put.to_bytes();
+    let wish = ConnectOptions { sends: true, receives: true, greeting, options: options.session };
+    endpoint.connect(ticket, wish, giver)?;
+    Ok(transfer)
+}
+
+/// The handler of a put, and its transfer.
+pub(crate) fn giver(paths: &[PathBuf], options: &PutOptions) -> Result<(Box<dyn Handler>, Transfer), TransferError> {
+    let roots = Roots::find(paths)?;
+    let readers = Readers::start().map_err(TransferError::Thread)?;
+    let ledger = Ledger::default();
+    let source = Source::new(roots, share_name(paths), readers, ledger.clone()).with_limit(options.limit);
+    Ok((Box::new(Giver::new(source, ledger.clone())), ledger.transfer()))
+}
+
+/// The client's end of a put: gives, and hears what became of it.
+struct Giver {
+    source: Source,
+    ledger: Ledger,
+    results: Option<SegmentReader>,
+    told: Outcome,
+}
+
+impl Giver {
+    fn new(source: Source, ledger: Ledger) -> Self {
+        Self { source, ledger, results: None, told: Outcome::empty(Ended::Done) }
+    }
+
+    /// Reads what has been told so far.
+    fn read(&mut self, session: &Session) {
+        let Some(reader) = &mut self.results else { return };
+        let broken = loop {
+            let body = match reader.next() {
+                Ok(Some(body)) => body,
+                Ok(None) => break None,
+                Err(error) => break Some(error.to_string()),
+            };
+            for record in Records::new(&body) {
+                match record {
+                    Ok(Record::Failed { path, reason }) => self.told.fail(path, reason.to_owned()),
+                    Ok(Record::Skipped { path, reason }) => self.told.skip(path, reason.to_owned()),
+                    Ok(Record::Done { files, bytes, failed }) => return self.end(session, files, bytes, failed),
+                    Err(error) => return self.break_off(session, &error.to_string()),
+                }
+            }
+        };
+        if let Some(error) = broken {
+            return self.break_off(session, &error);
+        }
+        while let Some(range) = reader.wants() {
+            session.want(RESULTS, range);
+        }
+    }
+
+    /// All is durable, as far as it did not fail.
+    fn end(&mut self, session: &Session, files: u64, bytes: u64, failed: u64) {
+        self.results = None;
+        let tally = self.ledger.tally();
+        let sent = tally.bytes_done.swap(bytes, Ordering::Relaxed);
+        tally.bytes_resumed.store(bytes.saturating_sub(sent), Ordering::Relaxed);
+        tally.files_done.store(files, Ordering::Relaxed);
+        tally.files_failed.store(failed, Ordering::Relaxed);
+        tally.wait_for(None);
+        let told = Outcome { files, bytes, files_failed: failed, ..self.told.clone() };
+        self.ledger.end(joined(told, self.source.close()));
+        session.close(CloseReason::Done);
+    }
+
+    fn break_off(&mut self, session: &Session, why: &str) {
+        self.results = None;
+        let ended = Ended::Failed(format!("what the other end tells of its results: {why}"));
+        let outcome = joined(self.told.clone(), self.source.close());
+        self.ledger.end(Outcome { ended, ..outcome });
+        session.close(CloseReason::Protocol);
+    }
+}
+
+/// What the taker told, and of the same paths what was seen here: the reasons here say more.
+fn joined(mut told: Outcome, seen: Option<Outcome>) -> Outcome {
+    let Some(seen) = seen else { return told };
+    for (told, seen) in [(&mut told.failed, seen.failed), (&mut told.skipped, seen.skipped)] {
+        let paths: HashSet<Vec<u8>> = seen.iter().map(|failure| failure.path.clone()).collect();
+        told.retain(|failure| !paths.contains(&failure.path));
+        told.extend(seen);
+        told.truncate(MOST_LISTED);
+    }
+    told.files_failed = told.files_failed.max(told.failed.len() as u64);
+    told.files_skipped = told.files_skipped.max(told.skipped.len() as u64);
+    told
+}
+
+impl Handler for Giver {
+    fn on_open(&mut self, session: &Session) {
+        self.source.on_open(session);
+        self.results = Some(SegmentReader::new(session.secret("results")));
+        self.read(session);
+    }
+
+    fn on_request(&mut self, session: &Session, stream: u32, range: Range<u64>) {
+        self.source.on_request(session, stream, range);
+    }
+
+    fn lend(&mut self, stream: u32, range: Range<u64>, take: &mut dyn FnMut(&[u8])) -> Result<(), VoidReason> {
+        let outcome = self.source.lend(stream, range, take);
+        if stream == TREE {
+            let progress = self.ledger.tally().progress();
+            let is_all_sent = progress.bytes_total.is_some_and(|total| total <= progress.bytes_done);
+            self.ledger.tally().wait_for(is_all_sent.then_some(WaitsFor::Results));
+        }
+        outcome
+    }
+
+    fn on_data(&mut self, session: &Session, stream: u32, offset: u64, bytes: &[u8]) {
+        if let Some(reader) = self.results.as_mut().filter(|_| stream == RESULTS) {
+            reader.on_data(offset, bytes);
+            self.read(session);
+        }
+    }
+
+    fn on_void(&mut self, session: &Session, stream: u32, range: Range<u64>, _: VoidReason) {
+        if let Some(reader) = self.results.as_mut().filter(|_| stream == RESULTS) {
+            reader.on_void(&range);
+            self.read(session);
+        }
+    }
+
+    fn on_closed(&mut self, _: &Session, reason: CloseReason, by_peer: bool) {
+        // After the results this says nothing new: the first outcome counts.
+        let outcome = joined(self.told.clone(), self.source.close());
+        self.ledger.end(Outcome { ended: Ended::from_close(reason, by_peer), ..outcome });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+    use std::time::Duration;
+
+    use super::super::collector::{Collector, Taken, tree};
+    use super::super::loopback::{FAIR, Loopback, ROUGH, Way};
+    use super::*;
+
+    const LASTS: Duration = Duration::from_secs(60);
+
+    fn run(root: &Path, way: Way, then: impl FnOnce() + Send + 'static) -> (Option<CloseReason>, Taken, Outcome) {
+        let ledger = Ledger::default();
+        let roots = Roots::find(&[root.to_owned()]).unwrap();
+        let source = Source::new(roots, [3; 16], Readers::start().unwrap(), ledger.clone());
+        let giver = Giver::new(source, ledger.clone());
+        let (collector, taken) = Collector::new(true, true, then);
+        let closed = Loopback::open(Box::new(giver), Box::new(collector), false, way).run(LASTS);
+        let outcome = ledger.transfer().wait(Some(fairwave_units::Duration::ZERO)).expect("it is over");
+        (closed, std::mem::take(&mut taken.lock().unwrap()), outcome)
+    }
+
+    #[test]
+    fn put__ends_when_the_results_are_there() {
+        for way in [FAIR, ROUGH] {
+            let place = tempfile::tempdir().unwrap();
+            let (root, files) = tree(place.path(), &[10, 0, 5_000_000, 70_000]);
+            let (closed, taken, outcome) = run(&root, way, || {});
+            assert_eq!(closed, Some(CloseReason::Done));
+            assert!(taken.files == files);
+            assert_eq!((outcome.ended, outcome.files, outcome.bytes), (Ended::Done, 4, 5_070_010));
+        }
+    }
+
+    #[test]
+    fn put__a_failure_is_told_once_and_with_what_is_known_here() {
+        let place = tempfile::tempdir().unwrap();
+        let (root, _) = tree(place.path(), &[10, 20, 30]);
+        let gone = root.join("00001");
+        let (_, _, outcome) = run(&root, FAIR, move || fs::remove_file(gone).unwrap());
+        assert_eq!((outcome.files, outcome.bytes, outcome.files_failed), (2, 40, 1));
+        assert_eq!(outcome.failed.len(), 1);
+        assert_eq!(outcome.failed[0].path, b"data/00001");
+        assert_eq!(outcome.failed[0].reason, "it vanished during the transfer");
+        assert!(!outcome.is_complete());
+    }
+
+    #[test]
+    fn put__a_cut_is_no_success() {
+        let place = tempfile::tempdir().unwrap();
+        let (root, _) = tree(place.path(), &[10]);
+        let ledger = Ledger::default();
+        let source = Source::new(Roots::find(&[root]).unwrap(), [3; 16], Readers::start().unwrap(), ledger.clone());
+        let giver = Giver::new(source, ledger.clone());
+        let (collector, _) = Collector::new(true, true, || {});
+        let mut loopback = Loopback::open(Box::new(giver), Box::new(collector), false, FAIR);
+        loopback.step();
+        loopback.cut();
+        let outcome = ledger.transfer().wait(Some(fairwave_units::Duration::ZERO)).unwrap();
+        assert!(matches!(outcome.ended, Ended::Failed(_)));
+    }
+}

@@ -1,0 +1,269 @@
+//! What a server offers.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use fairwave_proto::SessionOptions;
+use fairwave_proto::codec::{Refusal, TicketId};
+use fairwave_units::{Duration, Rate};
+
+use super::durable::Durable;
+use super::get::Intake;
+use super::greeting::Greeting;
+use super::roots::{Roots, ShareError};
+use super::source::Source;
+use super::supply::Readers;
+use super::transfer::{Ledger, Transfer, TransferError};
+use crate::endpoint::{Accept, Visitor};
+use crate::handler::Handler;
+use crate::share_id::ShareId;
+
+/// Transfers that are over and still told of.
+const MOST_OVER: usize = 64;
+
+/// How a share is set up.
+#[derive(Clone, Debug, Default)]
+pub struct ShareOptions {
+    /// The directory that visitors may put files into, which is made if it is not there. Without one they may not.
+    pub writable_into: Option<PathBuf>,
+    /// The name there of what a visitor puts, if it is to have another than it comes with.
+    pub rename: Option<String>,
+    /// How what they put is made durable.
+    pub durable: Durable,
+    /// Each session sends no faster than this.
+    pub limit: Option<Rate>,
+    /// What this end node knows of its sessions.
+    pub session: SessionOptions,
+}
+
+/// Files that a server offers to who holds a ticket.
+///
+/// Each visitor gets what is there when it comes: a share that lasts for days lists its paths anew for each.
+pub struct Share {
+    paths: Vec<PathBuf>,
+    options: ShareOptions,
+    name: [u8; 16],
+    readers: Arc<Readers>,
+    intake: Option<Intake>,
+    visits: Mutex<Vec<Visit>>,
+    next: AtomicU64,
+}
+
+/// One transfer of a share.
+#[derive(Clone)]
+pub struct Visit {
+    /// Its number at this share, from 0.
+    pub number: u64,
+    /// Where the visitor was.
+    pub from: SocketAddr,
+    /// The ticket that it held.
+    pub ticket: TicketId,
+    /// Whether it puts files here, instead of getting some.
+    pub is_put: bool,
+    /// How far it is.
+    pub transfer: Transfer,
+}
+
+impl Share {
+    /// Offers what lies at these paths. They have to be there, and to be readable. There may be none, if visitors may put.
+    pub fn new(paths: Vec<PathBuf>, options: ShareOptions) -> Result<Self, ShareError> {
+        if options.writable_into.is_none() || !paths.is_empty() {
+            Roots::find(&paths)?;
+        }
+        let intake = options.writable_into.clone().map(|path| {
+            let intake = Intake::new(path.clone(), options.rename.clone(), options.durable);
+            intake.map_err(|error| ShareError::NotWritable { path, error })
+        });
+        let name = share_name(&paths);
+        let readers = Readers::start().map_err(ShareError::Thread)?;
+        let (intake, visits, next) = (intake.transpose()?, Mutex::default(), AtomicU64::new(0));
+        Ok(Self { paths, options, name, readers, intake, visits, next })
+    }
+
+    /// What becomes of a visitor: an answer for [`crate::Endpoint::listen`].
+    pub fn visit(&self, visitor: &Visitor<'_>) -> Result<(SessionOptions, Box<dyn Handler>), Refusal> {
+        match Greeting::read(visitor.greeting) {
+            Ok(Greeting::Get) if !visitor.receives => Err(Refusal::Direction),
+            Ok(Greeting::Get) => {
+                // What was there before may have gone.
+                let roots = Roots::find(&self.paths).map_err(|_| Refusal::UnknownName)?;
+                let ledger = Ledger::default();
+                let source = Source::new(roots, self.name, Arc::clone(&self.readers), ledger.clone());
+                self.enter(visitor, false, ledger.transfer());
+                Ok((self.options.session, Box::new(source.with_limit(self.options.limit))))
+            }
+            Ok(Greeting::Put) if !(visitor.sends && visitor.receives) => Err(Refusal::Direction),
+            Ok(Greeting::Put) => {
+                let intake = self.intake.as_ref().ok_or(Refusal::Direction)?;
+                let (handler, transfer) = intake.take(visitor.ticket).map_err(|error| match error {
+                    TransferError::Thread(_) => Refusal::NoRoom,
+                    _ => Refusal::UnknownName,
+                })?;
+                self.enter(visitor, true, transfer);
+                Ok((self.options.session, handler))
+            }
+            Ok(Greeting::Bench(greeting)) => crate::bench::visit(greeting).ok_or(Refusal::UnknownName),
+            Err(_) => Err(Refusal::UnknownName),
+        }
+    }
+
+    /// The same, in the form that an endpoint takes.
+    pub fn accept(self: &Arc<Self>) -> Accept {
+        let share = Arc::clone(self);
+        Box::new(move |visitor| share.visit(visitor))
+    }
+
+    /// Its transfers under way, and the last ones that are over.
+    pub fn transfers(&self) -> Vec<Visit> {
+        let mut visits = self.visits.lock().unwrap_or_else(PoisonError::into_inner);
+        // Who asked and never came is nobody.
+        let is_over = |visit: &Visit| visit.transfer.wait(Some(Duration::ZERO)).is_some();
+        visits.retain(|visit| visit.transfer.session().is_some() || !is_over(visit));
+        let over = visits.iter().filter(|visit| is_over(visit)).count();
+        let mut left = over.saturating_sub(MOST_OVER);
+        visits.retain(|visit| {
+            let is_dropped = left > 0 && is_over(visit);
+            left -= usize::from(is_dropped);
+            !is_dropped
+        });
+        visits.clone()
+    }
+
+    fn enter(&self, visitor: &Visitor<'_>, is_put: bool, transfer: Transfer) {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let visit = Visit { number, from: visitor.from, ticket: visitor.ticket, is_put, transfer };
+        self.visits.lock().unwrap_or_else(PoisonError::into_inner).push(visit);
+        // Forgets what nobody asks for.
+        self.transfers();
+    }
+}
+
+/// Names what lies at these paths of this host, so that a taker knows it again: as long as the host is the same, and the paths
+/// are. It is no secret.
+pub(crate) fn share_name(paths: &[PathBuf]) -> [u8; 16] {
+    let real = paths.iter().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone()));
+    let mut hasher = blake3::Hasher::new_derive_key("fairwave 1 share name");
+    // Images that were cloned have the same one; mostly they have names of their own.
+    hasher.update(&std::fs::read("/etc/machine-id").unwrap_or_default());
+    hasher.update(rustix::system::uname().nodename().to_bytes());
+    hasher.update(&ShareId::of(real, false).0.to_le_bytes());
+    *hasher.finalize().as_bytes().first_chunk().expect("16 of 32 bytes")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::time::Duration as StdDuration;
+
+    use fairwave_proto::codec::CloseReason;
+
+    use super::super::collector::{Collector, tree};
+    use super::super::loopback::{FAIR, Loopback, ROUGH};
+    use super::super::outcome::Ended;
+    use super::*;
+
+    fn visitor(greeting: &[u8]) -> Visitor<'_> {
+        let from = ([127, 0, 0, 1], 9).into();
+        Visitor { from, ticket: TicketId(7), greeting, sends: true, receives: true }
+    }
+
+    #[test]
+    fn visit__each_gets_what_is_there_when_it_comes() {
+        let place = tempfile::tempdir().unwrap();
+        let (root, mut files) = tree(place.path(), &[10, 20]);
+        let share = Arc::new(Share::new(vec![root.clone()], ShareOptions::default()).unwrap());
+        let mut accept = share.accept();
+        for round in 0..3_u64 {
+            let (_, giver) = accept(&visitor(&Greeting::Get.to_bytes())).unwrap();
+            let (collector, taken) = Collector::new(true, false, || {});
+            let mut loopback = Loopback::open(giver, Box::new(collector), true, FAIR);
+            assert_eq!(loopback.run(StdDuration::from_secs(60)), Some(CloseReason::Done));
+            assert!(taken.lock().unwrap().files == files);
+            let visits = share.transfers();
+            assert_eq!(visits.iter().map(|visit| visit.number).collect::<Vec<_>>(), (0..=round).collect::<Vec<_>>());
+            let last = visits.last().unwrap();
+            assert_eq!((last.ticket, last.is_put), (TicketId(7), false));
+            assert_eq!(last.transfer.wait(Some(Duration::ZERO)).unwrap().ended, Ended::Done);
+            fs::write(root.join("new"), [round as u8; 5]).unwrap();
+            files.insert(b"data/new".to_vec(), vec![round as u8; 5]);
+        }
+    }
+
+    /// Both ends as they are, without a network between them.
+    #[test]
+    fn visit__what_is_put_is_there() {
+        for way in [FAIR, ROUGH] {
+            let place = tempfile::tempdir().unwrap();
+            let (root, files) = tree(place.path(), &[10, 0, 5_000_000, 70_000, 4 << 20, (4 << 20) + 1]);
+            let into = place.path().join("into");
+            fs::create_dir(&into).unwrap();
+            let options = ShareOptions { writable_into: Some(into.clone()), ..ShareOptions::default() };
+            let share = Share::new(vec![], options).unwrap();
+            let (_, taker) = share.visit(&visitor(&Greeting::Put.to_bytes())).unwrap();
+            let (giver, transfer) =
+                super::super::put::giver(&[root], &super::super::put::PutOptions::default()).unwrap();
+            let mut loopback = Loopback::open(giver, taker, false, way);
+            assert_eq!(loopback.run(StdDuration::from_secs(60)), Some(CloseReason::Done));
+            let outcome = transfer.wait(Some(Duration::ZERO)).unwrap();
+            assert!(outcome.is_complete());
+            assert_eq!((outcome.files, outcome.bytes), (6, files.values().map(|content| content.len() as u64).sum()));
+            for (path, content) in &files {
+                let path = into.join(std::str::from_utf8(path).unwrap());
+                assert!(fs::read(&path).unwrap() == *content, "{}", path.display());
+            }
+            let visits = share.transfers();
+            assert!(visits[0].is_put);
+            let taken = visits[0].transfer.wait(Some(Duration::from_secs(60))).unwrap();
+            assert_eq!((taken.ended, taken.files), (Ended::Done, 6));
+        }
+    }
+
+    #[test]
+    fn visit__who_never_opens_is_not_listed() {
+        let place = tempfile::tempdir().unwrap();
+        let share = Share::new(vec![place.path().to_owned()], ShareOptions::default()).unwrap();
+        let handler = share.visit(&visitor(&Greeting::Get.to_bytes())).unwrap().1;
+        assert_eq!(share.transfers().len(), 1);
+        drop(handler);
+        assert_eq!(share.transfers().len(), 0);
+    }
+
+    #[test]
+    fn visit__is_refused_with_a_reason() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().join("data");
+        fs::create_dir(&root).unwrap();
+        let share = Share::new(vec![root.clone()], ShareOptions::default()).unwrap();
+        let writable = ShareOptions { writable_into: Some(root.clone()), ..ShareOptions::default() };
+        let writable = Share::new(vec![], writable).unwrap();
+        let refused = |visitor: &Visitor<'_>| share.visit(visitor).err();
+        let get = Greeting::Get.to_bytes();
+        assert_eq!(refused(&visitor(&Greeting::Put.to_bytes())), Some(Refusal::Direction));
+        let put = Greeting::Put.to_bytes();
+        assert_eq!(writable.visit(&Visitor { receives: false, ..visitor(&put) }).err(), Some(Refusal::Direction));
+        assert_eq!(writable.visit(&visitor(&get)).err(), Some(Refusal::UnknownName));
+        assert_eq!(refused(&Visitor { receives: false, ..visitor(&get) }), Some(Refusal::Direction));
+        assert_eq!(refused(&visitor(&[])), Some(Refusal::UnknownName));
+        assert_eq!(refused(&visitor(&Greeting::Bench(&[250]).to_bytes())), Some(Refusal::UnknownName));
+        assert_eq!(refused(&visitor(&get)), None);
+        fs::remove_dir(&root).unwrap();
+        assert_eq!(refused(&visitor(&get)), Some(Refusal::UnknownName));
+        assert_eq!(writable.visit(&visitor(&put)).err(), Some(Refusal::UnknownName));
+        assert!(matches!(Share::new(vec![root.clone()], ShareOptions::default()), Err(ShareError::Unreadable { .. })));
+        assert!(matches!(Share::new(vec![], ShareOptions::default()), Err(ShareError::Nothing)));
+        fs::write(&root, "").unwrap();
+        let writable = ShareOptions { writable_into: Some(root), ..ShareOptions::default() };
+        assert!(matches!(Share::new(vec![], writable), Err(ShareError::NotWritable { .. })));
+    }
+
+    #[test]
+    fn share_name__is_the_same_for_the_same_paths() {
+        let place = tempfile::tempdir().unwrap();
+        let paths = |names: &[&str]| names.iter().map(|name| place.path().join(name)).collect::<Vec<_>>();
+        fs::write(place.path().join("a"), "").unwrap();
+        assert_eq!(share_name(&paths(&["a"])), share_name(&paths(&["./a"])));
+        assert_ne!(share_name(&paths(&["a"])), share_name(&paths(&["b"])));
+    }
+}
