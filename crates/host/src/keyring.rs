@@ -151,6 +151,11 @@ impl Keyring {
 
     /// Issues a ticket for the share.
     pub fn issue(&self, validity: Validity, addresses: Vec<SocketAddr>) -> Result<Ticket, StateError> {
+        self.issue_as(TicketId(getrandom::u64()?), validity, addresses)
+    }
+
+    /// The same with a name that the ticket is to have: for one that goes on where another of that name ended.
+    pub fn issue_as(&self, id: TicketId, validity: Validity, addresses: Vec<SocketAddr>) -> Result<Ticket, StateError> {
         let now_unix_s = now_unix_s();
         let issued = Issued {
             secret: Secret::random()?,
@@ -161,7 +166,6 @@ impl Keyring {
             is_spent: false,
             is_revoked: false,
         };
-        let id = TicketId(getrandom::u64()?);
         let ticket = self.ticket(id, &issued, addresses);
         self.change(|known| {
             known.tickets.retain(|_, old| !old.is_forgotten(now_unix_s));

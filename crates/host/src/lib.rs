@@ -13,6 +13,7 @@ mod capacity;
 mod crypto;
 mod doctor;
 mod driver;
+mod ending;
 mod endpoint;
 mod files;
 mod handler;
@@ -32,8 +33,10 @@ pub use advertise::{DEFAULT_PORT, advertised};
 pub use bench::{BenchDirection, BenchError, BenchFlow, BenchOptions, BenchProgress, BenchReport, bench, bench_accept};
 pub use capacity::{Capacity, CapacityOrigin};
 pub use doctor::{Check, Verdict, examine};
+pub use ending::{AtEnd, at_end};
 pub use endpoint::{Accept, BindError, ConnectError, ConnectOptions, Endpoint, EndpointConfig, EndpointFacts, Visitor};
-pub use fairwave_proto::codec::{CloseReason, Refusal, TicketId, VoidReason};
+pub use fairwave_proto::codec::{CloseReason, Refusal, SessionId, TicketId, VoidReason};
+pub use fairwave_proto::handshake::HandshakeError;
 pub use fairwave_proto::{IntervalRule, Limit, PathKind, SessionOptions, SessionRates};
 pub use files::{
     Durable, Ended, Failure, GetOptions, MOST_LISTED, Outcome, Progress, PutOptions, Share, ShareError, ShareOptions,

@@ -62,9 +62,9 @@ pub struct SessionStats {
     pub received_wire_bytes: u64,
     /// Data packets received.
     pub received_packets: u64,
-    /// The rates at the source, where this is it and knows its capacity.
+    /// The rates at the source, where this is it.
     pub source: Option<SessionRates>,
-    /// The rates at the sink, where this is it and knows its capacity.
+    /// The rates at the sink, where this is it.
     pub sink: Option<SessionRates>,
     /// The path's own limit, on shared paths, at the source.
     pub path_rate: Option<Rate>,

@@ -430,8 +430,6 @@ impl Driver {
         let sent = host.outbound.counts(session).unwrap_or_default();
         let received = host.inbound.counts(session).unwrap_or_default();
         let limit = |limit| host.outbound.limit(session, limit);
-        // A node without a capacity shares nothing.
-        let shares = |direction| host.control.node(direction).is_some();
         let stats = SessionStats {
             sent_packets: sent.sent,
             lost_packets: sent.lost,
@@ -442,8 +440,8 @@ impl Driver {
             received_packets: received.packets,
             path_rate: limit(Limit::Path),
             desired: limit(Limit::Demand),
-            source: host.source_rates(session).filter(|_| shares(Direction::Sending)),
-            sink: host.sink_rates(session).filter(|_| shares(Direction::Receiving)),
+            source: host.source_rates(session),
+            sink: host.sink_rates(session),
             limited_by: host.outbound.limited_by(now, session),
             rtt: host.control.rtt(session),
             datagram_bytes: host.control.datagram_bytes(session).unwrap_or_default(),

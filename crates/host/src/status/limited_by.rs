@@ -27,6 +27,8 @@ pub enum LimitedBy {
 
 /// A sink that gets this share of what it grants is what limits.
 const FULL: f64 = 0.95;
+/// A source that sends less than this share of what it may has no more to send.
+const IDLE: f64 = 0.7;
 /// Longer than that nothing comes from a peer that lives.
 const SILENT_S: f64 = 2.0;
 
@@ -69,16 +71,20 @@ pub(super) fn explain(
         Some(WaitsFor::Peer) | None => {}
     }
     let Some(limit) = source_limit else { return at_the_sink(status) };
-    let number = |bps: Option<f64>| bps.map_or_else(|| "an unknown rate".into(), rate);
-    match limit {
-        Limit::Source => {
-            (Some(LimitedBy::Source), format!("this end's node grants it {}", number(status.expected_bps)))
+    let (by, what, bps) = match limit {
+        Limit::Source => (LimitedBy::Source, "this end's node grants it", status.expected_bps),
+        Limit::Sink => (LimitedBy::Sink, "the other end's node grants it", status.sink_expected_bps),
+        Limit::Demand => (LimitedBy::Demand, "its desired rate is", status.desired_bps),
+        Limit::Path => (LimitedBy::Path, "the path is taken to carry", status.path_rate_bps),
+    };
+    match bps {
+        Some(bps) if status.rate_bps < IDLE * bps => {
+            let text =
+                format!("it sends {} of the {} that it may: nothing more is ready", rate(status.rate_bps), rate(bps));
+            (Some(LimitedBy::Demand), text)
         }
-        Limit::Sink => {
-            (Some(LimitedBy::Sink), format!("the other end's node grants it {}", number(status.sink_expected_bps)))
-        }
-        Limit::Demand => (Some(LimitedBy::Demand), format!("its desired rate is {}", number(status.desired_bps))),
-        Limit::Path => (Some(LimitedBy::Path), format!("the path is taken to carry {}", number(status.path_rate_bps))),
+        Some(bps) => (Some(by), format!("{what} {}", rate(bps))),
+        None => (Some(by), format!("{what} a rate that is not known here")),
     }
 }
 
@@ -107,6 +113,7 @@ mod tests {
     #[test]
     fn explain__a_source_names_the_term_and_its_number() {
         let status = SessionStatus {
+            rate_bps: 8.5e8,
             expected_bps: Some(9e8),
             sink_expected_bps: Some(5e8),
             desired_bps: Some(7e8),
@@ -123,6 +130,14 @@ mod tests {
             assert_eq!(found, Some(by));
             assert!(because.ends_with(number), "{because}");
         }
+    }
+
+    #[test]
+    fn explain__a_source_that_sends_less_than_it_may_has_no_more() {
+        let status = SessionStatus { rate_bps: 1e8, expected_bps: Some(9e8), ..status() };
+        let (by, because) = explain(&status, Some(Limit::Source), None, None);
+        assert_eq!(by, Some(LimitedBy::Demand));
+        assert_eq!(because, "it sends 100.00 Mb/s of the 900.00 Mb/s that it may: nothing more is ready");
     }
 
     #[test]
@@ -155,6 +170,7 @@ mod tests {
             is_initiator: true,
             sends: true,
             receives: false,
+            is_source: true,
             is_dedicated: false,
             is_plain: false,
             rate_bps: 0.0,

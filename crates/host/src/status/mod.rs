@@ -52,6 +52,8 @@ pub struct SessionStatus {
     pub sends: bool,
     /// Whether this end is a sink.
     pub receives: bool,
+    /// Whether it sends more than it receives: rates and limits are of the direction that has more.
+    pub is_source: bool,
     /// Whether both ends say that nobody else uses the path.
     pub is_dedicated: bool,
     /// Whether data go without secrecy.
@@ -129,15 +131,16 @@ impl Sample {
         Self { at: Instant::now(), sessions: sessions.into_iter().map(with_stats).collect() }
     }
 
-    /// What the sessions of this sample do, by what an earlier one says.
-    pub fn since(&self, before: &Self) -> Vec<SessionStatus> {
+    /// What the sessions of this sample do, by what an earlier one says; `has_node` where the capacity is known, and an end
+    /// node so grants them rates.
+    pub fn since(&self, before: &Self, has_node: bool) -> Vec<SessionStatus> {
         let span = self.at.saturating_duration_since(before.at);
         let each = |(session, stats, progress): &Seen| {
             let earlier = before.sessions.iter().find(|(other, _, _)| other.id() == session.id());
             let none = SessionStats::default();
             let earlier =
                 (earlier.map_or(&none, |(_, stats, _)| &**stats), earlier.and_then(|(_, _, progress)| *progress));
-            SessionStatus::of(session, (stats, *progress), earlier, span)
+            SessionStatus::of(session, (stats, *progress), earlier, (span, has_node))
         };
         self.sessions.iter().map(each).collect()
     }
@@ -148,7 +151,7 @@ impl SessionStatus {
         session: &Session,
         (stats, progress): (&SessionStats, Option<Progress>),
         (earlier, progress_earlier): (&SessionStats, Option<Progress>),
-        span: Duration,
+        (span, has_node): (Duration, bool),
     ) -> Self {
         let facts = session.facts();
         let span_s = span.as_secs_f64().max(1e-3);
@@ -157,7 +160,7 @@ impl SessionStatus {
         let received_bps = rate(stats.received_wire_bytes, earlier.received_wire_bytes);
         // A put has a second direction for its results; the one that moves the files counts.
         let is_source = facts.sends && (!facts.receives || stats.sent_wire_bytes >= stats.received_wire_bytes);
-        let rates = if is_source { stats.source } else { stats.sink };
+        let rates = if is_source { stats.source } else { stats.sink }.filter(|_| has_node);
         let bps = |rate: fairwave_units::Rate| Some(rate.as_bps()).filter(|bps| *bps < f64::MAX);
         let disk_bps = progress.zip(progress_earlier).map(|(now, before)| rate(now.bytes_done, before.bytes_done));
         let mut status = Self {
@@ -166,15 +169,16 @@ impl SessionStatus {
             is_initiator: facts.is_initiator,
             sends: facts.sends,
             receives: facts.receives,
+            is_source,
             is_dedicated: facts.path == PathKind::Dedicated,
             is_plain: facts.is_plain,
             rate_bps: if is_source { sent_bps } else { received_bps },
             measured_bps: rates.and_then(|rates| bps(rates.measured)),
             expected_bps: rates.and_then(|rates| bps(rates.expected)),
             target_bps: rates.and_then(|rates| bps(rates.target)),
-            sink_expected_bps: stats.source.and_then(|rates| rates.sink_expected).and_then(bps),
-            desired_bps: stats.desired.and_then(bps),
-            path_rate_bps: stats.path_rate.and_then(bps),
+            sink_expected_bps: stats.source.filter(|_| is_source).and_then(|rates| rates.sink_expected).and_then(bps),
+            desired_bps: stats.desired.filter(|_| is_source).and_then(bps),
+            path_rate_bps: stats.path_rate.filter(|_| is_source).and_then(bps),
             limited_by: None,
             because: String::new(),
             rtt_s: stats.rtt.map(fairwave_units::Duration::as_secs_f64),
@@ -255,9 +259,9 @@ mod tests {
             let at = begin + Duration::from_millis(ms);
             Sample { at, sessions: vec![(session.clone(), Arc::new(stats), None)] }
         };
-        let found = at(500, 7_250_000).since(&at(0, 1_000_000));
-        // 100 Mb/s = (7 250 000 - 1 000 000) x 8 / 0.5 s
-        assert!((found[0].rate_bps - 1e8).abs() < 1.0, "{found:?}");
+        let found = at(500, 31_000_000).since(&at(0, 1_000_000), true);
+        // 480 Mb/s = (31 000 000 - 1 000 000) x 8 / 0.5 s
+        assert!((found[0].rate_bps - 4.8e8).abs() < 1.0, "{found:?}");
         assert_eq!((found[0].expected_bps, found[0].sink_expected_bps), (Some(9e8), Some(5e8)));
         assert_eq!(found[0].limited_by, Some(LimitedBy::Sink));
         assert_eq!(found[0].because, "the other end's node grants it 500.00 Mb/s");
@@ -269,7 +273,7 @@ mod tests {
         let none = Rate::nearest_bps(f64::MAX);
         session.publish(SessionStats { desired: Some(none), path_rate: Some(none), ..stats() });
         let sample = Sample::take(vec![session.clone()], &[]);
-        let found = Sample::take(vec![session], &[]).since(&sample);
+        let found = Sample::take(vec![session], &[]).since(&sample, true);
         assert_eq!((found[0].desired_bps, found[0].path_rate_bps), (None, None));
     }
 
@@ -278,7 +282,7 @@ mod tests {
         let session = session(false);
         session.publish(stats());
         let sample = Sample::take(vec![session.clone()], &[]);
-        let sessions = Sample::take(vec![session], &[]).since(&sample);
+        let sessions = Sample::take(vec![session], &[]).since(&sample, true);
         let capacity = Capacity::find(Some(Rate::mbps(100.0)), None);
         let status = ProcessStatus::of("get", None, [&capacity, &capacity], sessions);
         assert_eq!(serde_json::from_str::<ProcessStatus>(&serde_json::to_string(&status).unwrap()).unwrap(), status);
