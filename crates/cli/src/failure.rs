@@ -11,6 +11,8 @@ pub(crate) enum Failure {
     Usage(String),
     /// The run failed: exit code 1.
     Run(String),
+    /// Somebody interrupted it: exit code 130.
+    Interrupted(String),
     /// A claim does not hold, as stdout says: exit code 1.
     Missed,
     /// Nobody reads stdout any more: no word, exit code 0, as for `fairwave ... | head`.
@@ -26,7 +28,7 @@ impl Failure {
     /// What to tell people, if anything.
     pub(crate) fn message(&self) -> Option<&str> {
         match self {
-            Self::Usage(message) | Self::Run(message) => Some(message),
+            Self::Usage(message) | Self::Run(message) | Self::Interrupted(message) => Some(message),
             Self::Missed | Self::Unread => None,
         }
     }
@@ -36,6 +38,7 @@ impl Failure {
         match self {
             Self::Usage(_) => 2,
             Self::Run(_) | Self::Missed => 1,
+            Self::Interrupted(_) => crate::interrupt::EXIT,
             Self::Unread => 0,
         }
     }

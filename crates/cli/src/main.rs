@@ -7,21 +7,28 @@
 
 mod allocate;
 mod args;
+mod bench;
 mod blocks;
 mod completions;
+mod cp;
 mod doctor;
 mod failure;
+mod get;
 mod input;
+mod interrupt;
 mod man;
 mod output;
 mod papers;
 mod progress;
+mod put;
 mod schemes;
+mod serve;
 mod simulate;
 mod staging;
 mod status;
 mod table;
 mod terminal;
+mod transfer;
 
 use std::process::ExitCode;
 
@@ -38,6 +45,11 @@ fn main() -> ExitCode {
         Command::Allocate(args) => allocate::run(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Papers(args) => papers::run(&args),
+        Command::Serve(args) => serve::run(&args),
+        Command::Get(args) => get::run(&args),
+        Command::Put(args) => put::run(&args),
+        Command::Cp(args) => cp::run(&args),
+        Command::Bench(args) => bench::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Why(args) => status::why(&args),

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::Done;
 use crate::failure::{Failure, plain};
+use crate::interrupt;
 
 /// Hidden directories that are not in place yet: an interrupted command removes them.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
@@ -132,6 +133,9 @@ fn unfinished<T>(change: impl FnOnce(&mut Vec<PathBuf>) -> T) -> T {
 pub(crate) fn clean_up_on_interrupt() {
     // Without a handler the command still ends, it only leaves its hidden directory.
     let _ = ctrlc::set_handler(|| {
+        if interrupt::note() {
+            return;
+        }
         // The lock is never given back: no other thread begins anew while the process ends.
         let all = UNFINISHED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         for hidden in all.iter() {
@@ -142,7 +146,7 @@ pub(crate) fn clean_up_on_interrupt() {
                 }
             }
         }
-        std::process::exit(130);
+        std::process::exit(interrupt::EXIT.into());
     });
 }
 

@@ -153,7 +153,7 @@ fn row(session: &SessionStatus) -> [String; 9] {
     });
     [
         session.id.clone(),
-        format!("{} {}", if session.sends { "to" } else { "from" }, session.peer),
+        format!("{} {}", if session.is_source { "to" } else { "from" }, session.peer),
         rate(session.rate_bps),
         optional(session.measured_bps),
         optional(session.expected_bps),
@@ -186,7 +186,7 @@ fn reason<'a>(process: &ProcessStatus, session: &'a SessionStatus) -> Reason<'a>
 }
 
 fn explanation(process: &ProcessStatus, session: &SessionStatus) -> String {
-    let verb = if session.sends { "sends to" } else { "receives from" };
+    let verb = if session.is_source { "sends to" } else { "receives from" };
     let mut text = format!(
         "{} {verb} {} at {} ({}, process {})\n",
         paint(BOLD, &session.id),
@@ -198,7 +198,7 @@ fn explanation(process: &ProcessStatus, session: &SessionStatus) -> String {
     let by = session.limited_by.map_or_else(|| "not limited by this end".into(), |by| format!("limited by: {by}"));
     let _ = writeln!(text, "  {by}, since {}", session.because);
     let [source, sink] = grants(session);
-    let unknown = if session.sends { "no limit" } else { "known at the other end" };
+    let unknown = if session.is_source { "no limit" } else { "known at the other end" };
     let path = if session.is_dedicated { "dedicated: no limit" } else { unknown };
     let waits = session.transfer.as_ref().and_then(|transfer| transfer.waits_for.as_deref());
     let disk = if matches!(waits, Some("disk" | "sync")) { "the transfer waits for it" } else { "keeps up" };

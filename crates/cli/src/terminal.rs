@@ -47,6 +47,12 @@ pub(crate) fn note(text: &str) {
     let _ = writeln!(anstream::stderr(), "{}", paint(DIM, &format!("note: {text}")));
 }
 
+/// Says something to people, on stderr, as it is.
+pub(crate) fn say(text: &str) {
+    // Nothing can be done for a reader that is gone.
+    let _ = writeln!(anstream::stderr(), "{text}");
+}
+
 /// Says on stderr what is wrong; a last line "hint: ..." stands out.
 pub(crate) fn complain(message: &str) {
     let mut text = String::new();

@@ -253,9 +253,7 @@ impl Receiver {
     fn ask(&mut self, now: Time, page: &mut Page, pages: &mut Vec<Vec<u8>>) {
         let measured = self.meter.rate();
         let rate = self.expected.unwrap_or(measured * 2.0);
-        // Where there is no interval, it asks so often that this is what it may take until it asks again.
-        let interval = self.interval.max(LEAST_PERIOD);
-        let window = request_window(rate, self.rtt, interval, self.setup.room);
+        let window = request_window(rate, self.rtt, self.interval, self.setup.room);
         self.requests.lapse(now, self.patience(measured));
         while let Some(request) = self.requests.next(now, window) {
             let Range { start, end } = request.range;

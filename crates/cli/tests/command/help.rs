@@ -1,12 +1,18 @@
 use super::*;
 
-const COMMANDS: [&[&str]; 11] = [
+const COMMANDS: [&[&str]; 17] = [
     &[],
     &["schemes"],
     &["allocate"],
     &["simulate"],
     &["papers", "list"],
     &["papers", "run"],
+    &["serve"],
+    &["get"],
+    &["put"],
+    &["cp"],
+    &["bench"],
+    &["bench", "serve"],
     &["doctor"],
     &["status"],
     &["why"],
@@ -29,6 +35,24 @@ fn help__names_every_option_of_the_contract() {
     let text = run(&["simulate", "--help"]).good();
     for option in words("--model --scheme --seed --duration --set --variant --window --out --json --quiet") {
         assert!(text.contains(option), "{option}");
+    }
+}
+
+#[test]
+fn help__names_the_options_of_a_transfer() {
+    for (command, options) in [
+        (&["serve"][..], "--listen --writable --once --json --expires --revoke --advertise --port --capacity --plain"),
+        (&["get"], "--check --dry-run --limit --json --quiet --verbose --capacity --plain --durable"),
+        (&["put"], "--limit --json --quiet --capacity --plain"),
+        (&["cp"], "--ssh --port --check --limit --json --capacity --plain"),
+        (&["bench"], "--time --sessions --limit --json --capacity --plain"),
+    ] {
+        let text = run(&[command, &["--help"]].concat()).good();
+        for option in words(options) {
+            assert!(text.contains(option), "{command:?}: {option}");
+        }
+        // What only the other end calls is no option for people.
+        assert!(!text.contains("--bootstrap"), "{command:?}");
     }
 }
 

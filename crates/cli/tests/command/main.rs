@@ -10,6 +10,7 @@ mod papers;
 mod schemes;
 mod simulate;
 mod trace;
+mod transfer;
 
 use std::collections::BTreeSet;
 use std::io::Write;

@@ -1,0 +1,250 @@
+//! `fairwave bench`.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration as StdDuration;
+
+use clap::Subcommand;
+use fairwave_host::{BenchDirection, BenchError, BenchOptions, BenchReport, ShareId, bench, bench_accept};
+use fairwave_units::{Duration, Rate};
+use serde::Serialize;
+
+use crate::Done;
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::output::print_json;
+use crate::simulate::{quantity, rate};
+use crate::table::Table;
+use crate::terminal::{self, print};
+use crate::transfer::connecting;
+use crate::transfer::link::{Link, positive_rate};
+use crate::transfer::monitor::monitor;
+use crate::transfer::offer::Offer;
+use crate::transfer::screen::{Screen, Talk};
+use crate::transfer::ticket;
+
+/// More sessions than this are no measurement.
+const MOST_SESSIONS: u64 = 1000;
+const EVERY: StdDuration = StdDuration::from_secs(1);
+
+/// Measure how fast this machine and another one move data, from memory to memory.
+///
+/// `fairwave bench serve` runs at one end and prints a ticket; `fairwave bench TICKET` runs at the other, and at as many
+/// more as one likes: many to one, or one to many, with Jain's index of the sessions' goodputs.
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(after_help = "\
+Examples:
+  fairwave bench serve > bench.ticket
+  fairwave bench @bench.ticket --time \"10 s\" --sessions 4
+  fairwave bench @bench.ticket --direction both --json")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Option<BenchCommand>,
+    /// The ticket: @FILE, - for stdin, or its text; left out, $FAIRWAVE_TICKET
+    ticket: Option<String>,
+    /// How long
+    #[arg(long, value_name = "T", value_parser = quantity::<Duration>, default_value = "10 s")]
+    time: Duration,
+    /// Sessions side by side
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=MOST_SESSIONS))]
+    sessions: u64,
+    /// Which way, as this end sees it
+    #[arg(long, value_enum, value_name = "WAY", default_value = "send")]
+    direction: Direction,
+    /// No session is faster than this
+    #[arg(long, value_name = "RATE", value_parser = positive_rate)]
+    limit: Option<Rate>,
+    #[command(flatten)]
+    link: Link,
+    #[command(flatten)]
+    talk: Talk,
+}
+
+#[derive(Debug, Subcommand)]
+enum BenchCommand {
+    Serve(ServeArgs),
+}
+
+/// Wait for others that measure.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  fairwave bench serve > bench.ticket
+  fairwave bench serve --listen 192.0.2.7:5000 --capacity \"10 Gb/s\"")]
+struct ServeArgs {
+    #[command(flatten)]
+    offer: Offer,
+    #[command(flatten)]
+    link: Link,
+    #[command(flatten)]
+    talk: Talk,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Direction {
+    /// To the other end
+    Send,
+    /// From it
+    Receive,
+    /// Both at once
+    Both,
+}
+
+#[derive(Serialize)]
+struct ProgressEvent {
+    event: &'static str,
+    elapsed_s: f64,
+    receive_goodput_bps: f64,
+    send_wire_bps: f64,
+}
+
+#[derive(Serialize)]
+struct DoneEvent {
+    event: &'static str,
+    wall_s: f64,
+    goodput_bps: f64,
+    wire_bps: f64,
+    #[serde(rename = "cpu_s_per_GB")]
+    cpu_s_per_gb: Cpu,
+    lost_packets: u64,
+    jain: f64,
+    sessions: Vec<Flow>,
+}
+
+/// CPU time of the two processes.
+#[derive(Serialize)]
+struct Cpu {
+    client: f64,
+    server: f64,
+}
+
+#[derive(Serialize)]
+struct Flow {
+    session: usize,
+    direction: &'static str,
+    bytes: u64,
+    goodput_bps: f64,
+    wire_bps: f64,
+    lost_packets: u64,
+}
+
+pub(crate) fn run(args: &Args) -> Done {
+    match &args.command {
+        Some(BenchCommand::Serve(args)) => serve(args),
+        None => measure(args),
+    }
+}
+
+fn serve(args: &ServeArgs) -> Done {
+    let screen = Screen::new(args.talk);
+    let offered = args.offer.open(&args.link, ShareId::of(["bench"], false))?;
+    offered.bound.endpoint.listen(Arc::clone(&offered.keyring), bench_accept());
+    let _socket = monitor(&screen, "bench serve", &offered.bound, Vec::new);
+    interrupt::be_gentle();
+    offered.print_ticket(&screen, "fairwave bench @FILE")?;
+    while !interrupt::is_asked() {
+        std::thread::sleep(StdDuration::from_millis(50));
+    }
+    offered.bound.endpoint.close();
+    Ok(())
+}
+
+fn measure(args: &Args) -> Done {
+    let screen = Screen::new(args.talk);
+    let ticket = match &args.ticket {
+        Some(word) => ticket::read(word)?,
+        None => ticket::from_environment().unwrap_or_else(|| {
+            Err(Failure::usage("bench: the ticket is missing", "`fairwave bench serve` at the other end prints one"))
+        })?,
+    };
+    let bound = args.link.bind(ticket.addresses.first().map(SocketAddr::ip))?;
+    let _socket = monitor(&screen, "bench", &bound, Vec::new);
+    let options = BenchOptions {
+        time: StdDuration::from_nanos(args.time.as_nanos()),
+        sessions: args.sessions as usize,
+        direction: match args.direction {
+            Direction::Send => BenchDirection::Send,
+            Direction::Receive => BenchDirection::Receive,
+            Direction::Both => BenchDirection::Both,
+        },
+        limit: args.limit,
+        every: EVERY,
+    };
+    screen.note(&format!("capacity {}", bound.capacity));
+    let mut told = Ok(());
+    let report = connecting::patiently(&screen, &ticket, |answered| {
+        bench(&bound.endpoint, &ticket, &options, &mut |progress| {
+            answered();
+            let (elapsed_s, receive_bps, send_bps) =
+                (progress.elapsed.as_secs_f64(), progress.receive_bps, progress.send_wire_bps);
+            if args.talk.json {
+                let event = ProgressEvent {
+                    event: "progress",
+                    elapsed_s,
+                    receive_goodput_bps: receive_bps,
+                    send_wire_bps: send_bps,
+                };
+                if told.is_ok() {
+                    told = print_json(&event).and_then(|()| terminal::flush());
+                }
+            } else {
+                let line =
+                    format!("{elapsed_s:5.1} s  sent {:>12}  received {:>12}", rate(send_bps), rate(receive_bps));
+                screen.say(&line);
+            }
+        })
+    });
+    bound.endpoint.close();
+    told?;
+    let report = report.map_err(|error| match error {
+        BenchError::Connect(error) => connecting::failure(&error, &ticket),
+        error => Failure::Run(error.to_string()),
+    })?;
+    if args.talk.json { print_json(&event(&report)) } else { print(&text(&report)) }
+}
+
+fn event(report: &BenchReport) -> DoneEvent {
+    let sessions = report.flows.iter().map(|flow| Flow {
+        session: flow.session,
+        direction: if flow.is_sent { "send" } else { "receive" },
+        bytes: flow.bytes,
+        goodput_bps: flow.goodput_bps,
+        wire_bps: flow.wire_bps,
+        lost_packets: flow.lost_packets,
+    });
+    let [client, server] = report.cpu_s_per_gb;
+    DoneEvent {
+        event: "done",
+        wall_s: report.wall_s,
+        goodput_bps: report.goodput_bps,
+        wire_bps: report.wire_bps,
+        cpu_s_per_gb: Cpu { client, server },
+        lost_packets: report.lost_packets,
+        jain: report.jain,
+        sessions: sessions.collect(),
+    }
+}
+
+fn text(report: &BenchReport) -> String {
+    let mut table = Table::new(&[">session", "direction", ">goodput", ">wire", ">lost packets"]);
+    for flow in &report.flows {
+        table.row([
+            flow.session.to_string(),
+            if flow.is_sent { "send".into() } else { "receive".into() },
+            rate(flow.goodput_bps),
+            rate(flow.wire_bps),
+            flow.lost_packets.to_string(),
+        ]);
+    }
+    let [client, server] = report.cpu_s_per_gb;
+    format!(
+        "{}\n  goodput {}, wire {}, {} packets lost in {:.1} s; Jain {:.4}\n  CPU seconds per GB: {client:.2} here, {server:.2} there\n",
+        table.render(2),
+        rate(report.goodput_bps),
+        rate(report.wire_bps),
+        report.lost_packets,
+        report.wall_s,
+        report.jain
+    )
+}

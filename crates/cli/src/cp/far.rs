@@ -1,0 +1,226 @@
+//! The far end of a copy: `fairwave serve --bootstrap`, as ssh starts it.
+//!
+//! It hears on stdin what is wanted, answers on stdout how it can be reached, and moves the files by itself: it goes on when
+//! ssh is gone, for as long as the other end may come back.
+
+use std::io::{self, Write};
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use fairwave_host::{
+    CloseReason, Endpoint, Identity, Keyring, Share, ShareId, ShareOptions, StateDir, TicketId, Validity, advertised,
+    at_end,
+};
+use fairwave_units::Rate;
+
+use super::message::{self, Answer, Ask, What};
+use super::place::Target;
+use crate::Done;
+use crate::failure::{Failure, plain};
+use crate::transfer::link::{self, Bound, Link, Ports};
+use crate::transfer::monitor::{monitor, transfers};
+use crate::transfer::screen::{Screen, Talk};
+
+/// Without ssh, and without a session, it waits so long for the other end to come back.
+const OUTLIVES: Duration = Duration::from_secs(600);
+/// Nobody needs longer to find the way here.
+const COMES_WITHIN: Duration = Duration::from_secs(120);
+const TICK: Duration = Duration::from_millis(50);
+
+pub(crate) fn run() -> Done {
+    // A terminal that goes away takes its processes with it. It fails for who leads a group already.
+    let _ = rustix::process::setsid();
+    let ask: Ask = message::receive(&mut io::stdin().lock()).map_err(|error| {
+        Failure::usage(
+            format!("--bootstrap: stdin: {}", plain(&error)),
+            "`fairwave cp` calls this at the other end; it is of no use by hand",
+        )
+    })?;
+    let begun = begin(&ask);
+    let answer = match &begun {
+        Ok(far) => far.answer(),
+        Err(failure) => Answer::Refused {
+            version: message::VERSION,
+            message: failure.message().unwrap_or("it cannot be done").to_owned(),
+        },
+    };
+    message::send(&mut io::stdout().lock(), &answer).map_err(|error| Failure::writing(&error))?;
+    // The near end has been told why, and says so.
+    if let Ok(far) = begun {
+        far.stay();
+    }
+    Ok(())
+}
+
+struct Far {
+    bound: Bound,
+    share: Arc<Share>,
+    ticket: String,
+    ends: Receiver<(CloseReason, bool)>,
+}
+
+fn begin(ask: &Ask) -> Result<Far, Failure> {
+    if ask.version != message::VERSION {
+        return Err(Failure::Usage(format!(
+            "the two ends are of different versions: messages of version {} and {}",
+            ask.version,
+            message::VERSION
+        )));
+    }
+    let failed = |error: &dyn std::fmt::Display| Failure::Run(error.to_string());
+    let (share, id) = share(&ask.what)?;
+    let link = Link {
+        capacity: ask.capacity_bps.map(Rate::nearest_bps),
+        path: if ask.is_dedicated { link::Path::Dedicated } else { link::Path::Shared },
+        interval: ask.interval_s.and_then(fairwave_units::Duration::from_secs_f64),
+        plain: ask.is_plain,
+    };
+    let ports = ask.ports.map(|(first, last)| Ports(first..=last));
+    let bound = link.bind_among(ports.as_ref(), None)?;
+    // The identity lasts, so that the other end knows this one again when it goes on; the ticket does not.
+    let identity = StateDir::open().and_then(|state| Identity::open(&state)).map_err(|error| failed(&error))?;
+    let keyring = Arc::new(Keyring::in_memory(identity, id));
+    let addresses = advertised(bound.endpoint.local_addr()).map_err(|error| failed(&error))?;
+    // What was put is gone on with by the ticket's name.
+    let ticket = keyring.issue_as(TicketId(id.0), Validity::default(), addresses).map_err(|error| failed(&error))?;
+    let (tell, ends) = channel();
+    let share = Arc::new(share);
+    let shown = Arc::clone(&share);
+    bound.endpoint.listen(
+        keyring,
+        Box::new(move |visitor| {
+            let (options, handler) = shown.visit(visitor)?;
+            let tell = tell.clone();
+            // Who does not listen any more is about to leave.
+            let tell = Box::new(move |reason, by_peer| _ = tell.send((reason, by_peer)));
+            Ok((options, at_end(handler, tell)))
+        }),
+    );
+    Ok(Far { bound, share, ticket: ticket.to_string(), ends })
+}
+
+/// What is given or taken, and a name for it that is the same the next time.
+fn share(what: &What) -> Result<(Share, ShareId), Failure> {
+    let path = |path: &message::Path| {
+        path.to_os_string()
+            .map(|path| home_relative(PathBuf::from(path)))
+            .and_then(std::path::absolute)
+            .map_err(|error| Failure::Usage(format!("a path: {}", plain(&error))))
+    };
+    match what {
+        What::Give(paths) => {
+            let paths = paths.iter().map(path).collect::<Result<Vec<_>, _>>()?;
+            let id = ShareId::of(&paths, false);
+            let share = Share::new(paths, ShareOptions::default());
+            Ok((share.map_err(|error| Failure::Usage(error.to_string()))?, id))
+        }
+        What::Take { place, is_single } => {
+            let place = path(place)?;
+            let id = ShareId::of([&place], true);
+            let Target { directory, rename } = Target::read(&place, *is_single);
+            let options = ShareOptions { writable_into: Some(directory), rename, ..ShareOptions::default() };
+            let share = Share::new(Vec::new(), options);
+            Ok((share.map_err(|error| Failure::Usage(error.to_string()))?, id))
+        }
+    }
+}
+
+/// Paths are relative to the home directory, in which ssh starts a command; no shell has looked at "~/".
+fn home_relative(path: PathBuf) -> PathBuf {
+    match path.strip_prefix("~") {
+        Ok(rest) if rest.as_os_str().is_empty() => PathBuf::from("."),
+        Ok(rest) => rest.to_owned(),
+        Err(_) if path.as_os_str().is_empty() => PathBuf::from("."),
+        Err(_) => path,
+    }
+}
+
+impl Far {
+    fn answer(&self) -> Answer {
+        Answer::Ready {
+            version: message::VERSION,
+            ticket: self.ticket.clone(),
+            ssh_address: std::env::var("SSH_CONNECTION").ok().as_deref().and_then(server_of),
+        }
+    }
+
+    /// Serves until the other end has what it wants, or does not come back.
+    fn stay(&self) {
+        let screen = Screen::new(Talk { quiet: true, ..Talk::default() });
+        let shown = Arc::clone(&self.share);
+        let _socket = monitor(&screen, "cp (far end)", &self.bound, move || transfers(&shown));
+        let is_ssh_gone = Arc::new(AtomicBool::new(false));
+        let gone = Arc::clone(&is_ssh_gone);
+        std::thread::spawn(move || {
+            // Nothing more is said there; its end is what counts.
+            let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
+            gone.store(true, Ordering::SeqCst);
+        });
+        let endpoint = &self.bound.endpoint;
+        let (mut idle_since, mut has_come) = (Instant::now(), false);
+        loop {
+            std::thread::sleep(TICK);
+            let is_idle = endpoint.sessions().is_empty();
+            if !is_idle {
+                (idle_since, has_come) = (Instant::now(), true);
+            }
+            for (reason, by_peer) in self.ends.try_iter() {
+                let is_over = reason == CloseReason::Done || (reason == CloseReason::Stopped && by_peer);
+                if is_over {
+                    return self.leave(endpoint);
+                }
+            }
+            let patience = if has_come { OUTLIVES } else { COMES_WITHIN };
+            // Who was never here and hangs up has given up.
+            let is_forgotten = is_ssh_gone.load(Ordering::SeqCst) && !has_come;
+            if is_idle && (is_forgotten || idle_since.elapsed() > patience) {
+                return self.leave(endpoint);
+            }
+        }
+    }
+
+    fn leave(&self, endpoint: &Endpoint) {
+        for transfer in transfers(&self.share) {
+            transfer.wait(Some(fairwave_units::Duration::from_secs(10)));
+        }
+        endpoint.close();
+        // Stdout may be gone with ssh.
+        let _ = io::stdout().flush();
+    }
+}
+
+/// The server's address in `$SSH_CONNECTION`: client, its port, server, its port.
+fn server_of(connection: &str) -> Option<IpAddr> {
+    let address = connection.split_whitespace().nth(2)?;
+    // Of a link, with its name behind a percent sign: not to be reached from elsewhere.
+    address.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn home_relative__a_tilde_is_the_home_directory() {
+        let read = |path: &str| home_relative(PathBuf::from(path));
+        assert_eq!(read("~/a b"), Path::new("a b"));
+        assert_eq!(read("~"), Path::new("."));
+        assert_eq!(read(""), Path::new("."));
+        assert_eq!(read("/x/~"), Path::new("/x/~"));
+        assert_eq!(read("~other/x"), Path::new("~other/x"));
+    }
+
+    #[test]
+    fn server_of__is_the_third_word() {
+        assert_eq!(server_of("192.0.2.1 50000 192.0.2.7 22"), Some("192.0.2.7".parse().unwrap()));
+        assert_eq!(server_of("2001:db8::1 50000 2001:db8::7 22"), Some("2001:db8::7".parse().unwrap()));
+        assert_eq!(server_of("fe80::1%eth0 1 fe80::2%eth0 22"), None);
+        assert_eq!(server_of(""), None);
+    }
+}

@@ -1,0 +1,135 @@
+//! What the two ends of a copy over ssh say to each other, on the far end's stdin and stdout: each a length (4 bytes, the
+//! first one first) and so many bytes of JSON.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+use data_encoding::BASE64;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// Of these messages.
+pub(crate) const VERSION: u32 = 1;
+/// Some 100 000 paths.
+const MOST_BYTES: u32 = 16 << 20;
+
+/// What the near end asks for.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Ask {
+    pub(crate) version: u32,
+    pub(crate) what: What,
+    /// The far end's own capacity, bit/s.
+    pub(crate) capacity_bps: Option<f64>,
+    /// The ports that it may listen at.
+    pub(crate) ports: Option<(u16, u16)>,
+    pub(crate) is_plain: bool,
+    pub(crate) is_dedicated: bool,
+    pub(crate) interval_s: Option<f64>,
+}
+
+/// Which way files go.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum What {
+    /// The far end gives these paths.
+    Give(Vec<Path>),
+    /// It takes what comes to this place: a single thing, which may get a new name there, or several.
+    Take {
+        /// As the call has it.
+        place: Path,
+        /// Whether a single thing comes.
+        is_single: bool,
+    },
+}
+
+/// A path, whose bytes need not be text.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Path(String);
+
+/// What the far end answers.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Answer {
+    /// It can be reached with this.
+    Ready {
+        version: u32,
+        ticket: String,
+        /// The address at which ssh found it, as it knows it.
+        ssh_address: Option<std::net::IpAddr>,
+    },
+    /// It cannot do that.
+    Refused { version: u32, message: String },
+}
+
+impl Path {
+    pub(crate) fn new(path: &OsStr) -> Self {
+        Self(BASE64.encode(path.as_bytes()))
+    }
+
+    pub(crate) fn to_os_string(&self) -> io::Result<OsString> {
+        let bytes = BASE64.decode(self.0.as_bytes());
+        bytes.map(OsString::from_vec).map_err(|_| io::Error::other("a path is not in base 64"))
+    }
+}
+
+/// Sends a message.
+pub(crate) fn send(to: &mut impl Write, message: &impl Serialize) -> io::Result<()> {
+    let bytes = serde_json::to_vec(message)?;
+    let length = u32::try_from(bytes.len()).ok().filter(|length| *length <= MOST_BYTES);
+    let length = length.ok_or_else(|| io::Error::other("there are too many paths for one call"))?;
+    to.write_all(&length.to_be_bytes())?;
+    to.write_all(&bytes)?;
+    to.flush()
+}
+
+/// Receives a message.
+pub(crate) fn receive<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<T> {
+    let mut length = [0; 4];
+    from.read_exact(&mut length)?;
+    let length = u32::from_be_bytes(length);
+    if length > MOST_BYTES {
+        // What a login script prints is no message.
+        return Err(io::Error::other("something else than a message came"));
+    }
+    let mut bytes = Vec::new();
+    from.take(length.into()).read_to_end(&mut bytes)?;
+    if bytes.len() < length as usize {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    serde_json::from_slice(&bytes).map_err(|error| io::Error::other(format!("a message cannot be read: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn receive__reads_what_send_wrote() {
+        let ask = Ask {
+            version: VERSION,
+            what: What::Give(vec![Path::new(OsStr::from_bytes(b"a\xff\n")), Path::new(OsStr::new(""))]),
+            capacity_bps: Some(1e9),
+            ports: Some((5000, 5010)),
+            is_plain: false,
+            is_dedicated: true,
+            interval_s: None,
+        };
+        let mut bytes = Vec::new();
+        send(&mut bytes, &ask).unwrap();
+        let read: Ask = receive(&mut bytes.as_slice()).unwrap();
+        assert_eq!(read, ask);
+        let What::Give(paths) = read.what else { panic!("{read:?}") };
+        assert_eq!(paths[0].to_os_string().unwrap().as_bytes(), b"a\xff\n");
+    }
+
+    #[test]
+    fn receive__refuses_what_is_no_message() {
+        let error = |bytes: &[u8]| receive::<Ask>(&mut &*bytes).unwrap_err();
+        assert_eq!(error(b"Welcome to host\n").to_string(), "something else than a message came");
+        assert_eq!(error(&[0, 0, 0, 9, b'{']).kind(), io::ErrorKind::UnexpectedEof);
+        assert_eq!(error(&[0]).kind(), io::ErrorKind::UnexpectedEof);
+        assert!(error(&[0, 0, 0, 2, b'{', b'}']).to_string().contains("missing field"));
+    }
+}

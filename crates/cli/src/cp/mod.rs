@@ -1,0 +1,194 @@
+//! `fairwave cp`.
+
+pub(crate) mod far;
+mod message;
+mod place;
+mod ssh;
+
+use std::ffi::OsString;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use fairwave_host::{GetOptions, Identity, Keyring, PutOptions, Share, ShareId, ShareOptions, StateDir, Validity};
+use fairwave_units::Duration;
+
+use crate::Done;
+use crate::failure::{Failure, plain};
+use crate::get::{self, Taking};
+use crate::put;
+use crate::transfer::link::{Link, Path, Ports};
+use crate::transfer::offer::of_state;
+use crate::transfer::screen::{Screen, Talk};
+use message::{Ask, What};
+use place::{Place, Target};
+use ssh::FarEnd;
+
+/// Copy files to or from another machine that ssh reaches, with no server and no set-up there.
+///
+/// ssh starts `fairwave` at the other end and tells it what is wanted; the files then go over UDP, past ssh. DEST is a
+/// directory, or the new name of a single SRC; directories that are missing are made. What is there already is not moved
+/// again: after an interrupt, a crash or a lost connection the same command goes on where it was.
+#[derive(Debug, clap::Args)]
+#[command(override_usage = "fairwave cp [OPTIONS] [HOST:]SRC... [HOST:]DEST")]
+#[command(after_help = "\
+Examples:
+  fairwave cp results server:data
+  fairwave cp server:data/a.bin server:data/b.bin .
+  fairwave cp --ssh \"ssh -p 2222\" --port 50000-50010 me@server:big.bin downloads")]
+pub(crate) struct Args {
+    /// Files and directories, and the directory to copy them into; one side may be on another machine
+    #[arg(required = true, num_args = 2.., value_name = "[HOST:]PATH")]
+    words: Vec<OsString>,
+    /// The UDP ports of which the other end listens at one [default: 8642, or any]
+    #[arg(long, value_name = "A-B")]
+    port: Option<Ports>,
+    /// The command in place of ssh
+    #[arg(long, value_name = "COMMAND", env = "FAIRWAVE_SSH", default_value = "ssh")]
+    ssh: String,
+    #[command(flatten)]
+    taking: Taking,
+    #[command(flatten)]
+    link: Link,
+    #[command(flatten)]
+    talk: Talk,
+}
+
+/// What goes where.
+enum Way {
+    Local { from: Vec<PathBuf>, to: PathBuf },
+    Fetch { host: String, from: Vec<OsString>, to: PathBuf },
+    Send { from: Vec<PathBuf>, host: String, to: OsString },
+}
+
+pub(crate) fn run(args: &Args) -> Done {
+    let screen = Screen::new(args.talk);
+    match way(&args.words)? {
+        Way::Local { from, to } => copy_here(&screen, args, &from, &to),
+        Way::Fetch { host, from, to } => {
+            let what = What::Give(from.iter().map(|path| message::Path::new(path)).collect());
+            let far = FarEnd::start(&args.ssh, &host, &ask(args, what))?;
+            let done = get::fetch(&screen, &args.link, &far.ticket, &into(args, &to, from.len()));
+            far.end();
+            done
+        }
+        Way::Send { from, host, to } => {
+            refuse_taking(args)?;
+            let what = What::Take { place: message::Path::new(&to), is_single: from.len() == 1 };
+            let far = FarEnd::start(&args.ssh, &host, &ask(args, what))?;
+            let options = PutOptions { limit: args.taking.limit, ..PutOptions::default() };
+            let done = put::send(&screen, &args.link, &far.ticket, &from, &options);
+            far.end();
+            done
+        }
+    }
+}
+
+fn way(words: &[OsString]) -> Result<Way, Failure> {
+    let wrong = |message: String, hint: &str| Failure::usage(format!("cp: {message}"), hint);
+    let hint = "fairwave cp [HOST:]SRC... [HOST:]DEST";
+    let places: Vec<_> =
+        words.iter().map(|word| Place::read(word)).collect::<Result<_, _>>().map_err(|message| wrong(message, hint))?;
+    let Some((to, from)) = places.split_last() else { return Err(wrong("the destination is missing".into(), hint)) };
+    let (mut here, mut there, mut hosts) = (Vec::new(), Vec::new(), Vec::new());
+    for place in from {
+        match place {
+            Place::Here(path) => here.push(path.clone()),
+            Place::There { host, path } => {
+                there.push(path.clone());
+                if !hosts.contains(host) {
+                    hosts.push(host.clone());
+                }
+            }
+        }
+    }
+    match (to, hosts.as_slice()) {
+        (Place::Here(to), []) => Ok(Way::Local { from: here, to: to.clone() }),
+        (Place::Here(to), [host]) if here.is_empty() => {
+            Ok(Way::Fetch { host: host.clone(), from: there, to: to.clone() })
+        }
+        (Place::There { host, path }, []) => Ok(Way::Send { from: here, host: host.clone(), to: path.clone() }),
+        (Place::There { .. }, _) => {
+            Err(wrong("one end must be on this machine".into(), "run it on one of the two: ssh HOST fairwave cp ..."))
+        }
+        (Place::Here(_), _) => {
+            Err(wrong("the sources are on several machines".into(), "copy from one after the other"))
+        }
+    }
+}
+
+fn ask(args: &Args, what: What) -> Ask {
+    Ask {
+        version: message::VERSION,
+        what,
+        capacity_bps: args.link.capacity.map(fairwave_units::Rate::as_bps),
+        ports: args.port.as_ref().map(|ports| (*ports.0.start(), *ports.0.end())),
+        is_plain: args.link.plain,
+        is_dedicated: args.link.path == Path::Dedicated,
+        interval_s: args.link.interval.map(Duration::as_secs_f64),
+    }
+}
+
+/// How this end takes what comes from so many sources.
+fn into(args: &Args, to: &std::path::Path, sources: usize) -> GetOptions {
+    let Target { directory, rename } = Target::read(to, sources == 1);
+    GetOptions { rename, ..args.taking.options(Vec::new(), directory) }
+}
+
+/// What the taker at the far end is not told.
+fn refuse_taking(args: &Args) -> Done {
+    for (is_asked, option) in [(args.taking.check, "--check"), (args.taking.dry_run, "--dry-run")] {
+        if is_asked {
+            return Err(Failure::usage(
+                format!("cp: {option} is for copies to this machine"),
+                "run it at the other end: ssh HOST fairwave cp ...",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Both ends are this process: what goes on after an interrupt does so here, too.
+fn copy_here(screen: &Screen, args: &Args, from: &[PathBuf], to: &std::path::Path) -> Done {
+    let absolute = |path: &PathBuf| {
+        std::path::absolute(path).map_err(|error| Failure::usage(plain(&error), "name files and directories"))
+    };
+    let paths = from.iter().map(absolute).collect::<Result<Vec<_>, _>>()?;
+    let id = ShareId::of(&paths, false);
+    let share = Share::new(paths, ShareOptions::default()).map_err(|error| Failure::Usage(error.to_string()))?;
+    let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let giver = args.link.bind_to("cp", loopback)?;
+    let identity = StateDir::open().and_then(|state| Identity::open(&state)).map_err(|error| of_state(&error))?;
+    let keyring = Keyring::in_memory(identity, id);
+    let addresses = vec![giver.endpoint.local_addr()];
+    let ticket = keyring.issue(Validity::default(), addresses).map_err(|error| of_state(&error))?;
+    giver.endpoint.listen(Arc::new(keyring), Arc::new(share).accept());
+    let done = get::fetch(screen, &args.link, &ticket, &into(args, to, from.len()));
+    giver.endpoint.close();
+    done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn way__one_end_is_here() {
+        let of = |words: &[&str]| way(&words.iter().map(OsString::from).collect::<Vec<_>>());
+        assert!(matches!(of(&["a", "b", "c"]), Ok(Way::Local { from, .. }) if from.len() == 2));
+        assert!(
+            matches!(of(&["h:a", "h:b", "c"]), Ok(Way::Fetch { host, from, .. }) if host == "h" && from.len() == 2)
+        );
+        assert!(matches!(of(&["a", "h:"]), Ok(Way::Send { host, to, .. }) if host == "h" && to.is_empty()));
+        for (words, says) in [
+            (["h:a", "b", "c"], "several machines"),
+            (["h:a", "i:b", "c"], "several machines"),
+            (["h:a", "h:b", "i:c"], "one end must be on this machine"),
+            ([":a", "b", "c"], "host is missing"),
+        ] {
+            let failure = of(&words).err().unwrap();
+            assert!(failure.message().unwrap().contains(says), "{words:?}");
+            assert_eq!(failure.code(), 2);
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Where files are: `path`, or `host:path`.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+/// A place that a call names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// On this machine.
+    Here(PathBuf),
+    /// On another one, which ssh knows by this name.
+    There {
+        /// As ssh takes it: `host`, `user@host`.
+        host: String,
+        /// There; relative to the home directory.
+        path: OsString,
+    },
+}
+
+impl Place {
+    /// Reads a place as scp does: what has a colon before any slash is on another machine.
+    pub(crate) fn read(word: &OsStr) -> Result<Self, String> {
+        let bytes = word.as_bytes();
+        let shown = || word.to_string_lossy().escape_debug().to_string();
+        let (host, path) = match bytes.strip_prefix(b"[") {
+            // An IPv6 address in brackets has colons of its own.
+            Some(rest) => match rest.windows(2).position(|pair| pair == b"]:") {
+                Some(end) => (&rest[..end], &rest[end + 2..]),
+                None => return Ok(Self::Here(word.into())),
+            },
+            None => match bytes.iter().position(|byte| matches!(byte, b':' | b'/')) {
+                Some(at) if bytes[at] == b':' => (&bytes[..at], &bytes[at + 1..]),
+                _ => return Ok(Self::Here(word.into())),
+            },
+        };
+        let host = std::str::from_utf8(host).map_err(|_| format!("\"{}\": the host's name is no text", shown()))?;
+        if host.is_empty() {
+            return Err(format!("\"{}\": the host is missing before the colon (./ before a local name)", shown()));
+        }
+        // ssh would take it for an option.
+        if host.starts_with('-') {
+            return Err(format!("\"{}\": a host's name does not begin with \"-\"", shown()));
+        }
+        if host.chars().any(|c| c.is_whitespace() || c.is_control()) {
+            return Err(format!("\"{}\": a host's name has no blanks", shown()));
+        }
+        Ok(Self::There { host: host.to_owned(), path: OsString::from_vec(path.to_vec()) })
+    }
+}
+
+/// Where a copy goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Target {
+    /// The directory that it is put into.
+    pub(crate) directory: PathBuf,
+    /// Its name there, if it is to have another than it comes with.
+    pub(crate) rename: Option<String>,
+}
+
+impl Target {
+    /// Reads a destination as cp does: a directory that is there takes what comes; of a single source any other path is the
+    /// new name. What ends with a slash is a directory, and so is the destination of several sources.
+    pub(crate) fn read(path: &Path, is_single: bool) -> Self {
+        let whole = Self { directory: path.to_owned(), rename: None };
+        if !is_single || path.is_dir() || path.as_os_str().as_bytes().ends_with(b"/") {
+            return whole;
+        }
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name().and_then(OsStr::to_str)) else {
+            return whole;
+        };
+        let directory = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+        Self { directory: directory.to_owned(), rename: Some(name.to_owned()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn read__a_colon_before_any_slash_is_another_machine() {
+        let there = |host: &str, path: &str| Place::There { host: host.into(), path: path.into() };
+        for (word, place) in [
+            ("a.txt", Place::Here("a.txt".into())),
+            ("./a:b", Place::Here("./a:b".into())),
+            ("dir/a:b", Place::Here("dir/a:b".into())),
+            ("host:", there("host", "")),
+            ("me@host:dir/a:b", there("me@host", "dir/a:b")),
+            ("host:/abs", there("host", "/abs")),
+            ("[2001:db8::7]:x", there("2001:db8::7", "x")),
+            ("[x", Place::Here("[x".into())),
+        ] {
+            assert_eq!(Place::read(OsStr::new(word)), Ok(place), "{word}");
+        }
+    }
+
+    #[test]
+    fn target__is_a_directory_or_the_new_name_of_a_single_source() {
+        let place = tempfile::tempdir().unwrap();
+        let there = place.path().to_owned();
+        let absent = there.join("absent");
+        let whole = |path: &Path| Target { directory: path.to_owned(), rename: None };
+        assert_eq!(Target::read(&there, true), whole(&there));
+        assert_eq!(Target::read(&absent, false), whole(&absent));
+        assert_eq!(Target::read(&absent.join(""), true), whole(&absent.join("")));
+        assert_eq!(Target::read(&absent, true), Target { directory: there, rename: Some("absent".into()) });
+        assert_eq!(Target::read(Path::new("absent-too"), true).directory, Path::new("."));
+    }
+
+    #[test]
+    fn read__a_host_that_ssh_would_take_for_an_option_is_refused() {
+        for (word, says) in
+            [("-oProxyCommand=x:y", "does not begin"), (":a", "host is missing"), ("a b:c", "no blanks")]
+        {
+            let error = Place::read(OsStr::new(word)).unwrap_err();
+            assert!(error.contains(says), "{word}: {error}");
+        }
+    }
+}

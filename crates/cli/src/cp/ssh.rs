@@ -1,0 +1,157 @@
+//! Starts the far end over ssh, and asks it for what is wanted.
+
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use fairwave_host::{MOST_ADDRESSES, Ticket};
+
+use super::message::{self, Answer, Ask};
+use crate::failure::{Failure, plain};
+
+/// All that ever goes through a remote shell.
+const REMOTE: &str = "fairwave serve --bootstrap";
+/// So long the far end may take to end by itself.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The far end, as long as ssh reaches it.
+pub(super) struct FarEnd {
+    child: Child,
+    pub(super) ticket: Ticket,
+}
+
+impl FarEnd {
+    /// Starts it. `ssh` is the command in place of ssh, with its own arguments.
+    pub(super) fn start(ssh: &str, host: &str, ask: &Ask) -> Result<Self, Failure> {
+        let mut words = ssh.split_whitespace();
+        let program = words.next().ok_or_else(|| {
+            Failure::usage("--ssh: the command is empty", "left out, it is ssh: --ssh \"ssh -p 2222\"")
+        })?;
+        let words: Vec<_> = words.collect();
+        let begun = Command::new(program)
+            .args(&words)
+            .args([host, REMOTE])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn();
+        let mut child = begun.map_err(|error| {
+            Failure::usage(format!("{}: {}", program.escape_debug(), plain(&error)), "--ssh names another command")
+        })?;
+        let answer = exchange(&mut child, ask);
+        let refuse = |child: &mut Child, message: String| {
+            end(child);
+            Err(Failure::Run(format!("{host}: {message}")))
+        };
+        let (text, ssh_address) = match answer {
+            Ok(Answer::Ready { version: message::VERSION, ticket, ssh_address }) => (ticket, ssh_address),
+            Ok(Answer::Refused { message, .. }) => return refuse(&mut child, message),
+            Ok(Answer::Ready { version, .. }) => {
+                let message = format!("its fairwave is of another version: messages of version {version}, not 1");
+                return refuse(&mut child, message);
+            }
+            Err(error) => {
+                let message = why(&mut child, &error);
+                return refuse(&mut child, message);
+            }
+        };
+        let mut ticket: Ticket = match text.parse() {
+            Ok(ticket) => ticket,
+            Err(error) => return refuse(&mut child, format!("{error}")),
+        };
+        let port = ticket.addresses.first().map(SocketAddr::port);
+        if let Some(port) = port {
+            let at = |ip| SocketAddr::new(ip, port);
+            let resolved = hostname(program, &words, host).map_or_else(Vec::new, |name| resolve(&name, port));
+            let rest = std::mem::take(&mut ticket.addresses);
+            ticket.addresses = in_order(resolved.into_iter().chain(ssh_address.map(at)).chain(rest));
+        }
+        Ok(Self { child, ticket })
+    }
+
+    /// Lets it end: what it has to say has come through the session.
+    pub(super) fn end(mut self) {
+        end(&mut self.child);
+    }
+}
+
+fn exchange(child: &mut Child, ask: &Ask) -> io::Result<Answer> {
+    let (Some(stdin), Some(stdout)) = (child.stdin.as_mut(), child.stdout.as_mut()) else {
+        return Err(io::ErrorKind::BrokenPipe.into());
+    };
+    message::send(stdin, ask)?;
+    message::receive(stdout)
+}
+
+/// Why no answer came. What ssh itself has to say stands on stderr already.
+fn why(child: &mut Child, error: &io::Error) -> String {
+    let until = Instant::now() + PATIENCE;
+    drop(child.stdin.take());
+    let status = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break Some(status),
+            Ok(None) if Instant::now() < until => std::thread::sleep(Duration::from_millis(20)),
+            _ => break None,
+        }
+    };
+    match status.and_then(|status| status.code()) {
+        Some(127) => "there is no fairwave in the path of its commands\nhint: install it there; `ssh HOST fairwave --version` must work"
+            .into(),
+        Some(255) => "ssh cannot reach it".into(),
+        Some(code) if code != 0 => format!("fairwave ended with status {code} there"),
+        _ if error.kind() == io::ErrorKind::UnexpectedEof => "it ended without an answer".into(),
+        _ => format!("{error}\nhint: a login script that prints to stdout stands in the way: `ssh HOST true` must print nothing"),
+    }
+}
+
+fn end(child: &mut Child) {
+    drop(child.stdin.take());
+    let until = Instant::now() + PATIENCE;
+    while let Ok(None) = child.try_wait() {
+        if Instant::now() > until {
+            // It has ended or cannot be reached: nobody else can be hit.
+            let _ = child.kill();
+            let _ = child.wait();
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The name behind a host's, as ssh's own configuration has it.
+fn hostname(program: &str, words: &[&str], host: &str) -> Option<String> {
+    let asked =
+        Command::new(program).args(words).args(["-G", host]).stdin(Stdio::null()).stderr(Stdio::null()).output();
+    let out = asked.ok().filter(|out| out.status.success())?;
+    let text = String::from_utf8(out.stdout).ok()?;
+    let name = text.lines().find_map(|line| line.strip_prefix("hostname "))?.trim();
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
+fn resolve(name: &str, port: u16) -> Vec<SocketAddr> {
+    // Who cannot be resolved here is found by the addresses that it names itself.
+    (name, port).to_socket_addrs().map(Iterator::collect).unwrap_or_default()
+}
+
+/// Each address once, the first ones first, no more than a ticket holds.
+fn in_order(addresses: impl Iterator<Item = SocketAddr>) -> Vec<SocketAddr> {
+    let mut all = Vec::new();
+    for address in addresses {
+        if !all.contains(&address) && all.len() < MOST_ADDRESSES {
+            all.push(address);
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn in_order__keeps_the_first_of_each() {
+        let read = |text: &str| text.split(' ').map(|address| address.parse().unwrap()).collect::<Vec<SocketAddr>>();
+        let all = read("192.0.2.1:1 192.0.2.2:1 192.0.2.1:1");
+        assert_eq!(in_order(all.into_iter()), read("192.0.2.1:1 192.0.2.2:1"));
+    }
+}

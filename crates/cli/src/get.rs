@@ -1,0 +1,125 @@
+//! `fairwave get`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use fairwave_host::{Durable, GetOptions, Ticket, get};
+use fairwave_units::Rate;
+
+use crate::Done;
+use crate::failure::Failure;
+use crate::transfer::connecting;
+use crate::transfer::follow::follow;
+use crate::transfer::link::{Link, positive_rate};
+use crate::transfer::monitor::monitor;
+use crate::transfer::screen::{Screen, Talk};
+use crate::transfer::ticket;
+
+/// Fetch files that another machine serves.
+///
+/// What is there already is not fetched again: after an interrupt, a crash or a lost connection the same command goes on
+/// where it was. Files appear at their place whole, with their hash verified, or not at all.
+#[derive(Debug, clap::Args)]
+#[command(override_usage = "fairwave get [OPTIONS] TICKET [NAME]... DEST")]
+#[command(after_help = "\
+Examples:
+  fairwave get @big.ticket .
+  ssh server cat big.ticket | fairwave get - data/2024 downloads
+  fairwave get @big.ticket --check --json downloads
+
+Exit status: 0 all there; 1 some files failed, or the transfer broke off; 2 the call is wrong; 130 interrupted.")]
+pub(crate) struct Args {
+    /// The ticket (@FILE, - for stdin, its text, or in $FAIRWAVE_TICKET), the names to fetch if not all, the directory
+    #[arg(required = true, value_name = "TICKET [NAME]... DEST", hide = false)]
+    words: Vec<String>,
+    #[command(flatten)]
+    taking: Taking,
+    #[command(flatten)]
+    link: Link,
+    #[command(flatten)]
+    talk: Talk,
+}
+
+/// How files are taken.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(crate) struct Taking {
+    /// Read what is there already, compare its hashes, and fetch what differs
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Say what would be fetched, and write nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// No faster than this, such as "200 Mb/s"
+    #[arg(long, value_name = "RATE", value_parser = positive_rate)]
+    pub(crate) limit: Option<Rate>,
+    /// When files are safe from a power failure before they get their names: one by one, in groups, or never
+    #[arg(long, value_enum, value_name = "HOW", default_value = "group")]
+    pub(crate) durable: DurableArg,
+}
+
+/// As [`Durable`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum DurableArg {
+    /// Each file by itself
+    Each,
+    /// Many at a time
+    Group,
+    /// The system decides
+    None,
+}
+
+impl Taking {
+    pub(crate) fn options(self, names: Vec<String>, destination: PathBuf) -> GetOptions {
+        GetOptions {
+            names,
+            destination,
+            check: self.check,
+            dry_run: self.dry_run,
+            durable: match self.durable {
+                DurableArg::Each => Durable::Each,
+                DurableArg::Group => Durable::Group,
+                DurableArg::None => Durable::None,
+            },
+            limit: self.limit,
+            ..GetOptions::default()
+        }
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Done {
+    let (ticket, names, destination) = words(&args.words)?;
+    let screen = Screen::new(args.talk);
+    fetch(&screen, &args.link, &ticket, &args.taking.options(names, destination))
+}
+
+/// Fetches with a ticket, and shows how it goes.
+pub(crate) fn fetch(screen: &Screen, link: &Link, ticket: &Ticket, options: &GetOptions) -> Done {
+    let bound = link.bind(ticket.addresses.first().map(SocketAddr::ip))?;
+    let begun = connecting::patiently(screen, ticket, |_| get(&bound.endpoint, ticket, options.clone()));
+    let transfer = begun.map_err(|error| connecting::transfer_failure(&error, ticket))?;
+    let shown = transfer.clone();
+    let _socket = monitor(screen, "get", &bound, move || vec![shown.clone()]);
+    let done = follow(screen, &transfer, bound.capacity.rate);
+    bound.endpoint.close();
+    done
+}
+
+/// Ticket, names and destination; the ticket may be in the environment.
+fn words(words: &[String]) -> Result<(Ticket, Vec<String>, PathBuf), Failure> {
+    let missing = |what: &str| {
+        Failure::usage(format!("get: {what} is missing"), "fairwave get TICKET [NAME]... DEST; `fairwave get @FILE .`")
+    };
+    let (destination, rest) = words.split_last().ok_or_else(|| missing("the ticket"))?;
+    let (ticket, names) = match (rest.split_first(), ticket::from_environment()) {
+        (Some((first, names)), environment) if ticket::is_ticket(first) || environment.is_none() => {
+            (ticket::read(first)?, names)
+        }
+        (_, Some(environment)) => (environment?, rest),
+        (_, None) if ticket::is_ticket(destination) => return Err(missing("the directory to write into")),
+        (_, None) => return Err(missing("the ticket")),
+    };
+    if ticket::is_ticket(destination) {
+        return Err(missing("the directory to write into, after the ticket,"));
+    }
+    Ok((ticket, names.to_vec(), PathBuf::from(destination)))
+}

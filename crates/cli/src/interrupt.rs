@@ -1,0 +1,25 @@
+//! Ctrl-C, and the signals that ask a process to end.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+/// What a process that was interrupted exits with.
+pub(crate) const EXIT: u8 = 130;
+
+static IS_GENTLE: AtomicBool = AtomicBool::new(false);
+static TIMES: AtomicU32 = AtomicU32::new(0);
+
+/// From now on the first interrupt only raises a flag; the next one ends the process.
+pub(crate) fn be_gentle() {
+    IS_GENTLE.store(true, Ordering::SeqCst);
+}
+
+/// Whether somebody wants the process to end.
+pub(crate) fn is_asked() -> bool {
+    TIMES.load(Ordering::SeqCst) > 0
+}
+
+/// An interrupt came: whether it has been dealt with.
+pub(crate) fn note() -> bool {
+    let is_first = TIMES.fetch_add(1, Ordering::SeqCst) == 0;
+    is_first && IS_GENTLE.load(Ordering::SeqCst)
+}

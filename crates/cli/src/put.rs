@@ -1,0 +1,77 @@
+//! `fairwave put`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use fairwave_host::{PutOptions, Ticket, put};
+use fairwave_units::Rate;
+
+use crate::Done;
+use crate::failure::Failure;
+use crate::transfer::connecting;
+use crate::transfer::follow::follow;
+use crate::transfer::link::{Link, positive_rate};
+use crate::transfer::monitor::monitor;
+use crate::transfer::screen::{Screen, Talk};
+use crate::transfer::ticket;
+
+/// Send files to another machine that runs `fairwave serve --writable`.
+///
+/// What is there already is not sent again: after an interrupt, a crash or a lost connection the same command goes on
+/// where it was.
+#[derive(Debug, clap::Args)]
+#[command(override_usage = "fairwave put [OPTIONS] PATH... TICKET")]
+#[command(after_help = "\
+Examples:
+  fairwave put results @inbox.ticket
+  fairwave put a.bin b.bin @inbox.ticket --limit \"200 Mb/s\" --json
+
+Exit status: 0 all there; 1 some files failed, or the transfer broke off; 2 the call is wrong; 130 interrupted.")]
+pub(crate) struct Args {
+    /// Files and directories, and the ticket (@FILE, - for stdin, its text, or in $FAIRWAVE_TICKET)
+    #[arg(required = true, value_name = "PATH... TICKET")]
+    words: Vec<PathBuf>,
+    /// No faster than this, such as "200 Mb/s"
+    #[arg(long, value_name = "RATE", value_parser = positive_rate)]
+    limit: Option<Rate>,
+    #[command(flatten)]
+    link: Link,
+    #[command(flatten)]
+    talk: Talk,
+}
+
+pub(crate) fn run(args: &Args) -> Done {
+    let (paths, ticket) = words(&args.words)?;
+    let screen = Screen::new(args.talk);
+    send(&screen, &args.link, &ticket, &paths, &PutOptions { limit: args.limit, ..PutOptions::default() })
+}
+
+/// Sends with a ticket, and shows how it goes.
+pub(crate) fn send(screen: &Screen, link: &Link, ticket: &Ticket, paths: &[PathBuf], options: &PutOptions) -> Done {
+    let bound = link.bind(ticket.addresses.first().map(SocketAddr::ip))?;
+    let begun = connecting::patiently(screen, ticket, |_| put(&bound.endpoint, ticket, paths, options));
+    let transfer = begun.map_err(|error| connecting::transfer_failure(&error, ticket))?;
+    let shown = transfer.clone();
+    let _socket = monitor(screen, "put", &bound, move || vec![shown.clone()]);
+    let done = follow(screen, &transfer, bound.capacity.rate);
+    bound.endpoint.close();
+    done
+}
+
+/// Paths and ticket; the ticket may be in the environment.
+fn words(words: &[PathBuf]) -> Result<(Vec<PathBuf>, Ticket), Failure> {
+    let missing = |what: &str| {
+        Failure::usage(format!("put: {what} is missing"), "fairwave put PATH... TICKET; `put FILE @TICKET`")
+    };
+    let (last, rest) = words.split_last().ok_or_else(|| missing("the ticket"))?;
+    let last_text = last.to_string_lossy();
+    let (paths, ticket) = match ticket::from_environment() {
+        Some(environment) if !ticket::is_ticket(&last_text) => (words, environment?),
+        _ if rest.is_empty() && !ticket::is_ticket(&last_text) => return Err(missing("the ticket")),
+        _ => (rest, ticket::read(&last_text)?),
+    };
+    if paths.is_empty() {
+        return Err(missing("what to send"));
+    }
+    Ok((paths.to_vec(), ticket))
+}

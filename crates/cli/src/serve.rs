@@ -1,0 +1,190 @@
+//! `fairwave serve`.
+
+mod attendance;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use fairwave_host::{Issued, Keyring, Share, ShareId, ShareOptions, StateDir, TicketId, id_text, now_unix_s, read_id};
+use serde::Serialize;
+
+use crate::Done;
+use crate::failure::{Failure, plain};
+use crate::interrupt;
+use crate::output::print_json;
+use crate::table::Table;
+use crate::terminal::print;
+use crate::transfer::link::Link;
+use crate::transfer::monitor::{monitor, transfers};
+use crate::transfer::offer::{Offer, Offered, of_state};
+use crate::transfer::screen::{Screen, Talk};
+use attendance::Attendance;
+
+/// Offer files to whoever holds the ticket that is printed.
+///
+/// The ticket goes to stdout, alone, so that it can go into a file; give that file to the other side. It is a key: it
+/// says where this machine is, proves that it is this one, and opens the door. Serving the same paths again honours the
+/// tickets of before, at the same UDP port. An interrupt ends it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  fairwave serve big.bin > big.ticket
+  fairwave serve inbox --writable --once > inbox.ticket
+  fairwave serve --revoke 0123456789abcdef")]
+pub(crate) struct Args {
+    /// Files and directories
+    #[arg(value_name = "PATH", required_unless_present_any = ["revoke", "tickets", "bootstrap"])]
+    paths: Vec<PathBuf>,
+    /// Others may also put files into PATH, which is one directory
+    #[arg(long)]
+    writable: bool,
+    /// Take a ticket back, by its name in --tickets, also from a process that serves now
+    #[arg(long, value_name = "ID", value_parser = ticket_id, exclusive = true)]
+    revoke: Option<TicketId>,
+    /// List the tickets that were issued on this machine
+    #[arg(long, conflicts_with_all = ["paths", "writable", "revoke"])]
+    tickets: bool,
+    /// Be the far end of `fairwave cp`
+    #[arg(long, hide = true, exclusive = true)]
+    bootstrap: bool,
+    #[command(flatten)]
+    offer: Offer,
+    #[command(flatten)]
+    link: Link,
+    #[command(flatten)]
+    talk: Talk,
+}
+
+#[derive(Serialize)]
+struct TicketEntry {
+    id: String,
+    share: String,
+    state: &'static str,
+    issued_unix_s: u64,
+    expires_unix_s: u64,
+    is_once: bool,
+}
+
+const TICK: Duration = Duration::from_millis(100);
+
+pub(crate) fn run(args: &Args) -> Done {
+    if args.bootstrap {
+        return crate::cp::far::run();
+    }
+    if let Some(id) = args.revoke {
+        return revoke(id);
+    }
+    if args.tickets {
+        return list(args.talk.json);
+    }
+    let screen = Screen::new(args.talk);
+    let paths = absolute(&args.paths)?;
+    let share_id = ShareId::of(&paths, args.writable);
+    let share = Arc::new(share(paths, args.writable)?);
+    let offered = args.offer.open(&args.link, share_id)?;
+    serve(&screen, &offered, &share)
+}
+
+fn serve(screen: &Screen, offered: &Offered, share: &Arc<Share>) -> Done {
+    let endpoint = &offered.bound.endpoint;
+    endpoint.listen(Arc::clone(&offered.keyring), share.accept());
+    let shown = Arc::clone(share);
+    let _socket = monitor(screen, "serve", &offered.bound, move || transfers(&shown));
+    interrupt::be_gentle();
+    offered.print_ticket(screen, "fairwave get @FILE DEST")?;
+    let mut attendance = Attendance::new(screen, offered.bound.capacity.rate);
+    let mut is_spent = false;
+    while !(interrupt::is_asked() || is_spent && endpoint.sessions().is_empty()) {
+        std::thread::sleep(TICK);
+        for ticket in attendance.look(share.transfers())? {
+            if offered.keyring.spend(ticket).map_err(|error| of_state(&error))? {
+                screen.note(&format!("ticket {} is used up", id_text(ticket)));
+                is_spent |= ticket == offered.ticket.id;
+            }
+        }
+    }
+    endpoint.close();
+    attendance.look(share.transfers()).map(drop)
+}
+
+/// What is offered, checked.
+fn share(paths: Vec<PathBuf>, is_writable: bool) -> Result<Share, Failure> {
+    let writable_into = match (is_writable, paths.as_slice()) {
+        (false, _) => None,
+        (true, [one]) => Some(one.clone()),
+        (true, _) => {
+            return Err(Failure::usage("--writable: name one directory, which others can put files into", "one PATH"));
+        }
+    };
+    Share::new(paths, ShareOptions { writable_into, ..ShareOptions::default() })
+        .map_err(|error| Failure::Usage(error.to_string()))
+}
+
+/// Paths that mean the same from anywhere, so that the same call names the same share.
+fn absolute(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    let one = |path: &PathBuf| {
+        std::path::absolute(path).map_err(|error| {
+            Failure::usage(format!("{}: {}", shown(path), plain(&error)), "name files and directories")
+        })
+    };
+    paths.iter().map(one).collect()
+}
+
+fn shown(path: &Path) -> String {
+    use std::os::unix::ffi::OsStrExt;
+    fairwave_host::escaped(path.as_os_str().as_bytes())
+}
+
+/// The keyring of no share: all tickets are in it.
+fn keyring() -> Result<Keyring, Failure> {
+    let state = StateDir::open().map_err(|error| of_state(&error))?;
+    Keyring::open(state, ShareId(0)).map_err(|error| of_state(&error))
+}
+
+fn revoke(id: TicketId) -> Done {
+    if keyring()?.revoke(id).map_err(|error| of_state(&error))? {
+        return Ok(());
+    }
+    Err(Failure::usage(
+        format!("--revoke {}: no such ticket was issued here", id_text(id)),
+        "`fairwave serve --tickets` lists them",
+    ))
+}
+
+fn list(is_json: bool) -> Done {
+    let now_unix_s = now_unix_s();
+    let entry = |(id, issued): (TicketId, Issued)| TicketEntry {
+        id: id_text(id),
+        share: issued.share.to_string(),
+        state: match issued.refusal(now_unix_s) {
+            None => "good",
+            Some(fairwave_host::Refusal::Expired) => "expired",
+            Some(fairwave_host::Refusal::UsedUp) => "used up",
+            Some(_) => "revoked",
+        },
+        issued_unix_s: issued.issued_unix_s,
+        expires_unix_s: issued.expires_unix_s,
+        is_once: issued.is_once,
+    };
+    let mut all: Vec<_> = keyring()?.issued().into_iter().map(entry).collect();
+    all.sort_by_key(|entry| entry.issued_unix_s);
+    if is_json {
+        return all.iter().try_for_each(print_json);
+    }
+    let mut table = Table::new(&["ticket", "share", "state", ">hours left", "uses"]);
+    for entry in all {
+        let left = match (entry.state, entry.expires_unix_s) {
+            ("good", 0) => "for ever".into(),
+            ("good", end) => format!("{:.1}", end.saturating_sub(now_unix_s) as f64 / 3600.0),
+            _ => "-".into(),
+        };
+        let uses = if entry.is_once { "one" } else { "any" };
+        table.row([entry.id, entry.share, entry.state.into(), left, uses.into()]);
+    }
+    print(&table.render(2))
+}
+
+fn ticket_id(text: &str) -> Result<TicketId, String> {
+    read_id(text).ok_or_else(|| "is no ticket's name: 16 hexadecimal digits".into())
+}

@@ -1,0 +1,113 @@
+//! Who is being served, as people and programs are told.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fairwave_host::{Ended, Outcome, TicketId, Visit};
+use fairwave_units::{Duration, Rate};
+use serde::Serialize;
+
+use crate::Done;
+use crate::failure::Failure;
+use crate::output::print_json;
+use crate::simulate::rate;
+use crate::terminal;
+use crate::transfer::follow::{Teller, print_end};
+use crate::transfer::meter::{Meter, Moment, size, span};
+use crate::transfer::screen::Screen;
+
+/// The visitors of a process that serves.
+pub(super) struct Attendance<'a> {
+    screen: &'a Screen,
+    capacity: Option<Rate>,
+    /// By the visits' numbers.
+    here: BTreeMap<u64, Guest<'a>>,
+    /// Those whose end was told, as long as they are listed.
+    gone: BTreeSet<u64>,
+}
+
+struct Guest<'a> {
+    visit: Visit,
+    meter: Meter,
+    teller: Teller<'a>,
+}
+
+#[derive(Serialize)]
+struct OpenedEvent {
+    event: &'static str,
+    session: String,
+    peer: std::net::SocketAddr,
+    direction: &'static str,
+}
+
+impl<'a> Attendance<'a> {
+    pub(super) fn new(screen: &'a Screen, capacity: Option<Rate>) -> Self {
+        Self { screen, capacity, here: BTreeMap::new(), gone: BTreeSet::new() }
+    }
+
+    /// Looks at all visits that are listed, and tells what is new. The tickets of the transfers that have completed since.
+    pub(super) fn look(&mut self, visits: Vec<Visit>) -> Result<Vec<TicketId>, Failure> {
+        self.gone.retain(|number| visits.iter().any(|visit| visit.number == *number));
+        for visit in visits {
+            if !self.gone.contains(&visit.number) && !self.here.contains_key(&visit.number) {
+                self.begin(visit)?;
+            }
+        }
+        let mut completed = Vec::new();
+        for (number, mut guest) in std::mem::take(&mut self.here) {
+            let moment = guest.meter.look();
+            if let Some(outcome) = guest.visit.transfer.wait(Some(Duration::ZERO)) {
+                self.end(&guest, &outcome, &moment)?;
+                self.gone.insert(number);
+                completed.extend((outcome.ended == Ended::Done).then_some(guest.visit.ticket));
+            } else {
+                guest.teller.tell(&moment)?;
+                self.here.insert(number, guest);
+            }
+        }
+        Ok(completed)
+    }
+
+    fn begin(&mut self, visit: Visit) -> Done {
+        // Who has not come in yet is looked at the next time.
+        let Some(session) = visit.transfer.session() else { return Ok(()) };
+        let peer = session.facts().peer;
+        if self.screen.talk.json {
+            let direction = if visit.is_put { "receive" } else { "send" };
+            let session = format!("{:016x}", session.id().0);
+            print_json(&OpenedEvent { event: "opened", session, peer, direction })?;
+            terminal::flush()?;
+        } else {
+            let what = if visit.is_put { "puts files here" } else { "gets files" };
+            self.screen.say(&format!("{peer}: {what}"));
+        }
+        let teller = Teller::new(self.screen, format!("{peer}: "));
+        let meter = Meter::new(visit.transfer.clone(), self.capacity);
+        self.here.insert(visit.number, Guest { visit, meter, teller });
+        Ok(())
+    }
+
+    fn end(&self, guest: &Guest<'_>, outcome: &Outcome, moment: &Moment) -> Done {
+        guest.teller.end();
+        let session = guest.visit.transfer.session();
+        if self.screen.talk.json {
+            print_end(outcome, moment, session.as_ref())?;
+            return terminal::flush();
+        }
+        let seconds = moment.elapsed.as_secs_f64();
+        let bytes = moment.progress.bytes_done.max(outcome.bytes);
+        let mean = rate(bytes.saturating_sub(moment.progress.bytes_resumed) as f64 * 8.0 / seconds.max(1e-3));
+        let moved = format!("{} in {}", size(bytes), span(seconds));
+        let what = match &outcome.ended {
+            Ended::Done => format!("done: {} files, {moved} ({mean})", outcome.files),
+            Ended::Stopped => format!("stopped after {moved}"),
+            Ended::Failed(reason) => format!("ended early after {moved}: {reason}"),
+        };
+        let failed = match outcome.files_failed {
+            0 => String::new(),
+            count => format!(", {count} files failed"),
+        };
+        let peer = session.map_or(guest.visit.from, |session| session.facts().peer);
+        self.screen.say(&format!("{peer}: {what}{failed}"));
+        Ok(())
+    }
+}

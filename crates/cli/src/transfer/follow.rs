@@ -1,0 +1,216 @@
+//! Follows a transfer to its end, and tells people and programs about it.
+
+use std::time::{Duration, Instant};
+
+use fairwave_host::{Ended, Outcome, Session, Transfer, escaped};
+use fairwave_units::Rate;
+use serde::Serialize;
+
+use super::meter::{Meter, Moment, size, span};
+use super::name::Name;
+use super::screen::{Screen, set_style};
+use crate::Done;
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::output::print_json;
+use crate::simulate::rate;
+
+const TICK: Duration = Duration::from_millis(100);
+const BETWEEN_EVENTS: Duration = Duration::from_secs(1);
+const BETWEEN_LINES: Duration = Duration::from_secs(5);
+/// Of those that failed or were left out, so many are named where nobody asks for more.
+const NAMED: usize = 20;
+/// Who was asked to stop gets so long to do so.
+const STOPS_WITHIN: Duration = Duration::from_secs(10);
+
+#[derive(Serialize)]
+struct EntryEvent<'a> {
+    event: &'static str,
+    #[serde(flatten)]
+    name: Name,
+    reason: &'a str,
+}
+
+/// The end of a transfer, for programs.
+#[derive(Serialize)]
+struct EndEvent<'a> {
+    event: &'static str,
+    session: Option<String>,
+    files: u64,
+    files_failed: u64,
+    files_skipped: u64,
+    bytes: u64,
+    bytes_resumed: u64,
+    wall_s: f64,
+    goodput_bps: f64,
+    retransmitted_packets: Option<u64>,
+    blake3: Option<String>,
+    reason: Option<&'a str>,
+}
+
+/// Shows a transfer until it ends. An interrupt stops it where it can go on.
+pub(crate) fn follow(screen: &Screen, transfer: &Transfer, capacity: Option<Rate>) -> Done {
+    interrupt::be_gentle();
+    let mut meter = Meter::new(transfer.clone(), capacity);
+    let mut teller = Teller::new(screen, String::new());
+    let mut stopping: Option<Instant> = None;
+    let outcome = loop {
+        if let Some(outcome) = transfer.wait(Some(tick())) {
+            break outcome;
+        }
+        let moment = meter.look();
+        teller.tell(&moment)?;
+        match stopping {
+            None if interrupt::is_asked() => {
+                stopping = Some(Instant::now());
+                transfer.stop();
+                screen.note("stopping; once more to stop at once");
+            }
+            Some(since) if since.elapsed() > STOPS_WITHIN => break Outcome::empty(Ended::Stopped),
+            _ => {}
+        }
+    };
+    let moment = meter.look();
+    teller.end();
+    tell_end(screen, &outcome, &moment, transfer.session().as_ref())
+}
+
+/// Tells how a transfer goes: with a bar, in lines, or in JSON.
+pub(crate) struct Teller<'a> {
+    screen: &'a Screen,
+    /// What each line begins with.
+    label: String,
+    bar: indicatif::ProgressBar,
+    is_known: bool,
+    told: Instant,
+}
+
+impl<'a> Teller<'a> {
+    pub(crate) fn new(screen: &'a Screen, label: String) -> Self {
+        Self { screen, label, bar: screen.bar(), is_known: false, told: Instant::now() }
+    }
+
+    pub(crate) fn tell(&mut self, moment: &Moment) -> Done {
+        let talk = self.screen.talk;
+        if talk.json {
+            if self.told.elapsed() >= BETWEEN_EVENTS {
+                self.told = Instant::now();
+                print_json(&moment.event())?;
+                crate::terminal::flush()?;
+            }
+        } else if self.screen.has_bars() {
+            if let Some(total) = moment.progress.bytes_total {
+                if !self.is_known {
+                    self.is_known = true;
+                    set_style(&self.bar, true);
+                }
+                self.bar.set_length(total);
+            }
+            self.bar.set_position(moment.progress.bytes_done);
+            self.bar.set_message(format!("{}{}", self.label, moment.text(talk.verbose)));
+            self.bar.tick();
+        } else if self.told.elapsed() >= BETWEEN_LINES {
+            self.told = Instant::now();
+            self.screen.say(&format!("{}{}", self.label, moment.text(talk.verbose)));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn end(&self) {
+        self.screen.remove(&self.bar);
+    }
+}
+
+/// Says how a transfer ended, and what became of its entries: done, or why not.
+fn tell_end(screen: &Screen, outcome: &Outcome, moment: &Moment, session: Option<&Session>) -> Done {
+    if screen.talk.json {
+        print_end(outcome, moment, session)?;
+    } else {
+        say_entries(screen, outcome);
+    }
+    let (elapsed_s, new_bytes) = (moment.elapsed.as_secs_f64(), new_bytes(outcome, moment));
+    let there = size(moment.progress.bytes_done);
+    match &outcome.ended {
+        Ended::Done => {
+            let hash = outcome.blake3.map_or_else(String::new, |hash| format!(", blake3 {}", hex(&hash)));
+            let before = match moment.progress.bytes_resumed {
+                0 => String::new(),
+                bytes => format!(", {} were there before", size(bytes)),
+            };
+            let mean = rate(new_bytes as f64 * 8.0 / elapsed_s.max(1e-3));
+            let Outcome { files, bytes, .. } = outcome;
+            screen.say(&format!("{files} files, {} in {} ({mean}){before}{hash}", size(*bytes), span(elapsed_s)));
+            match outcome.files_failed {
+                0 => Ok(()),
+                count => Err(Failure::Run(format!("{count} files failed"))),
+            }
+        }
+        Ended::Stopped => Err(Failure::Interrupted(format!(
+            "stopped; {there} are there\nhint: the same command goes on where it stopped"
+        ))),
+        Ended::Failed(reason) => {
+            Err(Failure::Run(format!("{reason}\nhint: {there} are there; the same command goes on where it was")))
+        }
+    }
+}
+
+/// The end of a transfer, and what became of its entries, for programs.
+pub(crate) fn print_end(outcome: &Outcome, moment: &Moment, session: Option<&Session>) -> Done {
+    let entry = |event, failure: &fairwave_host::Failure| {
+        print_json(&EntryEvent { event, name: Name::of(&failure.path), reason: &failure.reason })
+    };
+    outcome.skipped.iter().try_for_each(|failure| entry("file_skipped", failure))?;
+    outcome.failed.iter().try_for_each(|failure| entry("file_failed", failure))?;
+    let (event, reason) = match &outcome.ended {
+        Ended::Done => ("done", None),
+        Ended::Stopped => ("stopped", None),
+        Ended::Failed(reason) => ("failed", Some(reason.as_str())),
+    };
+    let wall_s = moment.elapsed.as_secs_f64();
+    print_json(&EndEvent {
+        event,
+        session: session.map(|session| format!("{:016x}", session.id().0)),
+        files: outcome.files,
+        files_failed: outcome.files_failed,
+        files_skipped: outcome.files_skipped,
+        bytes: outcome.bytes,
+        bytes_resumed: moment.progress.bytes_resumed,
+        wall_s,
+        goodput_bps: new_bytes(outcome, moment) as f64 * 8.0 / wall_s.max(1e-3),
+        retransmitted_packets: session.map(|session| session.stats().lost_packets),
+        blake3: outcome.blake3.map(|hash| hex(&hash)),
+        reason,
+    })
+}
+
+fn say_entries(screen: &Screen, outcome: &Outcome) {
+    let most = if screen.talk.verbose { usize::MAX } else { NAMED };
+    if screen.talk.verbose {
+        for failure in &outcome.skipped {
+            screen.say(&format!("left out: {}: {}", escaped(&failure.path), failure.reason));
+        }
+    }
+    for failure in outcome.failed.iter().take(most) {
+        screen.complain(&format!("failed: {}: {}", escaped(&failure.path), failure.reason));
+    }
+    if let Some(more) = outcome.files_failed.checked_sub(most as u64).filter(|more| *more > 0) {
+        screen.complain(&format!("and {more} more failed\nhint: --json lists them all"));
+    }
+    if outcome.files_skipped > 0 && !screen.talk.verbose {
+        screen.say(&format!("{} entries were left out (--verbose names them)", outcome.files_skipped));
+    }
+}
+
+/// Bytes that were moved this time.
+fn new_bytes(outcome: &Outcome, moment: &Moment) -> u64 {
+    let done = outcome.bytes.max(moment.progress.bytes_done);
+    done.saturating_sub(moment.progress.bytes_resumed)
+}
+
+pub(crate) fn hex(hash: &[u8; 32]) -> String {
+    data_encoding::HEXLOWER.encode(hash)
+}
+
+pub(crate) fn tick() -> fairwave_units::Duration {
+    fairwave_units::Duration::from_nanos(TICK.as_nanos() as u64)
+}

@@ -1,0 +1,177 @@
+//! What every command that moves data can be told about this end of it.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::ops::RangeInclusive;
+
+use clap::ValueEnum;
+use fairwave_host::{BindError, Capacity, DEFAULT_PORT, Endpoint, EndpointConfig, IntervalRule, PathKind};
+use fairwave_units::{Duration, Rate};
+
+use crate::failure::Failure;
+use crate::simulate::quantity;
+
+/// Control intervals are within these.
+const INTERVALS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_millis(1000);
+
+/// This end of a transfer.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct Link {
+    /// What this end may send, and receive, such as "1 Gb/s"; left out, 95 % of the network card's speed
+    #[arg(long, value_name = "RATE", value_parser = positive_rate)]
+    pub(crate) capacity: Option<Rate>,
+    /// Who else uses the path: others (shared), or nobody (dedicated: both ends must say so and know their capacities)
+    #[arg(long, value_enum, value_name = "KIND", default_value = "shared")]
+    pub(crate) path: Path,
+    /// The end node's control interval, such as "20 ms"
+    #[arg(long, value_name = "T", value_parser = interval)]
+    pub(crate) interval: Option<Duration>,
+    /// No encryption of data, which is faster; wrong bytes are still found. Both ends must ask for it
+    #[arg(long)]
+    pub(crate) plain: bool,
+}
+
+/// Who else uses a path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Path {
+    /// Others do
+    #[default]
+    Shared,
+    /// Nobody does
+    Dedicated,
+}
+
+/// An endpoint, and the capacity that it has.
+pub(crate) struct Bound {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) capacity: Capacity,
+}
+
+impl Link {
+    /// An endpoint at any port, for a session with a peer that is known, or will be.
+    pub(crate) fn bind(&self, peer: Option<IpAddr>) -> Result<Bound, Failure> {
+        self.bind_at(None, peer).map_err(|error| Failure::Run(error.to_string()))
+    }
+
+    /// An endpoint at an address that somebody said.
+    pub(crate) fn bind_to(&self, option: &str, address: SocketAddr) -> Result<Bound, Failure> {
+        self.bind_at(Some(address), None).map_err(|error| {
+            let hint = "`ss -lup` tells who has a port; port 0 is any that is free";
+            Failure::usage(format!("{option} {address}: {error}"), hint)
+        })
+    }
+
+    /// An endpoint that others ask: at one of these ports, or where none is said, at the one that was kept, at the
+    /// default one, or at any.
+    pub(crate) fn bind_among(&self, ports: Option<&Ports>, kept: Option<u16>) -> Result<Bound, Failure> {
+        let candidates: Vec<u16> = match ports {
+            Some(ports) => ports.0.clone().collect(),
+            None => kept.into_iter().chain([DEFAULT_PORT, 0]).collect(),
+        };
+        let mut last = None;
+        for port in candidates {
+            match self.bind_at(Some(SocketAddr::from((Ipv6Addr::UNSPECIFIED, port))), None) {
+                Ok(bound) => return Ok(bound),
+                Err(error) => last = Some(error),
+            }
+        }
+        let error = last.map_or_else(String::new, |error| format!(": {error}"));
+        match ports {
+            Some(ports) => Err(Failure::usage(
+                format!("--port {ports}: none of them is free{error}"),
+                "`ss -lup` tells who has them",
+            )),
+            None => Err(Failure::Run(format!("no UDP port can be had{error}"))),
+        }
+    }
+
+    fn bind_at(&self, listen: Option<SocketAddr>, peer: Option<IpAddr>) -> Result<Bound, BindError> {
+        let capacity = Capacity::find(self.capacity, peer);
+        let mut config = EndpointConfig {
+            listen,
+            send_capacity: capacity.rate,
+            receive_capacity: capacity.rate,
+            path: match self.path {
+                Path::Shared => PathKind::Shared,
+                Path::Dedicated => PathKind::Dedicated,
+            },
+            is_plain: self.plain,
+            ..EndpointConfig::default()
+        };
+        if let Some(interval) = self.interval {
+            config.interval = IntervalRule::Fixed(interval);
+        }
+        Ok(Bound { endpoint: Endpoint::bind(&config)?, capacity })
+    }
+}
+
+/// The ports that a call allows: one, or some in a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Ports(pub(crate) RangeInclusive<u16>);
+
+impl std::fmt::Display for Ports {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.0.start() == self.0.end() {
+            write!(f, "{}", self.0.start())
+        } else {
+            write!(f, "{}-{}", self.0.start(), self.0.end())
+        }
+    }
+}
+
+impl std::str::FromStr for Ports {
+    type Err = String;
+
+    /// "5000" or "5000-5010".
+    fn from_str(text: &str) -> Result<Self, String> {
+        let port = |text: &str| {
+            text.parse::<u16>().map_err(|_| format!("\"{}\" is no port: write 5000, or 5000-5010", text.escape_debug()))
+        };
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
+        let (first, last) = (port(first)?, port(last)?);
+        if last < first {
+            return Err(format!("the last port, {last}, lies below the first, {first}"));
+        }
+        Ok(Self(first..=last))
+    }
+}
+
+/// A rate above zero.
+pub(crate) fn positive_rate(text: &str) -> Result<Rate, String> {
+    let rate = quantity::<Rate>(text)?;
+    if rate > Rate::ZERO { Ok(rate) } else { Err("must be above zero".into()) }
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    let interval = quantity::<Duration>(text)?;
+    if INTERVALS.contains(&interval) {
+        Ok(interval)
+    } else {
+        Err(format!("must lie between {} and {}", INTERVALS.start(), INTERVALS.end()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports__are_one_or_some_in_a_row() {
+        let read = |text: &str| text.parse::<Ports>();
+        assert_eq!(read("5000"), Ok(Ports(5000..=5000)));
+        assert_eq!(read("5000-5010").unwrap().to_string(), "5000-5010");
+        assert_eq!(read("5010-5000").unwrap_err(), "the last port, 5000, lies below the first, 5010");
+        assert!(read("70000").unwrap_err().contains("is no port"));
+        assert!(read("a-b").unwrap_err().contains("is no port"));
+    }
+
+    #[test]
+    fn bind_among__takes_the_next_port_when_one_is_taken() {
+        let link = Link::default();
+        let first = link.bind_among(None, None).unwrap();
+        let port = first.endpoint.local_addr().port();
+        let error = link.bind_among(Some(&Ports(port..=port)), None).err().unwrap();
+        assert!(error.message().unwrap().contains(&format!("--port {port}: none of them is free")), "{error:?}");
+        let second = link.bind_among(None, Some(port)).unwrap();
+        assert_ne!(second.endpoint.local_addr().port(), port);
+    }
+}

@@ -1,0 +1,277 @@
+//! How fast a transfer moves, how long it will take, and what limits it.
+
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use fairwave_host::{LimitedBy, Progress, Sample, SessionStatus, Transfer, WaitsFor};
+use fairwave_units::{Bytes, Rate};
+use serde::Serialize;
+
+use crate::simulate::rate;
+
+/// Rates are means over this.
+const WINDOW: Duration = Duration::from_secs(3);
+const BETWEEN_SAMPLES: Duration = Duration::from_millis(250);
+/// Nothing new for so long is a stall, and is told.
+const STALL: Duration = Duration::from_secs(3);
+
+/// Looks at a transfer again and again.
+pub(crate) struct Meter {
+    transfer: Transfer,
+    capacity: Option<Rate>,
+    began: Instant,
+    samples: VecDeque<(Instant, Sample, u64)>,
+    /// When something last moved, and how far it was.
+    moved: (Instant, Movement),
+}
+
+/// Files, bytes at the destination, bytes over the wire: a stall is when none of them grows.
+type Movement = (u64, u64, u64);
+
+/// A transfer at a moment.
+#[derive(Clone, Debug)]
+pub(crate) struct Moment {
+    pub(crate) elapsed: Duration,
+    pub(crate) progress: Progress,
+    pub(crate) session: Option<SessionStatus>,
+    /// Bytes that came to the destination, as a mean over the last seconds.
+    pub(crate) goodput_bps: f64,
+    pub(crate) capacity: Option<Rate>,
+    /// How long nothing has moved, if that is long.
+    pub(crate) stalled: Option<Duration>,
+}
+
+/// The same, for programs.
+#[derive(Serialize)]
+pub(crate) struct ProgressEvent<'a> {
+    event: &'static str,
+    session: Option<&'a str>,
+    elapsed_s: f64,
+    files_total: Option<u64>,
+    files_done: u64,
+    files_failed: u64,
+    bytes_total: Option<u64>,
+    bytes_done: u64,
+    bytes_resumed: u64,
+    goodput_bps: f64,
+    rate_bps: Option<f64>,
+    expected_bps: Option<f64>,
+    capacity_bps: Option<f64>,
+    left_s: Option<f64>,
+    limited_by: Option<LimitedBy>,
+    because: Option<&'a str>,
+    rtt_s: Option<f64>,
+    waits_for: Option<&'a str>,
+}
+
+impl Meter {
+    /// Begins to look at a transfer of an end node with this capacity.
+    pub(crate) fn new(transfer: Transfer, capacity: Option<Rate>) -> Self {
+        let now = Instant::now();
+        Self { transfer, capacity, began: now, samples: VecDeque::new(), moved: (now, Movement::default()) }
+    }
+
+    /// How it is now.
+    pub(crate) fn look(&mut self) -> Moment {
+        let now = Instant::now();
+        let progress = self.transfer.progress();
+        let session = self.transfer.session();
+        let wire_bytes = session.as_ref().map_or(0, |session| {
+            let stats = session.stats();
+            stats.sent_wire_bytes.saturating_add(stats.received_wire_bytes)
+        });
+        let transfers = std::slice::from_ref(&self.transfer);
+        let sample = Sample::take(session.into_iter().collect(), transfers);
+        let new_bytes = progress.bytes_done.saturating_sub(progress.bytes_resumed);
+        while self.samples.front().is_some_and(|(at, _, _)| now.duration_since(*at) > WINDOW) && self.samples.len() > 1
+        {
+            self.samples.pop_front();
+        }
+        let (goodput_bps, status) = match self.samples.front() {
+            Some((at, before, bytes)) => {
+                let span_s = now.duration_since(*at).as_secs_f64().max(1e-3);
+                let goodput_bps = new_bytes.saturating_sub(*bytes) as f64 * 8.0 / span_s;
+                (goodput_bps, sample.since(before, self.capacity.is_some()).pop())
+            }
+            None => (0.0, None),
+        };
+        // A session's keep-alive is not progress: a datagram's worth does not count.
+        let movement = (progress.files_done + progress.files_known, progress.bytes_done, wire_bytes / 10_000);
+        if movement != self.moved.1 {
+            self.moved = (now, movement);
+        }
+        if self.samples.back().is_none_or(|(at, _, _)| now.duration_since(*at) >= BETWEEN_SAMPLES) {
+            self.samples.push_back((now, sample, new_bytes));
+        }
+        let still = now.duration_since(self.moved.0);
+        Moment {
+            elapsed: now.duration_since(self.began),
+            progress,
+            session: status,
+            goodput_bps,
+            capacity: self.capacity,
+            stalled: (still >= STALL).then_some(still),
+        }
+    }
+}
+
+impl Moment {
+    /// How long it will take, if that can be said.
+    pub(crate) fn left_s(&self) -> Option<f64> {
+        let left = self.progress.bytes_total?.checked_sub(self.progress.bytes_done)?;
+        (self.goodput_bps >= 1.0).then(|| left as f64 * 8.0 / self.goodput_bps)
+    }
+
+    /// Rate, share of the end node, time left, and what limits it, for people.
+    pub(crate) fn text(&self, with_reasons: bool) -> String {
+        let Progress { files_total, bytes_total, files_known, bytes_known, files_done, bytes_done, .. } = self.progress;
+        let mut text = match bytes_total {
+            Some(total) => format!("{} of {}", size(bytes_done), size(total)),
+            None => format!("{} of {} in {files_known} files so far", size(bytes_done), size(bytes_known)),
+        };
+        if let Some(total) = files_total.filter(|total| *total != 1) {
+            let _ = write!(text, ", {files_done} of {total} files");
+        }
+        if self.progress.files_failed > 0 {
+            let _ = write!(text, ", {} failed", self.progress.files_failed);
+        }
+        if let Some(still) = self.stalled {
+            let _ = write!(text, ", {}", self.waiting(still));
+            return text;
+        }
+        if let Some(session) = &self.session {
+            let _ = write!(text, ", {}", rate(session.rate_bps));
+            if let Some(capacity) = self.capacity.filter(|capacity| *capacity > Rate::ZERO) {
+                let share = session.rate_bps / capacity.as_bps() * 100.0;
+                let _ = write!(text, " ({share:.0} % of this end's {capacity:.2})");
+            }
+        }
+        if let Some(left_s) = self.left_s() {
+            let _ = write!(text, ", {} left", span(left_s));
+        }
+        if let Some(session) = &self.session {
+            if let Some(by) = session.limited_by {
+                let _ = write!(text, ", limited by {by}");
+            }
+            if with_reasons {
+                let _ = write!(text, ": {}", session.because);
+            }
+        }
+        text
+    }
+
+    /// What a transfer that does not move waits for.
+    fn waiting(&self, still: Duration) -> String {
+        let silent_s = self.session.as_ref().map_or(0.0, |session| session.silent_s);
+        let what = match self.progress.waits_for {
+            _ if silent_s > 2.0 => "the network: nothing comes from the other end",
+            Some(WaitsFor::List) => "the other end, which lists its files",
+            Some(WaitsFor::Disk) => "the disk here",
+            Some(WaitsFor::Sync) => "the disk here, which makes durable what was written",
+            Some(WaitsFor::Results) => "the other end, which writes what was sent",
+            Some(WaitsFor::Peer) | None => "the other end, which reads its disk, or the network",
+        };
+        format!("waits for {what} ({})", span(still.as_secs_f64()))
+    }
+
+    /// The same, for programs.
+    pub(crate) fn event(&self) -> ProgressEvent<'_> {
+        let session = self.session.as_ref();
+        ProgressEvent {
+            event: "progress",
+            session: session.map(|session| session.id.as_str()),
+            elapsed_s: self.elapsed.as_secs_f64(),
+            files_total: self.progress.files_total,
+            files_done: self.progress.files_done,
+            files_failed: self.progress.files_failed,
+            bytes_total: self.progress.bytes_total,
+            bytes_done: self.progress.bytes_done,
+            bytes_resumed: self.progress.bytes_resumed,
+            goodput_bps: self.goodput_bps,
+            rate_bps: session.map(|session| session.rate_bps),
+            expected_bps: session.and_then(|session| session.expected_bps),
+            capacity_bps: self.capacity.map(Rate::as_bps),
+            left_s: self.left_s(),
+            limited_by: session.and_then(|session| session.limited_by),
+            because: session.map(|session| session.because.as_str()),
+            rtt_s: session.and_then(|session| session.rtt_s),
+            waits_for: session.and_then(|session| session.transfer.as_ref()?.waits_for.as_deref()),
+        }
+    }
+}
+
+/// A size for people.
+pub(crate) fn size(bytes: u64) -> String {
+    if bytes < 1000 { format!("{bytes} B") } else { format!("{:.2}", Bytes::new(bytes)) }
+}
+
+/// A span of time for people: "0:07", "1:02:03".
+pub(crate) fn span(seconds: f64) -> String {
+    // More than a hundred days is no forecast.
+    let seconds = seconds.min(8_640_000.0).round() as u64;
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text__says_how_far_it_is_and_how_long_it_takes() {
+        let moment = moment();
+        assert_eq!(moment.text(false), "1.00 GB of 3.00 GB, 0:20 left");
+        // 20 s = (3 - 1) GB x 8 / 800 Mb/s
+        assert_eq!(moment.left_s(), Some(20.0));
+    }
+
+    #[test]
+    fn text__a_stall_says_what_it_waits_for() {
+        let progress = Progress { waits_for: Some(WaitsFor::Disk), ..moment().progress };
+        let stalled = Moment { progress, stalled: Some(Duration::from_secs(7)), ..moment() };
+        assert_eq!(stalled.text(false), "1.00 GB of 3.00 GB, waits for the disk here (0:07)");
+    }
+
+    #[test]
+    fn text__without_totals_counts_what_is_known() {
+        let progress =
+            Progress { files_total: None, bytes_total: None, files_known: 12, bytes_known: 900, ..moment().progress };
+        let listing = Moment { progress, goodput_bps: 0.0, ..moment() };
+        assert_eq!(listing.text(false), "1.00 GB of 900 B in 12 files so far");
+        assert_eq!(listing.left_s(), None);
+    }
+
+    #[test]
+    fn event__has_the_units_in_its_keys() {
+        let json = serde_json::to_value(moment().event()).unwrap();
+        assert_eq!((json["event"].as_str(), json["left_s"].as_f64()), (Some("progress"), Some(20.0)));
+        assert_eq!(json["bytes_done"].as_u64(), Some(1_000_000_000));
+    }
+
+    #[test]
+    fn span__is_read_as_a_clock() {
+        assert_eq!(
+            [span(7.4), span(62.0), span(3723.0), span(f64::INFINITY)],
+            ["0:07", "1:02", "1:02:03", "2400:00:00"]
+        );
+    }
+
+    fn moment() -> Moment {
+        Moment {
+            elapsed: Duration::from_secs(10),
+            progress: Progress {
+                files_total: Some(1),
+                bytes_total: Some(3_000_000_000),
+                files_known: 1,
+                bytes_known: 3_000_000_000,
+                bytes_done: 1_000_000_000,
+                ..Progress::default()
+            },
+            session: None,
+            goodput_bps: 8e8,
+            capacity: None,
+            stalled: None,
+        }
+    }
+}

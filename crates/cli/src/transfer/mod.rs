@@ -1,0 +1,11 @@
+//! What the commands that move files share.
+
+pub(crate) mod connecting;
+pub(crate) mod follow;
+pub(crate) mod link;
+pub(crate) mod meter;
+pub(crate) mod monitor;
+pub(crate) mod name;
+pub(crate) mod offer;
+pub(crate) mod screen;
+pub(crate) mod ticket;

@@ -1,0 +1,38 @@
+//! Lets `fairwave status` ask this process.
+
+use std::time::Duration;
+
+use fairwave_host::{ProcessStatus, Sample, Share, StatusSocket, Transfer, runtime_dir};
+
+use super::link::Bound;
+use super::screen::Screen;
+
+/// Rates are told as of this long.
+const LOOKED: Duration = Duration::from_millis(250);
+
+/// The transfers of a share.
+pub(crate) fn transfers(share: &Share) -> Vec<Transfer> {
+    share.transfers().into_iter().map(|visit| visit.transfer).collect()
+}
+
+/// Opens the socket. Without one everything else goes on.
+pub(crate) fn monitor(
+    screen: &Screen,
+    command: &'static str,
+    bound: &Bound,
+    transfers: impl Fn() -> Vec<Transfer> + Send + 'static,
+) -> Option<StatusSocket> {
+    let (endpoint, capacity) = (bound.endpoint.clone(), bound.capacity.clone());
+    let status = move || {
+        let take = || Sample::take(endpoint.sessions(), &transfers());
+        let before = take();
+        std::thread::sleep(LOOKED);
+        let sessions = take().since(&before, capacity.rate.is_some());
+        ProcessStatus::of(command, Some(endpoint.local_addr()), [&capacity, &capacity], sessions)
+    };
+    let open = || -> Result<StatusSocket, String> {
+        let dir = runtime_dir().map_err(|error| error.to_string())?;
+        StatusSocket::open(&dir, status).map_err(|error| format!("{}: {error}", dir.display()))
+    };
+    open().map_err(|error| screen.note(&format!("`fairwave status` will not see this process: {error}"))).ok()
+}

@@ -1,0 +1,194 @@
+//! What the commands share that others come to: a port, a ticket, and who may have it.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
+
+use fairwave_host::{Keyring, MOST_ADDRESSES, ShareId, StateDir, StateError, Ticket, Validity, advertised, id_text};
+use serde::Serialize;
+
+use super::link::{Bound, Link, Ports};
+use super::screen::Screen;
+use crate::Done;
+use crate::failure::Failure;
+use crate::output::print_json;
+use crate::simulate::quantity;
+use crate::terminal::{self, print};
+
+/// Where a process is found, and how long.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct Offer {
+    /// Listen at this address and port alone; port 0 is any that is free
+    #[arg(long, value_name = "ADDR:PORT", conflicts_with = "port")]
+    listen: Option<SocketAddr>,
+    /// Listen at one of these UDP ports [default: the one of the last time, or 8642, or any]
+    #[arg(long, value_name = "A-B")]
+    port: Option<Ports>,
+    /// Put this address into the ticket in place of this machine's own: where a router sends the port here
+    #[arg(long, value_name = "ADDR[:PORT]")]
+    advertise: Vec<String>,
+    /// How long the ticket is good, such as "2 h", or "never" to end
+    #[arg(long, value_name = "T", value_parser = validity)]
+    expires: Option<Expiry>,
+    /// The ticket is good until the first transfer with it is complete
+    #[arg(long)]
+    pub(crate) once: bool,
+}
+
+/// When a ticket ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Expiry(Option<u64>);
+
+/// A process that others can come to.
+pub(crate) struct Offered {
+    pub(crate) bound: Bound,
+    pub(crate) keyring: Arc<Keyring>,
+    pub(crate) ticket: Ticket,
+}
+
+#[derive(Serialize)]
+struct TicketEvent<'a> {
+    event: &'static str,
+    ticket: String,
+    id: String,
+    addresses: &'a [SocketAddr],
+    expires_unix_s: u64,
+    is_once: bool,
+}
+
+impl Offer {
+    /// Takes a port and issues a ticket for what goes by this name.
+    pub(crate) fn open(&self, link: &Link, share: ShareId) -> Result<Offered, Failure> {
+        let state = StateDir::open().map_err(|error| of_state(&error))?;
+        let keyring = Keyring::open(state, share).map_err(|error| of_state(&error))?;
+        let bound = match self.listen {
+            Some(address) => link.bind_to("--listen", address)?,
+            None => link.bind_among(self.port.as_ref(), keyring.port())?,
+        };
+        let local = bound.endpoint.local_addr();
+        keyring.keep_port(local.port()).map_err(|error| of_state(&error))?;
+        let addresses = self.addresses(local)?;
+        // Whoever asks for nothing special gets the ticket of the last time again.
+        let again = if self.once || self.expires.is_some() { None } else { keyring.again(addresses.clone()) };
+        let ticket = match again {
+            Some(ticket) => ticket,
+            None => keyring.issue(self.validity(), addresses).map_err(|error| of_state(&error))?,
+        };
+        Ok(Offered { bound, keyring: Arc::new(keyring), ticket })
+    }
+
+    fn validity(&self) -> Validity {
+        let lasts_s = self.expires.map_or(Validity::default().lasts_s, |expiry| expiry.0);
+        Validity { lasts_s, is_once: self.once }
+    }
+
+    fn addresses(&self, local: SocketAddr) -> Result<Vec<SocketAddr>, Failure> {
+        if self.advertise.is_empty() {
+            return advertised(local).map_err(|error| Failure::Run(format!("this machine's addresses: {error}")));
+        }
+        let mut all = Vec::new();
+        for text in &self.advertise {
+            let found = resolved(text, local.port()).map_err(|error| {
+                Failure::usage(
+                    format!("--advertise {}: {error}", text.escape_debug()),
+                    "write an address or a name, and a port if it is another one: 192.0.2.7, [2001:db8::7]:9000",
+                )
+            })?;
+            all.extend(found);
+        }
+        all.truncate(MOST_ADDRESSES);
+        Ok(all)
+    }
+}
+
+impl Offered {
+    /// Prints the ticket: for people on stdout, alone, so that it can go into a file.
+    pub(crate) fn print_ticket(&self, screen: &Screen, command: &str) -> Done {
+        let Ticket { id, addresses, expires_unix_s, is_once, .. } = &self.ticket;
+        if screen.talk.json {
+            print_json(&TicketEvent {
+                event: "ticket",
+                ticket: self.ticket.to_string(),
+                id: id_text(*id),
+                addresses,
+                expires_unix_s: *expires_unix_s,
+                is_once: *is_once,
+            })?;
+        } else {
+            print(&format!("{}\n", self.ticket))?;
+        }
+        terminal::flush()?;
+        let places: Vec<_> = addresses.iter().map(ToString::to_string).collect();
+        screen.note(&format!("at {}; capacity {}", places.join(", "), self.bound.capacity));
+        let uses = if *is_once { ", for one transfer" } else { "" };
+        screen.note(&format!(
+            "ticket {} is good {}{uses}; who has it is let in: {command}",
+            id_text(*id),
+            until(*expires_unix_s)
+        ));
+        Ok(())
+    }
+}
+
+/// What is wrong with the state directory.
+pub(crate) fn of_state(error: &StateError) -> Failure {
+    Failure::Run(format!("{error}\nhint: `fairwave doctor` looks at the state directory, too"))
+}
+
+fn until(expires_unix_s: u64) -> String {
+    if expires_unix_s == 0 {
+        return "for ever".into();
+    }
+    let end = UNIX_EPOCH + Duration::from_secs(expires_unix_s);
+    let left_s = end.duration_since(std::time::SystemTime::now()).map_or(0, |left| left.as_secs());
+    match left_s {
+        0..=119 => format!("for {left_s} s"),
+        120..=7199 => format!("for {} min", left_s / 60),
+        _ => format!("for {} h", (left_s + 1800) / 3600),
+    }
+}
+
+/// An address or a name, with a port or without.
+fn resolved(text: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
+    if let Ok(ip) = text.trim_matches(['[', ']']).parse::<IpAddr>() {
+        return Ok(vec![SocketAddr::new(ip, port)]);
+    }
+    let has_port = text.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    let found = if has_port { text.to_socket_addrs() } else { (text, port).to_socket_addrs() };
+    let found: Vec<_> = found.map_err(|error: io::Error| error.to_string())?.collect();
+    if found.is_empty() { Err("has no address".into()) } else { Ok(found) }
+}
+
+fn validity(text: &str) -> Result<Expiry, String> {
+    if matches!(text, "never" | "inf") {
+        return Ok(Expiry(None));
+    }
+    let span = quantity::<fairwave_units::Duration>(text)?;
+    let seconds = span.as_secs_f64().ceil() as u64;
+    if seconds == 0 { Err("must be above zero".into()) } else { Ok(Expiry(Some(seconds))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn resolved__takes_addresses_and_names() {
+        let find = |text: &str| resolved(text, 8642).unwrap();
+        assert_eq!(find("192.0.2.7"), ["192.0.2.7:8642".parse().unwrap()]);
+        assert_eq!(find("192.0.2.7:9000"), ["192.0.2.7:9000".parse().unwrap()]);
+        assert_eq!(find("2001:db8::7"), ["[2001:db8::7]:8642".parse().unwrap()]);
+        assert_eq!(find("[2001:db8::7]:9000"), ["[2001:db8::7]:9000".parse().unwrap()]);
+        assert!(find("localhost").iter().all(|address| address.ip().is_loopback() && address.port() == 8642));
+        assert!(resolved("no such name", 1).is_err());
+    }
+
+    #[test]
+    fn validity__is_a_span_or_never() {
+        assert_eq!(validity("2 h"), Ok(Expiry(Some(7200))));
+        assert_eq!(validity("never"), Ok(Expiry(None)));
+        assert_eq!(validity("0 s"), Err("must be above zero".into()));
+        assert!(validity("2").is_err());
+    }
+}

@@ -1,0 +1,84 @@
+//! Tickets, as a call names them: secrets, which do not belong into a command line.
+
+use std::fs::File;
+use std::io::{self, Read};
+
+use fairwave_host::Ticket;
+
+use crate::failure::{Failure, plain};
+use crate::terminal;
+
+/// Where a ticket is looked for when the call names none.
+pub(crate) const VARIABLE: &str = "FAIRWAVE_TICKET";
+/// No file that holds a ticket is larger.
+const MOST_BYTES: u64 = 64 << 10;
+const HINT: &str = "TICKET is @FILE, - for stdin, or the text that `fairwave serve` printed; or set FAIRWAVE_TICKET";
+
+/// Whether a word names a ticket, rather than a file.
+pub(crate) fn is_ticket(word: &str) -> bool {
+    let looks_so = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit()) && rest.len() > 20;
+    word == "-" || word.starts_with('@') || word.strip_prefix("fw").is_some_and(looks_so)
+}
+
+/// The ticket of the environment.
+pub(crate) fn from_environment() -> Option<Result<Ticket, Failure>> {
+    let text = std::env::var_os(VARIABLE)?;
+    let wrong = |error: String| Failure::usage(format!("{VARIABLE}: {error}"), HINT);
+    Some(match text.to_str() {
+        Some(text) => text.parse().map_err(|error: fairwave_host::TicketError| wrong(error.to_string())),
+        None => Err(wrong("is no text".into())),
+    })
+}
+
+/// The ticket that a word names.
+pub(crate) fn read(word: &str) -> Result<Ticket, Failure> {
+    let (name, text) = match word.strip_prefix('@') {
+        Some(file) => (file.escape_debug().to_string(), limited(file, File::open(file))?),
+        None if word == "-" => ("stdin".into(), limited("stdin", Ok(io::stdin().lock()))?),
+        None => {
+            if is_ticket(word) {
+                terminal::note("others can see a ticket in a command line; @FILE, - or FAIRWAVE_TICKET keep it secret");
+            }
+            ("TICKET".into(), word.to_owned())
+        }
+    };
+    text.parse().map_err(|error| Failure::usage(format!("{name}: {error}"), HINT))
+}
+
+fn limited(name: &str, source: io::Result<impl Read>) -> Result<String, Failure> {
+    let read = || {
+        let mut text = String::new();
+        source?.take(MOST_BYTES).read_to_string(&mut text)?;
+        Ok(text)
+    };
+    read().map_err(|error: io::Error| {
+        let what = match error.kind() {
+            io::ErrorKind::InvalidData => "holds no ticket".into(),
+            _ => plain(&error),
+        };
+        Failure::usage(format!("{}: {what}", name.escape_debug()), HINT)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn is_ticket__tells_tickets_from_files() {
+        for word in ["-", "@ticket", "fw10123456789abcdefghjkmnpqrstv"] {
+            assert!(is_ticket(word), "{word}");
+        }
+        for word in ["fw1", "fwd/notes.txt", "ticket", ".", "fw1.bin"] {
+            assert!(!is_ticket(word), "{word}");
+        }
+    }
+
+    #[test]
+    fn read__names_what_is_wrong() {
+        let message = |word: &str| read(word).unwrap_err().message().unwrap().to_owned();
+        assert!(message("@/no/such/file").starts_with("/no/such/file: no such file\nhint: "));
+        assert!(message("hello").starts_with("TICKET: a ticket begins with \"fw1\""));
+        assert_eq!(read("hello").unwrap_err().code(), 2);
+    }
+}

@@ -1,0 +1,503 @@
+//! Files between processes of this machine, over loopback.
+
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::ExitStatusExt;
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use super::*;
+
+/// Nothing here takes longer, unless it hangs.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+#[test]
+fn get__brings_a_tree_over_either_kind_of_address() {
+    let host = Host::new();
+    host.write("tree/a.txt", b"hello");
+    host.write("tree/empty", b"");
+    host.write("tree/deep/er/b.bin", &bytes(9_000_000));
+    for (n, listen) in ["127.0.0.1:0", "[::1]:0"].into_iter().enumerate() {
+        let serve = host.serve(&["tree", "--listen", listen]);
+        let to = format!("to{n}");
+        let done = host.run(&["get", &serve.at(), &to]);
+        assert_eq!(done.code(), Some(0), "{}", done.stderr());
+        assert_eq!(done.stdout(), "");
+        assert_eq!(host.tree(&format!("{to}/tree")), host.tree("tree"));
+        let again = host.run(&["get", &serve.at(), &to, "--json"]);
+        let last = again.json().pop().unwrap();
+        assert_eq!((last["event"].as_str(), last["bytes_resumed"].as_u64()), (Some("done"), Some(9_000_005)));
+    }
+}
+
+#[test]
+fn get__json_ends_with_what_was_moved() {
+    let host = Host::new();
+    host.write("big.bin", &bytes(5_000_000));
+    let serve = host.serve(&["big.bin", "--listen", "127.0.0.1:0"]);
+    let done = host.run(&["get", &serve.at(), ".", "--json", "--quiet"]);
+    // It lies where it is served from: nothing to do.
+    assert_eq!(done.code(), Some(0), "{}", done.stderr());
+    let done = host.run(&["get", &serve.at(), "to", "--json"]);
+    let last = done.json().pop().unwrap();
+    assert_eq!((last["event"].as_str(), last["files"].as_u64()), (Some("done"), Some(1)));
+    assert_eq!(last["bytes"].as_u64(), Some(5_000_000));
+    assert_eq!(last["blake3"].as_str(), Some(blake3::hash(&bytes(5_000_000)).to_hex().as_str()));
+    assert!(last["wall_s"].as_f64().unwrap() > 0.0 && last["goodput_bps"].as_f64().unwrap() > 0.0);
+    assert!(keys(&last).contains("retransmitted_packets"));
+}
+
+#[test]
+fn get__goes_on_after_a_kill() {
+    let host = Host::new();
+    host.write("big.bin", &bytes(60_000_000));
+    let serve = host.serve(&["big.bin", "--listen", "127.0.0.1:0"]);
+    let mut first = host.start(&["get", &serve.at(), "to", "--json", "--limit", "80 Mb/s"]);
+    first.wait_for(|event| event["bytes_done"].as_u64().unwrap_or(0) > 8_000_000);
+    first.child.kill().unwrap();
+    first.child.wait().unwrap();
+    assert!(!host.path("to/big.bin").exists(), "a file that is not whole has no name");
+    let again = host.run(&["get", &serve.at(), "to", "--json"]);
+    let last = again.json().pop().unwrap();
+    assert_eq!(last["event"].as_str(), Some("done"), "{last}");
+    assert!(last["bytes_resumed"].as_u64().unwrap() > 0, "{last}");
+    assert!(std::fs::read(host.path("to/big.bin")).unwrap() == bytes(60_000_000));
+}
+
+#[test]
+fn get__an_interrupt_says_how_to_go_on() {
+    let host = Host::new();
+    host.write("big.bin", &bytes(60_000_000));
+    let serve = host.serve(&["big.bin", "--listen", "127.0.0.1:0"]);
+    let mut first = host.start(&["get", &serve.at(), "to", "--json", "--limit", "40 Mb/s"]);
+    first.wait_for(|event| event["bytes_done"].as_u64().unwrap_or(0) > 4_000_000);
+    first.signal(rustix::process::Signal::INT);
+    let (status, stderr) = first.end();
+    assert_eq!(status.code(), Some(130), "{stderr}");
+    assert!(stderr.contains("the same command goes on where it stopped"), "{stderr}");
+    let last = host.run(&["get", &serve.at(), "to", "--json"]).json().pop().unwrap();
+    assert!(last["bytes_resumed"].as_u64().unwrap() > 0, "{last}");
+}
+
+#[test]
+fn ticket__comes_from_a_file_stdin_or_the_environment() {
+    let host = Host::new();
+    host.write("a.txt", b"hello");
+    let serve = host.serve(&["a.txt", "--listen", "127.0.0.1:0"]);
+    let text = std::fs::read_to_string(&serve.ticket).unwrap();
+    for to in ["file", "stdin", "variable", "text"] {
+        let mut command = host.command(&[]);
+        match to {
+            "file" => command.args(["get", &serve.at(), to]),
+            "stdin" => command.args(["get", "-", "a.txt", to]).stdin(std::fs::File::open(&serve.ticket).unwrap()),
+            "variable" => command.args(["get", "a.txt", to]).env("FAIRWAVE_TICKET", text.trim()),
+            _ => command.args(["get", text.trim(), to]),
+        };
+        let done = Done(command.output().unwrap());
+        assert_eq!(done.code(), Some(0), "{to}: {}", done.stderr());
+        assert_eq!(std::fs::read(host.path(to).join("a.txt")).unwrap(), b"hello");
+        let warns = done.stderr().contains("others can see a ticket in a command line");
+        assert_eq!(warns, to == "text", "{}", done.stderr());
+        assert!(!done.stderr().contains(text.trim()) && !done.stdout().contains(text.trim()), "it shows its ticket");
+    }
+}
+
+#[test]
+fn ticket__mistakes_are_named() {
+    let host = Host::new();
+    host.write("broken", b"fw1abc");
+    for (args, says) in [
+        (&["get", "@broken", "."][..], "broken: the ticket's checksum is wrong"),
+        (&["get", "@absent", "."], "absent: no such file"),
+        (&["get", "hello", "."], "TICKET: a ticket begins with \"fw1\""),
+        (&["get", "@broken"], "the directory to write into"),
+        (&["get", "."], "the ticket is missing"),
+        (&["put", "broken"], "the ticket is missing"),
+        (&["put", "@broken"], "broken: the ticket's checksum is wrong"),
+        (&["bench"], "the ticket is missing"),
+        (&["serve"], "PATH"),
+        (&["serve", "absent"], "absent"),
+        (&["serve", "broken", "--expires", "0 s"], "must be above zero"),
+        (&["serve", "broken", "--listen", "127.0.0.1:1"], "--listen 127.0.0.1:1"),
+        (&["serve", "--revoke", "0123"], "16 hexadecimal digits"),
+        (&["serve", "--revoke", "0123456789abcdef"], "no such ticket was issued here"),
+        (&["cp", "broken"], "2 values required"),
+        (&["get", "@broken", ".", "--limit", "0 b/s"], "must be above zero"),
+    ] {
+        // Whoever runs the tests as root may take port 1.
+        if args.contains(&"127.0.0.1:1") && rustix::process::geteuid().is_root() {
+            continue;
+        }
+        let stderr = host.run(args).refused();
+        assert!(stderr.contains(says), "{args:?}: {stderr}");
+    }
+}
+
+#[test]
+fn serve__a_revoked_ticket_opens_nothing() {
+    let host = Host::new();
+    host.write("a.txt", b"hello");
+    let serve = host.serve(&["a.txt", "--listen", "127.0.0.1:0"]);
+    let list = host.run(&["serve", "--tickets", "--json"]).json();
+    assert_eq!((list.len(), list[0]["state"].as_str()), (1, Some("good")));
+    host.run(&["serve", "--revoke", list[0]["id"].as_str().unwrap()]).good();
+    let deadline = Instant::now() + PATIENCE;
+    let stderr = loop {
+        let done = host.run(&["get", &serve.at(), "to", "--check"]);
+        if done.code() == Some(1) {
+            break done.stderr();
+        }
+        assert!(Instant::now() < deadline, "the ticket is good for ever");
+    };
+    assert!(
+        stderr.contains("the ticket has been revoked") && stderr.contains("hint: ask for a new ticket"),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn serve__once_ends_with_the_first_transfer() {
+    let host = Host::new();
+    host.write("a.txt", b"hello");
+    let mut serve = host.serve(&["a.txt", "--listen", "127.0.0.1:0", "--once"]);
+    host.run(&["get", &serve.at(), "to"]).good();
+    let deadline = Instant::now() + PATIENCE;
+    while serve.process.child.try_wait().unwrap().is_none() {
+        assert!(Instant::now() < deadline, "it serves on");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let list = host.run(&["serve", "--tickets", "--json"]).json();
+    assert_eq!(list[0]["state"].as_str(), Some("used up"));
+}
+
+#[test]
+fn serve__again_keeps_port_and_ticket() {
+    let host = Host::new();
+    host.write("a.txt", b"hello");
+    let first = host.serve(&["a.txt"]);
+    let text = std::fs::read_to_string(&first.ticket).unwrap();
+    drop(first);
+    let second = host.serve(&["a.txt"]);
+    assert_eq!(std::fs::read_to_string(&second.ticket).unwrap(), text);
+    host.write("old.ticket", text.as_bytes());
+    host.run(&["get", "@old.ticket", "to"]).good();
+    let other = host.serve(&["a.txt", "old.ticket"]);
+    assert_ne!(std::fs::read_to_string(&other.ticket).unwrap(), text);
+}
+
+#[test]
+fn put__needs_a_writable_place() {
+    let host = Host::new();
+    host.write("in/there.txt", b"there");
+    host.write("tree/a.bin", &bytes(3_000_000));
+    let serve = host.serve(&["in", "--writable", "--listen", "127.0.0.1:0"]);
+    let done = host.run(&["put", "tree", &serve.at(), "--json"]);
+    let last = done.json().pop().unwrap();
+    assert_eq!((last["event"].as_str(), last["files"].as_u64()), (Some("done"), Some(1)));
+    assert_eq!(host.tree("in/tree"), host.tree("tree"));
+    assert_eq!(std::fs::read(host.path("in/there.txt")).unwrap(), b"there");
+    let closed = host.serve(&["in", "--listen", "127.0.0.1:0"]);
+    let refused = host.run(&["put", "tree", &closed.at()]);
+    assert_eq!(refused.code(), Some(1), "{}", refused.stderr());
+    assert!(refused.stderr().contains("does not allow this direction"), "{}", refused.stderr());
+}
+
+#[test]
+fn cp__goes_over_ssh_with_nothing_in_its_command_line() {
+    let host = Host::new();
+    host.write("tree/a b;c.txt", b"hello");
+    let ssh = host.ssh();
+    let sent = host.run(&["cp", "--ssh", &ssh, "tree", "server:up loads/'x/"]);
+    assert_eq!(sent.code(), Some(0), "{}", sent.stderr());
+    assert_eq!(host.tree("home/up loads/'x/tree"), host.tree("tree"));
+    let got = host.run(&["cp", "--ssh", &ssh, "server:up loads/'x/tree", "back/"]);
+    assert_eq!(got.code(), Some(0), "{}", got.stderr());
+    assert_eq!(host.tree("back/tree"), host.tree("tree"));
+    let renamed = host.run(&["cp", "--ssh", &ssh, "tree/a b;c.txt", "server:new name.txt"]);
+    assert_eq!(renamed.code(), Some(0), "{}", renamed.stderr());
+    assert_eq!(std::fs::read(host.path("home/new name.txt")).unwrap(), b"hello");
+    let calls = std::fs::read_to_string(host.path("calls")).unwrap();
+    assert!(
+        calls.lines().all(|line| line == "server|fairwave serve --bootstrap|" || line.starts_with("-G|")),
+        "{calls}"
+    );
+}
+
+#[test]
+fn cp__from_here_to_here() {
+    let host = Host::new();
+    host.write("tree/a.bin", &bytes(3_000_000));
+    let done = host.run(&["cp", "tree", "to/"]);
+    assert_eq!(done.code(), Some(0), "{}", done.stderr());
+    assert_eq!(host.tree("to/tree"), host.tree("tree"));
+    // As cp: what is no directory is the new name.
+    host.run(&["cp", "tree/a.bin", "to/b.bin"]).good();
+    assert!(std::fs::read(host.path("to/b.bin")).unwrap() == bytes(3_000_000));
+}
+
+#[test]
+fn cp__says_what_is_wrong_at_the_other_end() {
+    let host = Host::new();
+    host.write("a.txt", b"hello");
+    let absent = host.script("absent", "exit 127");
+    let chatty = host.script("chatty", "echo Welcome to this machine; cat > /dev/null");
+    let ssh = host.ssh();
+    for (ssh, words, says) in [
+        (&absent, ["a.txt", "server:"], "there is no fairwave in the path of its commands"),
+        (&chatty, ["a.txt", "server:"], "a login script that prints to stdout"),
+        (&ssh, ["server:absent", "."], "absent"),
+    ] {
+        let done = host.run(&["cp", "--ssh", ssh, words[0], words[1]]);
+        assert_eq!(done.code(), Some(1), "{}", done.stderr());
+        assert!(done.stderr().contains(says), "{}", done.stderr());
+    }
+    let stderr = host.run(&["cp", "--ssh", "/no/such/ssh", "a.txt", "server:"]).refused();
+    assert!(stderr.contains("/no/such/ssh: no such file"), "{stderr}");
+}
+
+#[test]
+fn status__shows_the_transfer_and_why_it_is_no_faster() {
+    let host = Host::new();
+    host.write("big.bin", &bytes(60_000_000));
+    let serve = host.serve(&["big.bin", "--listen", "127.0.0.1:0"]);
+    let mut get = host.start(&["get", &serve.at(), "to", "--json", "--limit", "30 Mb/s"]);
+    get.wait_for(|event| event["bytes_done"].as_u64().unwrap_or(0) > 4_000_000);
+    let status = host.run(&["status", "--json"]).json().pop().unwrap();
+    let commands: Vec<_> = status["processes"].as_array().unwrap().iter().map(|p| p["command"].as_str()).collect();
+    assert!(commands.contains(&Some("get")) && commands.contains(&Some("serve")), "{status}");
+    let reasons = host.run(&["why", "--json"]).json();
+    assert_eq!(reasons.len(), 2, "{reasons:?}");
+    assert!(reasons.iter().all(|reason| !reason["because"].as_str().unwrap().is_empty()), "{reasons:?}");
+    let name = reasons[0]["session"].as_str().unwrap();
+    assert!(host.run(&["why", &name[..8]]).good().contains(name));
+    assert!(host.run(&["status"]).good().contains("big.bin") || host.run(&["status"]).good().contains("get (process"));
+    host.run(&["why", "zzzz"]).refused();
+}
+
+#[test]
+fn get__no_answer_is_said_with_the_port_to_open() {
+    let host = Host::new();
+    host.write("a.txt", b"hello");
+    let serve = host.serve(&["a.txt", "--listen", "127.0.0.1:0"]);
+    let ticket = serve.at();
+    let text = std::fs::read_to_string(&serve.ticket).unwrap();
+    drop(serve);
+    let begin = Instant::now();
+    let done = host.run(&["get", &ticket, "to"]);
+    assert_eq!(done.code(), Some(1));
+    assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
+    let stderr = done.stderr();
+    assert!(stderr.contains("no answer") && stderr.contains("UDP port ") && stderr.contains("/udp"), "{stderr}");
+    assert!(!stderr.contains(text.trim()), "it shows its ticket");
+}
+
+#[test]
+fn names__never_reach_a_terminal_raw() {
+    let host = Host::new();
+    let name = "tree/\u{1b}[2Jevil\u{202e}.txt";
+    host.write(name, b"hello");
+    host.write("tree/good.txt", b"hello");
+    let serve = host.serve(&["tree", "--listen", "127.0.0.1:0"]);
+    // A directory stands where the file should go: that file fails, the other comes.
+    std::fs::create_dir_all(host.path(&format!("to/{name}/full"))).unwrap();
+    let done = host.run(&["get", &serve.at(), "to", "--verbose"]);
+    assert_eq!(done.code(), Some(1), "{}", done.stderr());
+    assert!(done.stderr().contains("evil"), "{}", done.stderr());
+    assert!(!done.stderr().contains('\u{1b}') && !done.stderr().contains('\u{202e}'), "{:?}", done.stderr());
+    assert!(host.path("to/tree/good.txt").exists());
+}
+
+#[test]
+fn bench__measures_both_ends() {
+    let host = Host::new();
+    let serve = host.serve_with(&["bench", "serve", "--listen", "127.0.0.1:0"]);
+    let done = host.run(&["bench", &serve.at(), "--time", "1 s", "--sessions", "2", "--json", "--limit", "20 Mb/s"]);
+    let last = done.json().pop().unwrap();
+    assert_eq!((last["event"].as_str(), last["sessions"].as_array().unwrap().len()), (Some("done"), 2));
+    let goodput_bps = last["goodput_bps"].as_f64().unwrap();
+    // Two sessions of 20 Mb/s at the most; a second is short.
+    assert!((1e6..4.2e7).contains(&goodput_bps), "{last}");
+    assert!(last["cpu_s_per_GB"]["client"].as_f64().unwrap() > 0.0, "{last}");
+    assert!(last["wire_bps"].as_f64().unwrap() > 0.0 && keys(&last).contains("lost_packets"), "{last}");
+}
+
+#[test]
+fn doctor__prints_each_check() {
+    let host = Host::new();
+    let done = host.run(&["doctor", "--json", "--port", "0"]);
+    let object: Value = serde_json::from_str(&done.stdout()).unwrap();
+    let names: BTreeSet<_> = object["checks"].as_array().unwrap().iter().filter_map(|c| c["name"].as_str()).collect();
+    for name in ["receive buffer", "GSO and GRO", "IPv6", "clock source", "open files", "state directory"] {
+        assert!(names.contains(name), "{name}");
+    }
+    assert_eq!(done.code(), Some(i32::from(object["failures"].as_u64() != Some(0))));
+}
+
+/// A user with a home of its own.
+struct Host {
+    place: tempfile::TempDir,
+}
+
+/// A command under way.
+struct Process {
+    child: Child,
+    lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
+}
+
+/// A command that offers something.
+struct Serving {
+    process: Process,
+    ticket: PathBuf,
+}
+
+impl Host {
+    fn new() -> Self {
+        let place = tempfile::tempdir().expect("there is a place for files");
+        std::fs::create_dir(place.path().join("run")).expect("it is new");
+        Self { place }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.place.path().join(name)
+    }
+
+    fn write(&self, name: &str, content: &[u8]) {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().expect("it lies in the place")).expect("it takes directories");
+        std::fs::write(path, content).expect("it takes files");
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fairwave"));
+        command
+            .args(args)
+            .current_dir(self.place.path())
+            .env("XDG_STATE_HOME", self.path("state"))
+            .env("XDG_RUNTIME_DIR", self.path("run"))
+            .env_remove("FAIRWAVE_TICKET")
+            .env_remove("FAIRWAVE_SSH");
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Done {
+        Done(self.command(args).stdin(Stdio::null()).output().expect("the command was built"))
+    }
+
+    fn start(&self, args: &[&str]) -> Process {
+        let mut command = self.command(args);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the command was built");
+        let lines = BufReader::new(child.stdout.take().expect("piped above")).lines();
+        Process { child, lines }
+    }
+
+    fn serve(&self, args: &[&str]) -> Serving {
+        self.serve_with(&[&["serve"], args].concat())
+    }
+
+    /// Starts it, and waits for its ticket.
+    fn serve_with(&self, args: &[&str]) -> Serving {
+        let mut process = self.start(args);
+        let Some(Ok(text)) = process.lines.next() else { panic!("no ticket: {}", process.end().1) };
+        let ticket = self.path(&format!("{}.ticket", process.child.id()));
+        std::fs::write(&ticket, text + "\n").expect("the place takes files");
+        Serving { process, ticket }
+    }
+
+    /// All files below a directory with their content.
+    fn tree(&self, name: &str) -> Vec<(Vec<u8>, Vec<u8>)> {
+        fn walk(dir: &Path, below: &[u8], found: &mut Vec<(Vec<u8>, Vec<u8>)>) {
+            for entry in std::fs::read_dir(dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display())) {
+                let path = entry.expect("it can be read").path();
+                let name = [below, b"/", path.file_name().expect("it has a name").as_bytes()].concat();
+                if path.is_dir() {
+                    walk(&path, &name, found);
+                } else {
+                    let content = std::fs::read(&path).expect("it can be read");
+                    found.push((name, content));
+                }
+            }
+        }
+        let mut found = Vec::new();
+        walk(&self.path(name), b"", &mut found);
+        found.sort();
+        found
+    }
+
+    fn script(&self, name: &str, body: &str) -> String {
+        use std::os::unix::fs::PermissionsExt;
+        let path = self.path(name);
+        std::fs::write(&path, format!("#!/bin/sh\n{body}\n")).expect("the place takes files");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("they can be set");
+        path.into_os_string().into_string().expect("the place's name is text")
+    }
+
+    /// Stands for ssh: runs the command here, in a home of its own, and writes down how it was called.
+    fn ssh(&self) -> String {
+        let body = format!(
+            "for word in \"$@\"; do printf '%s|' \"$word\"; done >> '{calls}'; echo >> '{calls}'\n\
+             [ \"$1\" = -G ] && {{ echo hostname 127.0.0.1; exit 0; }}\n\
+             cd '{home}' && export SSH_CONNECTION='127.0.0.1 1 127.0.0.1 22' PATH='{bin}':\"$PATH\" && exec sh -c \"$2\"",
+            calls = self.path("calls").display(),
+            home = self.path("home").display(),
+            bin = Path::new(env!("CARGO_BIN_EXE_fairwave")).parent().expect("it lies in a directory").display(),
+        );
+        std::fs::create_dir_all(self.path("home")).expect("the place takes directories");
+        self.script("ssh", &body)
+    }
+}
+
+impl Process {
+    /// Waits for an event on stdout.
+    fn wait_for(&mut self, is_it: impl Fn(&Value) -> bool) {
+        let deadline = Instant::now() + PATIENCE;
+        while let Some(Ok(line)) = self.lines.next() {
+            let event = serde_json::from_str(&line).expect("a line is an object");
+            if is_it(&event) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "it does not come: {event}");
+        }
+        panic!("it ended before: {}", self.end().1);
+    }
+
+    fn signal(&self, signal: rustix::process::Signal) {
+        let id = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(id, signal).expect("it is our child");
+    }
+
+    /// Its exit status, and what it said.
+    fn end(&mut self) -> (std::process::ExitStatus, String) {
+        let mut stderr = String::new();
+        if let Some(mut pipe) = self.child.stderr.take() {
+            let _ = pipe.read_to_string(&mut stderr);
+        }
+        (self.child.wait().unwrap_or_else(|_| std::process::ExitStatus::from_raw(0)), stderr)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Serving {
+    /// Its ticket, as a call names it.
+    fn at(&self) -> String {
+        format!("@{}", self.ticket.display())
+    }
+}
+
+fn bytes(count: usize) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 32) as u8
+    };
+    std::iter::repeat_with(next).take(count).collect()
+}
