@@ -11,6 +11,7 @@ use fairwave_units::{Bytes, Rate};
 
 use super::durable::Durable;
 use super::greeting::Greeting;
+use super::journal::boot_id;
 use super::selection::Selection;
 use super::take::{TakeOptions, take};
 use super::takers::Takers;
@@ -78,6 +79,7 @@ pub fn get(endpoint: &Endpoint, ticket: &Ticket, options: GetOptions) -> Result<
         limit: options.limit,
         memory: options.memory,
         scope: [&b"get"[..], &ticket.key, &ticket.share.0.to_le_bytes()].concat(),
+        boot: boot_id(),
         tells: false,
         takers: None,
     })?;
@@ -119,6 +121,7 @@ impl Intake {
             limit: None,
             memory: MEMORY,
             scope: [&b"put"[..], &ticket.0.to_le_bytes()].concat(),
+            boot: boot_id(),
             tells: true,
             takers: Some(self.takers.clone()),
         })?;

@@ -328,11 +328,11 @@ impl Plan {
     }
 
     fn on_symlink(&mut self, path: RelativePath, target: &[u8], meta: Meta) -> Result<(), String> {
+        let old = self.prepare(&path, Claim::Leaf)?;
         if let Err(error) = check_target(&path, target) {
             self.outcome.skip(path.as_bytes(), error.to_string());
             return Ok(());
         }
-        let old = self.prepare(&path, Claim::Leaf)?;
         self.links.push(Link { path, target: target.into(), meta, old });
         Ok(())
     }

@@ -26,7 +26,7 @@ use super::durable::Durable;
 use super::flow::{Flow, Wanted};
 use super::group::{Group, GroupJob};
 use super::item::{Item, Temporary};
-use super::journal::{Journal, boot_id};
+use super::journal::{BootId, Journal};
 use super::manifest::{Entries, Entry};
 use super::news::{News, Placed};
 use super::outcome::{Ended, Outcome};
@@ -62,6 +62,8 @@ pub(crate) struct TakeOptions {
     pub(crate) memory: Bytes,
     /// What the journal is of, beside what the giver says that it shares.
     pub(crate) scope: Vec<u8>,
+    /// Tells from which start of the system blocks are that a journal lists.
+    pub(crate) boot: BootId,
     /// Whether the giver is told what became of it: in a put.
     pub(crate) tells: bool,
     /// Who else writes there, where an older transfer of the same gives way to a newer one.
@@ -289,7 +291,7 @@ impl Taker {
             }
         };
         let there = temps.list().unwrap_or_default();
-        let journal = Journal::open(temps.directory(), boot_id(), |key| there.contains_key(key));
+        let journal = Journal::open(temps.directory(), self.options.boot, |key| there.contains_key(key));
         let (journal, kept) = journal.map_err(|error| format!("the destination: cannot write a journal: {error}"))?;
         for key in there.keys().filter(|key| !kept.contains_key(*key)) {
             temps.remove(key);
@@ -356,7 +358,9 @@ impl Taker {
         match report.parcel_bytes {
             Some(bytes) => {
                 self.flow.on_worked(bytes);
-                self.ledger.tally().finish(bytes);
+                if !report.is_check {
+                    self.ledger.tally().finish(bytes);
+                }
             }
             None => self.jobs_open = self.jobs_open.saturating_sub(1),
         }

@@ -1,5 +1,9 @@
 //! A taker against the real giver, over ways that lose, reorder and forge; and against a giver that is hostile.
 
+mod disk;
+mod hostile;
+mod resume;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -29,18 +33,43 @@ struct Get {
     durable: Durable,
     memory: u64,
     way: Way,
+    boot: BootId,
 }
 
 impl Default for Get {
     fn default() -> Self {
         let (names, durable) = (Vec::new(), Durable::Group);
-        Self { names, rename: None, does_check: false, is_dry: false, durable, memory: 256 << 20, way: FAIR }
+        Self {
+            names,
+            rename: None,
+            does_check: false,
+            is_dry: false,
+            durable,
+            memory: 256 << 20,
+            way: FAIR,
+            boot: [1; 16],
+        }
     }
 }
 
 /// A place with something to give and somewhere to put it.
 struct World {
-    place: TempDir,
+    place: Place,
+}
+
+/// A directory that goes with its test, or that somebody else looks after.
+enum Place {
+    Own(TempDir),
+    Given(PathBuf),
+}
+
+impl Place {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Own(directory) => directory.path(),
+            Self::Given(path) => path,
+        }
+    }
 }
 
 /// What a transfer did.
@@ -56,7 +85,11 @@ impl World {
         let place = tempfile::tempdir().unwrap();
         fs::create_dir(place.path().join("data")).unwrap();
         fs::create_dir(place.path().join("to")).unwrap();
-        Self { place }
+        Self { place: Place::Own(place) }
+    }
+
+    fn at(path: &Path) -> Self {
+        Self { place: Place::Given(path.to_owned()) }
     }
 
     fn data(&self) -> PathBuf {
@@ -93,6 +126,7 @@ impl World {
             limit: None,
             memory: Bytes::new(get.memory),
             scope: b"server and ticket".to_vec(),
+            boot: get.boot,
             tells: false,
             takers: None,
         }

@@ -1,0 +1,86 @@
+//! Disks that are full, or read-only. They need a file system of their own, which root alone may mount; elsewhere these
+//! tests say so and end.
+
+use std::process::Command;
+
+use super::*;
+
+/// A tmpfs at a world's destination.
+struct Mounted<'a>(&'a World);
+
+impl<'a> Mounted<'a> {
+    fn new(world: &'a World, options: &str) -> Option<Self> {
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(world.to()).output();
+        let is_mounted = mounted.is_ok_and(|output| output.status.success());
+        if !is_mounted {
+            println!("skipped: only root can mount a file system ({options})");
+        }
+        is_mounted.then(|| Self(world))
+    }
+}
+
+impl Drop for Mounted<'_> {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0.to()).status();
+    }
+}
+
+#[test]
+fn disk__full_fails_what_does_not_fit() {
+    let world = World::new();
+    let Some(_mounted) = Mounted::new(&world, "size=12m") else { return };
+    world.file("a", content(1, 1_000_000)).file("large", content(2, 5 * BLOCK)).file("z", content(3, 2_000_000));
+    let run = world.get(&Get::default());
+    assert_eq!((run.outcome.ended.clone(), run.outcome.files), (Ended::Done, 2), "{:?}", run.outcome);
+    let failed = messages(&run.outcome.failed);
+    assert_eq!(failed, [("data/large".to_owned(), "cannot write it: the disk is full".to_owned())]);
+    assert!(fs::read(world.to().join("data/z")).unwrap() == content(3, 2_000_000));
+    assert_eq!(fs::read_dir(world.to()).unwrap().count(), 1, "what was written of it is gone");
+}
+
+#[test]
+fn disk__without_inodes_fails_what_needs_one() {
+    let world = World::new();
+    // The destination, the temporaries, the journal (twice), data: five.
+    let Some(_mounted) = Mounted::new(&world, "nr_inodes=40") else { return };
+    for i in 0..100 {
+        world.file(&format!("{i:03}"), [i]);
+    }
+    let run = world.get(&Get::default());
+    assert_eq!(run.outcome.ended, Ended::Done);
+    assert_eq!(run.outcome.files + run.outcome.files_failed, 100);
+    assert!((20..40).contains(&run.outcome.files), "{}", run.outcome.files);
+    assert!(run.outcome.failed.iter().all(|failure| failure.reason == "cannot create it: the disk is full"));
+}
+
+#[test]
+fn disk__read_only_is_said_at_once() {
+    let world = World::new();
+    world.file("a", "a");
+    let Some(_mounted) = Mounted::new(&world, "ro") else { return };
+    let run = world.get(&Get::default());
+    let text = format!("{:?}", run.outcome.ended);
+    assert!(
+        text.contains("the destination: cannot make a directory for unfinished files: the file system is read-only"),
+        "{text}"
+    );
+}
+
+#[test]
+fn disk__that_folds_case_keeps_the_first_of_two_names() {
+    let world = World::new();
+    let Some(_mounted) = Mounted::new(&world, "casefold=utf8-12.1.0") else { return };
+    let folded = Command::new("chattr").arg("+F").arg(world.to()).status().is_ok_and(|status| status.success());
+    if !folded {
+        println!("skipped: chattr +F does not work here");
+        return;
+    }
+    world.file("d/Name", "first").file("d/name", "second").file("D/other", "third");
+    let run = world.get(&Get::default());
+    assert_eq!(
+        (run.outcome.ended.clone(), run.outcome.files, run.outcome.files_failed),
+        (Ended::Done, 1, 2),
+        "{:?}",
+        run.outcome
+    );
+}
