@@ -1,0 +1,62 @@
+//! What sessions cost in memory: the only test of its process, which looks at all of it.
+
+#![allow(non_snake_case)]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fairwave_host::{
+    ConnectOptions, Endpoint, EndpointConfig, Handler, Identity, Keyring, MemorySource, Session, SessionOptions,
+    ShareId, Validity,
+};
+
+const SESSIONS: usize = 100;
+/// What docs/transport.md says that a session takes beside its packets in flight, at each end.
+const STATED: usize = 256 << 10;
+
+struct Sink;
+
+impl Handler for Sink {}
+
+/// Resident memory of this process, in bytes.
+fn resident() -> Option<usize> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    Some(line.trim().trim_end_matches(" kB").parse::<usize>().ok()? << 10)
+}
+
+#[test]
+fn sessions__take_less_memory_than_stated() {
+    if resident().is_none() {
+        println!("skipped: this system does not tell how much memory a process has");
+        return;
+    }
+    let listen = Some("127.0.0.1:0".parse().unwrap());
+    let server = Endpoint::bind(&EndpointConfig { listen, ..EndpointConfig::default() }).unwrap();
+    let keyring = Arc::new(Keyring::in_memory(Identity::random().unwrap(), ShareId(1)));
+    let bytes: Arc<[u8]> = vec![7; 100_000].into();
+    let source = MemorySource::new([(1, bytes)]);
+    server.listen(Arc::clone(&keyring), Box::new(move |_| Ok((SessionOptions::default(), Box::new(source.clone())))));
+    let ticket = keyring.issue(Validity { lasts_s: None, is_once: false }, vec![server.local_addr()]).unwrap();
+    let client = Endpoint::bind(&EndpointConfig::default()).unwrap();
+    let open = || -> Session {
+        let options =
+            ConnectOptions { sends: false, receives: true, greeting: Vec::new(), options: SessionOptions::default() };
+        let session = client.connect(&ticket, options, Box::new(Sink)).unwrap();
+        session.want(1, 0..100_000);
+        let until = Instant::now() + Duration::from_secs(30);
+        while session.stats().received_bytes < 100_000 {
+            assert!(Instant::now() < until, "the bytes come");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        session
+    };
+    // What is there once, and whatever the first ones touch.
+    let first: Vec<Session> = (0..4).map(|_| open()).collect();
+    let before = resident().unwrap();
+    let sessions: Vec<Session> = (0..SESSIONS).map(|_| open()).collect();
+    let each = resident().unwrap().saturating_sub(before) / SESSIONS;
+    println!("{each} bytes for each session, both ends together");
+    assert_eq!(server.sessions().len(), first.len() + sessions.len());
+    assert!(each < 2 * STATED, "{each} bytes for each session, both ends together");
+}
