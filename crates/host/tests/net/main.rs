@@ -7,6 +7,7 @@ mod content;
 mod floods;
 mod hardships;
 mod hosts;
+mod kills;
 mod parts;
 #[allow(dead_code, reason = "the example of that name uses it, too, each a part")]
 mod relay;

@@ -1,12 +1,18 @@
 //! Ends of sessions as processes of their own, which can be stopped, killed and measured: this very program, asked for one
 //! test that plays a part.
 
+use crossbeam_channel::{Receiver, RecvTimeoutError, unbounded};
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::{IpAddr, SocketAddr};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
-use fairwave_host::{ConnectOptions, Endpoint, EndpointConfig, SessionOptions, Ticket};
+use fairwave_host::{
+    ConnectOptions, Endpoint, EndpointConfig, GetOptions, Keyring, SessionOptions, Share, ShareId, ShareOptions,
+    StateDir, Ticket, Validity, get,
+};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 
@@ -21,12 +27,16 @@ pub(crate) enum Part {
     Give { address: SocketAddr, capacity_mbps: f64 },
     /// Fetches so many bytes, looks at them, and says so.
     Take { ticket: String, length: u64, capacity_mbps: f64 },
+    /// Gives files to everybody with the ticket that it prints, also the one that it printed an earlier time.
+    Serve { path: PathBuf, state: PathBuf, address: SocketAddr, capacity_mbps: f64 },
+    /// Gets files, and says how that ended.
+    Get { ticket: String, destination: PathBuf, capacity_mbps: f64 },
 }
 
 /// A process that plays a part. It is killed when this is dropped.
 pub(crate) struct Actor {
     child: Child,
-    lines: BufReader<ChildStdout>,
+    words: Receiver<String>,
 }
 
 const VARIABLE: &str = "FAIRWAVE_PART";
@@ -42,21 +52,32 @@ impl Actor {
         command.env(VARIABLE, serde_json::to_string(part).expect("it has no maps"));
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = space.run(|| command.spawn()).expect("it ran once");
-        let lines = BufReader::new(child.stdout.take().expect("it is piped"));
-        Self { child, lines }
+        let output = BufReader::new(child.stdout.take().expect("it is piped"));
+        let (says, words) = unbounded();
+        std::thread::spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                // The runner's own words may stand before it.
+                let said = line.split_once(SAYS).map(|(_, said)| said.to_owned());
+                if said.is_some_and(|said| says.send(said).is_err()) {
+                    return;
+                }
+            }
+        });
+        Self { child, words }
     }
 
     /// The next thing that it says.
     pub(crate) fn hear(&mut self) -> String {
-        let mut line = String::new();
-        while self.lines.read_line(&mut line).expect("it is text") > 0 {
-            // The runner's own words may stand before it.
-            if let Some((_, said)) = line.trim_end().split_once(SAYS) {
-                return said.to_owned();
-            }
-            line.clear();
+        self.hear_within(Duration::from_secs(120)).expect("it says something")
+    }
+
+    /// The next thing that it says, if it does so soon.
+    pub(crate) fn hear_within(&mut self, time: Duration) -> Option<String> {
+        match self.words.recv_timeout(time) {
+            Ok(said) => Some(said),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => panic!("the process ended without a word"),
         }
-        panic!("the process ended without a word");
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
@@ -98,13 +119,17 @@ fn part__is_played() {
         Part::Take { ticket, length, capacity_mbps } => {
             take(&ticket.parse().expect("a ticket"), length, &dedicated(capacity_mbps));
         }
+        Part::Serve { path, state, address, capacity_mbps } => {
+            serve(path, &state, address, &dedicated(capacity_mbps));
+        }
+        Part::Get { ticket, destination, capacity_mbps } => {
+            fetch(&ticket.parse().expect("a ticket"), destination, &dedicated(capacity_mbps));
+        }
     }
 }
 
 fn give(address: SocketAddr, config: &EndpointConfig) {
-    let any: IpAddr = if address.is_ipv6() { "::".parse() } else { "0.0.0.0".parse() }.expect("an address");
-    let listen = Some(SocketAddr::new(any, address.port()));
-    let endpoint = Endpoint::bind(&EndpointConfig { listen, ..config.clone() }).expect("the port is free");
+    let endpoint = listen(address, config);
     let ticket = open(&endpoint, address, Box::new(|_| Ok((SessionOptions::default(), Box::new(Giver)))));
     println!("{SAYS}{ticket}");
     loop {
@@ -122,4 +147,35 @@ fn take(ticket: &Ticket, length: u64, config: &EndpointConfig) {
     tally.wait(length, Duration::from_secs(120));
     println!("{SAYS}done");
     endpoint.close();
+}
+
+fn serve(path: PathBuf, state: &Path, address: SocketAddr, config: &EndpointConfig) {
+    let share = ShareId::of([&path], false);
+    let keyring = Keyring::open(StateDir::at(state).expect("there is room"), share).expect("it can be read");
+    let ticket = keyring.again(vec![address]).unwrap_or_else(|| {
+        keyring.issue(Validity { lasts_s: None, is_once: false }, vec![address]).expect("there is room")
+    });
+    let share = Arc::new(Share::new(vec![path], ShareOptions::default()).expect("it is there"));
+    let endpoint = listen(address, config);
+    endpoint.listen(Arc::new(keyring), share.accept());
+    println!("{SAYS}{ticket}");
+    loop {
+        std::thread::park();
+    }
+}
+
+fn fetch(ticket: &Ticket, destination: PathBuf, config: &EndpointConfig) {
+    let endpoint = Endpoint::bind(config).expect("a port is free");
+    let options = GetOptions { destination, ..GetOptions::default() };
+    let transfer = get(&endpoint, ticket, options).expect("the giver is there");
+    println!("{SAYS}open");
+    let outcome = transfer.wait(None).expect("it waits until the end");
+    println!("{SAYS}{:?}, {} failed", outcome.ended, outcome.files_failed);
+    endpoint.close();
+}
+
+fn listen(address: SocketAddr, config: &EndpointConfig) -> Endpoint {
+    let any: IpAddr = if address.is_ipv6() { "::".parse() } else { "0.0.0.0".parse() }.expect("an address");
+    let listen = Some(SocketAddr::new(any, address.port()));
+    Endpoint::bind(&EndpointConfig { listen, ..config.clone() }).expect("the port is free")
 }

@@ -32,6 +32,8 @@ struct Shared {
     /// Counts the changes.
     version: AtomicU64,
     is_stopped: AtomicBool,
+    /// Bytes of IP packets that came out, by the port that they came from and the one that they went to.
+    delivered: Vec<Vec<AtomicU64>>,
 }
 
 /// From a host's port into the network, or out of it.
@@ -45,7 +47,9 @@ impl Relay {
     /// Begins to carry between `ports`; what is left to chance follows from `seed`.
     pub(crate) fn start(ports: Vec<Port>, seed: u64) -> io::Result<Self> {
         let ways = Mutex::new(vec![<[Way; 2]>::default(); ports.len()]);
-        let shared = Arc::new(Shared { ways, version: AtomicU64::new(0), is_stopped: AtomicBool::new(false) });
+        let delivered = ports.iter().map(|_| ports.iter().map(|_| AtomicU64::new(0)).collect()).collect();
+        let (version, is_stopped) = (AtomicU64::new(0), AtomicBool::new(false));
+        let shared = Arc::new(Shared { ways, version, is_stopped, delivered });
         let wheel = wheel::Wheel::new(ports, seed);
         let seen = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("relay".into()).spawn(move || wheel.run(&seen))?;
@@ -62,6 +66,11 @@ impl Relay {
     pub(crate) fn set_both(&self, port: usize, way: Way) {
         self.set(port, Direction::Up, way);
         self.set(port, Direction::Down, way);
+    }
+
+    /// Bytes of IP packets that one host got from another so far.
+    pub(crate) fn delivered(&self, from: usize, to: usize) -> u64 {
+        self.shared.delivered[from][to].load(Ordering::Relaxed)
     }
 
     /// Ends it: what it did.

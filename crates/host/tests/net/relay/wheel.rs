@@ -78,7 +78,7 @@ impl Wheel {
                 self.ways.clone_from(&shared.ways.lock().expect("no holder panics"));
                 version = Some(newest);
             }
-            self.deliver();
+            self.deliver(shared);
             let is_left = self.take(&mut buffer)?;
             self.sleep(is_left)?;
         }
@@ -170,7 +170,7 @@ impl Wheel {
     }
 
     /// Hands over what is due.
-    fn deliver(&mut self) {
+    fn deliver(&mut self, shared: &Shared) {
         while let Some(first) = self.waiting.peek() {
             let now = Instant::now();
             let due = first.due.0.0;
@@ -188,6 +188,7 @@ impl Wheel {
                 Direction::Down => {
                     let (late, at) = (now.saturating_duration_since(due), now.duration_since(self.begin));
                     self.report.on_delivery([from, port], packet.wire_bytes(), at, late);
+                    shared.delivered[from][port].fetch_add(packet.wire_bytes(), Ordering::Relaxed);
                     if self.ports[port].device.send(&packet.bytes).is_err() {
                         self.report.refused += 1;
                     }
