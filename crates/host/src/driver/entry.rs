@@ -16,7 +16,7 @@ pub(crate) struct Entry {
     pub(crate) control_out: Sealer,
     pub(crate) data_in: Opener,
     pub(crate) control_in: Opener,
-    /// The address of this host that the peer speaks to: answers leave from there.
+    /// The address of this host that the peer who opened it speaks to: answers leave from there.
     pub(crate) local: Option<IpAddr>,
     pub(crate) sent_wire_bytes: u64,
     pub(crate) received_wire_bytes: u64,

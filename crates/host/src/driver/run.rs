@@ -185,7 +185,10 @@ impl Driver {
         let packet = ControlPacket { session: header.session, number: header.number, frames: body.to_vec() };
         self.host.handle_control(now, from, &packet);
         self.take_events(now);
-        if let Some(entry) = self.entries.get_mut(header.session) {
+        // Who opened a session goes where the system leads, since its own address may change.
+        if let Some(entry) = self.entries.get_mut(header.session)
+            && !entry.session.facts().is_initiator
+        {
             entry.local = way.to;
         }
     }
