@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::ops::Range;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use fairwave_proto::codec::{CloseReason, VoidReason};
+use rustix::process::Uid;
 
 use super::blocks::{HASH_RECORD_BYTES, HashKey, Layout, file_hash};
 use super::manifest::{Entries, Entry};
@@ -253,4 +255,25 @@ pub(crate) fn tree(place: &Path, lengths: &[u64]) -> (PathBuf, BTreeMap<Vec<u8>,
         files.insert(format!("data/{name}").into_bytes(), content);
     }
     (root, files)
+}
+
+/// Runs a test as somebody who may not read everything: threads that it starts are the same.
+pub(crate) fn as_nobody(test: impl FnOnce() + Send + 'static) {
+    let nobody = Uid::from_raw(65534);
+    let test = move || {
+        if rustix::process::geteuid().is_root() {
+            rustix::thread::set_thread_res_uid(nobody, nobody, nobody).expect("root may be anybody");
+        }
+        test();
+    };
+    if let Err(panic) = std::thread::spawn(test).join() {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+/// A directory that others may look into.
+pub(crate) fn open_place() -> tempfile::TempDir {
+    let place = tempfile::tempdir().unwrap();
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    place
 }

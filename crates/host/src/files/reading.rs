@@ -208,3 +208,80 @@ fn read_from(fd: &OwnedFd, listed: &Listed<'_>, mut offset: u64, mut into: &mut 
     }
     if identity(&stat) == listed.identity { Ok(()) } else { Err(Gone::Changed) }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::super::collector::tree;
+    use super::super::listing::{Draft, Listing};
+    use super::super::manifest::Entry;
+    use super::super::scan::scan;
+    use super::*;
+
+    fn listed(roots: &Roots) -> Listing {
+        let (mut draft, mut listing) = (Draft::new([1; 32]), Listing::default());
+        let outcome = scan(roots, &mut |entry: &Entry<'_>| {
+            draft.add(entry).into_iter().for_each(|part| _ = listing.push(part));
+            std::ops::ControlFlow::Continue(())
+        });
+        assert!(outcome.is_continue());
+        draft.finish().into_iter().for_each(|part| _ = listing.push(part));
+        listing
+    }
+
+    #[test]
+    fn read__every_block_of_every_batch() {
+        let place = tempfile::tempdir().unwrap();
+        let lengths = [0, 1, BLOCK_BYTES, 7, 2 * BLOCK_BYTES + 1, 0, 3];
+        let (root, files) = tree(place.path(), &lengths);
+        let roots = Roots::find(&[root]).unwrap();
+        let listing = listed(&roots);
+        let disk = Disk::new(roots);
+        let key = HashKey::new([2; 32]);
+        let (mut at, mut block, mut content, mut room) = (0, 0, Vec::new(), vec![0xff; 10]);
+        while let Some(batch) = listing.batch_at(at) {
+            let read = disk.read(&batch, Some(&key), room, &mut |_, _, gone| panic!("{gone:?}"));
+            content.extend_from_slice(&read.content[..(batch.bytes.end - at) as usize]);
+            for record in read.records.chunks(48) {
+                assert!(key.check(block, record).is_some());
+                block += 1;
+            }
+            assert!(read.voids.is_empty());
+            at = batch.bytes.end;
+            room = read.content;
+        }
+        assert!(content == files.into_values().collect::<Vec<_>>().concat());
+        // 1 + 1 + 1 + 3 + 1.
+        assert_eq!(block, 7);
+    }
+
+    #[test]
+    fn read__few_files_stay_open() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().join("data");
+        fs::create_dir(&root).unwrap();
+        for index in 0..100 {
+            fs::File::create(root.join(format!("{index:03}"))).unwrap().set_len(BLOCK_BYTES + 1).unwrap();
+        }
+        let roots = Roots::find(std::slice::from_ref(&root)).unwrap();
+        let listing = listed(&roots);
+        let disk = Disk::new(roots);
+        for file in 0..100 {
+            // The last byte alone.
+            let batch = listing.batch_at((file + 1) * (BLOCK_BYTES + 1) - 1).unwrap();
+            let read = disk.read(&batch, None, Vec::new(), &mut |_, _, gone| panic!("{gone:?}"));
+            assert_eq!((read.content.len(), read.records.len()), (1, 0));
+        }
+        assert_eq!(disk.open.lock().unwrap().len(), MOST_OPEN);
+        // One that is open is still looked at.
+        fs::write(root.join("099"), "short").unwrap();
+        let mut failed = Vec::new();
+        let batch = listing.batch_at(100 * (BLOCK_BYTES + 1) - 1).unwrap();
+        let read = disk.read(&batch, None, Vec::new(), &mut |file, path, gone| {
+            failed.push((file, path.to_vec(), gone.why()));
+        });
+        assert_eq!(failed, [(99, b"data/099".to_vec(), "it became shorter during the transfer".to_owned())]);
+        assert_eq!(read.voids[0].reason, VoidReason::Shrank);
+    }
+}

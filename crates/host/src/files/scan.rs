@@ -175,6 +175,7 @@ mod tests {
 
     use rustix::fs::{CWD, Mode, mkfifoat};
 
+    use super::super::collector::{as_nobody, open_place};
     use super::*;
 
     /// Entries as lines.
@@ -241,20 +242,16 @@ mod tests {
 
     #[test]
     fn scan__a_directory_that_cannot_be_listed_is_one_entry() {
-        let place = tempfile::tempdir().unwrap();
-        let at = |name: &str| place.path().join(name);
-        fs::create_dir_all(at("data/locked/in")).unwrap();
-        fs::create_dir_all(at("data/open")).unwrap();
-        fs::set_permissions(at("data/locked"), fs::Permissions::from_mode(0o000)).unwrap();
-        let lines = scanned(&[at("data")]);
-        // Who may do anything is not locked out.
-        let is_locked = fs::read_dir(at("data/locked")).is_err();
-        fs::set_permissions(at("data/locked"), fs::Permissions::from_mode(0o700)).unwrap();
-        if is_locked {
-            assert!(lines.iter().any(|line| line == "failed data/locked: Permission denied"), "{lines:?}");
-            assert!(!lines.iter().any(|line| line.starts_with("directory data/locked")));
-        }
-        assert!(lines.iter().any(|line| line.starts_with("directory data/open")));
+        let place = open_place();
+        let root = place.path().join("data");
+        fs::create_dir_all(root.join("locked/in")).unwrap();
+        fs::create_dir_all(root.join("open")).unwrap();
+        fs::set_permissions(root.join("locked"), fs::Permissions::from_mode(0o000)).unwrap();
+        as_nobody(move || {
+            let lines = scanned(&[root]);
+            assert_eq!(lines[1..], ["failed data/locked: Permission denied", "directory data/open 755"]);
+        });
+        fs::set_permissions(place.path().join("data/locked"), fs::Permissions::from_mode(0o700)).unwrap();
     }
 
     #[test]

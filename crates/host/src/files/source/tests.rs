@@ -7,7 +7,7 @@ use std::path::Path;
 use fairwave_units::Bytes;
 
 use super::super::blocks::BLOCK_BYTES;
-use super::super::collector::{Collector, Taken, tree};
+use super::super::collector::{Collector, Taken, as_nobody, open_place, tree};
 use super::super::loopback::{FAIR, Loopback, ROUGH, Way};
 use super::*;
 
@@ -167,17 +167,64 @@ fn source__files_that_change_fail_alone() {
 
 #[test]
 fn source__a_file_that_may_not_be_read() {
-    let place = tempfile::tempdir().unwrap();
-    let (root, _) = tree(place.path(), &[5, 6, 7]);
-    let locked = root.join("00001");
-    fs::set_permissions(&locked, fs::Permissions::from_mode(0o000)).unwrap();
-    // Who may do anything is not locked out.
-    let is_locked = fs::read(&locked).is_err();
-    let run = give(&root, FAIR, || {});
-    assert_eq!(run.taken.files.len(), if is_locked { 2 } else { 3 });
-    if is_locked {
-        assert_eq!(run.taken.failed, BTreeMap::from([(b"data/00001".to_vec(), VoidReason::Unreadable)]));
-        assert_eq!(run.outcome.failed[0].reason, "Permission denied");
+    let place = open_place();
+    let (root, _) = tree(place.path(), &[5, 6, 2 * BLOCK_BYTES, 7]);
+    for name in ["00001", "00002"] {
+        fs::set_permissions(root.join(name), fs::Permissions::from_mode(0o000)).unwrap();
+    }
+    as_nobody(move || {
+        let run = give(&root, FAIR, || {});
+        assert_eq!(run.taken.files.len(), 2);
+        let failed = ["data/00001", "data/00002"].map(|path| (path.as_bytes().to_vec(), VoidReason::Unreadable));
+        assert_eq!(run.taken.failed, BTreeMap::from(failed));
+        let reasons: Vec<_> = run.outcome.failed.iter().map(|failure| failure.reason.as_str()).collect();
+        assert_eq!(reasons, ["Permission denied"; 2]);
+    });
+}
+
+/// Whatever happens to files meanwhile: what is taken is what was listed.
+#[test]
+fn source__files_that_change_all_the_time() {
+    for seed in 0..4_u64 {
+        let place = tempfile::tempdir().unwrap();
+        let lengths = [70_000; 200].into_iter().chain([5 * BLOCK_BYTES, 3 * BLOCK_BYTES + 1]).collect::<Vec<_>>();
+        let (root, files) = tree(place.path(), &lengths);
+        let (stop, stopped) = crossbeam_channel::bounded::<()>(0);
+        let mut vandal = None;
+        let run = give(&root, Way { seed, room: Bytes::new(1 << 20), ..ROUGH }, {
+            let (root, vandal) = (root.clone(), &mut vandal);
+            // Times that a file system keeps change every few milliseconds.
+            std::thread::sleep(Duration::from_millis(20));
+            *vandal = Some(std::thread::spawn(move || {
+                let mut round = seed;
+                while stopped.recv_timeout(Duration::from_micros(500)).is_err_and(|error| error.is_timeout()) {
+                    round = round.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                    let path = root.join(format!("{:05}", (round >> 33) % 202));
+                    // It may be gone already.
+                    _ = match (round >> 50) % 4 {
+                        0 => fs::remove_file(path),
+                        1 => fs::write(path, vec![round as u8; 70_000]),
+                        2 => fs::OpenOptions::new().write(true).open(path).and_then(|file| file.set_len(100)),
+                        _ => fs::rename(&path, path.with_extension("moved")),
+                    };
+                }
+            }));
+            || {}
+        });
+        drop(stop);
+        vandal.expect("it was started").join().unwrap();
+        for (path, content) in &run.taken.files {
+            let was = files.get(path).or_else(|| files.get(&path[..path.len().min(10)]));
+            // What was there at first, or the beginning of it, or one of the new ones; never some of each.
+            let is_old = was.is_some_and(|was| was.starts_with(content));
+            let is_new = content.iter().all(|byte| *byte == content[0]);
+            assert!(is_old || is_new, "seed {seed}: {}", path.escape_ascii());
+        }
+        assert_eq!(
+            run.taken.files.len() + run.taken.failed.len(),
+            run.taken.entries.iter().filter(|line| line.starts_with("file ")).count()
+        );
+        assert!(!run.taken.failed.is_empty(), "nothing happened meanwhile");
     }
 }
 
@@ -212,4 +259,59 @@ fn source__that_is_closed_forgets() {
     loopback.cut();
     let outcome = ledger.transfer().wait(Some(fairwave_units::Duration::ZERO)).unwrap();
     assert!(matches!(outcome.ended, Ended::Failed(_)));
+}
+
+/// Without a taker's doing: what one may make it hold.
+#[test]
+fn source__reads_and_keeps_no_more_than_it_says() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("sparse");
+    fs::File::create(&path).unwrap().set_len(60 * BLOCK_BYTES).unwrap();
+    let facts = crate::session::SessionFacts {
+        peer: ([127, 0, 0, 1], 1).into(),
+        is_initiator: false,
+        sends: true,
+        receives: false,
+        path: crate::PathKind::Dedicated,
+        is_plain: false,
+    };
+    let (session, told) = Session::detached(facts);
+    let roots = Roots::find(&[path]).unwrap();
+    let mut source = Source::new(roots, [3; 16], Readers::start().unwrap(), Ledger::default());
+    source.on_open(&session);
+    let mut served = Vec::new();
+    let mut hear = |wait: u64| {
+        let until = Instant::now() + Duration::from_millis(wait);
+        while let Ok((_, command)) = told.recv_deadline(until) {
+            if let crate::driver::Command::Serve { stream: TREE, range } = command {
+                served.push(range);
+            }
+        }
+        std::mem::take(&mut served)
+    };
+    // The list is there when its first bytes are.
+    source.on_request(&session, MANIFEST, 0..1);
+    hear(500);
+    source.on_request(&session, TREE, 0..60 * BLOCK_BYTES);
+    let mut ranges = hear(1000);
+    // 32 MiB.
+    assert_eq!(ranges.len(), 8);
+    let mut lent = 0;
+    while let Some(range) = ranges.pop() {
+        lent += range.end - range.start;
+        source.lend(TREE, range, &mut |bytes| assert!(bytes.iter().all(|byte| *byte == 0))).unwrap();
+        let State::Open(open) = &source.state else { panic!("it is open") };
+        assert!(open.batches_bytes <= MOST_CACHED_BYTES);
+        if ranges.is_empty() {
+            ranges = hear(1000);
+            assert!(ranges.len() <= 8);
+        }
+    }
+    assert_eq!(lent, 60 * BLOCK_BYTES);
+    let State::Open(open) = &source.state else { panic!("it is open") };
+    // 64 MiB.
+    assert_eq!((open.batches.len(), open.batches_bytes), (16, 64 << 20));
+    source.on_closed(&session, CloseReason::Done, true);
+    source.on_request(&session, TREE, 0..1);
+    assert_eq!(source.lend(TREE, 0..1, &mut |_| {}), Err(VoidReason::Vanished));
 }
