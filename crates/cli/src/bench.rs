@@ -140,7 +140,7 @@ fn serve(args: &ServeArgs) -> Done {
     let screen = Screen::new(args.talk);
     let offered = args.offer.open(&args.link, ShareId::of(["bench"], false))?;
     offered.bound.endpoint.listen(Arc::clone(&offered.keyring), bench_accept());
-    let _socket = monitor(&screen, "bench serve", &offered.bound, Vec::new);
+    let _socket = monitor(&screen, "bench serve", &offered.bound, None, Vec::new);
     interrupt::be_gentle();
     offered.print_ticket(&screen, "fairwave bench @FILE")?;
     while !interrupt::is_asked() {
@@ -159,7 +159,7 @@ fn measure(args: &Args) -> Done {
         })?,
     };
     let bound = args.link.bind(ticket.addresses.first().map(SocketAddr::ip))?;
-    let _socket = monitor(&screen, "bench", &bound, Vec::new);
+    let _socket = monitor(&screen, "bench", &bound, args.limit, Vec::new);
     let options = BenchOptions {
         time: StdDuration::from_nanos(args.time.as_nanos()),
         sessions: args.sessions as usize,

@@ -98,8 +98,8 @@ pub(crate) fn fetch(screen: &Screen, link: &Link, ticket: &Ticket, options: &Get
     let begun = connecting::patiently(screen, ticket, |_| get(&bound.endpoint, ticket, options.clone()));
     let transfer = begun.map_err(|error| connecting::transfer_failure(&error, ticket))?;
     let shown = transfer.clone();
-    let _socket = monitor(screen, "get", &bound, move || vec![shown.clone()]);
-    let done = follow(screen, &transfer, bound.capacity.rate);
+    let _socket = monitor(screen, "get", &bound, options.limit, move || vec![shown.clone()]);
+    let done = follow(screen, &transfer, bound.capacity.rate, options.limit);
     bound.endpoint.close();
     done
 }

@@ -44,19 +44,19 @@ pub(crate) fn flush() -> Done {
 /// Says something to people, on stderr.
 pub(crate) fn note(text: &str) {
     // Nothing can be done for a reader that is gone.
-    let _ = writeln!(anstream::stderr(), "{}", paint(DIM, &format!("note: {text}")));
+    let _ = writeln!(anstream::stderr(), "{}", paint(DIM, &format!("note: {}", tamed(text))));
 }
 
 /// Says something to people, on stderr, as it is.
 pub(crate) fn say(text: &str) {
     // Nothing can be done for a reader that is gone.
-    let _ = writeln!(anstream::stderr(), "{text}");
+    let _ = writeln!(anstream::stderr(), "{}", tamed(text));
 }
 
 /// Says on stderr what is wrong; a last line "hint: ..." stands out.
 pub(crate) fn complain(message: &str) {
     let mut text = String::new();
-    for line in message.lines() {
+    for line in tamed(message).lines() {
         let _ = match line.strip_prefix("hint: ") {
             Some(hint) => writeln!(text, "{} {hint}", paint(ACCENT, "hint:")),
             None => writeln!(text, "{}", paint(BAD, line)),
@@ -65,7 +65,32 @@ pub(crate) fn complain(message: &str) {
     let _ = anstream::stderr().write_all(text.as_bytes());
 }
 
+/// A text without what a terminal obeys: others' words, such as the names of their files, are in it.
+fn tamed(text: &str) -> String {
+    // Marks that turn the direction of text around.
+    let turns = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let mut tame = String::with_capacity(text.len());
+    for c in text.chars() {
+        if (c.is_control() && c != '\n') || turns(c) {
+            tame.extend(c.escape_default());
+        } else {
+            tame.push(c);
+        }
+    }
+    tame
+}
+
 /// Whether a person watches stderr.
 pub(crate) fn is_watched() -> bool {
     io::stderr().is_terminal()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tamed__nothing_is_left_that_a_terminal_obeys() {
+        assert_eq!(tamed("a\u{1b}[2J\r\u{9b}b\u{202e}c\nd\u{fc}"), "a\\u{1b}[2J\\r\\u{9b}b\\u{202e}c\nd\u{fc}");
+    }
 }

@@ -50,7 +50,7 @@ pub use session::{Session, SessionFacts, SessionStats};
 pub use share_id::ShareId;
 pub use state::{StateDir, StateError, StateLock};
 pub use status::{
-    LimitedBy, ProcessStatus, Sample, SessionStatus, StatusSocket, TransferStatus, runtime_dir, statuses,
+    Here, LimitedBy, ProcessStatus, Sample, SessionStatus, StatusSocket, TransferStatus, runtime_dir, statuses,
 };
 pub use stream::{MemorySource, ReadError, StreamReader};
 pub use ticket::{MOST_ADDRESSES, Ticket, TicketError};

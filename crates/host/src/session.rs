@@ -62,6 +62,9 @@ pub struct SessionStats {
     pub received_wire_bytes: u64,
     /// Data packets received.
     pub received_packets: u64,
+    /// Data packets of which this sink has heard and that have not come: lost ones, some that are late, and on shared paths
+    /// the one in some 4096 whose number the source skips on purpose.
+    pub missed_packets: u64,
     /// The rates at the source, where this is it.
     pub source: Option<SessionRates>,
     /// The rates at the sink, where this is it.

@@ -220,6 +220,9 @@ impl Inbound {
 
     /// What a session has seen.
     pub fn counts(&self, session: SessionId) -> Option<ReceiverCounts> {
-        self.receivers.get(session).map(|receiver| receiver.counts)
+        self.receivers.get(session).map(|receiver| {
+            let missed_packets = receiver.next().saturating_sub(receiver.counts.packets);
+            ReceiverCounts { missed_packets, ..receiver.counts }
+        })
     }
 }

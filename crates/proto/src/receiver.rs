@@ -67,6 +67,9 @@ pub struct ReceiverCounts {
     pub refused_packets: u64,
     /// Bytes of streams that came for the first time.
     pub bytes: u64,
+    /// Packet numbers below the highest that has come, of which nothing has: lost packets, some that are late, and those
+    /// that the source skipped on purpose.
+    pub missed_packets: u64,
 }
 
 /// Where no round-trip time is known.

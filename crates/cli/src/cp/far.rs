@@ -152,7 +152,7 @@ impl Far {
     fn stay(&self) {
         let screen = Screen::new(Talk { quiet: true, ..Talk::default() });
         let shown = Arc::clone(&self.share);
-        let _socket = monitor(&screen, "cp (far end)", &self.bound, move || transfers(&shown));
+        let _socket = monitor(&screen, "cp (far end)", &self.bound, None, move || transfers(&shown));
         let is_ssh_gone = Arc::new(AtomicBool::new(false));
         let gone = Arc::clone(&is_ssh_gone);
         std::thread::spawn(move || {

@@ -43,15 +43,16 @@ struct EndEvent<'a> {
     bytes_resumed: u64,
     wall_s: f64,
     goodput_bps: f64,
+    /// At the end that receives: those that it missed, in whose place others came.
     retransmitted_packets: Option<u64>,
     blake3: Option<String>,
     reason: Option<&'a str>,
 }
 
 /// Shows a transfer until it ends. An interrupt stops it where it can go on.
-pub(crate) fn follow(screen: &Screen, transfer: &Transfer, capacity: Option<Rate>) -> Done {
+pub(crate) fn follow(screen: &Screen, transfer: &Transfer, capacity: Option<Rate>, limit: Option<Rate>) -> Done {
     interrupt::be_gentle();
-    let mut meter = Meter::new(transfer.clone(), capacity);
+    let mut meter = Meter::new(transfer.clone(), capacity, limit);
     let mut teller = Teller::new(screen, String::new());
     let mut stopping: Option<Instant> = None;
     let outcome = loop {
@@ -177,7 +178,10 @@ pub(crate) fn print_end(outcome: &Outcome, moment: &Moment, session: Option<&Ses
         bytes_resumed: moment.progress.bytes_resumed,
         wall_s,
         goodput_bps: new_bytes(outcome, moment) as f64 * 8.0 / wall_s.max(1e-3),
-        retransmitted_packets: session.map(|session| session.stats().lost_packets),
+        retransmitted_packets: session.map(|session| {
+            let stats = session.stats();
+            stats.lost_packets + stats.missed_packets
+        }),
         blake3: outcome.blake3.map(|hash| hex(&hash)),
         reason,
     })

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-use fairwave_host::{LimitedBy, Progress, Sample, SessionStatus, Transfer, WaitsFor};
+use fairwave_host::{Here, LimitedBy, Progress, Sample, SessionStatus, Transfer, WaitsFor};
 use fairwave_units::{Bytes, Rate};
 use serde::Serialize;
 
@@ -20,6 +20,7 @@ const STALL: Duration = Duration::from_secs(3);
 pub(crate) struct Meter {
     transfer: Transfer,
     capacity: Option<Rate>,
+    here: Here,
     began: Instant,
     samples: VecDeque<(Instant, Sample, u64)>,
     /// When something last moved, and how far it was.
@@ -66,10 +67,11 @@ pub(crate) struct ProgressEvent<'a> {
 }
 
 impl Meter {
-    /// Begins to look at a transfer of an end node with this capacity.
-    pub(crate) fn new(transfer: Transfer, capacity: Option<Rate>) -> Self {
+    /// Begins to look at a transfer of an end node with this capacity, which asks for no more than `limit`.
+    pub(crate) fn new(transfer: Transfer, capacity: Option<Rate>, limit: Option<Rate>) -> Self {
         let now = Instant::now();
-        Self { transfer, capacity, began: now, samples: VecDeque::new(), moved: (now, Movement::default()) }
+        let here = Here { has_node: capacity.is_some(), limit };
+        Self { transfer, capacity, here, began: now, samples: VecDeque::new(), moved: (now, Movement::default()) }
     }
 
     /// How it is now.
@@ -92,7 +94,7 @@ impl Meter {
             Some((at, before, bytes)) => {
                 let span_s = now.duration_since(*at).as_secs_f64().max(1e-3);
                 let goodput_bps = new_bytes.saturating_sub(*bytes) as f64 * 8.0 / span_s;
-                (goodput_bps, sample.since(before, self.capacity.is_some()).pop())
+                (goodput_bps, sample.since(before, self.here).pop())
             }
             None => (0.0, None),
         };
@@ -130,21 +132,22 @@ impl Moment {
             Some(total) => format!("{} of {}", size(bytes_done), size(total)),
             None => format!("{} of {} in {files_known} files so far", size(bytes_done), size(bytes_known)),
         };
+        let mut files = String::new();
         if let Some(total) = files_total.filter(|total| *total != 1) {
-            let _ = write!(text, ", {files_done} of {total} files");
+            let _ = write!(files, ", {files_done} of {total} files");
         }
         if self.progress.files_failed > 0 {
-            let _ = write!(text, ", {} failed", self.progress.files_failed);
+            let _ = write!(files, ", {} failed", self.progress.files_failed);
         }
         if let Some(still) = self.stalled {
             let _ = write!(text, ", {}", self.waiting(still));
-            return text;
+            return text + &files;
         }
         if let Some(session) = &self.session {
             let _ = write!(text, ", {}", rate(session.rate_bps));
             if let Some(capacity) = self.capacity.filter(|capacity| *capacity > Rate::ZERO) {
                 let share = session.rate_bps / capacity.as_bps() * 100.0;
-                let _ = write!(text, " ({share:.0} % of this end's {capacity:.2})");
+                let _ = write!(text, " ({share:.0} % of {capacity:.1})");
             }
         }
         if let Some(left_s) = self.left_s() {
@@ -158,7 +161,7 @@ impl Moment {
                 let _ = write!(text, ": {}", session.because);
             }
         }
-        text
+        text + &files
     }
 
     /// What a transfer that does not move waits for.
@@ -203,7 +206,7 @@ impl Moment {
 
 /// A size for people.
 pub(crate) fn size(bytes: u64) -> String {
-    if bytes < 1000 { format!("{bytes} B") } else { format!("{:.2}", Bytes::new(bytes)) }
+    if bytes < 1000 { format!("{bytes} B") } else { format!("{:.1}", Bytes::new(bytes)) }
 }
 
 /// A span of time for people: "0:07", "1:02:03".
@@ -221,7 +224,7 @@ mod tests {
     #[test]
     fn text__says_how_far_it_is_and_how_long_it_takes() {
         let moment = moment();
-        assert_eq!(moment.text(false), "1.00 GB of 3.00 GB, 0:20 left");
+        assert_eq!(moment.text(false), "1.0 GB of 3.0 GB, 0:20 left");
         // 20 s = (3 - 1) GB x 8 / 800 Mb/s
         assert_eq!(moment.left_s(), Some(20.0));
     }
@@ -230,7 +233,7 @@ mod tests {
     fn text__a_stall_says_what_it_waits_for() {
         let progress = Progress { waits_for: Some(WaitsFor::Disk), ..moment().progress };
         let stalled = Moment { progress, stalled: Some(Duration::from_secs(7)), ..moment() };
-        assert_eq!(stalled.text(false), "1.00 GB of 3.00 GB, waits for the disk here (0:07)");
+        assert_eq!(stalled.text(false), "1.0 GB of 3.0 GB, waits for the disk here (0:07)");
     }
 
     #[test]
@@ -238,7 +241,7 @@ mod tests {
         let progress =
             Progress { files_total: None, bytes_total: None, files_known: 12, bytes_known: 900, ..moment().progress };
         let listing = Moment { progress, goodput_bps: 0.0, ..moment() };
-        assert_eq!(listing.text(false), "1.00 GB of 900 B in 12 files so far");
+        assert_eq!(listing.text(false), "1.0 GB of 900 B in 12 files so far");
         assert_eq!(listing.left_s(), None);
     }
 

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use fairwave_host::{ProcessStatus, Sample, Share, StatusSocket, Transfer, runtime_dir};
+use fairwave_host::{Here, ProcessStatus, Sample, Share, StatusSocket, Transfer, runtime_dir};
+use fairwave_units::Rate;
 
 use super::link::Bound;
 use super::screen::Screen;
@@ -20,14 +21,16 @@ pub(crate) fn monitor(
     screen: &Screen,
     command: &'static str,
     bound: &Bound,
+    limit: Option<Rate>,
     transfers: impl Fn() -> Vec<Transfer> + Send + 'static,
 ) -> Option<StatusSocket> {
     let (endpoint, capacity) = (bound.endpoint.clone(), bound.capacity.clone());
+    let here = Here { has_node: capacity.rate.is_some(), limit };
     let status = move || {
         let take = || Sample::take(endpoint.sessions(), &transfers());
         let before = take();
         std::thread::sleep(LOOKED);
-        let sessions = take().since(&before, capacity.rate.is_some());
+        let sessions = take().since(&before, here);
         ProcessStatus::of(command, Some(endpoint.local_addr()), [&capacity, &capacity], sessions)
     };
     let open = || -> Result<StatusSocket, String> {

@@ -71,7 +71,7 @@ impl Screen {
 
 /// A bar shows a share once the whole is known.
 pub(crate) fn set_style(bar: &ProgressBar, is_known: bool) {
-    let template = if is_known { "{bar:20} {percent:>3} %  {wide_msg}" } else { "{spinner}  {wide_msg}" };
+    let template = if is_known { "{bar:16} {percent:>3} %  {wide_msg}" } else { "{spinner}  {wide_msg}" };
     // Known to be well-formed; the library's own style is as good.
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style.progress_chars("█▉▊▋▌▍▎▏ "));

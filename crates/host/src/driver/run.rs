@@ -441,6 +441,7 @@ impl Driver {
             received_bytes: received.bytes,
             received_wire_bytes: entry.received_wire_bytes,
             received_packets: received.packets,
+            missed_packets: received.missed_packets,
             path_rate: limit(Limit::Path),
             desired: limit(Limit::Demand),
             source: host.source_rates(session),

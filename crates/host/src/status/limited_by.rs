@@ -29,6 +29,8 @@ pub enum LimitedBy {
 const FULL: f64 = 0.95;
 /// A source that sends less than this share of what it may has no more to send.
 const IDLE: f64 = 0.7;
+/// What this end asks for is kept to more loosely.
+const NEARLY: f64 = 0.85;
 /// Longer than that nothing comes from a peer that lives.
 const SILENT_S: f64 = 2.0;
 
@@ -79,8 +81,11 @@ pub(super) fn explain(
     };
     match bps {
         Some(bps) if status.rate_bps < IDLE * bps => {
-            let text =
-                format!("it sends {} of the {} that it may: nothing more is ready", rate(status.rate_bps), rate(bps));
+            let text = format!(
+                "it sends {} of the {} that it may: no more is asked for, or ready",
+                rate(status.rate_bps),
+                rate(bps)
+            );
             (Some(LimitedBy::Demand), text)
         }
         Some(bps) => (Some(by), format!("{what} {}", rate(bps))),
@@ -91,6 +96,9 @@ pub(super) fn explain(
 /// A sink knows its own grant alone.
 fn at_the_sink(status: &SessionStatus) -> (Option<LimitedBy>, String) {
     let measured = status.measured_bps.unwrap_or(status.rate_bps);
+    if let Some(desired) = status.desired_bps.filter(|desired| measured >= NEARLY * desired) {
+        return (Some(LimitedBy::Demand), format!("this end asks for {}, and no more", rate(desired)));
+    }
     match status.expected_bps {
         Some(expected) if measured >= FULL * expected => {
             (Some(LimitedBy::Sink), format!("this end's node grants it {}", rate(expected)))
@@ -137,7 +145,7 @@ mod tests {
         let status = SessionStatus { rate_bps: 1e8, expected_bps: Some(9e8), ..status() };
         let (by, because) = explain(&status, Some(Limit::Source), None, None);
         assert_eq!(by, Some(LimitedBy::Demand));
-        assert_eq!(because, "it sends 100.00 Mb/s of the 900.00 Mb/s that it may: nothing more is ready");
+        assert_eq!(because, "it sends 100.00 Mb/s of the 900.00 Mb/s that it may: no more is asked for, or ready");
     }
 
     #[test]
@@ -161,6 +169,13 @@ mod tests {
         let (by, because) = explain(&half, None, None, None);
         assert_eq!(by, None);
         assert!(because.contains("240.00 Mb/s of the 500.00 Mb/s granted"), "{because}");
+    }
+
+    #[test]
+    fn explain__a_sink_that_asks_for_less_is_the_demand() {
+        let asked = SessionStatus { rate_bps: 1.9e8, desired_bps: Some(2e8), ..status() };
+        let (by, because) = explain(&asked, None, None, None);
+        assert_eq!((by, because.as_str()), (Some(LimitedBy::Demand), "this end asks for 200.00 Mb/s, and no more"));
     }
 
     fn status() -> SessionStatus {

@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use fairwave_units::Rate;
 use serde::{Deserialize, Serialize};
 
 use crate::PathKind;
@@ -68,7 +69,7 @@ pub struct SessionStatus {
     pub target_bps: Option<f64>,
     /// At a source: what the sink grants, as far as heard.
     pub sink_expected_bps: Option<f64>,
-    /// At a source: what the application allows; none if that is anything.
+    /// What the application allows, or asks for at the most; none if that is anything.
     pub desired_bps: Option<f64>,
     /// At a source on a shared path: what the path is taken to carry.
     pub path_rate_bps: Option<f64>,
@@ -115,6 +116,15 @@ pub struct Sample {
     sessions: Vec<Seen>,
 }
 
+/// What a process knows of all its sessions.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Here {
+    /// Whether its capacity is known: an end node then grants them rates.
+    pub has_node: bool,
+    /// What it asks for at the most, where it receives.
+    pub limit: Option<Rate>,
+}
+
 type Seen = (Session, Arc<SessionStats>, Option<Progress>);
 
 impl Sample {
@@ -131,16 +141,15 @@ impl Sample {
         Self { at: Instant::now(), sessions: sessions.into_iter().map(with_stats).collect() }
     }
 
-    /// What the sessions of this sample do, by what an earlier one says; `has_node` where the capacity is known, and an end
-    /// node so grants them rates.
-    pub fn since(&self, before: &Self, has_node: bool) -> Vec<SessionStatus> {
+    /// What the sessions of this sample do, by what an earlier one says.
+    pub fn since(&self, before: &Self, here: Here) -> Vec<SessionStatus> {
         let span = self.at.saturating_duration_since(before.at);
         let each = |(session, stats, progress): &Seen| {
             let earlier = before.sessions.iter().find(|(other, _, _)| other.id() == session.id());
             let none = SessionStats::default();
             let earlier =
                 (earlier.map_or(&none, |(_, stats, _)| &**stats), earlier.and_then(|(_, _, progress)| *progress));
-            SessionStatus::of(session, (stats, *progress), earlier, (span, has_node))
+            SessionStatus::of(session, (stats, *progress), earlier, (span, here))
         };
         self.sessions.iter().map(each).collect()
     }
@@ -151,7 +160,7 @@ impl SessionStatus {
         session: &Session,
         (stats, progress): (&SessionStats, Option<Progress>),
         (earlier, progress_earlier): (&SessionStats, Option<Progress>),
-        (span, has_node): (Duration, bool),
+        (span, here): (Duration, Here),
     ) -> Self {
         let facts = session.facts();
         let span_s = span.as_secs_f64().max(1e-3);
@@ -160,8 +169,8 @@ impl SessionStatus {
         let received_bps = rate(stats.received_wire_bytes, earlier.received_wire_bytes);
         // A put has a second direction for its results; the one that moves the files counts.
         let is_source = facts.sends && (!facts.receives || stats.sent_wire_bytes >= stats.received_wire_bytes);
-        let rates = if is_source { stats.source } else { stats.sink }.filter(|_| has_node);
-        let bps = |rate: fairwave_units::Rate| Some(rate.as_bps()).filter(|bps| *bps < f64::MAX);
+        let rates = if is_source { stats.source } else { stats.sink }.filter(|_| here.has_node);
+        let bps = |rate: Rate| Some(rate.as_bps()).filter(|bps| *bps < f64::MAX);
         let disk_bps = progress.zip(progress_earlier).map(|(now, before)| rate(now.bytes_done, before.bytes_done));
         let mut status = Self {
             id: format!("{:016x}", session.id().0),
@@ -177,7 +186,7 @@ impl SessionStatus {
             expected_bps: rates.and_then(|rates| bps(rates.expected)),
             target_bps: rates.and_then(|rates| bps(rates.target)),
             sink_expected_bps: stats.source.filter(|_| is_source).and_then(|rates| rates.sink_expected).and_then(bps),
-            desired_bps: stats.desired.filter(|_| is_source).and_then(bps),
+            desired_bps: if is_source { stats.desired } else { here.limit }.and_then(bps),
             path_rate_bps: stats.path_rate.filter(|_| is_source).and_then(bps),
             limited_by: None,
             because: String::new(),
@@ -218,7 +227,7 @@ impl ProcessStatus {
         sessions: Vec<SessionStatus>,
     ) -> Self {
         let [send, receive] = capacities;
-        let bps = |capacity: &Capacity| capacity.rate.map(fairwave_units::Rate::as_bps);
+        let bps = |capacity: &Capacity| capacity.rate.map(Rate::as_bps);
         Self {
             version: socket::VERSION,
             pid: std::process::id(),
@@ -244,8 +253,6 @@ fn word(what: WaitsFor) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use fairwave_units::Rate;
-
     use super::*;
     use crate::session::SessionFacts;
     use crate::{Limit, SessionRates};
@@ -259,7 +266,7 @@ mod tests {
             let at = begin + Duration::from_millis(ms);
             Sample { at, sessions: vec![(session.clone(), Arc::new(stats), None)] }
         };
-        let found = at(500, 31_000_000).since(&at(0, 1_000_000), true);
+        let found = at(500, 31_000_000).since(&at(0, 1_000_000), NODE);
         // 480 Mb/s = (31 000 000 - 1 000 000) x 8 / 0.5 s
         assert!((found[0].rate_bps - 4.8e8).abs() < 1.0, "{found:?}");
         assert_eq!((found[0].expected_bps, found[0].sink_expected_bps), (Some(9e8), Some(5e8)));
@@ -273,7 +280,7 @@ mod tests {
         let none = Rate::nearest_bps(f64::MAX);
         session.publish(SessionStats { desired: Some(none), path_rate: Some(none), ..stats() });
         let sample = Sample::take(vec![session.clone()], &[]);
-        let found = Sample::take(vec![session], &[]).since(&sample, true);
+        let found = Sample::take(vec![session], &[]).since(&sample, NODE);
         assert_eq!((found[0].desired_bps, found[0].path_rate_bps), (None, None));
     }
 
@@ -282,12 +289,14 @@ mod tests {
         let session = session(false);
         session.publish(stats());
         let sample = Sample::take(vec![session.clone()], &[]);
-        let sessions = Sample::take(vec![session], &[]).since(&sample, true);
+        let sessions = Sample::take(vec![session], &[]).since(&sample, NODE);
         let capacity = Capacity::find(Some(Rate::mbps(100.0)), None);
         let status = ProcessStatus::of("get", None, [&capacity, &capacity], sessions);
         assert_eq!(serde_json::from_str::<ProcessStatus>(&serde_json::to_string(&status).unwrap()).unwrap(), status);
         assert_eq!((status.send_capacity_bps, status.capacity_from.as_str()), (Some(1e8), "--capacity"));
     }
+
+    const NODE: Here = Here { has_node: true, limit: None };
 
     fn stats() -> SessionStats {
         let rates = SessionRates {
