@@ -237,8 +237,7 @@ def fairwave_sink(plan: Plan, options: tuple[str, ...]) -> Iterator[tuple[Proces
     with tempfile.TemporaryDirectory() as home:
         environment = {"XDG_STATE_HOME": home, "XDG_RUNTIME_DIR": home, "HOME": home}
         words = [str(TARGET / "fairwave"), "bench", "serve", "--listen", f"{plan.address}:{plan.port}", *options]
-        if plan.capacity_bps:
-            words += ["--capacity", f"{plan.capacity_bps / 1e6} Mb/s"]
+        words += dedicated(plan)
         sink = Process(plan.sink, words, environment)
         line = sink.wait_line(lambda line: "fw1" in line)
         ticket = next(word for word in line.replace('"', " ").split() if word.startswith("fw1"))
@@ -249,10 +248,13 @@ def fairwave_sink(plan: Plan, options: tuple[str, ...]) -> Iterator[tuple[Proces
                 sink.child.kill()
 
 
+def dedicated(plan: Plan) -> list[str]:
+    return ["--path", "dedicated", "--capacity", f"{plan.capacity_bps / 1e6:g} Mb/s"] if plan.capacity_bps else []
+
+
 def fairwave_source(plan: Plan, options: tuple[str, ...], ticket: str, environment: dict[str, str]) -> Process:
-    words = [str(TARGET / "fairwave"), "bench", "-", "--time", f"{plan.seconds} s", "--json", *options]
-    if plan.capacity_bps:
-        words += ["--capacity", f"{plan.capacity_bps / 1e6} Mb/s"]
+    words = [str(TARGET / "fairwave"), "bench", "-", "--time", f"{plan.seconds:g} s", "--json", *options]
+    words += dedicated(plan)
     if plan.rate_bps:
         words += ["--limit", f"{plan.rate_bps / 1e6} Mb/s"]
     words[2] = f"@{environment['HOME']}/ticket-{plan.source}"
