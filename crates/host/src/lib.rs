@@ -50,7 +50,8 @@ pub use session::{Session, SessionFacts, SessionStats};
 pub use share_id::ShareId;
 pub use state::{StateDir, StateError, StateLock};
 pub use status::{
-    Here, LimitedBy, ProcessStatus, Sample, SessionStatus, StatusSocket, TransferStatus, runtime_dir, statuses,
+    Here, Leave, LimitedBy, ProcessStatus, Sample, SessionStatus, StatusSocket, TransferStatus, ask_to_leave,
+    runtime_dir, statuses,
 };
 pub use stream::{MemorySource, ReadError, StreamReader};
 pub use ticket::{MOST_ADDRESSES, Ticket, TicketError};

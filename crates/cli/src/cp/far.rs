@@ -12,8 +12,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use fairwave_host::{
-    CloseReason, Endpoint, Identity, Keyring, Share, ShareId, ShareOptions, StateDir, TicketId, Validity, advertised,
-    at_end,
+    CloseReason, Endpoint, Identity, Keyring, Share, ShareId, ShareOptions, StateDir, TicketId, Transfer, Validity,
+    advertised, ask_to_leave, at_end, runtime_dir,
 };
 use fairwave_units::Rate;
 
@@ -22,7 +22,7 @@ use super::place::Target;
 use crate::Done;
 use crate::failure::{Failure, plain};
 use crate::transfer::link::{self, Bound, Link, Ports};
-use crate::transfer::monitor::{monitor, transfers};
+use crate::transfer::monitor::{monitor_until, transfers};
 use crate::transfer::screen::{Screen, Talk};
 
 /// Without ssh, and without a session, it waits so long for the other end to come back.
@@ -57,6 +57,7 @@ pub(crate) fn run() -> Done {
 }
 
 struct Far {
+    id: ShareId,
     bound: Bound,
     share: Arc<Share>,
     ticket: String,
@@ -73,6 +74,10 @@ fn begin(ask: &Ask) -> Result<Far, Failure> {
     }
     let failed = |error: &dyn std::fmt::Display| Failure::Run(error.to_string());
     let (share, id) = share(&ask.what)?;
+    // One that the same copy left behind keeps its files until the silence is long.
+    if let Ok(dir) = runtime_dir() {
+        let _ = ask_to_leave(&dir, &id.to_string());
+    }
     let link = Link {
         capacity: ask.capacity_bps.map(Rate::nearest_bps),
         path: if ask.is_dedicated { link::Path::Dedicated } else { link::Path::Shared },
@@ -100,7 +105,7 @@ fn begin(ask: &Ask) -> Result<Far, Failure> {
             Ok((options, at_end(handler, tell)))
         }),
     );
-    Ok(Far { bound, share, ticket: ticket.to_string(), ends })
+    Ok(Far { id, bound, share, ticket: ticket.to_string(), ends })
 }
 
 /// What is given or taken, and a name for it that is the same the next time.
@@ -152,8 +157,16 @@ impl Far {
     fn stay(&self) {
         let screen = Screen::new(Talk { quiet: true, ..Talk::default() });
         let shown = Arc::clone(&self.share);
-        let _socket = monitor(&screen, "cp (far end)", &self.bound, None, move || transfers(&shown));
         let is_ssh_gone = Arc::new(AtomicBool::new(false));
+        let is_asked_to_leave = Arc::new(AtomicBool::new(false));
+        let (gone, asked, id) = (Arc::clone(&is_ssh_gone), Arc::clone(&is_asked_to_leave), self.id.to_string());
+        let leave = Box::new(move |what: &str| {
+            // With ssh there, the other end is, too.
+            let leaves = what == id && gone.load(Ordering::SeqCst);
+            asked.fetch_or(leaves, Ordering::SeqCst);
+            leaves
+        });
+        let _socket = monitor_until(&screen, "cp (far end)", &self.bound, move || transfers(&shown), leave);
         let gone = Arc::clone(&is_ssh_gone);
         std::thread::spawn(move || {
             // Nothing more is said there; its end is what counts.
@@ -164,6 +177,10 @@ impl Far {
         let (mut idle_since, mut has_come) = (Instant::now(), false);
         loop {
             std::thread::sleep(TICK);
+            if is_asked_to_leave.load(Ordering::SeqCst) {
+                transfers(&self.share).iter().for_each(Transfer::stop);
+                return self.leave(endpoint);
+            }
             let is_idle = endpoint.sessions().is_empty();
             if !is_idle {
                 (idle_since, has_come) = (Instant::now(), true);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fairwave_host::{Here, ProcessStatus, Sample, Share, StatusSocket, Transfer, runtime_dir};
+use fairwave_host::{Here, Leave, ProcessStatus, Sample, Share, StatusSocket, Transfer, runtime_dir};
 use fairwave_units::Rate;
 
 use super::link::Bound;
@@ -24,6 +24,28 @@ pub(crate) fn monitor(
     limit: Option<Rate>,
     transfers: impl Fn() -> Vec<Transfer> + Send + 'static,
 ) -> Option<StatusSocket> {
+    open(screen, command, bound, limit, transfers, None)
+}
+
+/// The same for one that others may ask to leave.
+pub(crate) fn monitor_until(
+    screen: &Screen,
+    command: &'static str,
+    bound: &Bound,
+    transfers: impl Fn() -> Vec<Transfer> + Send + 'static,
+    leave: Leave,
+) -> Option<StatusSocket> {
+    open(screen, command, bound, None, transfers, Some(leave))
+}
+
+fn open(
+    screen: &Screen,
+    command: &'static str,
+    bound: &Bound,
+    limit: Option<Rate>,
+    transfers: impl Fn() -> Vec<Transfer> + Send + 'static,
+    leave: Option<Leave>,
+) -> Option<StatusSocket> {
     let (endpoint, capacity) = (bound.endpoint.clone(), bound.capacity.clone());
     let here = Here { has_node: capacity.rate.is_some(), limit };
     let status = move || {
@@ -35,7 +57,7 @@ pub(crate) fn monitor(
     };
     let open = || -> Result<StatusSocket, String> {
         let dir = runtime_dir().map_err(|error| error.to_string())?;
-        StatusSocket::open(&dir, status).map_err(|error| format!("{}: {error}", dir.display()))
+        StatusSocket::open(&dir, status, leave).map_err(|error| format!("{}: {error}", dir.display()))
     };
     open().map_err(|error| screen.note(&format!("`fairwave status` will not see this process: {error}"))).ok()
 }

@@ -224,6 +224,23 @@ fn cp__goes_over_ssh_with_nothing_in_its_command_line() {
 }
 
 #[test]
+fn cp__goes_on_after_a_kill_without_waiting_for_the_silence() {
+    let host = Host::new();
+    host.write("big.bin", &bytes(40_000_000));
+    let ssh = host.ssh();
+    let mut first = host.start(&["cp", "--ssh", &ssh, "--limit", "60 Mb/s", "--json", "big.bin", "server:in/"]);
+    first.wait_for(|event| event["bytes_done"].as_u64().unwrap_or(0) > 8_000_000);
+    drop(first);
+    let again = host.run(&["cp", "--ssh", &ssh, "--json", "big.bin", "server:in/"]);
+    let last = again.json().pop().unwrap();
+    assert_eq!(last["event"].as_str(), Some("done"), "{last}");
+    assert!(last["bytes_resumed"].as_u64().unwrap() > 0, "{last}");
+    // Silence ends a session after 30 s.
+    assert!(last["wall_s"].as_f64().unwrap() < 25.0, "{last}");
+    assert!(std::fs::read(host.path("home/in/big.bin")).unwrap() == bytes(40_000_000));
+}
+
+#[test]
 fn cp__from_here_to_here() {
     let host = Host::new();
     host.write("tree/a.bin", &bytes(3_000_000));

@@ -16,7 +16,7 @@ use crate::files::{Progress, Transfer, WaitsFor};
 use crate::session::{Session, SessionStats};
 
 pub use limited_by::LimitedBy;
-pub use socket::{StatusSocket, runtime_dir, statuses};
+pub use socket::{Leave, StatusSocket, ask_to_leave, runtime_dir, statuses};
 
 /// What a process with sessions does.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

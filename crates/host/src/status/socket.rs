@@ -3,6 +3,8 @@
 //! ```text
 //! asked    {"ask":"status"}
 //! answered a ProcessStatus, or {"error":"..."}
+//! asked    {"ask":"leave","what":"..."}: who only waits for the peer of that transfer to come back need not
+//! answered {"leaves":true}, or false
 //! ```
 
 use std::fs;
@@ -36,7 +38,17 @@ pub struct StatusSocket {
 #[derive(Serialize, Deserialize)]
 struct Asked {
     ask: String,
+    #[serde(default)]
+    what: String,
 }
+
+#[derive(Serialize, Deserialize)]
+struct Leaves {
+    leaves: bool,
+}
+
+/// Whether a process leaves what goes by this name.
+pub type Leave = Box<dyn Fn(&str) -> bool + Send>;
 
 #[derive(Serialize)]
 struct Refused {
@@ -57,8 +69,12 @@ pub fn runtime_dir() -> Result<PathBuf, StateError> {
 
 impl StatusSocket {
     /// Opens one in a directory that belongs to the user alone; `status` is called on a thread of its own for each that
-    /// asks.
-    pub fn open(dir: &Path, status: impl Fn() -> ProcessStatus + Send + 'static) -> io::Result<Self> {
+    /// asks, and so is `leave`.
+    pub fn open(
+        dir: &Path,
+        status: impl Fn() -> ProcessStatus + Send + 'static,
+        leave: Option<Leave>,
+    ) -> io::Result<Self> {
         let name = format!("{}-{:08x}.sock", std::process::id(), getrandom::u32().map_err(io::Error::other)?);
         let path = dir.join(name);
         let listener = UnixListener::bind(&path)?;
@@ -71,7 +87,7 @@ impl StatusSocket {
                 }
                 // Who goes away before the answer needs none; with no descriptor left, others get theirs later.
                 match stream {
-                    Ok(stream) => drop(answer(&stream, &status)),
+                    Ok(stream) => drop(answer(&stream, &status, leave.as_ref())),
                     Err(_) => std::thread::sleep(Duration::from_millis(100)),
                 }
             }
@@ -98,7 +114,7 @@ impl Drop for StatusSocket {
     }
 }
 
-fn answer(stream: &UnixStream, status: &impl Fn() -> ProcessStatus) -> io::Result<()> {
+fn answer(stream: &UnixStream, status: &impl Fn() -> ProcessStatus, leave: Option<&Leave>) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut stream = stream;
@@ -107,7 +123,10 @@ fn answer(stream: &UnixStream, status: &impl Fn() -> ProcessStatus) -> io::Resul
     while reader.read_line(&mut line)? > 0 {
         let told = match serde_json::from_str::<Asked>(&line) {
             Ok(asked) if asked.ask == "status" => serde_json::to_string(&status())?,
-            Ok(_) => serde_json::to_string(&Refused { error: "this version knows \"status\" alone".into() })?,
+            Ok(asked) if asked.ask == "leave" => {
+                serde_json::to_string(&Leaves { leaves: leave.is_some_and(|leave| leave(&asked.what)) })?
+            }
+            Ok(_) => serde_json::to_string(&Refused { error: "this version does not know that question".into() })?,
             Err(error) => serde_json::to_string(&Refused { error: format!("no question: {error}") })?,
         };
         stream.write_all(format!("{told}\n").as_bytes())?;
@@ -119,13 +138,10 @@ fn answer(stream: &UnixStream, status: &impl Fn() -> ProcessStatus) -> io::Resul
 /// What all processes say whose sockets are in a directory, by process number. Sockets of processes that are gone are
 /// removed; who does not answer is left out, and named in the second list.
 pub fn statuses(dir: &Path) -> io::Result<(Vec<ProcessStatus>, Vec<String>)> {
-    let sockets: Vec<_> = fs::read_dir(dir)?
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|extension| extension == "sock"))
-        .collect();
+    let sockets = sockets(dir)?;
     // Each takes a moment to look twice.
     let answers: Vec<_> = std::thread::scope(|scope| {
-        let asking: Vec<_> = sockets.iter().map(|path| scope.spawn(|| ask(path))).collect();
+        let asking: Vec<_> = sockets.iter().map(|path| scope.spawn(|| status_of(path))).collect();
         asking.into_iter().map(|thread| thread.join().unwrap_or(Ok(None))).collect()
     });
     let (mut all, mut mute) = (Vec::new(), Vec::new());
@@ -139,8 +155,36 @@ pub fn statuses(dir: &Path) -> io::Result<(Vec<ProcessStatus>, Vec<String>)> {
     Ok((all, mute))
 }
 
+/// Asks all processes whose sockets are in a directory to leave a transfer, if they only wait for its peer to come back:
+/// how many do.
+pub fn ask_to_leave(dir: &Path, what: &str) -> io::Result<usize> {
+    let asked = Asked { ask: "leave".into(), what: what.to_owned() };
+    let leaves = |path: &PathBuf| {
+        let answer = ask(path, &asked).ok().flatten()?;
+        serde_json::from_str::<Leaves>(&answer).ok().filter(|answer| answer.leaves)
+    };
+    Ok(sockets(dir)?.iter().filter_map(leaves).count())
+}
+
+fn sockets(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    let paths = fs::read_dir(dir)?.filter_map(|entry| Some(entry.ok()?.path()));
+    Ok(paths.filter(|path| path.extension().is_some_and(|extension| extension == "sock")).collect())
+}
+
+fn status_of(path: &Path) -> io::Result<Option<ProcessStatus>> {
+    let Some(line) = ask(path, &Asked { ask: "status".into(), what: String::new() })? else { return Ok(None) };
+    let status: ProcessStatus = serde_json::from_str(&line)?;
+    if status.version != VERSION {
+        return Err(io::Error::other(format!(
+            "speaks version {}, and this Fairwave version {VERSION}",
+            status.version
+        )));
+    }
+    Ok(Some(status))
+}
+
 /// What the process behind a socket says; nothing if it is gone.
-fn ask(path: &Path) -> io::Result<Option<ProcessStatus>> {
+fn ask(path: &Path, asked: &Asked) -> io::Result<Option<String>> {
     let stream = match UnixStream::connect(path) {
         Ok(stream) => stream,
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
@@ -152,20 +196,10 @@ fn ask(path: &Path) -> io::Result<Option<ProcessStatus>> {
     };
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    (&stream).write_all(b"{\"ask\":\"status\"}\n")?;
+    (&stream).write_all(format!("{}\n", serde_json::to_string(asked)?).as_bytes())?;
     let mut line = String::new();
     BufReader::new((&stream).take(MOST_TOLD_BYTES)).read_line(&mut line)?;
-    if line.is_empty() {
-        return Ok(None);
-    }
-    let status: ProcessStatus = serde_json::from_str(&line)?;
-    if status.version != VERSION {
-        return Err(io::Error::other(format!(
-            "speaks version {}, and this Fairwave version {VERSION}",
-            status.version
-        )));
-    }
-    Ok(Some(status))
+    Ok(Some(line).filter(|line| !line.is_empty()))
 }
 
 #[cfg(test)]
@@ -175,8 +209,8 @@ mod tests {
     #[test]
     fn statuses__merges_all_processes() {
         let place = tempfile::tempdir().unwrap();
-        let _one = StatusSocket::open(place.path(), || status(2)).unwrap();
-        let _other = StatusSocket::open(place.path(), || status(1)).unwrap();
+        let _one = StatusSocket::open(place.path(), || status(2), None).unwrap();
+        let _other = StatusSocket::open(place.path(), || status(1), None).unwrap();
         assert_eq!(statuses(place.path()).unwrap(), (vec![status(1), status(2)], vec![]));
     }
 
@@ -204,23 +238,33 @@ mod tests {
     #[test]
     fn drop__takes_the_socket_away() {
         let place = tempfile::tempdir().unwrap();
-        let socket = StatusSocket::open(place.path(), || status(1)).unwrap();
+        let socket = StatusSocket::open(place.path(), || status(1), None).unwrap();
         assert!(socket.path().exists());
         drop(socket);
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
     }
 
     #[test]
+    fn ask_to_leave__is_answered_by_whom_it_concerns() {
+        let place = tempfile::tempdir().unwrap();
+        let _deaf = StatusSocket::open(place.path(), || status(1), None).unwrap();
+        let leave: Leave = Box::new(|what| what == "7");
+        let _one = StatusSocket::open(place.path(), || status(2), Some(leave)).unwrap();
+        assert_eq!(ask_to_leave(place.path(), "8").unwrap(), 0);
+        assert_eq!(ask_to_leave(place.path(), "7").unwrap(), 1);
+    }
+
+    #[test]
     fn answer__says_what_it_does_not_know() {
         let place = tempfile::tempdir().unwrap();
-        let socket = StatusSocket::open(place.path(), || status(1)).unwrap();
+        let socket = StatusSocket::open(place.path(), || status(1), None).unwrap();
         let mut stream = UnixStream::connect(socket.path()).unwrap();
         stream.write_all(b"{\"ask\":\"more\"}\nhello\n").unwrap();
         stream.shutdown(std::net::Shutdown::Write).unwrap();
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
         let lines: Vec<_> = text.lines().collect();
-        assert_eq!(lines[0], r#"{"error":"this version knows \"status\" alone"}"#);
+        assert_eq!(lines[0], r#"{"error":"this version does not know that question"}"#);
         assert!(lines[1].starts_with(r#"{"error":"no question"#), "{text}");
     }
 
