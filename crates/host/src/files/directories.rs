@@ -55,6 +55,19 @@ impl Directories {
             self.recent.push_front(entry);
             return Ok(Some(directory));
         }
+        if !self.is_dry {
+            // What is above it may have to be opened up first.
+            for (at, _) in path.iter().enumerate().filter(|(_, byte)| **byte == b'/') {
+                if !self.metas.contains_key(&path[..at]) {
+                    self.open_one(&path[..at])?;
+                }
+            }
+        }
+        self.open_one(path)
+    }
+
+    /// A directory whose parent is there.
+    fn open_one(&mut self, path: &[u8]) -> Result<Option<Arc<OwnedFd>>, DirectoryError> {
         let opened = if self.is_dry {
             match self.tree.directory(path) {
                 Err(Errno::NOENT) => return Ok(None),
@@ -120,5 +133,44 @@ impl Directories {
             futimens(&directory, &times(meta)).doing("set its time")?;
         }
         if is_durable { fsync(&directory).doing("make it durable") } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::MetadataExt;
+
+    use super::*;
+
+    fn modes(root: &std::path::Path, names: [&str; 3]) -> [u32; 3] {
+        names.map(|name| fs::metadata(root.join(name)).unwrap().mode() & 0o777)
+    }
+
+    #[test]
+    fn finish__sets_what_is_listed_and_gives_back_what_is_not() {
+        let place = tempfile::tempdir().unwrap();
+        let mine = place.path().join("mine");
+        fs::create_dir(&mine).unwrap();
+        fs::set_permissions(&mine, std::os::unix::fs::PermissionsExt::from_mode(0o500)).unwrap();
+        let mut directories = Directories::new(Arc::new(Tree::open(place.path()).unwrap()), false);
+        let listed = RelativePath::new(b"new/listed").unwrap();
+        directories.list(&listed, Meta { mode: 0o550, mtime_s: 1000, mtime_ns: 0 }).unwrap();
+        directories.open(b"mine/deep").unwrap();
+        // As long as something may come, it can be written.
+        assert_eq!(modes(place.path(), ["mine", "new/listed", "mine/deep"]).map(|mode| mode & 0o700), [0o700; 3]);
+        assert!(directories.finish(true).is_empty());
+        let [listed, new, deep] = modes(place.path(), ["new/listed", "new", "mine/deep"]);
+        assert_eq!((listed, new & 0o700, deep & 0o700), (0o550, 0o700, 0o700));
+        assert_eq!(fs::metadata(place.path().join("new/listed")).unwrap().mtime(), 1000);
+    }
+
+    #[test]
+    fn open__a_dry_run_makes_nothing() {
+        let place = tempfile::tempdir().unwrap();
+        let mut directories = Directories::new(Arc::new(Tree::open(place.path()).unwrap()), true);
+        assert!(directories.open(b"a/b").unwrap().is_none());
+        assert!(directories.finish(false).is_empty());
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
     }
 }

@@ -1,5 +1,6 @@
 //! A file that is being taken.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::AcqRel, Ordering::Acquire};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -25,7 +26,7 @@ pub(crate) struct Item {
     is_failed: AtomicBool,
     temporary: Mutex<Temporary>,
     /// Where the hash of the whole file will be asked for: the values of its blocks.
-    values: Option<Mutex<Vec<Option<Value>>>>,
+    values: Option<Mutex<BTreeMap<u64, Value>>>,
 }
 
 /// What there is of a temporary that is written block by block.
@@ -49,8 +50,8 @@ impl Item {
 
     /// The same; its hash will be asked for.
     pub(crate) fn with_values(mut self) -> Self {
-        let count = usize::try_from(self.span.blocks.end - self.span.blocks.start).unwrap_or(0);
-        self.values = Some(Mutex::new(vec![None; count]));
+        // What the list says of its length is not to be believed: memory follows what came.
+        self.values = Some(Mutex::default());
         self
     }
 
@@ -65,10 +66,8 @@ impl Item {
 
     /// A block is there. Whether all are now: that is so for one of them only.
     pub(crate) fn complete(&self, block: u64, value: Value) -> bool {
-        if let Some(values) = &self.values
-            && let Some(place) = values.lock().unwrap_or_else(PoisonError::into_inner).get_mut(block as usize)
-        {
-            *place = Some(value);
+        if let Some(values) = &self.values {
+            values.lock().unwrap_or_else(PoisonError::into_inner).insert(block, value);
         }
         self.left.fetch_sub(1, AcqRel) == 1
     }
@@ -93,7 +92,9 @@ impl Item {
 
     /// The values of all blocks, if they were kept and all are there.
     pub(crate) fn values(&self) -> Option<Vec<Value>> {
-        self.values.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect()
+        let values = self.values.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_all = values.len() as u64 == self.span.blocks.end - self.span.blocks.start;
+        is_all.then(|| values.values().copied().collect())
     }
 }
 

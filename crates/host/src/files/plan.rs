@@ -228,7 +228,7 @@ impl Plan {
         if !blocks.is_empty() {
             *item.temporary() = Temporary::There(Below::Anything);
         }
-        for blocks in gaps {
+        for blocks in gaps.into_iter().filter(|blocks| !blocks.is_empty()) {
             self.wanted.push(Wanted { item: Arc::clone(&item), blocks, tries: 0, is_check: false });
         }
     }

@@ -10,6 +10,7 @@
 //! The taker reads the manifest, plans what is to be fetched, and asks for it.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -291,7 +292,8 @@ impl Taker {
             }
         };
         let there = temps.list().unwrap_or_default();
-        let journal = Journal::open(temps.directory(), self.options.boot, |key| there.contains_key(key));
+        let boot = temps.since(self.options.boot);
+        let journal = Journal::open(temps.directory(), boot, |key| there.contains_key(key));
         let (journal, kept) = journal.map_err(|error| format!("the destination: cannot write a journal: {error}"))?;
         for key in there.keys().filter(|key| !kept.contains_key(*key)) {
             temps.remove(key);
@@ -322,8 +324,9 @@ impl Taker {
         if self.options.is_dry {
             // What would be fetched counts as done.
             for wanted in self.plan.wanted.drain(..) {
-                let bytes = wanted.blocks.clone().map(|block| wanted.item.span.block_bytes(block));
-                self.plan.outcome.bytes += bytes.map(|bytes| bytes.end - bytes.start).sum::<u64>();
+                let Range { start, end } = wanted.blocks;
+                let span = &wanted.item.span;
+                self.plan.outcome.bytes += span.block_bytes(end - 1).end - span.block_bytes(start).start;
             }
             self.plan.outcome.files += std::mem::take(&mut self.plan.unresolved);
             self.plan.jobs(true);

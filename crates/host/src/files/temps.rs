@@ -6,14 +6,15 @@ use std::sync::Arc;
 
 use data_encoding::HEXLOWER;
 use rustix::fs::{
-    AtFlags, Dir, FallocateFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags, fallocate, fchmod, flock, fstat,
-    fstatfs, fstatvfs, ftruncate, futimens, mkdirat, openat, renameat, renameat_with, statat, symlinkat, unlinkat,
-    utimensat,
+    AtFlags, Dir, FallocateFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags, StatxFlags, fallocate, fchmod,
+    flock, fstat, fstatfs, fstatvfs, ftruncate, futimens, mkdirat, openat, renameat, renameat_with, statat, statx,
+    symlinkat, unlinkat, utimensat,
 };
 use rustix::io::Errno;
 use thiserror::Error;
 
 use super::disk_error::{DiskError, Doing};
+use super::journal::BootId;
 use super::manifest::Meta;
 use super::names::{RelativePath, TEMPORARIES};
 use super::sparse::{Below, write_sparse};
@@ -54,6 +55,8 @@ const BTRFS: u64 = 0x9123_683e;
 const NEW: OFlags =
     OFlags::WRONLY.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const OLD: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
+/// The mount's name: `STATX_MNT_ID_UNIQUE`, which older kernels do not know, and `STATX_MNT_ID`, which they may use again.
+const MOUNT: StatxFlags = StatxFlags::from_bits_retain(0x4000 | 0x1000);
 /// The one symbolic link that is being made.
 const LINK: &[u8] = b"link";
 
@@ -90,6 +93,15 @@ impl Temps {
 
     pub(crate) fn directory(&self) -> &OwnedFd {
         &self.directory
+    }
+
+    /// Names the time for which what was written here is in the page cache at least: since this start of the system, and since
+    /// the file system was mounted.
+    pub(crate) fn since(&self, boot: BootId) -> BootId {
+        let mount = statx(&self.directory, "", AtFlags::EMPTY_PATH, MOUNT).map_or(0, |stat| stat.stx_mnt_id);
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&boot).update(&mount.to_le_bytes());
+        *hasher.finalize().as_bytes().first_chunk().expect("16 of 32 bytes")
     }
 
     /// All temporaries and their lengths.
@@ -257,4 +269,108 @@ fn umask() -> u16 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let text = status.lines().find_map(|line| line.strip_prefix("Umask:"));
     text.and_then(|text| u16::from_str_radix(text.trim(), 8).ok()).unwrap_or(0o777)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+    use super::*;
+
+    const META: Meta = Meta { mode: 0o640, mtime_s: -5, mtime_ns: 7 };
+    const KEY: Key = [1; 16];
+
+    fn open() -> (tempfile::TempDir, Temps) {
+        let place = tempfile::tempdir().unwrap();
+        let temps = Temps::open(Arc::new(Tree::open(place.path()).unwrap()), &[9; 16]).unwrap();
+        (place, temps)
+    }
+
+    fn path(name: &str) -> RelativePath {
+        RelativePath::new(name.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn open__one_at_a_time() {
+        let (place, temps) = open();
+        let again = || Temps::open(Arc::new(Tree::open(place.path()).unwrap()), &[9; 16]);
+        assert_eq!(again().unwrap_err(), TempsError::Busy);
+        drop(temps);
+        again().unwrap().clear();
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn write_whole__replaces_an_older_one_and_sets_mode_and_time() {
+        let (place, temps) = open();
+        for (content, mode) in [(vec![1; 100_000], 0o400), (vec![0; 9000], 0o777), (vec![2; 10], 0o640)] {
+            temps.write_whole(&KEY, &content, Meta { mode, ..META }).unwrap();
+            assert_eq!(temps.bytes(&KEY).unwrap(), Some(content.len() as u64));
+            let file = place.path().join(".fairwave-09090909090909090909090909090909/01010101010101010101010101010101");
+            assert!(fs::read(&file).unwrap() == content);
+            let meta = fs::metadata(file).unwrap();
+            assert_eq!((meta.mode() & 0o7777, meta.mtime(), meta.mtime_nsec()), (mode.into(), -5, 7));
+        }
+        assert_eq!(temps.list().unwrap().into_iter().collect::<Vec<_>>(), [(KEY, 10)]);
+    }
+
+    #[test]
+    fn place__replaces_what_was_there_when_it_was_planned_and_nothing_else() {
+        let (place, temps) = open();
+        let parent = temps.tree().directory(b"").unwrap();
+        let write = || temps.write_whole(&KEY, b"new", META).unwrap();
+        write();
+        temps.place(&KEY, &parent, &path("a"), Old::Nothing).unwrap();
+        // Somebody puts another there after the plan: as a file system does that takes two names for one.
+        write();
+        assert_eq!(temps.place(&KEY, &parent, &path("a"), Old::Nothing), Err(Errno::EXIST));
+        let old = look(&parent, b"a").unwrap();
+        // The first still has its inode while the second is made.
+        let first = fs::File::open(place.path().join("a")).unwrap();
+        fs::remove_file(place.path().join("a")).unwrap();
+        fs::write(place.path().join("a"), "somebody's").unwrap();
+        assert_eq!(temps.place(&KEY, &parent, &path("a"), old), Err(Errno::EXIST));
+        drop(first);
+        assert_eq!(fs::read(place.path().join("a")).unwrap(), b"somebody's");
+        temps.place(&KEY, &parent, &path("a"), look(&parent, b"a").unwrap()).unwrap();
+        assert_eq!(fs::read(place.path().join("a")).unwrap(), b"new");
+        // What is gone meanwhile is in nobody's way.
+        write();
+        let old = look(&parent, b"a").unwrap();
+        fs::remove_file(place.path().join("a")).unwrap();
+        temps.place(&KEY, &parent, &path("a"), old).unwrap();
+    }
+
+    #[test]
+    fn begin__a_file_has_its_length_at_once() {
+        let (_place, temps) = open();
+        assert_eq!(temps.begin(&KEY, 10 << 20).unwrap(), Below::Hole);
+        assert_eq!(temps.bytes(&KEY).unwrap(), Some(10 << 20));
+        temps.finish(&KEY, META).unwrap();
+        let There { meta, .. } = There::new(&fstat(temps.read(&KEY).unwrap()).unwrap());
+        assert_eq!(meta, META);
+        temps.remove(&KEY);
+        assert_eq!(temps.bytes(&KEY).unwrap(), None);
+    }
+
+    #[test]
+    fn since__is_another_time_after_another_boot() {
+        let (_place, temps) = open();
+        assert_eq!(temps.since([1; 16]), temps.since([1; 16]));
+        assert_ne!(temps.since([1; 16]), temps.since([2; 16]));
+    }
+
+    #[test]
+    fn open__a_link_in_its_place_is_not_followed() {
+        let place = tempfile::tempdir().unwrap();
+        let (root, outside) = (place.path().join("root"), place.path().join("outside"));
+        fs::create_dir(&root).unwrap();
+        fs::create_dir(&outside).unwrap();
+        fs::set_permissions(&outside, fs::Permissions::from_mode(0o777)).unwrap();
+        let name = String::from_utf8(directory_name(&[9; 16])).unwrap();
+        std::os::unix::fs::symlink(&outside, root.join(name)).unwrap();
+        let opened = Temps::open(Arc::new(Tree::open(&root).unwrap()), &[9; 16]);
+        assert!(matches!(opened, Err(TempsError::Disk(_))));
+    }
 }

@@ -181,3 +181,86 @@ impl There {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// A destination with a directory, a file, and links of all kinds; the same with and without the kernel's help.
+    fn trees() -> (tempfile::TempDir, [Tree; 2]) {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().join("root");
+        fs::create_dir_all(root.join("a/b")).unwrap();
+        fs::create_dir(place.path().join("outside")).unwrap();
+        fs::write(root.join("a/file"), "x").unwrap();
+        for (link, target) in
+            [("up", ".."), ("abs", "/"), ("a/here", "."), ("a/b/loop", "loop"), ("fd", "/proc/self/cwd")]
+        {
+            symlink(target, root.join(link)).unwrap();
+        }
+        symlink("file", root.join("a/to-file")).unwrap();
+        let trees = [Tree::open(&root).unwrap(), Tree::open(&root).unwrap().without_openat2()];
+        (place, trees)
+    }
+
+    fn is_root(tree: &Tree, directory: &OwnedFd) -> bool {
+        let [one, other] = [tree.root(), directory].map(|fd| There::new(&rustix::fs::fstat(fd).unwrap()).id);
+        one == other
+    }
+
+    #[test]
+    fn directory__follows_no_link() {
+        let (_place, trees) = trees();
+        for tree in &trees {
+            assert!(is_root(tree, &tree.directory(b"").unwrap()));
+            assert!(tree.directory(b"a").is_ok() && tree.directory(b"a/b").is_ok());
+            for path in [
+                "up",
+                "up/outside",
+                "abs",
+                "abs/etc",
+                "a/here",
+                "a/here/b",
+                "a/b/loop",
+                "fd",
+                "fd/x",
+                "a/file",
+                "a/to-file",
+            ] {
+                let error = tree.directory(path.as_bytes()).unwrap_err();
+                assert!(matches!(error, Errno::LOOP | Errno::NOTDIR | Errno::XDEV), "{path}: {error}");
+            }
+            assert_eq!(tree.directory(b"a/none").unwrap_err(), Errno::NOENT);
+        }
+    }
+
+    #[test]
+    fn make_directory__follows_no_link() {
+        let (place, trees) = trees();
+        for (tree, name) in trees.iter().zip(["one", "two"]) {
+            let path = format!("a/{name}/c/d");
+            assert!(tree.make_directory(path.as_bytes()).unwrap().1);
+            assert!(!tree.make_directory(path.as_bytes()).unwrap().1);
+            assert!(place.path().join("root").join(path).is_dir());
+            for path in ["up/outside/new", "abs/tmp/new", "a/here/new", "fd/new", "a/file/new"] {
+                assert!(tree.make_directory(path.as_bytes()).is_err(), "{path}");
+            }
+        }
+        assert_eq!(fs::read_dir(place.path().join("outside")).unwrap().count(), 0);
+        assert!(!place.path().join("root/a/new").exists());
+    }
+
+    #[test]
+    fn read__follows_no_link() {
+        let (_place, trees) = trees();
+        for tree in &trees {
+            let read = |path: &str| tree.read(&RelativePath::new(path.as_bytes()).unwrap());
+            assert!(read("a/file").is_ok());
+            for path in ["a/to-file", "a/here/file", "up/root/a/file", "abs/etc/passwd"] {
+                assert!(read(path).is_err(), "{path}");
+            }
+        }
+    }
+}

@@ -30,6 +30,8 @@ enum Said {
     Directory(Vec<u8>),
     Link(Vec<u8>, Vec<u8>),
     Failed(Vec<u8>, &'static str),
+    /// A file of so many bytes, none of which are there.
+    Huge(Vec<u8>, u64),
     /// An end in the middle.
     End,
 }
@@ -61,12 +63,16 @@ impl Fake {
         let mut writer = SegmentWriter::new(session.secret("manifest"));
         let mut stream = Vec::new();
         let files = self.entries.iter().filter(|said| matches!(said, Said::File(..))).count() as u64;
-        let end = Entry::End { files, bytes: self.bytes.len() as u64 };
+        let huge =
+            self.entries.iter().filter_map(|said| if let Said::Huge(_, bytes) = said { Some(*bytes) } else { None });
+        let (huge_files, huge_bytes) = huge.fold((0, 0), |(files, all), bytes| (files + 1, all + bytes));
+        let end = Entry::End { files: files + huge_files, bytes: self.bytes.len() as u64 + huge_bytes };
         let mut entries = vec![Entry::Begin { share: [7; 16] }];
         entries.extend(self.entries.iter().map(|said| match said {
             Said::File(path, bytes) => {
                 Entry::File { path, bytes: bytes.len() as u64, meta: META, identity: FileIdentity([1; 16]) }
             }
+            Said::Huge(path, bytes) => Entry::File { path, bytes: *bytes, meta: META, identity: FileIdentity([1; 16]) },
             Said::Directory(path) => Entry::Directory { path, meta: Meta { mode: 0o755, ..META } },
             Said::Link(path, target) => Entry::Symlink { path, target, meta: META },
             Said::Failed(path, reason) => Entry::Failed { path, reason },
@@ -338,4 +344,23 @@ fn giver__bytes_that_are_not_what_was_listed() {
     assert_eq!((run.outcome.files, run.outcome.files_failed), (1, 1));
     assert!(run.outcome.failed[0].reason.contains("wrong 8 times"), "{:?}", run.outcome);
     assert_eq!(paths(&world), ["b"]);
+}
+
+#[test]
+fn giver__a_length_that_no_disk_has() {
+    for is_dry in [false, true] {
+        let world = World::new();
+        let run = Fake::new([Said::Huge(b"huge".to_vec(), 1 << 55)]).get(&world, &Get { is_dry, ..Get::default() });
+        assert_eq!(run.outcome.ended, Ended::Done);
+        if is_dry {
+            assert_eq!((run.outcome.files, run.outcome.bytes), (1, 1 << 55));
+        } else {
+            assert_eq!(messages(&run.outcome.failed)[0].1, "it changed at the other end while it was copied");
+        }
+        assert_eq!(paths(&world), Vec::<String>::new());
+    }
+    let world = World::new();
+    let run = Fake::new([Said::Huge(b"a".to_vec(), 1 << 61), Said::Huge(b"b".to_vec(), 1 << 61)])
+        .get(&world, &Get::default());
+    assert_eq!(run.outcome.ended, Ended::Failed("the files have more than 2^62 bytes together".to_owned()));
 }
