@@ -6,6 +6,7 @@
 - `Allocator` is the rule of one end node by itself, `Controller` that of one window-based session; `response` is the
   window of such a rule against the loss rate. `xcp_control` and `aecp_control` are what a link with explicit feedback
   decides in one interval.
+- `get` fetches files that another machine serves, and `serve` offers them.
 - `papers` runs the experiments of the papers and compares.
 
 Rates are in bit/s, times in seconds, sizes in bytes; the unit stands in the name. Quantities in scenarios and in
@@ -21,19 +22,25 @@ from fairwave._response import response
 from fairwave._run import Run
 from fairwave._scenario import allocate, simulate
 from fairwave._schemes import schemes
+from fairwave._transfer import Server, Transfer, TransferError, get, serve
 
 __all__ = [
     "Allocator",
     "Controller",
     "Run",
     "ScenarioError",
+    "Server",
+    "Transfer",
+    "TransferError",
     "__version__",
     "aecp_control",
     "allocate",
+    "get",
     "max_min",
     "papers",
     "response",
     "schemes",
+    "serve",
     "simulate",
     "xcp_control",
 ]

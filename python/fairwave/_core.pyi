@@ -12,9 +12,11 @@ __all__ = [
     "Outcome",
     "Run",
     "ScenarioError",
+    "Server",
     "__version__",
     "aecp_control",
     "allocate",
+    "get",
     "max_min",
     "papers_list",
     "papers_run",
@@ -34,6 +36,49 @@ class Changes(TypedDict):
     variant: str | None
     duration: str | None
     set: list[tuple[str, str]]
+
+@type_check_only
+class Link(TypedDict):
+    capacity: str | None
+    dedicated: bool
+    plain: bool
+
+@type_check_only
+class Fetched(TypedDict):
+    files: int
+    bytes: int
+    resumed_bytes: int
+    failed: list[tuple[bytes, str]]
+    skipped: list[tuple[bytes, str]]
+    blake3: bytes | None
+    error: str | None
+
+def get(
+    ticket: str,
+    destination: str,
+    names: list[str],
+    check: bool,
+    dry_run: bool,
+    durable: str,
+    limit: str | None,
+    link: Link,
+) -> Fetched: ...
+
+@final
+class Server:
+    def __new__(
+        cls,
+        paths: list[str],
+        writable: bool,
+        once: bool,
+        expires_s: int | None,
+        listen: str | None,
+        link: Link,
+    ) -> Server: ...
+    @property
+    def ticket(self) -> str: ...
+    def transfers(self) -> list[tuple[str, bool, bool, int, int]]: ...
+    def close(self) -> None: ...
 
 class ScenarioError(ValueError):
     file: str

@@ -16,3 +16,9 @@ ROOT = Path(__file__).resolve().parents[2]
 def _at_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
     """Run in the repository's root, as the guide and the shipped scenarios expect."""
     monkeypatch.chdir(ROOT)
+
+
+@pytest.fixture(autouse=True)
+def _with_a_state_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Keep keys and tickets out of the user's own directory."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))

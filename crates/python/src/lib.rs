@@ -19,6 +19,7 @@ mod response;
 mod run;
 mod schemes;
 mod simulate;
+mod transfer;
 
 #[pyo3::pymodule]
 mod _core {
@@ -53,4 +54,6 @@ mod _core {
     use crate::schemes::schemes;
     #[pymodule_export]
     use crate::simulate::simulate;
+    #[pymodule_export]
+    use crate::transfer::{Server, get};
 }

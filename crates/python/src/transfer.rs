@@ -1,0 +1,204 @@
+//! Files over the network: taken from whoever serves them, and served.
+
+use std::net::{Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use fairwave_host::{
+    Capacity, DEFAULT_PORT, Durable, Ended, Endpoint, EndpointConfig, GetOptions, Keyring, PathKind, Share, ShareId,
+    ShareOptions, StateDir, Ticket, Transfer, Validity, advertised,
+};
+use fairwave_units::{Duration, Rate};
+use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+use crate::error::parse_error;
+
+/// How often a call that waits looks for signals.
+const LOOK: Duration = Duration::from_millis(50);
+/// A transfer that was stopped leaves a state to go on from within this.
+const STOP_TAKES: Duration = Duration::from_secs(5);
+
+/// What this end of a transfer is told: capacity and limit as texts.
+#[derive(FromPyObject)]
+pub(crate) struct Link {
+    #[pyo3(item)]
+    capacity: Option<String>,
+    #[pyo3(item)]
+    dedicated: bool,
+    #[pyo3(item)]
+    plain: bool,
+}
+
+impl Link {
+    fn config(&self, py: Python<'_>, listen: Option<SocketAddr>, ticket: Option<&Ticket>) -> PyResult<EndpointConfig> {
+        let said = self.capacity.as_deref().map(|text| rate(py, "capacity", text)).transpose()?;
+        let peer = ticket.and_then(|ticket| ticket.addresses.first()).map(SocketAddr::ip);
+        let capacity = Capacity::find(said, peer).rate;
+        Ok(EndpointConfig {
+            listen,
+            send_capacity: capacity,
+            receive_capacity: capacity,
+            path: if self.dedicated { PathKind::Dedicated } else { PathKind::Shared },
+            is_plain: self.plain,
+            ..EndpointConfig::default()
+        })
+    }
+}
+
+fn rate(py: Python<'_>, argument: &str, text: &str) -> PyResult<Rate> {
+    text.parse().map_err(|error| parse_error(py, argument, &error))
+}
+
+fn system(error: impl std::fmt::Display) -> PyErr {
+    PyOSError::new_err(error.to_string())
+}
+
+/// Fetches what a ticket is for: what became of it, as a dict.
+#[pyfunction]
+#[pyo3(signature = (ticket, destination, names, check, dry_run, durable, limit, link))]
+#[expect(clippy::too_many_arguments, reason = "the Python face names and explains them")]
+pub(crate) fn get<'py>(
+    py: Python<'py>,
+    ticket: &str,
+    destination: PathBuf,
+    names: Vec<String>,
+    check: bool,
+    dry_run: bool,
+    durable: &str,
+    limit: Option<String>,
+    link: Link,
+) -> PyResult<Bound<'py, PyDict>> {
+    let ticket: Ticket = ticket.trim().parse().map_err(|error| PyValueError::new_err(format!("ticket: {error}")))?;
+    let durable: Durable = durable.parse().map_err(|error| PyValueError::new_err(format!("durable: {error}")))?;
+    let limit = limit.map(|text| rate(py, "limit", &text)).transpose()?;
+    let options = GetOptions { names, destination, check, dry_run, durable, limit, ..GetOptions::default() };
+    let config = link.config(py, None, Some(&ticket))?;
+    let endpoint = Endpoint::bind(&config).map_err(system)?;
+    let transfer = py.detach(|| fairwave_host::get(&endpoint, &ticket, options)).map_err(system)?;
+    let waited = wait(py, &transfer);
+    py.detach(|| endpoint.close());
+    waited?;
+    outcome(py, &transfer)
+}
+
+/// Waits until a transfer is over, or until Python wants it to stop.
+fn wait(py: Python<'_>, transfer: &Transfer) -> PyResult<()> {
+    while py.detach(|| transfer.wait(Some(LOOK))).is_none() {
+        if let Err(signal) = py.check_signals() {
+            transfer.stop();
+            py.detach(|| transfer.wait(Some(STOP_TAKES)));
+            return Err(signal);
+        }
+    }
+    Ok(())
+}
+
+fn outcome<'py>(py: Python<'py>, transfer: &Transfer) -> PyResult<Bound<'py, PyDict>> {
+    let found = py.detach(|| transfer.wait(None));
+    let found = found.ok_or_else(|| system("the transfer has no end"))?;
+    let entries = |entries: Vec<fairwave_host::Failure>| -> Vec<(Py<PyBytes>, String)> {
+        entries.into_iter().map(|entry| (PyBytes::new(py, &entry.path).unbind(), entry.reason)).collect()
+    };
+    let dict = PyDict::new(py);
+    dict.set_item("files", found.files)?;
+    dict.set_item("bytes", found.bytes)?;
+    dict.set_item("resumed_bytes", transfer.progress().bytes_resumed)?;
+    dict.set_item("failed", entries(found.failed))?;
+    dict.set_item("skipped", entries(found.skipped))?;
+    dict.set_item("blake3", found.blake3.map(|hash| PyBytes::new(py, &hash).unbind()))?;
+    let error = match found.ended {
+        Ended::Done => None,
+        Ended::Stopped => Some("the transfer was stopped".to_owned()),
+        Ended::Failed(reason) => Some(reason),
+    };
+    dict.set_item("error", error)?;
+    Ok(dict)
+}
+
+/// Files that are offered, until it is closed.
+#[pyclass(frozen, module = "fairwave._core")]
+pub(crate) struct Server {
+    endpoint: Endpoint,
+    share: Arc<Share>,
+    ticket: Ticket,
+}
+
+#[pymethods]
+impl Server {
+    /// Offers files, and issues a ticket for them.
+    #[new]
+    #[pyo3(signature = (paths, writable, once, expires_s, listen, link))]
+    fn new(
+        py: Python<'_>,
+        paths: Vec<PathBuf>,
+        writable: bool,
+        once: bool,
+        expires_s: Option<u64>,
+        listen: Option<&str>,
+        link: Link,
+    ) -> PyResult<Self> {
+        let absolute: Vec<PathBuf> = paths.iter().map(std::path::absolute).collect::<Result<_, _>>().map_err(system)?;
+        let writable_into = match (writable, absolute.as_slice()) {
+            (false, _) => None,
+            (true, [one]) => Some(one.clone()),
+            (true, _) => return Err(PyValueError::new_err("writable: name one directory, which others can put into")),
+        };
+        let id = ShareId::of(&absolute, writable);
+        let share = Share::new(absolute, ShareOptions { writable_into, ..ShareOptions::default() })
+            .map_err(|error| PyValueError::new_err(format!("paths: {error}")))?;
+        let share = Arc::new(share);
+        let keyring = StateDir::open().and_then(|state| Keyring::open(state, id)).map_err(system)?;
+        let endpoint = match listen {
+            Some(text) => {
+                let address = text.parse().map_err(|_| {
+                    PyValueError::new_err(format!("listen: \"{text}\" is no address and port: write 192.0.2.7:8642"))
+                })?;
+                Endpoint::bind(&link.config(py, Some(address), None)?).map_err(system)?
+            }
+            None => bind_any(py, &link, keyring.port())?,
+        };
+        let local = endpoint.local_addr();
+        keyring.keep_port(local.port()).map_err(system)?;
+        let addresses = advertised(local).map_err(system)?;
+        let validity = Validity { lasts_s: expires_s, is_once: once };
+        let ticket = keyring.issue(validity, addresses).map_err(system)?;
+        endpoint.listen(Arc::new(keyring), share.accept());
+        Ok(Self { endpoint, share, ticket })
+    }
+
+    /// What lets others in.
+    #[getter]
+    fn ticket(&self) -> String {
+        self.ticket.to_string()
+    }
+
+    /// Transfers since it began, or the last of them: peer, whether it puts, whether it is over, files, bytes.
+    fn transfers(&self) -> Vec<(String, bool, bool, u64, u64)> {
+        let told = |visit: fairwave_host::Visit| {
+            let progress = visit.transfer.progress();
+            let is_over = visit.transfer.wait(Some(Duration::ZERO)).is_some();
+            (visit.from.to_string(), visit.is_put, is_over, progress.files_done, progress.bytes_done)
+        };
+        self.share.transfers().into_iter().map(told).collect()
+    }
+
+    /// Ends all transfers, and offers nothing any more.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.endpoint.close());
+    }
+}
+
+/// The port of the last time, or the default one, or any.
+fn bind_any(py: Python<'_>, link: &Link, kept: Option<u16>) -> PyResult<Endpoint> {
+    let mut last = None;
+    for port in kept.into_iter().chain([DEFAULT_PORT, 0]) {
+        let listen = SocketAddr::from((Ipv6Addr::UNSPECIFIED, port));
+        match Endpoint::bind(&link.config(py, Some(listen), None)?) {
+            Ok(endpoint) => return Ok(endpoint),
+            Err(error) => last = Some(error),
+        }
+    }
+    Err(last.map_or_else(|| system("no port"), system))
+}

@@ -1,0 +1,210 @@
+"""Files over the network, by GTP: fetched from whoever serves them, and served."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Literal
+
+import pandas as pd
+
+from fairwave import _core
+
+Durable = Literal["each", "group", "none"]
+PathKind = Literal["shared", "dedicated"]
+
+
+class TransferError(OSError):
+    """A transfer broke off. What came is kept: the same call goes on where it was.
+
+    Attributes:
+        transfer: What came, and what failed.
+    """
+
+    def __init__(self, reason: str, transfer: Transfer) -> None:
+        """Say why, and what came."""
+        super().__init__(reason)
+        self.transfer = transfer
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """What became of a transfer.
+
+    Attributes:
+        files: Files that are complete at the destination.
+        bytes: Their bytes.
+        resumed_bytes: Of those, bytes that were there before.
+        failed: Files that are not there, a row each: ``path``, ``reason``.
+        skipped: What was left out on purpose, such as devices: ``path``, ``reason``.
+        blake3: The BLAKE3 hash, in hexadecimal digits, if a single file was fetched.
+    """
+
+    files: int
+    bytes: int
+    resumed_bytes: int
+    failed: pd.DataFrame
+    skipped: pd.DataFrame
+    blake3: str | None
+
+
+def get(
+    ticket: str,
+    destination: str | os.PathLike[str] = ".",
+    names: Iterable[str] = (),
+    *,
+    check: bool = False,
+    dry_run: bool = False,
+    durable: Durable = "group",
+    limit: str | None = None,
+    capacity: str | None = None,
+    path: PathKind = "shared",
+    plain: bool = False,
+) -> Transfer:
+    """Fetch files that somebody serves.
+
+    What is there already is not fetched again: after an interrupt or a lost connection the same call goes on where it
+    was. Files appear whole and verified, or not at all.
+
+    Args:
+        ticket: What ``fairwave serve`` or `serve` printed, "fw1...".
+        destination: The directory to write into; made if it is not there.
+        names: Paths in the share to fetch; without any, all of it.
+        check: Read what is there already, compare its hashes, and fetch what differs.
+        dry_run: Write nothing; the counts say what would be fetched.
+        durable: When files are safe from a power failure before they get their names: one by one, in groups, or never.
+        limit: No faster than this, as IP packets: "200 Mb/s".
+        capacity: What this end may receive; left out, 95 % of the network card's speed.
+        path: Who else uses the path: others ("shared"), or nobody ("dedicated"; both ends must say so).
+        plain: No encryption of data; both ends must ask for it.
+
+    Returns:
+        The `Transfer`: ``failed`` is empty if all is there.
+
+    Raises:
+        ValueError: The ticket, or another argument, is wrong.
+        TransferError: The transfer broke off.
+        OSError: There is no session: the server is gone, says no, or cannot be reached.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> import fairwave as fw
+        >>> with tempfile.TemporaryDirectory() as here:
+        ...     there = pathlib.Path(here, "there")
+        ...     there.mkdir()
+        ...     _ = pathlib.Path(here, "data.bin").write_bytes(bytes(100_000))
+        ...     with fw.serve([f"{here}/data.bin"], listen="127.0.0.1:0") as server:
+        ...         transfer = fw.get(server.ticket, there)
+        ...     size = (there / "data.bin").stat().st_size
+        >>> transfer.files, size
+        (1, 100000)
+    """
+    outcome = _core.get(
+        ticket,
+        os.fspath(destination),
+        list(names),
+        check,
+        dry_run,
+        durable,
+        limit,
+        _link(capacity, path, plain),
+    )
+    transfer = Transfer(
+        files=outcome["files"],
+        bytes=outcome["bytes"],
+        resumed_bytes=outcome["resumed_bytes"],
+        failed=_entries(outcome["failed"]),
+        skipped=_entries(outcome["skipped"]),
+        blake3=outcome["blake3"].hex() if outcome["blake3"] is not None else None,
+    )
+    if outcome["error"] is not None:
+        raise TransferError(outcome["error"], transfer)
+    return transfer
+
+
+class Server:
+    """Files that are offered until it is closed, at the latest when a ``with`` block ends. Made by `serve`."""
+
+    def __init__(self, core: _core.Server) -> None:
+        """Wrap a server of the native module; `serve` does."""
+        self._core = core
+
+    @property
+    def ticket(self) -> str:
+        """What lets others in: a key, to be handed over like one."""
+        return self._core.ticket
+
+    def transfers(self) -> pd.DataFrame:
+        """Who came, a row each: ``peer``, ``direction`` ("get" or "put"), ``is_over``, ``files``, ``bytes``."""
+        rows = [
+            (peer, "put" if is_put else "get", is_over, files, size)
+            for peer, is_put, is_over, files, size in self._core.transfers()
+        ]
+        return pd.DataFrame(rows, columns=["peer", "direction", "is_over", "files", "bytes"])
+
+    def close(self) -> None:
+        """End all transfers, and offer nothing any more."""
+        self._core.close()
+
+    def __enter__(self) -> Server:
+        """Offer until the block ends."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close it."""
+        self.close()
+
+    def __repr__(self) -> str:
+        """Say what it is, without the ticket: that is a secret."""
+        return f"<Server: {len(self._core.transfers())} transfers>"
+
+
+def serve(
+    paths: Iterable[str | os.PathLike[str]],
+    *,
+    writable: bool = False,
+    once: bool = False,
+    expires_s: int | None = 24 * 3600,
+    listen: str | None = None,
+    capacity: str | None = None,
+    path: PathKind = "shared",
+    plain: bool = False,
+) -> Server:
+    """Offer files to whoever holds the ticket.
+
+    Args:
+        paths: Files and directories.
+        writable: Others may also put files into the only path, a directory.
+        once: The ticket is for a single transfer.
+        expires_s: How long the ticket is good, in seconds; None for ever.
+        listen: The address and port to listen at, "192.0.2.7:8642"; left out, all addresses.
+        capacity: What this end may send; left out, 95 % of the network card's speed.
+        path: Who else uses the path: others ("shared"), or nobody ("dedicated"; both ends must say so).
+        plain: No encryption of data; both ends must ask for it.
+
+    Returns:
+        The `Server`; it works in the background until it is closed.
+
+    Raises:
+        ValueError: A path is not there, or another argument is wrong.
+        OSError: No port can be had, or the state directory cannot be used.
+    """
+    core = _core.Server(
+        [os.fspath(one) for one in paths], writable, once, expires_s, listen, _link(capacity, path, plain)
+    )
+    return Server(core)
+
+
+def _link(capacity: str | None, path: PathKind, plain: bool) -> _core.Link:
+    if path not in ("shared", "dedicated"):
+        raise ValueError(f'path: "{path}" is neither "shared" nor "dedicated"')
+    return {"capacity": capacity, "dedicated": path == "dedicated", "plain": plain}
+
+
+def _entries(entries: list[tuple[bytes, str]]) -> pd.DataFrame:
+    rows = [(os.fsdecode(path), reason) for path, reason in entries]
+    return pd.DataFrame(rows, columns=["path", "reason"])

@@ -1,0 +1,73 @@
+"""Files over the loopback device."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+
+import fairwave as fw
+
+HERE = "127.0.0.1:0"
+
+
+def test_get__brings_a_tree(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    (tree / "below").mkdir(parents=True)
+    (tree / "empty").touch()
+    (tree / "below" / "large").write_bytes(os.urandom(9_000_001))
+    (tree / "link").symlink_to("below/large")
+    os.mkfifo(tree / "pipe")
+    with fw.serve([tree], listen=HERE) as server:
+        transfer = fw.get(server.ticket, tmp_path / "there")
+        again = fw.get(server.ticket, tmp_path / "there")
+        assert list(server.transfers()["direction"]) == ["get", "get"]
+    there = tmp_path / "there" / "tree"
+    assert (
+        hashlib.sha256((there / "below" / "large").read_bytes()).digest()
+        == hashlib.sha256((tree / "below" / "large").read_bytes()).digest()
+    )
+    assert (there / "empty").stat().st_size == 0
+    assert (there / "link").readlink() == Path("below/large")
+    assert (transfer.files, transfer.bytes, transfer.resumed_bytes) == (2, 9_000_001, 0)
+    assert list(transfer.skipped["path"]) == ["tree/pipe"]
+    assert transfer.failed.empty
+    assert again.resumed_bytes == 9_000_001
+
+
+def test_get__takes_names_and_hashes_a_single_file(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"a" * 10)
+    (tmp_path / "b").write_bytes(b"b" * 20)
+    with fw.serve([tmp_path / "a", tmp_path / "b"], listen=HERE) as server:
+        transfer = fw.get(server.ticket, tmp_path / "there", ["b"])
+    assert [path.name for path in (tmp_path / "there").iterdir()] == ["b"]
+    assert (transfer.files, transfer.bytes) == (1, 20)
+    assert transfer.blake3 is not None
+    assert len(transfer.blake3) == 64
+
+
+def test_get__says_what_is_wrong(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="ticket: a ticket begins with"):
+        fw.get("nonsense", tmp_path)
+    with pytest.raises(ValueError, match=r"paths: .*no-such-thing"):
+        fw.serve([tmp_path / "no-such-thing"], listen=HERE)
+    with fw.serve([tmp_path], listen=HERE) as server:
+        with pytest.raises(ValueError, match="limit"):
+            fw.get(server.ticket, tmp_path, limit="3 parsecs")
+        with pytest.raises(ValueError, match="path: "):
+            fw.get(server.ticket, tmp_path, path="mine")  # type: ignore[arg-type]
+        ticket = server.ticket
+        assert ticket not in repr(server)
+    with pytest.raises(OSError, match="no answer"):
+        fw.get(ticket, tmp_path)
+
+
+def test_get__keeps_to_a_limit(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(os.urandom(2_000_000))
+    with fw.serve([tmp_path / "a"], listen=HERE, capacity="1 Gb/s", path="dedicated") as server:
+        transfer = fw.get(
+            server.ticket, tmp_path / "there", limit="100 Mb/s", capacity="1 Gb/s", path="dedicated", plain=False
+        )
+    assert transfer.bytes == 2_000_000
