@@ -139,7 +139,7 @@ pub(crate) fn run(args: &Args) -> Done {
 fn serve(args: &ServeArgs) -> Done {
     let screen = Screen::new(args.talk);
     let offered = args.offer.open(&args.link, ShareId::of(["bench"], false))?;
-    offered.bound.endpoint.listen(Arc::clone(&offered.keyring), bench_accept());
+    offered.bound.endpoint.listen(Arc::clone(&offered.keyring), bench_accept(args.link.session()));
     let _socket = monitor(&screen, "bench serve", &offered.bound, None, Vec::new);
     interrupt::be_gentle();
     offered.print_ticket(&screen, "fairwave bench @FILE")?;
@@ -169,6 +169,7 @@ fn measure(args: &Args) -> Done {
             Direction::Both => BenchDirection::Both,
         },
         limit: args.limit,
+        session: args.link.session(),
         every: EVERY,
     };
     screen.note(&format!("capacity {}", bound.capacity));

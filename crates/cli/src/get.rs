@@ -95,7 +95,8 @@ pub(crate) fn run(args: &Args) -> Done {
 /// Fetches with a ticket, and shows how it goes.
 pub(crate) fn fetch(screen: &Screen, link: &Link, ticket: &Ticket, options: &GetOptions) -> Done {
     let bound = link.bind(ticket.addresses.first().map(SocketAddr::ip))?;
-    let begun = connecting::patiently(screen, ticket, |_| get(&bound.endpoint, ticket, options.clone()));
+    let wish = GetOptions { session: link.session(), ..options.clone() };
+    let begun = connecting::patiently(screen, ticket, |_| get(&bound.endpoint, ticket, wish));
     let transfer = begun.map_err(|error| connecting::transfer_failure(&error, ticket))?;
     let shown = transfer.clone();
     let _socket = monitor(screen, "get", &bound, options.limit, move || vec![shown.clone()]);

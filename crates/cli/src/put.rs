@@ -49,7 +49,8 @@ pub(crate) fn run(args: &Args) -> Done {
 /// Sends with a ticket, and shows how it goes.
 pub(crate) fn send(screen: &Screen, link: &Link, ticket: &Ticket, paths: &[PathBuf], options: &PutOptions) -> Done {
     let bound = link.bind(ticket.addresses.first().map(SocketAddr::ip))?;
-    let begun = connecting::patiently(screen, ticket, |_| put(&bound.endpoint, ticket, paths, options));
+    let wish = PutOptions { session: link.session(), ..options.clone() };
+    let begun = connecting::patiently(screen, ticket, |_| put(&bound.endpoint, ticket, paths, &wish));
     let transfer = begun.map_err(|error| connecting::transfer_failure(&error, ticket))?;
     let shown = transfer.clone();
     let _socket = monitor(screen, "put", &bound, None, move || vec![shown.clone()]);

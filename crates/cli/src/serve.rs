@@ -81,7 +81,7 @@ pub(crate) fn run(args: &Args) -> Done {
     let screen = Screen::new(args.talk);
     let paths = absolute(&args.paths)?;
     let share_id = ShareId::of(&paths, args.writable);
-    let share = Arc::new(share(paths, args.writable)?);
+    let share = Arc::new(share(paths, args)?);
     let offered = args.offer.open(&args.link, share_id)?;
     serve(&screen, &offered, &share)
 }
@@ -109,15 +109,15 @@ fn serve(screen: &Screen, offered: &Offered, share: &Arc<Share>) -> Done {
 }
 
 /// What is offered, checked.
-fn share(paths: Vec<PathBuf>, is_writable: bool) -> Result<Share, Failure> {
-    let writable_into = match (is_writable, paths.as_slice()) {
+fn share(paths: Vec<PathBuf>, args: &Args) -> Result<Share, Failure> {
+    let writable_into = match (args.writable, paths.as_slice()) {
         (false, _) => None,
         (true, [one]) => Some(one.clone()),
         (true, _) => {
             return Err(Failure::usage("--writable: name one directory, which others can put files into", "one PATH"));
         }
     };
-    Share::new(paths, ShareOptions { writable_into, ..ShareOptions::default() })
+    Share::new(paths, ShareOptions { writable_into, session: args.link.session(), ..ShareOptions::default() })
         .map_err(|error| Failure::Usage(error.to_string()))
 }
 

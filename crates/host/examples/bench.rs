@@ -27,7 +27,7 @@ fn main() {
         let ticket = keyring.issue(Validity { lasts_s: None, is_once: false }, vec![endpoint.local_addr()]).unwrap();
         println!("{ticket}");
         eprintln!("{:?}", endpoint.facts());
-        endpoint.listen(keyring, fairwave_host::bench_accept());
+        endpoint.listen(keyring, fairwave_host::bench_accept(fairwave_host::SessionOptions::default()));
         loop {
             std::thread::sleep(Duration::from_secs(1));
             if std::env::var_os("TRACE").is_some() {
@@ -50,6 +50,7 @@ fn main() {
         sessions,
         direction,
         limit: None,
+        session: fairwave_host::SessionOptions::default(),
         every: Duration::from_secs(1),
     };
     let report = bench(&endpoint, &ticket, &options, &mut |progress| {

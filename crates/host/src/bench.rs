@@ -40,6 +40,8 @@ pub struct BenchOptions {
     pub direction: BenchDirection,
     /// What a session wants at most.
     pub limit: Option<Rate>,
+    /// What this end node knows of each session.
+    pub session: SessionOptions,
     /// How often to tell how it goes.
     pub every: StdDuration,
 }
@@ -134,10 +136,13 @@ pub(crate) fn visit(greeting: &[u8]) -> Option<(SessionOptions, Box<dyn Handler>
     Some((SessionOptions::default(), Box::new(Load::new(None, client_sends))))
 }
 
-/// What a server that is there for benches alone makes of its visitors.
-pub fn bench_accept() -> Accept {
-    Box::new(|visitor| match Greeting::read(visitor.greeting) {
-        Ok(Greeting::Bench(greeting)) => visit(greeting).ok_or(Refusal::UnknownName),
+/// What a server that is there for benches alone makes of its visitors, with what its end node knows of each session.
+pub fn bench_accept(session: SessionOptions) -> Accept {
+    Box::new(move |visitor| match Greeting::read(visitor.greeting) {
+        Ok(Greeting::Bench(greeting)) => {
+            let (_, handler) = visit(greeting).ok_or(Refusal::UnknownName)?;
+            Ok((session, handler))
+        }
         _ => Err(Refusal::UnknownName),
     })
 }
@@ -158,7 +163,7 @@ pub fn bench(
             sends: true,
             receives: true,
             greeting: Greeting::Bench(&[direction_byte(options.direction)]).to_bytes(),
-            options: SessionOptions::default(),
+            options: options.session,
         };
         let session = endpoint.connect(ticket, wish, Box::new(Load::new(Some(listener), false)))?;
         if let Some(limit) = options.limit {

@@ -272,12 +272,19 @@ fn bench__measures_both_directions() {
     let listen = Some("127.0.0.1:0".parse().unwrap());
     let server = Endpoint::bind(&EndpointConfig { listen, ..with_capacity() }).unwrap();
     let keyring = Arc::new(Keyring::in_memory(Identity::random().unwrap(), ShareId(7)));
-    server.listen(Arc::clone(&keyring), bench_accept());
+    server.listen(Arc::clone(&keyring), bench_accept(SessionOptions::default()));
     let ticket = keyring.issue(Validity { lasts_s: None, is_once: false }, vec![server.local_addr()]).unwrap();
     let client = Endpoint::bind(&with_capacity()).unwrap();
     for (direction, flows) in [(BenchDirection::Send, 2), (BenchDirection::Receive, 2), (BenchDirection::Both, 4)] {
         let time = Duration::from_millis(700);
-        let options = BenchOptions { time, sessions: 2, direction, limit: None, every: Duration::from_millis(200) };
+        let options = BenchOptions {
+            time,
+            sessions: 2,
+            direction,
+            limit: None,
+            session: SessionOptions::default(),
+            every: Duration::from_millis(200),
+        };
         let mut told = 0;
         let report = bench(&client, &ticket, &options, &mut |_| told += 1).unwrap();
         assert_eq!(report.flows.len(), flows);

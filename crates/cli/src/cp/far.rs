@@ -12,8 +12,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use fairwave_host::{
-    CloseReason, Endpoint, Identity, Keyring, Share, ShareId, ShareOptions, StateDir, TicketId, Transfer, Validity,
-    advertised, ask_to_leave, at_end, runtime_dir,
+    CloseReason, Endpoint, Identity, Keyring, SessionOptions, Share, ShareId, ShareOptions, StateDir, TicketId,
+    Transfer, Validity, advertised, ask_to_leave, at_end, runtime_dir,
 };
 use fairwave_units::Rate;
 
@@ -73,17 +73,19 @@ fn begin(ask: &Ask) -> Result<Far, Failure> {
         )));
     }
     let failed = |error: &dyn std::fmt::Display| Failure::Run(error.to_string());
-    let (share, id) = share(&ask.what)?;
-    // One that the same copy left behind keeps its files until the silence is long.
-    if let Ok(dir) = runtime_dir() {
-        let _ = ask_to_leave(&dir, &id.to_string());
-    }
     let link = Link {
         capacity: ask.capacity_bps.map(Rate::nearest_bps),
         path: if ask.is_dedicated { link::Path::Dedicated } else { link::Path::Shared },
         interval: ask.interval_s.and_then(fairwave_units::Duration::from_secs_f64),
+        alpha: ask.alpha,
+        beta: ask.beta,
         plain: ask.is_plain,
     };
+    let (share, id) = share(&ask.what, link.session())?;
+    // One that the same copy left behind keeps its files until the silence is long.
+    if let Ok(dir) = runtime_dir() {
+        let _ = ask_to_leave(&dir, &id.to_string());
+    }
     let ports = ask.ports.map(|(first, last)| Ports(first..=last));
     let bound = link.bind_among(ports.as_ref(), None)?;
     // The identity lasts, so that the other end knows this one again when it goes on; the ticket does not.
@@ -109,7 +111,7 @@ fn begin(ask: &Ask) -> Result<Far, Failure> {
 }
 
 /// What is given or taken, and a name for it that is the same the next time.
-fn share(what: &What) -> Result<(Share, ShareId), Failure> {
+fn share(what: &What, session: SessionOptions) -> Result<(Share, ShareId), Failure> {
     let path = |path: &message::Path| {
         path.to_os_string()
             .map(|path| home_relative(PathBuf::from(path)))
@@ -120,14 +122,14 @@ fn share(what: &What) -> Result<(Share, ShareId), Failure> {
         What::Give(paths) => {
             let paths = paths.iter().map(path).collect::<Result<Vec<_>, _>>()?;
             let id = ShareId::of(&paths, false);
-            let share = Share::new(paths, ShareOptions::default());
+            let share = Share::new(paths, ShareOptions { session, ..ShareOptions::default() });
             Ok((share.map_err(|error| Failure::Usage(error.to_string()))?, id))
         }
         What::Take { place, is_single } => {
             let place = path(place)?;
             let id = ShareId::of([&place], true);
             let Target { directory, rename } = Target::read(&place, *is_single);
-            let options = ShareOptions { writable_into: Some(directory), rename, ..ShareOptions::default() };
+            let options = ShareOptions { writable_into: Some(directory), rename, session, ..ShareOptions::default() };
             let share = Share::new(Vec::new(), options);
             Ok((share.map_err(|error| Failure::Usage(error.to_string()))?, id))
         }

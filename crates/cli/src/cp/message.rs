@@ -26,6 +26,8 @@ pub(crate) struct Ask {
     pub(crate) is_plain: bool,
     pub(crate) is_dedicated: bool,
     pub(crate) interval_s: Option<f64>,
+    pub(crate) alpha: Option<f64>,
+    pub(crate) beta: Option<f64>,
 }
 
 /// Which way files go.
@@ -115,6 +117,8 @@ mod tests {
             is_plain: false,
             is_dedicated: true,
             interval_s: None,
+            alpha: Some(0.25),
+            beta: None,
         };
         let mut bytes = Vec::new();
         send(&mut bytes, &ask).unwrap();

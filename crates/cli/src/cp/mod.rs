@@ -126,6 +126,8 @@ fn ask(args: &Args, what: What) -> Ask {
         is_plain: args.link.plain,
         is_dedicated: args.link.path == Path::Dedicated,
         interval_s: args.link.interval.map(Duration::as_secs_f64),
+        alpha: args.link.alpha,
+        beta: args.link.beta,
     }
 }
 
@@ -155,7 +157,8 @@ fn copy_here(screen: &Screen, args: &Args, from: &[PathBuf], to: &std::path::Pat
     };
     let paths = from.iter().map(absolute).collect::<Result<Vec<_>, _>>()?;
     let id = ShareId::of(&paths, false);
-    let share = Share::new(paths, ShareOptions::default()).map_err(|error| Failure::Usage(error.to_string()))?;
+    let share = Share::new(paths, ShareOptions { session: args.link.session(), ..ShareOptions::default() })
+        .map_err(|error| Failure::Usage(error.to_string()))?;
     let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let giver = args.link.bind_to("cp", loopback)?;
     let identity = StateDir::open().and_then(|state| Identity::open(&state)).map_err(|error| of_state(&error))?;

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::output::print_json;
 use crate::simulate::rate;
 use crate::terminal;
-use crate::transfer::follow::{Teller, print_end};
+use crate::transfer::follow::{Teller, counted, print_end};
 use crate::transfer::meter::{Meter, Moment, size, span};
 use crate::transfer::screen::Screen;
 
@@ -98,13 +98,13 @@ impl<'a> Attendance<'a> {
         let mean = rate(bytes.saturating_sub(moment.progress.bytes_resumed) as f64 * 8.0 / seconds.max(1e-3));
         let moved = format!("{} in {}", size(bytes), span(seconds));
         let what = match &outcome.ended {
-            Ended::Done => format!("done: {} files, {moved} ({mean})", outcome.files),
+            Ended::Done => format!("done: {}, {moved} ({mean})", counted(outcome.files)),
             Ended::Stopped => format!("stopped after {moved}"),
             Ended::Failed(reason) => format!("ended early after {moved}: {reason}"),
         };
         let failed = match outcome.files_failed {
             0 => String::new(),
-            count => format!(", {count} files failed"),
+            count => format!(", {} failed", counted(count)),
         };
         let peer = session.map_or(guest.visit.from, |session| session.facts().peer);
         self.screen.say(&format!("{peer}: {what}{failed}"));

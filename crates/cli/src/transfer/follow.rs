@@ -140,10 +140,11 @@ fn tell_end(screen: &Screen, outcome: &Outcome, moment: &Moment, session: Option
             };
             let mean = rate(new_bytes as f64 * 8.0 / elapsed_s.max(1e-3));
             let Outcome { files, bytes, .. } = outcome;
-            screen.say(&format!("{files} files, {} in {} ({mean}){before}{hash}", size(*bytes), span(elapsed_s)));
+            let files = counted(*files);
+            screen.say(&format!("{files}, {} in {} ({mean}){before}{hash}", size(*bytes), span(elapsed_s)));
             match outcome.files_failed {
                 0 => Ok(()),
-                count => Err(Failure::Run(format!("{count} files failed"))),
+                count => Err(Failure::Run(format!("{} failed", counted(count)))),
             }
         }
         Ended::Stopped => Err(Failure::Interrupted(format!(
@@ -209,6 +210,11 @@ fn say_entries(screen: &Screen, outcome: &Outcome) {
 fn new_bytes(outcome: &Outcome, moment: &Moment) -> u64 {
     let done = outcome.bytes.max(moment.progress.bytes_done);
     done.saturating_sub(moment.progress.bytes_resumed)
+}
+
+/// So many files.
+pub(crate) fn counted(files: u64) -> String {
+    if files == 1 { "1 file".into() } else { format!("{files} files") }
 }
 
 pub(crate) fn hex(hash: &[u8; 32]) -> String {

@@ -4,7 +4,9 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::ops::RangeInclusive;
 
 use clap::ValueEnum;
-use fairwave_host::{BindError, Capacity, DEFAULT_PORT, Endpoint, EndpointConfig, IntervalRule, PathKind};
+use fairwave_host::{
+    BindError, Capacity, DEFAULT_PORT, Endpoint, EndpointConfig, IntervalRule, PathKind, SessionOptions,
+};
 use fairwave_units::{Duration, Rate};
 
 use crate::failure::Failure;
@@ -25,6 +27,12 @@ pub(crate) struct Link {
     /// The end node's control interval, such as "20 ms"
     #[arg(long, value_name = "T", value_parser = interval)]
     pub(crate) interval: Option<Duration>,
+    /// GTP's alpha: share of the gap to its target rate that a session closes per interval, 0 < A < 1 [default: 0.1]
+    #[arg(long, value_name = "A", value_parser = share)]
+    pub(crate) alpha: Option<f64>,
+    /// GTP's beta: a session's least step, as a share of alpha x target rate, 0 < B <= 1 [default: 0.2]
+    #[arg(long, value_name = "B", value_parser = closed_share)]
+    pub(crate) beta: Option<f64>,
     /// No encryption of data, which is faster; wrong bytes are still found. Both ends must ask for it
     #[arg(long)]
     pub(crate) plain: bool,
@@ -81,6 +89,16 @@ impl Link {
                 "`ss -lup` tells who has them",
             )),
             None => Err(Failure::Run(format!("no UDP port can be had{error}"))),
+        }
+    }
+
+    /// What this end node knows of a session.
+    pub(crate) fn session(&self) -> SessionOptions {
+        let options = SessionOptions::default();
+        SessionOptions {
+            alpha: self.alpha.unwrap_or(options.alpha),
+            beta: self.beta.unwrap_or(options.beta),
+            ..options
         }
     }
 
@@ -141,6 +159,15 @@ pub(crate) fn positive_rate(text: &str) -> Result<Rate, String> {
     if rate > Rate::ZERO { Ok(rate) } else { Err("must be above zero".into()) }
 }
 
+fn share(text: &str) -> Result<f64, String> {
+    closed_share(text).and_then(|share| if share < 1.0 { Ok(share) } else { Err("must be below 1".into()) })
+}
+
+fn closed_share(text: &str) -> Result<f64, String> {
+    let share: f64 = text.parse().map_err(|_| "is no number".to_owned())?;
+    if share > 0.0 && share <= 1.0 { Ok(share) } else { Err("must lie above 0, and not above 1".into()) }
+}
+
 fn interval(text: &str) -> Result<Duration, String> {
     let interval = quantity::<Duration>(text)?;
     if INTERVALS.contains(&interval) {
@@ -162,6 +189,18 @@ mod tests {
         assert_eq!(read("5010-5000").unwrap_err(), "the last port, 5000, lies below the first, 5010");
         assert!(read("70000").unwrap_err().contains("is no port"));
         assert!(read("a-b").unwrap_err().contains("is no port"));
+    }
+
+    #[test]
+    fn session__takes_what_was_said() {
+        let link = Link { alpha: Some(0.3), ..Link::default() };
+        let expected = SessionOptions { alpha: 0.3, ..SessionOptions::default() };
+        assert_eq!(link.session(), expected);
+        assert_eq!((share("0.5"), closed_share("1")), (Ok(0.5), Ok(1.0)));
+        for wrong in ["0", "-1", "1.5", "NaN", "x"] {
+            assert!(share(wrong).is_err() && closed_share(wrong).is_err(), "{wrong}");
+        }
+        assert!(share("1").is_err());
     }
 
     #[test]

@@ -119,6 +119,11 @@ impl Offered {
             print(&format!("{}\n", self.ticket))?;
         }
         terminal::flush()?;
+        if is_open_to_others() {
+            screen.note(
+                "others on this machine can read the file that the ticket went into: chmod 600, or umask 077 before",
+            );
+        }
         let places: Vec<_> = addresses.iter().map(ToString::to_string).collect();
         screen.note(&format!("at {}; capacity {}", places.join(", "), self.bound.capacity));
         let uses = if *is_once { ", for one transfer" } else { "" };
@@ -129,6 +134,12 @@ impl Offered {
         ));
         Ok(())
     }
+}
+
+/// Whether stdout is a file that others may read.
+fn is_open_to_others() -> bool {
+    let is_file = |stat: &rustix::fs::Stat| rustix::fs::FileType::from_raw_mode(stat.st_mode).is_file();
+    rustix::fs::fstat(io::stdout()).is_ok_and(|stat| is_file(&stat) && stat.st_mode & 0o044 != 0)
 }
 
 /// What is wrong with the state directory.

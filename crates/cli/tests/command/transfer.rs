@@ -123,6 +123,8 @@ fn ticket__mistakes_are_named() {
         (&["serve", "--revoke", "0123456789abcdef"], "no such ticket was issued here"),
         (&["cp", "broken"], "2 values required"),
         (&["get", "@broken", ".", "--limit", "0 b/s"], "must be above zero"),
+        (&["get", "@broken", ".", "--alpha", "1"], "must be below 1"),
+        (&["serve", "broken", "--interval", "5 s"], "must lie between"),
     ] {
         // Whoever runs the tests as root may take port 1.
         if args.contains(&"127.0.0.1:1") && rustix::process::geteuid().is_root() {
@@ -168,6 +170,31 @@ fn serve__once_ends_with_the_first_transfer() {
     }
     let list = host.run(&["serve", "--tickets", "--json"]).json();
     assert_eq!(list[0]["state"].as_str(), Some("used up"));
+}
+
+#[test]
+fn serve__a_ticket_in_a_file_that_others_can_read_is_noted() {
+    use std::os::unix::fs::PermissionsExt;
+    let host = Host::new();
+    host.write("a.txt", b"hello");
+    for (mode, is_noted) in [(0o644, true), (0o600, false)] {
+        let path = host.path("ticket");
+        let file = std::fs::File::create(&path).unwrap();
+        file.set_permissions(std::fs::Permissions::from_mode(mode)).unwrap();
+        let mut command = host.command(&["serve", "a.txt", "--listen", "127.0.0.1:0"]);
+        let mut child = command.stdout(file).stderr(Stdio::piped()).spawn().unwrap();
+        // The last note names the ticket.
+        let mut notes = String::new();
+        for line in BufReader::new(child.stderr.take().unwrap()).lines() {
+            notes += &line.unwrap();
+            if notes.contains("who has it is let in") {
+                break;
+            }
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(notes.contains("others on this machine can read"), is_noted, "{notes}");
+    }
 }
 
 #[test]
