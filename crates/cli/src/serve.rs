@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fairwave_host::{Issued, Keyring, Share, ShareId, ShareOptions, StateDir, TicketId, id_text, now_unix_s, read_id};
+use fairwave_host::{
+    Issued, Keyring, Refusal, Share, ShareId, ShareOptions, StateDir, TicketId, id_text, now_unix_s, read_id,
+};
 use serde::Serialize;
 
 use crate::Done;
@@ -97,6 +99,12 @@ fn serve(screen: &Screen, offered: &Offered, share: &Arc<Share>) -> Done {
     let mut is_spent = false;
     while !(interrupt::is_asked() || is_spent && endpoint.sessions().is_empty()) {
         std::thread::sleep(TICK);
+        // What was taken back ends at once, and what has expired goes on to its end.
+        for visit in share.transfers() {
+            if offered.keyring.refusal(visit.ticket) == Some(Refusal::Revoked) {
+                visit.transfer.stop();
+            }
+        }
         for ticket in attendance.look(share.transfers())? {
             if offered.keyring.spend(ticket).map_err(|error| of_state(&error))? {
                 screen.note(&format!("ticket {} is used up", id_text(ticket)));
@@ -159,8 +167,8 @@ fn list(is_json: bool) -> Done {
         share: issued.share.to_string(),
         state: match issued.refusal(now_unix_s) {
             None => "good",
-            Some(fairwave_host::Refusal::Expired) => "expired",
-            Some(fairwave_host::Refusal::UsedUp) => "used up",
+            Some(Refusal::Expired) => "expired",
+            Some(Refusal::UsedUp) => "used up",
             Some(_) => "revoked",
         },
         issued_unix_s: issued.issued_unix_s,

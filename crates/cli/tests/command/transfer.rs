@@ -158,6 +158,24 @@ fn serve__a_revoked_ticket_opens_nothing() {
 }
 
 #[test]
+fn serve__a_revoked_ticket_ends_what_goes_on_with_it() {
+    let host = Host::new();
+    host.write("big.bin", &bytes(60_000_000));
+    let serve = host.serve(&["big.bin", "--listen", "127.0.0.1:0"]);
+    // A minute and more, if nobody ends it.
+    let mut get = host.start(&["get", &serve.at(), "to", "--json", "--limit", "8 Mb/s"]);
+    get.wait_for(|event| event["event"] == "progress");
+    let list = host.run(&["serve", "--tickets", "--json"]).json();
+    host.run(&["serve", "--revoke", list[0]["id"].as_str().unwrap()]).good();
+    let begin = Instant::now();
+    get.wait_for(|event| event["event"] == "failed");
+    assert!(begin.elapsed() < Duration::from_secs(25), "{:?}", begin.elapsed());
+    let (status, stderr) = get.end();
+    assert_eq!(status.code(), Some(1));
+    assert!(stderr.contains("the other end stopped the transfer"), "{stderr}");
+}
+
+#[test]
 fn serve__once_ends_with_the_first_transfer() {
     let host = Host::new();
     host.write("a.txt", b"hello");
