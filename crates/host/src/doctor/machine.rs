@@ -36,6 +36,7 @@ pub(super) fn clock_source() -> Check {
 }
 
 /// Whether the time of day jumps, which ends tickets early or late.
+#[expect(clippy::disallowed_methods, reason = "it compares both clocks")]
 pub(super) fn clock_steps() -> Check {
     const NAME: &str = "clock jumps";
     let (begin, day) = (Instant::now(), SystemTime::now());
