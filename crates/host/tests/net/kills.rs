@@ -164,8 +164,8 @@ fn kill__of_either_end_at_any_time_corrupts_nothing_and_repeats_little() {
     let (mut round, mut begin, mut left, mut repeated, mut in_round) = (1, undisturbed, kills(), 0, 0);
     let mut taker = scene.taker(&ticket, round);
     while left > 0 {
-        // So long an undisturbed transfer takes, and more.
-        let wait = Duration::from_millis(chance.next_u64() % 3000);
+        // An undisturbed transfer takes about as long as the longest of these.
+        let wait = Duration::from_millis(chance.next_u64() % 2000);
         let is_done = taker.hear_within(wait).is_some_and(|said| {
             assert_eq!(said, "Done, 0 failed");
             true
