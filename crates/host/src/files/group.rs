@@ -13,6 +13,7 @@ use super::disk_error::{DiskError, Doing};
 use super::durable::Durable;
 use super::item::Item;
 use super::news::{News, Placed};
+use super::sync_choice::{SyncChoice, SyncWay};
 
 /// Something for the group.
 #[derive(Debug)]
@@ -38,6 +39,7 @@ pub(crate) struct Group {
     touched: BTreeMap<usize, Arc<Item>>,
     bytes: u64,
     since: Option<Instant>,
+    choice: SyncChoice,
 }
 
 /// A group ends with so many bytes,
@@ -53,7 +55,7 @@ const SYNC: &str = "make it durable";
 impl Group {
     pub(crate) fn new(desk: Arc<Desk>, durable: Durable, jobs: Receiver<GroupJob>, news: Sender<News>) -> Self {
         let (finished, touched) = (Vec::new(), BTreeMap::new());
-        Self { desk, durable, jobs, news, finished, touched, bytes: 0, since: None }
+        Self { desk, durable, jobs, news, finished, touched, bytes: 0, since: None, choice: SyncChoice::default() }
     }
 
     /// Works until nobody has anything for it; what is left goes to its place then.
@@ -118,11 +120,12 @@ impl Group {
         let _ = self.news.send(News::Placed(placed));
     }
 
-    fn commit_some(&self, items: Vec<Arc<Item>>, touched: &BTreeMap<usize, Arc<Item>>, placed: &mut Placed) {
+    fn commit_some(&mut self, items: Vec<Arc<Item>>, touched: &BTreeMap<usize, Arc<Item>>, placed: &mut Placed) {
         let is_durable = self.durable != Durable::None;
         let items = if is_durable { self.sync(items, touched, placed) } else { items };
-        let mut directories = Vec::new();
-        for items in items.chunk_by(|one, other| one.path.parent() == other.path.parent()) {
+        let is_together = |one: &Arc<Item>, other: &Arc<Item>| one.path.parent() == other.path.parent();
+        let is_one_by_one = self.choice.way() == SyncWay::OneByOne || items.chunk_by(is_together).count() <= FEW;
+        for items in items.chunk_by(is_together) {
             let Some(first) = items.first() else { continue };
             let directory = match self.desk.temps.tree().directory(first.path.parent()).doing("open its directory") {
                 Ok(directory) => directory,
@@ -142,17 +145,13 @@ impl Group {
                     Err(error) => self.fail(item, error, placed),
                 }
             }
-            if is_durable && directories.len() <= FEW {
-                directories.push(directory);
+            if is_durable && is_one_by_one {
+                // A name that is not durable is the file's absence after a crash, and then it is fetched again.
+                let _ = fsync(directory);
             }
         }
         if is_durable {
-            // A name that is not durable is the file's absence after a crash, and then it is fetched again.
-            if directories.len() <= FEW {
-                for directory in &directories {
-                    let _ = fsync(directory);
-                }
-            } else {
+            if !is_one_by_one {
                 let _ = syncfs(self.desk.temps.directory());
             }
             let _ = self.desk.journal.sync();
@@ -160,11 +159,30 @@ impl Group {
     }
 
     /// Makes the bytes of files durable: those of which that is so now.
-    fn sync(&self, items: Vec<Arc<Item>>, touched: &BTreeMap<usize, Arc<Item>>, placed: &mut Placed) -> Vec<Arc<Item>> {
-        let is_synced = items.len() + touched.len() > FEW && syncfs(self.desk.temps.directory()).is_ok();
-        if is_synced {
-            return items;
+    fn sync(
+        &mut self,
+        items: Vec<Arc<Item>>,
+        touched: &BTreeMap<usize, Arc<Item>>,
+        placed: &mut Placed,
+    ) -> Vec<Arc<Item>> {
+        let count = items.len() + touched.len();
+        if count <= FEW {
+            return self.sync_one_by_one(items, touched, placed);
         }
+        let since = Instant::now();
+        let way = self.choice.way();
+        let is_synced = way == SyncWay::Together && syncfs(self.desk.temps.directory()).is_ok();
+        let items = if is_synced { items } else { self.sync_one_by_one(items, touched, placed) };
+        self.choice.on_done(way, count, since.elapsed());
+        items
+    }
+
+    fn sync_one_by_one(
+        &self,
+        items: Vec<Arc<Item>>,
+        touched: &BTreeMap<usize, Arc<Item>>,
+        placed: &mut Placed,
+    ) -> Vec<Arc<Item>> {
         for item in touched.values() {
             // It may be whole and at its place by now; if not, whoever finishes it will see the error.
             let _ = self.desk.temps.read(&item.key).and_then(fdatasync);

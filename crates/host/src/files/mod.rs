@@ -48,6 +48,7 @@ mod sink;
 pub(crate) mod source;
 mod sparse;
 pub(crate) mod supply;
+mod sync_choice;
 mod take;
 mod takers;
 mod temps;
