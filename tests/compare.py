@@ -137,14 +137,33 @@ def spaces(count: int) -> Iterator[list[str]]:
 def veth(mtu: int, has_offload: bool) -> Iterator[list[str]]:
     """Two hosts on a veth pair."""
     with spaces(2) as names:
-        ip("-n", names[0], "link", "add", "veth", "mtu", str(mtu), "type", "veth", "peer", "name", "veth", "mtu", str(mtu),
-           "netns", names[1])
+        ip(
+            "-n",
+            names[0],
+            "link",
+            "add",
+            "veth",
+            "mtu",
+            str(mtu),
+            "type",
+            "veth",
+            "peer",
+            "name",
+            "veth",
+            "mtu",
+            str(mtu),
+            "netns",
+            names[1],
+        )
         for number, name in enumerate(names):
             ip("-n", name, "address", "add", f"10.66.{number}.1/16", "dev", "veth")
             ip("-n", name, "link", "set", "veth", "up")
             if not has_offload:
-                subprocess.run(["ip", "netns", "exec", name, "ethtool", "-K", "veth", "tx-udp-segmentation", "off"],
-                               check=True, capture_output=True)
+                subprocess.run(
+                    ["ip", "netns", "exec", name, "ethtool", "-K", "veth", "tx-udp-segmentation", "off"],
+                    check=True,
+                    capture_output=True,
+                )
         yield names
 
 
@@ -155,7 +174,10 @@ class Relay:
         hosts = [f"{name}:{option}" for name, option in zip(names, options, strict=True)]
         self.child = subprocess.Popen(
             [str(TARGET / "examples/relay"), *hosts],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         assert self.child.stdout
         if not self.child.stdout.readline().startswith("ready"):
@@ -181,7 +203,15 @@ def run_peer(name: str, *options: str) -> Callable[[Plan], Outcome]:
         if not program or not program.exists():
             raise Failed(f"{name} is not in FAIRWAVE_PEERS")
         with tempfile.TemporaryDirectory() as home:
-            common = ["--address", f"{plan.address}:{plan.port}", "--cert", f"{home}/cert", "--mtu", str(plan.mtu), *options]
+            common = [
+                "--address",
+                f"{plan.address}:{plan.port}",
+                "--cert",
+                f"{home}/cert",
+                "--mtu",
+                str(plan.mtu),
+                *options,
+            ]
             sink = Process(plan.sink, [str(program), "serve", *common])
             time.sleep(0.5)
             words = ["--time", str(plan.seconds), "--rate", str(plan.rate_bps)]
@@ -205,8 +235,20 @@ def run_tcp(control: str) -> Callable[[Plan], Outcome]:
     def run(plan: Plan) -> Outcome:
         sink = Process(plan.sink, ["iperf3", "--server", "--one-off", "--port", str(plan.port)])
         time.sleep(0.3)
-        words = ["iperf3", "--client", plan.address, "--port", str(plan.port), "--time", str(round(plan.seconds)), "--json",
-                 "--congestion", control, "--bitrate", f"{round(plan.rate_bps)}"]
+        words = [
+            "iperf3",
+            "--client",
+            plan.address,
+            "--port",
+            str(plan.port),
+            "--time",
+            str(round(plan.seconds)),
+            "--json",
+            "--congestion",
+            control,
+            "--bitrate",
+            f"{round(plan.rate_bps)}",
+        ]
         source = Process(plan.source, words)
         cpu_s = source.wait(plan.seconds + 20) + sink.wait(3)
         result = json.loads("\n".join(source.lines()))
@@ -324,14 +366,19 @@ def measure_veth(options: argparse.Namespace, names: list[str]) -> None:
                 with veth(mtu, has_offload) as (source, sink):
                     plan = Plan(source, sink, "10.66.1.1", options.seconds, mtu)
                     outcomes.append(attempt(f"veth {mtu} {name}", lambda plan=plan, name=name: TOOLS[name](plan)))
-            results[name] += [middle(outcomes, lambda one: one.goodput_bps / 1e9, 2),
-                              middle(outcomes, lambda one: one.cpu_s_per_gb, 2)]
+            results[name] += [
+                middle(outcomes, lambda one: one.goodput_bps / 1e9, 2),
+                middle(outcomes, lambda one: one.cpu_s_per_gb, 2),
+            ]
     heads = ["memory to memory, one session"]
     for mtu, has_offload in worlds:
         label = f"MTU {mtu}{'' if has_offload else ', tx-udp-segmentation off'}"
         heads += [f"{label}: Gb/s", "CPU s/GB"]
-    table(f"Over a veth pair, {options.seconds:g} s, median of {options.repeat}", heads,
-          [[name, *results[name]] for name in names])
+    table(
+        f"Over a veth pair, {options.seconds:g} s, median of {options.repeat}",
+        heads,
+        [[name, *results[name]] for name in names],
+    )
 
 
 def through_relay(plan: Plan, name: str, hosts: list[str], capacity: str) -> Outcome | str:
@@ -344,7 +391,7 @@ def through_relay(plan: Plan, name: str, hosts: list[str], capacity: str) -> Out
 
 
 def wire_share(outcome: Outcome, capacity_bps: float, skip_s: float, seconds: float) -> float:
-    """Share of the capacity, of IP packets at the sink, from `skip_s` after the first large slot on to the end of sending."""
+    """Share of the capacity, of IP packets at the sink, from `skip_s` after the first large slot on."""
     begin = next((at for at, size in enumerate(outcome.slots_bytes) if size > 3000), 0)
     part = outcome.slots_bytes[begin + round(100 * skip_s) : begin + round(100 * seconds)]
     slots = round(100 * (seconds - skip_s))
@@ -358,9 +405,16 @@ def measure_paced(options: argparse.Namespace, names: list[str]) -> None:
         for _ in range(options.repeat):
             with spaces(2) as (sink, source):
                 plan = Plan(source, sink, "10.66.0.1", options.seconds, rate_bps=500e6, capacity_bps=1000e6)
-                outcomes.append(through_relay(plan, name, ["rate_mbps=1000,queue_bytes=8000000", "delay_ms=30"], "paced"))
-        rows.append([name, middle(outcomes, lambda one: one.goodput_bps / 1e6, 0),
-                     middle(outcomes, lambda one: one.cpu_s_per_gb, 2)])
+                outcomes.append(
+                    through_relay(plan, name, ["rate_mbps=1000,queue_bytes=8000000", "delay_ms=30"], "paced")
+                )
+        rows.append(
+            [
+                name,
+                middle(outcomes, lambda one: one.goodput_bps / 1e6, 0),
+                middle(outcomes, lambda one: one.cpu_s_per_gb, 2),
+            ]
+        )
     table("Paced at 500 Mb/s, RTT 60 ms, no loss", ["", "goodput, Mb/s", "CPU s/GB, both ends"], rows)
 
 
@@ -403,8 +457,10 @@ def five_senders(name: str, rtts_ms: list[int], capacity_bps: float, seconds: fl
         queue = round(capacity_bps / 8 * statistics.mean(rtts_ms) / 1e3)
         hosts = [f"rate_mbps={capacity_bps / 1e6:g},queue_bytes={queue}", *[f"delay_ms={rtt / 2:g}" for rtt in rtts_ms]]
         relay = Relay([sink, *sources], hosts)
-        plans = [Plan(source, sink, "10.66.0.1", seconds, capacity_bps=capacity_bps, port=9000 + number)
-                 for number, source in enumerate(sources)]
+        plans = [
+            Plan(source, sink, "10.66.0.1", seconds, capacity_bps=capacity_bps, port=9000 + number)
+            for number, source in enumerate(sources)
+        ]
         if name.startswith("fairwave"):
             options = ("--plain",) if "--plain" in name else ()
             with fairwave_sink(plans[0], options) as (_, ticket, environment):
