@@ -5,6 +5,7 @@ use std::sync::Arc;
 use fairwave_proto::codec::VoidReason;
 
 use super::blocks::{HashKey, Value};
+use super::disk_error::Trouble;
 use super::item::Item;
 use super::journal::Journal;
 use super::parcel::{Parcel, Piece};
@@ -44,6 +45,8 @@ pub(crate) struct Report {
     pub(crate) written_bytes: u64,
     /// Files that failed, each once.
     pub(crate) failed: Vec<(Arc<Item>, String)>,
+    /// Whether one of them did because there was no room.
+    pub(crate) is_full: bool,
     /// Pieces that were not what they should be, and how often they have been fetched.
     pub(crate) wrong: Vec<Piece>,
     pub(crate) tries: u32,
@@ -57,10 +60,12 @@ pub(crate) struct Report {
 
 impl Report {
     /// A file failed; what there is of it is removed, so that its room is free.
-    pub(crate) fn fail(&mut self, desk: &Desk, item: &Arc<Item>, reason: &impl ToString) {
+    pub(crate) fn fail(&mut self, desk: &Desk, item: &Arc<Item>, trouble: impl Into<Trouble>) {
         if item.fail() {
             desk.temps.remove(&item.key);
-            self.failed.push((Arc::clone(item), reason.to_string()));
+            let trouble = trouble.into();
+            self.is_full |= trouble.is_full;
+            self.failed.push((Arc::clone(item), trouble.to_string()));
         }
     }
 }

@@ -23,10 +23,24 @@ impl<T> Doing<T> for rustix::io::Result<T> {
     }
 }
 
-impl DiskError {
-    /// Whether there was no room: then other files may fit all the same.
-    pub(crate) fn is_full(self) -> bool {
-        matches!(self.error, Errno::NOSPC | Errno::DQUOT)
+/// Why a file failed at the disk.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{reason}")]
+pub(crate) struct Trouble {
+    reason: String,
+    /// Whether there was no room: then smaller files may fit all the same.
+    pub(crate) is_full: bool,
+}
+
+impl From<DiskError> for Trouble {
+    fn from(error: DiskError) -> Self {
+        Self { reason: error.to_string(), is_full: matches!(error.error, Errno::NOSPC | Errno::DQUOT) }
+    }
+}
+
+impl From<&str> for Trouble {
+    fn from(reason: &str) -> Self {
+        Self { reason: reason.to_owned(), is_full: false }
     }
 }
 
@@ -60,7 +74,7 @@ mod tests {
     fn disk_error__says_what_and_why() {
         let error = Err::<(), _>(Errno::NOSPC).doing("write it").unwrap_err();
         assert_eq!(error.to_string(), "cannot write it: the disk is full");
-        assert!(error.is_full());
+        assert!(Trouble::from(error).is_full);
         let error = Err::<(), _>(Errno::PIPE).doing("write it").unwrap_err();
         assert!(error.to_string().starts_with("cannot write it: Broken pipe"));
     }

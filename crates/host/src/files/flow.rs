@@ -65,6 +65,13 @@ impl Flow {
         }
     }
 
+    /// Takes out what has more bytes than there is room for.
+    pub(crate) fn remove_larger(&mut self, room: u64) -> Vec<Wanted> {
+        let (fits, removed) = self.queue.drain(..).partition(|wanted| wanted.is_check || wanted.bytes() <= room);
+        self.queue = fits;
+        Vec::from(removed)
+    }
+
     /// Blocks are to be fetched before all others.
     pub(crate) fn want_again(&mut self, wanted: Wanted) {
         self.queue.push_front(wanted);
@@ -143,6 +150,14 @@ impl Flow {
         }
         let (tries, is_check) = kind?;
         Some(Parcel::new(pieces, tries, is_check))
+    }
+}
+
+impl Wanted {
+    /// How many bytes they have.
+    pub(crate) fn bytes(&self) -> u64 {
+        let Range { start, end } = self.blocks;
+        if start < end { self.item.span.block_bytes(end - 1).end - self.item.span.block_bytes(start).start } else { 0 }
     }
 }
 

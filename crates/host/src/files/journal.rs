@@ -98,14 +98,14 @@ impl Journal {
     }
 
     /// A temporary is about to be made anew: what is listed of it so far is void.
-    pub(crate) fn begin_anew(&self, key: &Key) -> io::Result<()> {
+    pub(crate) fn begin_anew(&self, key: &Key) -> rustix::io::Result<()> {
         let mut bytes = Vec::with_capacity(64);
         push_frame(&mut bytes, ANEW, |body| body.extend(key));
         self.append(&bytes)
     }
 
     /// Blocks were verified and written.
-    pub(crate) fn append_blocks(&self, blocks: &[Written]) -> io::Result<()> {
+    pub(crate) fn append_blocks(&self, blocks: &[Written]) -> rustix::io::Result<()> {
         let mut bytes = Vec::with_capacity(blocks.len() * BLOCK + 64);
         push_blocks(&mut bytes, blocks);
         if bytes.is_empty() { Ok(()) } else { self.append(&bytes) }
@@ -116,13 +116,13 @@ impl Journal {
         fdatasync(self.lock().0.as_fd())
     }
 
-    fn append(&self, bytes: &[u8]) -> io::Result<()> {
+    fn append(&self, bytes: &[u8]) -> rustix::io::Result<()> {
         let mut lock = self.lock();
         let (file, length) = &mut *lock;
         if let Err(error) = write_all(&*file, *length, bytes) {
             // What follows a frame that is cut off would not be read. Where this fails too, the next one overwrites it.
             let _ = ftruncate(&*file, *length);
-            return Err(error.into());
+            return Err(error);
         }
         *length += bytes.len() as u64;
         Ok(())

@@ -10,7 +10,6 @@
 //! The taker reads the manifest, plans what is to be fetched, and asks for it.
 
 use std::collections::HashMap;
-use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -19,7 +18,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use fairwave_proto::codec::CloseReason;
 use fairwave_units::{Bytes, Rate};
-use rustix::fs::readlinkat;
+use rustix::fs::{fstatvfs, readlinkat};
 
 use super::blocks::{HashKey, Value};
 use super::desk::{Desk, Job, Report};
@@ -71,6 +70,7 @@ pub(crate) struct TakeOptions {
     pub(crate) takers: Option<Takers>,
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "four facts that do not depend on each other")]
 struct Taker {
     options: TakeOptions,
     plan: Plan,
@@ -99,6 +99,8 @@ struct Taker {
     is_begun: bool,
     is_listed: bool,
     is_flushed: bool,
+    /// Whether something did not fit onto the disk.
+    is_tight: bool,
 }
 
 /// The threads at the disk.
@@ -157,6 +159,7 @@ pub(crate) fn take(options: TakeOptions) -> Result<(Sink, Transfer), TransferErr
         is_begun: false,
         is_listed: false,
         is_flushed: false,
+        is_tight: false,
     };
     let thread = thread::Builder::new().name("fairwave-take".to_owned());
     thread.spawn(move || taker.run()).map_err(TransferError::Thread)?;
@@ -324,15 +327,18 @@ impl Taker {
         if self.options.is_dry {
             // What would be fetched counts as done.
             for wanted in self.plan.wanted.drain(..) {
-                let Range { start, end } = wanted.blocks;
-                let span = &wanted.item.span;
-                self.plan.outcome.bytes += span.block_bytes(end - 1).end - span.block_bytes(start).start;
+                self.plan.outcome.bytes += wanted.bytes();
             }
             self.plan.outcome.files += std::mem::take(&mut self.plan.unresolved);
             self.plan.jobs(true);
             return;
         }
-        self.plan.wanted.drain(..).for_each(|wanted| self.flow.want(wanted));
+        if !self.plan.wanted.is_empty() {
+            self.plan.wanted.drain(..).for_each(|wanted| self.flow.want(wanted));
+            if self.is_tight {
+                self.drop_what_does_not_fit();
+            }
+        }
         let Some(work) = &self.work else { return };
         for job in self.plan.jobs(self.is_listed || self.flow.is_idle()) {
             self.jobs_open += 1;
@@ -373,6 +379,10 @@ impl Taker {
             self.plan.unresolved -= 1;
             self.plan.fail(item.path.as_bytes(), reason);
         }
+        if report.is_full {
+            self.is_tight = true;
+            self.drop_what_does_not_fit();
+        }
         for piece in report.wrong {
             self.on_wrong(piece, report.tries + 1, report.is_check);
         }
@@ -381,6 +391,23 @@ impl Taker {
         }
         for (item, blocks) in report.rehashed {
             self.plan.keep(item, &blocks);
+        }
+    }
+
+    /// Once the disk was full, what is larger than its room is not fetched in vain.
+    fn drop_what_does_not_fit(&mut self) {
+        let Some(Ok(stat)) = self.options.tree.as_ref().map(|tree| fstatvfs(tree.root())) else { return };
+        let room = stat.f_bavail.saturating_mul(stat.f_frsize);
+        for wanted in self.flow.remove_larger(room) {
+            if wanted.item.fail() {
+                if let Some(crew) = &self.crew {
+                    crew.desk.temps.remove(&wanted.item.key);
+                }
+                self.plan.unresolved -= 1;
+                let reason =
+                    format!("the disk is full: {} bytes are to come, and there is room for {room}", wanted.bytes());
+                self.plan.fail(wanted.item.path.as_bytes(), reason);
+            }
         }
     }
 

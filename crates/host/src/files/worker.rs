@@ -8,7 +8,7 @@ use rustix::io::{Errno, pread};
 
 use super::blocks::{BLOCK_BYTES, Value, block_value};
 use super::desk::{Blocks, Desk, Job, Report, explain_void};
-use super::disk_error::Doing;
+use super::disk_error::{Doing, Trouble};
 use super::group::GroupJob;
 use super::item::{Item, Temporary};
 use super::journal::Written;
@@ -86,12 +86,12 @@ impl Worker {
                 continue;
             }
             let written = if item.is_whole() {
-                self.desk.temps.write_whole(&item.key, data, item.meta).map_err(|error| error.to_string())
+                self.desk.temps.write_whole(&item.key, data, item.meta).map_err(Trouble::from)
             } else {
                 self.write_block(piece, data, batch, buffer)
             };
-            if let Err(reason) = written {
-                batch.report.fail(&self.desk, item, &reason);
+            if let Err(trouble) = written {
+                batch.report.fail(&self.desk, item, trouble);
                 continue;
             }
             batch.report.written_bytes += data.len() as u64;
@@ -114,7 +114,7 @@ impl Worker {
             return None;
         }
         if let Some(reason) = parcel.void(piece) {
-            report.fail(&self.desk, &piece.item, &explain_void(reason));
+            report.fail(&self.desk, &piece.item, explain_void(reason));
             return None;
         }
         let value = self.desk.hashes.check(piece.block, parcel.record(piece));
@@ -125,7 +125,7 @@ impl Worker {
     }
 
     /// A block of a file that has more than one.
-    fn write_block(&self, piece: &Piece, data: &[u8], batch: &mut Batch, buffer: &mut Vec<u8>) -> Result<(), String> {
+    fn write_block(&self, piece: &Piece, data: &[u8], batch: &mut Batch, buffer: &mut Vec<u8>) -> Result<(), Trouble> {
         let item = &piece.item;
         let below = {
             let mut temporary = item.temporary();
@@ -141,32 +141,27 @@ impl Worker {
             *temporary = Temporary::There(below);
             below
         };
-        let file =
-            self.desk.temps.reopen(&item.key).doing("open what there is of it").map_err(|error| error.to_string())?;
-        write_sparse(&file, piece.offset(), data, below).doing("write it").map_err(|error| error.to_string())?;
+        let file = self.desk.temps.reopen(&item.key).doing("open what there is of it")?;
+        write_sparse(&file, piece.offset(), data, below).doing("write it")?;
         Ok(())
     }
 
-    fn begin(&self, item: &Item) -> Result<Below, String> {
+    fn begin(&self, item: &Item) -> Result<Below, Trouble> {
         // What is listed of an older temporary must be void before there is a new one that has its length.
-        self.desk.journal.begin_anew(&item.key).map_err(|error| format!("cannot {JOURNAL}: {error}"))?;
-        self.desk.temps.begin(&item.key, item.bytes()).map_err(|error| error.to_string())
+        self.desk.journal.begin_anew(&item.key).doing(JOURNAL)?;
+        Ok(self.desk.temps.begin(&item.key, item.bytes())?)
     }
 
     /// Copies the blocks that are right from the file that is at the item's place.
-    fn copy(&self, item: &Item, good: &[(u64, Value)], batch: &mut Batch, buffer: &mut Vec<u8>) -> Result<(), String> {
-        let old =
-            self.desk.temps.tree().read(&item.path).doing("read the old file").map_err(|error| error.to_string())?;
-        let new = self.desk.temps.reopen(&item.key).doing("open its copy").map_err(|error| error.to_string())?;
+    fn copy(&self, item: &Item, good: &[(u64, Value)], batch: &mut Batch, buffer: &mut Vec<u8>) -> Result<(), Trouble> {
+        let old = self.desk.temps.tree().read(&item.path).doing("read the old file")?;
+        let new = self.desk.temps.reopen(&item.key).doing("open its copy")?;
         for &(block, value) in good {
-            let is_read =
-                read_block(&old, item, block, buffer).doing("read the old file").map_err(|error| error.to_string())?;
+            let is_read = read_block(&old, item, block, buffer).doing("read the old file")?;
             if !is_read || block_value(item.bytes(), block * BLOCK_BYTES, buffer) != value {
-                return Err("the old file was changed at the destination while it was compared".to_owned());
+                return Err("the old file was changed at the destination while it was compared".into());
             }
-            write_sparse(&new, block * BLOCK_BYTES, buffer, Below::Anything)
-                .doing("write it")
-                .map_err(|error| error.to_string())?;
+            write_sparse(&new, block * BLOCK_BYTES, buffer, Below::Anything).doing("write it")?;
             batch.written.push(Written { key: item.key, block, value });
         }
         Ok(())
@@ -192,7 +187,7 @@ impl Worker {
         for item in items {
             match self.desk.temps.write_whole(&item.key, &[], item.meta) {
                 Ok(()) => batch.finished.push(item),
-                Err(error) => batch.report.fail(&self.desk, &item, &error),
+                Err(error) => batch.report.fail(&self.desk, &item, error),
             }
         }
     }
@@ -215,7 +210,7 @@ impl Worker {
     fn finish(&self, item: Arc<Item>, batch: &mut Batch) {
         match self.desk.temps.finish(&item.key, item.meta) {
             Ok(()) => batch.finished.push(item),
-            Err(error) => batch.report.fail(&self.desk, &item, &error),
+            Err(error) => batch.report.fail(&self.desk, &item, error),
         }
     }
 }

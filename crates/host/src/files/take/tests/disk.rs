@@ -30,10 +30,16 @@ fn disk__full_fails_what_does_not_fit() {
     let world = World::new();
     let Some(_mounted) = Mounted::new(&world, "size=12m") else { return };
     world.file("a", content(1, 1_000_000)).file("large", content(2, 5 * BLOCK)).file("z", content(3, 2_000_000));
+    // It comes when it is known that the disk is full, and nothing of it is fetched.
+    let huge = fs::File::create(world.data().join("zz")).unwrap();
+    huge.set_len(1 << 40).unwrap();
+    drop(huge);
     let run = world.get(&Get::default());
     assert_eq!((run.outcome.ended.clone(), run.outcome.files), (Ended::Done, 2), "{:?}", run.outcome);
     let failed = messages(&run.outcome.failed);
-    assert_eq!(failed, [("data/large".to_owned(), "cannot write it: the disk is full".to_owned())]);
+    assert_eq!(failed[0], ("data/large".to_owned(), "cannot write it: the disk is full".to_owned()));
+    assert!(failed[1].0 == "data/zz" && failed[1].1.starts_with("the disk is full: "), "{failed:?}");
+    assert!(failed[1].1.contains(" bytes are to come, and there is room for "), "{failed:?}");
     assert!(fs::read(world.to().join("data/z")).unwrap() == content(3, 2_000_000));
     assert_eq!(fs::read_dir(world.to()).unwrap().count(), 1, "what was written of it is gone");
 }
