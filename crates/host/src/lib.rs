@@ -5,7 +5,6 @@
 //! `fairwave-proto`'s, which knows no socket and no clock; this crate has them.
 
 #![cfg_attr(test, allow(non_snake_case))]
-#![allow(dead_code)]
 
 mod advertise;
 mod bench;

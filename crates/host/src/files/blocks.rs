@@ -173,11 +173,6 @@ impl Layout {
     pub(crate) fn file_at(&self, offset: u64) -> Option<FileSpan> {
         self.span(self.ends.partition_point(|end| end.0 <= offset))
     }
-
-    /// The file that has this block.
-    pub(crate) fn file_of_block(&self, block: u64) -> Option<FileSpan> {
-        self.span(self.ends.partition_point(|end| end.1 <= block))
-    }
 }
 
 #[cfg(test)]
@@ -233,8 +228,7 @@ mod tests {
         assert_eq!(spans[4], FileSpan { file: 4, bytes: 1 + BLOCK_BYTES..2 * BLOCK_BYTES + 2, blocks: 2..4 });
         assert_eq!(layout.file_at(0).unwrap().file, 1);
         assert_eq!(layout.file_at(1).unwrap().file, 3);
-        assert_eq!(layout.file_of_block(3), Some(spans[4].clone()));
-        assert_eq!((layout.file_at(2 * BLOCK_BYTES + 2), layout.file_of_block(4)), (None, None));
+        assert_eq!(layout.file_at(2 * BLOCK_BYTES + 2), None);
         assert_eq!(spans[4].block_bytes(3), 2 * BLOCK_BYTES + 1..2 * BLOCK_BYTES + 2);
         assert_eq!((spans[4].block_at(1 + BLOCK_BYTES), spans[4].block_at(2 * BLOCK_BYTES + 1)), (2, 3));
     }
@@ -286,7 +280,6 @@ mod tests {
                         prop_assert_eq!(layout.file_at(offset).map(|span| span.file), Some(file));
                         prop_assert_eq!(span.block_at(offset), block);
                     }
-                    prop_assert_eq!(layout.file_of_block(block).map(|span| span.file), Some(file));
                 }
                 prop_assert_eq!(at, span.bytes.end);
             }

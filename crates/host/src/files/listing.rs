@@ -186,11 +186,6 @@ impl Listing {
         }
     }
 
-    /// How many files there are so far.
-    pub(crate) fn files(&self) -> usize {
-        self.layout.files()
-    }
-
     /// The batch with this byte of the stream of the tree.
     pub(crate) fn batch_at(&self, offset: u64) -> Option<Batch> {
         let run = self.runs.partition_point(|run| run.bytes_end <= offset);
@@ -341,7 +336,7 @@ mod tests {
             }
             prop_assert_eq!(byte, lengths.iter().sum::<u64>());
             prop_assert_eq!(block * HASH_RECORD_BYTES, listing.stream_bytes(HASHES));
-            prop_assert_eq!(listing.files(), lengths.len());
+            prop_assert_eq!(listing.layout.files(), lengths.len());
             prop_assert!(lengths.is_empty() || listing.stream_bytes(MANIFEST) > 0);
         }
     }

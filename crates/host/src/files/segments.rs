@@ -53,8 +53,6 @@ pub(crate) struct SegmentWriter {
 pub(crate) struct Added {
     /// The segment that it did not fit into any more, as the stream has it.
     pub(crate) full: Option<Vec<u8>>,
-    /// The number of the segment that it is in.
-    pub(crate) segment: u64,
     /// Where it begins in the stream's bytes of that segment.
     pub(crate) offset: usize,
 }
@@ -76,7 +74,7 @@ impl SegmentWriter {
             full = self.finish();
             self.write(&write)?
         };
-        let added = Added { full, segment: self.number, offset: LENGTH_BYTES + self.used };
+        let added = Added { full, offset: LENGTH_BYTES + self.used };
         self.used += used;
         Ok(added)
     }
@@ -286,11 +284,11 @@ mod tests {
     #[test]
     fn add__says_where_an_entry_is() {
         let mut writer = SegmentWriter::new(KEY);
-        assert!(matches!(writer.add(|w| w.bytes(&[7; 10])), Ok(Added { full: None, segment: 0, offset: 5 })));
-        assert!(matches!(writer.add(|w| w.bytes(&[8; 10])), Ok(Added { full: None, segment: 0, offset: 15 })));
+        assert!(matches!(writer.add(|w| w.bytes(&[7; 10])), Ok(Added { full: None, offset: 5 })));
+        assert!(matches!(writer.add(|w| w.bytes(&[8; 10])), Ok(Added { full: None, offset: 15 })));
         assert!(writer.add(|w| w.bytes(&vec![8; MOST_BODY_BYTES])).is_err());
         let added = writer.add(|w| w.bytes(&[9; 10])).unwrap();
-        assert_eq!((added.segment, added.offset), (1, 5));
+        assert_eq!(added.offset, 5);
         let segment = writer.finish().unwrap();
         assert_eq!(segment[5..15], [9; 10]);
         assert!(writer.finish().is_none());
