@@ -187,7 +187,7 @@ mod tests {
     use super::super::loopback::{FAIR, Loopback, ROUGH, Way};
     use super::*;
 
-    const LASTS: Duration = Duration::from_secs(60);
+    const LASTS: Duration = Duration::from_secs(600);
 
     fn run(root: &Path, way: Way, then: impl FnOnce() + Send + 'static) -> (Option<CloseReason>, Taken, Outcome) {
         let ledger = Ledger::default();

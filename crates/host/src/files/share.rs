@@ -179,7 +179,7 @@ mod tests {
             let (_, giver) = accept(&visitor(&Greeting::Get.to_bytes())).unwrap();
             let (collector, taken) = Collector::new(true, false, || {});
             let mut loopback = Loopback::open(giver, Box::new(collector), true, FAIR);
-            assert_eq!(loopback.run(StdDuration::from_secs(60)), Some(CloseReason::Done));
+            assert_eq!(loopback.run(StdDuration::from_secs(600)), Some(CloseReason::Done));
             assert!(taken.lock().unwrap().files == files);
             let visits = share.transfers();
             assert_eq!(visits.iter().map(|visit| visit.number).collect::<Vec<_>>(), (0..=round).collect::<Vec<_>>());
@@ -207,7 +207,7 @@ mod tests {
             let (giver, transfer) =
                 super::super::put::giver(&[root], &super::super::put::PutOptions::default()).unwrap();
             let mut loopback = Loopback::open(giver, taker, false, way);
-            assert_eq!(loopback.run(StdDuration::from_secs(60)), Some(CloseReason::Done));
+            assert_eq!(loopback.run(StdDuration::from_secs(600)), Some(CloseReason::Done));
             let outcome = transfer.wait(Some(Duration::ZERO)).unwrap();
             assert!(outcome.is_complete(), "{outcome:?}");
             assert_eq!((outcome.files, outcome.bytes), (6, files.values().map(|content| content.len() as u64).sum()));
@@ -217,7 +217,7 @@ mod tests {
             }
             let visits = share.transfers();
             assert!(visits[0].is_put);
-            let taken = visits[0].transfer.wait(Some(Duration::from_secs(60))).unwrap();
+            let taken = visits[0].transfer.wait(Some(Duration::from_secs(600))).unwrap();
             assert_eq!((taken.ended, taken.files), (Ended::Done, 6));
         }
     }

@@ -11,7 +11,7 @@ use super::super::collector::{Collector, Taken, as_nobody, open_place, tree};
 use super::super::loopback::{FAIR, Loopback, ROUGH, Way};
 use super::*;
 
-const LASTS: std::time::Duration = std::time::Duration::from_secs(60);
+const LASTS: std::time::Duration = std::time::Duration::from_secs(600);
 
 /// A taker that wants nothing.
 struct Nobody;

@@ -158,7 +158,7 @@ impl World {
 }
 
 fn finish(loopback: &Loopback, transfer: &Transfer) -> Run {
-    let outcome = transfer.wait(Some(fairwave_units::Duration::from_secs(60))).expect("it ends");
+    let outcome = transfer.wait(Some(fairwave_units::Duration::from_secs(600))).expect("it ends");
     Run { outcome, carried: loopback.carried[1], resumed: transfer.progress().bytes_resumed }
 }
 
