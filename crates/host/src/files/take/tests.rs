@@ -38,7 +38,8 @@ struct Get {
 
 impl Default for Get {
     fn default() -> Self {
-        let (names, durable) = (Vec::new(), Durable::Group);
+        // A test waits for a disk that others use, too, only if that is its point.
+        let (names, durable) = (Vec::new(), Durable::None);
         Self {
             names,
             rename: None,
@@ -230,7 +231,7 @@ fn get__a_tree_is_the_same_afterwards() {
 
 #[test]
 fn get__over_a_way_that_loses_and_reorders() {
-    for seed in 1..4 {
+    for seed in 1..3 {
         let world = World::new();
         mixed(&world);
         world.get_all(&Get { way: Way { seed, ..ROUGH }, ..Get::default() });

@@ -156,7 +156,8 @@ fn child__takes_until_it_is_killed() {
     let roots = Roots::find(&[Path::new(&place).join("data")]).unwrap();
     let source = Source::new(roots, [3; 16], Readers::start().unwrap(), Ledger::default());
     let world = World::at(Path::new(&place));
-    let (sink, transfer) = take(world.options(&Get { way: NARROW, ..Get::default() })).unwrap();
+    let (sink, transfer) =
+        take(world.options(&Get { way: NARROW, durable: Durable::Group, ..Get::default() })).unwrap();
     let mut loopback = Loopback::open(Box::new(source), Box::new(sink), true, NARROW);
     let carried = fs::File::create(Path::new(&place).join("carried")).unwrap();
     while loopback.step() || transfer.wait(Some(fairwave_units::Duration::ZERO)).is_none() {
