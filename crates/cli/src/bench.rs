@@ -44,7 +44,7 @@ pub(crate) struct Args {
     /// The ticket: @FILE, - for stdin, or its text; left out, $FAIRWAVE_TICKET
     ticket: Option<String>,
     /// How long
-    #[arg(long, value_name = "T", value_parser = quantity::<Duration>, default_value = "10 s")]
+    #[arg(long, value_name = "T", value_parser = positive_time, default_value = "10 s")]
     time: Duration,
     /// Sessions side by side
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=MOST_SESSIONS))]
@@ -127,6 +127,12 @@ struct Flow {
     goodput_bps: f64,
     wire_bps: f64,
     lost_packets: u64,
+}
+
+/// A bench of no time measures nothing.
+fn positive_time(text: &str) -> Result<Duration, String> {
+    let time = quantity::<Duration>(text)?;
+    if time > Duration::ZERO { Ok(time) } else { Err("must be above zero".into()) }
 }
 
 pub(crate) fn run(args: &Args) -> Done {

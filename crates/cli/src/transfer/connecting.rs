@@ -37,9 +37,12 @@ pub(crate) fn failure(error: &ConnectError, ticket: &Ticket) -> Failure {
         }
         Some(Refusal::Plain) => Failure::Run(format!("{message}\nhint: say --plain at both ends, or at neither")),
         Some(Refusal::UnknownName) => Failure::Run(format!(
-            "{message}\nhint: the server offers something else at this port now: ask for a ticket"
+            "{message}\nhint: what was served was moved or removed, or the server offers something else now: ask for a ticket"
         )),
-        Some(Refusal::NoRoom | Refusal::Direction) => Failure::Run(message),
+        Some(Refusal::Direction) => {
+            Failure::Run(format!("{message}\nhint: `put` needs a ticket of `fairwave serve DIRECTORY --writable`"))
+        }
+        Some(Refusal::NoRoom) => Failure::Run(message),
         None => Failure::Run(format!("{}: {message}\nhint: {}", places(ticket), blocked(ticket))),
     }
 }

@@ -106,6 +106,7 @@ impl Meter {
         if self.samples.back().is_none_or(|(at, _, _)| now.duration_since(*at) >= BETWEEN_SAMPLES) {
             self.samples.push_back((now, sample, new_bytes));
         }
+        let silent_s = status.as_ref().map_or(0.0, |session| session.silent_s);
         let still = now.duration_since(self.moved.0);
         Moment {
             elapsed: now.duration_since(self.began),
@@ -113,9 +114,15 @@ impl Meter {
             session: status,
             goodput_bps,
             capacity: self.capacity,
-            stalled: (still >= STALL).then_some(still),
+            stalled: stalled(still, silent_s),
         }
     }
+}
+
+/// For how long nothing moves, if that is long enough to be said. What this end says into a silence moves nothing.
+fn stalled(still: Duration, silent_s: f64) -> Option<Duration> {
+    let still = still.max(Duration::try_from_secs_f64(silent_s).unwrap_or_default());
+    (still >= STALL).then_some(still)
 }
 
 impl Moment {
@@ -250,6 +257,15 @@ mod tests {
         let json = serde_json::to_value(moment().event()).unwrap();
         assert_eq!((json["event"].as_str(), json["left_s"].as_f64()), (Some("progress"), Some(20.0)));
         assert_eq!(json["bytes_done"].as_u64(), Some(1_000_000_000));
+    }
+
+    #[test]
+    fn stalled__lasts_as_long_as_the_silence() {
+        let half = STALL / 2;
+        assert_eq!(stalled(half, 0.0), None);
+        assert_eq!(stalled(2 * STALL, 0.0), Some(2 * STALL));
+        // Keep-alives were sent meanwhile.
+        assert_eq!(stalled(half, 17.0), Some(Duration::from_secs(17)));
     }
 
     #[test]
