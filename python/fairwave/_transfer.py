@@ -73,7 +73,7 @@ def get(
         destination: The directory to write into; made if it is not there.
         names: Paths in the share to fetch; without any, all of it.
         check: Read what is there already, compare its hashes, and fetch what differs.
-        dry_run: Write nothing; the counts say what would be fetched.
+        dry_run: Write nothing; the counts say what would be fetched. With ``check``, hashes are compared for it.
         durable: When files are safe from a power failure before they get their names: one by one, in groups, or never.
         limit: No faster than this, as IP packets: "200 Mb/s".
         capacity: What this end may receive; left out, 95 % of the network card's speed.

@@ -9,7 +9,7 @@ use fairwave_units::Rate;
 use crate::Done;
 use crate::failure::Failure;
 use crate::transfer::connecting;
-use crate::transfer::follow::follow;
+use crate::transfer::follow::{Course, follow};
 use crate::transfer::link::{Link, positive_rate};
 use crate::transfer::monitor::monitor;
 use crate::transfer::screen::{Screen, Talk};
@@ -46,7 +46,7 @@ pub(crate) struct Taking {
     /// Read what is there already, compare its hashes, and fetch what differs
     #[arg(long)]
     pub(crate) check: bool,
-    /// Say what would be fetched, and write nothing
+    /// Say how much would be fetched, and write nothing; with --check, compare hashes for it
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// No faster than this, such as "200 Mb/s"
@@ -100,7 +100,8 @@ pub(crate) fn fetch(screen: &Screen, link: &Link, ticket: &Ticket, options: &Get
     let transfer = begun.map_err(|error| connecting::transfer_failure(&error, ticket))?;
     let shown = transfer.clone();
     let _socket = monitor(screen, "get", &bound, options.limit, move || vec![shown.clone()]);
-    let done = follow(screen, &transfer, bound.capacity.rate, options.limit);
+    let course = Course { capacity: bound.capacity.rate, limit: options.limit, is_dry: options.dry_run };
+    let done = follow(screen, &transfer, course);
     bound.endpoint.close();
     done
 }

@@ -9,7 +9,7 @@ use fairwave_units::Rate;
 use crate::Done;
 use crate::failure::Failure;
 use crate::transfer::connecting;
-use crate::transfer::follow::follow;
+use crate::transfer::follow::{Course, follow};
 use crate::transfer::link::{Link, positive_rate};
 use crate::transfer::monitor::monitor;
 use crate::transfer::screen::{Screen, Talk};
@@ -54,7 +54,7 @@ pub(crate) fn send(screen: &Screen, link: &Link, ticket: &Ticket, paths: &[PathB
     let transfer = begun.map_err(|error| connecting::transfer_failure(&error, ticket))?;
     let shown = transfer.clone();
     let _socket = monitor(screen, "put", &bound, None, move || vec![shown.clone()]);
-    let done = follow(screen, &transfer, bound.capacity.rate, None);
+    let done = follow(screen, &transfer, Course { capacity: bound.capacity.rate, ..Course::default() });
     bound.endpoint.close();
     done
 }

@@ -58,7 +58,9 @@ impl<'a> Attendance<'a> {
             if let Some(outcome) = guest.visit.transfer.wait(Some(Duration::ZERO)) {
                 self.end(&guest, &outcome, &moment)?;
                 self.gone.insert(number);
-                completed.extend((outcome.ended == Ended::Done).then_some(guest.visit.ticket));
+                // Somebody may try again who could put nothing.
+                let is_of_use = outcome.files > 0 || outcome.files_failed == 0;
+                completed.extend((outcome.ended == Ended::Done && is_of_use).then_some(guest.visit.ticket));
             } else {
                 guest.teller.tell(&moment)?;
                 self.here.insert(number, guest);
@@ -90,7 +92,7 @@ impl<'a> Attendance<'a> {
         guest.teller.end();
         let session = guest.visit.transfer.session();
         if self.screen.talk.json {
-            print_end(outcome, moment, session.as_ref())?;
+            print_end(outcome, moment, session.as_ref(), false)?;
             return terminal::flush();
         }
         let seconds = moment.elapsed.as_secs_f64();

@@ -35,6 +35,9 @@ struct EntryEvent<'a> {
 #[derive(Serialize)]
 struct EndEvent<'a> {
     event: &'static str,
+    /// Nothing was written: `files` and `bytes` say what there would be.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    dry_run: bool,
     session: Option<String>,
     files: u64,
     files_failed: u64,
@@ -49,10 +52,19 @@ struct EndEvent<'a> {
     reason: Option<&'a str>,
 }
 
+/// What is known of a transfer before it begins.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Course {
+    pub(crate) capacity: Option<Rate>,
+    pub(crate) limit: Option<Rate>,
+    /// Whether nothing is written.
+    pub(crate) is_dry: bool,
+}
+
 /// Shows a transfer until it ends. An interrupt stops it where it can go on.
-pub(crate) fn follow(screen: &Screen, transfer: &Transfer, capacity: Option<Rate>, limit: Option<Rate>) -> Done {
+pub(crate) fn follow(screen: &Screen, transfer: &Transfer, course: Course) -> Done {
     interrupt::be_gentle();
-    let mut meter = Meter::new(transfer.clone(), capacity, limit);
+    let mut meter = Meter::new(transfer.clone(), course.capacity, course.limit);
     let mut teller = Teller::new(screen, String::new());
     let mut stopping: Option<Instant> = None;
     let outcome = loop {
@@ -73,7 +85,7 @@ pub(crate) fn follow(screen: &Screen, transfer: &Transfer, capacity: Option<Rate
     };
     let moment = meter.look();
     teller.end();
-    tell_end(screen, &outcome, &moment, transfer.session().as_ref())
+    tell_end(screen, &outcome, &moment, transfer.session().as_ref(), course.is_dry)
 }
 
 /// Tells how a transfer goes: with a bar, in lines, or in JSON.
@@ -123,15 +135,26 @@ impl<'a> Teller<'a> {
 }
 
 /// Says how a transfer ended, and what became of its entries: done, or why not.
-fn tell_end(screen: &Screen, outcome: &Outcome, moment: &Moment, session: Option<&Session>) -> Done {
+fn tell_end(screen: &Screen, outcome: &Outcome, moment: &Moment, session: Option<&Session>, is_dry: bool) -> Done {
     if screen.talk.json {
-        print_end(outcome, moment, session)?;
+        print_end(outcome, moment, session, is_dry)?;
     } else {
         say_entries(screen, outcome);
     }
     let (elapsed_s, new_bytes) = (moment.elapsed.as_secs_f64(), new_bytes(outcome, moment));
     let there = size(moment.progress.bytes_done);
     match &outcome.ended {
+        Ended::Done if is_dry => {
+            let progress = &moment.progress;
+            screen.say(&format!(
+                "dry run: would fetch {}, {}; {}, {} are there",
+                counted(outcome.files.saturating_sub(progress.files_done)),
+                size(new_bytes),
+                counted(progress.files_done),
+                size(progress.bytes_resumed)
+            ));
+            all_well(outcome)
+        }
         Ended::Done => {
             let hash = outcome.blake3.map_or_else(String::new, |hash| format!(", blake3 {}", hex(&hash)));
             let before = match moment.progress.bytes_resumed {
@@ -139,13 +162,9 @@ fn tell_end(screen: &Screen, outcome: &Outcome, moment: &Moment, session: Option
                 bytes => format!(", {} were there before", size(bytes)),
             };
             let mean = rate(new_bytes as f64 * 8.0 / elapsed_s.max(1e-3));
-            let Outcome { files, bytes, .. } = outcome;
-            let files = counted(*files);
-            screen.say(&format!("{files}, {} in {} ({mean}){before}{hash}", size(*bytes), span(elapsed_s)));
-            match outcome.files_failed {
-                0 => Ok(()),
-                count => Err(Failure::Run(format!("{} failed", counted(count)))),
-            }
+            let (files, bytes) = (counted(outcome.files), size(outcome.bytes));
+            screen.say(&format!("{files}, {bytes} in {} ({mean}){before}{hash}", span(elapsed_s)));
+            all_well(outcome)
         }
         Ended::Stopped => Err(Failure::Interrupted(format!(
             "stopped; {there} are there\nhint: the same command goes on where it stopped"
@@ -156,8 +175,15 @@ fn tell_end(screen: &Screen, outcome: &Outcome, moment: &Moment, session: Option
     }
 }
 
+fn all_well(outcome: &Outcome) -> Done {
+    match outcome.files_failed {
+        0 => Ok(()),
+        count => Err(Failure::Run(format!("{} failed", counted(count)))),
+    }
+}
+
 /// The end of a transfer, and what became of its entries, for programs.
-pub(crate) fn print_end(outcome: &Outcome, moment: &Moment, session: Option<&Session>) -> Done {
+pub(crate) fn print_end(outcome: &Outcome, moment: &Moment, session: Option<&Session>, is_dry: bool) -> Done {
     let entry = |event, failure: &fairwave_host::Failure| {
         print_json(&EntryEvent { event, name: Name::of(&failure.path), reason: &failure.reason })
     };
@@ -169,8 +195,10 @@ pub(crate) fn print_end(outcome: &Outcome, moment: &Moment, session: Option<&Ses
         Ended::Failed(reason) => ("failed", Some(reason.as_str())),
     };
     let wall_s = moment.elapsed.as_secs_f64();
+    let moved_bytes = if is_dry { 0 } else { new_bytes(outcome, moment) };
     print_json(&EndEvent {
         event,
+        dry_run: is_dry,
         session: session.map(|session| format!("{:016x}", session.id().0)),
         files: outcome.files,
         files_failed: outcome.files_failed,
@@ -178,7 +206,7 @@ pub(crate) fn print_end(outcome: &Outcome, moment: &Moment, session: Option<&Ses
         bytes: outcome.bytes,
         bytes_resumed: moment.progress.bytes_resumed,
         wall_s,
-        goodput_bps: new_bytes(outcome, moment) as f64 * 8.0 / wall_s.max(1e-3),
+        goodput_bps: moved_bytes as f64 * 8.0 / wall_s.max(1e-3),
         retransmitted_packets: session.map(|session| {
             let stats = session.stats();
             stats.lost_packets + stats.missed_packets
@@ -202,7 +230,8 @@ fn say_entries(screen: &Screen, outcome: &Outcome) {
         screen.complain(&format!("and {more} more failed\nhint: --json lists them all"));
     }
     if outcome.files_skipped > 0 && !screen.talk.verbose {
-        screen.say(&format!("{} entries were left out (--verbose names them)", outcome.files_skipped));
+        let were = if outcome.files_skipped == 1 { "entry was" } else { "entries were" };
+        screen.say(&format!("{} {were} left out (--verbose names them)", outcome.files_skipped));
     }
 }
 

@@ -216,6 +216,38 @@ fn serve__a_ticket_in_a_file_that_others_can_read_is_noted() {
 }
 
 #[test]
+fn serve__once_is_not_used_up_by_a_look_or_a_wrong_name() {
+    let host = Host::new();
+    host.write("a.txt", b"hello");
+    let serve = host.serve(&["a.txt", "--listen", "127.0.0.1:0", "--once"]);
+    let look = host.run(&["get", &serve.at(), "to", "--dry-run"]);
+    assert_eq!(look.code(), Some(0), "{}", look.stderr());
+    assert!(look.stderr().contains("would fetch 1 file, 5 B; 0 files, 0 B are there"), "{}", look.stderr());
+    assert!(!host.path("to").exists());
+    let wrong = host.run(&["get", &serve.at(), "b.txt", "to"]);
+    assert_eq!(wrong.code(), Some(1), "{}", wrong.stderr());
+    host.run(&["get", &serve.at(), "to"]).good();
+}
+
+#[test]
+fn get__a_dry_run_that_checks_compares_hashes() {
+    let host = Host::new();
+    host.write("big.bin", &bytes(5_000_000));
+    let serve = host.serve(&["big.bin", "--listen", "127.0.0.1:0"]);
+    host.run(&["get", &serve.at(), "to"]).good();
+    let time = std::fs::metadata(host.path("to/big.bin")).unwrap().modified().unwrap();
+    let mut wrong = bytes(5_000_000);
+    wrong[4_999_999] ^= 1;
+    host.write("to/big.bin", &wrong);
+    std::fs::File::options().write(true).open(host.path("to/big.bin")).unwrap().set_modified(time).unwrap();
+    let done = host.run(&["get", &serve.at(), "to", "--dry-run", "--check", "--json"]);
+    let last = done.json().pop().unwrap();
+    assert_eq!((last["dry_run"].as_bool(), last["bytes"].as_u64()), (Some(true), Some(5_000_000)), "{last}");
+    assert_eq!((last["bytes_resumed"].as_u64(), last["goodput_bps"].as_f64()), (Some(4 << 20), Some(0.0)), "{last}");
+    assert!(std::fs::read(host.path("to/big.bin")).unwrap() == wrong);
+}
+
+#[test]
 fn serve__again_keeps_port_and_ticket() {
     let host = Host::new();
     host.write("a.txt", b"hello");
@@ -381,6 +413,14 @@ fn bench__measures_both_ends() {
     assert!((1e6..4.2e7).contains(&goodput_bps), "{last}");
     assert!(last["cpu_s_per_GB"]["client"].as_f64().unwrap() > 0.0, "{last}");
     assert!(last["wire_bps"].as_f64().unwrap() > 0.0 && keys(&last).contains("lost_packets"), "{last}");
+}
+
+#[test]
+fn bench__of_no_time_is_a_mistake() {
+    let host = Host::new();
+    let done = host.run(&["bench", "@any.ticket", "--time", "0 s"]);
+    assert_eq!(done.code(), Some(2), "{}", done.stderr());
+    assert!(done.stderr().contains("must be above zero"), "{}", done.stderr());
 }
 
 #[test]

@@ -73,7 +73,7 @@ impl Report {
 /// Why the giver did not send a part of a file, in words.
 pub(crate) fn explain_void(reason: VoidReason) -> &'static str {
     match reason {
-        VoidReason::Vanished => "it vanished or was replaced at the other end while it was copied",
+        VoidReason::Vanished => "it changed or vanished at the other end while it was copied",
         VoidReason::Shrank => "it changed at the other end while it was copied",
         VoidReason::Unreadable => "the other end cannot read it",
     }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::item::Item;
 use super::parcel::{Parcel, Piece};
+use crate::session::Session;
 
 /// Blocks that are to be fetched, and what is under way of them.
 ///
@@ -180,6 +181,14 @@ impl Arrivals {
             (self.now, self.since) = (0, Instant::now());
         }
     }
+}
+
+/// What the session can have under way, and half as much again.
+pub(crate) fn window(session: &Session) -> u64 {
+    let stats = session.stats();
+    let rate = stats.sink.map_or(0.0, |rates| rates.expected.as_bps());
+    let span_s = stats.rtt.map_or(0.0, fairwave_units::Duration::as_secs_f64) + 0.1;
+    (1.5 * rate / 8.0 * span_s) as u64
 }
 
 #[cfg(test)]

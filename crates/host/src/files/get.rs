@@ -30,8 +30,7 @@ pub struct GetOptions {
     pub destination: PathBuf,
     /// The name at the destination of the only thing at the share's top that is asked for, if it is to have another.
     pub rename: Option<String>,
-    /// Whether files that seem complete, having the right size and time, are read and their hashes compared. A dry run does
-    /// not.
+    /// Whether files that seem complete, having the right size and time, are read and their hashes compared.
     pub check: bool,
     /// Whether to write nothing, and only to find out what would be fetched: that is what the outcome counts.
     pub dry_run: bool,
@@ -73,7 +72,7 @@ pub fn get(endpoint: &Endpoint, ticket: &Ticket, options: GetOptions) -> Result<
         tree: tree.map_err(|error| TransferError::Destination { path: options.destination, error })?,
         selection: Selection::new(&options.names),
         rename: options.rename.map(String::into_bytes),
-        does_check: options.check && !options.dry_run,
+        does_check: options.check,
         is_dry: options.dry_run,
         durable: options.durable,
         limit: options.limit,

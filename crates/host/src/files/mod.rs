@@ -13,6 +13,7 @@ pub(crate) mod blocks;
 mod claims;
 #[cfg(test)]
 pub(crate) mod collector;
+mod compare;
 mod desk;
 mod directories;
 mod disk_error;

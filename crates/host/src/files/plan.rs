@@ -1,14 +1,14 @@
 //! What is to be done about each entry of a manifest.
 
 use std::collections::HashMap;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use rustix::fs::FileType;
+use rustix::fs::{FileType, readlinkat};
 
 use super::blocks::{FileSpan, Layout, Value, file_hash};
 use super::claims::{Claim, Claims};
-use super::desk::{Blocks, Job};
+use super::desk::{Blocks, Desk, Job};
 use super::directories::Directories;
 use super::disk_error::Doing;
 use super::flow::Wanted;
@@ -221,6 +221,9 @@ impl Plan {
         }
         gaps.push(next..item.span.blocks.end);
         self.ledger.tally().resume(bytes);
+        if self.is_dry {
+            self.outcome.bytes += bytes;
+        }
         if item.is_complete() {
             self.finish.push(item);
             return;
@@ -230,6 +233,19 @@ impl Plan {
         }
         for blocks in gaps.into_iter().filter(|blocks| !blocks.is_empty()) {
             self.wanted.push(Wanted { item: Arc::clone(&item), blocks, tries: 0, is_check: false });
+        }
+    }
+
+    /// All blocks of a file are the same as those at its place.
+    pub(crate) fn same(&mut self, item: &Item, blocks: &[(u64, Value)]) {
+        self.unresolved -= 1;
+        for (block, value) in blocks {
+            item.complete(*block, *value);
+        }
+        if let Old::There(there) = item.old
+            && let Err(reason) = self.complete(&item.path, item.bytes(), item.meta, &there)
+        {
+            self.fail(item.path.as_bytes(), reason);
         }
     }
 
@@ -337,6 +353,24 @@ impl Plan {
         Ok(())
     }
 
+    /// Makes the links, when all files are at their places.
+    pub(crate) fn make_links(&mut self, desk: &Desk) {
+        for link in std::mem::take(&mut self.links) {
+            if let Err(reason) = self.make_link(desk, &link) {
+                self.fail(link.path.as_bytes(), reason);
+            }
+        }
+    }
+
+    fn make_link(&mut self, desk: &Desk, link: &Link) -> Result<(), String> {
+        let Some(parent) = self.parent(&link.path)? else { return Ok(()) };
+        if matches!(link.old, Old::There(_)) && is_link_to(&parent, link.path.name(), &link.target) {
+            return Ok(());
+        }
+        let made = desk.temps.link(&parent, &link.path, &link.target, link.meta, link.old);
+        made.map_err(|error| error.to_string())
+    }
+
     /// Gives a path away, makes what is above it, and looks at what is there.
     fn prepare(&mut self, path: &RelativePath, claim: Claim) -> Result<Old, String> {
         self.claims.claim(path, claim).map_err(|error| error.to_string())?;
@@ -355,6 +389,10 @@ impl Plan {
             None => Ok(None),
         }
     }
+}
+
+fn is_link_to(parent: impl AsFd, name: &[u8], target: &[u8]) -> bool {
+    readlinkat(parent, name, Vec::new()).is_ok_and(|there| there.to_bytes() == target)
 }
 
 /// Some file systems keep no parts of a second.

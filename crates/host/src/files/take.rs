@@ -10,7 +10,6 @@
 //! The taker reads the manifest, plans what is to be fetched, and asks for it.
 
 use std::collections::HashMap;
-use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -18,20 +17,21 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use fairwave_proto::codec::CloseReason;
 use fairwave_units::{Bytes, Rate};
-use rustix::fs::{fstatvfs, readlinkat};
+use rustix::fs::fstatvfs;
 
 use super::blocks::{HashKey, Value};
+use super::compare::Reader;
 use super::desk::{Desk, Job, Report};
 use super::durable::Durable;
-use super::flow::{Flow, Wanted};
+use super::flow::{Flow, Wanted, window};
 use super::group::{Group, GroupJob};
-use super::item::{Item, Temporary};
+use super::item::Temporary;
 use super::journal::{BootId, Journal};
 use super::manifest::{Entries, Entry};
 use super::news::{News, Placed};
 use super::outcome::{Ended, Outcome};
 use super::parcel::{Parcel, Piece};
-use super::plan::{Link, Plan};
+use super::plan::Plan;
 use super::pool::Pool;
 use super::progress::WaitsFor;
 use super::segments::SegmentReader;
@@ -42,7 +42,7 @@ use super::temps::{Key, Temps, TempsError};
 use super::throttle::Throttle;
 use super::told::Told;
 use super::transfer::{Ledger, Transfer, TransferError};
-use super::tree::{Old, Tree};
+use super::tree::Tree;
 use super::worker::Worker;
 use super::{HASHES, MANIFEST};
 use crate::session::Session;
@@ -94,6 +94,9 @@ struct Taker {
     crew: Option<Crew>,
     /// Blocks of files that are compared with what is there, by the files' numbers.
     checks: HashMap<usize, Vec<(u64, Option<Value>)>>,
+    /// Of a dry run: files that are being compared, and the thread that does it.
+    comparing: u64,
+    reader: Option<JoinHandle<()>>,
     /// Jobs that are with the workers, parcels aside.
     jobs_open: usize,
     is_begun: bool,
@@ -155,6 +158,8 @@ pub(crate) fn take(options: TakeOptions) -> Result<(Sink, Transfer), TransferErr
         transfer: None,
         crew: None,
         checks: HashMap::new(),
+        comparing: 0,
+        reader: None,
         jobs_open: 0,
         is_begun: false,
         is_listed: false,
@@ -258,7 +263,7 @@ impl Taker {
         match entry {
             Entry::Begin { share } if !self.is_begun => {
                 self.is_begun = true;
-                if self.options.is_dry { Ok(()) } else { self.begin(share) }
+                if self.options.is_dry { self.begin_dry() } else { self.begin(share) }
             }
             _ if !self.is_begun => Err("the other end's list has no beginning".to_owned()),
             _ if self.is_listed => Err("the other end's list goes on behind its end".to_owned()),
@@ -272,6 +277,22 @@ impl Taker {
             }
             entry => self.plan.on_entry(entry),
         }
+    }
+
+    /// Nothing is written; but where hashes are to be compared, somebody has to read.
+    fn begin_dry(&mut self) -> Result<(), String> {
+        let (Some((session, _)), Some(tree)) = (&self.session, &self.options.tree) else { return Ok(()) };
+        if self.options.does_check {
+            let reader = Reader {
+                tree: Arc::clone(tree),
+                hashes: HashKey::new(session.secret("hashes")),
+                jobs: self.jobs.clone(),
+                news: self.news_in.clone(),
+                pool: self.pool.clone(),
+            };
+            self.reader = Some(reader.start()?);
+        }
+        Ok(())
     }
 
     /// It is known what is shared, and so which journal is to be continued.
@@ -326,10 +347,16 @@ impl Taker {
     fn hand_out(&mut self) {
         if self.options.is_dry {
             // What would be fetched counts as done.
-            for wanted in self.plan.wanted.drain(..) {
+            for wanted in std::mem::take(&mut self.plan.wanted) {
+                if wanted.is_check {
+                    self.comparing += 1;
+                    self.flow.want(wanted);
+                    continue;
+                }
                 self.plan.outcome.bytes += wanted.bytes();
             }
-            self.plan.outcome.files += std::mem::take(&mut self.plan.unresolved);
+            self.plan.outcome.files += self.plan.unresolved - self.comparing;
+            self.plan.unresolved = self.comparing;
             self.plan.jobs(true);
             return;
         }
@@ -377,6 +404,7 @@ impl Taker {
         self.ledger.tally().write(report.written_bytes);
         for (item, reason) in report.failed {
             self.plan.unresolved -= 1;
+            self.comparing = self.comparing.saturating_sub(1);
             self.plan.fail(item.path.as_bytes(), reason);
         }
         if report.is_full {
@@ -420,6 +448,7 @@ impl Taker {
                 crew.desk.temps.remove(&item.key);
             }
             self.plan.unresolved -= 1;
+            self.comparing = self.comparing.saturating_sub(1);
             let offset = item.span.block_bytes(block).start - item.span.bytes.start;
             self.plan.fail(
                 item.path.as_bytes(),
@@ -440,27 +469,15 @@ impl Taker {
         }
         let mut blocks = self.checks.remove(&item.span.file).unwrap_or_default();
         blocks.sort_unstable_by_key(|(block, _)| *block);
+        self.comparing = self.comparing.saturating_sub(1);
         let good: Vec<_> = blocks.iter().filter_map(|(block, value)| Some((*block, (*value)?))).collect();
         if good.len() == blocks.len() {
-            self.on_same(item, &good);
+            self.plan.same(item, &good);
         } else if good.is_empty() || item.is_whole() || self.plan.kept.contains_key(&item.key) {
             self.plan.start(Arc::clone(item));
         } else {
             self.plan.keep(Arc::clone(item), &good);
             *item.temporary() = Temporary::Copied(good);
-        }
-    }
-
-    /// All of a file is at its place.
-    fn on_same(&mut self, item: &Arc<Item>, blocks: &[(u64, Value)]) {
-        self.plan.unresolved -= 1;
-        for (block, value) in blocks {
-            item.complete(*block, *value);
-        }
-        if let Old::There(there) = item.old
-            && let Err(reason) = self.plan.complete(&item.path, item.bytes(), item.meta, &there)
-        {
-            self.plan.fail(item.path.as_bytes(), reason);
         }
     }
 
@@ -507,11 +524,7 @@ impl Taker {
         self.ledger.tally().wait_for(Some(WaitsFor::Sync));
         let crew = self.dismiss();
         if let Some(crew) = &crew {
-            for link in std::mem::take(&mut self.plan.links) {
-                if let Err(reason) = self.make_link(&crew.desk, &link) {
-                    self.plan.fail(link.path.as_bytes(), reason);
-                }
-            }
+            self.plan.make_links(&crew.desk);
             let is_durable = self.options.durable != Durable::None;
             // Its own entry has to be gone before the destination is made durable, and its times are set.
             crew.desk.temps.clear();
@@ -531,24 +544,23 @@ impl Taker {
                 }
             }
         }
-        session.close(CloseReason::Done);
+        // A ticket for one transfer is not used up by a look, nor by a name that there is not.
+        let outcome = &self.plan.outcome;
+        let is_of_use = !self.options.is_dry && (outcome.files > 0 || outcome.files_failed == 0);
+        session.close(if is_of_use { CloseReason::Done } else { CloseReason::Stopped });
         self.ledger.tally().wait_for(None);
         Ended::Done
     }
 
-    fn make_link(&mut self, desk: &Desk, link: &Link) -> Result<(), String> {
-        let Some(directories) = &mut self.plan.directories else { return Ok(()) };
-        let parent = directories.open(link.path.parent()).map_err(|error| error.to_string())?;
-        let Some(parent) = parent else { return Ok(()) };
-        if matches!(link.old, Old::There(_)) && is_link_to(&parent, link.path.name(), &link.target) {
-            return Ok(());
-        }
-        let made = desk.temps.link(&parent, &link.path, &link.target, link.meta, link.old);
-        made.map_err(|error| error.to_string())
-    }
-
     /// The threads at the disk do what they have, and end.
     fn dismiss(&mut self) -> Option<Crew> {
+        if let Some(reader) = self.reader.take() {
+            if let Some(work) = &self.work {
+                let _ = work.send(Job::Leave);
+            }
+            // A thread that panicked has said so itself.
+            let _ = reader.join();
+        }
         let Crew { desk, group, threads } = self.crew.take()?;
         if let Some(work) = self.work.take() {
             for _ in &threads {
@@ -572,18 +584,6 @@ impl Taker {
         }
         Some(Crew { desk, group, threads: Vec::new() })
     }
-}
-
-/// What the session can have under way, and half as much again.
-fn window(session: &Session) -> u64 {
-    let stats = session.stats();
-    let rate = stats.sink.map_or(0.0, |rates| rates.expected.as_bps());
-    let span_s = stats.rtt.map_or(0.0, fairwave_units::Duration::as_secs_f64) + 0.1;
-    (1.5 * rate / 8.0 * span_s) as u64
-}
-
-fn is_link_to(parent: impl AsFd, name: &[u8], target: &[u8]) -> bool {
-    readlinkat(parent, name, Vec::new()).is_ok_and(|there| there.to_bytes() == target)
 }
 
 #[cfg(test)]

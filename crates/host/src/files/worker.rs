@@ -7,7 +7,8 @@ use crossbeam_channel::{Receiver, Sender};
 use rustix::io::{Errno, pread};
 
 use super::blocks::{BLOCK_BYTES, Value, block_value};
-use super::desk::{Blocks, Desk, Job, Report, explain_void};
+use super::compare::Comparer;
+use super::desk::{Blocks, Desk, Job, Report};
 use super::disk_error::{Doing, Trouble};
 use super::group::GroupJob;
 use super::item::{Item, Temporary};
@@ -49,7 +50,7 @@ impl Worker {
                     batch.report.parcel_bytes = Some(parcel.bytes.end - parcel.bytes.start);
                     (batch.report.tries, batch.report.is_check) = (parcel.tries, parcel.is_check());
                     if parcel.is_check() {
-                        self.check(&parcel, &mut batch, &mut buffer);
+                        self.comparer().check(&parcel, &mut batch.report, &mut buffer);
                     } else {
                         self.write(&parcel, &mut batch, &mut buffer);
                     }
@@ -110,18 +111,16 @@ impl Worker {
 
     /// The value that a piece must have, if it came and its file has not failed.
     fn expected(&self, parcel: &Parcel, piece: &Piece, report: &mut Report) -> Option<Value> {
-        if piece.item.is_failed() {
-            return None;
-        }
-        if let Some(reason) = parcel.void(piece) {
-            report.fail(&self.desk, &piece.item, explain_void(reason));
-            return None;
-        }
-        let value = self.desk.hashes.check(piece.block, parcel.record(piece));
-        if value.is_none() {
-            report.wrong.push(piece.clone());
+        let value = self.comparer().expected(parcel, piece, report);
+        if value.is_none() && piece.item.is_failed() {
+            // So that its room is free.
+            self.desk.temps.remove(&piece.item.key);
         }
         value
+    }
+
+    fn comparer(&self) -> Comparer<'_> {
+        Comparer { tree: self.desk.temps.tree(), hashes: &self.desk.hashes }
     }
 
     /// A block of a file that has more than one.
@@ -167,22 +166,6 @@ impl Worker {
         Ok(())
     }
 
-    /// Compares hashes with the file that is at the item's place.
-    fn check(&self, parcel: &Parcel, batch: &mut Batch, buffer: &mut Vec<u8>) {
-        for piece in &parcel.pieces {
-            let Some(value) = self.expected(parcel, piece, &mut batch.report) else { continue };
-            let item = &piece.item;
-            let is_same = self
-                .desk
-                .temps
-                .tree()
-                .read(&item.path)
-                .and_then(|old| read_block(&old, item, piece.in_file(), buffer))
-                .is_ok_and(|is_read| is_read && block_value(item.bytes(), piece.offset(), buffer) == value);
-            batch.report.checked.push((piece.clone(), is_same.then_some(value)));
-        }
-    }
-
     fn make(&self, items: Vec<Arc<Item>>, batch: &mut Batch) {
         for item in items {
             match self.desk.temps.write_whole(&item.key, &[], item.meta) {
@@ -216,7 +199,7 @@ impl Worker {
 }
 
 /// Reads a block of a file: whether all of it is there.
-fn read_block(file: &OwnedFd, item: &Item, block: u64, buffer: &mut Vec<u8>) -> rustix::io::Result<bool> {
+pub(super) fn read_block(file: &OwnedFd, item: &Item, block: u64, buffer: &mut Vec<u8>) -> rustix::io::Result<bool> {
     let start = block * BLOCK_BYTES;
     let length = item.bytes().saturating_sub(start).min(BLOCK_BYTES) as usize;
     buffer.resize(length, 0);

@@ -79,6 +79,8 @@ struct Run {
     /// Bytes that the taker got, of all streams.
     carried: u64,
     resumed: u64,
+    /// Files that are at their places.
+    placed: u64,
 }
 
 impl World {
@@ -160,7 +162,8 @@ impl World {
 
 fn finish(loopback: &Loopback, transfer: &Transfer) -> Run {
     let outcome = transfer.wait(Some(fairwave_units::Duration::from_secs(600))).expect("it ends");
-    Run { outcome, carried: loopback.carried[1], resumed: transfer.progress().bytes_resumed }
+    let progress = transfer.progress();
+    Run { outcome, carried: loopback.carried[1], resumed: progress.bytes_resumed, placed: progress.files_done }
 }
 
 /// What can be seen of something in a tree.
@@ -355,6 +358,34 @@ fn get__a_dry_run_writes_nothing() {
 }
 
 #[test]
+fn get__a_dry_run_that_checks_tells_what_differs_and_writes_nothing() {
+    let world = World::new();
+    let large = content(1, 3 * BLOCK + 100);
+    world.file("small", "right").file("large", &large).file("same", content(2, 2 * BLOCK)).file("empty", "");
+    world.get_all(&Get::default());
+    let ask = Get { does_check: true, is_dry: true, ..Get::default() };
+    let all = (3 * BLOCK + 100 + 2 * BLOCK + 5) as u64;
+    let same = world.get(&ask);
+    assert_eq!((same.outcome.files, same.outcome.bytes, same.resumed), (4, all, all));
+    for (name, at) in [("small", 2), ("large", BLOCK + 7)] {
+        let path = world.to().join("data").join(name);
+        let time = fs::metadata(&path).unwrap().modified().unwrap();
+        let mut content = fs::read(&path).unwrap();
+        content[at] ^= 1;
+        fs::write(&path, content).unwrap();
+        fs::File::open(&path).unwrap().set_modified(time).unwrap();
+    }
+    let before = look_at(&world.to());
+    let run = world.get(&ask);
+    // One block of the large file, and the small one.
+    let differs = BLOCK as u64 + 5;
+    assert_eq!((run.outcome.files, run.outcome.bytes, run.outcome.ended), (4, all, Ended::Done));
+    assert_eq!((run.resumed, run.placed), (all - differs, 2));
+    assert!(look_at(&world.to()) == before);
+    world.get_all(&Get { does_check: true, ..Get::default() });
+}
+
+#[test]
 fn get__names_with_all_below_them() {
     let world = World::new();
     world.file("a/x", "x").file("a/y", "y").file("b/z", "z").file("c", "c");
@@ -367,6 +398,23 @@ fn get__names_with_all_below_them() {
     let taken = look_at(&world.to().join("data"));
     let paths: Vec<_> = taken.keys().map(|path| path.to_str().unwrap()).collect();
     assert_eq!(paths, ["", "a", "a/x", "a/y", "c"]);
+}
+
+#[test]
+fn get__only_what_was_of_use_is_done_for_the_giver() {
+    let world = World::new();
+    world.file("a", "a");
+    let closes = |get: &Get| {
+        let (mut loopback, transfer) = world.open(get);
+        let reason = loopback.run(LASTS);
+        assert_eq!(finish(&loopback, &transfer).outcome.ended, Ended::Done);
+        reason
+    };
+    assert_eq!(closes(&Get { is_dry: true, ..Get::default() }), Some(CloseReason::Stopped));
+    assert_eq!(closes(&Get { names: vec!["data/nothing"], ..Get::default() }), Some(CloseReason::Stopped));
+    assert_eq!(closes(&Get { names: vec!["data/nothing", "data/a"], ..Get::default() }), Some(CloseReason::Done));
+    // All of it is there.
+    assert_eq!(closes(&Get::default()), Some(CloseReason::Done));
 }
 
 #[test]
