@@ -185,6 +185,7 @@ fn source__a_file_that_may_not_be_read() {
 /// Whatever happens to files meanwhile: what is taken is what was listed.
 #[test]
 fn source__files_that_change_all_the_time() {
+    let mut changes = 0;
     for seed in 0..4_u64 {
         let place = tempfile::tempdir().unwrap();
         let lengths = [70_000; 200].into_iter().chain([5 * BLOCK_BYTES, 3 * BLOCK_BYTES + 1]).collect::<Vec<_>>();
@@ -224,8 +225,9 @@ fn source__files_that_change_all_the_time() {
             run.taken.files.len() + run.taken.failed.len(),
             run.taken.entries.iter().filter(|line| line.starts_with("file ")).count()
         );
-        assert!(!run.taken.failed.is_empty(), "nothing happened meanwhile");
+        changes += run.taken.failed.len();
     }
+    assert!(changes > 0, "nothing happened meanwhile");
 }
 
 #[test]
