@@ -98,7 +98,9 @@ impl Wheel {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                     Err(error) => return Err(error),
                 };
-                let Some(packet) = Packet::new(&buffer[..bytes]) else {
+                // What the kernel says to its neighbours has no fate: it would take another's from the seed.
+                let has_place = |packet: &Packet| packet.destination().is_some_and(|to| to < self.ports.len());
+                let Some(packet) = Packet::new(&buffer[..bytes]).filter(has_place) else {
                     self.report.strays += 1;
                     continue;
                 };
