@@ -54,10 +54,24 @@ impl Parcels {
         self.spare.pop().unwrap_or_default()
     }
 
-    /// Gives room back.
-    pub(crate) fn reuse(&mut self, room: Vec<u8>) {
+    /// Gives room back. What is in it is of no use any more.
+    pub(crate) fn reuse(&mut self, mut room: Vec<u8>) {
+        room.clear();
         if self.spare.len() < MOST_SPARE {
             self.spare.push(room);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room__is_empty_whoever_had_it() {
+        let mut parcels = Parcels::default();
+        parcels.reuse(vec![7; 100]);
+        let room = parcels.room();
+        assert!(room.is_empty() && room.capacity() >= 100);
     }
 }
