@@ -126,24 +126,17 @@ const REPORT_BYTES: usize = 40;
 const BUFFER: usize = 4 << 20;
 const REPORT_PATIENCE: StdDuration = StdDuration::from_secs(10);
 
-/// The server's part of a bench: what it makes of a session whose greeting asks for one.
-pub(crate) fn visit(greeting: &[u8]) -> Option<(SessionOptions, Box<dyn Handler>)> {
-    let client_sends = match greeting {
-        [SEND | BOTH] => true,
-        [RECEIVE] => false,
-        _ => return None,
-    };
-    Some((SessionOptions::default(), Box::new(Load::new(None, client_sends))))
-}
-
-/// What a server that is there for benches alone makes of its visitors, with what its end node knows of each session.
+/// What a server of benches makes of its visitors, with what its end node knows of each session. Who asks for files is refused:
+/// tickets for a bench are for nothing else.
 pub fn bench_accept(session: SessionOptions) -> Accept {
-    Box::new(move |visitor| match Greeting::read(visitor.greeting) {
-        Ok(Greeting::Bench(greeting)) => {
-            let (_, handler) = visit(greeting).ok_or(Refusal::UnknownName)?;
-            Ok((session, handler))
-        }
-        _ => Err(Refusal::UnknownName),
+    Box::new(move |visitor| {
+        let client_sends = match Greeting::read(visitor.greeting) {
+            Ok(Greeting::Bench([SEND | BOTH])) => true,
+            Ok(Greeting::Bench([RECEIVE])) => false,
+            Ok(Greeting::Get | Greeting::Put) => return Err(Refusal::Purpose),
+            Ok(Greeting::Bench(_)) | Err(_) => return Err(Refusal::UnknownName),
+        };
+        Ok((session, Box::new(Load::new(None, client_sends))))
     })
 }
 
@@ -406,6 +399,29 @@ impl Handler for Load {
     fn on_closed(&mut self, _session: &Session, reason: CloseReason, _by_peer: bool) {
         if let Some(listener) = &self.listener {
             let _ = listener.news.send(News::Ended { session: listener.index, reason });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::endpoint::Visitor;
+    use fairwave_proto::codec::TicketId;
+
+    #[test]
+    fn bench_accept__takes_no_ticket_for_one_of_files() {
+        let mut accept = bench_accept(SessionOptions::default());
+        let mut refused = |greeting: &[u8]| {
+            let from = ([127, 0, 0, 1], 9).into();
+            accept(&Visitor { from, ticket: TicketId(7), greeting, sends: true, receives: true }).err()
+        };
+        assert_eq!(refused(&Greeting::Get.to_bytes()), Some(Refusal::Purpose));
+        assert_eq!(refused(&Greeting::Put.to_bytes()), Some(Refusal::Purpose));
+        assert_eq!(refused(&Greeting::Bench(&[250]).to_bytes()), Some(Refusal::UnknownName));
+        assert_eq!(refused(&[]), Some(Refusal::UnknownName));
+        for way in [SEND, RECEIVE, BOTH] {
+            assert_eq!(refused(&Greeting::Bench(&[way]).to_bytes()), None);
         }
     }
 }

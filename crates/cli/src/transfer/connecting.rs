@@ -42,6 +42,9 @@ pub(crate) fn failure(error: &ConnectError, ticket: &Ticket) -> Failure {
         Some(Refusal::Direction) => {
             Failure::Run(format!("{message}\nhint: `put` needs a ticket of `fairwave serve DIRECTORY --writable`"))
         }
+        Some(Refusal::Purpose) => Failure::Run(format!(
+            "{message}\nhint: `fairwave serve` prints tickets for files, `fairwave bench serve` for benches"
+        )),
         Some(Refusal::NoRoom) => Failure::Run(message),
         None => Failure::Run(format!("{}: {message}\nhint: {}", places(ticket), blocked(ticket))),
     }

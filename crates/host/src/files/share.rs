@@ -85,7 +85,8 @@ impl Share {
     /// What becomes of a visitor: an answer for [`crate::Endpoint::listen`].
     pub fn visit(&self, visitor: &Visitor<'_>) -> Result<(SessionOptions, Box<dyn Handler>), Refusal> {
         match Greeting::read(visitor.greeting) {
-            Ok(Greeting::Get) if !visitor.receives => Err(Refusal::Direction),
+            // A place that only takes gives nothing.
+            Ok(Greeting::Get) if !visitor.receives || self.paths.is_empty() => Err(Refusal::Direction),
             Ok(Greeting::Get) => {
                 // What was there before may have gone.
                 let roots = Roots::find(&self.paths).map_err(|_| Refusal::UnknownName)?;
@@ -104,7 +105,7 @@ impl Share {
                 self.enter(visitor, true, transfer);
                 Ok((self.options.session, handler))
             }
-            Ok(Greeting::Bench(greeting)) => crate::bench::visit(greeting).ok_or(Refusal::UnknownName),
+            Ok(Greeting::Bench(_)) => Err(Refusal::Purpose),
             Err(_) => Err(Refusal::UnknownName),
         }
     }
@@ -245,10 +246,12 @@ mod tests {
         assert_eq!(refused(&visitor(&Greeting::Put.to_bytes())), Some(Refusal::Direction));
         let put = Greeting::Put.to_bytes();
         assert_eq!(writable.visit(&Visitor { receives: false, ..visitor(&put) }).err(), Some(Refusal::Direction));
-        assert_eq!(writable.visit(&visitor(&get)).err(), Some(Refusal::UnknownName));
+        assert_eq!(writable.visit(&visitor(&get)).err(), Some(Refusal::Direction));
         assert_eq!(refused(&Visitor { receives: false, ..visitor(&get) }), Some(Refusal::Direction));
         assert_eq!(refused(&visitor(&[])), Some(Refusal::UnknownName));
-        assert_eq!(refused(&visitor(&Greeting::Bench(&[250]).to_bytes())), Some(Refusal::UnknownName));
+        for way in [0, 1, 2, 250] {
+            assert_eq!(refused(&visitor(&Greeting::Bench(&[way]).to_bytes())), Some(Refusal::Purpose));
+        }
         assert_eq!(refused(&visitor(&get)), None);
         fs::remove_dir(&root).unwrap();
         assert_eq!(refused(&visitor(&get)), Some(Refusal::UnknownName));

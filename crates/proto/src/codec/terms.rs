@@ -82,9 +82,12 @@ pub enum Refusal {
     /// The ticket was taken back.
     #[error("the ticket has been revoked")]
     Revoked,
+    /// The ticket is for something else than what the greeting asks for: for files, and not for a bench, or the other way round.
+    #[error("the ticket is not for this")]
+    Purpose,
 }
 
-const REFUSALS: [Refusal; 7] = [
+const REFUSALS: [Refusal; 8] = [
     Refusal::Expired,
     Refusal::UsedUp,
     Refusal::UnknownName,
@@ -92,6 +95,7 @@ const REFUSALS: [Refusal; 7] = [
     Refusal::Plain,
     Refusal::Direction,
     Refusal::Revoked,
+    Refusal::Purpose,
 ];
 
 impl<'a> Offer<'a> {
@@ -217,7 +221,7 @@ mod tests {
         for refusal in REFUSALS {
             assert_eq!(Refusal::read(&written(|writer| refusal.write(writer))), Ok(refusal));
         }
-        assert_eq!(Refusal::read(&[REFUSAL, 7]), Err(DecodeError::Range("the reason")));
+        assert_eq!(Refusal::read(&[REFUSAL, REFUSALS.len() as u8]), Err(DecodeError::Range("the reason")));
     }
 
     #[test]
