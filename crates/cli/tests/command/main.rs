@@ -3,7 +3,9 @@
 #![allow(non_snake_case, missing_docs)]
 
 mod allocate;
+mod clock;
 mod help;
+mod host;
 mod mistakes;
 mod out;
 mod papers;

@@ -1,15 +1,10 @@
 //! Files between processes of this machine, over loopback.
 
-use std::io::{BufRead, BufReader, Read};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::process::ExitStatusExt;
-use std::process::Child;
+use std::io::{BufRead, BufReader};
 use std::time::{Duration, Instant};
 
+use super::host::{Host, PATIENCE, bytes};
 use super::*;
-
-/// Nothing here takes longer, unless it hangs.
-const PATIENCE: Duration = Duration::from_secs(90);
 
 #[test]
 fn get__brings_a_tree_over_either_kind_of_address() {
@@ -133,6 +128,22 @@ fn ticket__mistakes_are_named() {
         let stderr = host.run(args).refused();
         assert!(stderr.contains(says), "{args:?}: {stderr}");
     }
+}
+
+#[test]
+fn ticket__is_for_files_or_for_a_bench() {
+    let host = Host::new();
+    host.write("a.txt", b"hello");
+    let files = host.serve(&["a.txt", "--listen", "127.0.0.1:0"]);
+    let bench = host.serve_with(&["bench", "serve", "--listen", "127.0.0.1:0"]);
+    let (files, bench) = (files.at(), bench.at());
+    for args in [&["bench", &files, "--time", "1 s"][..], &["get", &bench, "to"], &["put", "a.txt", &bench]] {
+        let done = host.run(args);
+        assert_eq!(done.code(), Some(1), "{args:?}: {}", done.stderr());
+        let (says, hint) = ("the ticket is not for this", "hint: `fairwave serve` prints tickets for files");
+        assert!(done.stderr().contains(says) && done.stderr().contains(hint), "{args:?}: {}", done.stderr());
+    }
+    host.run(&["get", &files, "to"]).good();
 }
 
 #[test]
@@ -433,173 +444,4 @@ fn doctor__prints_each_check() {
         assert!(names.contains(name), "{name}");
     }
     assert_eq!(done.code(), Some(i32::from(object["failures"].as_u64() != Some(0))));
-}
-
-/// A user with a home of its own.
-struct Host {
-    place: tempfile::TempDir,
-}
-
-/// A command under way.
-struct Process {
-    child: Child,
-    lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
-}
-
-/// A command that offers something.
-struct Serving {
-    process: Process,
-    ticket: PathBuf,
-}
-
-impl Host {
-    fn new() -> Self {
-        let place = tempfile::tempdir().expect("there is a place for files");
-        std::fs::create_dir(place.path().join("run")).expect("it is new");
-        Self { place }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.place.path().join(name)
-    }
-
-    fn write(&self, name: &str, content: &[u8]) {
-        let path = self.path(name);
-        std::fs::create_dir_all(path.parent().expect("it lies in the place")).expect("it takes directories");
-        std::fs::write(path, content).expect("it takes files");
-    }
-
-    fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_fairwave"));
-        command
-            .args(args)
-            .current_dir(self.place.path())
-            .env("XDG_STATE_HOME", self.path("state"))
-            .env("XDG_RUNTIME_DIR", self.path("run"))
-            .env_remove("FAIRWAVE_TICKET")
-            .env_remove("FAIRWAVE_SSH");
-        command
-    }
-
-    fn run(&self, args: &[&str]) -> Done {
-        Done(self.command(args).stdin(Stdio::null()).output().expect("the command was built"))
-    }
-
-    fn start(&self, args: &[&str]) -> Process {
-        let mut command = self.command(args);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("the command was built");
-        let lines = BufReader::new(child.stdout.take().expect("piped above")).lines();
-        Process { child, lines }
-    }
-
-    fn serve(&self, args: &[&str]) -> Serving {
-        self.serve_with(&[&["serve"], args].concat())
-    }
-
-    /// Starts it, and waits for its ticket.
-    fn serve_with(&self, args: &[&str]) -> Serving {
-        let mut process = self.start(args);
-        let Some(Ok(text)) = process.lines.next() else { panic!("no ticket: {}", process.end().1) };
-        let ticket = self.path(&format!("{}.ticket", process.child.id()));
-        std::fs::write(&ticket, text + "\n").expect("the place takes files");
-        Serving { process, ticket }
-    }
-
-    /// All files below a directory with their content.
-    fn tree(&self, name: &str) -> Vec<(Vec<u8>, Vec<u8>)> {
-        fn walk(dir: &Path, below: &[u8], found: &mut Vec<(Vec<u8>, Vec<u8>)>) {
-            for entry in std::fs::read_dir(dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display())) {
-                let path = entry.expect("it can be read").path();
-                let name = [below, b"/", path.file_name().expect("it has a name").as_bytes()].concat();
-                if path.is_dir() {
-                    walk(&path, &name, found);
-                } else {
-                    let content = std::fs::read(&path).expect("it can be read");
-                    found.push((name, content));
-                }
-            }
-        }
-        let mut found = Vec::new();
-        walk(&self.path(name), b"", &mut found);
-        found.sort();
-        found
-    }
-
-    fn script(&self, name: &str, body: &str) -> String {
-        use std::os::unix::fs::PermissionsExt;
-        let path = self.path(name);
-        std::fs::write(&path, format!("#!/bin/sh\n{body}\n")).expect("the place takes files");
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("they can be set");
-        path.into_os_string().into_string().expect("the place's name is text")
-    }
-
-    /// Stands for ssh: runs the command here, in a home of its own, and writes down how it was called.
-    fn ssh(&self) -> String {
-        let body = format!(
-            "for word in \"$@\"; do printf '%s|' \"$word\"; done >> '{calls}'; echo >> '{calls}'\n\
-             [ \"$1\" = -G ] && {{ echo hostname 127.0.0.1; exit 0; }}\n\
-             cd '{home}' && export SSH_CONNECTION='127.0.0.1 1 127.0.0.1 22' PATH='{bin}':\"$PATH\" && exec sh -c \"$2\"",
-            calls = self.path("calls").display(),
-            home = self.path("home").display(),
-            bin = Path::new(env!("CARGO_BIN_EXE_fairwave")).parent().expect("it lies in a directory").display(),
-        );
-        std::fs::create_dir_all(self.path("home")).expect("the place takes directories");
-        self.script("ssh", &body)
-    }
-}
-
-impl Process {
-    /// Waits for an event on stdout.
-    fn wait_for(&mut self, is_it: impl Fn(&Value) -> bool) {
-        let deadline = Instant::now() + PATIENCE;
-        while let Some(Ok(line)) = self.lines.next() {
-            let event = serde_json::from_str(&line).expect("a line is an object");
-            if is_it(&event) {
-                return;
-            }
-            assert!(Instant::now() < deadline, "it does not come: {event}");
-        }
-        panic!("it ended before: {}", self.end().1);
-    }
-
-    fn signal(&self, signal: rustix::process::Signal) {
-        let id = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(id, signal).expect("it is our child");
-    }
-
-    /// Its exit status, and what it said.
-    fn end(&mut self) -> (std::process::ExitStatus, String) {
-        let mut stderr = String::new();
-        if let Some(mut pipe) = self.child.stderr.take() {
-            let _ = pipe.read_to_string(&mut stderr);
-        }
-        (self.child.wait().unwrap_or_else(|_| std::process::ExitStatus::from_raw(0)), stderr)
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // It may have ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl Serving {
-    /// Its ticket, as a call names it.
-    fn at(&self) -> String {
-        format!("@{}", self.ticket.display())
-    }
-}
-
-fn bytes(count: usize) -> Vec<u8> {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 32) as u8
-    };
-    std::iter::repeat_with(next).take(count).collect()
 }

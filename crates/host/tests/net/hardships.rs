@@ -101,32 +101,3 @@ fn session__needs_no_ipv4() {
         run.ends.iter().for_each(fairwave_host::Endpoint::close);
     }
 }
-
-/// Sets this machine's clock, so somebody has to ask for it: FAIRWAVE_CLOCK_JUMPS=1. That nothing here looks at the wall
-/// clock but the days of tickets is what `clippy.toml` of this crate sees to.
-#[test]
-#[expect(clippy::disallowed_methods, reason = "it makes the clock jump")]
-fn session__does_not_notice_that_the_clock_jumps() {
-    use rustix::time::{ClockId, clock_gettime, clock_settime};
-    let Some(_turn) = crate::world() else { return };
-    if std::env::var_os("FAIRWAVE_CLOCK_JUMPS").is_none_or(|value| value != "1") {
-        println!("skipped: FAIRWAVE_CLOCK_JUMPS=1 sets the clock of this machine an hour on and back");
-        return;
-    }
-    let jump = |seconds: i64| {
-        let mut time = clock_gettime(ClockId::Realtime);
-        time.tv_sec += seconds;
-        clock_settime(ClockId::Realtime, time).expect("root may");
-    };
-    let hosts = Hosts::new(2, 16, Duration::from_millis(5));
-    let run = hosts.transfer(Initiator::Takes, false, 12 * MB, &dedicated(40.0));
-    run.tally.wait(2 * MB, PATIENCE);
-    let before = run.tally.rate(Duration::from_millis(500));
-    jump(3600);
-    let after = run.tally.rate(Duration::from_millis(500));
-    jump(-3600);
-    let again = run.tally.rate(Duration::from_millis(500));
-    run.tally.wait(12 * MB, PATIENCE);
-    println!("{:.1} Mb/s, {:.1} an hour later, {:.1} an hour earlier", before * 8e-6, after * 8e-6, again * 8e-6);
-    assert!(after > 0.5 * before && again > 0.5 * before, "{before} {after} {again}");
-}
