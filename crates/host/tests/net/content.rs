@@ -119,15 +119,27 @@ impl Tally {
 
     /// Waits until so many bytes came: each of them right, and none twice.
     pub(crate) fn wait(&self, bytes: u64, patience: Duration) {
+        let closed = self.end(bytes, patience);
+        assert!(closed.is_none(), "closed after {} bytes of {bytes}: {closed:?}", self.bytes());
+    }
+
+    /// The same; or why the session was closed before.
+    pub(crate) fn end(&self, bytes: u64, patience: Duration) -> Option<CloseReason> {
         let deadline = Instant::now() + patience;
-        while self.bytes() < bytes {
-            let closed = *self.closed.lock().expect("no holder panics");
-            assert!(closed.is_none(), "closed after {} bytes of {bytes}: {closed:?}", self.bytes());
+        let mut closed = None;
+        while self.bytes() < bytes && closed.is_none() {
             assert!(Instant::now() < deadline, "{} bytes of {bytes} after {patience:?}", self.bytes());
             std::thread::sleep(Duration::from_millis(2));
+            closed = self.closed();
         }
         assert_eq!(self.wrong.load(Ordering::Relaxed), 0, "pieces with wrong bytes");
         assert_eq!(self.repeated.load(Ordering::Relaxed), 0, "pieces that came twice");
+        closed.filter(|_| self.bytes() < bytes)
+    }
+
+    /// Why the session was closed, if it was.
+    pub(crate) fn closed(&self) -> Option<CloseReason> {
+        *self.closed.lock().expect("no holder panics")
     }
 
     /// Bytes a second that come during `time`.

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fairwave_host::{
-    ConnectOptions, Endpoint, EndpointConfig, GetOptions, Keyring, SessionOptions, Share, ShareId, ShareOptions,
-    StateDir, Ticket, Validity, get,
+    Accept, ConnectOptions, Endpoint, EndpointConfig, GetOptions, Keyring, SessionOptions, Share, ShareId,
+    ShareOptions, StateDir, Ticket, Validity, at_end, get,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
@@ -23,9 +23,9 @@ use crate::space::Space;
 /// What a process does.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Part {
-    /// Lends bytes from memory to everybody with the ticket that it prints.
+    /// Lends bytes from memory to everybody with the ticket that it prints, and says how each session ends.
     Give { address: SocketAddr, capacity_mbps: f64 },
-    /// Fetches so many bytes, looks at them, and says so.
+    /// Fetches so many bytes, looks at them, and says so; or how the session ended before.
     Take { ticket: String, length: u64, capacity_mbps: f64 },
     /// Gives files to everybody with the ticket that it prints, also the one that it printed an earlier time.
     Serve { path: PathBuf, state: PathBuf, address: SocketAddr, capacity_mbps: f64 },
@@ -130,7 +130,11 @@ fn part__is_played() {
 
 fn give(address: SocketAddr, config: &EndpointConfig) {
     let endpoint = listen(address, config);
-    let ticket = open(&endpoint, address, Box::new(|_| Ok((SessionOptions::default(), Box::new(Giver)))));
+    let accept: Accept = Box::new(|_| {
+        let tell = Box::new(|reason, _| println!("{SAYS}closed: {reason:?}"));
+        Ok((SessionOptions::default(), at_end(Box::new(Giver), tell)))
+    });
+    let ticket = open(&endpoint, address, accept);
     println!("{SAYS}{ticket}");
     loop {
         std::thread::park();
@@ -144,8 +148,10 @@ fn take(ticket: &Ticket, length: u64, config: &EndpointConfig) {
         ConnectOptions { sends: false, receives: true, greeting: Vec::new(), options: SessionOptions::default() };
     endpoint.connect(ticket, wish, Box::new(taker)).expect("the giver is there");
     println!("{SAYS}open");
-    tally.wait(length, Duration::from_secs(120));
-    println!("{SAYS}done");
+    match tally.end(length, Duration::from_secs(120)) {
+        None => println!("{SAYS}done"),
+        Some(reason) => println!("{SAYS}closed: {reason:?}"),
+    }
     endpoint.close();
 }
 

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use fairwave_host::{Accept, ConnectOptions, SessionOptions};
+use fairwave_host::{Accept, CloseReason, ConnectOptions, SessionOptions, at_end};
 use rustix::process::Signal;
 
 use crate::content::{Giver, Taker};
@@ -14,6 +14,12 @@ use crate::relay::{Report, address};
 const MB: u64 = 1_000_000;
 const CAPACITY_MBPS: f64 = 40.0;
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Longer than sessions outlive.
+const LONG: Duration = Duration::from_secs(33);
+/// In the second after a stop that the session did not outlive the process that was stopped sends no more than this: what one
+/// wake sends, 1 ms of the rate, and the word that it is over, often enough to be heard.
+const FAREWELL_BYTES: u64 = 20_000;
 
 /// How long: FAIRWAVE_STOP_S seconds, or 3. Sessions outlive 30 s of silence.
 fn span() -> Duration {
@@ -66,6 +72,72 @@ fn stop__of_the_taker_is_followed_by_no_burst() {
     std::thread::sleep(span());
     taker.signal(Signal::CONT);
     assert_eq!(taker.hear(), "done");
+    giver.close();
+    assert_no_burst(&hosts.relay.stop().expect("devices last"), 1, 0);
+}
+
+/// What goes from one port to another in the next second.
+fn bytes_in_a_second(hosts: &Hosts, [from, to]: [usize; 2]) -> u64 {
+    let before = hosts.relay.delivered(from, to);
+    std::thread::sleep(Duration::from_secs(1));
+    hosts.relay.delivered(from, to) - before
+}
+
+#[test]
+#[ignore = "takes 35 s: make soak"]
+fn stop__of_the_giver_that_its_session_does_not_outlive() {
+    let Some(_turn) = crate::world() else { return };
+    let hosts = Hosts::new(2, 23, Duration::from_millis(5));
+    let at = SocketAddr::new(address(1, 1, false), 9000);
+    let mut giver = Actor::start(&hosts.spaces[1], &Part::Give { address: at, capacity_mbps: CAPACITY_MBPS });
+    let ticket = giver.hear().parse().expect("a ticket");
+    let client = hosts.endpoint(0, &dedicated(CAPACITY_MBPS));
+    let wish =
+        ConnectOptions { sends: false, receives: true, greeting: Vec::new(), options: SessionOptions::default() };
+    let (taker, tally) = Taker::new(15 * MB);
+    client.connect(&ticket, wish.clone(), Box::new(taker)).expect("the giver is there");
+    tally.wait(5 * MB, PATIENCE);
+    giver.signal(Signal::STOP);
+    std::thread::sleep(LONG);
+    assert_eq!(tally.closed(), Some(CloseReason::Silence));
+    giver.signal(Signal::CONT);
+    let bytes = bytes_in_a_second(&hosts, [1, 0]);
+    println!("{bytes} bytes in the second after the stop");
+    assert!(bytes <= FAREWELL_BYTES, "{bytes} bytes to nobody");
+    assert_eq!(giver.hear(), "closed: Silence");
+    // It serves on.
+    let (taker, tally) = Taker::new(2 * MB);
+    client.connect(&ticket, wish, Box::new(taker)).expect("the giver is there");
+    tally.wait(2 * MB, PATIENCE);
+    assert_no_burst(&hosts.relay.stop().expect("devices last"), 1, 0);
+}
+
+#[test]
+#[ignore = "takes 35 s: make soak"]
+fn stop__of_the_taker_that_its_session_does_not_outlive() {
+    let Some(_turn) = crate::world() else { return };
+    let hosts = Hosts::new(2, 24, Duration::from_millis(5));
+    let (tell, ends) = std::sync::mpsc::channel();
+    let accept: Accept = Box::new(move |_| {
+        let tell = tell.clone();
+        let tell = Box::new(move |reason, _| tell.send(reason).expect("the test listens"));
+        Ok((SessionOptions::default(), at_end(Box::new(Giver), tell)))
+    });
+    let (giver, ticket) = hosts.serve(1, &dedicated(CAPACITY_MBPS), false, accept);
+    let part = Part::Take { ticket: ticket.to_string(), length: 15 * MB, capacity_mbps: CAPACITY_MBPS };
+    let mut taker = Actor::start(&hosts.spaces[0], &part);
+    assert_eq!(taker.hear(), "open");
+    std::thread::sleep(Duration::from_secs(1));
+    taker.signal(Signal::STOP);
+    assert_eq!(ends.recv_timeout(LONG), Ok(CloseReason::Silence));
+    std::thread::sleep(Duration::from_secs(3));
+    let given = hosts.relay.delivered(1, 0);
+    taker.signal(Signal::CONT);
+    let bytes = bytes_in_a_second(&hosts, [0, 1]);
+    println!("{bytes} bytes in the second after the stop");
+    assert!(bytes <= FAREWELL_BYTES, "{bytes} bytes to nobody");
+    assert_eq!(taker.hear(), "closed: Silence");
+    assert!(hosts.relay.delivered(1, 0) - given <= FAREWELL_BYTES, "the giver's session is over");
     giver.close();
     assert_no_burst(&hosts.relay.stop().expect("devices last"), 1, 0);
 }
