@@ -38,11 +38,14 @@ impl Capacity {
     /// The capacity of this host: what somebody said; else of the network card that leads to the peer, or to the world
     /// while no peer is known; else unknown.
     pub fn find(said: Option<Rate>, peer: Option<IpAddr>) -> Self {
-        if said.is_some() {
-            return Self { rate: said, origin: CapacityOrigin::Said };
-        }
-        let route = peer.map_or_else(|| default_routes().next(), route_to);
-        Self::of_route(route, card_speed)
+        let found = if said.is_some() {
+            Self { rate: said, origin: CapacityOrigin::Said }
+        } else {
+            let route = peer.map_or_else(|| default_routes().next(), route_to);
+            Self::of_route(route, card_speed)
+        };
+        tracing::info!("capacity of this end node: {found}");
+        found
     }
 
     fn of_route(route: Option<InterfaceAddress>, speed: impl Fn(&str) -> Option<Rate>) -> Self {

@@ -22,6 +22,7 @@ mod keyring;
 mod secret;
 mod session;
 mod share_id;
+mod sparing;
 mod state;
 mod status;
 mod stream;

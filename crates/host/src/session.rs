@@ -8,6 +8,7 @@ use arc_swap::ArcSwap;
 use fairwave_proto::codec::{CloseReason, SessionId, VoidReason};
 use fairwave_proto::{Limit, PathKind, SessionRates};
 use fairwave_units::{Bytes, Duration, Rate};
+use tracing::Span;
 
 use crate::driver::{Command, Commands};
 
@@ -25,6 +26,7 @@ struct Inner {
     export: [u8; 32],
     commands: Commands,
     stats: ArcSwap<SessionStats>,
+    span: Span,
 }
 
 /// What both ends agreed on.
@@ -86,7 +88,13 @@ pub struct SessionStats {
 impl Session {
     pub(crate) fn new(id: SessionId, facts: SessionFacts, export: [u8; 32], commands: Commands) -> Self {
         let stats = ArcSwap::default();
-        Self { inner: Arc::new(Inner { id, facts, export, commands, stats }) }
+        let span = tracing::info_span!("session", id = %format_args!("{:016x}", id.0), peer = %facts.peer);
+        Self { inner: Arc::new(Inner { id, facts, export, commands, stats, span }) }
+    }
+
+    /// What log lines about it stand in.
+    pub(crate) fn span(&self) -> &Span {
+        &self.inner.span
     }
 
     /// Its name at this host.

@@ -475,6 +475,11 @@ impl<C: Crypto> Control<C> {
         self.peers.get(session).and_then(|peer| peer.mtu.as_ref()).map(Mtu::size)
     }
 
+    /// Where a session's peer is.
+    pub fn address(&self, session: SessionId) -> Option<SocketAddr> {
+        self.peers.get(session).map(|peer| peer.opened.address)
+    }
+
     /// For how long a session's peer has said nothing.
     pub fn silent_for(&self, now: Time, session: SessionId) -> Option<Duration> {
         self.peers.get(session).map(|peer| now.since(peer.heard))

@@ -120,11 +120,11 @@ impl<'a> Teller<'a> {
                 self.bar.set_length(total);
             }
             self.bar.set_position(moment.progress.bytes_done);
-            self.bar.set_message(format!("{}{}", self.label, moment.text(talk.verbose)));
+            self.bar.set_message(format!("{}{}", self.label, moment.text(talk.is_verbose())));
             self.bar.tick();
         } else if self.told.elapsed() >= BETWEEN_LINES {
             self.told = Instant::now();
-            self.screen.say(&format!("{}{}", self.label, moment.text(talk.verbose)));
+            self.screen.say(&format!("{}{}", self.label, moment.text(talk.is_verbose())));
         }
         Ok(())
     }
@@ -217,8 +217,8 @@ pub(crate) fn print_end(outcome: &Outcome, moment: &Moment, session: Option<&Ses
 }
 
 fn say_entries(screen: &Screen, outcome: &Outcome) {
-    let most = if screen.talk.verbose { usize::MAX } else { NAMED };
-    if screen.talk.verbose {
+    let most = if screen.talk.is_verbose() { usize::MAX } else { NAMED };
+    if screen.talk.is_verbose() {
         for failure in &outcome.skipped {
             screen.say(&format!("left out: {}: {}", escaped(&failure.path), failure.reason));
         }
@@ -229,7 +229,7 @@ fn say_entries(screen: &Screen, outcome: &Outcome) {
     if let Some(more) = outcome.files_failed.checked_sub(most as u64).filter(|more| *more > 0) {
         screen.complain(&format!("and {more} more failed\nhint: --json lists them all"));
     }
-    if outcome.files_skipped > 0 && !screen.talk.verbose {
+    if outcome.files_skipped > 0 && !screen.talk.is_verbose() {
         let were = if outcome.files_skipped == 1 { "entry was" } else { "entries were" };
         screen.say(&format!("{} {were} left out (--verbose names them)", outcome.files_skipped));
     }

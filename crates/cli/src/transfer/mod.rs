@@ -3,6 +3,7 @@
 pub(crate) mod connecting;
 pub(crate) mod follow;
 pub(crate) mod link;
+mod log;
 pub(crate) mod meter;
 pub(crate) mod monitor;
 pub(crate) mod name;

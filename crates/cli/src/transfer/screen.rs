@@ -1,7 +1,9 @@
 //! What people see of transfers on stderr: bars where somebody watches, else plain lines; and what programs read on stdout.
 
+use clap::ArgAction;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use super::log;
 use crate::terminal;
 
 /// How much a command says.
@@ -13,9 +15,16 @@ pub(crate) struct Talk {
     /// Say only what is wrong
     #[arg(long, short, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-    /// Say more: each file that is left out, and what limits the transfer
-    #[arg(long, short)]
-    pub(crate) verbose: bool,
+    /// Say more: each file that is left out, what limits the transfer, and what the library does; twice, every step of it
+    #[arg(long, short, action = ArgAction::Count)]
+    pub(crate) verbose: u8,
+}
+
+impl Talk {
+    /// Whether more is said than usual.
+    pub(crate) fn is_verbose(self) -> bool {
+        self.verbose > 0
+    }
 }
 
 /// Stderr, with bars at its lower edge.
@@ -28,7 +37,9 @@ impl Screen {
     pub(crate) fn new(talk: Talk) -> Self {
         let is_drawn = terminal::is_watched() && !talk.quiet && !talk.json;
         let target = if is_drawn { ProgressDrawTarget::stderr_with_hz(10) } else { ProgressDrawTarget::hidden() };
-        Self { multi: MultiProgress::with_draw_target(target), talk }
+        let multi = MultiProgress::with_draw_target(target);
+        log::start(&multi, talk);
+        Self { multi, talk }
     }
 
     /// Whether bars are drawn.

@@ -413,6 +413,47 @@ fn names__never_reach_a_terminal_raw() {
 }
 
 #[test]
+fn verbose__tells_what_the_library_does_and_no_secret() {
+    let host = Host::new();
+    let name = "tree/\u{1b}[2Jevil\u{202e}.txt";
+    host.write(name, b"hello");
+    let mut serve = host.serve(&["tree", "--listen", "127.0.0.1:0", "-vv"]);
+    let text = std::fs::read_to_string(&serve.ticket).unwrap();
+    let says_nothing_secret = |stderr: &str| {
+        assert!(!stderr.contains('\u{1b}') && !stderr.contains('\u{202e}'), "{stderr:?}");
+        for part in text.trim().as_bytes().windows(16) {
+            assert!(!stderr.contains(std::str::from_utf8(part).unwrap()), "it shows a part of its ticket");
+        }
+    };
+    // A directory stands where the file should go.
+    std::fs::create_dir_all(host.path(&format!("to/{name}/full"))).unwrap();
+    for (option, shows, shows_not) in [
+        (
+            "-v",
+            &["capacity of this end node", " INFO ", "tries", "session{id=", "open", "closed reason=Stopped"][..],
+            " DEBUG ",
+        ),
+        ("-vv", &[" INFO ", " DEBUG ", "connects", "failed path=tree/"], "TRACE"),
+        ("--json", &[], " INFO "),
+    ] {
+        let stderr = host.run(&["get", &serve.at(), "to", option]).stderr();
+        assert!(shows.iter().all(|text| stderr.contains(text)), "{option}: {stderr}");
+        assert!(!stderr.contains(shows_not), "{option}: {stderr}");
+        says_nothing_secret(&stderr);
+    }
+    let mut command = host.command(&["get", &serve.at(), "to"]);
+    let stderr = Done(command.env("FAIRWAVE_LOG", "fairwave_host::capacity=info").output().unwrap()).stderr();
+    assert!(stderr.contains("capacity of this end node") && !stderr.contains("session{id="), "{stderr}");
+    let stderr = Done(command.env("FAIRWAVE_LOG", "a=b=c").output().unwrap()).stderr();
+    assert!(stderr.contains("FAIRWAVE_LOG is not used"), "{stderr}");
+    assert_eq!(host.run(&["bench", &serve.at(), "--time", "1 s"]).code(), Some(1));
+    serve.process.signal(rustix::process::Signal::INT);
+    let (_, stderr) = serve.process.end();
+    assert!(stderr.contains("not let in: the ticket is not for this"), "{stderr}");
+    says_nothing_secret(&stderr);
+}
+
+#[test]
 fn bench__measures_both_ends() {
     let host = Host::new();
     let serve = host.serve_with(&["bench", "serve", "--listen", "127.0.0.1:0"]);

@@ -1,6 +1,7 @@
 //! The handshake: Noise NKpsk0 with the ticket's secret.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use fairwave_proto::codec::{Mac, Prologue, TicketId};
 use fairwave_proto::handshake::{InitiatorCrypto, ResponderCrypto};
@@ -8,8 +9,9 @@ use snow::{Builder, HandshakeState};
 use zeroize::Zeroizing;
 
 use super::{SessionKeys, Suite};
-use crate::keyring::Keyring;
+use crate::keyring::{Issued, Keyring, id_text};
 use crate::secret::Secret;
+use crate::sparing::Sparing;
 use crate::ticket::Ticket;
 
 /// The handshake of all suites: the initiator knows the responder's key from the ticket, and both know its secret.
@@ -32,6 +34,8 @@ pub(crate) struct NoiseResponder {
     /// `None` while the host does not listen.
     tickets: Option<Arc<Keyring>>,
     cookie_key: Zeroizing<[u8; 32]>,
+    /// Log lines about tickets that are not known: anybody can cause them.
+    unknown: Sparing,
 }
 
 /// A handshake between its messages.
@@ -53,7 +57,7 @@ impl NoiseResponder {
     pub(crate) fn new() -> Result<Self, getrandom::Error> {
         let mut cookie_key = Zeroizing::new([0; 32]);
         getrandom::fill(cookie_key.as_mut_slice())?;
-        Ok(Self { tickets: None, cookie_key })
+        Ok(Self { tickets: None, cookie_key, unknown: Sparing::default() })
     }
 
     /// From now on hellos with these tickets are answered.
@@ -131,7 +135,13 @@ impl ResponderCrypto for NoiseResponder {
 
     fn hello_mac(&self, prologue: &Prologue, proven: &[u8]) -> Option<Mac> {
         Suite::from_number(prologue.suite)?;
-        let secret = self.tickets.as_ref()?.lookup(prologue.ticket)?.secret;
+        let tickets = self.tickets.as_ref()?;
+        let Some(Issued { secret, .. }) = tickets.lookup(prologue.ticket) else {
+            if tracing::enabled!(tracing::Level::DEBUG) && self.unknown.allows(Instant::now()) {
+                tracing::debug!(ticket = %id_text(prologue.ticket), "no answer to who names a ticket that is not known here");
+            }
+            return None;
+        };
         Some(mac(&purpose(&secret, "fairwave 2026 hello"), proven))
     }
 

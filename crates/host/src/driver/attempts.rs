@@ -13,6 +13,7 @@ use super::socket::Socket;
 use crate::crypto::{Noise, NoiseInitiator};
 use crate::endpoint::{ConnectError, ConnectOptions};
 use crate::handler::Handler;
+use crate::keyring::id_text;
 use crate::session::Session;
 use crate::ticket::Ticket;
 
@@ -29,7 +30,7 @@ struct Attempt {
     handler: Box<dyn Handler>,
     reply: Sender<Result<Session, ConnectError>>,
     /// One for each address that was tried.
-    sessions: Vec<SessionId>,
+    sessions: Vec<(SessionId, SocketAddr)>,
     next: Option<Time>,
     /// What the last one failed of.
     error: ConnectError,
@@ -54,7 +55,9 @@ impl Attempts {
         handler: Box<dyn Handler>,
         reply: Sender<Result<Session, ConnectError>>,
     ) {
-        let left = in_turns(&to.addresses).into_iter().filter_map(|address| socket.reach(address)).collect();
+        let left: VecDeque<_> =
+            in_turns(&to.addresses).into_iter().filter_map(|address| socket.reach(address)).collect();
+        tracing::debug!(ticket = %id_text(to.id), addresses = ?left, "connects");
         let error = ConnectError::NoAddress;
         self.attempts.push(Attempt { to, left, options, handler, reply, sessions: Vec::new(), next: Some(now), error });
     }
@@ -80,9 +83,10 @@ impl Attempts {
 
     /// A session is open: whose it is, if it was wanted here. The others of its attempt are given up.
     pub(crate) fn opened(&mut self, now: Time, session: SessionId, host: &mut Host<Noise>) -> Option<Wanted> {
-        let index = self.attempts.iter().position(|attempt| attempt.sessions.contains(&session))?;
+        let index = self.attempts.iter().position(|attempt| attempt.address_of(session).is_some())?;
         let Attempt { sessions, handler, reply, .. } = self.attempts.swap_remove(index);
-        for other in sessions.into_iter().filter(|other| *other != session) {
+        for (other, address) in sessions.into_iter().filter(|(other, _)| *other != session) {
+            tracing::debug!(address = %canonical(address), "given up: another address was faster");
             host.close(now, other, CloseReason::Done);
         }
         Some(Wanted { handler, reply })
@@ -90,8 +94,10 @@ impl Attempts {
 
     /// An attempt at one address has failed. The next is tried at once.
     pub(crate) fn failed(&mut self, now: Time, session: SessionId, error: HandshakeError, host: &mut Host<Noise>) {
-        if let Some(attempt) = self.attempts.iter_mut().find(|attempt| attempt.sessions.contains(&session)) {
-            attempt.sessions.retain(|other| *other != session);
+        let attempt = self.attempts.iter_mut().find(|attempt| attempt.address_of(session).is_some());
+        if let Some(attempt) = attempt {
+            tracing::info!(address = ?attempt.address_of(session).map(canonical), %error, "no session");
+            attempt.sessions.retain(|(other, _)| *other != session);
             // That one says more than silence at another address.
             if attempt.error == ConnectError::NoAddress || error != HandshakeError::NoAnswer {
                 attempt.error = error.into();
@@ -103,17 +109,29 @@ impl Attempts {
 }
 
 impl Attempt {
+    fn address_of(&self, session: SessionId) -> Option<SocketAddr> {
+        self.sessions.iter().find(|(other, _)| *other == session).map(|(_, address)| *address)
+    }
+
     fn try_next(&mut self, now: Time, host: &mut Host<Noise>) {
         self.next = None;
         let Some(address) = self.left.pop_front() else { return };
         let crypto = NoiseInitiator::new(&self.to);
         let ConnectOptions { sends, receives, ref greeting, options } = self.options;
         match host.connect(now, address, crypto, &Wish { sends, receives, greeting, options }) {
-            Ok(session) => self.sessions.push(session),
+            Ok(session) => {
+                tracing::info!(address = %canonical(address), "tries");
+                self.sessions.push((session, address));
+            }
             Err(error) => self.error = ConnectError::Wish(error.to_string()),
         }
         self.next = (!self.left.is_empty()).then(|| now.saturating_add(BETWEEN_ADDRESSES));
     }
+}
+
+/// As people write it: of IPv4 as such.
+pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
 /// The families take turns, IPv6 first (RFC 8305 s4). Without a zone, addresses of a link lead nowhere.

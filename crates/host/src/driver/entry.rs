@@ -2,11 +2,12 @@
 
 use std::net::IpAddr;
 
-use fairwave_proto::codec::{Kind, SessionId};
+use fairwave_proto::codec::{CloseReason, Kind, SessionId};
 
+use super::watch::Watch;
 use crate::crypto::{Opener, Sealer, SessionKeys};
 use crate::handler::Handler;
-use crate::session::Session;
+use crate::session::{Session, SessionStats};
 
 /// A session that is open.
 pub(crate) struct Entry {
@@ -20,6 +21,7 @@ pub(crate) struct Entry {
     pub(crate) local: Option<IpAddr>,
     pub(crate) sent_wire_bytes: u64,
     pub(crate) received_wire_bytes: u64,
+    pub(crate) watch: Watch,
 }
 
 impl Entry {
@@ -34,7 +36,17 @@ impl Entry {
             local: None,
             sent_wire_bytes: 0,
             received_wire_bytes: 0,
+            watch: Watch::default(),
         }
+    }
+
+    /// Logs that it is over.
+    pub(crate) fn log_end(&self, reason: CloseReason, by_peer: bool) {
+        let (sent_bytes, received_bytes) = (self.sent_wire_bytes, self.received_wire_bytes);
+        let SessionStats { lost_packets, missed_packets, .. } = *self.session.stats();
+        tracing::info!(
+            parent: self.session.span(), ?reason, by_peer, sent_bytes, received_bytes, lost_packets, missed_packets, "closed"
+        );
     }
 }
 

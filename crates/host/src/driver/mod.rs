@@ -10,6 +10,7 @@ mod overflow;
 mod run;
 mod setup;
 mod socket;
+mod watch;
 
 pub(crate) use commands::{Bell, Command, Commands};
 pub(crate) use run::Driver;

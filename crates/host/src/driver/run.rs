@@ -4,17 +4,18 @@ use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use crossbeam_channel::Receiver;
-use fairwave_proto::codec::{CloseReason, HEADER_BYTES, Header, Kind, Piece, Reader, SessionId, is_handshake};
+use fairwave_proto::codec::{CloseReason, HEADER_BYTES, Header, Kind, Piece, Reader, Refusal, SessionId, is_handshake};
 use fairwave_proto::handshake::HandshakeError;
 use fairwave_proto::{
-    ControlPacket, DataPacket, Direction, Event, Host, Limit, Opened, Packet, PieceAt, Transmit, Visit,
+    ControlPacket, DataPacket, Direction, Event, Host, Limit, Opened, Packet, PieceAt, SessionOptions, Transmit, Visit,
 };
 use fairwave_units::{Duration, Rate, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::attempts::Attempts;
+use super::attempts::{Attempts, canonical};
 use super::clock::Clock;
 use super::commands::{Bell, Command, Commands};
 use super::entry::{Entries, Entry};
@@ -26,8 +27,9 @@ use super::socket::Socket;
 use crate::crypto::Noise;
 use crate::endpoint::{Accept, Visitor};
 use crate::handler::Handler;
-use crate::keyring::Keyring;
+use crate::keyring::{Keyring, id_text};
 use crate::session::{Session, SessionFacts, SessionStats};
+use crate::sparing::Sparing;
 
 /// Drives the cores of one endpoint: it does over and over what [`Host`] asks of its driver, and sleeps in between.
 pub(crate) struct Driver {
@@ -55,6 +57,8 @@ pub(crate) struct Driver {
     pub(super) answer_from: Option<IpAddr>,
     /// No later than this, once it is told to stop.
     pub(super) stops_at: Option<Time>,
+    /// Log lines about who was not let in.
+    pub(super) refusals: Sparing,
 }
 
 /// Someone whose session is half open.
@@ -195,17 +199,16 @@ impl Driver {
 
     fn on_handshake(&mut self, now: Time, Way { from, to }: Way, datagram: &[u8]) {
         let (accept, tickets, visitors) = (&mut self.accept, &self.tickets, &mut self.visitors);
+        let refusals = &self.refusals;
         let mut decide = |visit: &Visit<Noise>| {
             let ticket = visit.prologue.ticket;
             let visitor =
                 Visitor { from, ticket, greeting: &visit.greeting, sends: visit.sends, receives: visit.receives };
-            let (Some(accept), Some(tickets)) = (accept.as_mut(), tickets) else {
-                return Err(fairwave_proto::codec::Refusal::UnknownName);
-            };
-            if let Some(refusal) = tickets.refusal(ticket) {
-                return Err(refusal);
-            }
-            let (options, handler) = accept(&visitor)?;
+            let (options, handler) = admit(accept.as_mut(), tickets.as_deref(), &visitor).inspect_err(|refusal| {
+                if tracing::enabled!(tracing::Level::INFO) && refusals.allows(Instant::now()) {
+                    tracing::info!(from = %canonical(from), ticket = %id_text(ticket), "not let in: {refusal}");
+                }
+            })?;
             visitors.retain(|admitted| admitted.peer != visit.peer || admitted.from != from);
             visitors.push(Admitted { peer: visit.peer, from, at: now, handler });
             Ok(options)
@@ -275,6 +278,7 @@ impl Driver {
                 Event::Closed { session, reason, by_peer } => {
                     self.publish_session(now, session);
                     if let Some(mut entry) = self.entries.remove(session) {
+                        entry.log_end(reason, by_peer);
                         entry.handler.on_closed(&entry.session, reason, by_peer);
                         self.list_sessions();
                     }
@@ -302,9 +306,10 @@ impl Driver {
             self.host.close(now, session, CloseReason::Stopped);
             return;
         };
-        let peer = SocketAddr::new(address.ip().to_canonical(), address.port());
+        let peer = canonical(address);
         let facts = SessionFacts { peer, is_initiator, sends, receives, path, is_plain: self.is_plain };
         let session = Session::new(session, facts, keys.export(), self.commands.clone());
+        tracing::info!(parent: session.span(), is_initiator, sends, receives, ?path, "open");
         handler.on_open(&session);
         self.entries.insert(Entry::new(session.clone(), handler, keys));
         self.list_sessions();
@@ -325,6 +330,7 @@ impl Driver {
         }
         let Some(dropped @ 1..) = self.overflow.poll(now) else { return };
         self.shared.overflows.fetch_add(dropped, Ordering::Relaxed);
+        tracing::info!(dropped, "the socket was full: less is asked for");
         if let Some(node) = self.host.control.node_mut(Direction::Receiving) {
             node.on_overflow(Rate::nearest_bps(8.0 * self.arrivals.bytes_per_s));
         }
@@ -350,6 +356,7 @@ impl Driver {
         self.outbox.flush(&mut self.socket);
         let too_large: Vec<_> = self.outbox.too_large().collect();
         for (session, datagram_bytes) in too_large {
+            tracing::debug!(datagram_bytes, "the system refuses datagrams of this size");
             self.host.control.on_too_large(now, session, datagram_bytes);
         }
         is_more
@@ -451,6 +458,7 @@ impl Driver {
             datagram_bytes: host.control.datagram_bytes(session).unwrap_or_default(),
             silent_for: host.control.silent_for(now, session).unwrap_or_default(),
         };
+        entry.watch.look(&entry.session, host.control.address(session), &stats);
         entry.session.publish(stats);
     }
 
@@ -478,6 +486,17 @@ impl Arrivals {
         let quarter = Duration::from_secs_f64(buffer as f64 / 8.0 / self.bytes_per_s)?;
         Some(quarter.min(MOST_REST))
     }
+}
+
+/// What becomes of a visitor: the keyring says first whether its ticket is good.
+fn admit(
+    accept: Option<&mut Accept>,
+    tickets: Option<&Keyring>,
+    visitor: &Visitor<'_>,
+) -> Result<(SessionOptions, Box<dyn Handler>), Refusal> {
+    let (Some(accept), Some(tickets)) = (accept, tickets) else { return Err(Refusal::UnknownName) };
+    tickets.refusal(visitor.ticket).map_or(Ok(()), Err)?;
+    accept(visitor)
 }
 
 fn wait_for(fds: &mut [PollFd<'_>], wait: Option<Duration>) {

@@ -26,6 +26,7 @@ use crate::endpoint::{Accept, BindError, ConnectError, ConnectOptions, EndpointC
 use crate::handler::Handler;
 use crate::keyring::Keyring;
 use crate::session::Session;
+use crate::sparing::Sparing;
 use crate::ticket::Ticket;
 
 /// What an endpoint is told.
@@ -70,6 +71,14 @@ impl Driver {
             source,
         })?;
         let facts = facts(&socket).map_err(BindError::System)?;
+        tracing::info!(
+            local = %facts.local,
+            path = ?config.path,
+            is_plain = config.is_plain,
+            segments = facts.segments,
+            receive_buffer_bytes = facts.receive_buffer_bytes,
+            "listens"
+        );
         let clock = Clock::start();
         let now = clock.now();
         let mut seed = [0; 32];
@@ -96,6 +105,7 @@ impl Driver {
             answer_from: None,
             arrivals: super::run::Arrivals::default(),
             stops_at: None,
+            refusals: Sparing::default(),
             socket,
         })
     }

@@ -110,6 +110,7 @@ impl Socket {
         }
         if segment_size.is_some() && self.segments() == 1 {
             self.refused_at = Some(Instant::now());
+            tracing::info!(%to, %error, "datagrams go one by one: the system refuses to cut them (GSO)");
             return Sent::Uncut;
         }
         tracing::debug!(%to, %error, "a datagram was not sent");
@@ -121,6 +122,7 @@ impl Socket {
         if is_time && let Ok(state) = UdpSocketState::new(UdpSockRef::from(&self.udp)) {
             self.state = state;
             self.refused_at = None;
+            tracing::debug!(segments = self.segments(), "GSO is tried again");
         }
     }
 

@@ -101,7 +101,8 @@ impl Group {
 
     /// Makes the group durable and moves its files to their places.
     fn commit(&mut self) {
-        (self.bytes, self.since) = (0, None);
+        let (bytes, begin) = (std::mem::take(&mut self.bytes), Instant::now());
+        self.since = None;
         let touched = std::mem::take(&mut self.touched);
         let mut finished = std::mem::take(&mut self.finished);
         if finished.is_empty() && touched.is_empty() {
@@ -116,6 +117,8 @@ impl Group {
             finished.sort_unstable_by(|one, other| one.path.parent().cmp(other.path.parent()));
             self.commit_some(finished, &touched, &mut placed);
         }
+        let ms = begin.elapsed().as_millis() as u64;
+        tracing::debug!(bytes, files = placed.files, failed = placed.failed.len(), ms, way = ?self.choice.way(), "a group is at its place");
         // After the news of it nothing of the group is under way.
         let _ = self.news.send(News::Placed(placed));
     }

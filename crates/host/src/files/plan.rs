@@ -16,7 +16,7 @@ use super::item::{Item, Temporary};
 use super::journal::Kept;
 use super::link::check_target;
 use super::manifest::{Entry, FileIdentity, Meta};
-use super::names::RelativePath;
+use super::names::{RelativePath, escaped};
 use super::outcome::{Ended, Outcome};
 use super::selection::Selection;
 use super::sparse::Below;
@@ -203,6 +203,7 @@ impl Plan {
     /// An entry failed.
     pub(crate) fn fail(&mut self, path: &[u8], reason: String) {
         self.ledger.tally().fail();
+        tracing::debug!(path = %escaped(path), reason, "failed");
         self.outcome.fail(path, reason);
     }
 

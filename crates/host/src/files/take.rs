@@ -9,7 +9,7 @@
 //!
 //! The taker reads the manifest, plans what is to be fetched, and asks for it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -18,6 +18,7 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use fairwave_proto::codec::CloseReason;
 use fairwave_units::{Bytes, Rate};
 use rustix::fs::fstatvfs;
+use tracing::Span;
 
 use super::blocks::{HashKey, Value};
 use super::compare::Reader;
@@ -310,6 +311,7 @@ impl Taker {
         let temps = loop {
             match Temps::open(Arc::clone(tree), &transfer) {
                 Err(TempsError::Busy) if since.elapsed() < patience && !self.ledger.is_stopped() => {
+                    tracing::debug!(parent: session.span(), "waits for an older transfer of the same to give way");
                     thread::sleep(TICK / 2);
                 }
                 opened => break opened.map_err(|error| format!("the destination: {error}"))?,
@@ -322,6 +324,8 @@ impl Taker {
         for key in there.keys().filter(|key| !kept.contains_key(*key)) {
             temps.remove(key);
         }
+        let blocks: usize = kept.values().map(BTreeMap::len).sum();
+        tracing::info!(parent: session.span(), files = kept.len(), blocks, "found of an earlier transfer");
         (self.plan.kept, self.plan.temporaries) = (kept, there);
         let desk = Arc::new(Desk { temps, journal, hashes: HashKey::new(session.secret("hashes")) });
         let threads = self.hire(&desk).map_err(|error| format!("no thread for the disk: {error}"))?;
@@ -333,7 +337,8 @@ impl Taker {
         let (group, grouped) = unbounded();
         let grouper = Group::new(Arc::clone(desk), self.options.durable, grouped, self.news_in.clone());
         let named = |name: &str| thread::Builder::new().name(name.to_owned());
-        let mut threads = vec![named("fairwave-place").spawn(move || grouper.run())?];
+        let span = self.session.as_ref().map_or_else(Span::none, |(session, _)| session.span().clone());
+        let mut threads = vec![named("fairwave-place").spawn(move || span.in_scope(|| grouper.run()))?];
         let count = thread::available_parallelism().map_or(1, |count| count.get().clamp(1, MOST_WORKERS));
         for _ in 0..count {
             let (desk, jobs, group) = (Arc::clone(desk), self.jobs.clone(), group.clone());
@@ -441,6 +446,7 @@ impl Taker {
 
     fn on_wrong(&mut self, piece: Piece, tries: u32, is_check: bool) {
         let Piece { item, block } = piece;
+        tracing::debug!(path = ?item.path, block, tries, "a block is wrong");
         if tries < MOST_TRIES {
             self.flow.want_again(Wanted { item, blocks: block..block + 1, tries, is_check });
         } else if item.fail() {

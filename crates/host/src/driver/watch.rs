@@ -1,0 +1,46 @@
+//! What changes about a session and is worth a log line.
+
+use std::net::SocketAddr;
+
+use fairwave_units::Duration;
+use tracing::Level;
+
+use super::attempts::canonical;
+use crate::session::{Session, SessionStats};
+
+/// What was last logged of a session: it is looked at some twenty times a second, never for each packet.
+#[derive(Debug, Default)]
+pub(crate) struct Watch {
+    datagram_bytes: u32,
+    address: Option<SocketAddr>,
+    is_silent: bool,
+}
+
+/// Silence is worth a line from here on.
+const SILENT: Duration = Duration::from_secs(3);
+
+impl Watch {
+    /// Logs what is new.
+    pub(crate) fn look(&mut self, session: &Session, address: Option<SocketAddr>, stats: &SessionStats) {
+        if !tracing::enabled!(Level::INFO) {
+            return;
+        }
+        let span = session.span();
+        if ![0, self.datagram_bytes].contains(&stats.datagram_bytes) {
+            self.datagram_bytes = stats.datagram_bytes;
+            tracing::info!(parent: span, datagram_bytes = stats.datagram_bytes, "largest datagram that the path takes");
+        }
+        if address.is_some() && address != self.address {
+            if let (Some(from), Some(to)) = (self.address, address) {
+                tracing::info!(parent: span, from = %canonical(from), to = %canonical(to), "the peer has moved");
+            }
+            self.address = address;
+        }
+        let is_silent = stats.silent_for >= SILENT;
+        if is_silent != self.is_silent {
+            self.is_silent = is_silent;
+            let what = if is_silent { "nothing comes from the peer" } else { "the peer is back" };
+            tracing::info!(parent: span, "{what}");
+        }
+    }
+}
