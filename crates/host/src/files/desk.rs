@@ -16,6 +16,8 @@ pub(crate) struct Desk {
     pub(crate) temps: Temps,
     pub(crate) journal: Journal,
     pub(crate) hashes: HashKey,
+    /// Whether a file need not wait at its temporary place, since it is not made durable.
+    pub(crate) places_at_once: bool,
 }
 
 /// Blocks by their numbers in a file, in order, and their values.

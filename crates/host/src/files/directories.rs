@@ -21,11 +21,19 @@ pub(crate) struct Directories {
     /// Whether only to look.
     is_dry: bool,
     /// Those that were used last, the newest first.
-    recent: VecDeque<(Box<[u8]>, Arc<OwnedFd>)>,
+    recent: VecDeque<(Box<[u8]>, Opened)>,
     /// What the file system takes for which path.
     by_id: HashMap<(u64, u64), Box<[u8]>>,
     /// What is to become of them, for the listed ones what the list says.
     metas: HashMap<Box<[u8]>, Option<Meta>>,
+}
+
+/// An open directory.
+#[derive(Clone, Debug)]
+pub(crate) struct Opened {
+    pub(crate) directory: Arc<OwnedFd>,
+    /// Whether it was made just now, so that there is nothing in it but what was put there since.
+    pub(crate) is_new: bool,
 }
 
 /// Why there is no such directory.
@@ -48,12 +56,12 @@ impl Directories {
     }
 
     /// A directory, made if it is not there; nothing if it is not there and only looked for.
-    pub(crate) fn open(&mut self, path: &[u8]) -> Result<Option<Arc<OwnedFd>>, DirectoryError> {
+    pub(crate) fn open(&mut self, path: &[u8]) -> Result<Option<Opened>, DirectoryError> {
         if let Some(at) = self.recent.iter().position(|(other, _)| **other == *path) {
             let entry = self.recent.remove(at).expect("found above");
-            let directory = Arc::clone(&entry.1);
+            let opened = entry.1.clone();
             self.recent.push_front(entry);
-            return Ok(Some(directory));
+            return Ok(Some(opened));
         }
         if !self.is_dry {
             // What is above it may have to be opened up first.
@@ -67,7 +75,7 @@ impl Directories {
     }
 
     /// A directory whose parent is there.
-    fn open_one(&mut self, path: &[u8]) -> Result<Option<Arc<OwnedFd>>, DirectoryError> {
+    fn open_one(&mut self, path: &[u8]) -> Result<Option<Opened>, DirectoryError> {
         let opened = if self.is_dry {
             match self.tree.directory(path) {
                 Err(Errno::NOENT) => return Ok(None),
@@ -92,10 +100,10 @@ impl Directories {
                 let _ = fchmod(&directory, Mode::from_raw_mode((there.meta.mode | 0o700).into()));
             }
         }
-        let directory = Arc::new(directory);
+        let opened = Opened { directory: Arc::new(directory), is_new };
         self.recent.truncate(MOST_OPEN - 1);
-        self.recent.push_front((path.into(), Arc::clone(&directory)));
-        Ok(Some(directory))
+        self.recent.push_front((path.into(), opened.clone()));
+        Ok(Some(opened))
     }
 
     /// A directory that is listed.
@@ -163,6 +171,22 @@ mod tests {
         let [listed, new, deep] = modes(place.path(), ["new/listed", "new", "mine/deep"]);
         assert_eq!((listed, new & 0o700, deep & 0o700), (0o550, 0o700, 0o700));
         assert_eq!(fs::metadata(place.path().join("new/listed")).unwrap().mtime(), 1000);
+    }
+
+    #[test]
+    fn open__is_new_as_long_as_it_is_remembered_that_it_was_made() {
+        let place = tempfile::tempdir().unwrap();
+        fs::create_dir(place.path().join("old")).unwrap();
+        let mut directories = Directories::new(Arc::new(Tree::open(place.path()).unwrap()), false);
+        let mut is_new = |path: &str| directories.open(path.as_bytes()).unwrap().unwrap().is_new;
+        assert_eq!(
+            [is_new(""), is_new("old"), is_new("a/b"), is_new("a/b"), is_new("a")],
+            [false, false, true, true, true]
+        );
+        for i in 0..MOST_OPEN {
+            assert!(is_new(&format!("{i}")));
+        }
+        assert!(!is_new("a/b"));
     }
 
     #[test]

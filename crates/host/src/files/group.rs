@@ -14,6 +14,7 @@ use super::durable::Durable;
 use super::item::Item;
 use super::news::{News, Placed};
 use super::sync_choice::{SyncChoice, SyncWay};
+use super::temps::PLACE;
 
 /// Something for the group.
 #[derive(Debug)]
@@ -140,7 +141,7 @@ impl Group {
                 }
             };
             for item in items {
-                match self.desk.temps.place(&item.key, &directory, &item.path, item.old).doing("put it in its place") {
+                match self.desk.temps.place(&item.key, &directory, &item.path, item.old).doing(PLACE) {
                     Ok(()) => {
                         placed.files += 1;
                         placed.bytes += item.bytes();

@@ -1,7 +1,7 @@
 //! What is to be done about each entry of a manifest.
 
 use std::collections::HashMap;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use rustix::fs::{FileType, readlinkat};
@@ -9,7 +9,7 @@ use rustix::fs::{FileType, readlinkat};
 use super::blocks::{FileSpan, Layout, Value, file_hash};
 use super::claims::{Claim, Claims};
 use super::desk::{Blocks, Desk, Job};
-use super::directories::Directories;
+use super::directories::{Directories, Opened};
 use super::disk_error::Doing;
 use super::flow::Wanted;
 use super::item::{Item, Temporary};
@@ -258,13 +258,11 @@ impl Plan {
         meta: Meta,
         there: &There,
     ) -> Result<(), String> {
-        if there.meta != meta && !self.is_dry {
-            let directory = self.parent(path)?;
-            if let Some(directory) = directory {
-                set_meta(&directory, path.name(), there, meta)
-                    .doing("set its mode")
-                    .map_err(|error| error.to_string())?;
-            }
+        if there.meta != meta
+            && !self.is_dry
+            && let Some(Opened { directory, .. }) = self.parent(path)?
+        {
+            set_meta(&directory, path.name(), there, meta).doing("set its mode").map_err(|error| error.to_string())?;
         }
         self.ledger.tally().resume(bytes);
         self.ledger.tally().place(1);
@@ -364,7 +362,7 @@ impl Plan {
     }
 
     fn make_link(&mut self, desk: &Desk, link: &Link) -> Result<(), String> {
-        let Some(parent) = self.parent(&link.path)? else { return Ok(()) };
+        let Some(Opened { directory: parent, .. }) = self.parent(&link.path)? else { return Ok(()) };
         if matches!(link.old, Old::There(_)) && is_link_to(&parent, link.path.name(), &link.target) {
             return Ok(());
         }
@@ -375,7 +373,7 @@ impl Plan {
     /// Gives a path away, makes what is above it, and looks at what is there.
     fn prepare(&mut self, path: &RelativePath, claim: Claim) -> Result<Old, String> {
         self.claims.claim(path, claim).map_err(|error| error.to_string())?;
-        let Some(directory) = self.parent(path)? else { return Ok(Old::Nothing) };
+        let Some(Opened { directory, is_new: false }) = self.parent(path)? else { return Ok(Old::Nothing) };
         match look(&directory, path.name()).doing("look at its place").map_err(|error| error.to_string())? {
             Old::There(there) if there.kind == FileType::Directory => {
                 Err("there is a directory in its place".to_owned())
@@ -384,7 +382,7 @@ impl Plan {
         }
     }
 
-    fn parent(&mut self, path: &RelativePath) -> Result<Option<Arc<OwnedFd>>, String> {
+    fn parent(&mut self, path: &RelativePath) -> Result<Option<Opened>, String> {
         match &mut self.directories {
             Some(directories) => directories.open(path.parent()).map_err(|error| error.to_string()),
             None => Ok(None),

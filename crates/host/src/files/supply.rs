@@ -24,7 +24,9 @@ use super::transfer::Ledger;
 use crate::session::Session;
 
 /// Buffers of at least this many bytes are used again.
-const WORTH_KEEPING: usize = 1 << 20;
+const WORTH_KEEPING: usize = 256 << 10;
+/// What takes less than this part of one gets a fresh one.
+const LEAST_PART: usize = 4;
 /// And at most so many of them.
 const MOST_SPARE: usize = 4;
 /// What was found is told after so long at the latest.
@@ -155,6 +157,13 @@ impl Supply {
         }
     }
 
+    /// A buffer for so many bytes, if there is one that fits.
+    fn take_spare(&self, bytes: usize) -> Vec<u8> {
+        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        let fits = |room: &Vec<u8>| (bytes..=bytes.saturating_mul(LEAST_PART)).contains(&room.len());
+        spare.iter().position(fits).map(|at| spare.swap_remove(at)).unwrap_or_default()
+    }
+
     /// Reads a part of a file that has left memory, into room that is made for it, as much as is in one file: where it ends.
     pub(crate) fn read_again(&self, range: &Range<u64>, room: &mut Vec<u8>) -> Result<u64, VoidReason> {
         let found = self.lock().listing().file_at(range.start);
@@ -207,11 +216,7 @@ impl Supply {
         if self.is_closed.load(Ordering::SeqCst) {
             return;
         }
-        let room = if batch.bytes.end - batch.bytes.start < WORTH_KEEPING as u64 {
-            Vec::new()
-        } else {
-            self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
-        };
+        let room = self.take_spare((batch.bytes.end - batch.bytes.start) as usize);
         let key = is_hashed.then_some(&self.hash_key);
         let read = self.disk.read(batch, key, room, &mut |file, path, gone| self.fail(file, path, gone));
         self.step(|schedule, steps| {

@@ -327,7 +327,12 @@ impl Taker {
         let blocks: usize = kept.values().map(BTreeMap::len).sum();
         tracing::info!(parent: session.span(), files = kept.len(), blocks, "found of an earlier transfer");
         (self.plan.kept, self.plan.temporaries) = (kept, there);
-        let desk = Arc::new(Desk { temps, journal, hashes: HashKey::new(session.secret("hashes")) });
+        if temps.is_in_memory() {
+            self.options.durable = Durable::None;
+        }
+        let places_at_once = self.options.durable == Durable::None;
+        let hashes = HashKey::new(session.secret("hashes"));
+        let desk = Arc::new(Desk { temps, journal, hashes, places_at_once });
         let threads = self.hire(&desk).map_err(|error| format!("no thread for the disk: {error}"))?;
         self.crew = Some(threads);
         Ok(())

@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use data_encoding::HEXLOWER;
 use rustix::fs::{
     AtFlags, Dir, FallocateFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags, StatxFlags, fallocate, fchmod,
-    flock, fstat, fstatfs, fstatvfs, ftruncate, futimens, mkdirat, openat, renameat, renameat_with, statat, statx,
-    symlinkat, unlinkat, utimensat,
+    flock, fstat, fstatfs, fstatvfs, ftruncate, futimens, linkat, mkdirat, openat, renameat, renameat_with, statat,
+    statx, symlinkat, unlinkat, utimensat,
 };
 use rustix::io::Errno;
 use thiserror::Error;
@@ -32,6 +33,10 @@ pub(crate) struct Temps {
     /// What the process takes off the modes of what it makes.
     umask: u16,
     sets_aside: bool,
+    /// Whether nothing there outlives the system in any case.
+    is_in_memory: bool,
+    /// Whether files can be written before they have a name, as far as is known.
+    has_unnamed: AtomicBool,
 }
 
 /// Why there is no place for temporaries.
@@ -54,9 +59,12 @@ const BTRFS: u64 = 0x9123_683e;
 
 const NEW: OFlags =
     OFlags::WRONLY.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const UNNAMED: OFlags = OFlags::WRONLY.union(OFlags::TMPFILE).union(OFlags::CLOEXEC);
 const OLD: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 /// The mount's name: `STATX_MNT_ID_UNIQUE`, which older kernels do not know, and `STATX_MNT_ID`, which they may use again.
 const MOUNT: StatxFlags = StatxFlags::from_bits_retain(0x4000 | 0x1000);
+/// What is done last to a file.
+pub(super) const PLACE: &str = "put it in its place";
 /// The one symbolic link that is being made.
 const LINK: &[u8] = b"link";
 
@@ -83,8 +91,10 @@ impl Temps {
             return Err(TempsError::Busy);
         }
         let kind = fstatfs(&directory).map_or(0, |stat| stat.f_type as u64);
-        let sets_aside = kind != TMPFS && kind != BTRFS;
-        Ok(Self { tree, name, directory, umask: umask(), sets_aside })
+        let is_in_memory = kind == TMPFS;
+        let sets_aside = !is_in_memory && kind != BTRFS;
+        let has_unnamed = AtomicBool::new(true);
+        Ok(Self { tree, name, directory, umask: umask(), sets_aside, is_in_memory, has_unnamed })
     }
 
     pub(crate) fn tree(&self) -> &Tree {
@@ -93,6 +103,11 @@ impl Temps {
 
     pub(crate) fn directory(&self) -> &OwnedFd {
         &self.directory
+    }
+
+    /// Whether the file system is in memory: then nothing there can be made durable.
+    pub(crate) fn is_in_memory(&self) -> bool {
+        self.is_in_memory
     }
 
     /// Names the time for which what was written here is in the page cache at least: since this start of the system, and since
@@ -132,15 +147,54 @@ impl Temps {
     ///
     /// Its length is right only when all of it is written: then, a transfer that was killed in between takes it for unfinished.
     pub(crate) fn write_whole(&self, key: &Key, content: &[u8], meta: Meta) -> Result<(), DiskError> {
-        let file = self.create(key, meta.mode)?;
-        let written = write_sparse(&file, 0, content, Below::Hole).doing("write it")?;
+        self.fill(&self.create(key, meta.mode)?, content, meta)
+    }
+
+    /// Writes a file that is there as a whole before it has any name, and gives it its own, at which nothing is, in the open
+    /// directory `parent`. Where the system cannot do that it is false, and nothing has happened.
+    ///
+    /// That is cheaper than a temporary, since threads that make and move names in one directory wait for each other; and if it
+    /// is interrupted nothing is left.
+    pub(crate) fn write_at_place(
+        &self,
+        parent: impl AsFd,
+        name: &[u8],
+        content: &[u8],
+        meta: Meta,
+    ) -> Result<bool, DiskError> {
+        if !self.has_unnamed.load(Relaxed) {
+            return Ok(false);
+        }
+        let mode = Mode::from_raw_mode(meta.mode.into());
+        let file = match openat(&self.directory, ".", UNNAMED, mode) {
+            // File systems that cannot, and kernels that do not know the flag.
+            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => {
+                self.has_unnamed.store(false, Relaxed);
+                return Ok(false);
+            }
+            opened => opened.doing("create it")?,
+        };
+        self.fill(&file, content, meta)?;
+        match linkat(&file, "", parent, name, AtFlags::EMPTY_PATH) {
+            Ok(()) => Ok(true),
+            Err(error @ Errno::EXIST) => Err(DiskError { doing: PLACE, error }),
+            // Before Linux 6.10 root alone may; and some file systems have one name a file.
+            Err(_) => {
+                self.has_unnamed.store(false, Relaxed);
+                Ok(false)
+            }
+        }
+    }
+
+    fn fill(&self, file: &OwnedFd, content: &[u8], meta: Meta) -> Result<(), DiskError> {
+        let written = write_sparse(file, 0, content, Below::Hole).doing("write it")?;
         if written < content.len() as u64 {
-            ftruncate(&file, content.len() as u64).doing("write it")?;
+            ftruncate(file, content.len() as u64).doing("write it")?;
         }
         if meta.mode & self.umask != 0 {
-            fchmod(&file, Mode::from_raw_mode(meta.mode.into())).doing("set its mode")?;
+            fchmod(file, Mode::from_raw_mode(meta.mode.into())).doing("set its mode")?;
         }
-        futimens(&file, &times(meta)).doing("set its time")
+        futimens(file, &times(meta)).doing("set its time")
     }
 
     /// Makes a file of so many bytes, whose parts come later: what is below them.
@@ -340,6 +394,31 @@ mod tests {
         let old = look(&parent, b"a").unwrap();
         fs::remove_file(place.path().join("a")).unwrap();
         temps.place(&KEY, &parent, &path("a"), old).unwrap();
+    }
+
+    #[test]
+    fn write_at_place__all_of_it_or_nothing() {
+        let (place, temps) = open();
+        let parent = temps.tree().directory(b"").unwrap();
+        for (name, content, mode) in [("a", vec![1; 100_000], 0o400), ("b", vec![0; 9000], 0o777), ("c", vec![], 0o640)]
+        {
+            assert_eq!(temps.write_at_place(&parent, name.as_bytes(), &content, Meta { mode, ..META }), Ok(true));
+            assert!(fs::read(place.path().join(name)).unwrap() == content);
+            let meta = fs::metadata(place.path().join(name)).unwrap();
+            assert_eq!((meta.mode() & 0o7777, meta.mtime(), meta.mtime_nsec()), (mode.into(), -5, 7));
+        }
+        // What somebody put there is not replaced.
+        let again = temps.write_at_place(&parent, b"a", b"other", META);
+        assert_eq!(again, Err(DiskError { doing: PLACE, error: Errno::EXIST }));
+        assert_eq!(fs::metadata(place.path().join("a")).unwrap().len(), 100_000);
+        // A name that cannot be given is no file, and no more are tried.
+        let gone = place.path().join("gone");
+        fs::create_dir(&gone).unwrap();
+        let directory = temps.tree().directory(b"gone").unwrap();
+        fs::remove_dir(&gone).unwrap();
+        assert_eq!(temps.write_at_place(&directory, b"x", b"other", META), Ok(false));
+        assert_eq!(temps.write_at_place(&parent, b"x", b"other", META), Ok(false));
+        assert!(!place.path().join("x").exists() && temps.list().unwrap().is_empty());
     }
 
     #[test]

@@ -9,14 +9,15 @@ use rustix::io::{Errno, pread};
 use super::blocks::{BLOCK_BYTES, Value, block_value};
 use super::compare::Comparer;
 use super::desk::{Blocks, Desk, Job, Report};
-use super::disk_error::{Doing, Trouble};
+use super::disk_error::{DiskError, Doing, Trouble};
 use super::group::GroupJob;
 use super::item::{Item, Temporary};
 use super::journal::Written;
-use super::news::News;
+use super::news::{News, Placed};
 use super::parcel::{Parcel, Piece};
 use super::pool::Pool;
 use super::sparse::{Below, write_sparse};
+use super::tree::Old;
 
 /// One of several threads that do the same.
 pub(crate) struct Worker {
@@ -33,6 +34,10 @@ struct Batch {
     report: Report,
     written: Vec<Written>,
     finished: Vec<Arc<Item>>,
+    /// Files that are at their places already.
+    placed: Placed,
+    /// The last of them, and its directory.
+    parent: Option<(Arc<Item>, OwnedFd)>,
     /// A larger file that is not complete, and how much of it was written.
     touched: Option<(Arc<Item>, u64)>,
 }
@@ -75,6 +80,9 @@ impl Worker {
         if let Some((item, bytes)) = batch.touched {
             let _ = self.group.send(GroupJob::Touched(item, bytes));
         }
+        if batch.placed.files > 0 {
+            let _ = self.news.send(News::Placed(batch.placed));
+        }
         let _ = self.news.send(News::Worked(batch.report));
     }
 
@@ -86,27 +94,78 @@ impl Worker {
                 batch.report.wrong.push(piece.clone());
                 continue;
             }
-            let written = if item.is_whole() {
-                self.desk.temps.write_whole(&item.key, data, item.meta).map_err(Trouble::from)
-            } else {
-                self.write_block(piece, data, batch, buffer)
-            };
-            if let Err(trouble) = written {
+            if item.is_whole() {
+                self.write_whole(item, data, value, batch);
+                continue;
+            }
+            if let Err(trouble) = self.write_block(piece, data, batch, buffer) {
                 batch.report.fail(&self.desk, item, trouble);
                 continue;
             }
             batch.report.written_bytes += data.len() as u64;
             batch.written.push(Written { key: item.key, block: piece.in_file(), value });
-            let is_last = item.complete(piece.in_file(), value);
-            if item.is_whole() {
-                batch.finished.push(Arc::clone(item));
-            } else if is_last {
+            if item.complete(piece.in_file(), value) {
                 self.finish(Arc::clone(item), batch);
             } else {
                 let bytes = batch.touched.take().map_or(0, |(_, bytes)| bytes) + data.len() as u64;
                 batch.touched = Some((Arc::clone(item), bytes));
             }
         }
+    }
+
+    /// A file of one block, which is here.
+    fn write_whole(&self, item: &Arc<Item>, data: &[u8], value: Value, batch: &mut Batch) {
+        if !self.make_whole(item, data, batch) {
+            return;
+        }
+        batch.report.written_bytes += data.len() as u64;
+        item.complete(0, value);
+        if batch.finished.last().is_some_and(|last| Arc::ptr_eq(last, item)) {
+            batch.written.push(Written { key: item.key, block: 0, value });
+        }
+    }
+
+    /// Writes all of a file, to its place if it may go there at once. Whether it did not fail.
+    fn make_whole(&self, item: &Arc<Item>, data: &[u8], batch: &mut Batch) -> bool {
+        match self.write_at_place(item, data, &mut batch.parent) {
+            Ok(true) => {
+                batch.placed.files += 1;
+                batch.placed.bytes += item.bytes();
+                return true;
+            }
+            Ok(false) => {}
+            Err(error) => {
+                batch.report.fail(&self.desk, item, error);
+                return false;
+            }
+        }
+        if let Err(error) = self.desk.temps.write_whole(&item.key, data, item.meta) {
+            batch.report.fail(&self.desk, item, error);
+            return false;
+        }
+        batch.finished.push(Arc::clone(item));
+        true
+    }
+
+    /// Whether it is at its place then.
+    fn write_at_place(
+        &self,
+        item: &Arc<Item>,
+        data: &[u8],
+        parent: &mut Option<(Arc<Item>, OwnedFd)>,
+    ) -> Result<bool, DiskError> {
+        // What is to be replaced stays until all of the new one is there.
+        if !self.desk.places_at_once || item.old != Old::Nothing {
+            return Ok(false);
+        }
+        let directory = match parent {
+            Some((last, directory)) if last.path.parent() == item.path.parent() => directory,
+            _ => {
+                let directory = self.desk.temps.tree().directory(item.path.parent()).doing("open its directory")?;
+                &mut parent.insert((Arc::clone(item), directory)).1
+            }
+        };
+        self.desk.temps.write_at_place(directory, item.path.name(), data, item.meta)
     }
 
     /// The value that a piece must have, if it came and its file has not failed.
@@ -168,10 +227,7 @@ impl Worker {
 
     fn make(&self, items: Vec<Arc<Item>>, batch: &mut Batch) {
         for item in items {
-            match self.desk.temps.write_whole(&item.key, &[], item.meta) {
-                Ok(()) => batch.finished.push(item),
-                Err(error) => batch.report.fail(&self.desk, &item, error),
-            }
+            self.make_whole(&item, &[], batch);
         }
     }
 
