@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use fairwave_host::{Durable, GetOptions, Ticket, get};
 use fairwave_units::Rate;
+use serde::{Deserialize, Serialize};
 
 use crate::Done;
 use crate::failure::Failure;
@@ -40,15 +41,22 @@ pub(crate) struct Args {
     talk: Talk,
 }
 
+/// What the taking end looks at before files move.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(crate) struct Look {
+    /// Read what is there already, compare its hashes, and move what differs
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Say how much would move, and write nothing; with --check, compare hashes for it
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
 /// How files are taken.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct Taking {
-    /// Read what is there already, compare its hashes, and fetch what differs
-    #[arg(long)]
-    pub(crate) check: bool,
-    /// Say how much would be fetched, and write nothing; with --check, compare hashes for it
-    #[arg(long)]
-    pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) look: Look,
     /// No faster than this, such as "200 Mb/s"
     #[arg(long, value_name = "RATE", value_parser = positive_rate)]
     pub(crate) limit: Option<Rate>,
@@ -58,7 +66,8 @@ pub(crate) struct Taking {
 }
 
 /// As [`Durable`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum DurableArg {
     /// Each file by itself
     Each,
@@ -68,18 +77,24 @@ pub(crate) enum DurableArg {
     None,
 }
 
+impl From<DurableArg> for Durable {
+    fn from(said: DurableArg) -> Self {
+        match said {
+            DurableArg::Each => Self::Each,
+            DurableArg::Group => Self::Group,
+            DurableArg::None => Self::None,
+        }
+    }
+}
+
 impl Taking {
     pub(crate) fn options(self, names: Vec<String>, destination: PathBuf) -> GetOptions {
         GetOptions {
             names,
             destination,
-            check: self.check,
-            dry_run: self.dry_run,
-            durable: match self.durable {
-                DurableArg::Each => Durable::Each,
-                DurableArg::Group => Durable::Group,
-                DurableArg::None => Durable::None,
-            },
+            check: self.look.check,
+            dry_run: self.look.dry_run,
+            durable: self.durable.into(),
             limit: self.limit,
             ..GetOptions::default()
         }
@@ -100,7 +115,8 @@ pub(crate) fn fetch(screen: &Screen, link: &Link, ticket: &Ticket, options: &Get
     let transfer = begun.map_err(|error| connecting::transfer_failure(&error, ticket))?;
     let shown = transfer.clone();
     let _socket = monitor(screen, "get", &bound, options.limit, move || vec![shown.clone()]);
-    let course = Course { capacity: bound.capacity.rate, limit: options.limit, is_dry: options.dry_run };
+    let dry = options.dry_run.then_some("fetch");
+    let course = Course { capacity: bound.capacity.rate, limit: options.limit, dry };
     let done = follow(screen, &transfer, course);
     bound.endpoint.close();
     done

@@ -8,6 +8,7 @@ use fairwave_units::Rate;
 
 use crate::Done;
 use crate::failure::Failure;
+use crate::get::Look;
 use crate::transfer::connecting;
 use crate::transfer::follow::{Course, follow};
 use crate::transfer::link::{Link, positive_rate};
@@ -25,12 +26,15 @@ use crate::transfer::ticket;
 Examples:
   fairwave put results @inbox.ticket
   fairwave put a.bin b.bin @inbox.ticket --limit \"200 Mb/s\" --json
+  fairwave put results @inbox.ticket --check --dry-run
 
 Exit status: 0 all there; 1 some files failed, or the transfer broke off; 2 the call is wrong; 130 interrupted.")]
 pub(crate) struct Args {
     /// Files and directories, and the ticket (@FILE, - for stdin, its text, or in $FAIRWAVE_TICKET)
     #[arg(required = true, value_name = "PATH... TICKET")]
     words: Vec<PathBuf>,
+    #[command(flatten)]
+    look: Look,
     /// No faster than this, such as "200 Mb/s"
     #[arg(long, value_name = "RATE", value_parser = positive_rate)]
     limit: Option<Rate>,
@@ -43,7 +47,12 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Done {
     let (paths, ticket) = words(&args.words)?;
     let screen = Screen::new(args.talk);
-    send(&screen, &args.link, &ticket, &paths, &PutOptions { limit: args.limit, ..PutOptions::default() })
+    send(&screen, &args.link, &ticket, &paths, &options(args.look, args.limit))
+}
+
+/// What is asked of a put.
+pub(crate) fn options(Look { check, dry_run }: Look, limit: Option<Rate>) -> PutOptions {
+    PutOptions { check, dry_run, limit, ..PutOptions::default() }
 }
 
 /// Sends with a ticket, and shows how it goes.
@@ -54,7 +63,11 @@ pub(crate) fn send(screen: &Screen, link: &Link, ticket: &Ticket, paths: &[PathB
     let transfer = begun.map_err(|error| connecting::transfer_failure(&error, ticket))?;
     let shown = transfer.clone();
     let _socket = monitor(screen, "put", &bound, None, move || vec![shown.clone()]);
-    let done = follow(screen, &transfer, Course { capacity: bound.capacity.rate, ..Course::default() });
+    let done = follow(
+        screen,
+        &transfer,
+        Course { capacity: bound.capacity.rate, dry: options.dry_run.then_some("send"), ..Course::default() },
+    );
     bound.endpoint.close();
     done
 }

@@ -133,7 +133,7 @@ pub fn bench_accept(session: SessionOptions) -> Accept {
         let client_sends = match Greeting::read(visitor.greeting) {
             Ok(Greeting::Bench([SEND | BOTH])) => true,
             Ok(Greeting::Bench([RECEIVE])) => false,
-            Ok(Greeting::Get | Greeting::Put) => return Err(Refusal::Purpose),
+            Ok(Greeting::Get | Greeting::Put(_)) => return Err(Refusal::Purpose),
             Ok(Greeting::Bench(_)) | Err(_) => return Err(Refusal::UnknownName),
         };
         Ok((session, Box::new(Load::new(None, client_sends))))
@@ -405,9 +405,11 @@ impl Handler for Load {
 
 #[cfg(test)]
 mod tests {
+    use fairwave_proto::codec::TicketId;
+
     use super::*;
     use crate::endpoint::Visitor;
-    use fairwave_proto::codec::TicketId;
+    use crate::files::greeting::Look;
 
     #[test]
     fn bench_accept__takes_no_ticket_for_one_of_files() {
@@ -417,7 +419,7 @@ mod tests {
             accept(&Visitor { from, ticket: TicketId(7), greeting, sends: true, receives: true }).err()
         };
         assert_eq!(refused(&Greeting::Get.to_bytes()), Some(Refusal::Purpose));
-        assert_eq!(refused(&Greeting::Put.to_bytes()), Some(Refusal::Purpose));
+        assert_eq!(refused(&Greeting::Put(Look::default()).to_bytes()), Some(Refusal::Purpose));
         assert_eq!(refused(&Greeting::Bench(&[250]).to_bytes()), Some(Refusal::UnknownName));
         assert_eq!(refused(&[]), Some(Refusal::UnknownName));
         for way in [SEND, RECEIVE, BOTH] {

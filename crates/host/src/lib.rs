@@ -40,7 +40,7 @@ pub use fairwave_proto::handshake::HandshakeError;
 pub use fairwave_proto::{IntervalRule, Limit, PathKind, SessionOptions, SessionRates};
 pub use files::{
     Durable, Ended, Failure, GetOptions, MOST_LISTED, Outcome, Progress, PutOptions, Share, ShareError, ShareOptions,
-    Transfer, TransferError, UnknownDurable, Visit, WaitsFor, escaped, get, put,
+    Transfer, TransferError, UnknownDurable, Visit, VisitKind, WaitsFor, escaped, get, put,
 };
 pub use handler::Handler;
 pub use identity::Identity;

@@ -130,7 +130,7 @@ fn put__into_a_writable_share() {
     }
     let visits = hosts.share.transfers();
     assert_eq!(visits.len(), 2);
-    assert!(visits.iter().all(|visit| visit.is_put && end(&visit.transfer).is_complete()));
+    assert!(visits.iter().all(|visit| visit.is_put() && end(&visit.transfer).is_complete()));
 }
 
 #[test]

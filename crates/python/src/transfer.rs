@@ -179,7 +179,7 @@ impl Server {
         let told = |visit: fairwave_host::Visit| {
             let progress = visit.transfer.progress();
             let is_over = visit.transfer.wait(Some(Duration::ZERO)).is_some();
-            (visit.from.to_string(), visit.is_put, is_over, progress.files_done, progress.bytes_done)
+            (visit.from.to_string(), visit.is_put(), is_over, progress.files_done, progress.bytes_done)
         };
         self.share.transfers().into_iter().map(told).collect()
     }

@@ -125,11 +125,18 @@ fn share(what: &What, session: SessionOptions) -> Result<(Share, ShareId), Failu
             let share = Share::new(paths, ShareOptions { session, ..ShareOptions::default() });
             Ok((share.map_err(|error| Failure::Usage(error.to_string()))?, id))
         }
-        What::Take { place, is_single } => {
+        What::Take { place, is_single, is_dry, durable } => {
             let place = path(place)?;
             let id = ShareId::of([&place], true);
             let Target { directory, rename } = Target::read(&place, *is_single);
-            let options = ShareOptions { writable_into: Some(directory), rename, session, ..ShareOptions::default() };
+            let options = ShareOptions {
+                writable_into: Some(directory),
+                rename,
+                durable: (*durable).into(),
+                is_dry: *is_dry,
+                session,
+                ..ShareOptions::default()
+            };
             let share = Share::new(Vec::new(), options);
             Ok((share.map_err(|error| Failure::Usage(error.to_string()))?, id))
         }

@@ -9,8 +9,10 @@ use data_encoding::BASE64;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::get::DurableArg;
+
 /// Of these messages.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 /// Some 100 000 paths.
 const MOST_BYTES: u32 = 16 << 20;
 
@@ -42,6 +44,10 @@ pub(crate) enum What {
         place: Path,
         /// Whether a single thing comes.
         is_single: bool,
+        /// Whether nothing is written.
+        is_dry: bool,
+        /// When files are safe from a power failure.
+        durable: DurableArg,
     },
 }
 

@@ -10,7 +10,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use fairwave_host::{GetOptions, Identity, Keyring, PutOptions, Share, ShareId, ShareOptions, StateDir, Validity};
+use fairwave_host::{GetOptions, Identity, Keyring, Share, ShareId, ShareOptions, StateDir, Validity};
 use fairwave_units::Duration;
 
 use crate::Done;
@@ -73,10 +73,14 @@ pub(crate) fn run(args: &Args) -> Done {
             done
         }
         Way::Send { from, host, to } => {
-            refuse_taking(args)?;
-            let what = What::Take { place: message::Path::new(&to), is_single: from.len() == 1 };
+            let what = What::Take {
+                place: message::Path::new(&to),
+                is_single: from.len() == 1,
+                is_dry: args.taking.look.dry_run,
+                durable: args.taking.durable,
+            };
             let far = FarEnd::start(&args.ssh, &host, &ask(args, what))?;
-            let options = PutOptions { limit: args.taking.limit, ..PutOptions::default() };
+            let options = put::options(args.taking.look, args.taking.limit);
             let done = put::send(&screen, &args.link, &far.ticket, &from, &options);
             far.end();
             done
@@ -135,19 +139,6 @@ fn ask(args: &Args, what: What) -> Ask {
 fn into(args: &Args, to: &std::path::Path, sources: usize) -> GetOptions {
     let Target { directory, rename } = Target::read(to, sources == 1);
     GetOptions { rename, ..args.taking.options(Vec::new(), directory) }
-}
-
-/// What the taker at the far end is not told.
-fn refuse_taking(args: &Args) -> Done {
-    for (is_asked, option) in [(args.taking.check, "--check"), (args.taking.dry_run, "--dry-run")] {
-        if is_asked {
-            return Err(Failure::usage(
-                format!("cp: {option} is for copies to this machine"),
-                "run it at the other end: ssh HOST fairwave cp ...",
-            ));
-        }
-    }
-    Ok(())
 }
 
 /// Both ends are this process: what goes on after an interrupt does so here, too.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fairwave_host::{Ended, Outcome, TicketId, Visit};
+use fairwave_host::{Ended, Outcome, TicketId, Visit, VisitKind};
 use fairwave_units::{Duration, Rate};
 use serde::Serialize;
 
@@ -59,7 +59,8 @@ impl<'a> Attendance<'a> {
                 self.end(&guest, &outcome, &moment)?;
                 self.gone.insert(number);
                 // Somebody may try again who could put nothing.
-                let is_of_use = outcome.files > 0 || outcome.files_failed == 0;
+                let is_of_use =
+                    (outcome.files > 0 || outcome.files_failed == 0) && guest.visit.kind != VisitKind::DryPut;
                 completed.extend((outcome.ended == Ended::Done && is_of_use).then_some(guest.visit.ticket));
             } else {
                 guest.teller.tell(&moment)?;
@@ -74,12 +75,16 @@ impl<'a> Attendance<'a> {
         let Some(session) = visit.transfer.session() else { return Ok(()) };
         let peer = session.facts().peer;
         if self.screen.talk.json {
-            let direction = if visit.is_put { "receive" } else { "send" };
+            let direction = if visit.is_put() { "receive" } else { "send" };
             let session = format!("{:016x}", session.id().0);
             print_json(&OpenedEvent { event: "opened", session, peer, direction })?;
             terminal::flush()?;
         } else {
-            let what = if visit.is_put { "puts files here" } else { "gets files" };
+            let what = match visit.kind {
+                VisitKind::Get => "gets files",
+                VisitKind::Put => "puts files here",
+                VisitKind::DryPut => "looks what it would put here",
+            };
             self.screen.say(&format!("{peer}: {what}"));
         }
         let teller = Teller::new(self.screen, format!("{peer}: "));
@@ -91,8 +96,9 @@ impl<'a> Attendance<'a> {
     fn end(&self, guest: &Guest<'_>, outcome: &Outcome, moment: &Moment) -> Done {
         guest.teller.end();
         let session = guest.visit.transfer.session();
+        let is_dry = guest.visit.kind == VisitKind::DryPut;
         if self.screen.talk.json {
-            print_end(outcome, moment, session.as_ref(), false)?;
+            print_end(outcome, moment, session.as_ref(), is_dry)?;
             return terminal::flush();
         }
         let seconds = moment.elapsed.as_secs_f64();
@@ -100,6 +106,7 @@ impl<'a> Attendance<'a> {
         let mean = rate(bytes.saturating_sub(moment.progress.bytes_resumed) as f64 * 8.0 / seconds.max(1e-3));
         let moved = format!("{} in {}", size(bytes), span(seconds));
         let what = match &outcome.ended {
+            Ended::Done if is_dry => format!("has looked: {}", counted(outcome.files)),
             Ended::Done => format!("done: {}, {moved} ({mean})", counted(outcome.files)),
             Ended::Stopped => format!("stopped after {moved}"),
             Ended::Failed(reason) => format!("ended early after {moved}: {reason}"),

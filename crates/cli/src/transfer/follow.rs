@@ -57,8 +57,8 @@ struct EndEvent<'a> {
 pub(crate) struct Course {
     pub(crate) capacity: Option<Rate>,
     pub(crate) limit: Option<Rate>,
-    /// Whether nothing is written.
-    pub(crate) is_dry: bool,
+    /// What would be done, if nothing is written: a verb.
+    pub(crate) dry: Option<&'static str>,
 }
 
 /// Shows a transfer until it ends. An interrupt stops it where it can go on.
@@ -85,7 +85,7 @@ pub(crate) fn follow(screen: &Screen, transfer: &Transfer, course: Course) -> Do
     };
     let moment = meter.look();
     teller.end();
-    tell_end(screen, &outcome, &moment, transfer.session().as_ref(), course.is_dry)
+    tell_end(screen, &outcome, &moment, transfer.session().as_ref(), course.dry)
 }
 
 /// Tells how a transfer goes: with a bar, in lines, or in JSON.
@@ -135,19 +135,19 @@ impl<'a> Teller<'a> {
 }
 
 /// Says how a transfer ended, and what became of its entries: done, or why not.
-fn tell_end(screen: &Screen, outcome: &Outcome, moment: &Moment, session: Option<&Session>, is_dry: bool) -> Done {
+fn tell_end(screen: &Screen, outcome: &Outcome, moment: &Moment, session: Option<&Session>, dry: Option<&str>) -> Done {
     if screen.talk.json {
-        print_end(outcome, moment, session, is_dry)?;
+        print_end(outcome, moment, session, dry.is_some())?;
     } else {
         say_entries(screen, outcome);
     }
     let (elapsed_s, new_bytes) = (moment.elapsed.as_secs_f64(), new_bytes(outcome, moment));
     let there = size(moment.progress.bytes_done);
-    match &outcome.ended {
-        Ended::Done if is_dry => {
+    match (&outcome.ended, dry) {
+        (Ended::Done, Some(verb)) => {
             let progress = &moment.progress;
             screen.say(&format!(
-                "dry run: would fetch {}, {}; {}, {} are there",
+                "dry run: would {verb} {}, {}; {}, {} are there",
                 counted(outcome.files.saturating_sub(progress.files_done)),
                 size(new_bytes),
                 counted(progress.files_done),
@@ -155,7 +155,7 @@ fn tell_end(screen: &Screen, outcome: &Outcome, moment: &Moment, session: Option
             ));
             all_well(outcome)
         }
-        Ended::Done => {
+        (Ended::Done, None) => {
             let hash = outcome.blake3.map_or_else(String::new, |hash| format!(", blake3 {}", hex(&hash)));
             let before = match moment.progress.bytes_resumed {
                 0 => String::new(),
@@ -166,10 +166,10 @@ fn tell_end(screen: &Screen, outcome: &Outcome, moment: &Moment, session: Option
             screen.say(&format!("{files}, {bytes} in {} ({mean}){before}{hash}", span(elapsed_s)));
             all_well(outcome)
         }
-        Ended::Stopped => Err(Failure::Interrupted(format!(
+        (Ended::Stopped, _) => Err(Failure::Interrupted(format!(
             "stopped; {there} are there\nhint: the same command goes on where it stopped"
         ))),
-        Ended::Failed(reason) => {
+        (Ended::Failed(reason), _) => {
             Err(Failure::Run(format!("{reason}\nhint: {there} are there; the same command goes on where it was")))
         }
     }

@@ -246,16 +246,13 @@ fn get__a_dry_run_that_checks_compares_hashes() {
     host.write("big.bin", &bytes(5_000_000));
     let serve = host.serve(&["big.bin", "--listen", "127.0.0.1:0"]);
     host.run(&["get", &serve.at(), "to"]).good();
-    let time = std::fs::metadata(host.path("to/big.bin")).unwrap().modified().unwrap();
-    let mut wrong = bytes(5_000_000);
-    wrong[4_999_999] ^= 1;
-    host.write("to/big.bin", &wrong);
-    std::fs::File::options().write(true).open(host.path("to/big.bin")).unwrap().set_modified(time).unwrap();
+    corrupt(&host.path("to/big.bin"));
+    let wrong = host.tree("to");
     let done = host.run(&["get", &serve.at(), "to", "--dry-run", "--check", "--json"]);
     let last = done.json().pop().unwrap();
     assert_eq!((last["dry_run"].as_bool(), last["bytes"].as_u64()), (Some(true), Some(5_000_000)), "{last}");
     assert_eq!((last["bytes_resumed"].as_u64(), last["goodput_bps"].as_f64()), (Some(4 << 20), Some(0.0)), "{last}");
-    assert!(std::fs::read(host.path("to/big.bin")).unwrap() == wrong);
+    assert!(host.tree("to") == wrong);
 }
 
 #[test]
@@ -288,6 +285,73 @@ fn put__needs_a_writable_place() {
     let refused = host.run(&["put", "tree", &closed.at()]);
     assert_eq!(refused.code(), Some(1), "{}", refused.stderr());
     assert!(refused.stderr().contains("does not allow this direction"), "{}", refused.stderr());
+}
+
+/// Changes the last byte of a file, and leaves its size and its time.
+fn corrupt(path: &Path) {
+    let time = std::fs::metadata(path).unwrap().modified().unwrap();
+    let mut wrong = std::fs::read(path).unwrap();
+    *wrong.last_mut().unwrap() ^= 1;
+    std::fs::write(path, wrong).unwrap();
+    std::fs::File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
+}
+
+#[test]
+fn put__a_dry_run_says_what_would_be_sent_and_a_check_compares_hashes() {
+    let host = Host::new();
+    host.write("tree/a.txt", b"hello");
+    host.write("tree/big.bin", &bytes(5_000_000));
+    std::fs::create_dir(host.path("in")).unwrap();
+    let mut serve = host.serve(&["in", "--writable", "--once", "--listen", "127.0.0.1:0"]);
+    let ticket = serve.at();
+    let says = |words: &[&str]| {
+        let done = host.run(&[&["put", "tree", &ticket], words].concat());
+        done.good();
+        done.stderr()
+    };
+    assert!(says(&["--dry-run"]).contains("would send 2 files, 5.0 MB; 0 files, 0 B are there"));
+    assert_eq!(host.tree("in"), []);
+    // A look has not used the ticket up.
+    says(&[]);
+    assert_eq!(host.tree("in/tree"), host.tree("tree"));
+    serve.process.end();
+    let serve = host.serve(&["in", "--writable", "--listen", "127.0.0.1:0"]);
+    let ticket = serve.at();
+    let says = |words: &[&str]| host.run(&[&["put", "tree", &ticket], words].concat());
+    corrupt(&host.path("in/tree/big.bin"));
+    // Its size and time are right.
+    let trusting = says(&["--dry-run"]).stderr();
+    assert!(trusting.contains("would send 0 files, 0 B; 2 files, 5.0 MB are there"), "{trusting}");
+    let last = says(&["--dry-run", "--check", "--json"]).json().pop().unwrap();
+    assert_eq!((last["event"].as_str(), last["dry_run"].as_bool()), (Some("done"), Some(true)), "{last}");
+    assert_eq!((last["files"].as_u64(), last["bytes"].as_u64()), (Some(2), Some(5_000_005)), "{last}");
+    // All but its last block, which begins at 4 MiB.
+    assert_eq!(last["bytes_resumed"].as_u64(), Some((4 << 20) + 5), "{last}");
+    assert_ne!(host.tree("in/tree"), host.tree("tree"));
+    let last = says(&["--check", "--json"]).json().pop().unwrap();
+    assert_eq!(last["bytes_resumed"].as_u64(), Some((4 << 20) + 5), "{last}");
+    assert_eq!(host.tree("in/tree"), host.tree("tree"));
+}
+
+#[test]
+fn cp__looks_and_checks_at_the_far_end() {
+    let host = Host::new();
+    host.write("tree/big.bin", &bytes(5_000_000));
+    let ssh = host.ssh();
+    let cp = |words: &[&str]| {
+        let done = host.run(&[&["cp", "--ssh", &ssh, "tree", "server:new/place/"], words].concat());
+        done.good();
+        done.stderr()
+    };
+    let look = cp(&["--dry-run"]);
+    assert!(look.contains("would send 1 file, 5.0 MB; 0 files, 0 B are there"), "{look}");
+    assert!(!host.path("home/new").exists());
+    cp(&[]);
+    corrupt(&host.path("home/new/place/tree/big.bin"));
+    let look = cp(&["--dry-run", "--check"]);
+    assert!(look.contains("would send 1 file, 805.7 kB; 0 files, 4.2 MB are there"), "{look}");
+    cp(&["--check"]);
+    assert_eq!(host.tree("home/new/place/tree"), host.tree("tree"));
 }
 
 #[test]

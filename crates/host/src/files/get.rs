@@ -10,7 +10,7 @@ use fairwave_proto::codec::TicketId;
 use fairwave_units::{Bytes, Rate};
 
 use super::durable::Durable;
-use super::greeting::Greeting;
+use super::greeting::{Greeting, Look};
 use super::journal::boot_id;
 use super::selection::Selection;
 use super::take::{TakeOptions, take};
@@ -72,8 +72,7 @@ pub fn get(endpoint: &Endpoint, ticket: &Ticket, options: GetOptions) -> Result<
         tree: tree.map_err(|error| TransferError::Destination { path: options.destination, error })?,
         selection: Selection::new(&options.names),
         rename: options.rename.map(String::into_bytes),
-        does_check: options.check,
-        is_dry: options.dry_run,
+        look: Look { does_check: options.check, is_dry: options.dry_run },
         durable: options.durable,
         limit: options.limit,
         memory: options.memory,
@@ -95,27 +94,32 @@ pub(crate) struct Intake {
     /// The name of what is put, if it is to have another than it comes with.
     rename: Option<String>,
     durable: Durable,
+    /// Whether nothing is ever written.
+    is_dry: bool,
     takers: Takers,
 }
 
 impl Intake {
-    /// The directory is made if it is not there.
-    pub(crate) fn new(directory: PathBuf, rename: Option<String>, durable: Durable) -> io::Result<Self> {
-        open(&directory)?;
-        Ok(Self { directory, rename, durable, takers: Takers::default() })
+    /// The directory is made if it is not there, unless nothing is ever written.
+    pub(crate) fn new(directory: PathBuf, rename: Option<String>, durable: Durable, is_dry: bool) -> io::Result<Self> {
+        if is_dry {
+            look_for(&directory)?;
+        } else {
+            open(&directory)?;
+        }
+        Ok(Self { directory, rename, durable, is_dry, takers: Takers::default() })
     }
 
     /// Takes what the holder of a ticket puts: what its session has to do, and the transfer.
-    pub(crate) fn take(&self, ticket: TicketId) -> Result<(Box<dyn Handler>, Transfer), TransferError> {
-        let tree = Tree::open(&self.directory);
+    pub(crate) fn take(&self, ticket: TicketId, look: Look) -> Result<(Box<dyn Handler>, Transfer), TransferError> {
+        let look = Look { is_dry: look.is_dry || self.is_dry, ..look };
+        let tree =
+            if look.is_dry { look_for(&self.directory) } else { Tree::open(&self.directory).map(Arc::new).map(Some) };
         let (sink, transfer) = take(TakeOptions {
-            tree: Some(Arc::new(
-                tree.map_err(|error| TransferError::Destination { path: self.directory.clone(), error })?,
-            )),
+            tree: tree.map_err(|error| TransferError::Destination { path: self.directory.clone(), error })?,
             selection: Selection::default(),
             rename: self.rename.clone().map(String::into_bytes),
-            does_check: false,
-            is_dry: false,
+            look,
             durable: self.durable,
             limit: None,
             memory: MEMORY,

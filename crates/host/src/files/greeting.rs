@@ -1,7 +1,8 @@
 //! What a client says that it comes for.
 //!
 //! ```text
-//! greeting = version (1), kind (1), for a bench: its own bytes up to the end
+//! greeting = version (1), kind (1), more
+//! more     = of a put: nothing, or flags (1): 1 compares hashes, 2 only looks; of a bench: its own bytes up to the end
 //! ```
 
 use fairwave_proto::codec::{MOST_GREETING_BYTES, Reader};
@@ -14,11 +15,22 @@ pub(crate) enum Greeting<'a> {
     /// It takes files: the manifest tells it which there are.
     Get,
     /// It gives files: their names are below the root of the share.
-    Put,
+    Put(Look),
     /// It measures: what it wants to say beside that is no matter of files.
     Bench(&'a [u8]),
 }
 
+/// How a taker looks at what is there already, before anything moves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Look {
+    /// Whether files that seem complete, having the right size and time, are read and their hashes compared.
+    pub(crate) does_check: bool,
+    /// Whether nothing is written, and only counted what would move.
+    pub(crate) is_dry: bool,
+}
+
+const CHECKS: u8 = 1;
+const IS_DRY: u8 = 2;
 const GET: u8 = 1;
 const PUT: u8 = 2;
 const BENCH: u8 = 3;
@@ -33,7 +45,11 @@ impl<'a> Greeting<'a> {
         }
         let greeting = match reader.u8("the greeting's kind")? {
             GET => Self::Get,
-            PUT => Self::Put,
+            PUT if reader.is_empty() => Self::Put(Look::default()),
+            PUT => match reader.u8("the greeting's flags")? {
+                flags @ 1..=3 => Self::Put(Look { does_check: flags & CHECKS != 0, is_dry: flags & IS_DRY != 0 }),
+                _ => return Err(FormatError::Range("the greeting's flags")),
+            },
             BENCH => return Ok(Self::Bench(reader.rest())),
             kind => return Err(FormatError::Kind { what: "greeting", kind }),
         };
@@ -42,9 +58,14 @@ impl<'a> Greeting<'a> {
 
     /// Its bytes: [`MOST_GREETING_BYTES`] at the most, if those of a bench are not more than 510.
     pub(crate) fn to_bytes(self) -> Vec<u8> {
+        let flags;
         let (kind, more): (u8, &[u8]) = match self {
             Self::Get => (GET, &[]),
-            Self::Put => (PUT, &[]),
+            Self::Put(look) if look == Look::default() => (PUT, &[]),
+            Self::Put(Look { does_check, is_dry }) => {
+                flags = [(u8::from(does_check) * CHECKS) | (u8::from(is_dry) * IS_DRY)];
+                (PUT, &flags)
+            }
             Self::Bench(more) => (BENCH, more),
         };
         let bytes = [&[VERSION, kind], more].concat();
@@ -59,7 +80,11 @@ mod tests {
 
     #[test]
     fn greeting__is_read_as_it_was_written() {
-        for greeting in [Greeting::Get, Greeting::Put, Greeting::Bench(b""), Greeting::Bench(&[9; 510])] {
+        for greeting in [Greeting::Get, Greeting::Bench(b""), Greeting::Bench(&[9; 510])] {
+            assert_eq!(Greeting::read(&greeting.to_bytes()), Ok(greeting));
+        }
+        for (does_check, is_dry) in [(false, false), (false, true), (true, false), (true, true)] {
+            let greeting = Greeting::Put(Look { does_check, is_dry });
             assert_eq!(Greeting::read(&greeting.to_bytes()), Ok(greeting));
         }
     }
@@ -69,6 +94,10 @@ mod tests {
         assert_eq!(Greeting::read(&[2, 1]), Err(FormatError::Version(2)));
         assert_eq!(Greeting::read(&[1, 9]), Err(FormatError::Kind { what: "greeting", kind: 9 }));
         assert_eq!(Greeting::read(&[1]), Err(FormatError::Short("the greeting's kind")));
+        for flags in [0, 4, 255] {
+            assert_eq!(Greeting::read(&[1, PUT, flags]), Err(FormatError::Range("the greeting's flags")));
+        }
+        assert_eq!(Greeting::read(&[1, PUT, 1, 0]), Err(FormatError::Range("the greeting's length")));
         assert_eq!(Greeting::read(&[1, 1, 0]), Err(FormatError::Range("the greeting's length")));
         assert_eq!(Greeting::read(&[]), Err(FormatError::Short("the greeting's version")));
     }

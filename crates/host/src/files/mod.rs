@@ -69,7 +69,7 @@ pub use outcome::{Ended, Failure, MOST_LISTED, Outcome};
 pub use progress::{Progress, WaitsFor};
 pub use put::{PutOptions, put};
 pub use roots::ShareError;
-pub use share::{Share, ShareOptions, Visit};
+pub use share::{Share, ShareOptions, Visit, VisitKind};
 pub use transfer::{Transfer, TransferError};
 
 /// The stream of the manifest.

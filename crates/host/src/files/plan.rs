@@ -44,6 +44,8 @@ pub(crate) struct Plan {
     only: Option<Arc<Item>>,
     /// Files that are asked for, at their place or not.
     files: u64,
+    /// Of these, files that were complete before.
+    pub(crate) files_before: u64,
     /// Files that are neither at their place nor failed.
     pub(crate) unresolved: u64,
     layout: Layout,
@@ -78,7 +80,7 @@ impl Plan {
         Self {
             ledger,
             outcome: Outcome::empty(Ended::Done),
-            directories: tree.map(|tree| Directories::new(Arc::clone(tree), options.is_dry)),
+            directories: tree.map(|tree| Directories::new(Arc::clone(tree), options.look.is_dry)),
             links: Vec::new(),
             kept: HashMap::new(),
             temporaries: HashMap::new(),
@@ -88,14 +90,15 @@ impl Plan {
             rehash: Vec::new(),
             only: None,
             files: 0,
+            files_before: 0,
             unresolved: 0,
             layout: Layout::default(),
             claims: Claims::default(),
             selection: options.selection.clone(),
             rename: options.rename.clone(),
             top: None,
-            does_check: options.does_check,
-            is_dry: options.is_dry,
+            does_check: options.look.does_check,
+            is_dry: options.look.is_dry,
             memory: 0,
         }
     }
@@ -266,6 +269,7 @@ impl Plan {
         }
         self.ledger.tally().resume(bytes);
         self.ledger.tally().place(1);
+        self.files_before += 1;
         self.outcome.files += 1;
         self.outcome.bytes += bytes;
         Ok(())

@@ -9,7 +9,7 @@ use fairwave_proto::SessionOptions;
 use fairwave_proto::codec::{CloseReason, VoidReason};
 use fairwave_units::Rate;
 
-use super::greeting::Greeting;
+use super::greeting::{Greeting, Look};
 use super::outcome::{Ended, MOST_LISTED, Outcome};
 use super::progress::WaitsFor;
 use super::results::{Record, Records};
@@ -18,6 +18,7 @@ use super::segments::SegmentReader;
 use super::share::share_name;
 use super::source::Source;
 use super::supply::Readers;
+use super::told::Before;
 use super::transfer::{Ledger, Transfer, TransferError};
 use super::{RESULTS, TREE};
 use crate::endpoint::{ConnectOptions, Endpoint};
@@ -28,6 +29,10 @@ use crate::ticket::Ticket;
 /// How files are put.
 #[derive(Clone, Debug, Default)]
 pub struct PutOptions {
+    /// Whether the server reads files that seem complete there, having the right size and time, and compares their hashes.
+    pub check: bool,
+    /// Whether nothing is written there, and only found out what would be sent: that is what the outcome counts.
+    pub dry_run: bool,
     /// No faster than this.
     pub limit: Option<Rate>,
     /// What this end node knows of the session.
@@ -44,7 +49,7 @@ pub fn put(
     options: &PutOptions,
 ) -> Result<Transfer, TransferError> {
     let (giver, transfer) = giver(paths, options)?;
-    let greeting = Greeting::Put.to_bytes();
+    let greeting = Greeting::Put(Look { does_check: options.check, is_dry: options.dry_run }).to_bytes();
     let wish = ConnectOptions { sends: true, receives: true, greeting, options: options.session };
     endpoint.connect(ticket, wish, giver)?;
     Ok(transfer)
@@ -56,7 +61,7 @@ pub(crate) fn giver(paths: &[PathBuf], options: &PutOptions) -> Result<(Box<dyn 
     let readers = Readers::start().map_err(TransferError::Thread)?;
     let ledger = Ledger::default();
     let source = Source::new(roots, share_name(paths), readers, ledger.clone()).with_limit(options.limit);
-    Ok((Box::new(Giver::new(source, ledger.clone())), ledger.transfer()))
+    Ok((Box::new(Giver::new(source, ledger.clone(), options.dry_run)), ledger.transfer()))
 }
 
 /// The client's end of a put: gives, and hears what became of it.
@@ -65,11 +70,14 @@ struct Giver {
     ledger: Ledger,
     results: Option<SegmentReader>,
     told: Outcome,
+    before: Before,
+    is_dry: bool,
 }
 
 impl Giver {
-    fn new(source: Source, ledger: Ledger) -> Self {
-        Self { source, ledger, results: None, told: Outcome::empty(Ended::Done) }
+    fn new(source: Source, ledger: Ledger, is_dry: bool) -> Self {
+        let (told, before) = (Outcome::empty(Ended::Done), Before::default());
+        Self { source, ledger, results: None, told, before, is_dry }
     }
 
     /// Reads what has been told so far.
@@ -85,6 +93,7 @@ impl Giver {
                 match record {
                     Ok(Record::Failed { path, reason }) => self.told.fail(path, reason.to_owned()),
                     Ok(Record::Skipped { path, reason }) => self.told.skip(path, reason.to_owned()),
+                    Ok(Record::Before { files, bytes }) => self.before = Before { files, bytes },
                     Ok(Record::Done { files, bytes, failed }) => return self.end(session, files, bytes, failed),
                     Err(error) => return self.break_off(session, &error.to_string()),
                 }
@@ -101,10 +110,12 @@ impl Giver {
     /// All is durable, as far as it did not fail.
     fn end(&mut self, session: &Session, files: u64, bytes: u64, failed: u64) {
         self.results = None;
-        let tally = self.ledger.tally();
-        let sent = tally.bytes_done.swap(bytes, Ordering::Relaxed);
-        tally.bytes_resumed.store(bytes.saturating_sub(sent), Ordering::Relaxed);
-        tally.files_done.store(files, Ordering::Relaxed);
+        let (tally, before) = (self.ledger.tally(), self.before);
+        // What would be sent is not there.
+        let [files_done, bytes_done] = if self.is_dry { [before.files, before.bytes] } else { [files, bytes] };
+        tally.bytes_done.store(bytes_done, Ordering::Relaxed);
+        tally.bytes_resumed.store(before.bytes.min(bytes_done), Ordering::Relaxed);
+        tally.files_done.store(files_done, Ordering::Relaxed);
         tally.files_failed.store(failed, Ordering::Relaxed);
         tally.wait_for(None);
         let told = Outcome { files, bytes, files_failed: failed, ..self.told.clone() };
@@ -193,7 +204,7 @@ mod tests {
         let ledger = Ledger::default();
         let roots = Roots::find(&[root.to_owned()]).unwrap();
         let source = Source::new(roots, [3; 16], Readers::start().unwrap(), ledger.clone());
-        let giver = Giver::new(source, ledger.clone());
+        let giver = Giver::new(source, ledger.clone(), false);
         let (collector, taken) = Collector::new(true, true, then);
         let closed = Loopback::open(Box::new(giver), Box::new(collector), false, way).run(LASTS);
         let outcome = ledger.transfer().wait(Some(fairwave_units::Duration::ZERO)).expect("it is over");
@@ -231,7 +242,7 @@ mod tests {
         let (root, _) = tree(place.path(), &[10]);
         let ledger = Ledger::default();
         let source = Source::new(Roots::find(&[root]).unwrap(), [3; 16], Readers::start().unwrap(), ledger.clone());
-        let giver = Giver::new(source, ledger.clone());
+        let giver = Giver::new(source, ledger.clone(), false);
         let (collector, _) = Collector::new(true, true, || {});
         let mut loopback = Loopback::open(Box::new(giver), Box::new(collector), false, FAIR);
         loopback.step();

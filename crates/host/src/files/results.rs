@@ -3,6 +3,7 @@
 //! ```text
 //! failed  = 1, path, reason
 //! skipped = 2, path, reason
+//! before  = 4, files (varint), bytes (varint)
 //! done    = 3, files (varint), bytes (varint), failed (varint)     the last record of all
 //! ```
 //!
@@ -39,6 +40,13 @@ pub(crate) enum Record<'a> {
         /// Why, to be put behind the path and a colon.
         reason: &'a str,
     },
+    /// What was there before, and need not move.
+    Before {
+        /// Files that were complete.
+        files: u64,
+        /// Their bytes, and those of parts of others.
+        bytes: u64,
+    },
     /// All is durable, but for what failed or was skipped. The last of all.
     Done {
         /// Files that are there now.
@@ -53,6 +61,7 @@ pub(crate) enum Record<'a> {
 const FAILED: u8 = 1;
 const SKIPPED: u8 = 2;
 const DONE: u8 = 3;
+const BEFORE: u8 = 4;
 
 impl<'a> Record<'a> {
     /// Reads a record.
@@ -64,6 +73,10 @@ impl<'a> Record<'a> {
                 let [files, bytes, failed] =
                     ["the files' count", "the files' bytes", "the failures' count"].map(|what| reader.varint(what));
                 Self::Done { files: files?, bytes: bytes?, failed: failed? }
+            }
+            BEFORE => {
+                let [files, bytes] = ["the files' count", "the files' bytes"].map(|what| reader.varint(what));
+                Self::Before { files: files?, bytes: bytes? }
             }
             kind => return Err(FormatError::Kind { what: "result", kind }),
         })
@@ -81,6 +94,10 @@ impl<'a> Record<'a> {
                 writer.u8(SKIPPED)?;
                 write_path(writer, path)?;
                 write_reason(writer, reason)
+            }
+            Self::Before { files, bytes } => {
+                writer.u8(BEFORE)?;
+                [files, bytes].into_iter().try_for_each(|number| writer.varint(number))
             }
             Self::Done { files, bytes, failed } => {
                 writer.u8(DONE)?;
@@ -138,6 +155,7 @@ mod tests {
         let records = [
             Record::Failed { path: b"data/a", reason: "No space left on device" },
             Record::Skipped { path: b"data/\xff", reason: "its target is outside" },
+            Record::Before { files: 99_999, bytes: 1 << 49 },
             Record::Done { files: 100_000, bytes: 1 << 50, failed: 1 },
         ];
         let body = written(&records);

@@ -32,6 +32,8 @@ pub struct ShareOptions {
     pub rename: Option<String>,
     /// How what they put is made durable.
     pub durable: Durable,
+    /// Whether they may only look: nothing is written, whatever they ask for, and no directory is made.
+    pub is_dry: bool,
     /// Each session sends no faster than this.
     pub limit: Option<Rate>,
     /// What this end node knows of its sessions.
@@ -60,10 +62,28 @@ pub struct Visit {
     pub from: SocketAddr,
     /// The ticket that it held.
     pub ticket: TicketId,
-    /// Whether it puts files here, instead of getting some.
-    pub is_put: bool,
+    /// What it does.
+    pub kind: VisitKind,
     /// How far it is.
     pub transfer: Transfer,
+}
+
+impl Visit {
+    /// Whether it puts files here, or would, instead of getting some.
+    pub fn is_put(&self) -> bool {
+        self.kind != VisitKind::Get
+    }
+}
+
+/// What a visitor does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VisitKind {
+    /// It gets files.
+    Get,
+    /// It puts files here.
+    Put,
+    /// It finds out what it would put.
+    DryPut,
 }
 
 impl Share {
@@ -73,7 +93,7 @@ impl Share {
             Roots::find(&paths)?;
         }
         let intake = options.writable_into.clone().map(|path| {
-            let intake = Intake::new(path.clone(), options.rename.clone(), options.durable);
+            let intake = Intake::new(path.clone(), options.rename.clone(), options.durable, options.is_dry);
             intake.map_err(|error| ShareError::NotWritable { path, error })
         });
         let name = share_name(&paths);
@@ -92,17 +112,18 @@ impl Share {
                 let roots = Roots::find(&self.paths).map_err(|_| Refusal::UnknownName)?;
                 let ledger = Ledger::default();
                 let source = Source::new(roots, self.name, Arc::clone(&self.readers), ledger.clone());
-                self.enter(visitor, false, ledger.transfer());
+                self.enter(visitor, VisitKind::Get, ledger.transfer());
                 Ok((self.options.session, Box::new(source.with_limit(self.options.limit))))
             }
-            Ok(Greeting::Put) if !(visitor.sends && visitor.receives) => Err(Refusal::Direction),
-            Ok(Greeting::Put) => {
+            Ok(Greeting::Put(_)) if !(visitor.sends && visitor.receives) => Err(Refusal::Direction),
+            Ok(Greeting::Put(look)) => {
                 let intake = self.intake.as_ref().ok_or(Refusal::Direction)?;
-                let (handler, transfer) = intake.take(visitor.ticket).map_err(|error| match error {
+                let (handler, transfer) = intake.take(visitor.ticket, look).map_err(|error| match error {
                     TransferError::Thread(_) => Refusal::NoRoom,
                     _ => Refusal::UnknownName,
                 })?;
-                self.enter(visitor, true, transfer);
+                let kind = if look.is_dry || self.options.is_dry { VisitKind::DryPut } else { VisitKind::Put };
+                self.enter(visitor, kind, transfer);
                 Ok((self.options.session, handler))
             }
             Ok(Greeting::Bench(_)) => Err(Refusal::Purpose),
@@ -132,9 +153,9 @@ impl Share {
         visits.clone()
     }
 
-    fn enter(&self, visitor: &Visitor<'_>, is_put: bool, transfer: Transfer) {
+    fn enter(&self, visitor: &Visitor<'_>, kind: VisitKind, transfer: Transfer) {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let visit = Visit { number, from: visitor.from, ticket: visitor.ticket, is_put, transfer };
+        let visit = Visit { number, from: visitor.from, ticket: visitor.ticket, kind, transfer };
         self.visits.lock().unwrap_or_else(PoisonError::into_inner).push(visit);
         // Forgets what nobody asks for.
         self.transfers();
@@ -161,6 +182,7 @@ mod tests {
     use fairwave_proto::codec::CloseReason;
 
     use super::super::collector::{Collector, tree};
+    use super::super::greeting::Look;
     use super::super::loopback::{FAIR, Loopback, ROUGH, Way};
     use super::super::outcome::Ended;
     use super::*;
@@ -185,7 +207,7 @@ mod tests {
             let visits = share.transfers();
             assert_eq!(visits.iter().map(|visit| visit.number).collect::<Vec<_>>(), (0..=round).collect::<Vec<_>>());
             let last = visits.last().unwrap();
-            assert_eq!((last.ticket, last.is_put), (TicketId(7), false));
+            assert_eq!((last.ticket, last.kind), (TicketId(7), VisitKind::Get));
             assert_eq!(last.transfer.wait(Some(Duration::ZERO)).unwrap().ended, Ended::Done);
             fs::write(root.join("new"), [round as u8; 5]).unwrap();
             files.insert(b"data/new".to_vec(), vec![round as u8; 5]);
@@ -204,7 +226,7 @@ mod tests {
             fs::create_dir(&into).unwrap();
             let options = ShareOptions { writable_into: Some(into.clone()), ..ShareOptions::default() };
             let share = Share::new(vec![], options).unwrap();
-            let (_, taker) = share.visit(&visitor(&Greeting::Put.to_bytes())).unwrap();
+            let (_, taker) = share.visit(&visitor(&Greeting::Put(Look::default()).to_bytes())).unwrap();
             let (giver, transfer) =
                 super::super::put::giver(&[root], &super::super::put::PutOptions::default()).unwrap();
             let mut loopback = Loopback::open(giver, taker, false, way);
@@ -217,7 +239,7 @@ mod tests {
                 assert!(fs::read(&path).unwrap() == *content, "{}", path.display());
             }
             let visits = share.transfers();
-            assert!(visits[0].is_put);
+            assert_eq!(visits[0].kind, VisitKind::Put);
             let taken = visits[0].transfer.wait(Some(Duration::from_secs(600))).unwrap();
             assert_eq!((taken.ended, taken.files), (Ended::Done, 6));
         }
@@ -243,8 +265,8 @@ mod tests {
         let writable = Share::new(vec![], writable).unwrap();
         let refused = |visitor: &Visitor<'_>| share.visit(visitor).err();
         let get = Greeting::Get.to_bytes();
-        assert_eq!(refused(&visitor(&Greeting::Put.to_bytes())), Some(Refusal::Direction));
-        let put = Greeting::Put.to_bytes();
+        assert_eq!(refused(&visitor(&Greeting::Put(Look::default()).to_bytes())), Some(Refusal::Direction));
+        let put = Greeting::Put(Look::default()).to_bytes();
         assert_eq!(writable.visit(&Visitor { receives: false, ..visitor(&put) }).err(), Some(Refusal::Direction));
         assert_eq!(writable.visit(&visitor(&get)).err(), Some(Refusal::Direction));
         assert_eq!(refused(&Visitor { receives: false, ..visitor(&get) }), Some(Refusal::Direction));

@@ -25,6 +25,7 @@ use super::compare::Reader;
 use super::desk::{Desk, Job, Report};
 use super::durable::Durable;
 use super::flow::{Flow, Wanted, window};
+use super::greeting::Look;
 use super::group::{Group, GroupJob};
 use super::item::Temporary;
 use super::journal::{BootId, Journal};
@@ -41,7 +42,7 @@ use super::sink::Sink;
 use super::takers::Takers;
 use super::temps::{Key, Temps, TempsError};
 use super::throttle::Throttle;
-use super::told::Told;
+use super::told::{Before, Told};
 use super::transfer::{Ledger, Transfer, TransferError};
 use super::tree::Tree;
 use super::worker::Worker;
@@ -55,8 +56,7 @@ pub(crate) struct TakeOptions {
     pub(crate) selection: Selection,
     /// The name at the destination of the only thing at the top that is taken, if it is to have another.
     pub(crate) rename: Option<Vec<u8>>,
-    pub(crate) does_check: bool,
-    pub(crate) is_dry: bool,
+    pub(crate) look: Look,
     pub(crate) durable: Durable,
     /// What may come, at the most.
     pub(crate) limit: Option<Rate>,
@@ -264,7 +264,7 @@ impl Taker {
         match entry {
             Entry::Begin { share } if !self.is_begun => {
                 self.is_begun = true;
-                if self.options.is_dry { self.begin_dry() } else { self.begin(share) }
+                if self.options.look.is_dry { self.begin_dry() } else { self.begin(share) }
             }
             _ if !self.is_begun => Err("the other end's list has no beginning".to_owned()),
             _ if self.is_listed => Err("the other end's list goes on behind its end".to_owned()),
@@ -283,7 +283,7 @@ impl Taker {
     /// Nothing is written; but where hashes are to be compared, somebody has to read.
     fn begin_dry(&mut self) -> Result<(), String> {
         let (Some((session, _)), Some(tree)) = (&self.session, &self.options.tree) else { return Ok(()) };
-        if self.options.does_check {
+        if self.options.look.does_check {
             let reader = Reader {
                 tree: Arc::clone(tree),
                 hashes: HashKey::new(session.secret("hashes")),
@@ -355,7 +355,7 @@ impl Taker {
 
     /// Gives the workers and the queue what was planned.
     fn hand_out(&mut self) {
-        if self.options.is_dry {
+        if self.options.look.is_dry {
             // What would be fetched counts as done.
             for wanted in std::mem::take(&mut self.plan.wanted) {
                 if wanted.is_check {
@@ -547,7 +547,8 @@ impl Taker {
         let Some((session, _)) = &self.session else { return Ended::Done };
         if let Some(told) = &self.told {
             self.ledger.tally().wait_for(Some(WaitsFor::Results));
-            told.tell(session, &self.plan.outcome);
+            let bytes = self.ledger.tally().progress().bytes_resumed;
+            told.tell(session, Before { files: self.plan.files_before, bytes }, &self.plan.outcome);
             let until = Instant::now() + FAREWELL;
             while let Ok(news) = self.news.recv_deadline(until) {
                 if matches!(news, News::Closed { .. }) {
@@ -557,7 +558,7 @@ impl Taker {
         }
         // A ticket for one transfer is not used up by a look, nor by a name that there is not.
         let outcome = &self.plan.outcome;
-        let is_of_use = !self.options.is_dry && (outcome.files > 0 || outcome.files_failed == 0);
+        let is_of_use = !self.options.look.is_dry && (outcome.files > 0 || outcome.files_failed == 0);
         session.close(if is_of_use { CloseReason::Done } else { CloseReason::Stopped });
         self.ledger.tally().wait_for(None);
         Ended::Done

@@ -18,6 +18,15 @@ pub(crate) struct Told {
     shared: Arc<Mutex<Shared>>,
 }
 
+/// What was there before a transfer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Before {
+    /// Files that were complete.
+    pub(crate) files: u64,
+    /// Their bytes, and those of parts of others.
+    pub(crate) bytes: u64,
+}
+
 #[derive(Debug, Default)]
 struct Shared {
     stream: Option<Arc<[u8]>>,
@@ -43,8 +52,8 @@ impl Told {
     }
 
     /// All is known: what is asked for is sent.
-    pub(crate) fn tell(&self, session: &Session, outcome: &Outcome) {
-        let stream: Arc<[u8]> = stream(session.secret("results"), outcome).into();
+    pub(crate) fn tell(&self, session: &Session, before: Before, outcome: &Outcome) {
+        let stream: Arc<[u8]> = stream(session.secret("results"), before, outcome).into();
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         for range in std::mem::take(&mut shared.asked).iter() {
             answer(session, stream.len() as u64, range);
@@ -64,7 +73,7 @@ fn answer(session: &Session, length: u64, range: Range<u64>) {
     }
 }
 
-fn stream(secret: [u8; 32], outcome: &Outcome) -> Vec<u8> {
+fn stream(secret: [u8; 32], Before { files, bytes }: Before, outcome: &Outcome) -> Vec<u8> {
     let mut writer = SegmentWriter::new(secret);
     let mut stream = Vec::new();
     let failed = outcome.failed.iter().map(|entry| (true, entry));
@@ -74,7 +83,7 @@ fn stream(secret: [u8; 32], outcome: &Outcome) -> Vec<u8> {
         let (path, reason) = (entry.path.as_slice(), entry.reason.as_str());
         if is_failed { Record::Failed { path, reason } } else { Record::Skipped { path, reason } }
     });
-    for record in records.chain([done]) {
+    for record in records.chain([Record::Before { files, bytes }, done]) {
         // A path that is too long to be told came from the giver, who knows that it is.
         if let Ok(added) = writer.add(|writer| record.write(writer)) {
             stream.extend(added.full.into_iter().flatten());
