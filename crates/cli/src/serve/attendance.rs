@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::output::print_json;
 use crate::simulate::rate;
 use crate::terminal;
-use crate::transfer::follow::{Teller, counted, print_end};
+use crate::transfer::follow::{Teller, counted, new_bytes, print_end};
 use crate::transfer::meter::{Meter, Moment, size, span};
 use crate::transfer::screen::Screen;
 
@@ -103,7 +103,7 @@ impl<'a> Attendance<'a> {
         }
         let seconds = moment.elapsed.as_secs_f64();
         let bytes = moment.progress.bytes_done.max(outcome.bytes);
-        let mean = rate(bytes.saturating_sub(moment.progress.bytes_resumed) as f64 * 8.0 / seconds.max(1e-3));
+        let mean = rate(new_bytes(outcome, moment) as f64 * 8.0 / seconds.max(1e-3));
         let moved = format!("{} in {}", size(bytes), span(seconds));
         let what = match &outcome.ended {
             Ended::Done if is_dry => format!("has looked: {}", counted(outcome.files)),

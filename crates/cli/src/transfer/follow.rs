@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use fairwave_host::{Ended, Outcome, Session, Transfer, escaped};
+use fairwave_host::{Ended, Outcome, Progress, Session, Transfer, escaped};
 use fairwave_units::Rate;
 use serde::Serialize;
 
@@ -44,6 +44,7 @@ struct EndEvent<'a> {
     files_skipped: u64,
     bytes: u64,
     bytes_resumed: u64,
+    bytes_holes: u64,
     wall_s: f64,
     goodput_bps: f64,
     /// At the end that receives: those that it missed, in whose place others came.
@@ -157,13 +158,12 @@ fn tell_end(screen: &Screen, outcome: &Outcome, moment: &Moment, session: Option
         }
         (Ended::Done, None) => {
             let hash = outcome.blake3.map_or_else(String::new, |hash| format!(", blake3 {}", hex(&hash)));
-            let before = match moment.progress.bytes_resumed {
-                0 => String::new(),
-                bytes => format!(", {} were there before", size(bytes)),
-            };
+            let some = |bytes, what| if bytes == 0 { String::new() } else { format!(", {} {what}", size(bytes)) };
+            let before = some(moment.progress.bytes_resumed, "were there before");
+            let holes = some(moment.progress.bytes_holes, "are holes");
             let mean = rate(new_bytes as f64 * 8.0 / elapsed_s.max(1e-3));
             let (files, bytes) = (counted(outcome.files), size(outcome.bytes));
-            screen.say(&format!("{files}, {bytes} in {} ({mean}){before}{hash}", span(elapsed_s)));
+            screen.say(&format!("{files}, {bytes} in {} ({mean}){before}{holes}{hash}", span(elapsed_s)));
             all_well(outcome)
         }
         (Ended::Stopped, _) => Err(Failure::Interrupted(format!(
@@ -205,6 +205,7 @@ pub(crate) fn print_end(outcome: &Outcome, moment: &Moment, session: Option<&Ses
         files_skipped: outcome.files_skipped,
         bytes: outcome.bytes,
         bytes_resumed: moment.progress.bytes_resumed,
+        bytes_holes: moment.progress.bytes_holes,
         wall_s,
         goodput_bps: moved_bytes as f64 * 8.0 / wall_s.max(1e-3),
         retransmitted_packets: session.map(|session| {
@@ -236,9 +237,9 @@ fn say_entries(screen: &Screen, outcome: &Outcome) {
 }
 
 /// Bytes that were moved this time.
-fn new_bytes(outcome: &Outcome, moment: &Moment) -> u64 {
-    let done = outcome.bytes.max(moment.progress.bytes_done);
-    done.saturating_sub(moment.progress.bytes_resumed)
+pub(crate) fn new_bytes(outcome: &Outcome, moment: &Moment) -> u64 {
+    let bytes_done = outcome.bytes.max(moment.progress.bytes_done);
+    Progress { bytes_done, ..moment.progress }.bytes_moved()
 }
 
 /// So many files.

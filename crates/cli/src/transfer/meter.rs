@@ -55,6 +55,7 @@ pub(crate) struct ProgressEvent<'a> {
     bytes_total: Option<u64>,
     bytes_done: u64,
     bytes_resumed: u64,
+    bytes_holes: u64,
     goodput_bps: f64,
     rate_bps: Option<f64>,
     expected_bps: Option<f64>,
@@ -85,7 +86,7 @@ impl Meter {
         });
         let transfers = std::slice::from_ref(&self.transfer);
         let sample = Sample::take(session.into_iter().collect(), transfers);
-        let new_bytes = progress.bytes_done.saturating_sub(progress.bytes_resumed);
+        let new_bytes = progress.bytes_moved();
         while self.samples.front().is_some_and(|(at, _, _)| now.duration_since(*at) > WINDOW) && self.samples.len() > 1
         {
             self.samples.pop_front();
@@ -198,6 +199,7 @@ impl Moment {
             bytes_total: self.progress.bytes_total,
             bytes_done: self.progress.bytes_done,
             bytes_resumed: self.progress.bytes_resumed,
+            bytes_holes: self.progress.bytes_holes,
             goodput_bps: self.goodput_bps,
             rate_bps: session.map(|session| session.rate_bps),
             expected_bps: session.and_then(|session| session.expected_bps),

@@ -11,6 +11,7 @@ mod out;
 mod papers;
 mod schemes;
 mod simulate;
+mod sparse;
 mod trace;
 mod transfer;
 

@@ -215,6 +215,8 @@ impl Collector {
                         self.paths.push(path.to_vec());
                         format!("file {} {bytes}", text(path))
                     }
+                    // It asks for them as for all else.
+                    Entry::Holes { .. } => continue,
                     Entry::Directory { path, .. } => format!("directory {}", text(path)),
                     Entry::Symlink { path, target, .. } => format!("link {} {}", text(path), text(target)),
                     Entry::Skipped { path, reason } => format!("skipped {}: {reason}", text(path)),

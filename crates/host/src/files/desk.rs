@@ -1,5 +1,6 @@
 //! What the disk threads of a transfer share.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use fairwave_proto::codec::VoidReason;
@@ -30,6 +31,8 @@ pub(crate) enum Job {
     Parcel(Box<Parcel>),
     /// To make empty files.
     Make(Vec<Arc<Item>>),
+    /// To see to blocks that are in holes, by their numbers in their files.
+    Holes(Vec<(Arc<Item>, Range<u64>)>),
     /// To hash again what a journal of another boot lists.
     Rehash(Vec<(Arc<Item>, Blocks)>),
     /// To finish files of which every block is there.
@@ -43,8 +46,14 @@ pub(crate) enum Job {
 pub(crate) struct Report {
     /// Bytes of a parcel that are held no more; none if it was another job.
     pub(crate) parcel_bytes: Option<u64>,
+    /// And those of them that came.
+    pub(crate) came_bytes: u64,
     /// Bytes that are verified and written.
     pub(crate) written_bytes: u64,
+    /// Bytes that are in holes.
+    pub(crate) hole_bytes: u64,
+    /// Whether it was about holes alone.
+    pub(crate) is_of_holes: bool,
     /// Files that failed, each once.
     pub(crate) failed: Vec<(Arc<Item>, String)>,
     /// Whether one of them did because there was no room.

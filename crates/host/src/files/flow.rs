@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::blocks::BLOCK_BYTES;
 use super::item::Item;
 use super::parcel::{Parcel, Piece};
 use crate::session::Session;
@@ -68,7 +69,7 @@ impl Flow {
 
     /// Takes out what has more bytes than there is room for.
     pub(crate) fn remove_larger(&mut self, room: u64) -> Vec<Wanted> {
-        let (fits, removed) = self.queue.drain(..).partition(|wanted| wanted.is_check || wanted.bytes() <= room);
+        let (fits, removed) = self.queue.drain(..).partition(|wanted| wanted.is_check || wanted.data_bytes() <= room);
         self.queue = fits;
         Vec::from(removed)
     }
@@ -160,6 +161,13 @@ impl Wanted {
         let Range { start, end } = self.blocks;
         if start < end { self.item.span.block_bytes(end - 1).end - self.item.span.block_bytes(start).start } else { 0 }
     }
+
+    /// How many of those are not in holes.
+    pub(crate) fn data_bytes(&self) -> u64 {
+        let start = self.blocks.start.saturating_sub(self.item.span.blocks.start) * BLOCK_BYTES;
+        let holes = self.item.holes.within(&(start..start + self.bytes()));
+        self.bytes() - holes.map(|hole| hole.end - hole.start).sum::<u64>()
+    }
 }
 
 impl Arrivals {
@@ -193,7 +201,7 @@ pub(crate) fn window(session: &Session) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::blocks::{BLOCK_BYTES, Layout};
+    use super::super::blocks::Layout;
     use super::super::manifest::{FileIdentity, Meta};
     use super::super::names::RelativePath;
     use super::super::tree::Old;

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::AcqRel, Ordering::Acqui
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::blocks::{BLOCK_BYTES, FileSpan, Value};
+use super::holes::Holes;
 use super::manifest::{FileIdentity, Meta};
 use super::names::RelativePath;
 use super::sparse::Below;
@@ -21,6 +22,8 @@ pub(crate) struct Item {
     pub(crate) key: Key,
     /// What was at its place when it was planned.
     pub(crate) old: Old,
+    /// What of it is zeros and need not come.
+    pub(crate) holes: Holes,
     /// Blocks that are not there yet.
     left: AtomicU64,
     is_failed: AtomicBool,
@@ -45,7 +48,14 @@ impl Item {
         let key = key(&path, span.bytes.end - span.bytes.start, meta, identity);
         let left = AtomicU64::new(span.blocks.end - span.blocks.start);
         let temporary = Mutex::new(Temporary::Absent);
-        Self { path, span, meta, key, old, left, is_failed: AtomicBool::new(false), temporary, values: None }
+        let (holes, is_failed) = (Holes::default(), AtomicBool::new(false));
+        Self { path, span, meta, key, old, holes, left, is_failed, temporary, values: None }
+    }
+
+    /// The same, with these holes.
+    pub(crate) fn with_holes(mut self, holes: Holes) -> Self {
+        self.holes = holes;
+        self
     }
 
     /// The same; its hash will be asked for.
@@ -64,12 +74,22 @@ impl Item {
         self.bytes() <= BLOCK_BYTES
     }
 
+    /// Whether its blocks' values are kept.
+    pub(crate) fn has_values(&self) -> bool {
+        self.values.is_some()
+    }
+
     /// A block is there. Whether all are now: that is so for one of them only.
     pub(crate) fn complete(&self, block: u64, value: Value) -> bool {
         if let Some(values) = &self.values {
             values.lock().unwrap_or_else(PoisonError::into_inner).insert(block, value);
         }
         self.left.fetch_sub(1, AcqRel) == 1
+    }
+
+    /// So many blocks are there, whose values nobody will ask for. Whether all are now.
+    pub(crate) fn complete_some(&self, blocks: u64) -> bool {
+        self.left.fetch_sub(blocks, AcqRel) == blocks
     }
 
     /// Whether no block is missing.

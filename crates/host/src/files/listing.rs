@@ -6,6 +6,7 @@ use std::sync::Arc;
 use fairwave_proto::codec::Reader;
 
 use super::blocks::{BLOCK_BYTES, FileSpan, HASH_RECORD_BYTES, Layout, blocks_of};
+use super::holes::Holes;
 use super::manifest::{Entry, FileIdentity};
 use super::segments::SegmentWriter;
 
@@ -20,6 +21,8 @@ const MOST_TOGETHER: usize = 1024;
 pub(crate) struct Draft {
     writer: SegmentWriter,
     files: Vec<Found>,
+    /// Of the next file.
+    holes: Holes,
     files_count: u64,
     tree_bytes: u64,
     stream_bytes: u64,
@@ -31,9 +34,10 @@ pub(crate) struct Part {
     files: Vec<Found>,
 }
 
-/// A file in a segment: its length, and where its entry begins.
+/// A file in a segment: its length, its holes, and where its entry begins.
 struct Found {
     bytes: u64,
+    holes: Holes,
     entry: u32,
 }
 
@@ -41,7 +45,8 @@ impl Draft {
     /// With the session's secret for the manifest.
     pub(crate) fn new(secret: [u8; 32]) -> Self {
         let writer = SegmentWriter::new(secret);
-        Self { writer, files: Vec::new(), files_count: 0, tree_bytes: 0, stream_bytes: 0 }
+        let holes = Holes::default();
+        Self { writer, files: Vec::new(), holes, files_count: 0, tree_bytes: 0, stream_bytes: 0 }
     }
 
     /// Adds an entry: the part that it completes.
@@ -57,8 +62,13 @@ impl Draft {
         };
         let added = self.writer.add(|writer| entry.write(writer)).expect("an entry has less than 64 KiB");
         let part = added.full.map(|segment| self.part(segment));
+        if let Entry::Holes { pairs } = *entry {
+            self.holes.read_pairs(pairs).expect("they were written here");
+            return part;
+        }
+        let holes = std::mem::take(&mut self.holes);
         if let Some(bytes) = bytes {
-            self.files.push(Found { bytes, entry: added.offset as u32 });
+            self.files.push(Found { bytes, holes, entry: added.offset as u32 });
             self.files_count += 1;
             self.tree_bytes += bytes;
         }
@@ -87,10 +97,19 @@ impl Draft {
     }
 }
 
+impl Part {
+    /// How many of its files are nothing but a hole, and how many bytes of all of them are in holes.
+    pub(crate) fn holes(&self) -> (u64, u64) {
+        let hollow = self.files.iter().filter(|file| file.bytes > 0 && file.holes.bytes() == file.bytes).count();
+        (hollow as u64, self.files.iter().map(|file| file.holes.bytes()).sum())
+    }
+}
+
 /// What was found, as far as it has been told.
 ///
 /// Files are read in *batches*: whole blocks that follow each other, either one block of a file that has several, or the
-/// only blocks of many files. All of a batch's entries are in one segment. Memory: the manifest, and 24 bytes a file.
+/// only blocks of many files. All of a batch's entries are in one segment. Memory: the manifest, 24 bytes a file, and 16 a
+/// hole.
 #[derive(Default)]
 pub(crate) struct Listing {
     /// With where each ends in the stream.
@@ -99,6 +118,8 @@ pub(crate) struct Listing {
     /// Where each file's entry is in its segment.
     entries: Vec<u32>,
     runs: Vec<Run>,
+    /// In the stream of the tree.
+    holes: Holes,
     is_complete: bool,
 }
 
@@ -122,6 +143,8 @@ pub(crate) struct Batch {
     pub(crate) files: Range<usize>,
     /// Where its bytes begin in its first file.
     pub(crate) offset: u64,
+    /// In the stream of the tree: those that it has a part of, or that begin where it ends.
+    pub(crate) holes: Holes,
     segment: Arc<[u8]>,
     entry: usize,
 }
@@ -144,8 +167,9 @@ impl Listing {
         let end = self.manifest_bytes() + segment.len() as u64;
         self.segments.push((end, segment.clone()));
         let mut together = None;
-        for Found { bytes, entry } in part.files {
+        for Found { bytes, holes, entry } in part.files {
             let span = self.layout.push(bytes).expect("the draft bounds the sum");
+            holes.iter().for_each(|hole| self.holes.push(span.bytes.start + hole.start..span.bytes.start + hole.end));
             self.entries.push(entry);
             let is_small = blocks_of(bytes) <= 1;
             let (files, sum) = together.filter(|_| is_small).unwrap_or((0, 0));
@@ -218,8 +242,8 @@ impl Listing {
             let block = block(&span);
             (bytes, blocks) = (span.block_bytes(block), block..block + 1);
         }
-        let offset = bytes.start - start;
-        Some(Batch { bytes, blocks, files, offset, segment, entry })
+        let (offset, holes) = (bytes.start - start, self.holes.around(&bytes));
+        Some(Batch { bytes, blocks, files, offset, holes, segment, entry })
     }
 
     fn manifest_bytes(&self) -> u64 {

@@ -8,6 +8,8 @@
 //! skipped   = 5, path, reason                                    what this transfer never copies
 //! failed    = 6, path, reason                                    what the giver wanted to copy and could not
 //! end       = 7, files (varint), bytes (varint)                  the last entry of all
+//! holes     = 8, length (varint, 1 to 4096), pairs              of the file that is the next entry; there may be several
+//! pair      = bytes from the last hole's end (varint), the hole's length (varint, not 0)
 //! path      = length (varint, 1 to 4096), bytes: the names from the share's root on, with '/' between them
 //! target    = as a path
 //! reason    = length (varint, 1 to 200), UTF-8 without control characters
@@ -28,6 +30,7 @@
 use fairwave_proto::codec::{Full, Reader, Writer};
 
 use super::FormatError;
+use super::holes::MOST_PAIRS_BYTES;
 
 /// Bytes of a path at the most, and of a link's target.
 pub(crate) const MOST_PATH_BYTES: usize = 4096;
@@ -54,6 +57,11 @@ pub(crate) enum Entry<'a> {
         meta: Meta,
         /// Tells whether it is still the same.
         identity: FileIdentity,
+    },
+    /// Holes of the file that is the next entry, if that is a file.
+    Holes {
+        /// As [`super::holes::Holes`] reads them.
+        pairs: &'a [u8],
     },
     /// A directory.
     Directory {
@@ -116,6 +124,7 @@ const SYMLINK: u8 = 4;
 const SKIPPED: u8 = 5;
 const FAILED: u8 = 6;
 const END: u8 = 7;
+const HOLES: u8 = 8;
 
 const SECOND_NS: u32 = 1_000_000_000;
 
@@ -139,6 +148,12 @@ impl<'a> Entry<'a> {
             SKIPPED => Self::Skipped { path: read_path(reader, "the path")?, reason: read_reason(reader)? },
             FAILED => Self::Failed { path: read_path(reader, "the path")?, reason: read_reason(reader)? },
             END => Self::End { files: reader.varint("the files' count")?, bytes: reader.varint("the files' bytes")? },
+            HOLES => {
+                const WHAT: &str = "the holes";
+                let length = usize::try_from(reader.varint(WHAT)?).ok();
+                let length = length.filter(|length| (1..=MOST_PAIRS_BYTES).contains(length));
+                Self::Holes { pairs: reader.bytes(length.ok_or(FormatError::Range(WHAT))?, WHAT)? }
+            }
             kind => return Err(FormatError::Kind { what: "entry", kind }),
         })
     }
@@ -153,6 +168,14 @@ impl<'a> Entry<'a> {
                 writer.varint(bytes)?;
                 meta.write(writer)?;
                 writer.bytes(&identity.0)
+            }
+            Self::Holes { pairs } => {
+                if !(1..=MOST_PAIRS_BYTES).contains(&pairs.len()) {
+                    return Err(Full);
+                }
+                writer.u8(HOLES)?;
+                writer.varint(pairs.len() as u64)?;
+                writer.bytes(pairs)
             }
             Self::Directory { path, meta } => {
                 writer.u8(DIRECTORY)?;
@@ -298,6 +321,7 @@ mod tests {
         let entries = [
             Entry::Begin { share: [9; 16] },
             Entry::Directory { path: b"data", meta: META },
+            Entry::Holes { pairs: &[0, 9, 1, 1] },
             Entry::File { path: b"data/\xff\xfe", bytes: 1 << 60, meta: META, identity: FileIdentity([1; 16]) },
             Entry::Symlink { path: b"data/link", meta: META, target: b"../elsewhere" },
             Entry::Skipped { path: &long, reason: "a FIFO is not copied" },
@@ -324,6 +348,8 @@ mod tests {
         assert_eq!(read(&[DIRECTORY, 2, b'x']), [Err(FormatError::Short("the path"))]);
         // 0o1777 = 0x3ff.
         assert_eq!(read(&[DIRECTORY, 1, b'x', 0x43, 0xff]), [Err(FormatError::Range("the mode"))]);
+        assert_eq!(read(&[HOLES, 0]), [Err(FormatError::Range("the holes"))]);
+        assert_eq!(read(&[&[HOLES, 0x50, 0x01][..], &[1; 5000]].concat()), [Err(FormatError::Range("the holes"))]);
         let mut late = written(&[Entry::Directory { path: b"x", meta: META }]);
         let at = late.len() - 4;
         late[at..].copy_from_slice(&SECOND_NS.to_be_bytes());
@@ -371,6 +397,7 @@ mod tests {
         #[test]
         fn entries__changed_a_little(at in any::<prop::sample::Index>(), bits in any::<u8>(), cut in any::<prop::sample::Index>()) {
             let mut body = written(&[
+                Entry::Holes { pairs: &[0, 9, 1, 1] },
                 Entry::File { path: b"data/a", bytes: 70_000, meta: META, identity: FileIdentity([1; 16]) },
                 Entry::Symlink { path: b"data/link", meta: META, target: b"../elsewhere" },
                 Entry::Skipped { path: b"data/fifo", reason: "a FIFO is not copied" },

@@ -22,6 +22,7 @@ mod flow;
 mod get;
 pub(crate) mod greeting;
 mod group;
+pub(crate) mod holes;
 mod item;
 mod journal;
 mod link;

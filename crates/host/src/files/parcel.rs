@@ -7,6 +7,7 @@ use fairwave_proto::ByteRanges;
 use fairwave_proto::codec::VoidReason;
 
 use super::blocks::HASH_RECORD_BYTES;
+use super::holes::Holes;
 use super::item::Item;
 
 /// Blocks that follow each other in the tree: one large one, or those of many small files. The network thread fills it, a
@@ -23,6 +24,8 @@ pub(crate) struct Parcel {
     is_check: bool,
     data: Filling,
     records: Filling,
+    /// What of its bytes is zeros and is not asked for.
+    holes: Holes,
     /// Blocks that will not come.
     voids: Vec<(Range<u64>, VoidReason)>,
     void_bytes: Vec<(Range<u64>, VoidReason)>,
@@ -62,6 +65,18 @@ impl Piece {
     pub(crate) fn offset(&self) -> u64 {
         self.bytes().start - self.item.span.bytes.start
     }
+
+    /// What of it is in holes, in the stream of the tree.
+    fn holes(&self) -> impl Iterator<Item = Range<u64>> {
+        let (bytes, start) = (self.bytes(), self.item.span.bytes.start);
+        let holes = self.item.holes.within(&(bytes.start - start..bytes.end - start));
+        holes.map(move |hole| hole.start + start..hole.end + start)
+    }
+
+    /// How much of it is in holes.
+    pub(crate) fn hole_bytes(&self) -> u64 {
+        self.holes().map(|hole| hole.end - hole.start).sum()
+    }
 }
 
 impl Parcel {
@@ -70,10 +85,15 @@ impl Parcel {
         let ends = pieces.first().zip(pieces.last());
         let (blocks, bytes) = ends
             .map_or((0..0, 0..0), |(first, last)| (first.block..last.block + 1, first.bytes().start..last.bytes().end));
-        let data = Filling::new(if is_check { bytes.start..bytes.start } else { bytes.clone() });
+        let mut data = Filling::new(if is_check { bytes.start..bytes.start } else { bytes.clone() });
+        let mut holes = Holes::default();
+        for hole in pieces.iter().flat_map(Piece::holes).filter(|_| !is_check) {
+            data.skip(&hole);
+            holes.push(hole);
+        }
         let records = Filling::new(blocks.start * HASH_RECORD_BYTES..blocks.end * HASH_RECORD_BYTES);
         let (voids, void_bytes) = (Vec::new(), Vec::new());
-        Self { blocks, bytes, pieces, tries, is_check, data, records, voids, void_bytes }
+        Self { blocks, bytes, pieces, tries, is_check, data, records, holes, voids, void_bytes }
     }
 
     /// Whether only the hashes come, to compare them with what is there.
@@ -82,8 +102,20 @@ impl Parcel {
     }
 
     /// What to ask for in the stream of the tree.
-    pub(crate) fn wanted_bytes(&self) -> &Range<u64> {
-        &self.data.range
+    pub(crate) fn wanted_bytes(&self) -> Vec<Range<u64>> {
+        self.holes.outside(&self.data.range)
+    }
+
+    /// How much that is.
+    pub(crate) fn wanted_length(&self) -> u64 {
+        self.data.range.end - self.data.range.start - self.holes.bytes()
+    }
+
+    /// Puts the zeros to what came.
+    pub(crate) fn fill_holes(&mut self) {
+        for hole in self.holes.iter() {
+            self.data.clear(&hole);
+        }
     }
 
     /// What to ask for in the stream of hashes.
@@ -189,6 +221,12 @@ impl Filling {
             self.take(range);
         }
         is_concerned
+    }
+
+    fn clear(&mut self, range: &Range<u64>) {
+        let place = (range.start - self.range.start) as usize..(range.end - self.range.start) as usize;
+        // Without a buffer nothing came, and it is void.
+        self.buffer.get_mut(place).unwrap_or_default().fill(0);
     }
 
     fn part(&self, range: &Range<u64>) -> &[u8] {

@@ -1,17 +1,19 @@
 //! What is to be done about each entry of a manifest.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use rustix::fs::{FileType, readlinkat};
 
-use super::blocks::{FileSpan, Layout, Value, file_hash};
+use super::blocks::{BLOCK_BYTES, FileSpan, Layout, Value, file_hash};
 use super::claims::{Claim, Claims};
 use super::desk::{Blocks, Desk, Job};
 use super::directories::{Directories, Opened};
 use super::disk_error::Doing;
 use super::flow::Wanted;
+use super::holes::Holes;
 use super::item::{Item, Temporary};
 use super::journal::Kept;
 use super::link::check_target;
@@ -40,6 +42,10 @@ pub(crate) struct Plan {
     make: Vec<Arc<Item>>,
     finish: Vec<Arc<Item>>,
     rehash: Vec<(Arc<Item>, Blocks)>,
+    /// Blocks that are in holes, by their numbers in their files.
+    hollow: VecDeque<(Arc<Item>, Range<u64>)>,
+    /// Of the next file.
+    holes: Holes,
     /// The first file, if it is the only one so far.
     only: Option<Arc<Item>>,
     /// Files that are asked for, at their place or not.
@@ -71,8 +77,14 @@ pub(crate) struct Link {
 /// What a list may take of memory, for what has to be known of each entry to the end.
 const MOST_MEMORY: u64 = 1 << 30;
 const ENTRY_MEMORY: u64 = 96;
+/// A hole, and the parts of its file that it makes.
+const HOLE_MEMORY: u64 = 64;
 /// Files that a worker gets at a time.
 const BATCH: usize = 512;
+/// Blocks in holes that a worker hashes at a time.
+const HOLLOW_BATCH: u64 = 16;
+/// Where more blocks of the only file are in holes, nobody is told its hash: a tebibyte of zeros takes minutes to hash.
+const MOST_HOLLOW: u64 = 1 << 18;
 
 impl Plan {
     pub(crate) fn new(ledger: Ledger, options: &TakeOptions) -> Self {
@@ -88,6 +100,8 @@ impl Plan {
             make: Vec::new(),
             finish: Vec::new(),
             rehash: Vec::new(),
+            hollow: VecDeque::new(),
+            holes: Holes::default(),
             only: None,
             files: 0,
             files_before: 0,
@@ -105,6 +119,12 @@ impl Plan {
 
     /// An entry that is neither the first nor the last. What makes no sense to go on with is an error.
     pub(crate) fn on_entry(&mut self, entry: Entry<'_>) -> Result<(), String> {
+        if let Entry::Holes { pairs } = entry {
+            let before = self.holes.len();
+            self.holes.read_pairs(pairs).map_err(|error| format!("the list of the other end's files: {error}"))?;
+            return self.remember((self.holes.len() - before) as u64 * HOLE_MEMORY);
+        }
+        let holes = std::mem::take(&mut self.holes);
         let (Entry::File { path, .. }
         | Entry::Directory { path, .. }
         | Entry::Symlink { path, .. }
@@ -117,15 +137,17 @@ impl Plan {
         let mut span = None;
         match entry {
             // Each file has its place among the bytes, whether it is wanted or not.
-            Entry::File { bytes, .. } => span = Some(self.layout.push(bytes).map_err(|error| error.to_string())?),
+            Entry::File { bytes, .. } => {
+                if holes.end() > bytes {
+                    return Err("the other end's list has a hole behind the end of its file".to_owned());
+                }
+                span = Some(self.layout.push(bytes).map_err(|error| error.to_string())?);
+            }
             Entry::Directory { .. } => memory += path.len() as u64,
             Entry::Symlink { target, .. } => memory += (path.len() + target.len()) as u64,
             _ => {}
         }
-        self.memory += memory;
-        if self.memory > MOST_MEMORY {
-            return Err(format!("the list of the other end's files takes more than {} MiB here", MOST_MEMORY >> 20));
-        }
+        self.remember(memory)?;
         let checked = match RelativePath::new(path) {
             Ok(checked) => checked,
             Err(error) => {
@@ -148,7 +170,7 @@ impl Plan {
         };
         let planned = match entry {
             Entry::File { meta, identity, .. } => match span {
-                Some(span) => self.on_file(checked, span, meta, identity),
+                Some(span) => self.on_file(checked, span, meta, identity, holes),
                 None => Ok(()),
             },
             Entry::Directory { meta, .. } => self.on_directory(&checked, meta),
@@ -164,6 +186,14 @@ impl Plan {
         };
         if let Err(reason) = planned {
             self.fail(path, reason);
+        }
+        Ok(())
+    }
+
+    fn remember(&mut self, memory: u64) -> Result<(), String> {
+        self.memory += memory;
+        if self.memory > MOST_MEMORY {
+            return Err(format!("the list of the other end's files takes more than {} MiB here", MOST_MEMORY >> 20));
         }
         Ok(())
     }
@@ -203,6 +233,36 @@ impl Plan {
         jobs
     }
 
+    /// Blocks that are in holes, for a worker to see to: as many as take it some milliseconds.
+    pub(crate) fn next_hollow(&mut self) -> Option<Job> {
+        let mut some = Vec::new();
+        while some.len() < BATCH
+            && let Some((item, blocks)) = self.hollow.front_mut()
+        {
+            let most = if item.has_values() { HOLLOW_BATCH } else { u64::MAX };
+            let end = blocks.end.min(blocks.start.saturating_add(most));
+            some.push((Arc::clone(item), blocks.start..end));
+            let has_values = item.has_values();
+            blocks.start = end;
+            if blocks.is_empty() {
+                self.hollow.pop_front();
+            }
+            if has_values {
+                break;
+            }
+        }
+        (!some.is_empty()).then_some(Job::Holes(some))
+    }
+
+    /// Nothing is written: they count as done.
+    pub(crate) fn drop_hollow(&mut self) {
+        for (item, blocks) in self.hollow.drain(..) {
+            let bytes = item.bytes().min(blocks.end * BLOCK_BYTES) - blocks.start * BLOCK_BYTES;
+            self.outcome.bytes += bytes;
+            self.ledger.tally().pass_over(bytes);
+        }
+    }
+
     /// An entry failed.
     pub(crate) fn fail(&mut self, path: &[u8], reason: String) {
         self.ledger.tally().fail();
@@ -235,9 +295,27 @@ impl Plan {
         if !blocks.is_empty() {
             *item.temporary() = Temporary::There(Below::Anything);
         }
-        for blocks in gaps.into_iter().filter(|blocks| !blocks.is_empty()) {
-            self.wanted.push(Wanted { item: Arc::clone(&item), blocks, tries: 0, is_check: false });
+        for gap in gaps.into_iter().filter(|blocks| !blocks.is_empty()) {
+            self.fetch(&item, gap);
         }
+    }
+
+    /// Blocks of a file are to be fetched, but for those that are in holes.
+    fn fetch(&mut self, item: &Arc<Item>, blocks: Range<u64>) {
+        let (first, mut next) = (item.span.blocks.start, blocks.start);
+        let mut want = |blocks: Range<u64>| {
+            if !blocks.is_empty() {
+                self.wanted.push(Wanted { item: Arc::clone(item), blocks, tries: 0, is_check: false });
+            }
+        };
+        let start = (blocks.start - first) * BLOCK_BYTES;
+        let end = item.bytes().min((blocks.end - first) * BLOCK_BYTES);
+        for hollow in item.holes.blocks_within(&(start..end), item.bytes()) {
+            want(next..first + hollow.start);
+            next = first + hollow.end;
+            self.hollow.push_back((Arc::clone(item), hollow));
+        }
+        want(next..blocks.end);
     }
 
     /// All blocks of a file are the same as those at its place.
@@ -292,6 +370,7 @@ impl Plan {
         span: FileSpan,
         meta: Meta,
         identity: FileIdentity,
+        holes: Holes,
     ) -> Result<(), String> {
         let bytes = span.bytes.end - span.bytes.start;
         self.ledger.tally().find(bytes);
@@ -307,8 +386,10 @@ impl Plan {
             }
             does_check = self.does_check;
         }
-        let item = Item::new(path, span, meta, identity, old);
-        let is_only = self.files == 1;
+        let is_only = self.files == 1
+            && holes.blocks_within(&(0..bytes), bytes).map(|blocks| blocks.end - blocks.start).sum::<u64>()
+                <= MOST_HOLLOW;
+        let item = Item::new(path, span, meta, identity, old).with_holes(holes);
         let item = Arc::new(if is_only { item.with_values() } else { item });
         self.only = is_only.then(|| Arc::clone(&item));
         self.unresolved += 1;

@@ -21,6 +21,8 @@ pub struct Progress {
     pub bytes_done: u64,
     /// Of those, bytes that were there before.
     pub bytes_resumed: u64,
+    /// And bytes in holes, which do not travel.
+    pub bytes_holes: u64,
     /// Bytes that came, and are not verified and written yet.
     pub bytes_held: u64,
     /// Whether the tree is still being listed.
@@ -44,6 +46,13 @@ pub enum WaitsFor {
     Results,
 }
 
+impl Progress {
+    /// Bytes that came over the network and are verified and at the destination.
+    pub fn bytes_moved(&self) -> u64 {
+        self.bytes_done.saturating_sub(self.bytes_resumed).saturating_sub(self.bytes_holes)
+    }
+}
+
 /// The counts behind a [`Progress`]: one thread writes each, any thread reads.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
@@ -53,6 +62,7 @@ pub(crate) struct Tally {
     pub(crate) files_failed: AtomicU64,
     pub(crate) bytes_done: AtomicU64,
     pub(crate) bytes_resumed: AtomicU64,
+    pub(crate) bytes_holes: AtomicU64,
     bytes_came: AtomicU64,
     bytes_used: AtomicU64,
     is_listed: AtomicBool,
@@ -89,6 +99,12 @@ impl Tally {
         self.bytes_resumed.fetch_add(bytes, Relaxed);
     }
 
+    /// Bytes are in holes, and need not come.
+    pub(crate) fn pass_over(&self, bytes: u64) {
+        self.bytes_holes.fetch_add(bytes, Relaxed);
+        self.bytes_done.fetch_add(bytes, Relaxed);
+    }
+
     /// Files are complete.
     pub(crate) fn place(&self, files: u64) {
         self.files_done.fetch_add(files, Relaxed);
@@ -121,6 +137,7 @@ impl Tally {
             files_failed: self.files_failed.load(Relaxed),
             bytes_done: self.bytes_done.load(Relaxed),
             bytes_resumed: self.bytes_resumed.load(Relaxed),
+            bytes_holes: self.bytes_holes.load(Relaxed),
             bytes_held: self.bytes_came.load(Relaxed).saturating_sub(self.bytes_used.load(Relaxed)),
             is_scanning: !is_listed,
             waits_for: usize::from(self.waits_for.load(Relaxed)).checked_sub(1).and_then(|at| WAITS.get(at).copied()),

@@ -60,7 +60,8 @@ pub(crate) fn giver(paths: &[PathBuf], options: &PutOptions) -> Result<(Box<dyn 
     let roots = Roots::find(paths)?;
     let readers = Readers::start().map_err(TransferError::Thread)?;
     let ledger = Ledger::default();
-    let source = Source::new(roots, share_name(paths), readers, ledger.clone()).with_limit(options.limit);
+    let source =
+        Source::new(roots, share_name(paths), readers, ledger.clone()).with_limit(options.limit).counting_holes();
     Ok((Box::new(Giver::new(source, ledger.clone(), options.dry_run)), ledger.transfer()))
 }
 
@@ -115,6 +116,8 @@ impl Giver {
         let [files_done, bytes_done] = if self.is_dry { [before.files, before.bytes] } else { [files, bytes] };
         tally.bytes_done.store(bytes_done, Ordering::Relaxed);
         tally.bytes_resumed.store(before.bytes.min(bytes_done), Ordering::Relaxed);
+        // Those in what was there before are not among them.
+        tally.bytes_holes.fetch_min(bytes.saturating_sub(before.bytes), Ordering::Relaxed);
         tally.files_done.store(files_done, Ordering::Relaxed);
         tally.files_failed.store(failed, Ordering::Relaxed);
         tally.wait_for(None);

@@ -31,8 +31,10 @@ pub(crate) struct Read {
     pub(crate) bytes: Range<u64>,
     /// Its blocks.
     pub(crate) blocks: Range<u64>,
-    /// How many files are complete with it, empty ones apart.
+    /// How many files have no data behind it, empty ones and those without any apart.
     pub(crate) files_ended: usize,
+    /// Bytes of what there is of it that are in holes, and that nobody need ask for.
+    pub(crate) hole_bytes: u64,
     /// What it holds, from the first byte on; there may be room behind it.
     pub(crate) content: Vec<u8>,
     /// The records of its blocks, if they were hashed.
@@ -124,19 +126,24 @@ impl Disk {
         }
         let blocks = batch.blocks.end - batch.blocks.start;
         let mut records = Vec::with_capacity(key.map_or(0, |_| (blocks * HASH_RECORD_BYTES) as usize));
-        let (mut voids, mut files_ended) = (Vec::new(), 0);
+        let (mut voids, mut files_ended, mut hole_bytes) = (Vec::new(), 0, 0);
         let (mut at, mut block, mut offset) = (batch.bytes.start, batch.blocks.start, batch.offset);
         for (file, listed) in batch.files.clone().zip(batch.listed()) {
             let part = (listed.bytes - offset).min(BLOCK_BYTES);
             let from = (at - batch.bytes.start) as usize;
             let content = &mut room[from..from + part as usize];
             if !content.is_empty() {
-                files_ended += usize::from(offset + part == listed.bytes);
+                let (here, behind) = (at..at + part, at + part..at + listed.bytes - offset);
+                let is_end = behind.is_empty() || batch.holes.cover(&behind);
+                files_ended += usize::from(is_end && !batch.holes.cover(&here));
                 let outcome = self.read_part(file, &listed, offset, content);
                 if let Some(key) = key {
                     // Nobody gets the record of what is void.
                     let value = if outcome.is_ok() { block_value(listed.bytes, offset, content) } else { [0; 32] };
                     records.extend_from_slice(&key.record(block, &value));
+                }
+                if outcome.is_ok() {
+                    hole_bytes += batch.holes.within(&here).map(|hole| hole.end - hole.start).sum::<u64>();
                 }
                 if let Err(gone) = outcome {
                     fail(file, listed.path, &gone);
@@ -148,7 +155,7 @@ impl Disk {
             offset = 0;
         }
         let (bytes, blocks) = (batch.bytes.clone(), batch.blocks.clone());
-        Read { bytes, blocks, files_ended, content: room, records, voids: voids.into() }
+        Read { bytes, blocks, files_ended, hole_bytes, content: room, records, voids: voids.into() }
     }
 
     /// Reads a part of a file, if the file is what it was.

@@ -7,13 +7,14 @@ use std::ops::ControlFlow;
 use rustix::fs::{AtFlags, Dir, FileType, Stat, fstat, readlinkat, statat};
 use rustix::io::Errno;
 
+use super::holes::{Holes, LEAST_HOLE, MOST_HOLES};
 use super::manifest::{Entry, FileIdentity, MOST_PATH_BYTES, Meta};
 use super::roots::Roots;
 
 /// Tells `found` of every entry below the roots: a directory, then what is in it but directories, then those, each by
-/// name. A directory that cannot be listed is an entry that failed; what goes away during the walk was never there.
+/// name; and of the holes of a file before it. A directory that cannot be listed is an entry that failed; what goes away during the walk was never there.
 pub(crate) fn scan(roots: &Roots, found: &mut dyn FnMut(&Entry<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
-    let mut walk = Walk { roots, found, names: Vec::new(), bytes: Vec::new() };
+    let mut walk = Walk { roots, found, names: Vec::new(), bytes: Vec::new(), holes: 0 };
     for name in roots.names() {
         match roots.stat(name) {
             Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => walk.tree(name)?,
@@ -53,6 +54,8 @@ struct Walk<'a> {
     /// The names of a directory: where each begins in `bytes`, and ends.
     names: Vec<(usize, usize)>,
     bytes: Vec<u8>,
+    /// Holes that were told.
+    holes: usize,
 }
 
 impl Walk<'_> {
@@ -137,6 +140,9 @@ impl Walk<'_> {
         let what = match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => {
                 let bytes = stat.st_size.cast_unsigned();
+                for pairs in self.holes(path, stat).to_pairs() {
+                    (self.found)(&Entry::Holes { pairs: &pairs })?;
+                }
                 return (self.found)(&Entry::File { path, bytes, meta, identity: identity(stat) });
             }
             FileType::Symlink => match target() {
@@ -153,6 +159,23 @@ impl Walk<'_> {
             FileType::Directory | FileType::Unknown => "neither file, directory nor link",
         };
         (self.found)(&Entry::Skipped { path, reason: &format!("{what}, which is not copied") })
+    }
+
+    /// The holes of a file, as long as it is what was looked at. Whether it can be read is told when it is.
+    fn holes(&mut self, path: &[u8], stat: &Stat) -> Holes {
+        let bytes = stat.st_size.cast_unsigned();
+        // In blocks of 512 bytes, whatever the file system's are.
+        let is_full = stat.st_blocks.cast_unsigned().saturating_mul(512) >= bytes;
+        if is_full || bytes < LEAST_HOLE || self.holes >= MOST_HOLES {
+            return Holes::default();
+        }
+        let Ok(file) = self.roots.open_file(path) else { return Holes::default() };
+        let holes = Holes::find(&file, bytes, MOST_HOLES - self.holes);
+        if !fstat(&file).is_ok_and(|now| identity(&now) == identity(stat)) {
+            return Holes::default();
+        }
+        self.holes += holes.len();
+        holes
     }
 
     fn fail(&mut self, path: &[u8], error: &io::Error) -> ControlFlow<()> {
@@ -185,6 +208,11 @@ mod tests {
             let text = |path: &[u8]| path.escape_ascii().to_string();
             lines.push(match *entry {
                 Entry::File { path, bytes, meta, .. } => format!("file {} {bytes} {:o}", text(path), meta.mode),
+                Entry::Holes { pairs } => {
+                    let mut holes = super::super::holes::Holes::default();
+                    holes.read_pairs(pairs).unwrap();
+                    format!("holes {:?}", holes.iter().collect::<Vec<_>>())
+                }
                 Entry::Directory { path, meta } => format!("directory {} {:o}", text(path), meta.mode),
                 Entry::Symlink { path, target, .. } => format!("link {} {}", text(path), text(target)),
                 Entry::Skipped { path, reason } => format!("skipped {}: {reason}", text(path)),
@@ -238,6 +266,18 @@ mod tests {
             "file data/c.d/0 2 644",
         ];
         assert_eq!(scanned(&[at("single"), at("data")]), expected);
+    }
+
+    #[test]
+    fn scan__holes_come_before_their_file() {
+        let place = tempfile::tempdir().unwrap();
+        let file = fs::File::create(place.path().join("sparse")).unwrap();
+        file.set_len(1 << 40).unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&file, &[1; 8192], 1 << 30).unwrap();
+        let lines = scanned(&[place.path().join("sparse")]);
+        assert_eq!(lines.len(), 2);
+        assert_eq!(lines[0], format!("holes {:?}", [0..1_u64 << 30, (1 << 30) + 8192..1 << 40]));
+        assert!(lines[1].starts_with("file sparse 1099511627776 "), "{lines:?}");
     }
 
     #[test]

@@ -332,7 +332,7 @@ mod tests {
     fn read(batch: &Batch, voids: Vec<Void>) -> Read {
         let (bytes, blocks) = (batch.bytes.clone(), batch.blocks.clone());
         let records = vec![0; 48 * (blocks.end - blocks.start) as usize];
-        Read { bytes, blocks, files_ended: 0, content: Vec::new(), records, voids: voids.into() }
+        Read { bytes, blocks, files_ended: 0, hole_bytes: 0, content: Vec::new(), records, voids: voids.into() }
     }
 
     #[test]

@@ -49,7 +49,7 @@ impl Sink {
 
     fn take_expected(&mut self) {
         while let Ok(parcel) = self.expected.try_recv() {
-            if !parcel.wanted_bytes().is_empty() {
+            if parcel.wanted_length() > 0 {
                 self.by_byte.insert(parcel.bytes.start, parcel.blocks.start);
             }
             self.open.insert(parcel.blocks.start, parcel);

@@ -48,6 +48,7 @@ struct Setup {
     readers: Arc<Readers>,
     ledger: Ledger,
     limit: Option<Rate>,
+    counts_holes: bool,
 }
 
 struct Open {
@@ -79,7 +80,15 @@ struct Cached {
 impl Source {
     /// Gives what lies at these roots; `share` names it to the taker.
     pub(crate) fn new(roots: Roots, share: [u8; 16], readers: Arc<Readers>, ledger: Ledger) -> Self {
-        Self { state: State::Waiting(Setup { roots, share, readers, ledger, limit: None }) }
+        Self { state: State::Waiting(Setup { roots, share, readers, ledger, limit: None, counts_holes: false }) }
+    }
+
+    /// All that it lists is to arrive: what is in holes counts as given when it is listed.
+    pub(crate) fn counting_holes(mut self) -> Self {
+        if let State::Waiting(setup) = &mut self.state {
+            setup.counts_holes = true;
+        }
+        self
     }
 
     /// It gives no faster than this.
@@ -159,12 +168,12 @@ impl Drop for Source {
 
 impl Open {
     fn new(session: &Session, setup: Setup) -> Self {
-        let Setup { roots, share, readers, ledger, limit } = setup;
+        let Setup { roots, share, readers, ledger, limit, counts_holes } = setup;
         ledger.open(session);
         if let Some(limit) = limit {
             session.set_desired(limit);
         }
-        let (supply, news) = Supply::open(session, roots, share, readers, ledger);
+        let (supply, news) = Supply::open(session, roots, share, readers, ledger, counts_holes);
         Self {
             supply,
             news,
@@ -201,7 +210,7 @@ impl Open {
         self.clock += 1;
         self.batches_bytes += read.content.len() as u64;
         let void: u64 = read.voids.iter().map(|void| void.bytes.end - void.bytes.start).sum();
-        let left = read.bytes.end - read.bytes.start - void;
+        let left = read.bytes.end - read.bytes.start - void - read.hole_bytes;
         let cached = Cached { read, owed: ByteRanges::default(), is_spent: !is_awaited, left, used: self.clock };
         if let Some(before) = self.batches.insert(cached.read.bytes.start, cached) {
             self.batches_bytes -= before.read.content.len() as u64;

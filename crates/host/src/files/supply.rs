@@ -54,6 +54,8 @@ pub(crate) struct Supply {
     news: Sender<News>,
     spare: Mutex<Vec<Vec<u8>>>,
     account: Mutex<Account>,
+    /// Whether what is in holes counts as given when it is listed.
+    counts_holes: bool,
     is_closed: AtomicBool,
 }
 
@@ -96,6 +98,7 @@ impl Supply {
         share: [u8; 16],
         readers: Arc<Readers>,
         ledger: Ledger,
+        counts_holes: bool,
     ) -> (Arc<Self>, Receiver<News>) {
         let (sender, news) = unbounded();
         let supply = Arc::new(Self {
@@ -108,6 +111,7 @@ impl Supply {
             news: sender,
             spare: Mutex::default(),
             account: Mutex::new(Account { outcome: Outcome::empty(Ended::Done), failed: HashSet::new() }),
+            counts_holes,
             is_closed: AtomicBool::new(false),
         });
         let walk = {
@@ -263,6 +267,11 @@ impl Supply {
     }
 
     fn on_part(self: &Arc<Self>, part: Part) {
+        if self.counts_holes {
+            let (files, bytes) = part.holes();
+            self.ledger.tally().pass_over(bytes);
+            self.ledger.tally().files_done.fetch_add(files, Ordering::Relaxed);
+        }
         self.step(|schedule, steps| {
             let (end, bytes) = schedule.on_part(part, steps);
             self.tell(News::Manifest(end, bytes));
@@ -282,7 +291,11 @@ impl Supply {
                 self.ledger.tally().files_failed.fetch_add(1, Ordering::Relaxed);
             }
             Entry::Skipped { path, reason } => self.account().outcome.skip(path, reason.to_owned()),
-            Entry::Begin { .. } | Entry::Directory { .. } | Entry::Symlink { .. } | Entry::End { .. } => {}
+            Entry::Begin { .. }
+            | Entry::Holes { .. }
+            | Entry::Directory { .. }
+            | Entry::Symlink { .. }
+            | Entry::End { .. } => {}
         }
     }
 }

@@ -100,6 +100,8 @@ struct Taker {
     reader: Option<JoinHandle<()>>,
     /// Jobs that are with the workers, parcels aside.
     jobs_open: usize,
+    /// Those of them that are about holes.
+    hollow_open: usize,
     is_begun: bool,
     is_listed: bool,
     is_flushed: bool,
@@ -162,6 +164,7 @@ pub(crate) fn take(options: TakeOptions) -> Result<(Sink, Transfer), TransferErr
         comparing: 0,
         reader: None,
         jobs_open: 0,
+        hollow_open: 0,
         is_begun: false,
         is_listed: false,
         is_flushed: false,
@@ -357,6 +360,7 @@ impl Taker {
     fn hand_out(&mut self) {
         if self.options.look.is_dry {
             // What would be fetched counts as done.
+            self.plan.drop_hollow();
             for wanted in std::mem::take(&mut self.plan.wanted) {
                 if wanted.is_check {
                     self.comparing += 1;
@@ -364,6 +368,7 @@ impl Taker {
                     continue;
                 }
                 self.plan.outcome.bytes += wanted.bytes();
+                self.ledger.tally().pass_over(wanted.bytes() - wanted.data_bytes());
             }
             self.plan.outcome.files += self.plan.unresolved - self.comparing;
             self.plan.unresolved = self.comparing;
@@ -381,6 +386,12 @@ impl Taker {
             self.jobs_open += 1;
             let _ = work.send(job);
         }
+        // Few at a time, so that what comes does not wait for what need not.
+        while let Some(job) = (self.hollow_open < MOST_WORKERS).then(|| self.plan.next_hollow()).flatten() {
+            self.jobs_open += 1;
+            self.hollow_open += 1;
+            let _ = work.send(job);
+        }
     }
 
     /// Asks for as much as is good.
@@ -389,27 +400,26 @@ impl Taker {
         let window = window(session);
         while let Some(parcel) = self.flow.next(window) {
             self.is_flushed = false;
-            let (records, bytes) = (parcel.wanted_records().clone(), parcel.wanted_bytes().clone());
+            let (records, parts) = (parcel.wanted_records().clone(), parcel.wanted_bytes());
             // Whoever takes the bytes must know of it before they can come.
             let _ = self.expected.send(parcel);
             session.want(HASHES, records);
-            if !bytes.is_empty() {
-                self.throttle.want(session, bytes);
+            for part in parts {
+                self.throttle.want(session, part);
             }
         }
         self.tick = self.throttle.ask(session);
     }
 
     fn on_worked(&mut self, report: Report) {
-        match report.parcel_bytes {
-            Some(bytes) => {
-                self.flow.on_worked(bytes);
-                if !report.is_check {
-                    self.ledger.tally().finish(bytes);
-                }
-            }
-            None => self.jobs_open = self.jobs_open.saturating_sub(1),
+        if let Some(bytes) = report.parcel_bytes {
+            self.flow.on_worked(bytes);
+            self.ledger.tally().finish(report.came_bytes);
+        } else {
+            self.jobs_open = self.jobs_open.saturating_sub(1);
+            self.hollow_open = self.hollow_open.saturating_sub(usize::from(report.is_of_holes));
         }
+        self.ledger.tally().pass_over(report.hole_bytes);
         self.is_flushed = false;
         self.ledger.tally().write(report.written_bytes);
         for (item, reason) in report.failed {
@@ -442,8 +452,8 @@ impl Taker {
                     crew.desk.temps.remove(&wanted.item.key);
                 }
                 self.plan.unresolved -= 1;
-                let reason =
-                    format!("the disk is full: {} bytes are to come, and there is room for {room}", wanted.bytes());
+                let bytes = wanted.data_bytes();
+                let reason = format!("the disk is full: {bytes} bytes are to come, and there is room for {room}");
                 self.plan.fail(wanted.item.path.as_bytes(), reason);
             }
         }

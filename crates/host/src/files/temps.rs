@@ -197,11 +197,11 @@ impl Temps {
         futimens(file, &times(meta)).doing("set its time")
     }
 
-    /// Makes a file of so many bytes, whose parts come later: what is below them.
-    pub(crate) fn begin(&self, key: &Key, bytes: u64) -> Result<Below, DiskError> {
+    /// Makes a file of so many bytes, whose parts come later: what is below them. One that will have holes has no room set aside.
+    pub(crate) fn begin(&self, key: &Key, bytes: u64, is_full: bool) -> Result<Below, DiskError> {
         let file = self.create(key, 0o600)?;
         ftruncate(&file, bytes).doing("make it that large")?;
-        if bytes < LARGE || !self.sets_aside {
+        if bytes < LARGE || !self.sets_aside || !is_full {
             return Ok(Below::Hole);
         }
         // A file that would not fit may still have holes that make it fit.
@@ -424,7 +424,7 @@ mod tests {
     #[test]
     fn begin__a_file_has_its_length_at_once() {
         let (_place, temps) = open();
-        assert_eq!(temps.begin(&KEY, 10 << 20).unwrap(), Below::Hole);
+        assert_eq!(temps.begin(&KEY, 10 << 20, true).unwrap(), Below::Hole);
         assert_eq!(temps.bytes(&KEY).unwrap(), Some(10 << 20));
         temps.finish(&KEY, META).unwrap();
         let There { meta, .. } = There::new(&fstat(temps.read(&KEY).unwrap()).unwrap());

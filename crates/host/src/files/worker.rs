@@ -1,5 +1,6 @@
 //! The disk workers of a transfer: they verify what came and write it.
 
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -51,17 +52,20 @@ impl Worker {
         while let Ok(job) = self.jobs.recv() {
             let mut batch = Batch::default();
             match job {
-                Job::Parcel(parcel) => {
+                Job::Parcel(mut parcel) => {
                     batch.report.parcel_bytes = Some(parcel.bytes.end - parcel.bytes.start);
+                    batch.report.came_bytes = parcel.wanted_length();
                     (batch.report.tries, batch.report.is_check) = (parcel.tries, parcel.is_check());
                     if parcel.is_check() {
                         self.comparer().check(&parcel, &mut batch.report, &mut buffer);
                     } else {
+                        parcel.fill_holes();
                         self.write(&parcel, &mut batch, &mut buffer);
                     }
                     self.pool.give((*parcel).into_buffer());
                 }
                 Job::Make(items) => self.make(items, &mut batch),
+                Job::Holes(blocks) => self.leave(blocks, &mut batch, &mut buffer),
                 Job::Rehash(items) => self.rehash(items, &mut batch, &mut buffer),
                 Job::Leave => return,
                 Job::Finish(items) => items.into_iter().for_each(|item| self.finish(item, &mut batch)),
@@ -102,12 +106,15 @@ impl Worker {
                 batch.report.fail(&self.desk, item, trouble);
                 continue;
             }
-            batch.report.written_bytes += data.len() as u64;
+            let hole_bytes = piece.hole_bytes();
+            let data_bytes = data.len() as u64 - hole_bytes;
+            batch.report.written_bytes += data_bytes;
+            batch.report.hole_bytes += hole_bytes;
             batch.written.push(Written { key: item.key, block: piece.in_file(), value });
             if item.complete(piece.in_file(), value) {
                 self.finish(Arc::clone(item), batch);
             } else {
-                let bytes = batch.touched.take().map_or(0, |(_, bytes)| bytes) + data.len() as u64;
+                let bytes = batch.touched.take().map_or(0, |(_, bytes)| bytes) + data_bytes;
                 batch.touched = Some((Arc::clone(item), bytes));
             }
         }
@@ -185,29 +192,32 @@ impl Worker {
     /// A block of a file that has more than one.
     fn write_block(&self, piece: &Piece, data: &[u8], batch: &mut Batch, buffer: &mut Vec<u8>) -> Result<(), Trouble> {
         let item = &piece.item;
-        let below = {
-            let mut temporary = item.temporary();
-            let below = match &*temporary {
-                Temporary::There(below) => *below,
-                Temporary::Absent => self.begin(item)?,
-                Temporary::Copied(good) => {
-                    self.begin(item)?;
-                    self.copy(item, good, batch, buffer)?;
-                    Below::Anything
-                }
-            };
-            *temporary = Temporary::There(below);
-            below
-        };
+        let below = self.prepare(item, batch, buffer)?;
         let file = self.desk.temps.reopen(&item.key).doing("open what there is of it")?;
         write_sparse(&file, piece.offset(), data, below).doing("write it")?;
         Ok(())
     }
 
+    /// Sees to it that there is a temporary of a file's length: what is below what will be written.
+    fn prepare(&self, item: &Item, batch: &mut Batch, buffer: &mut Vec<u8>) -> Result<Below, Trouble> {
+        let mut temporary = item.temporary();
+        let below = match &*temporary {
+            Temporary::There(below) => *below,
+            Temporary::Absent => self.begin(item)?,
+            Temporary::Copied(good) => {
+                self.begin(item)?;
+                self.copy(item, good, batch, buffer)?;
+                Below::Anything
+            }
+        };
+        *temporary = Temporary::There(below);
+        Ok(below)
+    }
+
     fn begin(&self, item: &Item) -> Result<Below, Trouble> {
         // What is listed of an older temporary must be void before there is a new one that has its length.
         self.desk.journal.begin_anew(&item.key).doing(JOURNAL)?;
-        Ok(self.desk.temps.begin(&item.key, item.bytes())?)
+        Ok(self.desk.temps.begin(&item.key, item.bytes(), item.holes.is_empty())?)
     }
 
     /// Copies the blocks that are right from the file that is at the item's place.
@@ -228,6 +238,49 @@ impl Worker {
     fn make(&self, items: Vec<Arc<Item>>, batch: &mut Batch) {
         for item in items {
             self.make_whole(&item, &[], batch);
+        }
+    }
+
+    /// Blocks without data: there is nothing to write, but a temporary has to be there.
+    fn leave(&self, blocks: Vec<(Arc<Item>, Range<u64>)>, batch: &mut Batch, buffer: &mut Vec<u8>) {
+        batch.report.is_of_holes = true;
+        for (item, blocks) in blocks {
+            if item.is_failed() {
+                continue;
+            }
+            let bytes = item.bytes().min(blocks.end * BLOCK_BYTES) - blocks.start * BLOCK_BYTES;
+            let zeros = |buffer: &mut Vec<u8>| {
+                buffer.clear();
+                buffer.resize(bytes.min(BLOCK_BYTES) as usize, 0);
+            };
+            let prepared = if item.is_whole() {
+                zeros(buffer);
+                self.desk.temps.write_whole(&item.key, buffer, item.meta).map_err(Trouble::from)
+            } else {
+                self.prepare(&item, batch, buffer).map(|_| ())
+            };
+            if let Err(trouble) = prepared {
+                batch.report.fail(&self.desk, &item, trouble);
+                continue;
+            }
+            batch.report.hole_bytes += bytes;
+            let is_last = if item.has_values() {
+                zeros(buffer);
+                let value = |block: u64| {
+                    let offset = block * BLOCK_BYTES;
+                    let length = (item.bytes() - offset).min(BLOCK_BYTES) as usize;
+                    block_value(item.bytes(), offset, &buffer[..length])
+                };
+                // Behind the one that is the last of all there is none.
+                { blocks }.any(|block| item.complete(block, value(block)))
+            } else {
+                item.complete_some(blocks.end - blocks.start)
+            };
+            if item.is_whole() {
+                batch.finished.push(item);
+            } else if is_last {
+                self.finish(item, batch);
+            }
         }
     }
 

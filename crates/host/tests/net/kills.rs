@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write as _;
 use std::net::SocketAddr;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -60,7 +61,7 @@ impl Scene {
         self.home.path().join(format!("destination{round}"))
     }
 
-    /// A tree with files of all sizes: one of many blocks, some of a few, many small ones, one empty, one with a hole.
+    /// A tree with files of all sizes: one of many blocks, some of a few, many small ones, one empty, one with holes.
     fn plant(&self, chance: &mut Pcg64Mcg) {
         let source = self.source();
         fs::create_dir_all(source.join("small/deeper")).expect("there is room");
@@ -78,8 +79,9 @@ impl Scene {
             write(&format!("small/deeper/{number}"), 1024);
         }
         let mut sparse = fs::File::create(source.join("sparse")).expect("there is room");
-        sparse.set_len(3_000_000).expect("there is room");
+        sparse.set_len(30_000_000).expect("there is room");
         sparse.write_all(b"a hole follows").expect("there is room");
+        sparse.write_all_at(b"and another one", 17_000_000).expect("there is room");
     }
 
     fn giver(&self) -> (Actor, String) {

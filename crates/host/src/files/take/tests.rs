@@ -1,6 +1,7 @@
 //! A taker against the real giver, over ways that lose, reorder and forge; and against a giver that is hostile.
 
 mod disk;
+mod holes;
 mod hostile;
 mod resume;
 

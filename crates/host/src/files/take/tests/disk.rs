@@ -31,10 +31,9 @@ fn disk__full_fails_what_does_not_fit() {
     let Some(_mounted) = Mounted::new(&world, "size=12m") else { return };
     world.file("a", content(1, 1_000_000)).file("large", content(2, 5 * BLOCK)).file("z", content(3, 2_000_000));
     // It comes when it is known that the disk is full, and nothing of it is fetched.
-    let huge = fs::File::create(world.data().join("zz")).unwrap();
-    huge.set_len(1 << 40).unwrap();
-    drop(huge);
-    let run = world.get(&Get::default());
+    world.file("zz", content(4, 13 << 20));
+    // With little memory it is not asked for before.
+    let run = world.get(&Get { memory: 1 << 20, ..Get::default() });
     assert_eq!((run.outcome.ended.clone(), run.outcome.files), (Ended::Done, 2), "{:?}", run.outcome);
     let failed = messages(&run.outcome.failed);
     assert_eq!(failed[0], ("data/large".to_owned(), "cannot write it: the disk is full".to_owned()));

@@ -32,6 +32,8 @@ enum Said {
     Failed(Vec<u8>, &'static str),
     /// A file of so many bytes, none of which are there.
     Huge(Vec<u8>, u64),
+    /// Holes of the next file.
+    Holes(Vec<u8>),
     /// An end in the middle.
     End,
 }
@@ -76,6 +78,7 @@ impl Fake {
             Said::Directory(path) => Entry::Directory { path, meta: Meta { mode: 0o755, ..META } },
             Said::Link(path, target) => Entry::Symlink { path, target, meta: META },
             Said::Failed(path, reason) => Entry::Failed { path, reason },
+            Said::Holes(pairs) => Entry::Holes { pairs },
             Said::End => end,
         }));
         entries.extend((!self.is_cut).then_some(end));
@@ -360,4 +363,52 @@ fn giver__a_length_that_no_disk_has() {
     let run = Fake::new([Said::Huge(b"a".to_vec(), 1 << 61), Said::Huge(b"b".to_vec(), 1 << 61)])
         .get(&world, &Get::default());
     assert_eq!(run.outcome.ended, Ended::Failed("the files have more than 2^62 bytes together".to_owned()));
+}
+
+#[test]
+fn giver__holes_that_make_no_sense_end_the_transfer() {
+    for (pairs, reason) in [
+        (vec![0, 11], "has a hole behind the end of its file"),
+        (vec![10, 1], "has a hole behind the end of its file"),
+        (vec![0, 0], "a hole is out of its range"),
+        (vec![0], "it ends within a hole"),
+        (vec![0xff; 4096], "a hole is out of its range"),
+    ] {
+        let world = World::new();
+        let run = Fake::new([Said::Holes(pairs), file("a", [0; 10])]).get(&world, &Get::default());
+        let text = format!("{:?}", run.outcome.ended);
+        assert!(text.contains(reason), "{text}");
+        assert!(!world.to().join("a").exists());
+    }
+}
+
+#[test]
+fn giver__more_holes_than_memory_end_the_transfer() {
+    let world = World::new();
+    // 2048 holes of one byte each, 10 000 times: each takes 64 bytes, and a GiB is allowed.
+    let many = (0..10_000).map(|_| Said::Holes([1, 1].repeat(2048)));
+    let run = Fake::new(many.chain([file("a", "a")])).get(&world, &Get::default());
+    let text = format!("{:?}", run.outcome.ended);
+    assert!(text.contains("takes more than 1024 MiB here"), "{text}");
+}
+
+#[test]
+fn giver__holes_of_nothing_mean_nothing() {
+    let world = World::new();
+    let holes = || Said::Holes(vec![0, 50]);
+    let entries = [holes(), Said::Directory(b"d".to_vec()), file("d/a", "a"), holes(), link("l", "d/a"), holes()];
+    let run = Fake::new(entries).get(&world, &Get::default());
+    assert!(run.outcome.is_complete(), "{:?}", run.outcome);
+    assert_eq!(fs::read(world.to().join("d/a")).unwrap(), b"a");
+}
+
+#[test]
+fn giver__a_hole_where_its_hash_has_data_fails() {
+    let world = World::new();
+    // The hash is of other bytes than zeros.
+    let entries = [Said::Holes(vec![5, 10]), file("a", content(1, 100)), file("b", "b")];
+    let run = Fake::new(entries).get(&world, &Get::default());
+    assert_eq!((run.outcome.files, run.outcome.files_failed), (1, 1));
+    assert!(run.outcome.failed[0].reason.contains("wrong 8 times"), "{:?}", run.outcome);
+    assert_eq!(paths(&world), ["b"]);
 }
