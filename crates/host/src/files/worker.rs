@@ -99,7 +99,7 @@ impl Worker {
                 continue;
             }
             if item.is_whole() {
-                self.write_whole(item, data, value, batch);
+                self.write_whole(piece, data, value, batch);
                 continue;
             }
             if let Err(trouble) = self.write_block(piece, data, batch, buffer) {
@@ -121,11 +121,13 @@ impl Worker {
     }
 
     /// A file of one block, which is here.
-    fn write_whole(&self, item: &Arc<Item>, data: &[u8], value: Value, batch: &mut Batch) {
+    fn write_whole(&self, piece: &Piece, data: &[u8], value: Value, batch: &mut Batch) {
+        let (item, hole_bytes) = (&piece.item, piece.hole_bytes());
         if !self.make_whole(item, data, batch) {
             return;
         }
-        batch.report.written_bytes += data.len() as u64;
+        batch.report.written_bytes += data.len() as u64 - hole_bytes;
+        batch.report.hole_bytes += hole_bytes;
         item.complete(0, value);
         if batch.finished.last().is_some_and(|last| Arc::ptr_eq(last, item)) {
             batch.written.push(Written { key: item.key, block: 0, value });
@@ -244,41 +246,34 @@ impl Worker {
     /// Blocks without data: there is nothing to write, but a temporary has to be there.
     fn leave(&self, blocks: Vec<(Arc<Item>, Range<u64>)>, batch: &mut Batch, buffer: &mut Vec<u8>) {
         batch.report.is_of_holes = true;
-        for (item, blocks) in blocks {
-            if item.is_failed() {
+        for (item, blocks) in blocks.into_iter().filter(|(item, _)| !item.is_failed()) {
+            let bytes = item.bytes().min(blocks.end * BLOCK_BYTES) - blocks.start * BLOCK_BYTES;
+            if item.is_whole() {
+                fill_with_zeros(buffer, bytes);
+                if self.make_whole(&item, buffer, batch) {
+                    item.complete(0, block_value(bytes, 0, buffer));
+                    batch.report.hole_bytes += bytes;
+                }
                 continue;
             }
-            let bytes = item.bytes().min(blocks.end * BLOCK_BYTES) - blocks.start * BLOCK_BYTES;
-            let zeros = |buffer: &mut Vec<u8>| {
-                buffer.clear();
-                buffer.resize(bytes.min(BLOCK_BYTES) as usize, 0);
-            };
-            let prepared = if item.is_whole() {
-                zeros(buffer);
-                self.desk.temps.write_whole(&item.key, buffer, item.meta).map_err(Trouble::from)
-            } else {
-                self.prepare(&item, batch, buffer).map(|_| ())
-            };
-            if let Err(trouble) = prepared {
+            if let Err(trouble) = self.prepare(&item, batch, buffer) {
                 batch.report.fail(&self.desk, &item, trouble);
                 continue;
             }
             batch.report.hole_bytes += bytes;
             let is_last = if item.has_values() {
-                zeros(buffer);
-                let value = |block: u64| {
+                fill_with_zeros(buffer, bytes);
+                let mut values = blocks.map(|block| {
                     let offset = block * BLOCK_BYTES;
                     let length = (item.bytes() - offset).min(BLOCK_BYTES) as usize;
-                    block_value(item.bytes(), offset, &buffer[..length])
-                };
+                    (block, block_value(item.bytes(), offset, &buffer[..length]))
+                });
                 // Behind the one that is the last of all there is none.
-                { blocks }.any(|block| item.complete(block, value(block)))
+                values.any(|(block, value)| item.complete(block, value))
             } else {
                 item.complete_some(blocks.end - blocks.start)
             };
-            if item.is_whole() {
-                batch.finished.push(item);
-            } else if is_last {
+            if is_last {
                 self.finish(item, batch);
             }
         }
@@ -305,6 +300,12 @@ impl Worker {
             Err(error) => batch.report.fail(&self.desk, &item, error),
         }
     }
+}
+
+/// As many as a block has at the most.
+fn fill_with_zeros(buffer: &mut Vec<u8>, bytes: u64) {
+    buffer.clear();
+    buffer.resize(bytes.min(BLOCK_BYTES) as usize, 0);
 }
 
 /// Reads a block of a file: whether all of it is there.
