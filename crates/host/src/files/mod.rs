@@ -10,6 +10,7 @@
 //! Read [`manifest::Entry`] and [`blocks::Layout`] first: the one says what a tree is on the wire, the other where its bytes are.
 
 pub(crate) mod blocks;
+mod buffer;
 mod claims;
 #[cfg(test)]
 pub(crate) mod collector;

@@ -7,6 +7,7 @@ use fairwave_proto::ByteRanges;
 use fairwave_proto::codec::VoidReason;
 
 use super::blocks::HASH_RECORD_BYTES;
+use super::buffer::Buffer;
 use super::holes::Holes;
 use super::item::Item;
 
@@ -47,7 +48,7 @@ struct Filling {
     next: u64,
     /// And of what follows, this.
     beyond: ByteRanges,
-    buffer: Vec<u8>,
+    buffer: Buffer,
 }
 
 impl Piece {
@@ -124,13 +125,13 @@ impl Parcel {
     }
 
     /// Bytes of files came, of which those are taken that belong here. `buffer` gives one when the first of them comes.
-    pub(crate) fn on_bytes(&mut self, offset: u64, bytes: &[u8], buffer: impl FnOnce(usize) -> Vec<u8>) {
+    pub(crate) fn on_bytes(&mut self, offset: u64, bytes: &[u8], buffer: impl FnOnce(usize) -> Buffer) {
         self.data.on_data(offset, bytes, buffer);
     }
 
     /// Records of hashes came.
     pub(crate) fn on_records(&mut self, offset: u64, bytes: &[u8]) {
-        self.records.on_data(offset, bytes, |length| vec![0; length]);
+        self.records.on_data(offset, bytes, Buffer::new);
     }
 
     /// Bytes of files will not come.
@@ -172,21 +173,21 @@ impl Parcel {
     }
 
     /// The buffer, to be used again.
-    pub(crate) fn into_buffer(self) -> Vec<u8> {
+    pub(crate) fn into_buffer(self) -> Buffer {
         self.data.buffer
     }
 }
 
 impl Filling {
     fn new(range: Range<u64>) -> Self {
-        Self { next: range.start, range, beyond: ByteRanges::default(), buffer: Vec::new() }
+        Self { next: range.start, range, beyond: ByteRanges::default(), buffer: Buffer::default() }
     }
 
     fn is_filled(&self) -> bool {
         self.next >= self.range.end
     }
 
-    fn on_data(&mut self, offset: u64, bytes: &[u8], buffer: impl FnOnce(usize) -> Vec<u8>) {
+    fn on_data(&mut self, offset: u64, bytes: &[u8], buffer: impl FnOnce(usize) -> Buffer) {
         let start = offset.max(self.range.start);
         let end = offset.saturating_add(bytes.len() as u64).min(self.range.end);
         if start >= end {

@@ -3,6 +3,7 @@
 use crossbeam_channel::{Receiver, Sender, bounded};
 
 use super::blocks::BLOCK_BYTES;
+use super::buffer::Buffer;
 
 /// Buffers that nobody uses at present: a fresh one costs the system a page fault for each 4 KiB.
 #[derive(Clone, Debug)]
@@ -14,8 +15,8 @@ pub(crate) struct Pool {
 #[derive(Clone, Debug)]
 struct Size {
     bytes: usize,
-    give: Sender<Vec<u8>>,
-    take: Receiver<Vec<u8>>,
+    give: Sender<Buffer>,
+    take: Receiver<Buffer>,
 }
 
 /// Buffers of a size that are kept.
@@ -37,13 +38,13 @@ impl Pool {
     }
 
     /// A buffer with room for so many bytes; what is in it is anything.
-    pub(crate) fn take(&self, bytes: usize) -> Vec<u8> {
+    pub(crate) fn take(&self, bytes: usize) -> Buffer {
         let size = self.sizes.iter().find(|size| bytes <= size.bytes).filter(|size| bytes > size.bytes / LEAST_PART);
-        size.map_or_else(|| vec![0; bytes], |size| size.take.try_recv().unwrap_or_else(|_| vec![0; size.bytes]))
+        size.map_or_else(|| Buffer::new(bytes), |size| size.take.try_recv().unwrap_or_else(|_| Buffer::new(size.bytes)))
     }
 
     /// Nobody needs this one any more.
-    pub(crate) fn give(&self, buffer: Vec<u8>) {
+    pub(crate) fn give(&self, buffer: Buffer) {
         if let Some(size) = self.sizes.iter().find(|size| size.bytes == buffer.len()) {
             // If there are enough, it goes.
             let _ = size.give.try_send(buffer);

@@ -39,6 +39,11 @@ pub(crate) fn write_sparse(file: impl AsFd, offset: u64, bytes: &[u8], below: Be
     Ok(written)
 }
 
+/// Whether there is a whole page of zeros, of which a hole would be made.
+pub(crate) fn has_hole(bytes: &[u8]) -> bool {
+    bytes.chunks_exact(PAGE).any(|page| page == ZEROS)
+}
+
 /// Writes all of it.
 pub(crate) fn write_all(file: impl AsFd, mut offset: u64, mut bytes: &[u8]) -> rustix::io::Result<()> {
     while !bytes.is_empty() {

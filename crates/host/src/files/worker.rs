@@ -18,6 +18,7 @@ use super::news::{News, Placed};
 use super::parcel::{Parcel, Piece};
 use super::pool::Pool;
 use super::sparse::{Below, write_sparse};
+use super::temps::LARGE;
 use super::tree::Old;
 
 /// One of several threads that do the same.
@@ -195,8 +196,18 @@ impl Worker {
     fn write_block(&self, piece: &Piece, data: &[u8], batch: &mut Batch, buffer: &mut Vec<u8>) -> Result<(), Trouble> {
         let item = &piece.item;
         let below = self.prepare(item, batch, buffer)?;
-        let file = self.desk.temps.reopen(&item.key).doing("open what there is of it")?;
-        write_sparse(&file, piece.offset(), data, below).doing("write it")?;
+        let temps = &self.desk.temps;
+        let (mut offset, mut rest) = (piece.offset(), data);
+        // What need not be durable is done sooner in the page cache.
+        if item.bytes() >= LARGE && !self.desk.places_at_once {
+            let done = temps.write_directly(&item.key, offset, data).doing("write it")?;
+            offset += done as u64;
+            rest = &data[done..];
+        }
+        if !rest.is_empty() {
+            let file = temps.reopen(&item.key).doing("open what there is of it")?;
+            write_sparse(&file, offset, rest, below).doing("write it")?;
+        }
         Ok(())
     }
 

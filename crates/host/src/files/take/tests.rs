@@ -251,6 +251,17 @@ fn get__each_way_to_be_durable() {
 }
 
 #[test]
+fn get__a_large_file_with_a_hole_is_durable() {
+    let world = World::new();
+    let mut bytes = content(1, (64 << 20) + 5000);
+    bytes[9 << 20..10 << 20].fill(0);
+    world.file("large", bytes);
+    world.get_all(&Get { durable: Durable::Group, ..Get::default() });
+    let meta = fs::metadata(world.to().join("data/large")).unwrap();
+    assert!(meta.blocks() * 512 <= (63 << 20) + (128 << 10), "{} bytes are on the disk", meta.blocks() * 512);
+}
+
+#[test]
 fn get__with_hardly_any_memory() {
     let world = World::new();
     mixed(&world);
