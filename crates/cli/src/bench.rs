@@ -1,5 +1,6 @@
 //! `fairwave bench`.
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration as StdDuration;
@@ -42,7 +43,7 @@ pub(crate) struct Args {
     #[command(subcommand)]
     command: Option<BenchCommand>,
     /// The ticket: @FILE, - for stdin, or its text; left out, $FAIRWAVE_TICKET
-    ticket: Option<String>,
+    ticket: Option<OsString>,
     /// How long
     #[arg(long, value_name = "T", value_parser = positive_time, default_value = "10 s")]
     time: Duration,

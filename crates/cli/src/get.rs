@@ -1,5 +1,6 @@
 //! `fairwave get`.
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -32,7 +33,7 @@ Exit status: 0 all there; 1 some files failed, or the transfer broke off; 2 the 
 pub(crate) struct Args {
     /// The ticket (@FILE, - for stdin, its text, or in $FAIRWAVE_TICKET), the names to fetch if not all, the directory
     #[arg(required = true, value_name = "TICKET [NAME]... DEST", hide = false)]
-    words: Vec<String>,
+    words: Vec<OsString>,
     #[command(flatten)]
     taking: Taking,
     #[command(flatten)]
@@ -88,7 +89,7 @@ impl From<DurableArg> for Durable {
 }
 
 impl Taking {
-    pub(crate) fn options(self, names: Vec<String>, destination: PathBuf) -> GetOptions {
+    pub(crate) fn options(self, names: Vec<OsString>, destination: PathBuf) -> GetOptions {
         GetOptions {
             names,
             destination,
@@ -123,7 +124,7 @@ pub(crate) fn fetch(screen: &Screen, link: &Link, ticket: &Ticket, options: &Get
 }
 
 /// Ticket, names and destination; the ticket may be in the environment.
-fn words(words: &[String]) -> Result<(Ticket, Vec<String>, PathBuf), Failure> {
+fn words(words: &[OsString]) -> Result<(Ticket, Vec<OsString>, PathBuf), Failure> {
     let missing = |what: &str| {
         Failure::usage(format!("get: {what} is missing"), "fairwave get TICKET [NAME]... DEST; `fairwave get @FILE .`")
     };

@@ -78,11 +78,10 @@ fn words(words: &[PathBuf]) -> Result<(Vec<PathBuf>, Ticket), Failure> {
         Failure::usage(format!("put: {what} is missing"), "fairwave put PATH... TICKET; `put FILE @TICKET`")
     };
     let (last, rest) = words.split_last().ok_or_else(|| missing("the ticket"))?;
-    let last_text = last.to_string_lossy();
     let (paths, ticket) = match ticket::from_environment() {
-        Some(environment) if !ticket::is_ticket(&last_text) => (words, environment?),
-        _ if rest.is_empty() && !ticket::is_ticket(&last_text) => return Err(missing("the ticket")),
-        _ => (rest, ticket::read(&last_text)?),
+        Some(environment) if !ticket::is_ticket(last.as_os_str()) => (words, environment?),
+        _ if rest.is_empty() && !ticket::is_ticket(last.as_os_str()) => return Err(missing("the ticket")),
+        _ => (rest, ticket::read(last.as_os_str())?),
     };
     if paths.is_empty() {
         return Err(missing("what to send"));

@@ -1,5 +1,6 @@
 //! Files over the network: taken from whoever serves them, and served.
 
+use std::ffi::OsString;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -63,7 +64,7 @@ pub(crate) fn get<'py>(
     py: Python<'py>,
     ticket: &str,
     destination: PathBuf,
-    names: Vec<String>,
+    names: Vec<OsString>,
     check: bool,
     dry_run: bool,
     durable: &str,

@@ -55,7 +55,7 @@ pub(crate) struct Target {
     /// The directory that it is put into.
     pub(crate) directory: PathBuf,
     /// Its name there, if it is to have another than it comes with.
-    pub(crate) rename: Option<String>,
+    pub(crate) rename: Option<OsString>,
 }
 
 impl Target {
@@ -66,7 +66,7 @@ impl Target {
         if !is_single || path.is_dir() || path.as_os_str().as_bytes().ends_with(b"/") {
             return whole;
         }
-        let (Some(parent), Some(name)) = (path.parent(), path.file_name().and_then(OsStr::to_str)) else {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return whole;
         };
         let directory = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
@@ -106,6 +106,11 @@ mod tests {
         assert_eq!(Target::read(&absent.join(""), true), whole(&absent.join("")));
         assert_eq!(Target::read(&absent, true), Target { directory: there, rename: Some("absent".into()) });
         assert_eq!(Target::read(Path::new("absent-too"), true).directory, Path::new("."));
+        // A name that is no text is a name.
+        assert_eq!(
+            Target::read(Path::new(OsStr::from_bytes(b"\xff")), true).rename,
+            Some(OsString::from_vec(vec![0xff]))
+        );
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! Tickets, as a call names them: secrets, which do not belong into a command line.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
 
-use fairwave_host::Ticket;
+use fairwave_host::{Ticket, escaped};
 
 use crate::failure::{Failure, plain};
 use crate::terminal;
@@ -15,7 +17,8 @@ const MOST_BYTES: u64 = 64 << 10;
 const HINT: &str = "TICKET is @FILE, - for stdin, or the text that `fairwave serve` printed; or set FAIRWAVE_TICKET";
 
 /// Whether a word names a ticket, rather than a file.
-pub(crate) fn is_ticket(word: &str) -> bool {
+pub(crate) fn is_ticket(word: &OsStr) -> bool {
+    let Some(word) = word.to_str() else { return word.as_bytes().starts_with(b"@") };
     let looks_so = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit()) && rest.len() > 20;
     word == "-" || word.starts_with('@') || word.strip_prefix("fw").is_some_and(looks_so)
 }
@@ -31,15 +34,15 @@ pub(crate) fn from_environment() -> Option<Result<Ticket, Failure>> {
 }
 
 /// The ticket that a word names.
-pub(crate) fn read(word: &str) -> Result<Ticket, Failure> {
-    let (name, text) = match word.strip_prefix('@') {
-        Some(file) => (file.escape_debug().to_string(), limited(file, File::open(file))?),
+pub(crate) fn read(word: &OsStr) -> Result<Ticket, Failure> {
+    let (name, text) = match word.as_bytes().strip_prefix(b"@") {
+        Some(file) => (escaped(file), limited(&escaped(file), File::open(OsStr::from_bytes(file)))?),
         None if word == "-" => ("stdin".into(), limited("stdin", Ok(io::stdin().lock()))?),
         None => {
             if is_ticket(word) {
                 terminal::note("others can see a ticket in a command line; @FILE, - or FAIRWAVE_TICKET keep it secret");
             }
-            ("TICKET".into(), word.to_owned())
+            ("TICKET".into(), word.to_string_lossy().into_owned())
         }
     };
     text.parse().map_err(|error| Failure::usage(format!("{name}: {error}"), HINT))
@@ -56,7 +59,7 @@ fn limited(name: &str, source: io::Result<impl Read>) -> Result<String, Failure>
             io::ErrorKind::InvalidData => "holds no ticket".into(),
             _ => plain(&error),
         };
-        Failure::usage(format!("{}: {what}", name.escape_debug()), HINT)
+        Failure::usage(format!("{name}: {what}"), HINT)
     })
 }
 
@@ -67,18 +70,18 @@ mod tests {
     #[test]
     fn is_ticket__tells_tickets_from_files() {
         for word in ["-", "@ticket", "fw10123456789abcdefghjkmnpqrstv"] {
-            assert!(is_ticket(word), "{word}");
+            assert!(is_ticket(OsStr::new(word)), "{word}");
         }
         for word in ["fw1", "fwd/notes.txt", "ticket", ".", "fw1.bin"] {
-            assert!(!is_ticket(word), "{word}");
+            assert!(!is_ticket(OsStr::new(word)), "{word}");
         }
     }
 
     #[test]
     fn read__names_what_is_wrong() {
-        let message = |word: &str| read(word).unwrap_err().message().unwrap().to_owned();
+        let message = |word: &str| read(OsStr::new(word)).unwrap_err().message().unwrap().to_owned();
         assert!(message("@/no/such/file").starts_with("/no/such/file: no such file\nhint: "));
         assert!(message("hello").starts_with("TICKET: a ticket begins with \"fw1\""));
-        assert_eq!(read("hello").unwrap_err().code(), 2);
+        assert_eq!(read(OsStr::new("hello")).unwrap_err().code(), 2);
     }
 }

@@ -7,6 +7,7 @@ mod clock;
 mod help;
 mod host;
 mod mistakes;
+mod names;
 mod out;
 mod papers;
 mod schemes;

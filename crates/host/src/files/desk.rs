@@ -31,14 +31,24 @@ pub(crate) enum Job {
     Parcel(Box<Parcel>),
     /// To make empty files.
     Make(Vec<Arc<Item>>),
-    /// To see to blocks that are in holes, by their numbers in their files.
-    Holes(Vec<(Arc<Item>, Range<u64>)>),
+    /// To see to blocks that are in holes.
+    Holes(Vec<Hollow>),
     /// To hash again what a journal of another boot lists.
     Rehash(Vec<(Arc<Item>, Blocks)>),
     /// To finish files of which every block is there.
     Finish(Vec<Arc<Item>>),
     /// To end: each worker takes one of these.
     Leave,
+}
+
+/// Blocks of a file that are in holes.
+#[derive(Debug)]
+pub(crate) struct Hollow {
+    pub(crate) item: Arc<Item>,
+    /// By their numbers in the file.
+    pub(crate) blocks: Range<u64>,
+    /// Whether somebody will ask for their values.
+    pub(crate) has_values: bool,
 }
 
 /// What became of a job.

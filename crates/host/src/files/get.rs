@@ -1,7 +1,9 @@
 //! Taking files: what a client gets, and what a host lets others put.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -25,11 +27,11 @@ use crate::ticket::Ticket;
 #[derive(Clone, Debug, PartialEq)]
 pub struct GetOptions {
     /// Paths in the share, each with all that is below it; without any, all of it. They keep their places in its tree.
-    pub names: Vec<String>,
+    pub names: Vec<OsString>,
     /// The directory to write into. It is made if it is not there.
     pub destination: PathBuf,
     /// The name at the destination of the only thing at the share's top that is asked for, if it is to have another.
-    pub rename: Option<String>,
+    pub rename: Option<OsString>,
     /// Whether files that seem complete, having the right size and time, are read and their hashes compared.
     pub check: bool,
     /// Whether to write nothing, and only to find out what would be fetched: that is what the outcome counts.
@@ -70,8 +72,8 @@ pub fn get(endpoint: &Endpoint, ticket: &Ticket, options: GetOptions) -> Result<
     let tree = if options.dry_run { look_for(&options.destination) } else { open(&options.destination).map(Some) };
     let (sink, transfer) = take(TakeOptions {
         tree: tree.map_err(|error| TransferError::Destination { path: options.destination, error })?,
-        selection: Selection::new(&options.names),
-        rename: options.rename.map(String::into_bytes),
+        selection: Selection::new(options.names.iter().map(|name| name.as_bytes())),
+        rename: options.rename.map(OsString::into_vec),
         look: Look { does_check: options.check, is_dry: options.dry_run },
         durable: options.durable,
         limit: options.limit,
@@ -92,7 +94,7 @@ pub fn get(endpoint: &Endpoint, ticket: &Ticket, options: GetOptions) -> Result<
 pub(crate) struct Intake {
     directory: PathBuf,
     /// The name of what is put, if it is to have another than it comes with.
-    rename: Option<String>,
+    rename: Option<OsString>,
     durable: Durable,
     /// Whether nothing is ever written.
     is_dry: bool,
@@ -101,7 +103,12 @@ pub(crate) struct Intake {
 
 impl Intake {
     /// The directory is made if it is not there, unless nothing is ever written.
-    pub(crate) fn new(directory: PathBuf, rename: Option<String>, durable: Durable, is_dry: bool) -> io::Result<Self> {
+    pub(crate) fn new(
+        directory: PathBuf,
+        rename: Option<OsString>,
+        durable: Durable,
+        is_dry: bool,
+    ) -> io::Result<Self> {
         if is_dry {
             look_for(&directory)?;
         } else {
@@ -118,7 +125,7 @@ impl Intake {
         let (sink, transfer) = take(TakeOptions {
             tree: tree.map_err(|error| TransferError::Destination { path: self.directory.clone(), error })?,
             selection: Selection::default(),
-            rename: self.rename.clone().map(String::into_bytes),
+            rename: self.rename.clone().map(OsString::into_vec),
             look,
             durable: self.durable,
             limit: None,

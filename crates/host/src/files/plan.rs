@@ -9,7 +9,7 @@ use rustix::fs::{FileType, readlinkat};
 
 use super::blocks::{BLOCK_BYTES, FileSpan, Layout, Value, file_hash};
 use super::claims::{Claim, Claims};
-use super::desk::{Blocks, Desk, Job};
+use super::desk::{Blocks, Desk, Hollow, Job};
 use super::directories::{Directories, Opened};
 use super::disk_error::Doing;
 use super::flow::Wanted;
@@ -239,10 +239,11 @@ impl Plan {
         while some.len() < BATCH
             && let Some((item, blocks)) = self.hollow.front_mut()
         {
-            let most = if item.has_values() { HOLLOW_BATCH } else { u64::MAX };
+            // With a second file nobody is told a hash.
+            let has_values = item.has_values() && self.files == 1;
+            let most = if has_values { HOLLOW_BATCH } else { u64::MAX };
             let end = blocks.end.min(blocks.start.saturating_add(most));
-            some.push((Arc::clone(item), blocks.start..end));
-            let has_values = item.has_values();
+            some.push(Hollow { item: Arc::clone(item), blocks: blocks.start..end, has_values });
             blocks.start = end;
             if blocks.is_empty() {
                 self.hollow.pop_front();

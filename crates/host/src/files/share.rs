@@ -1,5 +1,6 @@
 //! What a server offers.
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,7 +30,7 @@ pub struct ShareOptions {
     /// The directory that visitors may put files into, which is made if it is not there. Without one they may not.
     pub writable_into: Option<PathBuf>,
     /// The name there of what a visitor puts, if it is to have another than it comes with.
-    pub rename: Option<String>,
+    pub rename: Option<OsString>,
     /// How what they put is made durable.
     pub durable: Durable,
     /// Whether they may only look: nothing is written, whatever they ask for, and no directory is made.

@@ -1,6 +1,5 @@
 //! The disk workers of a transfer: they verify what came and write it.
 
-use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -9,7 +8,7 @@ use rustix::io::{Errno, pread};
 
 use super::blocks::{BLOCK_BYTES, Value, block_value};
 use super::compare::Comparer;
-use super::desk::{Blocks, Desk, Job, Report};
+use super::desk::{Blocks, Desk, Hollow, Job, Report};
 use super::disk_error::{DiskError, Doing, Trouble};
 use super::group::GroupJob;
 use super::item::{Item, Temporary};
@@ -66,7 +65,7 @@ impl Worker {
                     self.pool.give((*parcel).into_buffer());
                 }
                 Job::Make(items) => self.make(items, &mut batch),
-                Job::Holes(blocks) => self.leave(blocks, &mut batch, &mut buffer),
+                Job::Holes(hollow) => self.leave(hollow, &mut batch, &mut buffer),
                 Job::Rehash(items) => self.rehash(items, &mut batch, &mut buffer),
                 Job::Leave => return,
                 Job::Finish(items) => items.into_iter().for_each(|item| self.finish(item, &mut batch)),
@@ -255,9 +254,9 @@ impl Worker {
     }
 
     /// Blocks without data: there is nothing to write, but a temporary has to be there.
-    fn leave(&self, blocks: Vec<(Arc<Item>, Range<u64>)>, batch: &mut Batch, buffer: &mut Vec<u8>) {
+    fn leave(&self, hollow: Vec<Hollow>, batch: &mut Batch, buffer: &mut Vec<u8>) {
         batch.report.is_of_holes = true;
-        for (item, blocks) in blocks.into_iter().filter(|(item, _)| !item.is_failed()) {
+        for Hollow { item, blocks, has_values } in hollow.into_iter().filter(|hollow| !hollow.item.is_failed()) {
             let bytes = item.bytes().min(blocks.end * BLOCK_BYTES) - blocks.start * BLOCK_BYTES;
             if item.is_whole() {
                 fill_with_zeros(buffer, bytes);
@@ -272,7 +271,7 @@ impl Worker {
                 continue;
             }
             batch.report.hole_bytes += bytes;
-            let is_last = if item.has_values() {
+            let is_last = if has_values {
                 fill_with_zeros(buffer, bytes);
                 let mut values = blocks.map(|block| {
                     let offset = block * BLOCK_BYTES;

@@ -1,0 +1,31 @@
+//! Names that are no text.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use super::Done;
+use super::host::Host;
+
+#[test]
+fn get__takes_names_that_are_no_text() {
+    let host = Host::new();
+    let name = OsStr::from_bytes(b"tree/caf\xe9");
+    host.write("tree/other", b"o");
+    std::fs::write(host.path("tree").join(OsStr::from_bytes(b"caf\xe9")), "x").unwrap();
+    let serve = host.serve(&["tree", "--listen", "127.0.0.1:0"]);
+    // A ticket's file may have such a name, too.
+    let mut at = b"@".to_vec();
+    at.extend_from_slice(b"\xe9.ticket");
+    std::fs::copy(&serve.ticket, host.path("").join(OsStr::from_bytes(b"\xe9.ticket"))).unwrap();
+    let mut command = host.command(&["get"]);
+    command.arg(OsStr::from_bytes(&at)).args([name, OsStr::from_bytes(b"tree/\xff")]).args(["to", "--json"]);
+    let done = Done(command.output().unwrap());
+    assert_eq!(done.code(), Some(1), "{}", done.stderr());
+    assert!(done.stderr().is_ascii(), "{}", done.stderr());
+    let events: Vec<serde_json::Value> =
+        done.stdout().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let failed = events.iter().find(|event| event["event"] == "file_failed").unwrap();
+    // "tree/\xff" is dHJlZS//.
+    assert_eq!((failed["name"].as_str(), failed["name_base64"].as_str()), (Some("tree/\\xff"), Some("dHJlZS//")));
+    assert_eq!(host.tree("to/tree"), [(b"/caf\xe9".to_vec(), b"x".to_vec())]);
+}
