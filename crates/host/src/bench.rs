@@ -1,8 +1,9 @@
 //! How fast: memory to memory, between two endpoints.
 
+use std::cell::RefCell;
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration as StdDuration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
@@ -122,8 +123,16 @@ const BOTH: u8 = 2;
 const ENDLESS: Range<u64> = 0..1 << 60;
 /// CPU time, bytes of streams received, bytes of datagrams received, time since the first, packets lost: 8 bytes each.
 const REPORT_BYTES: usize = 40;
-/// Loads come from and go to a buffer of this size.
+/// Loads come from and go to a buffer of this size: one for all sessions of a process to come from, and one for all of a network
+/// thread to go to.
 const BUFFER: usize = 4 << 20;
+
+static LOADED: LazyLock<Vec<u8>> =
+    LazyLock::new(|| (0..BUFFER).map(|at| (at.wrapping_mul(2_654_435_761) >> 7) as u8).collect());
+
+thread_local! {
+    static UNLOADED: RefCell<Vec<u8>> = RefCell::new(vec![0; BUFFER]);
+}
 const REPORT_PATIENCE: StdDuration = StdDuration::from_secs(10);
 
 /// What a server of benches makes of its visitors, with what its end node knows of each session. Who asks for files is refused:
@@ -159,14 +168,12 @@ pub fn bench(
             options: options.session,
         };
         let session = endpoint.connect(ticket, wish, Box::new(Load::new(Some(listener), false)))?;
-        if let Some(limit) = options.limit {
-            session.set_desired(limit);
-        }
         sessions.push(session);
     }
     let cpu_before = cpu_s();
     let start = Instant::now();
     for session in &sessions {
+        session.set_desired(options.limit.unwrap_or(Rate::nearest_bps(f64::MAX)));
         if options.direction != BenchDirection::Send {
             session.want(LOAD, ENDLESS);
         }
@@ -305,9 +312,8 @@ struct Listener {
 /// Bytes from memory, and into it.
 struct Load {
     listener: Option<Listener>,
-    /// Whether it asks as soon as the session is open; a client waits for all its sessions.
+    /// Whether it asks as soon as the session is open; a client waits for all its sessions, and sends nothing before.
     wants: bool,
-    memory: Vec<u8>,
     report: [u8; REPORT_BYTES],
     report_bytes: usize,
     cpu_before_s: f64,
@@ -318,15 +324,17 @@ struct Load {
 
 impl Load {
     fn new(listener: Option<Listener>, wants: bool) -> Self {
-        let memory = (0..BUFFER).map(|at| (at.wrapping_mul(2_654_435_761) >> 7) as u8).collect();
         let report = [0; REPORT_BYTES];
-        Self { listener, wants, memory, report, report_bytes: 0, cpu_before_s: 0.0, first: None, bytes: 0 }
+        Self { listener, wants, report, report_bytes: 0, cpu_before_s: 0.0, first: None, bytes: 0 }
     }
 }
 
 impl Handler for Load {
     fn on_open(&mut self, session: &Session) {
         self.cpu_before_s = cpu_s();
+        if self.listener.is_some() {
+            session.set_desired(Rate::ZERO);
+        }
         if self.wants {
             session.want(LOAD, ENDLESS);
         }
@@ -361,7 +369,7 @@ impl Handler for Load {
         let (mut at, mut left) = ((range.start % BUFFER as u64) as usize, (range.end - range.start) as usize);
         while left > 0 {
             let length = left.min(BUFFER - at);
-            take(&self.memory[at..at + length]);
+            take(&LOADED[at..at + length]);
             (at, left) = (0, left - length);
         }
         Ok(())
@@ -389,8 +397,10 @@ impl Handler for Load {
         self.bytes += bytes.len() as u64;
         let at = (offset % BUFFER as u64) as usize;
         let length = bytes.len().min(BUFFER - at);
-        self.memory[at..at + length].copy_from_slice(&bytes[..length]);
-        self.memory[..bytes.len() - length].copy_from_slice(&bytes[length..]);
+        UNLOADED.with_borrow_mut(|memory| {
+            memory[at..at + length].copy_from_slice(&bytes[..length]);
+            memory[..bytes.len() - length].copy_from_slice(&bytes[length..]);
+        });
         if let Some(listener) = &self.listener {
             listener.counts.received.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         }

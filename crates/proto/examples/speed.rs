@@ -91,6 +91,7 @@ fn host(seed: u8) -> Host<Insecure> {
         receiving: Some(node()),
         fair_start: false,
         room: Bytes::new(1 << 30),
+        buffer: None,
         seed: [seed; 32],
         path: PathKind::Dedicated,
         probes_mtu: false,

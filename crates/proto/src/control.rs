@@ -99,6 +99,8 @@ pub enum ControlEvent {
         session: SessionId,
         /// Smoothed.
         rtt: Duration,
+        /// The least of the last ten to twenty seconds.
+        least: Duration,
     },
     /// A session is over.
     Closed {
@@ -235,11 +237,11 @@ impl<C: Crypto> Control<C> {
             Frame::Echo(value) => {
                 let Some((_, sent)) = peer.probe.take_if(|(probe, _)| *probe == value) else { return };
                 peer.rtt.on_sample(now, now.since(sent));
-                let rtt = peer.rtt.smoothed();
+                let (rtt, least) = (peer.rtt.smoothed(), peer.rtt.min());
                 for node in self.nodes.iter_mut().flatten() {
                     node.set_rtt(session, rtt);
                 }
-                self.events.push_back(ControlEvent::Rtt { session, rtt });
+                self.events.push_back(ControlEvent::Rtt { session, rtt, least });
             }
             Frame::Close(reason) => {
                 self.forget(session);

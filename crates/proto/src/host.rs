@@ -56,6 +56,9 @@ pub struct HostConfig<R> {
     pub fair_start: bool,
     /// Bytes that a session may have asked for and not received, at the most.
     pub room: Bytes,
+    /// Bytes of datagrams that came and were not read, which the system holds for all sessions together; `None` where they are
+    /// read as they come.
+    pub buffer: Option<Bytes>,
     /// Seeds all that is left to chance, and that nobody may foretell: names of sessions, skipped numbers, probes.
     pub seed: [u8; 32],
     /// What it takes its paths for: a session's is dedicated if both ends say so and know their capacities.
@@ -178,6 +181,8 @@ pub struct Host<C: Crypto> {
     events: VecDeque<Event>,
 }
 
+/// A source without an end node gives its sinks as long to answer as one whose node has the shortest interval.
+const INTERVAL_OF_NONE: Duration = Duration::from_millis(10);
 /// Bytes by which a header of IPv6 is longer than one of IPv4.
 const MORE_IN_V6: u32 = 20;
 
@@ -201,7 +206,7 @@ impl<C: Crypto> Host<C> {
         };
         Self {
             outbound: Outbound::new(Chance::new(seed, 0)),
-            inbound: Inbound::default(),
+            inbound: Inbound::new(config.buffer),
             control: Control::new(nodes, setup, config.crypto, Chance::new(seed, 1)),
             sender: SenderSetup { piece_bytes, lower_bytes, send_bytes, start, path: PathKind::Shared, rtt },
             receiver: ReceiverSetup { lower_bytes, start, room, rtt },
@@ -403,7 +408,7 @@ impl<C: Crypto> Host<C> {
                         SenderSetup { piece_bytes, lower_bytes, start: opened.start_send, path, rtt, ..self.sender };
                     self.outbound.open(now, session, peer, address, setup);
                     if self.control.node(Direction::Sending).is_none() {
-                        self.outbound.set_limit(now, session, Limit::Source, Rate::nearest_bps(f64::MAX));
+                        self.outbound.grant(now, session, Rate::nearest_bps(f64::MAX), INTERVAL_OF_NONE);
                     }
                 }
                 if opened.receives {
@@ -430,7 +435,7 @@ impl<C: Crypto> Host<C> {
                 let piece_bytes = self.sender.piece_bytes.min(datagram_bytes.saturating_sub(DATA_OVERHEAD));
                 self.outbound.set_piece(now, session, piece_bytes);
             }
-            ControlEvent::Rtt { session, rtt } => self.inbound.set_rtt(session, rtt),
+            ControlEvent::Rtt { session, rtt, least } => self.inbound.set_rtt(session, rtt, least),
             ControlEvent::Closed { session, reason, by_peer } => {
                 self.outbound.close(session);
                 self.inbound.close(session);

@@ -8,6 +8,7 @@ use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use crate::alarms::Alarms;
 use crate::codec::{Frame, SessionId, VoidReason};
+use crate::crowd::Crowd;
 use crate::host::Wakeup;
 use crate::packet::DataPacket;
 use crate::quiet::Quiet;
@@ -23,6 +24,9 @@ use crate::slots::{Slots, slot};
 pub struct Inbound {
     receivers: Slots<Receiver>,
     alarms: Alarms,
+    crowd: Crowd,
+    /// When those that want something are counted again.
+    count_at: Time,
     events: VecDeque<InboundEvent>,
     lost: Vec<Range<u64>>,
     pages: Vec<Vec<u8>>,
@@ -61,7 +65,15 @@ pub struct Taken {
     pub is_from_elsewhere: bool,
 }
 
+/// Sessions that want something are counted so often.
+const COUNT_EVERY: Duration = Duration::from_millis(20);
+
 impl Inbound {
+    /// Without sessions, at a host whose system keeps so many bytes of what comes; none where all is read as it comes.
+    pub(crate) fn new(buffer: Option<Bytes>) -> Self {
+        Self { crowd: Crowd { buffer, ..Crowd::default() }, ..Self::default() }
+    }
+
     /// A session that receives opens; its source is at `from`.
     pub fn open(&mut self, now: Time, session: SessionId, from: SocketAddr, setup: ReceiverSetup) {
         self.receivers.insert(session, Receiver::new(now, from, setup));
@@ -79,6 +91,7 @@ impl Inbound {
     /// The application wants a range of a stream, also one that it had and that turned out to be wrong.
     pub fn want(&mut self, now: Time, session: SessionId, stream: u32, range: Range<u64>) {
         if let Some(receiver) = self.receivers.get_mut(session) {
+            self.crowd.sessions += u32::from(receiver.requests().is_complete());
             receiver.want(stream, range);
             self.alarms.set(slot(session), Some(now));
         }
@@ -106,10 +119,10 @@ impl Inbound {
         }
     }
 
-    /// The round-trip time of a session.
-    pub fn set_rtt(&mut self, session: SessionId, rtt: Duration) {
+    /// The round-trip time of a session, and the least one of late.
+    pub fn set_rtt(&mut self, session: SessionId, rtt: Duration, least: Duration) {
         if let Some(receiver) = self.receivers.get_mut(session) {
-            receiver.set_rtt(rtt);
+            receiver.set_rtt(rtt, least);
         }
     }
 
@@ -126,6 +139,7 @@ impl Inbound {
         let Some(receiver) = self.receivers.get_mut(packet.session) else { return Taken::default() };
         let next = receiver.next();
         let bytes = receiver.on_data(now, packet);
+        self.crowd.asked_bytes = self.crowd.asked_bytes.saturating_sub(bytes);
         let is_from_elsewhere = receiver.from != from && packet.number >= next && receiver.next() > next;
         let slot = slot(packet.session);
         if self.alarms.get(slot).is_none() {
@@ -169,9 +183,19 @@ impl Inbound {
 
     /// Looks after the receivers whose time has come. Harmless too early or too late.
     pub fn handle_timeout(&mut self, now: Time) {
+        if self.crowd.buffer.is_some() && self.count_at <= now {
+            self.count_at = now.saturating_add(COUNT_EVERY);
+            (self.crowd.sessions, self.crowd.asked_bytes) = (0, 0);
+            for (_, receiver) in self.receivers.iter() {
+                self.crowd.sessions += u32::from(!receiver.requests().is_complete());
+                self.crowd.asked_bytes += receiver.asked_beyond_path().get();
+            }
+        }
         while let Some(slot) = self.alarms.pop(now) {
             let Some((session, receiver)) = self.receivers.at_mut(slot) else { continue };
-            let again = receiver.speak(now, &mut self.lost, &mut self.pages);
+            let asked = receiver.requests().asked().get();
+            let again = receiver.speak(now, self.crowd, &mut self.lost, &mut self.pages);
+            self.crowd.asked_bytes += receiver.requests().asked().get().saturating_sub(asked);
             let says = self.pages.drain(..).map(|frames| InboundEvent::Say { session, frames });
             self.events.extend(says);
             // Never at once again, whatever the time.

@@ -20,6 +20,7 @@ mod byte_ranges;
 mod chance;
 pub mod codec;
 mod control;
+mod crowd;
 mod door;
 mod end_node;
 mod flow_table;
@@ -48,6 +49,7 @@ mod session;
 mod silence;
 mod slots;
 mod stamps;
+mod turns;
 mod waiting;
 
 pub use address::{BETWEEN_TRIALS, PeerAddress, TRIAL_LASTS};

@@ -17,6 +17,7 @@ use crate::quiet::Quiet;
 use crate::sender::{Sender, SenderCounts, SenderSetup};
 use crate::session::Measured;
 use crate::slots::{Slots, slot};
+use crate::turns::Turns;
 
 /// The core of a host that sends data.
 ///
@@ -27,6 +28,8 @@ pub struct Outbound {
     senders: Slots<Sender>,
     /// When packets are due.
     paces: Alarms,
+    /// Whose packets are due, and have not gone.
+    turns: Turns,
     /// When senders are looked after.
     beats: Alarms,
     events: VecDeque<OutboundEvent>,
@@ -86,6 +89,7 @@ impl Outbound {
         Self {
             senders: Slots::default(),
             paces: Alarms::default(),
+            turns: Turns::default(),
             beats: Alarms::default(),
             events: VecDeque::new(),
             chance,
@@ -228,13 +232,15 @@ impl Outbound {
             let beat = sender.is_busy().then(|| now.saturating_add(BEAT));
             self.beats.set(slot, beat.into_iter().chain(sender.listens_at()).min());
             // What silence has taken away may be back.
-            self.paces.set(slot, sender.wake_at(now));
+            if !self.turns.contains(slot) {
+                self.paces.set(slot, sender.wake_at(now));
+            }
         }
     }
 
     /// When to come again.
     pub fn poll_timeout(&self) -> Option<(Time, Wakeup)> {
-        let pace = self.paces.next().map(|at| (at, Wakeup::Pace));
+        let pace = self.turns.since().or(self.paces.next()).map(|at| (at, Wakeup::Pace));
         let beat = self.beats.next().map(|at| (at, Wakeup::Timer));
         pace.into_iter().chain(beat).min_by_key(|(at, _)| *at)
     }
@@ -242,17 +248,30 @@ impl Outbound {
     /// The next data packet that is due: the session's name here, where to, and the packet.
     #[inline]
     pub fn poll_transmit(&mut self, now: Time) -> Option<(SessionId, SocketAddr, DataPacket)> {
-        while let Some(slot) = self.paces.pop(now) {
-            let Some((session, sender)) = self.senders.at_mut(slot) else { continue };
+        loop {
+            while let Some(slot) = self.paces.pop(now) {
+                self.turns.enter(now, slot);
+            }
+            let slot = self.turns.first()?;
+            let Some((session, sender)) = self.senders.at_mut(slot) else {
+                self.turns.leave();
+                continue;
+            };
             let packet = sender.transmit(now, &mut self.chance);
-            self.paces.set(slot, sender.wake_at(now));
+            let again = sender.wake_at(now);
+            match packet {
+                Some(packet) if again.is_some_and(|at| at <= now) => self.turns.on_sent(packet.datagram_bytes()),
+                _ => {
+                    self.turns.leave();
+                    self.paces.set(slot, again);
+                }
+            }
             if let Some(packet) = packet {
                 let to = sender.to;
                 self.beat(slot, now);
                 return Some((session, to, packet));
             }
         }
-        None
     }
 
     /// What senders want done. Call until there is nothing.
@@ -297,7 +316,9 @@ impl Outbound {
     fn rearm(&mut self, now: Time, session: SessionId) {
         let slot = slot(session);
         if let Some(sender) = self.senders.get(session) {
-            self.paces.set(slot, sender.wake_at(now));
+            if !self.turns.contains(slot) {
+                self.paces.set(slot, sender.wake_at(now));
+            }
             if sender.is_busy() {
                 self.beat(slot, now);
             }

@@ -12,7 +12,8 @@ use fairwave_units::{Bytes, Duration, Rate, Time};
 /// burst: it is never enough for another packet by itself.
 ///
 /// A process that has something to send may be kept from it for some milliseconds, again and again. What such a delay costs is
-/// *in arrears*, and is made up for by a quarter of the rate on top; but a delay of more than 25 ms is a stop, and forgotten.
+/// *in arrears*, and is made up for by a quarter of the rate on top; but a delay of more than 25 ms is a stop, and forgotten;
+/// where nothing but grants limits the rate, one of more than 100 ms.
 ///
 /// Credit is a whole number of 2^-10 bit/s x ns: nothing is rounded as time passes, and the rate is exact for as long as it
 /// stands. Rates count in steps of 2^-10 bit/s, up to 2^53 bit/s.
@@ -25,6 +26,8 @@ pub struct Pacer {
     at: Time,
     /// What a delay has cost, and is to be made up for.
     arrears: i128,
+    /// Of the rate, in nanoseconds: more is forgotten.
+    most_arrears_ns: u64,
     /// Whether there is something to send: what is not earned else costs nothing.
     is_busy: bool,
     /// What was charged and is not paid for, and when there was last paid.
@@ -38,7 +41,18 @@ impl Pacer {
     /// At rate zero, with credit for one packet, for packets of `packet` on the wire at the most; one send of the system
     /// takes `send`.
     pub fn new(now: Time, packet: Bytes, send: Bytes) -> Self {
-        Self { rate: 0, credit: cost(packet), at: now, arrears: 0, is_busy: false, owed: 0, paid_at: now, packet, send }
+        Self {
+            rate: 0,
+            credit: cost(packet),
+            at: now,
+            arrears: 0,
+            most_arrears_ns: OF_PATHS_NS,
+            is_busy: false,
+            owed: 0,
+            paid_at: now,
+            packet,
+            send,
+        }
     }
 
     /// From now on packets go at this rate. What was earned so far is kept, up to a burst of the new rate.
@@ -55,6 +69,12 @@ impl Pacer {
             self.is_busy = is_busy;
             self.arrears = 0;
         }
+    }
+
+    /// From now on nothing but grants limits the rate, or something else does. A grant holds whether it is used now or a little
+    /// later; what a path took some time ago says less.
+    pub fn set_granted(&mut self, is_granted: bool) {
+        self.most_arrears_ns = if is_granted { OF_GRANTS_NS } else { OF_PATHS_NS };
     }
 
     /// From now on packets have at most this many bytes.
@@ -153,7 +173,7 @@ impl Pacer {
             if self.is_busy {
                 self.arrears = self.arrears.saturating_add(self.credit - most);
             }
-            if self.arrears > i128::from(self.rate) * MOST_ARREARS_NS {
+            if self.arrears > i128::from(self.rate) * i128::from(self.most_arrears_ns) {
                 self.arrears = 0;
             }
             self.credit = most;
@@ -163,7 +183,10 @@ impl Pacer {
 }
 
 /// Longer delays are stops.
-const MOST_ARREARS_NS: i128 = 25_000_000;
+const OF_PATHS_NS: u64 = 25_000_000;
+/// A sink takes a quarter of a second of what it granted at once, and a machine that is busy with other work keeps a process
+/// waiting for some tens of milliseconds again and again.
+const OF_GRANTS_NS: u64 = 100_000_000;
 const GRAINS_PER_BPS: f64 = 1024.0;
 const LARGEST_BPS: f64 = 9_007_199_254_740_992.0 - 1.0;
 /// 8 bit x 2^10 x 10^9 ns/s.
@@ -296,6 +319,21 @@ mod tests {
         // 30 s are forgotten.
         assert_eq!(sent(30_050_000), 10);
         assert_eq!(sent(30_051_000), 10);
+    }
+
+    #[test]
+    fn try_send__makes_good_for_longer_delays_where_grants_limit_the_rate() {
+        // 80 Mb/s, 10 packets a millisecond; 60 ms late, once: 600 packets.
+        let sent = |is_granted: bool| {
+            let mut pacer = pacer(80.0);
+            pacer.set_granted(is_granted);
+            pacer.set_busy(us(0), true);
+            drain(&mut pacer, us(0));
+            (0..=600).map(|step| drain(&mut pacer, us(60_000 + 500 * step))).sum::<u64>()
+        };
+        // All of the 360 ms, or the first burst and 300 ms.
+        assert_eq!(sent(true), 3600);
+        assert_eq!(sent(false), 3010);
     }
 
     #[test]

@@ -7,10 +7,11 @@ use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use crate::allowance::Allowance;
 use crate::codec::{Frame, Writer};
+use crate::crowd::Crowd;
 use crate::missing::{Arrival, Missing};
 use crate::packet::{DataPacket, MOST_FRAME_BYTES};
 use crate::rate_meter::RateMeter;
-use crate::requests::{Requests, request_window};
+use crate::requests::{LEAST_WINDOW, Requests, request_window};
 use crate::stamps::Stamps;
 use crate::waiting::Waiting;
 
@@ -29,6 +30,7 @@ pub(crate) struct Receiver {
     allowance: Allowance,
     interval: Duration,
     rtt: Duration,
+    least_rtt: Duration,
     stamps: Stamps,
     waiting: Waiting,
     /// The stamp of the highest number, and when it came.
@@ -74,8 +76,7 @@ pub struct ReceiverCounts {
 
 /// Where no round-trip time is known.
 const FIRST_RTT: Duration = Duration::from_millis(100);
-/// Reports and requests go once a quarter of a round trip, within these.
-const LEAST_PERIOD: Duration = Duration::from_millis(2);
+/// Reports and requests go once a quarter of a round trip, but no less often than this.
 const MOST_PERIOD: Duration = Duration::from_millis(50);
 /// A report that brings no news goes again after twice the time, each time, but at least so often.
 const MOST_REPEAT: Duration = Duration::from_secs(1);
@@ -102,6 +103,7 @@ impl Receiver {
             allowance: Allowance::new(now, setup.start),
             interval: Duration::ZERO,
             rtt: setup.rtt.unwrap_or(FIRST_RTT),
+            least_rtt: setup.rtt.unwrap_or(FIRST_RTT),
             stamps: Stamps::default(),
             waiting: Waiting::default(),
             newest: None,
@@ -131,8 +133,8 @@ impl Receiver {
         self.setup.room = room;
     }
 
-    pub(crate) fn set_rtt(&mut self, rtt: Duration) {
-        self.rtt = rtt;
+    pub(crate) fn set_rtt(&mut self, rtt: Duration, least: Duration) {
+        (self.rtt, self.least_rtt) = (rtt, least);
     }
 
     /// A data packet came: how many of its bytes were wanted and come for the first time.
@@ -212,8 +214,14 @@ impl Receiver {
     }
 
     /// Reports and asks, in control packets' bodies that go into `pages`; when to come again, if there is anything to do.
-    pub(crate) fn speak(&mut self, now: Time, lost: &mut Vec<Range<u64>>, pages: &mut Vec<Vec<u8>>) -> Option<Time> {
-        let period = Duration::from_nanos(self.rtt.as_nanos() / 4).max(LEAST_PERIOD).min(MOST_PERIOD);
+    pub(crate) fn speak(
+        &mut self,
+        now: Time,
+        crowd: Crowd,
+        lost: &mut Vec<Range<u64>>,
+        pages: &mut Vec<Vec<u8>>,
+    ) -> Option<Time> {
+        let period = Duration::from_nanos(self.rtt.as_nanos() / 4).max(crowd.least_period()).min(MOST_PERIOD);
         let mut page = Page::default();
         let is_open = self.missing.is_open();
         if self.has_news {
@@ -230,7 +238,7 @@ impl Receiver {
             self.meter.tick(now);
             self.measure_at = now.saturating_add(MEASURE_EVERY);
         }
-        self.ask(now, &mut page, pages);
+        self.ask(now, crowd, &mut page, pages);
         page.finish(pages);
         (is_open || !self.requests.is_complete()).then(|| now.saturating_add(period))
     }
@@ -253,16 +261,32 @@ impl Receiver {
         }
     }
 
-    fn ask(&mut self, now: Time, page: &mut Page, pages: &mut Vec<Vec<u8>>) {
+    fn ask(&mut self, now: Time, crowd: Crowd, page: &mut Page, pages: &mut Vec<Vec<u8>>) {
         let measured = self.meter.rate();
-        let rate = self.expected.unwrap_or(measured * 2.0);
-        let window = request_window(rate, self.rtt, self.interval, self.setup.room);
+        let window = match (self.expected, crowd.buffer) {
+            // Where packets wait in this host's own socket, the round trip shows it, and more is not to be asked for because of that.
+            (None, Some(_)) => {
+                let least = crowd.least_window(self.requests.asked());
+                request_window(measured * 2.0, self.least_rtt, self.interval, least, self.setup.room)
+            }
+            (expected, _) => {
+                let rate = expected.unwrap_or(measured * 2.0);
+                request_window(rate, self.rtt, self.interval, LEAST_WINDOW, self.setup.room)
+            }
+        };
         self.requests.lapse(now, self.patience(measured));
         while let Some(request) = self.requests.next(now, window) {
             let Range { start, end } = request.range;
             let frame = Frame::Request { stream: u64::from(request.stream), offset: start, length: end - start };
             page.write(&frame, pages);
         }
+    }
+
+    /// What is asked for and has not come, less what is on its way on a path without queues.
+    pub(crate) fn asked_beyond_path(&self) -> Bytes {
+        let on_path =
+            request_window(self.meter.rate() * 2.0, self.least_rtt, self.interval, Bytes::ZERO, self.setup.room);
+        Bytes::new(self.requests.asked().get().saturating_sub(on_path.get()))
     }
 
     /// After how long a request of which nothing came may have got lost.

@@ -67,7 +67,7 @@ pub const MOST_OPEN: usize = 256;
 /// Smaller requests are made only for all that is left of a range.
 pub const LEAST_REQUEST: Bytes = Bytes::new(64 << 10);
 /// What is asked for at the least, so that a session gets under way.
-const LEAST_WINDOW: Bytes = Bytes::new(2_000_000);
+pub(crate) const LEAST_WINDOW: Bytes = Bytes::new(2_000_000);
 /// Windows are asked for in so many parts, if they are large.
 const PARTS: u64 = 64;
 
@@ -77,11 +77,11 @@ const LEAST_PIECE: u64 = 1024;
 const FREE_GAPS: usize = 8;
 
 /// How many bytes to keep asked for: what comes in one and a half times a round trip and two control intervals at the
-/// expected rate, and at least 2 MB; but never more than the sink has room for.
-pub fn request_window(expected: Rate, rtt: Duration, interval: Duration, room: Bytes) -> Bytes {
+/// expected rate, and at least `least`; but never more than the sink has room for.
+pub fn request_window(expected: Rate, rtt: Duration, interval: Duration, least: Bytes, room: Bytes) -> Bytes {
     let span_s = rtt.as_secs_f64() + 2.0 * interval.as_secs_f64();
     let window = (1.5 * expected.as_bps() / 8.0 * span_s) as u64;
-    Bytes::new(window.max(LEAST_WINDOW.get()).min(room.get()))
+    Bytes::new(window.max(least.get()).min(room.get()))
 }
 
 impl Requests {
@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn request_window__covers_a_round_trip_and_two_intervals() {
         let [rtt, interval] = [100, 20].map(Duration::from_millis);
-        let window = |rate, room| request_window(rate, rtt, interval, Bytes::new(room)).get();
+        let window = |rate, room| request_window(rate, rtt, interval, LEAST_WINDOW, Bytes::new(room)).get();
         // 1.5 x 125 MB/s x (0.1 s + 0.04 s) = 26.25 MB.
         assert_eq!(window(Rate::gbps(1.0), 100 * MB), 26_250_000);
         assert_eq!(window(Rate::gbps(1.0), 5 * MB), 5 * MB);

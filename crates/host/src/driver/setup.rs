@@ -83,7 +83,7 @@ impl Driver {
         let now = clock.now();
         let mut seed = [0; 32];
         getrandom::fill(&mut seed).map_err(random)?;
-        let host = host(now, config, seed, NoiseResponder::new().map_err(random)?);
+        let host = host(now, config, facts.receive_buffer_bytes, seed, NoiseResponder::new().map_err(random)?);
         Ok(Self {
             clock,
             host,
@@ -126,7 +126,13 @@ fn facts(socket: &Socket) -> io::Result<EndpointFacts> {
     })
 }
 
-fn host(now: Time, config: &EndpointConfig, seed: [u8; 32], crypto: NoiseResponder) -> Host<Noise> {
+fn host(
+    now: Time,
+    config: &EndpointConfig,
+    buffer_bytes: usize,
+    seed: [u8; 32],
+    crypto: NoiseResponder,
+) -> Host<Noise> {
     let first = match config.interval {
         IntervalRule::Fixed(interval) => interval,
         IntervalRule::Rtt { least, .. } => least,
@@ -155,6 +161,7 @@ fn host(now: Time, config: &EndpointConfig, seed: [u8; 32], crypto: NoiseRespond
             receiving: node(config.receive_capacity, draw(4)),
             fair_start: true,
             room: config.room,
+            buffer: Some(Bytes::new(buffer_bytes as u64)),
             seed,
             path: config.path,
             probes_mtu: true,

@@ -365,6 +365,7 @@ fn host(at: usize, seed: u64) -> OurHost {
         receiving: Some(node()),
         fair_start: true,
         room: Bytes::new(1 << 30),
+        buffer: None,
         seed: [at as u8; 32],
         path: PathKind::Dedicated,
         probes_mtu: false,

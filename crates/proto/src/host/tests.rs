@@ -49,6 +49,7 @@ fn config(mbps: f64, seed: u8) -> HostConfig<InsecureResponder> {
         receiving: Some(node(mbps)),
         fair_start: false,
         room: Bytes::new(100_000_000),
+        buffer: None,
         seed: [seed; 32],
         path: PathKind::Dedicated,
         probes_mtu: false,

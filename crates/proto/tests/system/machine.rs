@@ -88,6 +88,7 @@ impl Setup {
             receiving: node(2),
             fair_start: self.fair_start,
             room: self.room,
+            buffer: None,
             seed: bytes,
             path: self.path,
             probes_mtu: self.probes_mtu,

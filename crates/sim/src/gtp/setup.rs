@@ -117,6 +117,7 @@ fn host(scenario: &Scenario, node: &Node, sessions: &[&Session]) -> HostAt {
             receiving: direction(node.receive),
             fair_start: choice.options.flag("fair_start"),
             room: MOST_OPEN_BYTES,
+            buffer: None,
             seed,
             path: if is_shared(choice) { PathKind::Shared } else { PathKind::Dedicated },
             is_plain: false,

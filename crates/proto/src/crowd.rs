@@ -1,0 +1,86 @@
+//! What the receivers of one host have in common.
+
+use fairwave_units::{Bytes, Duration};
+
+use crate::requests::{LEAST_REQUEST, LEAST_WINDOW};
+
+/// How many sessions of a host want something, what they have asked for, and what the system keeps of what comes and is not
+/// read yet.
+///
+/// All of them are read by one thread from one socket. Where nobody's capacity says how fast the host is, what they ask for
+/// says it: together no more than the socket holds, each as much as the others. So a thread that cannot keep up gets its data
+/// late in place of losing them, and every session has the same.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Crowd {
+    pub(crate) sessions: u32,
+    /// What has been asked for and has not come, of all sessions, less what is on its way on their paths.
+    pub(crate) asked_bytes: u64,
+    /// None where everything is read as it comes.
+    pub(crate) buffer: Option<Bytes>,
+}
+
+/// Reports and requests go no more often.
+const LEAST_PERIOD: Duration = Duration::from_millis(2);
+/// A control packet costs some microseconds at each end: with this, those of many sessions take a tenth of a thread.
+const PERIOD_A_SESSION: Duration = Duration::from_micros(40);
+/// Half of the least patience of a source that knows its interval.
+const MOST_LEAST_PERIOD: Duration = Duration::from_millis(20);
+
+impl Crowd {
+    /// A session speaks no more often.
+    pub(crate) fn least_period(self) -> Duration {
+        if self.buffer.is_none() {
+            return LEAST_PERIOD;
+        }
+        let shared = Duration::from_nanos(PERIOD_A_SESSION.as_nanos().saturating_mul(u64::from(self.sessions)));
+        LEAST_PERIOD.max(shared.min(MOST_LEAST_PERIOD))
+    }
+
+    /// What a session whose rate nobody here limits keeps asked for at the least, if `asked` is.
+    pub(crate) fn least_window(self, asked: Bytes) -> Bytes {
+        let Some(buffer) = self.buffer else { return LEAST_WINDOW };
+        let all = Bytes::new(buffer.get() / 4 * 3).max(LEAST_WINDOW).get();
+        let share = all / u64::from(self.sessions.max(1));
+        // Those who were here before a newcomer have asked for more than their share is now: he waits until that has come.
+        let left = asked.get() + all.saturating_sub(self.asked_bytes);
+        Bytes::new(share.min(left)).max(LEAST_SHARE)
+    }
+}
+
+/// Two requests, one of which may be under way while the other is served.
+const LEAST_SHARE: Bytes = Bytes::new(2 * LEAST_REQUEST.get());
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn least_window__shares_the_buffer() {
+        let crowd = |sessions, asked_bytes, buffer| Crowd { sessions, asked_bytes, buffer: Some(Bytes::new(buffer)) };
+        let window = |sessions, buffer| crowd(sessions, 0, buffer).least_window(Bytes::ZERO).get();
+        assert_eq!([1, 4, 10_000].map(|sessions| window(sessions, 16 << 20)), [12 << 20, 3 << 20, 128 << 10]);
+        // A small buffer holds no session up: what comes is read, as a rule, before the next.
+        assert_eq!(window(1, 200_000), LEAST_WINDOW.get());
+        assert_eq!(Crowd { sessions: 50, ..Crowd::default() }.least_window(Bytes::ZERO), LEAST_WINDOW);
+    }
+
+    #[test]
+    fn least_window__waits_for_what_others_have_asked_for() {
+        let window = |asked_bytes, asked| {
+            let crowd = Crowd { sessions: 2, asked_bytes, buffer: Some(Bytes::new(16 << 20)) };
+            crowd.least_window(Bytes::new(asked)).get()
+        };
+        // The first one has asked for all of 12 MiB; as that comes, the second may have its half.
+        assert_eq!(window(12 << 20, 0), 128 << 10);
+        assert_eq!(window(10 << 20, 0), 2 << 20);
+        assert_eq!(window(10 << 20, 1 << 20), 3 << 20);
+        assert_eq!(window(6 << 20, 0), 6 << 20);
+    }
+
+    #[test]
+    fn least_period__grows_with_the_sessions() {
+        let period = |sessions| Crowd { sessions, buffer: Some(LEAST_WINDOW), ..Crowd::default() }.least_period();
+        assert_eq!([1, 50, 200, 5000].map(period), [2, 2, 8, 20].map(Duration::from_millis));
+        assert_eq!(Crowd { sessions: 5000, ..Crowd::default() }.least_period(), Duration::from_millis(2));
+    }
+}
