@@ -10,9 +10,10 @@ use super::socket::{Sent, Socket};
 use crate::crypto::Sealer;
 use crate::handler::Handler;
 
-/// The datagrams of one session that wait for a call.
+/// Datagrams to one address that wait for a call: of one session, or of several.
 struct Batch {
-    session: SessionId,
+    /// Each once, unless others were between.
+    sessions: Vec<SessionId>,
     to: (Option<IpAddr>, SocketAddr),
     bytes: Box<[u8]>,
     used: usize,
@@ -21,9 +22,9 @@ struct Batch {
     segment: usize,
 }
 
-/// Collects the data packets of each session into batches of equal size, and sends them.
+/// Collects data packets to the same address into batches of equal size, and sends them.
 pub(crate) struct Outbox {
-    /// One of each session, to which its next datagram may be added.
+    /// Those to which another datagram may be added.
     open: Vec<Batch>,
     /// Those that go next.
     ready: VecDeque<Batch>,
@@ -35,7 +36,7 @@ pub(crate) struct Outbox {
 
 /// What one call takes: below 64 KiB with all headers.
 const MOST_BYTES: usize = 65_000;
-/// Sessions that wait at a time; more of them means less for each call.
+/// That wait at a time.
 const MOST_BATCHES: usize = 64;
 
 impl Outbox {
@@ -60,7 +61,7 @@ impl Outbox {
         self.too_large.drain(..)
     }
 
-    /// Seals a data packet, whose bytes `handler` lends, and puts it behind those of its session.
+    /// Seals a data packet, whose bytes `handler` lends, and puts it behind others to the same address.
     pub(crate) fn push_data(
         &mut self,
         socket: &mut Socket,
@@ -71,7 +72,7 @@ impl Outbox {
         handler: &mut dyn Handler,
     ) -> Result<(), VoidReason> {
         let length = packet.datagram_bytes() as usize;
-        let index = self.place(socket, session, to, length);
+        let index = self.place(socket, to, length);
         let batch = &mut self.open[index];
         let datagram = &mut batch.bytes[batch.used..batch.used + length];
         let header = Header { kind: Kind::Data, session: packet.session, number: packet.number };
@@ -105,6 +106,13 @@ impl Outbox {
         }
         batch.used += length;
         batch.count += 1;
+        if batch.sessions.last() != Some(&session) {
+            batch.sessions.push(session);
+        }
+        if !batch.takes(batch.segment, most_segments(socket)) {
+            self.ready.push_back(self.open.swap_remove(index));
+            self.drain(socket);
+        }
         Ok(())
     }
 
@@ -146,30 +154,30 @@ impl Outbox {
     }
 
     /// The open batch that takes a datagram of `length` bytes.
-    fn place(
-        &mut self,
-        socket: &mut Socket,
-        session: SessionId,
-        to: (Option<IpAddr>, SocketAddr),
-        length: usize,
-    ) -> usize {
-        let most = socket.segments().min(64);
-        if let Some(index) = self.open.iter().position(|batch| batch.session == session) {
-            let batch = &self.open[index];
-            let is_whole = batch.used == batch.count * batch.segment;
-            let is_alike = is_whole && length <= batch.segment && batch.to == to;
-            if batch.count == 0 || is_alike && batch.count < most && batch.used + length <= MOST_BYTES {
-                return index;
-            }
-            self.ready.push_back(self.open.swap_remove(index));
-            self.drain(socket);
-        } else if self.open.len() >= MOST_BATCHES {
+    fn place(&mut self, socket: &mut Socket, to: (Option<IpAddr>, SocketAddr), length: usize) -> usize {
+        let most = most_segments(socket);
+        if let Some(index) = self.open.iter().position(|batch| batch.to == to && batch.takes(length, most)) {
+            return index;
+        }
+        if self.open.len() >= MOST_BATCHES {
             self.flush(socket);
         }
         let bytes = self.spare.pop().unwrap_or_else(|| vec![0; 1 << 16].into_boxed_slice());
-        self.open.push(Batch { session, to, bytes, used: 0, count: 0, segment: length });
+        self.open.push(Batch { sessions: Vec::new(), to, bytes, used: 0, count: 0, segment: length });
         self.open.len() - 1
     }
+}
+
+impl Batch {
+    /// Whether a datagram of `length` bytes can be added: all but the last are alike.
+    fn takes(&self, length: usize, most: usize) -> bool {
+        let is_whole = self.used == self.count * self.segment;
+        self.count == 0 || is_whole && length <= self.segment && self.count < most && self.used + length <= MOST_BYTES
+    }
+}
+
+fn most_segments(socket: &Socket) -> usize {
+    socket.segments().min(64)
 }
 
 /// Bytes of a data packet in front of its data.
@@ -185,7 +193,7 @@ fn send(batch: &mut Batch, socket: &mut Socket, too_large: &mut Vec<(SessionId, 
         Sent::Gone => true,
         Sent::Full => false,
         Sent::TooLarge => {
-            too_large.push((batch.session, batch.segment as u32));
+            too_large.extend(batch.sessions.iter().map(|session| (*session, batch.segment as u32)));
             true
         }
         Sent::Uncut => {
@@ -199,7 +207,9 @@ fn send(batch: &mut Batch, socket: &mut Socket, too_large: &mut Vec<(SessionId, 
                         batch.count -= index;
                         return false;
                     }
-                    Sent::TooLarge => too_large.push((batch.session, datagram.len() as u32)),
+                    Sent::TooLarge => {
+                        too_large.extend(batch.sessions.iter().map(|session| (*session, datagram.len() as u32)));
+                    }
                     Sent::Gone | Sent::Uncut => {}
                 }
             }

@@ -14,8 +14,8 @@ pub(crate) struct Overflow {
 }
 
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Both families are looked through: a dual-stack socket is in the second.
-const TABLES: [&str; 2] = ["/proc/self/net/udp", "/proc/self/net/udp6"];
+/// Both families are looked through: a dual-stack socket is in the second. The thread that asks is in the socket's namespace.
+const TABLES: [&str; 2] = ["/proc/thread-self/net/udp", "/proc/thread-self/net/udp6"];
 
 impl Overflow {
     pub(crate) fn new(socket: &impl AsFd) -> Self {

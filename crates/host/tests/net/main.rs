@@ -9,6 +9,7 @@ mod floods;
 mod hardships;
 mod hosts;
 mod kills;
+mod many;
 mod parts;
 #[allow(dead_code, reason = "the example of that name uses it, too, each a part")]
 mod relay;
