@@ -25,7 +25,7 @@ use crate::transfer::screen::{Screen, Talk};
 use crate::transfer::ticket;
 
 /// More sessions than this are no measurement.
-const MOST_SESSIONS: u64 = 1000;
+const MOST_SESSIONS: u64 = 5000;
 const EVERY: StdDuration = StdDuration::from_secs(1);
 
 /// Measure how fast this machine and another one move data, from memory to memory.

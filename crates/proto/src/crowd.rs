@@ -2,7 +2,7 @@
 
 use fairwave_units::{Bytes, Duration};
 
-use crate::requests::{LEAST_REQUEST, LEAST_WINDOW};
+use crate::requests::LEAST_WINDOW;
 
 /// How many sessions of a host want something, what they have asked for, and what the system keeps of what comes and is not
 /// read yet.
@@ -47,8 +47,8 @@ impl Crowd {
     }
 }
 
-/// Two requests, one of which may be under way while the other is served.
-const LEAST_SHARE: Bytes = Bytes::new(2 * LEAST_REQUEST.get());
+/// With more sessions than the buffer has parts of this size it may overflow: with less of them each would wait most of the time.
+const LEAST_SHARE: Bytes = Bytes::new(32 << 10);
 
 #[cfg(test)]
 mod tests {
@@ -58,7 +58,7 @@ mod tests {
     fn least_window__shares_the_buffer() {
         let crowd = |sessions, asked_bytes, buffer| Crowd { sessions, asked_bytes, buffer: Some(Bytes::new(buffer)) };
         let window = |sessions, buffer| crowd(sessions, 0, buffer).least_window(Bytes::ZERO).get();
-        assert_eq!([1, 4, 10_000].map(|sessions| window(sessions, 16 << 20)), [12 << 20, 3 << 20, 128 << 10]);
+        assert_eq!([1, 4, 10_000].map(|sessions| window(sessions, 16 << 20)), [12 << 20, 3 << 20, 32 << 10]);
         // A small buffer holds no session up: what comes is read, as a rule, before the next.
         assert_eq!(window(1, 200_000), LEAST_WINDOW.get());
         assert_eq!(Crowd { sessions: 50, ..Crowd::default() }.least_window(Bytes::ZERO), LEAST_WINDOW);
@@ -71,7 +71,7 @@ mod tests {
             crowd.least_window(Bytes::new(asked)).get()
         };
         // The first one has asked for all of 12 MiB; as that comes, the second may have its half.
-        assert_eq!(window(12 << 20, 0), 128 << 10);
+        assert_eq!(window(12 << 20, 0), 32 << 10);
         assert_eq!(window(10 << 20, 0), 2 << 20);
         assert_eq!(window(10 << 20, 1 << 20), 3 << 20);
         assert_eq!(window(6 << 20, 0), 6 << 20);
