@@ -52,6 +52,8 @@ pub(crate) struct Driver {
     pub(super) is_plain: bool,
     pub(super) publish_at: Time,
     pub(super) arrivals: Arrivals,
+    /// Packets that went when there was last anything to send.
+    pub(super) sent_at_once: usize,
     pub(super) overflow: Overflow,
     /// The address of this host that a handshake came to, while it is answered.
     pub(super) answer_from: Option<IpAddr>,
@@ -90,9 +92,10 @@ const ADMISSION_LASTS: Duration = Duration::from_secs(6);
 const STOP_TAKES: Duration = Duration::from_millis(300);
 /// The socket is left alone for at most this, or until a quarter of its buffer may be full.
 const MOST_REST: Duration = Duration::from_millis(1);
-/// Many sessions have a packet due each at its own time: those of so long a time go together. No rate suffers, since a quarter of
-/// a burst, or half a packet, is kept for sleeps that end late.
+/// Many slow sessions have a packet due each at its own time. Where a wake sent fewer packets than are worth it, those of so long
+/// a time go together. No rate suffers: of a slow session half a packet is kept for sleeps that end late.
 const LEAST_REST: Duration = Duration::from_micros(50);
+const WORTH_A_WAKE: usize = 16;
 /// Where less comes, each packet is taken as it comes.
 const REST_ABOVE_BYTES_PER_S: f64 = 2e6;
 
@@ -345,12 +348,13 @@ impl Driver {
             return false;
         }
         let mut is_more = true;
-        for _ in 0..PACKETS_PER_TURN {
+        for sent in 0..PACKETS_PER_TURN {
             let Some(transmit) = self.host.poll_transmit(now) else {
                 is_more = false;
                 break;
             };
             self.send(now, &transmit);
+            self.sent_at_once = sent + 1;
             if self.outbox.is_full() {
                 is_more = false;
                 break;
@@ -411,7 +415,8 @@ impl Driver {
         let next = self.host.poll_timeout().map(|(at, _)| at);
         let ends = [next, publish, self.attempts.next_timeout(), self.stops_at].into_iter().flatten().min();
         let rest = self.arrivals.rest(now, self.socket.buffers().receive);
-        let until = |end: Option<Time>| end.map(|end| end.since(now).max(LEAST_REST));
+        let least = if self.sent_at_once < WORTH_A_WAKE { LEAST_REST } else { Duration::ZERO };
+        let until = |end: Option<Time>| end.map(|end| end.since(now).max(least));
         let is_full = self.outbox.is_full();
         if let Some(rest) = rest.filter(|_| !is_full) {
             // So much comes that it is cheaper taken together.

@@ -104,6 +104,7 @@ impl Driver {
             overflow: Overflow::new(&socket),
             answer_from: None,
             arrivals: super::run::Arrivals::default(),
+            sent_at_once: 0,
             stops_at: None,
             refusals: Sparing::default(),
             socket,
