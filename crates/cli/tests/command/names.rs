@@ -29,3 +29,21 @@ fn get__takes_names_that_are_no_text() {
     assert_eq!((failed["name"].as_str(), failed["name_base64"].as_str()), (Some("tree/\\xff"), Some("dHJlZS//")));
     assert_eq!(host.tree("to/tree"), [(b"/caf\xe9".to_vec(), b"x".to_vec())]);
 }
+
+#[test]
+fn calls__with_names_that_lead_nowhere_are_told_in_words() {
+    let host = Host::new();
+    host.write("tree/a", b"a");
+    host.write("file", b"");
+    let serve = host.serve(&["tree", "--listen", "127.0.0.1:0"]);
+    for (args, says) in [
+        (&["serve", "\u{1b}[2Jno"][..], "\\x1b[2Jno: No such file or directory"),
+        (&["serve", "--writable", "none"], "none: No such file or directory"),
+        (&["put", "none", &serve.at()], "none: No such file or directory"),
+        (&["get", &serve.at(), "file/x"], "file/x: cannot be written into: Not a directory"),
+    ] {
+        let done = host.run(args);
+        assert_eq!(done.code(), Some(2), "{args:?}");
+        assert!(done.stderr().contains(says) && !done.stderr().contains("os error"), "{args:?}: {}", done.stderr());
+    }
+}

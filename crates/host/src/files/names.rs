@@ -4,6 +4,8 @@
 //! below the destination, as long as no symbolic link is followed on the way: [`super::tree`] sees to that.
 
 use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use thiserror::Error;
 
@@ -103,6 +105,11 @@ impl fmt::Debug for RelativePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&escaped(&self.0))
     }
+}
+
+/// A path of this machine as a terminal may show it: see [`escaped`].
+pub(crate) fn shown(path: &Path) -> String {
+    escaped(path.as_os_str().as_bytes())
 }
 
 /// A name as a terminal may show it: what is not printable (controls, marks that turn the direction of text, what is not

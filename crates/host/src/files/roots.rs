@@ -11,6 +11,9 @@ use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
 use thiserror::Error;
 
+use super::names::shown;
+use super::scan::reason;
+
 /// What is given: each path by the last of its names.
 ///
 /// A path that is a symbolic link is followed, since it was named by who gives it; below it none is. What a path of the
@@ -38,7 +41,7 @@ pub enum ShareError {
     #[error("there is nothing to offer\nhint: name files or directories")]
     Nothing,
     /// It is not there, or may not be read.
-    #[error("{}: {error}", path.display())]
+    #[error("{}: {}", shown(path), reason(error))]
     Unreadable {
         /// Which.
         path: PathBuf,
@@ -46,19 +49,23 @@ pub enum ShareError {
         error: io::Error,
     },
     /// It has no name that a receiver could give it.
-    #[error("{}: has no name of its own\nhint: name what is in it", path.display())]
+    #[error("{}: has no name of its own\nhint: name what is in it", shown(path))]
     Nameless {
         /// Which.
         path: PathBuf,
     },
     /// It is neither file nor directory.
-    #[error("{}: is neither a file nor a directory", path.display())]
+    #[error("{}: is neither a file nor a directory", shown(path))]
     Special {
         /// Which.
         path: PathBuf,
     },
     /// Two paths end in the same name, and a receiver has one place for both.
-    #[error("{} and {} have the same name at the receiver\nhint: give the directory that they are in, or one after the other", first.display(), second.display())]
+    #[error(
+        "{} and {} have the same name at the receiver\nhint: give the directory that they are in, or one after the other",
+        shown(first),
+        shown(second)
+    )]
     Twice {
         /// The one.
         first: PathBuf,
@@ -66,7 +73,7 @@ pub enum ShareError {
         second: PathBuf,
     },
     /// The place for what visitors put is no directory that can be written into.
-    #[error("{}: cannot take files: {error}", path.display())]
+    #[error("{}: cannot take files: {}", shown(path), reason(error))]
     NotWritable {
         /// Which.
         path: PathBuf,

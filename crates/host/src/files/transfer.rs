@@ -10,9 +10,11 @@ use fairwave_proto::codec::CloseReason;
 use fairwave_units::Duration;
 use thiserror::Error;
 
+use super::names::shown;
 use super::outcome::Outcome;
 use super::progress::{Progress, Tally};
 use super::roots::ShareError;
+use super::scan::reason;
 use crate::endpoint::ConnectError;
 use crate::session::Session;
 
@@ -41,7 +43,7 @@ struct Shared {
 #[derive(Debug, Error)]
 pub enum TransferError {
     /// The destination cannot be used.
-    #[error("{}: cannot be written into: {error}", path.display())]
+    #[error("{}: cannot be written into: {}", shown(path), reason(error))]
     Destination {
         /// Where.
         path: PathBuf,
