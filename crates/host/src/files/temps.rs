@@ -231,7 +231,7 @@ impl Temps {
     /// multiple of 4 KiB. What would have holes, what the file system does not take so, and what is less than a page at
     /// the end, is left.
     ///
-    /// It costs the processor a tenth of what writing through the cache does, and nothing of it is left to be done when the file
+    /// It costs the processor a third of what writing through the cache does or less, and nothing of it is left to be done when the file
     /// is made durable.
     pub(crate) fn write_directly(&self, key: &Key, offset: u64, bytes: &[u8]) -> rustix::io::Result<usize> {
         let whole = bytes.len() / ALIGNMENT * ALIGNMENT;
