@@ -1,12 +1,14 @@
 //! `fairwave doctor`.
 
 use std::fmt::Write as _;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
-use fairwave_host::{Check, DEFAULT_PORT, Verdict, examine};
+use fairwave_host::{Check, DEFAULT_PORT, Verdict, escaped, examine, unfinished};
 use serde::Serialize;
 
 use crate::Done;
-use crate::failure::Failure;
+use crate::failure::{Failure, plain};
 use crate::output::print_json;
 use crate::terminal::{ACCENT, BAD, GOOD, WARY, paint, print};
 
@@ -14,13 +16,18 @@ use crate::terminal::{ACCENT, BAD, GOOD, WARY, paint, print};
 ///
 /// Socket buffers, segmentation (GSO, GRO), MTU and speed of the network cards that lead to the world, IPv6, the UDP
 /// port as far as this machine can tell, clocks and timers, open files, AES instructions, and the state directory.
-/// Nothing is changed, and nothing is sent to other hosts. Exit status 1 says that transfers fail.
+/// With DEST, also what unfinished transfers keep there. Nothing is changed, and nothing is sent to other hosts. Exit
+/// status 1 says that transfers fail.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   fairwave doctor
-  fairwave doctor --json")]
+  fairwave doctor --json
+  fairwave doctor downloads")]
 pub(crate) struct Args {
+    /// A directory that files are moved into: what is left there of transfers that never ended
+    #[arg(value_name = "DEST")]
+    destination: Option<PathBuf>,
     /// The UDP port to look at
     #[arg(long, value_name = "PORT", default_value_t = DEFAULT_PORT)]
     port: u16,
@@ -38,7 +45,14 @@ struct Findings {
 }
 
 pub(crate) fn run(args: &Args) -> Done {
-    let checks = examine(args.port);
+    let left = args.destination.as_deref().map_or(Ok(Vec::new()), |destination| {
+        unfinished(destination).map_err(|error| {
+            let shown = escaped(destination.as_os_str().as_bytes());
+            Failure::usage(format!("{shown}: {}", plain(&error)), "name the directory that files were moved into")
+        })
+    })?;
+    let mut checks = examine(args.port);
+    checks.extend(left);
     let count = |verdict| checks.iter().filter(|check| check.verdict == verdict).count();
     let (ok, warnings, failures) = (count(Verdict::Ok), count(Verdict::Warn), count(Verdict::Fail));
     let findings = Findings { checks, ok, warnings, failures };

@@ -32,7 +32,7 @@ mod waiting;
 pub use advertise::{DEFAULT_PORT, advertised};
 pub use bench::{BenchDirection, BenchError, BenchFlow, BenchOptions, BenchProgress, BenchReport, bench, bench_accept};
 pub use capacity::{Capacity, CapacityOrigin};
-pub use doctor::{Check, Verdict, examine};
+pub use doctor::{Check, Verdict, examine, unfinished};
 pub use ending::{AtEnd, at_end};
 pub use endpoint::{Accept, BindError, ConnectError, ConnectOptions, Endpoint, EndpointConfig, EndpointFacts, Visitor};
 pub use fairwave_proto::codec::{CloseReason, Refusal, SessionId, TicketId, VoidReason};

@@ -287,6 +287,22 @@ fn put__needs_a_writable_place() {
     assert!(refused.stderr().contains("does not allow this direction"), "{}", refused.stderr());
 }
 
+#[test]
+fn doctor__names_what_unfinished_transfers_keep() {
+    let host = Host::new();
+    host.write("to/.fairwave-00112233445566778899aabbccddeeff/part", &bytes(100_000));
+    let done = host.run(&["doctor", "to", "--json", "--port", "0"]);
+    let object: Value = serde_json::from_str(&done.stdout()).unwrap();
+    let found: Vec<_> =
+        object["checks"].as_array().unwrap().iter().filter(|check| check["name"] == "unfinished transfer").collect();
+    assert_eq!(found.len(), 1, "{object}");
+    assert!(
+        found[0]["seen"].as_str().unwrap().starts_with("to/.fairwave-00112233445566778899aabbccddeeff: "),
+        "{object}"
+    );
+    assert!(host.run(&["doctor", "absent"]).refused().contains("absent: no such file"));
+}
+
 /// Changes the last byte of a file, and leaves its size and its time.
 fn corrupt(path: &Path) {
     let time = std::fs::metadata(path).unwrap().modified().unwrap();

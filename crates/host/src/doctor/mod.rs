@@ -2,10 +2,13 @@
 
 mod machine;
 mod network;
+mod unfinished;
 
 use serde::Serialize;
 
 use crate::state::StateDir;
+
+pub use unfinished::unfinished;
 
 /// One thing that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

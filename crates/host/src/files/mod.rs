@@ -72,6 +72,7 @@ pub use progress::{Progress, WaitsFor};
 pub use put::{PutOptions, put};
 pub use roots::ShareError;
 pub use share::{Share, ShareOptions, Visit, VisitKind};
+pub(crate) use temps::is_temporaries;
 pub use transfer::{Transfer, TransferError};
 
 /// The stream of the manifest.

@@ -78,6 +78,11 @@ pub(crate) fn directory_name(transfer: &Key) -> Vec<u8> {
     [TEMPORARIES, HEXLOWER.encode(transfer).as_bytes()].concat()
 }
 
+/// Whether that is the name of such a directory.
+pub(crate) fn is_temporaries(name: &[u8]) -> bool {
+    name.strip_prefix(TEMPORARIES).is_some_and(|key| read_key(key).is_some())
+}
+
 impl Temps {
     /// The directory for a transfer, made if it is not there.
     pub(crate) fn open(tree: Arc<Tree>, transfer: &Key) -> Result<Self, TempsError> {
