@@ -5,6 +5,8 @@
 //! ticker, then of their making: what flows and what is heard first, then who leaves, who joins and what is wanted, then
 //! ticks; so a change at t counts for the interval that begins at t.
 
+mod event;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -24,44 +26,7 @@ use crate::record::{RateSample, Recorder, norm};
 use crate::report::{Load, Outcome, Totals, last_tenth, report, second_half};
 use crate::track::Track;
 use crate::trail::Trail;
-
-/// What happens, in the order of what happens first at one instant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
-    /// A sample ends just before this instant.
-    Sample,
-    /// A source hears a grant.
-    Hear,
-    /// A new rate arrives at a resource.
-    Arrive,
-    /// A session has sent its last byte.
-    Complete,
-    /// A session stops.
-    Stop,
-    /// The end of a session arrives at a resource.
-    Vanish,
-    /// A session appears at all its resources.
-    Join,
-    /// It begins to send.
-    Start,
-    /// It wants another rate.
-    Demand,
-    /// The max-min rates change.
-    Optimum,
-    /// A node or a link that runs a rule ticks.
-    Tick,
-}
-
-/// An event: when, what, to whom (row, session or ticker), its number, and a value.
-#[derive(Clone, Copy, Debug)]
-struct Event {
-    at: u64,
-    kind: Kind,
-    whom: usize,
-    number: u64,
-    /// A rate, where the event brings one.
-    bps: f64,
-}
+use event::{Event, Kind};
 
 struct SessionState {
     active: bool,
@@ -576,26 +541,5 @@ impl<'a> Naive<'a> {
         });
         let loads: Vec<_> = self.queues.iter().map(Load::from).collect();
         report(plan, self.link_window, outcomes, &loads, &self.totals, recorder)
-    }
-}
-
-impl PartialEq for Event {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Event {}
-
-impl PartialOrd for Event {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Event {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        let key = |event: &Self| (event.at, event.kind, event.whom, event.number);
-        key(self).cmp(&key(other))
     }
 }

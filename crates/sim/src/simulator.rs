@@ -1,8 +1,9 @@
 //! The loop: what happens next, and what follows from it.
 
+mod reception;
+
 use fairwave_scenario::TraceKind;
 use fairwave_scenario::random::Stream;
-use fairwave_schemes::header::CongestionHeader;
 use fairwave_units::{Duration, Time};
 
 use crate::background::Background;
@@ -330,117 +331,6 @@ impl Simulator<'_> {
         let is_first = line.push(&mut self.network.pool, key, packet);
         if self.is_naive || (is_first && (!is_quiet || self.takes_each_in_turn())) {
             self.queue.push(key, Event::Arrival(index));
-        }
-    }
-
-    #[inline]
-    fn arrive(&mut self, packet: Packet) {
-        self.trace(packet, TraceKind::Arrived, None);
-        if matches!(self.flows[packet.flow as usize].source, Source::Gtp(_)) {
-            self.arrive_gtp(packet);
-        } else if packet.kind.is_data() {
-            self.arrive_data(packet, self.now);
-        } else {
-            self.arrive_ack(packet);
-        }
-    }
-
-    fn arrive_data(&mut self, packet: Packet, at: Time) {
-        let flow = &mut self.flows[packet.flow as usize];
-        flow.counts.arrived += 1;
-        if matches!(flow.source, Source::OnOff(_)) {
-            return;
-        }
-        let is_in_order = flow.delayed_ack.is_some() && flow.receiver.expects(packet.number);
-        flow.receiver.on_data(packet.number);
-        if flow.completed.is_none() && flow.receiver.next() >= flow.source.size_packets() {
-            flow.completed = Some(at);
-        }
-        match flow.source {
-            Source::Window(_) => {}
-            Source::Rated(_) => return self.drive(packet.flow, Input::Data(packet.number)),
-            Source::Constant(_) | Source::OnOff(_) | Source::Gtp(_) => return,
-        }
-        let mut stamp = packet.stamp;
-        let (mut header, _) = self.headers.take(packet.kind);
-        if let Some(delayed) = &mut flow.delayed_ack {
-            if let Some(header) = header {
-                delayed.hold(header);
-            }
-            let Some(echo) = delayed.on_data(self.now, stamp, is_in_order) else {
-                return self.arm_ack(packet.flow);
-            };
-            stamp = echo;
-            header = delayed.take_header();
-        }
-        self.acknowledge(packet.flow, stamp, header);
-    }
-
-    fn arrive_ack(&mut self, packet: Packet) {
-        let flow = &mut self.flows[packet.flow as usize];
-        flow.counts.acks_arrived += 1;
-        let (header, plain) = self.headers.take(packet.kind);
-        let blocks = self.blocks.take(plain).unwrap_or_default();
-        if let Source::Window(sender) = &mut flow.source {
-            if sender.on_ack(self.now, packet.number, &blocks, packet.stamp) {
-                flow.losses.push(self.now);
-            }
-            if let Some(header) = header {
-                sender.on_feedback(self.now, header);
-            }
-            self.send_all(packet.flow);
-            if packet.flow as usize >= self.sessions {
-                self.free_if_over(packet.flow);
-            }
-        } else {
-            let to_sink = packet.kind == Kind::NOTICE;
-            let input = if to_sink { Input::AtSink(packet.number) } else { Input::AtSource(packet.number) };
-            self.drive(packet.flow, input);
-        }
-    }
-
-    /// A message of a session that sets its own rate sets out.
-    pub(crate) fn send_message(&mut self, index: u32, message: u64, bytes: u32, to_source: bool) {
-        let kind = if to_source { Kind::PLAIN_ACK } else { Kind::NOTICE };
-        let stage = self.flows[index as usize].routes[usize::from(to_source)].begin;
-        let packet = Packet { number: message, stamp: self.now, flow: index, bytes, stage, kind };
-        self.trace(packet, TraceKind::Sent, None);
-        self.forward(packet);
-    }
-
-    /// An acknowledgement sets out.
-    #[inline]
-    fn acknowledge(&mut self, index: u32, stamp: Time, header: Option<CongestionHeader>) {
-        let flow = &self.flows[index as usize];
-        let blocks = if flow.options.sack { flow.receiver.blocks() } else { None };
-        let plain = blocks.map_or(Kind::PLAIN_ACK, |blocks| self.blocks.keep(blocks));
-        let ack = Packet {
-            number: flow.receiver.next(),
-            stamp,
-            flow: index,
-            bytes: flow.ack_bytes,
-            stage: flow.routes[1].begin,
-            kind: header.map_or(plain, |header| self.headers.keep_ack(header, plain)),
-        };
-        self.trace(ack, TraceKind::Sent, None);
-        self.forward(ack);
-    }
-
-    /// Schedules the event of a delayed acknowledgement if none is pending.
-    fn arm_ack(&mut self, index: u32) {
-        if let Some(at) = self.flows[index as usize].delayed_ack.as_mut().and_then(|delayed| delayed.arm()) {
-            self.schedule(at, Event::AckTimer(index));
-        }
-    }
-
-    fn on_ack_timer(&mut self, index: u32) {
-        let Some(delayed) = &mut self.flows[index as usize].delayed_ack else { return };
-        match delayed.on_timer(self.now) {
-            Some(stamp) => {
-                let header = delayed.take_header();
-                self.acknowledge(index, stamp, header);
-            }
-            None => self.arm_ack(index),
         }
     }
 

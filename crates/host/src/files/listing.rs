@@ -3,11 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use fairwave_proto::codec::Reader;
-
 use super::blocks::{BLOCK_BYTES, FileSpan, HASH_RECORD_BYTES, Layout, blocks_of};
 use super::holes::Holes;
-use super::manifest::{Entry, FileIdentity};
+use super::manifest::{Entries, Entry, FileIdentity};
 use super::segments::SegmentWriter;
 
 /// Bytes of a manifest at the most.
@@ -254,8 +252,7 @@ impl Listing {
 impl Batch {
     /// Its files, in order.
     pub(crate) fn listed(&self) -> impl Iterator<Item = Listed<'_>> {
-        let mut reader = Reader::new(self.segment.get(self.entry..).unwrap_or_default());
-        let entries = std::iter::from_fn(move || Entry::read(&mut reader).ok());
+        let entries = Entries::new(self.segment.get(self.entry..).unwrap_or_default()).map_while(Result::ok);
         let files = entries.filter_map(|entry| match entry {
             Entry::File { path, bytes, identity, .. } => Some(Listed { path, bytes, identity }),
             _ => None,

@@ -31,6 +31,7 @@ use fairwave_proto::codec::{Full, Reader, Writer};
 
 use super::FormatError;
 use super::holes::MOST_PAIRS_BYTES;
+use super::sequence::{Element, Sequence};
 
 /// Bytes of a path at the most, and of a link's target.
 pub(crate) const MOST_PATH_BYTES: usize = 4096;
@@ -128,9 +129,8 @@ const HOLES: u8 = 8;
 
 const SECOND_NS: u32 = 1_000_000_000;
 
-impl<'a> Entry<'a> {
-    /// Reads an entry.
-    pub(crate) fn read(reader: &mut Reader<'a>) -> Result<Self, FormatError> {
+impl<'a> Element<'a> for Entry<'a> {
+    fn read(reader: &mut Reader<'a>) -> Result<Self, FormatError> {
         Ok(match reader.u8("an entry")? {
             BEGIN => Self::Begin { share: array(reader, "the share's name")? },
             FILE => {
@@ -157,7 +157,9 @@ impl<'a> Entry<'a> {
             kind => return Err(FormatError::Kind { what: "entry", kind }),
         })
     }
+}
 
+impl Entry<'_> {
     /// Writes it. There is no room for paths and reasons that are too long.
     pub(crate) fn write(&self, writer: &mut Writer<'_>) -> Result<(), Full> {
         writer.whole(|writer| match *self {
@@ -223,33 +225,8 @@ impl Meta {
     }
 }
 
-/// The entries of a segment, in order; the first that is none ends them.
-#[derive(Clone, Debug)]
-pub(crate) struct Entries<'a> {
-    reader: Reader<'a>,
-}
-
-impl<'a> Entries<'a> {
-    /// Of what a segment holds behind its version.
-    pub(crate) fn new(body: &'a [u8]) -> Self {
-        Self { reader: Reader::new(body) }
-    }
-}
-
-impl<'a> Iterator for Entries<'a> {
-    type Item = Result<Entry<'a>, FormatError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.reader.is_empty() {
-            return None;
-        }
-        let entry = Entry::read(&mut self.reader);
-        if entry.is_err() {
-            self.reader = Reader::new(&[]);
-        }
-        Some(entry)
-    }
-}
+/// The entries of a segment.
+pub(crate) type Entries<'a> = Sequence<'a, Entry<'a>>;
 
 pub(super) fn read_path<'a>(reader: &mut Reader<'a>, what: &'static str) -> Result<&'a [u8], FormatError> {
     let length = usize::try_from(reader.varint(what)?).ok().filter(|length| (1..=MOST_PATH_BYTES).contains(length));

@@ -46,6 +46,7 @@ pub(crate) mod scan;
 pub(crate) mod schedule;
 pub(crate) mod segments;
 mod selection;
+pub(crate) mod sequence;
 pub(crate) mod share;
 mod sink;
 pub(crate) mod source;

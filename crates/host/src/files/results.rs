@@ -22,6 +22,7 @@ use fairwave_proto::codec::{Full, Reader, Writer};
 
 use super::FormatError;
 use super::manifest::{read_path, read_reason, write_path, write_reason};
+use super::sequence::{Element, Sequence};
 
 /// One thing that the giver should know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,9 +64,8 @@ const SKIPPED: u8 = 2;
 const DONE: u8 = 3;
 const BEFORE: u8 = 4;
 
-impl<'a> Record<'a> {
-    /// Reads a record.
-    pub(crate) fn read(reader: &mut Reader<'a>) -> Result<Self, FormatError> {
+impl<'a> Element<'a> for Record<'a> {
+    fn read(reader: &mut Reader<'a>) -> Result<Self, FormatError> {
         Ok(match reader.u8("a result")? {
             FAILED => Self::Failed { path: read_path(reader, "the path")?, reason: read_reason(reader)? },
             SKIPPED => Self::Skipped { path: read_path(reader, "the path")?, reason: read_reason(reader)? },
@@ -81,7 +81,9 @@ impl<'a> Record<'a> {
             kind => return Err(FormatError::Kind { what: "result", kind }),
         })
     }
+}
 
+impl Record<'_> {
     /// Writes it. There is no room for paths that are too long.
     pub(crate) fn write(&self, writer: &mut Writer<'_>) -> Result<(), Full> {
         writer.whole(|writer| match *self {
@@ -107,33 +109,8 @@ impl<'a> Record<'a> {
     }
 }
 
-/// The records of a segment, in order; the first that is none ends them.
-#[derive(Clone, Debug)]
-pub(crate) struct Records<'a> {
-    reader: Reader<'a>,
-}
-
-impl<'a> Records<'a> {
-    /// Of what a segment holds behind its version.
-    pub(crate) fn new(body: &'a [u8]) -> Self {
-        Self { reader: Reader::new(body) }
-    }
-}
-
-impl<'a> Iterator for Records<'a> {
-    type Item = Result<Record<'a>, FormatError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.reader.is_empty() {
-            return None;
-        }
-        let record = Record::read(&mut self.reader);
-        if record.is_err() {
-            self.reader = Reader::new(&[]);
-        }
-        Some(record)
-    }
-}
+/// The records of a segment.
+pub(crate) type Records<'a> = Sequence<'a, Record<'a>>;
 
 #[cfg(test)]
 mod tests {

@@ -9,6 +9,8 @@
 //!
 //! The taker reads the manifest, plans what is to be fetched, and asks for it.
 
+mod crew;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -18,7 +20,6 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use fairwave_proto::codec::CloseReason;
 use fairwave_units::{Bytes, Rate};
 use rustix::fs::fstatvfs;
-use tracing::Span;
 
 use super::blocks::{HashKey, Value};
 use super::compare::Reader;
@@ -26,7 +27,7 @@ use super::desk::{Desk, Job, Report};
 use super::durable::Durable;
 use super::flow::{Flow, Wanted, window};
 use super::greeting::Look;
-use super::group::{Group, GroupJob};
+use super::group::GroupJob;
 use super::item::Temporary;
 use super::journal::{BootId, Journal};
 use super::manifest::{Entries, Entry};
@@ -45,9 +46,9 @@ use super::throttle::Throttle;
 use super::told::{Before, Told};
 use super::transfer::{Ledger, Transfer, TransferError};
 use super::tree::Tree;
-use super::worker::Worker;
 use super::{HASHES, MANIFEST};
 use crate::session::Session;
+use crew::{Crew, MOST_WORKERS};
 
 /// What a taker is to do.
 pub(crate) struct TakeOptions {
@@ -109,20 +110,12 @@ struct Taker {
     is_tight: bool,
 }
 
-/// The threads at the disk.
-struct Crew {
-    desk: Arc<Desk>,
-    group: Sender<GroupJob>,
-    threads: Vec<JoinHandle<()>>,
-}
-
 /// Something is looked after this often in any case.
 const TICK: Duration = Duration::from_millis(100);
 /// More files that are known and not done are not asked for: so many take some 100 MB.
 const MOST_UNRESOLVED: u64 = 300_000;
 /// A block that is wrong this often is given up.
 const MOST_TRIES: u32 = 8;
-const MOST_WORKERS: usize = 4;
 /// When nothing comes for longer, somebody should know.
 const QUIET: Duration = Duration::from_secs(1);
 /// So long an older transfer may take to write what it has.
@@ -341,21 +334,6 @@ impl Taker {
         Ok(())
     }
 
-    fn hire(&self, desk: &Arc<Desk>) -> std::io::Result<Crew> {
-        let (group, grouped) = unbounded();
-        let grouper = Group::new(Arc::clone(desk), self.options.durable, grouped, self.news_in.clone());
-        let named = |name: &str| thread::Builder::new().name(name.to_owned());
-        let span = self.session.as_ref().map_or_else(Span::none, |(session, _)| session.span().clone());
-        let mut threads = vec![named("fairwave-place").spawn(move || span.in_scope(|| grouper.run()))?];
-        let count = thread::available_parallelism().map_or(1, |count| count.get().clamp(1, MOST_WORKERS));
-        for _ in 0..count {
-            let (desk, jobs, group) = (Arc::clone(desk), self.jobs.clone(), group.clone());
-            let worker = Worker { desk, jobs, group, news: self.news_in.clone(), pool: self.pool.clone() };
-            threads.push(named("fairwave-disk").spawn(move || worker.run())?);
-        }
-        Ok(Crew { desk: Arc::clone(desk), group, threads })
-    }
-
     /// Gives the workers and the queue what was planned.
     fn hand_out(&mut self) {
         if self.options.look.is_dry {
@@ -572,39 +550,6 @@ impl Taker {
         session.close(if is_of_use { CloseReason::Done } else { CloseReason::Stopped });
         self.ledger.tally().wait_for(None);
         Ended::Done
-    }
-
-    /// The threads at the disk do what they have, and end.
-    fn dismiss(&mut self) -> Option<Crew> {
-        if let Some(reader) = self.reader.take() {
-            if let Some(work) = &self.work {
-                let _ = work.send(Job::Leave);
-            }
-            // A thread that panicked has said so itself.
-            let _ = reader.join();
-        }
-        let Crew { desk, group, threads } = self.crew.take()?;
-        if let Some(work) = self.work.take() {
-            for _ in &threads {
-                let _ = work.send(Job::Leave);
-            }
-        }
-        let mut threads = threads.into_iter();
-        let grouper = threads.next();
-        // A thread that panicked has said so itself.
-        threads.for_each(|thread| _ = thread.join());
-        let _ = group.send(GroupJob::Leave);
-        if let Some(grouper) = grouper {
-            let _ = grouper.join();
-        }
-        for news in self.news.try_iter().collect::<Vec<_>>() {
-            match news {
-                News::Worked(report) => self.on_worked(report),
-                News::Placed(placed) => self.on_placed(placed),
-                _ => {}
-            }
-        }
-        Some(Crew { desk, group, threads: Vec::new() })
     }
 }
 

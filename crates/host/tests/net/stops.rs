@@ -1,12 +1,13 @@
 //! Processes that stand still for a while.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
-use fairwave_host::{Accept, CloseReason, ConnectOptions, SessionOptions, at_end};
+use fairwave_host::{Accept, CloseReason, ConnectOptions, Endpoint, SessionOptions, Ticket, at_end};
 use rustix::process::Signal;
 
-use crate::content::{Giver, Taker};
+use crate::content::{Giver, Taker, Tally};
 use crate::hosts::{Hosts, dedicated};
 use crate::parts::{Actor, Part};
 use crate::relay::{Report, address};
@@ -38,18 +39,29 @@ fn assert_no_burst(report: &Report, from: usize, to: usize) {
     assert!((most as f64) < 2.0 * capacity_bytes, "{most} bytes in 100 ms");
 }
 
+/// A process that gives, its ticket, and an endpoint of the other host.
+fn give(hosts: &Hosts) -> (Actor, Ticket, Endpoint) {
+    let at = SocketAddr::new(address(1, 1, false), 9000);
+    let mut giver = Actor::start(&hosts.spaces[1], &Part::Give { address: at, capacity_mbps: CAPACITY_MBPS });
+    let ticket = giver.hear().parse().expect("a ticket");
+    (giver, ticket, hosts.endpoint(0, &dedicated(CAPACITY_MBPS)))
+}
+
+/// Begins to fetch so many bytes from it.
+fn fetch(client: &Endpoint, ticket: &Ticket, length: u64) -> Arc<Tally> {
+    let (taker, tally) = Taker::new(length);
+    let wish =
+        ConnectOptions { sends: false, receives: true, greeting: Vec::new(), options: SessionOptions::default() };
+    client.connect(ticket, wish, Box::new(taker)).expect("the giver is there");
+    tally
+}
+
 #[test]
 fn stop__of_the_giver_is_followed_by_no_burst() {
     let Some(_turn) = crate::world() else { return };
     let hosts = Hosts::new(2, 21, Duration::from_millis(5));
-    let at = SocketAddr::new(address(1, 1, false), 9000);
-    let mut giver = Actor::start(&hosts.spaces[1], &Part::Give { address: at, capacity_mbps: CAPACITY_MBPS });
-    let ticket = giver.hear().parse().expect("a ticket");
-    let (taker, tally) = Taker::new(15 * MB);
-    let client = hosts.endpoint(0, &dedicated(CAPACITY_MBPS));
-    let wish =
-        ConnectOptions { sends: false, receives: true, greeting: Vec::new(), options: SessionOptions::default() };
-    client.connect(&ticket, wish, Box::new(taker)).expect("the giver is there");
+    let (giver, ticket, client) = give(&hosts);
+    let tally = fetch(&client, &ticket, 15 * MB);
     tally.wait(5 * MB, PATIENCE);
     giver.signal(Signal::STOP);
     std::thread::sleep(span());
@@ -88,14 +100,8 @@ fn bytes_in_a_second(hosts: &Hosts, [from, to]: [usize; 2]) -> u64 {
 fn stop__of_the_giver_that_its_session_does_not_outlive() {
     let Some(_turn) = crate::world() else { return };
     let hosts = Hosts::new(2, 23, Duration::from_millis(5));
-    let at = SocketAddr::new(address(1, 1, false), 9000);
-    let mut giver = Actor::start(&hosts.spaces[1], &Part::Give { address: at, capacity_mbps: CAPACITY_MBPS });
-    let ticket = giver.hear().parse().expect("a ticket");
-    let client = hosts.endpoint(0, &dedicated(CAPACITY_MBPS));
-    let wish =
-        ConnectOptions { sends: false, receives: true, greeting: Vec::new(), options: SessionOptions::default() };
-    let (taker, tally) = Taker::new(15 * MB);
-    client.connect(&ticket, wish.clone(), Box::new(taker)).expect("the giver is there");
+    let (mut giver, ticket, client) = give(&hosts);
+    let tally = fetch(&client, &ticket, 15 * MB);
     tally.wait(5 * MB, PATIENCE);
     giver.signal(Signal::STOP);
     std::thread::sleep(LONG);
@@ -106,9 +112,7 @@ fn stop__of_the_giver_that_its_session_does_not_outlive() {
     assert!(bytes <= FAREWELL_BYTES, "{bytes} bytes to nobody");
     assert_eq!(giver.hear(), "closed: Silence");
     // It serves on.
-    let (taker, tally) = Taker::new(2 * MB);
-    client.connect(&ticket, wish, Box::new(taker)).expect("the giver is there");
-    tally.wait(2 * MB, PATIENCE);
+    fetch(&client, &ticket, 2 * MB).wait(2 * MB, PATIENCE);
     assert_no_burst(&hosts.relay.stop().expect("devices last"), 1, 0);
 }
 

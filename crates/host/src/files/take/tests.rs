@@ -339,12 +339,7 @@ fn get__check_finds_what_size_and_time_do_not_tell() {
     world.file("small", "right").file("large", &large).file("same", content(2, 2 * BLOCK));
     world.get_all(&Get::default());
     for (name, at) in [("small", 0), ("large", BLOCK + 17)] {
-        let path = world.to().join("data").join(name);
-        let time = fs::metadata(&path).unwrap().modified().unwrap();
-        let mut content = fs::read(&path).unwrap();
-        content[at] ^= 1;
-        fs::write(&path, content).unwrap();
-        fs::File::open(&path).unwrap().set_modified(time).unwrap();
+        flip(&world.to().join("data").join(name), at);
     }
     // Without it they look complete.
     assert!(world.get(&Get::default()).carried < 10_000);
@@ -352,6 +347,15 @@ fn get__check_finds_what_size_and_time_do_not_tell() {
     // One block of the large file, and the small one.
     assert!(run.carried < BLOCK as u64 + 10_000, "{} bytes", run.carried);
     assert_eq!(run.outcome.files, 3);
+}
+
+/// Changes a byte of a file, and leaves its size and its time.
+fn flip(path: &Path, at: usize) {
+    let time = fs::metadata(path).unwrap().modified().unwrap();
+    let mut content = fs::read(path).unwrap();
+    content[at] ^= 1;
+    fs::write(path, content).unwrap();
+    fs::File::open(path).unwrap().set_modified(time).unwrap();
 }
 
 #[test]
@@ -379,12 +383,7 @@ fn get__a_dry_run_that_checks_tells_what_differs_and_writes_nothing() {
     let same = world.get(&ask);
     assert_eq!((same.outcome.files, same.outcome.bytes, same.resumed), (4, all, all));
     for (name, at) in [("small", 2), ("large", BLOCK + 7)] {
-        let path = world.to().join("data").join(name);
-        let time = fs::metadata(&path).unwrap().modified().unwrap();
-        let mut content = fs::read(&path).unwrap();
-        content[at] ^= 1;
-        fs::write(&path, content).unwrap();
-        fs::File::open(&path).unwrap().set_modified(time).unwrap();
+        flip(&world.to().join("data").join(name), at);
     }
     let before = look_at(&world.to());
     let run = world.get(&ask);

@@ -1,6 +1,6 @@
 //! How fast the cores of both ends are, with nothing between them: data packets a second of real time.
 //!
-//! `cargo run --release -p fairwave-proto --example speed`
+//! `cargo run --release -p fairwave-proto --example two_hosts`
 
 #![expect(clippy::disallowed_types, reason = "it measures real time")]
 
