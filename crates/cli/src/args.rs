@@ -32,6 +32,7 @@ pub(crate) enum Command {
     Bench(crate::bench::Args),
     Doctor(crate::doctor::Args),
     Status(crate::status::Args),
+    Top(crate::top::Args),
     Why(crate::status::WhyArgs),
     Completions(crate::completions::Args),
     Man(crate::man::Args),

@@ -131,7 +131,7 @@ struct Flow {
 }
 
 /// A bench of no time measures nothing.
-fn positive_time(text: &str) -> Result<Duration, String> {
+pub(crate) fn positive_time(text: &str) -> Result<Duration, String> {
     let time = quantity::<Duration>(text)?;
     if time > Duration::ZERO { Ok(time) } else { Err("must be above zero".into()) }
 }

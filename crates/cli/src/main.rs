@@ -28,6 +28,7 @@ mod staging;
 mod status;
 mod table;
 mod terminal;
+mod top;
 mod transfer;
 
 use std::process::ExitCode;
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Status(args) => status::run(&args),
+        Command::Top(args) => top::run(&args),
         Command::Why(args) => status::why(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),

@@ -64,8 +64,17 @@ struct Reason<'a> {
 }
 
 pub(crate) fn run(args: &Args) -> Done {
+    show(args.json, "")
+}
+
+/// Prints what all processes do now, behind `before` where that is for people.
+pub(crate) fn show(is_json: bool, before: &str) -> Done {
     let processes = processes()?;
-    if args.json { print_json(&Listing { processes: &processes }) } else { print(&text(&processes)) }
+    if is_json {
+        print_json(&Listing { processes: &processes })
+    } else {
+        print(&format!("{before}{}", text(&processes)))
+    }
 }
 
 pub(crate) fn why(args: &WhyArgs) -> Done {

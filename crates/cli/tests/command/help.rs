@@ -1,6 +1,6 @@
 use super::*;
 
-const COMMANDS: [&[&str]; 17] = [
+const COMMANDS: [&[&str]; 18] = [
     &[],
     &["schemes"],
     &["allocate"],
@@ -15,6 +15,7 @@ const COMMANDS: [&[&str]; 17] = [
     &["bench", "serve"],
     &["doctor"],
     &["status"],
+    &["top"],
     &["why"],
     &["completions"],
     &["man"],
@@ -43,8 +44,8 @@ fn help__names_the_options_of_a_transfer() {
     for (command, options) in [
         (&["serve"][..], "--listen --writable --once --json --expires --revoke --advertise --port --capacity --plain"),
         (&["get"], "--check --dry-run --limit --json --quiet --verbose --capacity --plain --durable"),
-        (&["put"], "--limit --json --quiet --capacity --plain"),
-        (&["cp"], "--ssh --port --check --limit --json --capacity --plain"),
+        (&["put"], "--check --dry-run --limit --json --quiet --capacity --plain"),
+        (&["cp"], "--ssh --port --check --dry-run --limit --json --capacity --plain"),
         (&["bench"], "--time --sessions --limit --json --capacity --plain"),
     ] {
         let text = run(&[command, &["--help"]].concat()).good();

@@ -280,6 +280,9 @@ fn put__needs_a_writable_place() {
     let last = done.json().pop().unwrap();
     assert_eq!((last["event"].as_str(), last["files"].as_u64()), (Some("done"), Some(1)));
     assert_eq!(host.tree("in/tree"), host.tree("tree"));
+    // As `get` says it of what it got.
+    let hash = blake3::hash(&bytes(3_000_000)).to_hex();
+    assert_eq!(last["blake3"].as_str(), Some(hash.as_str()), "{last}");
     assert_eq!(std::fs::read(host.path("in/there.txt")).unwrap(), b"there");
     let closed = host.serve(&["in", "--listen", "127.0.0.1:0"]);
     let refused = host.run(&["put", "tree", &closed.at()]);
@@ -457,6 +460,10 @@ fn status__shows_the_transfer_and_why_it_is_no_faster() {
     assert!(host.run(&["why", &name[..8]]).good().contains(name));
     assert!(host.run(&["status"]).good().contains("big.bin") || host.run(&["status"]).good().contains("get (process"));
     host.run(&["why", "zzzz"]).refused();
+    let looks = host.run(&["top", "--count", "2", "--every", "100 ms", "--json"]).json();
+    assert_eq!(looks.len(), 2);
+    assert!(looks.iter().all(|look| look["processes"].as_array().unwrap().len() == 2), "{looks:?}");
+    assert!(host.run(&["top", "--count", "1"]).good().contains(name));
 }
 
 #[test]

@@ -265,7 +265,7 @@ pub(super) fn write_reason(writer: &mut Writer<'_>, reason: &str) -> Result<(), 
     writer.bytes(text.as_bytes())
 }
 
-fn array<const N: usize>(reader: &mut Reader<'_>, what: &'static str) -> Result<[u8; N], FormatError> {
+pub(super) fn array<const N: usize>(reader: &mut Reader<'_>, what: &'static str) -> Result<[u8; N], FormatError> {
     reader.bytes(N, what)?.try_into().map_err(|_| FormatError::Short(what))
 }
 

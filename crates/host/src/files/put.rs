@@ -95,6 +95,7 @@ impl Giver {
                     Ok(Record::Failed { path, reason }) => self.told.fail(path, reason.to_owned()),
                     Ok(Record::Skipped { path, reason }) => self.told.skip(path, reason.to_owned()),
                     Ok(Record::Before { files, bytes }) => self.before = Before { files, bytes },
+                    Ok(Record::Hash { blake3 }) => self.told.blake3 = Some(blake3),
                     Ok(Record::Done { files, bytes, failed }) => return self.end(session, files, bytes, failed),
                     Err(error) => return self.break_off(session, &error.to_string()),
                 }

@@ -4,6 +4,7 @@
 //! failed  = 1, path, reason
 //! skipped = 2, path, reason
 //! before  = 4, files (varint), bytes (varint)
+//! hash    = 5, BLAKE3 (32 bytes)                                  if a single file was put
 //! done    = 3, files (varint), bytes (varint), failed (varint)     the last record of all
 //! ```
 //!
@@ -21,7 +22,7 @@
 use fairwave_proto::codec::{Full, Reader, Writer};
 
 use super::FormatError;
-use super::manifest::{read_path, read_reason, write_path, write_reason};
+use super::manifest::{array, read_path, read_reason, write_path, write_reason};
 use super::sequence::{Element, Sequence};
 
 /// One thing that the giver should know.
@@ -48,6 +49,11 @@ pub(crate) enum Record<'a> {
         /// Their bytes, and those of parts of others.
         bytes: u64,
     },
+    /// The hash of the only file.
+    Hash {
+        /// By BLAKE3, as the taker verified it.
+        blake3: [u8; 32],
+    },
     /// All is durable, but for what failed or was skipped. The last of all.
     Done {
         /// Files that are there now.
@@ -63,6 +69,7 @@ const FAILED: u8 = 1;
 const SKIPPED: u8 = 2;
 const DONE: u8 = 3;
 const BEFORE: u8 = 4;
+const HASH: u8 = 5;
 
 impl<'a> Element<'a> for Record<'a> {
     fn read(reader: &mut Reader<'a>) -> Result<Self, FormatError> {
@@ -78,6 +85,7 @@ impl<'a> Element<'a> for Record<'a> {
                 let [files, bytes] = ["the files' count", "the files' bytes"].map(|what| reader.varint(what));
                 Self::Before { files: files?, bytes: bytes? }
             }
+            HASH => Self::Hash { blake3: array(reader, "the hash")? },
             kind => return Err(FormatError::Kind { what: "result", kind }),
         })
     }
@@ -101,6 +109,7 @@ impl Record<'_> {
                 writer.u8(BEFORE)?;
                 [files, bytes].into_iter().try_for_each(|number| writer.varint(number))
             }
+            Self::Hash { blake3 } => writer.u8(HASH).and_then(|()| writer.bytes(&blake3)),
             Self::Done { files, bytes, failed } => {
                 writer.u8(DONE)?;
                 [files, bytes, failed].into_iter().try_for_each(|number| writer.varint(number))
@@ -133,6 +142,7 @@ mod tests {
             Record::Failed { path: b"data/a", reason: "No space left on device" },
             Record::Skipped { path: b"data/\xff", reason: "its target is outside" },
             Record::Before { files: 99_999, bytes: 1 << 49 },
+            Record::Hash { blake3: [7; 32] },
             Record::Done { files: 100_000, bytes: 1 << 50, failed: 1 },
         ];
         let body = written(&records);

@@ -536,6 +536,7 @@ impl Taker {
         if let Some(told) = &self.told {
             self.ledger.tally().wait_for(Some(WaitsFor::Results));
             let bytes = self.ledger.tally().progress().bytes_resumed;
+            self.plan.outcome.blake3 = self.plan.only_hash().filter(|_| self.plan.outcome.files_failed == 0);
             told.tell(session, Before { files: self.plan.files_before, bytes }, &self.plan.outcome);
             let until = Instant::now() + FAREWELL;
             while let Ok(news) = self.news.recv_deadline(until) {

@@ -78,12 +78,13 @@ fn stream(secret: [u8; 32], Before { files, bytes }: Before, outcome: &Outcome) 
     let mut stream = Vec::new();
     let failed = outcome.failed.iter().map(|entry| (true, entry));
     let skipped = outcome.skipped.iter().map(|entry| (false, entry));
+    let hash = outcome.blake3.map(|blake3| Record::Hash { blake3 });
     let done = Record::Done { files: outcome.files, bytes: outcome.bytes, failed: outcome.files_failed };
     let records = failed.chain(skipped).map(|(is_failed, entry)| {
         let (path, reason) = (entry.path.as_slice(), entry.reason.as_str());
         if is_failed { Record::Failed { path, reason } } else { Record::Skipped { path, reason } }
     });
-    for record in records.chain([Record::Before { files, bytes }, done]) {
+    for record in records.chain([Record::Before { files, bytes }]).chain(hash).chain([done]) {
         // A path that is too long to be told came from the giver, who knows that it is.
         if let Ok(added) = writer.add(|writer| record.write(writer)) {
             stream.extend(added.full.into_iter().flatten());
