@@ -14,13 +14,14 @@ use crate::transfer::connecting;
 use crate::transfer::follow::{Course, follow};
 use crate::transfer::link::{Link, positive_rate};
 use crate::transfer::monitor::monitor;
+use crate::transfer::patience::Patience;
 use crate::transfer::screen::{Screen, Talk};
 use crate::transfer::ticket;
 
 /// Fetch files that another machine serves.
 ///
-/// What is there already is not fetched again: after an interrupt, a crash or a lost connection the same command goes on
-/// where it was. Files appear at their place whole, with their hash verified, or not at all.
+/// What is there already is not fetched again: after an interrupt or a crash the same command goes on where it was; when the
+/// connection or the server is lost, it goes on by itself when they are back (--retry). Files appear at their place whole, with their hash verified, or not at all.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "fairwave get [OPTIONS] TICKET [NAME]... DEST")]
 #[command(after_help = "\
@@ -61,6 +62,8 @@ pub(crate) struct Taking {
     /// No faster than this, such as "200 Mb/s"
     #[arg(long, value_name = "RATE", value_parser = positive_rate)]
     pub(crate) limit: Option<Rate>,
+    #[command(flatten)]
+    pub(crate) patience: Patience,
     /// When files are safe from a power failure before they get their names: one by one, in groups, or never
     #[arg(long, value_enum, value_name = "HOW", default_value = "group")]
     pub(crate) durable: DurableArg,
@@ -97,6 +100,7 @@ impl Taking {
             dry_run: self.look.dry_run,
             durable: self.durable.into(),
             limit: self.limit,
+            retry: self.patience.retry,
             ..GetOptions::default()
         }
     }

@@ -13,13 +13,14 @@ use crate::transfer::connecting;
 use crate::transfer::follow::{Course, follow};
 use crate::transfer::link::{Link, positive_rate};
 use crate::transfer::monitor::monitor;
+use crate::transfer::patience::Patience;
 use crate::transfer::screen::{Screen, Talk};
 use crate::transfer::ticket;
 
 /// Send files to another machine that runs `fairwave serve --writable`.
 ///
-/// What is there already is not sent again: after an interrupt, a crash or a lost connection the same command goes on
-/// where it was.
+/// What is there already is not sent again: after an interrupt or a crash the same command goes on where it was; when the
+/// connection or the server is lost, it goes on by itself when they are back (--retry).
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "fairwave put [OPTIONS] PATH... TICKET")]
 #[command(after_help = "\
@@ -39,6 +40,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "RATE", value_parser = positive_rate)]
     limit: Option<Rate>,
     #[command(flatten)]
+    patience: Patience,
+    #[command(flatten)]
     link: Link,
     #[command(flatten)]
     talk: Talk,
@@ -47,12 +50,12 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Done {
     let (paths, ticket) = words(&args.words)?;
     let screen = Screen::new(args.talk);
-    send(&screen, &args.link, &ticket, &paths, &options(args.look, args.limit))
+    send(&screen, &args.link, &ticket, &paths, &options(args.look, args.limit, args.patience))
 }
 
 /// What is asked of a put.
-pub(crate) fn options(Look { check, dry_run }: Look, limit: Option<Rate>) -> PutOptions {
-    PutOptions { check, dry_run, limit, ..PutOptions::default() }
+pub(crate) fn options(Look { check, dry_run }: Look, limit: Option<Rate>, patience: Patience) -> PutOptions {
+    PutOptions { check, dry_run, limit, retry: patience.retry, ..PutOptions::default() }
 }
 
 /// Sends with a ticket, and shows how it goes.

@@ -3,21 +3,24 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
-use fairwave_proto::codec::{MOST_GREETING_BYTES, Refusal, TicketId};
+use fairwave_proto::codec::{Refusal, TicketId};
 use fairwave_proto::handshake::HandshakeError;
-use fairwave_proto::{IntervalRule, PathKind, SessionOptions};
+use fairwave_proto::{IntervalRule, Lasts, PathKind, SessionOptions};
 use fairwave_units::{Bytes, Duration, Rate};
 use thiserror::Error;
 
-use crate::driver::{Bell, Commands, Driver, Order, Shared};
+use crate::driver::{Bell, Call, Commands, Driver, Order, Shared, proof};
 use crate::handler::Handler;
 use crate::keyring::Keyring;
 use crate::session::Session;
 use crate::ticket::Ticket;
+
+/// What an application can say with a hello, in bytes.
+pub(crate) const MOST_GREETING_BYTES: usize = 512;
 
 /// How an endpoint is set up.
 #[derive(Clone, Debug)]
@@ -41,6 +44,9 @@ pub struct EndpointConfig {
     pub room: Bytes,
     /// The largest datagram that it sends and takes, in bytes.
     pub largest_datagram: u32,
+    /// When its sessions are over: after a silence of 30 s, and a day after their handshake. Transfers of files go on in new
+    /// ones.
+    pub lasts: Lasts,
 }
 
 impl Default for EndpointConfig {
@@ -55,6 +61,7 @@ impl Default for EndpointConfig {
             drain: true,
             room: Bytes::new(1 << 30),
             largest_datagram: 8972,
+            lasts: Lasts::default(),
         }
     }
 }
@@ -66,7 +73,7 @@ pub struct ConnectOptions {
     pub sends: bool,
     /// Whether it receives data.
     pub receives: bool,
-    /// What the peer's application should know, at most [`MOST_GREETING_BYTES`].
+    /// What the peer's application should know, 512 bytes at the most.
     pub greeting: Vec<u8>,
     /// What this end node knows of it.
     pub options: SessionOptions,
@@ -176,7 +183,7 @@ impl Endpoint {
         options: ConnectOptions,
         handler: Box<dyn Handler>,
     ) -> Result<Session, ConnectError> {
-        self.begin(to, options, handler)?.recv().unwrap_or(Err(ConnectError::Closed))
+        self.begin(to, options, handler, None)?.recv().unwrap_or(Err(ConnectError::Closed))
     }
 
     /// Opens a session: the future is ready when it is open or cannot be.
@@ -186,21 +193,25 @@ impl Endpoint {
         options: ConnectOptions,
         handler: Box<dyn Handler>,
     ) -> Result<Session, ConnectError> {
-        let answer = self.begin(to, options, handler)?;
+        let answer = self.begin(to, options, handler, None)?;
         crate::waiting::received(answer).await.unwrap_or(Err(ConnectError::Closed))
     }
 
-    fn begin(
+    /// Begins to open a session: the answer comes through the receiver. It may go on with what a former one, which this end
+    /// opened with the same ticket, was let in for: then it does not matter whether the ticket has expired meanwhile.
+    pub(crate) fn begin(
         &self,
         to: &Ticket,
         options: ConnectOptions,
         handler: Box<dyn Handler>,
+        former: Option<&Session>,
     ) -> Result<Receiver<Result<Session, ConnectError>>, ConnectError> {
         if options.greeting.len() > MOST_GREETING_BYTES {
             return Err(ConnectError::Greeting(options.greeting.len()));
         }
         let (reply, answer) = bounded(1);
-        self.order(Order::Connect { to: to.clone(), options, handler, reply });
+        let proof = former.map(proof);
+        self.order(Order::Connect(Box::new(Call { to: to.clone(), options, handler, proof, reply })));
         Ok(answer)
     }
 
@@ -240,10 +251,27 @@ impl Endpoint {
         }
     }
 
+    /// The same, for whoever does not keep it from ending.
+    pub(crate) fn downgrade(&self) -> WeakEndpoint {
+        WeakEndpoint { inner: Arc::downgrade(&self.inner) }
+    }
+
     fn order(&self, order: Order) {
         if self.inner.orders.send(order).is_ok() {
             self.inner.bell.ring();
         }
+    }
+}
+
+/// An endpoint that ends when nobody else has it any more.
+pub(crate) struct WeakEndpoint {
+    inner: Weak<Inner>,
+}
+
+impl WeakEndpoint {
+    /// It, unless it has ended.
+    pub(crate) fn upgrade(&self) -> Option<Endpoint> {
+        self.inner.upgrade().map(|inner| Endpoint { inner })
     }
 }
 

@@ -37,10 +37,10 @@ pub use ending::{AtEnd, at_end};
 pub use endpoint::{Accept, BindError, ConnectError, ConnectOptions, Endpoint, EndpointConfig, EndpointFacts, Visitor};
 pub use fairwave_proto::codec::{CloseReason, Refusal, SessionId, TicketId, VoidReason};
 pub use fairwave_proto::handshake::HandshakeError;
-pub use fairwave_proto::{IntervalRule, Limit, PathKind, SessionOptions, SessionRates};
+pub use fairwave_proto::{IntervalRule, Lasts, Limit, PathKind, SessionOptions, SessionRates};
 pub use files::{
-    Durable, Ended, Failure, GetOptions, MOST_LISTED, Outcome, Progress, PutOptions, Share, ShareError, ShareOptions,
-    Transfer, TransferError, UnknownDurable, Visit, VisitKind, WaitsFor, escaped, get, put,
+    Durable, Ended, Failure, GetOptions, MOST_LISTED, Outcome, Pause, Progress, PutOptions, Share, ShareError,
+    ShareOptions, Transfer, TransferError, UnknownDurable, Visit, VisitKind, WaitsFor, escaped, get, put,
 };
 pub use handler::Handler;
 pub use identity::Identity;

@@ -236,8 +236,8 @@ fn close__tells_both_ends() {
     session.want(0, 0..10);
     assert_eq!(collect(&seen, 10).len(), 10);
     server.endpoint.close();
-    assert_eq!(server.seen.recv_timeout(PATIENCE).unwrap(), Seen::Closed(CloseReason::Stopped, false));
-    assert_eq!(seen.recv_timeout(PATIENCE).unwrap(), Seen::Closed(CloseReason::Stopped, true));
+    assert_eq!(server.seen.recv_timeout(PATIENCE).unwrap(), Seen::Closed(CloseReason::Leaving, false));
+    assert_eq!(seen.recv_timeout(PATIENCE).unwrap(), Seen::Closed(CloseReason::Leaving, true));
     // What is said to a session that is over has no effect.
     session.want(0, 0..10);
     client.close();
@@ -377,5 +377,5 @@ fn reader__says_what_is_not_there() {
     let mut reader = StreamReader::open(&client, &ticket, b"", 3, 0..2).unwrap();
     assert_eq!(reader.read(&mut [0]).unwrap(), 1);
     server.close();
-    while !matches!(block_on(reader.chunk()), Err(ReadError::Closed(CloseReason::Stopped)) | Ok(None)) {}
+    while !matches!(block_on(reader.chunk()), Err(ReadError::Closed(CloseReason::Leaving)) | Ok(None)) {}
 }

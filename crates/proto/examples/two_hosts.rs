@@ -9,7 +9,9 @@ use std::time::Instant;
 
 use fairwave_proto::codec::TicketId;
 use fairwave_proto::handshake::insecure::{Insecure, InsecureInitiator, InsecureResponder};
-use fairwave_proto::{Event, Host, HostConfig, IntervalRule, NodeConfig, Packet, PathKind, SessionOptions, Wish};
+use fairwave_proto::{
+    Event, Host, HostConfig, IntervalRule, Lasts, NodeConfig, Packet, PathKind, SessionOptions, Wish,
+};
 use fairwave_schemes::node::{Gtp, Reading};
 use fairwave_schemes::scheme::Options;
 use fairwave_units::{Bytes, Duration, Rate, Time};
@@ -96,6 +98,7 @@ fn host(seed: u8) -> Host<Insecure> {
         path: PathKind::Dedicated,
         probes_mtu: false,
         is_plain: false,
+        lasts: Lasts::default(),
         crypto: InsecureResponder::new(u64::from(seed), [TICKET]),
     };
     Host::new(Time::ZERO, config)

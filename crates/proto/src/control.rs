@@ -13,7 +13,7 @@ use crate::codec::{CloseReason, Frame, Kind, NO_LIMIT_BPS, SessionId};
 use crate::door::{Crypto, Door};
 use crate::end_node::EndNode;
 use crate::handshake::HandshakeError;
-use crate::host::{SessionOptions, SessionRates, Wakeup};
+use crate::host::{Lasts, SessionOptions, SessionRates, Wakeup};
 use crate::mtu::{Mtu, MtuProbe};
 use crate::packet::{CONTROL_OVERHEAD, ControlPacket, DataPacket, MOST_FRAME_BYTES, Packet, Transmit, frames};
 use crate::path_kind::PathKind;
@@ -54,6 +54,7 @@ pub(crate) struct ControlSetup {
     pub(crate) lower_bytes: u32,
     /// Whether to look for larger datagrams than every path takes.
     pub(crate) probes_mtu: bool,
+    pub(crate) lasts: Lasts,
 }
 
 /// What the other cores, or the application, should know.
@@ -131,8 +132,6 @@ const LEAST_CLOSE_GAP: Duration = Duration::from_millis(50);
 const PROBE_BYTES: u32 = 9;
 /// A peer is looked after no more often than that.
 const LEAST_STEP: Duration = Duration::from_millis(1);
-/// A peer that says nothing for so long is gone.
-const SILENCE: Duration = Duration::from_secs(30);
 
 impl<C: Crypto> Control<C> {
     /// Without sessions, with an end node for each direction whose capacity is known.
@@ -371,8 +370,11 @@ impl<C: Crypto> Control<C> {
                 let reason = closing.reason;
                 self.say(session, frames(&[Frame::Close(reason)]));
                 now.saturating_add(rtt.max(LEAST_CLOSE_GAP))
-            } else if now.since(peer.heard) >= SILENCE {
+            } else if now.since(peer.heard) >= self.setup.lasts.silent {
                 self.close(now, session, CloseReason::Silence);
+                continue;
+            } else if now.since(peer.opened_at) >= self.setup.lasts.keys {
+                self.close(now, session, CloseReason::Keys);
                 continue;
             } else {
                 // A responder knows that it has a session from the first packet on: one has to arrive.

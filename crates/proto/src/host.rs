@@ -68,8 +68,26 @@ pub struct HostConfig<R> {
     pub probes_mtu: bool,
     /// Whether data go without secrecy: both ends must ask for it, or neither.
     pub is_plain: bool,
+    /// When sessions are over.
+    pub lasts: Lasts,
     /// How it answers others' handshakes.
     pub crypto: R,
+}
+
+/// How long a session lasts at the most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lasts {
+    /// Without a word from the peer: then it is closed for [`CloseReason::Silence`].
+    pub silent: Duration,
+    /// With the keys of one handshake: then it is closed for [`CloseReason::Keys`], by the end that sees it first.
+    pub keys: Duration,
+}
+
+impl Default for Lasts {
+    /// 30 s, and a day.
+    fn default() -> Self {
+        Self { silent: Duration::from_secs(30), keys: Duration::from_secs(24 * 3600) }
+    }
 }
 
 /// What may differ from session to session at one host.
@@ -203,12 +221,14 @@ impl<C: Crypto> Host<C> {
             largest_packet: piece_bytes.saturating_add(DATA_OVERHEAD),
             lower_bytes,
             probes_mtu: config.probes_mtu,
+            lasts: config.lasts,
         };
+        let silence = config.lasts.silent;
         Self {
             outbound: Outbound::new(Chance::new(seed, 0)),
             inbound: Inbound::new(config.buffer),
             control: Control::new(nodes, setup, config.crypto, Chance::new(seed, 1)),
-            sender: SenderSetup { piece_bytes, lower_bytes, send_bytes, start, path: PathKind::Shared, rtt },
+            sender: SenderSetup { piece_bytes, lower_bytes, send_bytes, start, path: PathKind::Shared, rtt, silence },
             receiver: ReceiverSetup { lower_bytes, start, room, rtt },
             probes_mtu: config.probes_mtu,
             measured: Vec::new(),

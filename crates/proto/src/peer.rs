@@ -16,6 +16,8 @@ use crate::session::Opened;
 pub(crate) struct Peer<K> {
     pub(crate) opened: Opened,
     pub(crate) keys: K,
+    /// When its keys were made.
+    pub(crate) opened_at: Time,
     pub(crate) next_number: u64,
     /// Frames for its next control packet.
     pub(crate) unsaid: Vec<u8>,
@@ -54,6 +56,7 @@ impl<K> Peer<K> {
         Self {
             opened,
             keys,
+            opened_at: now,
             next_number: 0,
             unsaid: Vec::new(),
             asked: None,

@@ -63,6 +63,8 @@ pub struct SenderSetup {
     pub path: PathKind,
     /// The round-trip time, as far as the handshake showed it.
     pub rtt: Option<Duration>,
+    /// A silence of its sink that is so long is its end.
+    pub silence: Duration,
 }
 
 /// What a source has done.
@@ -112,7 +114,7 @@ impl Sender {
             meter: RateMeter::new(setup.start),
             limits: Limits::new(now),
             rtt,
-            silence: Silence::new(now, setup.path),
+            silence: Silence::new(now, setup.path, setup.silence),
             heard_again_at: 0,
             breaker: (setup.path == PathKind::Dedicated).then(|| Breaker::new(now)),
             path: (setup.path == PathKind::Shared).then(|| PathRate::new(now, rtt.smoothed(), packet)),

@@ -17,12 +17,14 @@ use crate::path_kind::PathKind;
 /// | patience | half of what it was |
 /// | each step = max(interval, half a round trip) more, up to the sixth half | half of that |
 /// | patience + 6 steps | nothing; one question a second |
-/// | 30 s | the session is closed, and may be resumed |
+/// | 30 s, if nothing else is said ([`Lasts`](crate::Lasts)) | the session is closed, and may be resumed |
 ///
 /// What a late caller missed is made up for, so it should hand in what has arrived before it asks for a verdict.
 #[derive(Clone, Debug)]
 pub struct Silence {
     path: PathKind,
+    /// So long a silence is the end.
+    closes: Duration,
     /// The first question since the sink was heard.
     asked: Option<Time>,
     /// The last packet either way.
@@ -32,8 +34,6 @@ pub struct Silence {
 
 /// Times that the rate is halved before the source stops.
 const MOST_HALVINGS: u32 = 6;
-/// Silence after which a session is closed.
-pub const SILENCE_CLOSES: Duration = Duration::from_secs(30);
 /// Between the questions of a source that has nothing to send or has stopped.
 pub const KEEP_ALIVE: Duration = Duration::from_secs(1);
 
@@ -82,9 +82,9 @@ pub enum Return {
 }
 
 impl Silence {
-    /// A session begins at `now`, with a packet from its sink.
-    pub fn new(now: Time, path: PathKind) -> Self {
-        Self { path, asked: None, last: now, phase: Phase::Heard }
+    /// A session begins at `now`, with a packet from its sink; it is over after a silence of `closes`.
+    pub fn new(now: Time, path: PathKind, closes: Duration) -> Self {
+        Self { path, closes, asked: None, last: now, phase: Phase::Heard }
     }
 
     /// A sealed packet of the sink arrived.
@@ -125,7 +125,7 @@ impl Silence {
                     _ => Phase::Halved { times: 1, at, before: rate },
                 };
             }
-            if now.since(asked) >= SILENCE_CLOSES {
+            if now.since(asked) >= self.closes {
                 self.phase = Phase::Closed;
             }
         }
@@ -165,7 +165,7 @@ impl Silence {
 
     /// When there is something to do next: a tick, or a probe. `None` after the end.
     pub fn next_at(&self, interval: Duration, rtt: Duration) -> Option<Time> {
-        let closes = self.asked.map(|asked| asked.saturating_add(SILENCE_CLOSES));
+        let closes = self.asked.map(|asked| asked.saturating_add(self.closes));
         let step = self.asked.and_then(|asked| self.next_step(asked, interval, rtt));
         let lifted = match self.phase {
             Phase::Returned { since, .. } => Some(since.saturating_add(patience(interval, rtt))),
@@ -221,6 +221,10 @@ mod tests {
         Time::from_nanos(ms * 1_000_000)
     }
 
+    fn silence(path: PathKind) -> Silence {
+        Silence::new(ms(0), path, Duration::from_secs(30))
+    }
+
     /// The rate at `at`, in Mb/s: that of a source of 64 Mb/s.
     fn rate(silence: &mut Silence, at: u64) -> f64 {
         silence.tick(ms(at), INTERVAL, RTT, Rate::mbps(64.0));
@@ -229,7 +233,7 @@ mod tests {
 
     #[test]
     fn tick__halves_six_times_stops_and_closes() {
-        let mut silence = Silence::new(ms(0), PathKind::Dedicated);
+        let mut silence = silence(PathKind::Dedicated);
         silence.on_sent(ms(1000));
         // The patience is max(4 x 20, 2 x 50) = 100 ms, a step max(20, 50 / 2) = 25 ms.
         let rates = [1099, 1100, 1124, 1125, 1150, 1175, 1200, 1225, 1249, 1250].map(|at| rate(&mut silence, at));
@@ -246,7 +250,7 @@ mod tests {
 
     #[test]
     fn tick__makes_up_for_what_a_late_caller_missed() {
-        let mut silence = Silence::new(ms(0), PathKind::Dedicated);
+        let mut silence = silence(PathKind::Dedicated);
         silence.on_sent(ms(1000));
         assert_eq!(rate(&mut silence, 1180), 4.0);
         assert_eq!(rate(&mut silence, 1199), 4.0);
@@ -255,12 +259,12 @@ mod tests {
 
     #[test]
     fn on_heard__goes_on_at_half_of_the_rate_from_before_or_begins_anew() {
-        let mut dedicated = Silence::new(ms(0), PathKind::Dedicated);
+        let mut dedicated = silence(PathKind::Dedicated);
         dedicated.on_sent(ms(0));
         assert_eq!(rate(&mut dedicated, 500), 0.0);
         assert_eq!(dedicated.on_heard(ms(510)), Return::AtHalf);
         assert_eq!([510, 609, 610].map(|at| rate(&mut dedicated, at)), [32.0, 32.0, 64.0]);
-        let mut shared = Silence::new(ms(0), PathKind::Shared);
+        let mut shared = silence(PathKind::Shared);
         shared.on_sent(ms(0));
         assert_eq!(rate(&mut shared, 110), 32.0);
         assert_eq!([shared.on_heard(ms(120)), shared.on_heard(ms(121))], [Return::Anew, Return::Usual]);
@@ -269,7 +273,7 @@ mod tests {
 
     #[test]
     fn tick__does_not_judge_before_it_has_asked() {
-        let mut silence = Silence::new(ms(0), PathKind::Dedicated);
+        let mut silence = silence(PathKind::Dedicated);
         assert!(!silence.wants_probe(ms(999), INTERVAL, RTT));
         // The host slept.
         assert_eq!(rate(&mut silence, 3_600_000), 64.0);
@@ -280,7 +284,7 @@ mod tests {
 
     #[test]
     fn wants_probe__every_quarter_of_the_patience_and_then_each_second() {
-        let mut silence = Silence::new(ms(0), PathKind::Dedicated);
+        let mut silence = silence(PathKind::Dedicated);
         silence.on_sent(ms(0));
         let mut probes = Vec::new();
         for at in 0..3000 {
@@ -298,7 +302,7 @@ mod tests {
     /// and else gives feedback each 200 ms: every packet back may be lost with the given chance in 256.
     fn halvings(rtt_ms: u64, sends: impl Fn(u64) -> bool, loss: u8, mut fate: impl FnMut() -> u8) -> u32 {
         let rtt = Duration::from_millis(rtt_ms);
-        let mut silence = Silence::new(ms(0), PathKind::Dedicated);
+        let mut silence = silence(PathKind::Dedicated);
         let (mut at_sink, mut at_source): (VecDeque<(u64, bool)>, VecDeque<u64>) = Default::default();
         let (mut report, mut feedback, mut halvings) = (None, 0, 0);
         for at in 0..2000 {
@@ -363,7 +367,7 @@ mod tests {
         /// Whenever one looks: the same as one who looks each millisecond, and what is next is never in the past.
         #[test]
         fn tick__does_not_depend_on_who_looks(looks in proptest::collection::vec(1_u64..400, 1..40)) {
-            let (mut often, mut now) = (Silence::new(ms(0), PathKind::Dedicated), 0);
+            let (mut often, mut now) = (silence(PathKind::Dedicated), 0);
             often.on_sent(ms(0));
             let mut seldom = often.clone();
             for wait in looks {

@@ -88,12 +88,13 @@ fn begin(ask: &Ask) -> Result<Far, Failure> {
     }
     let ports = ask.ports.map(|(first, last)| Ports(first..=last));
     let bound = link.bind_among(ports.as_ref(), None)?;
-    // The identity lasts, so that the other end knows this one again when it goes on; the ticket does not.
+    // The identity lasts, so that the other end knows this one again when it goes on; the ticket ends with this process.
     let identity = StateDir::open().and_then(|state| Identity::open(&state)).map_err(|error| failed(&error))?;
     let keyring = Arc::new(Keyring::in_memory(identity, id));
     let addresses = advertised(bound.endpoint.local_addr()).map_err(|error| failed(&error))?;
     // What was put is gone on with by the ticket's name.
-    let ticket = keyring.issue_as(TicketId(id.0), Validity::default(), addresses).map_err(|error| failed(&error))?;
+    let validity = Validity { lasts_s: None, is_once: false };
+    let ticket = keyring.issue_as(TicketId(id.0), validity, addresses).map_err(|error| failed(&error))?;
     let (tell, ends) = channel();
     let share = Arc::new(share);
     let shown = Arc::clone(&share);
@@ -195,7 +196,11 @@ impl Far {
                 (idle_since, has_come) = (Instant::now(), true);
             }
             for (reason, by_peer) in self.ends.try_iter() {
-                let is_over = reason == CloseReason::Done || (reason == CloseReason::Stopped && by_peer);
+                let is_over = match reason {
+                    CloseReason::Done => true,
+                    CloseReason::Stopped | CloseReason::Leaving => by_peer,
+                    _ => false,
+                };
                 if is_over {
                     return self.leave(endpoint);
                 }

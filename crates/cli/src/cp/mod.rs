@@ -28,7 +28,8 @@ use ssh::FarEnd;
 ///
 /// ssh starts `fairwave` at the other end and tells it what is wanted; the files then go over UDP, past ssh. DEST is a
 /// directory, or the new name of a single SRC; directories that are missing are made. What is there already is not moved
-/// again: after an interrupt, a crash or a lost connection the same command goes on where it was.
+/// again: after an interrupt or a crash the same command goes on where it was; when the connection is lost, it goes on by
+/// itself when that is back (--retry).
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "fairwave cp [OPTIONS] [HOST:]SRC... [HOST:]DEST")]
 #[command(after_help = "\
@@ -80,7 +81,7 @@ pub(crate) fn run(args: &Args) -> Done {
                 durable: args.taking.durable,
             };
             let far = FarEnd::start(&args.ssh, &host, &ask(args, what))?;
-            let options = put::options(args.taking.look, args.taking.limit);
+            let options = put::options(args.taking.look, args.taking.limit, args.taking.patience);
             let done = put::send(&screen, &args.link, &far.ticket, &from, &options);
             far.end();
             done
@@ -155,7 +156,8 @@ fn copy_here(screen: &Screen, args: &Args, from: &[PathBuf], to: &std::path::Pat
     let identity = StateDir::open().and_then(|state| Identity::open(&state)).map_err(|error| of_state(&error))?;
     let keyring = Keyring::in_memory(identity, id);
     let addresses = vec![giver.endpoint.local_addr()];
-    let ticket = keyring.issue(Validity::default(), addresses).map_err(|error| of_state(&error))?;
+    let ticket =
+        keyring.issue(Validity { lasts_s: None, is_once: false }, addresses).map_err(|error| of_state(&error))?;
     giver.endpoint.listen(Arc::new(keyring), Arc::new(share).accept());
     let done = get::fetch(screen, &args.link, &ticket, &into(args, to, from.len()));
     giver.endpoint.close();

@@ -98,7 +98,7 @@ impl<'a> Attendance<'a> {
         let session = guest.visit.transfer.session();
         let is_dry = guest.visit.kind == VisitKind::DryPut;
         if self.screen.talk.json {
-            print_end(outcome, moment, session.as_ref(), is_dry)?;
+            print_end(outcome, moment, &guest.visit.transfer, is_dry)?;
             return terminal::flush();
         }
         let seconds = moment.elapsed.as_secs_f64();

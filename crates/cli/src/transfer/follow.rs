@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use fairwave_host::{Ended, Outcome, Progress, Session, Transfer, escaped};
+use fairwave_host::{Ended, Outcome, Progress, Transfer, escaped};
 use fairwave_units::Rate;
 use serde::Serialize;
 
-use super::meter::{Meter, Moment, size, span};
+use super::meter::{Meter, Moment, paused, size, span};
 use super::name::Name;
 use super::screen::{Screen, set_style};
 use crate::Done;
@@ -31,6 +31,29 @@ struct EntryEvent<'a> {
     reason: &'a str,
 }
 
+/// A session ended, and another is to follow.
+#[derive(Serialize)]
+struct RetryEvent<'a> {
+    event: &'static str,
+    elapsed_s: f64,
+    reason: &'a str,
+    /// 1 is the first.
+    attempt: u32,
+    next_s: f64,
+    gives_up_s: f64,
+    bytes_done: u64,
+}
+
+/// Another session has followed.
+#[derive(Serialize)]
+struct ResumedEvent<'a> {
+    event: &'static str,
+    session: Option<&'a str>,
+    elapsed_s: f64,
+    reconnects: u64,
+    bytes_done: u64,
+}
+
 /// The end of a transfer, for programs.
 #[derive(Serialize)]
 struct EndEvent<'a> {
@@ -47,6 +70,8 @@ struct EndEvent<'a> {
     bytes_holes: u64,
     wall_s: f64,
     goodput_bps: f64,
+    /// How often another session followed one that had ended; all counts are of all of them.
+    reconnects: u64,
     /// At the end that receives: those that it missed, in whose place others came.
     retransmitted_packets: Option<u64>,
     blake3: Option<String>,
@@ -86,7 +111,7 @@ pub(crate) fn follow(screen: &Screen, transfer: &Transfer, course: Course) -> Do
     };
     let moment = meter.look();
     teller.end();
-    tell_end(screen, &outcome, &moment, transfer.session().as_ref(), course.dry)
+    tell_end(screen, &outcome, &moment, transfer, course.dry)
 }
 
 /// Tells how a transfer goes: with a bar, in lines, or in JSON.
@@ -97,14 +122,19 @@ pub(crate) struct Teller<'a> {
     bar: indicatif::ProgressBar,
     is_known: bool,
     told: Instant,
+    /// The last attempt to connect again that was told, in which break.
+    attempt: Option<(u64, u32)>,
+    reconnects: u64,
 }
 
 impl<'a> Teller<'a> {
     pub(crate) fn new(screen: &'a Screen, label: String) -> Self {
-        Self { screen, label, bar: screen.bar(), is_known: false, told: Instant::now() }
+        let (bar, told) = (screen.bar(), Instant::now());
+        Self { screen, label, bar, is_known: false, told, attempt: None, reconnects: 0 }
     }
 
     pub(crate) fn tell(&mut self, moment: &Moment) -> Done {
+        self.tell_breaks(moment)?;
         let talk = self.screen.talk;
         if talk.json {
             if self.told.elapsed() >= BETWEEN_EVENTS {
@@ -130,15 +160,56 @@ impl<'a> Teller<'a> {
         Ok(())
     }
 
+    /// Each attempt to connect again is told once, and that one worked.
+    fn tell_breaks(&mut self, moment: &Moment) -> Done {
+        let elapsed_s = moment.elapsed.as_secs_f64();
+        if moment.reconnects > self.reconnects {
+            self.reconnects = moment.reconnects;
+            if self.screen.talk.json {
+                print_json(&ResumedEvent {
+                    event: "resumed",
+                    session: moment.session.as_ref().map(|session| session.id.as_str()),
+                    elapsed_s,
+                    reconnects: moment.reconnects,
+                    bytes_done: moment.progress.bytes_done,
+                })?;
+                crate::terminal::flush()?;
+            } else if self.attempt.is_some_and(|(at, _)| at + 1 == moment.reconnects) {
+                self.screen.say(&format!("{}connected again", self.label));
+            }
+        }
+        let Some(pause) = &moment.pause else { return Ok(()) };
+        let attempt = (moment.reconnects, pause.attempt);
+        let Some(next_in) = pause.next_in.filter(|_| self.attempt != Some(attempt)) else { return Ok(()) };
+        self.attempt = Some(attempt);
+        if self.screen.talk.json {
+            print_json(&RetryEvent {
+                event: "retry",
+                elapsed_s,
+                reason: &pause.reason,
+                attempt: pause.attempt,
+                next_s: next_in.as_secs_f64(),
+                gives_up_s: pause.gives_up_in.as_secs_f64(),
+                bytes_done: moment.progress.bytes_done,
+            })?;
+            return crate::terminal::flush();
+        }
+        // A bar shows each attempt by itself.
+        if pause.attempt == 1 || !self.screen.has_bars() {
+            self.screen.say(&format!("{}{}", self.label, paused(pause)));
+        }
+        Ok(())
+    }
+
     pub(crate) fn end(&self) {
         self.screen.remove(&self.bar);
     }
 }
 
 /// Says how a transfer ended, and what became of its entries: done, or why not.
-fn tell_end(screen: &Screen, outcome: &Outcome, moment: &Moment, session: Option<&Session>, dry: Option<&str>) -> Done {
+fn tell_end(screen: &Screen, outcome: &Outcome, moment: &Moment, transfer: &Transfer, dry: Option<&str>) -> Done {
     if screen.talk.json {
-        print_end(outcome, moment, session, dry.is_some())?;
+        print_end(outcome, moment, transfer, dry.is_some())?;
     } else {
         say_entries(screen, outcome);
     }
@@ -183,7 +254,7 @@ fn all_well(outcome: &Outcome) -> Done {
 }
 
 /// The end of a transfer, and what became of its entries, for programs.
-pub(crate) fn print_end(outcome: &Outcome, moment: &Moment, session: Option<&Session>, is_dry: bool) -> Done {
+pub(crate) fn print_end(outcome: &Outcome, moment: &Moment, transfer: &Transfer, is_dry: bool) -> Done {
     let entry = |event, failure: &fairwave_host::Failure| {
         print_json(&EntryEvent { event, name: Name::of(&failure.path), reason: &failure.reason })
     };
@@ -199,7 +270,7 @@ pub(crate) fn print_end(outcome: &Outcome, moment: &Moment, session: Option<&Ses
     print_json(&EndEvent {
         event,
         dry_run: is_dry,
-        session: session.map(|session| format!("{:016x}", session.id().0)),
+        session: transfer.session().map(|session| format!("{:016x}", session.id().0)),
         files: outcome.files,
         files_failed: outcome.files_failed,
         files_skipped: outcome.files_skipped,
@@ -208,10 +279,8 @@ pub(crate) fn print_end(outcome: &Outcome, moment: &Moment, session: Option<&Ses
         bytes_holes: moment.progress.bytes_holes,
         wall_s,
         goodput_bps: moved_bytes as f64 * 8.0 / wall_s.max(1e-3),
-        retransmitted_packets: session.map(|session| {
-            let stats = session.stats();
-            stats.lost_packets + stats.missed_packets
-        }),
+        reconnects: moment.reconnects,
+        retransmitted_packets: transfer.retransmitted_packets(),
         blake3: outcome.blake3.map(|hash| hex(&hash)),
         reason,
     })

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-use fairwave_host::{Here, LimitedBy, Progress, Sample, SessionStatus, Transfer, WaitsFor};
+use fairwave_host::{Here, LimitedBy, Pause, Progress, Sample, SessionStatus, Transfer, WaitsFor};
 use fairwave_units::{Bytes, Rate};
 use serde::Serialize;
 
@@ -41,6 +41,10 @@ pub(crate) struct Moment {
     pub(crate) capacity: Option<Rate>,
     /// How long nothing has moved, if that is long.
     pub(crate) stalled: Option<Duration>,
+    /// What it waits for between two sessions.
+    pub(crate) pause: Option<Pause>,
+    /// How often another session followed one that had ended.
+    pub(crate) reconnects: u64,
 }
 
 /// The same, for programs.
@@ -79,7 +83,8 @@ impl Meter {
     pub(crate) fn look(&mut self) -> Moment {
         let now = Instant::now();
         let progress = self.transfer.progress();
-        let session = self.transfer.session();
+        let pause = self.transfer.pause();
+        let session = self.transfer.session().filter(|_| pause.is_none());
         let wire_bytes = session.as_ref().map_or(0, |session| {
             let stats = session.stats();
             stats.sent_wire_bytes.saturating_add(stats.received_wire_bytes)
@@ -116,6 +121,8 @@ impl Meter {
             goodput_bps,
             capacity: self.capacity,
             stalled: stalled(still, silent_s),
+            pause,
+            reconnects: self.transfer.reconnects(),
         }
     }
 }
@@ -146,6 +153,10 @@ impl Moment {
         }
         if self.progress.files_failed > 0 {
             let _ = write!(files, ", {} failed", self.progress.files_failed);
+        }
+        if let Some(pause) = &self.pause {
+            let _ = write!(text, ", {}", paused(pause));
+            return text + &files;
         }
         if let Some(still) = self.stalled {
             let _ = write!(text, ", {}", self.waiting(still));
@@ -181,6 +192,7 @@ impl Moment {
             Some(WaitsFor::Disk) => "the disk here",
             Some(WaitsFor::Sync) => "the disk here, which makes durable what was written",
             Some(WaitsFor::Results) => "the other end, which writes what was sent",
+            Some(WaitsFor::Session) => "another session",
             Some(WaitsFor::Peer) | None => "the other end, which reads its disk, or the network",
         };
         format!("waits for {what} ({})", span(still.as_secs_f64()))
@@ -208,9 +220,23 @@ impl Moment {
             limited_by: session.and_then(|session| session.limited_by),
             because: session.map(|session| session.because.as_str()),
             rtt_s: session.and_then(|session| session.rtt_s),
-            waits_for: session.and_then(|session| session.transfer.as_ref()?.waits_for.as_deref()),
+            waits_for: match &self.pause {
+                Some(_) => Some("session"),
+                None => session.and_then(|session| session.transfer.as_ref()?.waits_for.as_deref()),
+            },
         }
     }
+}
+
+/// What a transfer without a session waits for: why, and what comes next.
+pub(crate) fn paused(pause: &Pause) -> String {
+    let Pause { reason, attempt, next_in, gives_up_in } = pause;
+    let next = match next_in {
+        Some(wait) => format!("connects again in {}", span(wait.as_secs_f64().ceil())),
+        None => "connects again".into(),
+    };
+    let times = if *attempt > 1 { format!(", attempt {attempt}") } else { String::new() };
+    format!("{reason}: {next}{times}; gives up in {}", span(gives_up_in.as_secs_f64()))
 }
 
 /// A size for people.
@@ -243,6 +269,19 @@ mod tests {
         let progress = Progress { waits_for: Some(WaitsFor::Disk), ..moment().progress };
         let stalled = Moment { progress, stalled: Some(Duration::from_secs(7)), ..moment() };
         assert_eq!(stalled.text(false), "1.0 GB of 3.0 GB, waits for the disk here (0:07)");
+    }
+
+    #[test]
+    fn text__without_a_session_it_says_what_comes_next() {
+        let span = fairwave_units::Duration::from_millis;
+        let pause =
+            Pause { reason: "no answer".into(), attempt: 3, next_in: Some(span(3200)), gives_up_in: span(540_000) };
+        let paused = |pause: Pause| Moment { pause: Some(pause), ..moment() };
+        let waits = "1.0 GB of 3.0 GB, no answer: connects again in 0:04, attempt 3; gives up in 9:00";
+        assert_eq!(paused(pause.clone()).text(true), waits);
+        assert_eq!(paused(pause.clone()).event().waits_for, Some("session"));
+        let connects = "1.0 GB of 3.0 GB, no answer: connects again; gives up in 9:00";
+        assert_eq!(paused(Pause { attempt: 1, next_in: None, ..pause }).text(false), connects);
     }
 
     #[test]
@@ -293,6 +332,8 @@ mod tests {
             goodput_bps: 8e8,
             capacity: None,
             stalled: None,
+            pause: None,
+            reconnects: 0,
         }
     }
 }

@@ -10,6 +10,7 @@ mod mistakes;
 mod names;
 mod out;
 mod papers;
+mod retry;
 mod schemes;
 mod simulate;
 mod sparse;

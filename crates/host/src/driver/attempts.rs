@@ -9,13 +9,14 @@ use fairwave_proto::handshake::HandshakeError;
 use fairwave_proto::{Host, Wish};
 use fairwave_units::{Duration, Time};
 
+use super::returns;
+use super::setup::Call;
 use super::socket::Socket;
 use crate::crypto::{Noise, NoiseInitiator};
 use crate::endpoint::{ConnectError, ConnectOptions};
 use crate::handler::Handler;
 use crate::keyring::id_text;
 use crate::session::Session;
-use crate::ticket::Ticket;
 
 /// Addresses are tried one after the other, and side by side.
 #[derive(Default)]
@@ -24,11 +25,8 @@ pub(crate) struct Attempts {
 }
 
 struct Attempt {
-    to: Ticket,
+    call: Call,
     left: VecDeque<SocketAddr>,
-    options: ConnectOptions,
-    handler: Box<dyn Handler>,
-    reply: Sender<Result<Session, ConnectError>>,
     /// One for each address that was tried.
     sessions: Vec<(SessionId, SocketAddr)>,
     next: Option<Time>,
@@ -46,20 +44,14 @@ pub(crate) struct Wanted {
 const BETWEEN_ADDRESSES: Duration = Duration::from_millis(250);
 
 impl Attempts {
-    pub(crate) fn begin(
-        &mut self,
-        now: Time,
-        socket: &Socket,
-        to: Ticket,
-        options: ConnectOptions,
-        handler: Box<dyn Handler>,
-        reply: Sender<Result<Session, ConnectError>>,
-    ) {
+    pub(crate) fn begin(&mut self, now: Time, socket: &Socket, call: Call) {
         let left: VecDeque<_> =
-            in_turns(&to.addresses).into_iter().filter_map(|address| socket.reach(address)).collect();
-        tracing::debug!(ticket = %id_text(to.id), addresses = ?left, "connects");
+            in_turns(&call.to.addresses).into_iter().filter_map(|address| socket.reach(address)).collect();
+        let is_back = call.proof.is_some();
+        tracing::debug!(ticket = %id_text(call.to.id), addresses = ?left, is_back, "connects");
         let error = ConnectError::NoAddress;
-        self.attempts.push(Attempt { to, left, options, handler, reply, sessions: Vec::new(), next: Some(now), error });
+        let (sessions, next) = (Vec::new(), Some(now));
+        self.attempts.push(Attempt { call, left, sessions, next, error });
     }
 
     /// Tries the addresses whose time has come.
@@ -71,7 +63,7 @@ impl Attempts {
             let is_over = attempt.sessions.is_empty() && attempt.left.is_empty();
             if is_over {
                 // Who asked may be gone.
-                let _ = attempt.reply.send(Err(attempt.error.clone()));
+                let _ = attempt.call.reply.send(Err(attempt.error.clone()));
             }
             !is_over
         });
@@ -84,7 +76,7 @@ impl Attempts {
     /// A session is open: whose it is, if it was wanted here. The others of its attempt are given up.
     pub(crate) fn opened(&mut self, now: Time, session: SessionId, host: &mut Host<Noise>) -> Option<Wanted> {
         let index = self.attempts.iter().position(|attempt| attempt.address_of(session).is_some())?;
-        let Attempt { sessions, handler, reply, .. } = self.attempts.swap_remove(index);
+        let Attempt { sessions, call: Call { handler, reply, .. }, .. } = self.attempts.swap_remove(index);
         for (other, address) in sessions.into_iter().filter(|(other, _)| *other != session) {
             tracing::debug!(address = %canonical(address), "given up: another address was faster");
             host.close(now, other, CloseReason::Done);
@@ -116,9 +108,10 @@ impl Attempt {
     fn try_next(&mut self, now: Time, host: &mut Host<Noise>) {
         self.next = None;
         let Some(address) = self.left.pop_front() else { return };
-        let crypto = NoiseInitiator::new(&self.to);
-        let ConnectOptions { sends, receives, ref greeting, options } = self.options;
-        match host.connect(now, address, crypto, &Wish { sends, receives, greeting, options }) {
+        let crypto = NoiseInitiator::new(&self.call.to);
+        let ConnectOptions { sends, receives, ref greeting, options } = self.call.options;
+        let greeting = returns::greeting(self.call.proof.as_ref(), greeting);
+        match host.connect(now, address, crypto, &Wish { sends, receives, greeting: &greeting, options }) {
             Ok(session) => {
                 tracing::info!(address = %canonical(address), "tries");
                 self.sessions.push((session, address));

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use fairwave_proto::codec::{CloseReason, Kind, SessionId};
+use fairwave_proto::codec::{CloseReason, Kind, SessionId, TicketId};
 
 use super::watch::Watch;
 use crate::crypto::{Opener, Sealer, SessionKeys};
@@ -12,6 +12,8 @@ use crate::session::{Session, SessionStats};
 /// A session that is open.
 pub(crate) struct Entry {
     pub(crate) session: Session,
+    /// What the peer was let in with, where it opened the session.
+    pub(crate) ticket: Option<TicketId>,
     pub(crate) handler: Box<dyn Handler>,
     pub(crate) data_out: Sealer,
     pub(crate) control_out: Sealer,
@@ -25,9 +27,15 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    pub(crate) fn new(session: Session, handler: Box<dyn Handler>, keys: &SessionKeys) -> Self {
+    pub(crate) fn new(
+        session: Session,
+        ticket: Option<TicketId>,
+        handler: Box<dyn Handler>,
+        keys: &SessionKeys,
+    ) -> Self {
         Self {
             session,
+            ticket,
             handler,
             data_out: keys.sealer(Kind::Data),
             control_out: keys.sealer(Kind::Control),

@@ -7,11 +7,13 @@ mod entry;
 mod inbox;
 mod outbox;
 mod overflow;
+mod returns;
 mod run;
 mod setup;
 mod socket;
 mod watch;
 
 pub(crate) use commands::{Bell, Command, Commands};
+pub(crate) use returns::proof;
 pub(crate) use run::Driver;
-pub(crate) use setup::{Order, Shared};
+pub(crate) use setup::{Call, Order, Shared};

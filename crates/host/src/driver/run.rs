@@ -7,7 +7,9 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use crossbeam_channel::Receiver;
-use fairwave_proto::codec::{CloseReason, HEADER_BYTES, Header, Kind, Piece, Reader, Refusal, SessionId, is_handshake};
+use fairwave_proto::codec::{
+    CloseReason, HEADER_BYTES, Header, Kind, Piece, Reader, Refusal, SessionId, TicketId, is_handshake,
+};
 use fairwave_proto::handshake::HandshakeError;
 use fairwave_proto::{
     ControlPacket, DataPacket, Direction, Event, Host, Limit, Opened, Packet, PieceAt, SessionOptions, Transmit, Visit,
@@ -22,6 +24,7 @@ use super::entry::{Entries, Entry};
 use super::inbox::{Inbox, Way};
 use super::outbox::Outbox;
 use super::overflow::Overflow;
+use super::returns::{self, Returns};
 use super::setup::{Order, Shared};
 use super::socket::Socket;
 use crate::crypto::Noise;
@@ -42,6 +45,8 @@ pub(crate) struct Driver {
     pub(super) attempts: Attempts,
     /// Who was let in, and has not sent its first packet.
     pub(super) visitors: Vec<Admitted>,
+    /// Who may come back with a ticket that has expired.
+    pub(super) returns: Returns,
     pub(super) accept: Option<Accept>,
     pub(super) tickets: Option<Arc<Keyring>>,
     pub(super) bell: Arc<Bell>,
@@ -68,6 +73,7 @@ pub(super) struct Admitted {
     peer: SessionId,
     from: SocketAddr,
     at: Time,
+    ticket: TicketId,
     handler: Box<dyn Handler>,
 }
 
@@ -205,18 +211,25 @@ impl Driver {
 
     fn on_handshake(&mut self, now: Time, Way { from, to }: Way, datagram: &[u8]) {
         let (accept, tickets, visitors) = (&mut self.accept, &self.tickets, &mut self.visitors);
-        let refusals = &self.refusals;
+        let (refusals, returns, entries) = (&self.refusals, &self.returns, &self.entries);
         let mut decide = |visit: &Visit<Noise>| {
             let ticket = visit.prologue.ticket;
-            let visitor =
-                Visitor { from, ticket, greeting: &visit.greeting, sends: visit.sends, receives: visit.receives };
-            let (options, handler) = admit(accept.as_mut(), tickets.as_deref(), &visitor).inspect_err(|refusal| {
+            let (proof, greeting) = returns::read(&visit.greeting).ok_or(Refusal::UnknownName)?;
+            let visitor = Visitor { from, ticket, greeting, sends: visit.sends, receives: visit.receives };
+            let comes_back = || {
+                proof.is_some_and(|shown| {
+                    let is_it = |entry: &Entry| entry.ticket == Some(ticket) && returns::proof(&entry.session) == shown;
+                    returns.knows(now, ticket, &shown) || entries.iter().any(is_it)
+                })
+            };
+            let admitted = admit(accept.as_mut(), tickets.as_deref(), &visitor, comes_back);
+            let (options, handler) = admitted.inspect_err(|refusal| {
                 if tracing::enabled!(tracing::Level::INFO) && refusals.allows(Instant::now()) {
                     tracing::info!(from = %canonical(from), ticket = %id_text(ticket), "not let in: {refusal}");
                 }
             })?;
             visitors.retain(|admitted| admitted.peer != visit.peer || admitted.from != from);
-            visitors.push(Admitted { peer: visit.peer, from, at: now, handler });
+            visitors.push(Admitted { peer: visit.peer, from, at: now, ticket, handler });
             Ok(options)
         };
         self.host.handle_handshake(now, from, datagram, &mut decide);
@@ -230,9 +243,7 @@ impl Driver {
     fn take_orders(&mut self, now: Time) {
         while let Ok(order) = self.orders.try_recv() {
             match order {
-                Order::Connect { to, options, handler, reply } => {
-                    self.attempts.begin(now, &self.socket, to, options, handler, reply);
-                }
+                Order::Connect(call) => self.attempts.begin(now, &self.socket, *call),
                 Order::Listen { tickets, accept } => {
                     self.host.control.crypto().listen(Arc::clone(&tickets));
                     (self.tickets, self.accept) = (Some(tickets), Some(accept));
@@ -240,7 +251,7 @@ impl Driver {
                 Order::Stop => {
                     let open: Vec<SessionId> = self.entries.iter().map(|entry| entry.session.id()).collect();
                     for session in &open {
-                        self.host.close(now, *session, CloseReason::Stopped);
+                        self.host.close(now, *session, CloseReason::Leaving);
                     }
                     let takes = if open.is_empty() { Duration::ZERO } else { STOP_TAKES };
                     self.stops_at.get_or_insert(now.saturating_add(takes));
@@ -285,6 +296,7 @@ impl Driver {
                     self.publish_session(now, session);
                     if let Some(mut entry) = self.entries.remove(session) {
                         entry.log_end(reason, by_peer);
+                        self.returns.on_closed(now, &entry, reason);
                         entry.handler.on_closed(&entry.session, reason, by_peer);
                         self.list_sessions();
                     }
@@ -301,15 +313,16 @@ impl Driver {
         let Opened { session, peer, address, is_initiator, sends, receives, path, .. } = *opened;
         let wanted = self.attempts.opened(now, session, &mut self.host);
         let Some(keys) = self.host.keys(session) else { return };
-        let (handler, reply) = if let Some(wanted) = wanted {
-            (Some(wanted.handler), Some(wanted.reply))
+        let (found, reply) = if let Some(wanted) = wanted {
+            (Some((wanted.handler, None)), Some(wanted.reply))
         } else {
             let found = self.visitors.iter().position(|admitted| admitted.peer == peer && admitted.from == address);
-            (found.map(|index| self.visitors.swap_remove(index).handler), None)
+            let admitted = found.map(|index| self.visitors.swap_remove(index));
+            (admitted.map(|admitted| (admitted.handler, Some(admitted.ticket))), None)
         };
-        let Some(mut handler) = handler else {
+        let Some((mut handler, ticket)) = found else {
             // It took longer than half-open sessions last.
-            self.host.close(now, session, CloseReason::Stopped);
+            self.host.close(now, session, CloseReason::Silence);
             return;
         };
         let peer = canonical(address);
@@ -317,7 +330,7 @@ impl Driver {
         let session = Session::new(session, facts, keys.export(), self.commands.clone());
         tracing::info!(parent: session.span(), is_initiator, sends, receives, ?path, "open");
         handler.on_open(&session);
-        self.entries.insert(Entry::new(session.clone(), handler, keys));
+        self.entries.insert(Entry::new(session.clone(), ticket, handler, keys));
         self.list_sessions();
         if let Some(reply) = reply {
             // Who asked may be gone; the handler has it.
@@ -496,14 +509,19 @@ impl Arrivals {
     }
 }
 
-/// What becomes of a visitor: the keyring says first whether its ticket is good.
+/// What becomes of a visitor: the keyring says first whether its ticket is good. What began before that expired goes on to its end.
 fn admit(
     accept: Option<&mut Accept>,
     tickets: Option<&Keyring>,
     visitor: &Visitor<'_>,
+    comes_back: impl FnOnce() -> bool,
 ) -> Result<(SessionOptions, Box<dyn Handler>), Refusal> {
     let (Some(accept), Some(tickets)) = (accept, tickets) else { return Err(Refusal::UnknownName) };
-    tickets.refusal(visitor.ticket).map_or(Ok(()), Err)?;
+    match tickets.refusal(visitor.ticket) {
+        None => {}
+        Some(Refusal::Expired) if comes_back() => {}
+        Some(refusal) => return Err(refusal),
+    }
     accept(visitor)
 }
 

@@ -19,6 +19,7 @@ use super::entry::Entries;
 use super::inbox::Inbox;
 use super::outbox::Outbox;
 use super::overflow::Overflow;
+use super::returns::{Proof, Returns};
 use super::run::Driver;
 use super::socket::Socket;
 use crate::crypto::{Noise, NoiseResponder};
@@ -31,17 +32,19 @@ use crate::ticket::Ticket;
 
 /// What an endpoint is told.
 pub(crate) enum Order {
-    Connect {
-        to: Ticket,
-        options: ConnectOptions,
-        handler: Box<dyn Handler>,
-        reply: Sender<Result<Session, ConnectError>>,
-    },
-    Listen {
-        tickets: Arc<Keyring>,
-        accept: Accept,
-    },
+    Connect(Box<Call>),
+    Listen { tickets: Arc<Keyring>, accept: Accept },
     Stop,
+}
+
+/// A session that is wanted.
+pub(crate) struct Call {
+    pub(crate) to: Ticket,
+    pub(crate) options: ConnectOptions,
+    pub(crate) handler: Box<dyn Handler>,
+    /// That it goes on with another one.
+    pub(crate) proof: Option<Proof>,
+    pub(crate) reply: Sender<Result<Session, ConnectError>>,
 }
 
 /// What others may look at.
@@ -92,6 +95,7 @@ impl Driver {
             entries: Entries::default(),
             attempts: Attempts::default(),
             visitors: Vec::new(),
+            returns: Returns::default(),
             accept: None,
             tickets: None,
             bell,
@@ -167,6 +171,7 @@ fn host(
             path: config.path,
             probes_mtu: true,
             is_plain: config.is_plain,
+            lasts: config.lasts,
             crypto,
         },
     )

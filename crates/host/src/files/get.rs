@@ -9,18 +9,21 @@ use std::sync::Arc;
 
 use fairwave_proto::SessionOptions;
 use fairwave_proto::codec::TicketId;
-use fairwave_units::{Bytes, Rate};
+use fairwave_units::{Bytes, Duration, Rate};
 
 use super::durable::Durable;
 use super::greeting::{Greeting, Look};
 use super::journal::boot_id;
+use super::retry::{Opening, persist};
 use super::selection::Selection;
 use super::take::{TakeOptions, take};
 use super::takers::Takers;
 use super::transfer::{Transfer, TransferError};
 use super::tree::Tree;
+use super::verified::Verified;
 use crate::endpoint::{ConnectOptions, Endpoint};
 use crate::handler::Handler;
+use crate::session::Session;
 use crate::ticket::Ticket;
 
 /// What to get, and how.
@@ -42,6 +45,9 @@ pub struct GetOptions {
     pub limit: Option<Rate>,
     /// Bytes of files that are held in memory at the most.
     pub memory: Bytes,
+    /// When a session ends for a reason that may pass, others are opened to go on, for so long after the last new byte; zero is
+    /// not at all, but when keys are old.
+    pub retry: Duration,
     /// What this end node knows of the session.
     pub session: SessionOptions,
 }
@@ -57,6 +63,7 @@ impl Default for GetOptions {
             durable: Durable::default(),
             limit: None,
             memory: MEMORY,
+            retry: RETRY,
             session: SessionOptions::default(),
         }
     }
@@ -64,11 +71,28 @@ impl Default for GetOptions {
 
 /// Bytes of files that are held in memory at the most.
 const MEMORY: Bytes = Bytes::new(256 << 20);
+/// Transfers come back for so long after the last new byte.
+pub(crate) const RETRY: Duration = Duration::from_secs(600);
 
 /// Gets files: it returns when the session is open, and [`Transfer::wait`] when all is done.
 ///
-/// What an earlier call has brought, complete or not, is not fetched again.
+/// What an earlier call has brought, complete or not, is not fetched again. A session that ends for a reason that may pass
+/// (silence, a peer that ends, a path that loses too much, old keys) is followed by another, see [`GetOptions::retry`].
 pub fn get(endpoint: &Endpoint, ticket: &Ticket, options: GetOptions) -> Result<Transfer, TransferError> {
+    let (patience, ticket, verified) = (options.retry, ticket.clone(), Verified::default());
+    let open = Box::new(move |endpoint: &Endpoint, former: Option<&Session>| {
+        begin(endpoint, &ticket, options.clone(), verified.clone(), former)
+    });
+    persist(endpoint, patience, false, open)
+}
+
+fn begin(
+    endpoint: &Endpoint,
+    ticket: &Ticket,
+    options: GetOptions,
+    verified: Verified,
+    former: Option<&Session>,
+) -> Result<Opening, TransferError> {
     let tree = if options.dry_run { look_for(&options.destination) } else { open(&options.destination).map(Some) };
     let (sink, transfer) = take(TakeOptions {
         tree: tree.map_err(|error| TransferError::Destination { path: options.destination, error })?,
@@ -81,12 +105,12 @@ pub fn get(endpoint: &Endpoint, ticket: &Ticket, options: GetOptions) -> Result<
         scope: [&b"get"[..], &ticket.key, &ticket.share.0.to_le_bytes()].concat(),
         boot: boot_id(),
         tells: false,
+        verified,
         takers: None,
     })?;
-    let connect =
-        ConnectOptions { sends: false, receives: true, greeting: Greeting::Get.to_bytes(), options: options.session };
-    endpoint.connect(ticket, connect, Box::new(sink))?;
-    Ok(transfer)
+    let greeting = Greeting::Get.to_bytes();
+    let wish = ConnectOptions { sends: false, receives: true, greeting, options: options.session };
+    Ok((endpoint.begin(ticket, wish, Box::new(sink), former)?, transfer))
 }
 
 /// A directory that takes what others put.
@@ -133,6 +157,7 @@ impl Intake {
             scope: [&b"put"[..], &ticket.0.to_le_bytes()].concat(),
             boot: boot_id(),
             tells: true,
+            verified: Verified::default(),
             takers: Some(self.takers.clone()),
         })?;
         Ok((Box::new(sink), transfer))

@@ -5,9 +5,10 @@
 //! more     = of a put: nothing, or flags (1): 1 compares hashes, 2 only looks; of a bench: its own bytes up to the end
 //! ```
 
-use fairwave_proto::codec::{MOST_GREETING_BYTES, Reader};
+use fairwave_proto::codec::Reader;
 
 use super::{FormatError, VERSION};
+use crate::endpoint::MOST_GREETING_BYTES;
 
 /// What a client comes for: it travels under the handshake's seal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

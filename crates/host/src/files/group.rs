@@ -145,6 +145,7 @@ impl Group {
                     Ok(()) => {
                         placed.files += 1;
                         placed.bytes += item.bytes();
+                        placed.items.push(Arc::clone(item));
                     }
                     Err(error) => self.fail(item, error, placed),
                 }

@@ -120,7 +120,7 @@ impl Item {
 
 /// Two temporaries have the same name only if they are of the same path, the giver takes the files for the same, and all
 /// that the list says of them is the same.
-fn key(path: &RelativePath, bytes: u64, meta: Meta, identity: FileIdentity) -> Key {
+pub(crate) fn key(path: &RelativePath, bytes: u64, meta: Meta, identity: FileIdentity) -> Key {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&identity.0).update(&bytes.to_le_bytes()).update(&meta.mtime_s.to_le_bytes());
     hasher.update(&meta.mtime_ns.to_le_bytes()).update(path.as_bytes());

@@ -39,6 +39,8 @@ pub(crate) struct Placed {
     pub(crate) files: u64,
     /// Their bytes.
     pub(crate) bytes: u64,
+    /// Themselves.
+    pub(crate) items: Vec<Arc<Item>>,
     /// Files that failed.
     pub(crate) failed: Vec<(Arc<Item>, String)>,
 }

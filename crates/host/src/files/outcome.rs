@@ -83,10 +83,12 @@ impl Ended {
     /// What the end of a session means for a transfer that was not done.
     pub(crate) fn from_close(reason: CloseReason, by_peer: bool) -> Self {
         let text = match (reason, by_peer) {
-            (CloseReason::Stopped, false) => return Self::Stopped,
+            (CloseReason::Stopped | CloseReason::Leaving, false) => return Self::Stopped,
             (CloseReason::Stopped, true) => "the other end stopped the transfer",
             (CloseReason::Done, _) => "the session was closed before the transfer was complete",
-            (CloseReason::Silence, _) => "nothing came from the other end for 30 s",
+            (CloseReason::Leaving, true) => "the other end has ended",
+            (CloseReason::Silence, _) => "nothing came from the other end any more",
+            (CloseReason::Keys, _) => "the keys of the session were a day old",
             (CloseReason::Path, _) => "the path loses more than a fifth of all packets",
             (CloseReason::ExceedsGrant, _) => "one end sent more than it was granted",
             (CloseReason::Protocol, true) => "the other end saw the protocol broken",
@@ -120,6 +122,8 @@ mod tests {
     #[test]
     fn from_close__only_the_own_stop_is_a_stop() {
         assert_eq!(Ended::from_close(CloseReason::Stopped, false), Ended::Stopped);
+        assert_eq!(Ended::from_close(CloseReason::Leaving, false), Ended::Stopped);
         assert!(matches!(Ended::from_close(CloseReason::Stopped, true), Ended::Failed(_)));
+        assert!(matches!(Ended::from_close(CloseReason::Leaving, true), Ended::Failed(_)));
     }
 }

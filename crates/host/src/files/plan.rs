@@ -14,7 +14,7 @@ use super::directories::{Directories, Opened};
 use super::disk_error::Doing;
 use super::flow::Wanted;
 use super::holes::Holes;
-use super::item::{Item, Temporary};
+use super::item::{Item, Temporary, key};
 use super::journal::Kept;
 use super::link::check_target;
 use super::manifest::{Entry, FileIdentity, Meta};
@@ -26,6 +26,7 @@ use super::take::TakeOptions;
 use super::temps::Key;
 use super::transfer::Ledger;
 use super::tree::{Old, There, look, set_meta};
+use super::verified::Verified;
 
 /// Looks at one entry after the other, and at what is at its place.
 pub(crate) struct Plan {
@@ -61,6 +62,7 @@ pub(crate) struct Plan {
     /// What has that name instead of its own.
     top: Option<Box<[u8]>>,
     does_check: bool,
+    verified: Verified,
     is_dry: bool,
     memory: u64,
 }
@@ -112,6 +114,7 @@ impl Plan {
             rename: options.rename.clone(),
             top: None,
             does_check: options.look.does_check,
+            verified: options.verified.clone(),
             is_dry: options.look.is_dry,
             memory: 0,
         }
@@ -322,6 +325,7 @@ impl Plan {
     /// All blocks of a file are the same as those at its place.
     pub(crate) fn same(&mut self, item: &Item, blocks: &[(u64, Value)]) {
         self.unresolved -= 1;
+        self.verified.add(item.key);
         for (block, value) in blocks {
             item.complete(*block, *value);
         }
@@ -382,7 +386,8 @@ impl Plan {
             && there.kind == FileType::RegularFile
             && there.bytes == bytes
         {
-            if !self.does_check && is_same_time(there.meta, meta) || bytes == 0 {
+            does_check = self.does_check && !self.verified.has(&key(&path, bytes, meta, identity));
+            if !does_check && is_same_time(there.meta, meta) || bytes == 0 {
                 return self.complete(&path, bytes, meta, &there);
             }
             does_check = self.does_check;

@@ -44,6 +44,8 @@ pub enum WaitsFor {
     Sync,
     /// The taker has all, and tells what became of it.
     Results,
+    /// Its session ended; it opens another.
+    Session,
 }
 
 impl Progress {
@@ -69,7 +71,8 @@ pub(crate) struct Tally {
     waits_for: AtomicU8,
 }
 
-const WAITS: [WaitsFor; 5] = [WaitsFor::List, WaitsFor::Peer, WaitsFor::Disk, WaitsFor::Sync, WaitsFor::Results];
+const WAITS: [WaitsFor; 6] =
+    [WaitsFor::List, WaitsFor::Peer, WaitsFor::Disk, WaitsFor::Sync, WaitsFor::Results, WaitsFor::Session];
 
 impl Tally {
     /// Adds a file to those that are known.

@@ -7,12 +7,14 @@ use std::sync::atomic::Ordering;
 
 use fairwave_proto::SessionOptions;
 use fairwave_proto::codec::{CloseReason, VoidReason};
-use fairwave_units::Rate;
+use fairwave_units::{Duration, Rate};
 
+use super::get::RETRY;
 use super::greeting::{Greeting, Look};
 use super::outcome::{Ended, MOST_LISTED, Outcome};
 use super::progress::WaitsFor;
 use super::results::{Record, Records};
+use super::retry::persist;
 use super::roots::Roots;
 use super::segments::SegmentReader;
 use super::share::share_name;
@@ -27,7 +29,7 @@ use crate::session::Session;
 use crate::ticket::Ticket;
 
 /// How files are put.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct PutOptions {
     /// Whether the server reads files that seem complete there, having the right size and time, and compares their hashes.
     pub check: bool,
@@ -35,24 +37,37 @@ pub struct PutOptions {
     pub dry_run: bool,
     /// No faster than this.
     pub limit: Option<Rate>,
+    /// As [`GetOptions::retry`](super::GetOptions::retry).
+    pub retry: Duration,
     /// What this end node knows of the session.
     pub session: SessionOptions,
 }
 
+impl Default for PutOptions {
+    fn default() -> Self {
+        Self { check: false, dry_run: false, limit: None, retry: RETRY, session: SessionOptions::default() }
+    }
+}
+
 /// Gives what lies at these paths to the server of a ticket: returns when the session is open.
 ///
-/// The transfer is done when the server has said that all is durable; what it could not write is in the outcome.
+/// The transfer is done when the server has said that all is durable; what it could not write is in the outcome. A session that
+/// ends for a reason that may pass is followed by another, as with [`get`](super::get()).
 pub fn put(
     endpoint: &Endpoint,
     ticket: &Ticket,
     paths: &[PathBuf],
     options: &PutOptions,
 ) -> Result<Transfer, TransferError> {
-    let (giver, transfer) = giver(paths, options)?;
-    let greeting = Greeting::Put(Look { does_check: options.check, is_dry: options.dry_run }).to_bytes();
-    let wish = ConnectOptions { sends: true, receives: true, greeting, options: options.session };
-    endpoint.connect(ticket, wish, giver)?;
-    Ok(transfer)
+    let (ticket, paths, options) = (ticket.clone(), paths.to_vec(), options.clone());
+    let patience = options.retry;
+    let open = Box::new(move |endpoint: &Endpoint, former: Option<&Session>| {
+        let (giver, transfer) = giver(&paths, &options)?;
+        let greeting = Greeting::Put(Look { does_check: options.check, is_dry: options.dry_run }).to_bytes();
+        let wish = ConnectOptions { sends: true, receives: true, greeting, options: options.session };
+        Ok((endpoint.begin(&ticket, wish, giver, former)?, transfer))
+    });
+    persist(endpoint, patience, true, open)
 }
 
 /// The handler of a put, and its transfer.
@@ -186,6 +201,7 @@ impl Handler for Giver {
     }
 
     fn on_closed(&mut self, _: &Session, reason: CloseReason, by_peer: bool) {
+        self.ledger.close(reason, by_peer);
         // After the results this says nothing new: the first outcome counts.
         let outcome = joined(self.told.clone(), self.source.close());
         self.ledger.end(Outcome { ended: Ended::from_close(reason, by_peer), ..outcome });
@@ -196,13 +212,13 @@ impl Handler for Giver {
 mod tests {
     use std::fs;
     use std::path::Path;
-    use std::time::Duration;
+    use std::time::Duration as StdDuration;
 
     use super::super::collector::{Collector, Taken, tree};
     use super::super::loopback::{FAIR, Loopback, ROUGH, Way};
     use super::*;
 
-    const LASTS: Duration = Duration::from_secs(600);
+    const LASTS: StdDuration = StdDuration::from_secs(600);
 
     fn run(root: &Path, way: Way, then: impl FnOnce() + Send + 'static) -> (Option<CloseReason>, Taken, Outcome) {
         let ledger = Ledger::default();

@@ -46,6 +46,7 @@ use super::throttle::Throttle;
 use super::told::{Before, Told};
 use super::transfer::{Ledger, Transfer, TransferError};
 use super::tree::Tree;
+use super::verified::Verified;
 use super::{HASHES, MANIFEST};
 use crate::session::Session;
 use crew::{Crew, MOST_WORKERS};
@@ -68,6 +69,8 @@ pub(crate) struct TakeOptions {
     pub(crate) boot: BootId,
     /// Whether the giver is told what became of it: in a put.
     pub(crate) tells: bool,
+    /// What earlier sessions of the transfer have compared or written: it is not compared again.
+    pub(crate) verified: Verified,
     /// Who else writes there, where an older transfer of the same gives way to a newer one.
     pub(crate) takers: Option<Takers>,
 }
@@ -230,6 +233,7 @@ impl Taker {
             News::Worked(report) => self.on_worked(report),
             News::Placed(placed) => self.on_placed(placed),
             News::Closed { reason, by_peer } => {
+                self.ledger.close(reason, by_peer);
                 let is_stopped = self.ledger.is_stopped();
                 return Err(if is_stopped { Ended::Stopped } else { Ended::from_close(reason, by_peer) });
             }
@@ -482,6 +486,9 @@ impl Taker {
 
     fn on_placed(&mut self, placed: Placed) {
         self.plan.unresolved -= placed.files + placed.failed.len() as u64;
+        if self.options.look.does_check {
+            placed.items.iter().for_each(|item| self.options.verified.add(item.key));
+        }
         self.plan.outcome.files += placed.files;
         self.plan.outcome.bytes += placed.bytes;
         self.ledger.tally().place(placed.files);

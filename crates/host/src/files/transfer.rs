@@ -10,9 +10,11 @@ use fairwave_proto::codec::CloseReason;
 use fairwave_units::Duration;
 use thiserror::Error;
 
+use super::legs::{Legs, again};
 use super::names::shown;
-use super::outcome::Outcome;
+use super::outcome::{Ended, Outcome};
 use super::progress::{Progress, Tally};
+use super::retry::{Break, Pause};
 use super::roots::ShareError;
 use super::scan::reason;
 use crate::endpoint::ConnectError;
@@ -34,6 +36,10 @@ pub(crate) struct Ledger {
 struct Shared {
     tally: Tally,
     session: OnceLock<Session>,
+    /// How the session ended, where the transfer ended for that.
+    closed: OnceLock<(CloseReason, bool)>,
+    /// Of a transfer that outlives its sessions.
+    legs: Mutex<Legs>,
     is_stopped: AtomicBool,
     outcome: Mutex<Option<Outcome>>,
     ended: Condvar,
@@ -67,14 +73,42 @@ impl Transfer {
         Arc::ptr_eq(&self.ledger.shared, &other.ledger.shared)
     }
 
-    /// How far it is.
+    /// How far it is, over all its sessions.
     pub fn progress(&self) -> Progress {
-        self.ledger.shared.tally.progress()
+        let legs = self.ledger.legs();
+        if legs.leg().is_some() { legs.progress() } else { self.ledger.shared.tally.progress() }
     }
 
-    /// Its session, once that is open.
+    /// Its session, once that is open; between two of them the last one.
     pub fn session(&self) -> Option<Session> {
-        self.ledger.shared.session.get().cloned()
+        let legs = self.ledger.legs();
+        legs.leg().map_or_else(|| self.ledger.shared.session.get().cloned(), Self::session)
+    }
+
+    /// What it waits for, if it is between two sessions.
+    pub fn pause(&self) -> Option<Pause> {
+        self.ledger.legs().pause.as_ref().map(Break::as_of_now)
+    }
+
+    /// How often another session followed one that had ended.
+    pub fn reconnects(&self) -> u64 {
+        self.ledger.legs().reconnects()
+    }
+
+    /// Packets that went again in all its sessions: at the end that receives, those that it missed. Nothing before the first
+    /// session.
+    pub fn retransmitted_packets(&self) -> Option<u64> {
+        let legs = self.ledger.legs();
+        if legs.leg().is_some() { legs.again_packets() } else { again(self) }
+    }
+
+    /// How its only session ended, where it ended for that: the reason, and whether the peer said so.
+    pub(crate) fn closed(&self) -> Option<(CloseReason, bool)> {
+        self.ledger.shared.closed.get().copied()
+    }
+
+    pub(crate) fn is_done(&self) -> bool {
+        self.ledger.lock().as_ref().is_some_and(|outcome| outcome.ended == Ended::Done)
     }
 
     /// Ends it soon, and leaves what the next one needs to go on. Harmless at any time; [`Transfer::wait`] tells the end.
@@ -82,6 +116,10 @@ impl Transfer {
         self.ledger.shared.is_stopped.store(true, Ordering::SeqCst);
         if let Some(session) = self.ledger.shared.session.get() {
             session.close(CloseReason::Stopped);
+        }
+        let legs = self.ledger.legs();
+        if let Some(leg) = legs.leg() {
+            leg.stop();
         }
     }
 
@@ -121,6 +159,15 @@ impl Ledger {
         if self.is_stopped() {
             session.close(CloseReason::Stopped);
         }
+    }
+
+    /// The session ended before the transfer was done.
+    pub(crate) fn close(&self, reason: CloseReason, by_peer: bool) {
+        let _ = self.shared.closed.set((reason, by_peer));
+    }
+
+    pub(crate) fn legs(&self) -> MutexGuard<'_, Legs> {
+        self.shared.legs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn is_stopped(&self) -> bool {

@@ -70,7 +70,7 @@ pub(super) fn explain(
         Some(WaitsFor::Results) => {
             return (Some(LimitedBy::Demand), "all was sent; the other end tells what became of it".into());
         }
-        Some(WaitsFor::Peer) | None => {}
+        Some(WaitsFor::Peer | WaitsFor::Session) | None => {}
     }
     let Some(limit) = source_limit else { return at_the_sink(status) };
     let (by, what, bps) = match limit {

@@ -248,6 +248,7 @@ fn word(what: WaitsFor) -> &'static str {
         WaitsFor::Disk => "disk",
         WaitsFor::Sync => "sync",
         WaitsFor::Results => "results",
+        WaitsFor::Session => "session",
     }
 }
 

@@ -14,6 +14,7 @@ mod parts;
 #[allow(dead_code, reason = "the example of that name uses it, too, each a part")]
 mod relay;
 mod relay_itself;
+mod retry;
 #[allow(dead_code, reason = "the relay's example uses it, too, each a part")]
 mod space;
 mod stops;

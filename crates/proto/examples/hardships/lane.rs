@@ -6,7 +6,8 @@ use std::net::SocketAddr;
 use fairwave_proto::codec::{SessionId, TicketId};
 use fairwave_proto::handshake::insecure::{Insecure, InsecureInitiator, InsecureResponder};
 use fairwave_proto::{
-    Direction, Event, Host, HostConfig, IntervalRule, Measured, NodeConfig, Packet, PathKind, SessionOptions, Wish,
+    Direction, Event, Host, HostConfig, IntervalRule, Lasts, Measured, NodeConfig, Packet, PathKind, SessionOptions,
+    Wish,
 };
 use fairwave_schemes::node::{Gtp, Reading};
 use fairwave_schemes::scheme::{OptionValue, Options};
@@ -370,6 +371,7 @@ fn host(at: usize, seed: u64) -> OurHost {
         path: PathKind::Dedicated,
         probes_mtu: false,
         is_plain: false,
+        lasts: Lasts::default(),
         crypto: InsecureResponder::new(at as u64, [TICKET]),
     };
     Host::new(Time::ZERO, config)

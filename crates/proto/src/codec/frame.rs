@@ -88,6 +88,12 @@ pub enum CloseReason {
     /// The peer broke the protocol.
     #[error("the other end broke the protocol")]
     Protocol,
+    /// The peer's process ends, in good order. It may come again.
+    #[error("the other end is ending")]
+    Leaving,
+    /// Its keys are as old as keys may be: who opened it opens another.
+    #[error("its keys are a day old")]
+    Keys,
 }
 
 const REQUEST: u8 = 1;
@@ -137,6 +143,8 @@ impl<'a> Frame<'a> {
                 3 => CloseReason::Path,
                 4 => CloseReason::ExceedsGrant,
                 5 => CloseReason::Protocol,
+                6 => CloseReason::Leaving,
+                7 => CloseReason::Keys,
                 _ => return Err(DecodeError::Range("the reason")),
             }),
             kind => return Err(DecodeError::Kind { what: "frame", kind }),
@@ -187,6 +195,8 @@ impl<'a> Frame<'a> {
                     CloseReason::Path => 3,
                     CloseReason::ExceedsGrant => 4,
                     CloseReason::Protocol => 5,
+                    CloseReason::Leaving => 6,
+                    CloseReason::Keys => 7,
                 })
             }
         })
@@ -279,6 +289,8 @@ mod tests {
             Frame::Probe(u64::MAX),
             Frame::Echo(0),
             Frame::Close(CloseReason::ExceedsGrant),
+            Frame::Close(CloseReason::Leaving),
+            Frame::Close(CloseReason::Keys),
         ];
         let mut body = [0; 256];
         let mut writer = Writer::new(&mut body);
@@ -298,7 +310,7 @@ mod tests {
         assert_eq!(read(&body), [Ok(Frame::Probe(1)), Err(DecodeError::Kind { what: "frame", kind: 99 })]);
         assert_eq!(read(&[REQUEST, 0, 0, 0]), [Err(DecodeError::Range("the length"))]);
         assert_eq!(read(&[SENT, 6, 5]), [Err(DecodeError::Range("the next number"))]);
-        assert_eq!(read(&[CLOSE, 6]), [Err(DecodeError::Range("the reason"))]);
+        assert_eq!(read(&[CLOSE, 8]), [Err(DecodeError::Range("the reason"))]);
         assert_eq!(read(&[PROBE, 1, 2]), [Err(DecodeError::Short("a probe"))]);
     }
 

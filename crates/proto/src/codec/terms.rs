@@ -16,7 +16,7 @@ use super::handshake::{HELLO, REFUSAL, REPLY};
 use super::{DecodeError, Full, Reader, SessionId, Writer};
 
 /// Bytes of a greeting at the most.
-pub const MOST_GREETING_BYTES: usize = 512;
+pub const MOST_GREETING_BYTES: usize = 544;
 
 const SENDS: u8 = 1;
 const RECEIVES: u8 = 2;

@@ -54,6 +54,7 @@ fn config(mbps: f64, seed: u8) -> HostConfig<InsecureResponder> {
         path: PathKind::Dedicated,
         probes_mtu: false,
         is_plain: false,
+        lasts: Lasts::default(),
         crypto: InsecureResponder::new(u64::from(seed), [TICKET]),
     }
 }
@@ -210,6 +211,51 @@ fn host__repairs_losses_to_the_last_byte() {
     let closed = |session, by_peer| Event::Closed { session, reason: CloseReason::Done, by_peer };
     assert_eq!(network.events[0].last(), Some(&closed(opened.session, true)));
     assert_eq!(network.events[1].last(), Some(&closed(sink, false)));
+}
+
+#[test]
+fn host__closes_a_session_whose_keys_are_old() {
+    let mut network = Network::new(&[100.0, 100.0], 5);
+    let keys = Duration::from_secs(2);
+    let lasts = Lasts { keys, ..Lasts::default() };
+    for (seed, host) in network.hosts.iter_mut().enumerate() {
+        *host = Host::new(Time::ZERO, HostConfig { lasts, ..config(100.0, seed as u8) });
+    }
+    let sink = network.open(0, 1);
+    network.run(ms(2000));
+    let Some(&Event::Open(opened)) = network.events[0].first() else { panic!("{:?}", network.events) };
+    assert_eq!((network.events[0].len(), network.events[1].len()), (1, 0), "it is not that old yet");
+    // The handshake took two round trips; it is looked after each 200 ms.
+    network.run(ms(2000 + 20 + 200 + 10));
+    let closed = |session, by_peer| Event::Closed { session, reason: CloseReason::Keys, by_peer };
+    // The sink opened it, and is the first whose keys are so old.
+    assert_eq!(network.events[0].last(), Some(&closed(opened.session, true)));
+    assert_eq!(network.events[1].last(), Some(&closed(sink, false)));
+    let there = network.delivered[1];
+    network.run(ms(4000));
+    assert_eq!(network.delivered[1], there);
+}
+
+#[test]
+fn host__is_as_patient_with_a_silent_peer_as_it_is_told() {
+    for seconds in [1, 5] {
+        let mut network = Network::new(&[100.0, 100.0], 5);
+        let lasts = Lasts { silent: Duration::from_secs(seconds), ..Lasts::default() };
+        for (seed, host) in network.hosts.iter_mut().enumerate() {
+            *host = Host::new(Time::ZERO, HostConfig { lasts, ..config(100.0, seed as u8) });
+        }
+        let sink = network.open(0, 1);
+        network.run(ms(1000));
+        // From now on nothing arrives anywhere.
+        network.ports = vec![2, 2];
+        network.run(ms(1000 + seconds * 1000 - 100));
+        assert_eq!(network.events[1], []);
+        network.run(ms(1000 + seconds * 1000 + 500));
+        let closed = Event::Closed { session: sink, reason: CloseReason::Silence, by_peer: false };
+        assert_eq!(network.events[1], [closed]);
+        let is_silence = |event: &Event| matches!(event, Event::Closed { reason: CloseReason::Silence, .. });
+        assert!(network.events[0].iter().any(is_silence), "{:?}", network.events[0]);
+    }
 }
 
 #[test]

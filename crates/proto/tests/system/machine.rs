@@ -8,7 +8,7 @@ use fairwave_proto::codec::{
 };
 use fairwave_proto::handshake::insecure::{Insecure, InsecureInitiator, InsecureResponder};
 use fairwave_proto::{
-    ControlPacket, DataPacket, Event, Host, HostConfig, IntervalRule, NodeConfig, Packet, PathKind, PieceAt,
+    ControlPacket, DataPacket, Event, Host, HostConfig, IntervalRule, Lasts, NodeConfig, Packet, PathKind, PieceAt,
     SessionOptions, Wish,
 };
 use fairwave_schemes::node::{Gtp, Reading};
@@ -93,6 +93,7 @@ impl Setup {
             path: self.path,
             probes_mtu: self.probes_mtu,
             is_plain: false,
+            lasts: Lasts::default(),
             crypto: InsecureResponder::new(seed, [TICKET]),
         };
         Host::new(now, config)

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fairwave_proto::handshake::insecure::InsecureResponder;
 use fairwave_proto::{
-    DATA_OVERHEAD, Host, HostConfig, IntervalRule, MOST_OPEN_BYTES, NodeConfig, PathKind, SessionOptions,
+    DATA_OVERHEAD, Host, HostConfig, IntervalRule, Lasts, MOST_OPEN_BYTES, NodeConfig, PathKind, SessionOptions,
 };
 use fairwave_scenario::node_rule::{self, MixedRules};
 use fairwave_scenario::{Node, Scenario, SchemeChoice, Session, random};
@@ -123,6 +123,7 @@ fn host(scenario: &Scenario, node: &Node, sessions: &[&Session]) -> HostAt {
             is_plain: false,
             // The packets of a scenario have the size that it says.
             probes_mtu: false,
+            lasts: Lasts::default(),
             crypto: InsecureResponder::new(stream.bits(), [TICKET]),
         },
     );

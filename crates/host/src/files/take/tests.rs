@@ -35,6 +35,7 @@ struct Get {
     memory: u64,
     way: Way,
     boot: BootId,
+    verified: Verified,
 }
 
 impl Default for Get {
@@ -50,6 +51,7 @@ impl Default for Get {
             memory: 256 << 20,
             way: FAIR,
             boot: [1; 16],
+            verified: Verified::default(),
         }
     }
 }
@@ -131,6 +133,7 @@ impl World {
             scope: b"server and ticket".to_vec(),
             boot: get.boot,
             tells: false,
+            verified: get.verified.clone(),
             takers: None,
         }
     }
@@ -359,6 +362,24 @@ fn flip(path: &Path, at: usize) {
 }
 
 #[test]
+fn get__what_one_transfer_has_compared_or_brought_is_not_compared_in_its_next_session() {
+    let world = World::new();
+    world.file("brought", content(1, BLOCK)).file("compared", content(2, BLOCK));
+    world.get(&Get { names: vec!["data/compared"], ..Get::default() });
+    let sessions = Get { does_check: true, ..Get::default() };
+    world.get_all(&sessions);
+    for name in ["brought", "compared"] {
+        let path = world.to().join("data").join(name);
+        let time = fs::metadata(&path).unwrap().modified().unwrap();
+        fs::write(&path, content(3, BLOCK)).unwrap();
+        fs::File::open(&path).unwrap().set_modified(time).unwrap();
+    }
+    assert!(world.get(&sessions).carried < 10_000);
+    // Another call compares all.
+    world.get_all(&Get { does_check: true, ..Get::default() });
+}
+
+#[test]
 fn get__a_dry_run_writes_nothing() {
     let world = World::new();
     mixed(&world);
@@ -386,7 +407,7 @@ fn get__a_dry_run_that_checks_tells_what_differs_and_writes_nothing() {
         flip(&world.to().join("data").join(name), at);
     }
     let before = look_at(&world.to());
-    let run = world.get(&ask);
+    let run = world.get(&Get { verified: Verified::default(), ..ask });
     // One block of the large file, and the small one.
     let differs = BLOCK as u64 + 5;
     assert_eq!((run.outcome.files, run.outcome.bytes, run.outcome.ended), (4, all, Ended::Done));
