@@ -61,6 +61,7 @@ def get(
     dry_run: bool,
     durable: str,
     limit: str | None,
+    retry: str,
     link: Link,
 ) -> Fetched: ...
 

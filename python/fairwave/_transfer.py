@@ -59,14 +59,16 @@ def get(
     dry_run: bool = False,
     durable: Durable = "group",
     limit: str | None = None,
+    retry: str = "10 min",
     capacity: str | None = None,
     path: PathKind = "shared",
     plain: bool = False,
 ) -> Transfer:
     """Fetch files that somebody serves.
 
-    What is there already is not fetched again: after an interrupt or a lost connection the same call goes on where it
-    was. Files appear whole and verified, or not at all.
+    What is there already is not fetched again. When the connection or the server is lost, the call goes on by itself
+    when they are back; after an interrupt, the same call goes on where it was. Files appear whole and verified, or not
+    at all.
 
     Args:
         ticket: What ``fairwave serve`` or `serve` printed, "fw1...".
@@ -76,6 +78,8 @@ def get(
         dry_run: Write nothing; the counts say what would be fetched. With ``check``, hashes are compared for it.
         durable: When files are safe from a power failure before they get their names: one by one, in groups, or never.
         limit: No faster than this, as IP packets: "200 Mb/s".
+        retry: Connect again when the connection or the server is lost, for so long after the last new byte; "0 s" is not
+            at all.
         capacity: What this end may receive; left out, 95 % of the network card's speed.
         path: Who else uses the path: others ("shared"), or nobody ("dedicated"; both ends must say so).
         plain: No encryption of data; both ends must ask for it.
@@ -109,6 +113,7 @@ def get(
         dry_run,
         durable,
         limit,
+        retry,
         _link(capacity, path, plain),
     )
     transfer = Transfer(

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import socket
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -48,6 +51,28 @@ def test_get__takes_names_and_hashes_a_single_file(tmp_path: Path) -> None:
     assert len(transfer.blake3) == 64
 
 
+def test_get__goes_on_when_the_server_comes_back(tmp_path: Path) -> None:
+    data = tmp_path / "data.bin"
+    data.write_bytes(os.urandom(12_000_000))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+        free.bind(("127.0.0.1", 0))
+        here = f"127.0.0.1:{free.getsockname()[1]}"
+    first = fw.serve([data], listen=here)
+    with ThreadPoolExecutor() as pool:
+        slow = pool.submit(fw.get, first.ticket, tmp_path / "there", limit="40 Mb/s")
+        lasting = pool.submit(fw.get, first.ticket, tmp_path / "elsewhere", limit="40 Mb/s", retry="0 s")
+        while first.transfers()["bytes"].sum() < 4_000_000:
+            assert not slow.done()
+            time.sleep(0.01)
+        first.close()
+        with pytest.raises(fw.TransferError, match="the other end has ended"):
+            lasting.result()
+        with fw.serve([data], listen=here):
+            transfer = slow.result()
+    assert (tmp_path / "there" / "data.bin").read_bytes() == data.read_bytes()
+    assert (transfer.bytes, transfer.resumed_bytes) == (12_000_000, 0)
+
+
 def test_get__says_what_is_wrong(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="ticket: a ticket begins with"):
         fw.get("nonsense", tmp_path)
@@ -56,6 +81,8 @@ def test_get__says_what_is_wrong(tmp_path: Path) -> None:
     with fw.serve([tmp_path], listen=HERE) as server:
         with pytest.raises(ValueError, match="limit"):
             fw.get(server.ticket, tmp_path, limit="3 parsecs")
+        with pytest.raises(ValueError, match="retry"):
+            fw.get(server.ticket, tmp_path, retry="soon")
         with pytest.raises(ValueError, match="path: "):
             fw.get(server.ticket, tmp_path, path="mine")  # type: ignore[arg-type]
         ticket = server.ticket

@@ -58,7 +58,7 @@ fn system(error: impl std::fmt::Display) -> PyErr {
 
 /// Fetches what a ticket is for: what became of it, as a dict.
 #[pyfunction]
-#[pyo3(signature = (ticket, destination, names, check, dry_run, durable, limit, link))]
+#[pyo3(signature = (ticket, destination, names, check, dry_run, durable, limit, retry, link))]
 #[expect(clippy::too_many_arguments, reason = "the Python face names and explains them")]
 pub(crate) fn get<'py>(
     py: Python<'py>,
@@ -69,12 +69,14 @@ pub(crate) fn get<'py>(
     dry_run: bool,
     durable: &str,
     limit: Option<String>,
+    retry: &str,
     link: Link,
 ) -> PyResult<Bound<'py, PyDict>> {
     let ticket: Ticket = ticket.trim().parse().map_err(|error| PyValueError::new_err(format!("ticket: {error}")))?;
     let durable: Durable = durable.parse().map_err(|error| PyValueError::new_err(format!("durable: {error}")))?;
     let limit = limit.map(|text| rate(py, "limit", &text)).transpose()?;
-    let options = GetOptions { names, destination, check, dry_run, durable, limit, ..GetOptions::default() };
+    let retry: Duration = retry.parse().map_err(|error| parse_error(py, "retry", &error))?;
+    let options = GetOptions { names, destination, check, dry_run, durable, limit, retry, ..GetOptions::default() };
     let config = link.config(py, None, Some(&ticket))?;
     let endpoint = Endpoint::bind(&config).map_err(system)?;
     let transfer = py.detach(|| fairwave_host::get(&endpoint, &ticket, options)).map_err(system)?;
