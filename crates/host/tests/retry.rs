@@ -259,7 +259,9 @@ fn stop__while_it_waits_or_connects_works_at_once() {
         let options = GetOptions { destination, limit: Some(Rate::mbps(40.0)), ..GetOptions::default() };
         get(&hosts.client, &hosts.ticket, options).unwrap()
     });
-    transfers.iter().for_each(|transfer| reach(transfer, 5 * MB));
+    for transfer in &transfers {
+        reach(transfer, 5 * MB);
+    }
     hosts.leave();
     for (transfer, is_waiting) in transfers.iter().zip([true, false]) {
         pause_in(transfer, |pause| pause.next_in.is_some() == is_waiting);

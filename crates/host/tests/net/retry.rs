@@ -26,6 +26,7 @@ struct Scene {
     hosts: Hosts,
     home: tempfile::TempDir,
     transfer: Transfer,
+    share: Arc<Share>,
     _ends: [Endpoint; 2],
 }
 
@@ -57,7 +58,7 @@ impl Scene {
             get(&client, ticket, GetOptions { destination: to.clone(), ..GetOptions::default() })
         };
         let transfer = begin(&ticket).expect("the server is there");
-        Self { hosts, home, transfer, _ends: [server, client] }
+        Self { hosts, home, transfer, share, _ends: [server, client] }
     }
 
     fn reach(&self, bytes: u64) {
@@ -80,8 +81,16 @@ impl Scene {
     fn assert_done(&self, [from, to]: [usize; 2], cuts: u64) {
         let transfer = &self.transfer;
         let outcome = transfer.wait(Some(PATIENCE)).unwrap_or_else(|| {
-            let stats = transfer.session().map(|session| session.stats());
-            panic!("stuck, {} sessions followed: {:?}, {stats:?}", transfer.reconnects(), transfer.progress())
+            let stats = |transfer: &Transfer| transfer.session().map(|session| session.stats());
+            for visit in self.share.transfers() {
+                println!("at the server: {:?}, {:?}", visit.transfer.progress(), stats(&visit.transfer));
+            }
+            panic!(
+                "stuck, {} sessions followed: {:?}, {:?}",
+                transfer.reconnects(),
+                transfer.progress(),
+                stats(transfer)
+            )
         });
         assert_eq!(outcome.ended, Ended::Done);
         assert!(outcome.is_complete(), "{:?}", outcome.failed);
