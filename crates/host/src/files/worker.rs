@@ -140,6 +140,7 @@ impl Worker {
             Ok(true) => {
                 batch.placed.files += 1;
                 batch.placed.bytes += item.bytes();
+                batch.placed.items.push(Arc::clone(item));
                 return true;
             }
             Ok(false) => {}
