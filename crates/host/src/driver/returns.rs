@@ -49,8 +49,19 @@ impl Returns {
     /// Whether such a session was opened with this ticket, and has ended.
     pub(super) fn knows(&self, now: Time, ticket: TicketId, shown: &Proof) -> bool {
         let mut ended = self.ended.iter();
-        ended.any(|(at, of, proof)| (of, proof) == (&ticket, shown) && now.since(*at) <= LASTS)
+        ended.any(|(at, of, proof)| *of == ticket && is_same(proof, shown) && now.since(*at) <= LASTS)
     }
+}
+
+/// Whether a session that is still open here was opened with this ticket and is the one that is shown: the other end has seen its
+/// end first.
+pub(super) fn is_shown(entry: &Entry, ticket: TicketId, shown: &Proof) -> bool {
+    entry.ticket == Some(ticket) && is_same(&proof(&entry.session), shown)
+}
+
+/// Takes as long wherever they differ.
+fn is_same(one: &Proof, other: &Proof) -> bool {
+    aws_lc_rs::constant_time::verify_slices_are_equal(one, other).is_ok()
 }
 
 /// What shows that a session was one's own.

@@ -218,8 +218,8 @@ impl Driver {
             let visitor = Visitor { from, ticket, greeting, sends: visit.sends, receives: visit.receives };
             let comes_back = || {
                 proof.is_some_and(|shown| {
-                    let is_it = |entry: &Entry| entry.ticket == Some(ticket) && returns::proof(&entry.session) == shown;
-                    returns.knows(now, ticket, &shown) || entries.iter().any(is_it)
+                    returns.knows(now, ticket, &shown)
+                        || entries.iter().any(|entry| returns::is_shown(entry, ticket, &shown))
                 })
             };
             let admitted = admit(accept.as_mut(), tickets.as_deref(), &visitor, comes_back);
