@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration as StdDuration;
 
 use clap::Subcommand;
-use fairwave_host::{BenchDirection, BenchError, BenchOptions, BenchReport, ShareId, bench, bench_accept};
+use fairwave_host::{BenchDirection, BenchError, BenchOptions, BenchReport, ShareId, bench, bench_accept, bench_judge};
 use fairwave_units::{Duration, Rate};
 use serde::Serialize;
 
@@ -146,7 +146,8 @@ pub(crate) fn run(args: &Args) -> Done {
 fn serve(args: &ServeArgs) -> Done {
     let screen = Screen::new(args.talk);
     let offered = args.offer.open(&args.link, ShareId::of(["bench"], false))?;
-    offered.bound.endpoint.listen(Arc::clone(&offered.keyring), bench_accept(args.link.session()));
+    let session = args.link.session();
+    offered.bound.endpoint.listen_with(Arc::clone(&offered.keyring), bench_judge(session), bench_accept(session));
     let _socket = monitor(&screen, "bench serve", &offered.bound, None, Vec::new);
     interrupt::be_gentle();
     offered.print_ticket(&screen, "fairwave bench @FILE")?;

@@ -90,7 +90,7 @@ pub(crate) fn run(args: &Args) -> Done {
 
 fn serve(screen: &Screen, offered: &Offered, share: &Arc<Share>) -> Done {
     let endpoint = &offered.bound.endpoint;
-    endpoint.listen(Arc::clone(&offered.keyring), share.accept());
+    endpoint.listen_with(Arc::clone(&offered.keyring), share.judges(), share.accept());
     let shown = Arc::clone(share);
     let _socket = monitor(screen, "serve", &offered.bound, None, move || transfers(&shown));
     interrupt::be_gentle();

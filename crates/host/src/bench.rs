@@ -13,7 +13,7 @@ use fairwave_schemes::global::metrics::jain_index;
 use fairwave_units::Rate;
 use thiserror::Error;
 
-use crate::endpoint::{Accept, ConnectError, ConnectOptions, Endpoint};
+use crate::endpoint::{Accept, ConnectError, ConnectOptions, Endpoint, Judge, Visitor};
 use crate::files::greeting::Greeting;
 use crate::handler::Handler;
 use crate::session::Session;
@@ -135,18 +135,24 @@ thread_local! {
 }
 const REPORT_PATIENCE: StdDuration = StdDuration::from_secs(10);
 
-/// What a server of benches makes of its visitors, with what its end node knows of each session. Who asks for files is refused:
-/// tickets for a bench are for nothing else.
+/// Which visitors a server of benches lets in, with what its end node knows of each session. Who asks for files is refused: tickets
+/// for a bench are for nothing else.
+pub fn bench_judge(session: SessionOptions) -> Judge {
+    Box::new(move |visitor| client_sends(visitor).map(|_| session))
+}
+
+/// What a server of benches makes of its visitors.
 pub fn bench_accept(session: SessionOptions) -> Accept {
-    Box::new(move |visitor| {
-        let client_sends = match Greeting::read(visitor.greeting) {
-            Ok(Greeting::Bench([SEND | BOTH])) => true,
-            Ok(Greeting::Bench([RECEIVE])) => false,
-            Ok(Greeting::Get | Greeting::Put(_)) => return Err(Refusal::Purpose),
-            Ok(Greeting::Bench(_)) | Err(_) => return Err(Refusal::UnknownName),
-        };
-        Ok((session, Box::new(Load::new(None, client_sends))))
-    })
+    Box::new(move |visitor| Ok((session, Box::new(Load::new(None, client_sends(visitor)?)))))
+}
+
+fn client_sends(visitor: &Visitor<'_>) -> Result<bool, Refusal> {
+    match Greeting::read(visitor.greeting) {
+        Ok(Greeting::Bench([SEND | BOTH])) => Ok(true),
+        Ok(Greeting::Bench([RECEIVE])) => Ok(false),
+        Ok(Greeting::Get | Greeting::Put(_)) => Err(Refusal::Purpose),
+        Ok(Greeting::Bench(_)) | Err(_) => Err(Refusal::UnknownName),
+    }
 }
 
 /// Runs a bench, and tells how it goes.
@@ -418,15 +424,18 @@ mod tests {
     use fairwave_proto::codec::TicketId;
 
     use super::*;
-    use crate::endpoint::Visitor;
     use crate::files::greeting::Look;
 
     #[test]
     fn bench_accept__takes_no_ticket_for_one_of_files() {
         let mut accept = bench_accept(SessionOptions::default());
+        let mut judge = bench_judge(SessionOptions::default());
         let mut refused = |greeting: &[u8]| {
             let from = ([127, 0, 0, 1], 9).into();
-            accept(&Visitor { from, ticket: TicketId(7), greeting, sends: true, receives: true }).err()
+            let visitor = Visitor { from, ticket: TicketId(7), greeting, sends: true, receives: true, sessions: 0 };
+            let refused = judge(&visitor).err();
+            assert_eq!(accept(&visitor).err(), refused);
+            refused
         };
         assert_eq!(refused(&Greeting::Get.to_bytes()), Some(Refusal::Purpose));
         assert_eq!(refused(&Greeting::Put(Look::default()).to_bytes()), Some(Refusal::Purpose));

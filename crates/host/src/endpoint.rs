@@ -79,7 +79,7 @@ pub struct ConnectOptions {
     pub options: SessionOptions,
 }
 
-/// Someone who wants to open a session here.
+/// Someone who wants to open a session here, holds a ticket of it, and receives at its address.
 #[derive(Clone, Copy, Debug)]
 pub struct Visitor<'a> {
     /// Where it is.
@@ -92,9 +92,18 @@ pub struct Visitor<'a> {
     pub sends: bool,
     /// Whether it will receive.
     pub receives: bool,
+    /// Sessions that are open here with the same ticket.
+    pub sessions: usize,
 }
 
-/// Judges who wants to open a session: what this end node knows of it, and what the application makes of it; or why not.
+/// Judges a hello: what this end node knows of the session, or why there is to be none. It is called on the network thread, as often
+/// as hellos come, also for the same one again, and for some that lead to nothing: it must look at what it is given and at what is
+/// in memory alone, and begin nothing.
+pub type Judge = Box<dyn FnMut(&Visitor<'_>) -> Result<SessionOptions, Refusal> + Send>;
+
+/// Takes part in a session that is open: what this end node knows of it, and what the application makes of it; or why it cannot, which
+/// closes the session with [`CloseReason::Refused`](crate::CloseReason::Refused). It is called once a session, when the first packet
+/// under its keys has come: nobody gets so far who has only recorded what others sent.
 pub type Accept = Box<dyn FnMut(&Visitor<'_>) -> Result<(SessionOptions, Box<dyn Handler>), Refusal> + Send>;
 
 /// Why an endpoint cannot be.
@@ -176,7 +185,8 @@ impl Endpoint {
         Ok(Self { inner: Arc::new(Inner { orders, bell, shared, thread: Mutex::new(Some(thread)) }) })
     }
 
-    /// Opens a session, and waits until it is open or cannot be.
+    /// Opens a session, and waits until the other end has it open, too, or there can be none. The handler has it half a round
+    /// trip before that.
     pub fn connect(
         &self,
         to: &Ticket,
@@ -216,9 +226,15 @@ impl Endpoint {
     }
 
     /// Answers who wants to open a session with a ticket of this keyring, as `accept` says. The keyring says itself what has
-    /// expired or is used up.
+    /// expired or is used up; the sessions of a ticket that is taken back end within a second or two.
     pub fn listen(&self, tickets: Arc<Keyring>, accept: Accept) {
-        self.order(Order::Listen { tickets, accept });
+        self.listen_with(tickets, Box::new(|_| Ok(SessionOptions::default())), accept);
+    }
+
+    /// The same, where `judge` says at the hello what is known to be refused, and what the session begins with: it costs less
+    /// than a session that is opened and closed.
+    pub fn listen_with(&self, tickets: Arc<Keyring>, judge: Judge, accept: Accept) {
+        self.order(Order::Listen { tickets, judge, accept });
     }
 
     /// Where it listens.

@@ -30,11 +30,15 @@ mod ticket;
 mod waiting;
 
 pub use advertise::{DEFAULT_PORT, advertised};
-pub use bench::{BenchDirection, BenchError, BenchFlow, BenchOptions, BenchProgress, BenchReport, bench, bench_accept};
+pub use bench::{
+    BenchDirection, BenchError, BenchFlow, BenchOptions, BenchProgress, BenchReport, bench, bench_accept, bench_judge,
+};
 pub use capacity::{Capacity, CapacityOrigin};
 pub use doctor::{Check, Verdict, examine, unfinished};
 pub use ending::{AtEnd, at_end};
-pub use endpoint::{Accept, BindError, ConnectError, ConnectOptions, Endpoint, EndpointConfig, EndpointFacts, Visitor};
+pub use endpoint::{
+    Accept, BindError, ConnectError, ConnectOptions, Endpoint, EndpointConfig, EndpointFacts, Judge, Visitor,
+};
 pub use fairwave_proto::codec::{CloseReason, Refusal, SessionId, TicketId, VoidReason};
 pub use fairwave_proto::handshake::HandshakeError;
 pub use fairwave_proto::{IntervalRule, Lasts, Limit, PathKind, SessionOptions, SessionRates};

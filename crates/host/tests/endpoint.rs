@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use fairwave_host::{
-    BenchDirection, BenchOptions, CloseReason, ConnectError, ConnectOptions, Endpoint, EndpointConfig, Handler,
-    Identity, Keyring, MemorySource, PathKind, ReadError, Refusal, Session, SessionOptions, ShareId, StreamReader,
-    Ticket, Validity, VoidReason, bench, bench_accept,
+    BenchDirection, BenchError, BenchOptions, CloseReason, ConnectError, ConnectOptions, Endpoint, EndpointConfig,
+    Handler, Identity, Keyring, MemorySource, PathKind, ReadError, Refusal, Session, SessionOptions, ShareId,
+    StreamReader, Ticket, Validity, Visitor, VoidReason, bench, bench_accept, bench_judge,
 };
 use fairwave_proto::handshake::HandshakeError;
 use fairwave_units::Rate;
@@ -291,6 +291,59 @@ fn bench__measures_both_directions() {
         assert!(report.flows.iter().all(|flow| flow.bytes > 0), "{report:?}");
         assert!(report.wire_bps > report.goodput_bps && report.jain > 0.5 && told > 0, "{report:?}");
         assert!(report.cpu_s_per_gb.iter().all(|cpu| *cpu > 0.0), "{report:?}");
+    }
+}
+
+#[test]
+fn bench__ends_when_its_ticket_is_taken_back() {
+    let listen = Some("127.0.0.1:0".parse().unwrap());
+    let server = Endpoint::bind(&EndpointConfig { listen, ..with_capacity() }).unwrap();
+    let keyring = Arc::new(Keyring::in_memory(Identity::random().unwrap(), ShareId(7)));
+    let session = SessionOptions::default();
+    server.listen_with(Arc::clone(&keyring), bench_judge(session), bench_accept(session));
+    let issue = || keyring.issue(Validity { lasts_s: None, is_once: false }, vec![server.local_addr()]).unwrap();
+    let (ticket, other) = (issue(), issue());
+    let client = Endpoint::bind(&with_capacity()).unwrap();
+    let options = |seconds| BenchOptions {
+        time: Duration::from_secs(seconds),
+        sessions: 2,
+        direction: BenchDirection::Both,
+        limit: Some(Rate::mbps(10.0)),
+        session,
+        every: Duration::from_millis(100),
+    };
+    let ended = bench(&client, &ticket, &options(60), &mut |_| _ = keyring.revoke(ticket.id).unwrap());
+    assert!(matches!(ended, Err(BenchError::Ended { reason: CloseReason::Stopped, .. })), "{ended:?}");
+    let refused = bench(&client, &ticket, &options(1), &mut |_| {});
+    assert_eq!(refused, Err(ConnectError::Handshake(HandshakeError::Refused(Refusal::Revoked)).into()));
+    assert!(bench(&client, &other, &options(1), &mut |_| {}).is_ok());
+}
+
+#[test]
+fn listen_with__bounds_the_sessions_of_a_ticket() {
+    let server = Server::new(&EndpointConfig::default(), 10);
+    let (tell, _seen) = unbounded();
+    let judge = Box::new(
+        |visitor: &Visitor<'_>| {
+            if visitor.sessions < 2 { Ok(SessionOptions::default()) } else { Err(Refusal::NoRoom) }
+        },
+    );
+    let accept = Box::new(move |_: &Visitor<'_>| {
+        let teller: Box<dyn Handler> = Box::new(Teller { seen: tell.clone(), length: 10 });
+        Ok((SessionOptions::default(), teller))
+    });
+    server.endpoint.listen_with(Arc::clone(&server.keyring), judge, accept);
+    let client = Endpoint::bind(&EndpointConfig::default()).unwrap();
+    let (ticket, other) = (server.ticket(), server.ticket());
+    let two = [(); 2].map(|()| connect(&client, &ticket, b"").unwrap());
+    let refused = Some(ConnectError::Handshake(HandshakeError::Refused(Refusal::NoRoom)));
+    assert_eq!(connect(&client, &ticket, b"").err(), refused);
+    assert!(connect(&client, &other, b"").is_ok());
+    // One ends: there is room for another.
+    two[0].0.close(CloseReason::Done);
+    let deadline = Instant::now() + PATIENCE;
+    while connect(&client, &ticket, b"").err() == refused {
+        assert!(Instant::now() < deadline);
     }
 }
 

@@ -12,7 +12,7 @@ use crate::chance::Chance;
 use crate::codec::{CloseReason, Frame, Kind, NO_LIMIT_BPS, SessionId};
 use crate::door::{Crypto, Door};
 use crate::end_node::EndNode;
-use crate::handshake::HandshakeError;
+use crate::handshake::{HalfOpen, HandshakeError};
 use crate::host::{Lasts, SessionOptions, SessionRates, Wakeup};
 use crate::mtu::{Mtu, MtuProbe};
 use crate::packet::{CONTROL_OVERHEAD, ControlPacket, DataPacket, MOST_FRAME_BYTES, Packet, Transmit, frames};
@@ -153,6 +153,11 @@ impl<C: Crypto> Control<C> {
     /// The secrets of this host: tickets come and go.
     pub fn crypto(&mut self) -> &mut C::Responder {
         self.door.crypto()
+    }
+
+    /// How many sessions may be half open, where it is not as many as by default.
+    pub fn set_half_open(&mut self, most: HalfOpen) {
+        self.door.set_most(most);
     }
 
     /// Changes what a session's end nodes know of it: whether that can be.

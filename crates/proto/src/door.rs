@@ -6,8 +6,8 @@ use fairwave_units::Time;
 
 use crate::codec::{Full, Refusal, SessionId};
 use crate::handshake::{
-    Asked, Established, HandshakeError, Incoming, Initiator, InitiatorCrypto, Progress, Responder, ResponderCrypto,
-    Terms,
+    Asked, Established, HalfOpen, HandshakeError, Incoming, Initiator, InitiatorCrypto, Progress, Responder,
+    ResponderCrypto, Terms,
 };
 use crate::host::SessionOptions;
 use crate::slots::Slots;
@@ -60,6 +60,10 @@ impl<C: Crypto> Door<C> {
 
     pub(crate) fn crypto(&mut self) -> &mut C::Responder {
         self.responder.crypto()
+    }
+
+    pub(crate) fn set_most(&mut self, most: HalfOpen) {
+        self.responder.set_most(most);
     }
 
     /// Begins to open a session.

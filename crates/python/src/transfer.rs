@@ -167,7 +167,7 @@ impl Server {
         let addresses = advertised(local).map_err(system)?;
         let validity = Validity { lasts_s: expires_s, is_once: once };
         let ticket = keyring.issue(validity, addresses).map_err(system)?;
-        endpoint.listen(Arc::new(keyring), share.accept());
+        endpoint.listen_with(Arc::new(keyring), share.judges(), share.accept());
         Ok(Self { endpoint, share, ticket })
     }
 

@@ -98,8 +98,9 @@ fn begin(ask: &Ask) -> Result<Far, Failure> {
     let (tell, ends) = channel();
     let share = Arc::new(share);
     let shown = Arc::clone(&share);
-    bound.endpoint.listen(
+    bound.endpoint.listen_with(
         keyring,
+        share.judges(),
         Box::new(move |visitor| {
             let (options, handler) = shown.visit(visitor)?;
             let tell = tell.clone();

@@ -158,7 +158,8 @@ fn copy_here(screen: &Screen, args: &Args, from: &[PathBuf], to: &std::path::Pat
     let addresses = vec![giver.endpoint.local_addr()];
     let ticket =
         keyring.issue(Validity { lasts_s: None, is_once: false }, addresses).map_err(|error| of_state(&error))?;
-    giver.endpoint.listen(Arc::new(keyring), Arc::new(share).accept());
+    let share = Arc::new(share);
+    giver.endpoint.listen_with(Arc::new(keyring), share.judges(), share.accept());
     let done = get::fetch(screen, &args.link, &ticket, &into(args, to, from.len()));
     giver.endpoint.close();
     done

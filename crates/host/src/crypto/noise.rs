@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use fairwave_proto::codec::{Mac, Prologue, TicketId};
+use fairwave_proto::codec::{MAC_BYTES, Mac, Prologue, TicketId};
 use fairwave_proto::handshake::{InitiatorCrypto, ResponderCrypto};
 use snow::{Builder, HandshakeState};
 use zeroize::Zeroizing;
@@ -100,8 +100,10 @@ fn written(state: &mut HandshakeState, payload: &[u8]) -> Vec<u8> {
 impl InitiatorCrypto for NoiseInitiator {
     type Keys = SessionKeys;
 
-    fn prologue(&self, is_plain: bool, is_dedicated: bool) -> Prologue {
-        Prologue { suite: self.suite.number(), is_plain, is_dedicated, ticket: self.ticket }
+    fn prologue(&mut self, is_plain: bool, is_dedicated: bool) -> Prologue {
+        let mut cookie = [0; MAC_BYTES];
+        getrandom::fill(&mut cookie).expect("the endpoint began with random bytes of the system");
+        Prologue { suite: self.suite.number(), is_plain, is_dedicated, ticket: self.ticket, cookie }
     }
 
     fn write_hello(&mut self, prologue: &Prologue, payload: &[u8]) -> Vec<u8> {

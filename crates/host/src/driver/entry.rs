@@ -1,11 +1,15 @@
 //! What the driver keeps of each session.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use crossbeam_channel::Sender;
 use fairwave_proto::codec::{CloseReason, Kind, SessionId, TicketId};
+use fairwave_proto::handshake::{HandshakeError, Prefix};
 
 use super::watch::Watch;
 use crate::crypto::{Opener, Sealer, SessionKeys};
+use crate::endpoint::ConnectError;
 use crate::handler::Handler;
 use crate::session::{Session, SessionStats};
 
@@ -14,6 +18,8 @@ pub(crate) struct Entry {
     pub(crate) session: Session,
     /// What the peer was let in with, where it opened the session.
     pub(crate) ticket: Option<TicketId>,
+    /// Who opened it here and waits to hear that it is open at the other end, too.
+    pub(crate) reply: Option<Sender<Result<Session, ConnectError>>>,
     pub(crate) handler: Box<dyn Handler>,
     pub(crate) data_out: Sealer,
     pub(crate) control_out: Sealer,
@@ -36,6 +42,7 @@ impl Entry {
         Self {
             session,
             ticket,
+            reply: None,
             handler,
             data_out: keys.sealer(Kind::Data),
             control_out: keys.sealer(Kind::Control),
@@ -45,6 +52,27 @@ impl Entry {
             sent_wire_bytes: 0,
             received_wire_bytes: 0,
             watch: Watch::default(),
+        }
+    }
+
+    /// The peer has said something: it has the session, and its application takes part.
+    pub(crate) fn on_heard(&mut self) {
+        if let Some(reply) = self.reply.take() {
+            // Who asked may be gone; the handler has it.
+            let _ = reply.send(Ok(self.session.clone()));
+        }
+    }
+
+    /// It is over before the peer said anything else.
+    pub(crate) fn answer(&mut self, reason: CloseReason, by_peer: bool) {
+        match (reason, self.reply.take()) {
+            (CloseReason::Refused(refusal), Some(reply)) if by_peer => {
+                let _ = reply.send(Err(HandshakeError::Refused(refusal).into()));
+            }
+            (_, reply) => {
+                self.reply = reply;
+                self.on_heard();
+            }
         }
     }
 
@@ -63,6 +91,9 @@ impl Entry {
 pub(crate) struct Entries {
     slots: Vec<Option<Box<Entry>>>,
     count: usize,
+    /// How many others have opened here, by what they were let in with and by where they were.
+    by_ticket: BTreeMap<TicketId, usize>,
+    by_prefix: BTreeMap<Prefix, usize>,
 }
 
 impl Entries {
@@ -71,7 +102,38 @@ impl Entries {
         if slot >= self.slots.len() {
             self.slots.resize_with(slot + 1, || None);
         }
-        self.count += usize::from(self.slots[slot].replace(Box::new(entry)).is_none());
+        if let Some(ticket) = entry.ticket {
+            *self.by_ticket.entry(ticket).or_default() += 1;
+            *self.by_prefix.entry(prefix(&entry)).or_default() += 1;
+        }
+        let before = self.slots[slot].replace(Box::new(entry));
+        self.count += 1;
+        if let Some(before) = before {
+            self.discount(&before);
+        }
+    }
+
+    fn discount(&mut self, entry: &Entry) {
+        self.count -= 1;
+        if let Some(ticket) = entry.ticket {
+            lower(&mut self.by_ticket, ticket);
+            lower(&mut self.by_prefix, prefix(entry));
+        }
+    }
+
+    /// Sessions that were opened with a ticket.
+    pub(crate) fn of_ticket(&self, ticket: TicketId) -> usize {
+        self.by_ticket.get(&ticket).copied().unwrap_or_default()
+    }
+
+    /// Sessions that were opened from such addresses.
+    pub(crate) fn of_prefix(&self, prefix: Prefix) -> usize {
+        self.by_prefix.get(&prefix).copied().unwrap_or_default()
+    }
+
+    /// What sessions were opened with.
+    pub(crate) fn tickets(&self) -> impl Iterator<Item = TicketId> {
+        self.by_ticket.keys().copied()
     }
 
     pub(crate) fn get_mut(&mut self, session: SessionId) -> Option<&mut Entry> {
@@ -82,7 +144,7 @@ impl Entries {
     pub(crate) fn remove(&mut self, session: SessionId) -> Option<Box<Entry>> {
         let slot = self.slots.get_mut(fairwave_proto::slot_of(session) as usize)?;
         let entry = slot.take_if(|entry| entry.session.id() == session)?;
-        self.count -= 1;
+        self.discount(&entry);
         Some(entry)
     }
 
@@ -92,5 +154,19 @@ impl Entries {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.count == 0
+    }
+}
+
+/// Where who opened a session was then.
+fn prefix(entry: &Entry) -> Prefix {
+    Prefix::of(entry.session.facts().peer.ip())
+}
+
+fn lower<K: Ord>(counts: &mut BTreeMap<K, usize>, key: K) {
+    if let std::collections::btree_map::Entry::Occupied(mut count) = counts.entry(key) {
+        *count.get_mut() -= 1;
+        if *count.get() == 0 {
+            count.remove();
+        }
     }
 }

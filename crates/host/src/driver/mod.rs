@@ -11,6 +11,7 @@ mod returns;
 mod run;
 mod setup;
 mod socket;
+mod visits;
 mod watch;
 
 pub(crate) use commands::{Bell, Command, Commands};

@@ -10,7 +10,7 @@
 
 use std::collections::VecDeque;
 
-use fairwave_proto::codec::{CloseReason, TicketId};
+use fairwave_proto::codec::{CloseReason, Refusal, TicketId};
 use fairwave_units::{Duration, Time};
 
 use super::entry::Entry;
@@ -36,6 +36,8 @@ impl Returns {
     pub(super) fn on_closed(&mut self, now: Time, entry: &Entry, reason: CloseReason) {
         let may_return = match reason {
             CloseReason::Silence | CloseReason::Path | CloseReason::Keys | CloseReason::Leaving => true,
+            // The application found out after it had begun.
+            CloseReason::Refused(refusal) => refusal == Refusal::NoRoom,
             CloseReason::Done | CloseReason::Stopped | CloseReason::ExceedsGrant | CloseReason::Protocol => false,
         };
         if let Some(ticket) = entry.ticket.filter(|_| may_return) {

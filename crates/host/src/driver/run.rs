@@ -4,15 +4,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
 
 use crossbeam_channel::Receiver;
-use fairwave_proto::codec::{
-    CloseReason, HEADER_BYTES, Header, Kind, Piece, Reader, Refusal, SessionId, TicketId, is_handshake,
-};
+use fairwave_proto::codec::{CloseReason, HEADER_BYTES, Header, Kind, Piece, Reader, SessionId, is_handshake};
 use fairwave_proto::handshake::HandshakeError;
 use fairwave_proto::{
-    ControlPacket, DataPacket, Direction, Event, Host, Limit, Opened, Packet, PieceAt, SessionOptions, Transmit, Visit,
+    ControlPacket, DataPacket, Direction, Event, Host, Limit, Opened, Packet, PieceAt, Transmit, Visit,
 };
 use fairwave_units::{Duration, Rate, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -24,15 +21,11 @@ use super::entry::{Entries, Entry};
 use super::inbox::{Inbox, Way};
 use super::outbox::Outbox;
 use super::overflow::Overflow;
-use super::returns::{self, Returns};
 use super::setup::{Order, Shared};
 use super::socket::Socket;
+use super::visits::{Reception, Visits};
 use crate::crypto::Noise;
-use crate::endpoint::{Accept, Visitor};
-use crate::handler::Handler;
-use crate::keyring::{Keyring, id_text};
 use crate::session::{Session, SessionFacts, SessionStats};
-use crate::sparing::Sparing;
 
 /// Drives the cores of one endpoint: it does over and over what [`Host`] asks of its driver, and sleeps in between.
 pub(crate) struct Driver {
@@ -43,12 +36,8 @@ pub(crate) struct Driver {
     pub(super) outbox: Outbox,
     pub(super) entries: Entries,
     pub(super) attempts: Attempts,
-    /// Who was let in, and has not sent its first packet.
-    pub(super) visitors: Vec<Admitted>,
-    /// Who may come back with a ticket that has expired.
-    pub(super) returns: Returns,
-    pub(super) accept: Option<Accept>,
-    pub(super) tickets: Option<Arc<Keyring>>,
+    /// Who comes to open sessions here.
+    pub(super) visits: Visits,
     pub(super) bell: Arc<Bell>,
     pub(super) commands: Commands,
     pub(super) told: Receiver<(SessionId, Command)>,
@@ -64,17 +53,6 @@ pub(crate) struct Driver {
     pub(super) answer_from: Option<IpAddr>,
     /// No later than this, once it is told to stop.
     pub(super) stops_at: Option<Time>,
-    /// Log lines about who was not let in.
-    pub(super) refusals: Sparing,
-}
-
-/// Someone whose session is half open.
-pub(super) struct Admitted {
-    peer: SessionId,
-    from: SocketAddr,
-    at: Time,
-    ticket: TicketId,
-    handler: Box<dyn Handler>,
 }
 
 /// How much comes, which says how long the socket can be left alone.
@@ -92,8 +70,6 @@ const PUBLISH_EVERY: Duration = Duration::from_millis(50);
 /// Calls that receive, and bytes that are sent, before the other has its turn.
 const RECEIVES_PER_TURN: usize = 4;
 const PACKETS_PER_TURN: usize = 256;
-/// Half-open sessions last for five seconds.
-const ADMISSION_LASTS: Duration = Duration::from_secs(6);
 /// Peers are told that their sessions are over, for as long as this.
 const STOP_TAKES: Duration = Duration::from_millis(300);
 /// The socket is left alone for at most this, or until a quarter of its buffer may be full.
@@ -201,37 +177,18 @@ impl Driver {
         let packet = ControlPacket { session: header.session, number: header.number, frames: body.to_vec() };
         self.host.handle_control(now, from, &packet);
         self.take_events(now);
-        // Who opened a session goes where the system leads, since its own address may change.
-        if let Some(entry) = self.entries.get_mut(header.session)
-            && !entry.session.facts().is_initiator
-        {
+        let Some(entry) = self.entries.get_mut(header.session) else { return };
+        if entry.session.facts().is_initiator {
+            entry.on_heard();
+        } else {
+            // Who opened a session goes where the system leads, since its own address may change.
             entry.local = way.to;
         }
     }
 
     fn on_handshake(&mut self, now: Time, Way { from, to }: Way, datagram: &[u8]) {
-        let (accept, tickets, visitors) = (&mut self.accept, &self.tickets, &mut self.visitors);
-        let (refusals, returns, entries) = (&self.refusals, &self.returns, &self.entries);
-        let mut decide = |visit: &Visit<Noise>| {
-            let ticket = visit.prologue.ticket;
-            let (proof, greeting) = returns::read(&visit.greeting).ok_or(Refusal::UnknownName)?;
-            let visitor = Visitor { from, ticket, greeting, sends: visit.sends, receives: visit.receives };
-            let comes_back = || {
-                proof.is_some_and(|shown| {
-                    returns.knows(now, ticket, &shown)
-                        || entries.iter().any(|entry| returns::is_shown(entry, ticket, &shown))
-                })
-            };
-            let admitted = admit(accept.as_mut(), tickets.as_deref(), &visitor, comes_back);
-            let (options, handler) = admitted.inspect_err(|refusal| {
-                if tracing::enabled!(tracing::Level::INFO) && refusals.allows(Instant::now()) {
-                    tracing::info!(from = %canonical(from), ticket = %id_text(ticket), "not let in: {refusal}");
-                }
-            })?;
-            visitors.retain(|admitted| admitted.peer != visit.peer || admitted.from != from);
-            visitors.push(Admitted { peer: visit.peer, from, at: now, ticket, handler });
-            Ok(options)
-        };
+        let (visits, entries, is_plain) = (&mut self.visits, &self.entries, self.is_plain);
+        let mut decide = |visit: &Visit<Noise>| visits.judge(now, visit, entries, is_plain);
         self.host.handle_handshake(now, from, datagram, &mut decide);
         self.take_events(now);
         // The answer leaves from where the question came to.
@@ -244,9 +201,9 @@ impl Driver {
         while let Ok(order) = self.orders.try_recv() {
             match order {
                 Order::Connect(call) => self.attempts.begin(now, &self.socket, *call),
-                Order::Listen { tickets, accept } => {
+                Order::Listen { tickets, judge, accept } => {
                     self.host.control.crypto().listen(Arc::clone(&tickets));
-                    (self.tickets, self.accept) = (Some(tickets), Some(accept));
+                    self.visits.listen(Reception { tickets, judge, accept });
                 }
                 Order::Stop => {
                     let open: Vec<SessionId> = self.entries.iter().map(|entry| entry.session.id()).collect();
@@ -296,8 +253,9 @@ impl Driver {
                     self.publish_session(now, session);
                     if let Some(mut entry) = self.entries.remove(session) {
                         entry.log_end(reason, by_peer);
-                        self.returns.on_closed(now, &entry, reason);
+                        self.visits.returns.on_closed(now, &entry, reason);
                         entry.handler.on_closed(&entry.session, reason, by_peer);
+                        entry.answer(reason, by_peer);
                         self.list_sessions();
                     }
                 }
@@ -312,30 +270,35 @@ impl Driver {
     fn on_open(&mut self, now: Time, opened: &Opened) {
         let Opened { session, peer, address, is_initiator, sends, receives, path, .. } = *opened;
         let wanted = self.attempts.opened(now, session, &mut self.host);
-        let Some(keys) = self.host.keys(session) else { return };
-        let (found, reply) = if let Some(wanted) = wanted {
-            (Some((wanted.handler, None)), Some(wanted.reply))
+        let (mut handler, ticket, reply) = if let Some(wanted) = wanted {
+            (wanted.handler, None, Some(wanted.reply))
         } else {
-            let found = self.visitors.iter().position(|admitted| admitted.peer == peer && admitted.from == address);
-            let admitted = found.map(|index| self.visitors.swap_remove(index));
-            (admitted.map(|admitted| (admitted.handler, Some(admitted.ticket))), None)
+            let Some(admitted) = self.visits.take(peer, address) else {
+                // It took longer than half-open sessions last.
+                self.host.close(now, session, CloseReason::Silence);
+                return;
+            };
+            match self.visits.accept(&admitted, &self.entries) {
+                Ok((options, handler)) => {
+                    options.map(|options| self.host.set_options(session, options));
+                    (handler, Some(admitted.ticket), None)
+                }
+                Err(refusal) => {
+                    self.host.close(now, session, CloseReason::Refused(refusal));
+                    // The first packet that goes there says so, and no other goes ahead of it.
+                    self.host.handle_timeout(now);
+                    return;
+                }
+            }
         };
-        let Some((mut handler, ticket)) = found else {
-            // It took longer than half-open sessions last.
-            self.host.close(now, session, CloseReason::Silence);
-            return;
-        };
+        let Some(keys) = self.host.keys(session) else { return };
         let peer = canonical(address);
         let facts = SessionFacts { peer, is_initiator, sends, receives, path, is_plain: self.is_plain };
         let session = Session::new(session, facts, keys.export(), self.commands.clone());
         tracing::info!(parent: session.span(), is_initiator, sends, receives, ?path, "open");
         handler.on_open(&session);
-        self.entries.insert(Entry::new(session.clone(), ticket, handler, keys));
+        self.entries.insert(Entry { reply, ..Entry::new(session, ticket, handler, keys) });
         self.list_sessions();
-        if let Some(reply) = reply {
-            // Who asked may be gone; the handler has it.
-            let _ = reply.send(Ok(session));
-        }
     }
 
     fn on_failed(&mut self, now: Time, session: SessionId, error: HandshakeError) {
@@ -448,7 +411,9 @@ impl Driver {
             return;
         }
         self.publish_at = now.saturating_add(PUBLISH_EVERY);
-        self.visitors.retain(|admitted| now.since(admitted.at) < ADMISSION_LASTS);
+        for session in self.visits.revoked(now, &self.entries) {
+            self.host.close(now, session, CloseReason::Stopped);
+        }
         let open: Vec<SessionId> = self.entries.iter().map(|entry| entry.session.id()).collect();
         for session in open {
             self.publish_session(now, session);
@@ -507,22 +472,6 @@ impl Arrivals {
         let quarter = Duration::from_secs_f64(buffer as f64 / 8.0 / self.bytes_per_s)?;
         Some(quarter.min(MOST_REST))
     }
-}
-
-/// What becomes of a visitor: the keyring says first whether its ticket is good. What began before that expired goes on to its end.
-fn admit(
-    accept: Option<&mut Accept>,
-    tickets: Option<&Keyring>,
-    visitor: &Visitor<'_>,
-    comes_back: impl FnOnce() -> bool,
-) -> Result<(SessionOptions, Box<dyn Handler>), Refusal> {
-    let (Some(accept), Some(tickets)) = (accept, tickets) else { return Err(Refusal::UnknownName) };
-    match tickets.refusal(visitor.ticket) {
-        None => {}
-        Some(Refusal::Expired) if comes_back() => {}
-        Some(refusal) => return Err(refusal),
-    }
-    accept(visitor)
 }
 
 fn wait_for(fds: &mut [PollFd<'_>], wait: Option<Duration>) {

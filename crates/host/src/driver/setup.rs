@@ -19,21 +19,21 @@ use super::entry::Entries;
 use super::inbox::Inbox;
 use super::outbox::Outbox;
 use super::overflow::Overflow;
-use super::returns::{Proof, Returns};
+use super::returns::Proof;
 use super::run::Driver;
 use super::socket::Socket;
+use super::visits::Visits;
 use crate::crypto::{Noise, NoiseResponder};
-use crate::endpoint::{Accept, BindError, ConnectError, ConnectOptions, EndpointConfig, EndpointFacts};
+use crate::endpoint::{Accept, BindError, ConnectError, ConnectOptions, EndpointConfig, EndpointFacts, Judge};
 use crate::handler::Handler;
 use crate::keyring::Keyring;
 use crate::session::Session;
-use crate::sparing::Sparing;
 use crate::ticket::Ticket;
 
 /// What an endpoint is told.
 pub(crate) enum Order {
     Connect(Box<Call>),
-    Listen { tickets: Arc<Keyring>, accept: Accept },
+    Listen { tickets: Arc<Keyring>, judge: Judge, accept: Accept },
     Stop,
 }
 
@@ -94,10 +94,7 @@ impl Driver {
             outbox: Outbox::new(),
             entries: Entries::default(),
             attempts: Attempts::default(),
-            visitors: Vec::new(),
-            returns: Returns::default(),
-            accept: None,
-            tickets: None,
+            visits: Visits::default(),
             bell,
             commands,
             told,
@@ -110,7 +107,6 @@ impl Driver {
             arrivals: super::run::Arrivals::default(),
             sent_at_once: 0,
             stops_at: None,
-            refusals: Sparing::default(),
             socket,
         })
     }

@@ -83,6 +83,8 @@ impl Ended {
     /// What the end of a session means for a transfer that was not done.
     pub(crate) fn from_close(reason: CloseReason, by_peer: bool) -> Self {
         let text = match (reason, by_peer) {
+            (CloseReason::Refused(refusal), true) => return Self::Failed(format!("the server refused: {refusal}")),
+            (CloseReason::Refused(refusal), false) => return Self::Failed(refusal.to_string()),
             (CloseReason::Stopped | CloseReason::Leaving, false) => return Self::Stopped,
             (CloseReason::Stopped, true) => "the other end stopped the transfer",
             (CloseReason::Done, _) => "the session was closed before the transfer was complete",

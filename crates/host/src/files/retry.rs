@@ -59,8 +59,9 @@ const MOST_WAIT: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(200);
 const STOP_LOOK: Duration = Duration::from_millis(20);
 
-/// Begins a transfer: returns when its first session is open. When a session ends for a reason that may pass it opens the next
-/// one, until `patience` is over since something new came. `gives` says which way the files go.
+/// Begins a transfer: returns when its first session is open, or when the server has no room for it now. When a session ends for a
+/// reason that may pass it opens the next one, until `patience` is over since something new came. `gives` says which way the
+/// files go.
 pub(crate) fn persist(
     endpoint: &Endpoint,
     patience: fairwave_units::Duration,
@@ -68,7 +69,14 @@ pub(crate) fn persist(
     mut open: Open,
 ) -> Result<Transfer, TransferError> {
     let (answer, leg) = open(endpoint, None)?;
-    answer.recv().unwrap_or(Err(ConnectError::Closed))?;
+    let refused = match answer.recv().unwrap_or(Err(ConnectError::Closed)) {
+        Ok(_) => None,
+        // The server is there, and the ticket is good: it is worth waiting for.
+        Err(error @ ConnectError::Handshake(HandshakeError::Refused(Refusal::NoRoom))) if !patience.is_zero() => {
+            Some(error.to_string())
+        }
+        Err(error) => return Err(error.into()),
+    };
     let ledger = Ledger::default();
     ledger.legs().begin(leg.clone(), gives);
     let retry = Retry {
@@ -80,7 +88,7 @@ pub(crate) fn persist(
         moved: (Instant::now(), (0, 0)),
     };
     let thread = thread::Builder::new().name("fairwave-retry".to_owned());
-    if let Err(error) = thread.spawn(move || retry.run(leg)) {
+    if let Err(error) = thread.spawn(move || retry.run(leg, refused)) {
         ledger.transfer().stop();
         return Err(TransferError::Thread(error));
     }
@@ -88,7 +96,14 @@ pub(crate) fn persist(
 }
 
 impl Retry {
-    fn run(mut self, mut leg: Transfer) {
+    fn run(mut self, mut leg: Transfer, refused: Option<String>) {
+        if let Some(reason) = refused {
+            let outcome = Outcome::empty(Ended::Failed(reason));
+            leg = match self.come_back(CloseReason::Refused(Refusal::NoRoom), &outcome, None) {
+                Ok(leg) => leg,
+                Err(ended) => return self.end(Outcome { ended, ..outcome }),
+            };
+        }
         loop {
             let outcome = self.follow(&leg);
             let closed = leg.closed().filter(|_| matches!(outcome.ended, Ended::Failed(_)));
@@ -242,6 +257,7 @@ fn may_pass(reason: CloseReason, by_peer: bool) -> bool {
         CloseReason::Silence | CloseReason::Path | CloseReason::Keys => true,
         // If it is this end that leaves, it does.
         CloseReason::Leaving => by_peer,
+        CloseReason::Refused(refusal) => by_peer && refusal == Refusal::NoRoom,
         CloseReason::Done | CloseReason::Stopped | CloseReason::ExceedsGrant | CloseReason::Protocol => false,
     }
 }
@@ -275,6 +291,10 @@ mod tests {
         assert!(may_pass(CloseReason::Leaving, true) && !may_pass(CloseReason::Leaving, false));
         for reason in [CloseReason::Done, CloseReason::Stopped, CloseReason::ExceedsGrant, CloseReason::Protocol] {
             assert!(!may_pass(reason, true) && !may_pass(reason, false), "{reason:?}");
+        }
+        for (refusal, passes) in [(Refusal::NoRoom, true), (Refusal::UnknownName, false), (Refusal::Revoked, false)] {
+            assert_eq!(may_pass(CloseReason::Refused(refusal), true), passes, "{refusal:?}");
+            assert!(!may_pass(CloseReason::Refused(refusal), false));
         }
     }
 

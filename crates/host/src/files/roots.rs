@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use fairwave_proto::codec::Refusal;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
 use thiserror::Error;
@@ -83,6 +84,23 @@ pub enum ShareError {
     /// The system gives no threads to read with.
     #[error("no thread to read files: {0}")]
     Thread(io::Error),
+}
+
+impl ShareError {
+    /// What a visitor is told who asks for it.
+    pub(crate) fn refusal(&self) -> Refusal {
+        match self {
+            Self::Unreadable { error, .. } | Self::NotWritable { error, .. } if is_no_room(error) => Refusal::NoRoom,
+            Self::Thread(_) => Refusal::NoRoom,
+            _ => Refusal::UnknownName,
+        }
+    }
+}
+
+/// Whether the system says that it has no more descriptors, threads or memory, for this process or for all.
+pub(crate) fn is_no_room(error: &io::Error) -> bool {
+    let lacks = [Errno::MFILE, Errno::NFILE, Errno::AGAIN, Errno::NOMEM];
+    error.raw_os_error().is_some_and(|code| lacks.iter().any(|lack| lack.raw_os_error() == code))
 }
 
 impl Roots {

@@ -13,16 +13,18 @@ use fairwave_units::{Duration, Rate};
 use super::durable::Durable;
 use super::get::Intake;
 use super::greeting::Greeting;
-use super::roots::{Roots, ShareError};
+use super::roots::{Roots, ShareError, is_no_room};
 use super::source::Source;
 use super::supply::Readers;
 use super::transfer::{Ledger, Transfer, TransferError};
-use crate::endpoint::{Accept, Visitor};
+use crate::endpoint::{Accept, Judge, Visitor};
 use crate::handler::Handler;
 use crate::share_id::ShareId;
 
 /// Transfers that are over and still told of.
 const MOST_OVER: usize = 64;
+/// Transfers under way with one ticket: each may take threads and a descriptor for each path of the share.
+const MOST_OF_TICKET: usize = 256;
 
 /// How a share is set up.
 #[derive(Clone, Debug, Default)]
@@ -103,36 +105,55 @@ impl Share {
         Ok(Self { paths, options, name, readers, intake, visits, next })
     }
 
-    /// What becomes of a visitor: an answer for [`crate::Endpoint::listen`].
-    pub fn visit(&self, visitor: &Visitor<'_>) -> Result<(SessionOptions, Box<dyn Handler>), Refusal> {
+    /// Whether a visitor may have what it asks for, without a look at the disk: an answer for [`crate::Endpoint::listen_with`].
+    pub fn judge(&self, visitor: &Visitor<'_>) -> Result<SessionOptions, Refusal> {
         match Greeting::read(visitor.greeting) {
             // A place that only takes gives nothing.
             Ok(Greeting::Get) if !visitor.receives || self.paths.is_empty() => Err(Refusal::Direction),
+            Ok(Greeting::Put(_)) if !(visitor.sends && visitor.receives) || self.intake.is_none() => {
+                Err(Refusal::Direction)
+            }
+            Ok(Greeting::Bench(_)) => Err(Refusal::Purpose),
+            Err(_) => Err(Refusal::UnknownName),
+            Ok(_) if visitor.sessions >= MOST_OF_TICKET => Err(Refusal::NoRoom),
+            Ok(_) => Ok(self.options.session),
+        }
+    }
+
+    /// What becomes of a visitor whose session is open: an answer for [`crate::Endpoint::listen`].
+    pub fn visit(&self, visitor: &Visitor<'_>) -> Result<(SessionOptions, Box<dyn Handler>), Refusal> {
+        self.judge(visitor)?;
+        match Greeting::read(visitor.greeting) {
             Ok(Greeting::Get) => {
                 // What was there before may have gone.
-                let roots = Roots::find(&self.paths).map_err(|_| Refusal::UnknownName)?;
+                let roots = Roots::find(&self.paths).map_err(|error| error.refusal())?;
                 let ledger = Ledger::default();
                 let source = Source::new(roots, self.name, Arc::clone(&self.readers), ledger.clone());
                 self.enter(visitor, VisitKind::Get, ledger.transfer());
                 Ok((self.options.session, Box::new(source.with_limit(self.options.limit))))
             }
-            Ok(Greeting::Put(_)) if !(visitor.sends && visitor.receives) => Err(Refusal::Direction),
             Ok(Greeting::Put(look)) => {
                 let intake = self.intake.as_ref().ok_or(Refusal::Direction)?;
                 let (handler, transfer) = intake.take(visitor.ticket, look).map_err(|error| match error {
                     TransferError::Thread(_) => Refusal::NoRoom,
+                    TransferError::Destination { error, .. } if is_no_room(&error) => Refusal::NoRoom,
                     _ => Refusal::UnknownName,
                 })?;
                 let kind = if look.is_dry || self.options.is_dry { VisitKind::DryPut } else { VisitKind::Put };
                 self.enter(visitor, kind, transfer);
                 Ok((self.options.session, handler))
             }
-            Ok(Greeting::Bench(_)) => Err(Refusal::Purpose),
-            Err(_) => Err(Refusal::UnknownName),
+            Ok(Greeting::Bench(_)) | Err(_) => Err(Refusal::Purpose),
         }
     }
 
-    /// The same, in the form that an endpoint takes.
+    /// [`Share::judge`], in the form that an endpoint takes.
+    pub fn judges(self: &Arc<Self>) -> Judge {
+        let share = Arc::clone(self);
+        Box::new(move |visitor| share.judge(visitor))
+    }
+
+    /// [`Share::visit`], in the form that an endpoint takes.
     pub fn accept(self: &Arc<Self>) -> Accept {
         let share = Arc::clone(self);
         Box::new(move |visitor| share.visit(visitor))
@@ -190,7 +211,7 @@ mod tests {
 
     fn visitor(greeting: &[u8]) -> Visitor<'_> {
         let from = ([127, 0, 0, 1], 9).into();
-        Visitor { from, ticket: TicketId(7), greeting, sends: true, receives: true }
+        Visitor { from, ticket: TicketId(7), greeting, sends: true, receives: true, sessions: 0 }
     }
 
     #[test]
@@ -272,6 +293,11 @@ mod tests {
         assert_eq!(writable.visit(&visitor(&get)).err(), Some(Refusal::Direction));
         assert_eq!(refused(&Visitor { receives: false, ..visitor(&get) }), Some(Refusal::Direction));
         assert_eq!(refused(&visitor(&[])), Some(Refusal::UnknownName));
+        // One ticket alone does not take all that the process has.
+        for (sessions, refusal) in [(MOST_OF_TICKET - 1, None), (MOST_OF_TICKET, Some(Refusal::NoRoom))] {
+            assert_eq!(share.judge(&Visitor { sessions, ..visitor(&get) }).err(), refusal);
+            assert_eq!(writable.judge(&Visitor { sessions, ..visitor(&put) }).err(), refusal);
+        }
         for way in [0, 1, 2, 250] {
             assert_eq!(refused(&visitor(&Greeting::Bench(&[way]).to_bytes())), Some(Refusal::Purpose));
         }

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use fairwave_proto::codec::{CloseReason, VoidReason};
+use fairwave_proto::codec::{CloseReason, Refusal, VoidReason};
 
 use super::TREE;
 use super::blocks::HashKey;
@@ -120,7 +120,8 @@ impl Supply {
         };
         if let Err(error) = thread::Builder::new().name("fairwave-walk".to_owned()).spawn(walk) {
             supply.ledger.end(Outcome::empty(Ended::Failed(format!("no thread to list the files: {error}"))));
-            session.close(CloseReason::Stopped);
+            let is_server = !session.facts().is_initiator;
+            session.close(if is_server { CloseReason::Refused(Refusal::NoRoom) } else { CloseReason::Stopped });
         }
         (supply, news)
     }

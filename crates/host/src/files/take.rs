@@ -12,18 +12,20 @@
 mod crew;
 
 use std::collections::{BTreeMap, HashMap};
+use std::io;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use fairwave_proto::codec::CloseReason;
+use fairwave_proto::codec::{CloseReason, Refusal};
 use fairwave_units::{Bytes, Rate};
 use rustix::fs::fstatvfs;
 
 use super::blocks::{HashKey, Value};
 use super::compare::Reader;
 use super::desk::{Desk, Job, Report};
+use super::disk_error::DiskError;
 use super::durable::Durable;
 use super::flow::{Flow, Wanted, window};
 use super::greeting::Look;
@@ -37,6 +39,7 @@ use super::parcel::{Parcel, Piece};
 use super::plan::Plan;
 use super::pool::Pool;
 use super::progress::WaitsFor;
+use super::roots::is_no_room;
 use super::segments::SegmentReader;
 use super::selection::Selection;
 use super::sink::Sink;
@@ -314,12 +317,19 @@ impl Taker {
                     tracing::debug!(parent: session.span(), "waits for an older transfer of the same to give way");
                     thread::sleep(TICK / 2);
                 }
-                opened => break opened.map_err(|error| format!("the destination: {error}"))?,
+                opened => break opened,
             }
         };
+        let temps = temps.map_err(|error| {
+            if let TempsError::Disk(DiskError { error, .. }) = error {
+                self.tell_no_room(&error.into());
+            }
+            format!("the destination: {error}")
+        })?;
         let there = temps.list().unwrap_or_default();
         let boot = temps.since(self.options.boot);
         let journal = Journal::open(temps.directory(), boot, |key| there.contains_key(key));
+        let journal = journal.inspect_err(|error| self.tell_no_room(error));
         let (journal, kept) = journal.map_err(|error| format!("the destination: cannot write a journal: {error}"))?;
         for key in there.keys().filter(|key| !kept.contains_key(*key)) {
             temps.remove(key);
@@ -333,9 +343,16 @@ impl Taker {
         let places_at_once = self.options.durable == Durable::None;
         let hashes = HashKey::new(session.secret("hashes"));
         let desk = Arc::new(Desk { temps, journal, hashes, places_at_once });
-        let threads = self.hire(&desk).map_err(|error| format!("no thread for the disk: {error}"))?;
-        self.crew = Some(threads);
+        let threads = self.hire(&desk).inspect_err(|error| self.tell_no_room(error));
+        self.crew = Some(threads.map_err(|error| format!("no thread for the disk: {error}"))?);
         Ok(())
+    }
+
+    /// A host that has no descriptor or thread left for what somebody puts says so: the other end comes again.
+    fn tell_no_room(&self, error: &io::Error) {
+        if let Some((session, _)) = self.session.as_ref().filter(|_| self.told.is_some() && is_no_room(error)) {
+            session.close(CloseReason::Refused(Refusal::NoRoom));
+        }
     }
 
     /// Gives the workers and the queue what was planned.

@@ -148,8 +148,7 @@ fn flood__of_hellos_without_the_secret_is_met_with_silence() {
     let scene = Scene::new(31);
     let outside = scene.socket(0);
     let [first, _] = scene.hellos(&outside);
-    // The MAC is keyed with the ticket's secret: any byte that is not as it was breaks it, but for those of the cookie at the
-    // end. The kind stays.
+    // The MAC at the end is keyed with the ticket's secret: any byte before it that is not as it was breaks it. The kind stays.
     let forge = |number: u64| {
         let mut hello = first.clone();
         let at = 1 + (number as usize % (hello.len() - 1 - MAC_BYTES));

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::{DecodeError, Full, LossReport, Reader, Writer};
+use super::{DecodeError, Full, LossReport, Reader, Refusal, Writer};
 
 /// One thing that one end tells the other. All of them may be told again, and none has to arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +94,10 @@ pub enum CloseReason {
     /// Its keys are as old as keys may be: who opened it opens another.
     #[error("its keys are a day old")]
     Keys,
+    /// The application that the session was opened for cannot serve it, as shows when it looks: what it offers is gone, or it
+    /// has no room.
+    #[error("refused: {0}")]
+    Refused(Refusal),
 }
 
 const REQUEST: u8 = 1;
@@ -105,6 +109,9 @@ const ECHO: u8 = 6;
 const CLOSE: u8 = 7;
 const SENT: u8 = 8;
 const TIMING: u8 = 9;
+
+/// A session's end is refused with this added to the number of the refusal.
+const REFUSED: u8 = 16;
 
 /// The expected rate of a sink that sets no limit.
 pub const NO_LIMIT_BPS: u64 = super::writer::MOST_VARINT;
@@ -145,7 +152,10 @@ impl<'a> Frame<'a> {
                 5 => CloseReason::Protocol,
                 6 => CloseReason::Leaving,
                 7 => CloseReason::Keys,
-                _ => return Err(DecodeError::Range("the reason")),
+                reason => {
+                    let refusal = reason.checked_sub(REFUSED).and_then(Refusal::from_number);
+                    CloseReason::Refused(refusal.ok_or(DecodeError::Range("the reason"))?)
+                }
             }),
             kind => return Err(DecodeError::Kind { what: "frame", kind }),
         })
@@ -197,6 +207,7 @@ impl<'a> Frame<'a> {
                     CloseReason::Protocol => 5,
                     CloseReason::Leaving => 6,
                     CloseReason::Keys => 7,
+                    CloseReason::Refused(refusal) => REFUSED.saturating_add(refusal.number()),
                 })
             }
         })
@@ -291,6 +302,8 @@ mod tests {
             Frame::Close(CloseReason::ExceedsGrant),
             Frame::Close(CloseReason::Leaving),
             Frame::Close(CloseReason::Keys),
+            Frame::Close(CloseReason::Refused(Refusal::Expired)),
+            Frame::Close(CloseReason::Refused(Refusal::NoRoom)),
         ];
         let mut body = [0; 256];
         let mut writer = Writer::new(&mut body);
@@ -310,7 +323,9 @@ mod tests {
         assert_eq!(read(&body), [Ok(Frame::Probe(1)), Err(DecodeError::Kind { what: "frame", kind: 99 })]);
         assert_eq!(read(&[REQUEST, 0, 0, 0]), [Err(DecodeError::Range("the length"))]);
         assert_eq!(read(&[SENT, 6, 5]), [Err(DecodeError::Range("the next number"))]);
-        assert_eq!(read(&[CLOSE, 8]), [Err(DecodeError::Range("the reason"))]);
+        for reason in [8, REFUSED - 1, REFUSED + 8, u8::MAX] {
+            assert_eq!(read(&[CLOSE, reason]), [Err(DecodeError::Range("the reason"))]);
+        }
         assert_eq!(read(&[PROBE, 1, 2]), [Err(DecodeError::Short("a probe"))]);
     }
 

@@ -1,13 +1,14 @@
 //! The packets that open a session.
 //!
 //! ```text
-//! hello    = version (4 bits), 1 (4 bits), suite (1), flags (1), ticket id (8), length (2), Noise message, zeros up to 1168 bytes,
-//!            MAC of all that (16), cookie or zeros (16): always 1200 bytes
+//! hello    = version (4 bits), 1 (4 bits), suite (1), flags (1), ticket id (8), cookie (16), length (2), Noise message,
+//!            zeros up to 1184 bytes, MAC of all that (16): always 1200 bytes. A first hello has random bytes in place of
+//!            the cookie, and no Noise message
 //! cookie   = version, 2, MAC of the hello (16), cookie (16)
 //! reply    = version, 3, MAC of the hello (16), Noise message up to the end
 //! refusal  = version, 4, MAC of the hello (16), Noise message up to the end
 //! flags    = 1: plain, 2: dedicated
-//! prologue = the first 11 bytes of the hello
+//! prologue = the first 27 bytes of the hello
 //! ```
 
 use super::{DecodeError, Full, Reader, VERSION, Writer};
@@ -17,9 +18,9 @@ pub const HELLO_BYTES: usize = 1200;
 /// Bytes of a MAC, and of a cookie.
 pub const MAC_BYTES: usize = 16;
 /// Bytes of a [`Prologue`].
-pub const PROLOGUE_BYTES: usize = 11;
+pub const PROLOGUE_BYTES: usize = 11 + MAC_BYTES;
 /// Bytes of a Noise message in a hello at the most.
-pub const MOST_MESSAGE_BYTES: usize = HELLO_BYTES - PROLOGUE_BYTES - 2 - 2 * MAC_BYTES;
+pub const MOST_MESSAGE_BYTES: usize = HELLO_BYTES - PROLOGUE_BYTES - 2 - MAC_BYTES;
 
 pub(super) const HELLO: u8 = 1;
 const COOKIE: u8 = 2;
@@ -38,7 +39,8 @@ pub type Mac = [u8; MAC_BYTES];
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TicketId(pub u64);
 
-/// What both ends must see alike: it goes into the handshake's hash.
+/// What both ends must see alike: it goes into the handshake's hash (Noise revision 34 s6: a prologue that differs at the two
+/// ends fails the handshake).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prologue {
     /// Which handshake and ciphers.
@@ -49,6 +51,9 @@ pub struct Prologue {
     pub is_dedicated: bool,
     /// The ticket.
     pub ticket: TicketId,
+    /// What the responder gave to the initiator's address a moment ago: a hello is good with that cookie alone. Random bytes
+    /// in a first hello, which tell one attempt from another.
+    pub cookie: Mac,
 }
 
 /// A packet that opens a session, or answers one.
@@ -56,7 +61,7 @@ pub struct Prologue {
 pub enum Handshake<'a> {
     /// From the initiator.
     Hello(Hello<'a>),
-    /// Show that the address is yours: send the hello again, with this.
+    /// Show that the address is yours: write a hello with this.
     Cookie {
         /// The MAC of the hello that it answers.
         hello: Mac,
@@ -79,19 +84,17 @@ pub enum Handshake<'a> {
     },
 }
 
-/// The first packet.
+/// What an initiator sends: at first to get a cookie, and then with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hello<'a> {
     /// What it begins with.
     pub prologue: Prologue,
-    /// Noise's first message.
+    /// Noise's first message; nothing in a first hello.
     pub message: &'a [u8],
-    /// The bytes that the MAC covers.
+    /// The bytes that the MAC covers: all but the MAC.
     pub proven: &'a [u8],
     /// Their MAC.
     pub mac: Mac,
-    /// Zeros, or the cookie from the responder.
-    pub cookie: Mac,
 }
 
 /// Whether a datagram belongs to no open session yet.
@@ -103,8 +106,14 @@ impl Prologue {
     /// As it travels.
     pub fn to_bytes(&self) -> [u8; PROLOGUE_BYTES] {
         let flags = (if self.is_plain { PLAIN } else { 0 }) | (if self.is_dedicated { DEDICATED } else { 0 });
-        let [a, b, c, d, e, f, g, h] = self.ticket.0.to_be_bytes();
-        [VERSION << 4 | HELLO, self.suite, flags, a, b, c, d, e, f, g, h]
+        let mut bytes = [0; PROLOGUE_BYTES];
+        let mut writer = Writer::new(&mut bytes);
+        let written = writer
+            .bytes(&[VERSION << 4 | HELLO, self.suite, flags])
+            .and_then(|()| writer.u64(self.ticket.0))
+            .and_then(|()| writer.bytes(&self.cookie));
+        debug_assert!(written.is_ok(), "a prologue has 27 bytes");
+        bytes
     }
 
     /// Without the first byte, which has been read.
@@ -115,7 +124,8 @@ impl Prologue {
             return Err(DecodeError::Range("the flags"));
         }
         let ticket = TicketId(reader.u64("the ticket")?);
-        Ok(Self { suite, is_plain: flags & PLAIN != 0, is_dedicated: flags & DEDICATED != 0, ticket })
+        let cookie = mac(reader)?;
+        Ok(Self { suite, is_plain: flags & PLAIN != 0, is_dedicated: flags & DEDICATED != 0, ticket, cookie })
     }
 }
 
@@ -142,8 +152,7 @@ impl<'a> Handshake<'a> {
             Self::Hello(hello) => {
                 return writer.whole(|writer| {
                     writer.bytes(hello.proven)?;
-                    writer.bytes(&hello.mac)?;
-                    writer.bytes(&hello.cookie)
+                    writer.bytes(&hello.mac)
                 });
             }
             Self::Cookie { hello, cookie } => (COOKIE, hello, cookie.as_slice()),
@@ -169,38 +178,29 @@ impl<'a> Hello<'a> {
         if datagram.len() != HELLO_BYTES {
             return Err(DecodeError::Range("the length of a hello"));
         }
-        let (rest, cookie) = datagram.split_last_chunk().ok_or(SHORT)?;
-        let (proven, mac) = rest.split_last_chunk().ok_or(SHORT)?;
+        let (proven, mac) = datagram.split_last_chunk().ok_or(SHORT)?;
         let mut reader = Reader::new(proven);
         reader.u8("the header")?;
         let prologue = Prologue::read(&mut reader)?;
         let length = u16::from_be_bytes([reader.u8("the length")?, reader.u8("the length")?]);
         let message = reader.bytes(usize::from(length), "the message")?;
-        Ok(Self { prologue, message, proven, mac: *mac, cookie: *cookie })
+        Ok(Self { prologue, message, proven, mac: *mac })
     }
 
-    /// Writes a hello without a cookie; `mac` makes the MAC of its bytes.
+    /// Writes a hello; `mac` makes the MAC of its bytes.
     pub fn write(
         prologue: &Prologue,
         message: &[u8],
         mac: impl FnOnce(&[u8]) -> Mac,
     ) -> Result<[u8; HELLO_BYTES], Full> {
         let mut datagram = [0; HELLO_BYTES];
-        let (rest, _cookie) = datagram.split_last_chunk_mut::<MAC_BYTES>().ok_or(Full)?;
-        let (proven, place) = rest.split_last_chunk_mut::<MAC_BYTES>().ok_or(Full)?;
+        let (proven, place) = datagram.split_last_chunk_mut::<MAC_BYTES>().ok_or(Full)?;
         let mut writer = Writer::new(proven);
         writer.bytes(&prologue.to_bytes())?;
         writer.bytes(&u16::try_from(message.len()).map_err(|_| Full)?.to_be_bytes())?;
         writer.bytes(message)?;
         *place = mac(proven);
         Ok(datagram)
-    }
-
-    /// Puts a cookie into a hello.
-    pub fn set_cookie(datagram: &mut [u8; HELLO_BYTES], cookie: &Mac) {
-        if let Some(place) = datagram.last_chunk_mut() {
-            *place = *cookie;
-        }
     }
 }
 
@@ -216,15 +216,14 @@ mod tests {
     use super::*;
 
     const PROLOGUE: Prologue =
-        Prologue { suite: 1, is_plain: true, is_dedicated: false, ticket: TicketId(0x0102_0304) };
+        Prologue { suite: 1, is_plain: true, is_dedicated: false, ticket: TicketId(0x0102_0304), cookie: [9; 16] };
 
     #[test]
     fn hello__is_read_as_it_was_written() {
-        let mut datagram = Hello::write(&PROLOGUE, b"noise", |proven| [proven[14]; 16]).unwrap();
-        Hello::set_cookie(&mut datagram, &[9; 16]);
+        let datagram = Hello::write(&PROLOGUE, b"noise", |proven| [proven[30]; 16]).unwrap();
         let Handshake::Hello(hello) = Handshake::read(&datagram).unwrap() else { unreachable!() };
-        assert_eq!((hello.prologue, hello.message, hello.proven.len()), (PROLOGUE, &b"noise"[..], 1168));
-        assert_eq!((hello.mac, hello.cookie), ([b'o'; 16], [9; 16]));
+        assert_eq!((hello.prologue, hello.message, hello.proven.len()), (PROLOGUE, &b"noise"[..], 1184));
+        assert_eq!(hello.mac, [b'o'; 16]);
         assert_eq!(hello.proven[..PROLOGUE_BYTES], PROLOGUE.to_bytes());
         let most = vec![1; MOST_MESSAGE_BYTES];
         assert!(Hello::write(&PROLOGUE, &most, |_| [0; 16]).is_ok());
@@ -240,14 +239,14 @@ mod tests {
         datagram[2] |= 4;
         assert_eq!(Handshake::read(&datagram), Err(DecodeError::Range("the flags")));
         datagram[2] = 0;
-        datagram[11] = 0xff;
+        datagram[PROLOGUE_BYTES] = 0xff;
         assert_eq!(Handshake::read(&datagram), Err(DecodeError::Short("the message")));
     }
 
     #[test]
     fn is_handshake__looks_at_the_kind() {
-        assert!(is_handshake(&[0x14]) && is_handshake(&[0x17, 1]));
-        assert!(!is_handshake(&[0x18]) && !is_handshake(&[0x19]) && !is_handshake(&[]));
+        assert!(is_handshake(&[0x24]) && is_handshake(&[0x27, 1]));
+        assert!(!is_handshake(&[0x28]) && !is_handshake(&[0x29]) && !is_handshake(&[]));
     }
 
     proptest! {

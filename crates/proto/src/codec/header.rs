@@ -85,9 +85,9 @@ mod tests {
 
     #[test]
     fn read__refuses_other_versions_and_kinds() {
-        let mut bytes = [0x28; HEADER_BYTES];
-        assert_eq!(Header::read(&mut Reader::new(&bytes)), Err(DecodeError::Version(2)));
-        bytes[0] = 0x1a;
+        let mut bytes = [(VERSION + 1) << 4 | 8; HEADER_BYTES];
+        assert_eq!(Header::read(&mut Reader::new(&bytes)), Err(DecodeError::Version(VERSION + 1)));
+        bytes[0] = VERSION << 4 | 0xa;
         assert_eq!(Header::read(&mut Reader::new(&bytes)), Err(DecodeError::Kind { what: "packet", kind: 10 }));
     }
 }

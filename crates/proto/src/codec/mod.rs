@@ -71,5 +71,6 @@ pub enum DecodeError {
     Seal,
 }
 
-/// The version of the protocol that this crate speaks.
-pub const VERSION: u8 = 1;
+/// The version of the protocol that this crate speaks, and no other: an end cannot be talked into an older one. In version 1 a hello
+/// that was recorded could be sent again with another cookie.
+pub const VERSION: u8 = 2;

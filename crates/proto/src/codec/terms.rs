@@ -161,16 +161,23 @@ impl Refusal {
     /// Reads the payload of a refusal.
     pub fn read(payload: &[u8]) -> Result<Self, DecodeError> {
         let reason = begin(payload, REFUSAL)?.u8("the reason")?;
-        REFUSALS.get(usize::from(reason)).copied().ok_or(DecodeError::Range("the reason"))
+        Self::from_number(reason).ok_or(DecodeError::Range("the reason"))
     }
 
     /// Writes it.
     pub fn write(&self, writer: &mut Writer<'_>) -> Result<(), Full> {
-        let reason = REFUSALS.iter().position(|refusal| refusal == self).unwrap_or(0);
         writer.whole(|writer| {
             writer.u8(REFUSAL)?;
-            writer.u8(reason as u8)
+            writer.u8(self.number())
         })
+    }
+
+    pub(super) fn from_number(number: u8) -> Option<Self> {
+        REFUSALS.get(usize::from(number)).copied()
+    }
+
+    pub(super) fn number(self) -> u8 {
+        REFUSALS.iter().position(|refusal| *refusal == self).unwrap_or(0) as u8
     }
 }
 

@@ -7,16 +7,18 @@ pub trait InitiatorCrypto {
     /// What the session's packets are sealed with.
     type Keys;
 
-    /// What the hello begins with names the suite and the ticket; the rest of it is as asked for.
-    fn prologue(&self, is_plain: bool, is_dedicated: bool) -> Prologue;
+    /// What the hello begins with names the suite and the ticket, and has random bytes in place of a cookie; the rest of it is
+    /// as asked for.
+    fn prologue(&mut self, is_plain: bool, is_dedicated: bool) -> Prologue;
 
-    /// The first message, with a sealed payload, at most 112 bytes longer than that. It is asked for once.
+    /// The first message, with a sealed payload, at most 112 bytes longer than that. It is asked for anew for each cookie, and
+    /// then is the first one of another handshake: an ephemeral key belongs to one prologue alone.
     fn write_hello(&mut self, prologue: &Prologue, payload: &[u8]) -> Vec<u8>;
 
     /// The MAC of a hello, keyed from the ticket's secret.
     fn hello_mac(&self, proven: &[u8]) -> Mac;
 
-    /// Opens the second message: its payload, and the keys. One that does not open changes nothing: the right one may come
+    /// Opens the second message, which answers the latest first one: its payload, and the keys. One that does not open changes nothing: the right one may come
     /// yet. After one that does, no other is read.
     fn read_reply(&mut self, message: &[u8]) -> Option<(Vec<u8>, Self::Keys)>;
 }

@@ -10,9 +10,11 @@ use crate::path_kind::PathKind;
 
 /// Sends a hello until it is answered, or gives up.
 ///
-/// The first hello is repeated after 250 ms, and then after twice as long each time. When a cookie comes, the same hello
-/// goes at once with it, and is repeated after two round trips, at least 50 ms and at most a second, and then after twice as
-/// long each time. After five seconds in all the attempt has failed.
+/// The first hello has nothing in it but what proves the ticket. It is repeated after 250 ms, and then after twice as long each
+/// time. When a cookie comes, a hello with that cookie and with Noise's first message goes at once, and is repeated after two
+/// round trips, at least 50 ms and at most a second, and then after twice as long each time. If the responder answers that one
+/// with another cookie, its own is too old, and the next is written with a new ephemeral key. After five seconds in all the
+/// attempt has failed.
 ///
 /// Once it is established the other end waits for a packet of the session before it serves anything: send one at once.
 #[derive(Debug)]
@@ -20,11 +22,12 @@ pub struct Initiator<C> {
     crypto: C,
     terms: Terms,
     prologue: Prologue,
+    /// What it asks for, as it is sealed.
+    offer: Vec<u8>,
     sends: bool,
     receives: bool,
     hello: Box<[u8; HELLO_BYTES]>,
     mac: Mac,
-    cookie: Option<Mac>,
     /// Cookies that were taken.
     cookies: u32,
     started: Time,
@@ -101,21 +104,17 @@ impl<C: InitiatorCrypto> Initiator<C> {
         let mut writer = Writer::new(&mut room);
         offer.write(&mut writer)?;
         let used = writer.used();
-        let message = crypto.write_hello(&prologue, room.get(..used).ok_or(Full)?);
-        let mut mac = Mac::default();
-        let hello = Hello::write(&prologue, &message, |proven| {
-            mac = crypto.hello_mac(proven);
-            mac
-        })?;
+        let offer = room.get(..used).ok_or(Full)?.to_vec();
+        let (hello, mac) = written(&crypto, &prologue, &[])?;
         Ok(Self {
             crypto,
             terms,
             prologue,
+            offer,
             sends,
             receives,
-            hello: Box::new(hello),
+            hello,
             mac,
-            cookie: None,
             cookies: 0,
             started: now,
             due: now,
@@ -183,16 +182,18 @@ impl<C: InitiatorCrypto> Initiator<C> {
         }
     }
 
+    /// The responder wants a hello with this cookie in place of the one that it answers: a cookie for an earlier one, which
+    /// was repeated, comes too late. RFC 9000 s17.2.5.2 has a client take one Retry, and no other; here the responder may have
+    /// begun anew, and the attempt goes on.
     fn on_cookie(&mut self, now: Time, cookie: Mac) {
-        if self.cookie == Some(cookie) || self.cookies >= MOST_COOKIES {
+        if self.prologue.cookie == cookie || self.cookies >= MOST_COOKIES {
             return;
         }
-        // A later cookie may answer a hello that went before the first one came.
-        if self.cookies == 0 {
-            self.sample(now);
-        }
-        Hello::set_cookie(&mut self.hello, &cookie);
-        self.cookie = Some(cookie);
+        self.prologue.cookie = cookie;
+        let message = self.crypto.write_hello(&self.prologue, &self.offer);
+        let Ok((hello, mac)) = written(&self.crypto, &self.prologue, &message) else { return };
+        self.sample(now);
+        (self.hello, self.mac) = (hello, mac);
         self.cookies += 1;
         self.wait = self.rtt.map_or(FIRST_WAIT, |rtt| twice(rtt).clamp(LEAST_WAIT, MOST_FIRST_WAIT));
         (self.due, self.times) = (now, 0);
@@ -211,10 +212,7 @@ impl<C: InitiatorCrypto> Initiator<C> {
             return Progress::Failed(HandshakeError::Refused(refusal));
         }
         let Ok(answer) = Answer::read(payload) else { return Progress::Failed(HandshakeError::Protocol) };
-        // With a second cookie there were two hellos that the reply may answer.
-        if self.cookies <= 1 {
-            self.sample(now);
-        }
+        self.sample(now);
         let path = if answer.is_dedicated { self.terms.path } else { PathKind::Shared };
         // No more than this end offered, whatever the other one says.
         let [send, receive] = self.terms.shares();
@@ -238,6 +236,20 @@ impl<C: InitiatorCrypto> Initiator<C> {
             keys,
         }))
     }
+}
+
+/// A hello, and its MAC.
+fn written<C: InitiatorCrypto>(
+    crypto: &C,
+    prologue: &Prologue,
+    message: &[u8],
+) -> Result<(Box<[u8; HELLO_BYTES]>, Mac), Full> {
+    let mut mac = Mac::default();
+    let hello = Hello::write(prologue, message, |proven| {
+        mac = crypto.hello_mac(proven);
+        mac
+    })?;
+    Ok((Box::new(hello), mac))
 }
 
 fn twice(span: Duration) -> Duration {

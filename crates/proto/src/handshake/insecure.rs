@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::{InitiatorCrypto, ResponderCrypto};
-use crate::codec::{Checksum, Kind, Mac, Prologue, TAG_BYTES, TicketId, mixed};
+use crate::codec::{Checksum, Kind, MAC_BYTES, Mac, Prologue, TAG_BYTES, TicketId, mixed};
 use crate::door::Crypto;
 
 /// The suite of no security. Real hosts do not speak it.
@@ -74,11 +74,15 @@ impl InsecureResponder {
 impl InitiatorCrypto for InsecureInitiator {
     type Keys = InsecureKeys;
 
-    fn prologue(&self, is_plain: bool, is_dedicated: bool) -> Prologue {
-        Prologue { suite: INSECURE_SUITE, is_plain, is_dedicated, ticket: self.ticket }
+    fn prologue(&mut self, is_plain: bool, is_dedicated: bool) -> Prologue {
+        let [one, other] = [mixed(self.nonce), mixed(!self.nonce)].map(u64::to_be_bytes);
+        let mut cookie = [0; MAC_BYTES];
+        cookie.iter_mut().zip(one.into_iter().chain(other)).for_each(|(place, byte)| *place = byte);
+        Prologue { suite: INSECURE_SUITE, is_plain, is_dedicated, ticket: self.ticket, cookie }
     }
 
     fn write_hello(&mut self, prologue: &Prologue, payload: &[u8]) -> Vec<u8> {
+        self.nonce = mixed(self.nonce);
         message(self.nonce, hello_key(self.secret, self.nonce), &prologue.to_bytes(), payload)
     }
 

@@ -4,9 +4,9 @@
 //! initiator                                                     responder
 //!   hello (1200 bytes, MAC from the ticket's secret)      ->      wrong MAC: silence
 //!                                                         <-      cookie: what proves the address, 33 bytes; no state
-//!   the same hello, with the cookie                       ->      Noise; an entry in the half-open table
-//!                                                         <-      reply, or refusal, under seal
-//!   any packet of the session                             ->      the session is open
+//!   hello, Noise's first message with the cookie in it    ->      Noise; an entry in the half-open table
+//!                                                         <-      reply; or refusal, under seal, and no state
+//!   any packet of the session                             ->      the session is open; the application is asked
 //! ```
 //!
 //! The [`Initiator`] is one attempt, the [`Responder`] is a host's door. Both take datagrams and the time, and hand out
@@ -14,18 +14,23 @@
 //! fills with Noise and a simulation with [`insecure`].
 //!
 //! Whatever is lost, the initiator repeats; whatever is repeated changes nothing. To an address that has not shown a cookie
-//! the responder sends 33 bytes for each 1200 that came from it, and keeps nothing.
+//! the responder sends 33 bytes for each 1200 that came from it, and keeps nothing. A hello that was recorded is one of those:
+//! it has the cookie of another time and place, and nobody without the ticket's secret can put in the one of now.
 
 mod crypto;
 mod established;
 mod initiator;
 pub mod insecure;
+mod prefix;
+mod refusals;
 mod responder;
 
 pub use crypto::{InitiatorCrypto, ResponderCrypto};
 pub use established::{Established, Terms};
 pub use initiator::{HANDSHAKE_GIVES_UP, HandshakeError, Initiator, Progress};
-pub use responder::{Answered, Asked, COOKIE_LASTS, HALF_OPEN_LASTS, Incoming, MOST_HALF_OPEN, Responder};
+pub use prefix::Prefix;
+pub use refusals::MOST_REFUSALS;
+pub use responder::{Answered, Asked, COOKIE_LASTS, HALF_OPEN_LASTS, HalfOpen, Incoming, MOST_HALF_OPEN, Responder};
 
 #[cfg(test)]
 mod tests;

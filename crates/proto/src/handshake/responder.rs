@@ -5,24 +5,30 @@ use std::net::{IpAddr, SocketAddr};
 
 use fairwave_units::{Duration, Rate, Time};
 
-use super::ResponderCrypto;
 use super::established::{Established, Terms, start, to_bps};
-use crate::codec::{Answer, Full, HELLO_BYTES, Handshake, Hello, Mac, Offer, Prologue, Refusal, SessionId, Writer};
+use super::refusals::Refusals;
+use super::{Prefix, ResponderCrypto};
+use crate::codec::{
+    Answer, Full, HELLO_BYTES, Handshake, Hello, Mac, Offer, Prologue, Refusal, SessionId, TicketId, Writer,
+};
 use crate::path_kind::PathKind;
 
 /// Answers hellos, and keeps sessions that are half open.
 ///
 /// In this order, so that what costs little comes first: a datagram that is no hello is dropped; so is one whose MAC is
-/// wrong. One without a good cookie gets a cookie: a MAC over address, port and the hello's MAC, under a key of this host and
+/// wrong. One without a good cookie gets a cookie: a MAC over address, port and ticket, under a key of this host and
 /// the number of the five seconds that it was made in, good in these and in the next. Only then the handshake is read,
 /// and the driver is asked: [`Incoming::Asked`], which it answers with [`Responder::accept`] or [`Responder::refuse`].
 ///
-/// The answer is kept for five seconds, in a table of 1024: who sends the same hello again gets the same bytes. A session is
-/// open when the first packet of it has been opened with its keys ([`Responder::half_open`]): [`Responder::confirm`]. A hello
-/// whose session is open is worth nothing any more.
+/// A yes is kept for five seconds, in a table of 1024 of which one ticket and one [`Prefix`] have a part: who sends the same hello
+/// again gets the same bytes. A session is open when the first packet of it has been opened with its keys
+/// ([`Responder::half_open`]): [`Responder::confirm`]. A hello whose session is open is worth nothing any more. A no is not kept:
+/// who asks again is refused again, so often and no more ([`MOST_REFUSALS`](super::MOST_REFUSALS)).
 #[derive(Debug)]
 pub struct Responder<C: ResponderCrypto> {
     crypto: C,
+    most: HalfOpen,
+    refusals: Refusals,
     table: BTreeMap<Key, Entry<C::Keys>>,
     sessions: BTreeMap<SessionId, Key>,
     /// Hellos whose sessions were opened lately, and when.
@@ -40,7 +46,25 @@ struct Entry<K> {
     answer: Vec<u8>,
     /// Times that it was sent.
     times: u32,
-    session: Option<Box<Established<K>>>,
+    session: Box<Established<K>>,
+}
+
+/// How many sessions may be half open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HalfOpen {
+    /// In all.
+    pub all: usize,
+    /// With one ticket, which many may hold.
+    pub of_ticket: usize,
+    /// From one prefix.
+    pub of_prefix: usize,
+}
+
+impl Default for HalfOpen {
+    /// One ticket has half of the table, one prefix a quarter: neither keeps the others out.
+    fn default() -> Self {
+        Self { all: MOST_HALF_OPEN, of_ticket: MOST_HALF_OPEN / 2, of_prefix: MOST_HALF_OPEN / 4 }
+    }
 }
 
 /// What a datagram of the handshake leads to.
@@ -91,9 +115,9 @@ pub struct Answered {
     pub refusal: Option<Refusal>,
 }
 
-/// Answers that are kept at the most.
+/// Sessions that are half open at the most.
 pub const MOST_HALF_OPEN: usize = 1024;
-/// An answer is kept for so long.
+/// A session is half open for so long.
 pub const HALF_OPEN_LASTS: Duration = Duration::from_secs(5);
 /// A cookie is good for so long at the most, and for half of it at least.
 pub const COOKIE_LASTS: Duration = Duration::from_secs(10);
@@ -104,7 +128,20 @@ const MOST_DONE: usize = 1024;
 impl<C: ResponderCrypto> Responder<C> {
     /// A door to which nobody has come.
     pub fn new(crypto: C) -> Self {
-        Self { crypto, table: BTreeMap::new(), sessions: BTreeMap::new(), done: VecDeque::new(), earliest: None }
+        Self {
+            crypto,
+            most: HalfOpen::default(),
+            refusals: Refusals::new(),
+            table: BTreeMap::new(),
+            sessions: BTreeMap::new(),
+            done: VecDeque::new(),
+            earliest: None,
+        }
+    }
+
+    /// Other bounds than those that there are by default.
+    pub fn set_most(&mut self, most: HalfOpen) {
+        self.most = most;
     }
 
     /// What it takes from cryptography: tickets come and go.
@@ -119,14 +156,17 @@ impl<C: ResponderCrypto> Responder<C> {
         if !mac.is_some_and(|mac| is_same(&mac, &hello.mac)) {
             return Incoming::Nothing;
         }
-        let key = (from, hello.mac);
+        // The MAC covers the cookie: with a good one the sender has the ticket's secret now, and receives at its address. It is what
+        // RFC 9000 s8.1.2 has a Retry token do, s8.1.4: bound to the address and short-lived, and no state for it here.
+        let Prologue { ticket, cookie: shown, .. } = hello.prologue;
         let epoch = epoch(now);
-        let cookie = self.cookie(epoch, &key);
-        let is_proven = is_same(&cookie, &hello.cookie)
-            || epoch.checked_sub(1).is_some_and(|last| is_same(&self.cookie(last, &key), &hello.cookie));
+        let cookie = self.cookie(epoch, from, ticket);
+        let is_proven = is_same(&cookie, &shown)
+            || epoch.checked_sub(1).is_some_and(|last| is_same(&self.cookie(last, from, ticket), &shown));
         if !is_proven {
             return Incoming::Answer(written(&Handshake::Cookie { hello: hello.mac, cookie }));
         }
+        let key = (from, hello.mac);
         if let Some(entry) = self.table.get_mut(&key) {
             if now.since(entry.since) >= HALF_OPEN_LASTS {
                 return Incoming::Nothing;
@@ -135,10 +175,26 @@ impl<C: ResponderCrypto> Responder<C> {
             return Incoming::Answer(entry.answer.clone());
         }
         let is_used_up = self.done.iter().any(|(at, done)| *done == key && now.since(*at) < COOKIE_LASTS);
-        if is_used_up || self.table.len() >= MOST_HALF_OPEN {
+        let prefix = Prefix::of(from.ip());
+        if is_used_up || self.is_full(ticket, prefix) || !self.refusals.are_few(&self.crypto, epoch, ticket, prefix) {
             return Incoming::Nothing;
         }
-        self.read(key, &hello).map_or(Incoming::Nothing, Incoming::Asked)
+        let Some(asked) = self.read(key, &hello) else {
+            self.refusals.count(&self.crypto, epoch, ticket, prefix);
+            return Incoming::Nothing;
+        };
+        Incoming::Asked(asked)
+    }
+
+    /// Whether no other session may be half open with this ticket, from there.
+    fn is_full(&self, ticket: TicketId, prefix: Prefix) -> bool {
+        let HalfOpen { all, of_ticket, of_prefix } = self.most;
+        let count = |is_one: &dyn Fn(&Key, TicketId) -> bool| {
+            self.table.iter().filter(|(key, entry)| is_one(key, entry.session.ticket)).count()
+        };
+        self.table.len() >= all
+            || count(&|_, of| of == ticket) >= of_ticket
+            || count(&|(from, _), _| Prefix::of(from.ip()) == prefix) >= of_prefix
     }
 
     fn read(&mut self, key: Key, hello: &Hello<'_>) -> Option<Asked<C::Pending>> {
@@ -164,7 +220,8 @@ impl<C: ResponderCrypto> Responder<C> {
         if asked.prologue.is_plain != terms.is_plain {
             return self.refuse(now, asked, Refusal::Plain);
         }
-        if self.sessions.contains_key(&terms.session) || self.table.len() >= MOST_HALF_OPEN {
+        let is_full = self.is_full(asked.prologue.ticket, Prefix::of(asked.from().ip()));
+        if is_full || self.sessions.contains_key(&terms.session) {
             return self.refuse(now, asked, Refusal::NoRoom);
         }
         let path = if asked.prologue.is_dedicated { terms.path } else { PathKind::Shared };
@@ -202,37 +259,25 @@ impl<C: ResponderCrypto> Responder<C> {
         };
         self.sessions.insert(terms.session, asked.key);
         let datagram = written(&Handshake::Reply { hello: asked.key.1, message: &message });
-        self.keep(now, asked.key, datagram, Some(Box::new(established)), None)
+        let entry = Entry { since: now, answer: datagram.clone(), times: 1, session: Box::new(established) };
+        self.table.insert(asked.key, entry);
+        self.earliest.get_or_insert(now.saturating_add(HALF_OPEN_LASTS));
+        Answered { datagram, refusal: None }
     }
 
-    /// No.
+    /// No. Nothing is kept of it: the same hello is read and refused again.
     pub fn refuse(&mut self, now: Time, asked: Asked<C::Pending>, why: Refusal) -> Answered {
+        let prefix = Prefix::of(asked.from().ip());
+        self.refusals.count(&self.crypto, epoch(now), asked.prologue.ticket, prefix);
         let payload = bytes(|writer| why.write(writer));
         let (message, _) = self.crypto.write_reply(asked.pending, &payload);
         let datagram = written(&Handshake::Refusal { hello: asked.key.1, message: &message });
-        self.keep(now, asked.key, datagram, None, Some(why))
-    }
-
-    fn keep(
-        &mut self,
-        now: Time,
-        key: Key,
-        answer: Vec<u8>,
-        session: Option<Box<Established<C::Keys>>>,
-        refusal: Option<Refusal>,
-    ) -> Answered {
-        let datagram = answer.clone();
-        if self.table.len() < MOST_HALF_OPEN {
-            let entry = Entry { since: now, answer, times: 1, session };
-            self.table.insert(key, entry);
-            self.earliest.get_or_insert(now.saturating_add(HALF_OPEN_LASTS));
-        }
-        Answered { datagram, refusal }
+        Answered { datagram, refusal: Some(why) }
     }
 
     /// A session that is half open: its keys open its first packet.
     pub fn half_open(&self, session: SessionId) -> Option<&Established<C::Keys>> {
-        self.table.get(self.sessions.get(&session)?)?.session.as_deref()
+        Some(&*self.table.get(self.sessions.get(&session)?)?.session)
     }
 
     /// The first packet of a session has been opened: the session is there. `None` if it is not half open, any more.
@@ -243,7 +288,7 @@ impl<C: ResponderCrypto> Responder<C> {
         }
         self.sessions.remove(&session);
         let entry = self.table.remove(&key)?;
-        let mut established = *entry.session?;
+        let mut established = *entry.session;
         if entry.times == 1 {
             established.rtt = Some(now.since(entry.since));
         }
@@ -254,13 +299,13 @@ impl<C: ResponderCrypto> Responder<C> {
         Some(established)
     }
 
-    /// When answers may be forgotten.
+    /// When half-open sessions may be forgotten.
     pub fn next_timeout(&self) -> Option<Time> {
         self.earliest
     }
 
-    /// Forgets answers that are old: the names of sessions that did not come to be, which are free again. Harmless too early;
-    /// until it comes, an old answer is of no use and takes its room.
+    /// Forgets sessions that did not come to be: their names, which are free again. Harmless too early; until it comes, an old
+    /// one is of no use and takes its room.
     pub fn handle_timeout(&mut self, now: Time) -> Vec<SessionId> {
         if self.earliest.is_none_or(|earliest| now < earliest) {
             return Vec::new();
@@ -269,9 +314,9 @@ impl<C: ResponderCrypto> Responder<C> {
         let sessions = &mut self.sessions;
         self.table.retain(|_, entry| {
             let is_kept = now.since(entry.since) < HALF_OPEN_LASTS;
-            if let (false, Some(session)) = (is_kept, &entry.session) {
-                sessions.remove(&session.local);
-                gone.push(session.local);
+            if !is_kept {
+                sessions.remove(&entry.session.local);
+                gone.push(entry.session.local);
             }
             is_kept
         });
@@ -281,16 +326,16 @@ impl<C: ResponderCrypto> Responder<C> {
     }
 
     /// The proof of an address, as of such an epoch.
-    fn cookie(&self, epoch: u64, (from, mac): &Key) -> Mac {
+    fn cookie(&self, epoch: u64, from: SocketAddr, ticket: TicketId) -> Mac {
         let ip = match from.ip() {
             IpAddr::V4(ip) => ip.to_ipv6_mapped(),
             IpAddr::V6(ip) => ip,
         };
-        let mut bytes = Vec::with_capacity(42);
+        let mut bytes = Vec::with_capacity(34);
         bytes.extend_from_slice(&epoch.to_be_bytes());
         bytes.extend_from_slice(&ip.octets());
         bytes.extend_from_slice(&from.port().to_be_bytes());
-        bytes.extend_from_slice(mac);
+        bytes.extend_from_slice(&ticket.0.to_be_bytes());
         self.crypto.cookie(&bytes)
     }
 }

@@ -7,13 +7,17 @@ use proptest::prelude::*;
 use super::insecure::{InsecureInitiator, InsecureKeys, InsecurePending, InsecureResponder};
 use super::*;
 use crate::codec::{
-    Frame, HELLO_BYTES, Handshake, Header, Hello, Kind, Mac, Prologue, Reader, Refusal, SessionId, TicketId,
-    is_handshake, open_datagram, seal_datagram,
+    Frame, HELLO_BYTES, Handshake, Header, Hello, Kind, Mac, PROLOGUE_BYTES, Prologue, Reader, Refusal, SessionId,
+    TicketId, VERSION, Writer, is_handshake, open_datagram, seal_datagram,
 };
 use crate::path_kind::PathKind;
 
+mod replays;
+
 const TICKET: TicketId = TicketId(77);
 const SECRET: u64 = 0xfeed;
+/// Where a hello has its cookie.
+const COOKIE: std::ops::Range<usize> = 11..PROLOGUE_BYTES;
 
 fn ms(ms: u64) -> Time {
     Time::from_nanos(ms * 1_000_000)
@@ -221,36 +225,83 @@ fn initiator__does_not_let_itself_be_driven_by_cookies() {
     let hello = initiator.poll_transmit(ms(0)).unwrap().to_vec();
     let Ok(Handshake::Hello(Hello { mac, .. })) = Handshake::read(&hello) else { panic!("no hello") };
     let mut sent = 0;
+    let mut current = mac;
     for value in 0..100 {
-        let mut cookie = [0; 33];
-        Handshake::Cookie { hello: mac, cookie: [value; 16] }
-            .write(&mut crate::codec::Writer::new(&mut cookie))
-            .unwrap();
-        initiator.handle(ms(1), &cookie);
-        sent += usize::from(initiator.poll_transmit(ms(1)).is_some());
+        // A stranger who sees each hello, and one who saw the first alone.
+        for mac in [current, mac] {
+            initiator.handle(ms(1), &cookie_for(mac, [value; 16]));
+            let Some(hello) = initiator.poll_transmit(ms(1)) else { continue };
+            let Ok(Handshake::Hello(hello)) = Handshake::read(hello) else { panic!("no hello") };
+            assert_eq!((hello.prologue.cookie, mac), ([value; 16], current));
+            (sent, current) = (sent + 1, hello.mac);
+        }
     }
     assert_eq!(sent, 8);
 }
 
+fn cookie_for(hello: Mac, cookie: Mac) -> [u8; 33] {
+    let mut datagram = [0; 33];
+    Handshake::Cookie { hello, cookie }.write(&mut Writer::new(&mut datagram)).unwrap();
+    datagram
+}
+
 #[test]
-fn initiator__a_second_cookie_is_no_measure_of_the_round_trip() {
+fn initiator__a_cookie_for_an_earlier_hello_comes_too_late() {
     let (mut initiator, mut responder) = (initiator(ms(0), 1, terms(1)), responder());
-    let hello = initiator.poll_transmit(ms(0)).unwrap().to_vec();
-    let cookie = answer(&mut responder, ms(10), address(1), &hello);
+    let first = initiator.poll_transmit(ms(0)).unwrap().to_vec();
+    let cookie = answer(&mut responder, ms(10), address(1), &first);
     assert_eq!(initiator.handle(ms(64), &cookie), Progress::Waiting);
-    assert!(initiator.poll_transmit(ms(64)).is_some());
+    let second = initiator.poll_transmit(ms(64)).unwrap().to_vec();
     // The first hello was doubled on its way, and the answer to its double was changed: it came 10 ms after the second hello.
-    let mut changed = answer(&mut responder, ms(64), address(1), &hello);
+    let mut changed = answer(&mut responder, ms(64), address(1), &first);
     changed[20] ^= 1;
     assert_eq!(initiator.handle(ms(74), &changed), Progress::Waiting);
-    assert!(initiator.poll_transmit(ms(74)).is_some());
-    // The right cookie once more, and then a reply, of which it is not known which hello it answers.
-    assert_eq!(initiator.handle(ms(75), &cookie), Progress::Waiting);
-    let hello = initiator.poll_transmit(ms(75)).unwrap().to_vec();
-    let asked = asked(&mut responder, ms(76), address(1), &hello);
-    let reply = responder.accept(ms(76), asked, &terms(2)).datagram;
-    let Progress::Established(established) = initiator.handle(ms(77), &reply) else { panic!("no session") };
-    assert_eq!(established.rtt, Some(Duration::from_millis(64)));
+    assert!(initiator.poll_transmit(ms(74)).is_none());
+    let asked = asked(&mut responder, ms(90), address(1), &second);
+    let reply = responder.accept(ms(90), asked, &terms(2)).datagram;
+    let Progress::Established(established) = initiator.handle(ms(114), &reply) else { panic!("no session") };
+    assert_eq!(established.rtt, Some(Duration::from_millis(50)));
+}
+
+#[test]
+fn initiator__goes_on_when_its_cookie_is_too_old() {
+    let (mut initiator, mut responder) = (initiator(ms(4_000), 1, terms(1)), responder());
+    let first = initiator.poll_transmit(ms(4_000)).unwrap().to_vec();
+    let cookie = answer(&mut responder, ms(4_500), address(1), &first);
+    // All but nothing comes through: the cookie of the first five seconds is good up to the tenth.
+    assert_eq!(initiator.handle(ms(8_900), &cookie), Progress::Waiting);
+    let second = initiator.poll_transmit(ms(8_900)).unwrap().to_vec();
+    let other = answer(&mut responder, ms(10_000), address(1), &second);
+    assert_eq!((other.len(), reads(&mut responder)), (33, 0));
+    assert_eq!(initiator.handle(ms(8_950), &other), Progress::Waiting);
+    let third = initiator.poll_transmit(ms(8_950)).unwrap().to_vec();
+    let [Ok(Handshake::Hello(second)), Ok(Handshake::Hello(third_read))] =
+        [&second, &third].map(|hello| Handshake::read(hello))
+    else {
+        panic!("no hellos")
+    };
+    // Another handshake, with another ephemeral key.
+    assert_ne!(second.message.get(..32), third_read.message.get(..32));
+    let asked = asked(&mut responder, ms(10_100), address(1), &third);
+    let reply = responder.accept(ms(10_100), asked, &terms(2)).datagram;
+    assert!(matches!(initiator.handle(ms(8_999), &reply), Progress::Established(_)));
+}
+
+#[test]
+fn initiator__says_nothing_in_its_first_hello_but_who_issued_its_ticket() {
+    let hellos = [1, 2].map(|nonce| {
+        let greeting = if nonce == 1 { &b"a secret"[..] } else { b"" };
+        let crypto = InsecureInitiator::new(TICKET, SECRET, nonce);
+        let mut initiator = Initiator::new(ms(0), crypto, terms(nonce), (true, false), greeting).unwrap();
+        initiator.poll_transmit(ms(0)).unwrap().to_vec()
+    });
+    for hello in &hellos {
+        assert_eq!(hello[..3], [VERSION << 4 | 1, 0, 0]);
+        assert_eq!(hello[3..COOKIE.start], TICKET.0.to_be_bytes());
+        assert!(hello[COOKIE.end..HELLO_BYTES - 16].iter().all(|byte| *byte == 0));
+    }
+    // Random bytes tell the two apart.
+    assert_ne!(hellos[0][COOKIE], hellos[1][COOKIE]);
 }
 
 #[test]
@@ -265,8 +316,7 @@ fn responder__refuses_under_seal_and_in_the_same_words() {
         let asked = asked(&mut responder, ms(0), address(1), &hello);
         let refused = responder.refuse(ms(0), asked, why);
         assert_eq!(refused.refusal, Some(why));
-        assert_eq!(answer(&mut responder, ms(1), address(1), &hello), refused.datagram);
-        assert_eq!(reads(&mut responder), 1);
+        assert_eq!(responder.next_timeout(), None, "a refusal leaves nothing");
         // Somebody on the path calls it a reply: what is under the seal counts.
         let mut called_reply = refused.datagram.clone();
         called_reply[0] ^= 3 ^ 4;
@@ -289,9 +339,7 @@ fn responder__is_silent_about_a_wrong_mac_and_reads_nothing_of_it() {
         changed[bit / 8] ^= 1 << (bit % 8);
         match responder.handle(ms(0), address(1), &changed) {
             Incoming::Nothing => {}
-            // The cookie alone was changed: here is another.
-            Incoming::Answer(answer) => assert!(bit / 8 >= HELLO_BYTES - 16 && answer.len() == 33),
-            Incoming::Asked(_) => panic!("bit {bit} does not count"),
+            other => panic!("bit {bit} does not count: {other:?}"),
         }
     }
     assert_eq!(reads(&mut responder), 0);
@@ -307,10 +355,9 @@ fn responder__takes_a_cookie_from_its_address_in_its_time_alone() {
         assert_eq!(answer(&mut responder, ms(at), from, &hello).len(), 33);
     }
     assert_eq!(reads(&mut responder), 0);
-    // Another hello with this one's cookie.
-    let mut other = initiator(ms(0), 2, terms(2)).poll_transmit(ms(0)).unwrap().to_vec();
-    other[HELLO_BYTES - 16..].copy_from_slice(&hello[HELLO_BYTES - 16..]);
-    assert_eq!(answer(&mut responder, ms(0), address(1), &other).len(), 33);
+    // Under another key of the host's, as after it began anew.
+    let crypto = InsecureResponder::new(6, [(TICKET, SECRET)]);
+    assert_eq!(answer(&mut Responder::new(Counting { inner: crypto, reads: 0 }), ms(0), address(1), &hello).len(), 33);
     asked(&mut responder, ms(9_999), address(1), &hello);
 }
 
@@ -337,6 +384,7 @@ fn responder__floods_leave_nothing_without_a_cookie_and_so_much_with_one() {
         assert_eq!(answer(&mut responder, ms(0), address(host), &hello).len(), 33);
     }
     assert_eq!((reads(&mut responder), responder.next_timeout()), (0, None));
+    responder.set_most(HalfOpen { all: 1024, of_ticket: 1024, of_prefix: 1024 });
     let mut opened = 0;
     for host in 0..3000 {
         let hello = proven(&mut responder, ms(1), address(host), u64::from(host));
@@ -493,9 +541,13 @@ proptest! {
         let (mut now, mut names, mut cookies) = (0, 0, vec![(None, [0; 16])]);
         for (host, nonce, kind, wait, value) in steps {
             now += wait;
-            let mut datagram = initiator(ms(0), nonce, terms(nonce)).poll_transmit(ms(0)).unwrap().to_vec();
+            let mut sender = initiator(ms(0), nonce, terms(nonce));
+            let mut datagram = sender.poll_transmit(ms(0)).unwrap().to_vec();
             let (whose, cookie) = cookies[usize::from(value) % cookies.len()];
-            datagram[HELLO_BYTES - 16..].copy_from_slice(&cookie);
+            if let (Some(_), Ok(Handshake::Hello(Hello { mac, .. }))) = (whose, Handshake::read(&datagram)) {
+                sender.handle(ms(0), &cookie_for(mac, cookie));
+                datagram = sender.poll_transmit(ms(0)).unwrap().to_vec();
+            }
             match kind {
                 0 => datagram[usize::from(value) % HELLO_BYTES] ^= 1,
                 1 => datagram.truncate(usize::from(value) % HELLO_BYTES),
@@ -507,7 +559,7 @@ proptest! {
                 Incoming::Nothing => continue,
                 Incoming::Answer(answer) => answer,
                 Incoming::Asked(asked) => {
-                    prop_assert_eq!(whose, Some((host, nonce)));
+                    prop_assert_eq!(whose, Some(host));
                     names += 1;
                     responder.accept(ms(now), asked, &terms(names)).datagram
                 }
@@ -515,7 +567,7 @@ proptest! {
             *returned += answer.len();
             prop_assert!(returned <= received);
             if let Ok(Handshake::Cookie { cookie, .. }) = Handshake::read(&answer) {
-                cookies.push((Some((host, nonce)), cookie));
+                cookies.push((Some(host), cookie));
             }
             responder.handle_timeout(ms(now));
         }
@@ -529,7 +581,7 @@ proptest! {
             datagram.resize(HELLO_BYTES, 7);
         }
         if let Some(first) = datagram.first_mut() {
-            *first = 0x10 | kind;
+            *first = VERSION << 4 | kind;
         }
         prop_assert!(matches!(responder().handle(ms(0), address(1), &datagram), Incoming::Nothing));
         prop_assert_eq!(initiator(ms(0), 1, terms(1)).handle(ms(0), &datagram), Progress::Waiting);

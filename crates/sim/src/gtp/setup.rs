@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use fairwave_proto::handshake::insecure::InsecureResponder;
+use fairwave_proto::handshake::{HalfOpen, MOST_HALF_OPEN};
 use fairwave_proto::{
     DATA_OVERHEAD, Host, HostConfig, IntervalRule, Lasts, MOST_OPEN_BYTES, NodeConfig, PathKind, SessionOptions,
 };
@@ -106,7 +107,7 @@ fn host(scenario: &Scenario, node: &Node, sessions: &[&Session]) -> HostAt {
     let mut stream = random::stream(scenario.seed, &format!("host {}", node.name));
     let mut seed = [0; 32];
     seed.chunks_exact_mut(8).for_each(|part| part.copy_from_slice(&stream.bits().to_le_bytes()));
-    let host = Host::new(
+    let mut host = Host::new(
         Time::ZERO,
         HostConfig {
             lower_bytes,
@@ -127,6 +128,9 @@ fn host(scenario: &Scenario, node: &Node, sessions: &[&Session]) -> HostAt {
             crypto: InsecureResponder::new(stream.bits(), [TICKET]),
         },
     );
+    // All sessions of a scenario have one ticket, and addresses that say nothing.
+    let (of_ticket, of_prefix) = (MOST_HALF_OPEN, MOST_HALF_OPEN);
+    host.control.set_half_open(HalfOpen { all: MOST_HALF_OPEN, of_ticket, of_prefix });
     HostAt {
         host,
         timer: None,

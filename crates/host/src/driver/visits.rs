@@ -1,0 +1,169 @@
+//! Who comes to open a session here, and what the application makes of it.
+//!
+//! A visitor is judged twice. At its hello, which shows that it holds the ticket and receives at its address: may this ticket do what
+//! the hello asks for? Nothing is opened, started or remembered for that. And again when the first packet under the session's own
+//! keys has come, which no hello that somebody recorded leads to: only then the application makes a handler.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Instant;
+
+use fairwave_proto::codec::{Refusal, SessionId, TicketId};
+use fairwave_proto::handshake::Prefix;
+use fairwave_proto::{SessionOptions, Visit};
+use fairwave_units::{Duration, Time};
+
+use super::attempts::canonical;
+use super::entry::{Entries, Entry};
+use super::returns::{self, Returns};
+use crate::crypto::Noise;
+use crate::endpoint::{Accept, Judge, Visitor};
+use crate::handler::Handler;
+use crate::keyring::{Keyring, id_text};
+use crate::sparing::Sparing;
+
+/// Who listens at an endpoint, and who has come.
+#[derive(Default)]
+pub(super) struct Visits {
+    reception: Option<Reception>,
+    /// Who was let in, and has not sent its first packet.
+    admitted: Vec<Admitted>,
+    /// Who may come back with a ticket that has expired.
+    pub(super) returns: Returns,
+    /// Log lines about who was not let in.
+    refusals: Sparing,
+    looked: Time,
+}
+
+/// What an endpoint that listens was told.
+pub(super) struct Reception {
+    pub(super) tickets: Arc<Keyring>,
+    pub(super) judge: Judge,
+    pub(super) accept: Accept,
+}
+
+/// Someone whose session is half open.
+pub(super) struct Admitted {
+    peer: SessionId,
+    from: SocketAddr,
+    at: Time,
+    pub(super) ticket: TicketId,
+    greeting: Vec<u8>,
+    sends: bool,
+    receives: bool,
+    options: SessionOptions,
+}
+
+/// Half-open sessions last for five seconds.
+const ADMISSION_LASTS: Duration = Duration::from_secs(6);
+/// What was taken back is looked for so often.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Sessions that are open at once with one ticket: an eighth of all, and more than `fairwave bench` has. What an application
+/// has to hold for each may bound them below that ([`Visitor::sessions`]).
+const MOST_OF_TICKET: usize = 8192;
+/// And from one prefix, with whatever tickets: a quarter of all.
+const MOST_OF_PREFIX: usize = 16_384;
+
+impl Visits {
+    /// From now on the holders of these tickets are let in.
+    pub(super) fn listen(&mut self, reception: Reception) {
+        self.reception = Some(reception);
+    }
+
+    /// A hello that proves its ticket and its address asks for a session: whether its ticket may have one. Who is refused is
+    /// forgotten; the same hello may come twice. `is_plain` is what this end says of it.
+    pub(super) fn judge(
+        &mut self,
+        now: Time,
+        visit: &Visit<Noise>,
+        entries: &Entries,
+        is_plain: bool,
+    ) -> Result<SessionOptions, Refusal> {
+        let (from, ticket) = (visit.from(), visit.prologue.ticket);
+        let is_agreed = visit.prologue.is_plain == is_plain;
+        let judged = if is_agreed { self.judgement(now, visit, entries) } else { Err(Refusal::Plain) };
+        let options = judged.inspect_err(|refusal| self.log(from, ticket, *refusal))?;
+        let greeting = returns::read(&visit.greeting).map_or_else(Vec::new, |(_, said)| said.to_vec());
+        self.admitted.retain(|admitted| admitted.peer != visit.peer || admitted.from != from);
+        let Visit::<Noise> { peer, sends, receives, .. } = *visit;
+        self.admitted.push(Admitted { peer, from, at: now, ticket, greeting, sends, receives, options });
+        Ok(options)
+    }
+
+    fn judgement(&mut self, now: Time, visit: &Visit<Noise>, entries: &Entries) -> Result<SessionOptions, Refusal> {
+        let Some(Reception { tickets, judge, .. }) = &mut self.reception else { return Err(Refusal::UnknownName) };
+        let (from, ticket) = (visit.from(), visit.prologue.ticket);
+        let (proof, greeting) = returns::read(&visit.greeting).ok_or(Refusal::UnknownName)?;
+        // What began before its ticket expired goes on to its end.
+        let comes_back = || {
+            proof.is_some_and(|shown| {
+                self.returns.knows(now, ticket, &shown)
+                    || entries.iter().any(|entry| returns::is_shown(entry, ticket, &shown))
+            })
+        };
+        match tickets.refusal(ticket) {
+            None => {}
+            Some(Refusal::Expired) if comes_back() => {}
+            Some(refusal) => return Err(refusal),
+        }
+        let sessions = room(entries, ticket, from.ip())?;
+        judge(&Visitor { from, ticket, greeting, sends: visit.sends, receives: visit.receives, sessions })
+    }
+
+    /// The first packet of a session has come from who was let in: the handler of the session, and what the end node knows of it.
+    /// `None` if it took longer than half-open sessions last.
+    pub(super) fn take(&mut self, peer: SessionId, address: SocketAddr) -> Option<Admitted> {
+        let found = self.admitted.iter().position(|admitted| admitted.peer == peer && admitted.from == address)?;
+        Some(self.admitted.swap_remove(found))
+    }
+
+    /// What the application makes of it, if that is another thing than what was agreed: options that differ.
+    pub(super) fn accept(
+        &mut self,
+        admitted: &Admitted,
+        entries: &Entries,
+    ) -> Result<(Option<SessionOptions>, Box<dyn Handler>), Refusal> {
+        let Admitted { from, ticket, ref greeting, sends, receives, options, .. } = *admitted;
+        let Some(Reception { tickets, accept, .. }) = &mut self.reception else { return Err(Refusal::UnknownName) };
+        let mut accepted = || {
+            // It was judged a moment ago: whether it had expired then does not matter any more.
+            if let Some(refusal) = tickets.refusal(ticket).filter(|refusal| *refusal != Refusal::Expired) {
+                return Err(refusal);
+            }
+            let sessions = room(entries, ticket, from.ip())?;
+            accept(&Visitor { from, ticket, greeting, sends, receives, sessions })
+        };
+        let (wanted, handler) = accepted().inspect_err(|refusal| self.log(from, ticket, *refusal))?;
+        Ok(((wanted != options).then_some(wanted), handler))
+    }
+
+    /// Sessions whose tickets were taken back meanwhile.
+    pub(super) fn revoked(&mut self, now: Time, entries: &Entries) -> Vec<SessionId> {
+        self.admitted.retain(|admitted| now.since(admitted.at) < ADMISSION_LASTS);
+        let Some(Reception { tickets, .. }) = self.reception.as_ref().filter(|_| now.since(self.looked) >= LOOK_EVERY)
+        else {
+            return Vec::new();
+        };
+        self.looked = now;
+        let is_revoked = |ticket: TicketId| tickets.refusal(ticket) == Some(Refusal::Revoked);
+        let revoked: Vec<TicketId> = entries.tickets().filter(|ticket| is_revoked(*ticket)).collect();
+        if revoked.is_empty() {
+            return Vec::new();
+        }
+        let is_one = |entry: &&Entry| entry.ticket.is_some_and(|ticket| revoked.contains(&ticket));
+        entries.iter().filter(is_one).map(|entry| entry.session.id()).collect()
+    }
+
+    fn log(&self, from: SocketAddr, ticket: TicketId, refusal: Refusal) {
+        if tracing::enabled!(tracing::Level::INFO) && self.refusals.allows(Instant::now()) {
+            tracing::info!(from = %canonical(from), ticket = %id_text(ticket), "not let in: {refusal}");
+        }
+    }
+}
+
+/// How many sessions a ticket has, if it may have another one.
+fn room(entries: &Entries, ticket: TicketId, ip: IpAddr) -> Result<usize, Refusal> {
+    let sessions = entries.of_ticket(ticket);
+    let is_full = sessions >= MOST_OF_TICKET || entries.of_prefix(Prefix::of(ip)) >= MOST_OF_PREFIX;
+    if is_full { Err(Refusal::NoRoom) } else { Ok(sessions) }
+}

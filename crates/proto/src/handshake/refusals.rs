@@ -1,0 +1,60 @@
+//! How often a door said no, without remembering to whom.
+
+use super::{Prefix, ResponderCrypto};
+use crate::codec::TicketId;
+
+/// Refusals of the last seconds, counted in a table of fixed size: by ticket, and by ticket and prefix, each at a place that a MAC
+/// under the host's own key chooses anew for each epoch. So nobody can aim at a place that he shares with somebody else, and
+/// whoever shares one by chance is out of it seconds later.
+///
+/// WireGuard, too, bounds what proven addresses make a host compute (Donenfeld 2017, s5.3: a cookie proves who owns an address, and
+/// allows token buckets); here only what led to nothing counts, since honest clients may open thousands of sessions a second.
+#[derive(Debug)]
+pub(super) struct Refusals {
+    epoch: u64,
+    counts: Vec<u16>,
+}
+
+/// Handshakes of one ticket that may lead to nothing in an epoch, from one prefix and from all of them: each costs as much as one
+/// that opens a session.
+pub const MOST_REFUSALS: [u16; 2] = [64, 512];
+
+const PLACES: u16 = 1024;
+
+impl Refusals {
+    /// None yet.
+    pub(super) fn new() -> Self {
+        Self { epoch: 0, counts: vec![0; usize::from(PLACES)] }
+    }
+
+    /// Whether a hello with this ticket, from there, is worth looking at.
+    pub(super) fn are_few(&self, crypto: &impl ResponderCrypto, epoch: u64, ticket: TicketId, prefix: Prefix) -> bool {
+        epoch != self.epoch
+            || places(crypto, epoch, ticket, prefix)
+                .into_iter()
+                .zip(MOST_REFUSALS)
+                .all(|(place, most)| self.counts.get(place).is_none_or(|count| *count < most))
+    }
+
+    /// A hello led to nothing.
+    pub(super) fn count(&mut self, crypto: &impl ResponderCrypto, epoch: u64, ticket: TicketId, prefix: Prefix) {
+        if epoch != self.epoch {
+            self.epoch = epoch;
+            self.counts.fill(0);
+        }
+        for place in places(crypto, epoch, ticket, prefix) {
+            if let Some(count) = self.counts.get_mut(place) {
+                *count = count.saturating_add(1);
+            }
+        }
+    }
+}
+
+/// Where the refusals of a ticket to a prefix are counted, and those of the ticket to all.
+fn places(crypto: &impl ResponderCrypto, epoch: u64, ticket: TicketId, prefix: Prefix) -> [usize; 2] {
+    let all = [epoch.to_be_bytes(), ticket.0.to_be_bytes()].concat();
+    [[&all[..], &prefix.to_bytes()].concat(), all].map(|bytes| {
+        let [one, other, ..] = crypto.cookie(&bytes);
+        usize::from(u16::from_be_bytes([one, other]) % PLACES)
+    })
+}
