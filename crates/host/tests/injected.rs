@@ -125,8 +125,11 @@ struct Path {
 #[derive(Default)]
 struct Heard {
     client: Mutex<Option<SocketAddr>>,
-    /// The newest data packet of the server.
+    /// The newest data packet of the server, and its newest control packet.
     data: Mutex<Vec<u8>>,
+    control: Mutex<Vec<u8>>,
+    /// Nothing passes any more.
+    is_cut: AtomicBool,
     /// Everything goes to the client so often more.
     repeats: Mutex<u32>,
     is_over: AtomicBool,
@@ -151,8 +154,13 @@ impl Path {
             let (front, heard) = (Arc::clone(&front), Arc::clone(&heard));
             move |_, datagram| {
                 let Some(client) = *heard.client.lock().unwrap() else { return };
-                if kind(datagram) == Some(Kind::Data) {
-                    datagram.clone_into(&mut heard.data.lock().unwrap());
+                if heard.is_cut.load(Ordering::Relaxed) {
+                    return;
+                }
+                match kind(datagram) {
+                    Some(Kind::Data) => datagram.clone_into(&mut heard.data.lock().unwrap()),
+                    Some(Kind::Control) => datagram.clone_into(&mut heard.control.lock().unwrap()),
+                    None => {}
                 }
                 for _ in 0..=*heard.repeats.lock().unwrap() {
                     let _ = front.send_to(datagram, client);
@@ -277,6 +285,20 @@ fn replay__of_sealed_packets_counts_for_nothing() {
     assert!(received <= sent && received > LENGTH, "{received} bytes of {sent}");
     let rate = scene.session.stats().sink.expect("it receives").measured.as_mbps();
     assert!(rate < 1.1 * CAPACITY_MBPS, "{rate} Mb/s");
+}
+
+#[test]
+fn replay__of_sealed_packets_is_no_sign_of_life() {
+    let scene = Scene::new(false);
+    scene.fetch(0, 1_000_000);
+    scene.path.heard.is_cut.store(true, Ordering::Relaxed);
+    let control = scene.path.heard.control.lock().unwrap().clone();
+    let repeat = |turn: u64, data: &[u8]| if turn.is_multiple_of(2) { data.to_vec() } else { control.clone() };
+    let (repeated, ()) = scene.path.inject(repeat, || std::thread::sleep(Duration::from_secs(3)));
+    let silent_s = scene.session.stats().silent_for.as_secs_f64();
+    println!("silent for {silent_s:.1} s, beside {repeated} repeated packets");
+    // Else a session with nothing to do hears of its peer each second.
+    assert!(repeated > 500 && silent_s > 2.5, "{silent_s} s");
 }
 
 /// The least that a session's end node led it to in so long a time.

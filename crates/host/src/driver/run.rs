@@ -23,7 +23,7 @@ use super::commands::{Bell, Command, Commands};
 use super::entry::{Entries, Entry};
 use super::inbox::{Inbox, Way};
 use super::outbox::Outbox;
-use super::overflow::{Overflow, Read};
+use super::overflow::{Overflow, Read, Verdict};
 use super::returns::{self, Returns};
 use super::setup::{Order, Shared};
 use super::socket::Socket;
@@ -60,6 +60,7 @@ pub(crate) struct Driver {
     /// Packets that went when there was last anything to send.
     pub(super) sent_at_once: usize,
     pub(super) overflow: Overflow,
+    pub(super) verdict: Verdict,
     /// The address of this host that a handshake came to, while it is answered.
     pub(super) answer_from: Option<IpAddr>,
     /// No later than this, once it is told to stop.
@@ -370,18 +371,15 @@ impl Driver {
         }
         let Some(dropped) = self.overflow.poll(now) else { return };
         let read = std::mem::take(&mut self.arrivals.read);
-        if dropped == 0 {
-            return;
-        }
         self.shared.overflows.fetch_add(dropped, Ordering::Relaxed);
-        if !read.is_of_sessions() {
+        if dropped > 0 {
             let Read { datagrams, known } = read;
-            tracing::debug!(dropped, datagrams, known, "the socket was full of what no session sent");
-            return;
+            tracing::debug!(dropped, datagrams, known, "the socket was full");
         }
-        tracing::info!(dropped, "the socket was full: less is asked for");
+        let Some(bytes_per_s) = self.verdict.look(dropped, read, self.arrivals.bytes_per_s) else { return };
+        tracing::info!("the socket was full of what sessions sent: less is asked for");
         if let Some(node) = self.host.control.node_mut(Direction::Receiving) {
-            node.on_overflow(Rate::nearest_bps(8.0 * self.arrivals.bytes_per_s));
+            node.on_overflow(Rate::nearest_bps(8.0 * bytes_per_s));
         }
     }
 
