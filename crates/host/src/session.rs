@@ -9,6 +9,7 @@ use fairwave_proto::codec::{CloseReason, SessionId, VoidReason};
 use fairwave_proto::{Limit, PathKind, SessionRates};
 use fairwave_units::{Bytes, Duration, Rate};
 use tracing::Span;
+use zeroize::Zeroizing;
 
 use crate::driver::{Command, Commands};
 
@@ -23,7 +24,7 @@ pub struct Session {
 struct Inner {
     id: SessionId,
     facts: SessionFacts,
-    export: [u8; 32],
+    export: Zeroizing<[u8; 32]>,
     commands: Commands,
     stats: ArcSwap<SessionStats>,
     span: Span,
@@ -86,7 +87,7 @@ pub struct SessionStats {
 }
 
 impl Session {
-    pub(crate) fn new(id: SessionId, facts: SessionFacts, export: [u8; 32], commands: Commands) -> Self {
+    pub(crate) fn new(id: SessionId, facts: SessionFacts, export: Zeroizing<[u8; 32]>, commands: Commands) -> Self {
         let stats = ArcSwap::default();
         let span = tracing::info_span!("session", id = %format_args!("{:016x}", id.0), peer = %facts.peer);
         Self { inner: Arc::new(Inner { id, facts, export, commands, stats, span }) }
@@ -167,6 +168,6 @@ impl Session {
     /// One without a network: what it is told comes out of the receiver.
     pub(crate) fn detached(facts: SessionFacts) -> (Self, crossbeam_channel::Receiver<(SessionId, Command)>) {
         let (commands, told) = Commands::detached();
-        (Self::new(SessionId(1), facts, [7; 32], commands), told)
+        (Self::new(SessionId(1), facts, Zeroizing::new([7; 32]), commands), told)
     }
 }

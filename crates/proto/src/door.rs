@@ -15,7 +15,7 @@ use crate::slots::Slots;
 /// The cryptography of a host.
 pub trait Crypto {
     /// What a session's packets are sealed with.
-    type Keys: Clone;
+    type Keys;
     /// One attempt to open a session.
     type Initiator: InitiatorCrypto<Keys = Self::Keys>;
     /// The answers to others'.

@@ -14,7 +14,7 @@ use crate::control::{Control, ControlEvent, ControlSetup};
 use crate::door::{Crypto, Visit};
 use crate::end_node::{EndNode, IntervalRule};
 use crate::handshake::HandshakeError;
-use crate::inbound::{Inbound, InboundEvent};
+use crate::inbound::{Inbound, InboundEvent, Taken};
 use crate::limits::Limit;
 use crate::mtu::LEAST_DATAGRAM;
 use crate::outbound::{Outbound, OutboundEvent};
@@ -279,21 +279,20 @@ impl<C: Crypto> Host<C> {
         self.route(now);
     }
 
-    /// A data packet came, whose seal is good: how many of its bytes were wanted and come for the first time. If there are
-    /// none, it is of no use.
+    /// A data packet came, whose seal is good: what it brought.
     #[inline]
-    pub fn handle_data(&mut self, now: Time, from: SocketAddr, packet: &DataPacket) -> u64 {
+    pub fn handle_data(&mut self, now: Time, from: SocketAddr, packet: &DataPacket) -> Taken {
         let taken = self.inbound.handle_data(now, from, packet);
         if taken.is_from_elsewhere {
             self.control.on_data_from_elsewhere(now, from, packet);
         }
-        taken.bytes
+        taken
     }
 
-    /// A control packet came, whose seal is good.
-    pub fn handle_control(&mut self, now: Time, from: SocketAddr, packet: &ControlPacket) {
+    /// A control packet came, whose seal is good: whether it is one more of an open session. Else it came before, or too late.
+    pub fn handle_control(&mut self, now: Time, from: SocketAddr, packet: &ControlPacket) -> bool {
         if !self.control.accept(now, from, packet) {
-            return;
+            return false;
         }
         // With its first packet a session opens; what that one says is for the cores that then know of it.
         self.route(now);
@@ -315,6 +314,7 @@ impl<C: Crypto> Host<C> {
         self.outbound.end_packet(now, packet.session);
         self.control.end_packet(packet.session);
         self.route(now);
+        true
     }
 
     /// A datagram of the handshake came. Who asks for a session is judged by `decide`.
@@ -330,8 +330,25 @@ impl<C: Crypto> Host<C> {
     }
 
     /// What the packets of a session are sealed with, also of one that is half open: it opens with its first control packet.
+    /// A driver whose keys change as they are used takes them when the session opens ([`Host::take_keys`]), and gives back
+    /// what is needed to close it ([`Host::return_keys`]) when it hears that it closes: no older ones are kept here.
     pub fn keys(&self, session: SessionId) -> Option<&C::Keys> {
         self.control.keys(session)
+    }
+
+    /// The keys of a session that is open or closing, to seal with.
+    pub fn keys_mut(&mut self, session: SessionId) -> Option<&mut C::Keys> {
+        self.control.keys_mut(session)
+    }
+
+    /// Takes the keys of a session that has opened.
+    pub fn take_keys(&mut self, session: SessionId) -> Option<C::Keys> {
+        self.control.take_keys(session)
+    }
+
+    /// Gives back what a session that closes says so with.
+    pub fn return_keys(&mut self, session: SessionId, keys: C::Keys) {
+        self.control.return_keys(session, keys);
     }
 
     /// Does what is due. Harmless too early or too late.

@@ -61,6 +61,8 @@ pub enum InboundEvent {
 pub struct Taken {
     /// Bytes that were wanted and come for the first time. If there are none, the packet is of no use.
     pub bytes: u64,
+    /// Whether the packet came for the first time and counts: one that is repeated, by whomever, is none of the session's.
+    pub is_new: bool,
     /// Whether it is newer than all before, and came from an address that is not the session's: tell [`Control`](crate::Control).
     pub is_from_elsewhere: bool,
 }
@@ -137,15 +139,16 @@ impl Inbound {
     #[inline]
     pub fn handle_data(&mut self, now: Time, from: SocketAddr, packet: &DataPacket) -> Taken {
         let Some(receiver) = self.receivers.get_mut(packet.session) else { return Taken::default() };
-        let next = receiver.next();
+        let (next, packets) = (receiver.next(), receiver.counts.packets);
         let bytes = receiver.on_data(now, packet);
+        let is_new = receiver.counts.packets > packets;
         self.crowd.asked_bytes = self.crowd.asked_bytes.saturating_sub(bytes);
         let is_from_elsewhere = receiver.from != from && packet.number >= next && receiver.next() > next;
         let slot = slot(packet.session);
-        if self.alarms.get(slot).is_none() {
+        if is_new && self.alarms.get(slot).is_none() {
             self.alarms.set(slot, Some(now));
         }
-        Taken { bytes, is_from_elsewhere }
+        Taken { bytes, is_new, is_from_elsewhere }
     }
 
     /// The parts of a session's last data packet that were wanted and came for the first time, in no order.

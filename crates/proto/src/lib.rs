@@ -37,6 +37,7 @@ mod pacer;
 mod packet;
 mod path_kind;
 mod peer;
+mod progress;
 mod quiet;
 mod rate_meter;
 mod receiver;

@@ -334,3 +334,6 @@ impl Outbound {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -15,7 +15,8 @@ use crate::session::Opened;
 #[derive(Debug)]
 pub(crate) struct Peer<K> {
     pub(crate) opened: Opened,
-    pub(crate) keys: K,
+    /// Gone while the driver has them.
+    pub(crate) keys: Option<K>,
     /// When its keys were made.
     pub(crate) opened_at: Time,
     pub(crate) next_number: u64,
@@ -55,7 +56,7 @@ impl<K> Peer<K> {
     pub(crate) fn new(now: Time, opened: Opened, keys: K, rtt: Rtt, probes_mtu: bool) -> Self {
         Self {
             opened,
-            keys,
+            keys: Some(keys),
             opened_at: now,
             next_number: 0,
             unsaid: Vec::new(),

@@ -42,12 +42,11 @@ impl RequestQueue {
         for (_, known) in self.open.iter().filter(|(other, _)| *other == stream) {
             parts.remove(known);
         }
-        // What is lost goes again in any case. Each loss makes a part more, so there are few turns before it is too many.
-        for known in self.lost.get(&stream).iter().flat_map(|lost| lost.overlapping(&range)) {
-            parts.remove(&known);
-            if parts.len() > MOST_OPEN {
-                return false;
-            }
+        // What is lost goes again in any case.
+        if let Some(lost) = self.lost.get(&stream)
+            && without(&mut parts, lost).is_none()
+        {
+            return false;
         }
         let bytes = self.open_bytes.saturating_add(parts.bytes());
         // A packet does not end where a request does: what goes on from the last one is joined to it.
@@ -131,6 +130,24 @@ impl RequestQueue {
         self.open_bytes -= end - taken.start;
         (!taken.is_empty()).then_some((stream, taken))
     }
+}
+
+/// Takes what is lost out of what is asked for: at how many losses it looked. `None` if there would be too many parts.
+///
+/// It looks at those within the parts alone. Each makes a part more, so it looks at few before they are too many, however much a
+/// sink says is lost.
+fn without(parts: &mut ByteRanges, lost: &ByteRanges) -> Option<usize> {
+    let (before, mut looks): (Vec<Range<u64>>, _) = (parts.iter().collect(), 0);
+    for part in before {
+        for known in lost.overlapping(&part) {
+            looks += 1;
+            parts.remove(&known);
+            if parts.len() > MOST_OPEN {
+                return None;
+            }
+        }
+    }
+    Some(looks)
 }
 
 #[cfg(test)]
@@ -220,6 +237,32 @@ mod tests {
         queue.on_request(1, 150..300);
         let expected = [piece(1, 0..100), piece(1, 100..150), piece(2, 0..10), piece(1, 150..250), piece(1, 250..300)];
         assert_eq!(pieces(&mut queue, 100), expected);
+    }
+
+    #[test]
+    fn on_request__costs_the_same_however_much_is_lost() {
+        // Each second piece of 100 000 is said to be lost, and all of it was asked for again before that.
+        let mut queue = RequestQueue::default();
+        let all = 0..10_000_000;
+        queue.on_request(1, all.clone());
+        while queue.next_piece(100).is_some() {}
+        queue.on_request(1, all.clone());
+        for at in 0..50_000 {
+            queue.on_lost(piece(1, 200 * at + 50..200 * at + 150));
+        }
+        assert_eq!(queue.lost[&1].len(), 50_000);
+        let looks = |range: Range<u64>| {
+            let mut parts = ByteRanges::from(range);
+            queue.open.iter().for_each(|(_, known)| _ = parts.remove(known));
+            without(&mut parts, &queue.lost[&1])
+        };
+        // Nothing of these is new but the last byte.
+        assert_eq!([looks(all.clone()), looks(0..all.end + 1)], [Some(0), Some(0)]);
+        assert!(queue.on_request(1, 0..all.end + 1));
+        // Where nothing else is asked for, the bound on parts holds it.
+        let mut parts = ByteRanges::from(all);
+        assert_eq!(without(&mut parts, &queue.lost[&1]), None);
+        assert_eq!(parts.len(), MOST_OPEN + 1);
     }
 
     #[test]

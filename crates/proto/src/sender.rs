@@ -15,6 +15,7 @@ use crate::outstanding::{Outstanding, PieceAt, Settled, Settlement};
 use crate::pacer::Pacer;
 use crate::packet::{DATA_OVERHEAD, DataPacket};
 use crate::path_kind::PathKind;
+use crate::progress::Progress;
 use crate::rate_meter::RateMeter;
 use crate::request_queue::RequestQueue;
 use crate::rtt::Rtt;
@@ -35,6 +36,7 @@ pub(crate) struct Sender {
     limits: Limits,
     rtt: Rtt,
     silence: Silence,
+    progress: Progress,
     /// The next number when the last silence ended: what is below says nothing about the path of now.
     heard_again_at: u64,
     /// On a dedicated path.
@@ -115,6 +117,7 @@ impl Sender {
             limits: Limits::new(now),
             rtt,
             silence: Silence::new(now, setup.path, setup.silence),
+            progress: Progress::new(setup.silence),
             heard_again_at: 0,
             breaker: (setup.path == PathKind::Dedicated).then(|| Breaker::new(now)),
             path: (setup.path == PathKind::Shared).then(|| PathRate::new(now, rtt.smoothed(), packet)),
@@ -172,6 +175,7 @@ impl Sender {
                 self.path = self.path.take().map(|_| PathRate::new(now, self.rtt.smoothed(), packet));
             }
         }
+        self.progress.on_return(now);
         // What went in the silence may all be lost, and the sink knows of nothing that it lacks: it is told at once.
         self.heard_again_at = self.outstanding.next();
         self.told.wait = FIRST_WAIT;
@@ -191,6 +195,9 @@ impl Sender {
         let hearing = self.silence.tick(now, interval, rtt, self.limits.rate());
         if hearing == Hearing::Closed {
             return Err(CloseReason::Silence);
+        }
+        if hearing == Hearing::Heard && self.progress.is_stuck(now) {
+            return Err(CloseReason::Path);
         }
         if self.silence.cap() != before {
             self.apply(now);
@@ -246,6 +253,10 @@ impl Sender {
         }
         self.pacer.set_busy(now, !self.queue.is_empty());
         self.counts.lost += lost;
+        let oldest = (self.outstanding.una(), !self.outstanding.is_empty());
+        if self.progress.on_report(now, oldest, arrived, lost) {
+            return Err(CloseReason::Path);
+        }
         let reported = self.reported.get_or_insert_default();
         reported.arrived += arrived;
         reported.lost += lost;
@@ -355,6 +366,7 @@ impl Sender {
         let number = self.outstanding.send(piece, now);
         self.meter.on_packet(now, number, due, bytes);
         self.silence.on_sent(now);
+        self.progress.on_sent(now);
         self.counts.sent += 1;
         Some(DataPacket { session: self.peer, number, stamp_us: stamp(due), piece })
     }

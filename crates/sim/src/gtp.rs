@@ -244,7 +244,7 @@ impl Simulator<'_> {
         let from = address(packet.flow, from_source);
         match &content {
             Content::Data(data) => {
-                session.delivered_bytes += host.handle_data(now, from, data);
+                session.delivered_bytes += host.handle_data(now, from, data).bytes;
                 if session.size_bytes.is_some_and(|size| session.delivered_bytes >= size) && flow.completed.is_none() {
                     flow.completed = Some(now);
                     if let Some(name) = session.sink.session {
@@ -252,7 +252,7 @@ impl Simulator<'_> {
                     }
                 }
             }
-            Content::Control(control) => host.handle_control(now, from, control),
+            Content::Control(control) => _ = host.handle_control(now, from, control),
             Content::Handshake(datagram) => {
                 let options = session.source.options;
                 host.handle_handshake(now, from, datagram, &mut |_| Ok(options));

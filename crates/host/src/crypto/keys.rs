@@ -2,15 +2,24 @@
 
 use aws_lc_rs::hkdf::{HKDF_SHA256, Prk};
 use fairwave_proto::codec::Kind;
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, Zeroizing};
 
 use super::Suite;
 use super::seal::{Opener, Sealer};
 
-/// What both ends of a session derive from their handshake: four chains of keys, one for each direction and kind of packet,
-/// and a secret to export.
-#[derive(Clone)]
-pub(crate) struct SessionKeys {
+/// What the packets of a session are sealed with, while its driver has not taken them: before it opens, and when it closes.
+///
+/// A session that is open has four chains of keys, one for each direction and kind of packet, which go on by themselves. The
+/// secrets that they began with are gone by then: whoever reads this host's memory later learns nothing of earlier epochs.
+pub(crate) enum SessionKeys {
+    /// Nothing has been sealed.
+    Fresh(Secrets),
+    /// All that is still to be said is that the session is over: control packets, as far as their chains have come.
+    Closing(Pair),
+}
+
+/// What both ends of a session derive from their handshake.
+pub(crate) struct Secrets {
     suite: Suite,
     is_initiator: bool,
     is_plain: bool,
@@ -18,35 +27,77 @@ pub(crate) struct SessionKeys {
     from_responder: Zeroizing<[u8; 32]>,
 }
 
-impl SessionKeys {
-    pub(super) fn new(
-        suite: Suite,
-        is_initiator: bool,
-        is_plain: bool,
-        (from_initiator, from_responder): ([u8; 32], [u8; 32]),
-    ) -> Self {
-        let (from_initiator, from_responder) = (Zeroizing::new(from_initiator), Zeroizing::new(from_responder));
-        Self { suite, is_initiator, is_plain, from_initiator, from_responder }
-    }
-
+/// The chains of one kind of packet.
+pub(crate) struct Pair {
     /// Seals what this end sends.
-    pub(crate) fn sealer(&self, kind: Kind) -> Sealer {
-        if self.is_clear(kind) { Sealer::plain() } else { Sealer::new(self.suite, self.chain(self.is_initiator, kind)) }
+    pub(crate) sealer: Sealer,
+    /// Opens what the other end sends.
+    pub(crate) opener: Opener,
+}
+
+/// What a session that is open has.
+pub(crate) struct OpenKeys {
+    pub(crate) data: Pair,
+    pub(crate) control: Pair,
+    /// A secret of this session for the application, from which no key follows.
+    pub(crate) export: Zeroizing<[u8; 32]>,
+}
+
+impl SessionKeys {
+    /// Of what a handshake ends with, of which nothing is left behind.
+    pub(super) fn new(suite: Suite, is_initiator: bool, is_plain: bool, mut split: ([u8; 32], [u8; 32])) -> Self {
+        let (from_initiator, from_responder) = (Zeroizing::new(split.0), Zeroizing::new(split.1));
+        split.zeroize();
+        Self::Fresh(Secrets { suite, is_initiator, is_plain, from_initiator, from_responder })
     }
 
-    /// Opens what the other end sends.
-    pub(crate) fn opener(&self, kind: Kind) -> Opener {
-        if self.is_clear(kind) {
-            Opener::plain()
-        } else {
-            Opener::new(self.suite, self.chain(!self.is_initiator, kind))
+    /// For a session that opens. `None` for one that is closing already.
+    pub(crate) fn open(self) -> Option<OpenKeys> {
+        match self {
+            Self::Fresh(secrets) => Some(secrets.open()),
+            Self::Closing(_) => None,
         }
     }
 
-    /// A secret of this session for the application.
-    pub(crate) fn export(&self) -> [u8; 32] {
-        let both = [*self.from_initiator, *self.from_responder].concat();
-        *expand(&Zeroizing::new(both), b"fairwave export")
+    /// Opens a control packet of a session that is half open or closing, as [`Opener::open`] does.
+    pub(crate) fn open_control<'a>(&self, number: u64, datagram: &'a mut [u8], header: usize) -> Option<&'a mut [u8]> {
+        match self {
+            Self::Fresh(secrets) => secrets.opener(Kind::Control).look(number, datagram, header),
+            Self::Closing(control) => control.opener.look(number, datagram, header),
+        }
+    }
+
+    /// Seals the last control packets. A session that was given up before it opened never seals others.
+    pub(crate) fn closing(&mut self) -> &mut Sealer {
+        if let Self::Fresh(secrets) = self {
+            *self = Self::Closing(secrets.pair(Kind::Control));
+        }
+        match self {
+            Self::Closing(control) => &mut control.sealer,
+            Self::Fresh(_) => unreachable!("it became the other above"),
+        }
+    }
+}
+
+impl Secrets {
+    fn open(&self) -> OpenKeys {
+        let both = Zeroizing::new([*self.from_initiator, *self.from_responder].concat());
+        let export = expand(&both, b"fairwave export");
+        OpenKeys { data: self.pair(Kind::Data), control: self.pair(Kind::Control), export }
+    }
+
+    fn pair(&self, kind: Kind) -> Pair {
+        Pair { sealer: self.sealer(kind), opener: self.opener(kind) }
+    }
+
+    fn sealer(&self, kind: Kind) -> Sealer {
+        let secret = self.chain(self.is_initiator, kind);
+        if self.is_clear(kind) { Sealer::plain(&secret) } else { Sealer::new(self.suite, secret) }
+    }
+
+    fn opener(&self, kind: Kind) -> Opener {
+        let secret = self.chain(!self.is_initiator, kind);
+        if self.is_clear(kind) { Opener::plain(&secret) } else { Opener::new(self.suite, secret) }
     }
 
     fn is_clear(&self, kind: Kind) -> bool {

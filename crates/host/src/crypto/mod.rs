@@ -1,12 +1,14 @@
 //! The real cryptography: Noise for the handshake, AES-128-GCM or ChaCha20-Poly1305 for packets.
 
+#[cfg(test)]
+mod epochs;
 mod keys;
 mod noise;
 mod seal;
 
-pub(crate) use keys::SessionKeys;
+pub(crate) use keys::{OpenKeys, Pair, SessionKeys};
 pub(crate) use noise::{NoiseInitiator, NoiseResponder};
-pub(crate) use seal::{Opener, Sealer};
+pub(crate) use seal::Sealer;
 
 use fairwave_proto::Crypto;
 

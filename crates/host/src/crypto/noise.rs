@@ -86,6 +86,11 @@ fn builder<'a>(prologue: &'a [u8], psk: &'a [u8; 32]) -> Builder<'a> {
         .expect("both are set once")
 }
 
+/// The first message has used it up (Noise s9.2: psk0 stands at its beginning). The library would leave it in memory.
+fn forget_psk(state: &mut HandshakeState) {
+    state.set_psk(0, &[0; 32]).expect("there is a place for one");
+}
+
 fn keys(suite: Suite, is_initiator: bool, is_plain: bool, state: &mut HandshakeState) -> SessionKeys {
     SessionKeys::new(suite, is_initiator, is_plain, state.dangerously_get_raw_split())
 }
@@ -113,6 +118,7 @@ impl InitiatorCrypto for NoiseInitiator {
             .and_then(Builder::build_initiator)
             .expect("all that NKpsk0 asks for is there");
         let message = written(&mut state, payload);
+        forget_psk(&mut state);
         self.state = Some(state);
         message
     }
@@ -160,8 +166,9 @@ impl ResponderCrypto for NoiseResponder {
             .and_then(Builder::build_responder)
             .expect("all that NKpsk0 asks for is there");
         let mut payload = vec![0; MOST_MESSAGE];
-        let length = state.read_message(message, &mut payload).ok()?;
-        payload.truncate(length);
+        let read = state.read_message(message, &mut payload);
+        forget_psk(&mut state);
+        payload.truncate(read.ok()?);
         Some((payload, NoisePending { suite, is_plain: prologue.is_plain, state }))
     }
 

@@ -1,22 +1,34 @@
 //! Packets under seal: keys that change by themselves.
 
 use aws_lc_rs::aead::{AES_128_GCM, Aad, Algorithm, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
-use fairwave_proto::codec::TAG_BYTES;
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use fairwave_proto::codec::{HEADER_BYTES, PIECE_BYTES, TAG_BYTES};
+use siphasher::sip::SipHasher24;
 use zeroize::Zeroizing;
 
 use super::Suite;
 use super::keys::expand;
 
-/// Numbers of one epoch: each has a key of its own, which nothing has to negotiate.
-const EPOCH_BITS: u32 = 22;
+/// Numbers of one epoch: each has a key of its own, which nothing has to negotiate. Tests have smaller ones, to see many.
+pub(super) const EPOCH_BITS: u32 = if cfg!(test) { 10 } else { 22 };
 
 /// Closes the packets of one direction and kind.
-pub(crate) struct Sealer(Option<Chain>);
+pub(crate) struct Sealer(Closes);
+
+enum Closes {
+    Sealed(Chain),
+    Plain(Mac),
+}
 
 /// Opens them.
 ///
 /// The epochs before and after the present one open, too; the present one becomes the next when a packet of it has opened.
-pub(crate) struct Opener(Option<Epochs>);
+pub(crate) struct Opener(Opens);
+
+enum Opens {
+    Sealed(Epochs),
+    Plain(Mac),
+}
 
 /// The key of an epoch, and what the next one comes from.
 struct Chain {
@@ -30,6 +42,11 @@ struct Epochs {
     previous: Option<LessSafeKey>,
     current: Chain,
     next: Chain,
+}
+
+/// What proves packets whose data are not secret.
+struct Mac {
+    key: Zeroizing<[u8; 16]>,
 }
 
 impl Chain {
@@ -50,24 +67,26 @@ impl Chain {
 
 impl Sealer {
     pub(super) fn new(suite: Suite, secret: Zeroizing<[u8; 32]>) -> Self {
-        Self(Some(Chain::new(suite, secret, 0)))
+        Self(Closes::Sealed(Chain::new(suite, secret, 0)))
     }
 
-    /// No secrecy: a CRC32C in place of a tag.
-    pub(super) fn plain() -> Self {
-        Self(None)
+    /// No secrecy: a MAC in place of the tag, of all but the data, and of their checksum.
+    pub(super) fn plain(secret: &Zeroizing<[u8; 32]>) -> Self {
+        Self(Closes::Plain(Mac::new(secret)))
     }
 
     /// Closes a datagram: `datagram` begins with `header` bytes in the clear, then `head` bytes of the body; `rest` is the
     /// body's rest, and what follows the head in `datagram` has room for exactly that and a tag.
     pub(crate) fn close(&mut self, number: u64, datagram: &mut [u8], header: usize, head: usize, rest: &[u8]) {
         let (clear, body) = datagram.split_at_mut(header);
-        let Some(chain) = &mut self.0 else {
-            let (tag_at, data) = (body.len() - TAG_BYTES, &mut body[head..]);
-            data[..rest.len()].copy_from_slice(rest);
-            let sum = checksum(clear, &body[..tag_at]);
-            body[tag_at..].copy_from_slice(&sum);
-            return;
+        let chain = match &mut self.0 {
+            Closes::Sealed(chain) => chain,
+            Closes::Plain(mac) => {
+                let (body, tag) = body.split_at_mut(body.len() - TAG_BYTES);
+                body[head..].copy_from_slice(rest);
+                tag.copy_from_slice(&mac.tag(clear, body));
+                return;
+            }
         };
         while number >> EPOCH_BITS > chain.epoch {
             *chain = chain.next();
@@ -84,19 +103,36 @@ impl Opener {
     pub(super) fn new(suite: Suite, secret: Zeroizing<[u8; 32]>) -> Self {
         let current = Chain::new(suite, secret, 0);
         let next = current.next();
-        Self(Some(Epochs { previous: None, current, next }))
+        Self(Opens::Sealed(Epochs { previous: None, current, next }))
     }
 
-    pub(super) fn plain() -> Self {
-        Self(None)
+    pub(super) fn plain(secret: &Zeroizing<[u8; 32]>) -> Self {
+        Self(Opens::Plain(Mac::new(secret)))
     }
 
     /// Opens a datagram in place, of which `header` bytes are in the clear: the body.
     pub(crate) fn open<'a>(&mut self, number: u64, datagram: &'a mut [u8], header: usize) -> Option<&'a mut [u8]> {
+        let opened = self.look(number, datagram, header)?;
+        if let Opens::Sealed(epochs) = &mut self.0
+            && number >> EPOCH_BITS > epochs.current.epoch
+        {
+            let after = epochs.next.next();
+            let before = std::mem::replace(&mut epochs.current, std::mem::replace(&mut epochs.next, after));
+            epochs.previous = Some(before.key);
+        }
+        Some(opened)
+    }
+
+    /// The same, and the epoch stays.
+    pub(super) fn look<'a>(&self, number: u64, datagram: &'a mut [u8], header: usize) -> Option<&'a mut [u8]> {
         let (clear, body) = datagram.split_at_mut_checked(header)?;
-        let Some(epochs) = &mut self.0 else {
-            let (body, tag) = body.split_last_chunk_mut::<TAG_BYTES>()?;
-            return (checksum(clear, body) == *tag).then_some(body);
+        let epochs = match &self.0 {
+            Opens::Sealed(epochs) => epochs,
+            Opens::Plain(mac) => {
+                let (body, tag) = body.split_last_chunk_mut::<TAG_BYTES>()?;
+                let is_proven = verify_slices_are_equal(&mac.tag(clear, body), tag).is_ok();
+                return is_proven.then_some(body);
+            }
         };
         let epoch = number >> EPOCH_BITS;
         let current = epochs.current.epoch;
@@ -106,30 +142,75 @@ impl Opener {
             _ if epoch + 1 == current => epochs.previous.as_ref()?,
             _ => return None,
         };
-        let opened = key.open_in_place(nonce(number), Aad::from(clear), body).ok()?;
-        if epoch > current {
-            let after = epochs.next.next();
-            let before = std::mem::replace(&mut epochs.current, std::mem::replace(&mut epochs.next, after));
-            epochs.previous = Some(before.key);
-        }
-        Some(opened)
+        key.open_in_place(nonce(number), Aad::from(clear), body).ok()
     }
+}
+
+impl Mac {
+    fn new(secret: &Zeroizing<[u8; 32]>) -> Self {
+        let mut key = Zeroizing::new([0; 16]);
+        key.copy_from_slice(&expand(secret.as_slice(), b"fairwave plain")[..16]);
+        Self { key }
+    }
+
+    /// SipHash-2-4 (Aumasson & Bernstein 2012) of all that says whose packet it is, which, and where its data belong, and of
+    /// the data's CRC32C and length. Nobody without the key makes a packet that counts. Whoever has one can change its data so
+    /// that the CRC stays, since that is linear: data prove themselves elsewhere.
+    fn tag(&self, clear: &[u8], body: &[u8]) -> [u8; TAG_BYTES] {
+        let (piece, data) = body.split_at(body.len().min(PIECE_BYTES));
+        let sum = crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, data) as u32;
+        let mut proven = [0; MOST_PROVEN];
+        let mut used = 0;
+        for part in [clear, piece, &sum.to_be_bytes(), &(data.len() as u64).to_be_bytes()] {
+            proven[used..used + part.len()].copy_from_slice(part);
+            used += part.len();
+        }
+        let mut tag = [0; TAG_BYTES];
+        let hash = SipHasher24::new_with_key(&self.key).hash(&proven[..used]);
+        tag[..8].copy_from_slice(&hash.to_be_bytes());
+        tag
+    }
+}
+
+/// Header, piece, checksum and length.
+const MOST_PROVEN: usize = HEADER_BYTES + PIECE_BYTES + 4 + 8;
+
+#[cfg(test)]
+impl Sealer {
+    pub(super) fn secrets(&self) -> Vec<[u8; 32]> {
+        if let Closes::Sealed(chain) = &self.0 { vec![*chain.secret] } else { Vec::new() }
+    }
+
+    /// The epoch that it has come to.
+    pub(crate) fn epoch(&self) -> u64 {
+        if let Closes::Sealed(chain) = &self.0 { chain.epoch } else { 0 }
+    }
+}
+
+#[cfg(test)]
+impl Opener {
+    pub(super) fn secrets(&self) -> Vec<[u8; 32]> {
+        let Opens::Sealed(Epochs { current, next, .. }) = &self.0 else { return Vec::new() };
+        vec![*current.secret, *next.secret]
+    }
+}
+
+/// Whether any key that follows from a secret by the labels in use opens a datagram.
+#[cfg(test)]
+pub(super) fn can_be_opened(secret: &[u8; 32], depth: u32, number: u64, datagram: &[u8], header: usize) -> bool {
+    let chain = Chain::new(Suite::Aes, Zeroizing::new(*secret), 0);
+    let (clear, body) = datagram.split_at(header);
+    if chain.key.open_in_place(nonce(number), Aad::from(clear), &mut body.to_vec()).is_ok() {
+        return true;
+    }
+    let labels: [&[u8]; 4] = [b"fairwave next", b"fairwave key", b"fairwave data", b"fairwave control"];
+    depth > 0 && labels.iter().any(|label| can_be_opened(&expand(secret, label), depth - 1, number, datagram, header))
 }
 
 fn nonce(number: u64) -> Nonce {
     let mut nonce = [0; 12];
     nonce[4..].copy_from_slice(&number.to_be_bytes());
     Nonce::assume_unique_for_key(nonce)
-}
-
-/// CRC32C of header and body, in the place of a tag: the rest of it is zero.
-fn checksum(header: &[u8], body: &[u8]) -> [u8; TAG_BYTES] {
-    let mut digest = crc_fast::Digest::new(crc_fast::CrcAlgorithm::Crc32Iscsi);
-    digest.update(header);
-    digest.update(body);
-    let mut tag = [0; TAG_BYTES];
-    tag[..4].copy_from_slice(&(digest.finalize() as u32).to_be_bytes());
-    tag
 }
 
 #[cfg(test)]
@@ -151,7 +232,8 @@ mod tests {
 
     #[test]
     fn open__what_was_closed() {
-        let plain = (Sealer::plain(), Opener::plain());
+        let secret = Zeroizing::new([3; 32]);
+        let plain = (Sealer::plain(&secret), Opener::plain(&secret));
         for (mut sealer, mut opener) in [pair(Suite::Aes), pair(Suite::ChaCha), plain] {
             let datagram = sealed(&mut sealer, 5, b"some bytes");
             assert_eq!(opener.open(5, &mut datagram.clone(), HEADER).unwrap(), b"\x09\x09\x09\x09some bytes");

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use crossbeam_channel::Sender;
-use fairwave_proto::codec::{CloseReason, Kind, SessionId, TicketId};
+use fairwave_proto::codec::{CloseReason, SessionId, TicketId};
 use fairwave_proto::handshake::{HandshakeError, Prefix};
 
 use super::watch::Watch;
-use crate::crypto::{Opener, Sealer, SessionKeys};
+use crate::crypto::{Pair, SessionKeys};
 use crate::endpoint::ConnectError;
 use crate::handler::Handler;
 use crate::session::{Session, SessionStats};
@@ -21,10 +21,8 @@ pub(crate) struct Entry {
     /// Who opened it here and waits to hear that it is open at the other end, too.
     pub(crate) reply: Option<Sender<Result<Session, ConnectError>>>,
     pub(crate) handler: Box<dyn Handler>,
-    pub(crate) data_out: Sealer,
-    pub(crate) control_out: Sealer,
-    pub(crate) data_in: Opener,
-    pub(crate) control_in: Opener,
+    pub(crate) data: Pair,
+    pub(crate) control: Pair,
     /// The address of this host that the peer who opened it speaks to: answers leave from there.
     pub(crate) local: Option<IpAddr>,
     pub(crate) sent_wire_bytes: u64,
@@ -37,17 +35,15 @@ impl Entry {
         session: Session,
         ticket: Option<TicketId>,
         handler: Box<dyn Handler>,
-        keys: &SessionKeys,
+        (data, control): (Pair, Pair),
     ) -> Self {
         Self {
             session,
             ticket,
             reply: None,
             handler,
-            data_out: keys.sealer(Kind::Data),
-            control_out: keys.sealer(Kind::Control),
-            data_in: keys.opener(Kind::Data),
-            control_in: keys.opener(Kind::Control),
+            data,
+            control,
             local: None,
             sent_wire_bytes: 0,
             received_wire_bytes: 0,
@@ -74,6 +70,11 @@ impl Entry {
                 self.on_heard();
             }
         }
+    }
+
+    /// What its peer is told with that it is over: of all its keys those of control packets, as far as they have come.
+    pub(crate) fn into_closing(self) -> SessionKeys {
+        SessionKeys::Closing(self.control)
     }
 
     /// Logs that it is over.

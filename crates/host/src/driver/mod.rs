@@ -11,6 +11,8 @@ mod returns;
 mod run;
 mod setup;
 mod socket;
+#[cfg(test)]
+mod tests;
 mod visits;
 mod watch;
 

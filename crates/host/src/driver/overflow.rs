@@ -13,6 +13,44 @@ pub(crate) struct Overflow {
     look_at: Time,
 }
 
+/// Datagrams that were read from a socket since it was last looked at.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Read {
+    pub(crate) datagrams: u64,
+    /// Those of them that opened under a session's seal, for the first time.
+    pub(crate) known: u64,
+}
+
+impl Read {
+    /// Whether it is the sessions that sent more than could be read. Where a stranger fills the socket, asking the sessions
+    /// for less makes room for nobody but him: it would take their rate down as far as he likes. Datagrams count, not bytes:
+    /// the smallest one takes as much of a socket's room as many bytes.
+    pub(crate) fn is_of_sessions(self) -> bool {
+        self.known as f64 >= LEAST_KNOWN * self.datagrams as f64
+    }
+}
+
+/// Whose fault it is that a socket overflowed, and what its sessions are to be held to because of it.
+///
+/// What waits in a socket came before what found no room in it. So the verdict waits until that has been read: at the next look.
+#[derive(Debug, Default)]
+pub(crate) struct Verdict {
+    /// Bytes that were read in a second when drops were seen.
+    waiting: Option<f64>,
+}
+
+impl Verdict {
+    /// At a look: so many were dropped, and so much was read, since the last one. If sessions were too fast: the bytes that could be
+    /// read of them in a second.
+    pub(crate) fn look(&mut self, dropped: u64, read: Read, bytes_per_s: f64) -> Option<f64> {
+        let before = std::mem::replace(&mut self.waiting, (dropped > 0).then_some(bytes_per_s));
+        before.filter(|_| read.is_of_sessions())
+    }
+}
+
+/// A stranger who stays below this, and takes the last room of a socket that is all but full, takes a tenth of the sessions'
+/// rate and what the node leaves free after an overflow.
+const LEAST_KNOWN: f64 = 0.9;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Both families are looked through: a dual-stack socket is in the second. The thread that asks is in the socket's namespace.
 const TABLES: [&str; 2] = ["/proc/thread-self/net/udp", "/proc/thread-self/net/udp6"];
@@ -60,6 +98,28 @@ mod tests {
         assert_eq!(drops(table, 4711), Some(42));
         assert_eq!(drops(table, 4712), None);
         assert_eq!(drops("nonsense\n1 2 3\n", 3), None);
+    }
+
+    #[test]
+    fn is_of_sessions__where_nearly_all_that_was_read_opened() {
+        let read = |datagrams, known| Read { datagrams, known }.is_of_sessions();
+        assert!(read(1000, 1000) && read(1000, 900));
+        assert!(!read(1000, 899) && !read(50_000, 10) && !read(1, 0));
+    }
+
+    #[test]
+    fn look__judges_by_what_was_there_when_there_was_no_room() {
+        let read = |datagrams, known| Read { datagrams, known };
+        let mut verdict = Verdict::default();
+        // Sessions, at 1 MB/s, and then what waited behind them: it was a stranger.
+        assert_eq!(verdict.look(5000, read(1000, 1000), 1e6), None);
+        assert_eq!(verdict.look(0, read(9000, 800), 1e6), None);
+        assert_eq!(verdict.look(0, read(1000, 1000), 1e6), None);
+        // Sessions alone, which are slower by then.
+        assert_eq!(verdict.look(20, read(1000, 1000), 2e6), None);
+        assert_eq!(verdict.look(30, read(1000, 1000), 1e6), Some(2e6));
+        assert_eq!(verdict.look(0, read(0, 0), 0.0), Some(1e6));
+        assert_eq!(verdict.look(0, read(0, 0), 0.0), None);
     }
 
     #[test]

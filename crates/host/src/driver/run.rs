@@ -20,11 +20,11 @@ use super::commands::{Bell, Command, Commands};
 use super::entry::{Entries, Entry};
 use super::inbox::{Inbox, Way};
 use super::outbox::Outbox;
-use super::overflow::Overflow;
+use super::overflow::{Overflow, Read, Verdict};
 use super::setup::{Order, Shared};
 use super::socket::Socket;
 use super::visits::{Reception, Visits};
-use crate::crypto::Noise;
+use crate::crypto::{Noise, OpenKeys, SessionKeys};
 use crate::session::{Session, SessionFacts, SessionStats};
 
 /// Drives the cores of one endpoint: it does over and over what [`Host`] asks of its driver, and sleeps in between.
@@ -49,6 +49,7 @@ pub(crate) struct Driver {
     /// Packets that went when there was last anything to send.
     pub(super) sent_at_once: usize,
     pub(super) overflow: Overflow,
+    pub(super) verdict: Verdict,
     /// The address of this host that a handshake came to, while it is answered.
     pub(super) answer_from: Option<IpAddr>,
     /// No later than this, once it is told to stop.
@@ -63,6 +64,8 @@ pub(super) struct Arrivals {
     /// Per second, smoothed.
     bytes_per_s: f64,
     since: Time,
+    /// Since it was last looked whether the socket overflowed.
+    read: Read,
 }
 
 /// Statistics of sessions are renewed so often.
@@ -80,6 +83,8 @@ const LEAST_REST: Duration = Duration::from_micros(50);
 const WORTH_A_WAKE: usize = 16;
 /// Where less comes, each packet is taken as it comes.
 const REST_ABOVE_BYTES_PER_S: f64 = 2e6;
+/// Or so many datagrams, however small, until it is looked whether there was room for all of them.
+const WORTH_A_LOOK: u64 = 1000;
 
 impl Driver {
     /// Runs until it is told to stop.
@@ -87,25 +92,31 @@ impl Driver {
         // Sleeps end some 50 us later than asked for by default, which costs rate.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         loop {
-            let now = self.clock.now();
-            let is_more_to_read = self.receive(now);
-            self.take_orders(now);
-            self.take_commands(now);
-            if self.host.poll_timeout().is_some_and(|(at, _)| at <= now) {
-                self.host.handle_timeout(now);
-            }
-            self.attempts.handle_timeout(now, &mut self.host);
-            self.take_events(now);
-            let is_more_to_send = self.transmit(now);
-            self.look_for_overflow(now);
-            self.publish(now);
+            let (now, is_more) = self.turn();
             if self.stops_at.is_some_and(|at| at <= now) {
                 return;
             }
-            if !is_more_to_read && !is_more_to_send {
+            if !is_more {
                 self.sleep();
             }
         }
+    }
+
+    /// Does what there is to do: as of when, and whether there may be more at once.
+    pub(super) fn turn(&mut self) -> (Time, bool) {
+        let now = self.clock.now();
+        let is_more_to_read = self.receive(now);
+        self.take_orders(now);
+        self.take_commands(now);
+        if self.host.poll_timeout().is_some_and(|(at, _)| at <= now) {
+            self.host.handle_timeout(now);
+        }
+        self.attempts.handle_timeout(now, &mut self.host);
+        self.take_events(now);
+        let is_more_to_send = self.transmit(now);
+        self.look_for_overflow(now);
+        self.publish(now);
+        (now, is_more_to_read || is_more_to_send)
     }
 
     /// Takes what has come: whether there may be more.
@@ -120,6 +131,7 @@ impl Driver {
             });
             for (way, datagram) in inbox.datagrams(count) {
                 self.arrivals.bytes += datagram.len() as u64;
+                self.arrivals.read.datagrams += 1;
                 self.on_datagram(now, way, datagram);
             }
             is_more = count == inbox.capacity();
@@ -146,12 +158,16 @@ impl Driver {
     fn on_data(&mut self, now: Time, from: SocketAddr, header: &Header, datagram: &mut [u8]) {
         let Some(entry) = self.entries.get_mut(header.session) else { return };
         let wire_bytes = datagram.len() as u64 + u64::from(self.host.lower_bytes(from));
-        let Some(body) = entry.data_in.open(header.number, datagram, HEADER_BYTES) else { return };
+        let Some(body) = entry.data.opener.open(header.number, datagram, HEADER_BYTES) else { return };
         let Ok(Piece { stamp_us, stream, offset, bytes }) = Piece::read(&mut Reader::new(body)) else { return };
-        entry.received_wire_bytes += wire_bytes;
         let piece = PieceAt { stream, offset, length: bytes.len() as u32 };
         let packet = DataPacket { session: header.session, number: header.number, stamp_us, piece };
-        if self.host.handle_data(now, from, &packet) == 0 {
+        let taken = self.host.handle_data(now, from, &packet);
+        if taken.is_new {
+            entry.received_wire_bytes += wire_bytes;
+            self.arrivals.read.known += 1;
+        }
+        if taken.bytes == 0 {
             return;
         }
         for part in self.host.inbound.parts(header.session) {
@@ -165,19 +181,22 @@ impl Driver {
         let from = way.from;
         let wire_bytes = datagram.len() as u64 + u64::from(self.host.lower_bytes(from));
         let opened = if let Some(entry) = self.entries.get_mut(header.session) {
-            let body = entry.control_in.open(header.number, datagram, HEADER_BYTES);
-            entry.received_wire_bytes += if body.is_some() { wire_bytes } else { 0 };
-            body
+            entry.control.opener.open(header.number, datagram, HEADER_BYTES)
         } else {
             // Half open, or closing.
             let Some(keys) = self.host.keys(header.session) else { return };
-            keys.opener(Kind::Control).open(header.number, datagram, HEADER_BYTES)
+            keys.open_control(header.number, datagram, HEADER_BYTES)
         };
         let Some(body) = opened else { return };
         let packet = ControlPacket { session: header.session, number: header.number, frames: body.to_vec() };
-        self.host.handle_control(now, from, &packet);
+        let is_new = self.host.handle_control(now, from, &packet);
         self.take_events(now);
+        if !is_new {
+            return;
+        }
+        self.arrivals.read.known += 1;
         let Some(entry) = self.entries.get_mut(header.session) else { return };
+        entry.received_wire_bytes += wire_bytes;
         if entry.session.facts().is_initiator {
             entry.on_heard();
         } else {
@@ -256,6 +275,7 @@ impl Driver {
                         self.visits.returns.on_closed(now, &entry, reason);
                         entry.handler.on_closed(&entry.session, reason, by_peer);
                         entry.answer(reason, by_peer);
+                        self.host.return_keys(session, entry.into_closing());
                         self.list_sessions();
                     }
                 }
@@ -291,13 +311,14 @@ impl Driver {
                 }
             }
         };
-        let Some(keys) = self.host.keys(session) else { return };
+        let keys = self.host.take_keys(session).and_then(SessionKeys::open);
+        let Some(OpenKeys { data, control, export }) = keys else { return };
         let peer = canonical(address);
         let facts = SessionFacts { peer, is_initiator, sends, receives, path, is_plain: self.is_plain };
-        let session = Session::new(session, facts, keys.export(), self.commands.clone());
+        let session = Session::new(session, facts, export, self.commands.clone());
         tracing::info!(parent: session.span(), is_initiator, sends, receives, ?path, "open");
         handler.on_open(&session);
-        self.entries.insert(Entry { reply, ..Entry::new(session, ticket, handler, keys) });
+        self.entries.insert(Entry { reply, ..Entry::new(session, ticket, handler, (data, control)) });
         self.list_sessions();
     }
 
@@ -307,14 +328,21 @@ impl Driver {
 
     /// Looks whether the socket overflowed: then less is to come.
     fn look_for_overflow(&mut self, now: Time) {
-        if self.arrivals.bytes_per_s < REST_ABOVE_BYTES_PER_S {
+        let is_little = self.arrivals.read.datagrams < WORTH_A_LOOK;
+        if is_little && self.arrivals.bytes_per_s < REST_ABOVE_BYTES_PER_S {
             return;
         }
-        let Some(dropped @ 1..) = self.overflow.poll(now) else { return };
+        let Some(dropped) = self.overflow.poll(now) else { return };
+        let read = std::mem::take(&mut self.arrivals.read);
         self.shared.overflows.fetch_add(dropped, Ordering::Relaxed);
-        tracing::info!(dropped, "the socket was full: less is asked for");
+        if dropped > 0 {
+            let Read { datagrams, known } = read;
+            tracing::debug!(dropped, datagrams, known, "the socket was full");
+        }
+        let Some(bytes_per_s) = self.verdict.look(dropped, read, self.arrivals.bytes_per_s) else { return };
+        tracing::info!("the socket was full of what sessions sent: less is asked for");
         if let Some(node) = self.host.control.node_mut(Direction::Receiving) {
-            node.on_overflow(Rate::nearest_bps(8.0 * self.arrivals.bytes_per_s));
+            node.on_overflow(Rate::nearest_bps(8.0 * bytes_per_s));
         }
     }
 
@@ -352,9 +380,10 @@ impl Driver {
             (Packet::Data(packet), Some(session)) => {
                 let Some(entry) = self.entries.get_mut(session) else { return };
                 entry.sent_wire_bytes += wire_bytes;
-                let Entry { data_out, handler, local, .. } = entry;
+                let Entry { data, handler, local, .. } = entry;
                 let way = (*local, to);
-                let pushed = self.outbox.push_data(&mut self.socket, session, way, packet, data_out, handler.as_mut());
+                let pushed =
+                    self.outbox.push_data(&mut self.socket, session, way, packet, &mut data.sealer, handler.as_mut());
                 if let Err(reason) = pushed {
                     let piece = packet.piece;
                     let range = piece.offset..piece.offset + u64::from(piece.length);
@@ -364,12 +393,11 @@ impl Driver {
             (Packet::Control(packet), Some(session)) => {
                 if let Some(entry) = self.entries.get_mut(session) {
                     entry.sent_wire_bytes += wire_bytes;
-                    let (way, sealer) = ((entry.local, to), &mut entry.control_out);
+                    let (way, sealer) = ((entry.local, to), &mut entry.control.sealer);
                     self.outbox.send_control(&mut self.socket, session, way, packet, sealer);
-                } else if let Some(keys) = self.host.keys(session) {
-                    // The first packet of a session, or one of its last.
-                    let mut sealer = keys.sealer(Kind::Control);
-                    self.outbox.send_control(&mut self.socket, session, (None, to), packet, &mut sealer);
+                } else if let Some(keys) = self.host.keys_mut(session) {
+                    // One of its last.
+                    self.outbox.send_control(&mut self.socket, session, (None, to), packet, keys.closing());
                 }
             }
             (Packet::Handshake(bytes), _) => {

@@ -18,7 +18,7 @@ use super::commands::{Bell, Command, Commands};
 use super::entry::Entries;
 use super::inbox::Inbox;
 use super::outbox::Outbox;
-use super::overflow::Overflow;
+use super::overflow::{Overflow, Verdict};
 use super::returns::Proof;
 use super::run::Driver;
 use super::socket::Socket;
@@ -103,6 +103,7 @@ impl Driver {
             is_plain: config.is_plain,
             publish_at: now,
             overflow: Overflow::new(&socket),
+            verdict: Verdict::default(),
             answer_from: None,
             arrivals: super::run::Arrivals::default(),
             sent_at_once: 0,

@@ -245,10 +245,10 @@ impl Lane {
         }
         match packet {
             Packet::Data(data) => {
-                let fresh = host.handle_data(now, address(from), &data);
+                let fresh = host.handle_data(now, address(from), &data).bytes;
                 at(&mut self.outcome.fresh, now, TENTH)[from] += fresh;
             }
-            Packet::Control(control) => host.handle_control(now, address(from), &control),
+            Packet::Control(control) => _ = host.handle_control(now, address(from), &control),
             Packet::Handshake(bytes) => host.handle_handshake(now, address(from), &bytes, &mut |_| Ok(OPTIONS)),
         }
         self.drain(to);

@@ -106,7 +106,24 @@ impl<C: Crypto> Control<C> {
 
     /// What the packets of a session are sealed with, also of one that is half open.
     pub fn keys(&self, session: SessionId) -> Option<&C::Keys> {
-        self.peers.get(session).map(|peer| &peer.keys).or_else(|| self.door.keys(session))
+        self.peers.get(session).map_or_else(|| self.door.keys(session), |peer| peer.keys.as_ref())
+    }
+
+    /// The same, of a session that is open or closing.
+    pub fn keys_mut(&mut self, session: SessionId) -> Option<&mut C::Keys> {
+        self.peers.get_mut(session)?.keys.as_mut()
+    }
+
+    /// The driver takes them.
+    pub fn take_keys(&mut self, session: SessionId) -> Option<C::Keys> {
+        self.peers.get_mut(session)?.keys.take()
+    }
+
+    /// The driver gives back what its session closes with. They go if that is over already.
+    pub fn return_keys(&mut self, session: SessionId, keys: C::Keys) {
+        if let Some(peer) = self.peers.get_mut(session) {
+            peer.keys = Some(keys);
+        }
     }
 
     /// The first packet of a session that is half open has been opened.

@@ -144,20 +144,21 @@ fn capacity__is_a_share_and_is_lowered_by_overflow() {
     node.on_overflow(Rate::mbps(60.0));
     assert_eq!(mbps(node.tick(ms(1000), |_| Rate::ZERO)), [5.7]);
     assert_eq!((node.capacity(), node.is_lowered()), (Rate::mbps(57.0), true));
-    // 2 % of 80 Mb/s per second: 0.8 Mb/s per tick. From 57 to 80 Mb/s in 29 ticks.
+    // 2 % of 80 Mb/s per second, which is 0.8 Mb/s per tick, up to a second; then by as much more as there were seconds:
+    // 57.8 58.6 59.8 61.4 63.4 65.8 68.6 71.8 75.4 79.4 Mb/s, where 2 % a second alone take 29 ticks.
     node.tick(ms(1500), |_| Rate::ZERO);
     assert!((node.capacity().as_mbps() - 57.8).abs() < 1e-9);
-    for tick in 4..31 {
+    for tick in 4..13 {
         node.tick(ms(tick * 500), |_| Rate::ZERO);
     }
     assert!((node.capacity().as_mbps() - 79.4).abs() < 1e-9);
-    node.tick(ms(31 * 500), |_| Rate::ZERO);
+    node.tick(ms(13 * 500), |_| Rate::ZERO);
     assert_eq!((node.capacity(), node.is_lowered()), (Rate::mbps(80.0), false));
     // A stalled reader reads nothing, and recovers all the same. More than the capacity is no capacity.
     node.on_overflow(Rate::ZERO);
     assert_eq!(node.capacity(), Rate::ZERO);
-    node.tick(ms(16_000), |_| Rate::ZERO);
-    node.tick(ms(16_500), |_| Rate::ZERO);
+    node.tick(ms(14 * 500), |_| Rate::ZERO);
+    node.tick(ms(15 * 500), |_| Rate::ZERO);
     assert!((node.capacity().as_mbps() - 0.8).abs() < 1e-9);
     node.on_overflow(Rate::mbps(500.0));
     assert!((node.capacity().as_mbps() - 0.8).abs() < 1e-9);
@@ -315,6 +316,27 @@ impl Network {
             }
         }
     }
+}
+
+#[test]
+fn capacity__is_back_soon_after_the_last_overflow() {
+    let rule = IntervalRule::Fixed(MS * 100);
+    let mut node = EndNode::new(Time::ZERO, MS * 100, Rate::mbps(100.0), 1.0, rule, gtp(false));
+    node.join(flow(1, 50), Rate::ZERO).unwrap();
+    node.tick(ms(100), |_| Rate::ZERO);
+    // Again and again for ten seconds, down to a quarter.
+    for tick in 2..=100 {
+        node.on_overflow(Rate::mbps(25.0 / 0.95));
+        node.tick(ms(tick * 100), |_| Rate::ZERO);
+    }
+    assert!((node.capacity().as_mbps() - 25.0).abs() < 1e-9);
+    // 2 % a second for a second, then t %..: 2 x (t^2 + 1) / 2 % after t seconds. 75 % take the root of 74, 8.6 s.
+    let mut ticks = 0;
+    while node.is_lowered() {
+        ticks += 1;
+        node.tick(ms(10_000 + ticks * 100), |_| Rate::ZERO);
+    }
+    assert!((84..=87).contains(&ticks), "{ticks} tenths of a second");
 }
 
 #[test]

@@ -172,7 +172,7 @@ impl Machine {
                 let Piece { stamp_us, stream, offset, bytes } = Piece::read(&mut body).ok()?;
                 let piece = PieceAt { stream, length: bytes.len() as u32, offset };
                 let packet = DataPacket { session, number, stamp_us, piece };
-                let new = memory::counted(&mut self.held, || host.handle_data(now, from, &packet));
+                let new = memory::counted(&mut self.held, || host.handle_data(now, from, &packet).bytes);
                 (new > 0).then(|| Arrived { session, piece, bytes: bytes.to_vec() })
             }
             Kind::Control => {

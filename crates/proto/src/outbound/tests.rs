@@ -1,0 +1,130 @@
+//! Sources against sinks that do not say the truth.
+
+use std::collections::BTreeSet;
+
+use fairwave_units::Bytes;
+
+use super::*;
+use crate::byte_ranges::ByteRanges;
+use crate::codec::{Frames, Writer};
+use crate::path_kind::PathKind;
+
+const SESSION: SessionId = SessionId(1 << 16);
+const STREAM: u32 = 1;
+
+fn ms(ms: u64) -> Time {
+    Time::from_nanos(ms * 1_000_000)
+}
+
+/// A source with 80 Mb/s and more to send than it can, and a round trip of 20 ms.
+struct Source {
+    outbound: Outbound,
+    now: u64,
+    next: u64,
+    skipped: BTreeSet<u64>,
+    ended: Option<(u64, CloseReason)>,
+}
+
+impl Source {
+    fn new() -> Self {
+        let mut outbound = Outbound::new(Chance::new([7; 32], 0));
+        let setup = SenderSetup {
+            piece_bytes: 1000,
+            lower_bytes: 28,
+            send_bytes: Bytes::new(1),
+            start: Rate::mbps(80.0),
+            path: PathKind::Shared,
+            rtt: Some(Duration::from_millis(20)),
+            silence: Duration::from_secs(30),
+        };
+        outbound.open(ms(0), SESSION, SessionId(2), SocketAddr::from(([10, 0, 0, 1], 1)), setup);
+        outbound.grant(ms(0), SESSION, Rate::mbps(80.0), Duration::from_millis(20));
+        outbound.set_limit(ms(0), SESSION, Limit::Sink, Rate::mbps(80.0));
+        outbound.serve(ms(0), SESSION, STREAM, 0..4 << 30);
+        Self { outbound, now: 0, next: 0, skipped: BTreeSet::new(), ended: None }
+    }
+
+    /// Its sink speaks each 20 ms; where it reports, it says that all skipped numbers are lost, and what `is_lost` says. Until the
+    /// session's end, or `until_s`.
+    fn run(&mut self, until_s: u64, is_lost: Option<fn(u64) -> bool>) {
+        while self.ended.is_none() && self.now < until_s * 1000 {
+            self.now += 1;
+            let now = ms(self.now);
+            self.outbound.handle_timeout(now);
+            while let Some((_, _, packet)) = self.outbound.poll_transmit(now) {
+                self.skipped.extend(self.next..packet.number);
+                self.next = packet.number + 1;
+            }
+            if self.now.is_multiple_of(20) {
+                self.outbound.on_heard(now, SESSION);
+                if let Some(is_lost) = is_lost {
+                    self.report(now, is_lost);
+                }
+            }
+            while let Some(event) = self.outbound.poll_event() {
+                if let OutboundEvent::Close { reason, .. } = event {
+                    self.ended.get_or_insert((self.now, reason));
+                }
+            }
+        }
+    }
+}
+
+impl Source {
+    /// In as many pages as it takes.
+    fn report(&mut self, now: Time, is_lost: fn(u64) -> bool) {
+        let mut from = self.next - (self.outbound.under_way(SESSION) as u64).min(self.next);
+        let lost = (from..self.next).filter(|number| is_lost(*number) || self.skipped.contains(number));
+        let mut ranges = ByteRanges::default();
+        lost.for_each(|number| _ = ranges.insert(number..number + 1));
+        let mut ranges: &[Range<u64>] = &ranges.iter().collect::<Vec<_>>();
+        while from < self.next {
+            let mut room = [0; 1100];
+            let mut writer = Writer::new(&mut room);
+            from = Frame::write_losses(from..self.next, ranges, &mut writer).unwrap();
+            ranges = &ranges[ranges.partition_point(|range| range.start < from)..];
+            let used = writer.used();
+            for frame in Frames::new(&room[..used]) {
+                self.outbound.handle_frame(now, SESSION, &frame.unwrap());
+            }
+            self.outbound.end_packet(now, SESSION);
+        }
+    }
+}
+
+#[test]
+fn handle_frame__losses_that_are_none_are_made_up_for_no_longer_than_a_silence_lasts() {
+    let mut source = Source::new();
+    source.run(200, Some(|_| true));
+    let counts = source.outbound.counts(SESSION).unwrap();
+    println!("all is reported lost: {counts:?}, ended at {:?} ms", source.ended);
+    let (at, reason) = source.ended.expect("it does not go on for ever");
+    assert_eq!(reason, CloseReason::Path);
+    assert!((30_000..31_000).contains(&at), "{at} ms");
+    // Each packet is reported once, and goes again once: no report makes more of it.
+    assert!(counts.lost <= counts.sent);
+    assert!(counts.lost_bytes <= 1000 * counts.sent);
+}
+
+#[test]
+fn under_way__is_bounded_with_a_sink_that_never_reports() {
+    let mut source = Source::new();
+    source.run(200, None);
+    let (at, reason) = source.ended.expect("it does not go on for ever");
+    let under_way = source.outbound.under_way(SESSION);
+    println!("nothing is reported: {under_way} packets under way at {at} ms");
+    assert_eq!(reason, CloseReason::Path);
+    assert!((30_000..31_000).contains(&at), "{at} ms");
+    // 80 Mb/s in packets of 1077 bytes: 9285 a second.
+    assert!(under_way < 31 * 9300, "{under_way}");
+}
+
+#[test]
+fn handle_frame__half_of_all_lost_is_no_lie() {
+    let mut source = Source::new();
+    source.run(100, Some(|number| number % 2 == 0));
+    let counts = source.outbound.counts(SESSION).unwrap();
+    println!("half is lost: {counts:?}");
+    assert_eq!(source.ended, None);
+    assert!(2 * counts.lost + 100 > counts.sent && counts.sent > 1000, "{counts:?}");
+}
