@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -16,6 +16,7 @@ use thiserror::Error;
 use crate::driver::{Bell, Call, Commands, Driver, Order, Shared, proof};
 use crate::handler::Handler;
 use crate::keyring::Keyring;
+use crate::lock::Lock;
 use crate::session::Session;
 use crate::ticket::Ticket;
 
@@ -143,7 +144,7 @@ struct Inner {
     orders: Sender<Order>,
     bell: Arc<Bell>,
     shared: Arc<Shared>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    thread: Lock<Option<JoinHandle<()>>>,
 }
 
 /// What an endpoint has found out about its system.
@@ -173,7 +174,7 @@ impl Endpoint {
             .name("fairwave-net".to_owned())
             .spawn(move || driver.run())
             .map_err(BindError::System)?;
-        Ok(Self { inner: Arc::new(Inner { orders, bell, shared, thread: Mutex::new(Some(thread)) }) })
+        Ok(Self { inner: Arc::new(Inner { orders, bell, shared, thread: Lock::new(Some(thread)) }) })
     }
 
     /// Opens a session, and waits until it is open or cannot be.
@@ -244,7 +245,7 @@ impl Endpoint {
     /// Ends all sessions, tells their peers, and waits for its thread to end.
     pub fn close(&self) {
         self.order(Order::Stop);
-        let thread = self.inner.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = self.inner.thread.lock().take();
         if let Some(thread) = thread {
             // A panic of the thread has been printed; there is nothing left to close.
             let _ = thread.join();

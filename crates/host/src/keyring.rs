@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use fairwave_proto::codec::{Refusal, TicketId};
@@ -11,6 +10,7 @@ use std::net::SocketAddr;
 use zeroize::Zeroizing;
 
 use crate::identity::Identity;
+use crate::lock::{Held, Lock};
 use crate::secret::Secret;
 use crate::share_id::ShareId;
 use crate::state::{StateDir, StateError};
@@ -35,7 +35,7 @@ pub struct Keyring {
     identity: Identity,
     share: ShareId,
     state: Option<StateDir>,
-    known: Mutex<Known>,
+    known: Lock<Known>,
 }
 
 /// What a keyring knows of a ticket.
@@ -66,7 +66,7 @@ pub struct Validity {
     pub is_once: bool,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Known {
     tickets: BTreeMap<TicketId, Issued>,
     ports: BTreeMap<ShareId, u16>,
@@ -129,14 +129,14 @@ impl Keyring {
     /// The user's, for what is offered as `share`.
     pub fn open(state: StateDir, share: ShareId) -> Result<Self, StateError> {
         let identity = Identity::open(&state)?;
-        let keyring = Self { identity, share, state: Some(state), known: Mutex::default() };
-        keyring.read(&mut keyring.known())?;
+        let keyring = Self { identity, share, state: Some(state), known: Lock::default() };
+        keyring.read(&mut keyring.known.lock())?;
         Ok(keyring)
     }
 
     /// One that ends with the process.
     pub fn in_memory(identity: Identity, share: ShareId) -> Self {
-        Self { identity, share, state: None, known: Mutex::default() }
+        Self { identity, share, state: None, known: Lock::default() }
     }
 
     /// Who the host is.
@@ -255,14 +255,9 @@ impl Keyring {
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
-        // Whoever panicked left whole entries behind.
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// What is known, with what other processes have changed up to a second ago.
-    fn look(&self) -> MutexGuard<'_, Known> {
-        let mut known = self.known();
+    fn look(&self) -> Held<'_, Known> {
+        let mut known = self.known.lock();
         if self.state.is_some() && known.looked.is_none_or(|looked| looked.elapsed() >= LOOK_AGAIN) {
             known.looked = Some(Instant::now());
             if let Err(error) = self.read(&mut known) {
@@ -278,13 +273,15 @@ impl Keyring {
             path: self.state.as_ref().map_or_else(|| FILE.into(), |state| state.path().join(FILE)),
             what,
         };
-        let Some(state) = &self.state else { return change(&mut self.known()).map_err(refuse) };
+        let Some(state) = &self.state else { return change(&mut self.known.lock()).map_err(refuse) };
+        // The file's lock keeps other writers out, of this process too. The network thread does not wait for the disk meanwhile.
         let _lock = state.lock(FILE)?;
-        let mut known = self.known();
-        self.read(&mut known)?;
-        let value = change(&mut known).map_err(refuse)?;
-        state.write(FILE, &Document::of(&known).to_bytes())?;
-        known.stamp = stamp(state);
+        let mut newest = self.known.lock().clone();
+        self.read(&mut newest)?;
+        let value = change(&mut newest).map_err(refuse)?;
+        state.write(FILE, &Document::of(&newest).to_bytes())?;
+        newest.stamp = stamp(state);
+        *self.known.lock() = newest;
         Ok(value)
     }
 
@@ -467,8 +464,8 @@ mod tests {
             is_revoked: false,
         };
         let (_place, keyring) = keyring();
-        keyring.known().tickets.insert(TicketId(1), ended(now_unix_s() - REMEMBERED_S - 100));
-        keyring.known().tickets.insert(TicketId(2), ended(now_unix_s() - REMEMBERED_S + 100));
+        keyring.known.lock().tickets.insert(TicketId(1), ended(now_unix_s() - REMEMBERED_S - 100));
+        keyring.known.lock().tickets.insert(TicketId(2), ended(now_unix_s() - REMEMBERED_S + 100));
         keyring.issue(Validity::default(), Vec::new()).unwrap();
         assert_eq!(keyring.lookup(TicketId(1)), None);
         assert_eq!(keyring.refusal(TicketId(2)), Some(Refusal::Expired));

@@ -9,9 +9,10 @@ use fairwave_proto::SessionOptions;
 use fairwave_proto::codec::{CloseReason, VoidReason};
 use fairwave_units::{Duration, Rate};
 
+use super::failures::Failures;
 use super::get::RETRY;
 use super::greeting::{Greeting, Look};
-use super::outcome::{Ended, MOST_LISTED, Outcome};
+use super::outcome::{Ended, Outcome};
 use super::progress::WaitsFor;
 use super::results::{Record, Records};
 use super::retry::persist;
@@ -87,13 +88,18 @@ struct Giver {
     results: Option<SegmentReader>,
     told: Outcome,
     before: Before,
+    /// Bytes of records that were told.
+    told_bytes: usize,
     is_dry: bool,
 }
+
+/// No taker that keeps to the bounds of its lists tells more.
+const MOST_TOLD_BYTES: usize = 64 << 20;
 
 impl Giver {
     fn new(source: Source, ledger: Ledger, is_dry: bool) -> Self {
         let (told, before) = (Outcome::empty(Ended::Done), Before::default());
-        Self { source, ledger, results: None, told, before, is_dry }
+        Self { source, ledger, results: None, told, before, told_bytes: 0, is_dry }
     }
 
     /// Reads what has been told so far.
@@ -105,6 +111,10 @@ impl Giver {
                 Ok(None) => break None,
                 Err(error) => break Some(error.to_string()),
             };
+            self.told_bytes += body.len();
+            if self.told_bytes > MOST_TOLD_BYTES {
+                break Some(format!("they have more than {} MiB", MOST_TOLD_BYTES >> 20));
+            }
             for record in Records::new(&body) {
                 match record {
                     Ok(Record::Failed { path, reason }) => self.told.fail(path, reason.to_owned()),
@@ -154,14 +164,20 @@ impl Giver {
 /// What the taker told, and of the same paths what was seen here: the reasons here say more.
 fn joined(mut told: Outcome, seen: Option<Outcome>) -> Outcome {
     let Some(seen) = seen else { return told };
-    for (told, seen) in [(&mut told.failed, seen.failed), (&mut told.skipped, seen.skipped)] {
-        let paths: HashSet<Vec<u8>> = seen.iter().map(|failure| failure.path.clone()).collect();
-        told.retain(|failure| !paths.contains(&failure.path));
-        told.extend(seen);
-        told.truncate(MOST_LISTED);
+    for (told, seen) in [(&mut told.failed, &seen.failed), (&mut told.skipped, &seen.skipped)] {
+        if seen.is_empty() {
+            continue;
+        }
+        let paths: HashSet<&[u8]> = seen.iter().map(|failure| failure.path.as_slice()).collect();
+        let mut all = Failures::default();
+        for failure in told.iter().filter(|failure| !paths.contains(failure.path.as_slice())).chain(seen) {
+            all.push(&failure.path, failure.reason.clone());
+        }
+        *told = all;
     }
-    told.files_failed = told.files_failed.max(told.failed.len() as u64);
-    told.files_skipped = told.files_skipped.max(told.skipped.len() as u64);
+    // Lists have an end, and counts have none.
+    told.files_failed = told.files_failed.max(told.failed.len() as u64).max(seen.files_failed);
+    told.files_skipped = told.files_skipped.max(told.skipped.len() as u64).max(seen.files_skipped);
     told
 }
 

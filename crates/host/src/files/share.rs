@@ -3,12 +3,12 @@
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use fairwave_proto::SessionOptions;
 use fairwave_proto::codec::{Refusal, TicketId};
-use fairwave_units::{Duration, Rate};
+use fairwave_units::Rate;
 
 use super::durable::Durable;
 use super::get::Intake;
@@ -19,10 +19,13 @@ use super::supply::Readers;
 use super::transfer::{Ledger, Transfer, TransferError};
 use crate::endpoint::{Accept, Visitor};
 use crate::handler::Handler;
+use crate::lock::Lock;
 use crate::share_id::ShareId;
 
-/// Transfers that are over and still told of.
+/// Transfers that are over and still told of,
 const MOST_OVER: usize = 64;
+/// and what the lists of their outcomes take in memory at the most, together.
+const MOST_OVER_BYTES: usize = 32 << 20;
 
 /// How a share is set up.
 #[derive(Clone, Debug, Default)]
@@ -50,7 +53,7 @@ pub struct Share {
     name: [u8; 16],
     readers: Arc<Readers>,
     intake: Option<Intake>,
-    visits: Mutex<Vec<Visit>>,
+    visits: Lock<Vec<Visit>>,
     next: AtomicU64,
 }
 
@@ -99,7 +102,7 @@ impl Share {
         });
         let name = share_name(&paths);
         let readers = Readers::start().map_err(ShareError::Thread)?;
-        let (intake, visits, next) = (intake.transpose()?, Mutex::default(), AtomicU64::new(0));
+        let (intake, visits, next) = (intake.transpose()?, Lock::default(), AtomicU64::new(0));
         Ok(Self { paths, options, name, readers, intake, visits, next })
     }
 
@@ -113,8 +116,8 @@ impl Share {
                 let roots = Roots::find(&self.paths).map_err(|_| Refusal::UnknownName)?;
                 let ledger = Ledger::default();
                 let source = Source::new(roots, self.name, Arc::clone(&self.readers), ledger.clone());
-                self.enter(visitor, VisitKind::Get, ledger.transfer());
-                Ok((self.options.session, Box::new(source.with_limit(self.options.limit))))
+                let handler = Box::new(source.with_limit(self.options.limit));
+                Ok((self.options.session, self.enter(visitor, VisitKind::Get, ledger.transfer(), handler)))
             }
             Ok(Greeting::Put(_)) if !(visitor.sends && visitor.receives) => Err(Refusal::Direction),
             Ok(Greeting::Put(look)) => {
@@ -124,8 +127,7 @@ impl Share {
                     _ => Refusal::UnknownName,
                 })?;
                 let kind = if look.is_dry || self.options.is_dry { VisitKind::DryPut } else { VisitKind::Put };
-                self.enter(visitor, kind, transfer);
-                Ok((self.options.session, handler))
+                Ok((self.options.session, self.enter(visitor, kind, transfer, handler)))
             }
             Ok(Greeting::Bench(_)) => Err(Refusal::Purpose),
             Err(_) => Err(Refusal::UnknownName),
@@ -138,28 +140,49 @@ impl Share {
         Box::new(move |visitor| share.visit(visitor))
     }
 
-    /// Its transfers under way, and the last ones that are over.
+    /// Its transfers under way, and the last ones that are over: 64 at the most, and fewer where their lists are long.
     pub fn transfers(&self) -> Vec<Visit> {
-        let mut visits = self.visits.lock().unwrap_or_else(PoisonError::into_inner);
-        // Who asked and never came is nobody.
-        let is_over = |visit: &Visit| visit.transfer.wait(Some(Duration::ZERO)).is_some();
-        visits.retain(|visit| visit.transfer.session().is_some() || !is_over(visit));
-        let over = visits.iter().filter(|visit| is_over(visit)).count();
-        let mut left = over.saturating_sub(MOST_OVER);
-        visits.retain(|visit| {
-            let is_dropped = left > 0 && is_over(visit);
-            left -= usize::from(is_dropped);
-            !is_dropped
-        });
-        visits.clone()
+        drop(self.forget());
+        self.visits.lock().clone()
     }
 
-    fn enter(&self, visitor: &Visitor<'_>, kind: VisitKind, transfer: Transfer) {
+    /// A visitor is let in: who sees to its session.
+    fn enter(
+        &self,
+        visitor: &Visitor<'_>,
+        kind: VisitKind,
+        transfer: Transfer,
+        handler: Box<dyn Handler>,
+    ) -> Box<dyn Handler> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let visit = Visit { number, from: visitor.from, ticket: visitor.ticket, kind, transfer };
-        self.visits.lock().unwrap_or_else(PoisonError::into_inner).push(visit);
-        // Forgets what nobody asks for.
-        self.transfers();
+        self.visits.lock().push(visit);
+        // Nobody may ever ask for them.
+        let forgotten = self.forget();
+        if !forgotten.is_empty() {
+            self.readers.drop_visits(forgotten);
+        }
+        handler
+    }
+
+    /// Takes out those that are told of no more. It looks at no list, however long, and takes no other lock.
+    fn forget(&self) -> Vec<Visit> {
+        let mut visits = self.visits.lock();
+        // Who asked and never came is nobody.
+        let is_nobody = |visit: &mut Visit| visit.transfer.is_over() && !visit.transfer.has_begun();
+        let mut forgotten: Vec<_> = visits.extract_if(.., is_nobody).collect();
+        let over = || visits.iter().filter(|visit| visit.transfer.is_over());
+        let (mut count, mut bytes) = (over().count(), over().map(|visit| visit.transfer.listed_bytes()).sum::<usize>());
+        let is_too_much = |visit: &mut Visit| {
+            let is_too_much = (count > MOST_OVER || bytes > MOST_OVER_BYTES) && visit.transfer.is_over();
+            if is_too_much {
+                count -= 1;
+                bytes = bytes.saturating_sub(visit.transfer.listed_bytes());
+            }
+            is_too_much
+        };
+        forgotten.extend(visits.extract_if(.., is_too_much));
+        forgotten
     }
 }
 
@@ -181,6 +204,7 @@ mod tests {
     use std::time::Duration as StdDuration;
 
     use fairwave_proto::codec::CloseReason;
+    use fairwave_units::Duration;
 
     use super::super::collector::{Collector, tree};
     use super::super::greeting::Look;
