@@ -20,6 +20,7 @@ use crate::terminal::print;
 use crate::transfer::link::Link;
 use crate::transfer::monitor::{monitor, transfers};
 use crate::transfer::offer::{Offer, Offered, of_state};
+use crate::transfer::own_places::note_left_out;
 use crate::transfer::screen::{Screen, Talk};
 use attendance::Attendance;
 
@@ -83,8 +84,9 @@ pub(crate) fn run(args: &Args) -> Done {
     let screen = Screen::new(args.talk);
     let paths = absolute(&args.paths)?;
     let share_id = ShareId::of(&paths, args.writable);
-    let share = Arc::new(share(paths, args)?);
+    let share = Arc::new(share(paths.clone(), args)?);
     let offered = args.offer.open(&args.link, share_id)?;
+    note_left_out(&screen, &paths);
     serve(&screen, &offered, &share)
 }
 

@@ -20,6 +20,7 @@ mod identity;
 mod interface;
 mod keyring;
 mod lock;
+mod own_places;
 mod secret;
 mod session;
 mod share_id;
@@ -47,6 +48,7 @@ pub use files::{
 pub use handler::Handler;
 pub use identity::Identity;
 pub use keyring::{Issued, Keyring, Validity, id_text, now_unix_s, read_id};
+pub use own_places::own_places_below;
 pub use secret::Secret;
 pub use session::{Session, SessionFacts, SessionStats};
 pub use share_id::ShareId;

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -20,6 +20,7 @@ use super::transfer::{Ledger, Transfer, TransferError};
 use crate::endpoint::{Accept, Visitor};
 use crate::handler::Handler;
 use crate::lock::Lock;
+use crate::own_places::OwnPlaces;
 use crate::share_id::ShareId;
 
 /// Transfers that are over and still told of,
@@ -38,6 +39,8 @@ pub struct ShareOptions {
     pub durable: Durable,
     /// Whether they may only look: nothing is written, whatever they ask for, and no directory is made.
     pub is_dry: bool,
+    /// Whether that directory may be one below which this host keeps its keys: where none but its own user puts files.
+    pub may_hold_keys: bool,
     /// Each session sends no faster than this.
     pub limit: Option<Rate>,
     /// What this end node knows of its sessions.
@@ -97,6 +100,14 @@ impl Share {
             Roots::find(&paths)?;
         }
         let intake = options.writable_into.clone().map(|path| {
+            let own = OwnPlaces::find();
+            if let Some(place) = own.around(&path) {
+                return Err(ShareError::own(&path, place));
+            }
+            let place = own.below(&path).next().filter(|_| !options.may_hold_keys).map(Path::to_owned);
+            if let Some(place) = place {
+                return Err(ShareError::Open { path, place });
+            }
             let intake = Intake::new(path.clone(), options.rename.clone(), options.durable, options.is_dry);
             intake.map_err(|error| ShareError::NotWritable { path, error })
         });
