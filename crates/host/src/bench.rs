@@ -426,7 +426,7 @@ mod tests {
         let mut accept = bench_accept(SessionOptions::default());
         let mut refused = |greeting: &[u8]| {
             let from = ([127, 0, 0, 1], 9).into();
-            accept(&Visitor { from, ticket: TicketId(7), greeting, sends: true, receives: true }).err()
+            accept(&Visitor { from, ticket: TicketId(7), greeting, sends: true, receives: true, one_use: None }).err()
         };
         assert_eq!(refused(&Greeting::Get.to_bytes()), Some(Refusal::Purpose));
         assert_eq!(refused(&Greeting::Put(Look::default()).to_bytes()), Some(Refusal::Purpose));

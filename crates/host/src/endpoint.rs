@@ -14,6 +14,7 @@ use fairwave_units::{Bytes, Duration, Rate};
 use thiserror::Error;
 
 use crate::driver::{Bell, Call, Commands, Driver, Order, Shared, proof};
+use crate::files::OneUse;
 use crate::handler::Handler;
 use crate::keyring::Keyring;
 use crate::lock::Lock;
@@ -93,6 +94,8 @@ pub struct Visitor<'a> {
     pub sends: bool,
     /// Whether it will receive.
     pub receives: bool,
+    /// The ticket, if it is for one transfer.
+    pub(crate) one_use: Option<OneUse<'a>>,
 }
 
 /// Judges who wants to open a session: what this end node knows of it, and what the application makes of it; or why not.

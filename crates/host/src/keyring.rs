@@ -1,7 +1,9 @@
 //! The tickets that a host has issued, and its identity.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use fairwave_proto::codec::{Refusal, TicketId};
@@ -69,6 +71,8 @@ pub struct Validity {
 #[derive(Clone, Default)]
 struct Known {
     tickets: BTreeMap<TicketId, Issued>,
+    /// Tickets that this process knows to be used up, whether the file says so yet or not.
+    spent: BTreeSet<TicketId>,
     ports: BTreeMap<ShareId, u16>,
     /// The file as it was read.
     stamp: Option<Stamp>,
@@ -203,9 +207,36 @@ impl Keyring {
 
     /// Why the holder of a ticket is not let in now, if so: also if it is for another share.
     pub fn refusal(&self, id: TicketId) -> Option<Refusal> {
-        match self.look().tickets.get(&id) {
-            Some(issued) if issued.share == self.share => issued.refusal(now_unix_s()),
+        let known = self.look();
+        match known.tickets.get(&id) {
+            Some(issued) if issued.share == self.share => {
+                let is_spent = known.spent.contains(&id);
+                issued.refusal(now_unix_s()).or_else(|| is_spent.then_some(Refusal::UsedUp))
+            }
             _ => Some(Refusal::UnknownName),
+        }
+    }
+
+    /// Whether a ticket is for one transfer.
+    pub(crate) fn is_once(&self, id: TicketId) -> bool {
+        self.look().tickets.get(&id).is_some_and(|issued| issued.is_once)
+    }
+
+    /// The same as [`Keyring::spend`] for who cannot wait for the disk: known here at once, and soon in the file.
+    pub(crate) fn use_up(self: &Arc<Self>, id: TicketId) {
+        if !self.is_once(id) {
+            return;
+        }
+        self.known.lock().spent.insert(id);
+        let keyring = Arc::clone(self);
+        let spend = move || keyring.spend(id).map(drop).map_err(|error| error.to_string());
+        let told = thread::Builder::new().name("fairwave-keys".to_owned()).spawn(move || {
+            if let Err(error) = spend() {
+                tracing::warn!(ticket = %id_text(id), %error, "it is used up, and the keyring cannot be told");
+            }
+        });
+        if let Err(error) = told {
+            tracing::warn!(ticket = %id_text(id), %error, "it is used up, and the keyring cannot be told");
         }
     }
 
@@ -216,7 +247,7 @@ impl Keyring {
 
     /// A transfer with this ticket has completed: one for a single use is used up. Whether it is now.
     pub fn spend(&self, id: TicketId) -> Result<bool, StateError> {
-        if !self.look().tickets.get(&id).is_some_and(|issued| issued.is_once) {
+        if !self.is_once(id) {
             return Ok(false);
         }
         self.change(|known| Ok(known.tickets.get_mut(&id).map(|issued| issued.is_spent = true).is_some()))
@@ -281,7 +312,9 @@ impl Keyring {
         let value = change(&mut newest).map_err(refuse)?;
         state.write(FILE, &Document::of(&newest).to_bytes())?;
         newest.stamp = stamp(state);
-        *self.known.lock() = newest;
+        let mut known = self.known.lock();
+        newest.spent = std::mem::take(&mut known.spent);
+        *known = newest;
         Ok(value)
     }
 

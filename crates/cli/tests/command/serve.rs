@@ -1,7 +1,13 @@
 //! A server and those who come to it: several at once, and in turn.
 
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use fairwave_host::{
+    CloseReason, ConnectError, ConnectOptions, Endpoint, EndpointConfig, Handler, Session, SessionOptions, Ticket,
+};
 use rustix::process::Signal;
 
 use super::host::{Host, PATIENCE, Process, bytes};
@@ -90,6 +96,93 @@ fn serve_json__once_ends_with_the_first_transfer() {
     host.write("a.txt", b"hello");
     let mut serve = Told::serve(&host, &["a.txt", "--once"]);
     host.run(&["get", &serve.ticket, "to"]).good();
+    until("it serves on", || serve.process.child.try_wait().unwrap().is_some());
+}
+
+/// A client of which nobody knows what it does: it takes all bytes of the only file, and says that it was stopped.
+#[derive(Clone, Default)]
+struct Thief {
+    got: Arc<AtomicU64>,
+    is_closed: Arc<AtomicBool>,
+}
+
+const LOOT: usize = 3_000_000;
+
+impl Handler for Thief {
+    fn on_open(&mut self, session: &Session) {
+        // The list, one block's hash, and the bytes.
+        let wants: [(u32, Range<u64>); 3] = [(0, 0..4096), (1, 0..48), (2, 0..LOOT as u64)];
+        for (stream, range) in wants {
+            session.want(stream, range);
+        }
+    }
+
+    fn on_data(&mut self, session: &Session, stream: u32, _: u64, bytes: &[u8]) {
+        let got = if stream == 2 { self.got.fetch_add(bytes.len() as u64, Ordering::SeqCst) } else { return };
+        if got + bytes.len() as u64 == LOOT as u64 {
+            session.close(CloseReason::Stopped);
+        }
+    }
+
+    fn on_closed(&mut self, _: &Session, _: CloseReason, _: bool) {
+        self.is_closed.store(true, Ordering::SeqCst);
+    }
+}
+
+impl Thief {
+    /// Whether it got all that there is.
+    fn fetch(&self, ticket: &Ticket) -> Result<bool, ConnectError> {
+        let endpoint = Endpoint::bind(&EndpointConfig::default()).unwrap();
+        let greeting = vec![1, 1];
+        let options = ConnectOptions { sends: false, receives: true, greeting, options: SessionOptions::default() };
+        endpoint.connect(ticket, options, Box::new(self.clone()))?;
+        until("its session never ends", || self.is_closed.load(Ordering::SeqCst));
+        endpoint.close();
+        Ok(self.got.load(Ordering::SeqCst) == LOOT as u64)
+    }
+}
+
+#[test]
+fn serve_once__is_used_up_by_all_bytes_whatever_the_client_says() {
+    let host = Host::new();
+    host.write("loot.bin", &bytes(LOOT));
+    let mut serve = host.serve(&["loot.bin", "--once", "--listen", "127.0.0.1:0"]);
+    let ticket: Ticket = std::fs::read_to_string(&serve.ticket).unwrap().trim().parse().unwrap();
+    let fetched = (0..4).filter(|_| Thief::default().fetch(&ticket) == Ok(true)).count();
+    assert_eq!(fetched, 1, "times that all was fetched");
+    until("it serves on", || serve.process.child.try_wait().unwrap().is_some());
+    let list = host.run(&["serve", "--tickets", "--json"]).json();
+    assert_eq!(list[0]["state"].as_str(), Some("used up"));
+}
+
+#[test]
+fn serve_once__belongs_to_the_first_who_comes() {
+    let host = Host::new();
+    host.write("big.bin", &bytes(30_000_000));
+    let serve = host.serve(&["big.bin", "--once", "--listen", "127.0.0.1:0"]);
+    let mut first = host.start(&["get", &serve.at(), "first", "--json", "--limit", "40 Mb/s"]);
+    first.wait_for(|event| event["bytes_done"].as_u64().unwrap_or(0) > 1_000_000);
+    for _ in 0..2 {
+        let other = host.run(&["get", &serve.at(), "other"]);
+        assert_eq!(other.code(), Some(1), "{}", other.stderr());
+        assert!(other.stderr().contains("is for one transfer, and another one has it"), "{}", other.stderr());
+    }
+    first.wait_for(|event| event["event"] == "done");
+    assert!(!host.path("other/big.bin").exists());
+}
+
+#[test]
+fn serve_once__who_stops_may_begin_anew() {
+    let host = Host::new();
+    host.write("big.bin", &bytes(30_000_000));
+    let mut serve = host.serve(&["big.bin", "--once", "--listen", "127.0.0.1:0"]);
+    let mut first = host.start(&["get", &serve.at(), "to", "--json", "--limit", "40 Mb/s"]);
+    first.wait_for(|event| event["bytes_done"].as_u64().unwrap_or(0) > 4_000_000);
+    first.signal(Signal::INT);
+    assert_eq!(first.end().0.code(), Some(130));
+    let last = host.run(&["get", &serve.at(), "to", "--json"]).json().pop().unwrap();
+    assert_eq!(last["event"], "done");
+    assert!(last["bytes_resumed"].as_u64().unwrap() > 0, "{last}");
     until("it serves on", || serve.process.child.try_wait().unwrap().is_some());
 }
 

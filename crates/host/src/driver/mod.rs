@@ -14,6 +14,6 @@ mod socket;
 mod watch;
 
 pub(crate) use commands::{Bell, Command, Commands};
-pub(crate) use returns::proof;
+pub(crate) use returns::{Proof, proof};
 pub(crate) use run::Driver;
 pub(crate) use setup::{Call, Order, Shared};

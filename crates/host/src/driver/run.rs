@@ -29,6 +29,7 @@ use super::setup::{Order, Shared};
 use super::socket::Socket;
 use crate::crypto::Noise;
 use crate::endpoint::{Accept, Visitor};
+use crate::files::OneUse;
 use crate::handler::Handler;
 use crate::keyring::{Keyring, id_text};
 use crate::session::{Session, SessionFacts, SessionStats};
@@ -215,7 +216,9 @@ impl Driver {
         let mut decide = |visit: &Visit<Noise>| {
             let ticket = visit.prologue.ticket;
             let (proof, greeting) = returns::read(&visit.greeting).ok_or(Refusal::UnknownName)?;
-            let visitor = Visitor { from, ticket, greeting, sends: visit.sends, receives: visit.receives };
+            let one_use = tickets.as_ref().filter(|tickets| tickets.is_once(ticket));
+            let one_use = one_use.map(|keyring| OneUse { keyring, follows: proof });
+            let visitor = Visitor { from, ticket, greeting, sends: visit.sends, receives: visit.receives, one_use };
             let comes_back = || {
                 proof.is_some_and(|shown| {
                     returns.knows(now, ticket, &shown)
@@ -509,17 +512,18 @@ impl Arrivals {
     }
 }
 
-/// What becomes of a visitor: the keyring says first whether its ticket is good. What began before that expired goes on to its end.
+/// What becomes of a visitor: the keyring says first whether its ticket is good. What began before that expired, or was used up,
+/// goes on to its end.
 fn admit(
     accept: Option<&mut Accept>,
     tickets: Option<&Keyring>,
     visitor: &Visitor<'_>,
-    comes_back: impl FnOnce() -> bool,
+    comes_back: impl Fn() -> bool,
 ) -> Result<(SessionOptions, Box<dyn Handler>), Refusal> {
     let (Some(accept), Some(tickets)) = (accept, tickets) else { return Err(Refusal::UnknownName) };
     match tickets.refusal(visitor.ticket) {
         None => {}
-        Some(Refusal::Expired) if comes_back() => {}
+        Some(Refusal::Expired | Refusal::UsedUp) if comes_back() => {}
         Some(refusal) => return Err(refusal),
     }
     accept(visitor)

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use fairwave_proto::SessionOptions;
 use fairwave_proto::codec::{Refusal, TicketId};
@@ -13,6 +14,7 @@ use fairwave_units::Rate;
 use super::durable::Durable;
 use super::get::Intake;
 use super::greeting::Greeting;
+use super::once::Claims;
 use super::roots::{Roots, ShareError};
 use super::source::Source;
 use super::supply::Readers;
@@ -57,6 +59,8 @@ pub struct Share {
     readers: Arc<Readers>,
     intake: Option<Intake>,
     visits: Lock<Vec<Visit>>,
+    /// Who has which ticket for one transfer.
+    claims: Claims,
     next: AtomicU64,
 }
 
@@ -114,11 +118,16 @@ impl Share {
         let name = share_name(&paths);
         let readers = Readers::start().map_err(ShareError::Thread)?;
         let (intake, visits, next) = (intake.transpose()?, Lock::default(), AtomicU64::new(0));
-        Ok(Self { paths, options, name, readers, intake, visits, next })
+        Ok(Self { paths, options, name, readers, intake, visits, claims: Claims::default(), next })
     }
 
     /// What becomes of a visitor: an answer for [`crate::Endpoint::listen`].
     pub fn visit(&self, visitor: &Visitor<'_>) -> Result<(SessionOptions, Box<dyn Handler>), Refusal> {
+        if let Some(one_use) = &visitor.one_use
+            && let Some(refusal) = self.claims.refusal(Instant::now(), visitor.ticket, one_use.follows.as_ref())
+        {
+            return Err(refusal);
+        }
         match Greeting::read(visitor.greeting) {
             // A place that only takes gives nothing.
             Ok(Greeting::Get) if !visitor.receives || self.paths.is_empty() => Err(Refusal::Direction),
@@ -157,6 +166,11 @@ impl Share {
         self.visits.lock().clone()
     }
 
+    /// Whether somebody has a ticket for one transfer: a session is open with it, or was lost and may be followed by another.
+    pub fn is_held(&self, ticket: TicketId) -> bool {
+        self.claims.is_held(Instant::now(), ticket)
+    }
+
     /// A visitor is let in: who sees to its session.
     fn enter(
         &self,
@@ -165,6 +179,10 @@ impl Share {
         transfer: Transfer,
         handler: Box<dyn Handler>,
     ) -> Box<dyn Handler> {
+        let handler = match visitor.one_use {
+            Some(one_use) => Box::new(self.claims.claiming(visitor.ticket, one_use, kind, handler, &transfer)),
+            None => handler,
+        };
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let visit = Visit { number, from: visitor.from, ticket: visitor.ticket, kind, transfer };
         self.visits.lock().push(visit);
@@ -225,7 +243,7 @@ mod tests {
 
     fn visitor(greeting: &[u8]) -> Visitor<'_> {
         let from = ([127, 0, 0, 1], 9).into();
-        Visitor { from, ticket: TicketId(7), greeting, sends: true, receives: true }
+        Visitor { from, ticket: TicketId(7), greeting, sends: true, receives: true, one_use: None }
     }
 
     #[test]
