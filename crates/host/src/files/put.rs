@@ -232,6 +232,7 @@ mod tests {
 
     use super::super::collector::{Collector, Taken, tree};
     use super::super::loopback::{FAIR, Loopback, ROUGH, Way};
+    use super::super::segments::SegmentWriter;
     use super::*;
 
     const LASTS: StdDuration = StdDuration::from_secs(600);
@@ -270,6 +271,52 @@ mod tests {
         assert_eq!(outcome.failed[0].path, b"data/00001");
         assert_eq!(outcome.failed[0].reason, "it vanished during the transfer");
         assert!(!outcome.is_complete());
+    }
+
+    /// A taker that finds no end of what it tells.
+    #[derive(Default)]
+    struct Talker {
+        told: Vec<u8>,
+    }
+
+    impl Handler for Talker {
+        fn on_open(&mut self, session: &Session) {
+            let (mut writer, path) = (SegmentWriter::new(session.secret("results")), [b'x'; 4096]);
+            while self.told.len() < MOST_TOLD_BYTES + (8 << 20) {
+                let record = Record::Failed { path: &path, reason: "as the taker says" };
+                let added = writer.add(|writer| record.write(writer)).unwrap();
+                self.told.extend(added.full.into_iter().flatten());
+            }
+        }
+
+        fn on_request(&mut self, session: &Session, stream: u32, range: Range<u64>) {
+            session.serve(stream, range);
+        }
+
+        fn lend(&mut self, _: u32, range: Range<u64>, take: &mut dyn FnMut(&[u8])) -> Result<(), VoidReason> {
+            take(self.told.get(range.start as usize..range.end as usize).ok_or(VoidReason::Shrank)?);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn put__results_without_end_end_the_transfer() {
+        let place = tempfile::tempdir().unwrap();
+        let (root, _) = tree(place.path(), &[10]);
+        let ledger = Ledger::default();
+        let source = Source::new(Roots::find(&[root]).unwrap(), [3; 16], Readers::start().unwrap(), ledger.clone());
+        let giver = Giver::new(source, ledger.clone(), false);
+        let closed = Loopback::open(Box::new(giver), Box::new(Talker::default()), false, FAIR).run(LASTS);
+        assert_eq!(closed, Some(CloseReason::Protocol));
+        let outcome = ledger.transfer().wait(Some(fairwave_units::Duration::ZERO)).unwrap();
+        assert!(
+            matches!(&outcome.ended, Ended::Failed(why) if why.contains("more than 64 MiB")),
+            "{:?}",
+            outcome.ended
+        );
+        // What was told until then: 64 MiB of some 4100 bytes each.
+        assert!(outcome.files_failed > 16_000, "{}", outcome.files_failed);
+        assert!(outcome.failed.bytes() <= super::super::failures::MOST_LISTED_BYTES && outcome.failed.len() < 4100);
     }
 
     #[test]
