@@ -13,6 +13,7 @@ use crate::transfer::connecting;
 use crate::transfer::follow::{Course, follow};
 use crate::transfer::link::{Link, positive_rate};
 use crate::transfer::monitor::monitor;
+use crate::transfer::own_places::note_left_out;
 use crate::transfer::patience::Patience;
 use crate::transfer::screen::{Screen, Talk};
 use crate::transfer::ticket;
@@ -62,6 +63,7 @@ pub(crate) fn options(Look { check, dry_run }: Look, limit: Option<Rate>, patien
 pub(crate) fn send(screen: &Screen, link: &Link, ticket: &Ticket, paths: &[PathBuf], options: &PutOptions) -> Done {
     let bound = link.bind(ticket.addresses.first().map(SocketAddr::ip))?;
     let wish = PutOptions { session: link.session(), ..options.clone() };
+    note_left_out(screen, paths);
     let begun = connecting::patiently(screen, ticket, |_| put(&bound.endpoint, ticket, paths, &wish));
     let transfer = begun.map_err(|error| connecting::transfer_failure(&error, ticket))?;
     let shown = transfer.clone();

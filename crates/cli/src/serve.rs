@@ -2,6 +2,7 @@
 
 mod attendance;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +21,7 @@ use crate::terminal::print;
 use crate::transfer::link::Link;
 use crate::transfer::monitor::{monitor, transfers};
 use crate::transfer::offer::{Offer, Offered, of_state};
+use crate::transfer::own_places::note_left_out;
 use crate::transfer::screen::{Screen, Talk};
 use attendance::Attendance;
 
@@ -83,8 +85,9 @@ pub(crate) fn run(args: &Args) -> Done {
     let screen = Screen::new(args.talk);
     let paths = absolute(&args.paths)?;
     let share_id = ShareId::of(&paths, args.writable);
-    let share = Arc::new(share(paths, args)?);
+    let share = Arc::new(share(paths.clone(), args)?);
     let offered = args.offer.open(&args.link, share_id)?;
+    note_left_out(&screen, &paths);
     serve(&screen, &offered, &share)
 }
 
@@ -96,24 +99,33 @@ fn serve(screen: &Screen, offered: &Offered, share: &Arc<Share>) -> Done {
     interrupt::be_gentle();
     offered.print_ticket(screen, "fairwave get @FILE DEST")?;
     let mut attendance = Attendance::new(screen, offered.bound.capacity.rate);
-    let mut is_spent = false;
-    while !(interrupt::is_asked() || is_spent && endpoint.sessions().is_empty()) {
+    let mut spent = BTreeSet::new();
+    loop {
+        let is_idle = endpoint.sessions().is_empty() && !share.is_held(offered.ticket.id);
+        if interrupt::is_asked() || is_idle && spent.contains(&offered.ticket.id) {
+            break;
+        }
         std::thread::sleep(TICK);
-        // What was taken back ends at once, and what has expired goes on to its end.
-        for visit in share.transfers() {
-            if offered.keyring.refusal(visit.ticket) == Some(Refusal::Revoked) {
-                visit.transfer.stop();
+        let visits = share.transfers();
+        let tickets: BTreeSet<TicketId> = visits.iter().map(|visit| visit.ticket).collect();
+        for ticket in tickets {
+            match offered.keyring.refusal(ticket) {
+                // What was taken back ends at once, and what has expired goes on to its end.
+                Some(Refusal::Revoked) => {
+                    visits.iter().filter(|visit| visit.ticket == ticket).for_each(|visit| visit.transfer.stop());
+                }
+                Some(Refusal::UsedUp) if spent.insert(ticket) => {
+                    // The file has to say so before this process can end.
+                    offered.keyring.spend(ticket).map_err(|error| of_state(&error))?;
+                    screen.note(&format!("ticket {} is used up", id_text(ticket)));
+                }
+                _ => {}
             }
         }
-        for ticket in attendance.look(share.transfers())? {
-            if offered.keyring.spend(ticket).map_err(|error| of_state(&error))? {
-                screen.note(&format!("ticket {} is used up", id_text(ticket)));
-                is_spent |= ticket == offered.ticket.id;
-            }
-        }
+        attendance.look(visits)?;
     }
     endpoint.close();
-    attendance.look(share.transfers()).map(drop)
+    attendance.look(share.transfers())
 }
 
 /// What is offered, checked.

@@ -67,17 +67,22 @@ pub(crate) fn complain(message: &str) {
 
 /// A text without what a terminal obeys: others' words, such as the names of their files, are in it.
 fn tamed(text: &str) -> String {
-    // Marks that turn the direction of text around.
-    let turns = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let mut tame = String::with_capacity(text.len());
     for c in text.chars() {
-        if (c.is_control() && c != '\n') || turns(c) {
+        if is_obeyed(c) && c != '\n' {
             tame.extend(c.escape_default());
         } else {
             tame.push(c);
         }
     }
     tame
+}
+
+/// Whether a terminal takes it for more than a character to show: controls (C0 and C1), and marks that turn the direction of text
+/// around.
+pub(crate) fn is_obeyed(c: char) -> bool {
+    let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    c.is_control() || turns
 }
 
 /// Whether a person watches stderr.

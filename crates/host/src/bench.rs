@@ -432,7 +432,8 @@ mod tests {
         let mut judge = bench_judge(SessionOptions::default());
         let mut refused = |greeting: &[u8]| {
             let from = ([127, 0, 0, 1], 9).into();
-            let visitor = Visitor { from, ticket: TicketId(7), greeting, sends: true, receives: true, sessions: 0 };
+            let (sends, receives) = (true, true);
+            let visitor = Visitor { from, ticket: TicketId(7), greeting, sends, receives, sessions: 0, one_use: None };
             let refused = judge(&visitor).err();
             assert_eq!(accept(&visitor).err(), refused);
             refused

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -14,8 +14,10 @@ use fairwave_units::{Bytes, Duration, Rate};
 use thiserror::Error;
 
 use crate::driver::{Bell, Call, Commands, Driver, Order, Shared, proof};
+use crate::files::OneUse;
 use crate::handler::Handler;
 use crate::keyring::Keyring;
+use crate::lock::Lock;
 use crate::session::Session;
 use crate::ticket::Ticket;
 
@@ -94,6 +96,8 @@ pub struct Visitor<'a> {
     pub receives: bool,
     /// Sessions that are open here with the same ticket.
     pub sessions: usize,
+    /// The ticket, if it is for one transfer.
+    pub(crate) one_use: Option<OneUse<'a>>,
 }
 
 /// Judges a hello: what this end node knows of the session, or why there is to be none. It is called on the network thread, as often
@@ -152,7 +156,7 @@ struct Inner {
     orders: Sender<Order>,
     bell: Arc<Bell>,
     shared: Arc<Shared>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    thread: Lock<Option<JoinHandle<()>>>,
 }
 
 /// What an endpoint has found out about its system.
@@ -182,7 +186,7 @@ impl Endpoint {
             .name("fairwave-net".to_owned())
             .spawn(move || driver.run())
             .map_err(BindError::System)?;
-        Ok(Self { inner: Arc::new(Inner { orders, bell, shared, thread: Mutex::new(Some(thread)) }) })
+        Ok(Self { inner: Arc::new(Inner { orders, bell, shared, thread: Lock::new(Some(thread)) }) })
     }
 
     /// Opens a session, and waits until the other end has it open, too, or there can be none. The handler has it half a round
@@ -260,7 +264,7 @@ impl Endpoint {
     /// Ends all sessions, tells their peers, and waits for its thread to end.
     pub fn close(&self) {
         self.order(Order::Stop);
-        let thread = self.inner.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = self.inner.thread.lock().take();
         if let Some(thread) = thread {
             // A panic of the thread has been printed; there is nothing left to close.
             let _ = thread.join();

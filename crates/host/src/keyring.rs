@@ -1,8 +1,9 @@
 //! The tickets that a host has issued, and its identity.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use fairwave_proto::codec::{Refusal, TicketId};
@@ -11,6 +12,7 @@ use std::net::SocketAddr;
 use zeroize::Zeroizing;
 
 use crate::identity::Identity;
+use crate::lock::{Held, Lock};
 use crate::secret::Secret;
 use crate::share_id::ShareId;
 use crate::state::{StateDir, StateError};
@@ -35,7 +37,7 @@ pub struct Keyring {
     identity: Identity,
     share: ShareId,
     state: Option<StateDir>,
-    known: Mutex<Known>,
+    known: Lock<Known>,
 }
 
 /// What a keyring knows of a ticket.
@@ -66,9 +68,11 @@ pub struct Validity {
     pub is_once: bool,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Known {
     tickets: BTreeMap<TicketId, Issued>,
+    /// Tickets that this process knows to be used up, whether the file says so yet or not.
+    spent: BTreeSet<TicketId>,
     ports: BTreeMap<ShareId, u16>,
     /// The file as it was read.
     stamp: Option<Stamp>,
@@ -129,14 +133,14 @@ impl Keyring {
     /// The user's, for what is offered as `share`.
     pub fn open(state: StateDir, share: ShareId) -> Result<Self, StateError> {
         let identity = Identity::open(&state)?;
-        let keyring = Self { identity, share, state: Some(state), known: Mutex::default() };
-        keyring.read(&mut keyring.known())?;
+        let keyring = Self { identity, share, state: Some(state), known: Lock::default() };
+        keyring.read(&mut keyring.known.lock())?;
         Ok(keyring)
     }
 
     /// One that ends with the process.
     pub fn in_memory(identity: Identity, share: ShareId) -> Self {
-        Self { identity, share, state: None, known: Mutex::default() }
+        Self { identity, share, state: None, known: Lock::default() }
     }
 
     /// Who the host is.
@@ -203,9 +207,36 @@ impl Keyring {
 
     /// Why the holder of a ticket is not let in now, if so: also if it is for another share.
     pub fn refusal(&self, id: TicketId) -> Option<Refusal> {
-        match self.look().tickets.get(&id) {
-            Some(issued) if issued.share == self.share => issued.refusal(now_unix_s()),
+        let known = self.look();
+        match known.tickets.get(&id) {
+            Some(issued) if issued.share == self.share => {
+                let is_spent = known.spent.contains(&id);
+                issued.refusal(now_unix_s()).or_else(|| is_spent.then_some(Refusal::UsedUp))
+            }
             _ => Some(Refusal::UnknownName),
+        }
+    }
+
+    /// Whether a ticket is for one transfer.
+    pub(crate) fn is_once(&self, id: TicketId) -> bool {
+        self.look().tickets.get(&id).is_some_and(|issued| issued.is_once)
+    }
+
+    /// The same as [`Keyring::spend`] for who cannot wait for the disk: known here at once, and soon in the file.
+    pub(crate) fn use_up(self: &Arc<Self>, id: TicketId) {
+        if !self.is_once(id) {
+            return;
+        }
+        self.known.lock().spent.insert(id);
+        let keyring = Arc::clone(self);
+        let spend = move || keyring.spend(id).map(drop).map_err(|error| error.to_string());
+        let told = thread::Builder::new().name("fairwave-keys".to_owned()).spawn(move || {
+            if let Err(error) = spend() {
+                tracing::warn!(ticket = %id_text(id), %error, "it is used up, and the keyring cannot be told");
+            }
+        });
+        if let Err(error) = told {
+            tracing::warn!(ticket = %id_text(id), %error, "it is used up, and the keyring cannot be told");
         }
     }
 
@@ -216,7 +247,7 @@ impl Keyring {
 
     /// A transfer with this ticket has completed: one for a single use is used up. Whether it is now.
     pub fn spend(&self, id: TicketId) -> Result<bool, StateError> {
-        if !self.look().tickets.get(&id).is_some_and(|issued| issued.is_once) {
+        if !self.is_once(id) {
             return Ok(false);
         }
         self.change(|known| Ok(known.tickets.get_mut(&id).map(|issued| issued.is_spent = true).is_some()))
@@ -255,14 +286,9 @@ impl Keyring {
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
-        // Whoever panicked left whole entries behind.
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// What is known, with what other processes have changed up to a second ago.
-    fn look(&self) -> MutexGuard<'_, Known> {
-        let mut known = self.known();
+    fn look(&self) -> Held<'_, Known> {
+        let mut known = self.known.lock();
         if self.state.is_some() && known.looked.is_none_or(|looked| looked.elapsed() >= LOOK_AGAIN) {
             known.looked = Some(Instant::now());
             if let Err(error) = self.read(&mut known) {
@@ -278,13 +304,17 @@ impl Keyring {
             path: self.state.as_ref().map_or_else(|| FILE.into(), |state| state.path().join(FILE)),
             what,
         };
-        let Some(state) = &self.state else { return change(&mut self.known()).map_err(refuse) };
+        let Some(state) = &self.state else { return change(&mut self.known.lock()).map_err(refuse) };
+        // The file's lock keeps other writers out, of this process too. The network thread does not wait for the disk meanwhile.
         let _lock = state.lock(FILE)?;
-        let mut known = self.known();
-        self.read(&mut known)?;
-        let value = change(&mut known).map_err(refuse)?;
-        state.write(FILE, &Document::of(&known).to_bytes())?;
-        known.stamp = stamp(state);
+        let mut newest = self.known.lock().clone();
+        self.read(&mut newest)?;
+        let value = change(&mut newest).map_err(refuse)?;
+        state.write(FILE, &Document::of(&newest).to_bytes())?;
+        newest.stamp = stamp(state);
+        let mut known = self.known.lock();
+        newest.spent = std::mem::take(&mut known.spent);
+        *known = newest;
         Ok(value)
     }
 
@@ -467,8 +497,8 @@ mod tests {
             is_revoked: false,
         };
         let (_place, keyring) = keyring();
-        keyring.known().tickets.insert(TicketId(1), ended(now_unix_s() - REMEMBERED_S - 100));
-        keyring.known().tickets.insert(TicketId(2), ended(now_unix_s() - REMEMBERED_S + 100));
+        keyring.known.lock().tickets.insert(TicketId(1), ended(now_unix_s() - REMEMBERED_S - 100));
+        keyring.known.lock().tickets.insert(TicketId(2), ended(now_unix_s() - REMEMBERED_S + 100));
         keyring.issue(Validity::default(), Vec::new()).unwrap();
         assert_eq!(keyring.lookup(TicketId(1)), None);
         assert_eq!(keyring.refusal(TicketId(2)), Some(Refusal::Expired));

@@ -19,6 +19,8 @@ mod handler;
 mod identity;
 mod interface;
 mod keyring;
+mod lock;
+mod own_places;
 mod secret;
 mod session;
 mod share_id;
@@ -43,12 +45,14 @@ pub use fairwave_proto::codec::{CloseReason, Refusal, SessionId, TicketId, VoidR
 pub use fairwave_proto::handshake::HandshakeError;
 pub use fairwave_proto::{IntervalRule, Lasts, Limit, PathKind, SessionOptions, SessionRates};
 pub use files::{
-    Durable, Ended, Failure, GetOptions, MOST_LISTED, Outcome, Pause, Progress, PutOptions, Share, ShareError,
-    ShareOptions, Transfer, TransferError, UnknownDurable, Visit, VisitKind, WaitsFor, escaped, get, put,
+    Durable, Ended, Failure, Failures, GetOptions, MOST_LISTED, MOST_LISTED_BYTES, Outcome, Pause, Progress,
+    PutOptions, Share, ShareError, ShareOptions, Transfer, TransferError, UnknownDurable, Visit, VisitKind, WaitsFor,
+    escaped, get, put,
 };
 pub use handler::Handler;
 pub use identity::Identity;
 pub use keyring::{Issued, Keyring, Validity, id_text, now_unix_s, read_id};
+pub use own_places::own_places_below;
 pub use secret::Secret;
 pub use session::{Session, SessionFacts, SessionStats};
 pub use share_id::ShareId;

@@ -2,26 +2,32 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use crossbeam_channel::{Receiver, RecvError};
 
+use crate::lock::Lock;
+
 /// What comes out of a channel, for whoever awaits it; an error if nothing ever will. A thread waits for it, so that any
 /// executor will do: for things that are rare.
 pub(crate) fn received<T: Send + 'static>(from: Receiver<T>) -> impl Future<Output = Result<T, RecvError>> {
-    let slot = Arc::new(Mutex::new(Slot { value: None, waker: None }));
+    let slot = Arc::new(Lock::new(Slot { value: None, waker: None }));
     let filled = Arc::clone(&slot);
     let is_waited_for = std::thread::Builder::new().name("fairwave-wait".to_owned()).spawn(move || {
         let value = from.recv();
-        let mut slot = filled.lock().unwrap_or_else(PoisonError::into_inner);
-        slot.value = Some(value);
-        if let Some(waker) = slot.waker.take() {
+        let waker = {
+            let mut slot = filled.lock();
+            slot.value = Some(value);
+            slot.waker.take()
+        };
+        // Some executors poll at once, on this thread.
+        if let Some(waker) = waker {
             waker.wake();
         }
     });
     if is_waited_for.is_err() {
-        slot.lock().unwrap_or_else(PoisonError::into_inner).value = Some(Err(RecvError));
+        slot.lock().value = Some(Err(RecvError));
     }
     Received { slot }
 }
@@ -32,14 +38,14 @@ struct Slot<T> {
 }
 
 struct Received<T> {
-    slot: Arc<Mutex<Slot<T>>>,
+    slot: Arc<Lock<Slot<T>>>,
 }
 
 impl<T> Future for Received<T> {
     type Output = Result<T, RecvError>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = self.slot.lock();
         if let Some(value) = slot.value.take() {
             return Poll::Ready(value);
         }

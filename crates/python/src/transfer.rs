@@ -101,15 +101,15 @@ fn wait(py: Python<'_>, transfer: &Transfer) -> PyResult<()> {
 fn outcome<'py>(py: Python<'py>, transfer: &Transfer) -> PyResult<Bound<'py, PyDict>> {
     let found = py.detach(|| transfer.wait(None));
     let found = found.ok_or_else(|| system("the transfer has no end"))?;
-    let entries = |entries: Vec<fairwave_host::Failure>| -> Vec<(Py<PyBytes>, String)> {
-        entries.into_iter().map(|entry| (PyBytes::new(py, &entry.path).unbind(), entry.reason)).collect()
+    let entries = |entries: &[fairwave_host::Failure]| -> Vec<(Py<PyBytes>, String)> {
+        entries.iter().map(|entry| (PyBytes::new(py, &entry.path).unbind(), entry.reason.clone())).collect()
     };
     let dict = PyDict::new(py);
     dict.set_item("files", found.files)?;
     dict.set_item("bytes", found.bytes)?;
     dict.set_item("resumed_bytes", transfer.progress().bytes_resumed)?;
-    dict.set_item("failed", entries(found.failed))?;
-    dict.set_item("skipped", entries(found.skipped))?;
+    dict.set_item("failed", entries(&found.failed))?;
+    dict.set_item("skipped", entries(&found.skipped))?;
     dict.set_item("blake3", found.blake3.map(|hash| PyBytes::new(py, &hash).unbind()))?;
     let error = match found.ended {
         Ended::Done => None,
@@ -181,8 +181,7 @@ impl Server {
     fn transfers(&self) -> Vec<(String, bool, bool, u64, u64)> {
         let told = |visit: fairwave_host::Visit| {
             let progress = visit.transfer.progress();
-            let is_over = visit.transfer.wait(Some(Duration::ZERO)).is_some();
-            (visit.from.to_string(), visit.is_put(), is_over, progress.files_done, progress.bytes_done)
+            (visit.from.to_string(), visit.is_put(), visit.transfer.is_over(), progress.files_done, progress.bytes_done)
         };
         self.share.transfers().into_iter().map(told).collect()
     }

@@ -136,6 +136,8 @@ fn share(what: &What, session: SessionOptions) -> Result<(Share, ShareId), Failu
                 rename,
                 durable: (*durable).into(),
                 is_dry: *is_dry,
+                // Who came by ssh may do there what the user may.
+                may_hold_keys: true,
                 session,
                 ..ShareOptions::default()
             };

@@ -19,6 +19,7 @@ use crate::get::{self, Taking};
 use crate::put;
 use crate::transfer::link::{Link, Path, Ports};
 use crate::transfer::offer::of_state;
+use crate::transfer::own_places::note_left_out;
 use crate::transfer::screen::{Screen, Talk};
 use message::{Ask, What};
 use place::{Place, Target};
@@ -149,6 +150,7 @@ fn copy_here(screen: &Screen, args: &Args, from: &[PathBuf], to: &std::path::Pat
     };
     let paths = from.iter().map(absolute).collect::<Result<Vec<_>, _>>()?;
     let id = ShareId::of(&paths, false);
+    note_left_out(screen, &paths);
     let share = Share::new(paths, ShareOptions { session: args.link.session(), ..ShareOptions::default() })
         .map_err(|error| Failure::Usage(error.to_string()))?;
     let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));

@@ -2,12 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fairwave_host::{Ended, Outcome, TicketId, Visit, VisitKind};
+use fairwave_host::{Ended, Outcome, Visit, VisitKind};
 use fairwave_units::{Duration, Rate};
 use serde::Serialize;
 
 use crate::Done;
-use crate::failure::Failure;
 use crate::output::print_json;
 use crate::simulate::rate;
 use crate::terminal;
@@ -44,30 +43,25 @@ impl<'a> Attendance<'a> {
         Self { screen, capacity, here: BTreeMap::new(), gone: BTreeSet::new() }
     }
 
-    /// Looks at all visits that are listed, and tells what is new. The tickets of the transfers that have completed since.
-    pub(super) fn look(&mut self, visits: Vec<Visit>) -> Result<Vec<TicketId>, Failure> {
+    /// Looks at all visits that are listed, and tells what is new.
+    pub(super) fn look(&mut self, visits: Vec<Visit>) -> Done {
         self.gone.retain(|number| visits.iter().any(|visit| visit.number == *number));
         for visit in visits {
             if !self.gone.contains(&visit.number) && !self.here.contains_key(&visit.number) {
                 self.begin(visit)?;
             }
         }
-        let mut completed = Vec::new();
         for (number, mut guest) in std::mem::take(&mut self.here) {
             let moment = guest.meter.look();
             if let Some(outcome) = guest.visit.transfer.wait(Some(Duration::ZERO)) {
                 self.end(&guest, &outcome, &moment)?;
                 self.gone.insert(number);
-                // Somebody may try again who could put nothing.
-                let is_of_use =
-                    (outcome.files > 0 || outcome.files_failed == 0) && guest.visit.kind != VisitKind::DryPut;
-                completed.extend((outcome.ended == Ended::Done && is_of_use).then_some(guest.visit.ticket));
             } else {
                 guest.teller.tell(&moment)?;
                 self.here.insert(number, guest);
             }
         }
-        Ok(completed)
+        Ok(())
     }
 
     fn begin(&mut self, visit: Visit) -> Done {

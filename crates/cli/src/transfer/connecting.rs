@@ -45,6 +45,9 @@ pub(crate) fn failure(error: &ConnectError, ticket: &Ticket) -> Failure {
         Some(Refusal::Purpose) => Failure::Run(format!(
             "{message}\nhint: `fairwave serve` prints tickets for files, `fairwave bench serve` for benches"
         )),
+        Some(Refusal::InUse) => Failure::Run(format!(
+            "{message}\nhint: it is free when that one stops, or 10 min after its connection was lost; or ask for a new ticket"
+        )),
         Some(Refusal::NoRoom) => Failure::Run(message),
         None => Failure::Run(format!("{}: {message}\nhint: {}", places(ticket), blocked(ticket))),
     }

@@ -296,8 +296,14 @@ fn say_entries(screen: &Screen, outcome: &Outcome) {
     for failure in outcome.failed.iter().take(most) {
         screen.complain(&format!("failed: {}: {}", escaped(&failure.path), failure.reason));
     }
-    if let Some(more) = outcome.files_failed.checked_sub(most as u64).filter(|more| *more > 0) {
-        screen.complain(&format!("and {more} more failed\nhint: --json lists them all"));
+    let named = outcome.failed.len().min(most) as u64;
+    if let Some(more) = outcome.files_failed.checked_sub(named).filter(|more| *more > 0) {
+        // The list has an end, too.
+        let listed = match outcome.failed.len() as u64 {
+            all if all == outcome.files_failed => "them all".to_owned(),
+            some => format!("the first {some}"),
+        };
+        screen.complain(&format!("and {more} more failed\nhint: --json lists {listed}"));
     }
     if outcome.files_skipped > 0 && !screen.talk.is_verbose() {
         let were = if outcome.files_skipped == 1 { "entry was" } else { "entries were" };

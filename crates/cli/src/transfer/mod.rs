@@ -8,6 +8,7 @@ pub(crate) mod meter;
 pub(crate) mod monitor;
 pub(crate) mod name;
 pub(crate) mod offer;
+pub(crate) mod own_places;
 pub(crate) mod patience;
 pub(crate) mod screen;
 pub(crate) mod ticket;

@@ -12,6 +12,7 @@ mod out;
 mod papers;
 mod retry;
 mod schemes;
+mod serve;
 mod simulate;
 mod sparse;
 mod trace;

@@ -6,6 +6,25 @@ use std::os::unix::ffi::OsStrExt;
 use super::Done;
 use super::host::Host;
 
+/// A terminal shows JSON, too: what it would obey is escaped there, and a program reads the name as it is.
+#[test]
+fn json__has_nothing_that_a_terminal_obeys() {
+    let host = Host::new();
+    let name = "tree/\u{9b}2J\u{202e}evil\u{2066}\u{61c}\u{7f}.txt";
+    host.write(name, b"hello");
+    let serve = host.serve(&["tree", "--listen", "127.0.0.1:0"]);
+    // A directory stands where the file should go.
+    std::fs::create_dir_all(host.path(&format!("to/{name}/full"))).unwrap();
+    let done = host.run(&["get", &serve.at(), "to", "--json"]);
+    let stdout = done.stdout();
+    let failed = stdout.lines().find(|line| line.contains("file_failed")).unwrap();
+    for raw in ['\u{9b}', '\u{202e}', '\u{2066}', '\u{61c}', '\u{7f}'] {
+        assert!(!stdout.contains(raw), "{failed:?}");
+    }
+    let event: serde_json::Value = serde_json::from_str(failed).unwrap();
+    assert_eq!(event["name"].as_str(), Some(name));
+}
+
 #[test]
 fn get__takes_names_that_are_no_text() {
     let host = Host::new();

@@ -17,6 +17,6 @@ mod visits;
 mod watch;
 
 pub(crate) use commands::{Bell, Command, Commands};
-pub(crate) use returns::proof;
+pub(crate) use returns::{Proof, proof};
 pub(crate) use run::Driver;
 pub(crate) use setup::{Call, Order, Shared};

@@ -298,7 +298,7 @@ impl Driver {
                 self.host.close(now, session, CloseReason::Silence);
                 return;
             };
-            match self.visits.accept(&admitted, &self.entries) {
+            match self.visits.accept(now, &admitted, &self.entries) {
                 Ok((options, handler)) => {
                     options.map(|options| self.host.set_options(session, options));
                     (handler, Some(admitted.ticket), None)

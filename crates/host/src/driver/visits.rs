@@ -15,9 +15,10 @@ use fairwave_units::{Duration, Time};
 
 use super::attempts::canonical;
 use super::entry::{Entries, Entry};
-use super::returns::{self, Returns};
+use super::returns::{self, Proof, Returns};
 use crate::crypto::Noise;
 use crate::endpoint::{Accept, Judge, Visitor};
+use crate::files::OneUse;
 use crate::handler::Handler;
 use crate::keyring::{Keyring, id_text};
 use crate::sparing::Sparing;
@@ -48,6 +49,8 @@ pub(super) struct Admitted {
     from: SocketAddr,
     at: Time,
     pub(super) ticket: TicketId,
+    /// Shows which session this one follows, if it says so.
+    proof: Option<Proof>,
     greeting: Vec<u8>,
     sends: bool,
     receives: bool,
@@ -83,10 +86,11 @@ impl Visits {
         let is_agreed = visit.prologue.is_plain == is_plain;
         let judged = if is_agreed { self.judgement(now, visit, entries) } else { Err(Refusal::Plain) };
         let options = judged.inspect_err(|refusal| self.log(from, ticket, *refusal))?;
-        let greeting = returns::read(&visit.greeting).map_or_else(Vec::new, |(_, said)| said.to_vec());
+        let (proof, greeting) = returns::read(&visit.greeting).unwrap_or_default();
+        let greeting = greeting.to_vec();
         self.admitted.retain(|admitted| admitted.peer != visit.peer || admitted.from != from);
         let Visit::<Noise> { peer, sends, receives, .. } = *visit;
-        self.admitted.push(Admitted { peer, from, at: now, ticket, greeting, sends, receives, options });
+        self.admitted.push(Admitted { peer, from, at: now, ticket, proof, greeting, sends, receives, options });
         Ok(options)
     }
 
@@ -94,20 +98,15 @@ impl Visits {
         let Some(Reception { tickets, judge, .. }) = &mut self.reception else { return Err(Refusal::UnknownName) };
         let (from, ticket) = (visit.from(), visit.prologue.ticket);
         let (proof, greeting) = returns::read(&visit.greeting).ok_or(Refusal::UnknownName)?;
-        // What began before its ticket expired goes on to its end.
-        let comes_back = || {
-            proof.is_some_and(|shown| {
-                self.returns.knows(now, ticket, &shown)
-                    || entries.iter().any(|entry| returns::is_shown(entry, ticket, &shown))
-            })
-        };
+        // What began before its ticket expired, or was used up, goes on to its end.
         match tickets.refusal(ticket) {
             None => {}
-            Some(Refusal::Expired) if comes_back() => {}
+            Some(Refusal::Expired | Refusal::UsedUp) if comes_back(&self.returns, now, entries, ticket, proof) => {}
             Some(refusal) => return Err(refusal),
         }
         let sessions = room(entries, ticket, from.ip())?;
-        judge(&Visitor { from, ticket, greeting, sends: visit.sends, receives: visit.receives, sessions })
+        let one_use = one_use(tickets, ticket, proof);
+        judge(&Visitor { from, ticket, greeting, sends: visit.sends, receives: visit.receives, sessions, one_use })
     }
 
     /// The first packet of a session has come from who was let in: the handler of the session, and what the end node knows of it.
@@ -120,18 +119,22 @@ impl Visits {
     /// What the application makes of it, if that is another thing than what was agreed: options that differ.
     pub(super) fn accept(
         &mut self,
+        now: Time,
         admitted: &Admitted,
         entries: &Entries,
     ) -> Result<(Option<SessionOptions>, Box<dyn Handler>), Refusal> {
-        let Admitted { from, ticket, ref greeting, sends, receives, options, .. } = *admitted;
+        let Admitted { from, ticket, proof, ref greeting, sends, receives, options, .. } = *admitted;
         let Some(Reception { tickets, accept, .. }) = &mut self.reception else { return Err(Refusal::UnknownName) };
         let mut accepted = || {
-            // It was judged a moment ago: whether it had expired then does not matter any more.
-            if let Some(refusal) = tickets.refusal(ticket).filter(|refusal| *refusal != Refusal::Expired) {
-                return Err(refusal);
+            match tickets.refusal(ticket) {
+                // It was judged a moment ago: whether it had expired then does not matter any more.
+                None | Some(Refusal::Expired) => {}
+                Some(Refusal::UsedUp) if comes_back(&self.returns, now, entries, ticket, proof) => {}
+                Some(refusal) => return Err(refusal),
             }
             let sessions = room(entries, ticket, from.ip())?;
-            accept(&Visitor { from, ticket, greeting, sends, receives, sessions })
+            let one_use = one_use(tickets, ticket, proof);
+            accept(&Visitor { from, ticket, greeting, sends, receives, sessions, one_use })
         };
         let (wanted, handler) = accepted().inspect_err(|refusal| self.log(from, ticket, *refusal))?;
         Ok(((wanted != options).then_some(wanted), handler))
@@ -159,6 +162,18 @@ impl Visits {
             tracing::info!(from = %canonical(from), ticket = %id_text(ticket), "not let in: {refusal}");
         }
     }
+}
+
+/// Whether a visitor shows that it follows a session that was opened with its ticket.
+fn comes_back(returns: &Returns, now: Time, entries: &Entries, ticket: TicketId, proof: Option<Proof>) -> bool {
+    proof.is_some_and(|shown| {
+        returns.knows(now, ticket, &shown) || entries.iter().any(|entry| returns::is_shown(entry, ticket, &shown))
+    })
+}
+
+/// The ticket, if it is for one transfer.
+fn one_use(tickets: &Arc<Keyring>, ticket: TicketId, follows: Option<Proof>) -> Option<OneUse<'_>> {
+    tickets.is_once(ticket).then_some(OneUse { keyring: tickets, follows })
 }
 
 /// How many sessions a ticket has, if it may have another one.

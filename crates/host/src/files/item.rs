@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::AcqRel, Ordering::Acquire};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::blocks::{BLOCK_BYTES, FileSpan, Value};
 use super::holes::Holes;
@@ -11,6 +10,7 @@ use super::names::RelativePath;
 use super::sparse::Below;
 use super::temps::Key;
 use super::tree::Old;
+use crate::lock::{Held, Lock};
 
 /// A file that is being taken: several threads work on its blocks.
 #[derive(Debug)]
@@ -27,9 +27,10 @@ pub(crate) struct Item {
     /// Blocks that are not there yet.
     left: AtomicU64,
     is_failed: AtomicBool,
-    temporary: Mutex<Temporary>,
+    /// Held while the journal is told that an older one is void.
+    temporary: Lock<Temporary>,
     /// Where the hash of the whole file will be asked for: the values of its blocks.
-    values: Option<Mutex<BTreeMap<u64, Value>>>,
+    values: Option<Lock<BTreeMap<u64, Value>>>,
 }
 
 /// What there is of a temporary that is written block by block.
@@ -47,7 +48,7 @@ impl Item {
     pub(crate) fn new(path: RelativePath, span: FileSpan, meta: Meta, identity: FileIdentity, old: Old) -> Self {
         let key = key(&path, span.bytes.end - span.bytes.start, meta, identity);
         let left = AtomicU64::new(span.blocks.end - span.blocks.start);
-        let temporary = Mutex::new(Temporary::Absent);
+        let temporary = Lock::over_leaves(Temporary::Absent);
         let (holes, is_failed) = (Holes::default(), AtomicBool::new(false));
         Self { path, span, meta, key, old, holes, left, is_failed, temporary, values: None }
     }
@@ -61,7 +62,7 @@ impl Item {
     /// The same; its hash will be asked for.
     pub(crate) fn with_values(mut self) -> Self {
         // What the list says of its length is not to be believed: memory follows what came.
-        self.values = Some(Mutex::default());
+        self.values = Some(Lock::default());
         self
     }
 
@@ -82,7 +83,7 @@ impl Item {
     /// A block is there. Whether all are now: that is so for one of them only.
     pub(crate) fn complete(&self, block: u64, value: Value) -> bool {
         if let Some(values) = &self.values {
-            values.lock().unwrap_or_else(PoisonError::into_inner).insert(block, value);
+            values.lock().insert(block, value);
         }
         self.left.fetch_sub(1, AcqRel) == 1
     }
@@ -106,13 +107,13 @@ impl Item {
         self.is_failed.load(Acquire)
     }
 
-    pub(crate) fn temporary(&self) -> MutexGuard<'_, Temporary> {
-        self.temporary.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn temporary(&self) -> Held<'_, Temporary> {
+        self.temporary.lock()
     }
 
     /// The values of all blocks, if they were kept and all are there.
     pub(crate) fn values(&self) -> Option<Vec<Value>> {
-        let values = self.values.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
+        let values = self.values.as_ref()?.lock();
         let is_all = values.len() as u64 == self.span.blocks.end - self.span.blocks.start;
         is_all.then(|| values.values().copied().collect())
     }

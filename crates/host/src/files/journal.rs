@@ -16,7 +16,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crc_fast::CrcAlgorithm;
 use rustix::fs::{Mode, OFlags, fdatasync, ftruncate, openat, renameat};
@@ -24,6 +23,7 @@ use rustix::fs::{Mode, OFlags, fdatasync, ftruncate, openat, renameat};
 use super::blocks::Value;
 use super::sparse::write_all;
 use super::temps::Key;
+use crate::lock::{Held, Lock};
 
 /// A block of a temporary that was verified and written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub(crate) type BootId = [u8; 16];
 #[derive(Debug)]
 pub(crate) struct Journal {
     /// And how long it is.
-    file: Mutex<(File, u64)>,
+    file: Lock<(File, u64)>,
 }
 
 const MAGIC: &[u8; 4] = b"fwj\x01";
@@ -94,7 +94,7 @@ impl Journal {
         write_all(&file, 0, &bytes)?;
         fdatasync(&file)?;
         renameat(directory, NEXT, directory, NAME)?;
-        Ok((Self { file: Mutex::new((file, bytes.len() as u64)) }, kept))
+        Ok((Self { file: Lock::new((file, bytes.len() as u64)) }, kept))
     }
 
     /// A temporary is about to be made anew: what is listed of it so far is void.
@@ -128,8 +128,8 @@ impl Journal {
         Ok(())
     }
 
-    fn lock(&self) -> MutexGuard<'_, (File, u64)> {
-        self.file.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> Held<'_, (File, u64)> {
+        self.file.lock()
     }
 }
 

@@ -4,8 +4,9 @@ use super::progress::{Progress, WaitsFor};
 use super::retry::Break;
 use super::transfer::Transfer;
 
-/// The parts of a transfer that outlives its sessions: each leg is the transfer of one session.
-#[derive(Default)]
+/// The parts of a transfer that outlives its sessions: each leg is the transfer of one session. It is a value, looked at and
+/// changed outside of the lock that keeps it: a leg has locks of its own.
+#[derive(Clone, Default)]
 pub(crate) struct Legs {
     /// The leg of now, or the last one.
     now: Option<Transfer>,

@@ -2,10 +2,9 @@
 
 use fairwave_proto::codec::CloseReason;
 
-/// Entries that a list of an outcome holds at the most; more are only counted.
-pub const MOST_LISTED: usize = 100_000;
+use super::failures::Failures;
 
-/// How a transfer ended, and what became of the entries that were not taken.
+/// How a transfer ended, and what became of the entries that were not taken. Cheap to clone: its lists are shared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// Files that are complete at the destination, those included that were so before.
@@ -13,26 +12,17 @@ pub struct Outcome {
     /// Their bytes.
     pub bytes: u64,
     /// Entries that failed, in the order in which they did.
-    pub failed: Vec<Failure>,
-    /// How many failed, also where the list is cut at [`MOST_LISTED`].
+    pub failed: Failures,
+    /// How many failed, also where the list is cut ([`Failures`]).
     pub files_failed: u64,
     /// Entries that were left out on purpose: devices, links that lead out of the tree.
-    pub skipped: Vec<Failure>,
+    pub skipped: Failures,
     /// How many were left out.
     pub files_skipped: u64,
     /// The BLAKE3 hash of the file, if the transfer was of a single one.
     pub blake3: Option<[u8; 32]>,
     /// Whether it came to its end.
     pub ended: Ended,
-}
-
-/// An entry that is not at the destination, and why.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// Its path relative to the share, as bytes: nothing says that they are text. Never print them unescaped.
-    pub path: Vec<u8>,
-    /// Why, as one line.
-    pub reason: String,
 }
 
 /// Whether a transfer came to its end.
@@ -52,9 +42,9 @@ impl Outcome {
         Self {
             files: 0,
             bytes: 0,
-            failed: Vec::new(),
+            failed: Failures::default(),
             files_failed: 0,
-            skipped: Vec::new(),
+            skipped: Failures::default(),
             files_skipped: 0,
             blake3: None,
             ended,
@@ -69,13 +59,13 @@ impl Outcome {
     /// An entry failed.
     pub(crate) fn fail(&mut self, path: &[u8], reason: String) {
         self.files_failed += 1;
-        list(&mut self.failed, path, reason);
+        self.failed.push(path, reason);
     }
 
     /// An entry was left out on purpose.
     pub(crate) fn skip(&mut self, path: &[u8], reason: String) {
         self.files_skipped += 1;
-        list(&mut self.skipped, path, reason);
+        self.skipped.push(path, reason);
     }
 }
 
@@ -100,14 +90,9 @@ impl Ended {
     }
 }
 
-fn list(entries: &mut Vec<Failure>, path: &[u8], reason: String) {
-    if entries.len() < MOST_LISTED {
-        entries.push(Failure { path: path.to_vec(), reason });
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::failures::MOST_LISTED;
     use super::*;
 
     #[test]

@@ -65,6 +65,8 @@ pub(crate) struct Tally {
     pub(crate) bytes_done: AtomicU64,
     pub(crate) bytes_resumed: AtomicU64,
     pub(crate) bytes_holes: AtomicU64,
+    /// Of the bytes that are known, those that are in holes: a giver's, whether it counts them as given or not.
+    bytes_hollow: AtomicU64,
     bytes_came: AtomicU64,
     bytes_used: AtomicU64,
     is_listed: AtomicBool,
@@ -106,6 +108,17 @@ impl Tally {
     pub(crate) fn pass_over(&self, bytes: u64) {
         self.bytes_holes.fetch_add(bytes, Relaxed);
         self.bytes_done.fetch_add(bytes, Relaxed);
+    }
+
+    /// Bytes that are known are in holes.
+    pub(crate) fn find_hollow(&self, bytes: u64) {
+        self.bytes_hollow.fetch_add(bytes, Relaxed);
+    }
+
+    /// Of a giver that does not count holes: bytes that it has sent, each once, and those that there are once all are known.
+    pub(crate) fn sent(&self) -> (u64, Option<u64>) {
+        let all = self.bytes_known.load(Relaxed).saturating_sub(self.bytes_hollow.load(Relaxed));
+        (self.bytes_done.load(Relaxed), self.is_listed.load(Relaxed).then_some(all))
     }
 
     /// Files are complete.

@@ -9,9 +9,10 @@ use fairwave_proto::SessionOptions;
 use fairwave_proto::codec::{CloseReason, VoidReason};
 use fairwave_units::{Duration, Rate};
 
+use super::failures::Failures;
 use super::get::RETRY;
 use super::greeting::{Greeting, Look};
-use super::outcome::{Ended, MOST_LISTED, Outcome};
+use super::outcome::{Ended, Outcome};
 use super::progress::WaitsFor;
 use super::results::{Record, Records};
 use super::retry::persist;
@@ -87,13 +88,18 @@ struct Giver {
     results: Option<SegmentReader>,
     told: Outcome,
     before: Before,
+    /// Bytes of records that were told.
+    told_bytes: usize,
     is_dry: bool,
 }
+
+/// No taker that keeps to the bounds of its lists tells more.
+const MOST_TOLD_BYTES: usize = 64 << 20;
 
 impl Giver {
     fn new(source: Source, ledger: Ledger, is_dry: bool) -> Self {
         let (told, before) = (Outcome::empty(Ended::Done), Before::default());
-        Self { source, ledger, results: None, told, before, is_dry }
+        Self { source, ledger, results: None, told, before, told_bytes: 0, is_dry }
     }
 
     /// Reads what has been told so far.
@@ -105,6 +111,10 @@ impl Giver {
                 Ok(None) => break None,
                 Err(error) => break Some(error.to_string()),
             };
+            self.told_bytes += body.len();
+            if self.told_bytes > MOST_TOLD_BYTES {
+                break Some(format!("they have more than {} MiB", MOST_TOLD_BYTES >> 20));
+            }
             for record in Records::new(&body) {
                 match record {
                     Ok(Record::Failed { path, reason }) => self.told.fail(path, reason.to_owned()),
@@ -154,14 +164,20 @@ impl Giver {
 /// What the taker told, and of the same paths what was seen here: the reasons here say more.
 fn joined(mut told: Outcome, seen: Option<Outcome>) -> Outcome {
     let Some(seen) = seen else { return told };
-    for (told, seen) in [(&mut told.failed, seen.failed), (&mut told.skipped, seen.skipped)] {
-        let paths: HashSet<Vec<u8>> = seen.iter().map(|failure| failure.path.clone()).collect();
-        told.retain(|failure| !paths.contains(&failure.path));
-        told.extend(seen);
-        told.truncate(MOST_LISTED);
+    for (told, seen) in [(&mut told.failed, &seen.failed), (&mut told.skipped, &seen.skipped)] {
+        if seen.is_empty() {
+            continue;
+        }
+        let paths: HashSet<&[u8]> = seen.iter().map(|failure| failure.path.as_slice()).collect();
+        let mut all = Failures::default();
+        for failure in told.iter().filter(|failure| !paths.contains(failure.path.as_slice())).chain(seen) {
+            all.push(&failure.path, failure.reason.clone());
+        }
+        *told = all;
     }
-    told.files_failed = told.files_failed.max(told.failed.len() as u64);
-    told.files_skipped = told.files_skipped.max(told.skipped.len() as u64);
+    // Lists have an end, and counts have none.
+    told.files_failed = told.files_failed.max(told.failed.len() as u64).max(seen.files_failed);
+    told.files_skipped = told.files_skipped.max(told.skipped.len() as u64).max(seen.files_skipped);
     told
 }
 
@@ -216,6 +232,7 @@ mod tests {
 
     use super::super::collector::{Collector, Taken, tree};
     use super::super::loopback::{FAIR, Loopback, ROUGH, Way};
+    use super::super::segments::SegmentWriter;
     use super::*;
 
     const LASTS: StdDuration = StdDuration::from_secs(600);
@@ -254,6 +271,52 @@ mod tests {
         assert_eq!(outcome.failed[0].path, b"data/00001");
         assert_eq!(outcome.failed[0].reason, "it vanished during the transfer");
         assert!(!outcome.is_complete());
+    }
+
+    /// A taker that finds no end of what it tells.
+    #[derive(Default)]
+    struct Talker {
+        told: Vec<u8>,
+    }
+
+    impl Handler for Talker {
+        fn on_open(&mut self, session: &Session) {
+            let (mut writer, path) = (SegmentWriter::new(session.secret("results")), [b'x'; 4096]);
+            while self.told.len() < MOST_TOLD_BYTES + (8 << 20) {
+                let record = Record::Failed { path: &path, reason: "as the taker says" };
+                let added = writer.add(|writer| record.write(writer)).unwrap();
+                self.told.extend(added.full.into_iter().flatten());
+            }
+        }
+
+        fn on_request(&mut self, session: &Session, stream: u32, range: Range<u64>) {
+            session.serve(stream, range);
+        }
+
+        fn lend(&mut self, _: u32, range: Range<u64>, take: &mut dyn FnMut(&[u8])) -> Result<(), VoidReason> {
+            take(self.told.get(range.start as usize..range.end as usize).ok_or(VoidReason::Shrank)?);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn put__results_without_end_end_the_transfer() {
+        let place = tempfile::tempdir().unwrap();
+        let (root, _) = tree(place.path(), &[10]);
+        let ledger = Ledger::default();
+        let source = Source::new(Roots::find(&[root]).unwrap(), [3; 16], Readers::start().unwrap(), ledger.clone());
+        let giver = Giver::new(source, ledger.clone(), false);
+        let closed = Loopback::open(Box::new(giver), Box::new(Talker::default()), false, FAIR).run(LASTS);
+        assert_eq!(closed, Some(CloseReason::Protocol));
+        let outcome = ledger.transfer().wait(Some(fairwave_units::Duration::ZERO)).unwrap();
+        assert!(
+            matches!(&outcome.ended, Ended::Failed(why) if why.contains("more than 64 MiB")),
+            "{:?}",
+            outcome.ended
+        );
+        // What was told until then: 64 MiB of some 4100 bytes each.
+        assert!(outcome.files_failed > 16_000, "{}", outcome.files_failed);
+        assert!(outcome.failed.bytes() <= super::super::failures::MOST_LISTED_BYTES && outcome.failed.len() < 4100);
     }
 
     #[test]

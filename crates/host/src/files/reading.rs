@@ -3,7 +3,7 @@
 use std::io;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use fairwave_proto::codec::VoidReason;
 use rustix::fs::{Advice, fadvise, fstat};
@@ -13,6 +13,7 @@ use super::blocks::{BLOCK_BYTES, HASH_RECORD_BYTES, HashKey, block_value, blocks
 use super::listing::{Batch, Listed};
 use super::roots::Roots;
 use super::scan::identity;
+use crate::lock::Lock;
 
 /// Files that stay open, because there is more of them to read.
 const MOST_OPEN: usize = 64;
@@ -21,7 +22,7 @@ const MOST_OPEN: usize = 64;
 pub(crate) struct Disk {
     roots: Roots,
     /// Files of several blocks, the last used last.
-    open: Mutex<Vec<(usize, Arc<OwnedFd>)>>,
+    open: Lock<Vec<(usize, Arc<OwnedFd>)>>,
 }
 
 /// A batch in memory.
@@ -102,7 +103,7 @@ impl From<io::Error> for Gone {
 impl Disk {
     /// Of what lies at these roots.
     pub(crate) fn new(roots: Roots) -> Self {
-        Self { roots, open: Mutex::default() }
+        Self { roots, open: Lock::default() }
     }
 
     /// Where the files are.
@@ -169,7 +170,7 @@ impl Disk {
 
     /// A file of several blocks, which stays open.
     fn opened(&self, file: usize, listed: &Listed<'_>) -> Result<Arc<OwnedFd>, Gone> {
-        let lock = || self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = || self.open.lock();
         let mut open = lock();
         if let Some(at) = open.iter().position(|(other, _)| *other == file) {
             let entry = open.remove(at);
@@ -280,7 +281,7 @@ mod tests {
             let read = disk.read(&batch, None, Vec::new(), &mut |_, _, gone| panic!("{gone:?}"));
             assert_eq!((read.content.len(), read.records.len()), (1, 0));
         }
-        assert_eq!(disk.open.lock().unwrap().len(), MOST_OPEN);
+        assert_eq!(disk.open.lock().len(), MOST_OPEN);
         // One that is open is still looked at.
         fs::write(root.join("099"), "short").unwrap();
         let mut failed = Vec::new();

@@ -78,7 +78,7 @@ pub(crate) fn persist(
         Err(error) => return Err(error.into()),
     };
     let ledger = Ledger::default();
-    ledger.legs().begin(leg.clone(), gives);
+    ledger.change_legs(|legs| legs.begin(leg.clone(), gives));
     let retry = Retry {
         ledger: ledger.clone(),
         endpoint: endpoint.downgrade(),
@@ -162,9 +162,9 @@ impl Retry {
             attempt += 1;
             tracing::info!(%reason, attempt, wait_ms = wait.as_millis() as u64, "a transfer connects again");
             let pause = Break { reason, attempt, next: Some(next), gives_up };
-            self.ledger.legs().pause = Some(pause.clone());
+            self.ledger.change_legs(|legs| legs.pause = Some(pause.clone()));
             self.wait_until(next)?;
-            self.ledger.legs().pause = Some(Break { next: None, ..pause });
+            self.ledger.change_legs(|legs| legs.pause = Some(Break { next: None, ..pause }));
             match self.connect(former)? {
                 Ok(leg) => return Ok(leg),
                 Err(error) if is_passing(&error) => reason = error.to_string(),
@@ -217,7 +217,10 @@ impl Retry {
             if let Err(error) = answer {
                 return Ok(Err(error.into()));
             }
-            self.ledger.legs().follow(leg.clone());
+            // This thread alone changes them.
+            let mut legs = self.ledger.legs();
+            legs.follow(leg.clone());
+            self.ledger.change_legs(|now| *now = legs);
             if self.ledger.is_stopped() {
                 leg.stop();
             }
@@ -231,7 +234,7 @@ impl Retry {
             let progress = self.ledger.transfer().progress();
             outcome.files = outcome.files.max(progress.files_done);
         }
-        self.ledger.legs().pause = None;
+        self.ledger.change_legs(|legs| legs.pause = None);
         self.ledger.end(outcome);
     }
 }

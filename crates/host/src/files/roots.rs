@@ -14,6 +14,7 @@ use thiserror::Error;
 
 use super::names::shown;
 use super::scan::reason;
+use crate::own_places::OwnPlaces;
 
 /// What is given: each path by the last of its names.
 ///
@@ -21,8 +22,10 @@ use super::scan::reason;
 /// manifest leads to is looked for below the directory in which the given path lies, whatever became of the way there.
 #[derive(Debug)]
 pub(crate) struct Roots {
-    roots: Vec<Root>,
+    given: Vec<Root>,
     by_name: HashMap<Vec<u8>, usize>,
+    /// What is never given, wherever the walk meets it.
+    own: OwnPlaces,
 }
 
 #[derive(Debug)]
@@ -81,6 +84,30 @@ pub enum ShareError {
         /// Why.
         error: io::Error,
     },
+    /// It is, or lies in, a directory of Fairwave's own.
+    #[error(
+        "{}: lies in {}, where Fairwave keeps its keys: nobody else may have them, or write there\nhint: name another path",
+        shown(path),
+        shown(place)
+    )]
+    Own {
+        /// Which.
+        path: PathBuf,
+        /// The directory.
+        place: PathBuf,
+    },
+    /// What visitors put could land in a directory of Fairwave's own.
+    #[error(
+        "{}: holds {}, where Fairwave keeps its keys: who may write there could replace its keys\nhint: make a directory for what others send",
+        shown(path),
+        shown(place)
+    )]
+    Open {
+        /// Which.
+        path: PathBuf,
+        /// The directory.
+        place: PathBuf,
+    },
     /// The system gives no threads to read with.
     #[error("no thread to read files: {0}")]
     Thread(io::Error),
@@ -94,6 +121,10 @@ impl ShareError {
             Self::Thread(_) => Refusal::NoRoom,
             _ => Refusal::UnknownName,
         }
+    }
+
+    pub(crate) fn own(path: &Path, place: &Path) -> Self {
+        Self::Own { path: path.to_owned(), place: place.to_owned() }
     }
 }
 
@@ -109,20 +140,31 @@ impl Roots {
         if paths.is_empty() {
             return Err(ShareError::Nothing);
         }
-        let (mut roots, mut by_name) = (Vec::new(), HashMap::new());
+        // Looked for anew each time: they may have been made since, or moved.
+        let own = OwnPlaces::find();
+        let (mut given, mut by_name) = (Vec::new(), HashMap::new());
         for (index, path) in paths.iter().enumerate() {
+            if let Some(place) = own.around(path) {
+                return Err(ShareError::own(path, place));
+            }
             let root = Root::find(path)?;
             if let Some(other) = by_name.insert(root.name.clone(), index) {
                 return Err(ShareError::Twice { first: paths[other].clone(), second: path.clone() });
             }
-            roots.push(root);
+            given.push(root);
         }
-        Ok(Self { roots, by_name })
+        Ok(Self { given, by_name, own })
     }
 
     /// The names that were given, in the order in which they were.
     pub(crate) fn names(&self) -> impl Iterator<Item = &[u8]> {
-        self.roots.iter().map(|root| root.name.as_slice())
+        self.given.iter().map(|root| root.name.as_slice())
+    }
+
+    /// Whether a directory or a file is one that is never given.
+    pub(crate) fn is_own(&self, stat: &rustix::fs::Stat) -> bool {
+        let node = (stat.st_dev, stat.st_ino);
+        self.own.is_directory(node) || self.own.is_file(node)
     }
 
     /// Opens a file to be read. Neither a link nor what waits for a writer holds it up.
@@ -143,7 +185,7 @@ impl Roots {
     }
 
     fn root(&self, name: &[u8]) -> io::Result<&Root> {
-        let root = self.by_name.get(name).and_then(|index| self.roots.get(*index));
+        let root = self.by_name.get(name).and_then(|index| self.given.get(*index));
         root.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
@@ -276,7 +318,7 @@ mod tests {
         symlink("real", place.path().join("data/link")).unwrap();
         symlink("real/a", place.path().join("data/a")).unwrap();
         let roots = find(&[&place.path().join("data")]).unwrap();
-        let parent = &roots.roots[0].parent;
+        let parent = &roots.given[0].parent;
         for open in [open_beneath, open_step_by_step] {
             let open = |path: &[u8]| open(parent, path, OFlags::RDONLY | OFlags::NOFOLLOW);
             assert_eq!(content(open(b"data/real/a").unwrap()), "a");

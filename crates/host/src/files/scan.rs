@@ -48,6 +48,9 @@ pub(crate) fn reason(error: &io::Error) -> String {
     text.split(" (os error").next().unwrap_or(&text).to_owned()
 }
 
+/// Said of Fairwave's own places.
+const OWN: &str = "where Fairwave keeps its keys, which nobody else gets";
+
 struct Walk<'a> {
     roots: &'a Roots,
     found: &'a mut dyn FnMut(&Entry<'_>) -> ControlFlow<()>,
@@ -78,6 +81,9 @@ impl Walk<'_> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return ControlFlow::Continue(()),
             Err(error) => return self.fail(path, &error),
         };
+        if self.roots.is_own(&stat) {
+            return (self.found)(&Entry::Skipped { path, reason: OWN });
+        }
         (self.found)(&Entry::Directory { path, meta: meta(&stat) })?;
         let error = self.list(&mut directory).err();
         let (names, bytes) = (std::mem::take(&mut self.names), std::mem::take(&mut self.bytes));
@@ -138,6 +144,9 @@ impl Walk<'_> {
     fn leaf(&mut self, path: &[u8], stat: &Stat, target: &dyn Fn() -> rustix::io::Result<Vec<u8>>) -> ControlFlow<()> {
         let meta = meta(stat);
         let what = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile if self.roots.is_own(stat) => {
+                return (self.found)(&Entry::Skipped { path, reason: OWN });
+            }
             FileType::RegularFile => {
                 let bytes = stat.st_size.cast_unsigned();
                 for pairs in self.holes(path, stat).to_pairs() {

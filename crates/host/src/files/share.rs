@@ -2,27 +2,33 @@
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use fairwave_proto::SessionOptions;
 use fairwave_proto::codec::{Refusal, TicketId};
-use fairwave_units::{Duration, Rate};
+use fairwave_units::Rate;
 
 use super::durable::Durable;
 use super::get::Intake;
 use super::greeting::Greeting;
+use super::once::Claims;
 use super::roots::{Roots, ShareError, is_no_room};
 use super::source::Source;
 use super::supply::Readers;
 use super::transfer::{Ledger, Transfer, TransferError};
 use crate::endpoint::{Accept, Judge, Visitor};
 use crate::handler::Handler;
+use crate::lock::Lock;
+use crate::own_places::OwnPlaces;
 use crate::share_id::ShareId;
 
-/// Transfers that are over and still told of.
+/// Transfers that are over and still told of,
 const MOST_OVER: usize = 64;
+/// and what the lists of their outcomes take in memory at the most, together.
+const MOST_OVER_BYTES: usize = 32 << 20;
 /// Transfers under way with one ticket: each may take threads and a descriptor for each path of the share.
 const MOST_OF_TICKET: usize = 256;
 
@@ -37,6 +43,8 @@ pub struct ShareOptions {
     pub durable: Durable,
     /// Whether they may only look: nothing is written, whatever they ask for, and no directory is made.
     pub is_dry: bool,
+    /// Whether that directory may be one below which this host keeps its keys: where none but its own user puts files.
+    pub may_hold_keys: bool,
     /// Each session sends no faster than this.
     pub limit: Option<Rate>,
     /// What this end node knows of its sessions.
@@ -52,7 +60,9 @@ pub struct Share {
     name: [u8; 16],
     readers: Arc<Readers>,
     intake: Option<Intake>,
-    visits: Mutex<Vec<Visit>>,
+    visits: Lock<Vec<Visit>>,
+    /// Who has which ticket for one transfer.
+    claims: Claims,
     next: AtomicU64,
 }
 
@@ -96,17 +106,30 @@ impl Share {
             Roots::find(&paths)?;
         }
         let intake = options.writable_into.clone().map(|path| {
+            let own = OwnPlaces::find();
+            if let Some(place) = own.around(&path) {
+                return Err(ShareError::own(&path, place));
+            }
+            let place = own.below(&path).next().filter(|_| !options.may_hold_keys).map(Path::to_owned);
+            if let Some(place) = place {
+                return Err(ShareError::Open { path, place });
+            }
             let intake = Intake::new(path.clone(), options.rename.clone(), options.durable, options.is_dry);
             intake.map_err(|error| ShareError::NotWritable { path, error })
         });
         let name = share_name(&paths);
         let readers = Readers::start().map_err(ShareError::Thread)?;
-        let (intake, visits, next) = (intake.transpose()?, Mutex::default(), AtomicU64::new(0));
-        Ok(Self { paths, options, name, readers, intake, visits, next })
+        let (intake, visits, next) = (intake.transpose()?, Lock::default(), AtomicU64::new(0));
+        Ok(Self { paths, options, name, readers, intake, visits, claims: Claims::default(), next })
     }
 
     /// Whether a visitor may have what it asks for, without a look at the disk: an answer for [`crate::Endpoint::listen_with`].
     pub fn judge(&self, visitor: &Visitor<'_>) -> Result<SessionOptions, Refusal> {
+        if let Some(one_use) = &visitor.one_use
+            && let Some(refusal) = self.claims.refusal(Instant::now(), visitor.ticket, one_use.follows.as_ref())
+        {
+            return Err(refusal);
+        }
         match Greeting::read(visitor.greeting) {
             // A place that only takes gives nothing.
             Ok(Greeting::Get) if !visitor.receives || self.paths.is_empty() => Err(Refusal::Direction),
@@ -129,8 +152,8 @@ impl Share {
                 let roots = Roots::find(&self.paths).map_err(|error| error.refusal())?;
                 let ledger = Ledger::default();
                 let source = Source::new(roots, self.name, Arc::clone(&self.readers), ledger.clone());
-                self.enter(visitor, VisitKind::Get, ledger.transfer());
-                Ok((self.options.session, Box::new(source.with_limit(self.options.limit))))
+                let handler = Box::new(source.with_limit(self.options.limit));
+                Ok((self.options.session, self.enter(visitor, VisitKind::Get, ledger.transfer(), handler)))
             }
             Ok(Greeting::Put(look)) => {
                 let intake = self.intake.as_ref().ok_or(Refusal::Direction)?;
@@ -140,8 +163,7 @@ impl Share {
                     _ => Refusal::UnknownName,
                 })?;
                 let kind = if look.is_dry || self.options.is_dry { VisitKind::DryPut } else { VisitKind::Put };
-                self.enter(visitor, kind, transfer);
-                Ok((self.options.session, handler))
+                Ok((self.options.session, self.enter(visitor, kind, transfer, handler)))
             }
             Ok(Greeting::Bench(_)) | Err(_) => Err(Refusal::Purpose),
         }
@@ -159,28 +181,58 @@ impl Share {
         Box::new(move |visitor| share.visit(visitor))
     }
 
-    /// Its transfers under way, and the last ones that are over.
+    /// Its transfers under way, and the last ones that are over: 64 at the most, and fewer where their lists are long.
     pub fn transfers(&self) -> Vec<Visit> {
-        let mut visits = self.visits.lock().unwrap_or_else(PoisonError::into_inner);
-        // Who asked and never came is nobody.
-        let is_over = |visit: &Visit| visit.transfer.wait(Some(Duration::ZERO)).is_some();
-        visits.retain(|visit| visit.transfer.session().is_some() || !is_over(visit));
-        let over = visits.iter().filter(|visit| is_over(visit)).count();
-        let mut left = over.saturating_sub(MOST_OVER);
-        visits.retain(|visit| {
-            let is_dropped = left > 0 && is_over(visit);
-            left -= usize::from(is_dropped);
-            !is_dropped
-        });
-        visits.clone()
+        drop(self.forget());
+        self.visits.lock().clone()
     }
 
-    fn enter(&self, visitor: &Visitor<'_>, kind: VisitKind, transfer: Transfer) {
+    /// Whether somebody has a ticket for one transfer: a session is open with it, or was lost and may be followed by another.
+    pub fn is_held(&self, ticket: TicketId) -> bool {
+        self.claims.is_held(Instant::now(), ticket)
+    }
+
+    /// A visitor is let in: who sees to its session.
+    fn enter(
+        &self,
+        visitor: &Visitor<'_>,
+        kind: VisitKind,
+        transfer: Transfer,
+        handler: Box<dyn Handler>,
+    ) -> Box<dyn Handler> {
+        let handler = match visitor.one_use {
+            Some(one_use) => Box::new(self.claims.claiming(visitor.ticket, one_use, kind, handler, &transfer)),
+            None => handler,
+        };
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let visit = Visit { number, from: visitor.from, ticket: visitor.ticket, kind, transfer };
-        self.visits.lock().unwrap_or_else(PoisonError::into_inner).push(visit);
-        // Forgets what nobody asks for.
-        self.transfers();
+        self.visits.lock().push(visit);
+        // Nobody may ever ask for them.
+        let forgotten = self.forget();
+        if !forgotten.is_empty() {
+            self.readers.drop_visits(forgotten);
+        }
+        handler
+    }
+
+    /// Takes out those that are told of no more. It looks at no list, however long, and takes no other lock.
+    fn forget(&self) -> Vec<Visit> {
+        let mut visits = self.visits.lock();
+        // Who asked and never came is nobody.
+        let is_nobody = |visit: &mut Visit| visit.transfer.is_over() && !visit.transfer.has_begun();
+        let mut forgotten: Vec<_> = visits.extract_if(.., is_nobody).collect();
+        let over = || visits.iter().filter(|visit| visit.transfer.is_over());
+        let (mut count, mut bytes) = (over().count(), over().map(|visit| visit.transfer.listed_bytes()).sum::<usize>());
+        let is_too_much = |visit: &mut Visit| {
+            let is_too_much = (count > MOST_OVER || bytes > MOST_OVER_BYTES) && visit.transfer.is_over();
+            if is_too_much {
+                count -= 1;
+                bytes = bytes.saturating_sub(visit.transfer.listed_bytes());
+            }
+            is_too_much
+        };
+        forgotten.extend(visits.extract_if(.., is_too_much));
+        forgotten
     }
 }
 
@@ -202,6 +254,7 @@ mod tests {
     use std::time::Duration as StdDuration;
 
     use fairwave_proto::codec::CloseReason;
+    use fairwave_units::Duration;
 
     use super::super::collector::{Collector, tree};
     use super::super::greeting::Look;
@@ -211,7 +264,7 @@ mod tests {
 
     fn visitor(greeting: &[u8]) -> Visitor<'_> {
         let from = ([127, 0, 0, 1], 9).into();
-        Visitor { from, ticket: TicketId(7), greeting, sends: true, receives: true, sessions: 0 }
+        Visitor { from, ticket: TicketId(7), greeting, sends: true, receives: true, sessions: 0, one_use: None }
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::io;
 use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,9 @@ use super::reading::{Disk, Gone, Read};
 use super::roots::Roots;
 use super::scan::scan;
 use super::schedule::{Schedule, Step};
+use super::share::Visit;
 use super::transfer::Ledger;
+use crate::lock::{Held, Lock};
 use crate::session::Session;
 
 /// Buffers of at least this many bytes are used again.
@@ -37,10 +39,12 @@ pub(crate) struct Readers {
     jobs: Sender<Job>,
 }
 
-struct Job {
-    supply: Arc<Supply>,
-    batch: Batch,
-    is_hashed: bool,
+/// Something that the network thread need not wait for.
+enum Job {
+    /// To read a batch, and to hash it if so.
+    Read(Arc<Supply>, Batch, bool),
+    /// To let go of what has no more use: long lists take their time.
+    Drop(Vec<Visit>),
 }
 
 /// What a session can lend: shared by its handler, the walk and the readers.
@@ -50,10 +54,10 @@ pub(crate) struct Supply {
     hash_key: HashKey,
     readers: Arc<Readers>,
     ledger: Ledger,
-    schedule: Mutex<Schedule>,
+    schedule: Lock<Schedule>,
     news: Sender<News>,
-    spare: Mutex<Vec<Vec<u8>>>,
-    account: Mutex<Account>,
+    spare: Lock<Vec<Vec<u8>>>,
+    account: Lock<Account>,
     /// Whether what is in holes counts as given when it is listed.
     counts_holes: bool,
     is_closed: AtomicBool,
@@ -82,10 +86,21 @@ impl Readers {
         let count = thread::available_parallelism().map_or(2, |count| count.get().clamp(2, 8));
         for _ in 0..count {
             let waiting = waiting.clone();
-            let work = move || waiting.into_iter().for_each(|job: Job| job.supply.read(&job.batch, job.is_hashed));
+            let work = move || {
+                waiting.into_iter().for_each(|job| match job {
+                    Job::Read(supply, batch, is_hashed) => supply.read(&batch, is_hashed),
+                    Job::Drop(visits) => drop(visits),
+                });
+            };
             thread::Builder::new().name("fairwave-read".to_owned()).spawn(work)?;
         }
         Ok(Arc::new(Self { jobs }))
+    }
+
+    /// Lets go of visits that nobody is told of any more.
+    pub(crate) fn drop_visits(&self, visits: Vec<Visit>) {
+        // Without readers it is done here.
+        let _ = self.jobs.send(Job::Drop(visits));
     }
 }
 
@@ -107,10 +122,10 @@ impl Supply {
             hash_key: HashKey::new(session.secret("hashes")),
             readers,
             ledger,
-            schedule: Mutex::default(),
+            schedule: Lock::default(),
             news: sender,
-            spare: Mutex::default(),
-            account: Mutex::new(Account { outcome: Outcome::empty(Ended::Done), failed: HashSet::new() }),
+            spare: Lock::default(),
+            account: Lock::new(Account { outcome: Outcome::empty(Ended::Done), failed: HashSet::new() }),
             counts_holes,
             is_closed: AtomicBool::new(false),
         });
@@ -147,7 +162,7 @@ impl Supply {
                 }
                 Step::Refuse(stream, range, reason) => self.session.refuse(stream, range, reason),
                 Step::Read(batch, is_hashed) => {
-                    let job = Job { supply: self.clone(), batch, is_hashed };
+                    let job = Job::Read(self.clone(), batch, is_hashed);
                     self.readers.jobs.send(job).expect("readers live as long as their share");
                 }
             }
@@ -156,7 +171,7 @@ impl Supply {
 
     /// A batch has left memory: its buffer may be used again.
     pub(crate) fn give_back(&self, buffer: Vec<u8>) {
-        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spare = self.spare.lock();
         if buffer.len() >= WORTH_KEEPING && spare.len() < MOST_SPARE {
             spare.push(buffer);
         }
@@ -164,7 +179,7 @@ impl Supply {
 
     /// A buffer for so many bytes, if there is one that fits.
     fn take_spare(&self, bytes: usize) -> Vec<u8> {
-        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spare = self.spare.lock();
         let fits = |room: &Vec<u8>| (bytes..=bytes.saturating_mul(LEAST_PART)).contains(&room.len());
         spare.iter().position(fits).map(|at| spare.swap_remove(at)).unwrap_or_default()
     }
@@ -195,12 +210,12 @@ impl Supply {
         outcome
     }
 
-    fn lock(&self) -> MutexGuard<'_, Schedule> {
-        self.schedule.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> Held<'_, Schedule> {
+        self.schedule.lock()
     }
 
-    fn account(&self) -> MutexGuard<'_, Account> {
-        self.account.lock().unwrap_or_else(PoisonError::into_inner)
+    fn account(&self) -> Held<'_, Account> {
+        self.account.lock()
     }
 
     /// The handler hears of it when it looks; without a handler the session is over.
@@ -268,8 +283,9 @@ impl Supply {
     }
 
     fn on_part(self: &Arc<Self>, part: Part) {
+        let (files, bytes) = part.holes();
+        self.ledger.tally().find_hollow(bytes);
         if self.counts_holes {
-            let (files, bytes) = part.holes();
             self.ledger.tally().pass_over(bytes);
             self.ledger.tally().files_done.fetch_add(files, Ordering::Relaxed);
         }

@@ -1,22 +1,23 @@
 //! Who writes into which directory of temporaries, at a host that takes files.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use super::temps::Key;
 use super::transfer::Transfer;
+use crate::lock::Lock;
 
 /// The transfers into one share. A giver that was killed and comes again finds its own dead session there, which would hold
 /// the temporaries until it is silent for long enough: the newer one stops it.
 #[derive(Clone, Default)]
 pub(crate) struct Takers {
-    running: Arc<Mutex<HashMap<Key, Transfer>>>,
+    running: Arc<Lock<HashMap<Key, Transfer>>>,
 }
 
 impl Takers {
     /// A transfer begins; an older one of the same is stopped.
     pub(crate) fn enter(&self, key: Key, transfer: Transfer) {
-        let older = self.running.lock().unwrap_or_else(PoisonError::into_inner).insert(key, transfer);
+        let older = self.running.lock().insert(key, transfer);
         if let Some(older) = older {
             older.stop();
         }
@@ -24,7 +25,7 @@ impl Takers {
 
     /// It is over.
     pub(crate) fn leave(&self, key: &Key, transfer: &Transfer) {
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = self.running.lock();
         if running.get(key).is_some_and(|other| other.is(transfer)) {
             running.remove(key);
         }

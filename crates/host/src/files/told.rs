@@ -1,7 +1,7 @@
 //! What the taker of a put tells its giver: a stream that is written once, at the end.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use fairwave_proto::ByteRanges;
 use fairwave_proto::codec::VoidReason;
@@ -10,12 +10,13 @@ use super::RESULTS;
 use super::outcome::Outcome;
 use super::results::Record;
 use super::segments::SegmentWriter;
+use crate::lock::Lock;
 use crate::session::Session;
 
 /// The results, which the network thread lends and the coordinator writes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Told {
-    shared: Arc<Mutex<Shared>>,
+    shared: Arc<Lock<Shared>>,
 }
 
 /// What was there before a transfer.
@@ -36,7 +37,7 @@ struct Shared {
 impl Told {
     /// The giver asks for a range.
     pub(crate) fn on_request(&self, session: &Session, range: Range<u64>) {
-        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shared = self.shared.lock();
         match &shared.stream {
             Some(stream) => answer(session, stream.len() as u64, range),
             None => _ = shared.asked.insert(range),
@@ -45,16 +46,16 @@ impl Told {
 
     /// The stream's bytes, if they are known.
     pub(crate) fn lend(&self, range: Range<u64>, take: &mut dyn FnMut(&[u8])) -> Result<(), VoidReason> {
-        let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let stream = self.shared.lock().stream.clone();
         let range = range.start as usize..range.end as usize;
-        take(shared.stream.as_ref().and_then(|stream| stream.get(range)).ok_or(VoidReason::Shrank)?);
+        take(stream.as_ref().and_then(|stream| stream.get(range)).ok_or(VoidReason::Shrank)?);
         Ok(())
     }
 
     /// All is known: what is asked for is sent.
     pub(crate) fn tell(&self, session: &Session, before: Before, outcome: &Outcome) {
         let stream: Arc<[u8]> = stream(session.secret("results"), before, outcome).into();
-        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shared = self.shared.lock();
         for range in std::mem::take(&mut shared.asked).iter() {
             answer(session, stream.len() as u64, range);
         }

@@ -2,8 +2,8 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, OnceLock};
 use std::time::Instant;
 
 use fairwave_proto::codec::CloseReason;
@@ -18,6 +18,7 @@ use super::retry::{Break, Pause};
 use super::roots::ShareError;
 use super::scan::reason;
 use crate::endpoint::ConnectError;
+use crate::lock::{Held, Lock};
 use crate::session::Session;
 
 /// A transfer: cheap to clone, and usable from any thread.
@@ -39,11 +40,23 @@ struct Shared {
     /// How the session ended, where the transfer ended for that.
     closed: OnceLock<(CloseReason, bool)>,
     /// Of a transfer that outlives its sessions.
-    legs: Mutex<Legs>,
+    legs: Lock<Legs>,
     is_stopped: AtomicBool,
-    outcome: Mutex<Option<Outcome>>,
+    is_over: AtomicBool,
+    /// What the outcome's lists take in memory.
+    listed_bytes: AtomicUsize,
+    ending: Lock<Ending>,
     ended: Condvar,
 }
+
+#[derive(Default)]
+struct Ending {
+    outcome: Option<Outcome>,
+    then: Option<Then>,
+}
+
+/// Told the outcome of a transfer, by the thread that ended it: perhaps the network thread, so it must not wait.
+pub(crate) type Then = Box<dyn FnOnce(&Outcome, &Tally) + Send>;
 
 /// Why a transfer did not begin.
 #[derive(Debug, Error)]
@@ -98,6 +111,7 @@ impl Transfer {
     /// Packets that went again in all its sessions: at the end that receives, those that it missed. Nothing before the first
     /// session.
     pub fn retransmitted_packets(&self) -> Option<u64> {
+        // Nothing is held here: a session is looked for under the same lock.
         let legs = self.ledger.legs();
         if legs.leg().is_some() { legs.again_packets() } else { again(self) }
     }
@@ -108,7 +122,33 @@ impl Transfer {
     }
 
     pub(crate) fn is_done(&self) -> bool {
-        self.ledger.lock().as_ref().is_some_and(|outcome| outcome.ended == Ended::Done)
+        self.ledger.lock().outcome.as_ref().is_some_and(|outcome| outcome.ended == Ended::Done)
+    }
+
+    /// Whether it is over: cheaper than to ask how.
+    pub fn is_over(&self) -> bool {
+        self.ledger.shared.is_over.load(Ordering::Acquire)
+    }
+
+    /// Whether its only session has opened.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.ledger.shared.session.get().is_some()
+    }
+
+    /// What the lists of its outcome take in memory; none as long as it is under way.
+    pub(crate) fn listed_bytes(&self) -> usize {
+        self.ledger.shared.listed_bytes.load(Ordering::Relaxed)
+    }
+
+    /// `then` is told how it ends, or has ended. One can be told.
+    pub(crate) fn at_end(&self, then: Then) {
+        let mut ending = self.ledger.lock();
+        let Some(outcome) = ending.outcome.clone() else {
+            ending.then = Some(then);
+            return;
+        };
+        drop(ending);
+        then(&outcome, self.ledger.tally());
     }
 
     /// Ends it soon, and leaves what the next one needs to go on. Harmless at any time; [`Transfer::wait`] tells the end.
@@ -127,19 +167,15 @@ impl Transfer {
     pub fn wait(&self, timeout: Option<Duration>) -> Option<Outcome> {
         let until =
             timeout.and_then(|span| Instant::now().checked_add(std::time::Duration::from_nanos(span.as_nanos())));
-        let mut outcome = self.ledger.lock();
-        while outcome.is_none() {
-            let Some(until) = until else {
-                outcome = self.ledger.shared.ended.wait(outcome).unwrap_or_else(PoisonError::into_inner);
-                continue;
-            };
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+        let mut ending = self.ledger.lock();
+        while ending.outcome.is_none() {
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
                 return None;
             }
-            outcome = self.ledger.shared.ended.wait_timeout(outcome, left).unwrap_or_else(PoisonError::into_inner).0;
+            ending = ending.wait(&self.ledger.shared.ended, left);
         }
-        outcome.clone()
+        ending.outcome.clone()
     }
 }
 
@@ -166,8 +202,14 @@ impl Ledger {
         let _ = self.shared.closed.set((reason, by_peer));
     }
 
-    pub(crate) fn legs(&self) -> MutexGuard<'_, Legs> {
-        self.shared.legs.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Its legs as of now.
+    pub(crate) fn legs(&self) -> Legs {
+        self.shared.legs.lock().clone()
+    }
+
+    /// Changes its legs, without looking into any of them.
+    pub(crate) fn change_legs(&self, change: impl FnOnce(&mut Legs)) {
+        change(&mut self.shared.legs.lock());
     }
 
     pub(crate) fn is_stopped(&self) -> bool {
@@ -176,12 +218,24 @@ impl Ledger {
 
     /// The transfer is over; the first outcome counts.
     pub(crate) fn end(&self, outcome: Outcome) {
-        self.lock().get_or_insert(outcome);
+        let mut ending = self.lock();
+        if ending.outcome.is_some() {
+            return;
+        }
+        let told = outcome.clone();
+        ending.outcome = Some(outcome);
+        let then = ending.then.take();
+        drop(ending);
+        self.shared.listed_bytes.store(told.failed.bytes() + told.skipped.bytes(), Ordering::Relaxed);
+        self.shared.is_over.store(true, Ordering::Release);
+        if let Some(then) = then {
+            then(&told, self.tally());
+        }
         self.shared.ended.notify_all();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Outcome>> {
-        self.shared.outcome.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> Held<'_, Ending> {
+        self.shared.ending.lock()
     }
 }
 
@@ -211,17 +265,34 @@ mod tests {
     fn stop__before_the_session_is_open_closes_it_then() {
         let ledger = Ledger::default();
         ledger.transfer().stop();
-        let facts = crate::session::SessionFacts {
+        let (session, told) = session();
+        ledger.open(&session);
+        let (_, command) = told.try_recv().unwrap();
+        assert!(matches!(command, crate::driver::Command::Close(CloseReason::Stopped)));
+    }
+
+    /// A transfer of a server has no legs: it is looked at from the thread that prints, while the network thread has it.
+    #[test]
+    fn retransmitted_packets__of_a_transfer_with_one_session_are_told() {
+        let ledger = Ledger::default();
+        let (session, _told) = session();
+        ledger.open(&session);
+        let stats = crate::session::SessionStats { lost_packets: 2, missed_packets: 3, ..Default::default() };
+        session.publish(stats);
+        let (tell, told) = std::sync::mpsc::channel();
+        let transfer = ledger.transfer();
+        thread::spawn(move || tell.send(transfer.retransmitted_packets()));
+        assert_eq!(told.recv_timeout(std::time::Duration::from_secs(10)), Ok(Some(5)));
+    }
+
+    fn session() -> (Session, crossbeam_channel::Receiver<(fairwave_proto::codec::SessionId, crate::driver::Command)>) {
+        Session::detached(crate::session::SessionFacts {
             peer: ([127, 0, 0, 1], 1).into(),
             is_initiator: true,
             sends: false,
             receives: true,
             path: crate::PathKind::Dedicated,
             is_plain: false,
-        };
-        let (session, told) = Session::detached(facts);
-        ledger.open(&session);
-        let (_, command) = told.try_recv().unwrap();
-        assert!(matches!(command, crate::driver::Command::Close(CloseReason::Stopped)));
+        })
     }
 }

@@ -1,23 +1,24 @@
 //! Which files need not be compared again.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use super::temps::Key;
+use crate::lock::Lock;
 
 /// Files that were found to be right, or put into their place: one transfer, in all its sessions, compares each once. A file
 /// is known by its path and by what the giver says of it: one that changed there has another key.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Verified {
-    keys: Arc<Mutex<HashSet<Key>>>,
+    keys: Arc<Lock<HashSet<Key>>>,
 }
 
 impl Verified {
     pub(crate) fn add(&self, key: Key) {
-        self.keys.lock().unwrap_or_else(PoisonError::into_inner).insert(key);
+        self.keys.lock().insert(key);
     }
 
     pub(crate) fn has(&self, key: &Key) -> bool {
-        self.keys.lock().unwrap_or_else(PoisonError::into_inner).contains(key)
+        self.keys.lock().contains(key)
     }
 }

@@ -85,9 +85,12 @@ pub enum Refusal {
     /// The ticket is for something else than what the greeting asks for: for files, and not for a bench, or the other way round.
     #[error("the ticket is not for this")]
     Purpose,
+    /// The ticket is for one transfer, and somebody else's is under way, or may come back.
+    #[error("the ticket is for one transfer, and another one has it")]
+    InUse,
 }
 
-const REFUSALS: [Refusal; 8] = [
+const REFUSALS: [Refusal; 9] = [
     Refusal::Expired,
     Refusal::UsedUp,
     Refusal::UnknownName,
@@ -96,6 +99,7 @@ const REFUSALS: [Refusal; 8] = [
     Refusal::Direction,
     Refusal::Revoked,
     Refusal::Purpose,
+    Refusal::InUse,
 ];
 
 impl<'a> Offer<'a> {

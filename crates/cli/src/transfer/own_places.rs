@@ -1,0 +1,16 @@
+//! What is left out of everything that is given: Fairwave's own keys.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use fairwave_host::{escaped, own_places_below};
+
+use super::screen::Screen;
+
+/// Says so of each place that lies below what is named.
+pub(crate) fn note_left_out(screen: &Screen, paths: &[PathBuf]) {
+    for place in own_places_below(paths) {
+        let place = escaped(place.as_os_str().as_bytes());
+        screen.note(&format!("{place}: holds Fairwave's keys or sockets, and is left out"));
+    }
+}

@@ -1,0 +1,261 @@
+//! A server and those who come to it: several at once, and in turn.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use fairwave_host::{
+    CloseReason, ConnectError, ConnectOptions, Endpoint, EndpointConfig, Handler, Session, SessionOptions, Ticket,
+};
+use rustix::process::Signal;
+
+use super::host::{Host, PATIENCE, Process, bytes};
+
+/// A server that tells what happens as JSON.
+struct Told {
+    process: Process,
+    ticket: String,
+    id: String,
+}
+
+impl Told {
+    fn serve(host: &Host, args: &[&str]) -> Self {
+        let mut process = host.start(&[&["serve", "--json", "--listen", "127.0.0.1:0"], args].concat());
+        let (mut text, mut id) = (String::new(), String::new());
+        process.wait_for(|event| {
+            let of = |key: &str| event[key].as_str().unwrap_or_default().to_owned();
+            (text, id) = (of("ticket"), of("id"));
+            event["event"] == "ticket"
+        });
+        let name = format!("{}.ticket", process.child.id());
+        host.write(&name, text.as_bytes());
+        Self { process, ticket: format!("@{name}"), id }
+    }
+
+    /// Waits until it has told the ends of so many transfers.
+    fn ends(&mut self, mut count: usize) {
+        self.process.wait_for(|event| {
+            count -= usize::from(event["event"] == "done");
+            count == 0
+        });
+    }
+}
+
+/// Waits until something is so.
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn serve_json__lets_in_one_after_the_other_and_several_at_once() {
+    let host = Host::new();
+    host.write("tree/a.bin", &bytes(3_000_000));
+    host.write("tree/deep/b.txt", b"hello");
+    let mut serve = Told::serve(&host, &["tree"]);
+    for to in ["one", "two", "three"] {
+        host.run(&["get", &serve.ticket, to]).good();
+        assert_eq!(host.tree(&format!("{to}/tree")), host.tree("tree"));
+    }
+    let mut gets: Vec<_> =
+        (0..4).map(|n| host.start(&["get", &serve.ticket, &format!("at-once-{n}"), "--limit", "20 Mb/s"])).collect();
+    for (n, get) in gets.iter_mut().enumerate() {
+        let (status, stderr) = get.end();
+        assert_eq!(status.code(), Some(0), "{stderr}");
+        assert_eq!(host.tree(&format!("at-once-{n}/tree")), host.tree("tree"));
+    }
+    serve.ends(3 + 4);
+    // It hears of what is taken back, too.
+    host.run(&["serve", "--revoke", &serve.id]).good();
+    until("the ticket is good for ever", || {
+        let done = host.run(&["get", &serve.ticket, "late", "--check"]);
+        done.code() == Some(1) && done.stderr().contains("the ticket has been revoked")
+    });
+}
+
+#[test]
+fn serve_json__takes_several_puts() {
+    let host = Host::new();
+    std::fs::create_dir(host.path("in")).unwrap();
+    let mut serve = Told::serve(&host, &["in", "--writable"]);
+    for name in ["one", "two", "three"] {
+        host.write(&format!("{name}/a.bin"), &bytes(2_000_000));
+        host.run(&["put", name, &serve.ticket]).good();
+        assert_eq!(host.tree(&format!("in/{name}")), host.tree(name));
+    }
+    serve.ends(3);
+}
+
+#[test]
+fn serve_json__once_ends_with_the_first_transfer() {
+    let host = Host::new();
+    host.write("a.txt", b"hello");
+    let mut serve = Told::serve(&host, &["a.txt", "--once"]);
+    host.run(&["get", &serve.ticket, "to"]).good();
+    until("it serves on", || serve.process.child.try_wait().unwrap().is_some());
+}
+
+/// A client of which nobody knows what it does: it takes all bytes of the only file, and says that it was stopped.
+#[derive(Clone, Default)]
+struct Thief {
+    got: Arc<AtomicU64>,
+    is_closed: Arc<AtomicBool>,
+}
+
+const LOOT: usize = 3_000_000;
+
+impl Handler for Thief {
+    fn on_open(&mut self, session: &Session) {
+        // The list, one block's hash, and the bytes.
+        let wants: [(u32, Range<u64>); 3] = [(0, 0..4096), (1, 0..48), (2, 0..LOOT as u64)];
+        for (stream, range) in wants {
+            session.want(stream, range);
+        }
+    }
+
+    fn on_data(&mut self, session: &Session, stream: u32, _: u64, bytes: &[u8]) {
+        let got = if stream == 2 { self.got.fetch_add(bytes.len() as u64, Ordering::SeqCst) } else { return };
+        if got + bytes.len() as u64 == LOOT as u64 {
+            session.close(CloseReason::Stopped);
+        }
+    }
+
+    fn on_closed(&mut self, _: &Session, _: CloseReason, _: bool) {
+        self.is_closed.store(true, Ordering::SeqCst);
+    }
+}
+
+impl Thief {
+    /// Whether it got all that there is.
+    fn fetch(&self, ticket: &Ticket) -> Result<bool, ConnectError> {
+        let endpoint = Endpoint::bind(&EndpointConfig::default()).unwrap();
+        let greeting = vec![1, 1];
+        let options = ConnectOptions { sends: false, receives: true, greeting, options: SessionOptions::default() };
+        endpoint.connect(ticket, options, Box::new(self.clone()))?;
+        until("its session never ends", || self.is_closed.load(Ordering::SeqCst));
+        endpoint.close();
+        Ok(self.got.load(Ordering::SeqCst) == LOOT as u64)
+    }
+}
+
+#[test]
+fn serve_once__is_used_up_by_all_bytes_whatever_the_client_says() {
+    let host = Host::new();
+    host.write("loot.bin", &bytes(LOOT));
+    let mut serve = host.serve(&["loot.bin", "--once", "--listen", "127.0.0.1:0"]);
+    let ticket: Ticket = std::fs::read_to_string(&serve.ticket).unwrap().trim().parse().unwrap();
+    let fetched = (0..4).filter(|_| Thief::default().fetch(&ticket) == Ok(true)).count();
+    assert_eq!(fetched, 1, "times that all was fetched");
+    until("it serves on", || serve.process.child.try_wait().unwrap().is_some());
+    let list = host.run(&["serve", "--tickets", "--json"]).json();
+    assert_eq!(list[0]["state"].as_str(), Some("used up"));
+}
+
+#[test]
+fn serve_once__belongs_to_the_first_who_comes() {
+    let host = Host::new();
+    host.write("big.bin", &bytes(30_000_000));
+    let serve = host.serve(&["big.bin", "--once", "--listen", "127.0.0.1:0"]);
+    let mut first = host.start(&["get", &serve.at(), "first", "--json", "--limit", "40 Mb/s"]);
+    first.wait_for(|event| event["bytes_done"].as_u64().unwrap_or(0) > 1_000_000);
+    for _ in 0..2 {
+        let other = host.run(&["get", &serve.at(), "other"]);
+        assert_eq!(other.code(), Some(1), "{}", other.stderr());
+        assert!(other.stderr().contains("is for one transfer, and another one has it"), "{}", other.stderr());
+    }
+    first.wait_for(|event| event["event"] == "done");
+    assert!(!host.path("other/big.bin").exists());
+}
+
+#[test]
+fn serve_once__who_stops_may_begin_anew() {
+    let host = Host::new();
+    host.write("big.bin", &bytes(30_000_000));
+    let mut serve = host.serve(&["big.bin", "--once", "--listen", "127.0.0.1:0"]);
+    let mut first = host.start(&["get", &serve.at(), "to", "--json", "--limit", "40 Mb/s"]);
+    first.wait_for(|event| event["bytes_done"].as_u64().unwrap_or(0) > 4_000_000);
+    first.signal(Signal::INT);
+    assert_eq!(first.end().0.code(), Some(130));
+    let last = host.run(&["get", &serve.at(), "to", "--json"]).json().pop().unwrap();
+    assert_eq!(last["event"], "done");
+    assert!(last["bytes_resumed"].as_u64().unwrap() > 0, "{last}");
+    until("it serves on", || serve.process.child.try_wait().unwrap().is_some());
+}
+
+/// The names of all files below a directory.
+fn names(host: &Host, at: &str) -> Vec<String> {
+    host.tree(at).into_iter().map(|(name, _)| String::from_utf8(name).unwrap()).collect()
+}
+
+#[test]
+fn own_places__are_never_given_away() {
+    let (host, other) = (Host::new(), Host::new());
+    host.write("data.txt", b"hello");
+    // Another name of the keys, as a backup of hard links has it.
+    host.run(&["serve", "--tickets"]).good();
+    std::fs::hard_link(host.path("state/fairwave/identity"), host.path("backup")).unwrap();
+    let to = |name: &str| other.path(name).into_os_string().into_string().unwrap();
+    let mut serve = host.serve(&[".", "--listen", "127.0.0.1:0"]);
+    let text = std::fs::read_to_string(&serve.ticket).unwrap();
+    other.write("ticket", text.as_bytes());
+    let got = other.run(&["get", "@ticket", "got", "--verbose"]);
+    got.good();
+    assert!(got.stderr().contains("where Fairwave keeps its keys"), "{}", got.stderr());
+    std::fs::create_dir(other.path("put")).unwrap();
+    let box_of = other.serve(&["put", "--writable", "--listen", "127.0.0.1:0"]);
+    let put = host.run(&["put", ".", &format!("@{}", box_of.ticket.display())]);
+    put.good();
+    let copied = host.run(&["cp", ".", &to("copied/")]);
+    copied.good();
+    serve.process.signal(Signal::INT);
+    let says = [serve.process.end().1, put.stderr(), copied.stderr()];
+    for (at, says) in ["got", "put", "copied"].into_iter().zip(says) {
+        let names = names(&other, at);
+        assert!(names.iter().any(|name| name.ends_with("/data.txt")), "{at}: {names:?}");
+        let own = |name: &&String| name.contains("/fairwave/") || name.ends_with("/backup");
+        assert_eq!(names.iter().filter(own).collect::<Vec<_>>(), Vec::<&String>::new(), "{at}");
+        let state = host.path("state/fairwave").canonicalize().unwrap();
+        assert!(says.contains(&format!("{}: holds Fairwave's keys or sockets", state.display())), "{at}: {says}");
+    }
+}
+
+#[test]
+fn own_places__are_no_place_to_serve_from_or_into() {
+    let host = Host::new();
+    host.run(&["serve", "--tickets"]).good();
+    let identity = "state/fairwave/identity";
+    for (args, says) in [
+        (&["state/fairwave"][..], "where Fairwave keeps its keys"),
+        (&[identity], "where Fairwave keeps its keys"),
+        (&["run/fairwave"], "where Fairwave keeps its keys"),
+        (&["state/fairwave", "--writable"], "where Fairwave keeps its keys"),
+        (&["state/fairwave/new", "--writable"], "where Fairwave keeps its keys"),
+        (&[".", "--writable"], "who may write there could replace its keys"),
+        (&["state", "--writable"], "who may write there could replace its keys"),
+    ] {
+        std::fs::create_dir_all(host.path("run/fairwave")).unwrap();
+        let args = [&["serve", "--listen", "127.0.0.1:0"], args].concat();
+        let mut process = host.start(&args);
+        until(&format!("{args:?} serves"), || process.child.try_wait().unwrap().is_some());
+        let (status, stderr) = process.end();
+        assert_eq!(status.code(), Some(2), "{args:?}: {stderr}");
+        assert!(stderr.contains(says) && stderr.contains("hint: "), "{args:?}: {stderr}");
+    }
+    assert!(!host.path("state/fairwave/new").exists());
+    for args in [&["put", identity, "@ticket"][..], &["cp", identity, "to/"]] {
+        let mut serve = None;
+        if args[0] == "put" {
+            std::fs::create_dir(host.path("in")).unwrap();
+            let serving = host.serve(&["in", "--writable", "--listen", "127.0.0.1:0"]);
+            host.write("ticket", &std::fs::read(&serving.ticket).unwrap());
+            serve = Some(serving);
+        }
+        let stderr = host.run(args).refused();
+        assert!(stderr.contains("where Fairwave keeps its keys"), "{args:?}: {stderr}");
+        drop(serve);
+    }
+}

@@ -1,0 +1,148 @@
+//! The directories in which this user's Fairwave keeps its keys and its sockets.
+//!
+//! Nothing of them is given away, wherever a walk meets them: whoever has the identity is this host to all who hold a ticket of
+//! it, and whoever has the keyring is let in. They are known by device and inode, so that neither a link, a mount nor another
+//! name is a way around.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Device and inode.
+type Node = (u64, u64);
+
+/// Where they are, as far as they are there.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OwnPlaces {
+    directories: Vec<(PathBuf, Node)>,
+    /// The files of keys in them, which may have other names elsewhere.
+    files: Vec<Node>,
+    /// Where one would be that is not there yet.
+    to_come: Vec<PathBuf>,
+}
+
+/// The files of a state directory that hold keys.
+const KEYS: [&str; 2] = ["identity", "keyring"];
+
+impl OwnPlaces {
+    /// Those that the environment names, and those that another environment of the same user would name.
+    pub(crate) fn find() -> Self {
+        let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let user = rustix::process::geteuid().as_raw();
+        let homes = [
+            absolute("XDG_STATE_HOME"),
+            absolute("HOME").map(|home| home.join(".local/state")),
+            absolute("XDG_RUNTIME_DIR"),
+            Some(PathBuf::from(format!("/run/user/{user}"))),
+        ];
+        Self::at(homes.into_iter().flatten().map(|home| home.join("fairwave")))
+    }
+
+    /// These.
+    pub(crate) fn at(paths: impl IntoIterator<Item = PathBuf>) -> Self {
+        let mut found = Self::default();
+        for path in paths {
+            let path = resolved(&path);
+            let Some(node) = node(&path) else {
+                found.to_come.push(path);
+                continue;
+            };
+            if found.is_directory(node) {
+                continue;
+            }
+            found.files.extend(KEYS.iter().filter_map(|name| self::node(&path.join(name))));
+            found.directories.push((path, node));
+        }
+        found
+    }
+
+    /// Whether a directory is one of them.
+    pub(crate) fn is_directory(&self, node: Node) -> bool {
+        self.directories.iter().any(|(_, own)| *own == node)
+    }
+
+    /// Whether a file holds keys of theirs.
+    pub(crate) fn is_file(&self, node: Node) -> bool {
+        self.files.contains(&node)
+    }
+
+    /// The one that a path is, or lies in.
+    pub(crate) fn around(&self, path: &Path) -> Option<&Path> {
+        let path = resolved(path);
+        let above = path.ancestors().find_map(|above| {
+            let node = node(above)?;
+            self.directories.iter().find(|(_, own)| *own == node).map(|(path, _)| path.as_path())
+        });
+        let key = || node(&path).filter(|node| self.is_file(*node)).and(self.directories.first());
+        let to_come = || self.to_come.iter().find(|own| path.starts_with(own)).map(PathBuf::as_path);
+        above.or_else(|| key().map(|(path, _)| path.as_path())).or_else(to_come)
+    }
+
+    /// Those that lie below a path, also those that are not there yet.
+    pub(crate) fn below(&self, path: &Path) -> impl Iterator<Item = &Path> {
+        let path = resolved(path);
+        let all = self.directories.iter().map(|(own, _)| own).chain(&self.to_come);
+        all.filter(move |own| own.starts_with(&path)).map(PathBuf::as_path)
+    }
+}
+
+/// The directories with Fairwave's own keys and sockets that lie below these paths: what is given of these paths is without them.
+pub fn own_places_below(paths: &[PathBuf]) -> Vec<PathBuf> {
+    let own = OwnPlaces::find();
+    let mut found: Vec<_> = own.directories.iter().map(|(own, _)| own.clone()).collect();
+    found.retain(|own| paths.iter().any(|path| own.starts_with(resolved(path))));
+    found
+}
+
+fn node(path: &Path) -> Option<Node> {
+    fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino()))
+}
+
+/// A path without links, also where its end is not there.
+fn resolved(path: &Path) -> PathBuf {
+    let mut ancestors = path.ancestors();
+    let there = ancestors.find_map(|above| Some((above.canonicalize().ok()?, path.strip_prefix(above).ok()?)));
+    match there {
+        Some((real, rest)) if rest.as_os_str().is_empty() => real,
+        Some((real, rest)) => real.join(rest),
+        None => path.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn around__is_the_place_itself_and_all_in_it() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        fs::create_dir_all(at("state/fairwave/run")).unwrap();
+        fs::write(at("state/fairwave/identity"), "secret").unwrap();
+        symlink("state/fairwave", at("link")).unwrap();
+        fs::hard_link(at("state/fairwave/identity"), at("copy")).unwrap();
+        let own = OwnPlaces::at([at("state/fairwave"), at("none/fairwave")]);
+        for inside in ["state/fairwave", "state/fairwave/run", "link", "link/identity", "link/../fairwave/new", "copy"]
+        {
+            assert!(own.around(&at(inside)).is_some(), "{inside}");
+        }
+        assert!(own.around(&at("none/fairwave/x")).is_some());
+        for outside in ["", "state", "state/fairwave2", "none"] {
+            assert_eq!(own.around(&at(outside)), None, "{outside}");
+        }
+    }
+
+    #[test]
+    fn below__is_what_a_path_holds() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        fs::create_dir_all(at("home/state/fairwave")).unwrap();
+        symlink("home", at("link")).unwrap();
+        let own = OwnPlaces::at([at("home/state/fairwave"), at("home/to-come/fairwave")]);
+        for (path, count) in [("", 2), ("home", 2), ("link", 2), ("home/state", 1), ("home/to-come", 1), ("other", 0)] {
+            assert_eq!(own.below(&at(path)).count(), count, "{path}");
+        }
+    }
+}
