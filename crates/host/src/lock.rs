@@ -127,8 +127,8 @@ mod tests {
     #[test]
     fn lock__a_leaf_is_held_alone() {
         let (one, other) = (Lock::new(1), Lock::new(2));
-        let sum = *one.lock() + { 0 };
-        assert_eq!(sum + *other.lock(), 3);
+        let value = *one.lock();
+        assert_eq!(value + *other.lock(), 3);
         // Held over a call that takes the same lock, or another, whoever holds that.
         assert!(catch_unwind(|| *one.lock() + *one.lock()).is_err());
         assert!(catch_unwind(|| *one.lock() + *other.lock()).is_err());

@@ -46,7 +46,8 @@ fn claims__of_who_was_lost_last_as_long_as_it_tries_to_come_back() {
     let (claims, now) = (Claims::default(), Instant::now());
     assert!(claims.begin(now, TICKET, None, ONE));
     claims.end(now, TICKET, &ONE, true);
-    let (last, after) = (now + COMES_BACK_WITHIN - Duration::from_millis(1), now + COMES_BACK_WITHIN);
+    let last = now + COMES_BACK_WITHIN.saturating_sub(Duration::from_millis(1));
+    let after = now + COMES_BACK_WITHIN;
     assert_eq!(claims.refusal(last, TICKET, None), Some(Refusal::InUse));
     assert!(claims.is_held(last, TICKET) && !claims.is_held(after, TICKET));
     assert_eq!(claims.refusal(last, TICKET, Some(&ONE)), None);
