@@ -66,7 +66,7 @@ pub(crate) fn complain(message: &str) {
 }
 
 /// A text without what a terminal obeys: others' words, such as the names of their files, are in it.
-fn tamed(text: &str) -> String {
+pub(crate) fn tamed(text: &str) -> String {
     // Marks that turn the direction of text around.
     let turns = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let mut tame = String::with_capacity(text.len());

@@ -487,15 +487,15 @@ fn write_frame(reader: &mut Reader<'_>, writer: &mut Writer<'_>) -> Option<()> {
         7 => Frame::Echo(spread(reader)?).write(writer),
         8 if kind >> 4 == 15 => Frame::Close(CloseReason::Stopped).write(writer),
         _ => {
-            let base = spread(reader)?;
+            let base = spread(reader)? >> 5;
             let mut at = base;
             let mut lost = Vec::new();
             for _ in 0..kind >> 4 {
-                let start = at + 1 + spread(reader)?;
-                at = start + 1 + spread(reader)?;
+                let start = at + 1 + (spread(reader)? >> 5);
+                at = start + 1 + (spread(reader)? >> 5);
                 lost.push(start..at);
             }
-            let end = at + u64::from(kind >> 7) * spread(reader)?;
+            let end = at + u64::from(kind >> 7) * (spread(reader)? >> 5);
             Frame::write_losses(base..end, &lost, writer).map(|_| ())
         }
     };

@@ -20,6 +20,8 @@ mod directories;
 mod disk_error;
 mod durable;
 mod flow;
+#[cfg(test)]
+mod fuzz;
 mod get;
 pub(crate) mod greeting;
 mod group;
