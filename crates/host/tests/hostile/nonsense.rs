@@ -130,14 +130,11 @@ fn server__of_random_sealed_frames_ends_the_transfer_alone() {
         let options = GetOptions { destination, retry: fairwave_units::Duration::ZERO, ..GetOptions::default() };
         let transfer = get(&client, &ticket, options).expect("the handshake is proper");
         hostile.join().expect("the handshake is proper");
-        let outcome = match transfer.wait(Some(fairwave_units::Duration::from_secs(5))) {
-            Some(outcome) => outcome,
+        let outcome = transfer.wait(Some(fairwave_units::Duration::from_secs(5))).unwrap_or_else(|| {
             // What said that the session is over may have got lost.
-            None => {
-                transfer.stop();
-                transfer.wait(Some(fairwave_units::Duration::from_secs(30))).expect("it ends when it is stopped")
-            }
-        };
+            transfer.stop();
+            transfer.wait(Some(fairwave_units::Duration::from_secs(30))).expect("it ends when it is stopped")
+        });
         assert_ne!(outcome.ended, Ended::Done);
         assert_eq!((outcome.files, outcome.bytes), (0, 0));
     }

@@ -70,9 +70,11 @@ impl Peer {
 
     /// Seals frames and sends them.
     pub(crate) fn say(&mut self, frames: &[Frame<'_>]) {
-        let mut room = [0; 60_000];
+        let mut room = vec![0; 60_000];
         let mut writer = Writer::new(&mut room);
-        frames.iter().for_each(|frame| frame.write(&mut writer).expect("a datagram has room for them"));
+        for frame in frames {
+            frame.write(&mut writer).expect("a datagram has room for them");
+        }
         let used = writer.used();
         self.say_bytes(&room[..used]);
     }
