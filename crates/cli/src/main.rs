@@ -13,6 +13,8 @@ mod completions;
 mod cp;
 mod doctor;
 mod failure;
+#[cfg(test)]
+mod fuzz;
 mod get;
 mod input;
 mod interrupt;

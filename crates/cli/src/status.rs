@@ -114,7 +114,7 @@ fn all_of(process: &ProcessStatus) -> impl Iterator<Item = &SessionStatus> {
     process.sessions.iter()
 }
 
-fn text(processes: &[ProcessStatus]) -> String {
+pub(crate) fn text(processes: &[ProcessStatus]) -> String {
     if processes.is_empty() {
         return "no Fairwave process of this user runs\n".into();
     }
@@ -194,7 +194,7 @@ fn reason<'a>(process: &ProcessStatus, session: &'a SessionStatus) -> Reason<'a>
     }
 }
 
-fn explanation(process: &ProcessStatus, session: &SessionStatus) -> String {
+pub(crate) fn explanation(process: &ProcessStatus, session: &SessionStatus) -> String {
     let verb = if session.is_source { "sends to" } else { "receives from" };
     let mut text = format!(
         "{} {verb} {} at {} ({}, process {})\n",

@@ -66,7 +66,7 @@ pub(crate) fn complain(message: &str) {
 }
 
 /// A text without what a terminal obeys: others' words, such as the names of their files, are in it.
-fn tamed(text: &str) -> String {
+pub(crate) fn tamed(text: &str) -> String {
     let mut tame = String::with_capacity(text.len());
     for c in text.chars() {
         if is_obeyed(c) && c != '\n' {

@@ -15,6 +15,8 @@ mod driver;
 mod ending;
 mod endpoint;
 mod files;
+#[cfg(test)]
+mod fuzz;
 mod handler;
 mod identity;
 mod interface;

@@ -18,7 +18,7 @@ use crate::inbound::{Inbound, InboundEvent, Taken};
 use crate::limits::Limit;
 use crate::mtu::LEAST_DATAGRAM;
 use crate::outbound::{Outbound, OutboundEvent};
-use crate::packet::{ControlPacket, DATA_OVERHEAD, DataPacket, Packet, Transmit};
+use crate::packet::{ControlPacket, DATA_OVERHEAD, DataPacket, MOST_FRAME_BYTES, Packet, Transmit};
 use crate::path_kind::PathKind;
 use crate::receiver::ReceiverSetup;
 use crate::sender::SenderSetup;
@@ -298,7 +298,9 @@ impl<C: Crypto> Host<C> {
         self.route(now);
         self.outbound.on_heard(now, packet.session);
         self.inbound.on_control(packet.session, packet.datagram_bytes().saturating_add(self.lower_bytes(from)));
-        for frame in Frames::new(&packet.frames) {
+        // What is behind them is the padding of a probe for the path's size.
+        let frames = packet.frames.get(..MOST_FRAME_BYTES).unwrap_or(&packet.frames);
+        for frame in Frames::new(frames) {
             // What a later version says is skipped; the rest of the packet is lost with it.
             let Ok(frame) = frame else { break };
             match frame {

@@ -11,7 +11,7 @@ use crate::chance::Chance;
 use crate::codec::{CloseReason, LossReport, NO_LIMIT_BPS, SessionId};
 use crate::limits::{Limit, Limits};
 use crate::mtu::LEAST_DATAGRAM;
-use crate::outstanding::{Outstanding, PieceAt, Settled, Settlement};
+use crate::outstanding::{MOST_UNDER_WAY, Outstanding, PieceAt, Settled, Settlement};
 use crate::pacer::Pacer;
 use crate::packet::{DATA_OVERHEAD, DataPacket};
 use crate::path_kind::PathKind;
@@ -332,10 +332,13 @@ impl Sender {
         !self.outstanding.is_empty() || !self.queue.is_empty() || self.told.settled < self.outstanding.una()
     }
 
-    /// When the next packet may go; none if there is nothing to send, or no rate to send it at.
+    /// When the next packet may go; none if there is nothing to send, no rate to send it at, or too much under way.
     #[inline]
     pub(crate) fn next_at(&self) -> Option<Time> {
-        if self.queue.is_empty() { None } else { self.pacer.next_at(self.full_packet()) }
+        if self.queue.is_empty() || self.outstanding.len() >= MOST_UNDER_WAY {
+            return None;
+        }
+        self.pacer.next_at(self.full_packet())
     }
 
     /// When to come again after a packet went, or did not: at once if another may go, else when there is enough to send.
@@ -402,4 +405,48 @@ impl Sender {
 /// The lowest 32 bits of the time in microseconds.
 fn stamp(now: Time) -> u32 {
     (now.as_nanos() / 1000) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec::{Reader, Writer};
+
+    fn report(sender: &mut Sender, now: Time, numbers: Range<u64>) {
+        let mut room = [0; 64];
+        LossReport::write(numbers, &[], &mut Writer::new(&mut room)).unwrap();
+        let report = LossReport::read(&mut Reader::new(&room)).unwrap();
+        sender.on_report(now, &report, &mut Vec::new()).unwrap();
+    }
+
+    /// What is under way is remembered, and a sink that never reports the first packet settles nothing of it.
+    #[test]
+    fn transmit__no_more_is_under_way_than_may_be_remembered() {
+        let (mut now, most) = (Time::ZERO, MOST_UNDER_WAY as u64);
+        let setup = SenderSetup {
+            piece_bytes: 1000,
+            lower_bytes: 28,
+            send_bytes: Bytes::new(1),
+            start: Rate::gbps(1e6),
+            path: PathKind::Dedicated,
+            rtt: None,
+            silence: Duration::from_secs(30),
+        };
+        let mut sender = Sender::new(now, SessionId(1), SocketAddr::from(([10, 0, 0, 1], 1)), setup);
+        let mut chance = Chance::new([1; 32], 0);
+        sender.serve(now, 1, 0..2000 * most);
+        for sent in 0..2 * most {
+            now = now.saturating_add(Duration::from_micros(1));
+            if sender.transmit(now, &mut chance).is_none() {
+                break;
+            }
+            if sent % 1000 == 999 {
+                report(&mut sender, now, 1..sent + 1);
+            }
+        }
+        assert_eq!((sender.under_way() as u64, sender.next_at()), (most, None));
+        report(&mut sender, now, 0..most);
+        assert_eq!(sender.under_way(), 0);
+        assert!(sender.transmit(now.saturating_add(Duration::from_micros(1)), &mut chance).is_some());
+    }
 }

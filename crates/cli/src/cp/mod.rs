@@ -1,7 +1,7 @@
 //! `fairwave cp`.
 
 pub(crate) mod far;
-mod message;
+pub(crate) mod message;
 mod place;
 mod ssh;
 

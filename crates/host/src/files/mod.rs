@@ -21,6 +21,8 @@ mod disk_error;
 mod durable;
 mod failures;
 mod flow;
+#[cfg(test)]
+mod fuzz;
 mod get;
 pub(crate) mod greeting;
 mod group;

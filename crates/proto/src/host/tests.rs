@@ -6,6 +6,7 @@ use fairwave_schemes::scheme::Options;
 use super::*;
 use crate::codec::TicketId;
 use crate::handshake::insecure::{Insecure, InsecureInitiator, InsecureResponder};
+use crate::packet::frames;
 
 const LOWER: u32 = 28;
 const STREAM: u32 = 1;
@@ -169,6 +170,25 @@ impl Network {
                 self.under_way.insert((arrives, self.order), (port(at, self.ports[at]), host, transmit.packet));
             }
         }
+    }
+}
+
+/// Frames of a control packet fit into 1200 bytes; a probe of the path's size has padding behind them, and a hostile peer's
+/// packet of 64 KiB says no more than others.
+#[test]
+fn handle_control__reads_what_a_packet_of_1200_bytes_holds() {
+    let mut network = Network::new(&[100.0, 100.0], 1);
+    network.open(0, 1);
+    network.run(ms(30));
+    let Some(&Event::Open(Opened { session, .. })) = network.events[0].first() else { panic!("{:?}", network.events) };
+    let request = frames(&[Frame::Request { stream: 1, offset: 0, length: 1 }]);
+    for (at, heard) in [(MOST_FRAME_BYTES - request.len(), 1), (MOST_FRAME_BYTES, 0)] {
+        let mut body = vec![0; 60_000];
+        body[at..at + request.len()].copy_from_slice(&request);
+        let packet = ControlPacket { session, number: 100 + at as u64, frames: body };
+        network.hosts[0].handle_control(network.now, address(1), &packet);
+        let asked = std::iter::from_fn(|| network.hosts[0].poll_event());
+        assert_eq!(asked.filter(|event| matches!(event, Event::Requested { .. })).count(), heard, "at byte {at}");
     }
 }
 

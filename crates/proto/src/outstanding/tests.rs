@@ -55,6 +55,23 @@ fn on_report__knows_a_lie() {
     assert!(honest.is_empty());
 }
 
+/// A sink may say once more that nearly all of a long transfer got lost: that takes time by what the report says, not by the
+/// numbers. With one step a number this test would take an hour.
+#[test]
+fn on_report__of_numbers_that_were_settled_long_ago_takes_no_time() {
+    let una = 1 << 42;
+    let mut outstanding = Outstanding { una, ..Outstanding::default() };
+    (0..3).for_each(|offset| _ = outstanding.send(piece(offset), AT));
+    let mut room = [0; 64];
+    let numbers = 0..una + 3;
+    LossReport::write(numbers, &[1..una + 1, una + 2..una + 3], &mut Writer::new(&mut room)).unwrap();
+    let report = LossReport::read(&mut Reader::new(&room)).unwrap();
+    let (mut lost, mut fates) = (Vec::new(), Vec::new());
+    let settled = outstanding.on_report(&report, &mut lost, Some(&mut |fate| fates.push(fate.is_lost)));
+    assert_eq!(settled, Ok(Settlement { arrived: 1, lost: 2 }));
+    assert_eq!((lost, fates), (vec![piece(0), piece(2)], vec![true, false, true]));
+}
+
 #[test]
 fn on_report__counts_and_tells_fates() {
     let mut outstanding = Outstanding::default();

@@ -1,136 +1,22 @@
-//! A giver that is not Fairwave's own: it knows the ticket and speaks the protocol over a real port, and lists names that
-//! lead where no taker may write.
+//! A giver that lists names that lead where no taker may write.
 
-#![allow(missing_docs, non_snake_case)]
-
-use fairwave_units::Duration;
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::SocketAddr;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use fairwave_host::{
-    Ended, Endpoint, EndpointConfig, GetOptions, Handler, Identity, Keyring, Outcome, Session, SessionOptions, ShareId,
-    Validity, VoidReason, escaped, get,
-};
-use fairwave_proto::codec::Writer;
+use fairwave_host::{Ended, GetOptions, Outcome, SessionOptions, escaped, get};
+use fairwave_units::Duration;
 
-/// One line of a list.
-enum Line {
-    File(Vec<u8>),
-    Link(Vec<u8>, Vec<u8>),
-}
+use crate::giver::{CONTENT, Giver, Line};
+use crate::scene::{endpoint, keyring};
 
-/// What each file of the giver holds.
-const CONTENT: &[u8] = b"planted";
 const PATIENCE: Duration = Duration::from_secs(30);
-
-/// Lists what it was told to, and lends what it listed.
-struct Hostile {
-    lines: Vec<Line>,
-    /// Manifest, hashes, tree.
-    streams: [Vec<u8>; 3],
-}
-
-impl Hostile {
-    fn list(&self, session: &Session) -> Vec<u8> {
-        let mut room = vec![0; 64 << 10];
-        let mut writer = Writer::new(&mut room);
-        let mut write = |bytes: &[u8]| writer.bytes(bytes).expect("a few lines fit");
-        // Version 1; the share's name.
-        write(&[1, 1]);
-        write(&[7; 16]);
-        let mode_and_time = |writer: &mut dyn FnMut(&[u8])| {
-            writer(&[0x41, 0xa4]); // 0o644 as a varint
-            writer(&1_700_000_000_i64.to_be_bytes());
-            writer(&0_u32.to_be_bytes());
-        };
-        let path = |writer: &mut dyn FnMut(&[u8]), path: &[u8]| {
-            writer(&(0x4000 | path.len() as u16).to_be_bytes());
-            writer(path);
-        };
-        let mut files = 0;
-        for line in &self.lines {
-            match line {
-                Line::File(name) => {
-                    files += 1;
-                    write(&[2]);
-                    path(&mut write, name);
-                    write(&[CONTENT.len() as u8]);
-                    mode_and_time(&mut write);
-                    write(&[files; 16]);
-                }
-                Line::Link(name, target) => {
-                    write(&[4]);
-                    path(&mut write, name);
-                    mode_and_time(&mut write);
-                    path(&mut write, target);
-                }
-            }
-        }
-        write(&[7, files, files * CONTENT.len() as u8]);
-        let used = writer.used();
-        room.truncate(used);
-        let mut stream = (used as u32).to_be_bytes().to_vec();
-        stream.extend(&room);
-        stream.extend(&prove(session, "manifest", &room));
-        stream
-    }
-}
-
-/// The first 16 bytes of a keyed hash over (number 0, content).
-fn prove(session: &Session, label: &str, content: &[u8]) -> [u8; 16] {
-    prove_numbered(session, label, 0, content)
-}
-
-fn prove_numbered(session: &Session, label: &str, number: u64, content: &[u8]) -> [u8; 16] {
-    let mut hasher = blake3::Hasher::new_keyed(&session.secret(label));
-    hasher.update(&number.to_le_bytes()).update(content);
-    *hasher.finalize().as_bytes().first_chunk().expect("16 of 32 bytes")
-}
-
-impl Handler for Hostile {
-    fn on_open(&mut self, session: &Session) {
-        let files = self.lines.iter().filter(|line| matches!(line, Line::File(_))).count();
-        let value = blake3::hash(CONTENT);
-        let hashes = (0..files as u64).flat_map(|block| {
-            let proof = prove_numbered(session, "hashes", block, value.as_bytes());
-            [value.as_bytes().as_slice(), &proof].concat()
-        });
-        self.streams = [self.list(session), hashes.collect(), CONTENT.repeat(files)];
-    }
-
-    fn on_request(&mut self, session: &Session, stream: u32, range: Range<u64>) {
-        let end = self.streams.get(stream as usize).map_or(0, |bytes| bytes.len() as u64);
-        if range.start < end {
-            session.serve(stream, range.start..range.end.min(end));
-        }
-        if range.end > end {
-            session.refuse(stream, range.start.max(end)..range.end, VoidReason::Shrank);
-        }
-    }
-
-    fn lend(&mut self, stream: u32, range: Range<u64>, take: &mut dyn FnMut(&[u8])) -> Result<(), VoidReason> {
-        let bytes = self.streams.get(stream as usize).ok_or(VoidReason::Vanished)?;
-        take(bytes.get(range.start as usize..range.end as usize).ok_or(VoidReason::Shrank)?);
-        Ok(())
-    }
-}
 
 /// What becomes of a list at a destination below `home`.
 fn fetch(home: &Path, lines: Vec<Line>) -> Outcome {
-    let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
-    let bind = || {
-        let config = EndpointConfig { listen: Some(loopback), ..EndpointConfig::default() };
-        Endpoint::bind(&config).expect("a port is free")
-    };
-    let (server, client) = (bind(), bind());
-    let keyring = Arc::new(Keyring::in_memory(Identity::random().expect("random bytes"), ShareId(0)));
-    let validity = Validity { lasts_s: None, is_once: false };
-    let ticket = keyring.issue(validity, vec![server.local_addr()]).expect("nothing is written");
-    let mut handler = Some(Hostile { lines, streams: Default::default() });
+    let (server, client) = (endpoint(), endpoint());
+    let (keyring, ticket) = keyring(&server);
+    let mut handler = Some(Giver::new(lines));
     server.listen(
         keyring,
         Box::new(move |_| {

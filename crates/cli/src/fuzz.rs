@@ -1,0 +1,68 @@
+//! What the other end of a copy over ssh may say, and what another process may tell of itself: `make fuzz` looks for inputs
+//! that break what reads it, and `cargo test` runs the ones in `__fuzz__` again, and some at random.
+
+use fairwave_host::ProcessStatus;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::cp::message::{Answer, Ask, What, receive, send};
+use crate::{status, terminal};
+
+/// Inputs at random in `cargo test`; BOLERO_RANDOM_ITERATIONS says otherwise.
+const ITERATIONS: usize = 2000;
+const LARGEST: usize = 1500;
+
+/// A message as it comes, and one whose length is right.
+fn read<T: DeserializeOwned + Serialize + PartialEq + std::fmt::Debug>(input: &[u8]) -> Vec<T> {
+    let framed = [&(input.len() as u32).to_be_bytes(), input].concat();
+    let messages: Vec<T> = [input, &framed].into_iter().filter_map(|mut bytes| receive(&mut bytes).ok()).collect();
+    for message in &messages {
+        let mut again = Vec::new();
+        send(&mut again, message).unwrap();
+        assert_eq!(receive::<T>(&mut again.as_slice()).unwrap(), *message);
+    }
+    messages
+}
+
+/// What the near end asks for, at the far end.
+#[test]
+fn cp_ask() {
+    bolero::check!().with_iterations(ITERATIONS).with_max_len(LARGEST).for_each(|input: &[u8]| {
+        for ask in read::<Ask>(input) {
+            let paths = match ask.what {
+                What::Give(paths) => paths,
+                What::Take { place, .. } => vec![place],
+            };
+            for path in paths {
+                if let Ok(text) = path.to_os_string() {
+                    assert_eq!(crate::cp::message::Path::new(&text), path);
+                }
+            }
+        }
+    });
+}
+
+/// What the far end answers.
+#[test]
+fn cp_answer() {
+    bolero::check!().with_iterations(ITERATIONS).with_max_len(LARGEST).for_each(|input: &[u8]| {
+        for answer in read::<Answer>(input) {
+            if let Answer::Refused { message, .. } = answer {
+                let shown = terminal::tamed(&message);
+                assert!(shown.chars().all(|character| character == '\n' || !character.is_control()), "{shown:?}");
+            }
+        }
+    });
+}
+
+/// What processes say of themselves, as text.
+#[test]
+fn status_text() {
+    bolero::check!().with_iterations(ITERATIONS).with_max_len(LARGEST).for_each(|input: &[u8]| {
+        let Ok(process) = serde_json::from_slice::<ProcessStatus>(input) else { return };
+        for session in &process.sessions {
+            status::explanation(&process, session);
+        }
+        status::text(&[process]);
+    });
+}

@@ -1,0 +1,52 @@
+//! Requests for what there is not.
+
+use fairwave_proto::codec::{Frame, VoidReason};
+
+use crate::scene::Scene;
+use crate::wire::{GET, Heard, Peer};
+
+#[test]
+fn sink__that_asks_outside_of_the_streams_is_told_that_nothing_is_there() {
+    let mut scene = Scene::new();
+    let mut peer = Peer::call(&scene.ticket, (false, true), GET);
+    // Streams that no transfer has, the results that only a taker of a put gives, and offsets far behind every end.
+    for (stream, offset, expected) in [
+        (9, 0, VoidReason::Vanished),
+        (u64::from(u32::MAX), 1 << 50, VoidReason::Vanished),
+        (3, 0, VoidReason::Vanished),
+        (0, 1 << 60, VoidReason::Shrank),
+        (1, 1 << 60, VoidReason::Shrank),
+        (2, (1 << 62) - 1000, VoidReason::Shrank),
+    ] {
+        let mut told = None;
+        for _ in 0..100 {
+            // The walk may not have ended when it is asked for the first time.
+            peer.say(&[Frame::Request { stream, offset, length: 10 }]);
+            told = told.or_else(|| hear_void(&mut peer, stream, offset));
+            if told.is_some() {
+                break;
+            }
+        }
+        assert_eq!(told, Some(expected), "stream {stream}, offset {offset}");
+    }
+    scene.serves();
+}
+
+/// What is said of a range within a moment; no data of it ever come.
+fn hear_void(peer: &mut Peer, wanted: u64, at: u64) -> Option<VoidReason> {
+    for _ in 0..20 {
+        match peer.hear(std::time::Duration::from_millis(20))? {
+            Heard::Data { stream, offset, .. } => assert!(u64::from(stream) != wanted || offset < at),
+            Heard::Control(frames) => {
+                let void = fairwave_proto::codec::Frames::new(&frames).flatten().find_map(|frame| match frame {
+                    Frame::Void { stream, offset, reason, .. } if (stream, offset) == (wanted, at) => Some(reason),
+                    _ => None,
+                });
+                if void.is_some() {
+                    return void;
+                }
+            }
+        }
+    }
+    None
+}

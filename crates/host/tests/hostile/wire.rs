@@ -1,0 +1,286 @@
+//! One session as a hostile peer has it: its keys, its numbers, and a socket.
+
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fairwave_host::{Keyring, Ticket};
+use fairwave_proto::codec::{
+    CloseReason, Frame, Frames, HEADER_BYTES, Header, Kind, PIECE_BYTES, Piece, Reader, SessionId, TAG_BYTES, Writer,
+    is_handshake,
+};
+use fairwave_proto::{
+    ControlPacket, Event, Host, HostConfig, Lasts, Opened, Packet, PathKind, SessionOptions, Transmit, Wish,
+};
+use fairwave_units::{Bytes, Time};
+
+use crate::crypto::{Noise, NoiseInitiator, NoiseResponder, OpenKeys, Pair, SessionKeys};
+
+/// What a client says first: it follows no earlier session, speaks version 1, and wants to get.
+pub(crate) const GET: &[u8] = &[0, 1, 1];
+/// The same, and wants to put.
+pub(crate) const PUT: &[u8] = &[0, 1, 2];
+
+/// Nobody takes longer to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The socket is looked at so often while nothing comes.
+const STEP: Duration = Duration::from_millis(5);
+/// Its cores have used lower numbers in opening the session.
+const FIRST_NUMBER: u64 = 1000;
+
+/// A peer with an open session.
+pub(crate) struct Peer {
+    socket: UdpSocket,
+    to: SocketAddr,
+    /// Its name at this end, and at the other.
+    names: (SessionId, SessionId),
+    /// The keys of data, of control.
+    keys: [Pair; 2],
+    /// The next numbers: of data, of control.
+    pub(crate) next: [u64; 2],
+}
+
+/// What came from the other end under a good seal.
+#[allow(dead_code, reason = "cases look at what they need")]
+#[derive(Debug)]
+pub(crate) enum Heard {
+    /// A piece of a stream.
+    Data { number: u64, stream: u32, offset: u64, bytes: Vec<u8> },
+    /// Frames, as they were sealed.
+    Control(Vec<u8>),
+}
+
+impl Peer {
+    /// Opens a session to who issued a ticket, with what is said first.
+    pub(crate) fn call(ticket: &Ticket, (sends, receives): (bool, bool), greeting: &[u8]) -> Self {
+        let mut cores = Cores::new(bind());
+        let to = ticket.addresses[0];
+        let wish = Wish { sends, receives, greeting, options: SessionOptions::default() };
+        cores.host.connect(cores.now(), to, NoiseInitiator::new(ticket), &wish).expect("the greeting fits");
+        cores.open()
+    }
+
+    /// Waits at a socket until somebody with a ticket of the keyring calls, and lets it in.
+    pub(crate) fn answer(socket: UdpSocket, keyring: Arc<Keyring>) -> Self {
+        let mut cores = Cores::new(socket);
+        cores.host.control.crypto().listen(keyring);
+        cores.open()
+    }
+
+    /// Seals frames and sends them.
+    pub(crate) fn say(&mut self, frames: &[Frame<'_>]) {
+        let mut room = vec![0; 60_000];
+        let mut writer = Writer::new(&mut room);
+        for frame in frames {
+            frame.write(&mut writer).expect("a datagram has room for them");
+        }
+        let used = writer.used();
+        self.say_bytes(&room[..used]);
+    }
+
+    /// The same with what need not be frames.
+    pub(crate) fn say_bytes(&mut self, body: &[u8]) {
+        let number = self.next[1];
+        self.next[1] += 1;
+        self.send(Kind::Control, number, body);
+    }
+
+    /// Seals a piece of a stream and sends it, under the next number.
+    pub(crate) fn give(&mut self, stream: u32, offset: u64, bytes: &[u8]) {
+        let number = self.next[0];
+        self.next[0] += 1;
+        let mut body = vec![0; PIECE_BYTES + bytes.len()];
+        let piece = Piece { stamp_us: 0, stream, offset, bytes };
+        piece.write(&mut Writer::new(&mut body)).expect("there is room");
+        self.send(Kind::Data, number, &body);
+    }
+
+    /// Seals anything as a packet of a kind and number, and sends it.
+    pub(crate) fn send(&mut self, kind: Kind, number: u64, body: &[u8]) {
+        let mut datagram = vec![0; HEADER_BYTES + body.len() + TAG_BYTES];
+        let header = Header { kind, session: self.names.1, number };
+        header.write(&mut Writer::new(&mut datagram)).expect("there is room");
+        self.keys[index(kind)].sealer.close(number, &mut datagram, HEADER_BYTES, 0, body);
+        // What the system has no room for is lost, as anything may be.
+        let _ = self.socket.send_to(&datagram, self.to);
+    }
+
+    /// The next packet of this session, if one comes within a time.
+    pub(crate) fn hear(&mut self, within: Duration) -> Option<Heard> {
+        let until = Instant::now() + within;
+        let mut room = vec![0; 1 << 16];
+        while Instant::now() < until {
+            let Some((length, _)) = receive(&self.socket, &mut room) else { continue };
+            let datagram = &mut room[..length];
+            let Ok(header) = Header::read(&mut Reader::new(datagram)) else { continue };
+            if header.session != self.names.0 {
+                continue;
+            }
+            let opener = &mut self.keys[index(header.kind)].opener;
+            let Some(body) = opener.open(header.number, datagram, HEADER_BYTES) else { continue };
+            return Some(match header.kind {
+                Kind::Control => Heard::Control(body.to_vec()),
+                Kind::Data => {
+                    let Piece { stream, offset, bytes, .. } =
+                        Piece::read(&mut Reader::new(body)).expect("it is honest");
+                    Heard::Data { number: header.number, stream, offset, bytes: bytes.to_vec() }
+                }
+            });
+        }
+        None
+    }
+
+    /// Waits for a frame that `wanted` makes something of.
+    pub(crate) fn hear_frame<T>(&mut self, mut wanted: impl FnMut(&Frame<'_>) -> Option<T>) -> Option<T> {
+        let until = Instant::now() + PATIENCE;
+        while Instant::now() < until {
+            let Some(Heard::Control(frames)) = self.hear(STEP) else { continue };
+            if let Some(found) = Frames::new(&frames).flatten().find_map(|frame| wanted(&frame)) {
+                return Some(found);
+            }
+        }
+        None
+    }
+
+    /// Waits for the other end to end the session: why it does.
+    pub(crate) fn hear_close(&mut self) -> Option<CloseReason> {
+        self.hear_frame(|frame| if let Frame::Close(reason) = frame { Some(*reason) } else { None })
+    }
+}
+
+/// The public cores, up to an open session.
+struct Cores {
+    host: Host<Noise>,
+    socket: UdpSocket,
+    began: Instant,
+    opened: Option<(Opened, OpenKeys)>,
+}
+
+impl Cores {
+    fn new(socket: UdpSocket) -> Self {
+        let mut seed = [0; 32];
+        getrandom::fill(&mut seed).expect("the system has randomness");
+        let config = HostConfig {
+            lower_bytes: 28,
+            piece_bytes: 1100,
+            send_bytes: Bytes::new(1),
+            sending: None,
+            receiving: None,
+            fair_start: false,
+            room: Bytes::new(1 << 20),
+            buffer: None,
+            seed,
+            path: PathKind::Shared,
+            probes_mtu: false,
+            is_plain: false,
+            lasts: Lasts::default(),
+            crypto: NoiseResponder::new().expect("the system has randomness"),
+        };
+        Self { host: Host::new(Time::ZERO, config), socket, began: Instant::now(), opened: None }
+    }
+
+    fn now(&self) -> Time {
+        Time::from_nanos(self.began.elapsed().as_nanos() as u64)
+    }
+
+    /// Drives the cores until both ends have the session.
+    fn open(mut self) -> Peer {
+        let mut room = vec![0; 1 << 16];
+        let mut is_heard = false;
+        while !(is_heard && self.opened.is_some()) {
+            assert!(self.began.elapsed() < PATIENCE, "the handshake is proper");
+            let now = self.now();
+            self.host.handle_timeout(now);
+            self.take_events();
+            while let Some(transmit) = self.host.poll_transmit(now) {
+                self.send(&transmit);
+            }
+            let Some((length, from)) = receive(&self.socket, &mut room) else { continue };
+            let datagram = &mut room[..length];
+            if is_handshake(datagram) {
+                self.host.handle_handshake(now, from, datagram, &mut |_| Ok(SessionOptions::default()));
+            } else {
+                is_heard |= self.on_control(from, datagram);
+            }
+            self.take_events();
+        }
+        let (opened, keys) = self.opened.expect("looked for above");
+        Peer {
+            keys: [keys.data, keys.control],
+            socket: self.socket,
+            to: opened.address,
+            names: (opened.session, opened.peer),
+            next: [FIRST_NUMBER; 2],
+        }
+    }
+
+    fn take_events(&mut self) {
+        while let Some(event) = self.host.poll_event() {
+            match event {
+                Event::Open(opened) => {
+                    let keys = self.host.take_keys(opened.session).and_then(SessionKeys::open);
+                    self.opened = Some((opened, keys.expect("it has opened just now")));
+                }
+                Event::Failed { error, .. } => panic!("the handshake is proper: {error}"),
+                _ => {}
+            }
+        }
+    }
+
+    /// A control packet came: whether it is one of the session.
+    fn on_control(&mut self, from: SocketAddr, datagram: &mut [u8]) -> bool {
+        let Ok(header) = Header::read(&mut Reader::new(datagram)) else { return false };
+        if header.kind != Kind::Control {
+            return false;
+        }
+        let body = match &mut self.opened {
+            Some((_, keys)) => keys.control.opener.open(header.number, datagram, HEADER_BYTES),
+            None => {
+                let keys = self.host.keys(header.session);
+                keys.and_then(|keys| keys.open_control(header.number, datagram, HEADER_BYTES))
+            }
+        };
+        let Some(body) = body else { return false };
+        let packet = ControlPacket { session: header.session, number: header.number, frames: body.to_vec() };
+        let now = self.now();
+        self.host.handle_control(now, from, &packet);
+        true
+    }
+
+    fn send(&mut self, transmit: &Transmit) {
+        let bytes = match &transmit.packet {
+            Packet::Handshake(bytes) => bytes.clone(),
+            Packet::Control(packet) => {
+                let Some((_, keys)) = &mut self.opened else { return };
+                let mut datagram = vec![0; HEADER_BYTES + packet.frames.len() + TAG_BYTES];
+                let header = Header { kind: Kind::Control, session: packet.session, number: packet.number };
+                header.write(&mut Writer::new(&mut datagram)).expect("there is room");
+                keys.control.sealer.close(packet.number, &mut datagram, HEADER_BYTES, 0, &packet.frames);
+                datagram
+            }
+            // It was asked for nothing yet.
+            Packet::Data(_) => return,
+        };
+        let _ = self.socket.send_to(&bytes, transmit.to);
+    }
+}
+
+/// A socket at a port of its own.
+pub(crate) fn bind() -> UdpSocket {
+    UdpSocket::bind("127.0.0.1:0").expect("a port is free")
+}
+
+fn receive(socket: &UdpSocket, room: &mut [u8]) -> Option<(usize, SocketAddr)> {
+    socket.set_read_timeout(Some(STEP)).expect("it is not zero");
+    match socket.recv_from(room) {
+        Ok(received) => Some(received),
+        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => None,
+        // What ICMP says of earlier datagrams.
+        Err(_) => None,
+    }
+}
+
+fn index(kind: Kind) -> usize {
+    usize::from(kind == Kind::Control)
+}
