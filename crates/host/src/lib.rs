@@ -40,7 +40,7 @@ pub use fairwave_proto::handshake::HandshakeError;
 pub use fairwave_proto::{IntervalRule, Lasts, Limit, PathKind, SessionOptions, SessionRates};
 pub use files::{
     Durable, Ended, Failure, GetOptions, MOST_LISTED, Outcome, Pause, Progress, PutOptions, Share, ShareError,
-    ShareOptions, Transfer, TransferError, UnknownDurable, Visit, VisitKind, WaitsFor, escaped, get, put,
+    ShareOptions, TopNames, Transfer, TransferError, UnknownDurable, Visit, VisitKind, WaitsFor, escaped, get, put,
 };
 pub use handler::Handler;
 pub use identity::Identity;

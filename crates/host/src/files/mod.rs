@@ -9,6 +9,7 @@
 //!
 //! Read [`manifest::Entry`] and [`blocks::Layout`] first: the one says what a tree is on the wire, the other where its bytes are.
 
+mod aside;
 pub(crate) mod blocks;
 mod buffer;
 mod claims;
@@ -20,6 +21,7 @@ mod directories;
 mod disk_error;
 mod durable;
 mod flow;
+mod footprint;
 mod get;
 pub(crate) mod greeting;
 mod group;
@@ -40,6 +42,7 @@ mod plan;
 mod pool;
 mod progress;
 pub(crate) mod put;
+mod quota;
 pub(crate) mod reading;
 pub(crate) mod results;
 mod retry;
@@ -60,6 +63,7 @@ mod takers;
 mod temps;
 mod throttle;
 mod told;
+mod top_names;
 mod transfer;
 mod tree;
 mod verified;
@@ -78,6 +82,7 @@ pub use retry::Pause;
 pub use roots::ShareError;
 pub use share::{Share, ShareOptions, Visit, VisitKind};
 pub(crate) use temps::is_temporaries;
+pub use top_names::TopNames;
 pub use transfer::{Transfer, TransferError};
 
 /// The stream of the manifest.

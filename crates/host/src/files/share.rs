@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use fairwave_proto::SessionOptions;
 use fairwave_proto::codec::{Refusal, TicketId};
-use fairwave_units::{Duration, Rate};
+use fairwave_units::{Bytes, Duration, Rate};
 
 use super::durable::Durable;
 use super::get::Intake;
@@ -33,6 +33,8 @@ pub struct ShareOptions {
     pub rename: Option<OsString>,
     /// How what they put is made durable.
     pub durable: Durable,
+    /// How much all that lies below that directory may occupy on the disk when they have put something: what exceeds it fails.
+    pub quota: Option<Bytes>,
     /// Whether they may only look: nothing is written, whatever they ask for, and no directory is made.
     pub is_dry: bool,
     /// Each session sends no faster than this.
@@ -95,7 +97,9 @@ impl Share {
         }
         let intake = options.writable_into.clone().map(|path| {
             let intake = Intake::new(path.clone(), options.rename.clone(), options.durable, options.is_dry);
-            intake.map_err(|error| ShareError::NotWritable { path, error })
+            intake
+                .map(|intake| intake.with_quota(options.quota))
+                .map_err(|error| ShareError::NotWritable { path, error })
         });
         let name = share_name(&paths);
         let readers = Readers::start().map_err(ShareError::Thread)?;

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::footprint::of_set;
 use super::temps::Key;
 
 /// Files that were found to be right, or put into their place: one transfer, in all its sessions, compares each once. A file
@@ -15,6 +16,11 @@ pub(crate) struct Verified {
 impl Verified {
     pub(crate) fn add(&self, key: Key) {
         self.keys.lock().unwrap_or_else(PoisonError::into_inner).insert(key);
+    }
+
+    /// Bytes that it takes in memory.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        of_set(&self.keys.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub(crate) fn has(&self, key: &Key) -> bool {
