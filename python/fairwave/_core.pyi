@@ -71,6 +71,7 @@ class Server:
         cls,
         paths: list[str],
         writable: bool,
+        quota: str | None,
         once: bool,
         expires_s: int | None,
         listen: str | None,

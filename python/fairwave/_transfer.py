@@ -172,6 +172,7 @@ def serve(
     paths: Iterable[str | os.PathLike[str]],
     *,
     writable: bool = False,
+    quota: str | None = None,
     once: bool = False,
     expires_s: int | None = 24 * 3600,
     listen: str | None = None,
@@ -184,6 +185,8 @@ def serve(
     Args:
         paths: Files and directories.
         writable: Others may also put files into the only path, a directory.
+        quota: What lies below that directory may occupy so much when others have put files there, such as "10 GB"; what exceeds it
+            fails. Left out, as much as the disk holds.
         once: The ticket is for a single transfer.
         expires_s: How long the ticket is good, in seconds; None for ever.
         listen: The address and port to listen at, "192.0.2.7:8642"; left out, all addresses.
@@ -199,7 +202,7 @@ def serve(
         OSError: No port can be had, or the state directory cannot be used.
     """
     core = _core.Server(
-        [os.fspath(one) for one in paths], writable, once, expires_s, listen, _link(capacity, path, plain)
+        [os.fspath(one) for one in paths], writable, quota, once, expires_s, listen, _link(capacity, path, plain)
     )
     return Server(core)
 

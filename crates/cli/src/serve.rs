@@ -10,12 +10,14 @@ use std::time::Duration;
 use fairwave_host::{
     Issued, Keyring, Refusal, Share, ShareId, ShareOptions, StateDir, TicketId, id_text, now_unix_s, read_id,
 };
+use fairwave_units::Bytes;
 use serde::Serialize;
 
 use crate::Done;
 use crate::failure::{Failure, plain};
 use crate::interrupt;
 use crate::output::print_json;
+use crate::simulate::quantity;
 use crate::table::Table;
 use crate::terminal::print;
 use crate::transfer::link::Link;
@@ -35,6 +37,7 @@ use attendance::Attendance;
 Examples:
   fairwave serve big.bin > big.ticket
   fairwave serve inbox --writable --once > inbox.ticket
+  fairwave serve inbox --writable --quota \"10 GB\" > inbox.ticket
   fairwave serve --revoke 0123456789abcdef")]
 pub(crate) struct Args {
     /// Files and directories
@@ -43,6 +46,9 @@ pub(crate) struct Args {
     /// Others may also put files into PATH, which is one directory
     #[arg(long)]
     writable: bool,
+    /// What lies below PATH may occupy so much when others have put files there, such as "10 GB": what exceeds it fails
+    #[arg(long, value_name = "SIZE", value_parser = size, requires = "writable")]
+    quota: Option<Bytes>,
     /// Take a ticket back, by its name in --tickets, also from a process that serves now
     #[arg(long, value_name = "ID", value_parser = ticket_id, exclusive = true)]
     revoke: Option<TicketId>,
@@ -137,7 +143,8 @@ fn share(paths: Vec<PathBuf>, args: &Args) -> Result<Share, Failure> {
             return Err(Failure::usage("--writable: name one directory, which others can put files into", "one PATH"));
         }
     };
-    Share::new(paths, ShareOptions { writable_into, session: args.link.session(), ..ShareOptions::default() })
+    let (quota, session) = (args.quota, args.link.session());
+    Share::new(paths, ShareOptions { writable_into, quota, session, ..ShareOptions::default() })
         .map_err(|error| Failure::Usage(error.to_string()))
 }
 
@@ -203,6 +210,11 @@ fn list(is_json: bool) -> Done {
         table.row([entry.id, entry.share, entry.state.into(), left, uses.into()]);
     }
     print(&table.render(2))
+}
+
+fn size(text: &str) -> Result<Bytes, String> {
+    let size = quantity::<Bytes>(text)?;
+    if size > Bytes::ZERO { Ok(size) } else { Err("must be above zero".into()) }
 }
 
 fn ticket_id(text: &str) -> Result<TicketId, String> {

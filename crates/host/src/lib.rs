@@ -48,8 +48,8 @@ pub use fairwave_proto::handshake::HandshakeError;
 pub use fairwave_proto::{IntervalRule, Lasts, Limit, PathKind, SessionOptions, SessionRates};
 pub use files::{
     Durable, Ended, Failure, Failures, GetOptions, MOST_LISTED, MOST_LISTED_BYTES, Outcome, Pause, Progress,
-    PutOptions, Share, ShareError, ShareOptions, Transfer, TransferError, UnknownDurable, Visit, VisitKind, WaitsFor,
-    escaped, get, put,
+    PutOptions, Share, ShareError, ShareOptions, TopNames, Transfer, TransferError, UnknownDurable, Visit, VisitKind,
+    WaitsFor, escaped, get, put,
 };
 pub use handler::Handler;
 pub use identity::Identity;

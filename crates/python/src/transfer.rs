@@ -9,7 +9,7 @@ use fairwave_host::{
     Capacity, DEFAULT_PORT, Durable, Ended, Endpoint, EndpointConfig, GetOptions, Keyring, PathKind, Share, ShareId,
     ShareOptions, StateDir, Ticket, Transfer, Validity, advertised,
 };
-use fairwave_units::{Duration, Rate};
+use fairwave_units::{Bytes, Duration, Rate};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -132,11 +132,13 @@ pub(crate) struct Server {
 impl Server {
     /// Offers files, and issues a ticket for them.
     #[new]
-    #[pyo3(signature = (paths, writable, once, expires_s, listen, link))]
+    #[pyo3(signature = (paths, writable, quota, once, expires_s, listen, link))]
+    #[expect(clippy::too_many_arguments, reason = "the Python face names and explains them")]
     fn new(
         py: Python<'_>,
         paths: Vec<PathBuf>,
         writable: bool,
+        quota: Option<&str>,
         once: bool,
         expires_s: Option<u64>,
         listen: Option<&str>,
@@ -148,8 +150,15 @@ impl Server {
             (true, [one]) => Some(one.clone()),
             (true, _) => return Err(PyValueError::new_err("writable: name one directory, which others can put into")),
         };
+        let quota = match quota.map(str::parse::<Bytes>).transpose() {
+            Ok(Some(_)) if !writable => {
+                return Err(PyValueError::new_err("quota: without writable nothing is put there"));
+            }
+            Ok(Some(Bytes::ZERO)) => return Err(PyValueError::new_err("quota: must be above zero")),
+            quota => quota.map_err(|error| parse_error(py, "quota", &error))?,
+        };
         let id = ShareId::of(&absolute, writable);
-        let share = Share::new(absolute, ShareOptions { writable_into, ..ShareOptions::default() })
+        let share = Share::new(absolute, ShareOptions { writable_into, quota, ..ShareOptions::default() })
             .map_err(|error| PyValueError::new_err(format!("paths: {error}")))?;
         let share = Arc::new(share);
         let keyring = StateDir::open().and_then(|state| Keyring::open(state, id)).map_err(system)?;

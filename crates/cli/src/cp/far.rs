@@ -148,7 +148,7 @@ fn share(what: &What, session: SessionOptions) -> Result<(Share, ShareId), Failu
 }
 
 /// Paths are relative to the home directory, in which ssh starts a command; no shell has looked at "~/".
-fn home_relative(path: PathBuf) -> PathBuf {
+pub(super) fn home_relative(path: PathBuf) -> PathBuf {
     match path.strip_prefix("~") {
         Ok(rest) if rest.as_os_str().is_empty() => PathBuf::from("."),
         Ok(rest) => rest.to_owned(),

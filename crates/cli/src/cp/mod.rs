@@ -10,7 +10,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use fairwave_host::{GetOptions, Identity, Keyring, Share, ShareId, ShareOptions, StateDir, Validity};
+use fairwave_host::{GetOptions, Identity, Keyring, Share, ShareId, ShareOptions, StateDir, TopNames, Validity};
 use fairwave_units::Duration;
 
 use crate::Done;
@@ -70,7 +70,10 @@ pub(crate) fn run(args: &Args) -> Done {
         Way::Fetch { host, from, to } => {
             let what = What::Give(from.iter().map(|path| message::Path::new(path)).collect());
             let far = FarEnd::start(&args.ssh, &host, &ask(args, what))?;
-            let done = get::fetch(&screen, &args.link, &far.ticket, &into(args, &to, from.len()));
+            // Whatever the far end is, it says in its list what each thing is called.
+            let names = TopNames::of(from.iter().map(|path| far::home_relative(path.into())));
+            let options = GetOptions { top_names: Some(names), ..into(args, &to, from.len()) };
+            let done = get::fetch(&screen, &args.link, &far.ticket, &options);
             far.end();
             done
         }

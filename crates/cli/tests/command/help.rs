@@ -42,7 +42,10 @@ fn help__names_every_option_of_the_contract() {
 #[test]
 fn help__names_the_options_of_a_transfer() {
     for (command, options) in [
-        (&["serve"][..], "--listen --writable --once --json --expires --revoke --advertise --port --capacity --plain"),
+        (
+            &["serve"][..],
+            "--listen --writable --quota --once --json --expires --revoke --advertise --port --capacity --plain",
+        ),
         (&["get"], "--check --dry-run --limit --json --quiet --verbose --capacity --plain --durable"),
         (&["put"], "--check --dry-run --limit --json --quiet --capacity --plain"),
         (&["cp"], "--ssh --port --check --dry-run --limit --json --capacity --plain"),

@@ -4,12 +4,14 @@
 
 mod allocate;
 mod clock;
+mod cp;
 mod help;
 mod host;
 mod mistakes;
 mod names;
 mod out;
 mod papers;
+mod quota;
 mod retry;
 mod schemes;
 mod serve;

@@ -13,6 +13,8 @@ use std::ops::Range;
 use blake3::hazmat::{HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root};
 use thiserror::Error;
 
+use super::footprint::of_elements;
+
 /// Bytes of a block, but for a file's last: 2^12 of BLAKE3's chunks, so that each is a whole subtree.
 pub(crate) const BLOCK_BYTES: u64 = 4 << 20;
 /// Bytes of a block's record in the stream of hashes.
@@ -145,6 +147,11 @@ impl Layout {
         last.checked_mul(HASH_RECORD_BYTES).filter(|end| *end <= MOST_OFFSET).ok_or(TooLarge)?;
         self.ends.push((end, last));
         Ok(FileSpan { file: self.ends.len() - 1, bytes: bytes..end, blocks: blocks..last })
+    }
+
+    /// Bytes that it takes in memory.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        of_elements(size_of::<(u64, u64)>(), self.ends.len(), self.ends.capacity())
     }
 
     /// How many files there are.

@@ -5,6 +5,7 @@ use std::collections::hash_map::Entry;
 
 use thiserror::Error;
 
+use super::footprint::of_table;
 use super::names::RelativePath;
 
 /// What each path is taken for. A path is a hash of 16 bytes here: a list of millions stays small.
@@ -33,6 +34,11 @@ pub(crate) enum Taken {
 }
 
 impl Claims {
+    /// Bytes that it takes in memory.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        of_table(&self.paths)
+    }
+
     /// Gives a path away, with all directories above it.
     pub(crate) fn claim(&mut self, path: &RelativePath, claim: Claim) -> Result<(), Taken> {
         for (at, _) in path.as_bytes().iter().enumerate().rev().filter(|(_, byte)| **byte == b'/') {

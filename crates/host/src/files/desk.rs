@@ -10,6 +10,7 @@ use super::disk_error::Trouble;
 use super::item::Item;
 use super::journal::Journal;
 use super::parcel::{Parcel, Piece};
+use super::quota::{Claim, OverQuota, Quota};
 use super::temps::Temps;
 
 /// What the disk threads of a transfer share.
@@ -19,6 +20,30 @@ pub(crate) struct Desk {
     pub(crate) hashes: HashKey,
     /// Whether a file need not wait at its temporary place, since it is not made durable.
     pub(crate) places_at_once: bool,
+    /// What all transfers into the same directory may bring, if that is bounded.
+    pub(crate) quota: Option<Quota>,
+}
+
+impl Desk {
+    /// Leave to write so many bytes of a file, which is not whole with them if it has several blocks. Keep it until they are
+    /// written.
+    pub(crate) fn claim(&self, item: &Item, bytes: u64) -> Result<Option<Claim>, OverQuota> {
+        let Some(quota) = &self.quota else { return Ok(None) };
+        let tree = self.temps.tree();
+        if item.is_whole() {
+            quota.claim(tree, bytes).map(Some)
+        } else {
+            quota.claim_part(tree, &item.key, bytes).map(Some)
+        }
+    }
+
+    /// Removes what there is of a file that failed: its room is free.
+    pub(crate) fn discard(&self, item: &Item) {
+        match &self.quota {
+            Some(quota) => quota.discard(&item.key, || self.temps.remove(&item.key)),
+            None => self.temps.remove(&item.key),
+        }
+    }
 }
 
 /// Blocks by their numbers in a file, in order, and their values.
@@ -83,7 +108,7 @@ impl Report {
     /// A file failed; what there is of it is removed, so that its room is free.
     pub(crate) fn fail(&mut self, desk: &Desk, item: &Arc<Item>, trouble: impl Into<Trouble>) {
         if item.fail() {
-            desk.temps.remove(&item.key);
+            desk.discard(item);
             let trouble = trouble.into();
             self.is_full |= trouble.is_full;
             self.failed.push((Arc::clone(item), trouble.to_string()));

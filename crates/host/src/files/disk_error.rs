@@ -3,6 +3,8 @@
 use rustix::io::Errno;
 use thiserror::Error;
 
+use super::quota::OverQuota;
+
 /// A call to the system that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("cannot {doing}: {}", explain(*.error))]
@@ -35,6 +37,12 @@ pub(crate) struct Trouble {
 impl From<DiskError> for Trouble {
     fn from(error: DiskError) -> Self {
         Self { reason: error.to_string(), is_full: matches!(error.error, Errno::NOSPC | Errno::DQUOT) }
+    }
+}
+
+impl From<OverQuota> for Trouble {
+    fn from(error: OverQuota) -> Self {
+        Self { reason: error.to_string(), is_full: true }
     }
 }
 

@@ -132,6 +132,10 @@ impl Flow {
                 self.queue.pop_front();
                 continue;
             }
+            if let Some(end) = wanted.hole_end() {
+                wanted.blocks.start = end;
+                continue;
+            }
             let piece = Piece { item: Arc::clone(&wanted.item), block: wanted.blocks.start };
             let range = piece.bytes();
             let length = range.end - range.start;
@@ -160,6 +164,16 @@ impl Wanted {
     pub(crate) fn bytes(&self) -> u64 {
         let Range { start, end } = self.blocks;
         if start < end { self.item.span.block_bytes(end - 1).end - self.item.span.block_bytes(start).start } else { 0 }
+    }
+
+    /// Where the data go on, if its first block is in a hole and nobody has to ask for it.
+    fn hole_end(&self) -> Option<u64> {
+        let (Range { start, end }, first) = (self.blocks.clone(), self.item.span.blocks.start);
+        if self.is_check || self.item.holes.is_empty() {
+            return None;
+        }
+        let hollow = self.item.hollow(start - first..end - first).next()?;
+        (hollow.start == start - first).then_some(first + hollow.end)
     }
 
     /// How many of those are not in holes.

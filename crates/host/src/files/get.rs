@@ -14,10 +14,12 @@ use fairwave_units::{Bytes, Duration, Rate};
 use super::durable::Durable;
 use super::greeting::{Greeting, Look};
 use super::journal::boot_id;
+use super::quota::Quota;
 use super::retry::{Opening, persist};
 use super::selection::Selection;
 use super::take::{TakeOptions, take};
 use super::takers::Takers;
+use super::top_names::TopNames;
 use super::transfer::{Transfer, TransferError};
 use super::tree::Tree;
 use super::verified::Verified;
@@ -31,6 +33,9 @@ use crate::ticket::Ticket;
 pub struct GetOptions {
     /// Paths in the share, each with all that is below it; without any, all of it. They keep their places in its tree.
     pub names: Vec<OsString>,
+    /// What may stand at the top of what comes, where this end named it to the other: any other name ends the transfer. Without it
+    /// the server says what there is, as with a ticket.
+    pub top_names: Option<TopNames>,
     /// The directory to write into. It is made if it is not there.
     pub destination: PathBuf,
     /// The name at the destination of the only thing at the share's top that is asked for, if it is to have another.
@@ -45,6 +50,8 @@ pub struct GetOptions {
     pub limit: Option<Rate>,
     /// Bytes of files that are held in memory at the most.
     pub memory: Bytes,
+    /// What the server's list of its files may take of memory, all in all; one that takes more ends the transfer.
+    pub list_memory: Bytes,
     /// When a session ends for a reason that may pass, others are opened to go on, for so long after the last new byte; zero is
     /// not at all, but when keys are old.
     pub retry: Duration,
@@ -56,6 +63,7 @@ impl Default for GetOptions {
     fn default() -> Self {
         Self {
             names: Vec::new(),
+            top_names: None,
             destination: PathBuf::from("."),
             rename: None,
             check: false,
@@ -63,6 +71,7 @@ impl Default for GetOptions {
             durable: Durable::default(),
             limit: None,
             memory: MEMORY,
+            list_memory: LIST_MEMORY,
             retry: RETRY,
             session: SessionOptions::default(),
         }
@@ -71,6 +80,8 @@ impl Default for GetOptions {
 
 /// Bytes of files that are held in memory at the most.
 const MEMORY: Bytes = Bytes::new(256 << 20);
+/// What a list may take of memory: some fourteen million files.
+const LIST_MEMORY: Bytes = Bytes::new(1 << 30);
 /// Transfers come back for so long after the last new byte.
 pub(crate) const RETRY: Duration = Duration::from_secs(600);
 
@@ -97,15 +108,18 @@ fn begin(
     let (sink, transfer) = take(TakeOptions {
         tree: tree.map_err(|error| TransferError::Destination { path: options.destination, error })?,
         selection: Selection::new(options.names.iter().map(|name| name.as_bytes())),
+        top_names: options.top_names,
         rename: options.rename.map(OsString::into_vec),
         look: Look { does_check: options.check, is_dry: options.dry_run },
         durable: options.durable,
         limit: options.limit,
         memory: options.memory,
+        list_memory: options.list_memory,
         scope: [&b"get"[..], &ticket.key, &ticket.share.0.to_le_bytes()].concat(),
         boot: boot_id(),
         tells: false,
         verified,
+        quota: None,
         takers: None,
     })?;
     let greeting = Greeting::Get.to_bytes();
@@ -122,6 +136,7 @@ pub(crate) struct Intake {
     durable: Durable,
     /// Whether nothing is ever written.
     is_dry: bool,
+    quota: Option<Quota>,
     takers: Takers,
 }
 
@@ -138,7 +153,12 @@ impl Intake {
         } else {
             open(&directory)?;
         }
-        Ok(Self { directory, rename, durable, is_dry, takers: Takers::default() })
+        Ok(Self { directory, rename, durable, is_dry, quota: None, takers: Takers::default() })
+    }
+
+    /// The same; what lies below the directory may occupy no more than this.
+    pub(crate) fn with_quota(self, quota: Option<Bytes>) -> Self {
+        Self { quota: quota.map(Quota::new), ..self }
     }
 
     /// Takes what the holder of a ticket puts: what its session has to do, and the transfer.
@@ -149,15 +169,18 @@ impl Intake {
         let (sink, transfer) = take(TakeOptions {
             tree: tree.map_err(|error| TransferError::Destination { path: self.directory.clone(), error })?,
             selection: Selection::default(),
+            top_names: None,
             rename: self.rename.clone().map(OsString::into_vec),
             look,
             durable: self.durable,
             limit: None,
             memory: MEMORY,
+            list_memory: LIST_MEMORY,
             scope: [&b"put"[..], &ticket.0.to_le_bytes()].concat(),
             boot: boot_id(),
             tells: true,
             verified: Verified::default(),
+            quota: self.quota.clone(),
             takers: Some(self.takers.clone()),
         })?;
         Ok((Box::new(sink), transfer))

@@ -208,7 +208,7 @@ impl Group {
 
     fn fail(&self, item: &Arc<Item>, error: DiskError, placed: &mut Placed) {
         if item.fail() {
-            self.desk.temps.remove(&item.key);
+            self.desk.discard(item);
             placed.failed.push((Arc::clone(item), error.to_string()));
         }
     }

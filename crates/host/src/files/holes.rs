@@ -10,6 +10,7 @@ use rustix::fs::{SeekFrom, seek};
 
 use super::FormatError;
 use super::blocks::BLOCK_BYTES;
+use super::footprint::of_elements;
 
 /// Smaller ones travel as zeros: each makes a request more, and of those there are 256 in a round trip.
 pub(crate) const LEAST_HOLE: u64 = 256 << 10;
@@ -71,6 +72,16 @@ impl Holes {
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.ranges.len()
+    }
+
+    /// Bytes that they take in memory, or will with another one.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        of_elements(size_of::<Range<u64>>(), self.ranges.len(), self.ranges.capacity()) as usize
+    }
+
+    /// No more are added.
+    pub(crate) fn shrink(&mut self) {
+        self.ranges.shrink_to_fit();
     }
 
     /// Whether there is none.

@@ -1,9 +1,11 @@
 //! A file that is being taken.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::AcqRel, Ordering::Acquire};
 
 use super::blocks::{BLOCK_BYTES, FileSpan, Value};
+use super::footprint::{Gauge, Weight};
 use super::holes::Holes;
 use super::manifest::{FileIdentity, Meta};
 use super::names::RelativePath;
@@ -31,7 +33,12 @@ pub(crate) struct Item {
     temporary: Lock<Temporary>,
     /// Where the hash of the whole file will be asked for: the values of its blocks.
     values: Option<Lock<BTreeMap<u64, Value>>>,
+    /// What it takes of memory, as long as it is there.
+    weight: Option<Weight>,
 }
+
+/// Beside an item: where queues, jobs and parcels have it.
+const QUEUED_BYTES: usize = 256;
 
 /// What there is of a temporary that is written block by block.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,12 +57,20 @@ impl Item {
         let left = AtomicU64::new(span.blocks.end - span.blocks.start);
         let temporary = Lock::over_leaves(Temporary::Absent);
         let (holes, is_failed) = (Holes::default(), AtomicBool::new(false));
-        Self { path, span, meta, key, old, holes, left, is_failed, temporary, values: None }
+        Self { path, span, meta, key, old, holes, left, is_failed, temporary, values: None, weight: None }
     }
 
     /// The same, with these holes.
-    pub(crate) fn with_holes(mut self, holes: Holes) -> Self {
+    pub(crate) fn with_holes(mut self, mut holes: Holes) -> Self {
+        holes.shrink();
         self.holes = holes;
+        self
+    }
+
+    /// The same, as long as which it is there, a gauge has what it takes.
+    pub(crate) fn weighed(mut self, gauge: &Gauge) -> Self {
+        let bytes = size_of::<Self>() + QUEUED_BYTES + self.path.as_bytes().len() + self.holes.memory_bytes();
+        self.weight = Some(gauge.weigh(bytes as u64));
         self
     }
 
@@ -68,6 +83,12 @@ impl Item {
 
     pub(crate) fn bytes(&self) -> u64 {
         self.span.bytes.end - self.span.bytes.start
+    }
+
+    /// Those of its blocks that are in holes, by their numbers in the file.
+    pub(crate) fn hollow(&self, blocks: Range<u64>) -> impl Iterator<Item = Range<u64>> + use<'_> {
+        let bytes = blocks.start * BLOCK_BYTES..self.bytes().min(blocks.end * BLOCK_BYTES);
+        self.holes.blocks_within(&bytes, self.bytes())
     }
 
     /// Whether it is written as a whole: it has one block or none.

@@ -9,6 +9,7 @@
 //!
 //! Read [`manifest::Entry`] and [`blocks::Layout`] first: the one says what a tree is on the wire, the other where its bytes are.
 
+mod aside;
 pub(crate) mod blocks;
 mod buffer;
 mod claims;
@@ -21,6 +22,7 @@ mod disk_error;
 mod durable;
 mod failures;
 mod flow;
+mod footprint;
 #[cfg(test)]
 mod fuzz;
 mod get;
@@ -44,6 +46,7 @@ mod plan;
 mod pool;
 mod progress;
 pub(crate) mod put;
+mod quota;
 pub(crate) mod reading;
 pub(crate) mod results;
 mod retry;
@@ -64,6 +67,7 @@ mod takers;
 mod temps;
 mod throttle;
 mod told;
+mod top_names;
 mod transfer;
 mod tree;
 mod verified;
@@ -84,6 +88,7 @@ pub use retry::Pause;
 pub use roots::ShareError;
 pub use share::{Share, ShareOptions, Visit, VisitKind};
 pub(crate) use temps::is_temporaries;
+pub use top_names::TopNames;
 pub use transfer::{Transfer, TransferError};
 
 /// The stream of the manifest.

@@ -13,6 +13,9 @@ use super::manifest::MOST_PATH_BYTES;
 
 /// Bytes of one name of a path at the most, as in Linux's `NAME_MAX`.
 pub(crate) const MOST_NAME_BYTES: usize = 255;
+/// Directories that a path leads through at the most. Trees that people make have tens; a path of 4096 bytes could lead
+/// through 2047, each of which costs a block of the disk.
+pub(crate) const MOST_DEPTH: usize = 256;
 /// What the directories of temporaries begin with, at the top of a destination.
 pub(crate) const TEMPORARIES: &[u8] = b".fairwave-";
 
@@ -39,6 +42,8 @@ pub(crate) enum NameError {
     LongName(usize),
     #[error("its path has {0} bytes, and {MOST_PATH_BYTES} is the most")]
     LongPath(usize),
+    #[error("it lies {0} directories deep, and {MOST_DEPTH} is the most")]
+    Deep(usize),
     #[error("names that begin with '.fairwave-' are kept for unfinished transfers")]
     Reserved,
 }
@@ -67,10 +72,14 @@ impl RelativePath {
                 _ => {}
             }
         }
-        if path.starts_with(TEMPORARIES) {
+        if is_reserved(path) {
             return Err(NameError::Reserved);
         }
-        Ok(Self(path.into()))
+        let path = Self(path.into());
+        match path.depth() {
+            0..=MOST_DEPTH => Ok(path),
+            depth => Err(NameError::Deep(depth)),
+        }
     }
 
     /// All of it.
@@ -99,6 +108,13 @@ impl RelativePath {
             None => (&[], &self.0),
         }
     }
+}
+
+/// Whether a file system may take a name for one of the temporaries': some fold case, and some pass over characters that
+/// nobody sees (Unicode's Default_Ignorable_Code_Point, as ext4 with casefold does), none of which is ASCII.
+fn is_reserved(path: &[u8]) -> bool {
+    let seen = path.iter().filter(|byte| byte.is_ascii()).take(TEMPORARIES.len());
+    seen.map(u8::to_ascii_lowercase).eq(TEMPORARIES.iter().copied())
 }
 
 impl fmt::Debug for RelativePath {
@@ -161,7 +177,8 @@ mod tests {
     fn new__refuses_what_does_not_stay_below() {
         let long = [b'x'; MOST_NAME_BYTES + 1];
         let deep = b"x/".repeat(MOST_PATH_BYTES / 2 + 1);
-        let hostile: [(&[u8], NameError); 19] = [
+        let levels = b"x/".repeat(MOST_DEPTH + 1);
+        let hostile: [(&[u8], NameError); 24] = [
             (b"", NameError::Empty),
             (b"/", NameError::Absolute),
             (b"/etc/passwd", NameError::Absolute),
@@ -179,6 +196,11 @@ mod tests {
             (b"\0", NameError::Nul),
             (b".fairwave-0123456789abcdef", NameError::Reserved),
             (b".fairwave-x/journal", NameError::Reserved),
+            (b".FAIRWAVE-0123456789abcdef", NameError::Reserved),
+            (b".Fairwave-x/journal", NameError::Reserved),
+            ("\u{200b}.fair\u{200d}wave-x".as_bytes(), NameError::Reserved),
+            (".fairwave\u{ad}-".as_bytes(), NameError::Reserved),
+            (&[&levels[..], b"f"].concat(), NameError::Deep(257)),
             (&long, NameError::LongName(256)),
             (&deep, NameError::LongPath(4098)),
         ];
@@ -200,6 +222,10 @@ mod tests {
             b"\n",
             b"\xff\xfe",
             b"a/.fairwave-x",
+            b"a/.FAIRWAVE-x",
+            b".fairwave",
+            b"fairwave-x",
+            &[&b"x/".repeat(MOST_DEPTH)[..], b"f"].concat(),
             b"C:\\x",
             b"~",
         ] {

@@ -13,19 +13,22 @@ use super::desk::{Blocks, Desk, Hollow, Job};
 use super::directories::{Directories, Opened};
 use super::disk_error::Doing;
 use super::flow::Wanted;
-use super::holes::Holes;
+use super::footprint::{Gauge, of_elements};
+use super::holes::{Holes, MOST_HOLES};
 use super::item::{Item, Temporary, key};
 use super::journal::Kept;
 use super::link::check_target;
 use super::manifest::{Entry, FileIdentity, Meta};
 use super::names::{RelativePath, escaped};
 use super::outcome::{Ended, Outcome};
+use super::quota::{PAGE, Quota};
 use super::selection::Selection;
 use super::sparse::Below;
 use super::take::TakeOptions;
-use super::temps::Key;
+use super::temps::{Found, Key, umask};
+use super::top_names::Gate;
 use super::transfer::Ledger;
-use super::tree::{Old, There, look, set_meta};
+use super::tree::{Old, There, Tree, look, set_time};
 use super::verified::Verified;
 
 /// Looks at one entry after the other, and at what is at its place.
@@ -36,14 +39,14 @@ pub(crate) struct Plan {
     pub(crate) links: Vec<Link>,
     /// What the journal lists.
     pub(crate) kept: HashMap<Key, Kept>,
-    /// The temporaries that are there, and their lengths.
-    pub(crate) temporaries: HashMap<Key, u64>,
+    /// The temporaries that are there.
+    pub(crate) temporaries: HashMap<Key, Found>,
     /// What came out of it and nobody has taken yet.
     pub(crate) wanted: Vec<Wanted>,
     make: Vec<Arc<Item>>,
     finish: Vec<Arc<Item>>,
     rehash: Vec<(Arc<Item>, Blocks)>,
-    /// Blocks that are in holes, by their numbers in their files.
+    /// Files with blocks that are in holes, and where to look for them, by the blocks' numbers in their files.
     hollow: VecDeque<(Arc<Item>, Range<u64>)>,
     /// Of the next file.
     holes: Holes,
@@ -58,13 +61,25 @@ pub(crate) struct Plan {
     layout: Layout,
     claims: Claims,
     selection: Selection,
+    /// Where it is known which names may stand at the top.
+    gate: Option<Gate>,
     rename: Option<Vec<u8>>,
     /// What has that name instead of its own.
     top: Option<Box<[u8]>>,
     does_check: bool,
     verified: Verified,
     is_dry: bool,
-    memory: u64,
+    /// What the process takes off the modes of what it makes.
+    umask: u16,
+    /// Holes that were listed.
+    holes_listed: usize,
+    /// Bytes of links and of what is told of entries at the end.
+    texts: u64,
+    /// What the files that are neither at their place nor failed take in memory.
+    gauge: Gauge,
+    /// What may be brought, and where.
+    quota: Option<(Quota, Arc<Tree>)>,
+    most_memory: u64,
 }
 
 /// A symbolic link that is made at the end.
@@ -76,11 +91,6 @@ pub(crate) struct Link {
     pub(crate) old: Old,
 }
 
-/// What a list may take of memory, for what has to be known of each entry to the end.
-const MOST_MEMORY: u64 = 1 << 30;
-const ENTRY_MEMORY: u64 = 96;
-/// A hole, and the parts of its file that it makes.
-const HOLE_MEMORY: u64 = 64;
 /// Files that a worker gets at a time.
 const BATCH: usize = 512;
 /// Blocks in holes that a worker hashes at a time.
@@ -90,11 +100,12 @@ const MOST_HOLLOW: u64 = 1 << 18;
 
 impl Plan {
     pub(crate) fn new(ledger: Ledger, options: &TakeOptions) -> Self {
-        let tree = options.tree.as_ref();
+        let (tree, umask) = (options.tree.as_ref(), umask());
         Self {
             ledger,
             outcome: Outcome::empty(Ended::Done),
-            directories: tree.map(|tree| Directories::new(Arc::clone(tree), options.look.is_dry)),
+            directories: tree
+                .map(|tree| Directories::new(Arc::clone(tree), options.look.is_dry, umask, options.quota.clone())),
             links: Vec::new(),
             kept: HashMap::new(),
             temporaries: HashMap::new(),
@@ -111,12 +122,18 @@ impl Plan {
             layout: Layout::default(),
             claims: Claims::default(),
             selection: options.selection.clone(),
+            gate: options.top_names.clone().map(|names| Gate::new(names, options.rename.is_some())),
             rename: options.rename.clone(),
             top: None,
             does_check: options.look.does_check,
             verified: options.verified.clone(),
             is_dry: options.look.is_dry,
-            memory: 0,
+            umask,
+            holes_listed: 0,
+            texts: 0,
+            gauge: Gauge::default(),
+            quota: options.quota.clone().zip(tree.cloned()).filter(|_| !options.look.is_dry),
+            most_memory: options.list_memory.get(),
         }
     }
 
@@ -125,7 +142,11 @@ impl Plan {
         if let Entry::Holes { pairs } = entry {
             let before = self.holes.len();
             self.holes.read_pairs(pairs).map_err(|error| format!("the list of the other end's files: {error}"))?;
-            return self.remember((self.holes.len() - before) as u64 * HOLE_MEMORY);
+            self.holes_listed += self.holes.len() - before;
+            if self.holes_listed > MOST_HOLES {
+                return Err(format!("the other end's list has more than {MOST_HOLES} holes"));
+            }
+            return self.check_memory();
         }
         let holes = std::mem::take(&mut self.holes);
         let (Entry::File { path, .. }
@@ -136,21 +157,19 @@ impl Plan {
         else {
             return Err("the other end's list has a beginning or an end in its middle".to_owned());
         };
-        let mut memory = ENTRY_MEMORY;
-        let mut span = None;
-        match entry {
-            // Each file has its place among the bytes, whether it is wanted or not.
-            Entry::File { bytes, .. } => {
-                if holes.end() > bytes {
-                    return Err("the other end's list has a hole behind the end of its file".to_owned());
-                }
-                span = Some(self.layout.push(bytes).map_err(|error| error.to_string())?);
-            }
-            Entry::Directory { .. } => memory += path.len() as u64,
-            Entry::Symlink { target, .. } => memory += (path.len() + target.len()) as u64,
-            _ => {}
+        // A peer that sends what nobody asked for is not believed in anything else, either: rsync ends there, too.
+        if let Some(gate) = &mut self.gate {
+            gate.admit(path).map_err(|error| error.to_string())?;
         }
-        self.remember(memory)?;
+        let mut span = None;
+        // Each file has its place among the bytes, whether it is wanted or not.
+        if let Entry::File { bytes, .. } = entry {
+            if holes.end() > bytes {
+                return Err("the other end's list has a hole behind the end of its file".to_owned());
+            }
+            span = Some(self.layout.push(bytes).map_err(|error| error.to_string())?);
+        }
+        self.check_memory()?;
         let checked = match RelativePath::new(path) {
             Ok(checked) => checked,
             Err(error) => {
@@ -179,7 +198,7 @@ impl Plan {
             Entry::Directory { meta, .. } => self.on_directory(&checked, meta),
             Entry::Symlink { meta, target, .. } => self.on_symlink(checked, target, meta),
             Entry::Skipped { reason, .. } => {
-                self.outcome.skip(path, reason.to_owned());
+                self.skip(path, reason.to_owned());
                 Ok(())
             }
             _ => {
@@ -193,12 +212,29 @@ impl Plan {
         Ok(())
     }
 
-    fn remember(&mut self, memory: u64) -> Result<(), String> {
-        self.memory += memory;
-        if self.memory > MOST_MEMORY {
-            return Err(format!("the list of the other end's files takes more than {} MiB here", MOST_MEMORY >> 20));
+    /// Whether what the list has made here, and will with another entry, is not too much.
+    fn check_memory(&self) -> Result<(), String> {
+        if self.memory_bytes() > self.most_memory {
+            return Err(format!(
+                "the list of the other end's files takes more than {} MiB here",
+                self.most_memory >> 20
+            ));
         }
         Ok(())
+    }
+
+    /// All that a list makes here.
+    fn memory_bytes(&self) -> u64 {
+        let links = of_elements(size_of::<Link>(), self.links.len(), self.links.capacity());
+        let verified = if self.does_check { self.verified.memory_bytes() } else { 0 };
+        let directories = self.directories.as_ref().map_or(0, Directories::memory_bytes);
+        let tables = self.layout.memory_bytes() + self.claims.memory_bytes() + directories + links + verified;
+        tables + self.texts + self.holes.memory_bytes() as u64 + self.pending_bytes()
+    }
+
+    /// What the files that are neither at their place nor failed take.
+    pub(crate) fn pending_bytes(&self) -> u64 {
+        self.gauge.bytes()
     }
 
     /// The list is complete: whether it is as long as its end says.
@@ -242,15 +278,16 @@ impl Plan {
         while some.len() < BATCH
             && let Some((item, blocks)) = self.hollow.front_mut()
         {
+            let Some(hollow) = item.hollow(blocks.clone()).next() else {
+                self.hollow.pop_front();
+                continue;
+            };
             // With a second file nobody is told a hash.
             let has_values = item.has_values() && self.files == 1;
             let most = if has_values { HOLLOW_BATCH } else { u64::MAX };
-            let end = blocks.end.min(blocks.start.saturating_add(most));
-            some.push(Hollow { item: Arc::clone(item), blocks: blocks.start..end, has_values });
+            let end = hollow.end.min(hollow.start.saturating_add(most));
+            some.push(Hollow { item: Arc::clone(item), blocks: hollow.start..end, has_values });
             blocks.start = end;
-            if blocks.is_empty() {
-                self.hollow.pop_front();
-            }
             if has_values {
                 break;
             }
@@ -258,20 +295,25 @@ impl Plan {
         (!some.is_empty()).then_some(Job::Holes(some))
     }
 
-    /// Nothing is written: they count as done.
+    /// Nothing is written: they count as done with the others.
     pub(crate) fn drop_hollow(&mut self) {
-        for (item, blocks) in self.hollow.drain(..) {
-            let bytes = item.bytes().min(blocks.end * BLOCK_BYTES) - blocks.start * BLOCK_BYTES;
-            self.outcome.bytes += bytes;
-            self.ledger.tally().pass_over(bytes);
-        }
+        self.hollow.clear();
     }
 
     /// An entry failed.
     pub(crate) fn fail(&mut self, path: &[u8], reason: String) {
         self.ledger.tally().fail();
         tracing::debug!(path = %escaped(path), reason, "failed");
+        let before = self.outcome.failed.bytes();
         self.outcome.fail(path, reason);
+        self.texts += (self.outcome.failed.bytes() - before) as u64;
+    }
+
+    /// An entry was left out on purpose.
+    fn skip(&mut self, path: &[u8], reason: String) {
+        let before = self.outcome.skipped.bytes();
+        self.outcome.skip(path, reason);
+        self.texts += (self.outcome.skipped.bytes() - before) as u64;
     }
 
     /// These blocks of a file's temporary are right; the others are to be fetched.
@@ -306,20 +348,13 @@ impl Plan {
 
     /// Blocks of a file are to be fetched, but for those that are in holes.
     fn fetch(&mut self, item: &Arc<Item>, blocks: Range<u64>) {
-        let (first, mut next) = (item.span.blocks.start, blocks.start);
-        let mut want = |blocks: Range<u64>| {
-            if !blocks.is_empty() {
-                self.wanted.push(Wanted { item: Arc::clone(item), blocks, tries: 0, is_check: false });
-            }
-        };
-        let start = (blocks.start - first) * BLOCK_BYTES;
-        let end = item.bytes().min((blocks.end - first) * BLOCK_BYTES);
-        for hollow in item.holes.blocks_within(&(start..end), item.bytes()) {
-            want(next..first + hollow.start);
-            next = first + hollow.end;
-            self.hollow.push_back((Arc::clone(item), hollow));
+        let first = item.span.blocks.start;
+        let in_file = blocks.start - first..blocks.end - first;
+        // Where they are is looked for when it is their turn: a list that has millions takes no more than they do.
+        if item.hollow(in_file.clone()).next().is_some() {
+            self.hollow.push_back((Arc::clone(item), in_file));
         }
-        want(next..blocks.end);
+        self.wanted.push(Wanted { item: Arc::clone(item), blocks, tries: 0, is_check: false });
     }
 
     /// All blocks of a file are the same as those at its place.
@@ -336,7 +371,7 @@ impl Plan {
         }
     }
 
-    /// All of a file is at its place: nothing is to be done but to set its mode and its time.
+    /// All of a file is at its place: nothing is to be done but to set its time.
     pub(crate) fn complete(
         &mut self,
         path: &RelativePath,
@@ -344,11 +379,12 @@ impl Plan {
         meta: Meta,
         there: &There,
     ) -> Result<(), String> {
-        if there.meta != meta
+        let is_as_listed = (there.meta.mtime_s, there.meta.mtime_ns) == (meta.mtime_s, meta.mtime_ns);
+        if !is_as_listed
             && !self.is_dry
             && let Some(Opened { directory, .. }) = self.parent(path)?
         {
-            set_meta(&directory, path.name(), there, meta).doing("set its mode").map_err(|error| error.to_string())?;
+            set_time(&directory, path.name(), meta).doing("set its time").map_err(|error| error.to_string())?;
         }
         self.ledger.tally().resume(bytes);
         self.ledger.tally().place(1);
@@ -364,7 +400,8 @@ impl Plan {
         let bytes = path.as_bytes();
         let (top, rest) = bytes.split_at(bytes.iter().position(|byte| *byte == b'/').unwrap_or(bytes.len()));
         if **self.top.get_or_insert_with(|| top.into()) != *top {
-            return Err("only one thing can have the other name that was asked for".to_owned());
+            let (first, name) = (escaped(self.top.as_deref().unwrap_or_default()), escaped(name));
+            return Err(format!("\"{first}\" was sent before it, and only one thing can have the name \"{name}\""));
         }
         RelativePath::new(&[name, rest].concat()).map_err(|error| error.to_string())
     }
@@ -392,10 +429,12 @@ impl Plan {
             }
             does_check = self.does_check;
         }
+        let meta = Meta { mode: self.mode_of(meta, &old), ..meta };
+        self.fit(&key(&path, bytes, meta, identity), bytes - holes.bytes())?;
         let is_only = self.files == 1
             && holes.blocks_within(&(0..bytes), bytes).map(|blocks| blocks.end - blocks.start).sum::<u64>()
                 <= MOST_HOLLOW;
-        let item = Item::new(path, span, meta, identity, old).with_holes(holes);
+        let item = Item::new(path, span, meta, identity, old).with_holes(holes).weighed(&self.gauge);
         let item = Arc::new(if is_only { item.with_values() } else { item });
         self.only = is_only.then(|| Arc::clone(&item));
         self.unresolved += 1;
@@ -408,13 +447,29 @@ impl Plan {
         Ok(())
     }
 
+    /// Whether a file fits into the quota by itself, as far as is known before any of it comes.
+    fn fit(&self, key: &Key, data_bytes: u64) -> Result<(), String> {
+        let Some((quota, tree)) = &self.quota else { return Ok(()) };
+        let kept_bytes = self.kept.get(key).map_or(0, |kept| kept.len() as u64 * BLOCK_BYTES);
+        quota.fit(tree, data_bytes.saturating_sub(kept_bytes)).map_err(|error| error.to_string())
+    }
+
+    /// As rsync without --perms: what is there keeps its mode, and what is not has the giver's, but for the umask. So nobody
+    /// else's mode opens what was closed.
+    fn mode_of(&self, meta: Meta, old: &Old) -> u16 {
+        match old {
+            Old::There(there) if there.kind == FileType::RegularFile => there.meta.mode,
+            _ => meta.mode & !self.umask,
+        }
+    }
+
     /// A file is to be fetched, but for what there is of it already.
     pub(crate) fn start(&mut self, item: Arc<Item>) {
         if item.bytes() == 0 {
             self.make.push(item);
             return;
         }
-        let there = self.temporaries.get(&item.key).copied();
+        let there = self.temporaries.get(&item.key).map(|found| found.bytes);
         let kept = self.kept.remove(&item.key).filter(|_| there == Some(item.bytes())).unwrap_or_default();
         let last = item.span.blocks.end - item.span.blocks.start;
         let blocks: Vec<_> = kept.range(..last).map(|(block, kept)| (*block, kept.value)).collect();
@@ -436,9 +491,10 @@ impl Plan {
     fn on_symlink(&mut self, path: RelativePath, target: &[u8], meta: Meta) -> Result<(), String> {
         let old = self.prepare(&path, Claim::Leaf)?;
         if let Err(error) = check_target(&path, target) {
-            self.outcome.skip(path.as_bytes(), error.to_string());
+            self.skip(path.as_bytes(), error.to_string());
             return Ok(());
         }
+        self.texts += (path.as_bytes().len() + target.len()) as u64;
         self.links.push(Link { path, target: target.into(), meta, old });
         Ok(())
     }
@@ -457,6 +513,8 @@ impl Plan {
         if matches!(link.old, Old::There(_)) && is_link_to(&parent, link.path.name(), &link.target) {
             return Ok(());
         }
+        let claimed = self.quota.as_ref().map(|(quota, tree)| quota.claim(tree, PAGE)).transpose();
+        let _claim = claimed.map_err(|error| error.to_string())?;
         let made = desk.temps.link(&parent, &link.path, &link.target, link.meta, link.old);
         made.map_err(|error| error.to_string())
     }

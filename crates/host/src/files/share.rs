@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use fairwave_proto::SessionOptions;
 use fairwave_proto::codec::{Refusal, TicketId};
-use fairwave_units::Rate;
+use fairwave_units::{Bytes, Rate};
 
 use super::durable::Durable;
 use super::get::Intake;
@@ -41,6 +41,8 @@ pub struct ShareOptions {
     pub rename: Option<OsString>,
     /// How what they put is made durable.
     pub durable: Durable,
+    /// How much all that lies below that directory may occupy on the disk when they have put something: what exceeds it fails.
+    pub quota: Option<Bytes>,
     /// Whether they may only look: nothing is written, whatever they ask for, and no directory is made.
     pub is_dry: bool,
     /// Whether that directory may be one below which this host keeps its keys: where none but its own user puts files.
@@ -115,7 +117,9 @@ impl Share {
                 return Err(ShareError::Open { path, place });
             }
             let intake = Intake::new(path.clone(), options.rename.clone(), options.durable, options.is_dry);
-            intake.map_err(|error| ShareError::NotWritable { path, error })
+            intake
+                .map(|intake| intake.with_quota(options.quota))
+                .map_err(|error| ShareError::NotWritable { path, error })
         });
         let name = share_name(&paths);
         let readers = Readers::start().map_err(ShareError::Thread)?;

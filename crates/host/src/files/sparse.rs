@@ -61,7 +61,7 @@ pub(crate) fn write_all(file: impl AsFd, mut offset: u64, mut bytes: &[u8]) -> r
 }
 
 /// Makes a hole: whether the file system can.
-fn punch(file: impl AsFd, offset: u64, bytes: u64) -> rustix::io::Result<bool> {
+pub(crate) fn punch(file: impl AsFd, offset: u64, bytes: u64) -> rustix::io::Result<bool> {
     match fallocate(file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, bytes) {
         Ok(()) => Ok(true),
         Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::PERM) => Ok(false),

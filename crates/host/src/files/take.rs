@@ -39,6 +39,7 @@ use super::parcel::{Parcel, Piece};
 use super::plan::Plan;
 use super::pool::Pool;
 use super::progress::WaitsFor;
+use super::quota::Quota;
 use super::roots::is_no_room;
 use super::segments::SegmentReader;
 use super::selection::Selection;
@@ -47,6 +48,7 @@ use super::takers::Takers;
 use super::temps::{Key, Temps, TempsError};
 use super::throttle::Throttle;
 use super::told::{Before, Told};
+use super::top_names::TopNames;
 use super::transfer::{Ledger, Transfer, TransferError};
 use super::tree::Tree;
 use super::verified::Verified;
@@ -59,6 +61,8 @@ pub(crate) struct TakeOptions {
     /// The destination, or nothing if it is not there and this is only a trial.
     pub(crate) tree: Option<Arc<Tree>>,
     pub(crate) selection: Selection,
+    /// The names that may stand at the top of the list, if they are known.
+    pub(crate) top_names: Option<TopNames>,
     /// The name at the destination of the only thing at the top that is taken, if it is to have another.
     pub(crate) rename: Option<Vec<u8>>,
     pub(crate) look: Look,
@@ -66,6 +70,8 @@ pub(crate) struct TakeOptions {
     /// What may come, at the most.
     pub(crate) limit: Option<Rate>,
     pub(crate) memory: Bytes,
+    /// What the giver's list may take of memory, all in all.
+    pub(crate) list_memory: Bytes,
     /// What the journal is of, beside what the giver says that it shares.
     pub(crate) scope: Vec<u8>,
     /// Tells from which start of the system blocks are that a journal lists.
@@ -74,6 +80,8 @@ pub(crate) struct TakeOptions {
     pub(crate) tells: bool,
     /// What earlier sessions of the transfer have compared or written: it is not compared again.
     pub(crate) verified: Verified,
+    /// What all that take there may bring, if that is bounded.
+    pub(crate) quota: Option<Quota>,
     /// Who else writes there, where an older transfer of the same gives way to a newer one.
     pub(crate) takers: Option<Takers>,
 }
@@ -118,8 +126,10 @@ struct Taker {
 
 /// Something is looked after this often in any case.
 const TICK: Duration = Duration::from_millis(100);
-/// More files that are known and not done are not asked for: so many take some 100 MB.
+/// More files that are known and not done are not asked for,
 const MOST_UNRESOLVED: u64 = 300_000;
+/// nor are more if those take so much of memory: with paths of 100 bytes they do not.
+const MOST_PENDING_BYTES: u64 = 256 << 20;
 /// A block that is wrong this often is given up.
 const MOST_TRIES: u32 = 8;
 /// When nothing comes for longer, somebody should know.
@@ -182,7 +192,10 @@ impl Taker {
                 if let (Ended::Failed(_), Some((session, _))) = (&ended, &self.session) {
                     session.close(CloseReason::Stopped);
                 }
-                self.dismiss();
+                // Without anything to go on with, nothing stays.
+                if let Some(crew) = self.dismiss().filter(|crew| crew.desk.temps.is_empty()) {
+                    crew.desk.temps.clear();
+                }
                 ended
             }
         };
@@ -245,7 +258,7 @@ impl Taker {
     }
 
     fn read_manifest(&mut self) -> Result<(), String> {
-        while !self.is_listed && self.plan.unresolved < MOST_UNRESOLVED {
+        while self.has_room() {
             let Some((_, reader)) = &mut self.session else { return Ok(()) };
             let body = reader.next().map_err(|error| format!("the list of the other end's files: {error}"))?;
             let Some(body) = body else { break };
@@ -254,13 +267,20 @@ impl Taker {
                 self.on_entry(entry)?;
             }
         }
+        let has_room = self.has_room();
         let Some((session, reader)) = &mut self.session else { return Ok(()) };
-        if !self.is_listed && self.plan.unresolved < MOST_UNRESOLVED {
+        if has_room {
             while let Some(range) = reader.wants() {
                 session.want(MANIFEST, range);
             }
         }
         Ok(())
+    }
+
+    /// Whether more of the list is to be read now.
+    fn has_room(&self) -> bool {
+        let is_crowded = self.plan.unresolved >= MOST_UNRESOLVED || self.plan.pending_bytes() >= MOST_PENDING_BYTES;
+        !self.is_listed && !is_crowded
     }
 
     fn on_entry(&mut self, entry: Entry<'_>) -> Result<(), String> {
@@ -326,14 +346,22 @@ impl Taker {
             }
             format!("the destination: {error}")
         })?;
+        let quota = self.options.quota.clone();
+        if quota.is_some() {
+            temps.set_nothing_aside();
+        }
         let there = temps.list().unwrap_or_default();
         let boot = temps.since(self.options.boot);
-        let journal = Journal::open(temps.directory(), boot, |key| there.contains_key(key));
+        let journal = Journal::open(temps.directory(), boot, |key| Some(there.get(key)?.stamp));
         let journal = journal.inspect_err(|error| self.tell_no_room(error));
         let (journal, kept) = journal.map_err(|error| format!("the destination: cannot write a journal: {error}"))?;
         for key in there.keys().filter(|key| !kept.contains_key(*key)) {
             temps.remove(key);
         }
+        // What a transfer set aside that was killed.
+        let freed =
+            kept.keys().filter(|key| there.get(*key).is_some_and(|found| temps.give_back_all(key, found.bytes)));
+        let _ = journal.append(&[], temps.stamps(freed.copied()));
         let blocks: usize = kept.values().map(BTreeMap::len).sum();
         tracing::info!(parent: session.span(), files = kept.len(), blocks, "found of an earlier transfer");
         (self.plan.kept, self.plan.temporaries) = (kept, there);
@@ -342,7 +370,7 @@ impl Taker {
         }
         let places_at_once = self.options.durable == Durable::None;
         let hashes = HashKey::new(session.secret("hashes"));
-        let desk = Arc::new(Desk { temps, journal, hashes, places_at_once });
+        let desk = Arc::new(Desk { temps, journal, hashes, places_at_once, quota });
         let threads = self.hire(&desk).inspect_err(|error| self.tell_no_room(error));
         self.crew = Some(threads.map_err(|error| format!("no thread for the disk: {error}"))?);
         Ok(())
@@ -444,15 +472,18 @@ impl Taker {
     /// Once the disk was full, what is larger than its room is not fetched in vain.
     fn drop_what_does_not_fit(&mut self) {
         let Some(Ok(stat)) = self.options.tree.as_ref().map(|tree| fstatvfs(tree.root())) else { return };
-        let room = stat.f_bavail.saturating_mul(stat.f_frsize);
+        let left = self.options.quota.as_ref().map_or(u64::MAX, Quota::left);
+        let room = stat.f_bavail.saturating_mul(stat.f_frsize).min(left);
         for wanted in self.flow.remove_larger(room) {
             if wanted.item.fail() {
                 if let Some(crew) = &self.crew {
-                    crew.desk.temps.remove(&wanted.item.key);
+                    crew.desk.discard(&wanted.item);
                 }
                 self.plan.unresolved -= 1;
                 let bytes = wanted.data_bytes();
-                let reason = format!("the disk is full: {bytes} bytes are to come, and there is room for {room}");
+                let full =
+                    if room < left { "the disk is full" } else { "the quota of what may be put here is used up" };
+                let reason = format!("{full}: {bytes} bytes are to come, and there is room for {room}");
                 self.plan.fail(wanted.item.path.as_bytes(), reason);
             }
         }
@@ -465,7 +496,7 @@ impl Taker {
             self.flow.want_again(Wanted { item, blocks: block..block + 1, tries, is_check });
         } else if item.fail() {
             if let Some(crew) = &self.crew {
-                crew.desk.temps.remove(&item.key);
+                crew.desk.discard(&item);
             }
             self.plan.unresolved -= 1;
             self.comparing = self.comparing.saturating_sub(1);

@@ -7,13 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use data_encoding::HEXLOWER;
 use rustix::fs::{
-    AtFlags, Dir, FallocateFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags, StatxFlags, fallocate, fchmod,
-    flock, fstat, fstatfs, fstatvfs, ftruncate, futimens, linkat, mkdirat, openat, renameat, renameat_with, statat,
-    statx, symlinkat, unlinkat, utimensat,
+    AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags, StatxFlags, fchmod, flock, fstat, fstatfs,
+    ftruncate, futimens, linkat, mkdirat, openat, renameat, renameat_with, statat, statx, symlinkat, unlinkat,
+    utimensat,
 };
 use rustix::io::Errno;
 use thiserror::Error;
 
+use super::aside::{Aside, STEP_BYTES, give_back};
 use super::buffer::ALIGNMENT;
 use super::disk_error::{DiskError, Doing};
 use super::journal::BootId;
@@ -33,13 +34,27 @@ pub(crate) struct Temps {
     directory: OwnedFd,
     /// What the process takes off the modes of what it makes.
     umask: u16,
-    sets_aside: bool,
+    aside: Aside,
     /// Whether nothing there outlives the system in any case.
     is_in_memory: bool,
     /// Whether files can be written before they have a name, as far as is known.
     has_unnamed: AtomicBool,
     /// Whether what is written can go past the page cache, as far as is known.
     has_direct: AtomicBool,
+}
+
+/// A temporary that is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) bytes: u64,
+    pub(crate) stamp: Stamp,
+}
+
+/// When a temporary was written to last, or its mode or times were set: nobody can set that itself, but by the clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Stamp {
+    pub(crate) ctime_s: i64,
+    pub(crate) ctime_ns: u32,
 }
 
 /// Why there is no place for temporaries.
@@ -55,7 +70,7 @@ pub(crate) enum TempsError {
     Disk(#[from] DiskError),
 }
 
-/// Room for larger files is set aside at once, and if they are to be durable they are written past the page cache.
+/// Room for larger files is set aside ahead, and if they are to be durable they are written past the page cache.
 pub(super) const LARGE: u64 = 64 << 20;
 const EXT4: u64 = 0xef53;
 const XFS: u64 = 0x5846_5342;
@@ -76,6 +91,11 @@ const LINK: &[u8] = b"link";
 /// The name of the directory for a transfer.
 pub(crate) fn directory_name(transfer: &Key) -> Vec<u8> {
     [TEMPORARIES, HEXLOWER.encode(transfer).as_bytes()].concat()
+}
+
+/// Whether what a file occupies is known as soon as it is written, on a file system of this kind.
+pub(crate) fn keeps_count(kind: u64) -> bool {
+    matches!(kind, EXT4 | XFS | TMPFS)
 }
 
 /// Whether that is the name of such a directory.
@@ -102,10 +122,10 @@ impl Temps {
         }
         let kind = fstatfs(&directory).map_or(0, |stat| stat.f_type as u64);
         let is_in_memory = kind == TMPFS;
-        let sets_aside = !is_in_memory && kind != BTRFS;
+        let aside = Aside::new(!is_in_memory && kind != BTRFS);
         let has_unnamed = AtomicBool::new(true);
         let has_direct = AtomicBool::new(kind == EXT4 || kind == XFS);
-        Ok(Self { tree, name, directory, umask: umask(), sets_aside, is_in_memory, has_unnamed, has_direct })
+        Ok(Self { tree, name, directory, umask: umask(), aside, is_in_memory, has_unnamed, has_direct })
     }
 
     pub(crate) fn tree(&self) -> &Tree {
@@ -130,24 +150,41 @@ impl Temps {
         *hasher.finalize().as_bytes().first_chunk().expect("16 of 32 bytes")
     }
 
-    /// All temporaries and their lengths.
-    pub(crate) fn list(&self) -> rustix::io::Result<HashMap<Key, u64>> {
+    /// No room is set aside, and so nothing occupies more than what is written.
+    pub(crate) fn set_nothing_aside(&self) {
+        self.aside.forbid();
+    }
+
+    /// All temporaries.
+    pub(crate) fn list(&self) -> rustix::io::Result<HashMap<Key, Found>> {
         let mut list = HashMap::new();
         for entry in Dir::read_from(&self.directory)? {
             let entry = entry?;
             let Some(key) = read_key(entry.file_name().to_bytes()) else { continue };
-            if let Ok(Some(bytes)) = self.bytes(&key) {
-                list.insert(key, bytes);
+            if let Ok(Some(found)) = self.find(&key) {
+                list.insert(key, found);
             }
         }
         Ok(list)
     }
 
-    /// The length of a temporary, if it is there.
-    pub(crate) fn bytes(&self, key: &Key) -> rustix::io::Result<Option<u64>> {
+    /// Whether there is no temporary, and whoever comes next has nothing to go on with.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list().is_ok_and(|list| list.is_empty())
+    }
+
+    /// Those of these temporaries that are there.
+    pub(crate) fn stamps(&self, keys: impl IntoIterator<Item = Key>) -> Vec<(Key, Stamp)> {
+        keys.into_iter().filter_map(|key| Some((key, self.find(&key).ok()??.stamp))).collect()
+    }
+
+    /// A temporary, if it is there.
+    pub(crate) fn find(&self, key: &Key) -> rustix::io::Result<Option<Found>> {
         match statat(&self.directory, &name(key)[..], AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {
-                Ok(u64::try_from(stat.st_size).ok())
+                let ns = u32::try_from(stat.st_ctime_nsec).unwrap_or(0);
+                let stamp = Stamp { ctime_s: stat.st_ctime, ctime_ns: ns };
+                Ok(u64::try_from(stat.st_size).ok().map(|bytes| Found { bytes, stamp }))
             }
             Ok(_) | Err(Errno::NOENT) => Ok(None),
             Err(error) => Err(error),
@@ -208,23 +245,35 @@ impl Temps {
         futimens(file, &times(meta)).doing("set its time")
     }
 
-    /// Makes a file of so many bytes, whose parts come later: what is below them. One that will have holes has no room set aside.
-    pub(crate) fn begin(&self, key: &Key, bytes: u64, is_full: bool) -> Result<Below, DiskError> {
+    /// Makes a file of so many bytes, whose parts come later: nothing is below them.
+    pub(crate) fn begin(&self, key: &Key, bytes: u64) -> Result<(), DiskError> {
         let file = self.create(key, 0o600)?;
-        ftruncate(&file, bytes).doing("make it that large")?;
-        if bytes < LARGE || !self.sets_aside || !is_full {
-            return Ok(Below::Hole);
+        ftruncate(&file, bytes).doing("make it that large")
+    }
+
+    /// A block of a file that was begun is about to be written: sets room aside for it and some that follow, if it is a large
+    /// file. Whether room is below it.
+    pub(crate) fn set_aside(&self, key: &Key, file: impl AsFd, bytes: u64, offset: u64, block_bytes: u64) -> bool {
+        bytes >= LARGE && self.aside.is_possible() && self.aside.set(key, file, bytes, offset, block_bytes)
+    }
+
+    /// Nothing more is written: gives back what is set aside. The files that it was for.
+    pub(crate) fn give_back(&self) -> Vec<Key> {
+        let steps = self.aside.take();
+        for (key, start) in &steps {
+            if let Ok(file) = self.reopen(key) {
+                give_back(file, *start, start + STEP_BYTES);
+            }
         }
-        // A file that would not fit may still have holes that make it fit.
-        let room = fstatvfs(&file).map_or(0, |stat| stat.f_bavail.saturating_mul(stat.f_frsize));
-        if bytes > room {
-            return Ok(Below::Hole);
-        }
-        match fallocate(&file, FallocateFlags::KEEP_SIZE, 0, bytes) {
-            Ok(()) => Ok(Below::Anything),
-            Err(error @ (Errno::NOSPC | Errno::DQUOT)) => Err(DiskError { doing: "set room aside for it", error }),
-            Err(_) => Ok(Below::Hole),
-        }
+        let mut keys: Vec<_> = steps.into_iter().map(|(key, _)| key).collect();
+        keys.dedup();
+        keys
+    }
+
+    /// The same of a file that a transfer left behind which was killed: whether there could be something.
+    pub(crate) fn give_back_all(&self, key: &Key, bytes: u64) -> bool {
+        let file = if bytes >= LARGE && self.aside.is_possible() { self.reopen(key).ok() } else { None };
+        file.inspect(|file| give_back(file, 0, bytes)).is_some()
     }
 
     /// Opens a file that was begun, for reading and writing.
@@ -263,6 +312,7 @@ impl Temps {
 
     /// All parts of a file are written: it gets its mode and its time.
     pub(crate) fn finish(&self, key: &Key, meta: Meta) -> Result<(), DiskError> {
+        self.aside.forget(key);
         let old = look(&self.directory, &name(key)).doing("look at it")?;
         if matches!(old, Old::There(there) if there.meta == meta) {
             return Ok(());
@@ -274,6 +324,7 @@ impl Temps {
 
     /// Removes a temporary, if it is there.
     pub(crate) fn remove(&self, key: &Key) {
+        self.aside.forget(key);
         // What cannot be removed now is found by the next transfer.
         let _ = unlinkat(&self.directory, &name(key)[..], AtFlags::empty());
     }
@@ -353,8 +404,8 @@ fn read_key(name: &[u8]) -> Option<Key> {
     HEXLOWER.decode(name).ok()?.try_into().ok()
 }
 
-/// Linux tells it without changing it for a moment.
-fn umask() -> u16 {
+/// What the process takes off the modes of what it makes. Linux tells it without changing it for a moment.
+pub(super) fn umask() -> u16 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let text = status.lines().find_map(|line| line.strip_prefix("Umask:"));
     text.and_then(|text| u16::from_str_radix(text.trim(), 8).ok()).unwrap_or(0o777)
@@ -377,6 +428,10 @@ mod tests {
         (place, temps)
     }
 
+    fn bytes(temps: &Temps) -> Option<u64> {
+        temps.find(&KEY).unwrap().map(|found| found.bytes)
+    }
+
     fn path(name: &str) -> RelativePath {
         RelativePath::new(name.as_bytes()).unwrap()
     }
@@ -396,13 +451,14 @@ mod tests {
         let (place, temps) = open();
         for (content, mode) in [(vec![1; 100_000], 0o400), (vec![0; 9000], 0o777), (vec![2; 10], 0o640)] {
             temps.write_whole(&KEY, &content, Meta { mode, ..META }).unwrap();
-            assert_eq!(temps.bytes(&KEY).unwrap(), Some(content.len() as u64));
+            assert_eq!(bytes(&temps), Some(content.len() as u64));
             let file = place.path().join(".fairwave-09090909090909090909090909090909/01010101010101010101010101010101");
             assert!(fs::read(&file).unwrap() == content);
             let meta = fs::metadata(file).unwrap();
             assert_eq!((meta.mode() & 0o7777, meta.mtime(), meta.mtime_nsec()), (mode.into(), -5, 7));
         }
-        assert_eq!(temps.list().unwrap().into_iter().collect::<Vec<_>>(), [(KEY, 10)]);
+        let list: Vec<_> = temps.list().unwrap().into_iter().map(|(key, found)| (key, found.bytes)).collect();
+        assert_eq!(list, [(KEY, 10)]);
     }
 
     #[test]
@@ -464,7 +520,7 @@ mod tests {
         content.iter_mut().enumerate().for_each(|(at, byte)| *byte = (at % 251) as u8 + 1);
         for (kind, is_known) in [(false, false), (true, false), (true, true)] {
             temps.has_direct.store(kind, Relaxed);
-            temps.begin(&KEY, 60_000, true).unwrap();
+            temps.begin(&KEY, 60_000).unwrap();
             // One that begins elsewhere in memory is refused by most disks.
             let bytes = if is_known { &content[1..] } else { &content[..] };
             let done = temps.write_directly(&KEY, 8192, bytes).unwrap();
@@ -484,13 +540,13 @@ mod tests {
     #[test]
     fn begin__a_file_has_its_length_at_once() {
         let (_place, temps) = open();
-        assert_eq!(temps.begin(&KEY, 10 << 20, true).unwrap(), Below::Hole);
-        assert_eq!(temps.bytes(&KEY).unwrap(), Some(10 << 20));
+        temps.begin(&KEY, 10 << 20).unwrap();
+        assert_eq!(bytes(&temps), Some(10 << 20));
         temps.finish(&KEY, META).unwrap();
         let There { meta, .. } = There::new(&fstat(temps.read(&KEY).unwrap()).unwrap());
         assert_eq!(meta, META);
         temps.remove(&KEY);
-        assert_eq!(temps.bytes(&KEY).unwrap(), None);
+        assert_eq!(bytes(&temps), None);
     }
 
     #[test]

@@ -11,8 +11,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat, Timespec, Timestamps, fchmod, mkdirat, openat, openat2,
-    statat, utimensat,
+    AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat, Timespec, Timestamps, mkdirat, openat, openat2, statat,
+    utimensat,
 };
 use rustix::io::Errno;
 
@@ -75,25 +75,6 @@ impl Tree {
         self.open_below(path, DIRECTORY, Mode::empty())
     }
 
-    /// A directory in it, which is made with all above it if it is not there. Whether it was made.
-    pub(crate) fn make_directory(&self, path: &[u8]) -> rustix::io::Result<(OwnedFd, bool)> {
-        match self.directory(path) {
-            Err(Errno::NOENT) => {}
-            other => return other.map(|directory| (directory, false)),
-        }
-        let mut directory = self.directory(b"")?;
-        let mut is_new = false;
-        for name in path.split(|byte| *byte == b'/') {
-            is_new = match mkdirat(&directory, name, Mode::RWXU | Mode::RWXG | Mode::RWXO) {
-                Ok(()) => true,
-                Err(Errno::EXIST) => false,
-                Err(error) => return Err(error),
-            };
-            directory = openat(&directory, name, DIRECTORY, Mode::empty())?;
-        }
-        Ok((directory, is_new))
-    }
-
     /// Opens a file in it for reading.
     pub(crate) fn read(&self, path: &RelativePath) -> rustix::io::Result<OwnedFd> {
         // A FIFO that somebody puts there must not hold up the transfer.
@@ -140,6 +121,21 @@ impl Tree {
     }
 }
 
+/// A directory in an open one; no link is followed.
+pub(crate) fn open_below(parent: impl AsFd, name: &[u8]) -> rustix::io::Result<OwnedFd> {
+    openat(parent, name, DIRECTORY, Mode::empty())
+}
+
+/// Makes a directory in an open one with this mode, but for the umask. Whether it was made, and not there already.
+pub(crate) fn make_below(parent: impl AsFd, name: &[u8], mode: u16) -> rustix::io::Result<(OwnedFd, bool)> {
+    let is_new = match mkdirat(&parent, name, Mode::from_raw_mode(mode.into())) {
+        Ok(()) => true,
+        Err(Errno::EXIST) => false,
+        Err(error) => return Err(error),
+    };
+    Ok((open_below(parent, name)?, is_new))
+}
+
 /// What a name of an open directory is, without following anything.
 pub(crate) fn look(parent: impl AsFd, name: &[u8]) -> rustix::io::Result<Old> {
     match statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -149,12 +145,8 @@ pub(crate) fn look(parent: impl AsFd, name: &[u8]) -> rustix::io::Result<Old> {
     }
 }
 
-/// Gives a file that is at its place its mode and its time.
-pub(crate) fn set_meta(parent: impl AsFd, name: &[u8], there: &There, meta: Meta) -> rustix::io::Result<()> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    if there.meta.mode != meta.mode {
-        fchmod(openat(&parent, name, flags, Mode::empty())?, Mode::from_raw_mode(meta.mode.into()))?;
-    }
+/// Gives a file that is at its place its time.
+pub(crate) fn set_time(parent: impl AsFd, name: &[u8], meta: Meta) -> rustix::io::Result<()> {
     utimensat(parent, name, &times(meta), AtFlags::SYMLINK_NOFOLLOW)
 }
 
@@ -234,22 +226,6 @@ mod tests {
             }
             assert_eq!(tree.directory(b"a/none").unwrap_err(), Errno::NOENT);
         }
-    }
-
-    #[test]
-    fn make_directory__follows_no_link() {
-        let (place, trees) = trees();
-        for (tree, name) in trees.iter().zip(["one", "two"]) {
-            let path = format!("a/{name}/c/d");
-            assert!(tree.make_directory(path.as_bytes()).unwrap().1);
-            assert!(!tree.make_directory(path.as_bytes()).unwrap().1);
-            assert!(place.path().join("root").join(path).is_dir());
-            for path in ["up/outside/new", "abs/tmp/new", "a/here/new", "fd/new", "a/file/new"] {
-                assert!(tree.make_directory(path.as_bytes()).is_err(), "{path}");
-            }
-        }
-        assert_eq!(fs::read_dir(place.path().join("outside")).unwrap().count(), 0);
-        assert!(!place.path().join("root/a/new").exists());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use super::footprint::of_set;
 use super::temps::Key;
 use crate::lock::Lock;
 
@@ -16,6 +17,11 @@ pub(crate) struct Verified {
 impl Verified {
     pub(crate) fn add(&self, key: Key) {
         self.keys.lock().insert(key);
+    }
+
+    /// Bytes that it takes in memory.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        of_set(&self.keys.lock())
     }
 
     pub(crate) fn has(&self, key: &Key) -> bool {

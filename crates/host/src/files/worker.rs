@@ -75,8 +75,16 @@ impl Worker {
     }
 
     fn hand_on(&self, batch: Batch) {
+        let mut stamps = Vec::new();
+        for written in &batch.written {
+            if stamps.last().is_none_or(|(key, _)| *key != written.key)
+                && let Ok(Some(found)) = self.desk.temps.find(&written.key)
+            {
+                stamps.push((written.key, found.stamp));
+            }
+        }
         // Without its lines in the journal a file is fetched again after an interruption: no reason to fail now.
-        let _ = self.desk.journal.append_blocks(&batch.written);
+        let _ = self.desk.journal.append(&batch.written, stamps);
         // Who is gone needs nothing any more.
         if !batch.finished.is_empty() {
             let _ = self.group.send(GroupJob::Finished(batch.finished));
@@ -136,6 +144,14 @@ impl Worker {
 
     /// Writes all of a file, to its place if it may go there at once. Whether it did not fail.
     fn make_whole(&self, item: &Arc<Item>, data: &[u8], batch: &mut Batch) -> bool {
+        let claimed = self.desk.claim(item, item.bytes() - item.holes.bytes());
+        let _claim = match claimed {
+            Ok(claim) => claim,
+            Err(error) => {
+                batch.report.fail(&self.desk, item, error);
+                return false;
+            }
+        };
         match self.write_at_place(item, data, &mut batch.parent) {
             Ok(true) => {
                 batch.placed.files += 1;
@@ -183,7 +199,7 @@ impl Worker {
         let value = self.comparer().expected(parcel, piece, report);
         if value.is_none() && piece.item.is_failed() {
             // So that its room is free.
-            self.desk.temps.remove(&piece.item.key);
+            self.desk.discard(&piece.item);
         }
         value
     }
@@ -194,10 +210,15 @@ impl Worker {
 
     /// A block of a file that has more than one.
     fn write_block(&self, piece: &Piece, data: &[u8], batch: &mut Batch, buffer: &mut Vec<u8>) -> Result<(), Trouble> {
-        let item = &piece.item;
-        let below = self.prepare(item, batch, buffer)?;
-        let temps = &self.desk.temps;
+        let (item, temps) = (&piece.item, &self.desk.temps);
+        let mut below = self.prepare(item, batch, buffer)?;
+        let _claim = self.desk.claim(item, data.len() as u64 - piece.hole_bytes())?;
         let (mut offset, mut rest) = (piece.offset(), data);
+        let file = temps.reopen(&item.key).doing("open what there is of it")?;
+        // One that will have holes needs less than its length.
+        if item.holes.is_empty() && temps.set_aside(&item.key, &file, item.bytes(), offset, data.len() as u64) {
+            below = Below::Anything;
+        }
         // What need not be durable is done sooner in the page cache.
         if item.bytes() >= LARGE && !self.desk.places_at_once {
             let done = temps.write_directly(&item.key, offset, data).doing("write it")?;
@@ -205,7 +226,6 @@ impl Worker {
             rest = &data[done..];
         }
         if !rest.is_empty() {
-            let file = temps.reopen(&item.key).doing("open what there is of it")?;
             write_sparse(&file, offset, rest, below).doing("write it")?;
         }
         Ok(())
@@ -216,7 +236,10 @@ impl Worker {
         let mut temporary = item.temporary();
         let below = match &*temporary {
             Temporary::There(below) => *below,
-            Temporary::Absent => self.begin(item)?,
+            Temporary::Absent => {
+                self.begin(item)?;
+                Below::Hole
+            }
             Temporary::Copied(good) => {
                 self.begin(item)?;
                 self.copy(item, good, batch, buffer)?;
@@ -227,10 +250,11 @@ impl Worker {
         Ok(below)
     }
 
-    fn begin(&self, item: &Item) -> Result<Below, Trouble> {
+    fn begin(&self, item: &Item) -> Result<(), Trouble> {
+        let _claim = self.desk.claim(item, 0)?;
         // What is listed of an older temporary must be void before there is a new one that has its length.
         self.desk.journal.begin_anew(&item.key).doing(JOURNAL)?;
-        Ok(self.desk.temps.begin(&item.key, item.bytes(), item.holes.is_empty())?)
+        Ok(self.desk.temps.begin(&item.key, item.bytes())?)
     }
 
     /// Copies the blocks that are right from the file that is at the item's place.
@@ -242,6 +266,7 @@ impl Worker {
             if !is_read || block_value(item.bytes(), block * BLOCK_BYTES, buffer) != value {
                 return Err("the old file was changed at the destination while it was compared".into());
             }
+            let _claim = self.desk.claim(item, buffer.len() as u64)?;
             write_sparse(&new, block * BLOCK_BYTES, buffer, Below::Anything).doing("write it")?;
             batch.written.push(Written { key: item.key, block, value });
         }
@@ -307,7 +332,10 @@ impl Worker {
     /// All blocks of a file are there.
     fn finish(&self, item: Arc<Item>, batch: &mut Batch) {
         match self.desk.temps.finish(&item.key, item.meta) {
-            Ok(()) => batch.finished.push(item),
+            Ok(()) => {
+                self.desk.quota.iter().for_each(|quota| quota.keep(&item.key));
+                batch.finished.push(item);
+            }
             Err(error) => batch.report.fail(&self.desk, &item, error),
         }
     }

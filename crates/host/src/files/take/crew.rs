@@ -61,6 +61,9 @@ impl Taker {
         if let Some(grouper) = grouper {
             let _ = grouper.join();
         }
+        // Nobody writes any more.
+        let given_back = desk.temps.give_back();
+        let _ = desk.journal.append(&[], desk.temps.stamps(given_back));
         for news in self.news.try_iter().collect::<Vec<_>>() {
             match news {
                 News::Worked(report) => self.on_worked(report),

@@ -1,6 +1,8 @@
 //! A taker against the real giver, over ways that lose, reorder and forge; and against a giver that is hostile.
 
 mod disk;
+mod fake;
+mod greedy;
 mod holes;
 mod hostile;
 mod resume;
@@ -28,14 +30,17 @@ const BLOCK: usize = 4 << 20;
 #[derive(Clone)]
 struct Get {
     names: Vec<&'static str>,
+    top_names: Option<TopNames>,
     rename: Option<&'static str>,
     does_check: bool,
     is_dry: bool,
     durable: Durable,
     memory: u64,
+    list_memory: u64,
     way: Way,
     boot: BootId,
     verified: Verified,
+    quota: Option<Quota>,
 }
 
 impl Default for Get {
@@ -44,14 +49,17 @@ impl Default for Get {
         let (names, durable) = (Vec::new(), Durable::None);
         Self {
             names,
+            top_names: None,
             rename: None,
             does_check: false,
             is_dry: false,
             durable,
             memory: 256 << 20,
+            list_memory: 1 << 30,
             way: FAIR,
             boot: [1; 16],
             verified: Verified::default(),
+            quota: None,
         }
     }
 }
@@ -125,15 +133,18 @@ impl World {
         TakeOptions {
             tree: Some(Arc::new(Tree::open(&self.to()).unwrap())),
             selection: Selection::new(&get.names),
+            top_names: get.top_names.clone(),
             rename: get.rename.map(|name| name.as_bytes().to_vec()),
             look: Look { does_check: get.does_check, is_dry: get.is_dry },
             durable: get.durable,
             limit: None,
             memory: Bytes::new(get.memory),
+            list_memory: Bytes::new(get.list_memory),
             scope: b"server and ticket".to_vec(),
             boot: get.boot,
             tells: false,
             verified: get.verified.clone(),
+            quota: get.quota.clone(),
             takers: None,
         }
     }

@@ -1,154 +1,11 @@
 //! Givers that lie, and givers that fail.
 
-use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 
 use fairwave_proto::codec::VoidReason;
 
-use super::super::super::blocks::{BLOCK_BYTES, Layout, block_value};
-use super::super::super::manifest::{FileIdentity, Meta};
-use super::super::super::segments::SegmentWriter;
-use super::super::super::{HASHES, MANIFEST, TREE};
+use super::fake::{Fake, Said, file, link};
 use super::*;
-use crate::handler::Handler;
-
-/// Has entries and bytes that somebody thought out. What is asked for beyond them is refused.
-#[derive(Default)]
-struct Fake {
-    entries: Vec<Said>,
-    /// Of all files, end to end.
-    bytes: Vec<u8>,
-    voids: Vec<(Range<u64>, VoidReason)>,
-    /// Whether there is no last entry.
-    is_cut: bool,
-    streams: [Vec<u8>; 3],
-}
-
-#[derive(Clone)]
-enum Said {
-    File(Vec<u8>, Vec<u8>),
-    Directory(Vec<u8>),
-    Link(Vec<u8>, Vec<u8>),
-    Failed(Vec<u8>, &'static str),
-    /// A file of so many bytes, none of which are there.
-    Huge(Vec<u8>, u64),
-    /// Holes of the next file.
-    Holes(Vec<u8>),
-    /// An end in the middle.
-    End,
-}
-
-const META: Meta = Meta { mode: 0o644, mtime_s: 1_000_000_000, mtime_ns: 5 };
-
-impl Fake {
-    fn new(entries: impl IntoIterator<Item = Said>) -> Self {
-        let entries: Vec<_> = entries.into_iter().collect();
-        let bytes = entries
-            .iter()
-            .filter_map(|said| if let Said::File(_, bytes) = said { Some(bytes.as_slice()) } else { None });
-        Self { bytes: bytes.collect::<Vec<_>>().concat(), entries, ..Self::default() }
-    }
-
-    fn with_void(mut self, range: Range<u64>, reason: VoidReason) -> Self {
-        self.voids.push((range, reason));
-        self
-    }
-
-    fn get(self, world: &World, get: &Get) -> Run {
-        let (sink, transfer) = take(world.options(get)).unwrap();
-        let mut loopback = Loopback::open(Box::new(self), Box::new(sink), true, get.way);
-        loopback.run(LASTS);
-        finish(&loopback, &transfer)
-    }
-
-    fn manifest(&self, session: &Session) -> Vec<u8> {
-        let mut writer = SegmentWriter::new(session.secret("manifest"));
-        let mut stream = Vec::new();
-        let files = self.entries.iter().filter(|said| matches!(said, Said::File(..))).count() as u64;
-        let huge =
-            self.entries.iter().filter_map(|said| if let Said::Huge(_, bytes) = said { Some(*bytes) } else { None });
-        let (huge_files, huge_bytes) = huge.fold((0, 0), |(files, all), bytes| (files + 1, all + bytes));
-        let end = Entry::End { files: files + huge_files, bytes: self.bytes.len() as u64 + huge_bytes };
-        let mut entries = vec![Entry::Begin { share: [7; 16] }];
-        entries.extend(self.entries.iter().map(|said| match said {
-            Said::File(path, bytes) => {
-                Entry::File { path, bytes: bytes.len() as u64, meta: META, identity: FileIdentity([1; 16]) }
-            }
-            Said::Huge(path, bytes) => Entry::File { path, bytes: *bytes, meta: META, identity: FileIdentity([1; 16]) },
-            Said::Directory(path) => Entry::Directory { path, meta: Meta { mode: 0o755, ..META } },
-            Said::Link(path, target) => Entry::Symlink { path, target, meta: META },
-            Said::Failed(path, reason) => Entry::Failed { path, reason },
-            Said::Holes(pairs) => Entry::Holes { pairs },
-            Said::End => end,
-        }));
-        entries.extend((!self.is_cut).then_some(end));
-        for entry in entries {
-            // Some paths are longer than any format takes.
-            if let Ok(added) = writer.add(|writer| entry.write(writer)) {
-                stream.extend(added.full.into_iter().flatten());
-            }
-        }
-        stream.extend(writer.finish().into_iter().flatten());
-        stream
-    }
-
-    fn records(&self, session: &Session) -> Vec<u8> {
-        let key = HashKey::new(session.secret("hashes"));
-        let mut layout = Layout::default();
-        let mut stream = Vec::new();
-        for said in &self.entries {
-            let Said::File(_, bytes) = said else { continue };
-            let span = layout.push(bytes.len() as u64).unwrap();
-            for (i, block) in bytes.chunks(BLOCK).enumerate() {
-                let value = block_value(bytes.len() as u64, i as u64 * BLOCK_BYTES, block);
-                stream.extend(key.record(span.blocks.start + i as u64, &value));
-            }
-        }
-        stream
-    }
-}
-
-impl Handler for Fake {
-    fn on_open(&mut self, session: &Session) {
-        self.streams[MANIFEST as usize] = self.manifest(session);
-        self.streams[HASHES as usize] = self.records(session);
-        self.streams[TREE as usize] = std::mem::take(&mut self.bytes);
-    }
-
-    fn on_request(&mut self, session: &Session, stream: u32, range: Range<u64>) {
-        let end = (self.streams[stream as usize].len() as u64).clamp(range.start, range.end);
-        if end < range.end {
-            session.refuse(stream, end..range.end, VoidReason::Shrank);
-        }
-        let mut start = range.start;
-        for (void, reason) in self.voids.iter().filter(|_| stream == TREE) {
-            let (from, to) = (void.start.clamp(start, end), void.end.clamp(start, end));
-            if from < to {
-                session.refuse(stream, from..to, *reason);
-                if start < from {
-                    session.serve(stream, start..from);
-                }
-                start = to;
-            }
-        }
-        if start < end {
-            session.serve(stream, start..end);
-        }
-    }
-
-    fn lend(&mut self, stream: u32, range: Range<u64>, take: &mut dyn FnMut(&[u8])) -> Result<(), VoidReason> {
-        take(&self.streams[stream as usize][range.start as usize..range.end as usize]);
-        Ok(())
-    }
-}
-
-fn file(path: impl AsRef<[u8]>, bytes: impl AsRef<[u8]>) -> Said {
-    Said::File(path.as_ref().to_vec(), bytes.as_ref().to_vec())
-}
-
-fn link(path: &str, target: &str) -> Said {
-    Said::Link(path.into(), target.into())
-}
 
 fn paths(world: &World) -> Vec<String> {
     let paths = look_at(&world.to()).into_keys().map(|path| super::super::super::escaped(path.as_os_str().as_bytes()));
@@ -383,13 +240,13 @@ fn giver__holes_that_make_no_sense_end_the_transfer() {
 }
 
 #[test]
-fn giver__more_holes_than_memory_end_the_transfer() {
+fn giver__more_holes_than_any_giver_tells_end_the_transfer() {
     let world = World::new();
-    // 2048 holes of one byte each, 10 000 times: each takes 64 bytes, and a GiB is allowed.
-    let many = (0..10_000).map(|_| Said::Holes([1, 1].repeat(2048)));
+    // 2048 holes of one byte each, 2049 times: one entry more than 2^22.
+    let many = (0..2049).map(|_| Said::Holes([1, 1].repeat(2048)));
     let run = Fake::new(many.chain([file("a", "a")])).get(&world, &Get::default());
     let text = format!("{:?}", run.outcome.ended);
-    assert!(text.contains("takes more than 1024 MiB here"), "{text}");
+    assert!(text.contains("has more than 4194304 holes"), "{text}");
 }
 
 #[test]
@@ -411,4 +268,109 @@ fn giver__a_hole_where_its_hash_has_data_fails() {
     assert_eq!((run.outcome.files, run.outcome.files_failed), (1, 1));
     assert!(run.outcome.failed[0].reason.contains("wrong 8 times"), "{:?}", run.outcome);
     assert_eq!(paths(&world), ["b"]);
+}
+
+/// What lands below somebody's home directory and is run or believed there.
+fn planted() -> [Said; 3] {
+    [file(".bashrc", "evil"), file(".ssh/authorized_keys", "evil"), Said::Directory(b".config".to_vec())]
+}
+
+#[test]
+fn hostile__what_was_not_asked_for_ends_the_transfer() {
+    let asked = || TopNames::of(["data/a.bin"]);
+    for (planted, name) in planted().into_iter().zip([".bashrc", ".ssh/authorized_keys", ".config"]) {
+        for is_first in [true, false] {
+            let world = World::new();
+            let wanted = [file("a.bin", "a"), planted.clone()];
+            let entries = if is_first { [wanted[1].clone(), wanted[0].clone()] } else { wanted };
+            let run = Fake::new(entries).get(&world, &Get { top_names: Some(asked()), ..Get::default() });
+            let says = format!("the other end sent \"{name}\", and what was asked for is \"a.bin\"");
+            assert_eq!(run.outcome.ended, Ended::Failed(says));
+            let there = paths(&world);
+            assert!(there.iter().all(|path| path == "a.bin" || path.starts_with(".fairwave-")), "{there:?}");
+        }
+    }
+    // Whatever else is sent of it: a failure or a link is an answer to nobody, too.
+    for planted in [Said::Failed(b"b".to_vec(), "gone"), link("b", "a.bin"), file("../b", "evil"), file("/b", "evil")] {
+        let world = World::new();
+        let run = Fake::new([planted]).get(&world, &Get { top_names: Some(asked()), ..Get::default() });
+        assert!(format!("{:?}", run.outcome.ended).contains("what was asked for is"), "{:?}", run.outcome);
+    }
+}
+
+#[test]
+fn hostile__what_was_asked_for_is_taken_with_all_below_it() {
+    let world = World::new();
+    let entries = [file("a.bin", "a"), Said::Directory(b"home".to_vec()), file("home/.bashrc", "my own")];
+    let get = Get { top_names: Some(TopNames::of(["x/a.bin", "."])), ..Get::default() };
+    let run = Fake::new(entries).get(&world, &get);
+    assert!(run.outcome.is_complete(), "{:?}", run.outcome);
+    assert_eq!(paths(&world), ["a.bin", "home", "home/.bashrc"]);
+}
+
+#[test]
+fn hostile__of_names_that_were_asked_for_nothing_beside_them_is_taken() {
+    let world = World::new();
+    let near = ["a.bin2", "a.bi", "A.BIN", "d/a.bin", "d", "d/e/f2", "a.bin/../x"].map(|path| file(path, "evil"));
+    let entries = [file("a.bin", "a"), file("d/e/f", "f")].into_iter().chain(planted()).chain(near);
+    let run = Fake::new(entries).get(&world, &Get { names: vec!["a.bin", "d/e/f"], ..Get::default() });
+    assert!(run.outcome.is_complete(), "{:?}", run.outcome);
+    assert_eq!(paths(&world), ["a.bin", "d", "d/e", "d/e/f"]);
+}
+
+#[test]
+fn hostile__a_new_name_is_for_one_thing() {
+    let world = World::new();
+    let run = Fake::new([file("a", "a"), file("b", "b")]).get(&world, &Get { rename: Some("new"), ..Get::default() });
+    let says = "\"a\" was sent before it, and only one thing can have the name \"new\"";
+    assert_eq!(messages(&run.outcome.failed), [("b".to_owned(), says.to_owned())]);
+    assert_eq!(paths(&world), ["new"]);
+}
+
+/// The permissions of what is at the destination.
+fn modes(world: &World, names: &[&str]) -> Vec<u32> {
+    names.iter().map(|name| fs::metadata(world.to().join(name)).unwrap().mode() & 0o777).collect()
+}
+
+#[test]
+fn hostile__modes_never_open_what_was_closed() {
+    let names = ["d", "d/same", "d/other", "d/large"];
+    let said = |other: &str| {
+        let large = content(1, BLOCK + 10);
+        [Said::Directory(b"d".to_vec()), file("d/same", "same"), file("d/other", other), file("d/large", large)]
+    };
+    for durable in [Durable::None, Durable::Group] {
+        let world = World::new();
+        let get = Get { durable, ..Get::default() };
+        Fake { mode: Some(0o777), ..Fake::new(said("first")) }.get(&world, &get);
+        // What is new has the giver's mode, but for the umask.
+        let umask = u32::from(super::super::super::temps::umask());
+        assert_eq!(modes(&world, &names), [0o777 & !umask; 4], "{durable:?}");
+        for (name, mode) in names.iter().zip([0o700, 0o600, 0o640, 0o400]) {
+            fs::set_permissions(world.to().join(name), fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let other = Fake { mode: Some(0o777), ..Fake::new(said("a longer one")) };
+        let run = other.get(&world, &get);
+        assert!(run.outcome.is_complete(), "{:?}", run.outcome);
+        assert_eq!(fs::read(world.to().join("d/other")).unwrap(), b"a longer one");
+        // Complete before, replaced, and a directory: each keeps what it had.
+        assert_eq!(modes(&world, &names), [0o700, 0o600, 0o640, 0o400], "{durable:?}");
+    }
+}
+
+#[test]
+fn hostile__a_directory_is_never_more_open_than_its_giver_has_it() {
+    let world = World::new();
+    // Cut in the middle: the directory has no last mode yet.
+    let entries = [Said::Directory(b"d".to_vec()), Said::Begun(b"d/large".to_vec(), 1 << 30, content(1, BLOCK))];
+    let fake = Fake { mode: Some(0o500), ..Fake::new(entries) };
+    let (sink, transfer) = take(world.options(&Get::default())).unwrap();
+    let mut loopback = Loopback::open(Box::new(fake), Box::new(sink), true, FAIR);
+    while transfer.progress().bytes_done == 0 {
+        loopback.run(Duration::from_millis(10));
+    }
+    assert_eq!(modes(&world, &["d"]), [0o700]);
+    loopback.cut();
+    finish(&loopback, &transfer);
+    assert_eq!(modes(&world, &["d"]), [0o700]);
 }

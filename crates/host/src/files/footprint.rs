@@ -1,0 +1,57 @@
+//! How much memory a list of somebody else's has come to take.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Bytes that a vector of such elements takes when it has one more: it doubles, and then both are there for a moment.
+pub(crate) fn of_elements(element_bytes: usize, length: usize, capacity: usize) -> u64 {
+    let bytes = (capacity * element_bytes) as u64;
+    if length < capacity { bytes } else { 3 * bytes }
+}
+
+/// The same of a hash table.
+pub(crate) fn of_table<K, V>(table: &HashMap<K, V>) -> u64 {
+    of_buckets(size_of::<(K, V)>(), table.len(), table.capacity())
+}
+
+/// The same of a set.
+pub(crate) fn of_set<T>(set: &HashSet<T>) -> u64 {
+    of_buckets(size_of::<T>(), set.len(), set.capacity())
+}
+
+/// hashbrown fills no more than seven eighths of its buckets, and has a byte beside each.
+fn of_buckets(entry_bytes: usize, length: usize, capacity: usize) -> u64 {
+    let buckets = capacity.div_ceil(7) * 8;
+    of_elements(entry_bytes + 1, if length < capacity { 0 } else { buckets }, buckets)
+}
+
+/// A sum over things that are alive.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Gauge {
+    bytes: Arc<AtomicU64>,
+}
+
+/// What one of them takes; with it, that is gone from the sum.
+#[derive(Debug)]
+pub(crate) struct Weight {
+    gauge: Gauge,
+    bytes: u64,
+}
+
+impl Gauge {
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Relaxed)
+    }
+
+    pub(crate) fn weigh(&self, bytes: u64) -> Weight {
+        self.bytes.fetch_add(bytes, Relaxed);
+        Weight { gauge: self.clone(), bytes }
+    }
+}
+
+impl Drop for Weight {
+    fn drop(&mut self) {
+        self.gauge.bytes.fetch_sub(self.bytes, Relaxed);
+    }
+}
