@@ -5,7 +5,7 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
@@ -54,6 +54,12 @@ impl Handler for End {
     fn on_closed(&mut self, _session: &Session, reason: CloseReason, by_peer: bool) {
         let _ = self.seen.send(Seen::Closed(reason, by_peer));
     }
+}
+
+/// One scene at a time: each measures, and some take a whole processor.
+fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A giver and a taker on the loopback device, with somebody between them.
@@ -253,12 +259,17 @@ fn forged(turn: u64, template: &[u8]) -> Vec<u8> {
 
 #[test]
 fn plain__forged_packets_cost_no_more_than_themselves() {
-    const LENGTH: u64 = 12_000_000;
+    const LENGTH: u64 = 5_000_000;
+    let _turn = turn();
     let scene = Scene::new(true);
-    scene.fetch(0, 3_000_000);
-    let quiet = scene.fetch(10_000_000, LENGTH);
-    let before = scene.session.stats().received_packets;
-    let (injected, crowded) = scene.path.inject(forged, || scene.fetch(50_000_000, LENGTH));
+    scene.fetch(0, LENGTH);
+    // In turns, and the best of each: what else the machine does is not to be measured.
+    let (mut quiet, mut crowded, mut injected) = (Duration::MAX, Duration::MAX, 0);
+    for round in 1..=3 {
+        quiet = quiet.min(scene.fetch(2 * round * LENGTH, LENGTH));
+        let (sent, time) = scene.path.inject(forged, || scene.fetch((2 * round + 1) * LENGTH, LENGTH));
+        (injected, crowded) = (injected + sent, crowded.min(time));
+    }
     let mbps = |time: Duration| 8e-6 * LENGTH as f64 / time.as_secs_f64();
     println!("{:.1} Mb/s alone, {:.1} Mb/s beside {injected} injected packets", mbps(quiet), mbps(crowded));
     assert!(injected > 500, "{injected}");
@@ -266,8 +277,9 @@ fn plain__forged_packets_cost_no_more_than_themselves() {
     assert!(mbps(crowded) > 0.8 * mbps(quiet));
     // None of them was taken for one of the session's.
     std::thread::sleep(Duration::from_millis(200));
-    let packets = scene.session.stats().received_packets - before;
-    assert!(packets * 1000 < 3 * LENGTH, "{packets} packets for {LENGTH} bytes");
+    let received = scene.session.stats().received_packets;
+    let sent: u64 = scene.server.sessions().iter().map(|session| session.stats().sent_packets).sum();
+    assert!(received <= sent, "{received} packets of {sent}");
     scene.session.close(CloseReason::Done);
     assert!(matches!(scene.seen.recv_timeout(PATIENCE), Ok(Seen::Closed(CloseReason::Done, false))));
 }
@@ -275,6 +287,7 @@ fn plain__forged_packets_cost_no_more_than_themselves() {
 #[test]
 fn replay__of_sealed_packets_counts_for_nothing() {
     const LENGTH: u64 = 10_000_000;
+    let _turn = turn();
     let scene = Scene::new(false);
     *scene.path.heard.repeats.lock().unwrap() = 4;
     scene.fetch(0, LENGTH);
@@ -289,6 +302,7 @@ fn replay__of_sealed_packets_counts_for_nothing() {
 
 #[test]
 fn replay__of_sealed_packets_is_no_sign_of_life() {
+    let _turn = turn();
     let scene = Scene::new(false);
     scene.fetch(0, 1_000_000);
     scene.path.heard.is_cut.store(true, Ordering::Relaxed);
@@ -314,6 +328,7 @@ fn least_target(session: &Session, span: Duration) -> f64 {
 
 #[test]
 fn flood__of_one_byte_datagrams_takes_no_capacity() {
+    let _turn = turn();
     let scene = Scene::new(false);
     // More than comes while the test lasts.
     scene.session.want(1, 0..1 << 40);
