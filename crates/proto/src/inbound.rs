@@ -79,13 +79,11 @@ impl Inbound {
         self.receivers.insert(session, Receiver::new(now, from, setup));
     }
 
-    /// A session closes: whether it was here.
-    pub fn close(&mut self, session: SessionId) -> bool {
-        let was_here = self.receivers.remove(session).is_some();
-        if was_here {
-            self.alarms.set(slot(session), None);
-        }
-        was_here
+    /// A session closes: what it has seen, if it was here.
+    pub fn close(&mut self, session: SessionId) -> Option<ReceiverCounts> {
+        let receiver = self.receivers.remove(session)?;
+        self.alarms.set(slot(session), None);
+        Some(receiver.counts())
     }
 
     /// The application wants a range of a stream, also one that it had and that turned out to be wrong.
@@ -109,6 +107,18 @@ impl Inbound {
         if let Some(receiver) = self.receivers.get_mut(session) {
             receiver.set_expected(now, expected, interval);
         }
+    }
+
+    /// The application of a session takes no more than this, whatever the end node grants; none if it takes all.
+    pub fn set_ceiling(&mut self, now: Time, session: SessionId, ceiling: Option<Rate>) {
+        if let Some(receiver) = self.receivers.get_mut(session) {
+            receiver.set_ceiling(now, ceiling);
+        }
+    }
+
+    /// What that is.
+    pub fn ceiling(&self, session: SessionId) -> Option<Rate> {
+        self.receivers.get(session).and_then(Receiver::ceiling)
     }
 
     /// A session may have asked for so many bytes and not received them, at the most.
@@ -244,9 +254,6 @@ impl Inbound {
 
     /// What a session has seen.
     pub fn counts(&self, session: SessionId) -> Option<ReceiverCounts> {
-        self.receivers.get(session).map(|receiver| {
-            let missed_packets = receiver.next().saturating_sub(receiver.counts.packets);
-            ReceiverCounts { missed_packets, ..receiver.counts }
-        })
+        self.receivers.get(session).map(Receiver::counts)
     }
 }
