@@ -147,7 +147,7 @@ fn serve(args: &ServeArgs) -> Done {
     let screen = Screen::new(args.talk);
     let offered = args.offer.open(&args.link, ShareId::of(["bench"], false))?;
     offered.bound.endpoint.listen(Arc::clone(&offered.keyring), bench_accept(args.link.session()));
-    let _socket = monitor(&screen, "bench serve", &offered.bound, None, Vec::new);
+    let _socket = monitor(&screen, "bench serve", &offered.bound, Vec::new);
     interrupt::be_gentle();
     offered.print_ticket(&screen, "fairwave bench @FILE")?;
     while !interrupt::is_asked() {
@@ -166,7 +166,7 @@ fn measure(args: &Args) -> Done {
         })?,
     };
     let bound = args.link.bind(ticket.addresses.first().map(SocketAddr::ip))?;
-    let _socket = monitor(&screen, "bench", &bound, args.limit, Vec::new);
+    let _socket = monitor(&screen, "bench", &bound, Vec::new);
     let options = BenchOptions {
         time: StdDuration::from_nanos(args.time.as_nanos()),
         sessions: args.sessions as usize,

@@ -4,6 +4,7 @@
 
 mod allocate;
 mod clock;
+mod disk;
 mod help;
 mod host;
 mod mistakes;

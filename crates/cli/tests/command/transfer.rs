@@ -455,6 +455,14 @@ fn status__shows_the_transfer_and_why_it_is_no_faster() {
     assert!(commands.contains(&Some("get")) && commands.contains(&Some("serve")), "{status}");
     let reasons = host.run(&["why", "--json"]).json();
     assert_eq!(reasons.len(), 2, "{reasons:?}");
+    // What a user allows is that in every place where it is told.
+    let get = reasons.iter().find(|reason| reason["limited_by"] == "limit").unwrap_or_else(|| panic!("{reasons:?}"));
+    assert_eq!(get["desired_bps"].as_f64(), Some(30e6), "{get}");
+    let serve = reasons.iter().find(|reason| reason["session"] != get["session"]).unwrap();
+    assert_eq!(serve["limited_by"].as_str(), Some("peer node"), "{serve}");
+    let text = host.run(&["why", get["session"].as_str().unwrap()]).good();
+    let line = text.lines().find(|line| line.trim_start().starts_with("limit ")).unwrap();
+    assert!(line.contains("30.00 Mb/s") && line.ends_with("<- this"), "{text}");
     assert!(reasons.iter().all(|reason| !reason["because"].as_str().unwrap().is_empty()), "{reasons:?}");
     let name = reasons[0]["session"].as_str().unwrap();
     assert!(host.run(&["why", &name[..8]]).good().contains(name));

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use fairwave_proto::codec::{CloseReason, Kind, SessionId, TicketId};
+use fairwave_proto::{ReceiverCounts, SenderCounts};
 
 use super::watch::Watch;
 use crate::crypto::{Opener, Sealer, SessionKeys};
@@ -46,6 +47,30 @@ impl Entry {
             received_wire_bytes: 0,
             watch: Watch::default(),
         }
+    }
+
+    /// Statistics with what it did as a source, and what it saw as a sink.
+    pub(crate) fn with_counts(
+        &self,
+        stats: &SessionStats,
+        (sent, received): (SenderCounts, ReceiverCounts),
+    ) -> SessionStats {
+        SessionStats {
+            sent_packets: sent.sent,
+            lost_packets: sent.lost,
+            lost_bytes: sent.lost_bytes,
+            sent_wire_bytes: self.sent_wire_bytes,
+            received_bytes: received.bytes,
+            received_wire_bytes: self.received_wire_bytes,
+            received_packets: received.packets,
+            missed_packets: received.missed_packets,
+            ..*stats
+        }
+    }
+
+    /// It is over: the counts are those of the end, and all else stays as it was last seen.
+    pub(crate) fn publish_last(&self, counts: (SenderCounts, ReceiverCounts)) {
+        self.session.publish(self.with_counts(&self.session.stats(), counts));
     }
 
     /// Logs that it is over.

@@ -98,8 +98,14 @@ impl Transfer {
     /// Packets that went again in all its sessions: at the end that receives, those that it missed. Nothing before the first
     /// session.
     pub fn retransmitted_packets(&self) -> Option<u64> {
-        let legs = self.ledger.legs();
-        if legs.leg().is_some() { legs.again_packets() } else { again(self) }
+        {
+            let legs = self.ledger.legs();
+            if legs.leg().is_some() {
+                return legs.again_packets();
+            }
+        }
+        // It looks for the session itself, with the same lock.
+        again(self)
     }
 
     /// How its only session ended, where it ended for that: the reason, and whether the peer said so.
