@@ -62,9 +62,9 @@ fn why__names_the_disk_that_takes_nothing_at_either_end() {
     host.write("big.bin", &bytes(40_000_000));
     for gets in [true, false] {
         let serve = if gets {
-            host.serve(&["big.bin", "--listen", "127.0.0.1:0", "--json"])
+            host.serve(&["big.bin", "--listen", "127.0.0.1:0"])
         } else {
-            host.serve(&["slow", "--writable", "--listen", "127.0.0.1:0", "--json"])
+            host.serve(&["slow", "--writable", "--listen", "127.0.0.1:0"])
         };
         let (ticket, to) = (serve.at(), "slow/got");
         let words = if gets { ["get", &ticket, to] } else { ["put", "big.bin", &ticket] };

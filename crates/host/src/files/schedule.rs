@@ -452,6 +452,29 @@ mod tests {
     }
 
     #[test]
+    fn hold__is_what_it_does_nothing_for() {
+        let mut schedule = schedule(&[20 * BLOCK_BYTES]);
+        let mut steps = Vec::new();
+        assert_eq!(schedule.hold(), Hold::Peer);
+        schedule.on_request(TREE, 0..BLOCK_BYTES, &mut steps);
+        let (_, reads) = taken(&mut steps);
+        assert_eq!(schedule.hold(), Hold::Disk);
+        schedule.on_read(&read(&reads[0], vec![]), &mut steps);
+        assert_eq!(schedule.hold(), Hold::Nothing);
+        // What is read beside what waits to be sent holds nobody.
+        schedule.on_request(TREE, BLOCK_BYTES..2 * BLOCK_BYTES, &mut steps);
+        assert_eq!(schedule.hold(), Hold::Nothing);
+        schedule.on_spent(&reads[0].bytes, &mut steps);
+        assert_eq!(schedule.hold(), Hold::Disk);
+        let next = taken(&mut steps).1;
+        schedule.on_read(&read(&next[0], vec![]), &mut steps);
+        schedule.on_spent(&next[0].bytes, &mut steps);
+        assert_eq!(schedule.hold(), Hold::Peer);
+        schedule.on_request(HASHES, 48 * 5..48 * 6, &mut steps);
+        assert_eq!(schedule.hold(), Hold::Comparing);
+    }
+
+    #[test]
     fn on_request__hostile_ranges_cost_little() {
         let mut schedule = schedule(&[1 << 59]);
         let mut steps = Vec::new();
