@@ -66,11 +66,8 @@ pub(crate) fn send(screen: &Screen, link: &Link, ticket: &Ticket, paths: &[PathB
     let transfer = begun.map_err(|error| connecting::transfer_failure(&error, ticket))?;
     let shown = transfer.clone();
     let _socket = monitor(screen, "put", &bound, move || vec![shown.clone()]);
-    let done = follow(
-        screen,
-        &transfer,
-        Course { capacity: bound.capacity.rate, dry: options.dry_run.then_some("send"), ..Course::default() },
-    );
+    let done =
+        follow(screen, &transfer, Course { capacity: bound.capacity.rate, dry: options.dry_run.then_some("send") });
     bound.endpoint.close();
     done
 }

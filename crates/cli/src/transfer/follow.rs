@@ -79,7 +79,7 @@ struct EndEvent<'a> {
 }
 
 /// What is known of a transfer before it begins.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Course {
     pub(crate) capacity: Option<Rate>,
     /// What would be done, if nothing is written: a verb.
