@@ -433,3 +433,24 @@ fn set_ceiling__holds_whatever_is_granted_and_whatever_stalls() {
         assert!(rate > 90.0, "{rate} Mb/s, {has_node}");
     }
 }
+
+#[test]
+fn unanswered_for__counts_only_while_the_peer_owes_an_answer() {
+    let mut network = Network::new(&[100.0, 100.0], 5);
+    network.size = 0;
+    let sink = network.open(0, 1);
+    let (mut silent, mut unanswered) = (Duration::ZERO, Duration::ZERO);
+    for tenth in 10..300 {
+        network.run(ms(100 * tenth));
+        let control = &network.hosts[1].control;
+        silent = silent.max(control.silent_for(network.now, sink).unwrap());
+        unanswered = unanswered.max(control.unanswered_for(network.now, sink).unwrap());
+    }
+    // Nothing flows, and each asks the other every 5 s: an answer takes a round trip of 10 ms.
+    assert!(silent >= Duration::from_secs(2), "{silent}");
+    assert!(unanswered <= Duration::from_millis(10), "{unanswered}");
+    network.ports = vec![2, 2];
+    network.run(ms(38_000));
+    let unanswered = network.hosts[1].control.unanswered_for(network.now, sink).unwrap();
+    assert!(unanswered >= Duration::from_millis(2900), "{unanswered}");
+}
