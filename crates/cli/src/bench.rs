@@ -148,7 +148,7 @@ fn serve(args: &ServeArgs) -> Done {
     let offered = args.offer.open(&args.link, ShareId::of(["bench"], false))?;
     let session = args.link.session();
     offered.bound.endpoint.listen_with(Arc::clone(&offered.keyring), bench_judge(session), bench_accept(session));
-    let _socket = monitor(&screen, "bench serve", &offered.bound, None, Vec::new);
+    let _socket = monitor(&screen, "bench serve", &offered.bound, Vec::new);
     interrupt::be_gentle();
     offered.print_ticket(&screen, "fairwave bench @FILE")?;
     while !interrupt::is_asked() {
@@ -167,7 +167,7 @@ fn measure(args: &Args) -> Done {
         })?,
     };
     let bound = args.link.bind(ticket.addresses.first().map(SocketAddr::ip))?;
-    let _socket = monitor(&screen, "bench", &bound, args.limit, Vec::new);
+    let _socket = monitor(&screen, "bench", &bound, Vec::new);
     let options = BenchOptions {
         time: StdDuration::from_nanos(args.time.as_nanos()),
         sessions: args.sessions as usize,

@@ -119,9 +119,9 @@ pub(crate) fn fetch(screen: &Screen, link: &Link, ticket: &Ticket, options: &Get
     let begun = connecting::patiently(screen, ticket, |_| get(&bound.endpoint, ticket, wish));
     let transfer = begun.map_err(|error| connecting::transfer_failure(&error, ticket))?;
     let shown = transfer.clone();
-    let _socket = monitor(screen, "get", &bound, options.limit, move || vec![shown.clone()]);
+    let _socket = monitor(screen, "get", &bound, move || vec![shown.clone()]);
     let dry = options.dry_run.then_some("fetch");
-    let course = Course { capacity: bound.capacity.rate, limit: options.limit, dry };
+    let course = Course { capacity: bound.capacity.rate, dry };
     let done = follow(screen, &transfer, course);
     bound.endpoint.close();
     done

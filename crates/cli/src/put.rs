@@ -67,12 +67,9 @@ pub(crate) fn send(screen: &Screen, link: &Link, ticket: &Ticket, paths: &[PathB
     let begun = connecting::patiently(screen, ticket, |_| put(&bound.endpoint, ticket, paths, &wish));
     let transfer = begun.map_err(|error| connecting::transfer_failure(&error, ticket))?;
     let shown = transfer.clone();
-    let _socket = monitor(screen, "put", &bound, None, move || vec![shown.clone()]);
-    let done = follow(
-        screen,
-        &transfer,
-        Course { capacity: bound.capacity.rate, dry: options.dry_run.then_some("send"), ..Course::default() },
-    );
+    let _socket = monitor(screen, "put", &bound, move || vec![shown.clone()]);
+    let done =
+        follow(screen, &transfer, Course { capacity: bound.capacity.rate, dry: options.dry_run.then_some("send") });
     bound.endpoint.close();
     done
 }

@@ -101,7 +101,7 @@ fn serve(screen: &Screen, offered: &Offered, share: &Arc<Share>) -> Done {
     let endpoint = &offered.bound.endpoint;
     endpoint.listen_with(Arc::clone(&offered.keyring), share.judges(), share.accept());
     let shown = Arc::clone(share);
-    let _socket = monitor(screen, "serve", &offered.bound, None, move || transfers(&shown));
+    let _socket = monitor(screen, "serve", &offered.bound, move || transfers(&shown));
     interrupt::be_gentle();
     offered.print_ticket(screen, "fairwave get @FILE DEST")?;
     let mut attendance = Attendance::new(screen, offered.bound.capacity.rate);

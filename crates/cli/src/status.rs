@@ -29,8 +29,9 @@ pub(crate) struct Args {
 
 /// Explain what limits a session, with the numbers that say so.
 ///
-/// The least of these holds a session: what its source grants, what its sink grants, what the application wants, what
-/// the disk takes, and what the path carries. Without SESSION all sessions of this user's processes are explained.
+/// One of these holds a session: this end's node, the peer's node (or what is allowed there), --limit, the disk here, the
+/// peer's disk, a comparison (--check), the path; or there is nothing to send. Without SESSION all sessions of this user's
+/// processes are explained.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -206,17 +207,21 @@ pub(crate) fn explanation(process: &ProcessStatus, session: &SessionStatus) -> S
     );
     let by = session.limited_by.map_or_else(|| "not limited by this end".into(), |by| format!("limited by: {by}"));
     let _ = writeln!(text, "  {by}, since {}", session.because);
-    let [source, sink] = grants(session);
+    // What a sink's peer may send is known there.
     let unknown = if session.is_source { "no limit" } else { "known at the other end" };
     let path = if session.is_dedicated { "dedicated: no limit" } else { unknown };
-    let waits = session.transfer.as_ref().and_then(|transfer| transfer.waits_for.as_deref());
-    let disk = if matches!(waits, Some("disk" | "sync")) { "the transfer waits for it" } else { "keeps up" };
+    let disk = |limit| match &session.transfer {
+        _ if session.limited_by == Some(limit) => "the transfer waits for it",
+        Some(_) => "keeps up",
+        None => "not asked",
+    };
     for (name, limit, bps, none) in [
-        ("source grants", LimitedBy::Source, source, unknown),
-        ("sink grants", LimitedBy::Sink, sink, "no limit"),
-        ("desired", LimitedBy::Demand, session.desired_bps, unknown),
-        ("disk", LimitedBy::Disk, None, disk),
-        ("path carries", LimitedBy::Path, session.path_rate_bps, path),
+        ("node", LimitedBy::Node, session.expected_bps, "no limit"),
+        ("peer node", LimitedBy::PeerNode, session.sink_expected_bps, unknown),
+        ("limit", LimitedBy::Limit, session.desired_bps, "none is set here"),
+        ("disk", LimitedBy::Disk, None, disk(LimitedBy::Disk)),
+        ("peer disk", LimitedBy::PeerDisk, None, disk(LimitedBy::PeerDisk)),
+        ("path", LimitedBy::Path, session.path_rate_bps, path),
     ] {
         let mark = if session.limited_by == Some(limit) { "<- this" } else { "" };
         let number = bps.map_or_else(|| none.to_owned(), rate);

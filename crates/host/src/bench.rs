@@ -39,7 +39,7 @@ pub struct BenchOptions {
     pub sessions: usize,
     /// Which way.
     pub direction: BenchDirection,
-    /// What a session wants at most.
+    /// What a session sends at most, and takes at most.
     pub limit: Option<Rate>,
     /// What this end node knows of each session.
     pub session: SessionOptions,
@@ -181,6 +181,7 @@ pub fn bench(
     for session in &sessions {
         session.set_desired(options.limit.unwrap_or(Rate::nearest_bps(f64::MAX)));
         if options.direction != BenchDirection::Send {
+            session.set_ceiling(options.limit);
             session.want(LOAD, ENDLESS);
         }
     }
@@ -238,6 +239,8 @@ fn finish(
     let received: Vec<_> = sessions.iter().map(Session::stats).collect();
     for session in sessions {
         session.give_up(LOAD, ENDLESS);
+        // What is under way of the load comes before the report, and is measured no more.
+        session.set_ceiling(None);
         session.want(REPORT, 0..REPORT_BYTES as u64);
     }
     let mut reports = vec![None; sessions.len()];

@@ -74,7 +74,7 @@ pub struct SessionStats {
     pub sink: Option<SessionRates>,
     /// The path's own limit, on shared paths, at the source.
     pub path_rate: Option<Rate>,
-    /// What the application allows at most, at the source.
+    /// What the application allows at most: at the source what it sends, at the sink what it takes.
     pub desired: Option<Rate>,
     /// The term that held it for most of the last second, at the source.
     pub limited_by: Option<Limit>,
@@ -84,6 +84,8 @@ pub struct SessionStats {
     pub datagram_bytes: u32,
     /// Since when nothing has come from the peer.
     pub silent_for: Duration,
+    /// Since when it owes an answer, and nothing else has come either.
+    pub unanswered_for: Duration,
 }
 
 impl Session {
@@ -145,6 +147,12 @@ impl Session {
     /// The source sends no faster than this: its desired rate, of IP packets.
     pub fn set_desired(&self, rate: Rate) {
         self.send(Command::Desired(rate));
+    }
+
+    /// The sink takes no more than this, of IP packets, whatever its end node grants; none if it takes all. The source is told, and
+    /// what exceeds it is refused.
+    pub fn set_ceiling(&self, rate: Option<Rate>) {
+        self.send(Command::Ceiling(rate));
     }
 
     /// Ends it.

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use fairwave_host::{
-    BenchDirection, BenchError, BenchOptions, CloseReason, ConnectError, ConnectOptions, Endpoint, EndpointConfig,
-    Handler, Identity, Keyring, MemorySource, PathKind, ReadError, Refusal, Session, SessionOptions, ShareId,
-    StreamReader, Ticket, Validity, Visitor, VoidReason, bench, bench_accept, bench_judge,
+    BenchDirection, BenchError, BenchFlow, BenchOptions, CloseReason, ConnectError, ConnectOptions, Endpoint,
+    EndpointConfig, Handler, Identity, Keyring, MemorySource, PathKind, ReadError, Refusal, Session, SessionOptions,
+    ShareId, StreamReader, Ticket, Validity, Visitor, VoidReason, bench, bench_accept, bench_judge,
 };
 use fairwave_proto::handshake::HandshakeError;
 use fairwave_units::Rate;
@@ -344,6 +344,32 @@ fn listen_with__bounds_the_sessions_of_a_ticket() {
     let deadline = Instant::now() + PATIENCE;
     while connect(&client, &ticket, b"").err() == refused {
         assert!(Instant::now() < deadline);
+    }
+}
+
+#[test]
+fn bench__keeps_to_its_limit_in_either_direction() {
+    let listen = Some("127.0.0.1:0".parse().unwrap());
+    for config in [with_capacity(), EndpointConfig::default()] {
+        let server = Endpoint::bind(&EndpointConfig { listen, ..config.clone() }).unwrap();
+        let keyring = Arc::new(Keyring::in_memory(Identity::random().unwrap(), ShareId(7)));
+        server.listen(Arc::clone(&keyring), bench_accept(SessionOptions::default()));
+        let ticket = keyring.issue(Validity { lasts_s: None, is_once: false }, vec![server.local_addr()]).unwrap();
+        let client = Endpoint::bind(&config).unwrap();
+        for direction in [BenchDirection::Send, BenchDirection::Receive, BenchDirection::Both] {
+            let options = BenchOptions {
+                time: Duration::from_secs(2),
+                sessions: 1,
+                direction,
+                limit: Some(Rate::mbps(20.0)),
+                session: SessionOptions::default(),
+                every: Duration::from_secs(1),
+            };
+            let report = bench(&client, &ticket, &options, &mut |_| ()).unwrap();
+            // At the least, since a machine that is busy with other work has slow ends.
+            let keeps = |flow: &BenchFlow| (2e6..20.4e6).contains(&flow.wire_bps);
+            assert!(report.flows.iter().all(keeps), "{direction:?}: {:?}", report.flows);
+        }
     }
 }
 

@@ -36,7 +36,11 @@ impl Allowance {
     pub(crate) fn grant(&mut self, now: Time, rate: Option<Rate>) {
         match (&mut self.granted, rate) {
             (Some(granted), Some(rate)) => granted.grant(now, rate),
-            (granted, rate) => *granted = rate.map(Granted::new),
+            (granted, rate) => {
+                *granted = rate.map(Granted::new);
+                // What came without a limit is not held against what comes with one.
+                (self.credit, self.at) = (LEAST_DEPTH, self.at.max(now));
+            }
         }
     }
 
@@ -99,6 +103,15 @@ mod tests {
         let mut allowance = Allowance::new(us(0), Rate::mbps(8.0));
         taken(&mut allowance, 0, 1_000_000, 100);
         assert_eq!(taken(&mut allowance, 1_000_000, 11_000_000, 100), 10_100_000);
+    }
+
+    #[test]
+    fn takes__after_a_time_without_a_limit_as_at_the_beginning() {
+        let mut allowance = Allowance::new(us(0), Rate::ZERO);
+        allowance.grant(us(0), None);
+        taken(&mut allowance, 0, 1_000_000, 100);
+        allowance.grant(us(1_000_000), Some(Rate::mbps(8.0)));
+        assert_eq!(taken(&mut allowance, 1_000_000, 2_000_000, 1000), 1_000_000);
     }
 
     #[test]

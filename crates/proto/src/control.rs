@@ -191,7 +191,7 @@ impl<C: Crypto> Control<C> {
         if !peer.replay.accept(packet.number) {
             return false;
         }
-        (peer.heard, peer.is_heard) = (now, true);
+        (peer.heard, peer.is_heard, peer.unanswered) = (now, true, None);
         let is_open = peer.closing.is_none();
         let bytes = CONTROL_OVERHEAD + packet.frames.len() as u32;
         self.locate(now, packet.session, from, (Kind::Control, packet.number), bytes);
@@ -300,6 +300,7 @@ impl<C: Crypto> Control<C> {
         let value = self.chance.bits();
         if let Some(peer) = self.peers.get_mut(session) {
             peer.probe = Some((value, now));
+            peer.unanswered.get_or_insert(now);
             self.say(session, frames(&[Frame::Probe(value)]));
         }
     }
@@ -335,20 +336,32 @@ impl<C: Crypto> Control<C> {
             if outcome.exceeds_grant {
                 self.close(now, session, CloseReason::ExceedsGrant);
             } else if direction == Direction::Receiving {
-                self.feed_back(now, session, rate);
+                self.feed_back(now, session, Some(rate));
             }
         }
     }
 
-    fn feed_back(&mut self, now: Time, session: SessionId, rate: Rate) {
+    /// The application of a sink takes no more than this, whatever its end node grants; none if it takes all.
+    pub fn set_ceiling(&mut self, now: Time, session: SessionId, ceiling: Option<Rate>) {
         let Some(peer) = self.peers.get_mut(session) else { return };
-        let is_worth_it = peer.told.is_none_or(|(told, at)| {
-            let change = (rate.as_bps() - told.as_bps()).abs();
-            change > WORTH_TELLING * told.as_bps() || now.since(at) >= TELL_EVERY
-        });
+        if peer.ceiling == ceiling || peer.closing.is_some() || !peer.opened.receives {
+            return;
+        }
+        (peer.ceiling, peer.told) = (ceiling, None);
+        let granted = self.node(Direction::Receiving).and_then(|node| node.expected(session));
+        self.feed_back(now, session, granted);
+    }
+
+    /// Tells a source what it may send: the least of what this end's node grants, if there is one, and the ceiling.
+    fn feed_back(&mut self, now: Time, session: SessionId, granted: Option<Rate>) {
+        let Some(peer) = self.peers.get_mut(session) else { return };
+        let bps = granted.into_iter().chain(peer.ceiling).map(Rate::as_bps).reduce(f64::min);
+        let bps = bps.unwrap_or(NO_LIMIT_BPS as f64);
+        let is_worth_it =
+            peer.told.is_none_or(|(told, at)| (bps - told).abs() > WORTH_TELLING * told || now.since(at) >= TELL_EVERY);
         if is_worth_it {
-            peer.told = Some((rate, now));
-            self.say(session, frames(&[Frame::Feedback { expected_bps: rate.as_bps() as u64 }]));
+            peer.told = Some((bps, now));
+            self.say(session, frames(&[Frame::Feedback { expected_bps: (bps as u64).min(NO_LIMIT_BPS) }]));
         }
     }
 
@@ -397,13 +410,11 @@ impl<C: Crypto> Control<C> {
         }
     }
 
-    /// Where this end sets no limit to what it receives, it says so, again and again.
+    /// Where no end node says what may be received, it is said here again and again that nothing limits it, or the ceiling alone.
     fn lift(&mut self, now: Time, session: SessionId) {
-        let sets_none = self.node(Direction::Receiving).is_none();
-        let Some(peer) = self.peers.get_mut(session).filter(|peer| sets_none && peer.opened.receives) else { return };
-        if peer.told.is_none_or(|(_, at)| now.since(at) >= TELL_EVERY) {
-            peer.told = Some((Rate::ZERO, now));
-            self.say(session, frames(&[Frame::Feedback { expected_bps: NO_LIMIT_BPS }]));
+        let receives = self.peers.get(session).is_some_and(|peer| peer.opened.receives);
+        if receives && self.node(Direction::Receiving).is_none() {
+            self.feed_back(now, session, None);
         }
     }
 
@@ -492,6 +503,11 @@ impl<C: Crypto> Control<C> {
     /// For how long a session's peer has said nothing.
     pub fn silent_for(&self, now: Time, session: SessionId) -> Option<Duration> {
         self.peers.get(session).map(|peer| now.since(peer.heard))
+    }
+
+    /// For how long a session's peer has owed an answer, and has said nothing at all. Who is asked for nothing may be silent.
+    pub fn unanswered_for(&self, now: Time, session: SessionId) -> Option<Duration> {
+        self.peers.get(session).map(|peer| peer.unanswered.map_or(Duration::ZERO, |since| now.since(since)))
     }
 
     fn leave(&mut self, session: SessionId) {

@@ -20,8 +20,8 @@ use crate::mtu::LEAST_DATAGRAM;
 use crate::outbound::{Outbound, OutboundEvent};
 use crate::packet::{ControlPacket, DATA_OVERHEAD, DataPacket, MOST_FRAME_BYTES, Packet, Transmit};
 use crate::path_kind::PathKind;
-use crate::receiver::ReceiverSetup;
-use crate::sender::SenderSetup;
+use crate::receiver::{ReceiverCounts, ReceiverSetup};
+use crate::sender::{SenderCounts, SenderSetup};
 use crate::session::{ConnectError, Direction, Measured, Opened, Wish};
 
 /// One direction of a host: the capacity that its sessions share.
@@ -149,6 +149,8 @@ pub enum Event {
         reason: CloseReason,
         /// Whether the peer said so.
         by_peer: bool,
+        /// What it did as a source up to then, and what it saw as a sink.
+        counts: (SenderCounts, ReceiverCounts),
     },
 }
 
@@ -271,6 +273,13 @@ impl<C: Crypto> Host<C> {
     /// The source sends no faster than this.
     pub fn set_desired(&mut self, now: Time, session: SessionId, desired: Rate) {
         self.outbound.set_limit(now, session, Limit::Demand, desired);
+    }
+
+    /// The sink takes no more than this, whatever its end node grants: its source is told the lesser of both. None if it takes all.
+    pub fn set_ceiling(&mut self, now: Time, session: SessionId, ceiling: Option<Rate>) {
+        self.inbound.set_ceiling(now, session, ceiling);
+        self.control.set_ceiling(now, session, ceiling);
+        self.route(now);
     }
 
     /// Ends a session.
@@ -476,9 +485,9 @@ impl<C: Crypto> Host<C> {
             }
             ControlEvent::Rtt { session, rtt, least } => self.inbound.set_rtt(session, rtt, least),
             ControlEvent::Closed { session, reason, by_peer } => {
-                self.outbound.close(session);
-                self.inbound.close(session);
-                self.events.push_back(Event::Closed { session, reason, by_peer });
+                let sent = self.outbound.close(session).unwrap_or_default();
+                let received = self.inbound.close(session).unwrap_or_default();
+                self.events.push_back(Event::Closed { session, reason, by_peer, counts: (sent, received) });
             }
         }
     }

@@ -81,13 +81,11 @@ impl Inbound {
         self.receivers.insert(session, Receiver::new(now, from, setup));
     }
 
-    /// A session closes: whether it was here.
-    pub fn close(&mut self, session: SessionId) -> bool {
-        let was_here = self.receivers.remove(session).is_some();
-        if was_here {
-            self.alarms.set(slot(session), None);
-        }
-        was_here
+    /// A session closes: what it has seen, if it was here.
+    pub fn close(&mut self, session: SessionId) -> Option<ReceiverCounts> {
+        let receiver = self.receivers.remove(session)?;
+        self.alarms.set(slot(session), None);
+        Some(receiver.counts())
     }
 
     /// The application wants a range of a stream, also one that it had and that turned out to be wrong.
@@ -111,6 +109,18 @@ impl Inbound {
         if let Some(receiver) = self.receivers.get_mut(session) {
             receiver.set_expected(now, expected, interval);
         }
+    }
+
+    /// The application of a session takes no more than this, whatever the end node grants; none if it takes all.
+    pub fn set_ceiling(&mut self, now: Time, session: SessionId, ceiling: Option<Rate>) {
+        if let Some(receiver) = self.receivers.get_mut(session) {
+            receiver.set_ceiling(now, ceiling);
+        }
+    }
+
+    /// What that is.
+    pub fn ceiling(&self, session: SessionId) -> Option<Rate> {
+        self.receivers.get(session).and_then(Receiver::ceiling)
     }
 
     /// A session may have asked for so many bytes and not received them, at the most.
@@ -139,9 +149,9 @@ impl Inbound {
     #[inline]
     pub fn handle_data(&mut self, now: Time, from: SocketAddr, packet: &DataPacket) -> Taken {
         let Some(receiver) = self.receivers.get_mut(packet.session) else { return Taken::default() };
-        let (next, packets) = (receiver.next(), receiver.counts.packets);
+        let (next, packets) = (receiver.next(), receiver.counts().packets);
         let bytes = receiver.on_data(now, packet);
-        let is_new = receiver.counts.packets > packets;
+        let is_new = receiver.counts().packets > packets;
         self.crowd.asked_bytes = self.crowd.asked_bytes.saturating_sub(bytes);
         let is_from_elsewhere = receiver.from != from && packet.number >= next && receiver.next() > next;
         let slot = slot(packet.session);
@@ -247,9 +257,6 @@ impl Inbound {
 
     /// What a session has seen.
     pub fn counts(&self, session: SessionId) -> Option<ReceiverCounts> {
-        self.receivers.get(session).map(|receiver| {
-            let missed_packets = receiver.next().saturating_sub(receiver.counts.packets);
-            ReceiverCounts { missed_packets, ..receiver.counts }
-        })
+        self.receivers.get(session).map(Receiver::counts)
     }
 }

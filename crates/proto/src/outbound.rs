@@ -104,14 +104,12 @@ impl Outbound {
         self.beats.set(slot(session), Some(now.saturating_add(BEAT)));
     }
 
-    /// A session closes: whether it was here.
-    pub fn close(&mut self, session: SessionId) -> bool {
-        let was_here = self.senders.remove(session).is_some();
-        if was_here {
-            self.paces.set(slot(session), None);
-            self.beats.set(slot(session), None);
-        }
-        was_here
+    /// A session closes: what it has done, if it was here.
+    pub fn close(&mut self, session: SessionId) -> Option<SenderCounts> {
+        let sender = self.senders.remove(session)?;
+        self.paces.set(slot(session), None);
+        self.beats.set(slot(session), None);
+        Some(sender.counts)
     }
 
     /// The application sends a range that the sink asked for.

@@ -13,7 +13,8 @@ use fairwave_units::{Bytes, Duration, Rate, Time};
 ///
 /// A process that has something to send may be kept from it for some milliseconds, again and again. What such a delay costs is
 /// *in arrears*, and is made up for by a quarter of the rate on top; but a delay of more than 25 ms is a stop, and forgotten;
-/// where nothing but grants limits the rate, one of more than 100 ms.
+/// where nothing but grants limits the rate, one of more than 100 ms. A rate that a user allows is no grant: who asks for no more
+/// than that gets no more, whatever came between.
 ///
 /// Credit is a whole number of 2^-10 bit/s x ns: nothing is rounded as time passes, and the rate is exact for as long as it
 /// stands. Rates count in steps of 2^-10 bit/s, up to 2^53 bit/s.
@@ -60,6 +61,8 @@ impl Pacer {
         self.earn(now);
         self.rate = (rate.as_bps().min(LARGEST_BPS) * GRAINS_PER_BPS).round() as u64;
         self.credit = self.credit.min(self.most());
+        // What a delay cost at a high rate is not made up for at a low one.
+        self.arrears = self.arrears.min(self.most_arrears());
     }
 
     /// From now on there is something to send, or nothing.
@@ -72,9 +75,10 @@ impl Pacer {
     }
 
     /// From now on nothing but grants limits the rate, or something else does. A grant holds whether it is used now or a little
-    /// later; what a path took some time ago says less.
+    /// later; what a path took some time ago says less, and what a user allows is not to be exceeded.
     pub fn set_granted(&mut self, is_granted: bool) {
         self.most_arrears_ns = if is_granted { OF_GRANTS_NS } else { OF_PATHS_NS };
+        self.arrears = self.arrears.min(self.most_arrears());
     }
 
     /// From now on packets have at most this many bytes.
@@ -161,6 +165,11 @@ impl Pacer {
         cost(self.burst()) + cost(self.packet) / 2
     }
 
+    /// What the longest delay costs that is made up for.
+    fn most_arrears(&self) -> i128 {
+        i128::from(self.rate) * i128::from(self.most_arrears_ns)
+    }
+
     fn earn(&mut self, now: Time) {
         // Below 2^63 x 2^64.
         let earned = i128::from(self.rate) * i128::from(now.since(self.at).as_nanos());
@@ -173,7 +182,7 @@ impl Pacer {
             if self.is_busy {
                 self.arrears = self.arrears.saturating_add(self.credit - most);
             }
-            if self.arrears > i128::from(self.rate) * i128::from(self.most_arrears_ns) {
+            if self.arrears > self.most_arrears() {
                 self.arrears = 0;
             }
             self.credit = most;
@@ -334,6 +343,19 @@ mod tests {
         // All of the 360 ms, or the first burst and 300 ms.
         assert_eq!(sent(true), 3600);
         assert_eq!(sent(false), 3010);
+    }
+
+    #[test]
+    fn set_rate__a_delay_costs_no_more_than_it_does_at_a_lower_rate() {
+        // 90 ms at 1 Gb/s are 11.25 MB, and 112.5 kB at 10 Mb/s; 2.5 MB go in 2 s.
+        let mut pacer = pacer(1000.0);
+        pacer.set_granted(true);
+        pacer.set_busy(us(0), true);
+        drain(&mut pacer, us(0));
+        drain(&mut pacer, us(90_000));
+        pacer.set_rate(us(90_000), Rate::mbps(10.0));
+        let packets: u64 = (0..=20_000).map(|step| drain(&mut pacer, us(90_000 + 100 * step))).sum();
+        assert!((2500..=2500 + 125 + 1).contains(&packets), "{packets}");
     }
 
     #[test]

@@ -33,8 +33,12 @@ pub(crate) struct Peer<K> {
     /// The probe that is not answered.
     pub(crate) probe: Option<(u64, Time)>,
     pub(crate) probe_at: Time,
-    /// What the source was last told, and when.
-    pub(crate) told: Option<(Rate, Time)>,
+    /// Since when it owes an answer to a probe, and has said nothing else.
+    pub(crate) unanswered: Option<Time>,
+    /// What its application takes at the most, where this end receives.
+    pub(crate) ceiling: Option<Rate>,
+    /// What the source was last told that it may send, in bit/s, and when.
+    pub(crate) told: Option<(f64, Time)>,
     pub(crate) heard: Time,
     pub(crate) is_heard: bool,
     pub(crate) rates: [SessionRates; 2],
@@ -67,6 +71,8 @@ impl<K> Peer<K> {
             rtt,
             probe: None,
             probe_at: now,
+            unanswered: None,
+            ceiling: None,
             told: None,
             heard: now,
             is_heard: false,

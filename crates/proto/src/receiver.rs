@@ -27,6 +27,8 @@ pub(crate) struct Receiver {
     requests: Requests,
     /// What may come, as far as this end node has a say.
     expected: Option<Rate>,
+    /// What may come, as far as the application has one.
+    ceiling: Option<Rate>,
     allowance: Allowance,
     interval: Duration,
     rtt: Duration,
@@ -42,7 +44,7 @@ pub(crate) struct Receiver {
     report_at: Time,
     /// Where no end node has an interval.
     measure_at: Time,
-    pub(crate) counts: ReceiverCounts,
+    counts: ReceiverCounts,
 }
 
 /// How a receiver is set up.
@@ -100,6 +102,7 @@ impl Receiver {
             meter: RateMeter::new(setup.start),
             requests: Requests::default(),
             expected: Some(setup.start),
+            ceiling: None,
             allowance: Allowance::new(now, setup.start),
             interval: Duration::ZERO,
             rtt: setup.rtt.unwrap_or(FIRST_RTT),
@@ -125,8 +128,23 @@ impl Receiver {
 
     /// The end node's grant, none if it has no limit, and its interval.
     pub(crate) fn set_expected(&mut self, now: Time, expected: Option<Rate>, interval: Duration) {
-        self.allowance.grant(now, expected);
         (self.expected, self.interval) = (expected, interval);
+        self.allowance.grant(now, self.allowed());
+    }
+
+    /// What the application takes at the most; none if that is all.
+    pub(crate) fn set_ceiling(&mut self, now: Time, ceiling: Option<Rate>) {
+        self.ceiling = ceiling;
+        self.allowance.grant(now, self.allowed());
+    }
+
+    pub(crate) fn ceiling(&self) -> Option<Rate> {
+        self.ceiling
+    }
+
+    /// What may come: the least of both.
+    fn allowed(&self) -> Option<Rate> {
+        self.expected.into_iter().chain(self.ceiling).reduce(Rate::min)
     }
 
     pub(crate) fn set_room(&mut self, room: Bytes) {
@@ -180,6 +198,12 @@ impl Receiver {
         self.missing.next()
     }
 
+    /// What it has seen so far.
+    pub(crate) fn counts(&self) -> ReceiverCounts {
+        let missed_packets = self.missing.next().saturating_sub(self.counts.packets);
+        ReceiverCounts { missed_packets, ..self.counts }
+    }
+
     /// A control packet of the source came, of so many bytes on the wire.
     pub(crate) fn on_control(&mut self, wire_bytes: u32) {
         self.meter.on_other(wire_bytes);
@@ -196,7 +220,7 @@ impl Receiver {
 
     /// A control interval of the sink's node is over: what the source sent in it. Where `is_quiet`, the interval says nothing.
     pub(crate) fn measure(&mut self, now: Time, is_quiet: bool) -> Rate {
-        self.meter.tick_of_node(now, self.expected, is_quiet)
+        self.meter.tick_of_node(now, self.allowed(), is_quiet)
     }
 
     /// Whether data came since the last tick.
@@ -263,16 +287,13 @@ impl Receiver {
 
     fn ask(&mut self, now: Time, crowd: Crowd, page: &mut Page, pages: &mut Vec<Vec<u8>>) {
         let measured = self.meter.rate();
-        let window = match (self.expected, crowd.buffer) {
+        let window = if self.expected.is_none() && crowd.buffer.is_some() {
             // Where packets wait in this host's own socket, the round trip shows it, and more is not to be asked for because of that.
-            (None, Some(_)) => {
-                let least = crowd.least_window(self.requests.asked());
-                request_window(measured * 2.0, self.least_rtt, self.interval, least, self.setup.room)
-            }
-            (expected, _) => {
-                let rate = expected.unwrap_or(measured * 2.0);
-                request_window(rate, self.rtt, self.interval, LEAST_WINDOW, self.setup.room)
-            }
+            let least = crowd.least_window(self.requests.asked());
+            request_window(measured * 2.0, self.least_rtt, self.interval, least, self.setup.room)
+        } else {
+            let rate = self.allowed().unwrap_or(measured * 2.0);
+            request_window(rate, self.rtt, self.interval, LEAST_WINDOW, self.setup.room)
         };
         self.requests.lapse(now, self.patience(measured));
         while let Some(request) = self.requests.next(now, window) {

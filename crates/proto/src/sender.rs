@@ -159,7 +159,7 @@ impl Sender {
         if let Some(path) = &self.path {
             self.limits.set(now, Limit::Path, path.rate());
         }
-        self.pacer.set_granted(self.limits.binding() != Limit::Path);
+        self.pacer.set_granted(matches!(self.limits.binding(), Limit::Source | Limit::Sink));
         let caps = [self.silence.cap(), self.breaker.as_ref().and_then(Breaker::cap)];
         let rate = caps.into_iter().flatten().fold(self.limits.rate(), Rate::min);
         self.pacer.set_rate(now, rate);

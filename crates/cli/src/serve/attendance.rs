@@ -82,7 +82,7 @@ impl<'a> Attendance<'a> {
             self.screen.say(&format!("{peer}: {what}"));
         }
         let teller = Teller::new(self.screen, format!("{peer}: "));
-        let meter = Meter::new(visit.transfer.clone(), self.capacity, None);
+        let meter = Meter::new(visit.transfer.clone(), self.capacity);
         self.here.insert(visit.number, Guest { visit, meter, teller });
         Ok(())
     }

@@ -79,10 +79,9 @@ struct EndEvent<'a> {
 }
 
 /// What is known of a transfer before it begins.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Course {
     pub(crate) capacity: Option<Rate>,
-    pub(crate) limit: Option<Rate>,
     /// What would be done, if nothing is written: a verb.
     pub(crate) dry: Option<&'static str>,
 }
@@ -90,7 +89,7 @@ pub(crate) struct Course {
 /// Shows a transfer until it ends. An interrupt stops it where it can go on.
 pub(crate) fn follow(screen: &Screen, transfer: &Transfer, course: Course) -> Done {
     interrupt::be_gentle();
-    let mut meter = Meter::new(transfer.clone(), course.capacity, course.limit);
+    let mut meter = Meter::new(transfer.clone(), course.capacity);
     let mut teller = Teller::new(screen, String::new());
     let mut stopping: Option<Instant> = None;
     let outcome = loop {
@@ -150,7 +149,7 @@ impl<'a> Teller<'a> {
                 }
                 self.bar.set_length(total);
             }
-            self.bar.set_position(moment.progress.bytes_done);
+            self.bar.set_position(moment.bytes_seen());
             self.bar.set_message(format!("{}{}", self.label, moment.text(talk.is_verbose())));
             self.bar.tick();
         } else if self.told.elapsed() >= BETWEEN_LINES {

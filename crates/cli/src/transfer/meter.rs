@@ -27,8 +27,8 @@ pub(crate) struct Meter {
     moved: (Instant, Movement),
 }
 
-/// Files, bytes at the destination, bytes over the wire: a stall is when none of them grows.
-type Movement = (u64, u64, u64);
+/// Files, bytes at the destination, bytes compared, bytes over the wire: a stall is when none of them grows.
+type Movement = (u64, u64, u64, u64);
 
 /// A transfer at a moment.
 #[derive(Clone, Debug)]
@@ -60,6 +60,7 @@ pub(crate) struct ProgressEvent<'a> {
     bytes_done: u64,
     bytes_resumed: u64,
     bytes_holes: u64,
+    bytes_compared: u64,
     goodput_bps: f64,
     rate_bps: Option<f64>,
     expected_bps: Option<f64>,
@@ -72,10 +73,10 @@ pub(crate) struct ProgressEvent<'a> {
 }
 
 impl Meter {
-    /// Begins to look at a transfer of an end node with this capacity, which asks for no more than `limit`.
-    pub(crate) fn new(transfer: Transfer, capacity: Option<Rate>, limit: Option<Rate>) -> Self {
+    /// Begins to look at a transfer of an end node with this capacity.
+    pub(crate) fn new(transfer: Transfer, capacity: Option<Rate>) -> Self {
         let now = Instant::now();
-        let here = Here { has_node: capacity.is_some(), limit };
+        let here = Here { has_node: capacity.is_some() };
         Self { transfer, capacity, here, began: now, samples: VecDeque::new(), moved: (now, Movement::default()) }
     }
 
@@ -105,14 +106,15 @@ impl Meter {
             None => (0.0, None),
         };
         // A session's keep-alive is not progress: a datagram's worth does not count.
-        let movement = (progress.files_done + progress.files_known, progress.bytes_done, wire_bytes / 10_000);
+        let files = progress.files_done + progress.files_known;
+        let movement = (files, progress.bytes_done, progress.bytes_compared, wire_bytes / 10_000);
         if movement != self.moved.1 {
             self.moved = (now, movement);
         }
         if self.samples.back().is_none_or(|(at, _, _)| now.duration_since(*at) >= BETWEEN_SAMPLES) {
             self.samples.push_back((now, sample, new_bytes));
         }
-        let silent_s = status.as_ref().map_or(0.0, |session| session.silent_s);
+        let silent_s = status.as_ref().filter(|session| session.is_silent()).map_or(0.0, |session| session.silent_s);
         let still = now.duration_since(self.moved.0);
         Moment {
             elapsed: now.duration_since(self.began),
@@ -127,7 +129,7 @@ impl Meter {
     }
 }
 
-/// For how long nothing moves, if that is long enough to be said. What this end says into a silence moves nothing.
+/// For how long nothing moves, if that is long enough to be said. What this end says to a peer that does not answer moves nothing.
 fn stalled(still: Duration, silent_s: f64) -> Option<Duration> {
     let still = still.max(Duration::try_from_secs_f64(silent_s).unwrap_or_default());
     (still >= STALL).then_some(still)
@@ -140,12 +142,25 @@ impl Moment {
         (self.goodput_bps >= 1.0).then(|| left as f64 * 8.0 / self.goodput_bps)
     }
 
+    /// Bytes at the destination, with those that have been compared so far.
+    pub(crate) fn bytes_seen(&self) -> u64 {
+        let Progress { bytes_done, bytes_compared, bytes_total, .. } = self.progress;
+        bytes_done.saturating_add(bytes_compared).min(bytes_total.unwrap_or(u64::MAX).max(bytes_done))
+    }
+
+    /// Whether nothing but comparing is done, by an end that is there.
+    fn is_comparing(&self) -> bool {
+        let is_silent = self.session.as_ref().is_some_and(SessionStatus::is_silent);
+        self.progress.waits_for == Some(WaitsFor::Comparing) && !is_silent
+    }
+
     /// Rate, share of the end node, time left, and what limits it, for people.
     pub(crate) fn text(&self, with_reasons: bool) -> String {
-        let Progress { files_total, bytes_total, files_known, bytes_known, files_done, bytes_done, .. } = self.progress;
+        let Progress { files_total, bytes_total, files_known, bytes_known, files_done, .. } = self.progress;
+        let seen = size(self.bytes_seen());
         let mut text = match bytes_total {
-            Some(total) => format!("{} of {}", size(bytes_done), size(total)),
-            None => format!("{} of {} in {files_known} files so far", size(bytes_done), size(bytes_known)),
+            Some(total) => format!("{seen} of {}", size(total)),
+            None => format!("{seen} of {} in {files_known} files so far", size(bytes_known)),
         };
         let mut files = String::new();
         if let Some(total) = files_total.filter(|total| *total != 1) {
@@ -157,6 +172,9 @@ impl Moment {
         if let Some(pause) = &self.pause {
             let _ = write!(text, ", {}", paused(pause));
             return text + &files;
+        }
+        if self.is_comparing() {
+            return text + ", comparing" + &files;
         }
         if let Some(still) = self.stalled {
             let _ = write!(text, ", {}", self.waiting(still));
@@ -185,15 +203,21 @@ impl Moment {
 
     /// What a transfer that does not move waits for.
     fn waiting(&self, still: Duration) -> String {
-        let silent_s = self.session.as_ref().map_or(0.0, |session| session.silent_s);
+        let (is_silent, gives) = (self.session.as_ref().is_some_and(SessionStatus::is_silent), self.progress.gives);
         let what = match self.progress.waits_for {
-            _ if silent_s > 2.0 => "the network: nothing comes from the other end",
-            Some(WaitsFor::List) => "the other end, which lists its files",
+            Some(WaitsFor::Disk) if gives => "the disk here, which is read",
             Some(WaitsFor::Disk) => "the disk here",
             Some(WaitsFor::Sync) => "the disk here, which makes durable what was written",
-            Some(WaitsFor::Results) => "the other end, which writes what was sent",
+            Some(WaitsFor::List) if gives => "the disk here, on which the files are listed",
+            _ if is_silent => "the network: nothing comes from the other end",
+            Some(WaitsFor::List) => "the other end, which lists its files",
+            Some(WaitsFor::Results) if gives => "the other end, which writes what was sent",
+            Some(WaitsFor::Results) => "the other end, which is told what became of all",
             Some(WaitsFor::Session) => "another session",
-            Some(WaitsFor::Peer) | None => "the other end, which reads its disk, or the network",
+            Some(WaitsFor::Comparing) => "the comparison",
+            Some(WaitsFor::Peer) if gives => "the other end, which writes what it has",
+            Some(WaitsFor::Peer) => "the other end, which reads its disk",
+            None => "the network",
         };
         format!("waits for {what} ({})", span(still.as_secs_f64()))
     }
@@ -212,6 +236,7 @@ impl Moment {
             bytes_done: self.progress.bytes_done,
             bytes_resumed: self.progress.bytes_resumed,
             bytes_holes: self.progress.bytes_holes,
+            bytes_compared: self.progress.bytes_compared,
             goodput_bps: self.goodput_bps,
             rate_bps: session.map(|session| session.rate_bps),
             expected_bps: session.and_then(|session| session.expected_bps),
@@ -269,6 +294,30 @@ mod tests {
         let progress = Progress { waits_for: Some(WaitsFor::Disk), ..moment().progress };
         let stalled = Moment { progress, stalled: Some(Duration::from_secs(7)), ..moment() };
         assert_eq!(stalled.text(false), "1.0 GB of 3.0 GB, waits for the disk here (0:07)");
+    }
+
+    #[test]
+    fn text__each_end_waits_for_its_own_disk_or_for_the_other_ones() {
+        for (gives, waits_for, what) in [
+            (true, WaitsFor::Disk, "the disk here, which is read"),
+            (true, WaitsFor::Peer, "the other end, which writes what it has"),
+            (false, WaitsFor::Peer, "the other end, which reads its disk"),
+        ] {
+            let progress = Progress { waits_for: Some(waits_for), gives, ..moment().progress };
+            let stalled = Moment { progress, stalled: Some(Duration::from_secs(7)), ..moment() };
+            assert_eq!(stalled.text(false), format!("1.0 GB of 3.0 GB, waits for {what} (0:07)"));
+        }
+    }
+
+    #[test]
+    fn text__a_comparison_goes_on_while_nothing_moves() {
+        let progress =
+            Progress { waits_for: Some(WaitsFor::Comparing), bytes_compared: 1_500_000_000, ..moment().progress };
+        let comparing = Moment { progress, stalled: Some(Duration::from_secs(7)), ..moment() };
+        assert_eq!(
+            (comparing.text(false).as_str(), comparing.bytes_seen()),
+            ("2.5 GB of 3.0 GB, comparing", 2_500_000_000)
+        );
     }
 
     #[test]

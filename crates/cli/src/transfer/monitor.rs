@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use fairwave_host::{Here, Leave, ProcessStatus, Sample, Share, StatusSocket, Transfer, runtime_dir};
-use fairwave_units::Rate;
 
 use super::link::Bound;
 use super::screen::Screen;
@@ -21,10 +20,9 @@ pub(crate) fn monitor(
     screen: &Screen,
     command: &'static str,
     bound: &Bound,
-    limit: Option<Rate>,
     transfers: impl Fn() -> Vec<Transfer> + Send + 'static,
 ) -> Option<StatusSocket> {
-    open(screen, command, bound, limit, transfers, None)
+    open(screen, command, bound, transfers, None)
 }
 
 /// The same for one that others may ask to leave.
@@ -35,19 +33,18 @@ pub(crate) fn monitor_until(
     transfers: impl Fn() -> Vec<Transfer> + Send + 'static,
     leave: Leave,
 ) -> Option<StatusSocket> {
-    open(screen, command, bound, None, transfers, Some(leave))
+    open(screen, command, bound, transfers, Some(leave))
 }
 
 fn open(
     screen: &Screen,
     command: &'static str,
     bound: &Bound,
-    limit: Option<Rate>,
     transfers: impl Fn() -> Vec<Transfer> + Send + 'static,
     leave: Option<Leave>,
 ) -> Option<StatusSocket> {
     let (endpoint, capacity) = (bound.endpoint.clone(), bound.capacity.clone());
-    let here = Here { has_node: capacity.rate.is_some(), limit };
+    let here = Here { has_node: capacity.rate.is_some() };
     let status = move || {
         let take = || Sample::take(endpoint.sessions(), &transfers());
         let before = take();

@@ -5,6 +5,7 @@
 mod allocate;
 mod clock;
 mod cp;
+mod disk;
 mod help;
 mod host;
 mod mistakes;

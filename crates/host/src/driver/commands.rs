@@ -19,6 +19,7 @@ pub(crate) enum Command {
     Serve { stream: u32, range: Range<u64> },
     Refuse { stream: u32, range: Range<u64>, reason: VoidReason },
     Desired(Rate),
+    Ceiling(Option<Rate>),
     Close(CloseReason),
 }
 

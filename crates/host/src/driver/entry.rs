@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use crossbeam_channel::Sender;
 use fairwave_proto::codec::{CloseReason, SessionId, TicketId};
 use fairwave_proto::handshake::{HandshakeError, Prefix};
+use fairwave_proto::{ReceiverCounts, SenderCounts};
 
 use super::watch::Watch;
 use crate::crypto::{Pair, SessionKeys};
@@ -75,6 +76,30 @@ impl Entry {
     /// What its peer is told with that it is over: of all its keys those of control packets, as far as they have come.
     pub(crate) fn into_closing(self) -> SessionKeys {
         SessionKeys::Closing(self.control)
+    }
+
+    /// Statistics with what it did as a source, and what it saw as a sink.
+    pub(crate) fn with_counts(
+        &self,
+        stats: &SessionStats,
+        (sent, received): (SenderCounts, ReceiverCounts),
+    ) -> SessionStats {
+        SessionStats {
+            sent_packets: sent.sent,
+            lost_packets: sent.lost,
+            lost_bytes: sent.lost_bytes,
+            sent_wire_bytes: self.sent_wire_bytes,
+            received_bytes: received.bytes,
+            received_wire_bytes: self.received_wire_bytes,
+            received_packets: received.packets,
+            missed_packets: received.missed_packets,
+            ..*stats
+        }
+    }
+
+    /// It is over: the counts are those of the end, and all else stays as it was last seen.
+    pub(crate) fn publish_last(&self, counts: (SenderCounts, ReceiverCounts)) {
+        self.session.publish(self.with_counts(&self.session.stats(), counts));
     }
 
     /// Logs that it is over.

@@ -248,6 +248,7 @@ impl Driver {
                 Command::Serve { stream, range } => self.host.serve(now, session, stream, range),
                 Command::Refuse { stream, range, reason } => self.host.refuse(now, session, stream, range, reason),
                 Command::Desired(rate) => self.host.set_desired(now, session, rate),
+                Command::Ceiling(rate) => self.host.set_ceiling(now, session, rate),
                 Command::Close(reason) => self.host.close(now, session, reason),
             }
         }
@@ -268,9 +269,9 @@ impl Driver {
                         entry.handler.on_void(&entry.session, stream, range, reason);
                     }
                 }
-                Event::Closed { session, reason, by_peer } => {
-                    self.publish_session(now, session);
+                Event::Closed { session, reason, by_peer, counts } => {
                     if let Some(mut entry) = self.entries.remove(session) {
+                        entry.publish_last(counts);
                         entry.log_end(reason, by_peer);
                         self.visits.returns.on_closed(now, &entry, reason);
                         entry.handler.on_closed(&entry.session, reason, by_peer);
@@ -455,23 +456,18 @@ impl Driver {
         let received = host.inbound.counts(session).unwrap_or_default();
         let limit = |limit| host.outbound.limit(session, limit);
         let stats = SessionStats {
-            sent_packets: sent.sent,
-            lost_packets: sent.lost,
-            lost_bytes: sent.lost_bytes,
-            sent_wire_bytes: entry.sent_wire_bytes,
-            received_bytes: received.bytes,
-            received_wire_bytes: entry.received_wire_bytes,
-            received_packets: received.packets,
-            missed_packets: received.missed_packets,
             path_rate: limit(Limit::Path),
-            desired: limit(Limit::Demand),
+            desired: limit(Limit::Demand).into_iter().chain(host.inbound.ceiling(session)).reduce(Rate::min),
             source: host.source_rates(session),
             sink: host.sink_rates(session),
             limited_by: host.outbound.limited_by(now, session),
             rtt: host.control.rtt(session),
             datagram_bytes: host.control.datagram_bytes(session).unwrap_or_default(),
             silent_for: host.control.silent_for(now, session).unwrap_or_default(),
+            unanswered_for: host.control.unanswered_for(now, session).unwrap_or_default(),
+            ..SessionStats::default()
         };
+        let stats = entry.with_counts(&stats, (sent, received));
         entry.watch.look(&entry.session, host.control.address(session), &stats);
         entry.session.publish(stats);
     }

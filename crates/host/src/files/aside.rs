@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
 use rustix::io::Errno;
@@ -14,6 +13,7 @@ use rustix::io::Errno;
 use super::blocks::BLOCK_BYTES;
 use super::sparse::punch;
 use super::temps::Key;
+use crate::lock::Lock;
 
 /// What is set aside at a time: four blocks, so that it is never more than four times what is written.
 pub(crate) const STEP_BYTES: u64 = 4 * BLOCK_BYTES;
@@ -25,12 +25,12 @@ const MOST_LOOKS: u64 = STEP_BYTES / 4096;
 pub(crate) struct Aside {
     is_possible: AtomicBool,
     /// By the file and the step's number in it: bytes that are to come.
-    steps: Mutex<BTreeMap<(Key, u64), u64>>,
+    steps: Lock<BTreeMap<(Key, u64), u64>>,
 }
 
 impl Aside {
     pub(crate) fn new(is_possible: bool) -> Self {
-        Self { is_possible: AtomicBool::new(is_possible), steps: Mutex::default() }
+        Self { is_possible: AtomicBool::new(is_possible), steps: Lock::default() }
     }
 
     pub(crate) fn is_possible(&self) -> bool {
@@ -47,7 +47,7 @@ impl Aside {
         let number = offset / STEP_BYTES;
         let start = number * STEP_BYTES;
         let step_bytes = STEP_BYTES.min(file_bytes.saturating_sub(start));
-        let mut steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut steps = self.steps.lock();
         let left = match steps.get(&(*key, number)) {
             Some(left) => *left,
             None => match fallocate(file, FallocateFlags::KEEP_SIZE, start, step_bytes) {
@@ -68,7 +68,7 @@ impl Aside {
 
     /// A file is complete, or is no more.
     pub(crate) fn forget(&self, key: &Key) {
-        let mut steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut steps = self.steps.lock();
         let mine: Vec<_> = steps.range((*key, 0)..=(*key, u64::MAX)).map(|(step, _)| *step).collect();
         for step in mine {
             steps.remove(&step);
@@ -77,7 +77,7 @@ impl Aside {
 
     /// The steps of which something is missing, with where each begins in its file. They are forgotten.
     pub(crate) fn take(&self) -> Vec<(Key, u64)> {
-        let steps = std::mem::take(&mut *self.steps.lock().unwrap_or_else(PoisonError::into_inner));
+        let steps = std::mem::take(&mut *self.steps.lock());
         steps.into_keys().map(|(key, number)| (key, number * STEP_BYTES)).collect()
     }
 }

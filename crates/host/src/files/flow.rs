@@ -25,6 +25,8 @@ pub(crate) struct Flow {
     at_work: u64,
     /// Parcels in either state.
     parcels: usize,
+    /// Those of them of which only the hashes come.
+    checks: usize,
     arrivals: Arrivals,
 }
 
@@ -57,7 +59,7 @@ const SPAN: Duration = Duration::from_millis(500);
 impl Flow {
     pub(crate) fn new(memory: u64) -> Self {
         let arrivals = Arrivals { since: Instant::now(), now: 0, before: 0 };
-        Self { queue: VecDeque::new(), memory, on_way: 0, at_work: 0, parcels: 0, arrivals }
+        Self { queue: VecDeque::new(), memory, on_way: 0, at_work: 0, parcels: 0, checks: 0, arrivals }
     }
 
     /// Blocks are to be fetched when it is their turn.
@@ -91,6 +93,7 @@ impl Flow {
         }
         let parcel = self.pack()?;
         self.parcels += 1;
+        self.checks += usize::from(parcel.is_check());
         self.on_way += parcel.bytes.end - parcel.bytes.start;
         Some(parcel)
     }
@@ -102,10 +105,11 @@ impl Flow {
         self.arrivals.add(bytes);
     }
 
-    /// A parcel is written.
-    pub(crate) fn on_worked(&mut self, bytes: u64) {
+    /// A parcel is written, or compared.
+    pub(crate) fn on_worked(&mut self, bytes: u64, is_check: bool) {
         self.at_work = self.at_work.saturating_sub(bytes);
         self.parcels = self.parcels.saturating_sub(1);
+        self.checks = self.checks.saturating_sub(usize::from(is_check));
     }
 
     /// Whether nothing is to be fetched and nothing is under way.
@@ -116,6 +120,11 @@ impl Flow {
     /// Whether something is asked for.
     pub(crate) fn is_on_way(&self) -> bool {
         self.on_way > 0
+    }
+
+    /// Whether what is there is compared with hashes, and nothing else is under way.
+    pub(crate) fn is_comparing(&self) -> bool {
+        self.checks > 0 && self.checks == self.parcels
     }
 
     /// Whether the disk is what it waits for.
@@ -262,7 +271,7 @@ mod tests {
         assert_eq!(take(&mut flow), 3);
         flow.on_arrived(BLOCK_BYTES);
         assert_eq!(take(&mut flow), 0);
-        flow.on_worked(BLOCK_BYTES);
+        flow.on_worked(BLOCK_BYTES, false);
         assert_eq!(take(&mut flow), 1);
         // With hardly any memory it is one at a time.
         let mut flow = Flow::new(0);
@@ -277,6 +286,27 @@ mod tests {
         // 16 MiB are four blocks.
         assert_eq!(std::iter::from_fn(|| flow.next(0)).count(), 4);
         assert_eq!(std::iter::from_fn(|| flow.next(10 * BLOCK_BYTES)).count(), 6);
+    }
+
+    #[test]
+    fn is_comparing__while_nothing_but_hashes_comes() {
+        let mut flow = Flow::new(1 << 40);
+        let items = items(&[2 * BLOCK_BYTES, 10]);
+        let want = |flow: &mut Flow, item: &Arc<Item>, is_check| {
+            flow.want(Wanted { item: Arc::clone(item), blocks: item.span.blocks.clone(), tries: 0, is_check });
+        };
+        want(&mut flow, &items[0], true);
+        assert!(!flow.is_comparing());
+        assert_eq!(std::iter::from_fn(|| flow.next(0)).count(), 2);
+        assert!(flow.is_comparing());
+        want(&mut flow, &items[1], false);
+        assert_eq!(std::iter::from_fn(|| flow.next(0)).count(), 1);
+        assert!(!flow.is_comparing());
+        flow.on_worked(10, false);
+        assert!(flow.is_comparing());
+        flow.on_worked(BLOCK_BYTES, true);
+        flow.on_worked(BLOCK_BYTES, true);
+        assert!(!flow.is_comparing());
     }
 
     #[test]

@@ -175,7 +175,7 @@ impl Loopback {
                     end.queue.cancel(stream, &range);
                     self.post(1 - at, Packet::Void { stream, range, reason });
                 }
-                Command::Desired(_) => {}
+                Command::Desired(_) | Command::Ceiling(_) => {}
                 Command::Close(reason) => {
                     self.closed = Some(reason);
                     for (index, end) in self.ends.iter_mut().enumerate() {

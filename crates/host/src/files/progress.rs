@@ -1,6 +1,10 @@
 //! How far a transfer is.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
+
+use super::hold::{Hold, Holds};
+use crate::lock::Lock;
 
 /// How far a transfer is, as of now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,8 +29,13 @@ pub struct Progress {
     pub bytes_holes: u64,
     /// Bytes that came, and are not verified and written yet.
     pub bytes_held: u64,
+    /// And bytes that were found right in a comparison (`--check`) that is not over. At the giver: bytes of which the taker has asked
+    /// for the hashes alone.
+    pub bytes_compared: u64,
     /// Whether the tree is still being listed.
     pub is_scanning: bool,
+    /// Whether this end gives the files.
+    pub gives: bool,
     /// What it waits for, where that is not the network's rate.
     pub waits_for: Option<WaitsFor>,
 }
@@ -36,9 +45,9 @@ pub struct Progress {
 pub enum WaitsFor {
     /// The giver lists its files.
     List,
-    /// The giver reads its disk, or the network brings nothing.
+    /// The other end: a giver that sends nothing, or a taker that asks for nothing.
     Peer,
-    /// The disk at this end.
+    /// The disk at this end: a giver reads it, a taker writes it.
     Disk,
     /// What was written is being made durable.
     Sync,
@@ -46,6 +55,8 @@ pub enum WaitsFor {
     Results,
     /// Its session ended; it opens another.
     Session,
+    /// What is there is compared with the giver's hashes (`--check`).
+    Comparing,
 }
 
 impl Progress {
@@ -69,12 +80,22 @@ pub(crate) struct Tally {
     bytes_hollow: AtomicU64,
     bytes_came: AtomicU64,
     bytes_used: AtomicU64,
+    bytes_compared: AtomicU64,
     is_listed: AtomicBool,
     waits_for: AtomicU8,
+    /// At a giver: what holds it.
+    holds: Lock<Option<Holds>>,
 }
 
-const WAITS: [WaitsFor; 6] =
-    [WaitsFor::List, WaitsFor::Peer, WaitsFor::Disk, WaitsFor::Sync, WaitsFor::Results, WaitsFor::Session];
+const WAITS: [WaitsFor; 7] = [
+    WaitsFor::List,
+    WaitsFor::Peer,
+    WaitsFor::Disk,
+    WaitsFor::Sync,
+    WaitsFor::Results,
+    WaitsFor::Session,
+    WaitsFor::Comparing,
+];
 
 impl Tally {
     /// Adds a file to those that are known.
@@ -121,6 +142,17 @@ impl Tally {
         (self.bytes_done.load(Relaxed), self.is_listed.load(Relaxed).then_some(all))
     }
 
+    /// Bytes were found right, or their hashes alone were asked for.
+    pub(crate) fn compare(&self, bytes: u64) {
+        self.bytes_compared.fetch_add(bytes, Relaxed);
+    }
+
+    /// Of so many it has been decided what becomes of them.
+    pub(crate) fn end_comparison(&self, bytes: u64) {
+        // Whoever subtracts has added before.
+        self.bytes_compared.fetch_sub(bytes, Relaxed);
+    }
+
     /// Files are complete.
     pub(crate) fn place(&self, files: u64) {
         self.files_done.fetch_add(files, Relaxed);
@@ -141,9 +173,31 @@ impl Tally {
         self.waits_for.store(code as u8, Relaxed);
     }
 
+    /// At a giver: what holds it from now on; nothing once it is over.
+    pub(crate) fn hold(&self, hold: Option<Hold>) {
+        let (mut holds, now) = (self.holds.lock(), Instant::now());
+        match hold {
+            Some(hold) => holds.get_or_insert_with(|| Holds::new(now)).set(now, hold),
+            None => *holds = None,
+        }
+    }
+
+    /// What held a giver for most of the last second; nothing at a taker.
+    fn held(&self) -> Option<Hold> {
+        let mut holds = self.holds.lock();
+        holds.as_mut().map(|holds| holds.most(Instant::now()))
+    }
+
+    /// Whether all bytes that are to be moved have been.
+    pub(crate) fn is_all_done(&self) -> bool {
+        self.is_listed.load(Relaxed) && self.bytes_known.load(Relaxed) <= self.bytes_done.load(Relaxed)
+    }
+
     pub(crate) fn progress(&self) -> Progress {
         let is_listed = self.is_listed.load(Relaxed);
         let (files_known, bytes_known) = (self.files_known.load(Relaxed), self.bytes_known.load(Relaxed));
+        let said = usize::from(self.waits_for.load(Relaxed)).checked_sub(1).and_then(|at| WAITS.get(at).copied());
+        let held = self.held();
         Progress {
             files_total: is_listed.then_some(files_known),
             bytes_total: is_listed.then_some(bytes_known),
@@ -155,8 +209,15 @@ impl Tally {
             bytes_resumed: self.bytes_resumed.load(Relaxed),
             bytes_holes: self.bytes_holes.load(Relaxed),
             bytes_held: self.bytes_came.load(Relaxed).saturating_sub(self.bytes_used.load(Relaxed)),
+            bytes_compared: self.bytes_compared.load(Relaxed),
             is_scanning: !is_listed,
-            waits_for: usize::from(self.waits_for.load(Relaxed)).checked_sub(1).and_then(|at| WAITS.get(at).copied()),
+            gives: held.is_some(),
+            waits_for: said.or(held.and_then(|hold| match hold {
+                Hold::Nothing => None,
+                Hold::Disk => Some(WaitsFor::Disk),
+                Hold::Comparing => Some(WaitsFor::Comparing),
+                Hold::Peer => Some(if is_listed { WaitsFor::Peer } else { WaitsFor::List }),
+            })),
         }
     }
 }

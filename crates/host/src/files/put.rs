@@ -195,9 +195,8 @@ impl Handler for Giver {
     fn lend(&mut self, stream: u32, range: Range<u64>, take: &mut dyn FnMut(&[u8])) -> Result<(), VoidReason> {
         let outcome = self.source.lend(stream, range, take);
         if stream == TREE {
-            let progress = self.ledger.tally().progress();
-            let is_all_sent = progress.bytes_total.is_some_and(|total| total <= progress.bytes_done);
-            self.ledger.tally().wait_for(is_all_sent.then_some(WaitsFor::Results));
+            let tally = self.ledger.tally();
+            tally.wait_for(tally.is_all_done().then_some(WaitsFor::Results));
         }
         outcome
     }

@@ -1,7 +1,7 @@
 //! How much others may bring into a directory.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fairwave_units::Bytes;
@@ -10,6 +10,7 @@ use thiserror::Error;
 
 use super::temps::{Key, keeps_count};
 use super::tree::Tree;
+use crate::lock::{Held, Lock};
 
 /// What lies below a directory may occupy so many bytes. All transfers into it share one of these.
 ///
@@ -24,9 +25,9 @@ pub(crate) struct Quota {
 #[derive(Debug)]
 struct Shared {
     limit: u64,
-    state: Mutex<State>,
+    state: Lock<State>,
     /// Held by who measures.
-    measuring: Mutex<()>,
+    measuring: Lock<()>,
 }
 
 #[derive(Debug, Default)]
@@ -68,7 +69,7 @@ const PAUSE_FACTOR: u32 = 10;
 
 impl Quota {
     pub(crate) fn new(limit: Bytes) -> Self {
-        let (state, measuring) = (Mutex::default(), Mutex::default());
+        let (state, measuring) = (Lock::default(), Lock::over_leaves(()));
         Self { shared: Arc::new(Shared { limit: limit.get(), state, measuring }) }
     }
 
@@ -100,7 +101,7 @@ impl Quota {
         if is_fit(&self.lock()) {
             return Ok(());
         }
-        let _measuring = self.shared.measuring.lock().unwrap_or_else(PoisonError::into_inner);
+        let _measuring = self.shared.measuring.lock();
         let before = {
             let mut state = self.lock();
             let pause = |(at, took): (Instant, Duration)| at.elapsed() < LEAST_PAUSE.max(took * PAUSE_FACTOR);
@@ -137,7 +138,7 @@ impl Quota {
     /// Removes a file that is not whole.
     pub(crate) fn discard(&self, key: &Key, remove: impl FnOnce()) {
         // A measurement between the two would not find it, and it would be free twice.
-        let _measuring = self.shared.measuring.lock().unwrap_or_else(PoisonError::into_inner);
+        let _measuring = self.shared.measuring.lock();
         remove();
         let mut state = self.lock();
         let bytes = state.unfinished.remove(key).unwrap_or(0);
@@ -149,8 +150,8 @@ impl Quota {
         OverQuota { limit: Bytes::new(self.shared.limit), left: Bytes::new(left) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> Held<'_, State> {
+        self.shared.state.lock()
     }
 }
 

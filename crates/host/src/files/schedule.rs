@@ -8,6 +8,7 @@ use fairwave_proto::codec::VoidReason;
 use fairwave_proto::{ByteRanges, MOST_OPEN_BYTES};
 
 use super::blocks::HASH_RECORD_BYTES;
+use super::hold::Hold;
 use super::listing::{Batch, Listing, Part};
 use super::reading::{Read, Void};
 use super::{HASHES, MANIFEST, TREE};
@@ -46,6 +47,8 @@ pub(crate) struct Schedule {
     /// Batches whose blocks' values are known, with what is void in them.
     hashed: HashMap<u64, Arc<[Void]>>,
     ahead: u64,
+    /// Batches that were read because they are asked for, and have not been sent once.
+    unsent: usize,
 }
 
 /// Who waits for a batch.
@@ -134,7 +137,9 @@ impl Schedule {
             hashes.iter().for_each(|range| answer(HASHES, range, voids, steps));
         }
         let is_awaited = steps.iter().any(|step| matches!(step, Step::Serve(TREE, _)));
-        if !is_awaited {
+        if is_awaited {
+            self.unsent += 1;
+        } else {
             self.ahead = self.ahead.saturating_sub(charge(&read.bytes));
         }
         self.go_on(steps);
@@ -144,6 +149,7 @@ impl Schedule {
     /// What a batch was read for has been sent: more can be read.
     pub(crate) fn on_spent(&mut self, batch: &Range<u64>, steps: &mut Vec<Step>) {
         self.ahead = self.ahead.saturating_sub(charge(batch));
+        self.unsent = self.unsent.saturating_sub(1);
         self.go_on(steps);
     }
 
@@ -161,6 +167,19 @@ impl Schedule {
     /// Whether requests wait for memory.
     pub(crate) fn is_held_up(&self) -> bool {
         !self.tree.is_empty() || !self.parked.is_empty()
+    }
+
+    /// What it does nothing for.
+    pub(crate) fn hold(&self) -> Hold {
+        if self.unsent > 0 {
+            Hold::Nothing
+        } else if !self.tree.is_empty() || self.reading.values().any(|waiting| !waiting.tree.is_empty()) {
+            Hold::Disk
+        } else if !self.reading.is_empty() || !self.parked.is_empty() || !self.hashes.is_empty() {
+            Hold::Comparing
+        } else {
+            Hold::Peer
+        }
     }
 
     /// Forgets all requests.
@@ -430,6 +449,29 @@ mod tests {
         schedule.on_dropped(2);
         schedule.on_request(TREE, two..two + 1, &mut steps);
         assert_eq!(taken(&mut steps).0, [format!("read {two}..{three}")]);
+    }
+
+    #[test]
+    fn hold__is_what_it_does_nothing_for() {
+        let mut schedule = schedule(&[20 * BLOCK_BYTES]);
+        let mut steps = Vec::new();
+        assert_eq!(schedule.hold(), Hold::Peer);
+        schedule.on_request(TREE, 0..BLOCK_BYTES, &mut steps);
+        let (_, reads) = taken(&mut steps);
+        assert_eq!(schedule.hold(), Hold::Disk);
+        schedule.on_read(&read(&reads[0], vec![]), &mut steps);
+        assert_eq!(schedule.hold(), Hold::Nothing);
+        // What is read beside what waits to be sent holds nobody.
+        schedule.on_request(TREE, BLOCK_BYTES..2 * BLOCK_BYTES, &mut steps);
+        assert_eq!(schedule.hold(), Hold::Nothing);
+        schedule.on_spent(&reads[0].bytes, &mut steps);
+        assert_eq!(schedule.hold(), Hold::Disk);
+        let next = taken(&mut steps).1;
+        schedule.on_read(&read(&next[0], vec![]), &mut steps);
+        schedule.on_spent(&next[0].bytes, &mut steps);
+        assert_eq!(schedule.hold(), Hold::Peer);
+        schedule.on_request(HASHES, 48 * 5..48 * 6, &mut steps);
+        assert_eq!(schedule.hold(), Hold::Comparing);
     }
 
     #[test]

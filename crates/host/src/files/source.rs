@@ -1,6 +1,6 @@
 //! The giving end: a session's requests answered from files.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -61,6 +61,8 @@ struct Open {
     batches_bytes: u64,
     /// The records of all batches that were read, by the first block.
     records: BTreeMap<u64, Vec<u8>>,
+    /// Batches of which nothing but the hashes was asked for, by their first byte.
+    compared: BTreeSet<u64>,
     scratch: Vec<u8>,
     clock: u64,
     lent_at: Instant,
@@ -181,6 +183,7 @@ impl Open {
             batches: BTreeMap::new(),
             batches_bytes: 0,
             records: BTreeMap::new(),
+            compared: BTreeSet::new(),
             scratch: Vec::new(),
             clock: 0,
             lent_at: Instant::now(),
@@ -197,6 +200,8 @@ impl Open {
                 News::Served(range) => {
                     if let Some(cached) = find(&mut self.batches, range.start) {
                         cached.owed.insert(range);
+                        let bytes = cached.read.bytes.clone();
+                        self.move_after_all(&bytes);
                     }
                 }
             }
@@ -209,6 +214,11 @@ impl Open {
         }
         self.clock += 1;
         self.batches_bytes += read.content.len() as u64;
+        if is_awaited {
+            self.move_after_all(&read.bytes.clone());
+        } else if self.compared.insert(read.bytes.start) {
+            self.supply.ledger().tally().compare(read.bytes.end - read.bytes.start);
+        }
         let void: u64 = read.voids.iter().map(|void| void.bytes.end - void.bytes.start).sum();
         let left = read.bytes.end - read.bytes.start - void - read.hole_bytes;
         let cached = Cached { read, owed: ByteRanges::default(), is_spent: !is_awaited, left, used: self.clock };
@@ -227,6 +237,13 @@ impl Open {
                 }
             });
             self.supply.give_back(cached.read.content);
+        }
+    }
+
+    /// Of a batch more than the hashes is asked for.
+    fn move_after_all(&mut self, batch: &Range<u64>) {
+        if self.compared.remove(&batch.start) {
+            self.supply.ledger().tally().end_comparison(batch.end - batch.start);
         }
     }
 

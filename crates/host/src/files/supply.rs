@@ -152,6 +152,9 @@ impl Supply {
         // Nobody serves in between: else bytes could be lent before the handler hears of them.
         let mut schedule = self.lock();
         change(&mut schedule, &mut steps);
+        if !self.is_closed.load(Ordering::SeqCst) {
+            self.ledger.tally().hold(Some(schedule.hold()));
+        }
         for step in steps {
             match step {
                 Step::Serve(stream, range) => {
@@ -204,6 +207,7 @@ impl Supply {
     pub(crate) fn close(&self) -> Outcome {
         self.is_closed.store(true, Ordering::SeqCst);
         self.lock().clear();
+        self.ledger.tally().hold(None);
         let mut outcome = self.account().outcome.clone();
         let progress = self.ledger.tally().progress();
         (outcome.files, outcome.bytes) = (progress.files_done, progress.bytes_done);

@@ -13,6 +13,7 @@ mod crew;
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -46,13 +47,12 @@ use super::selection::Selection;
 use super::sink::Sink;
 use super::takers::Takers;
 use super::temps::{Key, Temps, TempsError};
-use super::throttle::Throttle;
 use super::told::{Before, Told};
 use super::top_names::TopNames;
 use super::transfer::{Ledger, Transfer, TransferError};
 use super::tree::Tree;
 use super::verified::Verified;
-use super::{HASHES, MANIFEST};
+use super::{HASHES, MANIFEST, TREE};
 use crate::session::Session;
 use crew::{Crew, MOST_WORKERS};
 
@@ -91,9 +91,6 @@ struct Taker {
     options: TakeOptions,
     plan: Plan,
     flow: Flow,
-    throttle: Throttle,
-    /// When to look after it again, if that is soon.
-    tick: Option<Duration>,
     /// Bytes that came on the session, and since when there are no more.
     heard: (u64, Instant),
     ledger: Ledger,
@@ -150,13 +147,10 @@ pub(crate) fn take(options: TakeOptions) -> Result<(Sink, Transfer), TransferErr
     let sink = Sink::new(ledger.clone(), expects, work.clone(), news_in.clone(), pool.clone(), told.clone());
     let plan = Plan::new(ledger.clone(), &options);
     let flow = Flow::new(options.memory.get());
-    let throttle = Throttle::new(options.limit);
     let taker = Taker {
         options,
         plan,
         flow,
-        throttle,
-        tick: None,
         heard: (0, Instant::now()),
         ledger: ledger.clone(),
         news,
@@ -211,7 +205,7 @@ impl Taker {
     /// Until every file is at its place or failed; or until it cannot go on.
     fn fetch(&mut self) -> Result<(), Ended> {
         loop {
-            if let Ok(news) = self.news.recv_timeout(self.tick.unwrap_or(TICK)) {
+            if let Ok(news) = self.news.recv_timeout(TICK) {
                 self.on_news(news)?;
             }
             while let Ok(news) = self.news.try_recv() {
@@ -232,6 +226,9 @@ impl Taker {
     fn on_news(&mut self, news: News) -> Result<(), Ended> {
         match news {
             News::Opened(session) => {
+                if self.options.limit.is_some() {
+                    session.set_ceiling(self.options.limit);
+                }
                 let reader = SegmentReader::new(session.secret("manifest"));
                 self.session = Some((session, reader));
             }
@@ -432,15 +429,14 @@ impl Taker {
             let _ = self.expected.send(parcel);
             session.want(HASHES, records);
             for part in parts {
-                self.throttle.want(session, part);
+                session.want(TREE, part);
             }
         }
-        self.tick = self.throttle.ask(session);
     }
 
     fn on_worked(&mut self, report: Report) {
         if let Some(bytes) = report.parcel_bytes {
-            self.flow.on_worked(bytes);
+            self.flow.on_worked(bytes, report.is_check);
             self.ledger.tally().finish(report.came_bytes);
         } else {
             self.jobs_open = self.jobs_open.saturating_sub(1);
@@ -513,6 +509,8 @@ impl Taker {
     /// A block of a file is the same as what is there, or not. When all are known it is decided what to fetch.
     fn on_checked(&mut self, piece: &Piece, value: Option<Value>) {
         let item = &piece.item;
+        let Range { start, end } = piece.bytes();
+        self.ledger.tally().compare(if value.is_some() { end - start } else { 0 });
         let blocks = self.checks.entry(item.span.file).or_default();
         blocks.push((piece.in_file(), value));
         if (blocks.len() as u64) < item.span.blocks.end - item.span.blocks.start || item.is_failed() {
@@ -522,6 +520,10 @@ impl Taker {
         blocks.sort_unstable_by_key(|(block, _)| *block);
         self.comparing = self.comparing.saturating_sub(1);
         let good: Vec<_> = blocks.iter().filter_map(|(block, value)| Some((*block, (*value)?))).collect();
+        let first = item.span.blocks.start;
+        let right =
+            good.iter().map(|(block, _)| item.span.block_bytes(first + block)).map(|bytes| bytes.end - bytes.start);
+        self.ledger.tally().end_comparison(right.sum());
         if good.len() == blocks.len() {
             self.plan.same(item, &good);
         } else if good.is_empty() || item.is_whole() || self.plan.kept.contains_key(&item.key) {
@@ -562,7 +564,9 @@ impl Taker {
     }
 
     fn waits_for(&self) -> Option<WaitsFor> {
-        if self.flow.is_held_by_disk() || (self.jobs_open > 0 && !self.flow.is_on_way()) {
+        if self.flow.is_comparing() {
+            Some(WaitsFor::Comparing)
+        } else if self.flow.is_held_by_disk() || (self.jobs_open > 0 && !self.flow.is_on_way()) {
             Some(WaitsFor::Disk)
         } else if self.flow.is_on_way() {
             (self.heard.1.elapsed() > QUIET).then_some(WaitsFor::Peer)

@@ -83,12 +83,14 @@ pub struct SessionStatus {
     pub datagram_bytes: u32,
     /// Data packets sent so far.
     pub sent_packets: u64,
-    /// Of those, how many the sink did not get.
+    /// Data packets that were lost so far: at a source those that the other end reported, at a sink those that it missed.
     pub lost_packets: u64,
     /// Data packets received so far.
     pub received_packets: u64,
     /// How long nothing has come from the other end.
     pub silent_s: f64,
+    /// How long it has owed an answer besides: who is asked for nothing may be silent.
+    pub unanswered_s: f64,
     /// The transfer of files that it carries.
     pub transfer: Option<TransferStatus>,
 }
@@ -106,7 +108,9 @@ pub struct TransferStatus {
     pub bytes_total: Option<u64>,
     /// Bytes at the destination.
     pub bytes_done: u64,
-    /// What it waits for: "list", "peer", "disk", "sync", "results".
+    /// Bytes beside those that were found right in a comparison that is not over.
+    pub bytes_compared: u64,
+    /// What it waits for: "list", "peer", "disk", "sync", "results", "session", "comparing".
     pub waits_for: Option<String>,
 }
 
@@ -121,9 +125,10 @@ pub struct Sample {
 pub struct Here {
     /// Whether its capacity is known: an end node then grants them rates.
     pub has_node: bool,
-    /// What it asks for at the most, where it receives.
-    pub limit: Option<Rate>,
 }
+
+/// Who lives answers sooner.
+const SILENT_S: f64 = 2.0;
 
 type Seen = (Session, Arc<SessionStats>, Option<Progress>);
 
@@ -168,7 +173,8 @@ impl SessionStatus {
         let sent_bps = rate(stats.sent_wire_bytes, earlier.sent_wire_bytes);
         let received_bps = rate(stats.received_wire_bytes, earlier.received_wire_bytes);
         // A put has a second direction for its results; the one that moves the files counts.
-        let is_source = facts.sends && (!facts.receives || stats.sent_wire_bytes >= stats.received_wire_bytes);
+        let sends_more = facts.sends && (!facts.receives || stats.sent_wire_bytes >= stats.received_wire_bytes);
+        let is_source = progress.map_or(sends_more, |progress| progress.gives);
         let rates = if is_source { stats.source } else { stats.sink }.filter(|_| here.has_node);
         let bps = |rate: Rate| Some(rate.as_bps()).filter(|bps| *bps < f64::MAX);
         let disk_bps = progress.zip(progress_earlier).map(|(now, before)| rate(now.bytes_done, before.bytes_done));
@@ -186,22 +192,30 @@ impl SessionStatus {
             expected_bps: rates.and_then(|rates| bps(rates.expected)),
             target_bps: rates.and_then(|rates| bps(rates.target)),
             sink_expected_bps: stats.source.filter(|_| is_source).and_then(|rates| rates.sink_expected).and_then(bps),
-            desired_bps: if is_source { stats.desired } else { here.limit }.and_then(bps),
+            desired_bps: stats.desired.and_then(bps),
             path_rate_bps: stats.path_rate.filter(|_| is_source).and_then(bps),
             limited_by: None,
             because: String::new(),
             rtt_s: stats.rtt.map(fairwave_units::Duration::as_secs_f64),
             datagram_bytes: stats.datagram_bytes,
             sent_packets: stats.sent_packets,
-            lost_packets: stats.lost_packets,
+            lost_packets: if is_source { stats.lost_packets } else { stats.missed_packets },
             received_packets: stats.received_packets,
             silent_s: stats.silent_for.as_secs_f64(),
+            unanswered_s: stats.unanswered_for.as_secs_f64(),
             transfer: progress.as_ref().map(TransferStatus::of),
         };
         let waits_for = progress.and_then(|progress| progress.waits_for);
         let source_limit = stats.limited_by.filter(|_| is_source);
         (status.limited_by, status.because) = limited_by::explain(&status, source_limit, waits_for, disk_bps);
         status
+    }
+}
+
+impl SessionStatus {
+    /// Whether the other end owes an answer for so long that the path or that end must be gone.
+    pub fn is_silent(&self) -> bool {
+        self.unanswered_s > SILENT_S
     }
 }
 
@@ -213,6 +227,7 @@ impl TransferStatus {
             files_failed: progress.files_failed,
             bytes_total: progress.bytes_total,
             bytes_done: progress.bytes_done,
+            bytes_compared: progress.bytes_compared,
             waits_for: progress.waits_for.map(|what| word(what).to_owned()),
         }
     }
@@ -249,6 +264,7 @@ fn word(what: WaitsFor) -> &'static str {
         WaitsFor::Sync => "sync",
         WaitsFor::Results => "results",
         WaitsFor::Session => "session",
+        WaitsFor::Comparing => "comparing",
     }
 }
 
@@ -271,8 +287,8 @@ mod tests {
         // 480 Mb/s = (31 000 000 - 1 000 000) x 8 / 0.5 s
         assert!((found[0].rate_bps - 4.8e8).abs() < 1.0, "{found:?}");
         assert_eq!((found[0].expected_bps, found[0].sink_expected_bps), (Some(9e8), Some(5e8)));
-        assert_eq!(found[0].limited_by, Some(LimitedBy::Sink));
-        assert_eq!(found[0].because, "the other end's node grants it 500.00 Mb/s");
+        assert_eq!(found[0].limited_by, Some(LimitedBy::PeerNode));
+        assert_eq!(found[0].because, "the other end grants it 500.00 Mb/s");
     }
 
     #[test]
@@ -297,7 +313,7 @@ mod tests {
         assert_eq!((status.send_capacity_bps, status.capacity_from.as_str()), (Some(1e8), "--capacity"));
     }
 
-    const NODE: Here = Here { has_node: true, limit: None };
+    const NODE: Here = Here { has_node: true };
 
     fn stats() -> SessionStats {
         let rates = SessionRates {

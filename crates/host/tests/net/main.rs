@@ -4,6 +4,7 @@
 #![allow(non_snake_case)]
 
 mod content;
+mod counters;
 mod files;
 mod floods;
 mod hardships;

@@ -111,6 +111,23 @@ impl Network {
         self.hosts[to].connect(self.now, address(from), crypto, &wish).unwrap()
     }
 
+    /// How a host's sessions ended, and whether their peers said so.
+    fn ends(&self, host: usize) -> Vec<(SessionId, CloseReason, bool)> {
+        let end = |event: &Event| match *event {
+            Event::Closed { session, reason, by_peer, .. } => Some((session, reason, by_peer)),
+            _ => None,
+        };
+        self.events[host].iter().filter_map(end).collect()
+    }
+
+    /// Megabits a second on the wire that reach host 1 up to a time.
+    fn mbps_until(&mut self, until: Time) -> f64 {
+        let (begin, before) = (self.now, self.delivered[1]);
+        self.run(until);
+        // 1000 B of data are 1077 B.
+        (self.delivered[1] - before) as f64 * 8.0 * 1.077 / until.since(begin).as_secs_f64() / 1e6
+    }
+
     fn run(&mut self, until: Time) {
         loop {
             self.drain();
@@ -228,9 +245,24 @@ fn host__repairs_losses_to_the_last_byte() {
     // And both hear of the end.
     network.hosts[1].close(ms(3000), sink, CloseReason::Done);
     network.run(ms(3200));
-    let closed = |session, by_peer| Event::Closed { session, reason: CloseReason::Done, by_peer };
-    assert_eq!(network.events[0].last(), Some(&closed(opened.session, true)));
-    assert_eq!(network.events[1].last(), Some(&closed(sink, false)));
+    assert_eq!(network.ends(0), [(opened.session, CloseReason::Done, true)]);
+    assert_eq!(network.ends(1), [(sink, CloseReason::Done, false)]);
+}
+
+#[test]
+fn close__tells_what_both_ends_have_counted() {
+    let mut network = Network::new(&[100.0, 100.0], 5);
+    (network.loses_one_in, network.size) = (50, 5_000_000);
+    let sink = network.open(0, 1);
+    network.run(ms(3000));
+    let lost = network.data / 50;
+    assert!(lost >= 100, "{lost}");
+    network.hosts[1].close(ms(3000), sink, CloseReason::Done);
+    network.run(ms(3200));
+    let Some(Event::Closed { counts: (sent, _), .. }) = network.events[0].last() else { panic!("it is open") };
+    let Some(Event::Closed { counts: (_, received), .. }) = network.events[1].last() else { panic!("it is open") };
+    assert_eq!((sent.sent, sent.lost), (network.data, lost), "{sent:?}");
+    assert_eq!((received.bytes, received.missed_packets), (5_000_000, lost), "{received:?}");
 }
 
 #[test]
@@ -247,10 +279,9 @@ fn host__closes_a_session_whose_keys_are_old() {
     assert_eq!((network.events[0].len(), network.events[1].len()), (1, 0), "it is not that old yet");
     // The handshake took two round trips; it is looked after each 200 ms.
     network.run(ms(2000 + 20 + 200 + 10));
-    let closed = |session, by_peer| Event::Closed { session, reason: CloseReason::Keys, by_peer };
     // The sink opened it, and is the first whose keys are so old.
-    assert_eq!(network.events[0].last(), Some(&closed(opened.session, true)));
-    assert_eq!(network.events[1].last(), Some(&closed(sink, false)));
+    assert_eq!(network.ends(0), [(opened.session, CloseReason::Keys, true)]);
+    assert_eq!(network.ends(1), [(sink, CloseReason::Keys, false)]);
     let there = network.delivered[1];
     network.run(ms(4000));
     assert_eq!(network.delivered[1], there);
@@ -271,8 +302,7 @@ fn host__is_as_patient_with_a_silent_peer_as_it_is_told() {
         network.run(ms(1000 + seconds * 1000 - 100));
         assert_eq!(network.events[1], []);
         network.run(ms(1000 + seconds * 1000 + 500));
-        let closed = Event::Closed { session: sink, reason: CloseReason::Silence, by_peer: false };
-        assert_eq!(network.events[1], [closed]);
+        assert_eq!(network.ends(1), [(sink, CloseReason::Silence, false)]);
         let is_silence = |event: &Event| matches!(event, Event::Closed { reason: CloseReason::Silence, .. });
         assert!(network.events[0].iter().any(is_silence), "{:?}", network.events[0]);
     }
@@ -378,4 +408,69 @@ fn host__keeps_its_rate_while_packets_of_all_kinds_get_lost() {
             assert!(rate > 0.75 * mbps, "{rate} of {mbps} Mb/s in second {second}");
         }
     }
+}
+
+#[test]
+fn set_desired__is_not_exceeded_after_a_stall() {
+    let mut network = Network::new(&[100.0, 100.0], 5);
+    network.open(0, 1);
+    network.run(ms(500));
+    let Some(&Event::Open(opened)) = network.events[0].first() else { panic!("{:?}", network.events) };
+    network.hosts[0].set_desired(ms(500), opened.session, Rate::mbps(30.0));
+    network.run(ms(2000));
+    // No thread runs for 60 ms, which is no silence yet. The sink takes it for a pause, and grants less for an interval or two.
+    network.now = ms(2060);
+    network.run(ms(2070));
+    let rate = network.mbps_until(ms(2310));
+    assert!((25.0..30.4).contains(&rate), "{rate} Mb/s, and 30 are desired");
+}
+
+#[test]
+fn set_ceiling__holds_whatever_is_granted_and_whatever_stalls() {
+    for has_node in [true, false] {
+        let mut network = Network::new(&[100.0, 100.0], 5);
+        for (seed, host) in network.hosts.iter_mut().enumerate().filter(|_| !has_node) {
+            *host = Host::new(Time::ZERO, HostConfig { receiving: None, ..config(100.0, seed as u8) });
+        }
+        let sink = network.open(0, 1);
+        network.run(ms(1000));
+        network.hosts[1].set_ceiling(ms(1000), sink, Some(Rate::mbps(30.0)));
+        network.run(ms(1200));
+        let rate = network.mbps_until(ms(2200));
+        assert!((29.5..30.3).contains(&rate), "{rate} Mb/s, {has_node}");
+        // For two seconds nothing arrives anywhere.
+        network.ports = vec![2, 2];
+        network.run(ms(4200));
+        network.ports = vec![1, 1];
+        let mut most: f64 = 0.0;
+        for half in 0..8 {
+            most = most.max(network.mbps_until(ms(4700 + 500 * half)));
+        }
+        assert!((29.5..30.6).contains(&most), "{most} Mb/s, {has_node}");
+        network.hosts[1].set_ceiling(ms(8200), sink, None);
+        network.run(ms(10_000));
+        let rate = network.mbps_until(ms(10_500));
+        assert!(rate > 90.0, "{rate} Mb/s, {has_node}");
+    }
+}
+
+#[test]
+fn unanswered_for__counts_only_while_the_peer_owes_an_answer() {
+    let mut network = Network::new(&[100.0, 100.0], 5);
+    network.size = 0;
+    let sink = network.open(0, 1);
+    let (mut silent, mut unanswered) = (Duration::ZERO, Duration::ZERO);
+    for tenth in 10..300 {
+        network.run(ms(100 * tenth));
+        let control = &network.hosts[1].control;
+        silent = silent.max(control.silent_for(network.now, sink).unwrap());
+        unanswered = unanswered.max(control.unanswered_for(network.now, sink).unwrap());
+    }
+    // Nothing flows, and each asks the other every 5 s: an answer takes a round trip of 10 ms.
+    assert!(silent >= Duration::from_secs(2), "{silent}");
+    assert!(unanswered <= Duration::from_millis(10), "{unanswered}");
+    network.ports = vec![2, 2];
+    network.run(ms(38_000));
+    let unanswered = network.hosts[1].control.unanswered_for(network.now, sink).unwrap();
+    assert!(unanswered >= Duration::from_millis(2900), "{unanswered}");
 }

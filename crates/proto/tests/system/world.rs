@@ -496,7 +496,7 @@ impl World {
                     machine.host.refuse(self.now, session, stream, range, VoidReason::Shrank);
                 }
             }
-            Event::Closed { session, reason, by_peer } => {
+            Event::Closed { session, reason, by_peer, .. } => {
                 self.counts.closed += 1;
                 let is_expected = matches!(reason, CloseReason::Done | CloseReason::Silence | CloseReason::Path);
                 let transfer = machine.sessions.get(&session).and_then(|at| self.transfers.get(*at));

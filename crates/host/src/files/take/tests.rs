@@ -363,6 +363,34 @@ fn get__check_finds_what_size_and_time_do_not_tell() {
     assert_eq!(run.outcome.files, 3);
 }
 
+#[test]
+fn get__a_comparison_is_seen_while_it_goes_on() {
+    let world = World::new();
+    world.file("large", content(1, 24 * BLOCK));
+    world.get_all(&Get::default());
+    let roots = Roots::find(&[world.data()]).unwrap();
+    let given = Ledger::default();
+    let source = Source::new(roots, [3; 16], Readers::start().unwrap(), given.clone());
+    let (sink, taken) = take(world.options(&Get { does_check: true, ..Get::default() })).unwrap();
+    let mut loopback = Loopback::open(Box::new(source), Box::new(sink), true, FAIR);
+    let (mut seen, mut far) = ([0; 2], [0; 2]);
+    while taken.wait(Some(fairwave_units::Duration::ZERO)).is_none() {
+        loopback.step();
+        for (end, progress) in [given.tally().progress(), taken.progress()].into_iter().enumerate() {
+            assert!(!progress.gives || end == 0);
+            seen[end] += usize::from(progress.waits_for == Some(WaitsFor::Comparing));
+            if progress.bytes_done == 0 {
+                far[end] = far[end].max(progress.bytes_compared);
+            }
+        }
+    }
+    assert!(seen.iter().all(|times| *times > 0), "nobody says that it compares: {seen:?}");
+    // Nothing was at its place for sure before the last block was compared.
+    assert!(far.iter().all(|bytes| *bytes >= 12 * BLOCK as u64), "{far:?}");
+    let progress = taken.progress();
+    assert_eq!((progress.bytes_compared, progress.bytes_resumed), (0, 24 * BLOCK as u64));
+}
+
 /// Changes a byte of a file, and leaves its size and its time.
 fn flip(path: &Path, at: usize) {
     let time = fs::metadata(path).unwrap().modified().unwrap();

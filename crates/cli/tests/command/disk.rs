@@ -1,0 +1,97 @@
+//! What is said of a transfer whose disk takes nothing: a file system in a file, which is frozen for a while.
+
+use super::host::{Host, bytes};
+use super::*;
+
+/// A file system of its own, mounted at a directory.
+struct Mount {
+    at: PathBuf,
+    is_frozen: bool,
+}
+
+fn tool(name: &str, words: &[&str]) -> bool {
+    let quiet = || Stdio::null();
+    Command::new(name).args(words).stdout(quiet()).stderr(quiet()).status().is_ok_and(|status| status.success())
+}
+
+impl Mount {
+    /// One of 300 MB; none, with a line that says so, where nobody may mount.
+    fn new(host: &Host) -> Option<Self> {
+        let (image, at) = (host.path("image"), host.path("slow"));
+        std::fs::create_dir(&at).expect("the place takes directories");
+        let file = std::fs::File::create(&image).expect("the place takes files");
+        file.set_len(300_000_000).expect("it may have holes");
+        let [image, place] = [&image, &at].map(|path| path.to_str().expect("it is text"));
+        let is_there = rustix::process::geteuid().is_root()
+            && tool("mkfs.ext4", &["-q", "-F", image])
+            && tool("mount", &["-o", "loop", image, place]);
+        if !is_there {
+            println!("skipped: it takes root, mkfs.ext4 and a loop device");
+        }
+        is_there.then_some(Self { at, is_frozen: false })
+    }
+
+    fn freeze(&mut self, is_frozen: bool) {
+        let word = if is_frozen { "--freeze" } else { "--unfreeze" };
+        assert!(tool("fsfreeze", &[word, self.at.to_str().expect("it is text")]), "fsfreeze {word}");
+        self.is_frozen = is_frozen;
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        let at = self.at.to_str().expect("it is text");
+        if self.is_frozen {
+            tool("fsfreeze", &["--unfreeze", at]);
+        }
+        // Whoever writes there may need a moment to end.
+        for _ in 0..50 {
+            if tool("umount", &[at]) {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+        tool("umount", &["-l", at]);
+    }
+}
+
+#[test]
+fn why__names_the_disk_that_takes_nothing_at_either_end() {
+    let host = Host::new();
+    let Some(mut mount) = Mount::new(&host) else { return };
+    host.write("big.bin", &bytes(40_000_000));
+    for gets in [true, false] {
+        let serve = if gets {
+            host.serve(&["big.bin", "--listen", "127.0.0.1:0"])
+        } else {
+            host.serve(&["slow", "--writable", "--listen", "127.0.0.1:0"])
+        };
+        let (ticket, to) = (serve.at(), "slow/got");
+        let words = if gets { ["get", &ticket, to] } else { ["put", "big.bin", &ticket] };
+        // None of what is here limits it but what is said: all of the file comes within a few seconds.
+        let mut client = host.start(&[&words[..], &["--json", "--limit", "80 Mb/s"]].concat());
+        client.wait_for(|event| event["bytes_done"].as_u64().unwrap_or(0) > 4_000_000);
+        mount.freeze(true);
+        let (here, there) = if gets { ("disk", "peer disk") } else { ("peer disk", "disk") };
+        client.wait_for(|event| event["limited_by"] == here);
+        // It stays so: for ten seconds nothing else is named, though little is said on the network.
+        let mut says = Vec::new();
+        for _ in 0..10 {
+            client.wait_for(|event| {
+                says.push((event["limited_by"].clone(), event["waits_for"].clone(), event["because"].clone()));
+                true
+            });
+        }
+        assert!(says.iter().all(|(by, _, _)| by == here), "{gets}: {says:?}");
+        let reasons = host.run(&["why", "--json"]).json();
+        let found: BTreeSet<_> = reasons.iter().map(|reason| reason["limited_by"].as_str().unwrap_or("-")).collect();
+        assert_eq!(found, BTreeSet::from([here, there]), "{gets}: {reasons:?}");
+        for text in host.run(&["why"]).good().split("\n\n") {
+            let by = text.lines().find_map(|line| line.trim().strip_prefix("limited by: ")?.split(',').next());
+            let marked = text.lines().find(|line| line.ends_with("<- this"));
+            assert!(by.is_some() && marked.is_some_and(|line| line.trim().starts_with(by.unwrap())), "{text}");
+        }
+        mount.freeze(false);
+        client.wait_for(|event| event["event"] == "done");
+    }
+}
