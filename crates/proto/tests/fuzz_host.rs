@@ -328,7 +328,7 @@ impl Scene {
                     self.hosts[at].refuse(now, session, stream, range, VoidReason::Vanished);
                 }
                 Event::Requested { session, stream, range } => self.hosts[at].serve(now, session, stream, range),
-                Event::Closed { session, reason, by_peer } if at != HOSTILE => {
+                Event::Closed { session, reason, by_peer, .. } if at != HOSTILE => {
                     let is_honest = at == HONEST || Some(session) == self.honest.map(|opened| opened.session);
                     assert!(!is_honest, "the honest session ended: {reason}, by its peer: {by_peer}");
                     self.open = None;
