@@ -122,7 +122,7 @@ impl Supply {
             hash_key: HashKey::new(session.secret("hashes")),
             readers,
             ledger,
-            schedule: Lock::default(),
+            schedule: Lock::over_leaves(Schedule::default()),
             news: sender,
             spare: Lock::default(),
             account: Lock::new(Account { outcome: Outcome::empty(Ended::Done), failed: HashSet::new() }),

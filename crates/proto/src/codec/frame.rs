@@ -323,7 +323,7 @@ mod tests {
         assert_eq!(read(&body), [Ok(Frame::Probe(1)), Err(DecodeError::Kind { what: "frame", kind: 99 })]);
         assert_eq!(read(&[REQUEST, 0, 0, 0]), [Err(DecodeError::Range("the length"))]);
         assert_eq!(read(&[SENT, 6, 5]), [Err(DecodeError::Range("the next number"))]);
-        for reason in [8, REFUSED - 1, REFUSED + 8, u8::MAX] {
+        for reason in [8, REFUSED - 1, REFUSED + 9, u8::MAX] {
             assert_eq!(read(&[CLOSE, reason]), [Err(DecodeError::Range("the reason"))]);
         }
         assert_eq!(read(&[PROBE, 1, 2]), [Err(DecodeError::Short("a probe"))]);
