@@ -241,7 +241,7 @@ mod tests {
         simulator.network_mut().routes.clear();
         add(&mut simulator, &scenario);
         let places = instants_s.iter().map(|at| {
-            simulator.run_until(Time::from_secs(*at));
+            simulator.run_until(Time::from_secs(*at), &mut |_| {});
             let background = &simulator.backgrounds[0];
             (background.flows.len(), background.idle.len())
         });

@@ -98,7 +98,9 @@ pub fn simulate_naive(scenario: &Scenario, settings: Settings<'_>) -> Result<Run
 }
 
 fn run(scenario: &Scenario, settings: Settings<'_>, is_naive: bool) -> Result<Run, SimError> {
-    let Settings { record, window, mut progress, trace } = settings;
+    let Settings { record, window, progress, trace } = settings;
+    let mut unheard = |_| {};
+    let progress = progress.unwrap_or(&mut unheard);
     refuse_unsupported(scenario)?;
     let end = scenario.end();
     let half = Time::from_nanos(end.as_nanos() - end.as_nanos() / 2);
@@ -115,14 +117,12 @@ fn run(scenario: &Scenario, settings: Settings<'_>, is_naive: bool) -> Result<Ru
     let mut at = Time::ZERO;
     while at < end {
         at = at.saturating_add(scenario.sample).min(end);
-        simulator.run_until(at);
+        simulator.run_until(at, progress);
         log.read(&simulator);
-        if let Some(progress) = &mut progress {
-            progress(at);
-        }
+        progress(at);
     }
     simulator.count_in_flight();
-    report::report(scenario, &simulator, &log, window, record)
+    report::report(scenario, &simulator, &log, &report::Asked { window, record }, progress)
 }
 
 fn add(

@@ -16,14 +16,24 @@ use crate::simulator::Simulator;
 /// Within this share of its max-min rate a session counts as converged.
 const NEAR: f64 = 0.05;
 
+/// What the caller wants to have of a run.
+pub(crate) struct Asked {
+    /// Window of the summary's means, in place of the second half of the active time.
+    pub(crate) window: Option<(Time, Time)>,
+    /// What to keep besides the summary.
+    pub(crate) record: Record,
+}
+
+/// The result of a run that has ended. `beat` is called between steps that may take long.
 pub(crate) fn report(
     scenario: &Scenario,
     simulator: &Simulator<'_>,
     log: &Log,
-    window: Option<(Time, Time)>,
-    record: Record,
+    asked: &Asked,
+    beat: &mut dyn FnMut(Time),
 ) -> Result<Run, SimError> {
-    let optimum = optimum(scenario, simulator)?;
+    let Asked { window, record } = *asked;
+    let optimum = optimum(scenario, simulator, beat)?;
     let sessions: Vec<_> =
         (0..scenario.sessions.len()).map(|at| session(scenario, simulator, log, &optimum, window, at)).collect();
     let (links, peak_overload) = links(scenario, simulator, log, window);
@@ -147,7 +157,11 @@ fn active_end(scenario: &Scenario, flow: &Flow, at: usize) -> Time {
 }
 
 /// The max-min vector from each instant on at which sessions come, go or change their demand.
-fn optimum(scenario: &Scenario, simulator: &Simulator<'_>) -> Result<Vec<MaxMinStep>, SimError> {
+fn optimum(
+    scenario: &Scenario,
+    simulator: &Simulator<'_>,
+    beat: &mut dyn FnMut(Time),
+) -> Result<Vec<MaxMinStep>, SimError> {
     let mut known = scenario.clone();
     for (at, flow) in simulator.sessions().iter().enumerate() {
         known.sessions[at].stop = Some(active_end(scenario, flow, at));
@@ -166,6 +180,7 @@ fn optimum(scenario: &Scenario, simulator: &Simulator<'_>) -> Result<Vec<MaxMinS
     changes
         .into_iter()
         .map(|from| {
+            beat(scenario.end());
             let allocation = allocate(&known, Some(from)).map_err(|error| SimError::Unlimited(error.message))?;
             Ok(MaxMinStep { from, rates_bps: allocation.rates.iter().map(|rate| rate.as_bps()).collect() })
         })
