@@ -91,7 +91,7 @@ def test_simulate__queues_and_losses_have_the_columns_of_the_csv() -> None:
     # 1000 B payload, 40 B header, 37 B of GTP.
     np.testing.assert_allclose(queues["queue_bytes"], queues["queue_packets"] * 1077)
     losses = run.losses()
-    assert list(losses.columns) == ["time_s", "session"]
+    assert list(losses.columns) == ["time_s", "session", "kind"]
     assert losses.empty
 
 
@@ -197,6 +197,7 @@ def test_simulate__packet_model_has_headers_and_losses() -> None:
     assert losses["session"].tolist() == ["only"] * len(losses)
     assert losses["time_s"].is_monotonic_increasing
     assert len(losses) > 1
+    assert set(losses["kind"]) <= {"loss", "timeout"}
     assert run.queues()["queue_packets"].max() <= 21  # the one in service does not count against the limit
 
 

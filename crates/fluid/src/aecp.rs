@@ -314,7 +314,7 @@ impl<'a> Simulator<'a> {
             let last_far = flow.track.last_far();
             converged = converged.filter(|_| last_far < end).map(|at: u64| at.max(last_far));
         }
-        self.totals.converged = converged.filter(|_| self.flows.iter().any(|flow| flow.has_started));
+        self.totals.converged = converged.filter(|_| self.flows.iter().any(|flow| flow.track.is_asked));
         self.totals.distance_final_bps = self.distance();
         let outcomes: Vec<_> = self.flows.iter().map(|flow| flow.outcome(self.asked)).collect();
         report(self.plan, self.window, outcomes.into_iter(), &self.loads, &self.totals, recorder)

@@ -479,7 +479,7 @@ impl<'a> Simulator<'a> {
                 flow.track.close(flow.rate, end);
             }
             if flow.start != u64::MAX {
-                any = true;
+                any |= flow.track.is_asked;
                 let last_far = flow.track.last_far();
                 converged = converged.filter(|_| last_far < end).map(|at: u64| at.max(last_far));
             }

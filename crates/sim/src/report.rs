@@ -43,20 +43,22 @@ pub(crate) fn report(
 
     let mut distances_bps = Vec::new();
     let mut norms_bps = Vec::new();
-    let mut last_far = None;
+    let (mut last_far, mut is_asked) = (None, false);
     for sample in 0..log.ends.len() {
         let rates: Vec<_> =
             simulator.sessions().iter().enumerate().map(|(at, flow)| wire_bps(log, flow, at, sample)).collect();
         let best = in_force(&optimum, log.ends[sample]);
         distances_bps.push(metrics::distance(&rates, best));
         norms_bps.push(metrics::norm(best));
-        let is_far = rates.iter().zip(best).any(|(rate, best)| (rate - best).abs() > NEAR * best);
-        if is_far {
+        // Who is to have nothing, not started, over or without demand, has nothing to come near to.
+        let mut asked = rates.iter().zip(best).filter(|(_, best)| **best > 0.0);
+        is_asked |= asked.clone().next().is_some();
+        if asked.any(|(rate, best)| (rate - best).abs() > NEAR * best) {
             last_far = Some(sample);
         }
     }
     let converged = match last_far {
-        None => Some(0.0),
+        None => is_asked.then_some(0.0),
         Some(sample) if sample + 1 < log.ends.len() => Some(log.ends[sample].as_secs_f64()),
         Some(_) => None,
     };
@@ -76,7 +78,7 @@ pub(crate) fn report(
     let hops = simulator.network().links.iter().map(|link| link.counts.hops).sum();
     let mut losses: Vec<LossEvent> = Vec::new();
     for (at, flow) in (0_u32..).zip(simulator.sessions()) {
-        losses.extend(flow.losses.iter().map(|time| LossEvent { time: *time, session: at }));
+        losses.extend(flow.losses.iter().map(|(time, kind)| LossEvent { time: *time, session: at, kind: *kind }));
     }
     losses.sort_by_key(|loss| (loss.time, loss.session));
     Ok(Run {
@@ -144,6 +146,7 @@ fn session(
         sent_packets: flow.counts.sent,
         lost_packets: flow.counts.dropped,
         retransmitted_packets: flow.counts.resent,
+        timeouts: flow.counts.timeouts,
         completed_s: session.size.and(flow.completed).map(Time::as_secs_f64),
     }
 }

@@ -2,8 +2,8 @@
 
 mod reception;
 
-use fairwave_scenario::TraceKind;
 use fairwave_scenario::random::Stream;
+use fairwave_scenario::{LossKind, TraceKind};
 use fairwave_units::{Duration, Time};
 
 use crate::background::Background;
@@ -483,8 +483,9 @@ impl Simulator<'_> {
             Source::Constant(_) | Source::OnOff(_) | Source::Gtp(_) => return,
         };
         let expiry = sender.on_timer(self.now);
+        flow.counts.timeouts += u64::from(expiry != Expiry::Moved);
         if expiry == Expiry::Cut {
-            flow.losses.push(self.now);
+            flow.losses.push((self.now, LossKind::Timeout));
         }
         if expiry == Expiry::Moved {
             self.arm(index);
