@@ -34,7 +34,7 @@ pub(crate) struct Sender {
     board: Scoreboard,
     rtt: Rtt,
     state: State,
-    /// Round trips so far, and the number whose acknowledgement ends this one.
+    /// Round trips so far, and the number of the first packet sent in this one, whose acknowledgement ends it.
     round: u64,
     round_end: u64,
     /// When the retransmission timer runs out; `None` with nothing outstanding.
@@ -285,13 +285,14 @@ impl Sender {
         let held = blocks.iter().filter(|block| block.begin < block.end);
         let news =
             self.board.on_ack(number, held.map(|block| base + u64::from(block.begin)..base + u64::from(block.end)));
-        let ends_round = self.board.una() >= self.round_end;
+        // Of a packet sent in the round, not only of the last one before it: a window's worth.
+        let ends_round = self.board.una() > self.round_end;
         if news.acked_packets > 0 {
             self.rtt.on_sample(now.since(stamp), ends_round);
         }
         if ends_round {
             self.round += 1;
-            self.round_end = self.board.next().max(self.board.una() + 1);
+            self.round_end = self.board.next();
         }
         let was_in_recovery = matches!(self.state, State::Recovery { .. });
         if news.advanced {

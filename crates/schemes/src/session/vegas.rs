@@ -15,7 +15,7 @@ pub struct Vegas {
     round: u64,
     rtt_sum_s: f64,
     rtt_samples: u32,
-    /// Growth per acknowledgement that the last round decided on, times the window.
+    /// Growth per acknowledged packet that the last round decided on: a packet in a round trip, or nothing.
     growth_packets: f64,
     /// In slow start the window grows in every other round only.
     is_growing_round: bool,
@@ -64,8 +64,10 @@ impl Vegas {
             return;
         }
         let rtt_s = self.rtt_sum_s / f64::from(self.rtt_samples);
-        // In whole packets, as ns-2's tcp-vegas.cc: between half a packet and three and a half the window stays.
-        let queued = Self::queued_packets(self.window_packets, ack.min_rtt, rtt_s).round();
+        // As ns-2's tcp-vegas.cc: of the packets that are in flight, which a window's fraction is not, and in whole packets:
+        // between half a packet and three and a half the window stays.
+        let in_flight = f64::from(ack.in_flight_packets);
+        let queued = Self::queued_packets(in_flight, ack.min_rtt, rtt_s).round();
         self.growth_packets = 0.0;
         if self.window_packets < self.ssthresh_packets {
             self.is_growing_round = !self.is_growing_round;
@@ -75,7 +77,8 @@ impl Vegas {
                 self.set(self.window_packets * 0.875);
             }
         } else if queued < self.config.alpha_packets {
-            self.growth_packets = 1.0;
+            // ns-2: the same for each acknowledgement, so that a round trip's are a whole packet.
+            self.growth_packets = 1.0 / self.window_packets;
         } else if queued > self.config.beta_packets {
             self.set(self.window_packets - 1.0);
         }
@@ -104,7 +107,7 @@ impl CongestionController for Vegas {
                 self.set(self.window_packets + f64::from(ack.acked_packets.min(1)));
             }
         } else {
-            self.set(self.window_packets + self.growth_packets * f64::from(ack.acked_packets) / self.window_packets);
+            self.set(self.window_packets + self.growth_packets * f64::from(ack.acked_packets));
         }
     }
 
@@ -160,7 +163,7 @@ mod tests {
     fn round(vegas: &mut Vegas, number: u64, rtt_ms: u64) {
         for _ in 0..vegas.window_packets as u32 {
             let rtt = Some(Duration::from_millis(rtt_ms));
-            vegas.on_ack(&Ack { round: number, rtt, ..test_ack(1) });
+            vegas.on_ack(&Ack { round: number, rtt, in_flight_packets: vegas.window_packets as u32, ..test_ack(1) });
         }
     }
 
@@ -180,7 +183,12 @@ mod tests {
             let mut vegas = vegas(38.0, 2.0);
             for number in 1..=2 {
                 for _ in 0..vegas.window_packets as u32 {
-                    vegas.on_ack(&Ack { round: number, rtt, ..test_ack(1) });
+                    vegas.on_ack(&Ack {
+                        round: number,
+                        rtt,
+                        in_flight_packets: vegas.window_packets as u32,
+                        ..test_ack(1)
+                    });
                 }
             }
             let got = vegas.window_packets - 38.0;
