@@ -1,4 +1,5 @@
-# ns vegas.tcl DURATION MBPS QUEUE_PACKETS RTT_MS...
+# ns vegas.tcl DURATION MBPS QUEUE_PACKETS APART_S RTT_MS...: Vegas flows into one sink, each so many seconds after the one before.
+# Ends with the rates of the second half, of 1040 B a packet (the link takes them for 1000 B), and the last windows.
 set T [lindex $argv 0]; set mbps [lindex $argv 1]; set queue [lindex $argv 2]; set stag [lindex $argv 3]; set rtts [lrange $argv 4 end]
 Agent/TCP set packetSize_ 1000
 Agent/TCP set window_ 100000

@@ -36,9 +36,8 @@ fn vegas__three_round_trip_times_as_in_ns_2() {
         println!("{rtts_ms:?} ms, {apart_s} s apart: {ours:.2?}, ns-2 {ns2:?}");
         let far = ours.iter().zip(ns2).map(|(ours, ns2)| (ours - ns2).abs()).fold(0.0, f64::max);
         near += usize::from(far < 0.3);
-        for at in 0..3 {
-            sums[0][at] += ours[at] / cases.len() as f64;
-            sums[1][at] += ns2[at] / cases.len() as f64;
+        for (sums, rates) in sums.iter_mut().zip([ours, ns2]) {
+            sums.iter_mut().zip(rates).for_each(|(sum, rate)| *sum += rate / cases.len() as f64);
         }
     }
     let [ours, ns2] = sums;
