@@ -113,7 +113,7 @@ fn stop__ends_a_session_at_its_source() {
 
 #[test]
 fn gtp_share__leaves_its_part_to_tcp() {
-    let tcp = "[[session]]\nname = \"tcp\"\nfrom = \"s1\"\nto = \"d\"\nrtt = \"4 ms\"\nscheme = \"newreno\"\n";
+    let tcp = "[[session]]\nname = \"tcp\"\nfrom = \"s1\"\nto = \"d\"\nrtt = \"4 ms\"\nscheme = \"newreno\"\noptions.min_rto = \"200 ms\"\n";
     let text = two("interval = \"20 ms\"", "gtp_share = 0.8\nqueue = \"200 packets\"", tcp);
     let run = run(&text);
     // 80 / 2 each; TCP uses most of the rest.
