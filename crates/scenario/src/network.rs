@@ -137,6 +137,7 @@ pub enum LinkEnd {
 }
 
 /// Parameters of random early detection; zero is automatic.
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of ns-2's queue; they combine freely")]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Red {
     /// Whether max_p adapts.
