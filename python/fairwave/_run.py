@@ -90,7 +90,10 @@ class Run:
         return self._named(self._core.windows(), "session", "sessions")
 
     def losses(self) -> pd.DataFrame:
-        """Loss events, the columns of ``losses.csv``: ``time_s`` and ``session``; none in the fluid model."""
+        """Loss events, the columns of ``losses.csv``; none in the fluid model.
+
+        ``time_s``, ``session``, and ``kind``: "timeout" where its retransmission timer ran out, else "loss".
+        """
         return self._named(self._core.losses(), "session", "sessions")
 
     def max_min(self) -> pd.DataFrame:

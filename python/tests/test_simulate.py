@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import _thread
+import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -88,7 +91,7 @@ def test_simulate__queues_and_losses_have_the_columns_of_the_csv() -> None:
     # 1000 B payload, 40 B header, 37 B of GTP.
     np.testing.assert_allclose(queues["queue_bytes"], queues["queue_packets"] * 1077)
     losses = run.losses()
-    assert list(losses.columns) == ["time_s", "session"]
+    assert list(losses.columns) == ["time_s", "session", "kind"]
     assert losses.empty
 
 
@@ -194,6 +197,7 @@ def test_simulate__packet_model_has_headers_and_losses() -> None:
     assert losses["session"].tolist() == ["only"] * len(losses)
     assert losses["time_s"].is_monotonic_increasing
     assert len(losses) > 1
+    assert set(losses["kind"]) <= {"loss", "timeout"}
     assert run.queues()["queue_packets"].max() <= 21  # the one in service does not count against the limit
 
 
@@ -230,6 +234,48 @@ def test_simulate__ctrl_c_stops_it() -> None:
         fw.simulate("scenarios/lambda-1024.toml", model="fluid", set={"runs": 1000})  # minutes on any machine
     assert time.monotonic() - began < 10
     assert final_mbps(run_one(TWO))["a"] > 0  # and the next one runs
+
+
+LONG_SAMPLE = """
+name = "long-sample"
+scheme = "sack"
+duration = "10 h"
+sample = "10 h"
+node = [{ name = "s", capacity = "10 Gb/s" }, { name = "d", capacity = "10 Gb/s" }]
+session = [{ name = "only", from = "s", to = "d", rtt = "10 ms" }]
+"""
+MANY_TICKS = """
+name = "many-ticks"
+scheme = "gtp"
+duration = "10 h"
+sample = "10 h"
+options = { interval = "1 ms" }
+node = [{ name = "s{1..50}", capacity = "1 Gb/s" }, { name = "d", capacity = "1 Gb/s" }]
+session = [{ from = "s{1..50}", to = "d", rtt = "10 ms" }]
+"""
+
+
+@pytest.mark.parametrize(("text", "model"), [(LONG_SAMPLE, "packet"), (MANY_TICKS, "fluid")])
+def test_simulate__sigint_ends_a_run_in_the_middle_of_a_sample(text: str, model: str) -> None:
+    """A process of its own gets the signal that Ctrl-C sends, in a run that no sample's end will come to for long."""
+    script = (
+        "import fairwave as fw, sys\n"
+        "print('begins', flush=True)\n"
+        "try:\n"
+        f"    fw.simulate({text!r}, model={model!r})\n"
+        "except KeyboardInterrupt:\n"
+        "    sys.exit(42)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "begins\n"
+        time.sleep(1)
+        assert child.poll() is None, "it was to run for hours"
+        child.send_signal(signal.SIGINT)
+        try:
+            assert child.wait(timeout=10) == 42
+        finally:
+            child.kill()
 
 
 def test_simulate__other_threads_run_meanwhile() -> None:

@@ -18,6 +18,7 @@ use fairwave_schemes::scheme::OptionValue;
 use fairwave_units::Time;
 
 use crate::Settings;
+use crate::engine::BEAT_TURNS;
 use crate::error::FluidError;
 use crate::grain::{self, Volume};
 use crate::optimum::Optimum;
@@ -157,7 +158,7 @@ impl<'a> Simulator<'a> {
     pub(crate) fn run(mut self, settings: &mut Settings<'_>) -> Result<Run, FluidError> {
         let mut recorder = Recorder::new(self.plan, settings.record);
         let progress_step = (self.plan.end / 200).max(1);
-        let mut next_progress = progress_step;
+        let (mut next_progress, mut turns) = (progress_step, 0_u64);
         while self.now < self.plan.end {
             while let Some((_, control, k)) = self.controls.get(self.next_control).filter(|(at, ..)| *at <= self.now) {
                 let (control, k) = (*control, *k as usize);
@@ -174,7 +175,8 @@ impl<'a> Simulator<'a> {
             if recorder.next() == Some(then) {
                 self.sample(&mut recorder);
             }
-            if then >= next_progress && then < self.plan.end {
+            turns += 1;
+            if (then >= next_progress || turns.is_multiple_of(BEAT_TURNS)) && then < self.plan.end {
                 next_progress = then + progress_step;
                 if let Some(progress) = &mut settings.progress {
                     progress(Time::from_nanos(then));
@@ -312,7 +314,7 @@ impl<'a> Simulator<'a> {
             let last_far = flow.track.last_far();
             converged = converged.filter(|_| last_far < end).map(|at: u64| at.max(last_far));
         }
-        self.totals.converged = converged.filter(|_| self.flows.iter().any(|flow| flow.has_started));
+        self.totals.converged = converged.filter(|_| self.flows.iter().any(|flow| flow.track.is_asked));
         self.totals.distance_final_bps = self.distance();
         let outcomes: Vec<_> = self.flows.iter().map(|flow| flow.outcome(self.asked)).collect();
         report(self.plan, self.window, outcomes.into_iter(), &self.loads, &self.totals, recorder)

@@ -24,6 +24,9 @@ use crate::report::{Load, Outcome, Totals, report};
 /// How often a link that runs no rule reads what has arrived.
 const LOOK_INTERVAL: u64 = 100_000_000;
 
+/// How often a run tells at least how far it is, in turns of its loop: each a tick of one node, or less.
+pub(crate) const BEAT_TURNS: u64 = 4096;
+
 /// Rows from which on a run is too large for the processor's caches.
 const LARGE_ROWS: usize = 10_000;
 
@@ -131,8 +134,15 @@ impl<'a> Simulator<'a> {
     pub(crate) fn run(mut self, settings: &mut Settings<'_>) -> Result<Run, FluidError> {
         let mut recorder = Recorder::new(self.plan, settings.record);
         let step = (self.plan.end / 200).max(1);
-        let mut next_progress = step;
+        let (mut next_progress, mut turns) = (step, 0_u64);
         loop {
+            turns += 1;
+            if self.now >= next_progress || turns.is_multiple_of(BEAT_TURNS) {
+                next_progress = self.now.saturating_add(step);
+                if let Some(progress) = &mut settings.progress {
+                    progress(Time::from_nanos(self.now));
+                }
+            }
             let tick = self.calendar.peek().map_or(u64::MAX, |(at, _)| at);
             let wake = self.flows.next_wake();
             let control = self.controls.get(self.next_control).map_or(u64::MAX, |(at, ..)| *at);
@@ -161,12 +171,6 @@ impl<'a> Simulator<'a> {
                 self.control();
             } else {
                 self.tick();
-            }
-            if next >= next_progress {
-                next_progress = next + step;
-                if let Some(progress) = &mut settings.progress {
-                    progress(Time::from_nanos(next));
-                }
             }
         }
         self.now = self.plan.end;
@@ -475,7 +479,7 @@ impl<'a> Simulator<'a> {
                 flow.track.close(flow.rate, end);
             }
             if flow.start != u64::MAX {
-                any = true;
+                any |= flow.track.is_asked;
                 let last_far = flow.track.last_far();
                 converged = converged.filter(|_| last_far < end).map(|at: u64| at.max(last_far));
             }

@@ -513,7 +513,7 @@ impl<'a> Naive<'a> {
                 self.sessions[k].end = plan.end;
             }
             if plan.active(k).is_some() {
-                any = true;
+                any |= self.sessions[k].track.is_asked;
                 let last_far = self.sessions[k].track.last_far();
                 converged = converged.filter(|_| last_far < plan.end).map(|at: u64| at.max(last_far));
             }

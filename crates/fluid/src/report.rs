@@ -93,6 +93,7 @@ pub(crate) fn report(
             sent_packets: 0,
             lost_packets: 0,
             retransmitted_packets: 0,
+            timeouts: 0,
             completed_s: outcome.completed.map(|at| at as f64 / 1e9),
         })
         .collect();

@@ -27,7 +27,7 @@ pub use document::{Case, Document, Selection};
 pub use error::ScenarioError;
 pub use network::{Background, BackgroundKind, Discipline, Link, LinkEnd, Node, Packet, QueueLimit, Red, Router};
 pub use run::{
-    BackgroundSummary, Engine, LinkSummary, LossEvent, MaxMinStep, Metrics, QueueSamples, RateSamples, Run,
+    BackgroundSummary, Engine, LinkSummary, LossEvent, LossKind, MaxMinStep, Metrics, QueueSamples, RateSamples, Run,
     SessionSummary, Summary, WindowSamples,
 };
 pub use scenario::{Scenario, SchemeChoice};

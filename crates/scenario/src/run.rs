@@ -83,6 +83,8 @@ pub struct SessionSummary {
     pub lost_packets: u64,
     /// Data packets sent again.
     pub retransmitted_packets: u64,
+    /// How often its retransmission timer ran out, again for the same packet included; 0 for sessions without a window.
+    pub timeouts: u64,
     /// When its last byte was delivered, for a session of finite size.
     pub completed_s: Option<f64>,
 }
@@ -230,4 +232,25 @@ pub struct LossEvent {
     pub time: Time,
     /// Index of the session.
     pub session: u32,
+    /// What told it.
+    pub kind: LossKind,
+}
+
+/// What tells a session of a loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LossKind {
+    /// The other end: duplicate or selective acknowledgements, or a report.
+    Loss,
+    /// Its retransmission timer, which ran out.
+    Timeout,
+}
+
+impl LossKind {
+    /// Its word in `losses.csv`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Loss => "loss",
+            Self::Timeout => "timeout",
+        }
+    }
 }

@@ -25,7 +25,8 @@ pub struct Settings<'a> {
     pub record: Record,
     /// Window of the summary's means, in place of the second half of the active time.
     pub window: Option<(Time, Time)>,
-    /// Called now and then with the simulated time that has passed.
+    /// Called with the simulated time that has passed, which never goes back: a few hundred times in a run, and as often
+    /// as it takes that a stop asked for from there is never long in coming, however many events an instant has.
     pub progress: Option<&'a mut dyn FnMut(Time)>,
     /// Called with all that happens to packets, in order of time (packet model).
     pub trace: Option<&'a mut dyn FnMut(&TraceEvent<'_>)>,

@@ -16,14 +16,24 @@ use crate::simulator::Simulator;
 /// Within this share of its max-min rate a session counts as converged.
 const NEAR: f64 = 0.05;
 
+/// What the caller wants to have of a run.
+pub(crate) struct Asked {
+    /// Window of the summary's means, in place of the second half of the active time.
+    pub(crate) window: Option<(Time, Time)>,
+    /// What to keep besides the summary.
+    pub(crate) record: Record,
+}
+
+/// The result of a run that has ended. `beat` is called between steps that may take long.
 pub(crate) fn report(
     scenario: &Scenario,
     simulator: &Simulator<'_>,
     log: &Log,
-    window: Option<(Time, Time)>,
-    record: Record,
+    asked: &Asked,
+    beat: &mut dyn FnMut(Time),
 ) -> Result<Run, SimError> {
-    let optimum = optimum(scenario, simulator)?;
+    let Asked { window, record } = *asked;
+    let optimum = optimum(scenario, simulator, beat)?;
     let sessions: Vec<_> =
         (0..scenario.sessions.len()).map(|at| session(scenario, simulator, log, &optimum, window, at)).collect();
     let (links, peak_overload) = links(scenario, simulator, log, window);
@@ -33,20 +43,22 @@ pub(crate) fn report(
 
     let mut distances_bps = Vec::new();
     let mut norms_bps = Vec::new();
-    let mut last_far = None;
+    let (mut last_far, mut is_asked) = (None, false);
     for sample in 0..log.ends.len() {
         let rates: Vec<_> =
             simulator.sessions().iter().enumerate().map(|(at, flow)| wire_bps(log, flow, at, sample)).collect();
         let best = in_force(&optimum, log.ends[sample]);
         distances_bps.push(metrics::distance(&rates, best));
         norms_bps.push(metrics::norm(best));
-        let is_far = rates.iter().zip(best).any(|(rate, best)| (rate - best).abs() > NEAR * best);
-        if is_far {
+        // Who is to have nothing, not started, over or without demand, has nothing to come near to.
+        let mut asked = rates.iter().zip(best).filter(|(_, best)| **best > 0.0);
+        is_asked |= asked.clone().next().is_some();
+        if asked.any(|(rate, best)| (rate - best).abs() > NEAR * best) {
             last_far = Some(sample);
         }
     }
     let converged = match last_far {
-        None => Some(0.0),
+        None => is_asked.then_some(0.0),
         Some(sample) if sample + 1 < log.ends.len() => Some(log.ends[sample].as_secs_f64()),
         Some(_) => None,
     };
@@ -66,7 +78,7 @@ pub(crate) fn report(
     let hops = simulator.network().links.iter().map(|link| link.counts.hops).sum();
     let mut losses: Vec<LossEvent> = Vec::new();
     for (at, flow) in (0_u32..).zip(simulator.sessions()) {
-        losses.extend(flow.losses.iter().map(|time| LossEvent { time: *time, session: at }));
+        losses.extend(flow.losses.iter().map(|(time, kind)| LossEvent { time: *time, session: at, kind: *kind }));
     }
     losses.sort_by_key(|loss| (loss.time, loss.session));
     Ok(Run {
@@ -134,6 +146,7 @@ fn session(
         sent_packets: flow.counts.sent,
         lost_packets: flow.counts.dropped,
         retransmitted_packets: flow.counts.resent,
+        timeouts: flow.counts.timeouts,
         completed_s: session.size.and(flow.completed).map(Time::as_secs_f64),
     }
 }
@@ -147,7 +160,11 @@ fn active_end(scenario: &Scenario, flow: &Flow, at: usize) -> Time {
 }
 
 /// The max-min vector from each instant on at which sessions come, go or change their demand.
-fn optimum(scenario: &Scenario, simulator: &Simulator<'_>) -> Result<Vec<MaxMinStep>, SimError> {
+fn optimum(
+    scenario: &Scenario,
+    simulator: &Simulator<'_>,
+    beat: &mut dyn FnMut(Time),
+) -> Result<Vec<MaxMinStep>, SimError> {
     let mut known = scenario.clone();
     for (at, flow) in simulator.sessions().iter().enumerate() {
         known.sessions[at].stop = Some(active_end(scenario, flow, at));
@@ -166,6 +183,7 @@ fn optimum(scenario: &Scenario, simulator: &Simulator<'_>) -> Result<Vec<MaxMinS
     changes
         .into_iter()
         .map(|from| {
+            beat(scenario.end());
             let allocation = allocate(&known, Some(from)).map_err(|error| SimError::Unlimited(error.message))?;
             Ok(MaxMinStep { from, rates_bps: allocation.rates.iter().map(|rate| rate.as_bps()).collect() })
         })

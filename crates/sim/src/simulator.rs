@@ -2,8 +2,8 @@
 
 mod reception;
 
-use fairwave_scenario::TraceKind;
 use fairwave_scenario::random::Stream;
+use fairwave_scenario::{LossKind, TraceKind};
 use fairwave_units::{Duration, Time};
 
 use crate::background::Background;
@@ -47,6 +47,9 @@ pub(crate) enum Event {
     Demand(u32),
 }
 
+/// How often a run tells how far it is, in events: some milliseconds of work, and nothing beside it.
+const BEAT_EVENTS: u64 = 65_536;
+
 pub(crate) struct Simulator<'a> {
     pub(crate) network: Network,
     /// The sessions, then the flows of background traffic.
@@ -70,6 +73,8 @@ pub(crate) struct Simulator<'a> {
     /// One pending event a packet, in place of one a line: the plain engine that tests compare with.
     is_naive: bool,
     pub(crate) events: u64,
+    /// At this many events the caller is told how far the run is.
+    next_beat: u64,
     /// Hears of all that happens to packets.
     pub(crate) observer: Option<&'a mut Observer<'a>>,
 }
@@ -92,6 +97,7 @@ impl Simulator<'_> {
             now: Time::ZERO,
             is_naive,
             events: 0,
+            next_beat: BEAT_EVENTS,
             observer: None,
         }
     }
@@ -173,8 +179,8 @@ impl Simulator<'_> {
         self.flows[flow as usize].jitter = Some(Box::new(Jitter::new(most, stream, line)));
     }
 
-    /// Runs all events up to and including `end`.
-    pub(crate) fn run_until(&mut self, end: Time) {
+    /// Runs all events up to and including `end`; calls `beat` once in [`BEAT_EVENTS`] events.
+    pub(crate) fn run_until(&mut self, end: Time, beat: &mut dyn FnMut(Time)) {
         let end_key = Key::after(end);
         loop {
             let timer = self.timers.first().min(end_key);
@@ -182,6 +188,10 @@ impl Simulator<'_> {
             let Some((now, event)) = next else { break };
             self.now = now;
             self.events += 1;
+            if self.events >= self.next_beat {
+                self.next_beat = self.events + BEAT_EVENTS;
+                beat(now);
+            }
             match event {
                 Event::Arrival(line) => {
                     let line = &mut self.network.lines[line as usize];
@@ -473,8 +483,9 @@ impl Simulator<'_> {
             Source::Constant(_) | Source::OnOff(_) | Source::Gtp(_) => return,
         };
         let expiry = sender.on_timer(self.now);
+        flow.counts.timeouts += u64::from(expiry != Expiry::Moved);
         if expiry == Expiry::Cut {
-            flow.losses.push(self.now);
+            flow.losses.push((self.now, LossKind::Timeout));
         }
         if expiry == Expiry::Moved {
             self.arm(index);

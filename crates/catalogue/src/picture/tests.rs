@@ -203,6 +203,7 @@ fn summary(k: usize, fair_bps: f64) -> SessionSummary {
         sent_packets: 0,
         lost_packets: 0,
         retransmitted_packets: 0,
+        timeouts: 0,
         completed_s: None,
     }
 }

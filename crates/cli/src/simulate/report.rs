@@ -100,6 +100,11 @@ fn measures(run: &Run) -> String {
     };
     line("converged", converged);
     line("peak load", format!("{:.3} x capacity, where it was highest", metrics.peak_overload));
+    let timeouts: u64 = run.summary.sessions.iter().map(|session| session.timeouts).sum();
+    if timeouts > 0 {
+        let of = run.summary.sessions.iter().filter(|session| session.timeouts > 0).count();
+        line("time-outs", format!("{timeouts}, of {of} session{}", if of == 1 { "" } else { "s" }));
+    }
     text
 }
 

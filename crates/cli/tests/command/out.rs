@@ -27,7 +27,7 @@ fn out__writes_the_files_of_the_contract() {
          measured_bps"
     );
     assert_eq!(head("queues.csv"), "time_s,link,queue_packets,queue_bytes,dropped_packets");
-    assert_eq!(read("losses.csv"), "time_s,session\n");
+    assert_eq!(read("losses.csv"), "time_s,session,kind\n");
     // 10 s in samples of 100 ms, two sessions, three node directions.
     assert_eq!((read("rates.csv").lines().count(), read("queues.csv").lines().count()), (1 + 200, 1 + 300));
     assert!(read("rates.csv").lines().nth(1).unwrap().starts_with("0.1,s1-d,"));

@@ -260,6 +260,14 @@ fn simulate__nothing_to_do() {
 }
 
 #[test]
+fn converged__is_nothing_where_nobody_wants_anything() {
+    let idle = Network::new(1).node("s", 1.0).node("d", 1.0).session_with("s", "d", 1, |session| {
+        session.demand = Demand::Constant(Rate::ZERO);
+    });
+    assert_eq!(run(&idle).summary.metrics.converged_s, None);
+}
+
+#[test]
 fn simulate__progress_moves_forward() {
     let mut seen = Vec::new();
     let mut note = |at: Time| seen.push(at);

@@ -11,7 +11,7 @@ use crate::{Discipline, Link, LinkEnd, QueueLimit, Red, limits};
 pub(super) const KEYS: &[&str] =
     &["capacity", "delay", "discipline", "duplex", "from", "loss", "name", "queue", "red", "to"];
 pub(super) const RED_KEYS: &[&str] =
-    &["adaptive", "bottom", "bytes", "gentle", "max_th", "min_th", "q_weight", "target_delay"];
+    &["adaptive", "bottom", "bytes", "gentle", "max_p", "max_th", "min_th", "q_weight", "target_delay", "wait"];
 
 const DISCIPLINES: [(&str, Discipline); 10] = [
     ("drop-tail", Discipline::DropTail),
@@ -147,6 +147,7 @@ fn red(field: Field<'_>) -> Reading<Red> {
     let usual = Red::default();
     let red = Red {
         adaptive: reader.read_or("adaptive", usual.adaptive, Field::flag)?,
+        max_p: reader.read_or("max_p", usual.max_p, |field| field.number(0.0, 1.0, false))?,
         bottom: reader.read_or("bottom", usual.bottom, |field| field.number(0.0, 0.5, false))?,
         min_th_packets: reader.read_or("min_th", 0, |field| field.packets(0))?,
         max_th_packets: reader.read_or("max_th", 0, |field| field.packets(0))?,
@@ -154,6 +155,7 @@ fn red(field: Field<'_>) -> Reading<Red> {
         gentle: reader.read_or("gentle", usual.gentle, Field::flag)?,
         target_delay: reader.read_or("target_delay", usual.target_delay, |field| field.positive_span(limits::DELAY))?,
         bytes: reader.read_or("bytes", usual.bytes, Field::flag)?,
+        wait: reader.read_or("wait", usual.wait, Field::flag)?,
     };
     if red.max_th_packets > 0 && red.max_th_packets <= red.min_th_packets {
         let field = reader.need("max_th", "")?;
