@@ -32,6 +32,8 @@ pub(crate) struct Flow {
     pub(crate) delayed_ack: Option<Box<DelayedAck>>,
     pub(crate) losses: Vec<Time>,
     pub(crate) completed: Option<Time>,
+    /// Whether its end was noted, where somebody waits for it.
+    pub(crate) has_ended: bool,
     pub(crate) counts: FlowCounts,
     /// Of background traffic: how many flows had its place before.
     pub(crate) life: u32,
