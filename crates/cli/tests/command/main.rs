@@ -6,6 +6,7 @@ mod allocate;
 mod clock;
 mod help;
 mod host;
+mod lab;
 mod mistakes;
 mod names;
 mod out;
