@@ -197,7 +197,8 @@ def test_run__survives_a_pickle() -> None:
     assert (repr(again), again.title) == (repr(run), run.title)
     for table in ("rates", "queues", "windows", "losses", "max_min", "distance"):
         pd.testing.assert_frame_equal(getattr(again, table)(), getattr(run, table)())
-    again.rates()["rate_bps"] = 0.0
+    rates = again.rates()
+    rates["rate_bps"] = 0.0
     assert again.rates()["rate_bps"].sum() > 0
     assert pickle.loads(pickle.dumps(again)).rates().equals(run.rates())
 

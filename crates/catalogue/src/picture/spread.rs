@@ -17,6 +17,11 @@ const BANDS: [&str; 3] = ["all sessions", "middle 90 %", "middle 50 %"];
 const MEDIAN: &str = "median";
 const FAIR: &str = "max-min fair rate";
 
+/// Room for the words, in pixels; pictures above it leave as much, so that their times stand above each other.
+pub(super) fn right() -> i32 {
+    label::room(BANDS.into_iter().chain([MEDIAN, FAIR]), 12)
+}
+
 /// Draws bands between percentiles of rate over max-min rate, over time.
 pub(super) fn draw(area: &Area<'_>, run: &Run) -> Result<(), PictureError> {
     let Some(rates) = run.rates.as_ref().filter(|rates| !rates.ends.is_empty()) else {
@@ -42,8 +47,7 @@ pub(super) fn draw(area: &Area<'_>, run: &Run) -> Result<(), PictureError> {
     // A few sessions far above would flatten all others.
     let highest = |curve: usize| curves[curve].iter().map(|point| point.1).fold(0.0, f64::max);
     let limit = highest(6).min(highest(5) * 1.5).clamp(120.0, 1e6);
-    let right = label::room(BANDS.into_iter().chain([MEDIAN, FAIR]), 12);
-    let margins = Margins { left: 52, right, top: 34, bottom: 28 };
+    let margins = Margins { left: 52, right: right(), top: 34, bottom: 28 };
     let grid = Grid::new(area, margins, (0.0, run.summary.duration_s), (0.0, limit));
     let labelled: Vec<_> =
         ticks((0.0, limit), 5).into_iter().map(|(value, text)| (value, format!("{text} %"))).collect();
