@@ -182,10 +182,10 @@ impl<'a> Simulator<'a> {
         Ok(self.finish(recorder))
     }
 
-    /// Where no session is left, the window ends with the last arrival. No queue has been looked at beyond the present.
+    /// Where all sessions have been and gone, the window ends with the last arrival. No queue has been looked at beyond the present.
     #[inline]
     fn close_window(&mut self) {
-        if self.closes_early && self.flows.open == 0 {
+        if self.closes_early && self.flows.open == 0 && self.flows.last_arrival > 0 {
             self.window.1 = self.window.1.min(self.flows.last_arrival);
         }
     }
