@@ -64,7 +64,10 @@ pub(crate) struct Simulator<'a> {
     controls: Vec<(u64, Control, u32)>,
     next_control: usize,
     optimum: Optimum,
+    /// The window of the means.
     window: (u64, u64),
+    /// Whether it closes with the last session that ends.
+    closes_early: bool,
     /// Whether its memory is too large for the processor's caches.
     is_large: bool,
     /// The largest load of a node over its capacity so far.
@@ -79,7 +82,8 @@ pub(crate) struct Simulator<'a> {
 
 impl<'a> Simulator<'a> {
     pub(crate) fn new(plan: &'a Plan<'a>, settings: &Settings<'_>) -> Self {
-        let flows = Flows::new(plan, plan.asked_window(settings.window));
+        let (window, closes_early) = plan.window(settings.window);
+        let flows = Flows::new(plan, window);
         let mut controls = Vec::new();
         for k in 0..plan.scenario.sessions.len() {
             let Some((start, stop)) = plan.active(k) else { continue };
@@ -119,7 +123,8 @@ impl<'a> Simulator<'a> {
             controls,
             next_control: 0,
             optimum: Optimum::new(plan),
-            window: plan.link_window(settings.window),
+            window,
+            closes_early,
             is_large: plan.rows.len() > LARGE_ROWS,
             peak: 0.0,
             totals: Totals::default(),
@@ -172,12 +177,21 @@ impl<'a> Simulator<'a> {
             } else {
                 self.tick();
             }
+            self.close_window();
         }
         self.now = self.plan.end;
         if recorder.next().is_some() {
             self.sample(&mut recorder);
         }
         Ok(self.finish(recorder))
+    }
+
+    /// Where all sessions have been and gone, the window ends with the last arrival. No queue has been looked at beyond the present.
+    #[inline]
+    fn close_window(&mut self) {
+        if self.closes_early && self.flows.open == 0 && self.flows.last_arrival > 0 {
+            self.window.1 = self.window.1.min(self.flows.last_arrival);
+        }
     }
 
     /// A start, stop or change of demand.
@@ -502,9 +516,9 @@ impl<'a> Simulator<'a> {
                 return Outcome::default();
             }
             let flow = &self.flows.all[k];
-            let [(window, window_span), (last, last_span)] = self.flows.means(k);
+            let (in_window, (last, last_span)) = self.flows.means(k);
             Outcome {
-                rate_bps: grain::mean_bps(window, window_span),
+                rate_bps: grain::mean_bps(in_window, self.window.1 - self.window.0),
                 final_bps: grain::mean_bps(last, last_span),
                 delivered: self.flows.delivered(k),
                 max_min_bps: flow.track.optimum_bps,

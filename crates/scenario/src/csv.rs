@@ -149,8 +149,8 @@ fn field(text: &str) -> Cow<'_, str> {
 mod tests {
     use super::*;
     use crate::{
-        Engine, LinkSummary, LossEvent, LossKind, Metrics, QueueSamples, RateSamples, SessionSummary, Summary,
-        WindowSamples,
+        Engine, LinkSummary, LossEvent, LossKind, Metrics, QueueSamples, RateSamples, SchemeOptions, SessionSummary,
+        Summary, Window, WindowSamples,
     };
 
     #[test]
@@ -235,13 +235,17 @@ time_s,session,rate_bps,wire_rate_bps,expected_bps,source_expected_bps,sink_expe
     fn run(sessions: &[&str]) -> Run {
         let sessions = sessions.iter().map(|name| session(name)).collect();
         let summary = Summary {
+            version: "",
             scenario: "test".into(),
             scheme: "gtp".into(),
+            options: SchemeOptions::default(),
             model: "fluid",
             seed: 1,
             duration_s: 1.0,
             variant: None,
+            window: Window::default(),
             sessions,
+            schemes: Vec::new(),
             links: Vec::new(),
             background: Vec::new(),
             metrics: Metrics::default(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use fairwave_scenario::random;
-use fairwave_scenario::{DemandBy, Discipline, Run, Scenario, Session, Settings};
+use fairwave_scenario::{DemandBy, Discipline, MeanWindow, Run, Scenario, Session, Settings};
 use fairwave_schemes::scheme::{Kind, Model, OptionValue, Options, Scheme, schemes};
 use fairwave_schemes::session::{RuleError, led_controller};
 use fairwave_units::{Duration, Rate, Time};
@@ -104,13 +104,16 @@ fn run(scenario: &Scenario, settings: Settings<'_>, is_naive: bool) -> Result<Ru
     let progress = progress.unwrap_or(&mut unheard);
     refuse_unsupported(scenario)?;
     let end = scenario.end();
-    let half = Time::from_nanos(end.as_nanos() - end.as_nanos() / 2);
-    let network = route::build(scenario, window.unwrap_or((half, end)));
+    let MeanWindow { from, to, closes_early } = MeanWindow::of(scenario, window);
+    let network = route::build(scenario, (from, to));
     let mut simulator = Simulator::new(network, is_naive);
     simulator.observer = trace;
     let hosts = gtp::hosts(&mut simulator, scenario)?;
     for session in &scenario.sessions {
         add(&mut simulator, scenario, session, &hosts)?;
+    }
+    if closes_early {
+        simulator.close_with_the_last_of(scenario.sessions.iter().filter(|session| session.start < end).count());
     }
     background::add(&mut simulator, scenario);
     simulator.arm_links();
@@ -123,7 +126,7 @@ fn run(scenario: &Scenario, settings: Settings<'_>, is_naive: bool) -> Result<Ru
         progress(at);
     }
     simulator.count_in_flight();
-    report::report(scenario, &simulator, &log, &report::Asked { window, record }, progress)
+    report::report(scenario, &simulator, &log, &report::Asked { window: (from, to), record }, progress)
 }
 
 fn add(

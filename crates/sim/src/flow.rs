@@ -34,6 +34,8 @@ pub(crate) struct Flow {
     /// When its window was cut, and what for.
     pub(crate) losses: Vec<(Time, LossKind)>,
     pub(crate) completed: Option<Time>,
+    /// Whether its end was noted, where somebody waits for it.
+    pub(crate) has_ended: bool,
     pub(crate) counts: FlowCounts,
     /// Of background traffic: how many flows had its place before.
     pub(crate) life: u32,

@@ -1,5 +1,6 @@
 //! The loop: what happens next, and what follows from it.
 
+mod closing;
 mod reception;
 
 use fairwave_scenario::random::Stream;
@@ -19,6 +20,7 @@ use crate::receiver::Receiver;
 use crate::route::{Network, Route, Stage};
 use crate::sender::{Expiry, Next};
 use crate::tracer::Observer;
+use closing::Closing;
 
 /// Something that happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +79,8 @@ pub(crate) struct Simulator<'a> {
     next_beat: u64,
     /// Hears of all that happens to packets.
     pub(crate) observer: Option<&'a mut Observer<'a>>,
+    /// Where the window of the means closes with the last session that ends.
+    pub(crate) closing: Option<Closing>,
 }
 
 impl Simulator<'_> {
@@ -99,6 +103,7 @@ impl Simulator<'_> {
             events: 0,
             next_beat: BEAT_EVENTS,
             observer: None,
+            closing: None,
         }
     }
 
@@ -167,6 +172,7 @@ impl Simulator<'_> {
             delayed_ack: None,
             losses: Vec::new(),
             completed: None,
+            has_ended: false,
             counts: FlowCounts::default(),
             life: 0,
         });
@@ -226,12 +232,7 @@ impl Simulator<'_> {
                 Event::Control(link) => self.on_control(link),
                 Event::Host(host) => self.on_host_timer(host),
                 Event::Demand(flow) => self.change_demand(flow),
-                Event::Stop(flow) => match &mut self.flows[flow as usize].source {
-                    Source::Window(sender) => sender.stop(),
-                    Source::Rated(session) => session.stop(),
-                    Source::Constant(_) | Source::OnOff(_) => {}
-                    Source::Gtp(_) => self.stop_gtp(flow),
-                },
+                Event::Stop(flow) => self.stop(flow),
             }
         }
         self.now = end;
@@ -252,6 +253,16 @@ impl Simulator<'_> {
         if let Some(control) = self.network.links[link as usize].control() {
             control.catch_up(self.now, &mut self.headers);
         }
+    }
+
+    fn stop(&mut self, flow: u32) {
+        match &mut self.flows[flow as usize].source {
+            Source::Window(sender) => sender.stop(),
+            Source::Rated(session) => session.stop(),
+            Source::Constant(_) | Source::OnOff(_) => {}
+            Source::Gtp(_) => self.stop_gtp(flow),
+        }
+        self.note_end(flow, self.now);
     }
 
     fn on_control(&mut self, link: u32) {

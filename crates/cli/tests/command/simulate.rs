@@ -4,7 +4,8 @@ use super::*;
 fn json__has_exactly_the_keys_of_the_contract() {
     let results = feed(&["simulate", "-", "--model", "fluid", "--json"], PAIR).json();
     let [run] = &results[..] else { panic!("one object") };
-    let top = "scenario scheme model seed duration_s variant sessions links background metrics engine";
+    let top = "version scenario scheme options model seed duration_s variant window sessions schemes links background \
+               metrics engine";
     assert_eq!(keys(run), words(top));
     let session = "name from to scheme rtt_s rate_bps wire_rate_bps final_rate_bps final_wire_rate_bps max_min_bps \
                    delivered_bytes sent_packets lost_packets retransmitted_packets timeouts completed_s";

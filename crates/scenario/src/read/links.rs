@@ -9,7 +9,7 @@ use super::tree::{Place, Table};
 use crate::{Discipline, Link, LinkEnd, QueueLimit, Red, limits};
 
 pub(super) const KEYS: &[&str] =
-    &["capacity", "delay", "discipline", "duplex", "from", "loss", "name", "queue", "red", "to"];
+    &["capacity", "delay", "discipline", "duplex", "from", "loss", "name", "pair", "queue", "red", "to"];
 pub(super) const RED_KEYS: &[&str] =
     &["adaptive", "bottom", "bytes", "gentle", "max_p", "max_th", "min_th", "q_weight", "target_delay", "wait"];
 
@@ -60,7 +60,8 @@ impl Maker<'_> {
         let to_field = reader.need("to", "a link ends at a node or router")?;
         let (from, to) = (Pattern::read(from_field)?, Pattern::read(to_field)?);
         let is_duplex = reader.read_or("duplex", false, Field::flag)?;
-        let pairs = from.len().saturating_mul(to.len());
+        let joined = Pairs::read(&reader, &from, &to)?;
+        let pairs = joined.count();
         let directions = if is_duplex { 2 } else { 1 };
         check_count(&reader, self.links.len(), pairs.saturating_mul(directions), "links")?;
         let name = reader.read("name", |field| {
@@ -69,7 +70,8 @@ impl Maker<'_> {
         })?;
         let template = link(&reader)?;
         for pair in 0..pairs {
-            let (from_name, to_name) = (from.name(pair / to.len()), to.name(pair % to.len()));
+            let (row, column) = joined.get(pair);
+            let (from_name, to_name) = (from.name(row), to.name(column));
             let all = || self.ends.all_names();
             let begin = lookup(&self.ends.names, &from_name, from_field, "node or router", all)?;
             let end = lookup(&self.ends.names, &to_name, to_field, "node or router", all)?;
@@ -109,11 +111,58 @@ impl Maker<'_> {
     }
 }
 
+/// Which names of two ranges belong together.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Pairs {
+    /// Each of the first with each of the second, so many.
+    Every(u64, u64),
+    /// The first with the first, the second with the second, so many.
+    Alike(u64),
+}
+
+impl Pairs {
+    /// As a table's `pair` says.
+    pub(super) fn read(reader: &Reader<'_>, from: &Pattern, to: &Pattern) -> Reading<Self> {
+        if !reader.read_or("pair", false, Field::flag)? {
+            return Ok(Self::Every(from.len(), to.len()));
+        }
+        if from.len() == to.len() {
+            return Ok(Self::Alike(from.len()));
+        }
+        Err(reader.need("pair", "")?.wrong(
+            format!("joins names one by one, but from makes {} names and to {}", from.len(), to.len()),
+            "write ranges of the same length, or leave pair out: then from and to mean every pair",
+        ))
+    }
+
+    pub(super) fn count(self) -> u64 {
+        match self {
+            Self::Every(rows, columns) => rows.saturating_mul(columns),
+            Self::Alike(count) => count,
+        }
+    }
+
+    /// The places of pair number `index` in both ranges.
+    pub(super) fn get(self, index: u64) -> (u64, u64) {
+        match self {
+            Self::Every(_, columns) => (index / columns, index % columns),
+            Self::Alike(_) => (index, index),
+        }
+    }
+}
+
+/// How many links a table asks for.
+pub(super) fn count(reader: &Reader<'_>) -> Reading<u64> {
+    let [from, to] = ["from", "to"].map(|key| reader.need(key, "").and_then(Pattern::read));
+    let directions = if reader.read_or("duplex", false, Field::flag)? { 2 } else { 1 };
+    Ok(Pairs::read(reader, &from?, &to?)?.count().saturating_mul(directions))
+}
+
 /// A name whose range does not fit the elements of its table.
 pub(crate) fn wrong_count(field: Field<'_>, names: u64, elements: u64) -> super::mistake::Mistake {
     field.wrong(
         format!("makes {names} names, but the table makes {elements}"),
-        "from and to with ranges mean every pair: the product of their lengths",
+        "from and to with ranges mean every pair, the product of their lengths; with pair = true, as many as each has",
     )
 }
 

@@ -32,7 +32,9 @@ impl Simulator<'_> {
         flow.receiver.on_data(packet.number);
         if flow.completed.is_none() && flow.receiver.next() >= flow.source.size_packets() {
             flow.completed = Some(at);
+            self.note_end(packet.flow, at);
         }
+        let flow = &mut self.flows[packet.flow as usize];
         match flow.source {
             Source::Window(_) => {}
             Source::Rated(_) => return self.drive(packet.flow, Input::Data(packet.number)),
