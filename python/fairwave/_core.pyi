@@ -22,6 +22,7 @@ __all__ = [
     "papers_run",
     "response",
     "schemes",
+    "shipped",
     "simulate",
     "xcp_control",
 ]
@@ -145,8 +146,9 @@ class Run:
     def max_min(self) -> dict[str, npt.NDArray[Any]]: ...
     def distance(self) -> dict[str, npt.NDArray[np.float64]]: ...
 
+def shipped(name: str) -> str | None: ...
 def simulate(
-    file: str, text: bytes, changes: Changes, window: tuple[str, str] | None, model: str | None
+    file: str, text: bytes, changes: Changes, window: tuple[str, str] | None, model: str | None, only_one: bool
 ) -> tuple[list[Run], list[str]]: ...
 def allocate(file: str, text: bytes, changes: Changes, at: str | None) -> tuple[dict[str, Any], list[str]]: ...
 def max_min(

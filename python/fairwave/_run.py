@@ -6,6 +6,7 @@ import json
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from fairwave import _core
@@ -14,10 +15,52 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+_TABLES = ("rates", "queues", "windows", "losses", "max_min", "distance")
+
+
+class _Kept:
+    """The tables of a run out of a pickle, as the native module gives them."""
+
+    def __init__(self, title: str, summary: str, tables: dict[str, dict[str, Any]]) -> None:
+        self.title = title
+        self._summary = summary
+        self._tables = tables
+
+    def summary(self) -> str:
+        return self._summary
+
+    def _copy(self, table: str) -> dict[str, Any]:
+        # The columns that a caller gets are his own.
+        return {name: np.array(column) for name, column in self._tables[table].items()}
+
+    def rates(self) -> dict[str, Any]:
+        return self._copy("rates")
+
+    def queues(self) -> dict[str, Any]:
+        return self._copy("queues")
+
+    def windows(self) -> dict[str, Any]:
+        return self._copy("windows")
+
+    def losses(self) -> dict[str, Any]:
+        return self._copy("losses")
+
+    def max_min(self) -> dict[str, Any]:
+        return self._copy("max_min")
+
+    def distance(self) -> dict[str, Any]:
+        return self._copy("distance")
+
+
+def _restored(title: str, summary: str, tables: dict[str, dict[str, Any]]) -> Run:
+    return Run(_Kept(title, summary, tables))
+
+
 class Run:
     """What a run gave: the summary, samples as DataFrames, and a picture.
 
-    Made by `fairwave.simulate`. Rates are in bit/s, times in seconds from the start of the run.
+    Made by `fairwave.simulate`; it may be pickled and sent to other processes. Rates are in bit/s, times in seconds
+    from the start of the run.
 
     Example:
         >>> import fairwave as fw
@@ -34,9 +77,14 @@ class Run:
         ('d:in', 1.0)
     """
 
-    def __init__(self, core: _core.Run) -> None:
+    def __init__(self, core: _core.Run | _Kept) -> None:
         """Wrap a run of the native module; `fairwave.simulate` does."""
         self._core = core
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Give what makes the same run elsewhere: the summary and all tables."""
+        tables = {table: getattr(self._core, table)() for table in _TABLES}
+        return _restored, (self._core.title, self._core.summary(), tables)
 
     @property
     def title(self) -> str:
@@ -47,17 +95,27 @@ class Run:
     def summary(self) -> dict[str, Any]:
         """The summary, as `fairwave simulate --json` prints it.
 
-        ``sessions``, ``links`` and ``background`` are lists of dicts; ``metrics`` and ``engine`` are dicts. A session's
-        ``rate_bps`` is the mean over the second half of its active time, ``final_rate_bps`` over the last tenth,
-        ``max_min_bps`` what the global optimum gives it at the end of its active time.
+        ``sessions``, ``schemes``, ``links`` and ``background`` are lists of dicts; ``options``, ``window``, ``metrics``
+        and ``engine`` are dicts. Means of sessions, links and totals are taken over ``window``. A session's
+        ``final_rate_bps`` is the mean over the last tenth of its own active time, ``max_min_bps`` what the global
+        optimum gives it at the end of that.
         """
         summary: dict[str, Any] = json.loads(self._core.summary())
         return summary
 
     @property
     def sessions(self) -> pd.DataFrame:
-        """The summary's sessions as a table, a row a session: `pandas.DataFrame(run.summary["sessions"])`."""
-        return pd.DataFrame(self.summary["sessions"])
+        """The summary's sessions as a table, a row a session; ``completed_s`` is NaN for one that has no end."""
+        return pd.DataFrame(self.summary["sessions"]).astype({"completed_s": "float64"})
+
+    @property
+    def links(self) -> pd.DataFrame:
+        """The summary's links as a table, a row a link or used direction of a node ("d1:in", "s1:out").
+
+        ``utilisation`` and ``mean_queue_packets`` are means over the summary's window.
+        """
+        columns = ("name", "capacity_bps", "utilisation", "mean_queue_packets", "max_queue_packets", "dropped_packets")
+        return pd.DataFrame(self.summary["links"], columns=list(columns))
 
     def rates(self) -> pd.DataFrame:
         """Rates per sample and session, the columns of ``rates.csv``, in order of time, then of sessions.
@@ -90,7 +148,10 @@ class Run:
         return self._named(self._core.windows(), "session", "sessions")
 
     def losses(self) -> pd.DataFrame:
-        """Loss events, the columns of ``losses.csv``: ``time_s`` and ``session``; none in the fluid model."""
+        """Loss events, the columns of ``losses.csv``; none in the fluid model.
+
+        ``time_s``, ``session``, and ``kind``: "timeout" where its retransmission timer ran out, else "loss".
+        """
         return self._named(self._core.losses(), "session", "sessions")
 
     def max_min(self) -> pd.DataFrame:

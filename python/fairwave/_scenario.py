@@ -7,13 +7,43 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, overload
 
 import pandas as pd
 
 from fairwave import _core
 from fairwave._run import Run
 from fairwave._toml import to_toml
+
+
+@overload
+def simulate(
+    file: str | os.PathLike[str],
+    scheme: str | None = None,
+    seed: int | None = None,
+    model: str | None = None,
+    variant: str | None = None,
+    duration: str | None = None,
+    set: Mapping[str, Any] | None = None,
+    *,
+    window: str | None = None,
+    runs: Literal[1] | None = None,
+) -> Run: ...
+
+
+@overload
+def simulate(
+    file: str | os.PathLike[str],
+    scheme: str | None = None,
+    seed: int | None = None,
+    model: str | None = None,
+    variant: str | None = None,
+    duration: str | None = None,
+    set: Mapping[str, Any] | None = None,
+    *,
+    window: str | None = None,
+    runs: Literal["all"],
+) -> list[Run]: ...
 
 
 def simulate(
@@ -26,6 +56,7 @@ def simulate(
     set: Mapping[str, Any] | None = None,
     *,
     window: str | None = None,
+    runs: Literal[1, "all"] | None = None,
 ) -> Run | list[Run]:
     """Run a scenario to its end.
 
@@ -33,7 +64,8 @@ def simulate(
     runs of a file with variants or with ``runs = N`` use all cores. Ctrl-C stops them.
 
     Args:
-        file: Path of a scenario file; a string of several lines is taken as the text of one.
+        file: Path of a scenario file, or the name of a shipped scenario where there is no such file ("five-to-one"); a
+            string of several lines is taken as the text of one.
         scheme: Scheme to run in place of the file's ("gtp", "gtp-printed", "abr-charny", ...; see `schemes`).
         seed: Seed in place of the file's. Everything random in a run derives from it.
         model: "packet" for packet by packet, or "fluid": rates are fluids, nothing is lost, and there are no headers
@@ -42,11 +74,14 @@ def simulate(
         duration: Length of the run with its unit, "20 s", in place of the file's.
         set: Keys of the file to change, by path. Elements go by name: ``{"session.a.demand": "25 Mb/s"}``,
             ``{"node.d1.capacity": "1 Gb/s"}``, ``{"options.alpha": 0.05}``.
-        window: "10 s..20 s": where the summary's means are taken, in place of the second half of a session's active
-            time.
+        window: "10 s..20 s": where all means of the summary are taken, in place of the second half of the run (or,
+            where every session ends by itself, of the whole time until the last of them has).
+        runs: 1 for one run, with the file's first seed: what comes back is a `Run`, and a file with variants of which
+            none is chosen is refused. "all" for a list whatever the file has.
 
     Returns:
-        One `Run`, or a list of them where the file has variants or several seeds.
+        One `Run`, or a list of them where the file has variants or several seeds. Type checkers cannot look into the
+        file and take it for one; ``runs`` says which.
 
     Raises:
         ScenarioError: A mistake in the file or in an argument: where, what, and how to mend it.
@@ -64,11 +99,14 @@ def simulate(
         >>> [round(session["final_rate_bps"] / 1e6) for session in run.summary["sessions"]]
         [250, 250]
     """
+    if runs not in (None, 1, "all"):
+        raise ValueError(f'runs: {runs!r} is neither 1 nor "all"')
     name, text = _read(file)
-    runs, notes = _core.simulate(name, text, _changes(scheme, seed, variant, duration, set), _span(window), model)
+    changes = _changes(scheme, seed, variant, duration, {**(set or {}), "runs": 1} if runs == 1 else set)
+    made, notes = _core.simulate(name, text, changes, _span(window), model, runs == 1)
     _warn(notes)
-    wrapped = [Run(run) for run in runs]
-    return wrapped[0] if len(wrapped) == 1 else wrapped
+    wrapped = [Run(run) for run in made]
+    return wrapped[0] if len(wrapped) == 1 and runs != "all" else wrapped
 
 
 def allocate(
@@ -82,7 +120,8 @@ def allocate(
     """Allocate a scenario's capacity max-min fairly (Wu 2007, Algorithm 1), without running it.
 
     Args:
-        file: Path of a scenario file; a string of several lines is taken as the text of one.
+        file: Path of a scenario file, or the name of a shipped scenario where there is no such file; a string of
+            several lines is taken as the text of one.
         at: "4 s": only the sessions active then, with their demands then. Without it all sessions count as active,
             each with its largest demand.
         seed: Seed in place of the file's, for what the file draws at random.
@@ -120,6 +159,8 @@ def _read(file: str | os.PathLike[str]) -> tuple[str, bytes]:
     if isinstance(file, str) and "\n" in file:
         return "<text>", file.encode()
     path = Path(file)
+    if isinstance(file, str) and not path.exists() and (shipped := _core.shipped(file)) is not None:
+        return file, shipped.encode()
     with path.open("rb") as opened:
         return str(path), opened.read(_core.LARGEST_FILE_BYTES + 1)  # one too many is an error with the limit in it
 

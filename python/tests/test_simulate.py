@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import _thread
+import pickle
+import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -25,7 +29,7 @@ session = [{ name = "a", from = "s1", to = "d", rtt = "20 ms" }, { name = "b", f
 
 def run_one(*args: object, **changes: object) -> fw.Run:
     changes.setdefault("model", "fluid")
-    run = fw.simulate(*args, **changes)  # type: ignore[arg-type]
+    run = fw.simulate(*args, **changes)  # type: ignore[call-overload]
     assert isinstance(run, fw.Run)
     return run
 
@@ -88,7 +92,7 @@ def test_simulate__queues_and_losses_have_the_columns_of_the_csv() -> None:
     # 1000 B payload, 40 B header, 37 B of GTP.
     np.testing.assert_allclose(queues["queue_bytes"], queues["queue_packets"] * 1077)
     losses = run.losses()
-    assert list(losses.columns) == ["time_s", "session"]
+    assert list(losses.columns) == ["time_s", "session", "kind"]
     assert losses.empty
 
 
@@ -113,13 +117,11 @@ def test_simulate__distance_is_that_of_the_rates_to_the_optimum() -> None:
 
 
 def test_simulate__variants_and_repeats_make_lists() -> None:
-    runs = fw.simulate(TWO + 'runs = 2\nvariant = [{label = "a"}, {label = "b", options.alpha = 0.2}]', model="fluid")
-    assert isinstance(runs, list)
+    text = TWO + 'runs = 2\nvariant = [{label = "a"}, {label = "b", options.alpha = 0.2}]'
+    runs = fw.simulate(text, model="fluid", runs="all")
+    assert isinstance(fw.simulate(text, model="fluid"), list)
     assert [(run.summary["variant"], run.summary["seed"]) for run in runs] == [("a", 1), ("a", 2), ("b", 1), ("b", 2)]
-    one = fw.simulate(
-        TWO + 'runs = 2\nvariant = [{label = "a"}, {label = "b", options.alpha = 0.2}]', model="fluid", variant="b"
-    )
-    assert isinstance(one, list)
+    one = fw.simulate(text, model="fluid", variant="b", runs="all")
     for alone, among in zip(one, runs[2:], strict=True):
         pd.testing.assert_frame_equal(alone.rates(), among.rates())
 
@@ -148,6 +150,78 @@ def test_simulate__same_bits_for_the_same_seed() -> None:
     assert runs[0].summary == runs[1].summary
     assert runs[0].rates().equals(runs[1].rates())
     assert not runs[0].rates().equals(runs[2].rates())
+
+
+def test_simulate__takes_the_window_of_all_means() -> None:
+    # 10 s one after the other at 500 Mb/s: in the second half of the run the first has nothing.
+    turns = TWO.replace('"4 s"', '"20 s"').replace('rtt = "20 ms"', 'rtt = "20 ms", stop = "10 s"')
+    run = fw.simulate(turns.replace('rtt = "40 ms"', 'rtt = "40 ms", start = "10 s"'), model="fluid", runs=1)
+    assert run.summary["window"] == {"from_s": 10.0, "to_s": 20.0}
+    rates = run.sessions["rate_bps"]
+    assert rates[0] < 0.01 * rates[1]
+    link = run.links.set_index("name").loc["d:in"]
+    assert rates.sum() == pytest.approx(link["utilisation"] * link["capacity_bps"], rel=1e-3)
+
+
+def test_simulate__engine_counts_hops_per_second() -> None:
+    engine = run_one(TWO, model="packet", duration="1 s").summary["engine"]
+    assert engine["packet_hops"] > 0
+    assert engine["packet_hops_per_s"] == pytest.approx(engine["packet_hops"] / engine["wall_s"])
+
+
+def test_simulate__one_run_asked_for_is_one() -> None:
+    many = TWO + "runs = 3"
+    run = fw.simulate(many, model="fluid", runs=1)
+    assert run.summary["seed"] == 1
+    assert [run.summary["seed"] for run in fw.simulate(TWO, model="fluid", runs="all")] == [1]
+    with pytest.raises(fw.ScenarioError, match="there are 2") as refused:
+        fw.simulate(many + '\nvariant = [{label = "a"}, {label = "b"}]', model="fluid", runs=1)
+    assert refused.value.hint == "choose a variant: a, b"
+    with pytest.raises(ValueError, match="runs: 2"):
+        fw.simulate(many, runs=2)  # type: ignore[call-overload]
+
+
+def test_simulate__takes_shipped_scenarios_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = run_one("scenarios/demands.toml", duration="2 s")
+    monkeypatch.chdir(tmp_path)
+    run = run_one("demands", duration="2 s")
+    assert run.rates().equals(here.rates())
+    assert len(fw.allocate("demands")) == 4
+    with pytest.raises(FileNotFoundError):
+        fw.simulate("no-such-scenario")
+    (tmp_path / "demands").write_text(TWO)  # a file goes before a shipped scenario
+    assert run_one("demands").summary["scenario"] == "two"
+
+
+def test_run__survives_a_pickle() -> None:
+    run = run_one(TWO, model="packet", scheme="sack", duration="1 s")
+    again = pickle.loads(pickle.dumps(run))
+    assert again.summary == run.summary
+    assert (repr(again), again.title) == (repr(run), run.title)
+    for table in ("rates", "queues", "windows", "losses", "max_min", "distance"):
+        pd.testing.assert_frame_equal(getattr(again, table)(), getattr(run, table)())
+    rates = again.rates()
+    rates["rate_bps"] = 0.0
+    assert again.rates()["rate_bps"].sum() > 0
+    assert pickle.loads(pickle.dumps(again)).rates().equals(run.rates())
+
+
+def test_run__completed_is_a_number() -> None:
+    sized = TWO.replace('rtt = "20 ms"', 'rtt = "20 ms", size = "10 MB"')
+    for text in (TWO, sized):
+        assert run_one(text).sessions["completed_s"].dtype == np.float64
+    completed = run_one(sized).sessions["completed_s"]
+    assert completed[0] > 0
+    assert np.isnan(completed[1])
+
+
+def test_run__links_are_a_table() -> None:
+    run = run_one(TWO)
+    links = run.links
+    assert list(links.columns) == [
+        "name", "capacity_bps", "utilisation", "mean_queue_packets", "max_queue_packets", "dropped_packets",
+    ]  # fmt: skip
+    assert links.to_dict("records") == run.summary["links"]
 
 
 def test_simulate__dropped_options_are_a_warning() -> None:
@@ -194,6 +268,7 @@ def test_simulate__packet_model_has_headers_and_losses() -> None:
     assert losses["session"].tolist() == ["only"] * len(losses)
     assert losses["time_s"].is_monotonic_increasing
     assert len(losses) > 1
+    assert set(losses["kind"]) <= {"loss", "timeout"}
     assert run.queues()["queue_packets"].max() <= 21  # the one in service does not count against the limit
 
 
@@ -230,6 +305,48 @@ def test_simulate__ctrl_c_stops_it() -> None:
         fw.simulate("scenarios/lambda-1024.toml", model="fluid", set={"runs": 1000})  # minutes on any machine
     assert time.monotonic() - began < 10
     assert final_mbps(run_one(TWO))["a"] > 0  # and the next one runs
+
+
+LONG_SAMPLE = """
+name = "long-sample"
+scheme = "sack"
+duration = "10 h"
+sample = "10 h"
+node = [{ name = "s", capacity = "10 Gb/s" }, { name = "d", capacity = "10 Gb/s" }]
+session = [{ name = "only", from = "s", to = "d", rtt = "10 ms" }]
+"""
+MANY_TICKS = """
+name = "many-ticks"
+scheme = "gtp"
+duration = "10 h"
+sample = "10 h"
+options = { interval = "1 ms" }
+node = [{ name = "s{1..50}", capacity = "1 Gb/s" }, { name = "d", capacity = "1 Gb/s" }]
+session = [{ from = "s{1..50}", to = "d", rtt = "10 ms" }]
+"""
+
+
+@pytest.mark.parametrize(("text", "model"), [(LONG_SAMPLE, "packet"), (MANY_TICKS, "fluid")])
+def test_simulate__sigint_ends_a_run_in_the_middle_of_a_sample(text: str, model: str) -> None:
+    """A process of its own gets the signal that Ctrl-C sends, in a run that no sample's end will come to for long."""
+    script = (
+        "import fairwave as fw, sys\n"
+        "print('begins', flush=True)\n"
+        "try:\n"
+        f"    fw.simulate({text!r}, model={model!r})\n"
+        "except KeyboardInterrupt:\n"
+        "    sys.exit(42)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "begins\n"
+        time.sleep(1)
+        assert child.poll() is None, "it was to run for hours"
+        child.send_signal(signal.SIGINT)
+        try:
+            assert child.wait(timeout=10) == 42
+        finally:
+            child.kill()
 
 
 def test_simulate__other_threads_run_meanwhile() -> None:

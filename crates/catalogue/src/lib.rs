@@ -19,6 +19,7 @@ mod experiment;
 mod formula;
 pub mod lab;
 mod measure;
+pub mod memory;
 mod outcome;
 pub mod picture;
 mod quantity;

@@ -21,7 +21,7 @@ pub(crate) enum Measure {
     FinalRate,
     /// Per session: the optimum at the end of its active time, from the global algorithm and not from the run.
     MaxMinRate,
-    /// Per session: mean rate over the second half of its active time.
+    /// Per session: mean rate over the window of the run's means, its second half.
     Rate,
     /// Per session: the same over the capacity of a link.
     Share { link: String },
@@ -58,11 +58,11 @@ pub(crate) enum Measure {
     FirstJain { index: f64, width: Quantity<Duration>, from: Quantity<Duration> },
     /// Per run: the least of these indices, over all windows from an instant on.
     LeastJain { width: Quantity<Duration>, from: Quantity<Duration> },
-    /// Per run: wire rate of background traffic over the capacity of a link, in the second half of the run.
+    /// Per run: wire rate of background traffic over the capacity of a link, in that window.
     BackgroundShare { link: String, background: String },
-    /// Per run: carried over capacity of a link, in the second half of the run.
+    /// Per run: carried over capacity of a link, in that window.
     Utilisation { link: String },
-    /// Per run: mean queue of a link in full packets, in the second half of the run.
+    /// Per run: mean queue of a link in full packets, in that window.
     MeanQueue { link: String },
     /// Per run: packets that a link's queue dropped in the whole run.
     Dropped { link: String },

@@ -1,6 +1,6 @@
 //! The shipped experiments as a whole: they run, they hold, and they could fail.
 
-use fairwave_scenario::{Document, LossEvent, Record, Run, Selection, Settings};
+use fairwave_scenario::{Document, LossEvent, LossKind, Record, Run, Selection, Settings};
 use fairwave_schemes::scheme::Model;
 use fairwave_units::{Duration, Time};
 
@@ -223,7 +223,8 @@ fn lossless(run: &Run) -> Run {
 fn losing_together(run: &Run) -> Run {
     let sessions = 0..run.summary.sessions.len() as u32;
     let at = |i: u64| Time::from_nanos((run.summary.duration_s * 1e9) as u64 / 40 * i);
-    let losses = (1..40).flat_map(|i| sessions.clone().map(move |session| LossEvent { time: at(i), session }));
+    let losses = (1..40)
+        .flat_map(|i| sessions.clone().map(move |session| LossEvent { time: at(i), session, kind: LossKind::Loss }));
     Run { losses: losses.collect(), ..run.clone() }
 }
 

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use fairwave_scenario::{Allocation, Scenario, Selection, allocate};
-use fairwave_units::{Duration, Time};
+use fairwave_scenario::{Allocation, Scenario, Selection, Work, allocate};
+use fairwave_units::{Bytes, Duration, Time};
 use serde::Serialize;
 
 use crate::Done;
@@ -42,6 +42,9 @@ pub(crate) struct Args {
     /// This variant alone
     #[arg(long, value_name = "LABEL")]
     variant: Option<String>,
+    /// Refuse what needs more memory than this, such as "8 GB", in place of what the machine has free
+    #[arg(long, value_name = "SIZE", value_parser = quantity::<Bytes>)]
+    memory: Option<Bytes>,
     /// Print JSON, one object a result
     #[arg(long)]
     json: bool,
@@ -69,6 +72,7 @@ pub(crate) fn run(args: &Args) -> Done {
     let at = args.at.map(|at| Time::ZERO + at);
     let mut texts = Vec::new();
     for case in document.cases(&selection)? {
+        input::check_memory(&args.file, &document, &case, Work::Allocate, 1, args.memory)?;
         let (scenario, notes) = document.build(&case)?;
         for note in &notes {
             terminal::note(note);

@@ -12,7 +12,7 @@ Examples:
   fairwave papers run 002/fig-vii-10
 
 Data goes to stdout, talk and progress to stderr.
-Exit status: 0 done; 1 the run failed or a claim does not hold; 2 the call or its input is wrong.")]
+Exit status: 0 done; 1 the run failed or a claim does not hold; 2 the call or its input is wrong; 130 interrupted.")]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,

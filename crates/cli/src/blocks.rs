@@ -18,6 +18,28 @@ pub(crate) fn area(values: &[f64], most: f64, width: usize, height: usize) -> Ve
         .collect()
 }
 
+/// Values that hold each until its end, as means over `width` spans of equal length; the last end is the end of the last
+/// span. What is no number does not count, and a span without numbers has none.
+pub(crate) fn over_time(ends: &[f64], values: &[f64], width: usize) -> Vec<f64> {
+    let whole = ends.last().copied().unwrap_or(0.0);
+    let begins = std::iter::once(&0.0).chain(ends);
+    let pieces: Vec<(f64, f64, f64)> =
+        begins.zip(ends).zip(values).map(|((begin, end), value)| (*begin, *end, *value)).collect();
+    let mean = |column: usize| {
+        let [from, to] = [column, column + 1].map(|edge| whole * edge as f64 / width as f64);
+        let first = pieces.partition_point(|(_, end, _)| *end <= from);
+        let within = pieces[first..].iter().take_while(|(begin, ..)| *begin < to);
+        let (mut sum, mut span) = (0.0, 0.0);
+        for (begin, end, value) in within.filter(|(.., value)| value.is_finite()) {
+            let overlap = end.min(to) - begin.max(from);
+            sum += value * overlap;
+            span += overlap;
+        }
+        sum / span
+    };
+    (0..width).map(mean).collect()
+}
+
 /// The mean of what falls into each of `width` columns.
 fn columns(values: &[f64], width: usize) -> impl Iterator<Item = f64> {
     (0..width).map(move |column| {
@@ -41,6 +63,18 @@ mod tests {
         assert_eq!(row(&[0.0, 0.0, 4.0, 4.0, 8.0, 8.0], 8.0, 3), " ▄█");
         assert_eq!(row(&[8.0], 8.0, 3), "███");
         assert_eq!(row(&[], 8.0, 3), "   ");
+    }
+
+    #[test]
+    fn over_time__stands_where_it_happened() {
+        // 4 until 5 s and 8 until 10 s, then one short sample: the columns are 3 s wide.
+        let columns = over_time(&[5.0, 10.0, 12.0], &[4.0, 8.0, 1.0], 4);
+        let expected = [4.0, (2.0 * 4.0 + 8.0) / 3.0, 8.0, (8.0 + 2.0 * 1.0) / 3.0];
+        assert!(columns.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-12), "{columns:?}");
+        // A gap stays a gap: what comes before it is not stretched over it.
+        let columns = over_time(&[1.0, 2.0, 3.0, 4.0], &[1.0, 2.0, f64::NAN, f64::NAN], 4);
+        assert_eq!(columns[..2], [1.0, 2.0]);
+        assert!(columns[2..].iter().all(|column| column.is_nan()), "{columns:?}");
     }
 
     #[test]

@@ -4,8 +4,9 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use fairwave_catalogue::{scenario_names, scenario_text};
-use fairwave_scenario::Document;
+use fairwave_catalogue::{memory, scenario_names, scenario_text};
+use fairwave_scenario::{Case, Document, Work};
+use fairwave_units::Bytes;
 
 use crate::failure::{Failure, plain};
 
@@ -19,6 +20,26 @@ pub(crate) fn document(file: &str) -> Result<Document, Failure> {
         },
     };
     Ok(Document::parse(name, &bytes)?)
+}
+
+/// Refuses a case that takes more memory than there is, before it is made: a process that is out of memory is killed
+/// without a word. `limit` is what the call says, if it does.
+pub(crate) fn check_memory(
+    file: &str,
+    document: &Document,
+    case: &Case,
+    work: Work,
+    side_by_side: usize,
+    limit: Option<Bytes>,
+) -> Result<(), Failure> {
+    let Some(limit) = limit.map(Bytes::get).or_else(memory::available_bytes) else { return Ok(()) };
+    let Some(size) = document.size(case) else { return Ok(()) };
+    size.check(work, side_by_side as u64, limit).map_err(|error| {
+        Failure::usage(
+            format!("{file}: {error}"),
+            "fewer sessions, a wider sample, or fewer runs at a time (RAYON_NUM_THREADS); --memory SIZE sets another limit",
+        )
+    })
 }
 
 fn from_disk(file: &str) -> Result<Vec<u8>, Failure> {

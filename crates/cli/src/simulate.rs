@@ -3,6 +3,7 @@
 mod files;
 mod lab;
 mod report;
+mod tables;
 mod trace;
 
 use std::path::PathBuf;
@@ -11,7 +12,7 @@ use std::str::FromStr;
 use clap::ValueEnum;
 use fairwave_scenario::Selection;
 use fairwave_schemes::scheme::{self, Scheme, find, schemes};
-use fairwave_units::{Duration, ParseError, Time};
+use fairwave_units::{Bytes, Duration, ParseError, Time};
 
 use crate::Done;
 use crate::failure::Failure;
@@ -22,6 +23,10 @@ pub(crate) use report::rate;
 /// A file with variants, or with several runs, gives a result for each; --json then prints one object a line. --out
 /// writes summary.json, rates.csv, queues.csv, losses.csv, rates.svg and, of packets, windows.csv; several results each
 /// get a directory of their own in it, named after variant and seed ("alpha-0.1", "seed-3", "alpha-0.1-seed-3").
+/// files.b3 there lists what was written: the next call removes what is on the list and unchanged, and nothing else.
+///
+/// Means are taken over the second half of the run, for sessions, links and totals alike; where every session ends by
+/// itself, over the whole time until the last of them has. Ctrl-C keeps the results of the runs that have ended.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -49,7 +54,7 @@ pub(crate) struct Args {
     /// Run this variant alone
     #[arg(long, value_name = "LABEL")]
     variant: Option<String>,
-    /// Take the means over this part of the run, such as "100s..600s"
+    /// Take all means over this part of the run, such as "100s..600s", in place of its second half
     #[arg(long, value_name = "A..B", value_parser = window)]
     window: Option<(Time, Time)>,
     /// Write results to this directory
@@ -58,6 +63,9 @@ pub(crate) struct Args {
     /// Write what happens to every packet to this file: .pcapng for Wireshark, or .csv; of a single result, by packets
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// Refuse what needs more memory than this, such as "8 GB", in place of what the machine has free
+    #[arg(long, value_name = "SIZE", value_parser = quantity::<Bytes>)]
+    memory: Option<Bytes>,
     /// Print JSON, one object a result
     #[arg(long)]
     json: bool,
@@ -96,6 +104,7 @@ pub(crate) fn run(args: &Args) -> Done {
         window: args.window,
         out: args.out.as_deref(),
         trace: args.trace.as_deref(),
+        memory: args.memory,
         is_json: args.json,
         is_quiet: args.quiet,
     }

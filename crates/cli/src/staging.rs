@@ -1,8 +1,12 @@
 //! Directories of results that appear whole or not at all.
 //!
 //! Files are written to a hidden directory beside (or, where the target exists, inside) the target, and renamed into
-//! place when all of them are complete. Files that are already there are replaced, each at once; others stay.
+//! place when all of them are complete. Files that are already there are replaced, each at once; others stay. A
+//! directory that keeps a list of its files ([`listing`]) loses those of the call before.
 
+mod listing;
+
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Component, Path, PathBuf};
@@ -23,6 +27,8 @@ static BEGUN: AtomicU32 = AtomicU32::new(0);
 pub(crate) struct Staging {
     target: PathBuf,
     hidden: PathBuf,
+    /// What was written, with hashes.
+    written: Mutex<BTreeMap<String, blake3::Hash>>,
 }
 
 impl Staging {
@@ -62,7 +68,7 @@ impl Staging {
             unfinished(|all| all.retain(|other| *other != hidden));
             return Err(refuse(&error));
         }
-        Ok(Self { target: target.to_owned(), hidden })
+        Ok(Self { target: target.to_owned(), hidden, written: Mutex::default() })
     }
 
     /// Writes one file, by its name or by directory and name below the target.
@@ -74,12 +80,15 @@ impl Staging {
                 Some(Err(error)) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
                 _ => {}
             }
-            let mut out = BufWriter::with_capacity(1 << 16, File::create(path)?);
+            let out = BufWriter::with_capacity(1 << 16, File::create(path)?);
+            let mut out = Hashing { out, hasher: blake3::Hasher::new() };
             content(&mut out)?;
-            out.into_inner().map_err(io::IntoInnerError::into_error)?;
-            Ok(())
+            out.out.into_inner().map_err(io::IntoInnerError::into_error)?;
+            Ok(out.hasher.finalize())
         };
-        write().map_err(|error| self.failed(name, &error))
+        let hash = write().map_err(|error| self.failed(name, &error))?;
+        self.written().insert(name.to_owned(), hash);
+        Ok(())
     }
 
     /// Puts all files into place.
@@ -96,6 +105,42 @@ impl Staging {
         done.map_err(|error| self.failed("", &error))
     }
 
+    /// Puts those files into place that the filter takes by their names, with a list of them, and removes what the call
+    /// before wrote there and this one did not. The others are never seen.
+    pub(crate) fn commit_listed(&self, takes: impl Fn(&str) -> bool) -> Done {
+        let mut files = self.written().clone();
+        files.retain(|name, _| takes(name));
+        // Somebody may still write what is not taken: it goes with the hidden directory.
+        let chosen = self.hidden.join(".chosen");
+        let choose = || {
+            fs::create_dir(&chosen)?;
+            for name in files.keys() {
+                let place = chosen.join(name);
+                fs::create_dir_all(place.parent().unwrap_or(&chosen))?;
+                fs::rename(self.hidden.join(name), place)?;
+            }
+            fs::write(chosen.join(listing::NAME), listing::text(&files))
+        };
+        choose().map_err(|error| self.failed("", &error))?;
+        let before = listing::read(&self.target);
+        // Under the lock, so that an interrupt comes before the first file or after the last.
+        let done = unfinished(|_| {
+            if self.target.is_dir() {
+                replace(&chosen, &self.target)?;
+            } else {
+                fs::rename(&chosen, &self.target)?;
+            }
+            listing::remove_stale(&self.target, &before, &files);
+            Ok(())
+        });
+        done.map_err(|error: io::Error| self.failed("", &error))
+    }
+
+    fn written(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, blake3::Hash>> {
+        // A map of names is whole even if a thread died while it held the lock.
+        self.written.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
     fn failed(&self, name: &str, error: &io::Error) -> Failure {
         Failure::Run(format!("{}: {}", self.target.join(name).display(), plain(error)))
     }
@@ -106,6 +151,24 @@ impl Drop for Staging {
         // After a commit there is nothing left to remove.
         let _ = fs::remove_dir_all(&self.hidden);
         unfinished(|all| all.retain(|hidden| *hidden != self.hidden));
+    }
+}
+
+/// Hashes what it writes.
+struct Hashing {
+    out: BufWriter<File>,
+    hasher: blake3::Hasher,
+}
+
+impl Write for Hashing {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes)?;
+        self.hasher.update(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
     }
 }
 
@@ -129,6 +192,21 @@ fn unfinished<T>(change: impl FnOnce(&mut Vec<PathBuf>) -> T) -> T {
     change(&mut UNFINISHED.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
 }
 
+/// Takes away what is not in place yet, before the process ends.
+pub(crate) fn discard_all() {
+    let all = UNFINISHED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    for hidden in all.iter() {
+        // A worker may be writing into it; what it adds between two attempts goes with the second.
+        for _ in 0..10 {
+            if fs::remove_dir_all(hidden).is_ok() || !hidden.exists() {
+                break;
+            }
+        }
+    }
+    // The lock is never given back: no other thread begins anew while the process ends.
+    std::mem::forget(all);
+}
+
 /// Makes Ctrl-C, SIGTERM and SIGHUP remove what is not in place yet, and end the command with code 130.
 pub(crate) fn clean_up_on_interrupt() {
     // Without a handler the command still ends, it only leaves its hidden directory.
@@ -136,16 +214,7 @@ pub(crate) fn clean_up_on_interrupt() {
         if interrupt::note() {
             return;
         }
-        // The lock is never given back: no other thread begins anew while the process ends.
-        let all = UNFINISHED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        for hidden in all.iter() {
-            // A worker may be writing into it; what it adds between two attempts goes with the second.
-            for _ in 0..10 {
-                if fs::remove_dir_all(hidden).is_ok() || !hidden.exists() {
-                    break;
-                }
-            }
-        }
+        discard_all();
         std::process::exit(interrupt::EXIT.into());
     });
 }

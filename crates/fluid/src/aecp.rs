@@ -18,12 +18,13 @@ use fairwave_schemes::scheme::OptionValue;
 use fairwave_units::Time;
 
 use crate::Settings;
+use crate::engine::BEAT_TURNS;
 use crate::error::FluidError;
 use crate::grain::{self, Volume};
 use crate::optimum::Optimum;
 use crate::plan::{NONE, Place, Plan, Resource};
 use crate::record::{RateSample, Recorder, norm};
-use crate::report::{Load, Outcome, Totals, last_tenth, report, second_half};
+use crate::report::{Load, Outcome, Totals, last_tenth, report};
 use crate::track::Track;
 use crate::trail::Trail;
 use dynamics::{Dynamics, Line, Source};
@@ -94,8 +95,10 @@ pub(crate) struct Simulator<'a> {
     next_control: usize,
     is_changed: bool,
     optimum: Optimum,
-    asked: Option<(u64, u64)>,
     window: (u64, u64),
+    /// Whether it closes with the last session that ends, and sessions that have not.
+    closes_early: bool,
+    open: usize,
     totals: Totals,
 }
 
@@ -122,10 +125,10 @@ impl<'a> Simulator<'a> {
             Source::new(alpha, session.rtt.as_nanos(), crossed, tellers)
         };
         let sources = (0..plan.scenario.sessions.len()).map(source).collect();
-        let asked = plan.asked_window(settings.window);
+        let (window, closes_early) = plan.window(settings.window);
         let flows = plan.scenario.sessions.iter().enumerate().map(|(k, session)| {
             let Some((start, stop)) = plan.active(k) else { return Flow::default() };
-            let windows = [asked.unwrap_or(second_half(start, stop)), last_tenth(start, stop)];
+            let windows = [window, last_tenth(start, stop)];
             let size = session.size.map(|size| grain::of_bytes(size.get()));
             Flow { start, stop, windows, size, track: Track::new(start), ..Flow::default() }
         });
@@ -141,8 +144,9 @@ impl<'a> Simulator<'a> {
             next_control: 0,
             is_changed: false,
             optimum: Optimum::new(plan),
-            asked,
-            window: plan.link_window(settings.window),
+            window,
+            closes_early,
+            open: (0..plan.scenario.sessions.len()).filter(|k| plan.active(*k).is_some()).count(),
             totals: Totals::default(),
         }
     }
@@ -157,7 +161,7 @@ impl<'a> Simulator<'a> {
     pub(crate) fn run(mut self, settings: &mut Settings<'_>) -> Result<Run, FluidError> {
         let mut recorder = Recorder::new(self.plan, settings.record);
         let progress_step = (self.plan.end / 200).max(1);
-        let mut next_progress = progress_step;
+        let (mut next_progress, mut turns) = (progress_step, 0_u64);
         while self.now < self.plan.end {
             while let Some((_, control, k)) = self.controls.get(self.next_control).filter(|(at, ..)| *at <= self.now) {
                 let (control, k) = (*control, *k as usize);
@@ -174,7 +178,8 @@ impl<'a> Simulator<'a> {
             if recorder.next() == Some(then) {
                 self.sample(&mut recorder);
             }
-            if then >= next_progress && then < self.plan.end {
+            turns += 1;
+            if (then >= next_progress || turns.is_multiple_of(BEAT_TURNS)) && then < self.plan.end {
                 next_progress = then + progress_step;
                 if let Some(progress) = &mut settings.progress {
                     progress(Time::from_nanos(then));
@@ -216,8 +221,13 @@ impl<'a> Simulator<'a> {
         let (flow, source) = (&mut self.flows[k], &mut self.dynamics.sources[k]);
         (source.hears, source.demand_bps) = (false, 0.0);
         flow.is_active = false;
-        flow.stop = self.now;
+        flow.stop = flow.completed.unwrap_or(self.now);
         self.is_changed = true;
+        self.open -= 1;
+        if self.closes_early && self.open == 0 {
+            let ends = self.flows.iter().filter(|flow| flow.has_started).map(|flow| flow.stop);
+            self.window.1 = self.window.1.min(ends.max().unwrap_or(self.now));
+        }
     }
 
     /// Takes all from now to `then`, with nothing known beforehand between.
@@ -312,22 +322,25 @@ impl<'a> Simulator<'a> {
             let last_far = flow.track.last_far();
             converged = converged.filter(|_| last_far < end).map(|at: u64| at.max(last_far));
         }
-        self.totals.converged = converged.filter(|_| self.flows.iter().any(|flow| flow.has_started));
+        self.totals.converged = converged.filter(|_| self.flows.iter().any(|flow| flow.track.is_asked));
         self.totals.distance_final_bps = self.distance();
-        let outcomes: Vec<_> = self.flows.iter().map(|flow| flow.outcome(self.asked)).collect();
+        let outcomes: Vec<_> = self.flows.iter().map(|flow| flow.outcome(self.window)).collect();
         report(self.plan, self.window, outcomes.into_iter(), &self.loads, &self.totals, recorder)
     }
 }
 
 impl Flow {
-    fn outcome(&self, asked: Option<(u64, u64)>) -> Outcome {
+    fn outcome(&self, window: (u64, u64)) -> Outcome {
         let mean = |volume, (from, to): (u64, u64)| grain::mean_bps(volume, to - from);
-        let [rate_bps, final_bps] = if self.size.is_some() {
-            let windows = [asked.unwrap_or(second_half(self.start, self.stop)), last_tenth(self.start, self.stop)];
-            windows.map(|window| mean(self.trail.volume(window.0, window.1.min(self.stop)), window))
+        // The step in which the last byte comes reaches beyond it.
+        let in_window = if window.1 < self.windows[0].1 { self.delivered } else { self.sums[0] };
+        let final_bps = if self.size.is_some() {
+            let last = last_tenth(self.start, self.stop);
+            mean(self.trail.volume(last.0, last.1), last)
         } else {
-            [mean(self.sums[0], self.windows[0]), mean(self.sums[1], self.windows[1])]
+            mean(self.sums[1], self.windows[1])
         };
+        let rate_bps = mean(in_window, window);
         Outcome {
             rate_bps,
             final_bps,

@@ -24,6 +24,9 @@ use crate::report::{Load, Outcome, Totals, report};
 /// How often a link that runs no rule reads what has arrived.
 const LOOK_INTERVAL: u64 = 100_000_000;
 
+/// How often a run tells at least how far it is, in turns of its loop: each a tick of one node, or less.
+pub(crate) const BEAT_TURNS: u64 = 4096;
+
 /// Rows from which on a run is too large for the processor's caches.
 const LARGE_ROWS: usize = 10_000;
 
@@ -61,7 +64,10 @@ pub(crate) struct Simulator<'a> {
     controls: Vec<(u64, Control, u32)>,
     next_control: usize,
     optimum: Optimum,
+    /// The window of the means.
     window: (u64, u64),
+    /// Whether it closes with the last session that ends.
+    closes_early: bool,
     /// Whether its memory is too large for the processor's caches.
     is_large: bool,
     /// The largest load of a node over its capacity so far.
@@ -76,7 +82,8 @@ pub(crate) struct Simulator<'a> {
 
 impl<'a> Simulator<'a> {
     pub(crate) fn new(plan: &'a Plan<'a>, settings: &Settings<'_>) -> Self {
-        let flows = Flows::new(plan, plan.asked_window(settings.window));
+        let (window, closes_early) = plan.window(settings.window);
+        let flows = Flows::new(plan, window);
         let mut controls = Vec::new();
         for k in 0..plan.scenario.sessions.len() {
             let Some((start, stop)) = plan.active(k) else { continue };
@@ -116,7 +123,8 @@ impl<'a> Simulator<'a> {
             controls,
             next_control: 0,
             optimum: Optimum::new(plan),
-            window: plan.link_window(settings.window),
+            window,
+            closes_early,
             is_large: plan.rows.len() > LARGE_ROWS,
             peak: 0.0,
             totals: Totals::default(),
@@ -131,8 +139,15 @@ impl<'a> Simulator<'a> {
     pub(crate) fn run(mut self, settings: &mut Settings<'_>) -> Result<Run, FluidError> {
         let mut recorder = Recorder::new(self.plan, settings.record);
         let step = (self.plan.end / 200).max(1);
-        let mut next_progress = step;
+        let (mut next_progress, mut turns) = (step, 0_u64);
         loop {
+            turns += 1;
+            if self.now >= next_progress || turns.is_multiple_of(BEAT_TURNS) {
+                next_progress = self.now.saturating_add(step);
+                if let Some(progress) = &mut settings.progress {
+                    progress(Time::from_nanos(self.now));
+                }
+            }
             let tick = self.calendar.peek().map_or(u64::MAX, |(at, _)| at);
             let wake = self.flows.next_wake();
             let control = self.controls.get(self.next_control).map_or(u64::MAX, |(at, ..)| *at);
@@ -162,18 +177,21 @@ impl<'a> Simulator<'a> {
             } else {
                 self.tick();
             }
-            if next >= next_progress {
-                next_progress = next + step;
-                if let Some(progress) = &mut settings.progress {
-                    progress(Time::from_nanos(next));
-                }
-            }
+            self.close_window();
         }
         self.now = self.plan.end;
         if recorder.next().is_some() {
             self.sample(&mut recorder);
         }
         Ok(self.finish(recorder))
+    }
+
+    /// Where all sessions have been and gone, the window ends with the last arrival. No queue has been looked at beyond the present.
+    #[inline]
+    fn close_window(&mut self) {
+        if self.closes_early && self.flows.open == 0 && self.flows.last_arrival > 0 {
+            self.window.1 = self.window.1.min(self.flows.last_arrival);
+        }
     }
 
     /// A start, stop or change of demand.
@@ -475,7 +493,7 @@ impl<'a> Simulator<'a> {
                 flow.track.close(flow.rate, end);
             }
             if flow.start != u64::MAX {
-                any = true;
+                any |= flow.track.is_asked;
                 let last_far = flow.track.last_far();
                 converged = converged.filter(|_| last_far < end).map(|at: u64| at.max(last_far));
             }
@@ -498,9 +516,9 @@ impl<'a> Simulator<'a> {
                 return Outcome::default();
             }
             let flow = &self.flows.all[k];
-            let [(window, window_span), (last, last_span)] = self.flows.means(k);
+            let (in_window, (last, last_span)) = self.flows.means(k);
             Outcome {
-                rate_bps: grain::mean_bps(window, window_span),
+                rate_bps: grain::mean_bps(in_window, self.window.1 - self.window.0),
                 final_bps: grain::mean_bps(last, last_span),
                 delivered: self.flows.delivered(k),
                 max_min_bps: flow.track.optimum_bps,

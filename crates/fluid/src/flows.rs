@@ -127,8 +127,12 @@ pub(crate) struct Flows<'a> {
     hops: Vec<Hops>,
     sized: Vec<Sized>,
     wakes: BinaryHeap<Reverse<(u64, u32)>>,
-    /// The window that was asked for.
-    window: Option<(u64, u64)>,
+    /// The window of the means.
+    window: (u64, u64),
+    /// Sessions that have not ended.
+    pub(crate) open: usize,
+    /// When the last byte of those that have is at its sink.
+    pub(crate) last_arrival: u64,
     pub(crate) events: u64,
     /// The active sessions or their demands have changed.
     pub(crate) is_changed: bool,
@@ -174,7 +178,7 @@ impl Flow {
 }
 
 impl<'a> Flows<'a> {
-    pub(crate) fn new(plan: &'a Plan<'a>, window: Option<(u64, u64)>) -> Self {
+    pub(crate) fn new(plan: &'a Plan<'a>, window: (u64, u64)) -> Self {
         let count = plan.scenario.sessions.len();
         let mut flows = Vec::with_capacity(count);
         let (mut hops, mut sized) = (Vec::new(), Vec::new());
@@ -251,6 +255,8 @@ impl<'a> Flows<'a> {
             sized,
             wakes: BinaryHeap::new(),
             window,
+            open: (0..count).filter(|k| plan.active(*k).is_some()).count(),
+            last_arrival: 0,
             events: 0,
             is_changed: false,
             scratch: Vec::new(),
@@ -466,6 +472,8 @@ impl<'a> Flows<'a> {
         let flow = &mut self.all[k];
         flow.state = State::Ended;
         flow.end = now;
+        self.open -= 1;
+        self.last_arrival = self.last_arrival.max(self.plan.last_arrival(k, now));
         self.events += 1;
         self.is_changed = true;
         self.change_rate(k, now, 0.0);

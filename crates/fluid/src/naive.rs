@@ -23,7 +23,7 @@ use crate::optimum::Optimum;
 use crate::plan::{NONE, Plan};
 use crate::queue::Queue;
 use crate::record::{RateSample, Recorder, norm};
-use crate::report::{Load, Outcome, Totals, last_tenth, report, second_half};
+use crate::report::{Load, Outcome, Totals, last_tenth, report};
 use crate::track::Track;
 use crate::trail::Trail;
 use event::{Event, Kind};
@@ -73,7 +73,11 @@ struct Naive<'a> {
     last: Vec<Option<u64>>,
     optimum: Optimum,
     optimum_is_due: bool,
-    link_window: (u64, u64),
+    window: (u64, u64),
+    closes_early: bool,
+    /// Sessions that have not ended, and when the last byte of those that have is at its sink.
+    open: usize,
+    last_arrival: u64,
     totals: Totals,
 }
 
@@ -111,11 +115,12 @@ pub fn simulate_naive(scenario: &Scenario, mut settings: Settings<'_>) -> Result
     if recorder.next().is_some() {
         engine.sample(&mut recorder);
     }
-    Ok(engine.finish(recorder, &settings))
+    Ok(engine.finish(recorder))
 }
 
 impl<'a> Naive<'a> {
     fn new(plan: &'a Plan<'a>, settings: &Settings<'_>) -> Self {
+        let (window, closes_early) = plan.window(settings.window);
         let sessions = (0..plan.scenario.sessions.len())
             .map(|k| SessionState {
                 active: false,
@@ -156,7 +161,10 @@ impl<'a> Naive<'a> {
             last: vec![None; plan.tickers.len()],
             optimum: Optimum::new(plan),
             optimum_is_due: false,
-            link_window: plan.link_window(settings.window),
+            window,
+            closes_early,
+            open: (0..plan.scenario.sessions.len()).filter(|k| plan.active(*k).is_some()).count(),
+            last_arrival: 0,
             totals: Totals::default(),
         };
         for k in 0..engine.sessions.len() {
@@ -275,6 +283,11 @@ impl<'a> Naive<'a> {
         let session = &mut self.sessions[k];
         session.active = false;
         session.end = self.now;
+        self.open -= 1;
+        self.last_arrival = self.last_arrival.max(self.plan.last_arrival(k, self.now));
+        if self.closes_early && self.open == 0 {
+            self.window.1 = self.window.1.min(self.last_arrival);
+        }
         self.totals.events += 1;
         self.change_rate(k, 0.0);
         for row in self.plan.rows_of(k) {
@@ -358,7 +371,7 @@ impl<'a> Naive<'a> {
         state.rate = rate;
         if here.capacity.is_some() {
             let queue = &mut self.queues[crossing.resource as usize];
-            queue.advance(self.now, here.grains, self.link_window);
+            queue.advance(self.now, here.grains, self.window);
             queue.change(by);
         }
         let session = crossing.session as usize;
@@ -503,7 +516,7 @@ impl<'a> Naive<'a> {
         sample
     }
 
-    fn finish(mut self, recorder: Recorder, settings: &Settings<'_>) -> Run {
+    fn finish(mut self, recorder: Recorder) -> Run {
         let plan = self.plan;
         let mut converged = Some(0);
         let mut any = false;
@@ -513,7 +526,7 @@ impl<'a> Naive<'a> {
                 self.sessions[k].end = plan.end;
             }
             if plan.active(k).is_some() {
-                any = true;
+                any |= self.sessions[k].track.is_asked;
                 let last_far = self.sessions[k].track.last_far();
                 converged = converged.filter(|_| last_far < plan.end).map(|at: u64| at.max(last_far));
             }
@@ -522,17 +535,16 @@ impl<'a> Naive<'a> {
         self.totals.distance_final_bps = self.distance();
         for (resource, queue) in plan.resources.iter().zip(&mut self.queues) {
             if resource.capacity.is_some() {
-                queue.advance(plan.end, resource.grains, self.link_window);
+                queue.advance(plan.end, resource.grains, self.window);
             }
         }
         let outcomes = (0..self.sessions.len()).map(|k| {
             let Some((start, _)) = plan.active(k) else { return Outcome::default() };
             let session = &self.sessions[k];
-            let window = plan.asked_window(settings.window).unwrap_or(second_half(start, session.end));
             let last = last_tenth(start, session.end);
             let mean = |(from, to)| grain::mean_bps(session.arrivals.volume(from, to), to - from);
             Outcome {
-                rate_bps: mean(window),
+                rate_bps: mean(self.window),
                 final_bps: mean(last),
                 delivered: session.arrivals.volume(0, plan.end),
                 max_min_bps: session.track.optimum_bps,
@@ -540,6 +552,6 @@ impl<'a> Naive<'a> {
             }
         });
         let loads: Vec<_> = self.queues.iter().map(Load::from).collect();
-        report(plan, self.link_window, outcomes, &loads, &self.totals, recorder)
+        report(plan, self.window, outcomes, &loads, &self.totals, recorder)
     }
 }

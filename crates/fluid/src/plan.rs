@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use fairwave_scenario::node_rule::{self, MixedRules};
 use fairwave_scenario::random::stream;
-use fairwave_scenario::{Demand, Discipline, Link, QueueLimit, Scenario, Session};
+use fairwave_scenario::{Demand, Discipline, Link, MeanWindow, QueueLimit, Scenario, Session};
 use fairwave_schemes::node;
 use fairwave_schemes::scheme::OptionValue;
 use fairwave_schemes::{RateAllocator, Row};
@@ -357,17 +357,15 @@ impl<'a> Plan<'a> {
         self.scenario.scheme_of(session).options.flag("fair_start") && session.initial_rate == Rate::ZERO
     }
 
-    /// The window of the links' means: the second half of the run, unless another is asked for.
-    pub(crate) fn link_window(&self, asked: Option<(Time, Time)>) -> (u64, u64) {
-        self.asked_window(asked).unwrap_or((self.end / 2, self.end))
+    /// The window of the means, in nanoseconds, and whether it closes with the last session that ends.
+    pub(crate) fn window(&self, asked: Option<(Time, Time)>) -> ((u64, u64), bool) {
+        let MeanWindow { from, to, closes_early } = MeanWindow::of(self.scenario, asked);
+        ((from.as_nanos(), to.as_nanos()), closes_early)
     }
 
-    /// The window that was asked for, as far as the run reaches.
-    pub(crate) fn asked_window(&self, asked: Option<(Time, Time)>) -> Option<(u64, u64)> {
-        asked.map(|(from, to)| {
-            let to = to.as_nanos().min(self.end);
-            (from.as_nanos().min(to), to)
-        })
+    /// When the last byte that a session sent until `end` is at its sink.
+    pub(crate) fn last_arrival(&self, session: usize, end: u64) -> u64 {
+        end.saturating_add(self.rows[self.sink_row(session)].forward_ns)
     }
 }
 

@@ -1,7 +1,8 @@
 //! From what an engine added up to the result of a run.
 
-use fairwave_scenario::{Engine, LinkSummary, Metrics, Run, SessionSummary, Summary};
+use fairwave_scenario::{Engine, LinkSummary, Metrics, Run, SchemeOptions, SessionSummary, Summary, Window, by_scheme};
 use fairwave_schemes::global::metrics;
+use fairwave_units::Time;
 
 use crate::grain::{self, Volume};
 use crate::plan::Plan;
@@ -58,11 +59,6 @@ pub(crate) fn last_tenth(start: u64, end: u64) -> (u64, u64) {
     (end - (end - start) / 10, end)
 }
 
-/// The second half of an active time.
-pub(crate) fn second_half(start: u64, end: u64) -> (u64, u64) {
-    (end - (end - start) / 2, end)
-}
-
 /// Puts the result together. Both iterators follow the plan's order; `None` stands for an unlimited resource.
 pub(crate) fn report(
     plan: &Plan<'_>,
@@ -93,6 +89,7 @@ pub(crate) fn report(
             sent_packets: 0,
             lost_packets: 0,
             retransmitted_packets: 0,
+            timeouts: 0,
             completed_s: outcome.completed.map(|at| at as f64 / 1e9),
         })
         .collect();
@@ -130,12 +127,16 @@ pub(crate) fn report(
     let record = recorder.record();
     Run {
         summary: Summary {
+            version: env!("CARGO_PKG_VERSION"),
             scenario: scenario.name.clone(),
             scheme: scenario.scheme.scheme.name.to_owned(),
+            options: SchemeOptions::of(&scenario.scheme),
             model: "fluid",
             seed: scenario.seed,
             duration_s: scenario.duration.as_secs_f64(),
             variant: scenario.variant.clone(),
+            window: Window::new(Time::from_nanos(window.0), Time::from_nanos(window.1)),
+            schemes: by_scheme(scenario, &sessions),
             sessions,
             links,
             background: Vec::new(),

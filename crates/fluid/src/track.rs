@@ -12,19 +12,24 @@ pub(crate) struct Track {
     since: u64,
     /// The last instant at which it was not near for more than no time.
     last_far: u64,
+    /// Whether there was anything for it to have.
+    pub(crate) is_asked: bool,
 }
 
 impl Track {
     /// A session that starts at `at`.
     pub(crate) fn new(at: u64) -> Self {
-        Self { optimum_bps: 0.0, since: at, last_far: 0 }
+        Self { optimum_bps: 0.0, since: at, last_far: 0, is_asked: false }
     }
 
     /// Its rate was `rate_bps`, and its max-min rate what it is, from the last close until `at`.
     #[inline]
     pub(crate) fn close(&mut self, rate_bps: f64, at: u64) {
         if at > self.since {
-            if (rate_bps - self.optimum_bps).abs() > NEAR * self.optimum_bps {
+            // Who is to have nothing has nothing to come near to.
+            let is_asked = self.optimum_bps > 0.0;
+            self.is_asked |= is_asked;
+            if is_asked && (rate_bps - self.optimum_bps).abs() > NEAR * self.optimum_bps {
                 self.last_far = at;
             }
             self.since = at;
@@ -53,5 +58,17 @@ mod tests {
         assert_eq!(track.last_far(), 30);
         track.close(105.1, 60);
         assert_eq!(track.last_far(), 60);
+    }
+
+    #[test]
+    fn close__a_session_that_wants_nothing_is_near_whatever_it_sends() {
+        let mut track = Track::new(10);
+        track.close(1.0, 20);
+        assert_eq!(track.last_far(), 0);
+        track.optimum_bps = 100.0;
+        track.close(1.0, 30);
+        track.optimum_bps = 0.0;
+        track.close(1.0, 40);
+        assert_eq!(track.last_far(), 30);
     }
 }

@@ -1,13 +1,13 @@
 //! The max-min allocation of a scenario file.
 
-use fairwave_scenario::{Document, LimitedBy, Scenario};
+use fairwave_scenario::{Document, LimitedBy, Scenario, Work};
 use fairwave_units::Time;
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::error::scenario_error;
-use crate::simulate::{Changes, parse};
+use crate::simulate::{Changes, check_memory, parse};
 
 /// Columns `name`, `from`, `to`, `rate_bps`, `limited_by` of the first case of a scenario, and notes for people.
 #[pyfunction]
@@ -26,6 +26,7 @@ pub(crate) fn allocate<'py>(
             let document = Document::parse(file, text)?;
             let cases = document.cases(&selection)?;
             let case = cases.first().expect("a document has at least one case");
+            check_memory(file, &document, &cases[..1], Work::Allocate, 1)?;
             let (scenario, notes) = document.build(case)?;
             let allocation = fairwave_scenario::allocate(&scenario, at)?;
             Ok((scenario, notes, allocation))

@@ -53,7 +53,7 @@ mod _core {
     #[pymodule_export]
     use crate::schemes::schemes;
     #[pymodule_export]
-    use crate::simulate::simulate;
+    use crate::simulate::{shipped, simulate};
     #[pymodule_export]
     use crate::transfer::{Server, get};
 }

@@ -78,6 +78,8 @@ impl Run {
         let sessions: Vec<u32> = self.run.losses.iter().map(|loss| loss.session).collect();
         columns.set_item("time_s", times.into_pyarray(py))?;
         columns.set_item("session", sessions.into_pyarray(py))?;
+        let kinds: Vec<_> = self.run.losses.iter().map(|loss| loss.kind.name()).collect();
+        columns.set_item("kind", kinds)?;
         Ok(columns)
     }
 

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::Instant;
 
-use fairwave_catalogue::lab;
-use fairwave_scenario::{Case, Document, Record, ScenarioError as Mistake, Selection, Settings};
+use fairwave_catalogue::{lab, memory};
+use fairwave_scenario::{Case, Document, Record, ScenarioError as Mistake, Selection, Settings, Work};
 use fairwave_schemes::scheme::Model;
 use fairwave_units::{Duration, ParseError, Time};
 use pyo3::exceptions::PyValueError;
@@ -36,9 +36,9 @@ impl Changes {
 }
 
 /// Runs every case of a scenario: the runs in order, and notes for people. `model` is "fluid", "packet" or None for the
-/// scenario's usual one.
+/// scenario's usual one. `only_one` refuses more than one run.
 #[pyfunction]
-#[pyo3(signature = (file, text, changes, window, model))]
+#[pyo3(signature = (file, text, changes, window, model, only_one))]
 pub(crate) fn simulate(
     py: Python<'_>,
     file: &str,
@@ -46,6 +46,7 @@ pub(crate) fn simulate(
     changes: Changes,
     window: Option<(String, String)>,
     model: Option<&str>,
+    only_one: bool,
 ) -> PyResult<(Vec<Run>, Vec<String>)> {
     let selection = changes.selection(py)?;
     let window = match window {
@@ -61,6 +62,12 @@ pub(crate) fn simulate(
         .detach(|| {
             let document = Document::parse(file, text)?;
             let cases = document.cases(&selection)?;
+            if only_one && cases.len() > 1 {
+                return Err(several(file, &cases));
+            }
+            let side_by_side = workers(&cases);
+            let work = Work::Run(model.unwrap_or(Model::Fluid), RECORD);
+            check_memory(file, &document, &cases, work, side_by_side)?;
             Ok((document, cases))
         })
         .map_err(|mistake| scenario_error(py, &mistake))?;
@@ -72,6 +79,48 @@ pub(crate) fn simulate(
         notes.extend(more);
     }
     Ok((runs, notes))
+}
+
+/// The text of a shipped scenario by its name; `None` if there is none of that name.
+#[pyfunction]
+pub(crate) fn shipped(name: &str) -> Option<&'static str> {
+    fairwave_catalogue::scenario_text(name)
+}
+
+/// One run was asked for, and there are more.
+fn several(file: &str, cases: &[Case]) -> Mistake {
+    let mut labels: Vec<&str> = cases.iter().filter_map(|case| case.variant.as_deref()).collect();
+    labels.dedup();
+    let hint = format!("choose a variant: {}", labels.join(", "));
+    let message = format!("runs=1 asks for one run, and there are {}", cases.len());
+    Mistake { file: file.to_owned(), line: None, message, hint: Some(hint) }
+}
+
+/// How many cases run side by side.
+fn workers(cases: &[Case]) -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).min(cases.len())
+}
+
+/// Refuses what takes more memory than there is, before any scenario is made.
+pub(crate) fn check_memory(
+    file: &str,
+    document: &Document,
+    cases: &[Case],
+    work: Work,
+    side_by_side: usize,
+) -> Result<(), Mistake> {
+    let Some(limit) = memory::available_bytes() else { return Ok(()) };
+    let mut cases: Vec<&Case> = cases.iter().collect();
+    cases.dedup_by(|a, b| a.variant == b.variant);
+    for size in cases.into_iter().filter_map(|case| document.size(case)) {
+        size.check(work, side_by_side as u64, limit).map_err(|error| Mistake {
+            file: file.to_owned(),
+            line: None,
+            message: error.to_string(),
+            hint: Some("fewer sessions, a wider sample, or a machine with more memory".to_owned()),
+        })?;
+    }
+    Ok(())
 }
 
 fn parse_window(py: Python<'_>, from: &str, to: &str) -> PyResult<(Time, Time)> {
@@ -88,6 +137,9 @@ pub(crate) fn parse<T: FromStr<Err = ParseError>>(py: Python<'_>, argument: &str
     text.parse().map_err(|error| parse_error(py, argument, &error))
 }
 
+/// Python may ask for any table of a run later.
+const RECORD: Record = Record { rates: true, queues: true, windows: true, distances: true };
+
 /// A file's cases while they run.
 struct Lab<'a> {
     file: &'a str,
@@ -102,7 +154,7 @@ type Outcome = Result<(Run, Vec<String>), Mistake>;
 impl Lab<'_> {
     /// Outcomes in the order of the cases, up to the first mistake.
     fn run_all(&self, stop: &Stop) -> Vec<Outcome> {
-        let workers = std::thread::available_parallelism().map_or(1, usize::from).min(self.cases.len());
+        let workers = workers(self.cases);
         let next = &AtomicUsize::new(0);
         let mut outcomes: Vec<Option<Outcome>> = self.cases.iter().map(|_| None).collect();
         std::thread::scope(|scope| {
@@ -137,12 +189,7 @@ impl Lab<'_> {
     fn run_case(&self, case: &Case, stop: &Stop) -> Outcome {
         let (scenario, notes) = self.document.build(case)?;
         let mut progress = |_| stop.check();
-        let settings = Settings {
-            record: Record { rates: true, queues: true, windows: true, distances: true },
-            window: self.window,
-            progress: Some(&mut progress),
-            trace: None,
-        };
+        let settings = Settings { record: RECORD, window: self.window, progress: Some(&mut progress), trace: None };
         let began = Instant::now();
         let mut run = lab::simulate(&scenario, self.model, settings).map_err(|error| {
             let text = error.to_string();
@@ -155,7 +202,10 @@ impl Lab<'_> {
                 hint: hint.map(str::to_owned),
             }
         })?;
-        run.summary.engine.wall_s = began.elapsed().as_secs_f64();
+        let wall_s = began.elapsed().as_secs_f64();
+        let engine = &mut run.summary.engine;
+        engine.wall_s = wall_s;
+        engine.packet_hops_per_s = engine.packet_hops as f64 / wall_s.max(1e-9);
         Ok((Run { run, title: scenario.title }, notes))
     }
 }

@@ -71,10 +71,10 @@ pub fn write_windows(run: &Run, out: &mut impl Write) -> io::Result<()> {
 
 /// Writes `losses.csv`: a row per loss event. Only the header in a model without packets.
 pub fn write_losses(run: &Run, out: &mut impl Write) -> io::Result<()> {
-    out.write_all(b"time_s,session\n")?;
+    out.write_all(b"time_s,session,kind\n")?;
     for loss in &run.losses {
         let name = run.summary.sessions.get(loss.session as usize).map_or("", |session| &*session.name);
-        writeln!(out, "{},{}", seconds(loss.time), field(name))?;
+        writeln!(out, "{},{},{}", seconds(loss.time), field(name), loss.kind.name())?;
     }
     Ok(())
 }
@@ -149,7 +149,8 @@ fn field(text: &str) -> Cow<'_, str> {
 mod tests {
     use super::*;
     use crate::{
-        Engine, LinkSummary, LossEvent, Metrics, QueueSamples, RateSamples, SessionSummary, Summary, WindowSamples,
+        Engine, LinkSummary, LossEvent, LossKind, Metrics, QueueSamples, RateSamples, SchemeOptions, SessionSummary,
+        Summary, Window, WindowSamples,
     };
 
     #[test]
@@ -206,9 +207,12 @@ time_s,session,rate_bps,wire_rate_bps,expected_bps,source_expected_bps,sink_expe
     #[test]
     fn write_losses__has_a_row_an_event() {
         let mut run = run(&["a", "b"]);
-        assert_eq!(text(|out| write_losses(&run, out)), "time_s,session\n");
-        run.losses = vec![LossEvent { time: ms(1500), session: 1 }];
-        assert_eq!(text(|out| write_losses(&run, out)), "time_s,session\n1.5,b\n");
+        assert_eq!(text(|out| write_losses(&run, out)), "time_s,session,kind\n");
+        run.losses = vec![
+            LossEvent { time: ms(1500), session: 1, kind: LossKind::Loss },
+            LossEvent { time: ms(2500), session: 0, kind: LossKind::Timeout },
+        ];
+        assert_eq!(text(|out| write_losses(&run, out)), "time_s,session,kind\n1.5,b,loss\n2.5,a,timeout\n");
     }
 
     #[test]
@@ -231,13 +235,17 @@ time_s,session,rate_bps,wire_rate_bps,expected_bps,source_expected_bps,sink_expe
     fn run(sessions: &[&str]) -> Run {
         let sessions = sessions.iter().map(|name| session(name)).collect();
         let summary = Summary {
+            version: "",
             scenario: "test".into(),
             scheme: "gtp".into(),
+            options: SchemeOptions::default(),
             model: "fluid",
             seed: 1,
             duration_s: 1.0,
             variant: None,
+            window: Window::default(),
             sessions,
+            schemes: Vec::new(),
             links: Vec::new(),
             background: Vec::new(),
             metrics: Metrics::default(),
@@ -271,6 +279,7 @@ time_s,session,rate_bps,wire_rate_bps,expected_bps,source_expected_bps,sink_expe
             sent_packets: 0,
             lost_packets: 0,
             retransmitted_packets: 0,
+            timeouts: 0,
             completed_s: None,
         }
     }

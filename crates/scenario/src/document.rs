@@ -11,8 +11,9 @@ use crate::read::mistake::{Mistake, Reading, did_you_mean, quoted};
 use crate::read::reader::{Field, Thing};
 use crate::read::scenario::{self, seed_and_runs};
 use crate::read::shape::MANY_FROM_ONE;
+use crate::read::size;
 use crate::read::tree::{self, Entry, Item, Place, Table, Value};
-use crate::{Scenario, ScenarioError, limits};
+use crate::{Scenario, ScenarioError, Size, limits};
 
 /// A scenario file that is well-formed TOML; what it means is checked when a [`Case`] of it is built.
 #[derive(Clone, Debug)]
@@ -113,7 +114,22 @@ impl Document {
         Ok(cases)
     }
 
+    /// How many elements the scenario of a case has, counted without making any; `None` where the file has a mistake,
+    /// which [`Document::build`] finds.
+    pub fn size(&self, case: &Case) -> Option<Size> {
+        let root = self.layered(case, &mut Patches::default(), &mut Vec::new()).ok()?;
+        size::count(&root).ok()
+    }
+
     fn try_build(&self, case: &Case) -> Reading<(Scenario, Vec<String>)> {
+        let (mut patches, mut notes) = (Patches::default(), Vec::new());
+        let root = self.layered(case, &mut patches, &mut notes)?;
+        let scenario = scenario::read(&root, case.seed, case.variant.as_deref(), patches, &mut notes)?;
+        Ok((scenario, notes))
+    }
+
+    /// The file's table with the variant's changes and the call's laid over it; `patches` takes those to single elements.
+    fn layered(&self, case: &Case, patches: &mut Patches, notes: &mut Vec<String>) -> Reading<Cow<'_, Table>> {
         let variant = match &case.variant {
             Some(label) => {
                 let variants = self.variants()?;
@@ -123,18 +139,17 @@ impl Document {
             None => None,
         };
         let call = call_layers(&case.selection)?;
-        let (mut patches, mut notes) = (Patches::default(), Vec::new());
         let mut root = Cow::Borrowed(&self.root);
         // Unknown keys of the file are found before what is laid over it.
         scenario::top(&root)?;
         if let (Some(layer), Some(label)) = (variant, &case.variant) {
-            layer::apply(root.to_mut(), layer, Thing::Named("variant", label), &mut patches, &mut notes)?;
+            layer::overridden(layer, &call, label, notes);
+            layer::apply(root.to_mut(), layer, Thing::Named("variant", label), patches, notes)?;
         }
         for layer in &call {
-            layer::apply(root.to_mut(), layer, Thing::Top, &mut patches, &mut notes)?;
+            layer::apply(root.to_mut(), layer, Thing::Top, patches, notes)?;
         }
-        let scenario = scenario::read(&root, case.seed, case.variant.as_deref(), patches, &mut notes)?;
-        Ok((scenario, notes))
+        Ok(root)
     }
 
     /// The variants by label, in the order of the file.

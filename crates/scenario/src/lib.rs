@@ -8,6 +8,7 @@
 #![cfg_attr(test, allow(non_snake_case))]
 
 mod allocation;
+mod by_scheme;
 pub mod csv;
 mod document;
 mod error;
@@ -20,17 +21,20 @@ mod run;
 mod scenario;
 mod session;
 mod settings;
+mod size;
 mod trace;
 
 pub use allocation::{Allocation, LimitedBy, allocate};
+pub use by_scheme::{SchemeOptions, SchemeSummary, by_scheme};
 pub use document::{Case, Document, Selection};
 pub use error::ScenarioError;
 pub use network::{Background, BackgroundKind, Discipline, Link, LinkEnd, Node, Packet, QueueLimit, Red, Router};
 pub use run::{
-    BackgroundSummary, Engine, LinkSummary, LossEvent, MaxMinStep, Metrics, QueueSamples, RateSamples, Run,
-    SessionSummary, Summary, WindowSamples,
+    BackgroundSummary, Engine, LinkSummary, LossEvent, LossKind, MaxMinStep, Metrics, QueueSamples, RateSamples, Run,
+    SessionSummary, Summary, Window, WindowSamples,
 };
 pub use scenario::{Scenario, SchemeChoice};
 pub use session::{Demand, DemandBy, Session};
-pub use settings::{Record, Settings};
+pub use settings::{MeanWindow, Record, Settings};
+pub use size::{Size, TooLarge, Work};
 pub use trace::{TraceContent, TraceEvent, TraceKind, TraceLink, TraceOwner, TracePacket};

@@ -137,10 +137,13 @@ pub enum LinkEnd {
 }
 
 /// Parameters of random early detection; zero is automatic.
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of ns-2's queue; they combine freely")]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Red {
     /// Whether max_p adapts.
     pub adaptive: bool,
+    /// The chance of a drop at the upper threshold, where it begins if it adapts.
+    pub max_p: f64,
     /// Least max_p when it adapts.
     pub bottom: f64,
     /// Lower threshold in packets.
@@ -155,13 +158,17 @@ pub struct Red {
     pub target_delay: Duration,
     /// Whether the queue is measured in bytes.
     pub bytes: bool,
+    /// Whether drops keep their distance: after one, as many packets are let pass as one is dropped of on average.
+    pub wait: bool,
 }
 
 impl Default for Red {
-    /// Adaptive and automatic, with the least max_p of Xu et al. 2004.
+    /// As ns-2's `Queue/RED` of the papers: max_p = 1 / `linterm_`, and `wait_`. Adaptive and automatic, with the least
+    /// max_p of Xu et al. 2004.
     fn default() -> Self {
         Self {
             adaptive: true,
+            max_p: 0.0,
             bottom: 0.001,
             min_th_packets: 0,
             max_th_packets: 0,
@@ -169,6 +176,7 @@ impl Default for Red {
             gentle: true,
             target_delay: Duration::from_millis(5),
             bytes: false,
+            wait: true,
         }
     }
 }

@@ -3,6 +3,8 @@
 use fairwave_units::Time;
 use serde::Serialize;
 
+use crate::{SchemeOptions, SchemeSummary};
+
 /// What a run gave: its summary, and the samples that were asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
@@ -28,10 +30,14 @@ pub struct Run {
 /// The summary of a run; its JSON form is what other programs read.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
+    /// Version of Fairwave that made it.
+    pub version: &'static str,
     /// Name of the scenario.
     pub scenario: String,
     /// Name of its scheme.
     pub scheme: String,
+    /// The options of that scheme, defaults included.
+    pub options: SchemeOptions,
     /// "fluid", "packet" or "testbed".
     pub model: &'static str,
     /// The seed.
@@ -40,8 +46,12 @@ pub struct Summary {
     pub duration_s: f64,
     /// Label of the variant.
     pub variant: Option<String>,
+    /// What the means are taken over: those of sessions, links, background traffic and totals.
+    pub window: Window,
     /// One entry a session, in the scenario's order.
     pub sessions: Vec<SessionSummary>,
+    /// One entry a scheme with its options, in the order in which sessions name them.
+    pub schemes: Vec<SchemeSummary>,
     /// Finite links and the used directions of end nodes ("d1:in", "s1:out").
     pub links: Vec<LinkSummary>,
     /// One entry a table of background traffic.
@@ -52,7 +62,24 @@ pub struct Summary {
     pub engine: Engine,
 }
 
-/// One session's numbers. Rates are means over the second half of its active time, `final_*` over the last tenth.
+/// The part of a run that the means of its summary are taken over ([`crate::MeanWindow`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Window {
+    /// Where it begins.
+    pub from_s: f64,
+    /// Where it ends.
+    pub to_s: f64,
+}
+
+impl Window {
+    /// From one instant to another.
+    pub fn new(from: Time, to: Time) -> Self {
+        Self { from_s: from.as_secs_f64(), to_s: to.as_secs_f64() }
+    }
+}
+
+/// One session's numbers. Rates are means over the summary's window, `final_*` over the last tenth of its own active
+/// time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SessionSummary {
     /// Name of the session.
@@ -83,11 +110,13 @@ pub struct SessionSummary {
     pub lost_packets: u64,
     /// Data packets sent again.
     pub retransmitted_packets: u64,
+    /// How often its retransmission timer ran out, again for the same packet included; 0 for sessions without a window.
+    pub timeouts: u64,
     /// When its last byte was delivered, for a session of finite size.
     pub completed_s: Option<f64>,
 }
 
-/// One link's numbers, over the second half of the run.
+/// One link's numbers, over the summary's window.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LinkSummary {
     /// Name of the link, or node and direction.
@@ -109,7 +138,7 @@ pub struct LinkSummary {
 pub struct BackgroundSummary {
     /// Its name.
     pub name: Box<str>,
-    /// Payload delivered for the first time, mean over the same window as the links' numbers.
+    /// Payload delivered for the first time, mean over the summary's window.
     pub rate_bps: f64,
     /// Wire rate that arrived, over the same window.
     pub wire_rate_bps: f64,
@@ -230,4 +259,25 @@ pub struct LossEvent {
     pub time: Time,
     /// Index of the session.
     pub session: u32,
+    /// What told it.
+    pub kind: LossKind,
+}
+
+/// What tells a session of a loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LossKind {
+    /// The other end: duplicate or selective acknowledgements, or a report.
+    Loss,
+    /// Its retransmission timer, which ran out.
+    Timeout,
+}
+
+impl LossKind {
+    /// Its word in `losses.csv`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Loss => "loss",
+            Self::Timeout => "timeout",
+        }
+    }
 }

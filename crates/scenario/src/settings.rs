@@ -2,7 +2,7 @@
 
 use fairwave_units::Time;
 
-use crate::TraceEvent;
+use crate::{Scenario, Session, TraceEvent};
 
 /// What to record besides the summary.
 #[expect(clippy::struct_excessive_bools, reason = "each says whether one table is kept; they combine freely")]
@@ -23,10 +23,42 @@ pub struct Record {
 pub struct Settings<'a> {
     /// What to record besides the summary.
     pub record: Record,
-    /// Window of the summary's means, in place of the second half of the active time.
+    /// Window of the summary's means, in place of the usual one ([`MeanWindow`]).
     pub window: Option<(Time, Time)>,
-    /// Called now and then with the simulated time that has passed.
+    /// Called with the simulated time that has passed, which never goes back: a few hundred times in a run, and as often
+    /// as it takes that a stop asked for from there is never long in coming, however many events an instant has.
     pub progress: Option<&'a mut dyn FnMut(Time)>,
     /// Called with all that happens to packets, in order of time (packet model).
     pub trace: Option<&'a mut dyn FnMut(&TraceEvent<'_>)>,
+}
+
+/// The window of a run's means: one for sessions, links, background traffic and totals, so that rates of sessions may be
+/// summed and compared with what links carry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MeanWindow {
+    /// Where it begins.
+    pub from: Time,
+    /// Where it ends at the latest.
+    pub to: Time,
+    /// Whether it ends with the last session that ends, if that is earlier.
+    pub closes_early: bool,
+}
+
+impl MeanWindow {
+    /// The part that was asked for, as far as the run reaches. Else the second half of the run, when what lasts has
+    /// settled. Where every session has an end of its own, its size or its stop, nothing lasts and no part of the run is
+    /// better than another: the whole of it, until the last of them has ended.
+    pub fn of(scenario: &Scenario, asked: Option<(Time, Time)>) -> Self {
+        let end = scenario.end();
+        if let Some((from, to)) = asked {
+            let to = to.min(end);
+            return Self { from: from.min(to), to, closes_early: false };
+        }
+        let has_end = |session: &Session| session.size.is_some() || session.stop.is_some_and(|stop| stop < end);
+        let started = || scenario.sessions.iter().filter(|session| session.start < end);
+        if started().next().is_some() && started().all(has_end) {
+            return Self { from: Time::ZERO, to: end, closes_early: true };
+        }
+        Self { from: Time::from_nanos(end.as_nanos() / 2), to: end, closes_early: false }
+    }
 }

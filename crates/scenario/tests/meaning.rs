@@ -246,6 +246,23 @@ const ROUTED: &str = "
 ";
 
 #[test]
+fn build__red_takes_max_p_and_wait_of_ns_2() {
+    let red = |keys: &str| {
+        let text = format!(
+            "name = 'red'\nduration = '1 s'\nscheme = 'sack'\n[[router]]\nname = 'r{{1..2}}'\n\
+             [[node]]\nname = 'a'\nrouter = 'r1'\n[[node]]\nname = 'b'\nrouter = 'r2'\n\
+             [[link]]\nfrom = 'r1'\nto = 'r2'\ncapacity = '1 Gb/s'\ndelay = '1 ms'\nduplex = true\ndiscipline = 'red'\n{keys}\n\
+             [[session]]\nfrom = 'a'\nto = 'b'\n"
+        );
+        one(&text).links[0].red
+    };
+    // ns-2's `wait_ true`; its max_p is 1 / `linterm_` where nothing is said.
+    assert_eq!((red("").max_p, red("").wait), (0.0, true));
+    let named = red("red = { adaptive = false, max_p = 0.02, wait = false }");
+    assert_eq!((named.max_p, named.wait, named.adaptive), (0.02, false, false));
+}
+
+#[test]
 fn build__paths_are_shortest_by_delay_or_named() {
     let scenario = one(&format!(
         "{ROUTED}

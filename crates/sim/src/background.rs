@@ -8,6 +8,7 @@ use fairwave_schemes::scheme::{Options, find};
 use fairwave_schemes::session::{CongestionController, controller};
 use fairwave_units::{Duration, Time};
 
+use crate::engine::min_rto;
 use crate::flow::{Flow, Source};
 use crate::on_off::OnOff;
 use crate::route::Route;
@@ -109,10 +110,11 @@ pub(crate) fn add(simulator: &mut Simulator<'_>, scenario: &Scenario) {
 fn web_sender(packet_bytes: u32, size_packets: u64) -> Sender {
     let controller: Box<dyn CongestionController> =
         controller(WEB_SCHEME, &Options::default()).expect("the scheme of web flows is a window rule");
+    let scheme = find(WEB_SCHEME).expect("the scheme of web flows is listed");
     let config = SenderConfig {
         sack: true,
         max_window_packets: u64::MAX,
-        min_rto: Duration::from_millis(200),
+        min_rto: min_rto(scheme, &Options::default()),
         size_packets,
         pacing: false,
         packet_bytes,
@@ -241,7 +243,7 @@ mod tests {
         simulator.network_mut().routes.clear();
         add(&mut simulator, &scenario);
         let places = instants_s.iter().map(|at| {
-            simulator.run_until(Time::from_secs(*at));
+            simulator.run_until(Time::from_secs(*at), &mut |_| {});
             let background = &simulator.backgrounds[0];
             (background.flows.len(), background.idle.len())
         });

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use fairwave_scenario::random;
-use fairwave_scenario::{DemandBy, Discipline, Run, Scenario, Session, Settings};
-use fairwave_schemes::scheme::{Kind, Model, OptionValue, Scheme, schemes};
+use fairwave_scenario::{DemandBy, Discipline, MeanWindow, Run, Scenario, Session, Settings};
+use fairwave_schemes::scheme::{Kind, Model, OptionValue, Options, Scheme, schemes};
 use fairwave_schemes::session::{RuleError, led_controller};
 use fairwave_units::{Duration, Rate, Time};
 use thiserror::Error;
@@ -18,6 +18,7 @@ use crate::offer::Offer;
 use crate::rbudp::{RbudpConfig, RbudpSession};
 use crate::report;
 use crate::route::{self, link_rule};
+use crate::rtt::MinRto;
 use crate::sender::{Sender, SenderConfig};
 use crate::simulator::Simulator;
 use crate::udt::{UdtSession, UdtSetup};
@@ -98,16 +99,21 @@ pub fn simulate_naive(scenario: &Scenario, settings: Settings<'_>) -> Result<Run
 }
 
 fn run(scenario: &Scenario, settings: Settings<'_>, is_naive: bool) -> Result<Run, SimError> {
-    let Settings { record, window, mut progress, trace } = settings;
+    let Settings { record, window, progress, trace } = settings;
+    let mut unheard = |_| {};
+    let progress = progress.unwrap_or(&mut unheard);
     refuse_unsupported(scenario)?;
     let end = scenario.end();
-    let half = Time::from_nanos(end.as_nanos() - end.as_nanos() / 2);
-    let network = route::build(scenario, window.unwrap_or((half, end)));
+    let MeanWindow { from, to, closes_early } = MeanWindow::of(scenario, window);
+    let network = route::build(scenario, (from, to));
     let mut simulator = Simulator::new(network, is_naive);
     simulator.observer = trace;
     let hosts = gtp::hosts(&mut simulator, scenario)?;
     for session in &scenario.sessions {
         add(&mut simulator, scenario, session, &hosts)?;
+    }
+    if closes_early {
+        simulator.close_with_the_last_of(scenario.sessions.iter().filter(|session| session.start < end).count());
     }
     background::add(&mut simulator, scenario);
     simulator.arm_links();
@@ -115,14 +121,12 @@ fn run(scenario: &Scenario, settings: Settings<'_>, is_naive: bool) -> Result<Ru
     let mut at = Time::ZERO;
     while at < end {
         at = at.saturating_add(scenario.sample).min(end);
-        simulator.run_until(at);
+        simulator.run_until(at, progress);
         log.read(&simulator);
-        if let Some(progress) = &mut progress {
-            progress(at);
-        }
+        progress(at);
     }
     simulator.count_in_flight();
-    report::report(scenario, &simulator, &log, window, record)
+    report::report(scenario, &simulator, &log, &report::Asked { window: (from, to), record }, progress)
 }
 
 fn add(
@@ -168,7 +172,7 @@ fn add(
             }
         }
     }
-    let sack = options.get("sack").map_or_else(|| has_sack(choice.scheme.name), |sack| sack == OptionValue::Flag(true));
+    let sack = choice.scheme.value(options, "sack") == Some(OptionValue::Flag(true));
     if choice.scheme.name == "udt" {
         let setup = UdtSetup {
             size_packets,
@@ -197,7 +201,7 @@ fn add(
     let config = SenderConfig {
         sack,
         max_window_packets,
-        min_rto: options.time("min_rto").unwrap_or(Duration::from_millis(200)),
+        min_rto: min_rto(choice.scheme, options),
         size_packets,
         pacing: options.flag("pacing"),
         packet_bytes: data_bytes,
@@ -217,9 +221,13 @@ fn add(
     Ok(())
 }
 
-/// Whether a scheme's acknowledgements carry blocks, if nothing is said. XCP and VCP were NewReno beyond their windows.
-fn has_sack(scheme: &str) -> bool {
-    !matches!(scheme, "newreno" | "xcp" | "endpoint-xcp" | "ixcp" | "pxcp" | "vcp")
+/// The bound of a scheme's time-out, as named or its default.
+pub(crate) fn min_rto(scheme: &Scheme, options: &Options) -> MinRto {
+    match scheme.value(options, "min_rto") {
+        Some(OptionValue::Time(least)) => MinRto::Whole(least),
+        // Linux 6 tcp_rtt_estimator: the variation is at least TCP_RTO_MIN, HZ / 5.
+        _ => MinRto::BeyondRtt(Duration::from_millis(200)),
+    }
 }
 
 /// The sink's buffer of a UDT session that names none, in packets.

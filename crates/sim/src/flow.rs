@@ -1,5 +1,6 @@
 //! A flow: what sends, what receives, and what became of its packets.
 
+use fairwave_scenario::LossKind;
 use fairwave_units::Time;
 
 use crate::constant::Constant;
@@ -30,8 +31,11 @@ pub(crate) struct Flow {
     pub(crate) options: FlowOptions,
     pub(crate) jitter: Option<Box<Jitter>>,
     pub(crate) delayed_ack: Option<Box<DelayedAck>>,
-    pub(crate) losses: Vec<Time>,
+    /// When its window was cut, and what for.
+    pub(crate) losses: Vec<(Time, LossKind)>,
     pub(crate) completed: Option<Time>,
+    /// Whether its end was noted, where somebody waits for it.
+    pub(crate) has_ended: bool,
     pub(crate) counts: FlowCounts,
     /// Of background traffic: how many flows had its place before.
     pub(crate) life: u32,
@@ -126,6 +130,7 @@ impl Source {
 pub(crate) struct FlowCounts {
     pub(crate) sent: u64,
     pub(crate) resent: u64,
+    pub(crate) timeouts: u64,
     pub(crate) arrived: u64,
     pub(crate) dropped: u64,
     pub(crate) in_flight: u64,

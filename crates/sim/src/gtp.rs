@@ -250,6 +250,7 @@ impl Simulator<'_> {
                     if let Some(name) = session.sink.session {
                         host.close(now, name, CloseReason::Done);
                     }
+                    self.note_end(packet.flow, now);
                 }
             }
             Content::Control(control) => _ = host.handle_control(now, from, control),

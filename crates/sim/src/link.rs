@@ -86,6 +86,12 @@ impl Link {
         self.control.as_deref_mut()
     }
 
+    /// The window of the means ends now. What waits then was counted as if it left within the window.
+    pub(crate) fn close(&mut self, now: Time) {
+        self.window.1 = now;
+        self.counts.carried_bytes = (self.counts.carried_bytes - self.wire.backlog_bytes(now)).max(0.0);
+    }
+
     /// A packet reaches the queue.
     #[inline]
     pub(crate) fn offer(&mut self, now: Time, bytes: u32, kind: Kind, headers: &mut HeaderStore) -> Fate {

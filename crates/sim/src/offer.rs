@@ -1,7 +1,7 @@
 //! What an application offers to send: bytes at its desired rate, saved up in a small bucket.
 
 use fairwave_scenario::Demand;
-use fairwave_units::{Duration, Time};
+use fairwave_units::{Duration, Rate, Time};
 
 /// A bucket that fills at the desired rate. It holds two packets or a millisecond's worth, whichever is more, so that
 /// what was not sent in time is mostly forgone: a demand is a rate, not a backlog.
@@ -35,13 +35,15 @@ impl Offer {
         self.bits = (self.bits - f64::from(bytes) * 8.0).max(0.0);
     }
 
-    /// When a packet may go, after `now`; `None` if not before the demand changes to something above zero, and it never
-    /// does.
+    /// When a packet may go, if none may go `now`: later than now, always. `None` if not before the demand changes to
+    /// something above zero, and it never does, and where nothing is to be awaited, as a packet may go now.
     pub(crate) fn next_packet(&mut self, now: Time, bytes: u32) -> Option<Time> {
-        self.fill(now, bytes);
+        if self.has_packet(now, bytes) {
+            return None;
+        }
         let change = self.demand.next_change(now);
-        let Some(rate) = self.demand.at(now) else { return Some(now) };
-        let missing = (f64::from(bytes) * 8.0 - self.bits).max(0.0);
+        let rate = self.demand.at(now).expect("an unlimited demand has a packet");
+        let missing = f64::from(bytes) * 8.0 - self.bits;
         let wait = Duration::from_secs_f64(missing / rate.as_bps());
         // Rounded up, so that the bucket has a packet then.
         let at = wait.map(|wait| now.saturating_add(wait).saturating_add(Duration::from_nanos(1)));
@@ -51,27 +53,27 @@ impl Offer {
         }
     }
 
-    /// Adds what was offered since the last look, at the rates that held.
+    /// Adds what was offered since the last look, at the rates that held. From the instant at which the demand becomes
+    /// unlimited the bucket is never empty, and from the instant at which it is limited again, no fuller than any.
     fn fill(&mut self, now: Time, bytes: u32) {
         while self.filled_at < now {
             let until = self.demand.next_change(self.filled_at).map_or(now, |change| change.min(now));
             let span_s = until.since(self.filled_at).as_secs_f64();
+            let rate = self.demand.at(self.filled_at);
+            self.bits = rate.map_or(f64::INFINITY, |rate| (self.bits + rate.as_bps() * span_s).min(depth(rate, bytes)));
             self.filled_at = until;
-            let Some(rate) = self.demand.at(Time::from_nanos(until.as_nanos() - 1)) else {
-                self.bits = f64::INFINITY;
-                continue;
-            };
-            let bps = rate.as_bps();
-            let depth = (f64::from(bytes) * 16.0).max(bps * 1e-3);
-            self.bits = (self.bits + bps * span_s).min(depth);
         }
+        self.bits = self.demand.at(now).map_or(f64::INFINITY, |rate| self.bits.min(depth(rate, bytes)));
     }
+}
+
+/// What the bucket holds, in bits.
+fn depth(rate: Rate, bytes: u32) -> f64 {
+    (f64::from(bytes) * 16.0).max(rate.as_bps() * 1e-3)
 }
 
 #[cfg(test)]
 mod tests {
-    use fairwave_units::Rate;
-
     use super::*;
 
     /// Sends whenever the offer allows: packets sent up to `end`.
@@ -79,7 +81,7 @@ mod tests {
         let mut offer = Offer::new(demand, Time::ZERO).unwrap();
         let (mut now, mut packets) = (Time::ZERO, 0);
         while now <= end {
-            if offer.has_packet(now, 1000) {
+            while offer.has_packet(now, 1000) {
                 offer.take(1000);
                 packets += 1;
             }
@@ -95,6 +97,29 @@ mod tests {
     fn offer__is_the_demand() {
         // 8 Mb/s are 1000 packets of 1000 B a second.
         assert_eq!(sent(&Demand::Constant(Rate::mbps(8.0)), Time::from_secs(10)), 9999);
+    }
+
+    #[test]
+    fn next_packet__comes_to_an_end_where_the_demand_becomes_unlimited() {
+        // 8 Mb/s up to 2 s, all up to 4 s, 8 Mb/s from there on.
+        let steps =
+            [(0, Some(8.0)), (2, None), (4, Some(8.0))].map(|(at, mbps)| (Time::from_secs(at), mbps.map(Rate::mbps)));
+        let mut offer = Offer::new(&Demand::Schedule(steps.into()), Time::ZERO).unwrap();
+        let change = Time::from_secs(2);
+        while offer.has_packet(Time::from_nanos(1_999_500_000), 1000) {
+            offer.take(1000);
+        }
+        // The bucket is not full, but from the change on it need not be.
+        assert_eq!(offer.next_packet(Time::from_nanos(1_999_500_000), 1000), Some(change));
+        for _ in 0..1000 {
+            assert!(offer.has_packet(change, 1000));
+            offer.take(1000);
+        }
+        // What was unlimited a moment ago is no backlog: two packets at the most, then a millisecond each.
+        let back = Time::from_secs(4);
+        let left = (0..10).take_while(|_| offer.has_packet(back, 1000).then(|| offer.take(1000)).is_some()).count();
+        assert!(left <= 2, "{left}");
+        assert!(offer.next_packet(back, 1000) > Some(back));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Sessions that set their own rate, with a protocol of their own between their two ends: what the loop needs of them.
 
-use fairwave_scenario::TraceKind;
+use fairwave_scenario::{LossKind, TraceKind};
 use fairwave_units::Time;
 
 use crate::flow::Source;
@@ -76,7 +76,7 @@ impl Simulator<'_> {
                 }
                 Out::ToSource { message, bytes } => self.send_message(index, message, bytes, true),
                 Out::ToSink { message, bytes } => self.send_message(index, message, bytes, false),
-                Out::Loss => self.flows[index as usize].losses.push(now),
+                Out::Loss => self.flows[index as usize].losses.push((now, LossKind::Loss)),
             }
         }
         self.outbox = out;

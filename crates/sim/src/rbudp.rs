@@ -10,7 +10,7 @@ use fairwave_units::{Duration, Rate, Time};
 
 use crate::rated::{Out, Rated};
 use crate::receiver::Receiver;
-use crate::rtt::Rtt;
+use crate::rtt::{MinRto, Rtt};
 use crate::wire::Wire;
 
 /// How a session is set up.
@@ -49,8 +49,8 @@ const LEAST_TIMEOUT: Duration = Duration::from_millis(200);
 
 impl RbudpSession {
     pub(crate) fn new(config: RbudpConfig, start: Time) -> Self {
-        let mut rtt = Rtt::new(LEAST_TIMEOUT);
-        rtt.on_sample(config.rtt);
+        let mut rtt = Rtt::new(MinRto::Whole(LEAST_TIMEOUT));
+        rtt.on_sample(config.rtt, true);
         Self {
             transfer: Rbudp::new(config.size_packets),
             config,
@@ -145,7 +145,7 @@ impl Rated for RbudpSession {
             return;
         }
         // Nothing was under way to the sink when it answered, nor since: it holds what its bitmap says.
-        self.rtt.on_sample(now.since(asked));
+        self.rtt.on_sample(now.since(asked), true);
         (self.asked, self.deadline) = (None, None);
         if self.transfer.begin_round(receiver.missing_below(self.config.size_packets)) {
             self.due = Some(now);

@@ -38,7 +38,7 @@ impl Red {
             weight,
             min_th_packets,
             max_th_packets: max_th_packets.max(min_th_packets + 1.0),
-            max_p: FIRST_MAX_P,
+            max_p: if config.max_p > 0.0 { config.max_p } else { USUAL_MAX_P },
             config,
             packets_per_s,
             average_packets: 0.0,
@@ -77,13 +77,29 @@ impl Red {
             return true;
         }
         self.count += 1.0;
-        // Floyd & Jacobson 1993, section 7: spaced evenly rather than in clusters.
-        let spread = if self.count * p < 1.0 { p / (1.0 - self.count * p) } else { 1.0 };
-        if self.stream.unit() < spread {
+        if self.stream.unit() < self.spread(p) {
             self.count = 0.0;
             return true;
         }
         false
+    }
+
+    /// The chance of a drop so many arrivals after the last: uniform over some arrivals rather than in clusters.
+    fn spread(&self, p: f64) -> f64 {
+        let expected = self.count * p;
+        if self.config.wait {
+            // ns-2's red.cc, modify_p, with `wait_`: over those between 1/p and 2/p, 1.5/p on average.
+            match expected {
+                ..1.0 => 0.0,
+                1.0..2.0 => p / (2.0 - expected),
+                _ => 1.0,
+            }
+        } else if expected < 1.0 {
+            // Floyd & Jacobson 1993, section 7: over those up to 1/p.
+            p / (1.0 - expected)
+        } else {
+            1.0
+        }
     }
 
     /// The chance of a drop at the average queue, before it is spread.
@@ -112,8 +128,8 @@ impl Red {
     }
 }
 
-/// ns-2: 1 / linterm.
-const FIRST_MAX_P: f64 = 0.1;
+/// ns-2: 1 / `linterm_`.
+const USUAL_MAX_P: f64 = 0.1;
 const ADAPTION_PERIOD: Duration = Duration::from_millis(500);
 
 #[cfg(test)]
@@ -143,13 +159,40 @@ mod tests {
         }
     }
 
+    /// Arrivals between one drop and the next, at an average queue whose chance is 0.05.
+    fn gaps(config: RedConfig) -> Vec<usize> {
+        let mut red = Red::new(config, 10_000.0, stream(1, "red"));
+        red.average_packets = 50.0;
+        let at: Vec<_> = (0..100_000).filter(|_| red.drops(Time::ZERO, 50.0, None)).collect();
+        at.windows(2).map(|pair| pair[1] - pair[0]).collect()
+    }
+
     #[test]
     fn drops__as_often_as_the_chance_says() {
-        let mut red = red(false);
-        red.average_packets = 50.0;
-        let drops = (0..100_000).filter(|_| red.drops(Time::ZERO, 50.0, None)).count();
+        let gaps = gaps(RedConfig { adaptive: false, wait: false, ..RedConfig::default() });
         // Spread evenly over 1 ... 1/p - 1 = 19 arrivals: one in ten on average.
-        assert!((9_800..=10_200).contains(&drops), "{drops}");
+        assert!((9_800..=10_200).contains(&gaps.len()), "{}", gaps.len());
+        assert_eq!(gaps.iter().min(), Some(&1));
+    }
+
+    #[test]
+    fn drops__with_wait_keep_their_distance() {
+        let gaps = gaps(RedConfig { adaptive: false, ..RedConfig::default() });
+        // ns-2: evenly over 1/p = 20 ... 2/p - 1 = 39 arrivals, 29.5 on average: 3390 of 100 000.
+        assert_eq!((gaps.iter().min(), gaps.iter().max()), (Some(&20), Some(&39)));
+        assert!((3_330..=3_450).contains(&gaps.len()), "{}", gaps.len());
+    }
+
+    #[test]
+    fn max_p__is_the_chance_at_the_upper_threshold() {
+        for (max_p, expected) in [(0.0, 0.1), (0.02, 0.02), (1.0, 1.0)] {
+            let config = RedConfig { adaptive: false, max_p, ..RedConfig::default() };
+            let mut red = Red::new(config, 10_000.0, stream(1, "red"));
+            for (average, share) in [(25.0, 0.0), (50.0, 0.5), (74.999_999, 1.0)] {
+                red.average_packets = average;
+                assert!((red.chance() - share * expected).abs() < 1e-6, "max_p {max_p} at {average}: {}", red.chance());
+            }
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use fairwave_scenario::{
     BackgroundSummary, Engine, LinkSummary, LossEvent, MaxMinStep, Metrics, QueueSamples, RateSamples, Record, Run,
-    Scenario, SessionSummary, Summary, WindowSamples, allocate,
+    Scenario, SchemeOptions, SessionSummary, Summary, Window, WindowSamples, allocate, by_scheme,
 };
 use fairwave_schemes::global::metrics;
 use fairwave_units::{Bytes, Time};
@@ -16,14 +16,25 @@ use crate::simulator::Simulator;
 /// Within this share of its max-min rate a session counts as converged.
 const NEAR: f64 = 0.05;
 
+/// What the caller wants to have of a run.
+pub(crate) struct Asked {
+    /// Window of the summary's means; it ends earlier where all sessions have ended by themselves.
+    pub(crate) window: (Time, Time),
+    /// What to keep besides the summary.
+    pub(crate) record: Record,
+}
+
+/// The result of a run that has ended. `beat` is called between steps that may take long.
 pub(crate) fn report(
     scenario: &Scenario,
     simulator: &Simulator<'_>,
     log: &Log,
-    window: Option<(Time, Time)>,
-    record: Record,
+    asked: &Asked,
+    beat: &mut dyn FnMut(Time),
 ) -> Result<Run, SimError> {
-    let optimum = optimum(scenario, simulator)?;
+    let Asked { window: (from, to), record } = *asked;
+    let window = (from, simulator.closed().map_or(to, |totals| totals.at));
+    let optimum = optimum(scenario, simulator, beat)?;
     let sessions: Vec<_> =
         (0..scenario.sessions.len()).map(|at| session(scenario, simulator, log, &optimum, window, at)).collect();
     let (links, peak_overload) = links(scenario, simulator, log, window);
@@ -33,20 +44,22 @@ pub(crate) fn report(
 
     let mut distances_bps = Vec::new();
     let mut norms_bps = Vec::new();
-    let mut last_far = None;
+    let (mut last_far, mut is_asked) = (None, false);
     for sample in 0..log.ends.len() {
         let rates: Vec<_> =
             simulator.sessions().iter().enumerate().map(|(at, flow)| wire_bps(log, flow, at, sample)).collect();
         let best = in_force(&optimum, log.ends[sample]);
         distances_bps.push(metrics::distance(&rates, best));
         norms_bps.push(metrics::norm(best));
-        let is_far = rates.iter().zip(best).any(|(rate, best)| (rate - best).abs() > NEAR * best);
-        if is_far {
+        // Who is to have nothing, not started, over or without demand, has nothing to come near to.
+        let mut asked = rates.iter().zip(best).filter(|(_, best)| **best > 0.0);
+        is_asked |= asked.clone().next().is_some();
+        if asked.any(|(rate, best)| (rate - best).abs() > NEAR * best) {
             last_far = Some(sample);
         }
     }
     let converged = match last_far {
-        None => Some(0.0),
+        None => is_asked.then_some(0.0),
         Some(sample) if sample + 1 < log.ends.len() => Some(log.ends[sample].as_secs_f64()),
         Some(_) => None,
     };
@@ -66,18 +79,22 @@ pub(crate) fn report(
     let hops = simulator.network().links.iter().map(|link| link.counts.hops).sum();
     let mut losses: Vec<LossEvent> = Vec::new();
     for (at, flow) in (0_u32..).zip(simulator.sessions()) {
-        losses.extend(flow.losses.iter().map(|time| LossEvent { time: *time, session: at }));
+        losses.extend(flow.losses.iter().map(|(time, kind)| LossEvent { time: *time, session: at, kind: *kind }));
     }
     losses.sort_by_key(|loss| (loss.time, loss.session));
     Ok(Run {
         summary: Summary {
+            version: env!("CARGO_PKG_VERSION"),
             scenario: scenario.name.clone(),
             scheme: scenario.scheme.scheme.name.to_owned(),
+            options: SchemeOptions::of(&scenario.scheme),
             model: "packet",
             seed: scenario.seed,
             duration_s: scenario.duration.as_secs_f64(),
             variant: scenario.variant.clone(),
+            window: Window::new(window.0, window.1),
             metrics,
+            schemes: by_scheme(scenario, &sessions),
             sessions,
             links,
             background: background(scenario, simulator, log, window),
@@ -98,7 +115,7 @@ fn session(
     simulator: &Simulator<'_>,
     log: &Log,
     optimum: &[MaxMinStep],
-    window: Option<(Time, Time)>,
+    window: (Time, Time),
     at: usize,
 ) -> SessionSummary {
     let (session, flow) = (&scenario.sessions[at], &simulator.sessions()[at]);
@@ -110,9 +127,12 @@ fn session(
         let span_s = to.since(from).as_secs_f64();
         if span_s > 0.0 { (until(to) - until(from)) * bits / span_s } else { 0.0 }
     };
-    let delivered = |time| log.delivered_until(at, time);
-    let arrived = |time| log.arrived_until(at, time);
-    let half = window.unwrap_or(tail(2));
+    // When the window closed early, totals were taken; between samples they are interpolated.
+    let closed = simulator.closed().map(|totals| (totals.at, totals.sessions[at].map(|total| total as f64)));
+    let counted =
+        |time, which: usize, log: f64| closed.filter(|closed| closed.0 == time).map_or(log, |closed| closed.1[which]);
+    let delivered = |time| counted(time, 0, log.delivered_until(at, time));
+    let arrived = |time| counted(time, 1, log.arrived_until(at, time));
     // The sessions active just before the end.
     let best = in_force(optimum, Time::from_nanos(end.as_nanos().saturating_sub(1)));
     let bytes = match flow.source {
@@ -125,8 +145,8 @@ fn session(
         to: scenario.nodes[session.to as usize].name.clone(),
         scheme: scenario.scheme_of(session).scheme.name,
         rtt_s: session.rtt.as_secs_f64(),
-        rate_bps: mean(half, &delivered, payload_bits),
-        wire_rate_bps: mean(half, &arrived, wire_bits),
+        rate_bps: mean(window, &delivered, payload_bits),
+        wire_rate_bps: mean(window, &arrived, wire_bits),
         final_rate_bps: mean(tail(10), &delivered, payload_bits),
         final_wire_rate_bps: mean(tail(10), &arrived, wire_bits),
         max_min_bps: best[at],
@@ -134,6 +154,7 @@ fn session(
         sent_packets: flow.counts.sent,
         lost_packets: flow.counts.dropped,
         retransmitted_packets: flow.counts.resent,
+        timeouts: flow.counts.timeouts,
         completed_s: session.size.and(flow.completed).map(Time::as_secs_f64),
     }
 }
@@ -147,7 +168,11 @@ fn active_end(scenario: &Scenario, flow: &Flow, at: usize) -> Time {
 }
 
 /// The max-min vector from each instant on at which sessions come, go or change their demand.
-fn optimum(scenario: &Scenario, simulator: &Simulator<'_>) -> Result<Vec<MaxMinStep>, SimError> {
+fn optimum(
+    scenario: &Scenario,
+    simulator: &Simulator<'_>,
+    beat: &mut dyn FnMut(Time),
+) -> Result<Vec<MaxMinStep>, SimError> {
     let mut known = scenario.clone();
     for (at, flow) in simulator.sessions().iter().enumerate() {
         known.sessions[at].stop = Some(active_end(scenario, flow, at));
@@ -166,6 +191,7 @@ fn optimum(scenario: &Scenario, simulator: &Simulator<'_>) -> Result<Vec<MaxMinS
     changes
         .into_iter()
         .map(|from| {
+            beat(scenario.end());
             let allocation = allocate(&known, Some(from)).map_err(|error| SimError::Unlimited(error.message))?;
             Ok(MaxMinStep { from, rates_bps: allocation.rates.iter().map(|rate| rate.as_bps()).collect() })
         })
@@ -187,12 +213,11 @@ fn links(
     scenario: &Scenario,
     simulator: &Simulator<'_>,
     log: &Log,
-    window: Option<(Time, Time)>,
+    (from, to): (Time, Time),
 ) -> (Vec<LinkSummary>, f64) {
     let network = simulator.network();
     let packet = (scenario.packet.payload.get() + scenario.packet.header.get()).max(1) as f64;
-    let (from, to) = span(scenario, window);
-    let span_ns = to.since(from).as_nanos() as f64;
+    let span_ns = to.since(from).as_nanos().max(1) as f64;
     let mut peak = 0.0_f64;
     let mut summaries = Vec::with_capacity(network.links.len());
     for (at, link) in network.links.iter().enumerate() {
@@ -212,24 +237,18 @@ fn links(
     (summaries, peak)
 }
 
-/// The part of the run that the means of links and of background traffic are taken over.
-fn span(scenario: &Scenario, window: Option<(Time, Time)>) -> (Time, Time) {
-    let end = scenario.end();
-    window.unwrap_or((Time::from_nanos(end.as_nanos() - end.as_nanos() / 2), end))
-}
-
 fn background(
     scenario: &Scenario,
     simulator: &Simulator<'_>,
     log: &Log,
-    window: Option<(Time, Time)>,
+    (from, to): (Time, Time),
 ) -> Vec<BackgroundSummary> {
-    let (from, to) = span(scenario, window);
     let span_s = to.since(from).as_secs_f64();
     let tables = scenario.background.iter().zip(&simulator.backgrounds).enumerate();
     tables
         .map(|(at, (table, background))| {
-            let ends = [from, to].map(|end| log.background_until(at, end));
+            let closed = simulator.closed().map(|totals| totals.backgrounds[at].map(|total| total as f64));
+            let ends = [log.background_until(at, from), closed.unwrap_or_else(|| log.background_until(at, to))];
             let packets_per_s = |what: usize| if span_s > 0.0 { (ends[1][what] - ends[0][what]) / span_s } else { 0.0 };
             BackgroundSummary {
                 name: table.name.clone(),

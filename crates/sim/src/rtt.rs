@@ -2,36 +2,65 @@
 
 use fairwave_units::Duration;
 
+/// How short a retransmission time-out may become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MinRto {
+    /// The whole time-out is at least this: RFC 6298 s2.4 (1 s), ns-2's `minrto_` (0.2 s).
+    Whole(Duration),
+    /// What is added to the smoothed round-trip time is at least this: Linux, whose 200 ms bound the variation.
+    BeyondRtt(Duration),
+}
+
 /// Smoothed round-trip time, its variation and the time-out.
+///
+/// Rules are told a mean over acknowledgements. The time-out has a mean and a variation of its own, which take one sample
+/// a round trip, the largest: with a sample an acknowledgement, RFC 6298's gains forget within eight packets (RFC 7323,
+/// Appendix G), and in a window of thousands nothing is left of a queue's variation but the floor of the clock.
 #[derive(Clone, Debug)]
 pub(crate) struct Rtt {
     smoothed_ns: u64,
-    variation_ns: u64,
     least: Duration,
-    least_timeout: Duration,
+    /// SRTT and RTTVAR of RFC 6298.
+    mean_ns: u64,
+    variation_ns: u64,
+    /// The largest sample of this round trip.
+    largest_ns: u64,
+    min_rto: MinRto,
     backoff: u32,
 }
 
 impl Rtt {
-    /// No sample yet; `least_timeout` bounds the time-out from below.
-    pub(crate) fn new(least_timeout: Duration) -> Self {
-        Self { smoothed_ns: 0, variation_ns: 0, least: Duration::MAX, least_timeout, backoff: 0 }
+    /// No sample yet; `min_rto` bounds the time-out from below.
+    pub(crate) fn new(min_rto: MinRto) -> Self {
+        Self { smoothed_ns: 0, least: Duration::MAX, mean_ns: 0, variation_ns: 0, largest_ns: 0, min_rto, backoff: 0 }
     }
 
-    /// A sample of a packet that was sent once, or told apart by its stamp. Ends the back-off.
-    pub(crate) fn on_sample(&mut self, sample: Duration) {
+    /// A sample of a packet that was sent once, or told apart by its stamp; `ends_round` with the last of a round trip. Ends
+    /// the back-off.
+    pub(crate) fn on_sample(&mut self, sample: Duration, ends_round: bool) {
         let sample_ns = sample.as_nanos();
         self.least = self.least.min(sample);
         self.backoff = 0;
-        if self.smoothed_ns == 0 {
+        self.smoothed_ns = match self.smoothed_ns {
+            0 => sample_ns,
+            before => before - before / 8 + sample_ns / 8,
+        };
+        self.largest_ns = self.largest_ns.max(sample_ns);
+        if ends_round || self.mean_ns == 0 {
+            let largest_ns = std::mem::take(&mut self.largest_ns);
+            self.end_round(largest_ns);
+        }
+    }
+
+    fn end_round(&mut self, sample_ns: u64) {
+        if self.mean_ns == 0 {
             // RFC 6298 s2.2
-            self.smoothed_ns = sample_ns;
-            self.variation_ns = sample_ns / 2;
+            (self.mean_ns, self.variation_ns) = (sample_ns, sample_ns / 2);
         } else {
             // RFC 6298 s2.3: the variation first, with the old mean.
-            let error = self.smoothed_ns.abs_diff(sample_ns);
+            let error = self.mean_ns.abs_diff(sample_ns);
             self.variation_ns = self.variation_ns - self.variation_ns / 4 + error / 4;
-            self.smoothed_ns = self.smoothed_ns - self.smoothed_ns / 8 + sample_ns / 8;
+            self.mean_ns = self.mean_ns - self.mean_ns / 8 + sample_ns / 8;
         }
     }
 
@@ -52,15 +81,19 @@ impl Rtt {
 
     /// The retransmission time-out.
     pub(crate) fn timeout(&self) -> Duration {
-        let base = if self.smoothed_ns == 0 {
-            FIRST_TIMEOUT
-        } else {
-            // RFC 6298 s2.3: SRTT + max(G, 4 RTTVAR).
-            let margin_ns = self.variation_ns.saturating_mul(4).max(GRANULARITY.as_nanos());
-            Duration::from_nanos(self.smoothed_ns.saturating_add(margin_ns))
+        // RFC 6298 s2.3: SRTT + max(G, 4 RTTVAR).
+        let margin_ns = self.variation_ns.saturating_mul(4).max(GRANULARITY.as_nanos());
+        let base_ns = match (self.mean_ns, self.min_rto) {
+            (0, MinRto::BeyondRtt(_)) => FIRST_TIMEOUT.as_nanos(),
+            (0, MinRto::Whole(least)) => FIRST_TIMEOUT.max(least).as_nanos(),
+            (mean_ns, MinRto::Whole(least)) => mean_ns.saturating_add(margin_ns).max(least.as_nanos()),
+            (mean_ns, MinRto::BeyondRtt(least)) => mean_ns.saturating_add(margin_ns.max(least.as_nanos())),
         };
-        let nanos = base.max(self.least_timeout).as_nanos().saturating_mul(1 << self.backoff);
-        Duration::from_nanos(nanos).min(MOST_TIMEOUT.max(self.least_timeout))
+        let most = match self.min_rto {
+            MinRto::Whole(least) => MOST_TIMEOUT.max(least),
+            MinRto::BeyondRtt(_) => MOST_TIMEOUT,
+        };
+        Duration::from_nanos(base_ns.saturating_mul(1 << self.backoff)).min(most)
     }
 }
 
@@ -77,11 +110,11 @@ mod tests {
 
     #[test]
     fn timeout__follows_rfc_6298() {
-        let mut rtt = Rtt::new(Duration::from_millis(200));
+        let mut rtt = Rtt::new(MinRto::Whole(Duration::from_millis(200)));
         assert_eq!(rtt.timeout(), Duration::from_secs(3));
-        rtt.on_sample(Duration::from_millis(100));
+        rtt.on_sample(Duration::from_millis(100), true);
         assert_eq!(rtt.timeout(), Duration::from_millis(300)); // 100 + 4 x 50
-        rtt.on_sample(Duration::from_millis(200));
+        rtt.on_sample(Duration::from_millis(200), true);
         // RTTVAR = 3/4 x 50 + 1/4 x 100 = 62.5; SRTT = 7/8 x 100 + 1/8 x 200 = 112.5
         assert_eq!(rtt.timeout(), Duration::from_micros(362_500));
         rtt.on_timeout();
@@ -91,29 +124,54 @@ mod tests {
             rtt.on_timeout();
         }
         assert_eq!(rtt.timeout(), Duration::from_secs(60));
-        rtt.on_sample(Duration::from_micros(112_500));
+        rtt.on_sample(Duration::from_micros(112_500), true);
         assert!(rtt.timeout() < Duration::from_millis(400));
     }
 
     #[test]
     fn timeout__of_a_steady_round_trip_comes_down_to_the_granularity() {
-        let mut rtt = Rtt::new(Duration::from_millis(200));
+        let mut rtt = Rtt::new(MinRto::Whole(Duration::from_millis(200)));
         // R = 1 s again and again: RTTVAR = 1/2, 3/8, 9/32, ... s, and SRTT = 1 s.
         for timeout_us in [3_000_000, 2_500_000, 2_125_000, 1_843_750] {
-            rtt.on_sample(Duration::from_secs(1));
+            rtt.on_sample(Duration::from_secs(1), true);
             assert_eq!(rtt.timeout(), Duration::from_micros(timeout_us));
         }
         for _ in 0..100 {
-            rtt.on_sample(Duration::from_secs(1));
+            rtt.on_sample(Duration::from_secs(1), true);
         }
         assert_eq!(rtt.timeout(), Duration::from_millis(1010)); // SRTT + G
     }
 
     #[test]
-    fn timeout__is_bounded_below() {
-        let mut rtt = Rtt::new(Duration::from_millis(200));
+    fn timeout__remembers_a_round_trip_s_variation_in_a_window_of_thousands() {
+        // Rounds of 5000 samples: 600 ms, but for a queue that makes it 700 ms for a tenth of every other round.
+        let mut rtt = Rtt::new(MinRto::Whole(Duration::ZERO));
+        for round in 0..40 {
+            for at in 0..5000 {
+                let queued = round % 2 == 0 && (1000..1500).contains(&at);
+                rtt.on_sample(Duration::from_millis(if queued { 700 } else { 600 }), at == 4999);
+            }
+        }
+        // The mean swings by 6 ms around 650, the variation settles near 50: at least 100 + 4 x 40 above 600.
+        assert!(rtt.timeout() > Duration::from_millis(760), "{}", rtt.timeout());
+        // The rules' mean is that of the last acknowledgements.
+        assert!(rtt.smoothed().as_nanos().abs_diff(600_000_000) < 1000);
+    }
+
+    #[test]
+    fn timeout__linux_s_floor_is_beyond_the_round_trip() {
+        let mut rtt = Rtt::new(MinRto::BeyondRtt(Duration::from_millis(200)));
         for _ in 0..100 {
-            rtt.on_sample(Duration::from_millis(10));
+            rtt.on_sample(Duration::from_millis(600), true);
+        }
+        assert_eq!(rtt.timeout(), Duration::from_millis(800));
+    }
+
+    #[test]
+    fn timeout__is_bounded_below() {
+        let mut rtt = Rtt::new(MinRto::Whole(Duration::from_millis(200)));
+        for _ in 0..100 {
+            rtt.on_sample(Duration::from_millis(10), true);
         }
         assert_eq!(rtt.timeout(), Duration::from_millis(200));
     }

@@ -4,6 +4,8 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use fairwave_units::Time;
+
 use crate::ranges::Ranges;
 
 /// The numbers from the first unacknowledged one to the last sent, a byte of flags each.
@@ -17,6 +19,8 @@ pub(crate) struct Scoreboard {
     /// The first unacknowledged number.
     una: u64,
     flags: VecDeque<u8>,
+    /// When each was sent last, by the same places.
+    sent_at: VecDeque<Time>,
     held: Ranges,
     /// The three highest numbers that the receiver holds, highest first.
     top: [Option<u64>; DUP_THRESH],
@@ -73,15 +77,16 @@ impl Scoreboard {
     }
 
     /// Takes note of a new packet; its number.
-    pub(crate) fn send_new(&mut self) -> u64 {
+    pub(crate) fn send_new(&mut self, now: Time) -> u64 {
         let number = self.next();
         self.flags.push_back(0);
+        self.sent_at.push_back(now);
         self.pipe += 1;
         number
     }
 
     /// RFC 6675's NextSeg, rule 1: takes note that the lowest lost packet is sent again; its number.
-    pub(crate) fn resend_lost(&mut self) -> Option<u64> {
+    pub(crate) fn resend_lost(&mut self, now: Time) -> Option<u64> {
         if self.to_resend == 0 {
             return None;
         }
@@ -89,6 +94,7 @@ impl Scoreboard {
         let skip = (from - self.una) as usize;
         let at = skip + self.flags.iter().skip(skip).position(|flags| flags & (HELD | LOST | RESENT) == LOST)?;
         self.flags[at] |= RESENT;
+        self.sent_at[at] = now;
         self.to_resend -= 1;
         self.pipe += 1;
         self.resend_from = self.una + at as u64 + 1;
@@ -97,11 +103,12 @@ impl Scoreboard {
 
     /// RFC 6675's NextSeg, rule 3, after rule 1 found nothing: takes note that the lowest packet below the highest held
     /// one is sent again, though it is not known to be lost; its number.
-    pub(crate) fn resend_hole(&mut self) -> Option<u64> {
+    pub(crate) fn resend_hole(&mut self, now: Time) -> Option<u64> {
         let highest = self.top[0].filter(|highest| *highest >= self.una)?;
         let from = self.resend_from.max(self.una);
         let at = (from..highest).find(|number| self.flags[(number - self.una) as usize] & (HELD | RESENT) == 0)?;
         self.flags[(at - self.una) as usize] |= RESENT;
+        self.sent_at[(at - self.una) as usize] = now;
         self.pipe += 1;
         self.resend_from = at + 1;
         Some(at)
@@ -114,8 +121,9 @@ impl Scoreboard {
     }
 
     /// Takes note that the first unacknowledged packet is sent again, lost or not; its number.
-    pub(crate) fn resend_first(&mut self) -> Option<u64> {
+    pub(crate) fn resend_first(&mut self, now: Time) -> Option<u64> {
         let first = self.flags.front_mut().filter(|flags| **flags & HELD == 0)?;
+        self.sent_at[0] = now;
         if *first & LOST == 0 {
             *first |= LOST;
             self.pipe -= 1;
@@ -141,6 +149,7 @@ impl Scoreboard {
                 news.acked_packets += u64::from(flags & HELD == 0);
                 self.leave(flags);
             }
+            self.sent_at.drain(..(number - self.una) as usize);
             self.una = number;
             self.held.remove_below(number);
         }
@@ -160,19 +169,33 @@ impl Scoreboard {
         news
     }
 
-    /// The retransmission timer ran out (RFC 6675 s5.1): everything that the receiver does not hold is lost.
-    pub(crate) fn on_timeout(&mut self) {
-        self.to_resend = 0;
-        for flags in &mut self.flags {
-            *flags &= !RESENT;
-            if *flags & HELD == 0 {
-                *flags |= LOST;
-                self.to_resend += 1;
+    /// The retransmission timer ran out: what the receiver does not hold is lost, if it was sent by `sent_by`, and the first
+    /// unacknowledged packet in any case.
+    ///
+    /// RFC 8985 s6.3: what was sent less than a round trip ago has had no time for its answer, and is left alone. An answer
+    /// to it, or three to what was sent behind it, will tell.
+    pub(crate) fn on_timeout(&mut self, sent_by: Time) {
+        for (at, flags) in self.flags.iter_mut().enumerate() {
+            if *flags & HELD != 0 || (at > 0 && self.sent_at[at] > sent_by) {
+                continue;
+            }
+            self.pipe -= u64::from(*flags & LOST == 0) + u64::from(*flags & RESENT != 0);
+            self.to_resend += u64::from(*flags & (LOST | RESENT) != LOST);
+            *flags = *flags & !RESENT | LOST;
+        }
+        self.resend_from = self.una;
+    }
+
+    /// The timer had run out for nothing: what nobody but the timer took for lost, and was not sent again, is under way.
+    pub(crate) fn on_spurious_timeout(&mut self) {
+        let from = self.marked_below.max(self.una) - self.una;
+        for flags in self.flags.iter_mut().skip(from as usize) {
+            if *flags & (HELD | LOST | RESENT) == LOST {
+                *flags &= !LOST;
+                self.pipe += 1;
+                self.to_resend -= 1;
             }
         }
-        self.pipe = 0;
-        self.resend_from = self.una;
-        self.marked_below = self.next();
     }
 
     /// Marks numbers as held by the receiver.
@@ -231,7 +254,7 @@ mod tests {
     fn sent(packets: u64) -> Scoreboard {
         let mut board = Scoreboard::default();
         for _ in 0..packets {
-            board.send_new();
+            board.send_new(Time::ZERO);
         }
         board
     }
@@ -248,8 +271,8 @@ mod tests {
         assert_eq!(board.pipe(), 8);
         assert!(sack(&mut board, 0, 1..4).found_loss);
         assert_eq!(board.pipe(), 6); // 10 sent, 3 held, 1 lost
-        assert_eq!(board.resend_lost(), Some(0));
-        assert_eq!((board.pipe(), board.resend_lost()), (7, None));
+        assert_eq!(board.resend_lost(Time::ZERO), Some(0));
+        assert_eq!((board.pipe(), board.resend_lost(Time::ZERO)), (7, None));
     }
 
     #[test]
@@ -259,7 +282,7 @@ mod tests {
             sack(&mut board, 0, number..number + 1);
         }
         // Held: 1, 3 ... 19. The third-highest is 15: lost are 0, 2 ... 14.
-        let again: Vec<u64> = std::iter::from_fn(|| board.resend_lost()).collect();
+        let again: Vec<u64> = std::iter::from_fn(|| board.resend_lost(Time::ZERO)).collect();
         assert_eq!(again, [0, 2, 4, 6, 8, 10, 12, 14]);
         assert_eq!(board.pipe(), 10); // 8 sent again, 16 and 18 still in flight
     }
@@ -268,12 +291,45 @@ mod tests {
     fn on_timeout__all_that_is_not_held_goes_again() {
         let mut board = sent(5);
         sack(&mut board, 0, 2..3);
-        board.on_timeout();
+        board.on_timeout(Time::ZERO);
         assert_eq!(board.pipe(), 0);
-        let again: Vec<u64> = std::iter::from_fn(|| board.resend_lost()).collect();
+        let again: Vec<u64> = std::iter::from_fn(|| board.resend_lost(Time::ZERO)).collect();
         assert_eq!(again, [0, 1, 3, 4]);
         let news = board.on_ack(5, std::iter::empty());
         assert_eq!((news.acked_packets, board.pipe(), board.outstanding()), (4, 0, 0));
+    }
+
+    #[test]
+    fn on_timeout__what_was_sent_less_than_a_round_trip_ago_is_left_alone() {
+        let mut board = Scoreboard::default();
+        for number in 0..10 {
+            board.send_new(Time::from_secs(number));
+        }
+        sack(&mut board, 0, 2..3);
+        board.on_timeout(Time::from_secs(4));
+        // 0, 1, 3 and 4 are old; 5 to 9 are under way.
+        assert_eq!(board.pipe(), 5);
+        let again: Vec<u64> = std::iter::from_fn(|| board.resend_lost(Time::from_secs(10))).collect();
+        assert_eq!(again, [0, 1, 3, 4]);
+        // Later, when only what was sent again is recent, the rest is lost, too; the first in any case.
+        board.on_timeout(Time::from_secs(9));
+        let again: Vec<u64> = std::iter::from_fn(|| board.resend_lost(Time::from_secs(11))).collect();
+        assert_eq!(again, [0, 5, 6, 7, 8, 9]);
+    }
+
+    #[test]
+    fn on_spurious_timeout__what_was_not_sent_again_is_under_way() {
+        let mut board = sent(10);
+        sack(&mut board, 0, 4..7);
+        assert_eq!(board.pipe(), 10 - 3 - 4); // held 4 to 6, and 0 to 3 below three held ones
+        board.on_timeout(Time::ZERO);
+        assert_eq!((board.pipe(), board.resend_lost(Time::ZERO)), (0, Some(0)));
+        board.on_ack(1, std::iter::empty());
+        board.on_spurious_timeout();
+        // 7, 8 and 9 are under way; 1 to 3 were lost before the timer said so.
+        assert_eq!(board.pipe(), 3);
+        let again: Vec<u64> = std::iter::from_fn(|| board.resend_lost(Time::ZERO)).collect();
+        assert_eq!(again, [1, 2, 3]);
     }
 
     proptest! {
@@ -283,12 +339,13 @@ mod tests {
             let mut board = Scoreboard::default();
             for (what, a, b) in steps {
                 match what {
-                    0 | 1 => for _ in 0..b { board.send_new(); },
+                    0 | 1 => for _ in 0..b { board.send_new(Time::from_nanos(a % 8)); },
                     2 => { let una = board.una(); sack(&mut board, una, una + a..una + a + b); }
                     3 => { let una = board.una(); sack(&mut board, una + b, una + a..una + a + b); }
-                    4 => { board.resend_lost(); }
-                    _ if a == 0 => board.on_timeout(),
-                    _ => { board.resend_first(); }
+                    4 => { board.resend_lost(Time::ZERO); }
+                    _ if a == 0 => board.on_timeout(Time::from_nanos(b)),
+                    _ if a == 1 => board.on_spurious_timeout(),
+                    _ => { board.resend_first(Time::ZERO); }
                 }
                 let count = |of: fn(u8) -> bool| board.flags.iter().filter(|flags| of(**flags)).count() as u64;
                 let pipe = count(|f| f & (HELD | LOST) == 0) + count(|f| f & HELD == 0 && f & RESENT != 0);

@@ -3,11 +3,11 @@
 
 use fairwave_schemes::header::CongestionHeader;
 use fairwave_schemes::session::{Ack, Allowance, CongestionController, Feedback, Loss, Sending};
-use fairwave_units::{Duration, Time};
+use fairwave_units::Time;
 
 use crate::pacer::Pacer;
 use crate::packet::Blocks;
-use crate::rtt::Rtt;
+use crate::rtt::{MinRto, Rtt};
 use crate::scoreboard::Scoreboard;
 
 /// How a sender is set up.
@@ -18,7 +18,7 @@ pub(crate) struct SenderConfig {
     /// Packets in flight at the most: the receiver's window.
     pub(crate) max_window_packets: u64,
     /// Least retransmission time-out.
-    pub(crate) min_rto: Duration,
+    pub(crate) min_rto: MinRto,
     /// Packets to deliver.
     pub(crate) size_packets: u64,
     /// Whether the window is spread over the round-trip time.
@@ -34,7 +34,7 @@ pub(crate) struct Sender {
     board: Scoreboard,
     rtt: Rtt,
     state: State,
-    /// Round trips so far, and the number whose acknowledgement ends this one.
+    /// Round trips so far, and the number of the first packet sent in this one, whose acknowledgement ends it.
     round: u64,
     round_end: u64,
     /// When the retransmission timer runs out; `None` with nothing outstanding.
@@ -62,9 +62,9 @@ enum State {
     Open,
     /// Loss is being repaired until `point` is acknowledged; the window was cut once for it.
     Recovery { point: u64, partial_acks: u32, is_rescued: bool },
-    /// The timer ran out when `first` was the first unacknowledged number; what was sent below `point` is being sent
-    /// again in slow start.
-    TimedOut { first: u64, point: u64 },
+    /// The timer ran out at `at`, when `first` was the first unacknowledged number; what was lost below `point` is being
+    /// sent again in slow start. Judged: an acknowledgement has shown whether it ran out for nothing.
+    TimedOut { first: u64, point: u64, at: Time, is_judged: bool },
 }
 
 /// What came of a timer event.
@@ -186,7 +186,7 @@ impl Sender {
             return None;
         }
         if std::mem::take(&mut self.must_resend) {
-            let first = if self.config.sack { self.board.resend_lost() } else { self.board.resend_first() };
+            let first = if self.config.sack { self.board.resend_lost(now) } else { self.board.resend_first(now) };
             if let Some(number) = first {
                 return Some(Next::Again(number));
             }
@@ -195,7 +195,7 @@ impl Sender {
             self.window_limited = true;
             return None;
         }
-        if let Some(number) = self.board.resend_lost() {
+        if let Some(number) = self.board.resend_lost(now) {
             return Some(Next::Again(number));
         }
         let is_within = self.board.next() < self.config.size_packets;
@@ -203,9 +203,9 @@ impl Sender {
         if has_receiver_room && is_within && may_send_new {
             let is_beyond = self.duplicates > 0 && self.board.outstanding() >= allowance.window_packets as u64;
             self.limited_transmits += u64::from(is_beyond && self.state == State::Open);
-            return Some(Next::New(self.board.send_new()));
+            return Some(Next::New(self.board.send_new(now)));
         }
-        if let Some(number) = self.repair_ahead() {
+        if let Some(number) = self.repair_ahead(now) {
             return Some(Next::Again(number));
         }
         self.window_limited = !has_receiver_room;
@@ -213,14 +213,14 @@ impl Sender {
     }
 
     /// What a recovery with SACK sends again when there is nothing lost and nothing new to send.
-    fn repair_ahead(&mut self) -> Option<u64> {
+    fn repair_ahead(&mut self, now: Time) -> Option<u64> {
         let State::Recovery { is_rescued, .. } = &mut self.state else { return None };
         if !self.config.sack {
             return None;
         }
         // RFC 6675 s4, NextSeg rule 3; rule 4 once per recovery.
         self.board
-            .resend_hole()
+            .resend_hole(now)
             .or_else(|| if std::mem::replace(is_rescued, true) { None } else { self.board.highest() })
     }
 
@@ -285,15 +285,18 @@ impl Sender {
         let held = blocks.iter().filter(|block| block.begin < block.end);
         let news =
             self.board.on_ack(number, held.map(|block| base + u64::from(block.begin)..base + u64::from(block.end)));
+        // Of a packet sent in the round, not only of the last one before it: a window's worth.
+        let ends_round = self.board.una() > self.round_end;
         if news.acked_packets > 0 {
-            self.rtt.on_sample(now.since(stamp));
+            self.rtt.on_sample(now.since(stamp), ends_round);
         }
-        if self.board.una() >= self.round_end {
+        if ends_round {
             self.round += 1;
-            self.round_end = self.board.next().max(self.board.una() + 1);
+            self.round_end = self.board.next();
         }
         let was_in_recovery = matches!(self.state, State::Recovery { .. });
         if news.advanced {
+            self.judge_timeout(stamp);
             self.advance(now, news.acked_packets);
         } else if self.board.outstanding() > 0 && (news.acked_packets > 0 || !self.config.sack) {
             self.on_duplicate();
@@ -399,16 +402,43 @@ impl Sender {
             let in_flight_packets = u32::try_from(flight).unwrap_or(u32::MAX);
             self.controller.on_timeout(&Loss { now, in_flight_packets });
         }
+        self.board.on_timeout(self.answered_by(now));
         self.rtt.on_timeout();
-        self.board.on_timeout();
-        self.state = State::TimedOut { first, point: self.board.next() };
+        self.state = State::TimedOut { first, point: self.board.next(), at: now, is_judged: false };
         self.careful_until = Some(self.board.next());
         self.duplicates = 0;
         self.inflation = 0;
         self.limited_transmits = 0;
-        self.must_resend = false;
+        // Whatever else is under way, the first packet goes.
+        self.must_resend = true;
         self.deadline = Some(now.saturating_add(self.rtt.timeout()));
         if is_again { Expiry::Again } else { Expiry::Cut }
+    }
+
+    /// What was sent by then has had time for its answer, had it arrived.
+    fn answered_by(&self, now: Time) -> Time {
+        // Without blocks nobody will say which of the packets under way arrive: all go again (RFC 6582 s4).
+        if !self.config.sack || self.rtt.smoothed().is_zero() {
+            return now;
+        }
+        // RFC 8985 s6.2 and s6.3: a round trip, and a quarter of the least for what was overtaken.
+        let span_ns = self.rtt.smoothed().as_nanos().saturating_add(self.rtt.least().as_nanos() / 4);
+        Time::from_nanos(now.as_nanos().saturating_sub(span_ns))
+    }
+
+    /// The first unacknowledged number moved: were it for a packet that was sent before the timer ran out, then it ran out
+    /// for nothing (RFC 3522, Eifel: by the stamp), and nothing but the first packet goes again for it. The window stays
+    /// cut, as in ns-2: RFC 4015 leaves it to the sender.
+    fn judge_timeout(&mut self, stamp: Time) {
+        let State::TimedOut { at, is_judged, .. } = &mut self.state else { return };
+        if std::mem::replace(is_judged, true) || stamp >= *at {
+            return;
+        }
+        self.board.on_spurious_timeout();
+        if !self.board.has_lost() {
+            // Copies of the first packet will make duplicates: it stays careful.
+            self.state = State::Open;
+        }
     }
 }
 

@@ -1,9 +1,10 @@
 //! The loop: what happens next, and what follows from it.
 
+mod closing;
 mod reception;
 
-use fairwave_scenario::TraceKind;
 use fairwave_scenario::random::Stream;
+use fairwave_scenario::{LossKind, TraceKind};
 use fairwave_units::{Duration, Time};
 
 use crate::background::Background;
@@ -19,6 +20,7 @@ use crate::receiver::Receiver;
 use crate::route::{Network, Route, Stage};
 use crate::sender::{Expiry, Next};
 use crate::tracer::Observer;
+use closing::Closing;
 
 /// Something that happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +49,9 @@ pub(crate) enum Event {
     Demand(u32),
 }
 
+/// How often a run tells how far it is, in events: some milliseconds of work, and nothing beside it.
+const BEAT_EVENTS: u64 = 65_536;
+
 pub(crate) struct Simulator<'a> {
     pub(crate) network: Network,
     /// The sessions, then the flows of background traffic.
@@ -70,8 +75,12 @@ pub(crate) struct Simulator<'a> {
     /// One pending event a packet, in place of one a line: the plain engine that tests compare with.
     is_naive: bool,
     pub(crate) events: u64,
+    /// At this many events the caller is told how far the run is.
+    next_beat: u64,
     /// Hears of all that happens to packets.
     pub(crate) observer: Option<&'a mut Observer<'a>>,
+    /// Where the window of the means closes with the last session that ends.
+    pub(crate) closing: Option<Closing>,
 }
 
 impl Simulator<'_> {
@@ -92,7 +101,9 @@ impl Simulator<'_> {
             now: Time::ZERO,
             is_naive,
             events: 0,
+            next_beat: BEAT_EVENTS,
             observer: None,
+            closing: None,
         }
     }
 
@@ -161,6 +172,7 @@ impl Simulator<'_> {
             delayed_ack: None,
             losses: Vec::new(),
             completed: None,
+            has_ended: false,
             counts: FlowCounts::default(),
             life: 0,
         });
@@ -173,8 +185,8 @@ impl Simulator<'_> {
         self.flows[flow as usize].jitter = Some(Box::new(Jitter::new(most, stream, line)));
     }
 
-    /// Runs all events up to and including `end`.
-    pub(crate) fn run_until(&mut self, end: Time) {
+    /// Runs all events up to and including `end`; calls `beat` once in [`BEAT_EVENTS`] events.
+    pub(crate) fn run_until(&mut self, end: Time, beat: &mut dyn FnMut(Time)) {
         let end_key = Key::after(end);
         loop {
             let timer = self.timers.first().min(end_key);
@@ -182,6 +194,10 @@ impl Simulator<'_> {
             let Some((now, event)) = next else { break };
             self.now = now;
             self.events += 1;
+            if self.events >= self.next_beat {
+                self.next_beat = self.events + BEAT_EVENTS;
+                beat(now);
+            }
             match event {
                 Event::Arrival(line) => {
                     let line = &mut self.network.lines[line as usize];
@@ -216,12 +232,7 @@ impl Simulator<'_> {
                 Event::Control(link) => self.on_control(link),
                 Event::Host(host) => self.on_host_timer(host),
                 Event::Demand(flow) => self.change_demand(flow),
-                Event::Stop(flow) => match &mut self.flows[flow as usize].source {
-                    Source::Window(sender) => sender.stop(),
-                    Source::Rated(session) => session.stop(),
-                    Source::Constant(_) | Source::OnOff(_) => {}
-                    Source::Gtp(_) => self.stop_gtp(flow),
-                },
+                Event::Stop(flow) => self.stop(flow),
             }
         }
         self.now = end;
@@ -242,6 +253,16 @@ impl Simulator<'_> {
         if let Some(control) = self.network.links[link as usize].control() {
             control.catch_up(self.now, &mut self.headers);
         }
+    }
+
+    fn stop(&mut self, flow: u32) {
+        match &mut self.flows[flow as usize].source {
+            Source::Window(sender) => sender.stop(),
+            Source::Rated(session) => session.stop(),
+            Source::Constant(_) | Source::OnOff(_) => {}
+            Source::Gtp(_) => self.stop_gtp(flow),
+        }
+        self.note_end(flow, self.now);
     }
 
     fn on_control(&mut self, link: u32) {
@@ -473,8 +494,9 @@ impl Simulator<'_> {
             Source::Constant(_) | Source::OnOff(_) | Source::Gtp(_) => return,
         };
         let expiry = sender.on_timer(self.now);
+        flow.counts.timeouts += u64::from(expiry != Expiry::Moved);
         if expiry == Expiry::Cut {
-            flow.losses.push(self.now);
+            flow.losses.push((self.now, LossKind::Timeout));
         }
         if expiry == Expiry::Moved {
             self.arm(index);

@@ -4,6 +4,7 @@
 
 use fairwave_scenario::{Document, Selection};
 use fairwave_sim::{Settings, SimError, simulate};
+use fairwave_units::Time;
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -49,17 +50,30 @@ prop_compose! {
 }
 
 prop_compose! {
+    /// One rate all the time, or a schedule that comes and goes between rates, nothing and all that there is.
+    fn demand()(
+        rates in proptest::collection::vec(select(vec!["0 Mb/s", "64 kb/s", "10 Mb/s", "30 Mb/s", "inf"]), 1..5),
+    ) -> String {
+        if let [only] = rates[..] {
+            return format!("\"{only}\"");
+        }
+        let steps = rates.iter().enumerate().map(|(step, rate)| format!("[\"{} ms\", \"{rate}\"]", step * 370));
+        format!("[{}]", steps.collect::<Vec<_>>().join(", "))
+    }
+}
+
+prop_compose! {
     fn session()(
         reverse in any::<bool>(),
         count in select(vec![1, 1, 5]),
         rtt in select(vec!["70 ms", "200 ms", "3 s"]),
-        demand in proptest::option::of((capacity(), select(vec!["application", "window"]))),
+        demand in proptest::option::of((demand(), select(vec!["application", "window"]))),
         size in proptest::option::of(select(vec!["1 B", "100 kB"])),
         span in proptest::option::of(select(vec![("0.5 s", "0.9 s"), ("0 s", "inf")])),
         scheme in proptest::option::of(select(SCHEMES.to_vec())),
     ) -> String {
         let (from, to) = if reverse { ("b", "a") } else { ("a", "b") };
-        let demand = demand.map(|(rate, by)| format!("demand = \"{rate}\"\ndemand_by = \"{by}\"\n"));
+        let demand = demand.map(|(rate, by)| format!("demand = {rate}\ndemand_by = \"{by}\"\n"));
         let size = size.map(|size| format!("size = \"{size}\"\n"));
         let span = span.map(|(start, stop)| format!("start = \"{start}\"\nstop = \"{stop}\"\n"));
         let scheme = scheme.map(|scheme| format!("scheme = \"{scheme}\"\n"));
@@ -97,6 +111,52 @@ prop_compose! {
     }
 }
 
+/// Times that a run may say how far it is: it does so after 65 536 events at the latest, and none of these has as many as
+/// 100 million.
+const MOST_BEATS: u32 = 1500;
+
+/// Fails a run that goes on and on.
+fn counts_to(most: u32) -> impl FnMut(Time) {
+    let mut beats = 0;
+    move |at| {
+        beats += 1;
+        assert!(beats <= most, "the run does not end: it stands at {} s", at.as_secs_f64());
+    }
+}
+
+/// Text of a session of one scheme, 25 Mb/s and all that there is by turns, whose window never is what limits it at first.
+fn to_and_from_inf(scheme: &str) -> String {
+    format!(
+        "name = \"turns\"\nduration = \"10 s\"\nscheme = \"{scheme}\"\n\
+         [[node]]\nname = \"a\"\ncapacity = \"100 Mb/s\"\n[[node]]\nname = \"b\"\ncapacity = \"100 Mb/s\"\n\
+         [[session]]\nname = \"only\"\nfrom = \"a\"\nto = \"b\"\nrtt = \"20 ms\"\n\
+         demand = [[\"0 s\", \"25 Mb/s\"], [\"4 s\", \"inf\"], [\"7 s\", \"5 Mb/s\"]]\n"
+    )
+}
+
+/// Mean wire rate of the only session between two instants, Mb/s.
+fn rate_mbps(text: &str, window_s: (u64, u64)) -> f64 {
+    let document = Document::parse("turns.toml", text.as_bytes()).unwrap();
+    let case = document.cases(&Selection::default()).unwrap().remove(0);
+    let scenario = document.build(&case).unwrap().0;
+    let window = Some((Time::from_secs(window_s.0), Time::from_secs(window_s.1)));
+    let mut progress = counts_to(MOST_BEATS);
+    let settings = Settings { window, progress: Some(&mut progress), ..Settings::default() };
+    simulate(&scenario, settings).unwrap().summary.sessions[0].wire_rate_bps / 1e6
+}
+
+#[test]
+fn simulate__a_demand_may_become_unlimited_and_limited_again() {
+    for scheme in ["sack", "cubic", "xcp", "gtp"] {
+        let text = to_and_from_inf(scheme);
+        let (low, high) = (rate_mbps(&text, (2, 4)), rate_mbps(&text, (5, 7)));
+        let last = rate_mbps(&text, (8, 10));
+        assert!((low / 25.0 - 1.0).abs() < 0.02, "{scheme}: {low} Mb/s of a demand of 25");
+        assert!(high > 50.0, "{scheme}: {high} Mb/s where nothing but 100 Mb/s of capacity limits it");
+        assert!((last / 5.0 - 1.0).abs() < 0.02, "{scheme}: {last} Mb/s of a demand of 5");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -105,7 +165,7 @@ proptest! {
         let document = Document::parse("any.toml", text.as_bytes()).unwrap();
         let case = document.cases(&Selection::default()).unwrap().remove(0);
         let scenario = document.build(&case).unwrap().0;
-        match simulate(&scenario, Settings::default()) {
+        match simulate(&scenario, Settings { progress: Some(&mut counts_to(MOST_BEATS)), ..Settings::default() }) {
             // Nothing leads a session that has to be led or limits one that has to be limited, a blast lacks its rate or its
             // size, or a node would have to run two rules.
             Err(refusal) => {

@@ -60,6 +60,21 @@ fn web__offers_its_rate() {
     near(back.utilisation, web.wire_rate_bps * 40.0 / 1040.0 / 1e8, 1e-3);
 }
 
+/// A session of finite size is done in two seconds of ten; what goes on beside it does not count any more.
+#[test]
+fn window__closes_with_the_last_session_though_background_goes_on() {
+    let run = run(10, &format!("size = \"250 kB\"\n{}", table("on-off", "rate = \"30 Mb/s\"\nsources = 20")), None);
+    let session = &run.summary.sessions[0];
+    let end_s = session.completed_s.unwrap();
+    // 250 packets of 1040 B at 1 Mb/s, the last of them sent after 2.07 s.
+    near(end_s, 2.08, 0.01);
+    assert_eq!((run.summary.window.from_s, run.summary.window.to_s), (0.0, end_s));
+    near(session.rate_bps, 250e3 * 8.0 / end_s, 1e-9);
+    let link = run.summary.links.iter().find(|link| &*link.name == "a-b").unwrap();
+    // What is on the way when the window closes, 5 ms of 2.08 s, was carried and has not arrived.
+    near(link.utilisation, (only(&run).wire_rate_bps + session.wire_rate_bps) / 1e8, 0.02);
+}
+
 /// What was lost goes again, so that all is delivered.
 #[test]
 fn web__repairs_its_losses() {

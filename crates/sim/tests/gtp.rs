@@ -113,7 +113,7 @@ fn stop__ends_a_session_at_its_source() {
 
 #[test]
 fn gtp_share__leaves_its_part_to_tcp() {
-    let tcp = "[[session]]\nname = \"tcp\"\nfrom = \"s1\"\nto = \"d\"\nrtt = \"4 ms\"\nscheme = \"newreno\"\n";
+    let tcp = "[[session]]\nname = \"tcp\"\nfrom = \"s1\"\nto = \"d\"\nrtt = \"4 ms\"\nscheme = \"newreno\"\noptions.min_rto = \"200 ms\"\n";
     let text = two("interval = \"20 ms\"", "gtp_share = 0.8\nqueue = \"200 packets\"", tcp);
     let run = run(&text);
     // 80 / 2 each; TCP uses most of the rest.
@@ -153,8 +153,14 @@ fn drain__with_a_buffer_of_a_round_trip_loses_nothing() {
 #[test]
 fn wire__is_the_same_run() {
     for loss in ["", "receive_loss = 0.01"] {
-        let [values, bytes] =
+        let [values, mut bytes] =
             ["wire = false", "wire = true"].map(|wire| run(&two(wire, loss, "size = \"3 MB\"\nstart = \"0.1 s\"\n")));
+        // The option itself stands in the summary.
+        assert_ne!(values.summary.options, bytes.summary.options);
+        bytes.summary.options.clone_from(&values.summary.options);
+        for (bytes, values) in bytes.summary.schemes.iter_mut().zip(&values.summary.schemes) {
+            bytes.options.clone_from(&values.options);
+        }
         assert_eq!(format!("{:?}", values.summary), format!("{:?}", bytes.summary));
         assert_eq!(format!("{:?}", values.rates), format!("{:?}", bytes.rates));
     }
@@ -186,4 +192,26 @@ fn refusals__say_what_is_missing() {
     let mixed = two("", "", "scheme = \"gtp-printed\"\n");
     let error = simulate(&scenario(&mixed), Settings::default()).unwrap_err();
     assert!(matches!(&error, SimError::Mixed { node, .. } if &**node == "d"), "{error}");
+}
+
+#[test]
+fn converged__does_not_ask_sessions_that_want_nothing() {
+    // One that has left a sink of its own, or wants nothing more, in the middle of the last sample; the others have what is
+    // theirs since long.
+    for leaves in ["stop = \"4.95 s\"", "demand = [[\"0 s\", \"50 Mb/s\"], [\"4.95 s\", \"0 Mb/s\"]]"] {
+        let third = format!(
+            "\n[[node]]\nname = \"s3\"\ncapacity = \"100 Mb/s\"\n[[node]]\nname = \"d3\"\ncapacity = \"100 Mb/s\"\n\
+             [[session]]\nfrom = \"s3\"\nto = \"d3\"\nrtt = \"20 ms\"\n{leaves}\n"
+        );
+        let run = run(&(two("", "", "") + &third));
+        assert_near(&final_mbps(&run)[..2], &[50.0, 50.0], 0.01);
+        let at_s = run.summary.metrics.converged_s;
+        assert!(at_s.is_some_and(|at_s| at_s < 4.0), "{leaves}: {at_s:?}");
+    }
+}
+
+#[test]
+fn converged__is_nothing_where_nobody_wants_anything() {
+    let text = two("", "", "demand = \"0 Mb/s\"").replace("name = \"b\"", "name = \"b\"\ndemand = \"0 Mb/s\"");
+    assert_eq!(run(&text).summary.metrics.converged_s, None);
 }

@@ -7,6 +7,7 @@ use std::alloc::System;
 
 use fairwave_scenario::{Document, Selection, Settings};
 use fairwave_sim::simulate;
+use fairwave_units::Time;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Stats, StatsAlloc};
 
 #[global_allocator]
@@ -28,7 +29,14 @@ fn run(text: &str) -> (Vec<Stats>, u64) {
     let scenario = document.build(&case).unwrap().0;
     let mut stats = Vec::with_capacity(100);
     stats.push(ALLOCATOR.stats());
-    let mut progress = |_| stats.push(ALLOCATOR.stats());
+    let (sample, mut last) = (scenario.sample, Time::ZERO);
+    // It is called within samples, too, and after the end.
+    let mut progress = |at: Time| {
+        if at > last && at.as_nanos().is_multiple_of(sample.as_nanos()) {
+            last = at;
+            stats.push(ALLOCATOR.stats());
+        }
+    };
     let run = simulate(&scenario, Settings { progress: Some(&mut progress), ..Settings::default() }).unwrap();
     (stats, run.summary.engine.packet_hops)
 }

@@ -7,20 +7,18 @@ use super::axis::{Grid, Margins, power_ticks};
 use super::canvas::Area;
 use super::label::{self, Label, Sample};
 use super::palette::{self, FIRST};
-use super::{Curve, PictureError, Weight, curve, rates};
+use super::{Curve, PictureError, Weight, curve, rates, spread};
 
 /// Distances below this share of |x*| are drawn at it: nobody tells them apart, and a logarithm knows no zero.
 const FLOOR: f64 = 1e-4;
 /// Nor is anything gained above this one.
 const CEILING: f64 = 1e4;
 const NAME: &str = "2-norm distance to max-min, share of |x*| (log scale)";
-/// Room for short labels; the same as beside a picture of the spread.
-const RIGHT: i32 = 150;
 
 /// Draws the distance of one run.
 pub(super) fn draw_one(area: &Area<'_>, run: &Run) -> Result<(), PictureError> {
     let points = shares(run)?;
-    let grid = grid(area, run.summary.duration_s, RIGHT, &[&points])?;
+    let grid = grid(area, run.summary.duration_s, spread::right(), &[&points])?;
     curve::line(&grid, &points, FIRST.to_rgba(), 2.4)?;
     rates::converged(&grid, run.summary.metrics.converged_s)?;
     let Some(last) = points.last() else { return Ok(()) };
@@ -40,7 +38,7 @@ pub(super) fn draw_many(area: &Area<'_>, curves: &[Curve<'_>]) -> Result<(), Pic
     if curves.is_empty() {
         return Err(PictureError::Empty);
     }
-    let right = label::room(curves.iter().map(|curve| curve.label.as_str()), 12).max(RIGHT);
+    let right = label::room(curves.iter().map(|curve| curve.label.as_str()), 12).max(spread::right());
     let grid = grid(area, duration_s, right, &points.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
     let mut labels: Vec<Label> = Vec::new();
     let mut thin: Vec<(&str, Vec<f64>)> = Vec::new();

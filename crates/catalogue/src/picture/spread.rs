@@ -12,6 +12,16 @@ use super::{PictureError, curve, max_min};
 /// The percentiles that bound the bands, from the outermost to the median.
 const PERCENTILES: [f64; 7] = [0.0, 5.0, 25.0, 50.0, 75.0, 95.0, 100.0];
 
+/// The words beside the grid: the bands from the outermost inwards, the line within them, the dashed one.
+const BANDS: [&str; 3] = ["all sessions", "middle 90 %", "middle 50 %"];
+const MEDIAN: &str = "median";
+const FAIR: &str = "max-min fair rate";
+
+/// Room for the words, in pixels; pictures above it leave as much, so that their times stand above each other.
+pub(super) fn right() -> i32 {
+    label::room(BANDS.into_iter().chain([MEDIAN, FAIR]), 12)
+}
+
 /// Draws bands between percentiles of rate over max-min rate, over time.
 pub(super) fn draw(area: &Area<'_>, run: &Run) -> Result<(), PictureError> {
     let Some(rates) = run.rates.as_ref().filter(|rates| !rates.ends.is_empty()) else {
@@ -37,7 +47,7 @@ pub(super) fn draw(area: &Area<'_>, run: &Run) -> Result<(), PictureError> {
     // A few sessions far above would flatten all others.
     let highest = |curve: usize| curves[curve].iter().map(|point| point.1).fold(0.0, f64::max);
     let limit = highest(6).min(highest(5) * 1.5).clamp(120.0, 1e6);
-    let margins = Margins { left: 52, right: 150, top: 34, bottom: 28 };
+    let margins = Margins { left: 52, right: right(), top: 34, bottom: 28 };
     let grid = Grid::new(area, margins, (0.0, run.summary.duration_s), (0.0, limit));
     let labelled: Vec<_> =
         ticks((0.0, limit), 5).into_iter().map(|(value, text)| (value, format!("{text} %"))).collect();
@@ -50,16 +60,15 @@ pub(super) fn draw(area: &Area<'_>, run: &Run) -> Result<(), PictureError> {
     curve::line(&grid, &curves[3], FIRST.to_rgba(), 2.2)?;
     let y = grid.y(100.0);
     curve::dashed(&grid, (grid.left, y), (grid.right, y), INK, (6.0, 4.0))?;
-    let names = ["all sessions", "middle 90 %", "middle 50 %"];
     // Nested bands darken each other; the samples show the sum.
-    let mut labels: Vec<_> = (names.into_iter().zip([0.14, 0.35, 0.6]).enumerate())
+    let mut labels: Vec<_> = (BANDS.into_iter().zip([0.14, 0.35, 0.6]).enumerate())
         .map(|(n, (text, opacity))| Label {
             y: grid.top + 10.0 + 20.0 * n as f64,
             text: text.into(),
             sample: Sample::Band(FIRST, opacity),
         })
         .collect();
-    labels.push(Label { y: grid.top + 70.0, text: "median".into(), sample: Sample::Curve(FIRST, 2.2, None) });
-    labels.push(Label { y: grid.top + 90.0, text: "max-min fair rate".into(), sample: Sample::Dashed(INK) });
+    labels.push(Label { y: grid.top + 70.0, text: MEDIAN.into(), sample: Sample::Curve(FIRST, 2.2, None) });
+    labels.push(Label { y: grid.top + 90.0, text: FAIR.into(), sample: Sample::Dashed(INK) });
     label::draw(&grid, labels, 12)
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use fairwave_scenario::{
-    Demand, DemandBy, Engine, MaxMinStep, Metrics, Packet, RateSamples, Run, Scenario, SchemeChoice, Session,
-    SessionSummary, Summary,
+    Demand, DemandBy, Engine, MaxMinStep, Metrics, Packet, RateSamples, Run, Scenario, SchemeChoice, SchemeOptions,
+    Session, SessionSummary, Summary, Window,
 };
 use fairwave_schemes::scheme::{self, Options};
 use fairwave_units::{Bytes, Duration, Rate, Time};
@@ -31,6 +31,15 @@ fn of_run__many_sessions_are_shown_by_distance_and_spread() {
         assert!(svg.contains(word), "{word} is missing");
     }
     assert!(!svg.contains("s17-d17"), "single sessions are not named");
+}
+
+#[test]
+fn of_run__the_words_beside_the_bands_are_whole() {
+    let (scenario, run) = made(200, 10);
+    let spread = of_run(&scenario, &run).unwrap();
+    for words in ["all sessions", "middle 90 %", "middle 50 %", "median", "max-min fair rate"] {
+        assert!(spread.contains(&format!("\n{words}\n")), "{words} is cut");
+    }
 }
 
 #[test]
@@ -124,13 +133,17 @@ fn made(sessions: usize, seconds: u64) -> (Scenario, Run) {
     };
     let summaries = (0..sessions).map(|k| summary(k, fair(k))).collect();
     let summary = Summary {
+        version: "",
         scenario: "test".into(),
         scheme: "gtp".into(),
+        options: SchemeOptions::default(),
         model: "fluid",
         seed: 1,
         duration_s: seconds as f64,
         variant: None,
+        window: Window::default(),
         sessions: summaries,
+        schemes: Vec::new(),
         links: Vec::new(),
         background: Vec::new(),
         metrics,
@@ -203,6 +216,7 @@ fn summary(k: usize, fair_bps: f64) -> SessionSummary {
         sent_packets: 0,
         lost_packets: 0,
         retransmitted_packets: 0,
+        timeouts: 0,
         completed_s: None,
     }
 }

@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use fairwave_catalogue::picture;
-use fairwave_scenario::{BackgroundSummary, Case, LinkSummary, Metrics, Run, Scenario, SessionSummary, csv};
+use fairwave_scenario::{
+    BackgroundSummary, Case, LinkSummary, Metrics, Run, Scenario, SchemeOptions, SchemeSummary, SessionSummary, Window,
+    csv,
+};
 use serde::Serialize;
 
 use crate::Done;
@@ -14,13 +17,17 @@ use crate::staging::Staging;
 /// A run's summary as a function of scenario and seed: without what the clock says.
 #[derive(Serialize)]
 struct Timeless<'a> {
+    version: &'static str,
     scenario: &'a str,
     scheme: &'a str,
+    options: &'a SchemeOptions,
     model: &'static str,
     seed: u64,
     duration_s: f64,
     variant: Option<&'a str>,
+    window: Window,
     sessions: &'a [SessionSummary],
+    schemes: &'a [SchemeSummary],
     links: &'a [LinkSummary],
     background: &'a [BackgroundSummary],
     metrics: &'a Metrics,
@@ -49,13 +56,17 @@ pub(super) fn write(staging: &Staging, place: &str, scenario: &Scenario, run: &R
 fn write_summary(run: &Run, out: &mut dyn Write) -> io::Result<()> {
     let summary = &run.summary;
     let timeless = Timeless {
+        version: summary.version,
         scenario: &summary.scenario,
         scheme: &summary.scheme,
+        options: &summary.options,
         model: summary.model,
         seed: summary.seed,
         duration_s: summary.duration_s,
         variant: summary.variant.as_deref(),
+        window: summary.window,
         sessions: &summary.sessions,
+        schemes: &summary.schemes,
         links: &summary.links,
         background: &summary.background,
         metrics: &summary.metrics,

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::mpsc;
-use std::time::Instant;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
 
 use fairwave_catalogue::lab::{simulate, usual_model};
 use fairwave_catalogue::picture::FEW_SESSIONS;
-use fairwave_scenario::{Case, Document, Record, Run, Scenario, Selection, Settings, TraceEvent};
+use fairwave_scenario::{Case, Document, Record, Run, Scenario, Selection, Settings, TraceEvent, Work};
 use fairwave_schemes::scheme::Model;
-use fairwave_units::Time;
+use fairwave_units::{Bytes, Time};
 use rayon::prelude::*;
 
 use super::trace::{Format, Trace};
@@ -18,11 +18,13 @@ use crate::Done;
 use crate::failure::Failure;
 use crate::output::json_line;
 use crate::progress::Progress;
-use crate::staging::Staging;
-use crate::{input, terminal};
+use crate::staging::{self, Staging};
+use crate::{input, interrupt, terminal};
 
 /// So many results are reported in full; more get a line each.
 const FULL_REPORTS: usize = 3;
+/// How long an interrupt may go unnoticed.
+const PATIENCE: Duration = Duration::from_millis(50);
 /// The unit of progress: simulated milliseconds.
 const STEPS_PER_SECOND: f64 = 1e3;
 
@@ -34,6 +36,7 @@ pub(super) struct Lab<'a> {
     pub(super) window: Option<(Time, Time)>,
     pub(super) out: Option<&'a Path>,
     pub(super) trace: Option<&'a Path>,
+    pub(super) memory: Option<Bytes>,
     pub(super) is_json: bool,
     pub(super) is_quiet: bool,
 }
@@ -43,6 +46,15 @@ struct TraceFile {
     staging: Staging,
     name: String,
     format: Format,
+}
+
+/// All cases of a call.
+struct Batch<'a> {
+    heading: &'a str,
+    /// Where the files of each go.
+    places: &'a [String],
+    staging: Option<&'a Staging>,
+    progress: &'a Progress,
 }
 
 /// What one case gave, ready to be printed.
@@ -55,6 +67,7 @@ impl Lab<'_> {
     pub(super) fn run(&self) -> Done {
         let document = input::document(self.file)?;
         let cases = document.cases(self.selection)?;
+        self.check_memory(&document, &cases)?;
         let checked = self.check(&document, &cases)?;
         let trace = self.begin_trace(&document, &cases)?;
         let staging = self.out.map(Staging::begin).transpose()?;
@@ -63,6 +76,8 @@ impl Lab<'_> {
         let progress = Progress::new(steps as u64, self.is_quiet);
 
         let mut lines = Vec::new();
+        // From here on an interrupt keeps what has ended.
+        interrupt::be_gentle();
         std::thread::scope(|scope| {
             let (sender, receiver) = mpsc::channel();
             let (document, cases, progress) = (&document, &cases, &progress);
@@ -76,20 +91,12 @@ impl Lab<'_> {
                         .map_err(|_| ())
                 });
             });
-            let mut waiting = BTreeMap::new();
-            let mut next = 0;
-            for (index, finished) in receiver {
-                waiting.insert(index, finished);
-                while let Some(finished) = waiting.remove(&next) {
-                    self.hand_out(finished?, next, progress, &mut lines)?;
-                    next += 1;
-                }
-            }
-            Ok::<(), Failure>(())
+            let batch = Batch { heading: &checked.heading, places, staging, progress };
+            self.collect(&receiver, &batch, &mut lines)
         })?;
         progress.clear();
         if let Some(staging) = staging {
-            staging.commit()?;
+            staging.commit_listed(|_| true)?;
         }
         if let Some(trace) = trace {
             trace.staging.commit()?;
@@ -102,6 +109,75 @@ impl Lab<'_> {
             terminal::note(&format!("wrote {} {plural} to {}", cases.len(), out.display()));
         }
         Ok(())
+    }
+
+    /// Hands out results in the order of the cases as they come in. At an interrupt it keeps those that are there and ends
+    /// the process: the runs that have not ended have no way out before their end.
+    fn collect(
+        &self,
+        results: &mpsc::Receiver<(usize, Result<Finished, Failure>)>,
+        batch: &Batch<'_>,
+        lines: &mut Vec<report::Line>,
+    ) -> Done {
+        let (mut waiting, mut next) = (BTreeMap::new(), 0);
+        loop {
+            match results.recv_timeout(PATIENCE) {
+                Ok((index, finished)) => {
+                    waiting.insert(index, finished);
+                }
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            while let Some(finished) = waiting.remove(&next) {
+                self.hand_out(finished?, next, batch.progress, lines)?;
+                next += 1;
+            }
+            if interrupt::is_asked() && next < batch.places.len() {
+                break;
+            }
+        }
+        waiting.extend(results.try_iter());
+        let mut kept: BTreeSet<&str> = batch.places[..next].iter().map(String::as_str).collect();
+        for (index, finished) in waiting {
+            self.hand_out(finished?, index, batch.progress, lines)?;
+            kept.insert(&batch.places[index]);
+        }
+        self.end_early(batch, &kept, lines)
+    }
+
+    /// Puts the results of the runs that have ended into place, and ends the process.
+    fn end_early(&self, batch: &Batch<'_>, kept: &BTreeSet<&str>, lines: &[report::Line]) -> Done {
+        batch.progress.clear();
+        if let Some(staging) = batch.staging
+            && !kept.is_empty()
+        {
+            staging.commit_listed(|name| name.rfind('/').is_some_and(|end| kept.contains(&name[..=end])))?;
+        }
+        staging::discard_all();
+        if !lines.is_empty() {
+            terminal::print(&report::overview(batch.heading, lines))?;
+        }
+        terminal::flush()?;
+        let place = match self.out {
+            Some(out) if !kept.is_empty() => format!("; their results are in {}", out.display()),
+            _ => String::new(),
+        };
+        terminal::complain(&format!("interrupted: {} of {} runs had ended{place}", kept.len(), batch.places.len()));
+        std::process::exit(interrupt::EXIT.into());
+    }
+
+    /// Refuses what would not fit into memory, before any scenario is made.
+    fn check_memory(&self, document: &Document, cases: &[Case]) -> Done {
+        let side_by_side = rayon::current_num_threads().min(cases.len());
+        let is_kept = self.out.is_some();
+        let record = Record { rates: is_kept, queues: is_kept, windows: is_kept, distances: is_kept };
+        // Of a model that is not known before the scenario is made, the lesser.
+        let work = Work::Run(self.model.unwrap_or(Model::Fluid), record);
+        // Cases differ in a few keys: those of one variant not at all.
+        let mut variants = cases.iter().collect::<Vec<_>>();
+        variants.dedup_by(|a, b| a.variant == b.variant);
+        let check = |case: &&Case| input::check_memory(self.file, document, case, work, side_by_side, self.memory);
+        variants.iter().try_for_each(check)
     }
 
     /// Builds every case once, so that no mistake comes to light in the midst of the results.

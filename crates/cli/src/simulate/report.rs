@@ -3,9 +3,10 @@
 use std::fmt::Write as _;
 
 use fairwave_catalogue::picture::FEW_SESSIONS;
-use fairwave_scenario::{Run, Scenario, SessionSummary};
+use fairwave_scenario::{Run, Scenario};
 use fairwave_units::{Duration, Rate};
 
+use super::tables;
 use crate::blocks;
 use crate::table::{Table, shortened};
 use crate::terminal::{ACCENT, BAD, BOLD, DIM, GOOD, paint};
@@ -26,11 +27,13 @@ pub(super) fn heading(scenario: &Scenario) -> String {
 /// The report of one run.
 pub(super) fn full(scenario: &Scenario, run: &Run) -> String {
     let mut text = heading(scenario);
-    let _ = writeln!(text, "{}\n", what_ran(scenario, run));
-    text += &sessions(run);
+    let _ = writeln!(text, "{}\n{}\n", what_ran(scenario, run), paint(DIM, &window(run)));
+    text += &tables::sessions(run);
+    text += &tables::deliveries(run);
+    text += &tables::links(run);
     text.push('\n');
     text += &measures(run);
-    let plot = if run.summary.sessions.len() <= FEW_SESSIONS { rates(run) } else { distance(run) };
+    let plot = if run.summary.sessions.len() <= FEW_SESSIONS { rates(scenario, run) } else { distance(scenario, run) };
     if !plot.is_empty() {
         let _ = write!(text, "\n{plot}");
     }
@@ -56,32 +59,20 @@ fn what_ran(scenario: &Scenario, run: &Run) -> String {
     )
 }
 
-/// All sessions if they are few, else those with the highest rates.
-fn sessions(run: &Run) -> String {
-    let all = &run.summary.sessions;
-    let mut shown: Vec<&SessionSummary> = all.iter().collect();
-    if all.len() > FEW_SESSIONS {
-        shown.sort_by(|a, b| b.final_wire_rate_bps.total_cmp(&a.final_wire_rate_bps));
-        shown.truncate(4);
-    }
-    let mut table = Table::new(&["session", ">RTT", ">mean rate", ">final rate", ">max-min rate", ">final/max-min"]);
-    for session in &shown {
-        let share = session.final_wire_rate_bps / session.max_min_bps;
-        table.row([
-            shortened(&session.name, 18),
-            Duration::from_secs_f64(session.rtt_s).map_or(String::new(), in_ms),
-            rate(session.wire_rate_bps),
-            rate(session.final_wire_rate_bps),
-            rate(session.max_min_bps),
-            if share.is_finite() { format!("{:.1} %", share * 100.0) } else { "-".into() },
-        ]);
-    }
-    let mut text = table.render(2);
-    if all.len() > shown.len() {
-        let rest = format!("the four fastest; {} more sessions (--json has all)", all.len() - shown.len());
-        let _ = writeln!(text, "  {}", paint(DIM, &rest));
-    }
-    text
+/// What the means are taken over.
+fn window(run: &Run) -> String {
+    let window = &run.summary.window;
+    format!(
+        "means over {} s to {} s; final: over the last tenth of a session's own time",
+        short(window.from_s),
+        short(window.to_s)
+    )
+}
+
+/// Seconds with as many digits as a reader wants.
+fn short(seconds: f64) -> String {
+    let text = format!("{seconds:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 fn measures(run: &Run) -> String {
@@ -99,12 +90,26 @@ fn measures(run: &Run) -> String {
         None => paint(BAD, &format!("no: the largest gap to max-min is {:.1} %", metrics.gap_to_max_min * 100.0)),
     };
     line("converged", converged);
+    if run.summary.model == "packet" {
+        let sum = |packets: fn(&fairwave_scenario::SessionSummary) -> u64| -> u64 {
+            run.summary.sessions.iter().map(packets).sum()
+        };
+        let (sent, lost) = (sum(|session| session.sent_packets), sum(|session| session.lost_packets));
+        let share = lost as f64 / sent.max(1) as f64 * 100.0;
+        let again = sum(|session| session.retransmitted_packets);
+        line("lost", format!("{lost} of {sent} packets ({share:.3} %); {again} sent again"));
+    }
     line("peak load", format!("{:.3} x capacity, where it was highest", metrics.peak_overload));
+    let timeouts: u64 = run.summary.sessions.iter().map(|session| session.timeouts).sum();
+    if timeouts > 0 {
+        let of = run.summary.sessions.iter().filter(|session| session.timeouts > 0).count();
+        line("time-outs", format!("{timeouts}, of {of} session{}", if of == 1 { "" } else { "s" }));
+    }
     text
 }
 
 /// One curve a session.
-fn rates(run: &Run) -> String {
+fn rates(scenario: &Scenario, run: &Run) -> String {
     let Some(rates) = run.rates.as_ref().filter(|rates| !rates.ends.is_empty()) else { return String::new() };
     let wire = rates.wire_bps();
     let most = wire.iter().copied().fold(0.0, f64::max);
@@ -116,21 +121,21 @@ fn rates(run: &Run) -> String {
     let mut text = format!("  {}\n", paint(BOLD, &format!("rates over time, a full block is {}", rate(most))));
     for (n, (name, session)) in names.iter().zip(&run.summary.sessions).enumerate() {
         let curve: Vec<_> = (0..rates.ends.len()).map(|sample| wire[sample * rates.sessions + n]).collect();
-        let curve = paint(ACCENT, &blocks::row(&curve, most, CURVE));
+        let curve = paint(ACCENT, &blocks::row(&over_time(scenario, &curve, CURVE), most, CURVE));
         let _ = writeln!(text, "  {name:<wide$} {curve} {}", rate(session.final_wire_rate_bps));
     }
     text + &time_axis(run, wide + 3)
 }
 
 /// The distance to max-min as an area below a curve, with a logarithmic height.
-fn distance(run: &Run) -> String {
+fn distance(scenario: &Scenario, run: &Run) -> String {
     const HEIGHT: usize = 8;
-    let shares: Vec<_> = (run.distances_bps.iter().zip(&run.max_min_norms_bps))
-        .map(|(distance, norm)| distance / norm)
-        .filter(|share| share.is_finite())
-        .collect();
-    let (Some(least), most) = (shares.iter().copied().reduce(f64::min), shares.iter().copied().fold(1.0, f64::max))
-    else {
+    // Where no session is active there is no share: a gap.
+    let shares: Vec<_> =
+        (run.distances_bps.iter().zip(&run.max_min_norms_bps)).map(|(distance, norm)| distance / norm).collect();
+    let shares = over_time(scenario, &shares, CURVE + 12);
+    let finite = || shares.iter().copied().filter(|share| share.is_finite());
+    let (Some(least), most) = (finite().reduce(f64::min), finite().fold(1.0, f64::max)) else {
         return String::new();
     };
     // Whole decades, from the one below the least share; a hundredth of a per cent is as good as nothing.
@@ -149,6 +154,13 @@ fn distance(run: &Run) -> String {
         let _ = writeln!(text, "  {label:>7} {}", paint(ACCENT, &line));
     }
     text + &time_axis_of(run, 10, CURVE + 12)
+}
+
+/// The samples of a run as columns of equal spans of time.
+fn over_time(scenario: &Scenario, samples: &[f64], width: usize) -> Vec<f64> {
+    let (sample_s, end_s) = (scenario.sample.as_secs_f64(), scenario.duration.as_secs_f64());
+    let ends_s: Vec<_> = (1..=samples.len()).map(|n| (n as f64 * sample_s).min(end_s)).collect();
+    blocks::over_time(&ends_s, samples, width)
 }
 
 fn time_axis(run: &Run, indent: usize) -> String {
@@ -252,7 +264,7 @@ pub(crate) fn rate(bps: f64) -> String {
     if text.find('.') == Some(1) { format!("{rate:.3}") } else { text }
 }
 
-fn in_ms(rtt: Duration) -> String {
+pub(super) fn in_ms(rtt: Duration) -> String {
     let ms = rtt.as_secs_f64() * 1e3;
     if ms >= 1000.0 { format!("{rtt:.2}") } else { format!("{:.*} ms", usize::from(ms.fract() != 0.0), ms) }
 }

@@ -8,6 +8,7 @@ mod cp;
 mod disk;
 mod help;
 mod host;
+mod lab;
 mod mistakes;
 mod names;
 mod out;

@@ -4,10 +4,11 @@ use super::*;
 fn json__has_exactly_the_keys_of_the_contract() {
     let results = feed(&["simulate", "-", "--model", "fluid", "--json"], PAIR).json();
     let [run] = &results[..] else { panic!("one object") };
-    let top = "scenario scheme model seed duration_s variant sessions links background metrics engine";
+    let top = "version scenario scheme options model seed duration_s variant window sessions schemes links background \
+               metrics engine";
     assert_eq!(keys(run), words(top));
     let session = "name from to scheme rtt_s rate_bps wire_rate_bps final_rate_bps final_wire_rate_bps max_min_bps \
-                   delivered_bytes sent_packets lost_packets retransmitted_packets completed_s";
+                   delivered_bytes sent_packets lost_packets retransmitted_packets timeouts completed_s";
     assert_eq!(keys(&run["sessions"][0]), words(session));
     let link = "name capacity_bps utilisation mean_queue_packets max_queue_packets dropped_packets";
     assert_eq!(keys(&run["links"][0]), words(link));

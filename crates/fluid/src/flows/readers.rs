@@ -3,7 +3,7 @@
 use crate::grain::{Grains, Volume, grains, volume};
 use crate::meter::Meter;
 use crate::plan::NONE;
-use crate::report::{last_tenth, second_half};
+use crate::report::last_tenth;
 
 use super::{Flow, Flows, Role, State};
 
@@ -171,15 +171,11 @@ impl Flows<'_> {
         }
     }
 
-    /// Ends of the means of a session: of the window, and of the last tenth. Those of a session of finite size come from
-    /// its trail, unless a window was asked for.
+    /// Ends of the means of a session: of the window, and of the last tenth. That of a session of finite size comes from
+    /// its trail.
     fn spans(&self, k: usize) -> [Option<(u64, u64)>; 2] {
         let Some((start, end)) = self.plan.active(k) else { return [None, None] };
-        if self.all[k].sized == NONE {
-            [Some(self.window.unwrap_or(second_half(start, end))), Some(last_tenth(start, end))]
-        } else {
-            [self.window, None]
-        }
+        [Some(self.window), (self.all[k].sized == NONE).then(|| last_tenth(start, end))]
     }
 
     /// Notes what was counted at the ends of the means that lie between a sink's last reading and `now`, and
@@ -205,19 +201,15 @@ impl Flows<'_> {
         next
     }
 
-    /// What a session delivered in its window and in its last tenth, with the lengths of both, once all was read.
-    pub(crate) fn means(&self, k: usize) -> [(Volume, u64); 2] {
-        let Some((start, _)) = self.plan.active(k) else { return [(0, 0); 2] };
-        let end = self.all[k].end.min(self.plan.end);
-        let window = self.window.unwrap_or(second_half(start, end));
-        let last = last_tenth(start, end);
-        let [window_span, last_span] = [window.1 - window.0, last.1 - last.0];
+    /// What a session delivered in the window and in its last tenth, with the length of the latter, once all was read.
+    pub(crate) fn means(&self, k: usize) -> (Volume, (Volume, u64)) {
+        let Some((start, _)) = self.plan.active(k) else { return (0, (0, 0)) };
+        let (from, to) = last_tenth(start, self.all[k].end.min(self.plan.end));
         let marks = &self.marks[k];
-        if self.all[k].sized == NONE {
-            return [(marks.window, window_span), (marks.last, last_span)];
-        }
-        let sized = &self.sized[self.all[k].sized as usize];
-        let in_window = if self.window.is_some() { marks.window } else { sized.volume(window.0, window.1) };
-        [(in_window, window_span), (sized.volume(last.0, last.1), last_span)]
+        let last = match self.sized.get(self.all[k].sized as usize) {
+            Some(sized) => sized.volume(from, to),
+            None => marks.last,
+        };
+        (marks.window, (last, to - from))
     }
 }

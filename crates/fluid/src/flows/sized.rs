@@ -6,7 +6,7 @@ use fairwave_units::Bytes;
 
 use crate::grain::{Volume, grains, of_bytes, volume};
 use crate::plan::NONE;
-use crate::report::second_half;
+use crate::report::last_tenth;
 use crate::trail::Trail;
 
 use super::{Flow, Flows};
@@ -18,7 +18,7 @@ pub(super) struct Sized {
     /// When it is to be looked at next.
     wake: u64,
     completed: Option<u64>,
-    /// Its rates at the sink, as far back as the means may begin.
+    /// Its rates at the sink, as far back as its last tenth may begin.
     trail: Trail,
 }
 
@@ -37,7 +37,7 @@ impl Sized {
         self.left -= volume(grains(flow.rate), at - self.since);
         self.since = at;
         self.trail.push(at + forward_ns, grains(rate_bps));
-        self.trail.forget_before(second_half(flow.start, at).0);
+        self.trail.forget_before(last_tenth(flow.start, at).0);
     }
 
     /// What its sink got between two instants.

@@ -97,7 +97,9 @@ fn simulate__demand_steps_and_stop() {
     assert_eq!(rates.rate_bps[41], 0.0);
     let session = &run.summary.sessions[0];
     assert_eq!(session.delivered_bytes, 112_500_000); // 2 x 200 Mb + 2 x 250 Mb
-    assert_eq!(session.rate_bps, 248.75e6); // 2 s to 4 s at the sink: 50 ms of 200, 1.95 s of 250
+    // It has an end of its own: the window is the whole time until its last byte has arrived, 900 Mb in 4.05 s.
+    assert_eq!((run.summary.window.from_s, run.summary.window.to_s), (0.0, 4.05));
+    assert!((session.rate_bps / (900e6 / 4.05) - 1.0).abs() < 1e-15);
     assert_eq!(session.final_rate_bps, 250e6);
     assert_eq!(session.max_min_bps, 250e6);
     assert_eq!(run.summary.metrics.converged_s, Some(0.0));
@@ -116,10 +118,14 @@ fn simulate__finite_size_ends_to_the_nanosecond() {
             session.initial_rate = Rate::mbps(100.0);
             session.size = Some(Bytes::new(bytes));
         });
-        let session = &run(&network).summary.sessions[0];
+        let summary = run(&network).summary;
+        let session = &summary.sessions[0];
         assert_eq!(session.completed_s, Some(end_ns as f64 / 1e9));
+        assert_eq!(summary.window.to_s, end_ns as f64 / 1e9);
         assert_eq!(session.delivered_bytes, bytes);
-        assert_eq!(session.rate_bps, 80e6);
+        // 3 s of 80 Mb/s in a window of 3.05 s, in which all of it arrives.
+        assert!((session.rate_bps / (bytes as f64 * 8e9 / end_ns as f64) - 1.0).abs() < 1e-12);
+        assert_eq!(session.final_rate_bps, 80e6);
         assert_eq!(session.max_min_bps, 80e6);
     }
 }
@@ -257,6 +263,14 @@ fn simulate__nothing_to_do() {
         session.start = Time::from_secs(5);
     });
     assert_eq!(run(&late).summary.sessions[0].delivered_bytes, 0);
+}
+
+#[test]
+fn converged__is_nothing_where_nobody_wants_anything() {
+    let idle = Network::new(1).node("s", 1.0).node("d", 1.0).session_with("s", "d", 1, |session| {
+        session.demand = Demand::Constant(Rate::ZERO);
+    });
+    assert_eq!(run(&idle).summary.metrics.converged_s, None);
 }
 
 #[test]

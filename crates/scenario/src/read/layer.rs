@@ -167,7 +167,9 @@ fn elements(
 
 /// A change to one element, kept until it is known which names there are.
 fn patch(patches: &mut Patches, kind: &'static str, named: &Entry, changes: &Table) -> Reading<()> {
-    if let Some(shape) = changes.entries().iter().find(|entry| matches!(&*entry.key, "count" | "duplex" | "name")) {
+    if let Some(shape) =
+        changes.entries().iter().find(|entry| matches!(&*entry.key, "count" | "duplex" | "name" | "pair"))
+    {
         return Err(Mistake::new(
             shape.place,
             format!("{kind} {}: {} cannot be changed for one of several", quoted(&named.key), shape.key),
@@ -265,4 +267,34 @@ pub(crate) fn set(path_text: &str, value: &str) -> Reading<Table> {
         item = Item { value: Value::Table(table.clone()), place: SET };
     }
     Ok(table)
+}
+
+/// Says what of a variant the call changes once more.
+pub(crate) fn overridden(variant: &Table, call: &[Table], label: &str, notes: &mut Vec<String>) {
+    let mut of_variant = Vec::new();
+    leaves(variant, &mut Vec::new(), &mut of_variant);
+    for layer in call {
+        let mut of_call = Vec::new();
+        leaves(layer, &mut Vec::new(), &mut of_call);
+        for (path, item) in of_call {
+            let meets = |other: &Vec<&str>| other.iter().zip(&path).all(|(one, other)| one == other);
+            let is_changed = of_variant.iter().any(|(other, value)| meets(other) && value.value != item.value);
+            if let (true, Place::Call(option)) = (is_changed, item.place) {
+                let what = if option == "--set" { format!("--set {}", path.join(".")) } else { option.to_owned() };
+                notes.push(format!("{what} goes before variant {}, which says otherwise", quoted(label)));
+            }
+        }
+    }
+}
+
+/// All values of a table with their paths.
+fn leaves<'a>(table: &'a Table, path: &mut Vec<&'a str>, into: &mut Vec<(Vec<&'a str>, &'a Item)>) {
+    for entry in table.entries() {
+        path.push(&entry.key);
+        match &entry.item.value {
+            Value::Table(inner) => leaves(inner, path, into),
+            _ => into.push((path.clone(), &entry.item)),
+        }
+        path.pop();
+    }
 }

@@ -9,9 +9,9 @@ use super::tree::{Place, Table};
 use crate::{Discipline, Link, LinkEnd, QueueLimit, Red, limits};
 
 pub(super) const KEYS: &[&str] =
-    &["capacity", "delay", "discipline", "duplex", "from", "loss", "name", "queue", "red", "to"];
+    &["capacity", "delay", "discipline", "duplex", "from", "loss", "name", "pair", "queue", "red", "to"];
 pub(super) const RED_KEYS: &[&str] =
-    &["adaptive", "bottom", "bytes", "gentle", "max_th", "min_th", "q_weight", "target_delay"];
+    &["adaptive", "bottom", "bytes", "gentle", "max_p", "max_th", "min_th", "q_weight", "target_delay", "wait"];
 
 const DISCIPLINES: [(&str, Discipline); 10] = [
     ("drop-tail", Discipline::DropTail),
@@ -60,7 +60,8 @@ impl Maker<'_> {
         let to_field = reader.need("to", "a link ends at a node or router")?;
         let (from, to) = (Pattern::read(from_field)?, Pattern::read(to_field)?);
         let is_duplex = reader.read_or("duplex", false, Field::flag)?;
-        let pairs = from.len().saturating_mul(to.len());
+        let joined = Pairs::read(&reader, &from, &to)?;
+        let pairs = joined.count();
         let directions = if is_duplex { 2 } else { 1 };
         check_count(&reader, self.links.len(), pairs.saturating_mul(directions), "links")?;
         let name = reader.read("name", |field| {
@@ -69,7 +70,8 @@ impl Maker<'_> {
         })?;
         let template = link(&reader)?;
         for pair in 0..pairs {
-            let (from_name, to_name) = (from.name(pair / to.len()), to.name(pair % to.len()));
+            let (row, column) = joined.get(pair);
+            let (from_name, to_name) = (from.name(row), to.name(column));
             let all = || self.ends.all_names();
             let begin = lookup(&self.ends.names, &from_name, from_field, "node or router", all)?;
             let end = lookup(&self.ends.names, &to_name, to_field, "node or router", all)?;
@@ -109,11 +111,58 @@ impl Maker<'_> {
     }
 }
 
+/// Which names of two ranges belong together.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Pairs {
+    /// Each of the first with each of the second, so many.
+    Every(u64, u64),
+    /// The first with the first, the second with the second, so many.
+    Alike(u64),
+}
+
+impl Pairs {
+    /// As a table's `pair` says.
+    pub(super) fn read(reader: &Reader<'_>, from: &Pattern, to: &Pattern) -> Reading<Self> {
+        if !reader.read_or("pair", false, Field::flag)? {
+            return Ok(Self::Every(from.len(), to.len()));
+        }
+        if from.len() == to.len() {
+            return Ok(Self::Alike(from.len()));
+        }
+        Err(reader.need("pair", "")?.wrong(
+            format!("joins names one by one, but from makes {} names and to {}", from.len(), to.len()),
+            "write ranges of the same length, or leave pair out: then from and to mean every pair",
+        ))
+    }
+
+    pub(super) fn count(self) -> u64 {
+        match self {
+            Self::Every(rows, columns) => rows.saturating_mul(columns),
+            Self::Alike(count) => count,
+        }
+    }
+
+    /// The places of pair number `index` in both ranges.
+    pub(super) fn get(self, index: u64) -> (u64, u64) {
+        match self {
+            Self::Every(_, columns) => (index / columns, index % columns),
+            Self::Alike(_) => (index, index),
+        }
+    }
+}
+
+/// How many links a table asks for.
+pub(super) fn count(reader: &Reader<'_>) -> Reading<u64> {
+    let [from, to] = ["from", "to"].map(|key| reader.need(key, "").and_then(Pattern::read));
+    let directions = if reader.read_or("duplex", false, Field::flag)? { 2 } else { 1 };
+    Ok(Pairs::read(reader, &from?, &to?)?.count().saturating_mul(directions))
+}
+
 /// A name whose range does not fit the elements of its table.
 pub(crate) fn wrong_count(field: Field<'_>, names: u64, elements: u64) -> super::mistake::Mistake {
     field.wrong(
         format!("makes {names} names, but the table makes {elements}"),
-        "from and to with ranges mean every pair: the product of their lengths",
+        "from and to with ranges mean every pair, the product of their lengths; with pair = true, as many as each has",
     )
 }
 
@@ -147,6 +196,7 @@ fn red(field: Field<'_>) -> Reading<Red> {
     let usual = Red::default();
     let red = Red {
         adaptive: reader.read_or("adaptive", usual.adaptive, Field::flag)?,
+        max_p: reader.read_or("max_p", usual.max_p, |field| field.number(0.0, 1.0, false))?,
         bottom: reader.read_or("bottom", usual.bottom, |field| field.number(0.0, 0.5, false))?,
         min_th_packets: reader.read_or("min_th", 0, |field| field.packets(0))?,
         max_th_packets: reader.read_or("max_th", 0, |field| field.packets(0))?,
@@ -154,6 +204,7 @@ fn red(field: Field<'_>) -> Reading<Red> {
         gentle: reader.read_or("gentle", usual.gentle, Field::flag)?,
         target_delay: reader.read_or("target_delay", usual.target_delay, |field| field.positive_span(limits::DELAY))?,
         bytes: reader.read_or("bytes", usual.bytes, Field::flag)?,
+        wait: reader.read_or("wait", usual.wait, Field::flag)?,
     };
     if red.max_th_packets > 0 && red.max_th_packets <= red.min_th_packets {
         let field = reader.need("max_th", "")?;

@@ -25,30 +25,44 @@ pub(crate) type Reading<T> = Result<T, Mistake>;
 pub(crate) fn did_you_mean<'a>(written: &str, words: impl IntoIterator<Item = &'a str>) -> String {
     /// So many words are listed.
     const FEW: usize = 24;
-    /// A comparison costs the product of the lengths: long rubbish is like nothing.
-    const LONGEST: usize = 100;
-    let lower = written.to_lowercase();
-    let (mut best, mut few, mut count) = (None, Vec::new(), 0_usize);
-    for word in words {
+    let (mut few, mut count) = (Vec::new(), 0_usize);
+    let counted = words.into_iter().inspect(|word| {
         count += 1;
         if count <= FEW {
-            few.push(word);
+            few.push(*word);
         }
-        if written.len() <= LONGEST && word.len() <= LONGEST && count <= 100_000 {
-            let distance = strsim::damerau_levenshtein(&lower, &word.to_lowercase());
-            let letters = lower.chars().count().max(word.chars().count());
-            let is_close = distance <= (letters / 3).min(4) || (distance == 1 && letters == 2);
-            if is_close && best.is_none_or(|(least, _)| distance < least) {
-                best = Some((distance, word));
-            }
-        }
-    }
-    match best {
-        Some((_, word)) => format!("did you mean \"{word}\"?"),
+    });
+    match near(written, counted) {
+        Some(word) => format!("did you mean \"{word}\"?"),
         None if count == 0 => "there are none".to_owned(),
         None if count <= FEW => format!("known: {}", few.join(", ")),
         None => format!("none of the {count} known names is close to it"),
     }
+}
+
+/// The word that somebody may have meant, if one is close to what was written.
+pub(crate) fn near<'a>(written: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    /// A comparison costs the product of the lengths: long rubbish is like nothing.
+    const LONGEST: usize = 100;
+    /// Of so many words the nearest is looked for.
+    const MOST: usize = 100_000;
+    let lower = written.to_lowercase();
+    let mut best = None;
+    for (n, word) in words.enumerate() {
+        if written.len() > LONGEST || word.len() > LONGEST || n >= MOST {
+            continue;
+        }
+        let known = word.to_lowercase();
+        let distance = strsim::damerau_levenshtein(&lower, &known);
+        let letters = lower.chars().count().max(known.chars().count());
+        // A short word that begins otherwise is another word: "bbr" is no slip for "cbr".
+        let is_slip = letters > 3 || lower.chars().next() == known.chars().next();
+        let is_close = distance <= (letters / 3).min(4) || (distance == 1 && letters == 2);
+        if is_slip && is_close && best.is_none_or(|(least, _)| distance < least) {
+            best = Some((distance, word));
+        }
+    }
+    best.map(|(_, word)| word)
 }
 
 /// A value in a message: in quotes, escaped, and cut where it is long.
@@ -74,6 +88,8 @@ mod tests {
         assert_eq!(did_you_mean("bandwidth", keys), "known: name, capacity, queue");
         assert_eq!(did_you_mean("b", ["a"]), "known: a");
         assert_eq!(did_you_mean("s3", ["s1"]), "did you mean \"s1\"?");
+        assert_eq!(did_you_mean("bbr", ["cbr"]), "known: cbr");
+        assert_eq!(did_you_mean("cbt", ["cbr"]), "did you mean \"cbr\"?");
         assert_eq!(did_you_mean("x", []), "there are none");
     }
 

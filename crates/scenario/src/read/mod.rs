@@ -18,6 +18,7 @@ pub(crate) mod reader;
 pub(crate) mod scenario;
 pub(crate) mod sessions;
 pub(crate) mod shape;
+pub(crate) mod size;
 pub(crate) mod tree;
 
 #[cfg(test)]

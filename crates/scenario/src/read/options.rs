@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fairwave_schemes::scheme::{self, Given, OptionSpec, OptionValue, Options, Scheme};
 use fairwave_units::Duration;
 
-use super::mistake::{Mistake, Reading, did_you_mean, quoted};
+use super::mistake::{Mistake, Reading, did_you_mean, near, quoted};
 use super::reader::{Field, Thing};
 use super::tree::{Entry, Table, Value};
 use crate::SchemeChoice;
@@ -14,7 +14,12 @@ use crate::SchemeChoice;
 pub(crate) fn scheme(field: Field<'_>) -> Reading<&'static Scheme> {
     let name = field.text()?;
     scheme::find(name).ok_or_else(|| {
-        field.wrong("is no scheme", did_you_mean(name, scheme::schemes().iter().map(|scheme| scheme.name)))
+        let names = || scheme::schemes().iter().map(|scheme| scheme.name);
+        let hint = match near(name, names()) {
+            Some(near) => format!("did you mean \"{near}\"?"),
+            None => format!("the schemes are {}", names().collect::<Vec<_>>().join(" ")),
+        };
+        field.wrong("is no scheme", hint)
     })
 }
 

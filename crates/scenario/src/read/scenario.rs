@@ -106,6 +106,12 @@ pub(crate) fn read(
     })
 }
 
+/// Length of the run and width of a sample.
+pub(crate) fn duration_and_sample(top: &Reader<'_>) -> Reading<(Duration, Duration)> {
+    let span = |key, default| top.read_or(key, default, |field| field.positive_span(limits::RUN));
+    Ok((span("duration", DEFAULT_DURATION)?, span("sample", DEFAULT_SAMPLE)?))
+}
+
 /// The seed and the number of runs.
 pub(crate) fn seed_and_runs(top: &Reader<'_>) -> Reading<(u64, u64)> {
     let seed = top.read_or("seed", 1, |field| field.whole(0, u64::MAX))?;

@@ -7,7 +7,7 @@ use fairwave_units::{Bytes, Duration, Rate, Time};
 use super::demand::{Demands, demands};
 use super::drawn::{Drawn, keep_own};
 use super::elements::{Names, Patches, default_name, lookup, tables};
-use super::links::wrong_count;
+use super::links::{Pairs, wrong_count};
 use super::mistake::{Reading, quoted};
 use super::nodes::{Ends, check_count};
 use super::options::{self, Choices, gtp_number};
@@ -28,6 +28,7 @@ pub(super) const KEYS: &[&str] = &[
     "minimum",
     "name",
     "options",
+    "pair",
     "path",
     "rtt",
     "scheme",
@@ -54,6 +55,7 @@ struct Plan<'a> {
     from: (Pattern, Field<'a>),
     to: (Pattern, Field<'a>),
     names: Option<Pattern>,
+    pairs: Pairs,
     /// So many for each pair.
     alike: u64,
     count: u64,
@@ -153,7 +155,7 @@ impl<'a> Sessions<'a> {
         let (sources, sinks) = (ends(from, *from_field)?, ends(to, *to_field)?);
         for index in 0..plan.count {
             let pair = index / plan.alike;
-            let (row, column) = (pair / to.len(), pair % to.len());
+            let (row, column) = plan.pairs.get(pair);
             let (source, sink) = (sources[row as usize], sinks[column as usize]);
             if source == sink {
                 return Err(to_field.wrong(
@@ -342,13 +344,19 @@ impl<'a> Sessions<'a> {
     }
 }
 
+/// How many sessions a table asks for.
+pub(super) fn count(reader: Reader<'_>, table: &Table) -> Reading<u64> {
+    Ok(Plan::read(reader, table)?.count)
+}
+
 impl<'a> Plan<'a> {
     fn read(reader: Reader<'a>, table: &'a Table) -> Reading<Self> {
         let from_field = reader.need("from", "the node that sends: from = \"s1\"")?;
         let to_field = reader.need("to", "the node that receives: to = \"d1\"")?;
         let (from, to) = (Pattern::read(from_field)?, Pattern::read(to_field)?);
         let alike = reader.read_or("count", 1, |field| field.whole(1, limits::ELEMENTS))?;
-        let pairs = from.len().saturating_mul(to.len());
+        let joined = Pairs::read(&reader, &from, &to)?;
+        let pairs = joined.count();
         let count = pairs.saturating_mul(alike);
         check_count(&reader, 0, count, "sessions")?;
         let names = reader.read("name", |field| {
@@ -356,7 +364,8 @@ impl<'a> Plan<'a> {
             let fits = [1, pairs, count].contains(&names.len());
             if fits { Ok(names) } else { Err(wrong_count(field, names.len(), count)) }
         })?;
-        Ok(Self { reader, table, from: (from, from_field), to: (to, to_field), names, alike, count })
+        let (from, to) = ((from, from_field), (to, to_field));
+        Ok(Self { reader, table, from, to, names, pairs: joined, alike, count })
     }
 
     /// The name of session number `index`: one of a range, or the one name with "#2", "#3" ...

@@ -54,7 +54,7 @@ pub(super) const SCHEMES: &[Scheme] = &[
     window("newreno", "TCP NewReno: one segment more per round trip, half at a loss", "RFC 5681, RFC 6582", &NEWRENO),
     window("sack", "TCP with selective acknowledgements", "RFC 6675", &TCP),
     window("hstcp", "HighSpeed TCP: increase and decrease depend on the window", "RFC 3649", &HSTCP),
-    window("htcp", "H-TCP: the increase grows with the time since the last loss", "Leith & Shorten 2004", &TCP),
+    window("htcp", "H-TCP: the increase grows with the time since the last loss", "Leith & Shorten 2004", &HTCP),
     window("stcp", "Scalable TCP: recovery takes the same time at any rate", "Kelly 2003", &STCP),
     window("aimd", "additive increase, multiplicative decrease, with constants of choice", "Xu et al. 2004", &AIMD),
     window("bic", "BIC-TCP: binary search for the window before the last loss", "Xu et al. 2004, section VI", &BIC),
@@ -208,29 +208,42 @@ const GTP: [OptionSpec; 10] = [
 
 // ---- options of TCP-like sessions
 
-/// What every TCP-like sender takes; defaults as in ns-2.
-const TCP: [OptionSpec; 10] = [
-    flag("sack", "true", "selective acknowledgements (RFC 6675); off: NewReno's recovery"),
-    flag("delayed_ack", "false", "the sink acknowledges every second packet"),
-    flag("pacing", "false", "spread a window over the RTT"),
-    packets("max_burst", "inf", "most packets sent at one acknowledgement"),
-    packets("initial_window", "2 packets", "window at the start"),
-    packets("max_window", "inf", "largest window"),
-    time("min_rto", "200 ms", "shortest retransmission timeout"),
-    packets("max_ssthresh", "inf", "limited slow start from this window on (RFC 3742)"),
-    OptionSpec {
-        name: "limited_slow_start",
-        domain: Domain::Word(&["rfc3742", "ns2"]),
-        default: "rfc3742",
-        help: "RFC 3742's form, or ns-2's, which stays active until the first loss",
-    },
-    time("send_jitter", "0 ns", "random delay before a packet is sent, up to this, against phase effects"),
-];
-const NEWRENO: [OptionSpec; 10] = {
-    let mut options = TCP;
-    options[0].default = "false";
-    options
+const SACK: OptionSpec = flag("sack", "true", "selective acknowledgements (RFC 6675); off: NewReno's recovery");
+/// RFC 6298 s2.4: one second. ns-2 had that until October 2004 and has 200 ms since (its CHANGES and ns-default.tcl).
+const MIN_RTO: OptionSpec = OptionSpec {
+    name: "min_rto",
+    domain: Domain::Time { least: Duration::ZERO, most: Duration::from_secs(3600), words: &["linux"] },
+    default: RFC_6298,
+    help: "shortest retransmission timeout; \"linux\": 200 ms more than the round trip",
 };
+const RFC_6298: &str = "1 s";
+const NS2: &str = "200 ms";
+const LINUX: &str = "linux";
+
+/// What every TCP-like sender takes; defaults as in ns-2, the shortest time-out as in RFC 6298.
+const fn tcp(sack: &'static str, min_rto: &'static str) -> [OptionSpec; 10] {
+    [
+        OptionSpec { default: sack, ..SACK },
+        flag("delayed_ack", "false", "the sink acknowledges every second packet"),
+        flag("pacing", "false", "spread a window over the RTT"),
+        packets("max_burst", "inf", "most packets sent at one acknowledgement"),
+        packets("initial_window", "2 packets", "window at the start"),
+        packets("max_window", "inf", "largest window"),
+        OptionSpec { default: min_rto, ..MIN_RTO },
+        packets("max_ssthresh", "inf", "limited slow start from this window on (RFC 3742)"),
+        OptionSpec {
+            name: "limited_slow_start",
+            domain: Domain::Word(&["rfc3742", "ns2"]),
+            default: "rfc3742",
+            help: "RFC 3742's form, or ns-2's, which stays active until the first loss",
+        },
+        time("send_jitter", "0 ns", "random delay before a packet is sent, up to this, against phase effects"),
+    ]
+}
+const TCP: [OptionSpec; 10] = tcp("true", RFC_6298);
+const NEWRENO: [OptionSpec; 10] = tcp("false", RFC_6298);
+/// Leith & Shorten 2004 and Kelly 2003 measured Linux.
+const HTCP: [OptionSpec; 10] = tcp("true", LINUX);
 const HSTCP: [OptionSpec; 14] = join(
     TCP,
     [
@@ -241,13 +254,14 @@ const HSTCP: [OptionSpec; 14] = join(
     ],
 );
 const STCP: [OptionSpec; 13] = join(
-    TCP,
+    HTCP,
     [
         number("increase", POSITIVE, "0.01", "packets added per acknowledged packet"),
         number("decrease", UNIT, "0.125", "fraction removed at a loss"),
         packets_only("low_window", "16 packets", "standard TCP up to this window"),
     ],
 );
+/// Xu et al., in March 2004: ns-2 with one second, as TCP above.
 const AIMD: [OptionSpec; 12] = join(
     TCP,
     [
@@ -270,23 +284,26 @@ const BIC: [OptionSpec; 15] = join(
         },
     ],
 );
+/// RFC 9438 is what Linux runs.
 const CUBIC: [OptionSpec; 12] = join(
-    TCP,
+    HTCP,
     [
         number("c", POSITIVE, "0.4", "scale of the cubic in packets/s^3"),
         number("beta", UNIT, "0.7", "fraction kept at a loss (RFC 9438)"),
     ],
 );
+/// ns-2's, as its constants.
 const VEGAS: [OptionSpec; 13] = join(
-    TCP,
+    tcp("true", NS2),
     [
         number("alpha", POSITIVE, "1", "grow while fewer packets than this are queued"),
         number("beta", POSITIVE, "3", "shrink while more packets than this are queued"),
         number("gamma", POSITIVE, "1", "leave slow start when more packets than this are queued"),
     ],
 );
+/// Jin, Wei & Low 2004 measured Linux.
 const FAST: [OptionSpec; 12] = join(
-    TCP,
+    HTCP,
     [
         number("alpha", POSITIVE, "100", "packets queued in equilibrium"),
         number("gamma", HALF_OPEN_UNIT, "0.5", "weight of the new window in the average"),
@@ -297,12 +314,17 @@ const UDT: [OptionSpec; 1] = [packets_only("max_window", "25600 packets", "most 
 
 // ---- options of link rules
 
-const XCP: [OptionSpec; 3] = [
+/// XCP answers a loss "in a similar manner to TCP" (Katabi, Handley & Rohrs 2002): with SACK, as a hole a round trip would not
+/// do for its windows. Its scripts in ns-2 (tcl/ex/xcp) set `minrto_` to one second.
+const XCP: [OptionSpec; 5] = [
     number("alpha", POSITIVE, "0.4", "share of the spare bandwidth given out per interval"),
     number("beta", CLOSED_POSITIVE, "0.226", "share of the standing queue drained per interval"),
     number("gamma", CLOSED_UNIT, "0.1", "share of the traffic shuffled per interval"),
+    SACK,
+    MIN_RTO,
 ];
-const VCP: [OptionSpec; 2] = [
+/// Papers of 2005 and later: ns-2 with 200 ms. VCP was NewReno beyond its window.
+const VCP: [OptionSpec; 4] = [
     OptionSpec {
         name: "t_rho",
         domain: Domain::Time { least: Duration::from_millis(1), most: Duration::from_secs(60), words: &[] },
@@ -310,8 +332,12 @@ const VCP: [OptionSpec; 2] = [
         help: "interval over which a link measures its load",
     },
     number("target", HALF_OPEN_UNIT, "0.98", "utilisation that counts as full load"),
+    SACK_OFF,
+    NS2_MIN_RTO,
 ];
-const AECP: [OptionSpec; 5] = [
+const SACK_OFF: OptionSpec = OptionSpec { default: "false", ..SACK };
+const NS2_MIN_RTO: OptionSpec = OptionSpec { default: NS2, ..MIN_RTO };
+const AECP: [OptionSpec; 7] = [
     number("alpha", POSITIVE, "2", "gain of the source in 1/s"),
     number("beta", POSITIVE, "1", "gain of the router in 1/s"),
     OptionSpec {
@@ -322,10 +348,14 @@ const AECP: [OptionSpec; 5] = [
     },
     packets_only("q0", "100 packets", "queue that the router aims at"),
     number("first_share", HALF_OPEN_UNIT, "0.1", "first rate factor of a router, as a share of the capacity"),
+    SACK,
+    NS2_MIN_RTO,
 ];
-const RCP: [OptionSpec; 2] = [
+const RCP: [OptionSpec; 4] = [
     number("alpha", POSITIVE, "0.4", "share of the spare bandwidth given out per RTT"),
     number("beta", POSITIVE, "0.4", "share of the queue drained per RTT"),
+    SACK,
+    NS2_MIN_RTO,
 ];
 
 // ---- how the lists above are written

@@ -15,7 +15,6 @@ pub struct HighSpeed {
     /// b(w) = b_at_1 + b_slope ln w, through (low window, 0.5) and (high window, high_decrease).
     b_slope: f64,
     b_at_1: f64,
-    least_decrease: f64,
 }
 
 /// Constants of HighSpeed TCP (RFC 3649 s5).
@@ -49,7 +48,6 @@ impl HighSpeed {
             p_at_1: low_p.ln() - p_slope * low.ln(),
             b_slope,
             b_at_1: 0.5 - b_slope * low.ln(),
-            least_decrease: high_decrease,
         }
     }
 
@@ -58,8 +56,9 @@ impl HighSpeed {
         if window_packets <= self.low_window_packets {
             return 0.5;
         }
-        // Beyond the high window the line would reach zero, and with it the growth: it stays at its last value.
-        (self.b_at_1 + self.b_slope * window_packets.ln()).max(self.least_decrease)
+        // RFC 3649, Appendix B: the line goes on beyond the high window, 0.09 at 94 717 packets. It would reach zero at some
+        // half a million, and the growth with it, of which the RFC says nothing.
+        (self.b_at_1 + self.b_slope * window_packets.ln()).max(LEAST_DECREASE)
     }
 
     /// a(w): packets per round trip (RFC 3649 s5): w^2 p(w) 2 b(w) / (2 - b(w)).
@@ -99,6 +98,9 @@ impl HighSpeed {
         (self.p_at_1 + self.p_slope * window_packets.ln()).exp()
     }
 }
+
+/// Share of the window that a loss removes at the least, however large the window: a hundredth, so that there is a cut.
+const LEAST_DECREASE: f64 = 0.01;
 
 impl Default for HighSpeed {
     /// With RFC 3649's constants.
@@ -210,9 +212,28 @@ mod tests {
     }
 
     #[test]
+    fn increase_packets__beyond_the_high_window_goes_on_with_the_table() {
+        // RFC 3649, Appendix B: the last rows of Table 12, w, a(w) and b(w). Its p(w) is rounded to 0.078 / w^1.2, 2 to 3 %
+        // below the line through its own two points.
+        for (window, a, b) in
+            [(75_401.0, 69.0, 0.10), (84_035.0, 71.0, 0.10), (89_053.0, 72.0, 0.10), (94_717.0, 73.0, 0.09)]
+        {
+            for rule in [rule(), HighSpeed::new(HighSpeedConfig::rfc_3649())] {
+                let (ours_a, ours_b) = (rule.increase_packets(window), rule.decrease_share(window));
+                assert!((ours_a / a - 1.0).abs() < 0.03, "a({window}) = {ours_a}, table {a}");
+                assert!((ours_b - b).abs() <= 0.0051, "b({window}) = {ours_b}, table {b}");
+            }
+            // With the rounded p(w) the row is the table's own.
+            let b_w = rule().decrease_share(window);
+            let rounded = window * window * 0.078 / window.powf(1.2) * 2.0 * b_w / (2.0 - b_w);
+            assert!((rounded - a).abs() < 0.5, "{rounded}, table {a}");
+        }
+    }
+
+    #[test]
     fn beyond_the_high_window__still_grows_and_shrinks() {
         let mut rule = rule();
-        assert_eq!(rule.decrease_share(1e6), 0.1);
+        assert_eq!(rule.decrease_share(1e6), LEAST_DECREASE);
         assert!(rule.increase(1e6, &test_ack(1)) > 0.0);
     }
 }

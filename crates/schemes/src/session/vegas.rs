@@ -15,7 +15,7 @@ pub struct Vegas {
     round: u64,
     rtt_sum_s: f64,
     rtt_samples: u32,
-    /// Growth per acknowledgement that the last round decided on, times the window.
+    /// Growth per acknowledged packet that the last round decided on: a packet in a round trip, or nothing.
     growth_packets: f64,
     /// In slow start the window grows in every other round only.
     is_growing_round: bool,
@@ -64,17 +64,21 @@ impl Vegas {
             return;
         }
         let rtt_s = self.rtt_sum_s / f64::from(self.rtt_samples);
-        let queued = Self::queued_packets(self.window_packets, ack.min_rtt, rtt_s);
+        // As ns-2's tcp-vegas.cc: of the packets that are in flight, which a window's fraction is not, and in whole packets:
+        // between half a packet and three and a half the window stays.
+        let in_flight = f64::from(ack.in_flight_packets);
+        let queued = Self::queued_packets(in_flight, ack.min_rtt, rtt_s).round();
         self.growth_packets = 0.0;
         if self.window_packets < self.ssthresh_packets {
-            if queued > self.config.gamma_packets {
+            self.is_growing_round = !self.is_growing_round;
+            // ns-2: judged before the window grows, in every other round.
+            if self.is_growing_round && queued > self.config.gamma_packets {
                 self.ssthresh_packets = LEAST_PACKETS;
                 self.set(self.window_packets * 0.875);
-            } else {
-                self.is_growing_round = !self.is_growing_round;
             }
         } else if queued < self.config.alpha_packets {
-            self.growth_packets = 1.0;
+            // ns-2: the same for each acknowledgement, so that a round trip's are a whole packet.
+            self.growth_packets = 1.0 / self.window_packets;
         } else if queued > self.config.beta_packets {
             self.set(self.window_packets - 1.0);
         }
@@ -103,7 +107,7 @@ impl CongestionController for Vegas {
                 self.set(self.window_packets + f64::from(ack.acked_packets.min(1)));
             }
         } else {
-            self.set(self.window_packets + self.growth_packets * f64::from(ack.acked_packets) / self.window_packets);
+            self.set(self.window_packets + self.growth_packets * f64::from(ack.acked_packets));
         }
     }
 
@@ -159,7 +163,7 @@ mod tests {
     fn round(vegas: &mut Vegas, number: u64, rtt_ms: u64) {
         for _ in 0..vegas.window_packets as u32 {
             let rtt = Some(Duration::from_millis(rtt_ms));
-            vegas.on_ack(&Ack { round: number, rtt, ..test_ack(1) });
+            vegas.on_ack(&Ack { round: number, rtt, in_flight_packets: vegas.window_packets as u32, ..test_ack(1) });
         }
     }
 
@@ -168,6 +172,28 @@ mod tests {
         // 38 x (1 - 100/106) = 2.15
         let queued = Vegas::queued_packets(38.0, Duration::from_millis(100), 0.106);
         assert!((queued - 2.150_943).abs() < 1e-6);
+    }
+
+    #[test]
+    fn end_round__counts_whole_packets() {
+        // ns-2, tcp-vegas.cc: delta = int(queued + 0.5), then delta < 1 and delta > 3. Of 38 packets, over 100 ms: 0.4, 0.7,
+        // 3.3 and 3.6 in the queue.
+        for (queued, change) in [(0.4, 1.0), (0.7, 0.0), (3.3, 0.0), (3.6, -1.0)] {
+            let rtt = Duration::from_secs_f64(0.1 / (1.0 - queued / 38.0));
+            let mut vegas = vegas(38.0, 2.0);
+            for number in 1..=2 {
+                for _ in 0..vegas.window_packets as u32 {
+                    vegas.on_ack(&Ack {
+                        round: number,
+                        rtt,
+                        in_flight_packets: vegas.window_packets as u32,
+                        ..test_ack(1)
+                    });
+                }
+            }
+            let got = vegas.window_packets - 38.0;
+            assert!((got - change).abs() < 0.05, "at {queued} queued: {got}");
+        }
     }
 
     #[test]

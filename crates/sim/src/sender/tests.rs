@@ -4,6 +4,7 @@ mod path;
 
 use fairwave_schemes::scheme::Options;
 use fairwave_schemes::session::controller;
+use fairwave_units::Duration;
 use proptest::prelude::*;
 
 use super::*;
@@ -16,7 +17,7 @@ fn config(sack: bool) -> SenderConfig {
     SenderConfig {
         sack,
         max_window_packets: u64::MAX,
-        min_rto: Duration::from_millis(200),
+        min_rto: MinRto::Whole(Duration::from_millis(200)),
         size_packets: u64::MAX,
         pacing: false,
         packet_bytes: 1000,
@@ -117,7 +118,7 @@ fn next_seg__rule_4_rescues_the_tail_once() {
 
 /// With `holes` losses in a window: round trips from the cut to the end of the recovery.
 fn recovery_round_trips(scheme: &str, sack: bool, holes: u64) -> f64 {
-    let patient = SenderConfig { min_rto: Duration::from_secs(30), ..config(sack) };
+    let patient = SenderConfig { min_rto: MinRto::Whole(Duration::from_secs(30)), ..config(sack) };
     let mut path = Path::new(sender(scheme, 200.0, patient), RTT);
     let mut left: Vec<u64> = (0..holes).map(|hole| 20 + 3 * hole).collect();
     path.run(ms(5000), |number, _| left.iter().position(|lost| *lost == number).map(|at| left.remove(at)).is_some());
@@ -144,9 +145,28 @@ fn new_reno__is_impatient() {
     let mut path = Path::new(sender("newreno", 200.0, config(false)), RTT);
     let mut left: Vec<u64> = (0..20).map(|hole| 20 + 3 * hole).collect();
     path.run(ms(2000), |number, _| left.iter().position(|lost| *lost == number).map(|at| left.remove(at)).is_some());
-    // The cut comes after 100 ms, the first partial acknowledgement 100 ms later, and 200 ms after that the time-out.
+    // The cut comes after 100 ms, the first partial acknowledgement 100 ms later, and the time-out R + 4 R / 2 = 300 ms
+    // after that: no round trip has ended but the first.
     let timeout_ms = path.timeouts[0].as_secs_f64() * 1e3;
-    assert!((400.0..405.0).contains(&timeout_ms), "{timeout_ms}");
+    assert!((500.0..505.0).contains(&timeout_ms), "{timeout_ms}");
+}
+
+/// RFC 3522: the way becomes two seconds longer, nothing is lost, and the timer runs out for nothing.
+#[test]
+fn timeout__for_nothing_sends_nothing_but_the_first_packet_again() {
+    for sack in [false, true] {
+        let mut path = Path::new(sender("sack", 200.0, config(sack)), RTT);
+        path.run(ms(500), |_, _| false);
+        assert_eq!(path.timeouts.len(), 0);
+        path.delay = Duration::from_secs(1);
+        path.run(ms(6000), |_, _| false);
+        let again = path.sent.iter().filter(|(_, next)| matches!(next, Next::Again(_))).count();
+        println!("sack {sack}: {again} sent again, {} time-outs", path.timeouts.len());
+        assert!(!path.timeouts.is_empty());
+        assert_eq!(again, path.timeouts.len(), "sack: {sack}");
+        // It goes on with new packets.
+        assert!(path.receiver.next() > 1500, "sack: {sack}, {}", path.receiver.next());
+    }
 }
 
 /// RFC 5681 s3.1 and RFC 6298 s5: everything is lost from the second round on.

@@ -1,6 +1,6 @@
 //! What follows from a packet at the end of its way: at its sink an acknowledgement, at its source what may go next.
 
-use fairwave_scenario::TraceKind;
+use fairwave_scenario::{LossKind, TraceKind};
 use fairwave_schemes::header::CongestionHeader;
 use fairwave_units::Time;
 
@@ -32,7 +32,9 @@ impl Simulator<'_> {
         flow.receiver.on_data(packet.number);
         if flow.completed.is_none() && flow.receiver.next() >= flow.source.size_packets() {
             flow.completed = Some(at);
+            self.note_end(packet.flow, at);
         }
+        let flow = &mut self.flows[packet.flow as usize];
         match flow.source {
             Source::Window(_) => {}
             Source::Rated(_) => return self.drive(packet.flow, Input::Data(packet.number)),
@@ -60,7 +62,7 @@ impl Simulator<'_> {
         let blocks = self.blocks.take(plain).unwrap_or_default();
         if let Source::Window(sender) = &mut flow.source {
             if sender.on_ack(self.now, packet.number, &blocks, packet.stamp) {
-                flow.losses.push(self.now);
+                flow.losses.push((self.now, LossKind::Loss));
             }
             if let Some(header) = header {
                 sender.on_feedback(self.now, header);

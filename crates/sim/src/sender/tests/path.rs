@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use fairwave_units::Duration;
+
 use super::super::*;
 use crate::packet::Blocks;
 use crate::receiver::Receiver;
@@ -13,7 +15,7 @@ pub(super) struct Path {
     pub(super) sender: Sender,
     pub(super) receiver: Receiver,
     pub(super) now: Time,
-    delay: Duration,
+    pub(super) delay: Duration,
     wire_free_at: Time,
     /// Data under way: arrival, number, when it was sent.
     data: VecDeque<(Time, u64, Time)>,

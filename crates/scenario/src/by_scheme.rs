@@ -1,0 +1,107 @@
+//! A run's sessions by the scheme that they run.
+
+use std::collections::HashMap;
+
+use fairwave_schemes::scheme::OptionValue;
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
+use crate::{Scenario, SchemeChoice, SessionSummary};
+
+/// The sums of the sessions that run one scheme with the same options.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct SchemeSummary {
+    /// Name of the scheme.
+    pub scheme: &'static str,
+    /// All of its options as they were, defaults included.
+    pub options: SchemeOptions,
+    /// How many sessions run it.
+    pub sessions: usize,
+    /// Sum of their `rate_bps`.
+    pub rate_bps: f64,
+    /// Sum of their `wire_rate_bps`.
+    pub wire_rate_bps: f64,
+    /// Sum of their `final_wire_rate_bps`.
+    pub final_wire_rate_bps: f64,
+    /// Sum of their `max_min_bps`.
+    pub max_min_bps: f64,
+    /// Sum of their `delivered_bytes`.
+    pub delivered_bytes: u64,
+    /// Sum of their `lost_packets`.
+    pub lost_packets: u64,
+    /// Sum of their `retransmitted_packets`.
+    pub retransmitted_packets: u64,
+}
+
+/// The options of a scheme as a run had them: in JSON an object, with numbers and flags as such, all else as text.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SchemeOptions(pub Vec<(&'static str, OptionValue)>);
+
+impl SchemeOptions {
+    /// What a choice amounts to: the values that were named, and the scheme's defaults.
+    pub fn of(choice: &SchemeChoice) -> Self {
+        let value = |name| choice.scheme.value(&choice.options, name).map(|value| (name, value));
+        Self(choice.scheme.options.iter().filter_map(|option| value(option.name)).collect())
+    }
+}
+
+impl Serialize for SchemeOptions {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (name, value) in &self.0 {
+            match value {
+                OptionValue::Number(number) if number.is_finite() => map.serialize_entry(name, number)?,
+                OptionValue::Flag(flag) => map.serialize_entry(name, flag)?,
+                other => map.serialize_entry(name, &other.to_string())?,
+            }
+        }
+        map.end()
+    }
+}
+
+/// Sums by scheme and options, in the order in which they first occur.
+pub fn by_scheme(scenario: &Scenario, sessions: &[SessionSummary]) -> Vec<SchemeSummary> {
+    let mut sums: Vec<SchemeSummary> = Vec::new();
+    // Sessions of one table share their choice; tables that say the same do not always.
+    let mut by_choice: HashMap<*const SchemeChoice, usize> = HashMap::new();
+    let mut by_text: HashMap<String, usize> = HashMap::new();
+    for (session, summary) in scenario.sessions.iter().zip(sessions) {
+        let choice = scenario.scheme_of(session);
+        let at = *by_choice.entry(std::ptr::from_ref(choice)).or_insert_with(|| {
+            let options = SchemeOptions::of(choice);
+            *by_text.entry(format!("{} {options:?}", choice.scheme.name)).or_insert_with(|| {
+                sums.push(SchemeSummary::none_of(choice.scheme.name, options));
+                sums.len() - 1
+            })
+        });
+        sums[at].add(summary);
+    }
+    sums
+}
+
+impl SchemeSummary {
+    fn none_of(scheme: &'static str, options: SchemeOptions) -> Self {
+        Self {
+            scheme,
+            options,
+            sessions: 0,
+            rate_bps: 0.0,
+            wire_rate_bps: 0.0,
+            final_wire_rate_bps: 0.0,
+            max_min_bps: 0.0,
+            delivered_bytes: 0,
+            lost_packets: 0,
+            retransmitted_packets: 0,
+        }
+    }
+
+    fn add(&mut self, session: &SessionSummary) {
+        self.sessions += 1;
+        self.rate_bps += session.rate_bps;
+        self.wire_rate_bps += session.wire_rate_bps;
+        self.final_wire_rate_bps += session.final_wire_rate_bps;
+        self.max_min_bps += session.max_min_bps;
+        self.delivered_bytes = self.delivered_bytes.saturating_add(session.delivered_bytes);
+        self.lost_packets += session.lost_packets;
+        self.retransmitted_packets += session.retransmitted_packets;
+    }
+}

@@ -1,0 +1,59 @@
+//! The window of the means where it closes with the last session that ends.
+
+use fairwave_units::Time;
+
+use super::Simulator;
+use crate::background::BackgroundCounts;
+
+/// Sessions that have not ended yet, and what was counted when the last of them did.
+pub(crate) struct Closing {
+    open: usize,
+    latest: Time,
+    pub(crate) totals: Option<Totals>,
+}
+
+/// What was counted when the window closed.
+pub(crate) struct Totals {
+    pub(crate) at: Time,
+    /// By session: delivered once, and arrived, in the flow's own counts.
+    pub(crate) sessions: Vec<[u64; 2]>,
+    /// By table of background traffic: packets delivered once, and packets that arrived.
+    pub(crate) backgrounds: Vec<[u64; 2]>,
+}
+
+impl Simulator<'_> {
+    /// Closes the window of the means when so many sessions have ended.
+    pub(crate) fn close_with_the_last_of(&mut self, sessions: usize) {
+        self.closing = Some(Closing { open: sessions, latest: Time::ZERO, totals: None });
+    }
+
+    /// A session has delivered all, or was stopped. What it is told twice makes no difference.
+    pub(crate) fn note_end(&mut self, flow: u32, at: Time) {
+        let flow = flow as usize;
+        let Some(closing) = &mut self.closing else { return };
+        if flow >= self.sessions || std::mem::replace(&mut self.flows[flow].has_ended, true) {
+            return;
+        }
+        closing.open = closing.open.saturating_sub(1);
+        closing.latest = closing.latest.max(at);
+        if closing.open > 0 {
+            return;
+        }
+        let at = closing.latest;
+        let sessions = self.sessions().iter().map(|flow| [flow.delivered(), flow.arrived()]).collect();
+        let counts = |background| {
+            let BackgroundCounts { delivered, arrived, .. } = self.background_counts(background);
+            [delivered, arrived]
+        };
+        let totals = Totals { at, sessions, backgrounds: self.backgrounds.iter().map(counts).collect() };
+        for link in &mut self.network.links {
+            link.close(at);
+        }
+        self.closing.as_mut().expect("looked at above").totals = Some(totals);
+    }
+
+    /// What was counted when the window closed, if it has.
+    pub(crate) fn closed(&self) -> Option<&Totals> {
+        self.closing.as_ref()?.totals.as_ref()
+    }
+}
