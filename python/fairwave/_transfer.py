@@ -57,6 +57,7 @@ def get(
     *,
     check: bool = False,
     dry_run: bool = False,
+    links: bool = False,
     durable: Durable = "group",
     limit: str | None = None,
     retry: str = "10 min",
@@ -76,6 +77,7 @@ def get(
         names: Paths in the share to fetch; without any, all of it.
         check: Read what is there already, compare its hashes, and fetch what differs.
         dry_run: Write nothing; the counts say what would be fetched. With ``check``, hashes are compared for it.
+        links: Keep symbolic links that lead out of what is fetched as they are; without it each fails, by name.
         durable: When files are safe from a power failure before they get their names: one by one, in groups, or never.
         limit: No faster than this, as IP packets: "200 Mb/s".
         retry: Connect again when the connection or the server is lost, for so long after the last new byte; "0 s" is
@@ -111,6 +113,7 @@ def get(
         list(names),
         check,
         dry_run,
+        links,
         durable,
         limit,
         retry,
@@ -169,9 +172,11 @@ class Server:
 
 
 def serve(
-    paths: Iterable[str | os.PathLike[str]],
+    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     *,
     writable: bool = False,
+    readable: bool = False,
+    links: bool = False,
     quota: str | None = None,
     once: bool = False,
     expires_s: int | None = 24 * 3600,
@@ -183,16 +188,29 @@ def serve(
     """Offer files to whoever holds the ticket.
 
     Args:
-        paths: Files and directories.
-        writable: Others may also put files into the only path, a directory.
-        quota: What lies below that directory may occupy so much when others have put files there, such as "10 GB"; what exceeds it
-            fails. Left out, as much as the disk holds.
+        paths: Files and directories: one path, or several.
+        writable: Others may put files into the only path, a directory, and get none.
+        readable: With ``writable``: they may get what lies there, too.
+        links: With ``writable``: symbolic links that lead out of that directory are kept as they are, for who asks.
+        quota: What lies below that directory may occupy so much when others have put files there, such as "10 GB"; what
+            exceeds it fails. Left out, as much as the disk holds.
         once: The ticket is for a single transfer.
         expires_s: How long the ticket is good, in seconds; None for ever.
         listen: The address and port to listen at, "192.0.2.7:8642"; left out, all addresses.
         capacity: What this end may send; left out, 95 % of the network card's speed.
         path: Who else uses the path: others ("shared"), or nobody ("dedicated"; both ends must say so).
         plain: No encryption of data; both ends must ask for it.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> import fairwave as fw
+        >>> with tempfile.TemporaryDirectory() as here:
+        ...     path = pathlib.Path(here, "data.bin")
+        ...     _ = path.write_bytes(bytes(1000))
+        ...     with fw.serve(path, listen="127.0.0.1:0") as server:
+        ...         begin = server.ticket[:3]
+        >>> begin
+        'fw1'
 
     Returns:
         The `Server`; it works in the background until it is closed.
@@ -201,8 +219,18 @@ def serve(
         ValueError: A path is not there, or another argument is wrong.
         OSError: No port can be had, or the state directory cannot be used.
     """
+    # A text is a sequence of texts, too: its letters.
+    all_paths = [paths] if isinstance(paths, (str, os.PathLike)) else paths
     core = _core.Server(
-        [os.fspath(one) for one in paths], writable, quota, once, expires_s, listen, _link(capacity, path, plain)
+        [os.fspath(one) for one in all_paths],
+        writable,
+        readable,
+        links,
+        quota,
+        once,
+        expires_s,
+        listen,
+        _link(capacity, path, plain),
     )
     return Server(core)
 

@@ -98,3 +98,49 @@ def test_get__keeps_to_a_limit(tmp_path: Path) -> None:
             server.ticket, tmp_path / "there", limit="100 Mb/s", capacity="1 Gb/s", path="dedicated", plain=False
         )
     assert transfer.bytes == 2_000_000
+
+
+def test_serve__takes_a_single_path(tmp_path: Path) -> None:
+    (tmp_path / "big.bin").write_bytes(b"a" * 10)
+    for number, path in enumerate([tmp_path / "big.bin", str(tmp_path / "big.bin")]):
+        with fw.serve(path, listen=HERE) as server:
+            transfer = fw.get(server.ticket, tmp_path / str(number))
+        assert (transfer.files, transfer.bytes) == (1, 10)
+
+
+def test_serve__a_writable_place_only_takes(tmp_path: Path) -> None:
+    inbox = tmp_path / "inbox"
+    inbox.mkdir()
+    (inbox / "of-another").write_bytes(b"secret")
+    with (
+        fw.serve(inbox, writable=True, listen=HERE) as server,
+        pytest.raises(OSError, match="this place only takes"),
+    ):
+        fw.get(server.ticket, tmp_path / "there")
+    with fw.serve(inbox, writable=True, readable=True, listen=HERE) as server:
+        assert fw.get(server.ticket, tmp_path / "there").files == 1
+    with pytest.raises(ValueError, match="readable: goes with writable"):
+        fw.serve(inbox, readable=True, listen=HERE)
+
+
+def test_get__links_that_lead_out_fail_unless_they_are_kept(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tree / "absolute").symlink_to("/etc/hostname")
+    with fw.serve(tree, listen=HERE) as server:
+        transfer = fw.get(server.ticket, tmp_path / "there")
+        assert list(transfer.failed["path"]) == ["tree/absolute"]
+        assert fw.get(server.ticket, tmp_path / "there", links=True).failed.empty
+    assert (tmp_path / "there" / "tree" / "absolute").readlink() == Path("/etc/hostname")
+
+
+def test_transfers__count_what_a_visitor_was_given(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(os.urandom(150_000_000))
+    (tmp_path / "b").write_bytes(b"b" * 20)
+    with fw.serve([tmp_path / "a", tmp_path / "b"], listen=HERE) as server:
+        fw.get(server.ticket, tmp_path / "one", ["a"])
+        deadline = time.monotonic() + 30
+        while not server.transfers()["is_over"].all() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        row = server.transfers().iloc[-1]
+    assert (row["files"], row["bytes"]) == (1, 150_000_000)

@@ -2,11 +2,17 @@
 
 use clap::{Parser, Subcommand};
 
-/// Fair bandwidth sharing at the end nodes of fast long networks: schemes, optimum, simulation, papers.
+/// Move files fast and share networks fairly: transfers, and a lab of the schemes behind them.
+///
+/// `serve` here and `get` there move files, `put` brings some to a server, `cp` needs nothing but ssh. `simulate`, `allocate`,
+/// `schemes` and `papers` are the lab: the fair shares of a network, and how schemes come near to them.
 #[derive(Debug, Parser)]
 #[command(name = "fairwave", version, propagate_version = true, arg_required_else_help = true)]
 #[command(after_help = "\
 Examples:
+  fairwave serve big.bin > big.ticket
+  fairwave get @big.ticket .
+  fairwave cp results server:data
   fairwave simulate scenarios/five-to-one.toml
   fairwave allocate scenarios/sixteen-nodes.toml
   fairwave papers run 002/fig-vii-10
@@ -21,10 +27,6 @@ pub(crate) struct Cli {
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    Schemes(crate::schemes::Args),
-    Allocate(crate::allocate::Args),
-    Simulate(crate::simulate::Args),
-    Papers(crate::papers::Args),
     Serve(crate::serve::Args),
     Get(crate::get::Args),
     Put(crate::put::Args),
@@ -34,6 +36,10 @@ pub(crate) enum Command {
     Status(crate::status::Args),
     Top(crate::top::Args),
     Why(crate::status::WhyArgs),
+    Simulate(crate::simulate::Args),
+    Allocate(crate::allocate::Args),
+    Schemes(crate::schemes::Args),
+    Papers(crate::papers::Args),
     Completions(crate::completions::Args),
     Man(crate::man::Args),
 }

@@ -63,6 +63,7 @@ fn status_text() {
         for session in &process.sessions {
             status::explanation(&process, session);
         }
-        status::text(&[process]);
+        status::text(std::slice::from_ref(&process), None);
+        status::text(&[process], Some(80));
     });
 }

@@ -52,6 +52,9 @@ pub(crate) struct Look {
     /// Say how much would move, and write nothing; with --check, compare hashes for it
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// Keep symbolic links that lead out of what is copied as they are; left out, each fails, by name
+    #[arg(long)]
+    pub(crate) links: bool,
 }
 
 /// How files are taken.
@@ -98,6 +101,7 @@ impl Taking {
             destination,
             check: self.look.check,
             dry_run: self.look.dry_run,
+            keeps_links: self.look.links,
             durable: self.durable.into(),
             limit: self.limit,
             retry: self.patience.retry,

@@ -55,8 +55,8 @@ pub(crate) fn run(args: &Args) -> Done {
 }
 
 /// What is asked of a put.
-pub(crate) fn options(Look { check, dry_run }: Look, limit: Option<Rate>, patience: Patience) -> PutOptions {
-    PutOptions { check, dry_run, limit, retry: patience.retry, ..PutOptions::default() }
+pub(crate) fn options(Look { check, dry_run, links }: Look, limit: Option<Rate>, patience: Patience) -> PutOptions {
+    PutOptions { check, dry_run, keeps_links: links, limit, retry: patience.retry, ..PutOptions::default() }
 }
 
 /// Sends with a ticket, and shows how it goes.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fairwave_host::{
-    Issued, Keyring, Refusal, Share, ShareId, ShareOptions, StateDir, TicketId, id_text, now_unix_s, read_id,
+    Issued, Keyring, Offering, Refusal, Share, ShareId, ShareOptions, StateDir, TicketId, id_text, now_unix_s, read_id,
 };
 use fairwave_units::Bytes;
 use serde::Serialize;
@@ -33,19 +33,27 @@ use attendance::Attendance;
 /// says where this machine is, proves that it is this one, and opens the door. Serving the same paths again honours the
 /// tickets of before, at the same UDP port. An interrupt ends it.
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "options of a command line")]
 #[command(after_help = "\
 Examples:
   fairwave serve big.bin > big.ticket
   fairwave serve inbox --writable --once > inbox.ticket
   fairwave serve inbox --writable --quota \"10 GB\" > inbox.ticket
+  fairwave serve team --writable --readable --expires 30d > team.ticket
   fairwave serve --revoke 0123456789abcdef")]
 pub(crate) struct Args {
     /// Files and directories
     #[arg(value_name = "PATH", required_unless_present_any = ["revoke", "tickets", "bootstrap"])]
     paths: Vec<PathBuf>,
-    /// Others may also put files into PATH, which is one directory
+    /// Others may put files into PATH, which is one directory, and get none: an inbox
     #[arg(long)]
     writable: bool,
+    /// With --writable: they may get what lies in PATH, too, whoever put it there
+    #[arg(long, requires = "writable")]
+    readable: bool,
+    /// Keep symbolic links as they are that lead out of PATH, for who puts with --links; left out, each of them fails
+    #[arg(long, requires = "writable")]
+    links: bool,
     /// What lies below PATH may occupy so much when others have put files there, such as "10 GB": what exceeds it fails
     #[arg(long, value_name = "SIZE", value_parser = size, requires = "writable")]
     quota: Option<Bytes>,
@@ -70,6 +78,10 @@ pub(crate) struct Args {
 struct TicketEntry {
     id: String,
     share: String,
+    /// What the ticket is for, if that is known: what lies at these paths.
+    paths: Option<Vec<String>>,
+    is_readable: Option<bool>,
+    is_writable: Option<bool>,
     state: &'static str,
     issued_unix_s: u64,
     expires_unix_s: u64,
@@ -90,20 +102,30 @@ pub(crate) fn run(args: &Args) -> Done {
     }
     let screen = Screen::new(args.talk);
     let paths = absolute(&args.paths)?;
-    let share_id = ShareId::of(&paths, args.writable);
+    let share_id = match paths.as_slice() {
+        [one] if args.readable => ShareId::of_exchange(one),
+        all => ShareId::of(all, args.writable),
+    };
     let share = Arc::new(share(paths.clone(), args)?);
     let offered = args.offer.open(&args.link, share_id)?;
+    let offering = Offering {
+        paths: paths.iter().map(|path| shown(path)).collect(),
+        takes: args.writable,
+        gives: !args.writable || args.readable,
+    };
+    let command = if offering.gives { "fairwave get @FILE DEST" } else { "fairwave put PATH... @FILE" };
+    offered.keyring.keep_offering(offering).map_err(|error| of_state(&error))?;
     note_left_out(&screen, &paths);
-    serve(&screen, &offered, &share)
+    serve(&screen, &offered, &share, command)
 }
 
-fn serve(screen: &Screen, offered: &Offered, share: &Arc<Share>) -> Done {
+fn serve(screen: &Screen, offered: &Offered, share: &Arc<Share>, command: &str) -> Done {
     let endpoint = &offered.bound.endpoint;
     endpoint.listen_with(Arc::clone(&offered.keyring), share.judges(), share.accept());
     let shown = Arc::clone(share);
     let _socket = monitor(screen, "serve", &offered.bound, move || transfers(&shown));
     interrupt::be_gentle();
-    offered.print_ticket(screen, "fairwave get @FILE DEST")?;
+    offered.print_ticket(screen, command)?;
     let mut attendance = Attendance::new(screen, offered.bound.capacity.rate);
     let mut spent = BTreeSet::new();
     loop {
@@ -115,17 +137,11 @@ fn serve(screen: &Screen, offered: &Offered, share: &Arc<Share>) -> Done {
         let visits = share.transfers();
         let tickets: BTreeSet<TicketId> = visits.iter().map(|visit| visit.ticket).collect();
         for ticket in tickets {
-            match offered.keyring.refusal(ticket) {
-                // What was taken back ends at once, and what has expired goes on to its end.
-                Some(Refusal::Revoked) => {
-                    visits.iter().filter(|visit| visit.ticket == ticket).for_each(|visit| visit.transfer.stop());
-                }
-                Some(Refusal::UsedUp) if spent.insert(ticket) => {
-                    // The file has to say so before this process can end.
-                    offered.keyring.spend(ticket).map_err(|error| of_state(&error))?;
-                    screen.note(&format!("ticket {} is used up", id_text(ticket)));
-                }
-                _ => {}
+            // What has expired goes on to its end; the sessions of a ticket that was taken back, the endpoint ends.
+            if offered.keyring.refusal(ticket) == Some(Refusal::UsedUp) && spent.insert(ticket) {
+                // The file has to say so before this process can end.
+                offered.keyring.spend(ticket).map_err(|error| of_state(&error))?;
+                screen.note(&format!("ticket {} is used up", id_text(ticket)));
             }
         }
         attendance.look(visits)?;
@@ -144,8 +160,12 @@ fn share(paths: Vec<PathBuf>, args: &Args) -> Result<Share, Failure> {
         }
     };
     let (quota, session) = (args.quota, args.link.session());
-    Share::new(paths, ShareOptions { writable_into, quota, session, ..ShareOptions::default() })
-        .map_err(|error| Failure::Usage(error.to_string()))
+    let (only_takes, may_keep_links) = (args.writable && !args.readable, args.links);
+    Share::new(
+        paths,
+        ShareOptions { writable_into, only_takes, may_keep_links, quota, session, ..ShareOptions::default() },
+    )
+    .map_err(|error| Failure::Usage(error.to_string()))
 }
 
 /// Paths that mean the same from anywhere, so that the same call names the same share.
@@ -181,9 +201,14 @@ fn revoke(id: TicketId) -> Done {
 
 fn list(is_json: bool) -> Done {
     let now_unix_s = now_unix_s();
+    let keyring = keyring()?;
+    let offering = |share| keyring.offering(share);
     let entry = |(id, issued): (TicketId, Issued)| TicketEntry {
         id: id_text(id),
         share: issued.share.to_string(),
+        paths: offering(issued.share).map(|offering| offering.paths),
+        is_readable: offering(issued.share).map(|offering| offering.gives),
+        is_writable: offering(issued.share).map(|offering| offering.takes),
         state: match issued.refusal(now_unix_s) {
             None => "good",
             Some(Refusal::Expired) => "expired",
@@ -194,7 +219,7 @@ fn list(is_json: bool) -> Done {
         expires_unix_s: issued.expires_unix_s,
         is_once: issued.is_once,
     };
-    let mut all: Vec<_> = keyring()?.issued().into_iter().map(entry).collect();
+    let mut all: Vec<_> = keyring.issued().into_iter().map(entry).collect();
     all.sort_by_key(|entry| entry.issued_unix_s);
     if is_json {
         return all.iter().try_for_each(print_json);
@@ -207,9 +232,23 @@ fn list(is_json: bool) -> Done {
             _ => "-".into(),
         };
         let uses = if entry.is_once { "one" } else { "any" };
-        table.row([entry.id, entry.share, entry.state.into(), left, uses.into()]);
+        table.row([entry.id.clone(), share_text(&entry), entry.state.into(), left, uses.into()]);
     }
     print(&table.render(2))
+}
+
+/// What a ticket is for, as people know it.
+fn share_text(entry: &TicketEntry) -> String {
+    let Some(paths) = &entry.paths else {
+        let is_bench = entry.share == ShareId::of(["bench"], false).to_string();
+        return if is_bench { "bench".into() } else { entry.share.clone() };
+    };
+    let what = match (entry.is_writable, entry.is_readable) {
+        (Some(true), Some(true)) => " (writable, readable)",
+        (Some(true), _) => " (writable)",
+        _ => "",
+    };
+    paths.join(" ") + what
 }
 
 fn size(text: &str) -> Result<Bytes, String> {

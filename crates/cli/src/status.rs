@@ -9,8 +9,9 @@ use crate::Done;
 use crate::failure::Failure;
 use crate::output::print_json;
 use crate::simulate::rate;
-use crate::table::Table;
+use crate::table::{Table, shortened};
 use crate::terminal::{self, BOLD, DIM, paint, print};
+use crate::transfer::meter::size;
 
 /// Show the sessions of all Fairwave processes of this user, with their rates and what limits each.
 ///
@@ -65,16 +66,16 @@ struct Reason<'a> {
 }
 
 pub(crate) fn run(args: &Args) -> Done {
-    show(args.json, "")
+    show(args.json, "", None)
 }
 
-/// Prints what all processes do now, behind `before` where that is for people.
-pub(crate) fn show(is_json: bool, before: &str) -> Done {
+/// Prints what all processes do now, for people behind `before` and in so many columns where that is said.
+pub(crate) fn show(is_json: bool, before: &str, columns: Option<usize>) -> Done {
     let processes = processes()?;
     if is_json {
         print_json(&Listing { processes: &processes })
     } else {
-        print(&format!("{before}{}", text(&processes)))
+        print(&format!("{before}{}", text(&processes, columns)))
     }
 }
 
@@ -115,7 +116,8 @@ fn all_of(process: &ProcessStatus) -> impl Iterator<Item = &SessionStatus> {
     process.sessions.iter()
 }
 
-pub(crate) fn text(processes: &[ProcessStatus]) -> String {
+/// What all processes do, in lines of at most so many letters where that is said and can be.
+pub(crate) fn text(processes: &[ProcessStatus], columns: Option<usize>) -> String {
     if processes.is_empty() {
         return "no Fairwave process of this user runs\n".into();
     }
@@ -131,13 +133,38 @@ pub(crate) fn text(processes: &[ProcessStatus]) -> String {
             text += "  no sessions\n";
             continue;
         }
-        let heads =
-            ["session", "peer", ">rate", ">measured", ">expected", ">target", ">desired", "limited by", ">done"];
-        let mut table = Table::new(&heads);
-        for session in &process.sessions {
-            table.row(row(session));
+        text += &sessions(&process.sessions, columns);
+    }
+    text
+}
+
+const HEADS: [&str; 9] =
+    ["session", "peer", ">rate", ">measured", ">expected", ">target", ">desired", "limited by", ">done"];
+/// What is left out first where a line has no room: `fairwave why` has the numbers.
+const LEFT_OUT: [usize; 4] = [3, 6, 5, 4];
+/// A session is still told from others by so much of its name, and a peer by so much of where it is.
+const SHORT: [(usize, usize); 2] = [(0, 8), (1, 22)];
+
+/// The sessions of a process as a table, with as many columns as there is room for.
+fn sessions(sessions: &[SessionStatus], columns: Option<usize>) -> String {
+    let rows: Vec<_> = sessions.iter().map(row).collect();
+    let mut text = String::new();
+    for left_out in 0..=LEFT_OUT.len() + 1 {
+        let is_short = left_out > LEFT_OUT.len();
+        let gone = &LEFT_OUT[..left_out.min(LEFT_OUT.len())];
+        let kept: Vec<usize> = (0..HEADS.len()).filter(|column| !gone.contains(column)).collect();
+        let mut table = Table::new(&kept.iter().map(|column| HEADS[*column]).collect::<Vec<_>>());
+        for row in &rows {
+            table.row(kept.iter().map(|column| match SHORT.iter().find(|(short, _)| is_short && short == column) {
+                Some((_, most)) => shortened(&row[*column], *most),
+                None => row[*column].clone(),
+            }));
         }
-        text += &table.render(2);
+        text = table.render(2);
+        let widest = anstream::adapter::strip_str(&text).to_string().lines().map(|line| line.chars().count()).max();
+        if columns.is_none_or(|columns| widest <= Some(columns)) {
+            break;
+        }
     }
     text
 }
@@ -159,7 +186,9 @@ fn row(session: &SessionStatus) -> [String; 9] {
     let done = session.transfer.as_ref().map_or(String::new(), |transfer| match transfer.bytes_total {
         Some(0) => "100 %".into(),
         Some(total) => format!("{:.0} %", transfer.bytes_done as f64 / total as f64 * 100.0),
-        None => "listing".into(),
+        None if transfer.bytes_done == 0 => "listing".into(),
+        // Who is served chooses how much that will be.
+        None => size(transfer.bytes_done),
     });
     [
         session.id.clone(),
@@ -229,4 +258,49 @@ pub(crate) fn explanation(process: &ProcessStatus, session: &SessionStatus) -> S
         let _ = writeln!(text, "{}", line.trim_end());
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(peer: &str) -> ProcessStatus {
+        let session = |id: &str| {
+            serde_json::json!({
+                "id": id, "peer": peer, "is_initiator": false, "sends": true, "receives": false, "is_source": true,
+                "is_dedicated": false, "is_plain": false, "rate_bps": 1.234e9, "measured_bps": 1.234e9,
+                "expected_bps": 1.5e9, "target_bps": 1.5e9, "sink_expected_bps": null, "desired_bps": 2e9,
+                "path_rate_bps": 1.3e9, "limited_by": "path", "because": "the path carries 1.3 Gb/s", "rtt_s": 0.06,
+                "datagram_bytes": 1400, "sent_packets": 1, "lost_packets": 0, "received_packets": 0, "silent_s": 0.0,
+                "transfer": null,
+            })
+        };
+        serde_json::from_value(serde_json::json!({
+            "version": 1, "pid": 4242, "command": "serve", "listen": "[::]:8642", "send_capacity_bps": 9.5e9,
+            "receive_capacity_bps": 9.5e9, "capacity_from": "95 % of eth0's speed",
+            "sessions": [session("20ab5c64505c0000"), session("20ab5c64505c0001")],
+        }))
+        .unwrap()
+    }
+
+    fn lines(text: &str) -> Vec<String> {
+        anstream::adapter::strip_str(text).to_string().lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn text__fits_into_the_columns_that_there_are() {
+        for (peer, heads) in [
+            ("192.0.2.7:50000", "  session           peer"),
+            ("[2001:db8:1111:2222:3333:4444:5555:6666]:50000", "  session   peer"),
+        ] {
+            let all = lines(&text(&[process(peer)], None));
+            assert!(all.iter().any(|line| line.contains("desired") && line.chars().count() > 80), "{all:#?}");
+            let narrow = lines(&text(&[process(peer)], Some(80)));
+            assert!(narrow.iter().all(|line| line.chars().count() <= 80), "{narrow:#?}");
+            assert!(narrow[2].starts_with(heads) && narrow[2].contains("limited by"), "{narrow:#?}");
+        }
+        // Where there is room, nothing is left out.
+        let process = process("192.0.2.7:50000");
+        assert_eq!(text(std::slice::from_ref(&process), Some(200)), text(&[process], None));
+    }
 }

@@ -21,6 +21,13 @@ pub(crate) const WARY: Style = AnsiColor::Yellow.on_default();
 /// Curves and hints.
 pub(crate) const ACCENT: Style = AnsiColor::Cyan.on_default();
 
+/// How many letters a line of stdout has, if it is a terminal that says so, or if `$COLUMNS` does.
+pub(crate) fn columns() -> Option<usize> {
+    let said = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+    let seen = || rustix::termios::tcgetwinsize(io::stdout()).ok().map(|size| usize::from(size.ws_col));
+    said.or_else(seen).filter(|columns| *columns > 0)
+}
+
 /// Text in a style. Escapes are taken out again on the way to anything but a terminal that shows colour.
 pub(crate) fn paint(style: Style, text: &str) -> String {
     format!("{style}{text}{style:#}")

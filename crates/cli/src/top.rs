@@ -44,7 +44,7 @@ pub(crate) fn run(args: &Args) -> Done {
             0 => "",
             _ => "\n",
         };
-        status::show(args.json, before)?;
+        status::show(args.json, before, terminal::columns())?;
         terminal::flush()?;
         looks += 1;
         if args.count == Some(looks) {

@@ -1,5 +1,7 @@
 //! The tickets that a host has issued, and its identity.
 
+mod document;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
@@ -9,14 +11,14 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use fairwave_proto::codec::{Refusal, TicketId};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
-use zeroize::Zeroizing;
 
 use crate::identity::Identity;
 use crate::lock::{Held, Lock};
 use crate::secret::Secret;
 use crate::share_id::ShareId;
 use crate::state::{StateDir, StateError};
-use crate::ticket::{Ticket, from_base32, to_base32};
+use crate::ticket::Ticket;
+use document::Document;
 
 const FILE: &str = "keyring";
 const VERSION: u32 = 1;
@@ -59,6 +61,17 @@ pub struct Issued {
     pub is_revoked: bool,
 }
 
+/// What a share offers, as people know it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Offering {
+    /// Where it lies, as text.
+    pub paths: Vec<String>,
+    /// Whether others may put files there.
+    pub takes: bool,
+    /// Whether they may get what is there.
+    pub gives: bool,
+}
+
 /// How long a ticket lasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Validity {
@@ -74,6 +87,7 @@ struct Known {
     /// Tickets that this process knows to be used up, whether the file says so yet or not.
     spent: BTreeSet<TicketId>,
     ports: BTreeMap<ShareId, u16>,
+    offerings: BTreeMap<ShareId, Offering>,
     /// The file as it was read.
     stamp: Option<Stamp>,
     looked: Option<Instant>,
@@ -81,25 +95,6 @@ struct Known {
 
 /// Tells one content of the file from another: each is a file of its own, renamed into place.
 type Stamp = (u64, i64, i64, u64);
-
-#[derive(Serialize, Deserialize)]
-struct Document {
-    version: u32,
-    ports: BTreeMap<String, u16>,
-    tickets: Vec<Entry>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct Entry {
-    id: String,
-    secret: Zeroizing<String>,
-    share: String,
-    issued_unix_s: u64,
-    expires_unix_s: u64,
-    is_once: bool,
-    is_spent: bool,
-    is_revoked: bool,
-}
 
 impl Default for Validity {
     /// A day, as often as one likes.
@@ -274,6 +269,25 @@ impl Keyring {
         })
     }
 
+    /// Remembers what the share is, for who looks through the tickets.
+    pub fn keep_offering(&self, offering: Offering) -> Result<(), StateError> {
+        if self.offering(self.share).as_ref() == Some(&offering) {
+            return Ok(());
+        }
+        self.change(|known| {
+            // Of shares without a ticket nobody asks.
+            let with_tickets: BTreeSet<ShareId> = known.tickets.values().map(|issued| issued.share).collect();
+            known.offerings.retain(|share, _| with_tickets.contains(share));
+            known.offerings.insert(self.share, offering);
+            Ok(())
+        })
+    }
+
+    /// What a share of this host is, if it was offered since that is remembered.
+    pub fn offering(&self, share: ShareId) -> Option<Offering> {
+        self.look().offerings.get(&share).cloned()
+    }
+
     fn ticket(&self, id: TicketId, issued: &Issued, addresses: Vec<SocketAddr>) -> Ticket {
         Ticket {
             key: *self.identity.public(),
@@ -331,49 +345,10 @@ impl Keyring {
         if document.version != VERSION {
             return Err(wrong(format!("is of version {}; this Fairwave reads version {VERSION}", document.version)));
         }
-        let (tickets, ports) = document.into_known().ok_or_else(|| wrong("has an entry that is no ticket".into()))?;
-        (known.tickets, known.ports, known.stamp) = (tickets, ports, now);
+        let read = document.into_known().ok_or_else(|| wrong("has an entry that is no ticket".into()))?;
+        let (spent, looked) = (std::mem::take(&mut known.spent), known.looked);
+        *known = Known { spent, looked, stamp: now, ..read };
         Ok(())
-    }
-}
-
-impl Document {
-    fn of(known: &Known) -> Self {
-        let entry = |(id, issued): (&TicketId, &Issued)| Entry {
-            id: id_text(*id),
-            secret: Zeroizing::new(to_base32(issued.secret.as_bytes())),
-            share: issued.share.to_string(),
-            issued_unix_s: issued.issued_unix_s,
-            expires_unix_s: issued.expires_unix_s,
-            is_once: issued.is_once,
-            is_spent: issued.is_spent,
-            is_revoked: issued.is_revoked,
-        };
-        let ports = known.ports.iter().map(|(share, port)| (share.to_string(), *port)).collect();
-        Self { version: VERSION, ports, tickets: known.tickets.iter().map(entry).collect() }
-    }
-
-    fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
-        Zeroizing::new(serde_json::to_vec(self).expect("texts and numbers alone are written"))
-    }
-
-    fn into_known(self) -> Option<(BTreeMap<TicketId, Issued>, BTreeMap<ShareId, u16>)> {
-        let ticket = |entry: Entry| {
-            let secret = <[u8; 32]>::try_from(from_base32(&entry.secret)?.as_slice()).ok()?;
-            let issued = Issued {
-                secret: Secret::new(secret),
-                share: ShareId(u64::from_str_radix(&entry.share, 16).ok()?),
-                issued_unix_s: entry.issued_unix_s,
-                expires_unix_s: entry.expires_unix_s,
-                is_once: entry.is_once,
-                is_spent: entry.is_spent,
-                is_revoked: entry.is_revoked,
-            };
-            Some((read_id(&entry.id)?, issued))
-        };
-        let port = |(share, port): (String, u16)| Some((ShareId(u64::from_str_radix(&share, 16).ok()?), port));
-        let tickets = self.tickets.into_iter().map(ticket).collect::<Option<_>>()?;
-        Some((tickets, self.ports.into_iter().map(port).collect::<Option<_>>()?))
     }
 }
 
@@ -415,6 +390,21 @@ mod tests {
         assert_eq!(issued.expires_unix_s - issued.issued_unix_s, 86_400);
         assert_eq!(again.identity().public(), &ticket.key);
         assert_eq!(again.refusal(ticket.id), None);
+    }
+
+    #[test]
+    fn keep_offering__outlives_the_process_as_long_as_there_is_a_ticket() {
+        let (place, keyring) = keyring();
+        let offering = Offering { paths: vec!["/a b".into()], takes: true, gives: false };
+        keyring.issue(Validity::default(), addresses()).unwrap();
+        keyring.keep_offering(offering.clone()).unwrap();
+        let other = open(&place, ShareId(2));
+        assert_eq!(other.offering(SHARE), Some(offering.clone()));
+        other.keep_offering(Offering { takes: false, ..offering.clone() }).unwrap();
+        let third = open(&place, ShareId(3));
+        third.keep_offering(Offering { gives: true, ..offering.clone() }).unwrap();
+        let all = [SHARE, ShareId(2), ShareId(3)].map(|share| open(&place, SHARE).offering(share).is_some());
+        assert_eq!(all, [true, false, true]);
     }
 
     #[test]

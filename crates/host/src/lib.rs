@@ -53,7 +53,7 @@ pub use files::{
 };
 pub use handler::Handler;
 pub use identity::Identity;
-pub use keyring::{Issued, Keyring, Validity, id_text, now_unix_s, read_id};
+pub use keyring::{Issued, Keyring, Offering, Validity, id_text, now_unix_s, read_id};
 pub use own_places::own_places_below;
 pub use secret::Secret;
 pub use session::{Session, SessionFacts, SessionStats};

@@ -9,12 +9,25 @@ use std::path::Path;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ShareId(pub u64);
 
+/// Beside 0, a place that gives, and 1, one that takes.
+const EXCHANGE: u8 = 2;
+
 impl ShareId {
+    /// The name of a directory that takes files and gives them, too. It is not that of one that only takes: whoever was let in to
+    /// write alone is not let in here to read.
+    pub fn of_exchange(path: impl AsRef<Path>) -> Self {
+        Self::named(EXCHANGE, [path])
+    }
+
     /// The name of what lies at these paths, as they are written: give absolute ones. Their order counts, since a share
     /// lists them in it; `is_writable` tells a place that takes files from one that gives them.
     pub fn of<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>, is_writable: bool) -> Self {
+        Self::named(u8::from(is_writable), paths)
+    }
+
+    fn named<P: AsRef<Path>>(kind: u8, paths: impl IntoIterator<Item = P>) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key("fairwave 1 share id");
-        hasher.update(&[u8::from(is_writable)]);
+        hasher.update(&[kind]);
         for path in paths {
             let path = path.as_ref().as_os_str().as_bytes();
             hasher.update(&(path.len() as u64).to_le_bytes()).update(path);
@@ -38,6 +51,13 @@ mod tests {
     #[test]
     fn of__the_same_paths_is_the_same() {
         assert_eq!(ShareId::of(["/a", "/b"], false), ShareId::of(["/a", "/b"], false));
+    }
+
+    #[test]
+    fn of_exchange__is_neither_of_the_two() {
+        let both = ShareId::of_exchange("/a");
+        assert_eq!(both, ShareId::of_exchange("/a"));
+        assert!([false, true].into_iter().all(|is_writable| ShareId::of(["/a"], is_writable) != both));
     }
 
     #[test]

@@ -2,12 +2,13 @@
 
 use std::ffi::OsString;
 use std::net::{Ipv6Addr, SocketAddr};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use fairwave_host::{
-    Capacity, DEFAULT_PORT, Durable, Ended, Endpoint, EndpointConfig, GetOptions, Keyring, PathKind, Share, ShareId,
-    ShareOptions, StateDir, Ticket, Transfer, Validity, advertised,
+    Capacity, DEFAULT_PORT, Durable, Ended, Endpoint, EndpointConfig, GetOptions, Keyring, Offering, PathKind, Share,
+    ShareId, ShareOptions, StateDir, Ticket, Transfer, Validity, advertised,
 };
 use fairwave_units::{Bytes, Duration, Rate};
 use pyo3::exceptions::{PyOSError, PyValueError};
@@ -58,7 +59,7 @@ fn system(error: impl std::fmt::Display) -> PyErr {
 
 /// Fetches what a ticket is for: what became of it, as a dict.
 #[pyfunction]
-#[pyo3(signature = (ticket, destination, names, check, dry_run, durable, limit, retry, link))]
+#[pyo3(signature = (ticket, destination, names, check, dry_run, links, durable, limit, retry, link))]
 #[expect(clippy::too_many_arguments, reason = "the Python face names and explains them")]
 pub(crate) fn get<'py>(
     py: Python<'py>,
@@ -67,6 +68,7 @@ pub(crate) fn get<'py>(
     names: Vec<OsString>,
     check: bool,
     dry_run: bool,
+    links: bool,
     durable: &str,
     limit: Option<String>,
     retry: &str,
@@ -76,7 +78,9 @@ pub(crate) fn get<'py>(
     let durable: Durable = durable.parse().map_err(|error| PyValueError::new_err(format!("durable: {error}")))?;
     let limit = limit.map(|text| rate(py, "limit", &text)).transpose()?;
     let retry: Duration = retry.parse().map_err(|error| parse_error(py, "retry", &error))?;
-    let options = GetOptions { names, destination, check, dry_run, durable, limit, retry, ..GetOptions::default() };
+    let keeps_links = links;
+    let options =
+        GetOptions { names, destination, check, dry_run, keeps_links, durable, limit, retry, ..GetOptions::default() };
     let config = link.config(py, None, Some(&ticket))?;
     let endpoint = Endpoint::bind(&config).map_err(system)?;
     let transfer = py.detach(|| fairwave_host::get(&endpoint, &ticket, options)).map_err(system)?;
@@ -132,12 +136,14 @@ pub(crate) struct Server {
 impl Server {
     /// Offers files, and issues a ticket for them.
     #[new]
-    #[pyo3(signature = (paths, writable, quota, once, expires_s, listen, link))]
-    #[expect(clippy::too_many_arguments, reason = "the Python face names and explains them")]
+    #[pyo3(signature = (paths, writable, readable, links, quota, once, expires_s, listen, link))]
+    #[expect(clippy::too_many_arguments, clippy::fn_params_excessive_bools, reason = "the Python face names them")]
     fn new(
         py: Python<'_>,
         paths: Vec<PathBuf>,
         writable: bool,
+        readable: bool,
+        links: bool,
         quota: Option<&str>,
         once: bool,
         expires_s: Option<u64>,
@@ -150,6 +156,12 @@ impl Server {
             (true, [one]) => Some(one.clone()),
             (true, _) => return Err(PyValueError::new_err("writable: name one directory, which others can put into")),
         };
+        if (readable || links) && !writable {
+            let option = if readable { "readable" } else { "links" };
+            return Err(PyValueError::new_err(format!(
+                "{option}: goes with writable: without it others get files, and put none"
+            )));
+        }
         let quota = match quota.map(str::parse::<Bytes>).transpose() {
             Ok(Some(_)) if !writable => {
                 return Err(PyValueError::new_err("quota: without writable nothing is put there"));
@@ -157,11 +169,19 @@ impl Server {
             Ok(Some(Bytes::ZERO)) => return Err(PyValueError::new_err("quota: must be above zero")),
             quota => quota.map_err(|error| parse_error(py, "quota", &error))?,
         };
-        let id = ShareId::of(&absolute, writable);
-        let share = Share::new(absolute, ShareOptions { writable_into, quota, ..ShareOptions::default() })
-            .map_err(|error| PyValueError::new_err(format!("paths: {error}")))?;
+        let id = match absolute.as_slice() {
+            [one] if readable => ShareId::of_exchange(one),
+            all => ShareId::of(all, writable),
+        };
+        let shown = |path: &PathBuf| fairwave_host::escaped(path.as_os_str().as_bytes());
+        let paths = absolute.iter().map(shown).collect();
+        let offering = Offering { paths, takes: writable, gives: !writable || readable };
+        let (only_takes, may_keep_links) = (!offering.gives, links);
+        let options = ShareOptions { writable_into, only_takes, may_keep_links, quota, ..ShareOptions::default() };
+        let share = Share::new(absolute, options).map_err(|error| PyValueError::new_err(format!("paths: {error}")))?;
         let share = Arc::new(share);
         let keyring = StateDir::open().and_then(|state| Keyring::open(state, id)).map_err(system)?;
+        keyring.keep_offering(offering).map_err(system)?;
         let endpoint = match listen {
             Some(text) => {
                 let address = text.parse().map_err(|_| {

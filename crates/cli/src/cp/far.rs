@@ -127,7 +127,7 @@ fn share(what: &What, session: SessionOptions) -> Result<(Share, ShareId), Failu
             let share = Share::new(paths, ShareOptions { session, ..ShareOptions::default() });
             Ok((share.map_err(|error| Failure::Usage(error.to_string()))?, id))
         }
-        What::Take { place, is_single, is_dry, durable } => {
+        What::Take { place, is_single, is_dry, durable, keeps_links } => {
             let place = path(place)?;
             let id = ShareId::of([&place], true);
             let Target { directory, rename } = Target::read(&place, *is_single);
@@ -136,6 +136,7 @@ fn share(what: &What, session: SessionOptions) -> Result<(Share, ShareId), Failu
                 rename,
                 durable: (*durable).into(),
                 is_dry: *is_dry,
+                may_keep_links: *keeps_links,
                 // Who came by ssh may do there what the user may.
                 may_hold_keys: true,
                 session,

@@ -48,6 +48,9 @@ pub(crate) enum What {
         is_dry: bool,
         /// When files are safe from a power failure.
         durable: DurableArg,
+        /// Whether links that lead out of what is sent are kept as they are. A far end that does not know of it does not.
+        #[serde(default)]
+        keeps_links: bool,
     },
 }
 

@@ -40,7 +40,7 @@ Examples:
   fairwave cp --ssh \"ssh -p 2222\" --port 50000-50010 me@server:big.bin downloads")]
 pub(crate) struct Args {
     /// Files and directories, and the directory to copy them into; one side may be on another machine
-    #[arg(required = true, num_args = 2.., value_name = "[HOST:]PATH")]
+    #[arg(required = true, value_name = "[HOST:]PATH")]
     words: Vec<OsString>,
     /// The UDP ports of which the other end listens at one [default: 8642, or any]
     #[arg(long, value_name = "A-B")]
@@ -83,6 +83,7 @@ pub(crate) fn run(args: &Args) -> Done {
                 is_single: from.len() == 1,
                 is_dry: args.taking.look.dry_run,
                 durable: args.taking.durable,
+                keeps_links: args.taking.look.links,
             };
             let far = FarEnd::start(&args.ssh, &host, &ask(args, what))?;
             let options = put::options(args.taking.look, args.taking.limit, args.taking.patience);
@@ -98,7 +99,9 @@ fn way(words: &[OsString]) -> Result<Way, Failure> {
     let hint = "fairwave cp [HOST:]SRC... [HOST:]DEST";
     let places: Vec<_> =
         words.iter().map(|word| Place::read(word)).collect::<Result<_, _>>().map_err(|message| wrong(message, hint))?;
-    let Some((to, from)) = places.split_last() else { return Err(wrong("the destination is missing".into(), hint)) };
+    let Some((to, from)) = places.split_last().filter(|(_, from)| !from.is_empty()) else {
+        return Err(wrong("the destination is missing".into(), hint));
+    };
     let (mut here, mut there, mut hosts) = (Vec::new(), Vec::new(), Vec::new());
     for place in from {
         match place {

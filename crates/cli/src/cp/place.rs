@@ -23,18 +23,14 @@ impl Place {
     pub(crate) fn read(word: &OsStr) -> Result<Self, String> {
         let bytes = word.as_bytes();
         let shown = || word.to_string_lossy().escape_debug().to_string();
-        let (host, path) = match bytes.strip_prefix(b"[") {
-            // An IPv6 address in brackets has colons of its own.
-            Some(rest) => match rest.windows(2).position(|pair| pair == b"]:") {
-                Some(end) => (&rest[..end], &rest[end + 2..]),
-                None => return Ok(Self::Here(word.into())),
-            },
+        let (host, path) = match in_brackets(bytes) {
+            Some(found) => found,
             None => match bytes.iter().position(|byte| matches!(byte, b':' | b'/')) {
-                Some(at) if bytes[at] == b':' => (&bytes[..at], &bytes[at + 1..]),
+                Some(at) if bytes[at] == b':' && !bytes.starts_with(b"[") => (bytes[..at].to_vec(), &bytes[at + 1..]),
                 _ => return Ok(Self::Here(word.into())),
             },
         };
-        let host = std::str::from_utf8(host).map_err(|_| format!("\"{}\": the host's name is no text", shown()))?;
+        let host = std::str::from_utf8(&host).map_err(|_| format!("\"{}\": the host's name is no text", shown()))?;
         if host.is_empty() {
             return Err(format!("\"{}\": the host is missing before the colon (./ before a local name)", shown()));
         }
@@ -47,6 +43,18 @@ impl Place {
         }
         Ok(Self::There { host: host.to_owned(), path: OsString::from_vec(path.to_vec()) })
     }
+}
+
+/// Host and path of `[address]:path` and `user@[address]:path`, the host without its brackets: an IPv6 address has colons of
+/// its own.
+fn in_brackets(bytes: &[u8]) -> Option<(Vec<u8>, &[u8])> {
+    let open = bytes.iter().position(|byte| matches!(byte, b'[' | b':' | b'/')).filter(|at| bytes[*at] == b'[')?;
+    let (user, rest) = bytes.split_at(open);
+    if !(user.is_empty() || user.ends_with(b"@")) {
+        return None;
+    }
+    let end = rest.windows(2).position(|pair| pair == b"]:")?;
+    Some(([user, &rest[1..end]].concat(), &rest[end + 2..]))
 }
 
 /// Where a copy goes.
@@ -89,7 +97,11 @@ mod tests {
             ("me@host:dir/a:b", there("me@host", "dir/a:b")),
             ("host:/abs", there("host", "/abs")),
             ("[2001:db8::7]:x", there("2001:db8::7", "x")),
+            ("root@[::1]:dir/", there("root@::1", "dir/")),
+            ("me@[2001:db8::7]:", there("me@2001:db8::7", "")),
             ("[x", Place::Here("[x".into())),
+            ("a[1]:b", there("a[1]", "b")),
+            ("dir/[::1]:x", Place::Here("dir/[::1]:x".into())),
         ] {
             assert_eq!(Place::read(OsStr::new(word)), Ok(place), "{word}");
         }

@@ -8,9 +8,8 @@ use serde::Serialize;
 
 use crate::Done;
 use crate::output::print_json;
-use crate::simulate::rate;
 use crate::terminal;
-use crate::transfer::follow::{Teller, counted, new_bytes, print_end};
+use crate::transfer::follow::{Teller, counted, mean_rate, new_bytes, print_end};
 use crate::transfer::meter::{Meter, Moment, size, span};
 use crate::transfer::screen::Screen;
 
@@ -97,11 +96,11 @@ impl<'a> Attendance<'a> {
         }
         let seconds = moment.elapsed.as_secs_f64();
         let bytes = moment.progress.bytes_done.max(outcome.bytes);
-        let mean = rate(new_bytes(outcome, moment) as f64 * 8.0 / seconds.max(1e-3));
+        let mean = mean_rate(new_bytes(outcome, moment), seconds);
         let moved = format!("{} in {}", size(bytes), span(seconds));
         let what = match &outcome.ended {
             Ended::Done if is_dry => format!("has looked: {}", counted(outcome.files)),
-            Ended::Done => format!("done: {}, {moved} ({mean})", counted(outcome.files)),
+            Ended::Done => format!("done: {}, {moved}{mean}", counted(outcome.files)),
             Ended::Stopped => format!("stopped after {moved}"),
             Ended::Failed(reason) => format!("ended early after {moved}: {reason}"),
         };

@@ -58,6 +58,9 @@ pub(crate) fn transfer_failure(error: &TransferError, ticket: &Ticket) -> Failur
     match error {
         TransferError::Connect(error) => failure(error, ticket),
         TransferError::Thread(_) => Failure::Run(error.to_string()),
+        TransferError::OnlyTakes => Failure::Run(format!(
+            "{error}\nhint: a ticket of `fairwave serve DIRECTORY --writable --readable` does both; --writable alone no longer gives"
+        )),
         error => Failure::Usage(error.to_string()),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use fairwave_host::{Ended, Outcome, Progress, Transfer, escaped};
+use fairwave_host::{Ended, Outcome, Progress, Refusal, Transfer, escaped};
 use fairwave_units::Rate;
 use serde::Serialize;
 
@@ -231,17 +231,29 @@ fn tell_end(screen: &Screen, outcome: &Outcome, moment: &Moment, transfer: &Tran
             let some = |bytes, what| if bytes == 0 { String::new() } else { format!(", {} {what}", size(bytes)) };
             let before = some(moment.progress.bytes_resumed, "were there before");
             let holes = some(moment.progress.bytes_holes, "are holes");
-            let mean = rate(new_bytes as f64 * 8.0 / elapsed_s.max(1e-3));
+            let mean = mean_rate(new_bytes, elapsed_s);
             let (files, bytes) = (counted(outcome.files), size(outcome.bytes));
-            screen.say(&format!("{files}, {bytes} in {} ({mean}){before}{holes}{hash}", span(elapsed_s)));
+            screen.say(&format!("{files}, {bytes} in {}{mean}{before}{holes}{hash}", span(elapsed_s)));
             all_well(outcome)
         }
         (Ended::Stopped, _) => Err(Failure::Interrupted(format!(
             "stopped; {there} are there\nhint: the same command goes on where it stopped"
         ))),
-        (Ended::Failed(reason), _) => {
-            Err(Failure::Run(format!("{reason}\nhint: {there} are there; the same command goes on where it was")))
-        }
+        (Ended::Failed(reason), _) => Err(Failure::Run(format!("{reason}\nhint: {}", what_next(transfer, &there)))),
+    }
+}
+
+/// What can be done where a transfer broke off.
+fn what_next(transfer: &Transfer, there: &str) -> String {
+    if !matches!(transfer.refusal(), Some(Refusal::Revoked | Refusal::Expired | Refusal::UsedUp)) {
+        return format!("{there} are there; the same command goes on where it was");
+    }
+    let over = "this ticket opens nothing any more: ask for another one";
+    // A server keeps parts of files by ticket, so that nobody meets those of another.
+    if transfer.session().is_some_and(|session| session.facts().sends) {
+        format!("{over}; files that are complete there stay, and the others begin anew with it")
+    } else {
+        format!("{over} of the same files; {there} are there, and the call goes on from them with it")
     }
 }
 
@@ -308,6 +320,11 @@ fn say_entries(screen: &Screen, outcome: &Outcome) {
         let were = if outcome.files_skipped == 1 { "entry was" } else { "entries were" };
         screen.say(&format!("{} {were} left out (--verbose names them)", outcome.files_skipped));
     }
+}
+
+/// The mean rate of what was moved, in brackets; nothing has none.
+pub(crate) fn mean_rate(new_bytes: u64, elapsed_s: f64) -> String {
+    if new_bytes == 0 { String::new() } else { format!(" ({})", rate(new_bytes as f64 * 8.0 / elapsed_s.max(1e-3))) }
 }
 
 /// Bytes that were moved this time.

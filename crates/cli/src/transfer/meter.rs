@@ -160,6 +160,8 @@ impl Moment {
         let seen = size(self.bytes_seen());
         let mut text = match bytes_total {
             Some(total) => format!("{seen} of {}", size(total)),
+            // Who is served chooses what it takes.
+            None if !self.progress.is_scanning => seen,
             None => format!("{seen} of {} in {files_known} files so far", size(bytes_known)),
         };
         let mut files = String::new();
@@ -335,11 +337,19 @@ mod tests {
 
     #[test]
     fn text__without_totals_counts_what_is_known() {
-        let progress =
-            Progress { files_total: None, bytes_total: None, files_known: 12, bytes_known: 900, ..moment().progress };
+        let progress = Progress {
+            files_total: None,
+            bytes_total: None,
+            files_known: 12,
+            bytes_known: 900,
+            is_scanning: true,
+            ..moment().progress
+        };
         let listing = Moment { progress, goodput_bps: 0.0, ..moment() };
         assert_eq!(listing.text(false), "1.0 GB of 900 B in 12 files so far");
         assert_eq!(listing.left_s(), None);
+        let progress = Progress { is_scanning: false, ..progress };
+        assert_eq!(Moment { progress, ..listing }.text(false), "1.0 GB");
     }
 
     #[test]

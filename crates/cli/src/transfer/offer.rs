@@ -5,7 +5,9 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-use fairwave_host::{Keyring, MOST_ADDRESSES, ShareId, StateDir, StateError, Ticket, Validity, advertised, id_text};
+use fairwave_host::{
+    DEFAULT_PORT, Keyring, MOST_ADDRESSES, ShareId, StateDir, StateError, Ticket, Validity, advertised, id_text,
+};
 use serde::Serialize;
 
 use super::link::{Bound, Link, Ports};
@@ -19,8 +21,8 @@ use crate::terminal::{self, print};
 /// Where a process is found, and how long.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Offer {
-    /// Listen at this address and port alone; port 0 is any that is free
-    #[arg(long, value_name = "ADDR:PORT", conflicts_with = "port")]
+    /// Listen at this address alone, at port 8642 where none is said; port 0 is any that is free
+    #[arg(long, value_name = "ADDR[:PORT]", conflicts_with = "port", value_parser = listen_address)]
     listen: Option<SocketAddr>,
     /// Listen at one of these UDP ports [default: the one of the last time, or 8642, or any]
     #[arg(long, value_name = "A-B")]
@@ -28,7 +30,7 @@ pub(crate) struct Offer {
     /// Put this address into the ticket in place of this machine's own: where a router sends the port here
     #[arg(long, value_name = "ADDR[:PORT]")]
     advertise: Vec<String>,
-    /// How long the ticket is good, such as "2 h", or "never" to end
+    /// How long the ticket is good, such as 30m, 12h, 1d or "2 h", or "never" to end
     #[arg(long, value_name = "T", value_parser = validity)]
     expires: Option<Expiry>,
     /// The ticket is good until the first transfer with it is complete
@@ -171,12 +173,42 @@ fn resolved(text: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
     if found.is_empty() { Err("has no address".into()) } else { Ok(found) }
 }
 
+/// Spans as people write them for a ticket: minutes as m, and days and weeks, which are no units of a simulation.
+fn in_days(text: &str) -> Option<f64> {
+    let (number, unit) = text.trim().split_at_checked(text.trim().len().checked_sub(1)?)?;
+    let unit_s = match unit {
+        "m" => 60.0,
+        "d" => 86_400.0,
+        "w" => 604_800.0,
+        _ => return None,
+    };
+    let number: f64 = number.trim_end().parse().ok()?;
+    (number.is_finite() && number >= 0.0).then_some(number * unit_s)
+}
+
+/// An address, with a port or without.
+fn listen_address(text: &str) -> Result<SocketAddr, String> {
+    let ip = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
+    match (text.parse(), ip.parse::<IpAddr>()) {
+        (Ok(address), _) => Ok(address),
+        (_, Ok(ip)) => Ok(SocketAddr::new(ip, DEFAULT_PORT)),
+        _ => Err("is no address: write 192.0.2.7, 192.0.2.7:8642 or [2001:db8::7]:8642".into()),
+    }
+}
+
 fn validity(text: &str) -> Result<Expiry, String> {
     if matches!(text, "never" | "inf") {
         return Ok(Expiry(None));
     }
-    let span = quantity::<fairwave_units::Duration>(text)?;
-    let seconds = span.as_secs_f64().ceil() as u64;
+    let seconds = match in_days(text) {
+        Some(seconds) => seconds,
+        None => quantity::<fairwave_units::Duration>(text)
+            .map_err(|_| {
+                format!("\"{}\" is no span of time; write it like 30m, 12h, 1d or \"90 min\"", text.escape_debug())
+            })?
+            .as_secs_f64(),
+    };
+    let seconds = seconds.ceil() as u64;
     if seconds == 0 { Err("must be above zero".into()) } else { Ok(Expiry(Some(seconds))) }
 }
 
@@ -196,10 +228,31 @@ mod tests {
     }
 
     #[test]
+    fn listen_address__has_the_usual_port_where_none_is_said() {
+        for (text, address) in [
+            ("127.0.0.1", "127.0.0.1:8642"),
+            ("127.0.0.1:0", "127.0.0.1:0"),
+            ("::1", "[::1]:8642"),
+            ("[::1]", "[::1]:8642"),
+            ("[::1]:9000", "[::1]:9000"),
+        ] {
+            assert_eq!(listen_address(text), Ok(address.parse().unwrap()), "{text}");
+        }
+        assert!(listen_address("here").is_err() && listen_address("127.0.0.1:").is_err());
+    }
+
+    #[test]
     fn validity__is_a_span_or_never() {
         assert_eq!(validity("2 h"), Ok(Expiry(Some(7200))));
         assert_eq!(validity("never"), Ok(Expiry(None)));
         assert_eq!(validity("0 s"), Err("must be above zero".into()));
-        assert!(validity("2").is_err());
+        for (text, seconds) in
+            [("1d", 86_400), ("1.5 d", 129_600), ("12h", 43_200), ("30m", 1800), ("30 min", 1800), ("1w", 604_800)]
+        {
+            assert_eq!(validity(text), Ok(Expiry(Some(seconds))), "{text}");
+        }
+        for wrong in ["2", "1y", "-1d", "d", "", "NaNd", "0d"] {
+            assert!(validity(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -45,7 +45,17 @@ pub(crate) fn read(word: &OsStr) -> Result<Ticket, Failure> {
             ("TICKET".into(), word.to_string_lossy().into_owned())
         }
     };
-    text.parse().map_err(|error| Failure::usage(format!("{name}: {error}"), HINT))
+    text.parse().map_err(|error| match meant(word) {
+        Some(meant) => Failure::usage(format!("{name}: {error}"), &meant),
+        None => Failure::usage(format!("{name}: {error}"), HINT),
+    })
+}
+
+/// What was meant, if the word is the name of a file that holds a ticket.
+fn meant(word: &OsStr) -> Option<String> {
+    let text = limited("", File::open(word)).ok().filter(|_| !is_ticket(word))?;
+    text.parse::<Ticket>().ok()?;
+    Some(format!("did you mean @{}? A file that holds a ticket has an @ before its name", escaped(word.as_bytes())))
 }
 
 fn limited(name: &str, source: io::Result<impl Read>) -> Result<String, Failure> {

@@ -21,6 +21,7 @@ mod simulate;
 mod sparse;
 mod trace;
 mod transfer;
+mod words;
 
 use std::collections::BTreeSet;
 use std::io::Write;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crossbeam_channel::Receiver;
-use fairwave_proto::codec::{CloseReason, HEADER_BYTES, Header, Kind, Piece, Reader, SessionId, is_handshake};
+use fairwave_proto::codec::{CloseReason, HEADER_BYTES, Header, Kind, Piece, Reader, Refusal, SessionId, is_handshake};
 use fairwave_proto::handshake::HandshakeError;
 use fairwave_proto::{
     ControlPacket, DataPacket, Direction, Event, Host, Limit, Opened, Packet, PieceAt, Transmit, Visit,
@@ -441,7 +441,7 @@ impl Driver {
         }
         self.publish_at = now.saturating_add(PUBLISH_EVERY);
         for session in self.visits.revoked(now, &self.entries) {
-            self.host.close(now, session, CloseReason::Stopped);
+            self.host.close(now, session, CloseReason::Refused(Refusal::Revoked));
         }
         let open: Vec<SessionId> = self.entries.iter().map(|entry| entry.session.id()).collect();
         for session in open {

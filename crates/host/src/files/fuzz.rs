@@ -91,7 +91,7 @@ fn manifest() {
             selection: Selection::new(if bit(3) { &["a", "d/l"][..] } else { &[] }),
             top_names: None,
             rename: bit(4).then(|| b"b".to_vec()),
-            look: Look { does_check: bit(5), is_dry },
+            look: Look { does_check: bit(5), is_dry, keeps_links: bit(6) },
             durable: Durable::None,
             limit: None,
             memory: fairwave_units::Bytes::new(1 << 20),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fairwave_proto::SessionOptions;
-use fairwave_proto::codec::TicketId;
+use fairwave_proto::codec::{Refusal, TicketId};
 use fairwave_units::{Bytes, Duration, Rate};
 
 use super::durable::Durable;
@@ -44,6 +44,9 @@ pub struct GetOptions {
     pub check: bool,
     /// Whether to write nothing, and only to find out what would be fetched: that is what the outcome counts.
     pub dry_run: bool,
+    /// Whether symbolic links whose targets lead out of the destination are kept as they are, as text, and not followed; without
+    /// it they fail.
+    pub keeps_links: bool,
     /// How much is made durable at a time.
     pub durable: Durable,
     /// No faster than this, in IP packets.
@@ -68,6 +71,7 @@ impl Default for GetOptions {
             rename: None,
             check: false,
             dry_run: false,
+            keeps_links: false,
             durable: Durable::default(),
             limit: None,
             memory: MEMORY,
@@ -94,7 +98,11 @@ pub fn get(endpoint: &Endpoint, ticket: &Ticket, options: GetOptions) -> Result<
     let open = Box::new(move |endpoint: &Endpoint, former: Option<&Session>| {
         begin(endpoint, &ticket, options.clone(), verified.clone(), former)
     });
-    persist(endpoint, patience, false, open)
+    persist(endpoint, patience, false, open).map_err(|error| match error.refusal() {
+        // There is nothing to get where others put files.
+        Some(Refusal::Direction) => TransferError::OnlyTakes,
+        _ => error,
+    })
 }
 
 fn begin(
@@ -110,7 +118,7 @@ fn begin(
         selection: Selection::new(options.names.iter().map(|name| name.as_bytes())),
         top_names: options.top_names,
         rename: options.rename.map(OsString::into_vec),
-        look: Look { does_check: options.check, is_dry: options.dry_run },
+        look: Look { does_check: options.check, is_dry: options.dry_run, keeps_links: options.keeps_links },
         durable: options.durable,
         limit: options.limit,
         memory: options.memory,
@@ -136,6 +144,8 @@ pub(crate) struct Intake {
     durable: Durable,
     /// Whether nothing is ever written.
     is_dry: bool,
+    /// Whether links that lead out are kept for who asks for it.
+    may_keep_links: bool,
     quota: Option<Quota>,
     takers: Takers,
 }
@@ -153,7 +163,7 @@ impl Intake {
         } else {
             open(&directory)?;
         }
-        Ok(Self { directory, rename, durable, is_dry, quota: None, takers: Takers::default() })
+        Ok(Self { directory, rename, durable, is_dry, may_keep_links: false, quota: None, takers: Takers::default() })
     }
 
     /// The same; what lies below the directory may occupy no more than this.
@@ -161,9 +171,15 @@ impl Intake {
         Self { quota: quota.map(Quota::new), ..self }
     }
 
+    /// The same; links that lead out of the directory may be kept for who asks for it.
+    pub(crate) fn keeping_links(self, may_keep_links: bool) -> Self {
+        Self { may_keep_links, ..self }
+    }
+
     /// Takes what the holder of a ticket puts: what its session has to do, and the transfer.
     pub(crate) fn take(&self, ticket: TicketId, look: Look) -> Result<(Box<dyn Handler>, Transfer), TransferError> {
-        let look = Look { is_dry: look.is_dry || self.is_dry, ..look };
+        let look =
+            Look { is_dry: look.is_dry || self.is_dry, keeps_links: look.keeps_links && self.may_keep_links, ..look };
         let tree =
             if look.is_dry { look_for(&self.directory) } else { Tree::open(&self.directory).map(Arc::new).map(Some) };
         let (sink, transfer) = take(TakeOptions {

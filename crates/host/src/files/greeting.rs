@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! greeting = version (1), kind (1), more
-//! more     = of a put: nothing, or flags (1): 1 compares hashes, 2 only looks; of a bench: its own bytes up to the end
+//! more     = of a put: nothing, or flags (1): 1 compares hashes, 2 only looks, 4 keeps links; of a bench: its own bytes up to the end
 //! ```
 
 use fairwave_proto::codec::Reader;
@@ -28,10 +28,13 @@ pub(crate) struct Look {
     pub(crate) does_check: bool,
     /// Whether nothing is written, and only counted what would move.
     pub(crate) is_dry: bool,
+    /// Whether links whose targets lead out are kept as they are.
+    pub(crate) keeps_links: bool,
 }
 
 const CHECKS: u8 = 1;
 const IS_DRY: u8 = 2;
+const KEEPS_LINKS: u8 = 4;
 const GET: u8 = 1;
 const PUT: u8 = 2;
 const BENCH: u8 = 3;
@@ -48,7 +51,11 @@ impl<'a> Greeting<'a> {
             GET => Self::Get,
             PUT if reader.is_empty() => Self::Put(Look::default()),
             PUT => match reader.u8("the greeting's flags")? {
-                flags @ 1..=3 => Self::Put(Look { does_check: flags & CHECKS != 0, is_dry: flags & IS_DRY != 0 }),
+                flags @ 1..=7 => Self::Put(Look {
+                    does_check: flags & CHECKS != 0,
+                    is_dry: flags & IS_DRY != 0,
+                    keeps_links: flags & KEEPS_LINKS != 0,
+                }),
                 _ => return Err(FormatError::Range("the greeting's flags")),
             },
             BENCH => return Ok(Self::Bench(reader.rest())),
@@ -63,8 +70,10 @@ impl<'a> Greeting<'a> {
         let (kind, more): (u8, &[u8]) = match self {
             Self::Get => (GET, &[]),
             Self::Put(look) if look == Look::default() => (PUT, &[]),
-            Self::Put(Look { does_check, is_dry }) => {
-                flags = [(u8::from(does_check) * CHECKS) | (u8::from(is_dry) * IS_DRY)];
+            Self::Put(Look { does_check, is_dry, keeps_links }) => {
+                flags = [(u8::from(does_check) * CHECKS)
+                    | (u8::from(is_dry) * IS_DRY)
+                    | (u8::from(keeps_links) * KEEPS_LINKS)];
                 (PUT, &flags)
             }
             Self::Bench(more) => (BENCH, more),
@@ -84,8 +93,9 @@ mod tests {
         for greeting in [Greeting::Get, Greeting::Bench(b""), Greeting::Bench(&[9; 510])] {
             assert_eq!(Greeting::read(&greeting.to_bytes()), Ok(greeting));
         }
-        for (does_check, is_dry) in [(false, false), (false, true), (true, false), (true, true)] {
-            let greeting = Greeting::Put(Look { does_check, is_dry });
+        for flags in 0..8 {
+            let [does_check, is_dry, keeps_links] = [1, 2, 4].map(|flag| flags & flag != 0);
+            let greeting = Greeting::Put(Look { does_check, is_dry, keeps_links });
             assert_eq!(Greeting::read(&greeting.to_bytes()), Ok(greeting));
         }
     }
@@ -95,7 +105,7 @@ mod tests {
         assert_eq!(Greeting::read(&[2, 1]), Err(FormatError::Version(2)));
         assert_eq!(Greeting::read(&[1, 9]), Err(FormatError::Kind { what: "greeting", kind: 9 }));
         assert_eq!(Greeting::read(&[1]), Err(FormatError::Short("the greeting's kind")));
-        for flags in [0, 4, 255] {
+        for flags in [0, 8, 255] {
             assert_eq!(Greeting::read(&[1, PUT, flags]), Err(FormatError::Range("the greeting's flags")));
         }
         assert_eq!(Greeting::read(&[1, PUT, 1, 0]), Err(FormatError::Range("the greeting's length")));

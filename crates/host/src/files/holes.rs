@@ -74,6 +74,12 @@ impl Holes {
         self.ranges.len()
     }
 
+    /// Where the data of a range end: its end, or where the hole begins that reaches to it.
+    pub(crate) fn data_end(&self, range: &Range<u64>) -> u64 {
+        let last = self.reaching(range.end.saturating_sub(1)).first().filter(|hole| hole.start < range.end);
+        last.map_or(range.end, |hole| hole.start.max(range.start))
+    }
+
     /// Bytes that they take in memory, or will with another one.
     pub(crate) fn memory_bytes(&self) -> usize {
         of_elements(size_of::<Range<u64>>(), self.ranges.len(), self.ranges.capacity()) as usize

@@ -22,6 +22,13 @@ pub(crate) enum TargetError {
     Long(usize),
 }
 
+impl TargetError {
+    /// Whether the link could be made as it is, and only where it leads is wrong.
+    pub(crate) fn leads_out(self) -> bool {
+        matches!(self, Self::Absolute | Self::Escapes | Self::Turns)
+    }
+}
+
 /// Whether `target` stays below the destination, seen from the link.
 ///
 /// A `..` may stand at the beginning only, and not more often than the link is deep. Its directories are real ones, so
@@ -74,6 +81,19 @@ mod tests {
         ] {
             assert_eq!(check(link, target), Ok(()), "{link} -> {target}");
         }
+    }
+
+    #[test]
+    fn leads_out__of_what_no_link_can_be_made_of_it_does_not() {
+        let all = [
+            (TargetError::Empty, false),
+            (TargetError::Nul, false),
+            (TargetError::Long(4097), false),
+            (TargetError::Absolute, true),
+            (TargetError::Escapes, true),
+            (TargetError::Turns, true),
+        ];
+        assert!(all.iter().all(|(error, leads_out)| error.leads_out() == *leads_out));
     }
 
     #[test]

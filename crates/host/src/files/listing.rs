@@ -3,6 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use fairwave_proto::ByteRanges;
+
 use super::blocks::{BLOCK_BYTES, FileSpan, HASH_RECORD_BYTES, Layout, blocks_of};
 use super::holes::Holes;
 use super::manifest::{Entries, Entry, FileIdentity};
@@ -228,6 +230,25 @@ impl Listing {
         Some((span, batch))
     }
 
+    /// How many files somebody was given, who was given these bytes of the tree: those whose last byte is among them. Nobody asks
+    /// for a file without data: those count for who was given all others.
+    pub(crate) fn files_given(&self, given: &ByteRanges) -> u64 {
+        let (mut files, mut without_data, mut is_all) = (0, 0, true);
+        let mut ranges = given.iter().peekable();
+        for span in (0..self.layout.files()).map_while(|file| self.layout.span(file)) {
+            let end = self.holes.data_end(&span.bytes);
+            if end == span.bytes.start {
+                without_data += 1;
+                continue;
+            }
+            while ranges.next_if(|range| range.end < end).is_some() {}
+            let is_given = ranges.peek().is_some_and(|range| range.start < end);
+            files += u64::from(is_given);
+            is_all &= is_given;
+        }
+        if is_all { files + without_data } else { files }
+    }
+
     fn batch(&self, index: usize, block: impl FnOnce(&FileSpan) -> u64) -> Option<Batch> {
         let run = *self.runs.get(index)?;
         let before = index.checked_sub(1).map(|before| self.runs[before]);
@@ -285,6 +306,25 @@ mod tests {
         }
         [draft.end(), draft.finish()].into_iter().flatten().for_each(|part| _ = listing.push(part));
         listing
+    }
+
+    #[test]
+    fn files_given__are_those_whose_last_byte_was() {
+        let listing = listing(&[10, 0, 20, 0, 30], 2);
+        let of = |ranges: &[(u64, u64)]| {
+            let mut given = ByteRanges::default();
+            for (start, end) in ranges {
+                given.insert(*start..*end);
+            }
+            listing.files_given(&given)
+        };
+        assert_eq!(of(&[]), 0);
+        assert_eq!(of(&[(0, 9)]), 0);
+        assert_eq!(of(&[(0, 10)]), 1);
+        assert_eq!(of(&[(5, 11), (29, 31)]), 2);
+        // The empty ones, too.
+        assert_eq!(of(&[(0, 60)]), 5);
+        assert_eq!(of(&[(9, 10), (29, 30), (59, 60)]), 5);
     }
 
     #[test]

@@ -26,6 +26,7 @@ mod footprint;
 #[cfg(test)]
 mod fuzz;
 mod get;
+mod given;
 pub(crate) mod greeting;
 mod group;
 pub(crate) mod hold;

@@ -67,6 +67,7 @@ pub(crate) struct Plan {
     /// What has that name instead of its own.
     top: Option<Box<[u8]>>,
     does_check: bool,
+    keeps_links: bool,
     verified: Verified,
     is_dry: bool,
     /// What the process takes off the modes of what it makes.
@@ -126,6 +127,7 @@ impl Plan {
             rename: options.rename.clone(),
             top: None,
             does_check: options.look.does_check,
+            keeps_links: options.look.keeps_links,
             verified: options.verified.clone(),
             is_dry: options.look.is_dry,
             umask,
@@ -490,9 +492,12 @@ impl Plan {
 
     fn on_symlink(&mut self, path: RelativePath, target: &[u8], meta: Meta) -> Result<(), String> {
         let old = self.prepare(&path, Claim::Leaf)?;
-        if let Err(error) = check_target(&path, target) {
-            self.skip(path.as_bytes(), error.to_string());
-            return Ok(());
+        match check_target(&path, target) {
+            Ok(()) => {}
+            // It is text: nothing is written through it, here or the next time.
+            Err(error) if error.leads_out() && self.keeps_links => {}
+            Err(error) if error.leads_out() => return Err(format!("{error}; --links keeps it as it is")),
+            Err(error) => return Err(error.to_string()),
         }
         self.texts += (path.as_bytes().len() + target.len()) as u64;
         self.links.push(Link { path, target: target.into(), meta, old });

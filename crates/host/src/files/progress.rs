@@ -9,7 +9,7 @@ use crate::lock::Lock;
 /// How far a transfer is, as of now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Files to be moved, once all are known.
+    /// Files to be moved, once all are known. Who serves a `get` never knows: the other end chooses from what there is.
     pub files_total: Option<u64>,
     /// Their bytes, once all are known.
     pub bytes_total: Option<u64>,
@@ -82,6 +82,8 @@ pub(crate) struct Tally {
     bytes_used: AtomicU64,
     bytes_compared: AtomicU64,
     is_listed: AtomicBool,
+    /// Whether the other end asks for what it likes of what is listed: how much that will be is not known here.
+    is_choice: AtomicBool,
     waits_for: AtomicU8,
     /// At a giver: what holds it.
     holds: Lock<Option<Holds>>,
@@ -153,6 +155,11 @@ impl Tally {
         self.bytes_compared.fetch_sub(bytes, Relaxed);
     }
 
+    /// The other end chooses from what is listed: that is no total of the transfer.
+    pub(crate) fn let_choose(&self) {
+        self.is_choice.store(true, Relaxed);
+    }
+
     /// Files are complete.
     pub(crate) fn place(&self, files: u64) {
         self.files_done.fetch_add(files, Relaxed);
@@ -195,12 +202,13 @@ impl Tally {
 
     pub(crate) fn progress(&self) -> Progress {
         let is_listed = self.is_listed.load(Relaxed);
+        let has_totals = is_listed && !self.is_choice.load(Relaxed);
         let (files_known, bytes_known) = (self.files_known.load(Relaxed), self.bytes_known.load(Relaxed));
         let said = usize::from(self.waits_for.load(Relaxed)).checked_sub(1).and_then(|at| WAITS.get(at).copied());
         let held = self.held();
         Progress {
-            files_total: is_listed.then_some(files_known),
-            bytes_total: is_listed.then_some(bytes_known),
+            files_total: has_totals.then_some(files_known),
+            bytes_total: has_totals.then_some(bytes_known),
             files_known,
             bytes_known,
             files_done: self.files_done.load(Relaxed),
@@ -237,6 +245,18 @@ mod tests {
         tally.end_list();
         let progress = tally.progress();
         assert_eq!((progress.files_total, progress.bytes_total, progress.is_scanning), (Some(2), Some(123), false));
+    }
+
+    #[test]
+    fn progress__of_what_the_other_end_chooses_has_no_totals() {
+        let tally = Tally::default();
+        tally.let_choose();
+        tally.find(100);
+        tally.end_list();
+        let progress = tally.progress();
+        assert_eq!((progress.files_total, progress.bytes_total, progress.is_scanning), (None, None, false));
+        // What a ticket for one transfer is for is still known.
+        assert_eq!(tally.sent(), (0, Some(100)));
     }
 
     #[test]

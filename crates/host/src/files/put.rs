@@ -36,6 +36,8 @@ pub struct PutOptions {
     pub check: bool,
     /// Whether nothing is written there, and only found out what would be sent: that is what the outcome counts.
     pub dry_run: bool,
+    /// Whether links whose targets lead out of what is sent are kept there as they are, if the server allows it; without it they fail.
+    pub keeps_links: bool,
     /// No faster than this.
     pub limit: Option<Rate>,
     /// As [`GetOptions::retry`](super::GetOptions::retry).
@@ -46,7 +48,14 @@ pub struct PutOptions {
 
 impl Default for PutOptions {
     fn default() -> Self {
-        Self { check: false, dry_run: false, limit: None, retry: RETRY, session: SessionOptions::default() }
+        Self {
+            check: false,
+            dry_run: false,
+            keeps_links: false,
+            limit: None,
+            retry: RETRY,
+            session: SessionOptions::default(),
+        }
     }
 }
 
@@ -64,7 +73,8 @@ pub fn put(
     let patience = options.retry;
     let open = Box::new(move |endpoint: &Endpoint, former: Option<&Session>| {
         let (giver, transfer) = giver(&paths, &options)?;
-        let greeting = Greeting::Put(Look { does_check: options.check, is_dry: options.dry_run }).to_bytes();
+        let PutOptions { check: does_check, dry_run: is_dry, keeps_links, .. } = options;
+        let greeting = Greeting::Put(Look { does_check, is_dry, keeps_links }).to_bytes();
         let wish = ConnectOptions { sends: true, receives: true, greeting, options: options.session };
         Ok((endpoint.begin(&ticket, wish, giver, former)?, transfer))
     });

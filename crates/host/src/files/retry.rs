@@ -107,6 +107,9 @@ impl Retry {
         loop {
             let outcome = self.follow(&leg);
             let closed = leg.closed().filter(|_| matches!(outcome.ended, Ended::Failed(_)));
+            if let Some((CloseReason::Refused(refusal), true)) = closed {
+                self.ledger.refuse(refusal);
+            }
             let Some((reason, _)) = closed.filter(|(reason, by_peer)| may_pass(*reason, *by_peer)) else {
                 return self.end(outcome);
             };
@@ -168,7 +171,12 @@ impl Retry {
             match self.connect(former)? {
                 Ok(leg) => return Ok(leg),
                 Err(error) if is_passing(&error) => reason = error.to_string(),
-                Err(error) => return Err(Ended::Failed(format!("{first}; and then: {error}"))),
+                Err(error) => {
+                    if let Some(refusal) = error.refusal() {
+                        self.ledger.refuse(refusal);
+                    }
+                    return Err(Ended::Failed(format!("{first}; and then: {error}")));
+                }
             }
         }
     }

@@ -34,9 +34,14 @@ const MOST_OF_TICKET: usize = 256;
 
 /// How a share is set up.
 #[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "four facts that do not depend on each other")]
 pub struct ShareOptions {
     /// The directory that visitors may put files into, which is made if it is not there. Without one they may not.
     pub writable_into: Option<PathBuf>,
+    /// Whether that is all that they may: what lies at the share's paths is not given.
+    pub only_takes: bool,
+    /// Whether links that lead out of that directory are kept as they are for who asks for it; else they fail.
+    pub may_keep_links: bool,
     /// The name there of what a visitor puts, if it is to have another than it comes with.
     pub rename: Option<OsString>,
     /// How what they put is made durable.
@@ -118,7 +123,7 @@ impl Share {
             }
             let intake = Intake::new(path.clone(), options.rename.clone(), options.durable, options.is_dry);
             intake
-                .map(|intake| intake.with_quota(options.quota))
+                .map(|intake| intake.with_quota(options.quota).keeping_links(options.may_keep_links))
                 .map_err(|error| ShareError::NotWritable { path, error })
         });
         let name = share_name(&paths);
@@ -136,7 +141,9 @@ impl Share {
         }
         match Greeting::read(visitor.greeting) {
             // A place that only takes gives nothing.
-            Ok(Greeting::Get) if !visitor.receives || self.paths.is_empty() => Err(Refusal::Direction),
+            Ok(Greeting::Get) if !visitor.receives || self.paths.is_empty() || self.options.only_takes => {
+                Err(Refusal::Direction)
+            }
             Ok(Greeting::Put(_)) if !(visitor.sends && visitor.receives) || self.intake.is_none() => {
                 Err(Refusal::Direction)
             }
@@ -155,6 +162,7 @@ impl Share {
                 // What was there before may have gone.
                 let roots = Roots::find(&self.paths).map_err(|error| error.refusal())?;
                 let ledger = Ledger::default();
+                ledger.tally().let_choose();
                 let source = Source::new(roots, self.name, Arc::clone(&self.readers), ledger.clone());
                 let handler = Box::new(source.with_limit(self.options.limit));
                 Ok((self.options.session, self.enter(visitor, VisitKind::Get, ledger.transfer(), handler)))
@@ -349,6 +357,11 @@ mod tests {
         assert_eq!(writable.visit(&Visitor { receives: false, ..visitor(&put) }).err(), Some(Refusal::Direction));
         assert_eq!(writable.visit(&visitor(&get)).err(), Some(Refusal::Direction));
         assert_eq!(refused(&Visitor { receives: false, ..visitor(&get) }), Some(Refusal::Direction));
+        // An inbox gives nothing of what lies in it.
+        let inbox = ShareOptions { writable_into: Some(root.clone()), only_takes: true, ..ShareOptions::default() };
+        let inbox = Share::new(vec![root.clone()], inbox).unwrap();
+        assert_eq!(inbox.judge(&visitor(&get)).err(), Some(Refusal::Direction));
+        assert_eq!(inbox.judge(&visitor(&Greeting::Put(Look::default()).to_bytes())).err(), None);
         assert_eq!(refused(&visitor(&[])), Some(Refusal::UnknownName));
         // One ticket alone does not take all that the process has.
         for (sessions, refusal) in [(MOST_OF_TICKET - 1, None), (MOST_OF_TICKET, Some(Refusal::NoRoom))] {

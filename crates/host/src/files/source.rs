@@ -12,6 +12,7 @@ use fairwave_proto::codec::{CloseReason, VoidReason};
 use fairwave_units::Rate;
 
 use super::blocks::HASH_RECORD_BYTES;
+use super::given::Given;
 use super::outcome::{Ended, Outcome};
 use super::reading::Read;
 use super::roots::Roots;
@@ -64,6 +65,7 @@ struct Open {
     /// Batches of which nothing but the hashes was asked for, by their first byte.
     compared: BTreeSet<u64>,
     scratch: Vec<u8>,
+    given: Given,
     clock: u64,
     lent_at: Instant,
 }
@@ -104,7 +106,7 @@ impl Source {
     /// Ends it, as [`Handler::on_closed`] does, and says what became of what it gave, if it was open.
     pub(crate) fn close(&mut self) -> Option<Outcome> {
         match std::mem::replace(&mut self.state, State::Closed) {
-            State::Open(open) => Some(open.supply.close()),
+            State::Open(mut open) => Some(open.supply.close(open.given.ranges())),
             State::Waiting(_) | State::Closed => None,
         }
     }
@@ -185,6 +187,7 @@ impl Open {
             records: BTreeMap::new(),
             compared: BTreeSet::new(),
             scratch: Vec::new(),
+            given: Given::default(),
             clock: 0,
             lent_at: Instant::now(),
         }
@@ -279,8 +282,10 @@ impl Open {
         while at < range.end {
             self.clock += 1;
             let Some(cached) = find(&mut self.batches, at) else {
-                at = self.supply.read_again(&(at..range.end), &mut self.scratch)?;
+                let end = self.supply.read_again(&(at..range.end), &mut self.scratch)?;
                 take(&self.scratch);
+                self.supply.ledger().tally().write(self.given.add(&(at..end)));
+                at = end;
                 continue;
             };
             let start = cached.read.bytes.start;
@@ -291,11 +296,11 @@ impl Open {
             }
             take(&cached.read.content[(part.start - start) as usize..(part.end - start) as usize]);
             at = part.end;
+            self.supply.ledger().tally().write(self.given.add(&part));
             cached.used = self.clock;
             let lent = cached.owed.remove(&part);
             if lent > 0 {
                 let tally = self.supply.ledger().tally();
-                tally.bytes_done.fetch_add(lent.min(cached.left), Ordering::Relaxed);
                 if cached.left > 0 && cached.left <= lent {
                     let files = cached.read.files_ended - cached.read.voids.len().min(cached.read.files_ended);
                     tally.files_done.fetch_add(files as u64, Ordering::Relaxed);

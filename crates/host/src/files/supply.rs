@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
+use fairwave_proto::ByteRanges;
 use fairwave_proto::codec::{CloseReason, Refusal, VoidReason};
 
 use super::TREE;
@@ -204,10 +205,15 @@ impl Supply {
     }
 
     /// The session is over: what became of what it gave. Nothing is read or listed any more.
-    pub(crate) fn close(&self) -> Outcome {
+    pub(crate) fn close(&self, given: &ByteRanges) -> Outcome {
         self.is_closed.store(true, Ordering::SeqCst);
         self.lock().clear();
         self.ledger.tally().hold(None);
+        if !self.counts_holes {
+            // While it went on, a file that shared a batch with others that nobody asked for was not counted.
+            let files = self.lock().listing().files_given(given);
+            self.ledger.tally().files_done.store(files, Ordering::Relaxed);
+        }
         let mut outcome = self.account().outcome.clone();
         let progress = self.ledger.tally().progress();
         (outcome.files, outcome.bytes) = (progress.files_done, progress.bytes_done);
@@ -305,7 +311,8 @@ impl Supply {
             Entry::File { bytes, .. } => {
                 self.ledger.tally().find(bytes);
                 // Nobody asks for what an empty file has.
-                self.ledger.tally().files_done.fetch_add(u64::from(bytes == 0), Ordering::Relaxed);
+                let is_given = self.counts_holes && bytes == 0;
+                self.ledger.tally().files_done.fetch_add(u64::from(is_given), Ordering::Relaxed);
             }
             Entry::Failed { path, reason } => {
                 self.account().outcome.fail(path, reason.to_owned());

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, OnceLock};
 use std::time::Instant;
 
-use fairwave_proto::codec::CloseReason;
+use fairwave_proto::codec::{CloseReason, Refusal};
+use fairwave_proto::handshake::HandshakeError;
 use fairwave_units::Duration;
 use thiserror::Error;
 
@@ -39,6 +40,8 @@ struct Shared {
     session: OnceLock<Session>,
     /// How the session ended, where the transfer ended for that.
     closed: OnceLock<(CloseReason, bool)>,
+    /// What the server said that no other session changes.
+    refusal: OnceLock<Refusal>,
     /// Of a transfer that outlives its sessions.
     legs: Lock<Legs>,
     is_stopped: AtomicBool,
@@ -72,12 +75,25 @@ pub enum TransferError {
     /// There is no session.
     #[error(transparent)]
     Connect(#[from] ConnectError),
+    /// The server lets others put files, and gives none.
+    #[error("the server refused: this place only takes files, and gives none")]
+    OnlyTakes,
     /// What is to be sent cannot be.
     #[error(transparent)]
     Source(#[from] ShareError),
     /// The system gives no thread.
     #[error("no thread for the transfer: {0}")]
     Thread(io::Error),
+}
+
+impl TransferError {
+    /// What the server said, if it refused.
+    pub(crate) fn refusal(&self) -> Option<Refusal> {
+        match self {
+            Self::Connect(ConnectError::Handshake(HandshakeError::Refused(refusal))) => Some(*refusal),
+            _ => None,
+        }
+    }
 }
 
 impl Transfer {
@@ -119,6 +135,11 @@ impl Transfer {
     /// How its only session ended, where it ended for that: the reason, and whether the peer said so.
     pub(crate) fn closed(&self) -> Option<(CloseReason, bool)> {
         self.ledger.shared.closed.get().copied()
+    }
+
+    /// What the server said, if the transfer ended because it refused: the same ticket then opens nothing more, or not this.
+    pub fn refusal(&self) -> Option<Refusal> {
+        self.ledger.shared.refusal.get().copied()
     }
 
     pub(crate) fn is_done(&self) -> bool {
@@ -200,6 +221,11 @@ impl Ledger {
     /// The session ended before the transfer was done.
     pub(crate) fn close(&self, reason: CloseReason, by_peer: bool) {
         let _ = self.shared.closed.set((reason, by_peer));
+    }
+
+    /// The server refuses, and means it.
+    pub(crate) fn refuse(&self, refusal: Refusal) {
+        let _ = self.shared.refusal.set(refusal);
     }
 
     /// Its legs as of now.

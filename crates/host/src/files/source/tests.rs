@@ -93,6 +93,8 @@ fn source__more_than_memory_keeps() {
     let way = Way { room: Bytes::new(1 << 30), reorder: 0.3, loss: 0.01, piece_bytes: 65_000, ..FAIR };
     let run = give(&root, way, || {});
     assert!(run.taken.files == files);
+    // What was read again, and what went again, is counted once.
+    assert_eq!((run.outcome.files, run.outcome.bytes), (1, 25 * BLOCK_BYTES + 1));
 }
 
 #[test]

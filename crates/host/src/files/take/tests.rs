@@ -33,6 +33,7 @@ struct Get {
     top_names: Option<TopNames>,
     rename: Option<&'static str>,
     does_check: bool,
+    keeps_links: bool,
     is_dry: bool,
     durable: Durable,
     memory: u64,
@@ -52,6 +53,7 @@ impl Default for Get {
             top_names: None,
             rename: None,
             does_check: false,
+            keeps_links: false,
             is_dry: false,
             durable,
             memory: 256 << 20,
@@ -135,7 +137,7 @@ impl World {
             selection: Selection::new(&get.names),
             top_names: get.top_names.clone(),
             rename: get.rename.map(|name| name.as_bytes().to_vec()),
-            look: Look { does_check: get.does_check, is_dry: get.is_dry },
+            look: Look { does_check: get.does_check, is_dry: get.is_dry, keeps_links: get.keeps_links },
             durable: get.durable,
             limit: None,
             memory: Bytes::new(get.memory),
@@ -533,18 +535,22 @@ fn get__a_destination_that_is_in_the_way() {
 }
 
 #[test]
-fn get__a_link_that_leads_out_is_left_out() {
+fn get__a_link_that_leads_out_fails_by_name_unless_it_is_kept() {
     let world = World::new();
     world.file("a", "a");
     symlink("/etc/passwd", world.data().join("absolute")).unwrap();
     symlink("../../..", world.data().join("up")).unwrap();
     symlink("a", world.data().join("fine")).unwrap();
     let run = world.get(&Get::default());
-    assert!(run.outcome.is_complete());
-    let skipped: Vec<_> = messages(&run.outcome.skipped).into_iter().map(|(path, _)| path).collect();
-    assert_eq!(skipped.len(), 2, "{skipped:?}");
+    assert!(!run.outcome.is_complete());
+    let failed: Vec<_> = messages(&run.outcome.failed).into_iter().map(|(path, _)| path).collect();
+    assert_eq!(failed, ["data/absolute", "data/up"]);
     assert!(world.to().join("data/fine").is_symlink());
     assert!(!world.to().join("data/up").is_symlink());
+    let run = world.get(&Get { keeps_links: true, ..Get::default() });
+    assert!(run.outcome.is_complete());
+    assert_eq!(fs::read_link(world.to().join("data/absolute")).unwrap(), Path::new("/etc/passwd"));
+    assert_eq!(fs::read_link(world.to().join("data/up")).unwrap(), Path::new("../../.."));
 }
 
 #[test]
