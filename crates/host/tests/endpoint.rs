@@ -313,7 +313,10 @@ fn bench__ends_when_its_ticket_is_taken_back() {
         every: Duration::from_millis(100),
     };
     let ended = bench(&client, &ticket, &options(60), &mut |_| _ = keyring.revoke(ticket.id).unwrap());
-    assert!(matches!(ended, Err(BenchError::Ended { reason: CloseReason::Stopped, .. })), "{ended:?}");
+    assert!(
+        matches!(ended, Err(BenchError::Ended { reason: CloseReason::Refused(Refusal::Revoked), .. })),
+        "{ended:?}"
+    );
     let refused = bench(&client, &ticket, &options(1), &mut |_| {});
     assert_eq!(refused, Err(ConnectError::Handshake(HandshakeError::Refused(Refusal::Revoked)).into()));
     assert!(bench(&client, &other, &options(1), &mut |_| {}).is_ok());

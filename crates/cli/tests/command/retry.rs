@@ -87,7 +87,7 @@ fn get_and_put__go_on_when_the_server_was_killed() {
     host.write("box/big.bin", &bytes(BYTES));
     host.write("sent.bin", &bytes(BYTES));
     let at = place();
-    let offer = ["box", "--writable", "--listen", &at];
+    let offer = ["box", "--writable", "--readable", "--listen", &at];
     let mut serve = host.serve(&offer);
     let mut get = host.start(&[&["get", &serve.at(), "box/big.bin", "to"], &LIMIT[..]].concat());
     let mut put = host.start(&[&["put", "sent.bin", &serve.at()], &LIMIT[..]].concat());
