@@ -1,5 +1,7 @@
 //! Packets of sessions that a host does not know: stateless resets.
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::codec::{Header, Kind, LEAST_RESET_BYTES, MOST_RESET_BYTES, Reader, TOKEN_BYTES, Writer};
 use crate::handshake::MOST_RESETS;
@@ -177,4 +179,30 @@ fn handle_stray__a_flood_gets_so_many_answers_a_second() {
     );
     // That was then.
     assert_eq!(answers(3, &|_| address(1)), of_prefix);
+}
+
+proptest! {
+    /// Whatever comes, to whatever name: no session ends of it, and what goes back is smaller.
+    #[test]
+    fn handle_stray__of_anything(
+        strays in proptest::collection::vec((0_u8..4, any::<u64>(), 0_usize..8, 0_usize..200), 1..40),
+    ) {
+        let mut network = network();
+        let (source, sink) = open(&mut network);
+        let now = network.now;
+        let reset = answer(&mut known(9, IDENTITY), now, address(1), source, 100).unwrap();
+        let id = Header::read(&mut Reader::new(&reset)).unwrap().session;
+        for (kind, number, name, bytes) in strays {
+            let session = [source, sink, id, SessionId(number)][name % 4];
+            let header = Header { kind: if kind < 2 { Kind::Data } else { Kind::Control }, session, number };
+            let mut datagram = vec![number as u8; 17 + bytes];
+            header.write(&mut Writer::new(&mut datagram)).unwrap();
+            let (to, from) = (name / 4, 1 - name / 4);
+            let back = network.hosts[to].handle_stray(now, address(from), &header, &datagram);
+            prop_assert!(back.is_none_or(|back| back.len() < datagram.len()));
+        }
+        for host in &mut network.hosts {
+            prop_assert_eq!(events(host), []);
+        }
+    }
 }
