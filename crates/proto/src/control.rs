@@ -1,8 +1,9 @@
 //! What a host's sessions have in common: who is at the other end, and what the end nodes grant.
 
 mod opening;
+mod stray;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
 use fairwave_units::{Duration, Rate, Time};
@@ -40,6 +41,8 @@ pub struct Control<C: Crypto> {
     unsaid: VecDeque<SessionId>,
     events: VecDeque<ControlEvent>,
     chance: Chance,
+    /// Sessions that their responders can reset, by the id of the reset.
+    resets: BTreeMap<SessionId, SessionId>,
 }
 
 /// How the core is set up.
@@ -147,6 +150,7 @@ impl<C: Crypto> Control<C> {
             unsaid: VecDeque::new(),
             events: VecDeque::new(),
             chance,
+            resets: BTreeMap::new(),
         }
     }
 
@@ -518,8 +522,12 @@ impl<C: Crypto> Control<C> {
 
     fn forget(&mut self, session: SessionId) {
         self.leave(session);
-        if self.peers.remove(session).is_some() {
+        if let Some(peer) = self.peers.remove(session) {
             self.names.give_back(session);
+            // A responder may have said the same of another session.
+            if let Some(reset) = peer.reset.filter(|reset| self.resets.get(&reset.id) == Some(&session)) {
+                self.resets.remove(&reset.id);
+            }
         }
         self.alarms.set(slot(session), None);
     }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use fairwave_units::Time;
 
-use crate::codec::{Full, Refusal, SessionId};
+use crate::codec::{Full, Refusal, Reset, SessionId};
 use crate::handshake::{
     Asked, Established, HalfOpen, HandshakeError, Incoming, Initiator, InitiatorCrypto, Progress, Responder,
     ResponderCrypto, Terms,
@@ -124,6 +124,13 @@ impl<C: Crypto> Door<C> {
             Err(refusal) => self.responder.refuse(now, asked, refusal),
         };
         (answered.datagram, answered.refusal.is_none())
+    }
+
+    /// A packet came for a session that is not open: what says that it is not known, unless it is half open or being opened, or if
+    /// that was said too often.
+    pub(crate) fn reset(&mut self, now: Time, from: SocketAddr, session: SessionId) -> Option<Reset> {
+        let is_known = self.attempts.get(session).is_some() || self.responder.half_open(session).is_some();
+        if is_known { None } else { self.responder.reset(now, from.ip(), session) }
     }
 
     /// The keys of a session that is half open.

@@ -9,7 +9,7 @@ use fairwave_schemes::RateAllocator;
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use crate::chance::Chance;
-use crate::codec::{CloseReason, Frame, Frames, Refusal, SessionId, VoidReason};
+use crate::codec::{CloseReason, Frame, Frames, Header, Refusal, SessionId, VoidReason};
 use crate::control::{Control, ControlEvent, ControlSetup};
 use crate::door::{Crypto, Visit};
 use crate::end_node::{EndNode, IntervalRule};
@@ -326,6 +326,14 @@ impl<C: Crypto> Host<C> {
         self.control.end_packet(packet.session);
         self.route(now);
         true
+    }
+
+    /// A packet came that is of no session with keys here, as far as its header says. It may be a reset, which ends a session of
+    /// another name: an event says so. Else what goes back to where it came from, if anything does: a reset.
+    pub fn handle_stray(&mut self, now: Time, from: SocketAddr, header: &Header, datagram: &[u8]) -> Option<Vec<u8>> {
+        let answer = self.control.handle_stray(now, from, header, datagram);
+        self.route(now);
+        answer
     }
 
     /// A datagram of the handshake came. Who asks for a session is judged by `decide`.

@@ -3,7 +3,7 @@
 use fairwave_units::{Rate, Time};
 
 use crate::address::PeerAddress;
-use crate::codec::{CloseReason, SessionId};
+use crate::codec::{CloseReason, Reset, SessionId};
 use crate::host::SessionRates;
 use crate::mtu::Mtu;
 use crate::packet::{ControlPacket, Packet, Transmit};
@@ -43,6 +43,8 @@ pub(crate) struct Peer<K> {
     pub(crate) is_heard: bool,
     pub(crate) rates: [SessionRates; 2],
     pub(crate) closing: Option<Closing>,
+    /// What a responder that does not know the session any more says so with.
+    pub(crate) reset: Option<Reset>,
 }
 
 /// A session that is over; its peer may not know.
@@ -78,6 +80,7 @@ impl<K> Peer<K> {
             is_heard: false,
             rates: [SessionRates::default(); 2],
             closing: None,
+            reset: None,
         }
     }
 

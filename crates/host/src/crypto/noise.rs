@@ -1,9 +1,10 @@
 //! The handshake: Noise NKpsk0 with the ticket's secret.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
-use fairwave_proto::codec::{MAC_BYTES, Mac, Prologue, TicketId};
+use fairwave_proto::codec::{MAC_BYTES, Mac, Prologue, Reset, SessionId, TicketId};
 use fairwave_proto::handshake::{InitiatorCrypto, ResponderCrypto};
 use snow::{Builder, HandshakeState};
 use zeroize::Zeroizing;
@@ -34,6 +35,11 @@ pub(crate) struct NoiseResponder {
     /// `None` while the host does not listen.
     tickets: Option<Arc<Keyring>>,
     cookie_key: Zeroizing<[u8; 32]>,
+    /// Derived from the host's own key and the place where it listens: so it is the same when the process begins anew there. `None`
+    /// while the host does not listen.
+    reset_key: Option<Zeroizing<[u8; 32]>>,
+    /// Where the host receives.
+    local: SocketAddr,
     /// Log lines about tickets that are not known: anybody can cause them.
     unknown: Sparing,
 }
@@ -54,14 +60,19 @@ impl NoiseInitiator {
 }
 
 impl NoiseResponder {
-    pub(crate) fn new() -> Result<Self, getrandom::Error> {
+    /// For a host that receives at `local`.
+    pub(crate) fn new(local: SocketAddr) -> Result<Self, getrandom::Error> {
         let mut cookie_key = Zeroizing::new([0; 32]);
         getrandom::fill(cookie_key.as_mut_slice())?;
-        Ok(Self { tickets: None, cookie_key, unknown: Sparing::default() })
+        Ok(Self { tickets: None, cookie_key, reset_key: None, local, unknown: Sparing::default() })
     }
 
     /// From now on hellos with these tickets are answered.
     pub(crate) fn listen(&mut self, tickets: Arc<Keyring>) {
+        // RFC 9000 s10.3.2: of endpoints with the same key none may have a session of a name that another one does not know, or that
+        // one tells who asks it what ends the session (s21.11). Processes of a user have one identity, and each is at its own place.
+        let key = purpose(tickets.identity().private(), "fairwave 2026 reset");
+        self.reset_key = Some(Zeroizing::new(*blake3::keyed_hash(&key, self.local.to_string().as_bytes()).as_bytes()));
         self.tickets = Some(tickets);
     }
 }
@@ -176,5 +187,11 @@ impl ResponderCrypto for NoiseResponder {
         let NoisePending { suite, is_plain, mut state } = pending;
         let message = written(&mut state, payload);
         (message, keys(suite, false, is_plain, &mut state))
+    }
+
+    fn reset(&self, session: SessionId) -> Option<Reset> {
+        let hash = blake3::keyed_hash(self.reset_key.as_deref()?, &session.0.to_be_bytes());
+        let (id, rest) = hash.as_bytes().split_first_chunk()?;
+        Some(Reset { id: SessionId(u64::from_be_bytes(*id)), token: *rest.first_chunk()? })
     }
 }

@@ -38,7 +38,12 @@ impl Returns {
             CloseReason::Silence | CloseReason::Path | CloseReason::Keys | CloseReason::Leaving => true,
             // The application found out after it had begun.
             CloseReason::Refused(refusal) => refusal == Refusal::NoRoom,
-            CloseReason::Done | CloseReason::Stopped | CloseReason::ExceedsGrant | CloseReason::Protocol => false,
+            CloseReason::Done
+            | CloseReason::Stopped
+            | CloseReason::ExceedsGrant
+            | CloseReason::Protocol
+            // Only who opened a session hears of this.
+            | CloseReason::Reset => false,
         };
         if let Some(ticket) = entry.ticket.filter(|_| may_return) {
             while self.ended.len() >= MOST || self.ended.front().is_some_and(|(at, ..)| now.since(*at) > LASTS) {

@@ -1,6 +1,6 @@
 //! The thread of an endpoint.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -150,13 +150,16 @@ impl Driver {
         // Whatever is no packet of a session is dropped in silence.
         let Ok(header) = Header::read(&mut Reader::new(datagram)) else { return };
         match header.kind {
-            Kind::Data => self.on_data(now, way.from, &header, datagram),
+            Kind::Data => self.on_data(now, way, &header, datagram),
             Kind::Control => self.on_control(now, way, &header, datagram),
         }
     }
 
-    fn on_data(&mut self, now: Time, from: SocketAddr, header: &Header, datagram: &mut [u8]) {
-        let Some(entry) = self.entries.get_mut(header.session) else { return };
+    fn on_data(&mut self, now: Time, way: Way, header: &Header, datagram: &mut [u8]) {
+        let from = way.from;
+        let Some(entry) = self.entries.get_mut(header.session) else {
+            return self.on_stray(now, way, header, datagram);
+        };
         let wire_bytes = datagram.len() as u64 + u64::from(self.host.lower_bytes(from));
         let Some(body) = entry.data.opener.open(header.number, datagram, HEADER_BYTES) else { return };
         let Ok(Piece { stamp_us, stream, offset, bytes }) = Piece::read(&mut Reader::new(body)) else { return };
@@ -184,7 +187,7 @@ impl Driver {
             entry.control.opener.open(header.number, datagram, HEADER_BYTES)
         } else {
             // Half open, or closing.
-            let Some(keys) = self.host.keys(header.session) else { return };
+            let Some(keys) = self.host.keys(header.session) else { return self.on_stray(now, way, header, datagram) };
             keys.open_control(header.number, datagram, HEADER_BYTES)
         };
         let Some(body) = opened else { return };
@@ -203,6 +206,14 @@ impl Driver {
             // Who opened a session goes where the system leads, since its own address may change.
             entry.local = way.to;
         }
+    }
+
+    /// A packet of no session that is known here: it is answered so, or is such an answer.
+    fn on_stray(&mut self, now: Time, way: Way, header: &Header, datagram: &[u8]) {
+        if let Some(reset) = self.host.handle_stray(now, way.from, header, datagram) {
+            self.socket.send((way.to, way.from), &reset, reset.len());
+        }
+        self.take_events(now);
     }
 
     fn on_handshake(&mut self, now: Time, Way { from, to }: Way, datagram: &[u8]) {

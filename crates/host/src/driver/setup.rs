@@ -86,7 +86,8 @@ impl Driver {
         let now = clock.now();
         let mut seed = [0; 32];
         getrandom::fill(&mut seed).map_err(random)?;
-        let host = host(now, config, facts.receive_buffer_bytes, seed, NoiseResponder::new().map_err(random)?);
+        let host =
+            host(now, config, facts.receive_buffer_bytes, seed, NoiseResponder::new(facts.local).map_err(random)?);
         Ok(Self {
             clock,
             host,

@@ -1,11 +1,13 @@
 //! Two endpoints on one thread, whose insides can be looked at.
 
+use std::net::{SocketAddr, UdpSocket};
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use fairwave_proto::SessionOptions;
-use fairwave_proto::codec::{CloseReason, SessionId, VoidReason};
+use fairwave_proto::codec::{CloseReason, Header, Kind, Reader, SessionId, VoidReason, Writer};
 
 use super::*;
 use crate::crypto::SessionKeys;
@@ -15,6 +17,7 @@ use crate::identity::Identity;
 use crate::keyring::{Keyring, Validity};
 use crate::session::Session;
 use crate::share_id::ShareId;
+use crate::ticket::Ticket;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -62,7 +65,11 @@ struct End {
 
 impl End {
     fn new() -> Self {
-        let config = EndpointConfig { listen: Some("127.0.0.1:0".parse().unwrap()), ..EndpointConfig::default() };
+        Self::at("127.0.0.1:0".parse().unwrap())
+    }
+
+    fn at(place: SocketAddr) -> Self {
+        let config = EndpointConfig { listen: Some(place), ..EndpointConfig::default() };
         let bell = Bell::new().unwrap();
         let (commands, told) = Commands::new(bell.clone());
         let (orders, ordered) = unbounded();
@@ -82,6 +89,28 @@ impl End {
         }
     }
 
+    /// Lets in who has a ticket of this keyring.
+    fn listen(&self, tickets: &Arc<Keyring>) {
+        let tell = self.tell.clone();
+        let accept: crate::endpoint::Accept =
+            Box::new(move |_| Ok((SessionOptions::default(), Box::new(Teller(tell.clone())))));
+        let judge: crate::endpoint::Judge = Box::new(|_| Ok(SessionOptions::default()));
+        self.orders.send(Order::Listen { tickets: Arc::clone(tickets), judge, accept }).unwrap();
+    }
+
+    fn connect(&self, to: Ticket) {
+        let options =
+            ConnectOptions { sends: false, receives: true, greeting: vec![], options: SessionOptions::default() };
+        let handler = Box::new(Teller(self.tell.clone()));
+        self.orders
+            .send(Order::Connect(Box::new(Call { to, options, handler, proof: None, reply: bounded(1).0 })))
+            .unwrap();
+    }
+
+    fn place(&self) -> SocketAddr {
+        self.driver.shared().facts.local
+    }
+
     fn id(&self) -> SessionId {
         self.session.as_ref().expect("it is open").id()
     }
@@ -89,19 +118,18 @@ impl End {
 
 /// A session from the first end, which takes, to the second, which gives.
 fn ends() -> [End; 2] {
+    ends_with(&keyring())
+}
+
+fn keyring() -> Arc<Keyring> {
+    Arc::new(Keyring::in_memory(Identity::random().unwrap(), ShareId(7)))
+}
+
+fn ends_with(keyring: &Arc<Keyring>) -> [End; 2] {
     let mut ends = [End::new(), End::new()];
-    let keyring = std::sync::Arc::new(Keyring::in_memory(Identity::random().unwrap(), ShareId(7)));
-    let address = ends[1].driver.shared().facts.local;
-    let to = keyring.issue(Validity { lasts_s: None, is_once: false }, vec![address]).unwrap();
-    let tell = ends[1].tell.clone();
-    let accept: crate::endpoint::Accept =
-        Box::new(move |_| Ok((SessionOptions::default(), Box::new(Teller(tell.clone())))));
-    let judge: crate::endpoint::Judge = Box::new(|_| Ok(SessionOptions::default()));
-    ends[1].orders.send(Order::Listen { tickets: keyring, judge, accept }).unwrap();
-    let options = ConnectOptions { sends: false, receives: true, greeting: vec![], options: SessionOptions::default() };
-    let handler = Box::new(Teller(ends[0].tell.clone()));
-    let call = Call { to, options, handler, proof: None, reply: bounded(1).0 };
-    ends[0].orders.send(Order::Connect(Box::new(call))).unwrap();
+    let to = keyring.issue(Validity { lasts_s: None, is_once: false }, vec![ends[1].place()]).unwrap();
+    ends[1].listen(keyring);
+    ends[0].connect(to);
     run(&mut ends, |ends| ends.iter().all(|end| end.session.is_some()));
     ends
 }
@@ -149,4 +177,88 @@ fn close__after_epochs_is_heard_and_leaves_no_earlier_key() {
         assert_eq!(ends[1 - closes].closed, Some((CloseReason::Done, true)));
         run(&mut ends, |ends| ends.iter().zip(ids).all(|(end, id)| end.driver.host.keys(id).is_none()));
     }
+}
+
+/// A second end at the place of the first, as a process that was killed and begins anew: nobody is told anything.
+fn begun_anew(end: End, keyring: &Arc<Keyring>) -> End {
+    let place = end.place();
+    drop(end);
+    let end = End::at(place);
+    end.listen(keyring);
+    end
+}
+
+#[test]
+fn reset__costs_who_was_connected_no_silence() {
+    let keyring = keyring();
+    let [client, server] = ends_with(&keyring);
+    let mut ends = [client, begun_anew(server, &keyring)];
+    let begin = Instant::now();
+    run(&mut ends, |ends| ends[0].closed.is_some());
+    assert_eq!(ends[0].closed, Some((CloseReason::Reset, true)));
+    let to = keyring.issue(Validity { lasts_s: None, is_once: false }, vec![ends[1].place()]).unwrap();
+    ends[0].session = None;
+    ends[0].connect(to);
+    run(&mut ends, |ends| ends.iter().all(|end| end.session.is_some()));
+    let took = begin.elapsed();
+    println!("back after {took:?}");
+    assert!(took < Duration::from_secs(1), "{took:?}");
+}
+
+/// Processes of one user have one identity: what one of them says of a name that it does not know ends no session of another one.
+#[test]
+fn reset__of_another_process_with_the_same_identity_ends_nothing() {
+    let keyring = keyring();
+    let mut ends = ends_with(&keyring);
+    let mut other = End::new();
+    other.listen(&keyring);
+    other.turn();
+    // Somebody who has seen a packet on its way asks the other process about its session, and knows how to forge addresses.
+    let mut stray = vec![0; 100];
+    let header = Header { kind: Kind::Control, session: ends[1].id(), number: 5 };
+    header.write(&mut Writer::new(&mut stray)).unwrap();
+    let server = ends[1].place();
+    let told = other.driver.host.handle_stray(other.driver.clock.now(), ends[0].place(), &header, &stray).unwrap();
+    let header = Header::read(&mut Reader::new(&told)).unwrap();
+    let now = ends[0].driver.clock.now();
+    ends[0].driver.host.handle_stray(now, server, &header, &told);
+    talk(&mut ends, 10);
+    assert_eq!((ends[0].closed, ends[1].closed), (None, None));
+    // The very same of the process that the session was with ends it.
+    let [mut client, server_end] = ends;
+    let mut anew = begun_anew(server_end, &keyring);
+    anew.turn();
+    let header = Header::read(&mut Reader::new(&stray)).unwrap();
+    let told = anew.driver.host.handle_stray(anew.driver.clock.now(), client.place(), &header, &stray).unwrap();
+    let header = Header::read(&mut Reader::new(&told)).unwrap();
+    let now = client.driver.clock.now();
+    client.driver.host.handle_stray(now, server, &header, &told);
+    client.turn();
+    assert_eq!(client.closed, Some((CloseReason::Reset, true)));
+}
+
+#[test]
+fn reset__a_flood_of_unknown_sessions_gets_few_and_small_answers() {
+    let mut server = End::new();
+    server.listen(&keyring());
+    let flooder = UdpSocket::bind("127.0.0.1:0").unwrap();
+    flooder.set_nonblocking(true).unwrap();
+    let (begin, mut sent, mut answers, mut room) = (Instant::now(), 0_u64, 0_u64, [0; 2000]);
+    let mut stray = [9; 100];
+    while begin.elapsed() < Duration::from_millis(2500) {
+        for _ in 0..50 {
+            let header =
+                Header { kind: Kind::Data, session: SessionId(sent.wrapping_mul(0x9e37_79b9_7f4a_7c15)), number: sent };
+            header.write(&mut Writer::new(&mut stray)).unwrap();
+            sent += u64::from(flooder.send_to(&stray, server.place()).is_ok());
+        }
+        server.turn();
+        while let Ok(bytes) = flooder.recv(&mut room) {
+            answers += 1;
+            assert!(bytes < stray.len(), "{bytes}");
+        }
+    }
+    // 64 in each second, of which it saw three or four.
+    println!("{answers} answers to {sent} packets");
+    assert!((64..=4 * 64).contains(&answers) && sent > 1000, "{answers} answers to {sent} packets");
 }

@@ -148,6 +148,8 @@ impl Retry {
         let Ended::Failed(first) = &outcome.ended else { return Err(outcome.ended.clone()) };
         // Old keys are no trouble: nobody waits for new ones.
         let is_for_keys = reason == CloseReason::Keys;
+        // Who says that it began anew is there. One that says so again before anything new has come is given time.
+        let is_there = reason == CloseReason::Reset && self.doublings == 0;
         if self.patience.is_zero() && !is_for_keys {
             return Err(Ended::Failed(first.clone()));
         }
@@ -159,7 +161,15 @@ impl Retry {
                 let times = if attempt == 1 { "one attempt".to_owned() } else { format!("{attempt} attempts") };
                 return Err(Ended::Failed(format!("{first}; {times} to connect again failed: {reason}")));
             }
-            let wait = if attempt == 0 && is_for_keys { Duration::ZERO } else { self.next_wait() };
+            let wait = match attempt {
+                0 if is_for_keys => Duration::ZERO,
+                0 if is_there => {
+                    // The next one waits, unless something new has come by then.
+                    self.next_wait();
+                    Duration::ZERO
+                }
+                _ => self.next_wait(),
+            };
             // The last attempt comes at the end of the patience. One there is in any case.
             let next = (now + wait).min(if attempt == 0 { now + wait } else { gives_up });
             attempt += 1;
@@ -265,7 +275,7 @@ impl Break {
 /// Whether the end of a session may be one that passes.
 fn may_pass(reason: CloseReason, by_peer: bool) -> bool {
     match reason {
-        CloseReason::Silence | CloseReason::Path | CloseReason::Keys => true,
+        CloseReason::Silence | CloseReason::Path | CloseReason::Keys | CloseReason::Reset => true,
         // If it is this end that leaves, it does.
         CloseReason::Leaving => by_peer,
         CloseReason::Refused(refusal) => by_peer && refusal == Refusal::NoRoom,
@@ -296,7 +306,7 @@ mod tests {
 
     #[test]
     fn may_pass__what_somebody_wanted_does_not() {
-        for reason in [CloseReason::Silence, CloseReason::Path, CloseReason::Keys] {
+        for reason in [CloseReason::Silence, CloseReason::Path, CloseReason::Keys, CloseReason::Reset] {
             assert!(may_pass(reason, true) && may_pass(reason, false), "{reason:?}");
         }
         assert!(may_pass(CloseReason::Leaving, true) && !may_pass(CloseReason::Leaving, false));

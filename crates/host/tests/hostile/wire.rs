@@ -161,6 +161,7 @@ impl Cores {
     fn new(socket: UdpSocket) -> Self {
         let mut seed = [0; 32];
         getrandom::fill(&mut seed).expect("the system has randomness");
+        let local = socket.local_addr().expect("it is bound");
         let config = HostConfig {
             lower_bytes: 28,
             piece_bytes: 1100,
@@ -175,7 +176,7 @@ impl Cores {
             probes_mtu: false,
             is_plain: false,
             lasts: Lasts::default(),
-            crypto: NoiseResponder::new().expect("the system has randomness"),
+            crypto: NoiseResponder::new(local).expect("the system has randomness"),
         };
         Self { host: Host::new(Time::ZERO, config), socket, began: Instant::now(), opened: None }
     }
@@ -234,12 +235,11 @@ impl Cores {
         if header.kind != Kind::Control {
             return false;
         }
-        let body = match &mut self.opened {
-            Some((_, keys)) => keys.control.opener.open(header.number, datagram, HEADER_BYTES),
-            None => {
-                let keys = self.host.keys(header.session);
-                keys.and_then(|keys| keys.open_control(header.number, datagram, HEADER_BYTES))
-            }
+        let body = if let Some((_, keys)) = &mut self.opened {
+            keys.control.opener.open(header.number, datagram, HEADER_BYTES)
+        } else {
+            let keys = self.host.keys(header.session);
+            keys.and_then(|keys| keys.open_control(header.number, datagram, HEADER_BYTES))
         };
         let Some(body) = body else { return false };
         let packet = ControlPacket { session: header.session, number: header.number, frames: body.to_vec() };

@@ -94,6 +94,9 @@ pub enum CloseReason {
     /// Its keys are as old as keys may be: who opened it opens another.
     #[error("its keys are a day old")]
     Keys,
+    /// The peer does not know the session any more: its process began anew.
+    #[error("the other end does not know the session any more: it began anew")]
+    Reset,
     /// The application that the session was opened for cannot serve it, as shows when it looks: what it offers is gone, or it
     /// has no room.
     #[error("refused: {0}")]
@@ -152,6 +155,7 @@ impl<'a> Frame<'a> {
                 5 => CloseReason::Protocol,
                 6 => CloseReason::Leaving,
                 7 => CloseReason::Keys,
+                8 => CloseReason::Reset,
                 reason => {
                     let refusal = reason.checked_sub(REFUSED).and_then(Refusal::from_number);
                     CloseReason::Refused(refusal.ok_or(DecodeError::Range("the reason"))?)
@@ -207,6 +211,7 @@ impl<'a> Frame<'a> {
                     CloseReason::Protocol => 5,
                     CloseReason::Leaving => 6,
                     CloseReason::Keys => 7,
+                    CloseReason::Reset => 8,
                     CloseReason::Refused(refusal) => REFUSED.saturating_add(refusal.number()),
                 })
             }
@@ -302,6 +307,7 @@ mod tests {
             Frame::Close(CloseReason::ExceedsGrant),
             Frame::Close(CloseReason::Leaving),
             Frame::Close(CloseReason::Keys),
+            Frame::Close(CloseReason::Reset),
             Frame::Close(CloseReason::Refused(Refusal::Expired)),
             Frame::Close(CloseReason::Refused(Refusal::NoRoom)),
         ];
@@ -323,7 +329,7 @@ mod tests {
         assert_eq!(read(&body), [Ok(Frame::Probe(1)), Err(DecodeError::Kind { what: "frame", kind: 99 })]);
         assert_eq!(read(&[REQUEST, 0, 0, 0]), [Err(DecodeError::Range("the length"))]);
         assert_eq!(read(&[SENT, 6, 5]), [Err(DecodeError::Range("the next number"))]);
-        for reason in [8, REFUSED - 1, REFUSED + 9, u8::MAX] {
+        for reason in [9, REFUSED - 1, REFUSED + 9, u8::MAX] {
             assert_eq!(read(&[CLOSE, reason]), [Err(DecodeError::Range("the reason"))]);
         }
         assert_eq!(read(&[PROBE, 1, 2]), [Err(DecodeError::Short("a probe"))]);

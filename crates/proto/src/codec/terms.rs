@@ -5,15 +5,16 @@
 //!           share of what it receives (varint, if known), greeting up to the end
 //! flags   = 1: the initiator sends, 2: it receives, 4: the first share is known, 8: the second
 //! answer  = 3, session id (8), flags (1), largest packet (varint), rate to start with of what the initiator sends
-//!           (varint, if there is one), of what it receives (varint, if there is one)
-//! flags   = 1: dedicated, 4: there is the first rate, 8: the second
+//!           (varint, if there is one), of what it receives (varint, if there is one), reset's id (8) and token (16), if
+//!           there are any
+//! flags   = 1: dedicated, 2: there is a reset, 4: there is the first rate, 8: the second
 //! refused = 4, reason (1)
 //! ```
 
 use thiserror::Error;
 
 use super::handshake::{HELLO, REFUSAL, REPLY};
-use super::{DecodeError, Full, Reader, SessionId, Writer};
+use super::{DecodeError, Full, Reader, Reset, SessionId, Writer};
 
 /// Bytes of a greeting at the most.
 pub const MOST_GREETING_BYTES: usize = 544;
@@ -21,6 +22,7 @@ pub const MOST_GREETING_BYTES: usize = 544;
 const SENDS: u8 = 1;
 const RECEIVES: u8 = 2;
 const DEDICATED: u8 = 1;
+const RESET: u8 = 2;
 const SEND_RATE: u8 = 4;
 const RECEIVE_RATE: u8 = 8;
 
@@ -56,6 +58,8 @@ pub struct Answer {
     pub send_bps: Option<u64>,
     /// And of what it receives.
     pub receive_bps: Option<u64>,
+    /// What a responder that does not know the session any more will say so with.
+    pub reset: Option<Reset>,
 }
 
 /// Why there is no session.
@@ -142,21 +146,23 @@ impl Answer {
         let mut reader = begin(payload, REPLY)?;
         let session = SessionId(reader.u64("the session id")?);
         let flags = reader.u8("the flags")?;
-        if flags & !(DEDICATED | SEND_RATE | RECEIVE_RATE) != 0 {
+        if flags & !(DEDICATED | RESET | SEND_RATE | RECEIVE_RATE) != 0 {
             return Err(DecodeError::Range("the flags"));
         }
         let largest_packet = reader.varint("the largest packet")?;
         let [send_bps, receive_bps] = rates(&mut reader, flags)?;
-        Ok(Self { session, is_dedicated: flags & DEDICATED != 0, largest_packet, send_bps, receive_bps })
+        let reset = (flags & RESET != 0).then(|| Reset::read(&mut reader)).transpose()?;
+        Ok(Self { session, is_dedicated: flags & DEDICATED != 0, largest_packet, send_bps, receive_bps, reset })
     }
 
     /// Writes it.
     pub fn write(&self, writer: &mut Writer<'_>) -> Result<(), Full> {
-        let flags = if self.is_dedicated { DEDICATED } else { 0 };
+        let flags = if self.is_dedicated { DEDICATED } else { 0 } | if self.reset.is_some() { RESET } else { 0 };
         writer.whole(|writer| {
             writer.u8(REPLY)?;
             writer.u64(self.session.0)?;
-            write_rates(writer, flags, self.largest_packet, [self.send_bps, self.receive_bps])
+            write_rates(writer, flags, self.largest_packet, [self.send_bps, self.receive_bps])?;
+            self.reset.map_or(Ok(()), |reset| reset.write(writer))
         })
     }
 }
@@ -267,13 +273,15 @@ mod tests {
             largest_packet in 0_u64..1 << 62,
             send_bps in proptest::option::of(0_u64..1 << 62),
             receive_bps in proptest::option::of(0_u64..1 << 62),
+            reset in proptest::option::of(any::<(u64, [u8; 16])>()),
             greeting in proptest::collection::vec(any::<u8>(), 0..=MOST_GREETING_BYTES),
         ) {
             let session = SessionId(id);
             let offer = Offer { session, sends, receives: !sends, largest_packet, send_bps, receive_bps, greeting: &greeting };
             let bytes = written(|writer| offer.write(writer));
             prop_assert_eq!(Offer::read(&bytes), Ok(offer));
-            let answer = Answer { session, is_dedicated, largest_packet, send_bps, receive_bps };
+            let reset = reset.map(|(id, token)| Reset { id: SessionId(id), token });
+            let answer = Answer { session, is_dedicated, largest_packet, send_bps, receive_bps, reset };
             let bytes = written(|writer| answer.write(writer));
             prop_assert_eq!(Answer::read(&bytes), Ok(answer));
             for length in 0..bytes.len() {

@@ -167,7 +167,11 @@ impl<C: Crypto> Control<C> {
                 let _ = node.join(flow, start);
             }
         }
-        let peer = Peer::new(now, opened, established.keys, rtt, self.setup.probes_mtu);
+        let mut peer = Peer::new(now, opened, established.keys, rtt, self.setup.probes_mtu);
+        peer.reset = established.reset;
+        if let Some(reset) = established.reset {
+            self.resets.insert(reset.id, session);
+        }
         self.peers.insert(session, peer);
         self.events.push_back(ControlEvent::Opened(opened));
         self.alarms.set(slot(session), Some(now));

@@ -1,6 +1,6 @@
 //! What the handshake takes from cryptography.
 
-use crate::codec::{Mac, Prologue};
+use crate::codec::{Mac, Prologue, Reset, SessionId};
 
 /// The initiator's side of one Noise handshake of two messages (NKpsk0, or IKpsk2), with its randomness and the ticket.
 pub trait InitiatorCrypto {
@@ -42,4 +42,8 @@ pub trait ResponderCrypto {
 
     /// The second message, with a sealed payload, at most 112 bytes longer than that; and the keys.
     fn write_reply(&mut self, pending: Self::Pending, payload: &[u8]) -> (Vec<u8>, Self::Keys);
+
+    /// What says that a session of this name is not known here any more, derived from a key of this host that outlives its process:
+    /// always the same, and nobody else can make it. `None` for a host that has no such key.
+    fn reset(&self, session: SessionId) -> Option<Reset>;
 }

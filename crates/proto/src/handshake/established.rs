@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use fairwave_schemes::node::fair_start;
 use fairwave_units::{Duration, Rate};
 
-use crate::codec::{SessionId, TicketId};
+use crate::codec::{Reset, SessionId, TicketId};
 use crate::path_kind::PathKind;
 
 /// What one end brings to a session.
@@ -58,6 +58,8 @@ pub struct Established<K> {
     pub largest_packet: u32,
     /// The round trip, if a packet that was not repeated was answered.
     pub rtt: Option<Duration>,
+    /// At an initiator: what the responder will say with that it does not know the session any more.
+    pub reset: Option<Reset>,
     /// What its packets are sealed with.
     pub keys: K,
 }

@@ -233,6 +233,7 @@ impl<C: InitiatorCrypto> Initiator<C> {
             start_receive: agreed(self.receives, receive, answer.receive_bps),
             largest_packet: self.terms.largest(answer.largest_packet),
             rtt: self.rtt,
+            reset: answer.reset,
             keys,
         }))
     }

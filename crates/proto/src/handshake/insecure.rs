@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::{InitiatorCrypto, ResponderCrypto};
-use crate::codec::{Checksum, Kind, MAC_BYTES, Mac, Prologue, TAG_BYTES, TicketId, mixed};
+use crate::codec::{Checksum, Kind, MAC_BYTES, Mac, Prologue, Reset, SessionId, TAG_BYTES, TicketId, mixed};
 use crate::door::Crypto;
 
 /// The suite of no security. Real hosts do not speak it.
@@ -36,6 +36,8 @@ pub struct InsecureResponder {
     secrets: BTreeMap<TicketId, u64>,
     own: u64,
     nonces: u64,
+    /// Outlives it: what sessions are reset with.
+    identity: Option<u64>,
 }
 
 /// A handshake between its messages.
@@ -67,7 +69,14 @@ impl InsecureInitiator {
 impl InsecureResponder {
     /// With the secrets of its tickets.
     pub fn new(seed: u64, tickets: impl IntoIterator<Item = (TicketId, u64)>) -> Self {
-        Self { secrets: tickets.into_iter().collect(), own: mixed(seed), nonces: mixed(!seed) }
+        Self { secrets: tickets.into_iter().collect(), own: mixed(seed), nonces: mixed(!seed), identity: None }
+    }
+
+    /// It can reset sessions of an earlier one with the same identity. Hosts of a simulation never begin anew, and their answers are
+    /// shorter without.
+    #[must_use]
+    pub fn with_resets(self, identity: u64) -> Self {
+        Self { identity: Some(identity), ..self }
     }
 }
 
@@ -122,6 +131,12 @@ impl ResponderCrypto for InsecureResponder {
         let nonce = mixed(self.nonces);
         let key = session_key(pending.secret, pending.nonce, nonce);
         (message(nonce, key, &[], payload), InsecureKeys(key))
+    }
+
+    fn reset(&self, session: SessionId) -> Option<Reset> {
+        let key = self.identity?;
+        let id = SessionId(mixed(key ^ mixed(session.0)));
+        Some(Reset { id, token: Checksum::new(key).tag(session.0, &[], &[]) })
     }
 }
 

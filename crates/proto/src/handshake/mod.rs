@@ -23,6 +23,7 @@ mod initiator;
 pub mod insecure;
 mod prefix;
 mod refusals;
+mod resets;
 mod responder;
 
 pub use crypto::{InitiatorCrypto, ResponderCrypto};
@@ -30,6 +31,7 @@ pub use established::{Established, Terms};
 pub use initiator::{HANDSHAKE_GIVES_UP, HandshakeError, Initiator, Progress};
 pub use prefix::Prefix;
 pub use refusals::MOST_REFUSALS;
+pub use resets::MOST_RESETS;
 pub use responder::{Answered, Asked, COOKIE_LASTS, HALF_OPEN_LASTS, HalfOpen, Incoming, MOST_HALF_OPEN, Responder};
 
 #[cfg(test)]

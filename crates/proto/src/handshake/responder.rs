@@ -7,9 +7,10 @@ use fairwave_units::{Duration, Rate, Time};
 
 use super::established::{Established, Terms, start, to_bps};
 use super::refusals::Refusals;
+use super::resets::Resets;
 use super::{Prefix, ResponderCrypto};
 use crate::codec::{
-    Answer, Full, HELLO_BYTES, Handshake, Hello, Mac, Offer, Prologue, Refusal, SessionId, TicketId, Writer,
+    Answer, Full, HELLO_BYTES, Handshake, Hello, Mac, Offer, Prologue, Refusal, Reset, SessionId, TicketId, Writer,
 };
 use crate::path_kind::PathKind;
 
@@ -29,6 +30,7 @@ pub struct Responder<C: ResponderCrypto> {
     crypto: C,
     most: HalfOpen,
     refusals: Refusals,
+    resets: Resets,
     table: BTreeMap<Key, Entry<C::Keys>>,
     sessions: BTreeMap<SessionId, Key>,
     /// Hellos whose sessions were opened lately, and when.
@@ -132,6 +134,7 @@ impl<C: ResponderCrypto> Responder<C> {
             crypto,
             most: HalfOpen::default(),
             refusals: Refusals::new(),
+            resets: Resets::new(),
             table: BTreeMap::new(),
             sessions: BTreeMap::new(),
             done: VecDeque::new(),
@@ -238,6 +241,7 @@ impl<C: ResponderCrypto> Responder<C> {
             largest_packet: u64::from(largest_packet),
             send_bps: start_receive.map(to_bps),
             receive_bps: start_send.map(to_bps),
+            reset: self.crypto.reset(terms.session),
         };
         let payload = bytes(|writer| answer.write(writer));
         let (message, keys) = self.crypto.write_reply(asked.pending, &payload);
@@ -255,6 +259,7 @@ impl<C: ResponderCrypto> Responder<C> {
             start_receive,
             largest_packet,
             rtt: None,
+            reset: None,
             keys,
         };
         self.sessions.insert(terms.session, asked.key);
@@ -273,6 +278,11 @@ impl<C: ResponderCrypto> Responder<C> {
         let (message, _) = self.crypto.write_reply(asked.pending, &payload);
         let datagram = written(&Handshake::Refusal { hello: asked.key.1, message: &message });
         Answered { datagram, refusal: Some(why) }
+    }
+
+    /// A packet came for a session that this host does not know: what says so, if it may be said so often.
+    pub fn reset(&mut self, now: Time, from: IpAddr, session: SessionId) -> Option<Reset> {
+        if self.resets.allow(&self.crypto, now, Prefix::of(from)) { self.crypto.reset(session) } else { None }
     }
 
     /// A session that is half open: its keys open its first packet.

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use super::insecure::{InsecureInitiator, InsecureKeys, InsecurePending, InsecureResponder};
 use super::*;
 use crate::codec::{
-    Frame, HELLO_BYTES, Handshake, Header, Hello, Kind, Mac, PROLOGUE_BYTES, Prologue, Reader, Refusal, SessionId,
-    TicketId, VERSION, Writer, is_handshake, open_datagram, seal_datagram,
+    Frame, HELLO_BYTES, Handshake, Header, Hello, Kind, Mac, PROLOGUE_BYTES, Prologue, Reader, Refusal, Reset,
+    SessionId, TicketId, VERSION, Writer, is_handshake, open_datagram, seal_datagram,
 };
 use crate::path_kind::PathKind;
 
@@ -73,6 +73,10 @@ impl ResponderCrypto for Counting {
 
     fn write_reply(&mut self, pending: InsecurePending, payload: &[u8]) -> (Vec<u8>, InsecureKeys) {
         self.inner.write_reply(pending, payload)
+    }
+
+    fn reset(&self, session: SessionId) -> Option<Reset> {
+        self.inner.reset(session)
     }
 }
 

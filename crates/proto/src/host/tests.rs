@@ -8,6 +8,8 @@ use crate::codec::TicketId;
 use crate::handshake::insecure::{Insecure, InsecureInitiator, InsecureResponder};
 use crate::packet::frames;
 
+mod stray;
+
 const LOWER: u32 = 28;
 const STREAM: u32 = 1;
 const TICKET: (TicketId, u64) = (TicketId(1), 77);
