@@ -34,6 +34,7 @@ use super::group::GroupJob;
 use super::item::Temporary;
 use super::journal::{BootId, Journal};
 use super::manifest::{Entries, Entry};
+use super::names::escaped;
 use super::news::{News, Placed};
 use super::outcome::{Ended, Outcome};
 use super::parcel::{Parcel, Piece};
@@ -49,6 +50,7 @@ use super::takers::Takers;
 use super::temps::{Key, Temps, TempsError};
 use super::told::{Before, Told};
 use super::top_names::TopNames;
+use super::top_note::{self, Former};
 use super::transfer::{Ledger, Transfer, TransferError};
 use super::tree::Tree;
 use super::verified::Verified;
@@ -65,6 +67,8 @@ pub(crate) struct TakeOptions {
     pub(crate) top_names: Option<TopNames>,
     /// The name at the destination of the only thing at the top that is taken, if it is to have another.
     pub(crate) rename: Option<Vec<u8>>,
+    /// Where an unfinished transfer of the same may have made the destination.
+    pub(crate) former: Option<Former>,
     pub(crate) look: Look,
     pub(crate) durable: Durable,
     /// What may come, at the most.
@@ -187,7 +191,7 @@ impl Taker {
                     session.close(CloseReason::Stopped);
                 }
                 // Without anything to go on with, nothing stays.
-                if let Some(crew) = self.dismiss().filter(|crew| crew.desk.temps.is_empty()) {
+                if let Some(crew) = self.dismiss().filter(|crew| !self.has_something(&crew.desk.temps)) {
                     crew.desk.temps.clear();
                 }
                 ended
@@ -200,6 +204,13 @@ impl Taker {
             takers.leave(transfer, &self.ledger.transfer());
         }
         self.ledger.end(outcome);
+    }
+
+    /// Whether whoever comes next goes on with what is there: files that are not complete, or the note of a name that exists
+    /// because of it.
+    fn has_something(&self, temps: &Temps) -> bool {
+        let name = self.options.rename.as_deref();
+        !temps.is_empty() || name.is_some_and(|name| top_note::is_directory(temps.tree(), name))
     }
 
     /// Until every file is at its place or failed; or until it cannot go on.
@@ -284,7 +295,11 @@ impl Taker {
         match entry {
             Entry::Begin { share } if !self.is_begun => {
                 self.is_begun = true;
-                if self.options.look.is_dry { self.begin_dry() } else { self.begin(share) }
+                let mut hasher = blake3::Hasher::new();
+                hasher.update(&share).update(&self.options.scope);
+                let transfer = *hasher.finalize().as_bytes().first_chunk().expect("16 of 32 bytes");
+                self.go_on_with_former(&transfer);
+                if self.options.look.is_dry { self.begin_dry() } else { self.begin(transfer) }
             }
             _ if !self.is_begun => Err("the other end's list has no beginning".to_owned()),
             _ if self.is_listed => Err("the other end's list goes on behind its end".to_owned()),
@@ -316,12 +331,20 @@ impl Taker {
         Ok(())
     }
 
+    /// What an unfinished transfer of the same meant by the destination, this one means, too.
+    fn go_on_with_former(&mut self, transfer: &Key) {
+        let Some(Former { tree, name }) = self.options.former.take_if(|former| former.is_unfinished(transfer)) else {
+            return;
+        };
+        self.options.tree = Some(tree);
+        self.options.rename = Some(name);
+        // Nothing is planned before the list begins.
+        self.plan = Plan::new(self.ledger.clone(), &self.options);
+    }
+
     /// It is known what is shared, and so which journal is to be continued.
-    fn begin(&mut self, share: [u8; 16]) -> Result<(), String> {
+    fn begin(&mut self, transfer: Key) -> Result<(), String> {
         let (Some((session, _)), Some(tree)) = (&self.session, &self.options.tree) else { return Ok(()) };
-        let mut hasher = blake3::Hasher::new();
-        hasher.update(&share).update(&self.options.scope);
-        let transfer: Key = *hasher.finalize().as_bytes().first_chunk().expect("16 of 32 bytes");
         let patience = self.options.takers.as_ref().map_or(Duration::ZERO, |takers| {
             takers.enter(transfer, self.ledger.transfer());
             PATIENCE
@@ -346,6 +369,10 @@ impl Taker {
         let quota = self.options.quota.clone();
         if quota.is_some() {
             temps.set_nothing_aside();
+        }
+        if let Some(name) = &self.options.rename {
+            let noted = top_note::write(temps.directory(), name).inspect_err(|error| self.tell_no_room(error));
+            noted.map_err(|error| format!("the destination: cannot note the name \"{}\": {error}", escaped(name)))?;
         }
         let there = temps.list().unwrap_or_default();
         let boot = temps.since(self.options.boot);

@@ -135,6 +135,7 @@ impl World {
             selection: Selection::new(&get.names),
             top_names: get.top_names.clone(),
             rename: get.rename.map(|name| name.as_bytes().to_vec()),
+            former: None,
             look: Look { does_check: get.does_check, is_dry: get.is_dry },
             durable: get.durable,
             limit: None,
