@@ -52,7 +52,7 @@ use super::told::{Before, Told};
 use super::top_names::TopNames;
 use super::top_note::{self, Former};
 use super::transfer::{Ledger, Transfer, TransferError};
-use super::tree::Tree;
+use super::tree::{Old, There, Tree};
 use super::verified::Verified;
 use super::{HASHES, MANIFEST, TREE};
 use crate::session::Session;
@@ -540,7 +540,7 @@ impl Taker {
         self.ledger.tally().compare(if value.is_some() { end - start } else { 0 });
         let blocks = self.checks.entry(item.span.file).or_default();
         blocks.push((piece.in_file(), value));
-        if (blocks.len() as u64) < item.span.blocks.end - item.span.blocks.start || item.is_failed() {
+        if (blocks.len() as u64) < item.comparable_blocks() || item.is_failed() {
             return;
         }
         let mut blocks = self.checks.remove(&item.span.file).unwrap_or_default();
@@ -551,7 +551,8 @@ impl Taker {
         let right =
             good.iter().map(|(block, _)| item.span.block_bytes(first + block)).map(|bytes| bytes.end - bytes.start);
         self.ledger.tally().end_comparison(right.sum());
-        if good.len() == blocks.len() {
+        let is_as_long = matches!(item.old, Old::There(There { bytes, .. }) if bytes == item.bytes());
+        if good.len() == blocks.len() && is_as_long {
             self.plan.same(item, &good);
         } else if good.is_empty() || item.is_whole() || self.plan.kept.contains_key(&item.key) {
             self.plan.start(Arc::clone(item));

@@ -1,5 +1,6 @@
 //! A taker against the real giver, over ways that lose, reorder and forge; and against a giver that is hostile.
 
+mod compare;
 mod disk;
 mod fake;
 mod greedy;
