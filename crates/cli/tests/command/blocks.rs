@@ -1,7 +1,6 @@
 //! Files that are larger or slower than one block: what is told, and what need not move.
 
 use super::host::{Host, bytes};
-use super::*;
 
 #[test]
 fn get__on_a_slow_link_what_came_of_a_block_is_told_as_it_comes() {

@@ -10,6 +10,7 @@
 //! The taker reads the manifest, plans what is to be fetched, and asks for it.
 
 mod crew;
+mod former;
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -206,13 +207,6 @@ impl Taker {
         self.ledger.end(outcome);
     }
 
-    /// Whether whoever comes next goes on with what is there: files that are not complete, or the note of a name that exists
-    /// because of it.
-    fn has_something(&self, temps: &Temps) -> bool {
-        let name = self.options.rename.as_deref();
-        !temps.is_empty() || name.is_some_and(|name| top_note::is_directory(temps.tree(), name))
-    }
-
     /// Until every file is at its place or failed; or until it cannot go on.
     fn fetch(&mut self) -> Result<(), Ended> {
         loop {
@@ -329,17 +323,6 @@ impl Taker {
             self.reader = Some(reader.start()?);
         }
         Ok(())
-    }
-
-    /// What an unfinished transfer of the same meant by the destination, this one means, too.
-    fn go_on_with_former(&mut self, transfer: &Key) {
-        let Some(Former { tree, name }) = self.options.former.take_if(|former| former.is_unfinished(transfer)) else {
-            return;
-        };
-        self.options.tree = Some(tree);
-        self.options.rename = Some(name);
-        // Nothing is planned before the list begins.
-        self.plan = Plan::new(self.ledger.clone(), &self.options);
     }
 
     /// It is known what is shared, and so which journal is to be continued.

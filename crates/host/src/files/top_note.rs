@@ -69,3 +69,36 @@ fn read(tree: &Tree, transfer: &Key) -> Option<Vec<u8>> {
     file.take(MOST_BYTES).read_to_end(&mut noted).ok()?;
     Some(noted)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::super::temps::Temps;
+    use super::*;
+
+    #[test]
+    fn is_unfinished__the_same_transfer_under_the_same_name() {
+        let place = tempfile::tempdir().unwrap();
+        let tree = Arc::new(Tree::open(place.path()).unwrap());
+        let former = |name: &str| Former::of(&place.path().join(name)).unwrap();
+        fs::create_dir(place.path().join("rem")).unwrap();
+        fs::create_dir(place.path().join("other")).unwrap();
+        assert!(!former("rem").is_unfinished(&[1; 16]), "nothing is there of it");
+        let temps = Temps::open(Arc::clone(&tree), &[1; 16]).unwrap();
+        assert!(!former("rem").is_unfinished(&[1; 16]), "it goes by its own name");
+        write(temps.directory(), b"a longer name").unwrap();
+        write(temps.directory(), b"rem").unwrap();
+        assert!(former("rem").is_unfinished(&[1; 16]));
+        assert!(!former("rem").is_unfinished(&[2; 16]), "another transfer");
+        assert!(!former("other").is_unfinished(&[1; 16]), "another name");
+        // What somebody put in its place is not what it made.
+        fs::remove_dir(place.path().join("rem")).unwrap();
+        std::os::unix::fs::symlink("other", place.path().join("rem")).unwrap();
+        assert!(!former("rem").is_unfinished(&[1; 16]));
+        fs::remove_file(place.path().join("rem")).unwrap();
+        fs::create_dir(place.path().join("rem")).unwrap();
+        temps.clear();
+        assert!(!former("rem").is_unfinished(&[1; 16]), "it is finished");
+    }
+}

@@ -69,7 +69,9 @@ impl Worker {
                 Job::Rehash(items) => self.rehash(items, &mut batch, &mut buffer),
                 Job::Leave => return,
                 Job::Finish(items) => {
-                    items.into_iter().for_each(|item| self.finish_kept(item, &mut batch, &mut buffer));
+                    for item in items {
+                        self.finish_kept(item, &mut batch, &mut buffer);
+                    }
                 }
             }
             self.hand_on(batch);

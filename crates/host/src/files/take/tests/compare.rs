@@ -13,7 +13,7 @@ fn get__check_of_a_file_that_grew_or_shrank_brings_what_differs() {
         // As a log that grows: its last block, 4 MiB at the most.
         (5 * BLOCK + 1000, &whole[..5 * BLOCK + 1100], 1100),
         (5 * BLOCK, &whole[..], BLOCK),
-        (BLOCK, &whole[..BLOCK + 1], 1),
+        (BLOCK, &whole[..=BLOCK], 1),
         (6 * BLOCK, &changed[..], BLOCK),
         // All of it is there already.
         (6 * BLOCK, &whole[..4 * BLOCK + 77], 0),
