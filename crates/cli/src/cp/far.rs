@@ -130,10 +130,11 @@ fn share(what: &What, session: SessionOptions) -> Result<(Share, ShareId), Failu
         What::Take { place, is_single, is_dry, durable, keeps_links } => {
             let place = path(place)?;
             let id = ShareId::of([&place], true);
-            let Target { directory, rename } = Target::read(&place, *is_single);
+            let Target { directory, rename, may_be_own } = Target::read(&place, *is_single);
             let options = ShareOptions {
                 writable_into: Some(directory),
                 rename,
+                continues_rename: may_be_own,
                 durable: (*durable).into(),
                 is_dry: *is_dry,
                 may_keep_links: *keeps_links,

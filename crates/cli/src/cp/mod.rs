@@ -145,8 +145,8 @@ fn ask(args: &Args, what: What) -> Ask {
 
 /// How this end takes what comes from so many sources.
 fn into(args: &Args, to: &std::path::Path, sources: usize) -> GetOptions {
-    let Target { directory, rename } = Target::read(to, sources == 1);
-    GetOptions { rename, ..args.taking.options(Vec::new(), directory) }
+    let Target { directory, rename, may_be_own } = Target::read(to, sources == 1);
+    GetOptions { rename, continues_rename: may_be_own, ..args.taking.options(Vec::new(), directory) }
 }
 
 /// Both ends are this process: what goes on after an interrupt does so here, too.

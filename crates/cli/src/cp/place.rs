@@ -64,21 +64,28 @@ pub(crate) struct Target {
     pub(crate) directory: PathBuf,
     /// Its name there, if it is to have another than it comes with.
     pub(crate) rename: Option<OsString>,
+    /// Whether an earlier call with the same words may have found nothing there, and have made the directory itself.
+    pub(crate) may_be_own: bool,
 }
 
 impl Target {
     /// Reads a destination as cp does: a directory that is there takes what comes; of a single source any other path is the
     /// new name. What ends with a slash is a directory, and so is the destination of several sources.
+    ///
+    /// Whether a directory that is there was made by this very call before an interrupt, the taker finds out.
     pub(crate) fn read(path: &Path, is_single: bool) -> Self {
-        let whole = Self { directory: path.to_owned(), rename: None };
-        if !is_single || path.is_dir() || path.as_os_str().as_bytes().ends_with(b"/") {
+        let whole = Self { directory: path.to_owned(), rename: None, may_be_own: false };
+        if !is_single || path.as_os_str().as_bytes().ends_with(b"/") {
             return whole;
+        }
+        if path.is_dir() {
+            return Self { may_be_own: path.file_name().is_some(), ..whole };
         }
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return whole;
         };
         let directory = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-        Self { directory: directory.to_owned(), rename: Some(name.to_owned()) }
+        Self { directory: directory.to_owned(), rename: Some(name.to_owned()), may_be_own: false }
     }
 }
 
@@ -112,11 +119,15 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let there = place.path().to_owned();
         let absent = there.join("absent");
-        let whole = |path: &Path| Target { directory: path.to_owned(), rename: None };
-        assert_eq!(Target::read(&there, true), whole(&there));
+        let whole = |path: &Path| Target { directory: path.to_owned(), rename: None, may_be_own: false };
+        assert_eq!(Target::read(&there, true), Target { may_be_own: true, ..whole(&there) });
+        assert_eq!(Target::read(&there, false), whole(&there));
+        assert_eq!(Target::read(&there.join(""), true), whole(&there.join("")));
+        assert_eq!(Target::read(Path::new(".."), true), whole(Path::new("..")));
         assert_eq!(Target::read(&absent, false), whole(&absent));
         assert_eq!(Target::read(&absent.join(""), true), whole(&absent.join("")));
-        assert_eq!(Target::read(&absent, true), Target { directory: there, rename: Some("absent".into()) });
+        let renamed = Target { directory: there, rename: Some("absent".into()), may_be_own: false };
+        assert_eq!(Target::read(&absent, true), renamed);
         assert_eq!(Target::read(Path::new("absent-too"), true).directory, Path::new("."));
         // A name that is no text is a name.
         assert_eq!(

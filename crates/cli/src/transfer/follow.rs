@@ -149,7 +149,7 @@ impl<'a> Teller<'a> {
                 }
                 self.bar.set_length(total);
             }
-            self.bar.set_position(moment.bytes_seen());
+            self.bar.set_position(moment.bytes_seen);
             self.bar.set_message(format!("{}{}", self.label, moment.text(talk.is_verbose())));
             self.bar.tick();
         } else if self.told.elapsed() >= BETWEEN_LINES {

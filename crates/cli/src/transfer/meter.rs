@@ -25,9 +25,11 @@ pub(crate) struct Meter {
     samples: VecDeque<(Instant, Sample, u64)>,
     /// When something last moved, and how far it was.
     moved: (Instant, Movement),
+    /// The most bytes that were told of, and after how many reconnects.
+    seen: (u64, u64),
 }
 
-/// Files, bytes at the destination, bytes compared, bytes over the wire: a stall is when none of them grows.
+/// Files, bytes at the destination or in memory, bytes compared, bytes over the wire: a stall is when none of them grows.
 type Movement = (u64, u64, u64, u64);
 
 /// A transfer at a moment.
@@ -35,6 +37,9 @@ type Movement = (u64, u64, u64, u64);
 pub(crate) struct Moment {
     pub(crate) elapsed: Duration,
     pub(crate) progress: Progress,
+    /// Bytes at the destination, with those that came and are not verified yet, and those that have been compared so far. It is never
+    /// less than before in the same session.
+    pub(crate) bytes_seen: u64,
     pub(crate) session: Option<SessionStatus>,
     /// Bytes that came to the destination, as a mean over the last seconds.
     pub(crate) goodput_bps: f64,
@@ -61,6 +66,7 @@ pub(crate) struct ProgressEvent<'a> {
     bytes_resumed: u64,
     bytes_holes: u64,
     bytes_compared: u64,
+    bytes_held: u64,
     goodput_bps: f64,
     rate_bps: Option<f64>,
     expected_bps: Option<f64>,
@@ -77,7 +83,15 @@ impl Meter {
     pub(crate) fn new(transfer: Transfer, capacity: Option<Rate>) -> Self {
         let now = Instant::now();
         let here = Here { has_node: capacity.is_some() };
-        Self { transfer, capacity, here, began: now, samples: VecDeque::new(), moved: (now, Movement::default()) }
+        Self {
+            transfer,
+            capacity,
+            here,
+            began: now,
+            samples: VecDeque::new(),
+            moved: (now, Movement::default()),
+            seen: (0, 0),
+        }
     }
 
     /// How it is now.
@@ -92,7 +106,8 @@ impl Meter {
         });
         let transfers = std::slice::from_ref(&self.transfer);
         let sample = Sample::take(session.into_iter().collect(), transfers);
-        let new_bytes = progress.bytes_moved();
+        // As they come: a block of 4 MiB takes a slow link long.
+        let new_bytes = progress.bytes_moved().saturating_add(progress.bytes_held);
         while self.samples.front().is_some_and(|(at, _, _)| now.duration_since(*at) > WINDOW) && self.samples.len() > 1
         {
             self.samples.pop_front();
@@ -107,7 +122,12 @@ impl Meter {
         };
         // A session's keep-alive is not progress: a datagram's worth does not count.
         let files = progress.files_done + progress.files_known;
-        let movement = (files, progress.bytes_done, progress.bytes_compared, wire_bytes / 10_000);
+        let movement = (
+            files,
+            progress.bytes_done.saturating_add(progress.bytes_held),
+            progress.bytes_compared,
+            wire_bytes / 10_000,
+        );
         if movement != self.moved.1 {
             self.moved = (now, movement);
         }
@@ -116,17 +136,29 @@ impl Meter {
         }
         let silent_s = status.as_ref().filter(|session| session.is_silent()).map_or(0.0, |session| session.silent_s);
         let still = now.duration_since(self.moved.0);
+        let reconnects = self.transfer.reconnects();
+        // At a block's end its bytes leave one count before they are in the other. What a session had of a block goes with it.
+        let before = if self.seen.1 == reconnects { self.seen.0 } else { 0 };
+        self.seen = (bytes_seen(&progress).max(before), reconnects);
         Moment {
             elapsed: now.duration_since(self.began),
             progress,
+            bytes_seen: self.seen.0,
             session: status,
             goodput_bps,
             capacity: self.capacity,
             stalled: stalled(still, silent_s),
             pause,
-            reconnects: self.transfer.reconnects(),
+            reconnects,
         }
     }
+}
+
+/// Bytes at the destination, with those that came and those that have been compared so far.
+fn bytes_seen(progress: &Progress) -> u64 {
+    let &Progress { bytes_done, bytes_held, bytes_compared, bytes_total, .. } = progress;
+    let sum = bytes_done.saturating_add(bytes_held).saturating_add(bytes_compared);
+    sum.min(bytes_total.unwrap_or(u64::MAX).max(bytes_done))
 }
 
 /// For how long nothing moves, if that is long enough to be said. What this end says to a peer that does not answer moves nothing.
@@ -138,14 +170,9 @@ fn stalled(still: Duration, silent_s: f64) -> Option<Duration> {
 impl Moment {
     /// How long it will take, if that can be said.
     pub(crate) fn left_s(&self) -> Option<f64> {
-        let left = self.progress.bytes_total?.checked_sub(self.progress.bytes_done)?;
+        let there = self.bytes_seen.saturating_sub(self.progress.bytes_compared);
+        let left = self.progress.bytes_total?.checked_sub(there)?;
         (self.goodput_bps >= 1.0).then(|| left as f64 * 8.0 / self.goodput_bps)
-    }
-
-    /// Bytes at the destination, with those that have been compared so far.
-    pub(crate) fn bytes_seen(&self) -> u64 {
-        let Progress { bytes_done, bytes_compared, bytes_total, .. } = self.progress;
-        bytes_done.saturating_add(bytes_compared).min(bytes_total.unwrap_or(u64::MAX).max(bytes_done))
     }
 
     /// Whether nothing but comparing is done, by an end that is there.
@@ -157,7 +184,7 @@ impl Moment {
     /// Rate, share of the end node, time left, and what limits it, for people.
     pub(crate) fn text(&self, with_reasons: bool) -> String {
         let Progress { files_total, bytes_total, files_known, bytes_known, files_done, .. } = self.progress;
-        let seen = size(self.bytes_seen());
+        let seen = size(self.bytes_seen);
         let mut text = match bytes_total {
             Some(total) => format!("{seen} of {}", size(total)),
             // Who is served chooses what it takes.
@@ -239,6 +266,7 @@ impl Moment {
             bytes_resumed: self.progress.bytes_resumed,
             bytes_holes: self.progress.bytes_holes,
             bytes_compared: self.progress.bytes_compared,
+            bytes_held: self.progress.bytes_held,
             goodput_bps: self.goodput_bps,
             rate_bps: session.map(|session| session.rate_bps),
             expected_bps: session.and_then(|session| session.expected_bps),
@@ -315,9 +343,10 @@ mod tests {
     fn text__a_comparison_goes_on_while_nothing_moves() {
         let progress =
             Progress { waits_for: Some(WaitsFor::Comparing), bytes_compared: 1_500_000_000, ..moment().progress };
-        let comparing = Moment { progress, stalled: Some(Duration::from_secs(7)), ..moment() };
+        let comparing =
+            Moment { bytes_seen: bytes_seen(&progress), progress, stalled: Some(Duration::from_secs(7)), ..moment() };
         assert_eq!(
-            (comparing.text(false).as_str(), comparing.bytes_seen()),
+            (comparing.text(false).as_str(), comparing.bytes_seen),
             ("2.5 GB of 3.0 GB, comparing", 2_500_000_000)
         );
     }
@@ -376,8 +405,21 @@ mod tests {
         );
     }
 
+    #[test]
+    fn bytes_seen__counts_what_came_of_a_block() {
+        let progress = Progress { bytes_done: 0, bytes_held: 750_000_000, ..moment().progress };
+        let moment = Moment { bytes_seen: bytes_seen(&progress), progress, goodput_bps: 1e8, ..moment() };
+        // 180 s = (3 - 0.75) GB x 8 / 100 Mb/s
+        assert_eq!(moment.text(false), "750.0 MB of 3.0 GB, 3:00 left");
+        assert_eq!(moment.left_s(), Some(180.0));
+        // Bytes that came twice are no more than there are.
+        assert_eq!(bytes_seen(&Progress { bytes_held: 2_500_000_000, ..progress }), 2_500_000_000);
+        assert_eq!(bytes_seen(&Progress { bytes_held: 9_000_000_000, ..progress }), 3_000_000_000);
+    }
+
     fn moment() -> Moment {
         Moment {
+            bytes_seen: 1_000_000_000,
             elapsed: Duration::from_secs(10),
             progress: Progress {
                 files_total: Some(1),

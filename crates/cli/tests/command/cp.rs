@@ -1,8 +1,10 @@
 //! `fairwave cp` with far ends that give something else than what was asked for.
 
+use std::time::Instant;
+
 use data_encoding::BASE64;
 
-use super::host::Host;
+use super::host::{self, Host};
 use super::*;
 
 impl Host {
@@ -65,4 +67,44 @@ fn cp__a_far_end_names_its_home_directory_itself() {
     host.write("home/.hidden/x", b"x");
     host.run(&["cp", "--ssh", &ssh, "server:.hidden/", "server:a.bin", "both/"]).good();
     assert_eq!(host.tree("both").len(), 2);
+}
+
+/// A directory that the first call made is what the second call means, too, until all of it is there.
+#[test]
+fn cp__an_unfinished_tree_under_a_new_name_is_gone_on_with() {
+    let host = Host::new();
+    for home in ["", "home/"] {
+        host.write(&format!("{home}tree/a.txt"), b"small, and there at once");
+        host.write(&format!("{home}tree/b.bin"), &host::bytes(24_000_000));
+    }
+    let ssh = host.ssh();
+    for (from, to, rem, around) in
+        [("tree", "server:rem", "home/rem", "home"), ("server:tree", "rem", "rem", ""), ("tree", "rem2", "rem2", "")]
+    {
+        let call = ["cp", "--ssh", &ssh, "--json", from, to];
+        let mut first = host.start(&[&call[..], &["--limit", "60 Mb/s"]].concat());
+        first.wait_for(|event| event["bytes_done"].as_u64().unwrap_or(0) > 8_000_000);
+        first.signal(rustix::process::Signal::INT);
+        // The far end has its stderr, and may outlive it.
+        assert_eq!(first.child.wait().unwrap().code(), Some(130), "{to}");
+        // The far end writes what it has.
+        let again = Instant::now() + host::PATIENCE;
+        let last = loop {
+            let last = host.run(&call).json().pop().unwrap_or_default();
+            if last["event"] == "done" || Instant::now() > again {
+                break last;
+            }
+        };
+        assert_eq!(last["event"].as_str(), Some("done"), "{to}: {last}");
+        assert!(last["bytes_resumed"].as_u64().unwrap() > 4_000_000, "{to}: {last}");
+        let names = |place: &str| host.tree(place).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+        assert_eq!(names(rem), [&b"/a.txt"[..], b"/b.bin"], "{to}");
+        assert!(host.tree(rem) == host.tree("tree"), "{to}");
+        let left = std::fs::read_dir(host.path(around)).unwrap().map(|entry| entry.unwrap().file_name());
+        let left: Vec<_> = left.filter(|name| name.to_string_lossy().starts_with(".fairwave")).collect();
+        assert!(left.is_empty(), "{to}: {left:?}");
+        // It is finished: now the directory is one that is there, as for cp.
+        host.run(&call).good();
+        assert!(host.tree(&format!("{rem}/tree")) == host.tree("tree"), "{to}");
+    }
 }

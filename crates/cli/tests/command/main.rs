@@ -3,6 +3,7 @@
 #![allow(non_snake_case, missing_docs)]
 
 mod allocate;
+mod blocks;
 mod clock;
 mod cp;
 mod disk;

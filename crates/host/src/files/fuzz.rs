@@ -91,6 +91,7 @@ fn manifest() {
             selection: Selection::new(if bit(3) { &["a", "d/l"][..] } else { &[] }),
             top_names: None,
             rename: bit(4).then(|| b"b".to_vec()),
+            former: None,
             look: Look { does_check: bit(5), is_dry, keeps_links: bit(6) },
             durable: Durable::None,
             limit: None,

@@ -20,6 +20,7 @@ use super::selection::Selection;
 use super::take::{TakeOptions, take};
 use super::takers::Takers;
 use super::top_names::TopNames;
+use super::top_note::Former;
 use super::transfer::{Transfer, TransferError};
 use super::tree::Tree;
 use super::verified::Verified;
@@ -30,6 +31,7 @@ use crate::ticket::Ticket;
 
 /// What to get, and how.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "four wishes that do not depend on each other")]
 pub struct GetOptions {
     /// Paths in the share, each with all that is below it; without any, all of it. They keep their places in its tree.
     pub names: Vec<OsString>,
@@ -40,6 +42,9 @@ pub struct GetOptions {
     pub destination: PathBuf,
     /// The name at the destination of the only thing at the share's top that is asked for, if it is to have another.
     pub rename: Option<OsString>,
+    /// Whether an unfinished transfer of the same, in the directory around the destination and with the destination's name for
+    /// [`GetOptions::rename`], is gone on with: it made the destination itself. Without one this changes nothing.
+    pub continues_rename: bool,
     /// Whether files that seem complete, having the right size and time, are read and their hashes compared.
     pub check: bool,
     /// Whether to write nothing, and only to find out what would be fetched: that is what the outcome counts.
@@ -69,6 +74,7 @@ impl Default for GetOptions {
             top_names: None,
             destination: PathBuf::from("."),
             rename: None,
+            continues_rename: false,
             check: false,
             dry_run: false,
             keeps_links: false,
@@ -113,11 +119,13 @@ fn begin(
     former: Option<&Session>,
 ) -> Result<Opening, TransferError> {
     let tree = if options.dry_run { look_for(&options.destination) } else { open(&options.destination).map(Some) };
+    let made = options.continues_rename.then(|| Former::of(&options.destination)).flatten();
     let (sink, transfer) = take(TakeOptions {
         tree: tree.map_err(|error| TransferError::Destination { path: options.destination, error })?,
         selection: Selection::new(options.names.iter().map(|name| name.as_bytes())),
         top_names: options.top_names,
         rename: options.rename.map(OsString::into_vec),
+        former: made,
         look: Look { does_check: options.check, is_dry: options.dry_run, keeps_links: options.keeps_links },
         durable: options.durable,
         limit: options.limit,
@@ -141,6 +149,8 @@ pub(crate) struct Intake {
     directory: PathBuf,
     /// The name of what is put, if it is to have another than it comes with.
     rename: Option<OsString>,
+    /// Whether an unfinished transfer under the directory's own name is gone on with, in the directory around it.
+    continues_rename: bool,
     durable: Durable,
     /// Whether nothing is ever written.
     is_dry: bool,
@@ -163,7 +173,13 @@ impl Intake {
         } else {
             open(&directory)?;
         }
-        Ok(Self { directory, rename, durable, is_dry, may_keep_links: false, quota: None, takers: Takers::default() })
+        let (continues_rename, may_keep_links, quota, takers) = (false, false, None, Takers::default());
+        Ok(Self { directory, rename, continues_rename, durable, is_dry, may_keep_links, quota, takers })
+    }
+
+    /// The same; see [`GetOptions::continues_rename`].
+    pub(crate) fn continuing_rename(self, continues_rename: bool) -> Self {
+        Self { continues_rename, ..self }
     }
 
     /// The same; what lies below the directory may occupy no more than this.
@@ -187,6 +203,7 @@ impl Intake {
             selection: Selection::default(),
             top_names: None,
             rename: self.rename.clone().map(OsString::into_vec),
+            former: self.continues_rename.then(|| Former::of(&self.directory)).flatten(),
             look,
             durable: self.durable,
             limit: None,

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::AcqRel, Ordering::Acquire};
 
+use rustix::fs::FileType;
+
 use super::blocks::{BLOCK_BYTES, FileSpan, Value};
 use super::footprint::{Gauge, Weight};
 use super::holes::Holes;
@@ -11,7 +13,7 @@ use super::manifest::{FileIdentity, Meta};
 use super::names::RelativePath;
 use super::sparse::Below;
 use super::temps::Key;
-use super::tree::Old;
+use super::tree::{Old, There};
 use crate::lock::{Held, Lock};
 
 /// A file that is being taken: several threads work on its blocks.
@@ -94,6 +96,18 @@ impl Item {
     /// Whether it is written as a whole: it has one block or none.
     pub(crate) fn is_whole(&self) -> bool {
         self.bytes() <= BLOCK_BYTES
+    }
+
+    /// How many of its blocks, from the first on, can be the same as in the file at its place: those of which all bytes are there.
+    /// The value of a file's only block is that of no longer file's block, so of another length it is none.
+    pub(crate) fn comparable_blocks(&self) -> u64 {
+        let Old::There(There { kind: FileType::RegularFile, bytes, .. }) = self.old else { return 0 };
+        let blocks = self.span.blocks.end - self.span.blocks.start;
+        if bytes >= self.bytes() && (bytes == self.bytes() || !self.is_whole()) {
+            blocks
+        } else {
+            (bytes / BLOCK_BYTES).min(if self.is_whole() { 0 } else { blocks })
+        }
     }
 
     /// Whether its blocks' values are kept.

@@ -69,6 +69,7 @@ mod takers;
 mod temps;
 mod told;
 mod top_names;
+mod top_note;
 mod transfer;
 mod tree;
 mod verified;

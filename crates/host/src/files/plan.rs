@@ -420,16 +420,14 @@ impl Plan {
         self.ledger.tally().find(bytes);
         self.files += 1;
         let old = self.prepare(&path, Claim::Leaf)?;
-        let mut does_check = false;
         if let Old::There(there) = old
             && there.kind == FileType::RegularFile
             && there.bytes == bytes
         {
-            does_check = self.does_check && !self.verified.has(&key(&path, bytes, meta, identity));
-            if !does_check && is_same_time(there.meta, meta) || bytes == 0 {
+            let is_compared = self.does_check && !self.verified.has(&key(&path, bytes, meta, identity));
+            if !is_compared && is_same_time(there.meta, meta) || bytes == 0 {
                 return self.complete(&path, bytes, meta, &there);
             }
-            does_check = self.does_check;
         }
         let meta = Meta { mode: self.mode_of(meta, &old), ..meta };
         self.fit(&key(&path, bytes, meta, identity), bytes - holes.bytes())?;
@@ -440,8 +438,9 @@ impl Plan {
         let item = Arc::new(if is_only { item.with_values() } else { item });
         self.only = is_only.then(|| Arc::clone(&item));
         self.unresolved += 1;
-        if does_check {
-            let blocks = item.span.blocks.clone();
+        let comparable = if self.does_check { item.comparable_blocks() } else { 0 };
+        if comparable > 0 {
+            let blocks = item.span.blocks.start..item.span.blocks.start + comparable;
             self.wanted.push(Wanted { item, blocks, tries: 0, is_check: true });
         } else {
             self.start(item);

@@ -44,6 +44,9 @@ pub struct ShareOptions {
     pub may_keep_links: bool,
     /// The name there of what a visitor puts, if it is to have another than it comes with.
     pub rename: Option<OsString>,
+    /// Whether an unfinished put of the same, in the directory around that one and with its name for [`ShareOptions::rename`], is
+    /// gone on with: it made the directory itself.
+    pub continues_rename: bool,
     /// How what they put is made durable.
     pub durable: Durable,
     /// How much all that lies below that directory may occupy on the disk when they have put something: what exceeds it fails.
@@ -124,6 +127,7 @@ impl Share {
             let intake = Intake::new(path.clone(), options.rename.clone(), options.durable, options.is_dry);
             intake
                 .map(|intake| intake.with_quota(options.quota).keeping_links(options.may_keep_links))
+                .map(|intake| intake.continuing_rename(options.continues_rename))
                 .map_err(|error| ShareError::NotWritable { path, error })
         });
         let name = share_name(&paths);

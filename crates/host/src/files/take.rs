@@ -10,6 +10,7 @@
 //! The taker reads the manifest, plans what is to be fetched, and asks for it.
 
 mod crew;
+mod former;
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -34,6 +35,7 @@ use super::group::GroupJob;
 use super::item::Temporary;
 use super::journal::{BootId, Journal};
 use super::manifest::{Entries, Entry};
+use super::names::escaped;
 use super::news::{News, Placed};
 use super::outcome::{Ended, Outcome};
 use super::parcel::{Parcel, Piece};
@@ -49,8 +51,9 @@ use super::takers::Takers;
 use super::temps::{Key, Temps, TempsError};
 use super::told::{Before, Told};
 use super::top_names::TopNames;
+use super::top_note::{self, Former};
 use super::transfer::{Ledger, Transfer, TransferError};
-use super::tree::Tree;
+use super::tree::{Old, There, Tree};
 use super::verified::Verified;
 use super::{HASHES, MANIFEST, TREE};
 use crate::session::Session;
@@ -65,6 +68,8 @@ pub(crate) struct TakeOptions {
     pub(crate) top_names: Option<TopNames>,
     /// The name at the destination of the only thing at the top that is taken, if it is to have another.
     pub(crate) rename: Option<Vec<u8>>,
+    /// Where an unfinished transfer of the same may have made the destination.
+    pub(crate) former: Option<Former>,
     pub(crate) look: Look,
     pub(crate) durable: Durable,
     /// What may come, at the most.
@@ -187,7 +192,7 @@ impl Taker {
                     session.close(CloseReason::Stopped);
                 }
                 // Without anything to go on with, nothing stays.
-                if let Some(crew) = self.dismiss().filter(|crew| crew.desk.temps.is_empty()) {
+                if let Some(crew) = self.dismiss().filter(|crew| !self.has_something(&crew.desk.temps)) {
                     crew.desk.temps.clear();
                 }
                 ended
@@ -284,7 +289,11 @@ impl Taker {
         match entry {
             Entry::Begin { share } if !self.is_begun => {
                 self.is_begun = true;
-                if self.options.look.is_dry { self.begin_dry() } else { self.begin(share) }
+                let mut hasher = blake3::Hasher::new();
+                hasher.update(&share).update(&self.options.scope);
+                let transfer = *hasher.finalize().as_bytes().first_chunk().expect("16 of 32 bytes");
+                self.go_on_with_former(&transfer);
+                if self.options.look.is_dry { self.begin_dry() } else { self.begin(transfer) }
             }
             _ if !self.is_begun => Err("the other end's list has no beginning".to_owned()),
             _ if self.is_listed => Err("the other end's list goes on behind its end".to_owned()),
@@ -317,11 +326,8 @@ impl Taker {
     }
 
     /// It is known what is shared, and so which journal is to be continued.
-    fn begin(&mut self, share: [u8; 16]) -> Result<(), String> {
+    fn begin(&mut self, transfer: Key) -> Result<(), String> {
         let (Some((session, _)), Some(tree)) = (&self.session, &self.options.tree) else { return Ok(()) };
-        let mut hasher = blake3::Hasher::new();
-        hasher.update(&share).update(&self.options.scope);
-        let transfer: Key = *hasher.finalize().as_bytes().first_chunk().expect("16 of 32 bytes");
         let patience = self.options.takers.as_ref().map_or(Duration::ZERO, |takers| {
             takers.enter(transfer, self.ledger.transfer());
             PATIENCE
@@ -346,6 +352,10 @@ impl Taker {
         let quota = self.options.quota.clone();
         if quota.is_some() {
             temps.set_nothing_aside();
+        }
+        if let Some(name) = &self.options.rename {
+            let noted = top_note::write(temps.directory(), name).inspect_err(|error| self.tell_no_room(error));
+            noted.map_err(|error| format!("the destination: cannot note the name \"{}\": {error}", escaped(name)))?;
         }
         let there = temps.list().unwrap_or_default();
         let boot = temps.since(self.options.boot);
@@ -513,7 +523,7 @@ impl Taker {
         self.ledger.tally().compare(if value.is_some() { end - start } else { 0 });
         let blocks = self.checks.entry(item.span.file).or_default();
         blocks.push((piece.in_file(), value));
-        if (blocks.len() as u64) < item.span.blocks.end - item.span.blocks.start || item.is_failed() {
+        if (blocks.len() as u64) < item.comparable_blocks() || item.is_failed() {
             return;
         }
         let mut blocks = self.checks.remove(&item.span.file).unwrap_or_default();
@@ -524,7 +534,8 @@ impl Taker {
         let right =
             good.iter().map(|(block, _)| item.span.block_bytes(first + block)).map(|bytes| bytes.end - bytes.start);
         self.ledger.tally().end_comparison(right.sum());
-        if good.len() == blocks.len() {
+        let is_as_long = matches!(item.old, Old::There(There { bytes, .. }) if bytes == item.bytes());
+        if good.len() == blocks.len() && is_as_long {
             self.plan.same(item, &good);
         } else if good.is_empty() || item.is_whole() || self.plan.kept.contains_key(&item.key) {
             self.plan.start(Arc::clone(item));

@@ -68,7 +68,11 @@ impl Worker {
                 Job::Holes(hollow) => self.leave(hollow, &mut batch, &mut buffer),
                 Job::Rehash(items) => self.rehash(items, &mut batch, &mut buffer),
                 Job::Leave => return,
-                Job::Finish(items) => items.into_iter().for_each(|item| self.finish(item, &mut batch)),
+                Job::Finish(items) => {
+                    for item in items {
+                        self.finish_kept(item, &mut batch, &mut buffer);
+                    }
+                }
             }
             self.hand_on(batch);
         }
@@ -327,6 +331,16 @@ impl Worker {
             batch.written.extend(blocks.iter().map(|&(block, value)| Written { key: item.key, block, value }));
             batch.report.rehashed.push((item, blocks));
         }
+    }
+
+    /// All blocks of a file were there from before: in its temporary, or in a longer file at its place.
+    fn finish_kept(&self, item: Arc<Item>, batch: &mut Batch, buffer: &mut Vec<u8>) {
+        let is_elsewhere = matches!(*item.temporary(), Temporary::Copied(_));
+        if is_elsewhere && let Err(trouble) = self.prepare(&item, batch, buffer) {
+            batch.report.fail(&self.desk, &item, trouble);
+            return;
+        }
+        self.finish(item, batch);
     }
 
     /// All blocks of a file are there.

@@ -1,5 +1,6 @@
 //! A taker against the real giver, over ways that lose, reorder and forge; and against a giver that is hostile.
 
+mod compare;
 mod disk;
 mod fake;
 mod greedy;
@@ -137,6 +138,7 @@ impl World {
             selection: Selection::new(&get.names),
             top_names: get.top_names.clone(),
             rename: get.rename.map(|name| name.as_bytes().to_vec()),
+            former: None,
             look: Look { does_check: get.does_check, is_dry: get.is_dry, keeps_links: get.keeps_links },
             durable: get.durable,
             limit: None,
