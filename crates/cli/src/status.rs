@@ -272,7 +272,7 @@ mod tests {
                 "expected_bps": 1.5e9, "target_bps": 1.5e9, "sink_expected_bps": null, "desired_bps": 2e9,
                 "path_rate_bps": 1.3e9, "limited_by": "path", "because": "the path carries 1.3 Gb/s", "rtt_s": 0.06,
                 "datagram_bytes": 1400, "sent_packets": 1, "lost_packets": 0, "received_packets": 0, "silent_s": 0.0,
-                "transfer": null,
+                "unanswered_s": 0.0, "transfer": null,
             })
         };
         serde_json::from_value(serde_json::json!({

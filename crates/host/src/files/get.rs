@@ -60,8 +60,8 @@ pub struct GetOptions {
     pub memory: Bytes,
     /// What the server's list of its files may take of memory, all in all; one that takes more ends the transfer.
     pub list_memory: Bytes,
-    /// When a session ends for a reason that may pass, others are opened to go on, for so long after the last new byte; zero is
-    /// not at all, but when keys are old.
+    /// When a session ends for a reason that may pass, others are opened to go on, for so long after the last block that
+    /// came whole; zero is not at all, but when keys are old.
     pub retry: Duration,
     /// What this end node knows of the session.
     pub session: SessionOptions,
@@ -92,7 +92,7 @@ impl Default for GetOptions {
 const MEMORY: Bytes = Bytes::new(256 << 20);
 /// What a list may take of memory: some fourteen million files.
 const LIST_MEMORY: Bytes = Bytes::new(1 << 30);
-/// Transfers come back for so long after the last new byte.
+/// Transfers come back for so long after the last block that came whole.
 pub(crate) const RETRY: Duration = Duration::from_secs(600);
 
 /// Gets files: it returns when the session is open, and [`Transfer::wait`] when all is done.

@@ -90,6 +90,7 @@ pub struct SessionStatus {
     /// How long nothing has come from the other end.
     pub silent_s: f64,
     /// How long it has owed an answer besides: who is asked for nothing may be silent.
+    #[serde(default)]
     pub unanswered_s: f64,
     /// The transfer of files that it carries.
     pub transfer: Option<TransferStatus>,
@@ -109,6 +110,7 @@ pub struct TransferStatus {
     /// Bytes at the destination.
     pub bytes_done: u64,
     /// Bytes beside those that were found right in a comparison that is not over.
+    #[serde(default)]
     pub bytes_compared: u64,
     /// What it waits for: "list", "peer", "disk", "sync", "results", "session", "comparing".
     pub waits_for: Option<String>,
