@@ -23,7 +23,7 @@ pub(crate) use report::rate;
 /// A file with variants, or with several runs, gives a result for each; --json then prints one object a line. --out
 /// writes summary.json, rates.csv, queues.csv, losses.csv, rates.svg and, of packets, windows.csv; several results each
 /// get a directory of their own in it, named after variant and seed ("alpha-0.1", "seed-3", "alpha-0.1-seed-3").
-/// files.b3 there lists what was written: the next call removes what is on the list and unchanged, and nothing else.
+/// fairwave.b3 there lists what was written: the next call removes what is on the list and unchanged, and nothing else.
 ///
 /// Means are taken over the second half of the run, for sessions, links and totals alike; where every session ends by
 /// itself, over the whole time until the last of them has. Ctrl-C keeps the results of the runs that have ended.

@@ -106,10 +106,17 @@ impl Staging {
     }
 
     /// Puts those files into place that the filter takes by their names, with a list of them, and removes what the call
-    /// before wrote there and this one did not. The others are never seen.
-    pub(crate) fn commit_listed(&self, takes: impl Fn(&str) -> bool) -> Done {
+    /// before wrote there and this one did not; a call that did not come to its end removes nothing. The others are never seen.
+    pub(crate) fn commit_listed(&self, is_whole: bool, takes: impl Fn(&str) -> bool) -> Done {
         let mut files = self.written().clone();
         files.retain(|name, _| takes(name));
+        let before = listing::read(&self.target);
+        let mut listed = files.clone();
+        if !is_whole {
+            for (name, hash) in &before {
+                listed.entry(name.clone()).or_insert(*hash);
+            }
+        }
         // Somebody may still write what is not taken: it goes with the hidden directory.
         let chosen = self.hidden.join(".chosen");
         let choose = || {
@@ -119,10 +126,9 @@ impl Staging {
                 fs::create_dir_all(place.parent().unwrap_or(&chosen))?;
                 fs::rename(self.hidden.join(name), place)?;
             }
-            fs::write(chosen.join(listing::NAME), listing::text(&files))
+            fs::write(chosen.join(listing::NAME), listing::text(&listed))
         };
         choose().map_err(|error| self.failed("", &error))?;
-        let before = listing::read(&self.target);
         // Under the lock, so that an interrupt comes before the first file or after the last.
         let done = unfinished(|_| {
             if self.target.is_dir() {
@@ -130,7 +136,7 @@ impl Staging {
             } else {
                 fs::rename(&chosen, &self.target)?;
             }
-            listing::remove_stale(&self.target, &before, &files);
+            listing::remove_stale(&self.target, &before, &listed);
             Ok(())
         });
         done.map_err(|error: io::Error| self.failed("", &error))

@@ -96,7 +96,7 @@ impl Lab<'_> {
         })?;
         progress.clear();
         if let Some(staging) = staging {
-            staging.commit_listed(|_| true)?;
+            staging.commit_listed(true, |_| true)?;
         }
         if let Some(trace) = trace {
             trace.staging.commit()?;
@@ -151,7 +151,7 @@ impl Lab<'_> {
         if let Some(staging) = batch.staging
             && !kept.is_empty()
         {
-            staging.commit_listed(|name| name.rfind('/').is_some_and(|end| kept.contains(&name[..=end])))?;
+            staging.commit_listed(false, |name| name.rfind('/').is_some_and(|end| kept.contains(&name[..=end])))?;
         }
         staging::discard_all();
         if !lines.is_empty() {

@@ -12,7 +12,7 @@ use std::path::{Component, Path};
 use blake3::{Hash, Hasher};
 
 /// Name of the list.
-pub(super) const NAME: &str = "files.b3";
+pub(super) const NAME: &str = "fairwave.b3";
 
 /// A list is at most so long: 100 000 runs of six files each.
 const LONGEST: u64 = 256 << 20;

@@ -192,6 +192,12 @@ fn interrupt__keeps_the_runs_that_ended() {
     let text = PAIR.replacen("name", "sample = \"1000 s\"\nname", 1)
         + "[[variant]]\nlabel = \"short\"\nduration = \"1 s\"\n[[variant]]\nlabel = \"long\"\nduration = \"300000000 s\"\n";
     let (file, place) = (scratch.file("long.toml", text), scratch.path("out"));
+    // What an earlier call left there, whole.
+    let earlier = Path::new(&place).join("earlier/summary.json");
+    fs::create_dir_all(earlier.parent().unwrap()).unwrap();
+    fs::write(&earlier, "{}").unwrap();
+    let list = format!("{}  earlier/summary.json\n", blake3::hash(b"{}"));
+    fs::write(Path::new(&place).join("fairwave.b3"), &list).unwrap();
     let mut command = fairwave(&["simulate", &file, "--model", "fluid", "--json", "--out", &place]);
     let mut child =
         command.env("RAYON_NUM_THREADS", "1").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -207,6 +213,8 @@ fn interrupt__keeps_the_runs_that_ended() {
     let summary = fs::read_to_string(Path::new(&place).join("short/summary.json")).expect("the run that ended is kept");
     assert_eq!(serde_json::from_str::<Value>(&summary).unwrap()["metrics"], first["metrics"]);
     assert!(!Path::new(&place).join("long").exists());
+    assert!(earlier.exists(), "a call that was interrupted removes nothing");
+    assert!(fs::read_to_string(Path::new(&place).join("fairwave.b3")).unwrap().contains(list.trim()));
     let hidden = fs::read_dir(&place)
         .unwrap()
         .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with(".fairwave-"));

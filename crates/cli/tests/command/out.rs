@@ -6,7 +6,7 @@ const FILES: [&str; 5] = ["losses.csv", "queues.csv", "rates.csv", "rates.svg", 
 
 /// With the list of what was written.
 fn listed(files: &[&str]) -> Vec<String> {
-    let mut names: Vec<_> = files.iter().map(|name| (*name).to_owned()).chain(["files.b3".to_owned()]).collect();
+    let mut names: Vec<_> = files.iter().map(|name| (*name).to_owned()).chain(["fairwave.b3".to_owned()]).collect();
     names.sort();
     names
 }

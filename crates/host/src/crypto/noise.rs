@@ -72,7 +72,12 @@ impl NoiseResponder {
         // RFC 9000 s10.3.2: of endpoints with the same key none may have a session of a name that another one does not know, or that
         // one tells who asks it what ends the session (s21.11). Processes of a user have one identity, and each is at its own place.
         let key = purpose(tickets.identity().private(), "fairwave 2026 reset");
-        self.reset_key = Some(Zeroizing::new(*blake3::keyed_hash(&key, self.local.to_string().as_bytes()).as_bytes()));
+        // So are machines that share a home directory.
+        let mut place = blake3::Hasher::new_keyed(&key);
+        place.update(&std::fs::read("/etc/machine-id").unwrap_or_default());
+        place.update(rustix::system::uname().nodename().to_bytes()).update(&[0]);
+        place.update(self.local.to_string().as_bytes());
+        self.reset_key = Some(Zeroizing::new(*place.finalize().as_bytes()));
         self.tickets = Some(tickets);
     }
 }

@@ -8,6 +8,9 @@
 //!   in all sessions together;
 //! - a put: when this end has dealt with all that it was given, and something of it is there.
 //!
+//! Its owner may come back to the end of what began, also when the ticket is used up: for what was lost on the way. That is bounded,
+//! too: one session at a time, and four times as many bytes as the share has.
+//!
 //! A look is neither: no bytes of files are sent, and nothing is put.
 
 use std::collections::BTreeMap;
@@ -29,6 +32,9 @@ use crate::session::Session;
 
 /// An owner whose session was lost may come back for so long before somebody else may begin: as long as transfers try to.
 pub(crate) const COMES_BACK_WITHIN: Duration = Duration::from_secs(600);
+
+/// Files are sent so often with a ticket for one transfer at the most, however often its sessions are lost.
+const MOST_TIMES: u64 = 4;
 
 /// A ticket for one transfer that a visitor shows.
 #[derive(Clone, Copy)]
@@ -54,8 +60,12 @@ pub(crate) struct Claims {
 #[derive(Default)]
 struct Claim {
     owner: Option<Owner>,
+    /// The owner's latest session that opened.
+    session: Option<Session>,
     /// Bytes of files that were sent with it, in sessions that are over.
     sent_bytes: u64,
+    /// Bytes of files that the share has, once they are known.
+    all_bytes: Option<u64>,
 }
 
 struct Owner {
@@ -69,19 +79,27 @@ impl Claims {
     /// Why a visitor is not let in, if so: another one has the ticket.
     pub(crate) fn refusal(&self, now: Instant, ticket: TicketId, follows: Option<&Proof>) -> Option<Refusal> {
         let claims = self.by_ticket.lock();
-        let owner = claims.get(&ticket)?.owner.as_ref()?;
-        (!owner.gives_way_to(now, follows)).then_some(Refusal::InUse)
+        let claim = claims.get(&ticket)?;
+        if claim.is_exhausted() {
+            return Some(Refusal::UsedUp);
+        }
+        (!claim.owner.as_ref()?.gives_way_to(now, follows)).then_some(Refusal::InUse)
     }
 
     /// A session with it has opened: whether it owns the ticket now.
     fn begin(&self, now: Instant, ticket: TicketId, follows: Option<&Proof>, proof: Proof) -> bool {
         let mut claims = self.by_ticket.lock();
         let claim = claims.entry(ticket).or_default();
-        if claim.owner.as_ref().is_some_and(|owner| !owner.gives_way_to(now, follows)) {
+        if claim.is_exhausted() || claim.owner.as_ref().is_some_and(|owner| !owner.gives_way_to(now, follows)) {
             return false;
         }
         claim.owner = Some(Owner { proof, away: None });
         true
+    }
+
+    /// The owner's session is this one: the one before it, if there was one, which may still be open.
+    fn succeed(&self, ticket: TicketId, session: &Session) -> Option<Session> {
+        self.by_ticket.lock().entry(ticket).or_default().session.replace(session.clone())
     }
 
     /// A session has sent so many bytes of files, of as many as there are if that is known: whether as many have been sent in all.
@@ -89,6 +107,7 @@ impl Claims {
         let mut claims = self.by_ticket.lock();
         let claim = claims.entry(ticket).or_default();
         claim.sent_bytes = claim.sent_bytes.saturating_add(sent);
+        claim.all_bytes = all.or(claim.all_bytes);
         claim.sent_bytes > 0 && all.is_some_and(|all| claim.sent_bytes >= all)
     }
 
@@ -99,6 +118,7 @@ impl Claims {
         // Another session of the owner may have followed already.
         if let Some(owner) = claim.owner.take_if(|owner| owner.proof == *proof) {
             claim.owner = is_lost.then_some(Owner { away: Some(now), ..owner });
+            claim.session = None;
         }
     }
 
@@ -107,6 +127,13 @@ impl Claims {
         let claims = self.by_ticket.lock();
         let owner = claims.get(&ticket).and_then(|claim| claim.owner.as_ref());
         owner.is_some_and(|owner| !owner.has_lapsed(now))
+    }
+}
+
+impl Claim {
+    /// Whether its owner has had what a transfer that is lost again and again may need.
+    fn is_exhausted(&self) -> bool {
+        self.all_bytes.is_some_and(|all| all > 0 && self.sent_bytes >= all.saturating_mul(MOST_TIMES))
     }
 }
 
@@ -181,6 +208,10 @@ impl Handler for Claiming {
         let proof = proof(session);
         if self.claims.begin(Instant::now(), self.ticket, self.follows.as_ref(), proof) {
             self.own.lock().proof = Some(proof);
+            // One session at a time: whoever follows takes the place of the former.
+            if let Some(former) = self.claims.succeed(self.ticket, session) {
+                former.close(CloseReason::Stopped);
+            }
             if let Some(handler) = &mut self.handler {
                 handler.on_open(session);
             }

@@ -237,6 +237,13 @@ impl Worker {
 
     /// Sees to it that there is a temporary of a file's length: what is below what will be written.
     fn prepare(&self, item: &Item, batch: &mut Batch, buffer: &mut Vec<u8>) -> Result<Below, Trouble> {
+        // Before the lock is held: a quota may have to measure what there is.
+        let bytes = match &*item.temporary() {
+            Temporary::There(below) => return Ok(*below),
+            Temporary::Absent => 0,
+            Temporary::Copied(good) => good.len() as u64 * BLOCK_BYTES,
+        };
+        let _claim = self.desk.claim(item, bytes)?;
         let mut temporary = item.temporary();
         let below = match &*temporary {
             Temporary::There(below) => *below,
@@ -255,7 +262,6 @@ impl Worker {
     }
 
     fn begin(&self, item: &Item) -> Result<(), Trouble> {
-        let _claim = self.desk.claim(item, 0)?;
         // What is listed of an older temporary must be void before there is a new one that has its length.
         self.desk.journal.begin_anew(&item.key).doing(JOURNAL)?;
         Ok(self.desk.temps.begin(&item.key, item.bytes())?)
@@ -270,7 +276,6 @@ impl Worker {
             if !is_read || block_value(item.bytes(), block * BLOCK_BYTES, buffer) != value {
                 return Err("the old file was changed at the destination while it was compared".into());
             }
-            let _claim = self.desk.claim(item, buffer.len() as u64)?;
             write_sparse(&new, block * BLOCK_BYTES, buffer, Below::Anything).doing("write it")?;
             batch.written.push(Written { key: item.key, block, value });
         }

@@ -69,6 +69,26 @@ fn claims__count_the_bytes_of_all_sessions() {
     assert!(!claims.count(TicketId(8), (1, Some(100))));
 }
 
+#[test]
+fn claims__of_who_is_lost_again_and_again_have_an_end() {
+    let (claims, now) = (Claims::default(), Instant::now());
+    assert!(claims.begin(now, TICKET, None, ONE));
+    let mut proofs = [ONE, TWO].into_iter().cycle();
+    // 400 = 4 x 100
+    for sent in [100, 100, 100, 99] {
+        let proof = proofs.next().unwrap();
+        claims.count(TICKET, (sent, Some(100)));
+        claims.end(now, TICKET, &proof, true);
+        assert_eq!(claims.refusal(now, TICKET, Some(&proof)), None);
+        assert!(claims.begin(now, TICKET, Some(&proof), if proof == ONE { TWO } else { ONE }));
+    }
+    let last = proofs.next().unwrap();
+    claims.count(TICKET, (1, None));
+    claims.end(now, TICKET, &last, true);
+    assert_eq!(claims.refusal(now, TICKET, Some(&last)), Some(Refusal::UsedUp));
+    assert!(!claims.begin(now, TICKET, Some(&last), THREE));
+}
+
 /// A server in this process, and a ticket of it for one transfer.
 struct Server {
     endpoint: Endpoint,
@@ -200,10 +220,11 @@ fn get__the_owner_may_come_back_and_nobody_else_meanwhile() {
     until(|| first.got.load(Ordering::SeqCst) == BYTES);
     let other = Endpoint::bind(&EndpointConfig::default()).unwrap();
     assert_eq!(refused(Thief::of(1).open(&other, &server.ticket, None)), Refusal::InUse);
-    // It shows that it is the same, though its former session is still open here.
+    // It shows that it is the same, though its former session is still open here: that ends, and had all there is.
     let again = Thief { stays: true, ..Thief::of(BYTES) };
     let session = again.open(&client, &server.ticket, Some(&session)).unwrap();
-    assert_eq!(refused(Thief::of(1).open(&other, &server.ticket, None)), Refusal::InUse);
+    until(|| first.is_closed.load(Ordering::SeqCst) && server.refusal() == Some(Refusal::UsedUp));
+    assert_eq!(refused(Thief::of(1).open(&other, &server.ticket, None)), Refusal::UsedUp);
     until(|| again.got.load(Ordering::SeqCst) == BYTES);
     session.close(CloseReason::Done);
     until(|| server.refusal() == Some(Refusal::UsedUp));
