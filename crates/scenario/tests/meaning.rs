@@ -524,7 +524,13 @@ fn build__another_scheme_starts_from_its_own_defaults_and_says_what_it_drops() {
         assert_eq!(scenario.scheme.scheme.name, "gtp-printed");
         assert_eq!(scenario.scheme.options.iter().collect::<Vec<_>>(), [("alpha", OptionValue::Number(0.2))]);
     }
-    assert_eq!(*notes, ["scheme gtp-printed in place of gtp: dropped options.alpha, options.beta, options.phase"]);
+    assert_eq!(
+        *notes,
+        [
+            "--scheme goes before variant \"same\", which says otherwise",
+            "scheme gtp-printed in place of gtp: dropped options.alpha, options.beta, options.phase"
+        ]
+    );
 }
 
 #[test]
