@@ -80,8 +80,8 @@ def get(
         links: Keep symbolic links that lead out of what is fetched as they are; without it each fails, by name.
         durable: When files are safe from a power failure before they get their names: one by one, in groups, or never.
         limit: No faster than this, as IP packets: "200 Mb/s".
-        retry: Connect again when the connection or the server is lost, for so long after the last block that came whole;
-            "0 s" is not at all.
+        retry: Connect again when the connection or the server is lost, for so long after the last block that came
+            whole; "0 s" is not at all.
         capacity: What this end may receive; left out, 95 % of the network card's speed.
         path: Who else uses the path: others ("shared"), or nobody ("dedicated"; both ends must say so).
         plain: No encryption of data; both ends must ask for it.
