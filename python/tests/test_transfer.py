@@ -102,7 +102,8 @@ def test_get__keeps_to_a_limit(tmp_path: Path) -> None:
 
 def test_serve__takes_a_single_path(tmp_path: Path) -> None:
     (tmp_path / "big.bin").write_bytes(b"a" * 10)
-    for number, path in enumerate([tmp_path / "big.bin", str(tmp_path / "big.bin")]):
+    paths: list[Path | str] = [tmp_path / "big.bin", str(tmp_path / "big.bin")]
+    for number, path in enumerate(paths):
         with fw.serve(path, listen=HERE) as server:
             transfer = fw.get(server.ticket, tmp_path / str(number))
         assert (transfer.files, transfer.bytes) == (1, 10)

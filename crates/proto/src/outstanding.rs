@@ -17,7 +17,7 @@ use crate::codec::LossReport;
 /// Pieces that follow each other in a stream are kept as one run, and a report takes time by its ranges and by the runs that
 /// it crosses, not by the packets that it settles. Memory: 4 bytes a packet from the first that is not settled on, 24 bytes
 /// a run, an eighth more to grow: at most 32 bytes a packet under way, mostly 5, and a fixed part of some 40 kB. A sink can
-/// leave the first number open for as long as it likes: whoever sends stops at [`MOST_UNDER_WAY`].
+/// leave the first number open for as long as it likes: whoever sends stops at 2^20 (`MOST_UNDER_WAY`).
 #[derive(Clone, Debug, Default)]
 pub struct Outstanding {
     /// The lowest number that is not settled.
