@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import matplotlib
 import pytest
+
+# A job in the background is born with Ctrl-C ignored: tests of Ctrl-C would wait for ever there.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 matplotlib.use("Agg")
 
