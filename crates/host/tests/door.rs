@@ -193,7 +193,7 @@ fn accept__is_called_when_the_first_packet_under_the_sessions_keys_has_come() {
 fn get__of_a_server_without_descriptors_waits_until_there_is_room() {
     let place = tempfile::tempdir().expect("there is room");
     // Eight for one visitor, and not for two.
-    let server = Server::start(place.path(), false, 22);
+    let server = Server::start(place.path(), false, 12);
     let begin = |name: &str, limit, retry_s| {
         let client = client();
         let retry = fairwave_units::Duration::from_secs(retry_s);

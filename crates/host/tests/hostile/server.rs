@@ -1,5 +1,6 @@
 //! A server as a process of its own: this very program, asked for the test that plays it.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::fs;
 use std::io::{self, BufRead as _, BufReader, Write as _};
@@ -10,13 +11,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fairwave_host::{Endpoint, EndpointConfig, Identity, Keyring, Share, ShareId, ShareOptions, Ticket, Validity};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 const VARIABLE: &str = "FAIRWAVE_HOSTILE_SERVER";
 const WRITABLE: &str = "FAIRWAVE_HOSTILE_WRITABLE";
 /// Tells what the server says from what the test runner does.
 const SAYS: &str = "server: ";
-/// As many descriptors as a process has on most systems.
-pub(crate) const DESCRIPTORS: u32 = 1024;
+const FREE: &str = "FAIRWAVE_HOSTILE_FREE";
+/// As many free descriptors as a process has on most systems.
+pub(crate) const DESCRIPTORS: u32 = 1000;
 /// Paths of the share: each takes a descriptor for each visitor.
 const PATHS: usize = 8;
 
@@ -45,13 +48,12 @@ impl fmt::Display for Usage {
 }
 
 impl Server {
-    /// Serves eight files below `place`, or takes what others put there. It has so many descriptors.
-    pub(crate) fn start(place: &Path, is_writable: bool, descriptors: u32) -> Self {
-        let program = std::env::current_exe().expect("it runs");
-        let mut command = Command::new("sh");
-        command.args(["-c", &format!("ulimit -n {descriptors}; exec \"$0\" \"$@\"")]);
-        command.arg(program).args(["--exact", "server__is_played", "--ignored", "--nocapture"]);
-        command.env(VARIABLE, place).env(WRITABLE, u8::from(is_writable).to_string());
+    /// Serves eight files below `place`, or takes what others put there. So many descriptors are free once it listens, whatever
+    /// it has inherited.
+    pub(crate) fn start(place: &Path, is_writable: bool, free: u32) -> Self {
+        let mut command = Command::new(std::env::current_exe().expect("it runs"));
+        command.args(["--exact", "server__is_played", "--ignored", "--nocapture"]);
+        command.env(VARIABLE, place).env(WRITABLE, u8::from(is_writable).to_string()).env(FREE, free.to_string());
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("there is a shell");
         let mut words = BufReader::new(child.stdout.take().expect("it is piped"));
         let [recorded, good] = [(); 2].map(|()| hear(&mut words).parse::<Ticket>().expect("a ticket"));
@@ -112,6 +114,17 @@ fn say(what: &str) {
     writeln!(out, "{SAYS}{what}").and_then(|()| out.flush()).expect("somebody listens");
 }
 
+/// Takes from this process all descriptors that are not in use but so many: the limit bounds the numbers that they may have.
+fn leave_descriptors(free: usize) {
+    let own = fs::read_dir("/proc/self/fd").expect("it is one's own");
+    let taken: HashSet<u64> =
+        own.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
+    // The one that the directory was read by is in the set, and closed by now: it is one of those that are free.
+    let last = (0..).filter(|number| !taken.contains(number)).nth(free - 2).expect("numbers do not end");
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    setrlimit(Resource::Nofile, Rlimit { current: Some(last + 1), maximum }).expect("a lower limit is allowed");
+}
+
 /// What the process does that was started as a server.
 pub(crate) fn play() {
     let Some(place) = std::env::var_os(VARIABLE).map(PathBuf::from) else { return };
@@ -131,6 +144,8 @@ pub(crate) fn play() {
     let endpoint = Endpoint::bind(&EndpointConfig { listen, ..EndpointConfig::default() }).expect("a port is free");
     let keyring = Arc::new(Keyring::in_memory(Identity::random().expect("random bytes"), ShareId(0)));
     endpoint.listen_with(Arc::clone(&keyring), share.judges(), share.accept());
+    let free = std::env::var(FREE).ok().and_then(|free| free.parse().ok()).expect("the test says how many");
+    leave_descriptors(free);
     let validity = Validity { lasts_s: None, is_once: false };
     let issue = || keyring.issue(validity, vec![endpoint.local_addr()]).expect("nothing is written");
     let recorded = issue();
