@@ -45,7 +45,7 @@ pub(crate) struct OpenKeys {
 
 impl SessionKeys {
     /// Of what a handshake ends with, of which nothing is left behind.
-    pub(super) fn new(suite: Suite, is_initiator: bool, is_plain: bool, mut split: ([u8; 32], [u8; 32])) -> Self {
+    pub(crate) fn new(suite: Suite, is_initiator: bool, is_plain: bool, mut split: ([u8; 32], [u8; 32])) -> Self {
         let (from_initiator, from_responder) = (Zeroizing::new(split.0), Zeroizing::new(split.1));
         split.zeroize();
         Self::Fresh(Secrets { suite, is_initiator, is_plain, from_initiator, from_responder })

@@ -217,3 +217,6 @@ fn send(batch: &mut Batch, socket: &mut Socket, too_large: &mut Vec<(SessionId, 
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -140,6 +140,14 @@ mod tests {
     }
 
     #[test]
+    fn datagram__is_the_one_on_record() {
+        // Header, piece, and the checksum of both in two halves.
+        let expected = "28000000000000000500000100000000000000000900000001000000000000000268656c6c6f0519f198d5c4bccf1e64d5b64c3e596f";
+        let text: String = datagram(b"hello").iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(text, expected);
+    }
+
+    #[test]
     fn seal__needs_room_for_all_of_it() {
         let piece = Piece { stamp_us: 9, stream: 1, offset: 2, bytes: b"hello" };
         for length in 0..54 {

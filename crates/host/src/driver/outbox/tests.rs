@@ -1,0 +1,127 @@
+//! Datagrams as they leave a host, byte for byte: what two versions must agree on.
+
+use std::fmt::Write as _;
+use std::net::UdpSocket;
+use std::ops::Range;
+use std::time::Duration;
+
+use fairwave_proto::PieceAt;
+
+use super::*;
+use crate::crypto::{OpenKeys, SessionKeys, Suite};
+
+/// Gives bytes that count up with their offset, in parts of so many.
+struct Lender(usize);
+
+impl Handler for Lender {
+    fn lend(&mut self, _stream: u32, range: Range<u64>, take: &mut dyn FnMut(&[u8])) -> Result<(), VoidReason> {
+        let bytes: Vec<u8> = range.map(|at| at as u8).collect();
+        bytes.chunks(self.0).for_each(take);
+        Ok(())
+    }
+}
+
+/// Which seal, and whether data go without secrecy.
+const SEALS: [(Suite, bool); 3] = [(Suite::Aes, false), (Suite::ChaCha, false), (Suite::Aes, true)];
+/// Of tests' epochs of 1024 numbers: in the first one, and in the next.
+const NUMBERS: [u64; 2] = [5, 1 << 10 | 3];
+const SESSION: SessionId = SessionId(0x0102_0304_0506_0708);
+
+fn keys((suite, is_plain): (Suite, bool), is_initiator: bool) -> OpenKeys {
+    let split = ([1; 32], [2; 32]);
+    SessionKeys::new(suite, is_initiator, is_plain, split).open().expect("they are fresh")
+}
+
+fn data(number: u64) -> DataPacket {
+    let piece = PieceAt { stream: 3, offset: 0x0102_0304_0510, length: 21 };
+    DataPacket { session: SESSION, number, stamp_us: 0x0a0b_0c0d, piece }
+}
+
+fn control(number: u64) -> ControlPacket {
+    ControlPacket { session: SESSION, number, frames: (0..11).collect() }
+}
+
+/// What a socket receives of an outbox: a data packet and a control packet of each number.
+fn sent(seal: (Suite, bool), part: usize) -> Vec<Vec<u8>> {
+    let there = UdpSocket::bind("127.0.0.1:0").expect("a port is free");
+    there.set_read_timeout(Some(Duration::from_secs(60))).expect("it is not zero");
+    let to = (None, there.local_addr().expect("it is bound"));
+    let (mut socket, mut outbox) = (Socket::bind(None).expect("a port is free"), Outbox::new());
+    let OpenKeys { mut data, mut control, .. } = keys(seal, true);
+    let mut received = Vec::new();
+    let mut room = [0; 2000];
+    for number in NUMBERS {
+        let packet = self::data(number);
+        outbox.push_data(&mut socket, SESSION, to, &packet, &mut data.sealer, &mut Lender(part)).expect("it is lent");
+        outbox.flush(&mut socket);
+        outbox.send_control(&mut socket, SESSION, to, &self::control(number), &mut control.sealer);
+        for _ in 0..2 {
+            let length = there.recv(&mut room).expect("nothing gets lost on the way to oneself");
+            received.push(room[..length].to_vec());
+        }
+    }
+    received
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("a string takes all");
+        text
+    })
+}
+
+#[test]
+fn datagrams__are_those_on_record() {
+    for (seal, expected) in SEALS.into_iter().zip(RECORDED) {
+        // In one part, which is sealed from where it is; and in two, which are put together first.
+        for part in [100, 13] {
+            let sent: Vec<String> = sent(seal, part).iter().map(|datagram| hex(datagram)).collect();
+            assert_eq!(sent, expected, "{seal:?}, {part} bytes at a time");
+        }
+    }
+}
+
+#[test]
+fn push_data__of_fewer_bytes_than_it_says_sends_nothing() {
+    struct Short;
+    impl Handler for Short {
+        fn lend(&mut self, _stream: u32, _range: Range<u64>, take: &mut dyn FnMut(&[u8])) -> Result<(), VoidReason> {
+            take(&[7; 20]);
+            Ok(())
+        }
+    }
+    let (mut socket, mut outbox) = (Socket::bind(None).expect("a port is free"), Outbox::new());
+    let to = (None, "127.0.0.1:9".parse().expect("it is an address"));
+    let sealer = &mut keys(SEALS[0], true).data.sealer;
+    let pushed = outbox.push_data(&mut socket, SESSION, to, &data(5), sealer, &mut Short);
+    assert_eq!(pushed, Err(VoidReason::Shrank));
+    assert!(outbox.flush(&mut socket) && outbox.calls == 0);
+}
+
+/// Of each seal: data and control of each number.
+const RECORDED: [[&str; 4]; 3] = [
+    [
+        "28010203040506070800000000000000052ab0cca38f326e9952225a3d74023194cc2319c162b3c96d845a1e3dfc6769\
+         5bcc35dad9b0f9a72e97941065d3eab4213c3f6c1ea5",
+        "2901020304050607080000000000000005f38d761ffe62ae587f395184952db397be9833de2ed3074c484545",
+        "280102030405060708000000000000040385a9170a91003928e878794b2b0bb683248dc1f64a7d2bc97bb9664929f6d8\
+         e30b32553cf1ae4e4fd231cb360990efac5da6e485f4",
+        "29010203040506070800000000000004034889734bd8314803e2dd0baf4dee89d16af3109ec5289d3eb71e2f",
+    ],
+    [
+        "2801020304050607080000000000000005d796d56bc183843e1657c8da144b7de8b4e4090676dfd13bb0b00e21d3ee1e\
+         49796f91048c34cbc929e2ce2f02893df95957109e61",
+        "2901020304050607080000000000000005e856fdb43b2f8c5661207346352a0188aaa3a06a07f48ddfb11032",
+        "28010203040506070800000000000004036c21251dbd00cc316a359bc454d7e2f7da3f9685f504cdcd9b8c62b10fa761\
+         b1905454cf354adab97e45ddd3889a680cb478815925",
+        "29010203040506070800000000000004037461335b054d5c6b737b2107770ac93a2be99a0e88d3374e64f204",
+    ],
+    [
+        "28010203040506070800000000000000050a0b0c0d000000030000010203040510101112131415161718191a1b1c1d1e\
+         1f202122232464ef123a4880238d0000000000000000",
+        "2901020304050607080000000000000005f38d761ffe62ae587f395184952db397be9833de2ed3074c484545",
+        "28010203040506070800000000000004030a0b0c0d000000030000010203040510101112131415161718191a1b1c1d1e\
+         1f20212223242bd2965de75554cd0000000000000000",
+        "29010203040506070800000000000004034889734bd8314803e2dd0baf4dee89d16af3109ec5289d3eb71e2f",
+    ],
+];
