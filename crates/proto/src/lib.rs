@@ -68,7 +68,9 @@ pub use mtu::{LEAST_DATAGRAM, Mtu, MtuProbe};
 pub use outbound::{Outbound, OutboundEvent};
 pub use outstanding::{FalseReport, Outstanding, PieceAt, Settled, Settlement};
 pub use pacer::Pacer;
-pub use packet::{CONTROL_OVERHEAD, ControlPacket, DATA_OVERHEAD, DataPacket, MOST_FRAME_BYTES, Packet, Transmit};
+pub use packet::{
+    CONTROL_OVERHEAD, ControlPacket, DATA_FRONT, DATA_OVERHEAD, DataPacket, MOST_FRAME_BYTES, Packet, Transmit,
+};
 pub use path_kind::PathKind;
 pub use rate_meter::RateMeter;
 pub use receiver::{ReceiverCounts, ReceiverSetup};

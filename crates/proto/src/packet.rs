@@ -1,8 +1,11 @@
-//! Packets as the cores know them: values, not bytes.
+//! Packets as the cores know them, and how they become sealed datagrams and come back from them: on a wire as in a simulation.
 
 use std::net::SocketAddr;
 
-use crate::codec::{Frame, HEADER_BYTES, PIECE_BYTES, SessionId, TAG_BYTES, Writer};
+use crate::codec::{
+    DecodeError, Frame, Full, HEADER_BYTES, Header, Kind, PIECE_BYTES, Piece, Seal, SessionId, TAG_BYTES, Unseal,
+    Writer, open_datagram, seal_datagram,
+};
 use crate::outstanding::PieceAt;
 
 /// A data packet. Its payload stays with the driver, which knows what a piece of a stream holds.
@@ -51,8 +54,10 @@ pub enum Packet {
     Handshake(Vec<u8>),
 }
 
+/// Bytes of a datagram in front of the bytes of its piece.
+pub const DATA_FRONT: usize = HEADER_BYTES + PIECE_BYTES;
 /// Bytes of a datagram around the bytes of its piece.
-pub const DATA_OVERHEAD: u32 = (HEADER_BYTES + PIECE_BYTES + TAG_BYTES) as u32;
+pub const DATA_OVERHEAD: u32 = (DATA_FRONT + TAG_BYTES) as u32;
 /// Bytes of a datagram around its frames.
 pub const CONTROL_OVERHEAD: u32 = (HEADER_BYTES + TAG_BYTES) as u32;
 /// Bytes of frames in a control packet at the most: with them it fits into the least datagram that every path takes.
@@ -84,11 +89,60 @@ impl ControlPacket {
     pub fn datagram_bytes(&self) -> u32 {
         CONTROL_OVERHEAD.saturating_add(self.frames.len() as u32)
     }
+
+    /// Writes its datagram into `room`, sealed: its length.
+    pub fn seal(&self, seal: &mut impl Seal, room: &mut [u8]) -> Result<usize, Full> {
+        let header = Header { kind: Kind::Control, session: self.session, number: self.number };
+        seal_datagram(&header, seal, room, &self.frames, |_| Ok(()))
+    }
+
+    /// Opens the datagram of a control packet, whose header has been read.
+    pub fn open(header: &Header, seal: &mut impl Unseal, datagram: &mut [u8]) -> Result<Self, DecodeError> {
+        let body = open_datagram(header, seal, datagram)?;
+        Ok(Self { session: header.session, number: header.number, frames: body.rest().to_vec() })
+    }
 }
 
 impl DataPacket {
     /// Bytes of its datagram, without IP and UDP.
     pub fn datagram_bytes(&self) -> u32 {
         DATA_OVERHEAD.saturating_add(self.piece.length)
+    }
+
+    /// Writes its datagram into `room`, sealed: its length. `bytes` are those of its piece, and are sealed from where they lie.
+    pub fn seal(&self, seal: &mut impl Seal, room: &mut [u8], bytes: &[u8]) -> Result<usize, Full> {
+        seal_datagram(&self.header(), seal, room, bytes, |writer| self.front().write(writer))
+    }
+
+    /// The same where the bytes of its piece are in `room`, behind the first [`DATA_FRONT`].
+    pub fn seal_in_place(&self, seal: &mut impl Seal, room: &mut [u8]) -> Result<usize, Full> {
+        seal_datagram(&self.header(), seal, room, &[], |writer| {
+            self.front().write(writer)?;
+            writer.take(self.piece.length as usize).map(|_| ())
+        })
+    }
+
+    /// Opens the datagram of a data packet, whose header has been read: the packet, and the bytes of its piece.
+    pub fn open<'a>(
+        header: &Header,
+        seal: &mut impl Unseal,
+        datagram: &'a mut [u8],
+    ) -> Result<(Self, &'a [u8]), DecodeError> {
+        let mut body = open_datagram(header, seal, datagram)?;
+        let Piece { stamp_us, stream, offset, bytes } = Piece::read(&mut body)?;
+        let piece = PieceAt { stream, offset, length: bytes.len() as u32 };
+        Ok((Self { session: header.session, number: header.number, stamp_us, piece }, bytes))
+    }
+
+    #[inline]
+    fn header(&self) -> Header {
+        Header { kind: Kind::Data, session: self.session, number: self.number }
+    }
+
+    /// What is in front of the bytes.
+    #[inline]
+    fn front(&self) -> Piece<'static> {
+        let PieceAt { stream, offset, .. } = self.piece;
+        Piece { stamp_us: self.stamp_us, stream, offset, bytes: &[] }
     }
 }

@@ -1,9 +1,9 @@
 //! What the keys of a session can still open as it goes on.
 
-use fairwave_proto::codec::{HEADER_BYTES, Kind, TAG_BYTES};
+use fairwave_proto::codec::{HEADER_BYTES, Kind, Seal, TAG_BYTES, Unseal};
 
 use super::keys::Pair;
-use super::seal::{EPOCH_BITS, can_be_opened};
+use super::seal::{EPOCH_BITS, Sealer, can_be_opened};
 use super::{OpenKeys, SessionKeys, Suite};
 
 const SPLIT: ([u8; 32], [u8; 32]) = ([1; 32], [2; 32]);
@@ -19,16 +19,23 @@ fn first(epoch: u64) -> u64 {
     epoch << EPOCH_BITS
 }
 
-fn sealed(by: &mut Pair, number: u64) -> Vec<u8> {
+fn sealed(by: &mut Sealer, number: u64) -> Vec<u8> {
     let mut datagram = vec![9; HEADER_BYTES + 20 + TAG_BYTES];
-    by.sealer.close(number, &mut datagram, HEADER_BYTES, 4, &[5; 16]);
+    let (header, body) = datagram.split_at_mut(HEADER_BYTES);
+    by.close(number, header, body, 4, &[5; 16]);
     datagram
+}
+
+fn opens(by: &mut impl Unseal, number: u64, datagram: &[u8]) -> bool {
+    let mut datagram = datagram.to_vec();
+    let (header, body) = datagram.split_at_mut(HEADER_BYTES);
+    by.open(number, header, body).is_some()
 }
 
 /// A packet that goes from one end to the other, which opens it.
 fn exchanged(from: &mut Pair, to: &mut Pair, epoch: u64) -> Vec<u8> {
-    let datagram = sealed(from, first(epoch));
-    assert!(to.opener.open(first(epoch), &mut datagram.clone(), HEADER_BYTES).is_some(), "epoch {epoch}");
+    let datagram = sealed(&mut from.sealer, first(epoch));
+    assert!(opens(&mut to.opener, first(epoch), &datagram), "epoch {epoch}");
     datagram
 }
 
@@ -52,23 +59,23 @@ fn closing__holds_no_key_of_an_epoch_before_the_last_but_one() {
             );
         }
     }
-    let opens = |secrets: &[[u8; 32]], epoch, datagram: &[u8]| {
+    let derived = |secrets: &[[u8; 32]], epoch, datagram: &[u8]| {
         secrets.iter().any(|secret| can_be_opened(secret, DEPTH, first(epoch), datagram, HEADER_BYTES))
     };
     // The secrets of the handshake would open the first epochs: whoever looks like this finds what is there.
     let (_, _, oldest) = &recorded[0];
-    assert!(opens(&[SPLIT.0, SPLIT.1], 0, oldest));
+    assert!(derived(&[SPLIT.0, SPLIT.1], 0, oldest));
     let of_open = [held(&here.data), held(&here.control)].concat();
     for (epoch, kind, datagram) in &recorded {
-        assert!(*epoch >= 3 || !opens(&of_open, *epoch, datagram), "{kind:?} of epoch {epoch}");
+        assert!(*epoch >= 3 || !derived(&of_open, *epoch, datagram), "{kind:?} of epoch {epoch}");
     }
     // What is kept to close with is of control packets alone.
     let closing = SessionKeys::Closing(here.control);
     let SessionKeys::Closing(kept) = &closing else { unreachable!() };
     for (epoch, kind, datagram) in &recorded {
-        let opened = closing.open_control(first(*epoch), &mut datagram.clone(), HEADER_BYTES).is_some();
+        let opened = opens(&mut &closing, first(*epoch), datagram);
         assert!(!opened || (*kind == Kind::Control && *epoch >= 3), "{kind:?} of epoch {epoch} opens");
-        let is_derived = opens(&held(kept), *epoch, datagram);
+        let is_derived = derived(&held(kept), *epoch, datagram);
         assert!(!is_derived || (*kind == Kind::Control && *epoch >= 3), "{kind:?} of epoch {epoch} is derived");
     }
 }
@@ -82,19 +89,17 @@ fn closing__goes_on_with_the_chains_of_both_ends() {
     }
     // The last packets may be of another epoch than those before.
     let (mut closing, mut other) = (SessionKeys::Closing(here.control), there.control);
-    let mut close = vec![9; HEADER_BYTES + 20 + TAG_BYTES];
-    closing.closing().close(first(4), &mut close, HEADER_BYTES, 4, &[5; 16]);
-    assert!(other.opener.open(first(4), &mut close, HEADER_BYTES).is_some());
-    let answer = sealed(&mut other, first(4));
-    assert!(closing.open_control(first(4), &mut answer.clone(), HEADER_BYTES).is_some());
+    let close = sealed(closing.closing(), first(4));
+    assert!(opens(&mut other.opener, first(4), &close));
+    let answer = sealed(&mut other.sealer, first(4));
+    assert!(opens(&mut &closing, first(4), &answer));
 }
 
 #[test]
 fn closing__of_what_was_given_up_before_it_opened() {
     let mut keys = SessionKeys::new(Suite::Aes, true, false, SPLIT);
-    let mut close = vec![9; HEADER_BYTES + 20 + TAG_BYTES];
-    keys.closing().close(0, &mut close, HEADER_BYTES, 4, &[5; 16]);
-    let [_, there] = ends();
-    assert!(there.control.opener.look(0, &mut close, HEADER_BYTES).is_some());
+    let close = sealed(keys.closing(), 0);
+    let [_, mut there] = ends();
+    assert!(opens(&mut there.control.opener, 0, &close));
     assert!(keys.open().is_none());
 }

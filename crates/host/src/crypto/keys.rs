@@ -1,7 +1,7 @@
 //! The keys of a session.
 
 use aws_lc_rs::hkdf::{HKDF_SHA256, Prk};
-use fairwave_proto::codec::Kind;
+use fairwave_proto::codec::{Kind, Unseal};
 use zeroize::{Zeroize, Zeroizing};
 
 use super::Suite;
@@ -59,14 +59,6 @@ impl SessionKeys {
         }
     }
 
-    /// Opens a control packet of a session that is half open or closing, as [`Opener::open`] does.
-    pub(crate) fn open_control<'a>(&self, number: u64, datagram: &'a mut [u8], header: usize) -> Option<&'a mut [u8]> {
-        match self {
-            Self::Fresh(secrets) => secrets.opener(Kind::Control).look(number, datagram, header),
-            Self::Closing(control) => control.opener.look(number, datagram, header),
-        }
-    }
-
     /// Seals the last control packets. A session that was given up before it opened never seals others.
     pub(crate) fn closing(&mut self) -> &mut Sealer {
         if let Self::Fresh(secrets) = self {
@@ -75,6 +67,16 @@ impl SessionKeys {
         match self {
             Self::Closing(control) => &mut control.sealer,
             Self::Fresh(_) => unreachable!("it became the other above"),
+        }
+    }
+}
+
+/// Opens control packets of a session that is half open or closing, and no epoch goes on.
+impl Unseal for &SessionKeys {
+    fn open<'a>(&mut self, number: u64, header: &[u8], body: &'a mut [u8]) -> Option<&'a mut [u8]> {
+        match self {
+            SessionKeys::Fresh(secrets) => secrets.opener(Kind::Control).look(number, header, body),
+            SessionKeys::Closing(control) => control.opener.look(number, header, body),
         }
     }
 }

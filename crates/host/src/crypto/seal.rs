@@ -2,7 +2,7 @@
 
 use aws_lc_rs::aead::{AES_128_GCM, Aad, Algorithm, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use aws_lc_rs::constant_time::verify_slices_are_equal;
-use fairwave_proto::codec::{HEADER_BYTES, PIECE_BYTES, TAG_BYTES};
+use fairwave_proto::codec::{HEADER_BYTES, PIECE_BYTES, Seal, TAG_BYTES, Unseal};
 use siphasher::sip::SipHasher24;
 use zeroize::Zeroizing;
 
@@ -74,17 +74,16 @@ impl Sealer {
     pub(super) fn plain(secret: &Zeroizing<[u8; 32]>) -> Self {
         Self(Closes::Plain(Mac::new(secret)))
     }
+}
 
-    /// Closes a datagram: `datagram` begins with `header` bytes in the clear, then `head` bytes of the body; `rest` is the
-    /// body's rest, and what follows the head in `datagram` has room for exactly that and a tag.
-    pub(crate) fn close(&mut self, number: u64, datagram: &mut [u8], header: usize, head: usize, rest: &[u8]) {
-        let (clear, body) = datagram.split_at_mut(header);
+impl Seal for Sealer {
+    fn close(&mut self, number: u64, header: &[u8], body: &mut [u8], head: usize, rest: &[u8]) {
         let chain = match &mut self.0 {
             Closes::Sealed(chain) => chain,
             Closes::Plain(mac) => {
                 let (body, tag) = body.split_at_mut(body.len() - TAG_BYTES);
                 body[head..].copy_from_slice(rest);
-                tag.copy_from_slice(&mac.tag(clear, body));
+                tag.copy_from_slice(&mac.tag(header, body));
                 return;
             }
         };
@@ -94,7 +93,7 @@ impl Sealer {
         let (head, out) = body.split_at_mut(head);
         chain
             .key
-            .seal_in_place_scatter(nonce(number), Aad::from(clear), head, rest, out)
+            .seal_in_place_scatter(nonce(number), Aad::from(header), head, rest, out)
             .expect("a datagram is shorter than what the cipher takes");
     }
 }
@@ -110,27 +109,13 @@ impl Opener {
         Self(Opens::Plain(Mac::new(secret)))
     }
 
-    /// Opens a datagram in place, of which `header` bytes are in the clear: the body.
-    pub(crate) fn open<'a>(&mut self, number: u64, datagram: &'a mut [u8], header: usize) -> Option<&'a mut [u8]> {
-        let opened = self.look(number, datagram, header)?;
-        if let Opens::Sealed(epochs) = &mut self.0
-            && number >> EPOCH_BITS > epochs.current.epoch
-        {
-            let after = epochs.next.next();
-            let before = std::mem::replace(&mut epochs.current, std::mem::replace(&mut epochs.next, after));
-            epochs.previous = Some(before.key);
-        }
-        Some(opened)
-    }
-
-    /// The same, and the epoch stays.
-    pub(super) fn look<'a>(&self, number: u64, datagram: &'a mut [u8], header: usize) -> Option<&'a mut [u8]> {
-        let (clear, body) = datagram.split_at_mut_checked(header)?;
+    /// Opens a body in place as [`Unseal::open`] does, and the epoch stays.
+    pub(super) fn look<'a>(&self, number: u64, header: &[u8], body: &'a mut [u8]) -> Option<&'a mut [u8]> {
         let epochs = match &self.0 {
             Opens::Sealed(epochs) => epochs,
             Opens::Plain(mac) => {
                 let (body, tag) = body.split_last_chunk_mut::<TAG_BYTES>()?;
-                let is_proven = verify_slices_are_equal(&mac.tag(clear, body), tag).is_ok();
+                let is_proven = verify_slices_are_equal(&mac.tag(header, body), tag).is_ok();
                 return is_proven.then_some(body);
             }
         };
@@ -142,7 +127,21 @@ impl Opener {
             _ if epoch + 1 == current => epochs.previous.as_ref()?,
             _ => return None,
         };
-        key.open_in_place(nonce(number), Aad::from(clear), body).ok()
+        key.open_in_place(nonce(number), Aad::from(header), body).ok()
+    }
+}
+
+impl Unseal for Opener {
+    fn open<'a>(&mut self, number: u64, header: &[u8], body: &'a mut [u8]) -> Option<&'a mut [u8]> {
+        let opened = self.look(number, header, body)?;
+        if let Opens::Sealed(epochs) = &mut self.0
+            && number >> EPOCH_BITS > epochs.current.epoch
+        {
+            let after = epochs.next.next();
+            let before = std::mem::replace(&mut epochs.current, std::mem::replace(&mut epochs.next, after));
+            epochs.previous = Some(before.key);
+        }
+        Some(opened)
     }
 }
 
@@ -156,12 +155,12 @@ impl Mac {
     /// SipHash-2-4 (Aumasson & Bernstein 2012) of all that says whose packet it is, which, and where its data belong, and of
     /// the data's CRC32C and length. Nobody without the key makes a packet that counts. Whoever has one can change its data so
     /// that the CRC stays, since that is linear: data prove themselves elsewhere.
-    fn tag(&self, clear: &[u8], body: &[u8]) -> [u8; TAG_BYTES] {
+    fn tag(&self, header: &[u8], body: &[u8]) -> [u8; TAG_BYTES] {
         let (piece, data) = body.split_at(body.len().min(PIECE_BYTES));
         let sum = crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, data) as u32;
         let mut proven = [0; MOST_PROVEN];
         let mut used = 0;
-        for part in [clear, piece, &sum.to_be_bytes(), &(data.len() as u64).to_be_bytes()] {
+        for part in [header, piece, &sum.to_be_bytes(), &(data.len() as u64).to_be_bytes()] {
             proven[used..used + part.len()].copy_from_slice(part);
             used += part.len();
         }
@@ -226,8 +225,15 @@ mod tests {
 
     fn sealed(sealer: &mut Sealer, number: u64, rest: &[u8]) -> Vec<u8> {
         let mut datagram = vec![9; HEADER + 4 + rest.len() + TAG_BYTES];
-        sealer.close(number, &mut datagram, HEADER, 4, rest);
+        let (header, body) = datagram.split_at_mut(HEADER);
+        sealer.close(number, header, body, 4, rest);
         datagram
+    }
+
+    fn opened(opener: &mut Opener, number: u64, mut datagram: Vec<u8>) -> Option<Vec<u8>> {
+        let clear = HEADER.min(datagram.len());
+        let (header, body) = datagram.split_at_mut(clear);
+        opener.open(number, header, body).map(|body| body.to_vec())
     }
 
     #[test]
@@ -236,14 +242,14 @@ mod tests {
         let plain = (Sealer::plain(&secret), Opener::plain(&secret));
         for (mut sealer, mut opener) in [pair(Suite::Aes), pair(Suite::ChaCha), plain] {
             let datagram = sealed(&mut sealer, 5, b"some bytes");
-            assert_eq!(opener.open(5, &mut datagram.clone(), HEADER).unwrap(), b"\x09\x09\x09\x09some bytes");
+            assert_eq!(opened(&mut opener, 5, datagram.clone()).unwrap(), b"\x09\x09\x09\x09some bytes");
             for at in 0..datagram.len() {
                 let mut changed = datagram.clone();
                 changed[at] ^= 4;
-                assert!(opener.open(5, &mut changed, HEADER).is_none(), "byte {at}");
+                assert!(opened(&mut opener, 5, changed).is_none(), "byte {at}");
             }
             for length in 0..datagram.len() {
-                assert!(opener.open(5, &mut datagram[..length].to_vec(), HEADER).is_none());
+                assert!(opened(&mut opener, 5, datagram[..length].to_vec()).is_none());
             }
         }
     }
@@ -252,9 +258,9 @@ mod tests {
     fn open__another_number_or_key_fails() {
         let (mut sealer, mut opener) = pair(Suite::Aes);
         let datagram = sealed(&mut sealer, 5, b"some bytes");
-        assert!(opener.open(6, &mut datagram.clone(), HEADER).is_none());
+        assert!(opened(&mut opener, 6, datagram.clone()).is_none());
         let mut other = Opener::new(Suite::Aes, Zeroizing::new([4; 32]));
-        assert!(other.open(5, &mut datagram.clone(), HEADER).is_none());
+        assert!(opened(&mut other, 5, datagram.clone()).is_none());
     }
 
     #[test]
@@ -268,14 +274,14 @@ mod tests {
         forged[HEADER] ^= 1;
         // A forged packet of the next epoch moves nothing.
         for _ in 0..3 {
-            assert!(opener.open(at(1, 0), &mut forged.clone(), HEADER).is_none());
+            assert!(opened(&mut opener, at(1, 0), forged.clone()).is_none());
         }
-        assert!(opener.open(at(0, 7), &mut old.clone(), HEADER).is_some());
-        assert!(opener.open(at(1, 0), &mut new.clone(), HEADER).is_some());
-        assert!(opener.open(at(0, 8), &mut late.clone(), HEADER).is_some());
+        assert!(opened(&mut opener, at(0, 7), old.clone()).is_some());
+        assert!(opened(&mut opener, at(1, 0), new.clone()).is_some());
+        assert!(opened(&mut opener, at(0, 8), late.clone()).is_some());
         let newer = sealed(&mut sealer, at(2, 0), b"newer");
-        assert!(opener.open(at(2, 0), &mut newer.clone(), HEADER).is_some());
+        assert!(opened(&mut opener, at(2, 0), newer.clone()).is_some());
         // The first epoch is gone by now.
-        assert!(opener.open(at(0, 8), &mut late.clone(), HEADER).is_none());
+        assert!(opened(&mut opener, at(0, 8), late.clone()).is_none());
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 
-use fairwave_proto::codec::{HEADER_BYTES, Header, Kind, PIECE_BYTES, Piece, SessionId, TAG_BYTES, VoidReason, Writer};
-use fairwave_proto::{ControlPacket, DataPacket};
+use fairwave_proto::codec::{SessionId, VoidReason};
+use fairwave_proto::{ControlPacket, DATA_FRONT, DataPacket};
 
 use super::socket::{Sent, Socket};
 use crate::crypto::Sealer;
@@ -75,21 +75,16 @@ impl Outbox {
         let index = self.place(socket, to, length);
         let batch = &mut self.open[index];
         let datagram = &mut batch.bytes[batch.used..batch.used + length];
-        let header = Header { kind: Kind::Data, session: packet.session, number: packet.number };
-        let piece =
-            Piece { stamp_us: packet.stamp_us, stream: packet.piece.stream, offset: packet.piece.offset, bytes: &[] };
-        let mut writer = Writer::new(datagram);
-        header.write(&mut writer).and_then(|()| piece.write(&mut writer)).expect("a datagram has room for its headers");
         let data = packet.piece.length as usize;
         let (mut copied, mut is_sealed) = (0, false);
         let range = packet.piece.offset..packet.piece.offset + data as u64;
         handler.lend(packet.piece.stream, range, &mut |bytes| {
             if bytes.len() == data && copied == 0 {
                 // As a rule: sealed from where it is.
-                sealer.close(packet.number, datagram, HEADER_BYTES, PIECE_BYTES, bytes);
+                packet.seal(sealer, datagram, bytes).expect(ROOM);
                 is_sealed = true;
             } else if let Some(room) =
-                datagram.get_mut(FRONT + copied..(FRONT + copied + bytes.len()).min(FRONT + data))
+                datagram.get_mut(DATA_FRONT + copied..(DATA_FRONT + copied + bytes.len()).min(DATA_FRONT + data))
             {
                 room.copy_from_slice(&bytes[..room.len()]);
                 copied += room.len();
@@ -99,7 +94,7 @@ impl Outbox {
             if copied < data {
                 return Err(VoidReason::Shrank);
             }
-            sealer.close(packet.number, datagram, HEADER_BYTES, PIECE_BYTES + data, &[]);
+            packet.seal_in_place(sealer, datagram).expect(ROOM);
         }
         if batch.count == 0 {
             batch.segment = length;
@@ -125,11 +120,9 @@ impl Outbox {
         packet: &ControlPacket,
         sealer: &mut Sealer,
     ) {
-        let length = HEADER_BYTES + packet.frames.len() + TAG_BYTES;
+        let length = packet.datagram_bytes() as usize;
         self.scratch.resize(length, 0);
-        let header = Header { kind: Kind::Control, session: packet.session, number: packet.number };
-        header.write(&mut Writer::new(&mut self.scratch)).expect("a datagram has room for its header");
-        sealer.close(packet.number, &mut self.scratch, HEADER_BYTES, 0, &packet.frames);
+        packet.seal(sealer, &mut self.scratch).expect(ROOM);
         if socket.send(to, &self.scratch, length) == Sent::TooLarge {
             self.too_large.push((session, length as u32));
         }
@@ -180,8 +173,8 @@ fn most_segments(socket: &Socket) -> usize {
     socket.segments().min(64)
 }
 
-/// Bytes of a data packet in front of its data.
-const FRONT: usize = HEADER_BYTES + PIECE_BYTES;
+/// What a datagram is sealed into has the size that its packet says.
+const ROOM: &str = "a datagram has room for all of its packet";
 
 /// Sends a batch: whether the system had room.
 fn send(batch: &mut Batch, socket: &mut Socket, too_large: &mut Vec<(SessionId, u32)>) -> bool {

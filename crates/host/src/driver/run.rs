@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crossbeam_channel::Receiver;
-use fairwave_proto::codec::{CloseReason, HEADER_BYTES, Header, Kind, Piece, Reader, Refusal, SessionId, is_handshake};
+use fairwave_proto::codec::{CloseReason, Header, Kind, Reader, Refusal, SessionId, is_handshake};
 use fairwave_proto::handshake::HandshakeError;
 use fairwave_proto::{
     ControlPacket, DataPacket, Direction, Event, Host, Limit, Opened, Packet, PieceAt, Transmit, Visit,
@@ -161,10 +161,8 @@ impl Driver {
             return self.on_stray(now, way, header, datagram);
         };
         let wire_bytes = datagram.len() as u64 + u64::from(self.host.lower_bytes(from));
-        let Some(body) = entry.data.opener.open(header.number, datagram, HEADER_BYTES) else { return };
-        let Ok(Piece { stamp_us, stream, offset, bytes }) = Piece::read(&mut Reader::new(body)) else { return };
-        let piece = PieceAt { stream, offset, length: bytes.len() as u32 };
-        let packet = DataPacket { session: header.session, number: header.number, stamp_us, piece };
+        let Ok((packet, bytes)) = DataPacket::open(header, &mut entry.data.opener, datagram) else { return };
+        let PieceAt { stream, offset, .. } = packet.piece;
         let taken = self.host.handle_data(now, from, &packet);
         if taken.is_new {
             entry.received_wire_bytes += wire_bytes;
@@ -184,14 +182,14 @@ impl Driver {
         let from = way.from;
         let wire_bytes = datagram.len() as u64 + u64::from(self.host.lower_bytes(from));
         let opened = if let Some(entry) = self.entries.get_mut(header.session) {
-            entry.control.opener.open(header.number, datagram, HEADER_BYTES)
+            ControlPacket::open(header, &mut entry.control.opener, datagram)
         } else {
             // Half open, or closing.
-            let Some(keys) = self.host.keys(header.session) else { return self.on_stray(now, way, header, datagram) };
-            keys.open_control(header.number, datagram, HEADER_BYTES)
+            let keys = self.host.keys(header.session);
+            let Some(mut keys) = keys else { return self.on_stray(now, way, header, datagram) };
+            ControlPacket::open(header, &mut keys, datagram)
         };
-        let Some(body) = opened else { return };
-        let packet = ControlPacket { session: header.session, number: header.number, frames: body.to_vec() };
+        let Ok(packet) = opened else { return };
         let is_new = self.host.handle_control(now, from, &packet);
         self.take_events(now);
         if !is_new {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use fairwave_host::{Keyring, Ticket};
 use fairwave_proto::codec::{
     CloseReason, Frame, Frames, HEADER_BYTES, Header, Kind, PIECE_BYTES, Piece, Reader, SessionId, TAG_BYTES, Writer,
-    is_handshake,
+    is_handshake, open_datagram, seal_datagram,
 };
 use fairwave_proto::{
     ControlPacket, Event, Host, HostConfig, Lasts, Opened, Packet, PathKind, SessionOptions, Transmit, Wish,
@@ -100,8 +100,8 @@ impl Peer {
     pub(crate) fn send(&mut self, kind: Kind, number: u64, body: &[u8]) {
         let mut datagram = vec![0; HEADER_BYTES + body.len() + TAG_BYTES];
         let header = Header { kind, session: self.names.1, number };
-        header.write(&mut Writer::new(&mut datagram)).expect("there is room");
-        self.keys[index(kind)].sealer.close(number, &mut datagram, HEADER_BYTES, 0, body);
+        let sealer = &mut self.keys[index(kind)].sealer;
+        seal_datagram(&header, sealer, &mut datagram, body, |_| Ok(())).expect("there is room");
         // What the system has no room for is lost, as anything may be.
         let _ = self.socket.send_to(&datagram, self.to);
     }
@@ -118,12 +118,11 @@ impl Peer {
                 continue;
             }
             let opener = &mut self.keys[index(header.kind)].opener;
-            let Some(body) = opener.open(header.number, datagram, HEADER_BYTES) else { continue };
+            let Ok(mut body) = open_datagram(&header, opener, datagram) else { continue };
             return Some(match header.kind {
-                Kind::Control => Heard::Control(body.to_vec()),
+                Kind::Control => Heard::Control(body.rest().to_vec()),
                 Kind::Data => {
-                    let Piece { stream, offset, bytes, .. } =
-                        Piece::read(&mut Reader::new(body)).expect("it is honest");
+                    let Piece { stream, offset, bytes, .. } = Piece::read(&mut body).expect("it is honest");
                     Heard::Data { number: header.number, stream, offset, bytes: bytes.to_vec() }
                 }
             });
@@ -235,14 +234,13 @@ impl Cores {
         if header.kind != Kind::Control {
             return false;
         }
-        let body = if let Some((_, keys)) = &mut self.opened {
-            keys.control.opener.open(header.number, datagram, HEADER_BYTES)
+        let packet = if let Some((_, keys)) = &mut self.opened {
+            ControlPacket::open(&header, &mut keys.control.opener, datagram)
         } else {
-            let keys = self.host.keys(header.session);
-            keys.and_then(|keys| keys.open_control(header.number, datagram, HEADER_BYTES))
+            let Some(mut keys) = self.host.keys(header.session) else { return false };
+            ControlPacket::open(&header, &mut keys, datagram)
         };
-        let Some(body) = body else { return false };
-        let packet = ControlPacket { session: header.session, number: header.number, frames: body.to_vec() };
+        let Ok(packet) = packet else { return false };
         let now = self.now();
         self.host.handle_control(now, from, &packet);
         true
@@ -253,10 +251,8 @@ impl Cores {
             Packet::Handshake(bytes) => bytes.clone(),
             Packet::Control(packet) => {
                 let Some((_, keys)) = &mut self.opened else { return };
-                let mut datagram = vec![0; HEADER_BYTES + packet.frames.len() + TAG_BYTES];
-                let header = Header { kind: Kind::Control, session: packet.session, number: packet.number };
-                header.write(&mut Writer::new(&mut datagram)).expect("there is room");
-                keys.control.sealer.close(packet.number, &mut datagram, HEADER_BYTES, 0, &packet.frames);
+                let mut datagram = vec![0; packet.datagram_bytes() as usize];
+                packet.seal(&mut keys.control.sealer, &mut datagram).expect("there is room");
                 datagram
             }
             // It was asked for nothing yet.

@@ -44,7 +44,7 @@ pub use reader::Reader;
 pub use report::{LossReport, LostRanges};
 pub use reset::{LEAST_RESET_BYTES, MOST_RESET_BYTES, Reset, TOKEN_BYTES, Token};
 pub(crate) use seal::mixed;
-pub use seal::{Checksum, Seal, TAG_BYTES, open_datagram, seal_datagram};
+pub use seal::{Checksum, Seal, TAG_BYTES, Unseal, open_datagram, seal_datagram};
 pub use terms::{Answer, MOST_GREETING_BYTES, Offer, Refusal};
 pub use writer::{Full, Writer};
 

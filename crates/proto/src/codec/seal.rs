@@ -2,46 +2,55 @@
 
 use super::{DecodeError, Full, HEADER_BYTES, Header, Reader, Writer};
 
-/// Closes and opens bodies with the key of one direction and kind. A host fills it with real keys.
+/// Closes the bodies of datagrams with the key of one direction and kind. Hosts have ciphers and a MAC, simulations a [`Checksum`].
 pub trait Seal {
-    /// Closes `body` in place: the tag that proves it, with the header and the packet number.
-    fn close(&mut self, number: u64, header: &[u8], body: &mut [u8]) -> [u8; TAG_BYTES];
+    /// Closes a body: its first `head` bytes are there, `rest` follows them from where it lies, and then the tag, which proves both
+    /// with the header and the packet number. `body` has room for exactly that.
+    fn close(&mut self, number: u64, header: &[u8], body: &mut [u8], head: usize, rest: &[u8]);
+}
 
-    /// Opens `body` in place if its tag proves it; else `body` is of no use.
-    fn open(&mut self, number: u64, header: &[u8], body: &mut [u8], tag: &[u8; TAG_BYTES]) -> bool;
+/// Opens what the [`Seal`] of the other end has closed.
+pub trait Unseal {
+    /// Opens a body in place, with its tag behind it: what was closed, if the tag proves it; else `body` is of no use.
+    fn open<'a>(&mut self, number: u64, header: &[u8], body: &'a mut [u8]) -> Option<&'a mut [u8]>;
 }
 
 /// Bytes of a tag.
 pub const TAG_BYTES: usize = 16;
 
-/// Writes a datagram into `room`: its header, the body that `write` writes, and the tag. Its length.
+/// Writes a datagram into `room`: its header, then its body, which is what `write` writes and `rest`, and the tag. Its length.
+///
+/// The rest is sealed from where it lies: no byte of it is copied before.
 pub fn seal_datagram(
     header: &Header,
     seal: &mut impl Seal,
     room: &mut [u8],
+    rest: &[u8],
     write: impl FnOnce(&mut Writer<'_>) -> Result<(), Full>,
 ) -> Result<usize, Full> {
-    let (head, rest) = room.split_at_mut_checked(HEADER_BYTES).ok_or(Full)?;
-    header.write(&mut Writer::new(head))?;
-    let most = rest.len().checked_sub(TAG_BYTES).ok_or(Full)?;
-    let mut writer = Writer::new(rest.get_mut(..most).ok_or(Full)?);
+    let (clear, sealed) = room.split_at_mut_checked(HEADER_BYTES).ok_or(Full)?;
+    header.write(&mut Writer::new(clear))?;
+    let mut writer = Writer::new(sealed);
     write(&mut writer)?;
-    let used = writer.used();
-    let (body, rest) = rest.split_at_mut_checked(used).ok_or(Full)?;
-    let tag = seal.close(header.number, head, body);
-    rest.first_chunk_mut().map(|place| *place = tag).ok_or(Full)?;
-    Ok(HEADER_BYTES.saturating_add(used).saturating_add(TAG_BYTES))
+    let head = writer.used();
+    let length = head.saturating_add(rest.len()).saturating_add(TAG_BYTES);
+    let body = sealed.get_mut(..length).ok_or(Full)?;
+    seal.close(header.number, clear, body, head, rest);
+    Ok(HEADER_BYTES.saturating_add(length))
 }
 
 /// Opens the body of a datagram whose header has been read, to learn whose key it needs.
 pub fn open_datagram<'a>(
     header: &Header,
-    seal: &mut impl Seal,
+    seal: &mut impl Unseal,
     datagram: &'a mut [u8],
 ) -> Result<Reader<'a>, DecodeError> {
-    let (head, rest) = datagram.split_at_mut_checked(HEADER_BYTES).ok_or(DecodeError::Short("the header"))?;
-    let (body, tag) = rest.split_last_chunk_mut().ok_or(DecodeError::Short("the seal"))?;
-    if seal.open(header.number, head, body, tag) { Ok(Reader::new(body)) } else { Err(DecodeError::Seal) }
+    let (clear, body) = datagram.split_at_mut_checked(HEADER_BYTES).ok_or(DecodeError::Short("the header"))?;
+    if body.len() < TAG_BYTES {
+        return Err(DecodeError::Short("the seal"));
+    }
+    let body = seal.open(header.number, clear, body).ok_or(DecodeError::Seal)?;
+    Ok(Reader::new(body))
 }
 
 /// A seal for simulations: it finds what changed by accident, and hides nothing.
@@ -102,12 +111,19 @@ pub(crate) fn mixed(value: u64) -> u64 {
 }
 
 impl Seal for Checksum {
-    fn close(&mut self, number: u64, header: &[u8], body: &mut [u8]) -> [u8; TAG_BYTES] {
-        self.tag(number, header, body)
+    fn close(&mut self, number: u64, header: &[u8], body: &mut [u8], head: usize, rest: &[u8]) {
+        let Some((text, tag)) = body.split_last_chunk_mut() else { return };
+        if let Some(place) = text.get_mut(head..) {
+            place.copy_from_slice(rest);
+        }
+        *tag = self.tag(number, header, text);
     }
+}
 
-    fn open(&mut self, number: u64, header: &[u8], body: &mut [u8], tag: &[u8; TAG_BYTES]) -> bool {
-        self.tag(number, header, body) == *tag
+impl Unseal for Checksum {
+    fn open<'a>(&mut self, number: u64, header: &[u8], body: &'a mut [u8]) -> Option<&'a mut [u8]> {
+        let (text, tag) = body.split_last_chunk_mut()?;
+        (self.tag(number, header, text) == *tag).then_some(text)
     }
 }
 
@@ -123,8 +139,14 @@ mod tests {
     fn datagram(bytes: &[u8]) -> Vec<u8> {
         let mut room = [0; 1500];
         let piece = Piece { stamp_us: 9, stream: 1, offset: 2, bytes };
-        let length = seal_datagram(&HEADER, &mut Checksum::new(7), &mut room, |writer| piece.write(writer)).unwrap();
-        room[..length].to_vec()
+        let written = |writer: &mut Writer<'_>| piece.write(writer);
+        let length = seal_datagram(&HEADER, &mut Checksum::new(7), &mut room, &[], written).unwrap();
+        let whole = room[..length].to_vec();
+        // The same from where its bytes lie.
+        let front = |writer: &mut Writer<'_>| Piece { bytes: &[], ..piece }.write(writer);
+        let length = seal_datagram(&HEADER, &mut Checksum::new(7), &mut room, bytes, front).unwrap();
+        assert_eq!(whole, room[..length]);
+        whole
     }
 
     #[test]
@@ -141,18 +163,19 @@ mod tests {
 
     #[test]
     fn datagram__is_the_one_on_record() {
-        // Header, piece, and the checksum of both in two halves.
-        let expected = "28000000000000000500000100000000000000000900000001000000000000000268656c6c6f0519f198d5c4bccf1e64d5b64c3e596f";
-        let text: String = datagram(b"hello").iter().map(|byte| format!("{byte:02x}")).collect();
-        assert_eq!(text, expected);
+        let datagram = datagram(b"hello");
+        assert_eq!(datagram[..17], *b"\x28\0\0\0\0\0\0\0\x05\0\0\x01\0\0\0\0\0", "the header");
+        assert_eq!(datagram[17..38], *b"\0\0\0\x09\0\0\0\x01\0\0\0\0\0\0\0\x02hello", "the piece");
+        assert_eq!(datagram[38..], 0x0519_f198_d5c4_bccf_1e64_d5b6_4c3e_596f_u128.to_be_bytes(), "the checksum");
     }
 
     #[test]
     fn seal__needs_room_for_all_of_it() {
         let piece = Piece { stamp_us: 9, stream: 1, offset: 2, bytes: b"hello" };
         for length in 0..54 {
-            let room = &mut vec![0; length];
-            assert_eq!(seal_datagram(&HEADER, &mut Checksum::new(7), room, |writer| piece.write(writer)), Err(Full));
+            let (room, seal) = (&mut vec![0; length], &mut Checksum::new(7));
+            assert_eq!(seal_datagram(&HEADER, seal, room, &[], |writer| piece.write(writer)), Err(Full));
+            assert_eq!(seal_datagram(&HEADER, seal, room, &[7; 21], |_| Ok(())), Err(Full));
         }
     }
 

@@ -451,7 +451,7 @@ fn first_packet(session: &Established<InsecureKeys>, number: u64) -> Vec<u8> {
     let header = Header { kind: Kind::Control, session: session.peer, number };
     let mut room = [0; 100];
     let mut seal = session.keys.seal(true, Kind::Control);
-    let length = seal_datagram(&header, &mut seal, &mut room, |writer| Frame::Probe(1).write(writer)).unwrap();
+    let length = seal_datagram(&header, &mut seal, &mut room, &[], |writer| Frame::Probe(1).write(writer)).unwrap();
     room[..length].to_vec()
 }
 

@@ -3,9 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-use fairwave_proto::codec::{
-    Checksum, CloseReason, Header, Kind, Piece, Reader, SessionId, TicketId, is_handshake, open_datagram, seal_datagram,
-};
+use fairwave_proto::codec::{Checksum, CloseReason, Header, Kind, Reader, SessionId, TicketId, is_handshake};
 use fairwave_proto::handshake::insecure::{Insecure, InsecureInitiator, InsecureResponder};
 use fairwave_proto::{
     ControlPacket, DataPacket, Event, Host, HostConfig, IntervalRule, Lasts, NodeConfig, Packet, PathKind, PieceAt,
@@ -164,21 +162,19 @@ impl Machine {
         }
         let header = Header::read(&mut Reader::new(datagram)).ok()?;
         let mut seal = self.seal(header.session, false, header.kind)?;
-        let mut body = open_datagram(&header, &mut seal, datagram).ok()?;
-        let (session, number) = (header.session, header.number);
+        let session = header.session;
         let host = &mut self.host;
         match header.kind {
             Kind::Data => {
-                let Piece { stamp_us, stream, offset, bytes } = Piece::read(&mut body).ok()?;
-                let piece = PieceAt { stream, length: bytes.len() as u32, offset };
-                let packet = DataPacket { session, number, stamp_us, piece };
+                let (packet, bytes) = DataPacket::open(&header, &mut seal, datagram).ok()?;
                 let new = memory::counted(&mut self.held, || host.handle_data(now, from, &packet).bytes);
-                (new > 0).then(|| Arrived { session, piece, bytes: bytes.to_vec() })
+                (new > 0).then(|| Arrived { session, piece: packet.piece, bytes: bytes.to_vec() })
             }
             Kind::Control => {
-                let frames = body.rest();
-                let frames = self.trick.as_ref().map_or_else(|| frames.to_vec(), |trick| trick.hear(frames));
-                let packet = ControlPacket { session, number, frames };
+                let mut packet = ControlPacket::open(&header, &mut seal, datagram).ok()?;
+                if let Some(trick) = &self.trick {
+                    packet.frames = trick.hear(&packet.frames);
+                }
                 memory::counted(&mut self.held, || host.handle_control(now, from, &packet));
                 None
             }
@@ -235,20 +231,16 @@ impl Machine {
             Packet::Data(packet) => {
                 let session = session?;
                 let mut seal = self.seal(session, true, Kind::Data)?;
-                let DataPacket { number, stamp_us, piece: PieceAt { stream, length, offset }, .. } = packet;
+                let PieceAt { stream, length, offset } = packet.piece;
                 let transfer = self.sessions.get(&session).copied().unwrap_or(usize::MAX);
                 self.payload.resize(length as usize, 0);
                 content::fill(transfer, stream, offset, &mut self.payload);
-                let header = Header { kind: Kind::Data, session: packet.session, number };
-                let piece = Piece { stamp_us, stream, offset, bytes: &self.payload };
-                let used = seal_datagram(&header, &mut seal, &mut self.room, |writer| piece.write(writer)).ok()?;
+                let used = packet.seal(&mut seal, &mut self.room, &self.payload).ok()?;
                 Some(self.room[..used].to_vec())
             }
             Packet::Control(packet) => {
                 let mut seal = self.seal(session?, true, Kind::Control)?;
-                let header = Header { kind: Kind::Control, session: packet.session, number: packet.number };
-                let body = &packet.frames;
-                let used = seal_datagram(&header, &mut seal, &mut self.room, |writer| writer.bytes(body)).ok()?;
+                let used = packet.seal(&mut seal, &mut self.room).ok()?;
                 Some(self.room[..used].to_vec())
             }
         }

@@ -1,6 +1,6 @@
-//! The way of a GTP packet through the codec: from what a core gives to a sealed datagram and back.
+//! The way of a GTP packet over a wire: from what a host gives to a sealed datagram and back, framed as real hosts frame it.
 
-use fairwave_proto::codec::{Header, Kind, Piece, Reader, SessionId, Writer, open_datagram, seal_datagram};
+use fairwave_proto::codec::{Header, Kind, Reader, SessionId};
 use fairwave_proto::handshake::insecure::InsecureKeys;
 use fairwave_proto::{ControlPacket, DataPacket, Packet, PieceAt};
 
@@ -21,27 +21,24 @@ impl Wire {
         packet: &Packet,
         mut room: Vec<u8>,
     ) -> Vec<u8> {
-        let (kind, session, number) = match packet {
-            Packet::Data(data) => (Kind::Data, data.session, data.number),
-            Packet::Control(control) => (Kind::Control, control.session, control.number),
+        let seal = |kind| {
+            let (keys, from_initiator) = keys.expect("a session that says something has keys");
+            keys.seal(from_initiator, kind)
+        };
+        room.resize(packet.datagram_bytes() as usize, 0);
+        let length = match packet {
+            Packet::Data(data) => {
+                let PieceAt { stream, offset, length } = data.piece;
+                fill(&mut self.bytes, flow, stream, offset, length);
+                data.seal(&mut seal(Kind::Data), &mut room, &self.bytes)
+            }
+            Packet::Control(control) => control.seal(&mut seal(Kind::Control), &mut room),
             // Ready as it is.
             Packet::Handshake(datagram) => {
-                room.extend_from_slice(datagram);
+                room.copy_from_slice(datagram);
                 return room;
             }
         };
-        room.resize(packet.datagram_bytes() as usize, 0);
-        let write = |writer: &mut Writer<'_>| match packet {
-            Packet::Data(DataPacket { stamp_us, piece: PieceAt { stream, length, offset }, .. }) => {
-                fill(&mut self.bytes, flow, *stream, *offset, *length);
-                Piece { stamp_us: *stamp_us, stream: *stream, offset: *offset, bytes: &self.bytes }.write(writer)
-            }
-            Packet::Control(control) => writer.bytes(&control.frames),
-            Packet::Handshake(_) => Ok(()),
-        };
-        let header = Header { kind, session, number };
-        let (keys, from_initiator) = keys.expect("a session that says something has keys");
-        let length = seal_datagram(&header, &mut keys.seal(from_initiator, kind), &mut room, write);
         assert_eq!(length, Ok(room.len()), "a datagram has the length that its packet says");
         room
     }
@@ -60,22 +57,20 @@ impl Wire {
         let Ok(header) = Header::read(&mut Reader::new(&datagram)) else {
             return (Some(Packet::Handshake(datagram)), Vec::new());
         };
-        let Header { kind, session, number } = header;
-        let Some((keys, from_initiator)) = keys(session) else { return (None, datagram) };
-        let mut body = open_datagram(&header, &mut keys.seal(from_initiator, kind), &mut datagram)
-            .expect("a datagram that was sealed opens");
-        let packet = match kind {
+        let Some((keys, from_initiator)) = keys(header.session) else { return (None, datagram) };
+        let seal = &mut keys.seal(from_initiator, header.kind);
+        let packet = match header.kind {
             Kind::Control => {
-                let frames = body.rest().to_vec();
-                Packet::Control(ControlPacket { session, number, frames })
+                let control = ControlPacket::open(&header, seal, &mut datagram);
+                Packet::Control(control.expect("a datagram that was sealed opens"))
             }
             Kind::Data => {
-                let piece = Piece::read(&mut body).expect("a piece that was written is read");
-                let Piece { stamp_us, stream, offset, bytes } = piece;
-                let length = u32::try_from(bytes.len()).expect("a datagram is small");
+                let opened = DataPacket::open(&header, seal, &mut datagram);
+                let (data, bytes) = opened.expect("a datagram that was sealed opens");
+                let PieceAt { stream, offset, length } = data.piece;
                 fill(&mut self.bytes, flow, stream, offset, length);
                 assert!(self.bytes == bytes, "the bytes of a stream are those that were sent");
-                Packet::Data(DataPacket { session, number, stamp_us, piece: PieceAt { stream, length, offset } })
+                Packet::Data(data)
             }
         };
         (Some(packet), datagram)

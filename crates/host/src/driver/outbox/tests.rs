@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use fairwave_proto::PieceAt;
+use fairwave_proto::codec::{Checksum, Header, Kind, Reader};
 
 use super::*;
 use crate::crypto::{OpenKeys, SessionKeys, Suite};
@@ -70,6 +71,11 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
+fn bytes(hex: &str) -> Vec<u8> {
+    let digits = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).expect("they are two digits");
+    (0..hex.len()).step_by(2).map(digits).collect()
+}
+
 #[test]
 fn datagrams__are_those_on_record() {
     for (seal, expected) in SEALS.into_iter().zip(RECORDED) {
@@ -79,6 +85,36 @@ fn datagrams__are_those_on_record() {
             assert_eq!(sent, expected, "{seal:?}, {part} bytes at a time");
         }
     }
+}
+
+#[test]
+fn open__finds_in_what_is_on_record_what_was_sealed() {
+    for (seal, recorded) in SEALS.into_iter().zip(RECORDED) {
+        let OpenKeys { mut data, mut control, .. } = keys(seal, false);
+        for (number, recorded) in NUMBERS.into_iter().zip(recorded.chunks(2)) {
+            let [mut of_data, mut of_control] = [bytes(recorded[0]), bytes(recorded[1])];
+            let header = Header { kind: Kind::Data, session: SESSION, number };
+            assert_eq!(Header::read(&mut Reader::new(&of_data)), Ok(header));
+            let expected: Vec<u8> = (0x10..0x10 + 21).collect();
+            let opened = DataPacket::open(&header, &mut data.opener, &mut of_data);
+            assert_eq!(opened, Ok((self::data(number), &expected[..])), "{seal:?}");
+            let header = Header { kind: Kind::Control, ..header };
+            assert_eq!(Header::read(&mut Reader::new(&of_control)), Ok(header));
+            let opened = ControlPacket::open(&header, &mut control.opener, &mut of_control);
+            assert_eq!(opened, Ok(self::control(number)), "{seal:?}");
+        }
+    }
+}
+
+/// A simulation's datagrams are a host's without secrecy, but for the tag.
+#[test]
+fn seal__of_a_simulation_frames_as_on_record() {
+    let [of_data, ..] = RECORDED[2].map(bytes);
+    let mut datagram = [0; 70];
+    let content: Vec<u8> = (0x10..0x10 + 21).collect();
+    let length = data(NUMBERS[0]).seal(&mut Checksum::new(7), &mut datagram, &content);
+    assert_eq!(length, Ok(of_data.len()));
+    assert_eq!(datagram[..DATA_FRONT + 21], of_data[..DATA_FRONT + 21]);
 }
 
 #[test]
