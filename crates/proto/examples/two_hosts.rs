@@ -64,7 +64,7 @@ fn run(sessions: usize, loses_one_in: u64) {
             }
         }
         wakes += 1;
-        now = hosts.iter().filter_map(Host::poll_timeout).map(|(at, _)| at).min().unwrap_or(end).max(now);
+        now = hosts.iter().filter_map(Host::poll_timeout).min().unwrap_or(end).max(now);
         for host in &mut hosts {
             host.handle_timeout(now);
         }

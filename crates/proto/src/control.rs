@@ -11,14 +11,16 @@ use fairwave_units::{Duration, Rate, Time};
 use crate::alarms::Alarms;
 use crate::chance::Chance;
 use crate::codec::{CloseReason, Frame, Kind, NO_LIMIT_BPS, SessionId};
-use crate::door::{Crypto, Door};
+use crate::door::Door;
 use crate::end_node::EndNode;
-use crate::handshake::{HalfOpen, HandshakeError};
-use crate::host::{Lasts, SessionOptions, SessionRates, Wakeup};
+use crate::handshake::{Crypto, HalfOpen, HandshakeError};
+use crate::lasts::Lasts;
 use crate::mtu::{Mtu, MtuProbe};
+use crate::options::SessionOptions;
 use crate::packet::{CONTROL_OVERHEAD, ControlPacket, DataPacket, MOST_FRAME_BYTES, Packet, Transmit, frames};
 use crate::path_kind::PathKind;
 use crate::peer::{CLOSE_TIMES, Closing, Peer};
+use crate::rates::SessionRates;
 use crate::rtt::Rtt;
 use crate::session::{Direction, Measured, Opened};
 use crate::slots::{Names, Slots, slot};
@@ -450,9 +452,9 @@ impl<C: Crypto> Control<C> {
     }
 
     /// When to come again.
-    pub fn poll_timeout(&self) -> Option<(Time, Wakeup)> {
+    pub fn poll_timeout(&self) -> Option<Time> {
         let ticks = self.nodes.iter().flatten().filter(|node| node.sessions() > 0).map(EndNode::next_tick);
-        ticks.chain(self.alarms.next()).chain(self.door.next_timeout()).min().map(|at| (at, Wakeup::Timer))
+        ticks.chain(self.alarms.next()).chain(self.door.next_timeout()).min()
     }
 
     /// The next control packet or handshake to send.

@@ -6,24 +6,10 @@ use fairwave_units::Time;
 
 use crate::codec::{Full, Refusal, Reset, SessionId};
 use crate::handshake::{
-    Asked, Established, HalfOpen, HandshakeError, Incoming, Initiator, InitiatorCrypto, Progress, Responder,
-    ResponderCrypto, Terms,
+    Crypto, Established, HalfOpen, HandshakeError, Incoming, Initiator, Progress, Responder, Terms, Visit,
 };
-use crate::host::SessionOptions;
+use crate::options::SessionOptions;
 use crate::slots::Slots;
-
-/// The cryptography of a host.
-pub trait Crypto {
-    /// What a session's packets are sealed with.
-    type Keys;
-    /// One attempt to open a session.
-    type Initiator: InitiatorCrypto<Keys = Self::Keys>;
-    /// The answers to others'.
-    type Responder: ResponderCrypto<Keys = Self::Keys>;
-}
-
-/// What a host that is asked for a session sees of it.
-pub type Visit<C> = Asked<<<C as Crypto>::Responder as ResponderCrypto>::Pending>;
 
 /// The attempts of a host to open sessions, and its answers to others'.
 pub(crate) struct Door<C: Crypto> {

@@ -5,7 +5,7 @@ use fairwave_units::{Duration, Rate, Time};
 
 use crate::codec::SessionId;
 use crate::flow_table::{Flow, FlowTable, JoinError};
-use crate::host::SessionOptions;
+use crate::options::SessionOptions;
 
 /// An end node of GTP for one direction (Wu 2007, Algorithms 2 and 3, which are the same): a capacity, a table of the
 /// sessions that cross it, and a rule that runs once per control interval.

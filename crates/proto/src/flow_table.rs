@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::codec::SessionId;
 use crate::granted::Granted;
-use crate::host::SessionOptions;
+use crate::options::SessionOptions;
 
 /// A session as an end node's rule sees it.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,182 +1,31 @@
-//! The three cores of a host, driven by one thread.
+//! A host: three cores behind one face.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::ops::Range;
 
-use std::collections::VecDeque;
-
-use fairwave_schemes::RateAllocator;
-use fairwave_units::{Bytes, Duration, Rate, Time};
+use fairwave_units::{Duration, Rate, Time};
 
 use crate::chance::Chance;
 use crate::codec::{CloseReason, Frame, Frames, Header, Refusal, SessionId, VoidReason};
+use crate::config::{HostConfig, NodeConfig};
 use crate::control::{Control, ControlEvent, ControlSetup};
-use crate::door::{Crypto, Visit};
-use crate::end_node::{EndNode, IntervalRule};
-use crate::handshake::HandshakeError;
+use crate::end_node::EndNode;
+use crate::event::Event;
+use crate::handshake::{Crypto, Visit};
 use crate::inbound::{Inbound, InboundEvent, Taken};
 use crate::limits::Limit;
 use crate::mtu::LEAST_DATAGRAM;
+use crate::options::SessionOptions;
 use crate::outbound::{Outbound, OutboundEvent};
 use crate::packet::{ControlPacket, DATA_OVERHEAD, DataPacket, MOST_FRAME_BYTES, Packet, Transmit};
 use crate::path_kind::PathKind;
-use crate::receiver::{ReceiverCounts, ReceiverSetup};
-use crate::sender::{SenderCounts, SenderSetup};
+use crate::rates::SessionRates;
+use crate::receiver::ReceiverSetup;
+use crate::sender::SenderSetup;
 use crate::session::{ConnectError, Direction, Measured, Opened, Wish};
 
-/// One direction of a host: the capacity that its sessions share.
-pub struct NodeConfig {
-    /// Its capacity: of IP packets.
-    pub capacity: Rate,
-    /// GTP's share of it, 0 to 1.
-    pub share: f64,
-    /// How long a control interval is.
-    pub interval: IntervalRule,
-    /// When the first one ends, from the start of the host on; best at random within an interval.
-    pub phase: Duration,
-    /// The rule.
-    pub allocator: Box<dyn RateAllocator>,
-}
-
-/// How a host is set up.
-pub struct HostConfig<R> {
-    /// Bytes of IP and UDP around a datagram over IPv4, which count in all rates: 28 on a real network. Those over IPv6 have
-    /// 20 more.
-    pub lower_bytes: u32,
-    /// Bytes of a stream in a data packet at the most.
-    pub piece_bytes: u32,
-    /// Bytes of one send of the system at the most (GSO), which is the largest burst: one packet's worth where packets go
-    /// one by one.
-    pub send_bytes: Bytes,
-    /// What its sessions may send together; `None` where nothing is known of it: then a session's path rate governs alone.
-    pub sending: Option<NodeConfig>,
-    /// What its sessions may receive together.
-    pub receiving: Option<NodeConfig>,
-    /// Whether sessions start with a fair share of both ends instead of none.
-    pub fair_start: bool,
-    /// Bytes that a session may have asked for and not received, at the most.
-    pub room: Bytes,
-    /// Bytes of datagrams that came and were not read, which the system holds for all sessions together; `None` where they are
-    /// read as they come.
-    pub buffer: Option<Bytes>,
-    /// Seeds all that is left to chance, and that nobody may foretell: names of sessions, skipped numbers, probes.
-    pub seed: [u8; 32],
-    /// What it takes its paths for: a session's is dedicated if both ends say so and know their capacities.
-    pub path: PathKind,
-    /// Whether to look for larger datagrams than every path takes (RFC 8899): data begin with 1200 bytes a datagram, and go up
-    /// to `piece_bytes` as the path shows that it takes them. Else they are as large as that at once.
-    pub probes_mtu: bool,
-    /// Whether data go without secrecy: both ends must ask for it, or neither.
-    pub is_plain: bool,
-    /// When sessions are over.
-    pub lasts: Lasts,
-    /// How it answers others' handshakes.
-    pub crypto: R,
-}
-
-/// How long a session lasts at the most.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lasts {
-    /// Without a word from the peer: then it is closed for [`CloseReason::Silence`].
-    pub silent: Duration,
-    /// With the keys of one handshake: then it is closed for [`CloseReason::Keys`], by the end that sees it first.
-    pub keys: Duration,
-}
-
-impl Default for Lasts {
-    /// 30 s, and a day.
-    fn default() -> Self {
-        Self { silent: Duration::from_secs(30), keys: Duration::from_secs(24 * 3600) }
-    }
-}
-
-/// What may differ from session to session at one host.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SessionOptions {
-    /// Its share relative to others.
-    pub weight: f64,
-    /// Share of the gap to the target rate that is closed per interval.
-    pub alpha: f64,
-    /// Least step, as a share of alpha x target rate.
-    pub beta: f64,
-}
-
-impl Default for SessionOptions {
-    // Wu 2007, VII: alpha = 0.1, beta = 0.2.
-    fn default() -> Self {
-        Self { weight: 1.0, alpha: 0.1, beta: 0.2 }
-    }
-}
-
-/// Something that the application should know.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Event {
-    /// A session is there: one that this host wanted, or one that it accepted.
-    Open(Opened),
-    /// A session that this host wanted will not be.
-    Failed {
-        /// The name that it would have had.
-        session: SessionId,
-        /// Why.
-        error: HandshakeError,
-    },
-    /// The peer asks for a range: answer with [`Host::serve`] or [`Host::refuse`], now or when it has been read. It may come
-    /// again.
-    Requested {
-        /// The session.
-        session: SessionId,
-        /// The stream.
-        stream: u32,
-        /// The range.
-        range: Range<u64>,
-    },
-    /// A range that was wanted will not come.
-    Void {
-        /// The session.
-        session: SessionId,
-        /// The stream.
-        stream: u32,
-        /// The range.
-        range: Range<u64>,
-        /// Why.
-        reason: VoidReason,
-    },
-    /// A session is over.
-    Closed {
-        /// The session.
-        session: SessionId,
-        /// Why.
-        reason: CloseReason,
-        /// Whether the peer said so.
-        by_peer: bool,
-        /// What it did as a source up to then, and what it saw as a sink.
-        counts: (SenderCounts, ReceiverCounts),
-    },
-}
-
-/// The rates of a session at one of its ends, as that end knows them.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct SessionRates {
-    /// What its end node measured in the last control interval.
-    pub measured: Rate,
-    /// What its end node grants it: the source's own at the source, the sink's own at the sink.
-    pub expected: Rate,
-    /// Where the end node leads it.
-    pub target: Rate,
-    /// At the source: the sink's grant, as far as heard.
-    pub sink_expected: Option<Rate>,
-}
-
-/// Which timer comes next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wakeup {
-    /// A packet is due: what comes late costs rate.
-    Pace,
-    /// Anything else: a millisecond does not matter.
-    Timer,
-}
-
-/// The three cores of a host on one thread: what a simulator drives, and what a newcomer reads first.
+/// One end of all its sessions: what a driver drives, on a network or in a simulation, and what a newcomer reads first.
 ///
 /// A driver does the same over and over:
 ///
@@ -184,9 +33,6 @@ pub enum Wakeup {
 ///    application wants ([`Host::want`], [`Host::serve`], ...), and the time ([`Host::handle_timeout`]);
 /// 2. it takes all events ([`Host::poll_event`]) and sends all packets ([`Host::poll_transmit`]);
 /// 3. it sleeps until [`Host::poll_timeout`], or until something arrives.
-///
-/// A driver with threads of its own has one for each core and carries between them what `Host` does in `route`: all of that
-/// may get lost or come late, and is said again.
 pub struct Host<C: Crypto> {
     /// All senders.
     pub outbound: Outbound,
@@ -387,12 +233,9 @@ impl<C: Crypto> Host<C> {
     }
 
     /// When to come with [`Host::handle_timeout`], and then with [`Host::poll_transmit`]. Ask again after each call.
-    pub fn poll_timeout(&self) -> Option<(Time, Wakeup)> {
-        let first = |one: Option<(Time, Wakeup)>, other: Option<(Time, Wakeup)>| match (one, other) {
-            (Some(one), Some(other)) => Some(if other.0 < one.0 { other } else { one }),
-            (one, other) => one.or(other),
-        };
-        first(first(self.outbound.poll_timeout(), self.inbound.poll_timeout()), self.control.poll_timeout())
+    pub fn poll_timeout(&self) -> Option<Time> {
+        let timeouts = [self.outbound.poll_timeout(), self.inbound.poll_timeout(), self.control.poll_timeout()];
+        timeouts.into_iter().flatten().min()
     }
 
     /// The next packet to send now. Call until there is none.

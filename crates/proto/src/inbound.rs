@@ -9,7 +9,6 @@ use fairwave_units::{Bytes, Duration, Rate, Time};
 use crate::alarms::Alarms;
 use crate::codec::{Frame, SessionId, VoidReason};
 use crate::crowd::Crowd;
-use crate::host::Wakeup;
 use crate::packet::DataPacket;
 use crate::quiet::Quiet;
 use crate::receiver::{Receiver, ReceiverCounts, ReceiverSetup};
@@ -217,8 +216,8 @@ impl Inbound {
     }
 
     /// When to come again.
-    pub fn poll_timeout(&self) -> Option<(Time, Wakeup)> {
-        self.alarms.next().map(|at| (at, Wakeup::Timer))
+    pub fn poll_timeout(&self) -> Option<Time> {
+        self.alarms.next()
     }
 
     /// What receivers want done. Call until there is nothing.

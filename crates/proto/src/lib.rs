@@ -1,10 +1,11 @@
 //! GTP on the wire, without a wire: what two hosts say to each other, as plain values that know no socket and no clock.
 //!
-//! Read [`Host`] first: it drives the three cores of a host on one thread, as the simulator and the tests do.
+//! Read [`Host`] first: it is all that a driver drives, be it the network thread of a real host or a simulator. Behind it are three
+//! cores, which no driver sees:
 //!
-//! - [`Outbound`] sends: what sinks asked for, when it is due, and again what got lost;
-//! - [`Inbound`] receives: it asks, and reports what arrived;
-//! - [`Control`] knows the peers: it opens and closes sessions ([`handshake`]), and runs the two end nodes ([`EndNode`]), which share
+//! - `Outbound` sends: what sinks asked for, when it is due, and again what got lost;
+//! - `Inbound` receives: it asks, and reports what arrived;
+//! - `Control` knows the peers: it opens and closes sessions ([`handshake`]), and runs the two end nodes (`EndNode`), which share
 //!   the host's capacities among its sessions.
 //!
 //! Packets are values ([`Packet`]); bytes are the business of [`codec`] alone. Whatever comes in is checked, and what is kept of it has
@@ -19,18 +20,22 @@ mod breaker;
 mod byte_ranges;
 mod chance;
 pub mod codec;
+mod config;
 mod control;
 mod crowd;
 mod door;
 mod end_node;
+mod event;
 mod flow_table;
 mod granted;
 pub mod handshake;
 mod host;
 mod inbound;
+mod lasts;
 mod limits;
 mod missing;
 mod mtu;
+mod options;
 mod outbound;
 mod outstanding;
 mod pacer;
@@ -40,6 +45,7 @@ mod peer;
 mod progress;
 mod quiet;
 mod rate_meter;
+mod rates;
 mod receiver;
 mod replay;
 mod request_queue;
@@ -56,15 +62,19 @@ mod waiting;
 pub use address::{BETWEEN_TRIALS, PeerAddress, TRIAL_LASTS};
 pub use breaker::Breaker;
 pub use byte_ranges::ByteRanges;
+pub use config::{HostConfig, NodeConfig};
 pub use control::{Control, ControlEvent};
-pub use door::{Crypto, Visit};
 pub use end_node::{EndNode, IntervalRule, Outcome};
+pub use event::Event;
 pub use flow_table::{EXCESS_LASTS, EXCESS_TICKS, Flow, JoinError};
-pub use host::{Event, Host, HostConfig, Lasts, NodeConfig, SessionOptions, SessionRates, Wakeup};
+pub use handshake::{Crypto, Visit};
+pub use host::Host;
 pub use inbound::{Inbound, InboundEvent, Taken};
+pub use lasts::Lasts;
 pub use limits::Limit;
 pub use missing::{Arrival, MOST_GAPS, Missing};
 pub use mtu::{LEAST_DATAGRAM, Mtu, MtuProbe};
+pub use options::SessionOptions;
 pub use outbound::{Outbound, OutboundEvent};
 pub use outstanding::{FalseReport, Outstanding, PieceAt, Settled, Settlement};
 pub use pacer::Pacer;
@@ -73,6 +83,7 @@ pub use packet::{
 };
 pub use path_kind::PathKind;
 pub use rate_meter::RateMeter;
+pub use rates::SessionRates;
 pub use receiver::{ReceiverCounts, ReceiverSetup};
 pub use replay::{REPLAY_WINDOW, Replay};
 pub use request_queue::{MOST_OPEN_BYTES, RequestQueue};

@@ -9,7 +9,6 @@ use fairwave_units::{Duration, Rate, Time};
 use crate::alarms::Alarms;
 use crate::chance::Chance;
 use crate::codec::{CloseReason, Frame, SessionId, VoidReason};
-use crate::host::Wakeup;
 use crate::limits::Limit;
 use crate::outstanding::{PieceAt, Settlement};
 use crate::packet::{DataPacket, frames};
@@ -237,10 +236,9 @@ impl Outbound {
     }
 
     /// When to come again.
-    pub fn poll_timeout(&self) -> Option<(Time, Wakeup)> {
-        let pace = self.turns.since().or(self.paces.next()).map(|at| (at, Wakeup::Pace));
-        let beat = self.beats.next().map(|at| (at, Wakeup::Timer));
-        pace.into_iter().chain(beat).min_by_key(|(at, _)| *at)
+    pub fn poll_timeout(&self) -> Option<Time> {
+        let pace = self.turns.since().or(self.paces.next());
+        pace.into_iter().chain(self.beats.next()).min()
     }
 
     /// The next data packet that is due: the session's name here, where to, and the packet.

@@ -4,9 +4,9 @@ use fairwave_units::{Rate, Time};
 
 use crate::address::PeerAddress;
 use crate::codec::{CloseReason, Reset, SessionId};
-use crate::host::SessionRates;
 use crate::mtu::Mtu;
 use crate::packet::{ControlPacket, Packet, Transmit};
+use crate::rates::SessionRates;
 use crate::replay::Replay;
 use crate::rtt::Rtt;
 use crate::session::Opened;

@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::codec::SessionId;
 use crate::flow_table::JoinError;
-use crate::host::SessionOptions;
+use crate::options::SessionOptions;
 use crate::path_kind::PathKind;
 use crate::slots::MOST_SESSIONS;
 

@@ -419,7 +419,7 @@ impl Scene {
 
     fn next(&self) -> Option<Time> {
         let all = if self.numbers == [0, 0] { &self.hosts[..] } else { &self.hosts[..HOSTILE] };
-        all.iter().filter_map(Host::poll_timeout).map(|(at, _)| at).min()
+        all.iter().filter_map(Host::poll_timeout).min()
     }
 
     fn pump(&mut self) {

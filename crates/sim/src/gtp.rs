@@ -276,7 +276,7 @@ impl Simulator<'_> {
             }
         }
         let host = &mut self.gtp.hosts[at as usize];
-        if let Some((deadline, _)) = host.host.poll_timeout()
+        if let Some(deadline) = host.host.poll_timeout()
             && host.timer.is_none_or(|timer| deadline < timer)
         {
             let deadline = deadline.max(now);

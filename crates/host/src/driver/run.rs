@@ -108,7 +108,7 @@ impl Driver {
         let is_more_to_read = self.receive(now);
         self.take_orders(now);
         self.take_commands(now);
-        if self.host.poll_timeout().is_some_and(|(at, _)| at <= now) {
+        if self.host.poll_timeout().is_some_and(|at| at <= now) {
             self.host.handle_timeout(now);
         }
         self.attempts.handle_timeout(now, &mut self.host);
@@ -426,7 +426,7 @@ impl Driver {
         }
         let now = self.clock.now();
         let publish = (!self.entries.is_empty()).then_some(self.publish_at);
-        let next = self.host.poll_timeout().map(|(at, _)| at);
+        let next = self.host.poll_timeout();
         let ends = [next, publish, self.attempts.next_timeout(), self.stops_at].into_iter().flatten().min();
         let rest = self.arrivals.rest(now, self.socket.buffers().receive);
         let least = if self.sent_at_once < WORTH_A_WAKE { LEAST_REST } else { Duration::ZERO };

@@ -311,7 +311,7 @@ impl Lane {
             };
             queue[source].push_back((self.now + rtt(source).half(), transmit.packet));
         }
-        self.wakes[host] = self.hosts[host].poll_timeout().map_or(Time::MAX, |(at, _)| at);
+        self.wakes[host] = self.hosts[host].poll_timeout().unwrap_or(Time::MAX);
     }
 }
 

@@ -6,10 +6,10 @@ use fairwave_units::{Duration, Rate, Time};
 
 use super::{Control, ControlEvent, Direction};
 use crate::codec::{Refusal, SessionId};
-use crate::door::{Crypto, Outcome, Visit};
+use crate::door::Outcome;
 use crate::flow_table::Flow;
-use crate::handshake::{Established, HandshakeError, Terms};
-use crate::host::SessionOptions;
+use crate::handshake::{Crypto, Established, HandshakeError, Terms, Visit};
+use crate::options::SessionOptions;
 use crate::packet::{Packet, Transmit};
 use crate::path_kind::PathKind;
 use crate::peer::Peer;

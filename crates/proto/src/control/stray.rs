@@ -6,7 +6,7 @@ use fairwave_units::Time;
 
 use super::{Control, ControlEvent};
 use crate::codec::{CloseReason, Header, LEAST_RESET_BYTES};
-use crate::door::Crypto;
+use crate::handshake::Crypto;
 
 impl<C: Crypto> Control<C> {
     /// A packet came for a session that has no keys here. It may be a reset; else what goes back, if anything does.

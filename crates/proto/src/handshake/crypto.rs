@@ -2,6 +2,16 @@
 
 use crate::codec::{Mac, Prologue, Reset, SessionId};
 
+/// The cryptography of a host.
+pub trait Crypto {
+    /// What a session's packets are sealed with.
+    type Keys;
+    /// One attempt to open a session.
+    type Initiator: InitiatorCrypto<Keys = Self::Keys>;
+    /// The answers to others'.
+    type Responder: ResponderCrypto<Keys = Self::Keys>;
+}
+
 /// The initiator's side of one Noise handshake of two messages (NKpsk0, or IKpsk2), with its randomness and the ticket.
 pub trait InitiatorCrypto {
     /// What the session's packets are sealed with.

@@ -5,9 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{InitiatorCrypto, ResponderCrypto};
+use super::{Crypto, InitiatorCrypto, ResponderCrypto};
 use crate::codec::{Checksum, Kind, MAC_BYTES, Mac, Prologue, Reset, SessionId, TAG_BYTES, TicketId, mixed};
-use crate::door::Crypto;
 
 /// The suite of no security. Real hosts do not speak it.
 pub const INSECURE_SUITE: u8 = 0;

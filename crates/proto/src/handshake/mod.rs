@@ -26,13 +26,15 @@ mod refusals;
 mod resets;
 mod responder;
 
-pub use crypto::{InitiatorCrypto, ResponderCrypto};
+pub use crypto::{Crypto, InitiatorCrypto, ResponderCrypto};
 pub use established::{Established, Terms};
 pub use initiator::{HANDSHAKE_GIVES_UP, HandshakeError, Initiator, Progress};
 pub use prefix::Prefix;
 pub use refusals::MOST_REFUSALS;
 pub use resets::MOST_RESETS;
-pub use responder::{Answered, Asked, COOKIE_LASTS, HALF_OPEN_LASTS, HalfOpen, Incoming, MOST_HALF_OPEN, Responder};
+pub use responder::{
+    Answered, Asked, COOKIE_LASTS, HALF_OPEN_LASTS, HalfOpen, Incoming, MOST_HALF_OPEN, Responder, Visit,
+};
 
 #[cfg(test)]
 mod tests;

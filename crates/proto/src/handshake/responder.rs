@@ -8,7 +8,7 @@ use fairwave_units::{Duration, Rate, Time};
 use super::established::{Established, Terms, start, to_bps};
 use super::refusals::Refusals;
 use super::resets::Resets;
-use super::{Prefix, ResponderCrypto};
+use super::{Crypto, Prefix, ResponderCrypto};
 use crate::codec::{
     Answer, Full, HELLO_BYTES, Handshake, Hello, Mac, Offer, Prologue, Refusal, Reset, SessionId, TicketId, Writer,
 };
@@ -80,6 +80,9 @@ pub enum Incoming<P> {
     /// It is to be answered before the next datagram is handed in.
     Asked(Asked<P>),
 }
+
+/// What a host that is asked for a session sees of it.
+pub type Visit<C> = Asked<<<C as Crypto>::Responder as ResponderCrypto>::Pending>;
 
 /// Who asks for a session, and what for.
 #[derive(Debug)]

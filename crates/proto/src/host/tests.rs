@@ -2,10 +2,14 @@ use std::collections::BTreeMap;
 
 use fairwave_schemes::node::{Gtp, Reading};
 use fairwave_schemes::scheme::Options;
+use fairwave_units::Bytes;
 
 use super::*;
 use crate::codec::TicketId;
+use crate::end_node::IntervalRule;
+use crate::handshake::HandshakeError;
 use crate::handshake::insecure::{Insecure, InsecureInitiator, InsecureResponder};
+use crate::lasts::Lasts;
 use crate::packet::frames;
 
 mod stray;
@@ -133,7 +137,7 @@ impl Network {
     fn run(&mut self, until: Time) {
         loop {
             self.drain();
-            let timers = self.hosts.iter().filter_map(TestHost::poll_timeout).map(|(at, _)| at);
+            let timers = self.hosts.iter().filter_map(TestHost::poll_timeout);
             let arrival = self.under_way.keys().next().map(|(at, _)| *at);
             let next = timers.chain(arrival).min().filter(|next| *next <= until);
             let Some(next) = next else {

@@ -465,7 +465,7 @@ impl World {
                 break;
             }
         }
-        self.timeouts[machine] = self.machines[machine].host.poll_timeout().map(|(at, _)| at);
+        self.timeouts[machine] = self.machines[machine].host.poll_timeout();
         self.weigh(machine);
     }
 

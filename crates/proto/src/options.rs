@@ -1,0 +1,19 @@
+//! What a host's end nodes are told of a session.
+
+/// What may differ from session to session at one host.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SessionOptions {
+    /// Its share relative to others.
+    pub weight: f64,
+    /// Share of the gap to the target rate that is closed per interval.
+    pub alpha: f64,
+    /// Least step, as a share of alpha x target rate.
+    pub beta: f64,
+}
+
+impl Default for SessionOptions {
+    // Wu 2007, VII: alpha = 0.1, beta = 0.2.
+    fn default() -> Self {
+        Self { weight: 1.0, alpha: 0.1, beta: 0.2 }
+    }
+}
