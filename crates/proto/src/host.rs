@@ -1,18 +1,20 @@
 //! A host: three cores behind one face.
 
+mod facts;
+
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::ops::Range;
 
-use fairwave_units::{Duration, Rate, Time};
+use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use crate::chance::Chance;
 use crate::codec::{CloseReason, Frame, Frames, Header, Refusal, SessionId, VoidReason};
 use crate::config::{HostConfig, NodeConfig};
 use crate::control::{Control, ControlEvent, ControlSetup};
-use crate::end_node::EndNode;
+use crate::end_node::{EndNode, IntervalRule};
 use crate::event::Event;
-use crate::handshake::{Crypto, Visit};
+use crate::handshake::{Crypto, HalfOpen, Visit};
 use crate::inbound::{Inbound, InboundEvent, Taken};
 use crate::limits::Limit;
 use crate::mtu::LEAST_DATAGRAM;
@@ -20,7 +22,6 @@ use crate::options::SessionOptions;
 use crate::outbound::{Outbound, OutboundEvent};
 use crate::packet::{ControlPacket, DATA_OVERHEAD, DataPacket, MOST_FRAME_BYTES, Packet, Transmit};
 use crate::path_kind::PathKind;
-use crate::rates::SessionRates;
 use crate::receiver::ReceiverSetup;
 use crate::sender::SenderSetup;
 use crate::session::{ConnectError, Direction, Measured, Opened, Wish};
@@ -35,11 +36,11 @@ use crate::session::{ConnectError, Direction, Measured, Opened, Wish};
 /// 3. it sleeps until [`Host::poll_timeout`], or until something arrives.
 pub struct Host<C: Crypto> {
     /// All senders.
-    pub outbound: Outbound,
+    outbound: Outbound,
     /// All receivers.
-    pub inbound: Inbound,
+    inbound: Inbound,
     /// Peers and end nodes.
-    pub control: Control<C>,
+    control: Control<C>,
     sender: SenderSetup,
     receiver: ReceiverSetup,
     probes_mtu: bool,
@@ -105,6 +106,16 @@ impl<C: Crypto> Host<C> {
         self.inbound.want(now, session, stream, range);
     }
 
+    /// The sink does not want a range any more.
+    pub fn give_up(&mut self, session: SessionId, stream: u32, range: &Range<u64>) {
+        self.inbound.give_up(session, stream, range);
+    }
+
+    /// The sink of a session may have asked for so many bytes and not received them, at the most.
+    pub fn set_room(&mut self, now: Time, session: SessionId, room: Bytes) {
+        self.inbound.set_room(now, session, room);
+    }
+
     /// The source sends a range that was asked for.
     pub fn serve(&mut self, now: Time, session: SessionId, stream: u32, range: Range<u64>) {
         self.outbound.serve(now, session, stream, range);
@@ -128,6 +139,41 @@ impl<C: Crypto> Host<C> {
         self.route(now);
     }
 
+    /// How long the control intervals of one direction are from now on, where its capacity is known.
+    pub fn set_interval_rule(&mut self, direction: Direction, rule: IntervalRule) {
+        if let Some(node) = self.control.node_mut(direction) {
+            node.set_interval_rule(rule);
+        }
+    }
+
+    /// What came was more than this host could take: so much of it was read.
+    pub fn on_overflow(&mut self, read: Rate) {
+        if let Some(node) = self.control.node_mut(Direction::Receiving) {
+            node.on_overflow(read);
+        }
+    }
+
+    /// The system refuses datagrams of such a size (EMSGSIZE).
+    pub fn on_too_large(&mut self, now: Time, session: SessionId, datagram_bytes: u32) {
+        self.control.on_too_large(now, session, datagram_bytes);
+        self.route(now);
+    }
+
+    /// Asks the peer of a session for an answer.
+    pub fn probe(&mut self, now: Time, session: SessionId) {
+        self.control.probe(now, session);
+    }
+
+    /// The secrets of this host: tickets come and go.
+    pub fn crypto(&mut self) -> &mut C::Responder {
+        self.control.crypto()
+    }
+
+    /// How many sessions may be half open, where it is not as many as by default.
+    pub fn set_half_open(&mut self, most: HalfOpen) {
+        self.control.set_half_open(most);
+    }
+
     /// Ends a session.
     pub fn close(&mut self, now: Time, session: SessionId, reason: CloseReason) {
         self.control.close(now, session, reason);
@@ -142,6 +188,12 @@ impl<C: Crypto> Host<C> {
             self.control.on_data_from_elsewhere(now, from, packet);
         }
         taken
+    }
+
+    /// The parts of a session's last data packet that were wanted and came for the first time, in no order.
+    #[inline]
+    pub fn parts(&self, session: SessionId) -> &[Range<u64>] {
+        self.inbound.parts(session)
     }
 
     /// A control packet came, whose seal is good: whether it is one more of an open session. Else it came before, or too late.
@@ -218,11 +270,18 @@ impl<C: Crypto> Host<C> {
 
     /// Does what is due. Harmless too early or too late.
     pub fn handle_timeout(&mut self, now: Time) {
+        self.handle_timeout_with(now, |_, _| {});
+    }
+
+    /// The same, where `meter` may change what was measured of the sessions of a direction before its end node sees it: for
+    /// experiments with other meters.
+    pub fn handle_timeout_with(&mut self, now: Time, mut meter: impl FnMut(Direction, &mut [Measured])) {
         while let Some(direction) = self.control.due(now) {
             match direction {
                 Direction::Sending => self.outbound.measure(now, &mut self.measured),
                 Direction::Receiving => self.inbound.measure(now, &mut self.measured),
             }
+            meter(direction, &mut self.measured);
             self.control.tick(now, direction, &self.measured);
         }
         self.route(now);
@@ -254,19 +313,6 @@ impl<C: Crypto> Host<C> {
     /// What happened. Call until there is nothing.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
-    }
-
-    /// The rates of a session at its source, if this is it.
-    pub fn source_rates(&self, session: SessionId) -> Option<SessionRates> {
-        let rates = self.control.rates(session, Direction::Sending)?;
-        let sink_expected = self.outbound.limit(session, Limit::Sink)?;
-        Some(SessionRates { sink_expected: Some(sink_expected), ..rates })
-    }
-
-    /// The rates of a session at its sink, if this is it.
-    pub fn sink_rates(&self, session: SessionId) -> Option<SessionRates> {
-        self.inbound.counts(session)?;
-        self.control.rates(session, Direction::Receiving)
     }
 
     /// Bytes of IP and UDP around a datagram of that peer.

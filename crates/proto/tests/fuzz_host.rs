@@ -242,7 +242,7 @@ impl Scene {
         let stream = u32::from(stream & 3);
         self.at_victim(|host, now| match what & 7 {
             0..=4 => host.want(now, session, stream, range),
-            5 => host.inbound.give_up(session, stream, &range),
+            5 => host.give_up(session, stream, &range),
             6 => host.serve(now, session, stream, range),
             _ => host.set_desired(now, session, Rate::nearest_bps(range.start as f64)),
         });
@@ -291,7 +291,7 @@ impl Scene {
         let number = self.number(0, choice);
         let packet = DataPacket { session, number, stamp_us, piece };
         self.at_victim(|victim, now| _ = victim.handle_data(now, address(HOSTILE), &packet));
-        let parts = self.hosts[VICTIM].inbound.parts(session);
+        let parts = self.hosts[VICTIM].parts(session);
         let range = piece.range();
         assert!(parts.iter().all(|part| range.start <= part.start && part.start < part.end && part.end <= range.end));
         self.settle();
@@ -440,9 +440,7 @@ impl Scene {
     fn check_bounds(&self) {
         assert!(self.held <= MOST_HELD + OTHERS_HELD, "the host holds {} bytes", self.held);
         for direction in [Direction::Sending, Direction::Receiving] {
-            if let Some(node) = self.hosts[VICTIM].control.node(direction) {
-                assert!(node.sessions() <= 2);
-            }
+            assert!(self.hosts[VICTIM].sessions(direction).is_none_or(|sessions| sessions <= 2));
         }
     }
 

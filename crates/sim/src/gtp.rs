@@ -131,9 +131,7 @@ impl HostAt {
         let largest = rtts.last_key_value().map(|(rtt, _)| *rtt);
         if let Some(largest) = largest.filter(|_| largest != before) {
             for direction in [Direction::Sending, Direction::Receiving] {
-                if let Some(node) = self.host.control.node_mut(direction) {
-                    node.set_interval_rule(IntervalRule::Fixed(largest));
-                }
+                self.host.set_interval_rule(direction, IntervalRule::Fixed(largest));
             }
         }
     }

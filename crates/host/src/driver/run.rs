@@ -9,7 +9,7 @@ use crossbeam_channel::Receiver;
 use fairwave_proto::codec::{CloseReason, Header, Kind, Reader, Refusal, SessionId, is_handshake};
 use fairwave_proto::handshake::HandshakeError;
 use fairwave_proto::{
-    ControlPacket, DataPacket, Direction, Event, Host, Limit, Opened, Packet, PieceAt, Transmit, Visit,
+    ControlPacket, DataPacket, Event, Host, Limit, Opened, Packet, PieceAt, Transmit, Visit,
 };
 use fairwave_units::{Duration, Rate, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -171,7 +171,7 @@ impl Driver {
         if taken.bytes == 0 {
             return;
         }
-        for part in self.host.inbound.parts(header.session) {
+        for part in self.host.parts(header.session) {
             // Parts are of the piece.
             let (start, end) = ((part.start - offset) as usize, (part.end - offset) as usize);
             entry.handler.on_data(&entry.session, stream, part.start, &bytes[start..end]);
@@ -230,7 +230,7 @@ impl Driver {
             match order {
                 Order::Connect(call) => self.attempts.begin(now, &self.socket, *call),
                 Order::Listen { tickets, judge, accept } => {
-                    self.host.control.crypto().listen(Arc::clone(&tickets));
+                    self.host.crypto().listen(Arc::clone(&tickets));
                     self.visits.listen(Reception { tickets, judge, accept });
                 }
                 Order::Stop => {
@@ -252,8 +252,8 @@ impl Driver {
             }
             match command {
                 Command::Want { stream, range } => self.host.want(now, session, stream, range),
-                Command::GiveUp { stream, range } => self.host.inbound.give_up(session, stream, &range),
-                Command::Room(room) => self.host.inbound.set_room(now, session, room),
+                Command::GiveUp { stream, range } => self.host.give_up(session, stream, &range),
+                Command::Room(room) => self.host.set_room(now, session, room),
                 Command::Serve { stream, range } => self.host.serve(now, session, stream, range),
                 Command::Refuse { stream, range, reason } => self.host.refuse(now, session, stream, range, reason),
                 Command::Desired(rate) => self.host.set_desired(now, session, rate),
@@ -351,9 +351,7 @@ impl Driver {
         }
         let Some(bytes_per_s) = self.verdict.look(dropped, read, self.arrivals.bytes_per_s) else { return };
         tracing::info!("the socket was full of what sessions sent: less is asked for");
-        if let Some(node) = self.host.control.node_mut(Direction::Receiving) {
-            node.on_overflow(Rate::nearest_bps(8.0 * bytes_per_s));
-        }
+        self.host.on_overflow(Rate::nearest_bps(8.0 * bytes_per_s));
     }
 
     /// Sends what is due: whether there may be more.
@@ -378,7 +376,7 @@ impl Driver {
         let too_large: Vec<_> = self.outbox.too_large().collect();
         for (session, datagram_bytes) in too_large {
             tracing::debug!(datagram_bytes, "the system refuses datagrams of this size");
-            self.host.control.on_too_large(now, session, datagram_bytes);
+            self.host.on_too_large(now, session, datagram_bytes);
         }
         is_more
     }
@@ -461,23 +459,23 @@ impl Driver {
     fn publish_session(&mut self, now: Time, session: SessionId) {
         let Some(entry) = self.entries.get_mut(session) else { return };
         let host = &mut self.host;
-        let sent = host.outbound.counts(session).unwrap_or_default();
-        let received = host.inbound.counts(session).unwrap_or_default();
-        let limit = |limit| host.outbound.limit(session, limit);
+        let sent = host.sent(session).unwrap_or_default();
+        let received = host.received(session).unwrap_or_default();
+        let limit = |limit| host.limit(session, limit);
         let stats = SessionStats {
             path_rate: limit(Limit::Path),
-            desired: limit(Limit::Demand).into_iter().chain(host.inbound.ceiling(session)).reduce(Rate::min),
+            desired: limit(Limit::Demand).into_iter().chain(host.ceiling(session)).reduce(Rate::min),
             source: host.source_rates(session),
             sink: host.sink_rates(session),
-            limited_by: host.outbound.limited_by(now, session),
-            rtt: host.control.rtt(session),
-            datagram_bytes: host.control.datagram_bytes(session).unwrap_or_default(),
-            silent_for: host.control.silent_for(now, session).unwrap_or_default(),
-            unanswered_for: host.control.unanswered_for(now, session).unwrap_or_default(),
+            limited_by: host.limited_by(now, session),
+            rtt: host.rtt(session),
+            datagram_bytes: host.datagram_bytes(session).unwrap_or_default(),
+            silent_for: host.silent_for(now, session).unwrap_or_default(),
+            unanswered_for: host.unanswered_for(now, session).unwrap_or_default(),
             ..SessionStats::default()
         };
         let stats = entry.with_counts(&stats, (sent, received));
-        entry.watch.look(&entry.session, host.control.address(session), &stats);
+        entry.watch.look(&entry.session, host.address(session), &stats);
         entry.session.publish(stats);
     }
 

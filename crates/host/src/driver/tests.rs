@@ -147,7 +147,7 @@ fn talk(ends: &mut [End; 2], times: usize) {
     for _ in 0..times {
         for end in ends.iter_mut() {
             let (now, id) = (end.driver.clock.now(), end.id());
-            end.driver.host.control.probe(now, id);
+            end.driver.host.probe(now, id);
         }
         ends.iter_mut().for_each(End::turn);
     }

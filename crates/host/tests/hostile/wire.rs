@@ -64,7 +64,7 @@ impl Peer {
     /// Waits at a socket until somebody with a ticket of the keyring calls, and lets it in.
     pub(crate) fn answer(socket: UdpSocket, keyring: Arc<Keyring>) -> Self {
         let mut cores = Cores::new(socket);
-        cores.host.control.crypto().listen(keyring);
+        cores.host.crypto().listen(keyring);
         cores.open()
     }
 

@@ -133,7 +133,6 @@ pub(crate) struct Lane {
     meter: Meter,
     hardship: Hardship,
     chance: ChaCha8Rng,
-    measured: Vec<Measured>,
     /// The sink's names of sessions by source, and the bytes of packets that were read since its last tick.
     sessions: [Option<SessionId>; SOURCES],
     read: [u64; SOURCES],
@@ -161,7 +160,6 @@ impl Lane {
             meter,
             hardship,
             chance: ChaCha8Rng::seed_from_u64(seed),
-            measured: Vec::new(),
             sessions,
             read: [0; SOURCES],
             last_tick: Time::ZERO,
@@ -255,25 +253,18 @@ impl Lane {
     }
 
     fn wake(&mut self, host: usize) {
-        // What `Host` does by itself at a tick, with other rates.
-        while let Some(direction) = self.hosts[host].control.due(self.now) {
-            self.measure(host, direction);
-            self.hosts[host].control.tick(self.now, direction, &self.measured);
-        }
-        self.hosts[host].handle_timeout(self.now);
+        let (now, mut hosts) = (self.now, std::mem::take(&mut self.hosts));
+        hosts[host].handle_timeout_with(now, |direction, measured| self.measure(host, direction, measured));
+        self.hosts = hosts;
         self.drain(host);
     }
 
     /// What sessions used in the control interval that ends, as far as the node knows.
-    fn measure(&mut self, host: usize, direction: Direction) {
-        match direction {
-            Direction::Sending => self.hosts[host].outbound.measure(self.now, &mut self.measured),
-            Direction::Receiving => self.hosts[host].inbound.measure(self.now, &mut self.measured),
-        }
+    fn measure(&mut self, host: usize, direction: Direction, measured: &mut [Measured]) {
         if direction == Direction::Receiving && host == SINK {
             let span_s = self.now.since(self.last_tick).as_secs_f64();
             for (session, read) in self.sessions.iter().zip(&mut self.read) {
-                let measured = self.measured.iter_mut().find(|measured| Some(measured.session) == *session);
+                let measured = measured.iter_mut().find(|measured| Some(measured.session) == *session);
                 if let Some(measured) = measured.filter(|_| self.meter == Meter::Read) {
                     (measured.rate, measured.waiting) = (Rate::nearest_bps(*read as f64 * 8.0 / span_s), None);
                 }
@@ -282,7 +273,7 @@ impl Lane {
             self.last_tick = self.now;
         }
         if self.hardship.noise > 0.0 {
-            for measured in &mut self.measured {
+            for measured in measured {
                 let factor = 1.0 + self.hardship.noise * normal(&mut self.chance);
                 measured.rate = measured.rate * factor.max(0.0);
             }

@@ -220,9 +220,9 @@ impl World {
             let Machine { host, sessions, .. } = machine;
             let open = sessions.iter().filter(|(session, _)| host.keys(**session).is_some());
             open.map(move |(session, transfer)| {
-                let limits = [Limit::Source, Limit::Sink, Limit::Path].map(|limit| host.outbound.limit(*session, limit));
-                let under_way = host.outbound.under_way(*session);
-                let (sent, came) = (host.outbound.counts(*session), host.inbound.counts(*session));
+                let limits = [Limit::Source, Limit::Sink, Limit::Path].map(|limit| host.limit(*session, limit));
+                let under_way = host.sent_under_way(*session);
+                let (sent, came) = (host.sent(*session), host.received(*session));
                 let rates = [host.source_rates(*session), host.sink_rates(*session)];
                 format!("\n  machine {at}, {session:x?} for {transfer}: {limits:?}, {under_way} under way, {sent:?}, {came:?}, {rates:?}")
             })
@@ -534,8 +534,8 @@ impl World {
             return;
         }
         let under_way = |session: &SessionId| {
-            let came = machine.host.inbound.under_way(*session).min(2 * MOST_GAPS as u64);
-            (machine.host.outbound.under_way(*session) as u64 + came).cast_signed()
+            let came = machine.host.received_under_way(*session).min(2 * MOST_GAPS as u64);
+            (machine.host.sent_under_way(*session) as u64 + came).cast_signed()
         };
         let packets: i64 = machine.sessions.keys().map(under_way).sum();
         let open =

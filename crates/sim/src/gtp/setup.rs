@@ -130,7 +130,7 @@ fn host(scenario: &Scenario, node: &Node, sessions: &[&Session]) -> HostAt {
     );
     // All sessions of a scenario have one ticket, and addresses that say nothing.
     let (of_ticket, of_prefix) = (MOST_HALF_OPEN, MOST_HALF_OPEN);
-    host.control.set_half_open(HalfOpen { all: MOST_HALF_OPEN, of_ticket, of_prefix });
+    host.set_half_open(HalfOpen { all: MOST_HALF_OPEN, of_ticket, of_prefix });
     HostAt {
         host,
         timer: None,

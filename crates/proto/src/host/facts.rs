@@ -1,0 +1,95 @@
+//! What a host knows of its sessions.
+
+use std::net::SocketAddr;
+
+use fairwave_units::{Duration, Rate, Time};
+
+use super::Host;
+use crate::codec::SessionId;
+use crate::end_node::EndNode;
+use crate::handshake::Crypto;
+use crate::limits::Limit;
+use crate::rates::SessionRates;
+use crate::receiver::ReceiverCounts;
+use crate::sender::SenderCounts;
+use crate::session::Direction;
+
+impl<C: Crypto> Host<C> {
+    /// The rates of a session at its source, if this is it.
+    pub fn source_rates(&self, session: SessionId) -> Option<SessionRates> {
+        let rates = self.control.rates(session, Direction::Sending)?;
+        let sink_expected = self.outbound.limit(session, Limit::Sink)?;
+        Some(SessionRates { sink_expected: Some(sink_expected), ..rates })
+    }
+
+    /// The rates of a session at its sink, if this is it.
+    pub fn sink_rates(&self, session: SessionId) -> Option<SessionRates> {
+        self.inbound.counts(session)?;
+        self.control.rates(session, Direction::Receiving)
+    }
+
+    /// A term of a session's rate at its source, if this is it.
+    pub fn limit(&self, session: SessionId, limit: Limit) -> Option<Rate> {
+        self.outbound.limit(session, limit)
+    }
+
+    /// The term that held a session at its source for most of the last second.
+    pub fn limited_by(&mut self, now: Time, session: SessionId) -> Option<Limit> {
+        self.outbound.limited_by(now, session)
+    }
+
+    /// What the application of a session's sink takes at the most, if this is it and it does not take all.
+    pub fn ceiling(&self, session: SessionId) -> Option<Rate> {
+        self.inbound.ceiling(session)
+    }
+
+    /// What a session has done as a source.
+    pub fn sent(&self, session: SessionId) -> Option<SenderCounts> {
+        self.outbound.counts(session)
+    }
+
+    /// What a session has seen as a sink.
+    pub fn received(&self, session: SessionId) -> Option<ReceiverCounts> {
+        self.inbound.counts(session)
+    }
+
+    /// Packets of a session that were sent here and whose fate is not settled.
+    pub fn sent_under_way(&self, session: SessionId) -> usize {
+        self.outbound.under_way(session)
+    }
+
+    /// Packets of a session whose fate its source has not settled, as far as its sink, this end, knows.
+    pub fn received_under_way(&self, session: SessionId) -> u64 {
+        self.inbound.under_way(session)
+    }
+
+    /// The round-trip time of a session, if there was a sample.
+    pub fn rtt(&self, session: SessionId) -> Option<Duration> {
+        self.control.rtt(session)
+    }
+
+    /// The largest datagram that a session's path takes as far as is known, where data take it from here.
+    pub fn datagram_bytes(&self, session: SessionId) -> Option<u32> {
+        self.control.datagram_bytes(session)
+    }
+
+    /// Where a session's peer is.
+    pub fn address(&self, session: SessionId) -> Option<SocketAddr> {
+        self.control.address(session)
+    }
+
+    /// For how long a session's peer has said nothing.
+    pub fn silent_for(&self, now: Time, session: SessionId) -> Option<Duration> {
+        self.control.silent_for(now, session)
+    }
+
+    /// For how long a session's peer has owed an answer, and has said nothing at all. Who is asked for nothing may be silent.
+    pub fn unanswered_for(&self, now: Time, session: SessionId) -> Option<Duration> {
+        self.control.unanswered_for(now, session)
+    }
+
+    /// Sessions that share the capacity of a direction, where that is known.
+    pub fn sessions(&self, direction: Direction) -> Option<usize> {
+        self.control.node(direction).map(EndNode::sessions)
+    }
+}
