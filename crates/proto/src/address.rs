@@ -17,7 +17,7 @@ use crate::codec::Kind;
 ///
 /// Only packets that were opened and are new ([`Replay`](crate::Replay), [`Missing`](crate::Missing)) are handed in.
 #[derive(Clone, Debug)]
-pub struct PeerAddress {
+pub(crate) struct PeerAddress {
     proven: SocketAddr,
     /// One above the highest number of a data packet, and of a control packet.
     next: [u64; 2],
@@ -39,27 +39,28 @@ struct Trial {
 }
 
 /// At most one place is asked in this time.
-pub const BETWEEN_TRIALS: Duration = Duration::from_secs(1);
+pub(crate) const BETWEEN_TRIALS: Duration = Duration::from_secs(1);
 /// A place that has not answered by then is no longer asked.
-pub const TRIAL_LASTS: Duration = Duration::from_secs(3);
+pub(crate) const TRIAL_LASTS: Duration = Duration::from_secs(3);
 
 /// A probe is repeated after it.
 const REPEAT: Duration = Duration::from_millis(250);
 
 impl PeerAddress {
     /// The handshake has proven an address.
-    pub fn new(proven: SocketAddr) -> Self {
+    pub(crate) fn new(proven: SocketAddr) -> Self {
         Self { proven, next: [0; 2], trial: None, tried: None }
     }
 
     /// Where packets go.
-    pub fn proven(&self) -> SocketAddr {
+    #[cfg(test)]
+    fn proven(&self) -> SocketAddr {
         self.proven
     }
 
     /// A packet of the session came, of so many bytes with IP and UDP. `random` draws a challenge, if one is needed; ask
     /// [`PeerAddress::poll_probe`] afterwards.
-    pub fn on_packet(
+    pub(crate) fn on_packet(
         &mut self,
         now: Time,
         from: SocketAddr,
@@ -84,7 +85,7 @@ impl PeerAddress {
     }
 
     /// A probe that is to be sent now: where to, and its value. Its packet has so many bytes with IP and UDP.
-    pub fn poll_probe(&mut self, now: Time, bytes: u32) -> Option<(SocketAddr, u64)> {
+    pub(crate) fn poll_probe(&mut self, now: Time, bytes: u32) -> Option<(SocketAddr, u64)> {
         self.trial = self.trial.filter(|trial| now.since(trial.since) < TRIAL_LASTS);
         let trial = self.trial.as_mut()?;
         let sent = trial.sent_bytes.saturating_add(u64::from(bytes));
@@ -100,12 +101,12 @@ impl PeerAddress {
     }
 
     /// When the next probe is due.
-    pub fn next_at(&self) -> Option<Time> {
+    pub(crate) fn next_at(&self) -> Option<Time> {
         self.trial.map(|trial| trial.due)
     }
 
     /// An echo came: whether it proves a new address, which packets go to from now on.
-    pub fn on_echo(&mut self, now: Time, from: SocketAddr, value: u64) -> bool {
+    pub(crate) fn on_echo(&mut self, now: Time, from: SocketAddr, value: u64) -> bool {
         let is_proof = self.trial.is_some_and(|trial| {
             let was_sent = trial.sent_bytes > 0 && trial.challenge == value;
             was_sent && trial.address == from && now.since(trial.since) < TRIAL_LASTS

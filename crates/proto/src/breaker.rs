@@ -13,7 +13,7 @@ use crate::codec::CloseReason;
 ///
 /// It needs no timer: it looks at the time when packets are settled. When none are, it is [`Silence`](crate::Silence) that acts.
 #[derive(Clone, Debug)]
-pub struct Breaker {
+pub(crate) struct Breaker {
     /// When the second began.
     since: Time,
     settled: u64,
@@ -36,13 +36,13 @@ const MOST_HALVINGS: u32 = 20;
 
 impl Breaker {
     /// A session begins.
-    pub fn new(now: Time) -> Self {
+    pub(crate) fn new(now: Time) -> Self {
         Self { since: now, settled: 0, lost: 0, bad_since: None, halvings: 0, before: Rate::ZERO }
     }
 
     /// So many packets are settled, of which so many were lost, at a session that has had `rate`: a reason to close it, if
     /// there is one.
-    pub fn on_settled(&mut self, now: Time, settled: u64, lost: u64, rate: Rate) -> Option<CloseReason> {
+    pub(crate) fn on_settled(&mut self, now: Time, settled: u64, lost: u64, rate: Rate) -> Option<CloseReason> {
         self.settled = self.settled.saturating_add(settled);
         self.lost = self.lost.saturating_add(lost);
         if now.since(self.since) < SECOND || self.settled < LEAST_PACKETS {
@@ -64,12 +64,12 @@ impl Breaker {
     }
 
     /// What is settled now was lost in a silence, which has had its own answer: the second begins anew, and so does the row.
-    pub fn pass_over(&mut self, now: Time) {
+    pub(crate) fn pass_over(&mut self, now: Time) {
         (self.since, self.settled, self.lost, self.bad_since) = (now, 0, 0, None);
     }
 
     /// The most that may be sent because of it.
-    pub fn cap(&self) -> Option<Rate> {
+    pub(crate) fn cap(&self) -> Option<Rate> {
         (self.halvings > 0).then(|| self.before * 0.5_f64.powi(self.halvings.cast_signed()))
     }
 }

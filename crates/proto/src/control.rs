@@ -30,7 +30,7 @@ use crate::slots::{Names, Slots, slot};
 ///
 /// At a tick it asks for what was measured ([`Control::due`], [`Control::tick`]), and says what every session may do from
 /// then on ([`ControlEvent::Grant`]).
-pub struct Control<C: Crypto> {
+pub(crate) struct Control<C: Crypto> {
     names: Names,
     door: Door<C>,
     setup: ControlSetup,
@@ -64,7 +64,7 @@ pub(crate) struct ControlSetup {
 
 /// What the other cores, or the application, should know.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum ControlEvent {
+pub(crate) enum ControlEvent {
     /// A session is there.
     Opened(Opened),
     /// A session that this host wanted will not be.
@@ -157,23 +157,23 @@ impl<C: Crypto> Control<C> {
     }
 
     /// The secrets of this host: tickets come and go.
-    pub fn crypto(&mut self) -> &mut C::Responder {
+    pub(crate) fn crypto(&mut self) -> &mut C::Responder {
         self.door.crypto()
     }
 
     /// How many sessions may be half open, where it is not as many as by default.
-    pub fn set_half_open(&mut self, most: HalfOpen) {
+    pub(crate) fn set_half_open(&mut self, most: HalfOpen) {
         self.door.set_most(most);
     }
 
     /// Changes what a session's end nodes know of it: whether that can be.
-    pub fn set_options(&mut self, session: SessionId, options: SessionOptions) -> bool {
+    pub(crate) fn set_options(&mut self, session: SessionId, options: SessionOptions) -> bool {
         // It may be in one of them or in both.
         self.nodes.iter_mut().flatten().filter_map(|node| node.set_options(session, options).then_some(())).count() > 0
     }
 
     /// This host ends a session.
-    pub fn close(&mut self, now: Time, session: SessionId, reason: CloseReason) {
+    pub(crate) fn close(&mut self, now: Time, session: SessionId, reason: CloseReason) {
         if self.door.give_up(session) {
             self.names.give_back(session);
             self.events.push_back(ControlEvent::Closed { session, reason, by_peer: false });
@@ -189,7 +189,7 @@ impl<C: Crypto> Control<C> {
     }
 
     /// A control packet came, whose seal is good: whether its frames count.
-    pub fn accept(&mut self, now: Time, from: SocketAddr, packet: &ControlPacket) -> bool {
+    pub(crate) fn accept(&mut self, now: Time, from: SocketAddr, packet: &ControlPacket) -> bool {
         if self.peers.get(packet.session).is_none() {
             self.confirm(now, packet.session);
         }
@@ -205,7 +205,7 @@ impl<C: Crypto> Control<C> {
     }
 
     /// A data packet came that is newer than all before, from an address that is not its session's.
-    pub fn on_data_from_elsewhere(&mut self, now: Time, from: SocketAddr, packet: &DataPacket) {
+    pub(crate) fn on_data_from_elsewhere(&mut self, now: Time, from: SocketAddr, packet: &DataPacket) {
         self.locate(now, packet.session, from, (Kind::Data, packet.number), packet.datagram_bytes());
     }
 
@@ -222,7 +222,7 @@ impl<C: Crypto> Control<C> {
     }
 
     /// What the peer says to this core.
-    pub fn handle_frame(&mut self, now: Time, from: SocketAddr, session: SessionId, frame: &Frame<'_>) {
+    pub(crate) fn handle_frame(&mut self, now: Time, from: SocketAddr, session: SessionId, frame: &Frame<'_>) {
         let Some(peer) = self.peers.get_mut(session) else { return };
         match *frame {
             // Many in one packet are one question: no answer is larger than what it answers.
@@ -262,14 +262,14 @@ impl<C: Crypto> Control<C> {
     }
 
     /// All frames of a packet were handed in.
-    pub fn end_packet(&mut self, session: SessionId) {
+    pub(crate) fn end_packet(&mut self, session: SessionId) {
         if let Some(value) = self.peers.get_mut(session).and_then(|peer| peer.asked.take()) {
             self.say(session, frames(&[Frame::Echo(value)]));
         }
     }
 
     /// By a report, so many full packets of a session arrived, and so many were lost.
-    pub fn on_reported(&mut self, now: Time, session: SessionId, arrived: u64, lost: u64) {
+    pub(crate) fn on_reported(&mut self, now: Time, session: SessionId, arrived: u64, lost: u64) {
         if let Some(mtu) = self.peers.get_mut(session).and_then(|peer| peer.mtu.as_mut())
             && mtu.on_report(now, arrived, lost)
         {
@@ -279,7 +279,7 @@ impl<C: Crypto> Control<C> {
     }
 
     /// The system refuses datagrams of such a size (EMSGSIZE).
-    pub fn on_too_large(&mut self, now: Time, session: SessionId, datagram_bytes: u32) {
+    pub(crate) fn on_too_large(&mut self, now: Time, session: SessionId, datagram_bytes: u32) {
         if let Some(mtu) = self.peers.get_mut(session).and_then(|peer| peer.mtu.as_mut()) {
             mtu.on_too_large(now, datagram_bytes);
             let datagram_bytes = mtu.size();
@@ -288,7 +288,7 @@ impl<C: Crypto> Control<C> {
     }
 
     /// Tells the peer of a session something. What is said at a time goes in as few packets as hold it.
-    pub fn say(&mut self, session: SessionId, frames: Vec<u8>) {
+    pub(crate) fn say(&mut self, session: SessionId, frames: Vec<u8>) {
         let Some(peer) = self.peers.get_mut(session) else { return };
         if peer.unsaid.is_empty() {
             peer.unsaid = frames;
@@ -302,7 +302,7 @@ impl<C: Crypto> Control<C> {
     }
 
     /// Asks the peer of a session for an answer.
-    pub fn probe(&mut self, now: Time, session: SessionId) {
+    pub(crate) fn probe(&mut self, now: Time, session: SessionId) {
         let value = self.chance.bits();
         if let Some(peer) = self.peers.get_mut(session) {
             peer.probe = Some((value, now));
@@ -312,13 +312,13 @@ impl<C: Crypto> Control<C> {
     }
 
     /// The node whose control interval is over.
-    pub fn due(&self, now: Time) -> Option<Direction> {
+    pub(crate) fn due(&self, now: Time) -> Option<Direction> {
         BOTH.into_iter().find(|direction| self.node(*direction).is_some_and(|node| node.next_tick() <= now))
     }
 
     /// A control interval of a node is over, in which its sessions used so much, in the order of their names: grants follow as events, and go to the
     /// sources of what this host receives.
-    pub fn tick(&mut self, now: Time, direction: Direction, measured: &[Measured]) {
+    pub(crate) fn tick(&mut self, now: Time, direction: Direction, measured: &[Measured]) {
         let Some(node) = &mut self.nodes[direction as usize] else { return };
         if let Some(waiting) = measured.iter().filter_map(|measured| measured.waiting).max() {
             node.see_queue(waiting);
@@ -348,7 +348,7 @@ impl<C: Crypto> Control<C> {
     }
 
     /// The application of a sink takes no more than this, whatever its end node grants; none if it takes all.
-    pub fn set_ceiling(&mut self, now: Time, session: SessionId, ceiling: Option<Rate>) {
+    pub(crate) fn set_ceiling(&mut self, now: Time, session: SessionId, ceiling: Option<Rate>) {
         let Some(peer) = self.peers.get_mut(session) else { return };
         if peer.ceiling == ceiling || peer.closing.is_some() || !peer.opened.receives {
             return;
@@ -372,7 +372,7 @@ impl<C: Crypto> Control<C> {
     }
 
     /// Looks after the peers whose time has come. Harmless too early or too late.
-    pub fn handle_timeout(&mut self, now: Time) {
+    pub(crate) fn handle_timeout(&mut self, now: Time) {
         if self.door.next_timeout().is_some_and(|at| at <= now) {
             let (failed, gone) = self.door.handle_timeout(now);
             for (session, error) in failed {
@@ -452,13 +452,13 @@ impl<C: Crypto> Control<C> {
     }
 
     /// When to come again.
-    pub fn poll_timeout(&self) -> Option<Time> {
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
         let ticks = self.nodes.iter().flatten().filter(|node| node.sessions() > 0).map(EndNode::next_tick);
         ticks.chain(self.alarms.next()).chain(self.door.next_timeout()).min()
     }
 
     /// The next control packet or handshake to send.
-    pub fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
+    pub(crate) fn poll_transmit(&mut self, now: Time) -> Option<Transmit> {
         while let Some(session) = self.unsaid.pop_front() {
             if let Some(peer) = self.peers.get_mut(session) {
                 let frames = std::mem::take(&mut peer.unsaid);
@@ -472,47 +472,47 @@ impl<C: Crypto> Control<C> {
     }
 
     /// What happened. Call until there is nothing.
-    pub fn poll_event(&mut self) -> Option<ControlEvent> {
+    pub(crate) fn poll_event(&mut self) -> Option<ControlEvent> {
         self.events.pop_front()
     }
 
     /// The end node of one direction, if its capacity is known.
-    pub fn node(&self, direction: Direction) -> Option<&EndNode> {
+    pub(crate) fn node(&self, direction: Direction) -> Option<&EndNode> {
         self.nodes[direction as usize].as_ref()
     }
 
     /// The same, to tell it of overflows and changes of its capacity.
-    pub fn node_mut(&mut self, direction: Direction) -> Option<&mut EndNode> {
+    pub(crate) fn node_mut(&mut self, direction: Direction) -> Option<&mut EndNode> {
         self.nodes[direction as usize].as_mut()
     }
 
     /// What a session's node said at its last tick.
-    pub fn rates(&self, session: SessionId, direction: Direction) -> Option<SessionRates> {
+    pub(crate) fn rates(&self, session: SessionId, direction: Direction) -> Option<SessionRates> {
         self.peers.get(session).map(|peer| peer.rates[direction as usize])
     }
 
     /// The round-trip time of a session, if there was a sample.
-    pub fn rtt(&self, session: SessionId) -> Option<Duration> {
+    pub(crate) fn rtt(&self, session: SessionId) -> Option<Duration> {
         self.peers.get(session).and_then(|peer| peer.rtt.known())
     }
 
     /// The largest datagram that a session's path takes as far as is known, where data take it from here.
-    pub fn datagram_bytes(&self, session: SessionId) -> Option<u32> {
+    pub(crate) fn datagram_bytes(&self, session: SessionId) -> Option<u32> {
         self.peers.get(session).and_then(|peer| peer.mtu.as_ref()).map(Mtu::size)
     }
 
     /// Where a session's peer is.
-    pub fn address(&self, session: SessionId) -> Option<SocketAddr> {
+    pub(crate) fn address(&self, session: SessionId) -> Option<SocketAddr> {
         self.peers.get(session).map(|peer| peer.opened.address)
     }
 
     /// For how long a session's peer has said nothing.
-    pub fn silent_for(&self, now: Time, session: SessionId) -> Option<Duration> {
+    pub(crate) fn silent_for(&self, now: Time, session: SessionId) -> Option<Duration> {
         self.peers.get(session).map(|peer| now.since(peer.heard))
     }
 
     /// For how long a session's peer has owed an answer, and has said nothing at all. Who is asked for nothing may be silent.
-    pub fn unanswered_for(&self, now: Time, session: SessionId) -> Option<Duration> {
+    pub(crate) fn unanswered_for(&self, now: Time, session: SessionId) -> Option<Duration> {
         self.peers.get(session).map(|peer| peer.unanswered.map_or(Duration::ZERO, |since| now.since(since)))
     }
 

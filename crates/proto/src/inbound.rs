@@ -20,7 +20,7 @@ use crate::slots::{Slots, slot};
 /// It is given data packets as they come ([`Inbound::handle_data`]) and what sources say ([`Inbound::handle_frame`]), and
 /// answers with frames for them: reports and requests.
 #[derive(Debug, Default)]
-pub struct Inbound {
+pub(crate) struct Inbound {
     receivers: Slots<Receiver>,
     alarms: Alarms,
     crowd: Crowd,
@@ -34,7 +34,7 @@ pub struct Inbound {
 
 /// What a receiver wants done.
 #[derive(Clone, Debug, PartialEq)]
-pub enum InboundEvent {
+pub(crate) enum InboundEvent {
     /// Frames to be told to the peer.
     Say {
         /// The session.
@@ -62,8 +62,8 @@ pub struct Taken {
     pub bytes: u64,
     /// Whether the packet came for the first time and counts: one that is repeated, by whomever, is none of the session's.
     pub is_new: bool,
-    /// Whether it is newer than all before, and came from an address that is not the session's: tell [`Control`](crate::Control).
-    pub is_from_elsewhere: bool,
+    /// Whether it is newer than all before, and came from an address that is not the session's: `Control` should know.
+    pub(crate) is_from_elsewhere: bool,
 }
 
 /// Sessions that want something are counted so often.
@@ -76,19 +76,19 @@ impl Inbound {
     }
 
     /// A session that receives opens; its source is at `from`.
-    pub fn open(&mut self, now: Time, session: SessionId, from: SocketAddr, setup: ReceiverSetup) {
+    pub(crate) fn open(&mut self, now: Time, session: SessionId, from: SocketAddr, setup: ReceiverSetup) {
         self.receivers.insert(session, Receiver::new(now, from, setup));
     }
 
     /// A session closes: what it has seen, if it was here.
-    pub fn close(&mut self, session: SessionId) -> Option<ReceiverCounts> {
+    pub(crate) fn close(&mut self, session: SessionId) -> Option<ReceiverCounts> {
         let receiver = self.receivers.remove(session)?;
         self.alarms.set(slot(session), None);
         Some(receiver.counts())
     }
 
     /// The application wants a range of a stream, also one that it had and that turned out to be wrong.
-    pub fn want(&mut self, now: Time, session: SessionId, stream: u32, range: Range<u64>) {
+    pub(crate) fn want(&mut self, now: Time, session: SessionId, stream: u32, range: Range<u64>) {
         if let Some(receiver) = self.receivers.get_mut(session) {
             self.crowd.sessions += u32::from(receiver.requests().is_complete());
             receiver.want(stream, range);
@@ -97,33 +97,33 @@ impl Inbound {
     }
 
     /// The application does not want a range any more.
-    pub fn give_up(&mut self, session: SessionId, stream: u32, range: &Range<u64>) {
+    pub(crate) fn give_up(&mut self, session: SessionId, stream: u32, range: &Range<u64>) {
         if let Some(receiver) = self.receivers.get_mut(session) {
             receiver.give_up(stream, range);
         }
     }
 
     /// The end node grants a session a rate; none if it sets no limit.
-    pub fn set_expected(&mut self, now: Time, session: SessionId, expected: Option<Rate>, interval: Duration) {
+    pub(crate) fn set_expected(&mut self, now: Time, session: SessionId, expected: Option<Rate>, interval: Duration) {
         if let Some(receiver) = self.receivers.get_mut(session) {
             receiver.set_expected(now, expected, interval);
         }
     }
 
     /// The application of a session takes no more than this, whatever the end node grants; none if it takes all.
-    pub fn set_ceiling(&mut self, now: Time, session: SessionId, ceiling: Option<Rate>) {
+    pub(crate) fn set_ceiling(&mut self, now: Time, session: SessionId, ceiling: Option<Rate>) {
         if let Some(receiver) = self.receivers.get_mut(session) {
             receiver.set_ceiling(now, ceiling);
         }
     }
 
     /// What that is.
-    pub fn ceiling(&self, session: SessionId) -> Option<Rate> {
+    pub(crate) fn ceiling(&self, session: SessionId) -> Option<Rate> {
         self.receivers.get(session).and_then(Receiver::ceiling)
     }
 
     /// A session may have asked for so many bytes and not received them, at the most.
-    pub fn set_room(&mut self, now: Time, session: SessionId, room: Bytes) {
+    pub(crate) fn set_room(&mut self, now: Time, session: SessionId, room: Bytes) {
         if let Some(receiver) = self.receivers.get_mut(session) {
             receiver.set_room(room);
             self.alarms.set(slot(session), Some(now));
@@ -131,14 +131,14 @@ impl Inbound {
     }
 
     /// The round-trip time of a session, and the least one of late.
-    pub fn set_rtt(&mut self, session: SessionId, rtt: Duration, least: Duration) {
+    pub(crate) fn set_rtt(&mut self, session: SessionId, rtt: Duration, least: Duration) {
         if let Some(receiver) = self.receivers.get_mut(session) {
             receiver.set_rtt(rtt, least);
         }
     }
 
     /// A session's source is at another address.
-    pub fn set_address(&mut self, session: SessionId, from: SocketAddr) {
+    pub(crate) fn set_address(&mut self, session: SessionId, from: SocketAddr) {
         if let Some(receiver) = self.receivers.get_mut(session) {
             receiver.from = from;
         }
@@ -146,7 +146,7 @@ impl Inbound {
 
     /// A data packet came, whose seal is good.
     #[inline]
-    pub fn handle_data(&mut self, now: Time, from: SocketAddr, packet: &DataPacket) -> Taken {
+    pub(crate) fn handle_data(&mut self, now: Time, from: SocketAddr, packet: &DataPacket) -> Taken {
         let Some(receiver) = self.receivers.get_mut(packet.session) else { return Taken::default() };
         let (next, packets) = (receiver.next(), receiver.counts().packets);
         let bytes = receiver.on_data(now, packet);
@@ -161,19 +161,19 @@ impl Inbound {
     }
 
     /// The parts of a session's last data packet that were wanted and came for the first time, in no order.
-    pub fn parts(&self, session: SessionId) -> &[Range<u64>] {
+    pub(crate) fn parts(&self, session: SessionId) -> &[Range<u64>] {
         self.receivers.get(session).map_or(&[], |receiver| receiver.requests().parts())
     }
 
     /// A control packet of a session's source came, of so many bytes on the wire: they count in its rate.
-    pub fn on_control(&mut self, session: SessionId, wire_bytes: u32) {
+    pub(crate) fn on_control(&mut self, session: SessionId, wire_bytes: u32) {
         if let Some(receiver) = self.receivers.get_mut(session) {
             receiver.on_control(wire_bytes);
         }
     }
 
     /// The source says something to its sink.
-    pub fn handle_frame(&mut self, now: Time, session: SessionId, frame: &Frame<'_>) {
+    pub(crate) fn handle_frame(&mut self, now: Time, session: SessionId, frame: &Frame<'_>) {
         let Some(receiver) = self.receivers.get_mut(session) else { return };
         match *frame {
             Frame::Sent { settled, next } => {
@@ -194,7 +194,7 @@ impl Inbound {
     }
 
     /// Looks after the receivers whose time has come. Harmless too early or too late.
-    pub fn handle_timeout(&mut self, now: Time) {
+    pub(crate) fn handle_timeout(&mut self, now: Time) {
         if self.crowd.buffer.is_some() && self.count_at <= now {
             self.count_at = now.saturating_add(COUNT_EVERY);
             (self.crowd.sessions, self.crowd.asked_bytes) = (0, 0);
@@ -216,18 +216,18 @@ impl Inbound {
     }
 
     /// When to come again.
-    pub fn poll_timeout(&self) -> Option<Time> {
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
         self.alarms.next()
     }
 
     /// What receivers want done. Call until there is nothing.
-    pub fn poll_event(&mut self) -> Option<InboundEvent> {
+    pub(crate) fn poll_event(&mut self) -> Option<InboundEvent> {
         self.events.pop_front()
     }
 
     /// A control interval of the end node is over: what each session's source sent in it goes into `measured`,
     /// in the order of their names.
-    pub fn measure(&mut self, now: Time, measured: &mut Vec<Measured>) {
+    pub(crate) fn measure(&mut self, now: Time, measured: &mut Vec<Measured>) {
         let has_data = self.receivers.iter_mut().any(|(_, receiver)| receiver.has_data());
         let is_quiet = self.quiet.tick(now, has_data);
         measured.clear();
@@ -240,22 +240,18 @@ impl Inbound {
     }
 
     /// Whether all that was wanted has come.
-    pub fn is_complete(&self, session: SessionId) -> bool {
+    #[cfg(test)]
+    pub(crate) fn is_complete(&self, session: SessionId) -> bool {
         self.receivers.get(session).is_none_or(|receiver| receiver.requests().is_complete())
     }
 
-    /// Whether any byte of a range is wanted and has not come.
-    pub fn is_missing(&self, session: SessionId, stream: u32, range: &Range<u64>) -> bool {
-        self.receivers.get(session).is_some_and(|receiver| receiver.requests().is_missing(stream, range))
-    }
-
     /// Packets of a session whose fate its source has not settled, as far as this end knows.
-    pub fn under_way(&self, session: SessionId) -> u64 {
+    pub(crate) fn under_way(&self, session: SessionId) -> u64 {
         self.receivers.get(session).map_or(0, Receiver::span)
     }
 
     /// What a session has seen.
-    pub fn counts(&self, session: SessionId) -> Option<ReceiverCounts> {
+    pub(crate) fn counts(&self, session: SessionId) -> Option<ReceiverCounts> {
         self.receivers.get(session).map(Receiver::counts)
     }
 }

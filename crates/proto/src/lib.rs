@@ -59,37 +59,31 @@ mod stamps;
 mod turns;
 mod waiting;
 
-pub use address::{BETWEEN_TRIALS, PeerAddress, TRIAL_LASTS};
-pub use breaker::Breaker;
 pub use byte_ranges::ByteRanges;
 pub use config::{HostConfig, NodeConfig};
-pub use control::{Control, ControlEvent};
 pub use end_node::{EndNode, IntervalRule, Outcome};
 pub use event::Event;
 pub use flow_table::{EXCESS_LASTS, EXCESS_TICKS, Flow, JoinError};
-pub use handshake::{Crypto, Visit};
 pub use host::Host;
-pub use inbound::{Inbound, InboundEvent, Taken};
+pub use inbound::Taken;
 pub use lasts::Lasts;
 pub use limits::Limit;
-pub use missing::{Arrival, MOST_GAPS, Missing};
-pub use mtu::{LEAST_DATAGRAM, Mtu, MtuProbe};
 pub use options::SessionOptions;
-pub use outbound::{Outbound, OutboundEvent};
-pub use outstanding::{FalseReport, Outstanding, PieceAt, Settled, Settlement};
-pub use pacer::Pacer;
-pub use packet::{
-    CONTROL_OVERHEAD, ControlPacket, DATA_FRONT, DATA_OVERHEAD, DataPacket, MOST_FRAME_BYTES, Packet, Transmit,
-};
+pub use outstanding::PieceAt;
+pub use packet::{ControlPacket, DATA_FRONT, DATA_OVERHEAD, DataPacket, Packet, Transmit};
 pub use path_kind::PathKind;
-pub use rate_meter::RateMeter;
 pub use rates::SessionRates;
-pub use receiver::{ReceiverCounts, ReceiverSetup};
-pub use replay::{REPLAY_WINDOW, Replay};
+pub use receiver::ReceiverCounts;
 pub use request_queue::{MOST_OPEN_BYTES, RequestQueue};
-pub use requests::{LEAST_REQUEST, MOST_OPEN, Request, Requests, request_window};
-pub use rtt::Rtt;
-pub use sender::{SenderCounts, SenderSetup};
+pub use requests::Requests;
+pub use sender::SenderCounts;
 pub use session::{ConnectError, Direction, Measured, Opened, Wish};
-pub use silence::{Hearing, KEEP_ALIVE, Return, Silence};
-pub use slots::{MOST_SESSIONS, slot as slot_of};
+pub use slots::slot as slot_of;
+
+// For the benches, fuzz targets and tests of this crate alone.
+#[doc(hidden)]
+pub use missing::{MOST_GAPS, Missing};
+#[doc(hidden)]
+pub use outstanding::{Outstanding, Settlement};
+#[doc(hidden)]
+pub use packet::MOST_FRAME_BYTES;

@@ -14,7 +14,7 @@ use fairwave_units::{Duration, Time};
 /// arrived mean that: the size is 1200 again, and the search begins after 30 s; after twice as long each time that it happens
 /// again, up to ten minutes.
 #[derive(Clone, Debug)]
-pub struct Mtu {
+pub(crate) struct Mtu {
     /// Goes through.
     size: u32,
     /// Does not, or is above the bound.
@@ -42,7 +42,7 @@ struct Underway {
 
 /// A probe that is to be sent: a control packet whose datagram has this size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MtuProbe {
+pub(crate) struct MtuProbe {
     /// Bytes of the datagram.
     pub size: u32,
     /// The value of its [`Probe`](crate::codec::Frame::Probe).
@@ -50,7 +50,7 @@ pub struct MtuProbe {
 }
 
 /// A datagram of so many bytes goes through wherever a session does.
-pub const LEAST_DATAGRAM: u32 = 1200;
+pub(crate) const LEAST_DATAGRAM: u32 = 1200;
 
 /// Jumbo frames over IPv4; Ethernet over IPv4 and IPv6, and in a tunnel.
 const COMMON: [u32; 4] = [8972, 1472, 1452, 1392];
@@ -65,7 +65,7 @@ const AFTER_BLACK_HOLE: Duration = Duration::from_secs(30);
 
 impl Mtu {
     /// A path about which nothing is known but that a hello went through; no datagram will have more bytes than `most`.
-    pub fn new(now: Time, most: u32) -> Self {
+    pub(crate) fn new(now: Time, most: u32) -> Self {
         let most = most.max(LEAST_DATAGRAM);
         Self {
             size: LEAST_DATAGRAM,
@@ -80,17 +80,17 @@ impl Mtu {
     }
 
     /// Bytes of a datagram at the most.
-    pub fn size(&self) -> u32 {
+    pub(crate) fn size(&self) -> u32 {
         self.size
     }
 
     /// Another path: what was known is void.
-    pub fn restart(&mut self, now: Time) {
+    pub(crate) fn restart(&mut self, now: Time) {
         *self = Self { is_refused: self.is_refused, ..Self::new(now, self.most) };
     }
 
     /// A probe that is to be sent now; `random` draws its value, if it is the first of its size.
-    pub fn poll_probe(&mut self, now: Time, rtt: Duration, random: impl FnOnce() -> u64) -> Option<MtuProbe> {
+    pub(crate) fn poll_probe(&mut self, now: Time, rtt: Duration, random: impl FnOnce() -> u64) -> Option<MtuProbe> {
         if now < self.next_at(rtt) {
             return None;
         }
@@ -111,13 +111,13 @@ impl Mtu {
     }
 
     /// When to come with [`Mtu::poll_probe`].
-    pub fn next_at(&self, rtt: Duration) -> Time {
+    pub(crate) fn next_at(&self, rtt: Duration) -> Time {
         let wait = Duration::from_nanos(rtt.as_nanos().saturating_mul(3)).max(LEAST_WAIT);
         self.probe.map_or(self.resume, |probe| probe.sent.saturating_add(wait))
     }
 
     /// An echo came: whether it is of a probe, and packets may be larger from now on.
-    pub fn on_echo(&mut self, now: Time, value: u64) -> bool {
+    pub(crate) fn on_echo(&mut self, now: Time, value: u64) -> bool {
         let Some(probe) = self.probe.take_if(|probe| probe.value == value) else { return false };
         self.size = self.size.max(probe.size);
         self.resume = now;
@@ -126,7 +126,7 @@ impl Mtu {
 
     /// A loss report came, by which so many packets above 1200 bytes arrived, and so many were lost: whether the path takes
     /// no more than 1200 now.
-    pub fn on_report(&mut self, now: Time, arrived: u64, lost: u64) -> bool {
+    pub(crate) fn on_report(&mut self, now: Time, arrived: u64, lost: u64) -> bool {
         match (arrived, lost) {
             (0, 0) => {}
             (0, _) => self.bad_reports += 1,
@@ -148,7 +148,7 @@ impl Mtu {
     }
 
     /// The system refuses datagrams of such a size (EMSGSIZE): no larger ones are tried, on this path or another.
-    pub fn on_too_large(&mut self, now: Time, size: u32) {
+    pub(crate) fn on_too_large(&mut self, now: Time, size: u32) {
         if size <= self.most {
             self.most = size.saturating_sub(1).max(LEAST_DATAGRAM);
             self.is_refused = true;

@@ -23,7 +23,7 @@ use crate::turns::Turns;
 /// It is told what its end node grants ([`Outbound::set_limit`]) and what the sinks say ([`Outbound::handle_frame`]), and
 /// gives packets when they are due ([`Outbound::poll_transmit`]).
 #[derive(Debug)]
-pub struct Outbound {
+pub(crate) struct Outbound {
     senders: Slots<Sender>,
     /// When packets are due.
     paces: Alarms,
@@ -39,7 +39,7 @@ pub struct Outbound {
 
 /// What a sender wants done.
 #[derive(Clone, Debug, PartialEq)]
-pub enum OutboundEvent {
+pub(crate) enum OutboundEvent {
     /// Frames to be told to the peer.
     Say {
         /// The session.
@@ -98,13 +98,13 @@ impl Outbound {
     }
 
     /// A session that sends opens: `peer` is its name at the sink, which is at `to`.
-    pub fn open(&mut self, now: Time, session: SessionId, peer: SessionId, to: SocketAddr, setup: SenderSetup) {
+    pub(crate) fn open(&mut self, now: Time, session: SessionId, peer: SessionId, to: SocketAddr, setup: SenderSetup) {
         self.senders.insert(session, Sender::new(now, peer, to, setup));
         self.beats.set(slot(session), Some(now.saturating_add(BEAT)));
     }
 
     /// A session closes: what it has done, if it was here.
-    pub fn close(&mut self, session: SessionId) -> Option<SenderCounts> {
+    pub(crate) fn close(&mut self, session: SessionId) -> Option<SenderCounts> {
         let sender = self.senders.remove(session)?;
         self.paces.set(slot(session), None);
         self.beats.set(slot(session), None);
@@ -112,7 +112,7 @@ impl Outbound {
     }
 
     /// The application sends a range that the sink asked for.
-    pub fn serve(&mut self, now: Time, session: SessionId, stream: u32, range: Range<u64>) {
+    pub(crate) fn serve(&mut self, now: Time, session: SessionId, stream: u32, range: Range<u64>) {
         if let Some(sender) = self.senders.get_mut(session) {
             sender.serve(now, stream, range);
             self.rearm(now, session);
@@ -120,7 +120,7 @@ impl Outbound {
     }
 
     /// The application cannot send a range.
-    pub fn refuse(&mut self, session: SessionId, stream: u32, range: &Range<u64>, reason: VoidReason) {
+    pub(crate) fn refuse(&mut self, session: SessionId, stream: u32, range: &Range<u64>, reason: VoidReason) {
         let Some(sender) = self.senders.get_mut(session) else { return };
         sender.cancel(stream, range);
         let (offset, length) = (range.start, range.end.saturating_sub(range.start));
@@ -129,7 +129,7 @@ impl Outbound {
     }
 
     /// Sets a term of a session's rate.
-    pub fn set_limit(&mut self, now: Time, session: SessionId, limit: Limit, rate: Rate) {
+    pub(crate) fn set_limit(&mut self, now: Time, session: SessionId, limit: Limit, rate: Rate) {
         if let Some(sender) = self.senders.get_mut(session) {
             sender.limit(now, limit, rate);
             self.rearm(now, session);
@@ -137,7 +137,7 @@ impl Outbound {
     }
 
     /// A session's end node grants it a rate until its next tick, an interval later.
-    pub fn grant(&mut self, now: Time, session: SessionId, rate: Rate, interval: Duration) {
+    pub(crate) fn grant(&mut self, now: Time, session: SessionId, rate: Rate, interval: Duration) {
         if let Some(sender) = self.senders.get_mut(session) {
             sender.grant(now, rate, interval);
             self.rearm(now, session);
@@ -145,7 +145,7 @@ impl Outbound {
     }
 
     /// A control packet goes to a session's sink, of so many bytes on the wire: data make room for it.
-    pub fn on_control(&mut self, now: Time, session: SessionId, wire_bytes: u32) {
+    pub(crate) fn on_control(&mut self, now: Time, session: SessionId, wire_bytes: u32) {
         if let Some(sender) = self.senders.get_mut(session) {
             sender.on_control(now, wire_bytes);
             self.rearm(now, session);
@@ -153,14 +153,14 @@ impl Outbound {
     }
 
     /// A sealed packet of a session's sink came.
-    pub fn on_heard(&mut self, now: Time, session: SessionId) {
+    pub(crate) fn on_heard(&mut self, now: Time, session: SessionId) {
         if let Some(sender) = self.senders.get_mut(session) {
             sender.on_heard(now);
         }
     }
 
     /// A session's sink is at another address: what was known of its path is void.
-    pub fn move_to(&mut self, now: Time, session: SessionId, to: SocketAddr) {
+    pub(crate) fn move_to(&mut self, now: Time, session: SessionId, to: SocketAddr) {
         if let Some(sender) = self.senders.get_mut(session) {
             sender.move_to(now, to);
             self.rearm(now, session);
@@ -168,7 +168,7 @@ impl Outbound {
     }
 
     /// Packets of a session carry so many bytes at the most from now on.
-    pub fn set_piece(&mut self, now: Time, session: SessionId, piece_bytes: u32) {
+    pub(crate) fn set_piece(&mut self, now: Time, session: SessionId, piece_bytes: u32) {
         if let Some(sender) = self.senders.get_mut(session) {
             sender.set_piece(now, piece_bytes);
             self.rearm(now, session);
@@ -176,7 +176,7 @@ impl Outbound {
     }
 
     /// The sink says something to its source.
-    pub fn handle_frame(&mut self, now: Time, session: SessionId, frame: &Frame<'_>) {
+    pub(crate) fn handle_frame(&mut self, now: Time, session: SessionId, frame: &Frame<'_>) {
         let Some(sender) = self.senders.get_mut(session) else { return };
         match *frame {
             Frame::Request { stream, offset, length } => {
@@ -199,7 +199,7 @@ impl Outbound {
     }
 
     /// All frames of a packet were handed in: reports in it are answered.
-    pub fn end_packet(&mut self, now: Time, session: SessionId) {
+    pub(crate) fn end_packet(&mut self, now: Time, session: SessionId) {
         let Some(sender) = self.senders.get_mut(session) else { return };
         if let Some(Settlement { arrived, lost }) = sender.end_report(now) {
             self.events.push_back(OutboundEvent::Reported { session, arrived, lost });
@@ -211,7 +211,7 @@ impl Outbound {
     }
 
     /// Looks after the senders whose time has come. Harmless too early or too late.
-    pub fn handle_timeout(&mut self, now: Time) {
+    pub(crate) fn handle_timeout(&mut self, now: Time) {
         while let Some(slot) = self.beats.pop(now) {
             let Some((session, sender)) = self.senders.at_mut(slot) else { continue };
             if let Some((settled, next)) = sender.poll_sent(now, false) {
@@ -236,14 +236,14 @@ impl Outbound {
     }
 
     /// When to come again.
-    pub fn poll_timeout(&self) -> Option<Time> {
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
         let pace = self.turns.since().or(self.paces.next());
         pace.into_iter().chain(self.beats.next()).min()
     }
 
     /// The next data packet that is due: the session's name here, where to, and the packet.
     #[inline]
-    pub fn poll_transmit(&mut self, now: Time) -> Option<(SessionId, SocketAddr, DataPacket)> {
+    pub(crate) fn poll_transmit(&mut self, now: Time) -> Option<(SessionId, SocketAddr, DataPacket)> {
         loop {
             while let Some(slot) = self.paces.pop(now) {
                 self.turns.enter(now, slot);
@@ -271,13 +271,13 @@ impl Outbound {
     }
 
     /// What senders want done. Call until there is nothing.
-    pub fn poll_event(&mut self) -> Option<OutboundEvent> {
+    pub(crate) fn poll_event(&mut self) -> Option<OutboundEvent> {
         self.events.pop_front()
     }
 
     /// A control interval of the end node is over: what each session sent in it goes into `measured`,
     /// in the order of their names.
-    pub fn measure(&mut self, now: Time, measured: &mut Vec<Measured>) {
+    pub(crate) fn measure(&mut self, now: Time, measured: &mut Vec<Measured>) {
         let has_data = self.senders.iter_mut().any(|(_, sender)| sender.has_data());
         let is_quiet = self.quiet.tick(now, has_data);
         measured.clear();
@@ -290,22 +290,22 @@ impl Outbound {
     }
 
     /// A term of a session's rate.
-    pub fn limit(&self, session: SessionId, limit: Limit) -> Option<Rate> {
+    pub(crate) fn limit(&self, session: SessionId, limit: Limit) -> Option<Rate> {
         self.senders.get(session).map(|sender| sender.limits().get(limit))
     }
 
     /// The term that held a session for most of the last second.
-    pub fn limited_by(&mut self, now: Time, session: SessionId) -> Option<Limit> {
+    pub(crate) fn limited_by(&mut self, now: Time, session: SessionId) -> Option<Limit> {
         self.senders.get_mut(session).map(|sender| sender.limited_by(now))
     }
 
     /// What a session has done.
-    pub fn counts(&self, session: SessionId) -> Option<SenderCounts> {
+    pub(crate) fn counts(&self, session: SessionId) -> Option<SenderCounts> {
         self.senders.get(session).map(|sender| sender.counts)
     }
 
     /// Packets of a session whose fate is not settled.
-    pub fn under_way(&self, session: SessionId) -> usize {
+    pub(crate) fn under_way(&self, session: SessionId) -> usize {
         self.senders.get(session).map_or(0, Sender::under_way)
     }
 

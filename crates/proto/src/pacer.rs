@@ -19,7 +19,7 @@ use fairwave_units::{Bytes, Duration, Rate, Time};
 /// Credit is a whole number of 2^-10 bit/s x ns: nothing is rounded as time passes, and the rate is exact for as long as it
 /// stands. Rates count in steps of 2^-10 bit/s, up to 2^53 bit/s.
 #[derive(Clone, Debug)]
-pub struct Pacer {
+pub(crate) struct Pacer {
     /// In 2^-10 bit/s.
     rate: u64,
     /// At `at`; below zero after a packet that is larger than a burst.
@@ -41,7 +41,7 @@ pub struct Pacer {
 impl Pacer {
     /// At rate zero, with credit for one packet, for packets of `packet` on the wire at the most; one send of the system
     /// takes `send`.
-    pub fn new(now: Time, packet: Bytes, send: Bytes) -> Self {
+    pub(crate) fn new(now: Time, packet: Bytes, send: Bytes) -> Self {
         Self {
             rate: 0,
             credit: cost(packet),
@@ -57,7 +57,7 @@ impl Pacer {
     }
 
     /// From now on packets go at this rate. What was earned so far is kept, up to a burst of the new rate.
-    pub fn set_rate(&mut self, now: Time, rate: Rate) {
+    pub(crate) fn set_rate(&mut self, now: Time, rate: Rate) {
         self.earn(now);
         self.rate = (rate.as_bps().min(LARGEST_BPS) * GRAINS_PER_BPS).round() as u64;
         self.credit = self.credit.min(self.most());
@@ -66,7 +66,7 @@ impl Pacer {
     }
 
     /// From now on there is something to send, or nothing.
-    pub fn set_busy(&mut self, now: Time, is_busy: bool) {
+    pub(crate) fn set_busy(&mut self, now: Time, is_busy: bool) {
         if is_busy != self.is_busy {
             self.earn(now);
             self.is_busy = is_busy;
@@ -76,26 +76,26 @@ impl Pacer {
 
     /// From now on nothing but grants limits the rate, or something else does. A grant holds whether it is used now or a little
     /// later; what a path took some time ago says less, and what a user allows is not to be exceeded.
-    pub fn set_granted(&mut self, is_granted: bool) {
+    pub(crate) fn set_granted(&mut self, is_granted: bool) {
         self.most_arrears_ns = if is_granted { OF_GRANTS_NS } else { OF_PATHS_NS };
         self.arrears = self.arrears.min(self.most_arrears());
     }
 
     /// From now on packets have at most this many bytes.
-    pub fn set_packet(&mut self, now: Time, packet: Bytes) {
+    pub(crate) fn set_packet(&mut self, now: Time, packet: Bytes) {
         self.earn(now);
         self.packet = packet;
         self.credit = self.credit.min(self.most());
     }
 
     /// Bytes that may go at once after a stop.
-    pub fn burst(&self) -> Bytes {
+    pub(crate) fn burst(&self) -> Bytes {
         let millisecond = (u128::from(self.rate) * 1_000_000 / GRAINS_PER_BYTE.unsigned_abs()) as u64;
         Bytes::new(self.packet.get().max(millisecond.min(self.send.get())))
     }
 
     /// When a packet of `bytes` may go: now if that is past, never at rate zero.
-    pub fn next_at(&self, bytes: Bytes) -> Option<Time> {
+    pub(crate) fn next_at(&self, bytes: Bytes) -> Option<Time> {
         if self.rate == 0 {
             return None;
         }
@@ -110,14 +110,14 @@ impl Pacer {
 
     /// When to come for more, after all has gone that may go: with so much credit that it is worth the way, and so early that a
     /// sleep which ends late costs no rate. Where a burst is but one packet, as [`Pacer::next_at`].
-    pub fn wake_at(&self, bytes: Bytes) -> Option<Time> {
+    pub(crate) fn wake_at(&self, bytes: Bytes) -> Option<Time> {
         let worth = Bytes::new(self.burst().get() / 4 * 3);
         self.next_at(bytes.max(worth))
     }
 
     /// Since when there has been credit for a packet of `bytes`, if packets go in bursts. What is kept for late sleeps does
     /// not count.
-    pub fn due(&mut self, now: Time, bytes: Bytes) -> Time {
+    pub(crate) fn due(&mut self, now: Time, bytes: Bytes) -> Time {
         self.earn(now);
         let spare = self.credit - self.price(bytes) - cost(self.packet) / 2;
         let spare = u128::try_from(spare.saturating_add(self.arrears)).unwrap_or(0);
@@ -126,7 +126,8 @@ impl Pacer {
     }
 
     /// Bytes that may go now.
-    pub fn room(&mut self, now: Time) -> Bytes {
+    #[cfg(test)]
+    fn room(&mut self, now: Time) -> Bytes {
         self.earn(now);
         if self.rate == 0 {
             return Bytes::ZERO;
@@ -135,7 +136,7 @@ impl Pacer {
     }
 
     /// Sends a packet of `bytes` if it may go now: whether it may.
-    pub fn try_send(&mut self, now: Time, bytes: Bytes) -> bool {
+    pub(crate) fn try_send(&mut self, now: Time, bytes: Bytes) -> bool {
         self.earn(now);
         let may_go = self.rate > 0 && self.credit >= self.price(bytes);
         if may_go {
@@ -146,7 +147,7 @@ impl Pacer {
 
     /// Something goes that does not wait for its turn: what comes next makes room for it, with half of the rate at the most.
     /// Or else at the least rates nothing would ever come next.
-    pub fn charge(&mut self, now: Time, bytes: Bytes) {
+    pub(crate) fn charge(&mut self, now: Time, bytes: Bytes) {
         self.earn(now);
         let half = i128::from(self.rate) * i128::from(now.since(self.paid_at).as_nanos()) / 2;
         let paid = half.min(self.owed.saturating_add(cost(bytes)));

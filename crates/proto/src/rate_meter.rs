@@ -10,7 +10,7 @@ use fairwave_units::{Duration, Rate, Time};
 /// late counts once and at its own time, and the sum over a sink's sessions may exceed its capacity while a queue grows,
 /// which is what lets a node drain it.
 #[derive(Clone, Debug)]
-pub struct RateMeter {
+pub(crate) struct RateMeter {
     /// The packets between which the next measurement lies.
     base: Option<Sample>,
     highest: Option<Sample>,
@@ -47,19 +47,19 @@ enum Stage {
 
 impl RateMeter {
     /// A session that has sent nothing; until it has sent for an interval it counts with `start`.
-    pub fn new(start: Rate) -> Self {
+    pub(crate) fn new(start: Rate) -> Self {
         let stage = Stage::Idle { since: None };
         let (base, highest) = (None, None);
         Self { base, highest, packets: 0, bytes: 0, other_bytes: 0, has_news: false, is_new: false, rate: start, stage }
     }
 
     /// The rate of the last tick.
-    pub fn rate(&self) -> Rate {
+    pub(crate) fn rate(&self) -> Rate {
         self.rate
     }
 
     /// A data packet arrived at `now`, sent at `sent` by its source's clock, of so many bytes on the wire.
-    pub fn on_packet(&mut self, now: Time, number: u64, sent: Time, wire_bytes: u32) {
+    pub(crate) fn on_packet(&mut self, now: Time, number: u64, sent: Time, wire_bytes: u32) {
         self.has_news = true;
         self.packets += 1;
         self.bytes += u64::from(wire_bytes);
@@ -77,17 +77,17 @@ impl RateMeter {
     }
 
     /// A packet without a number among the data arrived, of so many bytes on the wire. All that a source sends counts.
-    pub fn on_other(&mut self, wire_bytes: u32) {
+    pub(crate) fn on_other(&mut self, wire_bytes: u32) {
         self.other_bytes += u64::from(wire_bytes);
     }
 
     /// Whether any packet arrived since the last tick.
-    pub fn has_news(&self) -> bool {
+    pub(crate) fn has_news(&self) -> bool {
         self.has_news
     }
 
     /// A control interval is over: the rate measured in it.
-    pub fn tick(&mut self, now: Time) -> Rate {
+    pub(crate) fn tick(&mut self, now: Time) -> Rate {
         let has_news = std::mem::take(&mut self.has_news);
         self.is_new = false;
         match self.stage {
@@ -117,7 +117,7 @@ impl RateMeter {
 
     /// The same at a node that grants the session `granted` and whose other sessions were silent, too, where `is_quiet`: then
     /// the rate stays. One that was not measured now counts no more than what is granted since.
-    pub fn tick_of_node(&mut self, now: Time, granted: Option<Rate>, is_quiet: bool) -> Rate {
+    pub(crate) fn tick_of_node(&mut self, now: Time, granted: Option<Rate>, is_quiet: bool) -> Rate {
         if is_quiet {
             self.is_new = false;
         } else {

@@ -49,7 +49,7 @@ pub(crate) struct Receiver {
 
 /// How a receiver is set up.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ReceiverSetup {
+pub(crate) struct ReceiverSetup {
     /// Bytes of IP and UDP around a datagram.
     pub lower_bytes: u32,
     /// What both end nodes grant it from the first packet on.

@@ -7,7 +7,7 @@
 ///
 /// A ring of bits, of which a whole word is cleared at a time (RFC 6479).
 #[derive(Clone, Debug, Default)]
-pub struct Replay {
+pub(crate) struct Replay {
     /// One above the highest number that was taken.
     next: u64,
     words: [u64; WORDS],
@@ -16,11 +16,11 @@ pub struct Replay {
 const WORDS: usize = 16;
 const WORD_BITS: u64 = 64;
 /// How far behind the highest number a packet may be: the word that the highest one is in may hold it alone.
-pub const REPLAY_WINDOW: u64 = (WORDS as u64 - 1) * WORD_BITS;
+pub(crate) const REPLAY_WINDOW: u64 = (WORDS as u64 - 1) * WORD_BITS;
 
 impl Replay {
     /// Whether a packet is new; from then on it is not.
-    pub fn accept(&mut self, number: u64) -> bool {
+    pub(crate) fn accept(&mut self, number: u64) -> bool {
         if number >= self.next {
             // The last number of all is never used: there is none after it.
             let Some(next) = number.checked_add(1) else { return false };

@@ -63,9 +63,9 @@ enum Taken {
 }
 
 /// Requests that may be open at a time; a source keeps as many.
-pub const MOST_OPEN: usize = 256;
+pub(crate) const MOST_OPEN: usize = 256;
 /// Smaller requests are made only for all that is left of a range.
-pub const LEAST_REQUEST: Bytes = Bytes::new(64 << 10);
+pub(crate) const LEAST_REQUEST: Bytes = Bytes::new(64 << 10);
 /// What is asked for at the least, so that a session gets under way.
 pub(crate) const LEAST_WINDOW: Bytes = Bytes::new(2_000_000);
 /// Windows are asked for in so many parts, if they are large.
@@ -78,7 +78,7 @@ const FREE_GAPS: usize = 8;
 
 /// How many bytes to keep asked for: what comes in one and a half times a round trip and two control intervals at the
 /// expected rate, and at least `least`; but never more than the sink has room for.
-pub fn request_window(expected: Rate, rtt: Duration, interval: Duration, least: Bytes, room: Bytes) -> Bytes {
+pub(crate) fn request_window(expected: Rate, rtt: Duration, interval: Duration, least: Bytes, room: Bytes) -> Bytes {
     let span_s = rtt.as_secs_f64() + 2.0 * interval.as_secs_f64();
     let window = (1.5 * expected.as_bps() / 8.0 * span_s) as u64;
     Bytes::new(window.max(least.get()).min(room.get()))

@@ -8,7 +8,7 @@ use fairwave_units::{Duration, Time};
 /// A peer takes part in each sample: it may answer late, and it may say that it has held a packet longer than it did. So a
 /// sample has bounds, and what is made of it must be harmless anywhere within them.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Rtt {
+pub(crate) struct Rtt {
     smoothed: Option<Duration>,
     /// The least of this span of ten seconds, and of the one before.
     spans: [Option<Duration>; 2],
@@ -25,7 +25,7 @@ const SPAN: Duration = Duration::from_secs(10);
 
 impl Rtt {
     /// A packet and its answer took so long.
-    pub fn on_sample(&mut self, now: Time, rtt: Duration) {
+    pub(crate) fn on_sample(&mut self, now: Time, rtt: Duration) {
         if rtt > MOST {
             return;
         }
@@ -43,17 +43,17 @@ impl Rtt {
     }
 
     /// The smoothed one, if there was a sample.
-    pub fn known(&self) -> Option<Duration> {
+    pub(crate) fn known(&self) -> Option<Duration> {
         self.smoothed
     }
 
     /// The smoothed one; without any sample, 100 ms.
-    pub fn smoothed(&self) -> Duration {
+    pub(crate) fn smoothed(&self) -> Duration {
         self.smoothed.unwrap_or(FIRST)
     }
 
     /// The least one; without any sample, 100 ms.
-    pub fn min(&self) -> Duration {
+    pub(crate) fn min(&self) -> Duration {
         self.spans.into_iter().flatten().min().unwrap_or(FIRST)
     }
 }

@@ -52,7 +52,7 @@ pub(crate) struct Sender {
 
 /// How a sender is set up.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SenderSetup {
+pub(crate) struct SenderSetup {
     /// Bytes of a stream in a packet at the most.
     pub piece_bytes: u32,
     /// Bytes of IP and UDP around a datagram.

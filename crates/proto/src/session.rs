@@ -56,13 +56,13 @@ pub struct Opened {
     /// Who else uses the path.
     pub path: PathKind,
     /// What it may send from the start.
-    pub start_send: Rate,
+    pub(crate) start_send: Rate,
     /// What it may receive from the start.
-    pub start_receive: Rate,
+    pub(crate) start_receive: Rate,
     /// The round-trip time of the handshake, where it shows one.
-    pub rtt: Option<Duration>,
+    pub(crate) rtt: Option<Duration>,
     /// The largest datagram that both ends take, in bytes.
-    pub largest_packet: u32,
+    pub(crate) largest_packet: u32,
 }
 
 /// Which way data go.

@@ -21,7 +21,7 @@ use crate::path_kind::PathKind;
 ///
 /// What a late caller missed is made up for, so it should hand in what has arrived before it asks for a verdict.
 #[derive(Clone, Debug)]
-pub struct Silence {
+pub(crate) struct Silence {
     path: PathKind,
     /// So long a silence is the end.
     closes: Duration,
@@ -35,7 +35,7 @@ pub struct Silence {
 /// Times that the rate is halved before the source stops.
 const MOST_HALVINGS: u32 = 6;
 /// Between the questions of a source that has nothing to send or has stopped.
-pub const KEEP_ALIVE: Duration = Duration::from_secs(1);
+pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Phase {
@@ -59,7 +59,7 @@ enum Phase {
 
 /// What holds of a sink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hearing {
+pub(crate) enum Hearing {
     /// It answers.
     Heard,
     /// The rate has been halved so often.
@@ -72,7 +72,7 @@ pub enum Hearing {
 
 /// What a packet from the sink means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Return {
+pub(crate) enum Return {
     /// Nothing new.
     Usual,
     /// It was silent: the source goes on at half of the rate from before. [`Silence::cap`] sees to it.
@@ -83,12 +83,12 @@ pub enum Return {
 
 impl Silence {
     /// A session begins at `now`, with a packet from its sink; it is over after a silence of `closes`.
-    pub fn new(now: Time, path: PathKind, closes: Duration) -> Self {
+    pub(crate) fn new(now: Time, path: PathKind, closes: Duration) -> Self {
         Self { path, closes, asked: None, last: now, phase: Phase::Heard }
     }
 
     /// A sealed packet of the sink arrived.
-    pub fn on_heard(&mut self, now: Time) -> Return {
+    pub(crate) fn on_heard(&mut self, now: Time) -> Return {
         self.asked = None;
         self.last = now;
         let (Phase::Halved { before, .. } | Phase::Stopped { before }) = self.phase else { return Return::Usual };
@@ -105,14 +105,14 @@ impl Silence {
     }
 
     /// A packet was sent that the sink answers: data, or a probe.
-    pub fn on_sent(&mut self, now: Time) {
+    pub(crate) fn on_sent(&mut self, now: Time) {
         self.asked.get_or_insert(now);
         self.last = now;
     }
 
     /// What holds at `now`, at a session that has had `rate`; the control interval and the round trip are those of now, too.
     /// Harmless to repeat.
-    pub fn tick(&mut self, now: Time, interval: Duration, rtt: Duration, rate: Rate) -> Hearing {
+    pub(crate) fn tick(&mut self, now: Time, interval: Duration, rtt: Duration, rate: Rate) -> Hearing {
         if let Some(asked) = self.asked
             && self.phase != Phase::Closed
         {
@@ -138,7 +138,7 @@ impl Silence {
     }
 
     /// What held at the last tick.
-    pub fn hearing(&self) -> Hearing {
+    pub(crate) fn hearing(&self) -> Hearing {
         match self.phase {
             Phase::Heard | Phase::Returned { .. } => Hearing::Heard,
             Phase::Halved { times, .. } => Hearing::Halved(times),
@@ -149,7 +149,7 @@ impl Silence {
 
     /// The most that may be sent because of it. After a return it is half of the rate from before, for as long as the
     /// patience lasts; then the nodes, which have seen that half, raise it by their rule.
-    pub fn cap(&self) -> Option<Rate> {
+    pub(crate) fn cap(&self) -> Option<Rate> {
         match self.phase {
             Phase::Heard => None,
             Phase::Halved { times, before, .. } => Some(before * 0.5_f64.powi(times.cast_signed())),
@@ -159,12 +159,12 @@ impl Silence {
     }
 
     /// Whether a probe is to be sent now; [`Silence::on_sent`] follows when it is.
-    pub fn wants_probe(&self, now: Time, interval: Duration, rtt: Duration) -> bool {
+    pub(crate) fn wants_probe(&self, now: Time, interval: Duration, rtt: Duration) -> bool {
         self.probe_at(interval, rtt).is_some_and(|at| at <= now)
     }
 
     /// When there is something to do next: a tick, or a probe. `None` after the end.
-    pub fn next_at(&self, interval: Duration, rtt: Duration) -> Option<Time> {
+    pub(crate) fn next_at(&self, interval: Duration, rtt: Duration) -> Option<Time> {
         let closes = self.asked.map(|asked| asked.saturating_add(self.closes));
         let step = self.asked.and_then(|asked| self.next_step(asked, interval, rtt));
         let lifted = match self.phase {

@@ -10,7 +10,7 @@ pub(crate) use keys::{OpenKeys, Pair, SessionKeys};
 pub(crate) use noise::{NoiseInitiator, NoiseResponder};
 pub(crate) use seal::Sealer;
 
-use fairwave_proto::Crypto;
+use fairwave_proto::handshake::Crypto;
 
 /// The cryptography of real hosts.
 #[derive(Clone, Copy, Debug)]

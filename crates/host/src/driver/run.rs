@@ -7,10 +7,8 @@ use std::sync::atomic::Ordering;
 
 use crossbeam_channel::Receiver;
 use fairwave_proto::codec::{CloseReason, Header, Kind, Reader, Refusal, SessionId, is_handshake};
-use fairwave_proto::handshake::HandshakeError;
-use fairwave_proto::{
-    ControlPacket, DataPacket, Event, Host, Limit, Opened, Packet, PieceAt, Transmit, Visit,
-};
+use fairwave_proto::handshake::{HandshakeError, Visit};
+use fairwave_proto::{ControlPacket, DataPacket, Event, Host, Limit, Opened, Packet, PieceAt, Transmit};
 use fairwave_units::{Duration, Rate, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 

@@ -8,9 +8,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Instant;
 
+use fairwave_proto::SessionOptions;
 use fairwave_proto::codec::{Refusal, SessionId, TicketId};
-use fairwave_proto::handshake::Prefix;
-use fairwave_proto::{SessionOptions, Visit};
+use fairwave_proto::handshake::{Prefix, Visit};
 use fairwave_units::{Duration, Time};
 
 use super::attempts::canonical;

@@ -18,9 +18,7 @@ pub const HELLO_BYTES: usize = 1200;
 /// Bytes of a MAC, and of a cookie.
 pub const MAC_BYTES: usize = 16;
 /// Bytes of a [`Prologue`].
-pub const PROLOGUE_BYTES: usize = 11 + MAC_BYTES;
-/// Bytes of a Noise message in a hello at the most.
-pub const MOST_MESSAGE_BYTES: usize = HELLO_BYTES - PROLOGUE_BYTES - 2 - MAC_BYTES;
+pub(crate) const PROLOGUE_BYTES: usize = 11 + MAC_BYTES;
 
 pub(super) const HELLO: u8 = 1;
 const COOKIE: u8 = 2;
@@ -225,7 +223,8 @@ mod tests {
         assert_eq!((hello.prologue, hello.message, hello.proven.len()), (PROLOGUE, &b"noise"[..], 1184));
         assert_eq!(hello.mac, [b'o'; 16]);
         assert_eq!(hello.proven[..PROLOGUE_BYTES], PROLOGUE.to_bytes());
-        let most = vec![1; MOST_MESSAGE_BYTES];
+        // Prologue, length of the message, message and MAC.
+        let most = vec![1; HELLO_BYTES - PROLOGUE_BYTES - 2 - MAC_BYTES];
         assert!(Hello::write(&PROLOGUE, &most, |_| [0; 16]).is_ok());
         assert_eq!(Hello::write(&PROLOGUE, &[&most[..], &[1]].concat(), |_| [0; 16]), Err(Full));
     }

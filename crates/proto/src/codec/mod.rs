@@ -35,14 +35,17 @@ mod writer;
 use thiserror::Error;
 
 pub use frame::{CloseReason, Frame, Frames, NO_LIMIT_BPS, VoidReason};
-pub use handshake::{
-    HELLO_BYTES, Handshake, Hello, MAC_BYTES, MOST_MESSAGE_BYTES, Mac, PROLOGUE_BYTES, Prologue, TicketId, is_handshake,
-};
+#[cfg(test)]
+pub(crate) use handshake::PROLOGUE_BYTES;
+pub use handshake::{HELLO_BYTES, Handshake, Hello, MAC_BYTES, Mac, Prologue, TicketId, is_handshake};
 pub use header::{HEADER_BYTES, Header, Kind, SessionId};
 pub use piece::{PIECE_BYTES, Piece};
 pub use reader::Reader;
 pub use report::{LossReport, LostRanges};
-pub use reset::{LEAST_RESET_BYTES, MOST_RESET_BYTES, Reset, TOKEN_BYTES, Token};
+pub(crate) use reset::LEAST_RESET_BYTES;
+#[cfg(test)]
+pub(crate) use reset::{MOST_RESET_BYTES, TOKEN_BYTES};
+pub use reset::{Reset, Token};
 pub(crate) use seal::mixed;
 pub use seal::{Checksum, Seal, TAG_BYTES, Unseal, open_datagram, seal_datagram};
 pub use terms::{Answer, MOST_GREETING_BYTES, Offer, Refusal};

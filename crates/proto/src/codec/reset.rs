@@ -20,13 +20,13 @@ pub struct Reset {
 pub type Token = [u8; TOKEN_BYTES];
 
 /// Bytes of a token.
-pub const TOKEN_BYTES: usize = 16;
+pub(crate) const TOKEN_BYTES: usize = 16;
 /// Bytes between the header and the token at the least: RFC 9000 s10.3 has as many in front of the token that nobody can foretell.
 const LEAST_PADDING: usize = 5;
 /// Bytes of a reset at the least. A packet that is no longer than this gets none.
-pub const LEAST_RESET_BYTES: usize = HEADER_BYTES + LEAST_PADDING + TOKEN_BYTES;
+pub(crate) const LEAST_RESET_BYTES: usize = HEADER_BYTES + LEAST_PADDING + TOKEN_BYTES;
 /// Bytes of a reset at the most: as many as control packets have that say little.
-pub const MOST_RESET_BYTES: usize = 80;
+pub(crate) const MOST_RESET_BYTES: usize = 80;
 
 // RFC 9000 s10.3: the token takes the place of the tag, so that a reset looks like any other packet.
 const _: () = assert!(TOKEN_BYTES == TAG_BYTES);

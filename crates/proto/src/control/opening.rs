@@ -26,7 +26,7 @@ impl<C: Crypto> Control<C> {
 
     /// Begins to open a session to the host at `to`: its name. [`ControlEvent::Opened`] follows, or
     /// [`ControlEvent::Failed`].
-    pub fn connect(
+    pub(crate) fn connect(
         &mut self,
         now: Time,
         to: SocketAddr,
@@ -66,7 +66,7 @@ impl<C: Crypto> Control<C> {
     }
 
     /// A datagram of the handshake came. Who asks for a session is judged by `decide`.
-    pub fn handle_handshake(
+    pub(crate) fn handle_handshake(
         &mut self,
         now: Time,
         from: SocketAddr,
@@ -105,22 +105,22 @@ impl<C: Crypto> Control<C> {
     }
 
     /// What the packets of a session are sealed with, also of one that is half open.
-    pub fn keys(&self, session: SessionId) -> Option<&C::Keys> {
+    pub(crate) fn keys(&self, session: SessionId) -> Option<&C::Keys> {
         self.peers.get(session).map_or_else(|| self.door.keys(session), |peer| peer.keys.as_ref())
     }
 
     /// The same, of a session that is open or closing.
-    pub fn keys_mut(&mut self, session: SessionId) -> Option<&mut C::Keys> {
+    pub(crate) fn keys_mut(&mut self, session: SessionId) -> Option<&mut C::Keys> {
         self.peers.get_mut(session)?.keys.as_mut()
     }
 
     /// The driver takes them.
-    pub fn take_keys(&mut self, session: SessionId) -> Option<C::Keys> {
+    pub(crate) fn take_keys(&mut self, session: SessionId) -> Option<C::Keys> {
         self.peers.get_mut(session)?.keys.take()
     }
 
     /// The driver gives back what its session closes with. They go if that is over already.
-    pub fn return_keys(&mut self, session: SessionId, keys: C::Keys) {
+    pub(crate) fn return_keys(&mut self, session: SessionId, keys: C::Keys) {
         if let Some(peer) = self.peers.get_mut(session) {
             peer.keys = Some(keys);
         }

@@ -10,7 +10,13 @@ use crate::handshake::Crypto;
 
 impl<C: Crypto> Control<C> {
     /// A packet came for a session that has no keys here. It may be a reset; else what goes back, if anything does.
-    pub fn handle_stray(&mut self, now: Time, from: SocketAddr, header: &Header, datagram: &[u8]) -> Option<Vec<u8>> {
+    pub(crate) fn handle_stray(
+        &mut self,
+        now: Time,
+        from: SocketAddr,
+        header: &Header,
+        datagram: &[u8],
+    ) -> Option<Vec<u8>> {
         if self.peers.get(header.session).is_some() || self.handle_reset(from, header, datagram) {
             return None;
         }

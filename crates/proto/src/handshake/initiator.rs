@@ -71,7 +71,7 @@ pub enum HandshakeError {
 }
 
 /// An attempt that takes as long has failed.
-pub const HANDSHAKE_GIVES_UP: Duration = Duration::from_secs(5);
+pub(crate) const HANDSHAKE_GIVES_UP: Duration = Duration::from_secs(5);
 
 const FIRST_WAIT: Duration = Duration::from_millis(250);
 const LEAST_WAIT: Duration = Duration::from_millis(50);

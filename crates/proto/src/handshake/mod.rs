@@ -28,13 +28,12 @@ mod responder;
 
 pub use crypto::{Crypto, InitiatorCrypto, ResponderCrypto};
 pub use established::{Established, Terms};
-pub use initiator::{HANDSHAKE_GIVES_UP, HandshakeError, Initiator, Progress};
+pub use initiator::{HandshakeError, Initiator, Progress};
 pub use prefix::Prefix;
-pub use refusals::MOST_REFUSALS;
-pub use resets::MOST_RESETS;
-pub use responder::{
-    Answered, Asked, COOKIE_LASTS, HALF_OPEN_LASTS, HalfOpen, Incoming, MOST_HALF_OPEN, Responder, Visit,
-};
+pub use responder::{Answered, Asked, HalfOpen, Incoming, MOST_HALF_OPEN, Responder, Visit};
+
+#[cfg(test)]
+pub(crate) use resets::MOST_RESETS;
 
 #[cfg(test)]
 mod tests;

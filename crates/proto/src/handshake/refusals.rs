@@ -17,7 +17,7 @@ pub(super) struct Refusals {
 
 /// Handshakes of one ticket that may lead to nothing in an epoch, from one prefix and from all of them: each costs as much as one
 /// that opens a session.
-pub const MOST_REFUSALS: [u16; 2] = [64, 512];
+pub(crate) const MOST_REFUSALS: [u16; 2] = [64, 512];
 
 const PLACES: u16 = 1024;
 

@@ -13,7 +13,7 @@ pub(super) struct Resets {
 
 /// Resets in a second, to one prefix and in all. A host that begins anew has as many clients as it had sessions, each of which sends
 /// some packets a second: those that have no answer today have one in the next second. An answer costs a hash and at most 80 bytes.
-pub const MOST_RESETS: [u16; 2] = [64, 1024];
+pub(crate) const MOST_RESETS: [u16; 2] = [64, 1024];
 
 const PLACES: u16 = 256;
 const NANOS_PER_S: u64 = 1_000_000_000;

@@ -123,9 +123,9 @@ pub struct Answered {
 /// Sessions that are half open at the most.
 pub const MOST_HALF_OPEN: usize = 1024;
 /// A session is half open for so long.
-pub const HALF_OPEN_LASTS: Duration = Duration::from_secs(5);
+pub(crate) const HALF_OPEN_LASTS: Duration = Duration::from_secs(5);
 /// A cookie is good for so long at the most, and for half of it at least.
-pub const COOKIE_LASTS: Duration = Duration::from_secs(10);
+pub(crate) const COOKIE_LASTS: Duration = Duration::from_secs(10);
 
 /// Hellos that are known to be used up.
 const MOST_DONE: usize = 1024;

@@ -150,7 +150,7 @@ impl Machine {
     pub(crate) fn receive(&mut self, now: Time, from: SocketAddr, datagram: &mut [u8]) -> Option<Arrived> {
         if is_handshake(datagram) {
             let visits = &mut self.visits;
-            let mut decide = |visit: &fairwave_proto::Visit<Insecure>| {
+            let mut decide = |visit: &fairwave_proto::handshake::Visit<Insecure>| {
                 let greeting =
                     visit.greeting.first_chunk().map_or(usize::MAX, |bytes| u64::from_be_bytes(*bytes) as usize);
                 visits.insert((visit.from(), visit.peer), greeting);

@@ -1,5 +1,6 @@
 //! What hellos that were recorded are worth, and who may fill the table.
 
+use super::super::refusals::MOST_REFUSALS;
 use super::*;
 
 /// An attempt that was made from `from`: its first hello, and the one with the cookie.
