@@ -48,29 +48,45 @@ pub use stcp::{Scalable, ScalableConfig};
 pub use udt::{Udt, UdtAck, UdtConfig};
 pub use vcp::{Vcp, VcpSourceConfig};
 pub use vegas::{Vegas, VegasConfig};
-pub use window::{WindowConfig, WindowRule, Windowed};
+pub use window::{CongestionWindow, WindowConfig, WindowRule, Windowed};
 pub use xcp::Xcp;
 
-/// What one session runs.
+/// What one session runs. What a rule does not say about losses, time-outs and its window is TCP's answer.
 pub trait CongestionController: Send {
+    /// The session's window.
+    fn window(&self) -> &CongestionWindow;
+
+    /// The same, to change it.
+    fn window_mut(&mut self) -> &mut CongestionWindow;
+
     /// An acknowledgement of new data arrived.
     fn on_ack(&mut self, ack: &Ack);
 
     /// Loss was detected, once per window of data: the session enters recovery. Not called again until the packet
     /// that was the highest sent at this call is acknowledged or the timer runs out.
-    fn on_loss(&mut self, loss: &Loss);
+    fn on_loss(&mut self, loss: &Loss) {
+        self.window_mut().cut_to(loss.half_of_flight_packets());
+    }
 
     /// The retransmission timer ran out.
-    fn on_timeout(&mut self, loss: &Loss);
+    fn on_timeout(&mut self, loss: &Loss) {
+        self.window_mut().begin_again(loss.half_of_flight_packets());
+    }
 
     /// What may be in flight, and how fast.
-    fn allowance(&self) -> Allowance;
+    fn allowance(&self) -> Allowance {
+        Allowance { window_packets: self.window().packets(), pacing: None }
+    }
 
     /// Where slow start ends, in packets; infinite before the first loss.
-    fn ssthresh_packets(&self) -> f64;
+    fn ssthresh_packets(&self) -> f64 {
+        self.window().ssthresh_packets
+    }
 
     /// Sets the window, in packets: for studies of a rule by itself.
-    fn set_window_packets(&mut self, window_packets: f64);
+    fn set_window_packets(&mut self, window_packets: f64) {
+        self.window_mut().set(window_packets);
+    }
 
     /// The congestion header of the data packet that is sent now; none for rules that ask nothing of links.
     fn header(&self, _sending: &Sending) -> Option<CongestionHeader> {
