@@ -5,6 +5,7 @@ use fairwave_units::{Duration, Rate, Time};
 
 use super::{Ack, Allowance, CongestionController, CongestionWindow, Feedback, Loss, Sending, WindowConfig};
 use crate::header::{AecpHeader, CongestionHeader};
+use crate::scheme::Options;
 
 /// AECP's rate.
 #[derive(Clone, Debug)]
@@ -124,6 +125,13 @@ impl Default for AecpSourceConfig {
 
 /// The largest step, as a share of the logarithm of what is missing.
 const MOST_SHARE: f64 = 0.9;
+
+impl AecpSourceConfig {
+    /// The constants that were named, else the defaults.
+    pub fn from_options(options: &Options) -> Self {
+        Self { alpha_per_s: options.number_or("alpha", Self::default().alpha_per_s) }
+    }
+}
 
 #[cfg(test)]
 mod tests {

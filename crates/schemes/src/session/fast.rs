@@ -4,7 +4,10 @@ use std::collections::VecDeque;
 
 use fairwave_units::{Duration, Time};
 
+use super::tcp_options::LINUX_TCP;
 use super::{Ack, CongestionController, CongestionWindow, Loss, WindowConfig};
+use crate::scheme::registry::{self, HALF_OPEN_UNIT, POSITIVE, join, number};
+use crate::scheme::{OptionSpec, Options, Scheme};
 
 /// FAST's rule with its window.
 #[derive(Clone, Debug)]
@@ -109,6 +112,35 @@ impl Default for FastConfig {
         }
     }
 }
+
+impl FastConfig {
+    /// The constants that were named, else the defaults.
+    pub fn from_options(options: &Options) -> Self {
+        let default = Self::default();
+        Self {
+            alpha_packets: options.number_or("alpha", default.alpha_packets),
+            gamma: options.number_or("gamma", default.gamma),
+            ..default
+        }
+    }
+}
+
+/// Its entry in the list of schemes.
+pub(super) const SCHEME: Scheme = registry::window(
+    "fast",
+    "FAST TCP: keeps alpha packets queued, by delay",
+    "Jin, Wei & Low 2004",
+    &OPTIONS,
+    |options, window| Ok(Box::new(Fast::new(FastConfig::from_options(options), window))),
+);
+/// Jin, Wei & Low 2004 measured Linux.
+const OPTIONS: [OptionSpec; 12] = join(
+    LINUX_TCP,
+    [
+        number("alpha", POSITIVE, "100", "packets queued in equilibrium"),
+        number("gamma", HALF_OPEN_UNIT, "0.5", "weight of the new window in the average"),
+    ],
+);
 
 #[cfg(test)]
 mod tests {

@@ -5,6 +5,7 @@ use fairwave_units::{Duration, Rate, Time};
 
 use super::{Ack, Allowance, CongestionController, CongestionWindow, Feedback, Sending, WindowConfig};
 use crate::header::{CongestionHeader, LoadCode};
+use crate::scheme::Options;
 
 /// VCP's window.
 #[derive(Clone, Debug)]
@@ -178,6 +179,14 @@ const LEFT: f64 = 0.2;
 const RIGHT: f64 = 5.0;
 /// So much faster than the window over the round-trip time, so that it is the window that limits.
 const PACING_GAIN: f64 = 1.1;
+
+impl VcpSourceConfig {
+    /// The constants that were named, else the defaults.
+    pub fn from_options(options: &Options) -> Self {
+        let default = Self::default();
+        Self { t_rho: options.time("t_rho").unwrap_or(default.t_rho), ..default }
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -2,7 +2,10 @@
 
 use fairwave_units::Duration;
 
+use super::tcp_options::{NS2, tcp};
 use super::{Ack, CongestionController, CongestionWindow, Loss, WindowConfig};
+use crate::scheme::registry::{self, POSITIVE, join, number};
+use crate::scheme::{OptionSpec, Options, Scheme};
 
 /// Vegas' rule with its window.
 #[derive(Clone, Debug)]
@@ -126,6 +129,36 @@ impl Default for VegasConfig {
         Self { alpha_packets: 1.0, beta_packets: 3.0, gamma_packets: 1.0 }
     }
 }
+
+impl VegasConfig {
+    /// The constants that were named, else the defaults.
+    pub fn from_options(options: &Options) -> Self {
+        let default = Self::default();
+        Self {
+            alpha_packets: options.number_or("alpha", default.alpha_packets),
+            beta_packets: options.number_or("beta", default.beta_packets),
+            gamma_packets: options.number_or("gamma", default.gamma_packets),
+        }
+    }
+}
+
+/// Its entry in the list of schemes.
+pub(super) const SCHEME: Scheme = registry::window(
+    "vegas",
+    "TCP Vegas: keeps a few packets queued, by delay",
+    "Brakmo & Peterson 1995",
+    &OPTIONS,
+    |options, window| Ok(Box::new(Vegas::new(VegasConfig::from_options(options), window))),
+);
+/// ns-2's, as its constants.
+const OPTIONS: [OptionSpec; 13] = join(
+    tcp("true", NS2),
+    [
+        number("alpha", POSITIVE, "1", "grow while fewer packets than this are queued"),
+        number("beta", POSITIVE, "3", "shrink while more packets than this are queued"),
+        number("gamma", POSITIVE, "1", "leave slow start when more packets than this are queued"),
+    ],
+);
 
 #[cfg(test)]
 mod tests {

@@ -154,6 +154,11 @@ impl<R: WindowRule> CongestionController for Windowed<R> {
     }
 }
 
+/// A TCP-like rule's controller, as the list of schemes makes it.
+pub(super) fn windowed<R: WindowRule + 'static>(rule: R, config: WindowConfig) -> Box<dyn CongestionController> {
+    Box::new(Windowed::new(rule, config))
+}
+
 impl Default for WindowConfig {
     fn default() -> Self {
         Self {
