@@ -1,5 +1,6 @@
-//! The list itself, and how entries are written, each in the file of its rule. Defaults are the papers' constants; a scheme without models is known by name and options, so that
-//! a file that names it gets a true answer, but no simulator of this version runs it.
+//! The list itself, and how entries are written, each in the file of its rule. Defaults are the papers' constants; a
+//! scheme without models is known by name and options, so that a file that names it gets a true answer, but no simulator
+//! of this version runs it.
 
 use fairwave_units::{Bytes, Duration};
 
