@@ -8,13 +8,14 @@ use fairwave_schemes::scheme::{Options, find};
 use fairwave_schemes::session::{CongestionController, controller};
 use fairwave_units::{Duration, Time};
 
-use crate::engine::min_rto;
-use crate::flow::{Flow, Source};
+use crate::flow::Flow;
 use crate::on_off::OnOff;
 use crate::route::Route;
 use crate::sender::{Sender, SenderConfig};
 use crate::simulator::{Event, Simulator};
+use crate::source::Source;
 use crate::web::Web;
+use crate::window_source::min_rto;
 
 /// The scheme of web flows.
 const WEB_SCHEME: &str = "sack";
@@ -97,7 +98,7 @@ pub(crate) fn add(simulator: &mut Simulator<'_>, scenario: &Scenario) {
                     let stream = random::stream(scenario.seed, &format!("{name} {}", source + 1));
                     let traffic = OnOff::new(interval_s, on, off, span, stream);
                     let first = traffic.next();
-                    let flow = simulator.add_background_flow(index, source, Source::OnOff(Box::new(traffic)));
+                    let flow = simulator.add_background_flow(index, source, traffic.into());
                     if let Some(first) = first {
                         simulator.schedule(first, Event::Offer(flow));
                     }
@@ -129,7 +130,7 @@ impl Simulator<'_> {
         let background = &mut self.backgrounds[index as usize];
         if now >= background.stop {
             for flow in &background.flows {
-                if let Source::Window(sender) = &mut self.flows[*flow as usize].source {
+                if let Some(sender) = self.flows[*flow as usize].source.sender_mut() {
                     sender.stop();
                 }
             }
@@ -142,12 +143,12 @@ impl Simulator<'_> {
         let flow = match background.idle.pop() {
             Some(flow) => {
                 background.delivered_before += self.flows[flow as usize].begin_again(background.way(arrival.source));
-                if let Source::Window(place) = &mut self.flows[flow as usize].source {
-                    **place = sender;
+                if let Some(place) = self.flows[flow as usize].source.sender_mut() {
+                    *place = sender;
                 }
                 flow
             }
-            None => self.add_background_flow(index, arrival.source, Source::Window(Box::new(sender))),
+            None => self.add_background_flow(index, arrival.source, sender.into()),
         };
         self.schedule(next, Event::Background(index));
         self.send_all(flow);
@@ -165,7 +166,7 @@ impl Simulator<'_> {
     /// Frees the place of a background flow that is over, if it is: nothing to send, and nothing under way.
     pub(crate) fn free_if_over(&mut self, index: u32) {
         let flow = &self.flows[index as usize];
-        let Source::Window(sender) = &flow.source else { return };
+        let Some(sender) = flow.source.sender() else { return };
         if sender.is_done() && !flow.has_packets_under_way() {
             let owner = self.owners[index as usize - self.sessions];
             self.backgrounds[owner as usize].idle.push(index);
@@ -179,10 +180,7 @@ impl Simulator<'_> {
             let flow = &self.flows[*flow as usize];
             counts.arrived += flow.counts.arrived;
             counts.dropped += flow.counts.dropped;
-            counts.delivered += match flow.source {
-                Source::OnOff(_) => flow.counts.arrived,
-                _ => flow.receiver.delivered_packets(),
-            };
+            counts.delivered += flow.delivered();
         }
         counts
     }

@@ -1,9 +1,22 @@
 //! A source that sends at its desired rate, whatever happens.
 
-use fairwave_scenario::Demand;
+use fairwave_scenario::{Demand, TraceKind};
 use fairwave_units::{Rate, Time};
 
+use crate::flow::FlowOptions;
+use crate::simulator::{Event, Simulator};
+use crate::source::SourceKind;
 use crate::wire::Wire;
+
+/// Of sessions that send at their demand. Their sinks say nothing.
+pub(crate) const KIND: SourceKind = SourceKind::new(
+    |scheme| scheme.name == "cbr",
+    |simulator, asked| {
+        let source = Constant::new(&asked.session.demand, asked.session.stop, asked.size_packets);
+        simulator.add_flow(source.into(), [asked.data_bytes, 0], None, asked.active(), FlowOptions::default());
+        Ok(())
+    },
+);
 
 /// Packets at a constant rate, exact to the nanosecond: the n-th leaves at floor(start + n x bits / rate).
 #[derive(Clone, Debug)]
@@ -43,5 +56,21 @@ impl Constant {
         self.next += 1;
         let again = self.clock.send(now, bytes);
         (Some(self.next - 1), Some(again))
+    }
+}
+
+impl Simulator<'_> {
+    /// A source of a constant rate sends its next packet.
+    pub(crate) fn send_constant(&mut self, index: u32) {
+        let now = self.now();
+        let flow = &mut self.flows[index as usize];
+        let Some(constant) = flow.source.constant_mut() else { return };
+        let (number, again) = constant.poll_send(now, flow.data_bytes);
+        if let Some(number) = number {
+            self.send(index, number, TraceKind::Sent);
+        }
+        if let Some(again) = again {
+            self.schedule(again, Event::Offer(index));
+        }
     }
 }

@@ -1,27 +1,18 @@
 //! From a scenario to a run.
 
-use std::collections::BTreeMap;
-
-use fairwave_scenario::random;
-use fairwave_scenario::{DemandBy, Discipline, MeanWindow, Run, Scenario, Session, Settings};
-use fairwave_schemes::scheme::{Kind, Model, OptionValue, Options, Scheme, schemes};
-use fairwave_schemes::session::{RuleError, led_controller};
-use fairwave_units::{Duration, Rate, Time};
+use fairwave_scenario::{Discipline, MeanWindow, Run, Scenario, Session, Settings};
+use fairwave_schemes::scheme::{Model, schemes};
+use fairwave_schemes::session::RuleError;
+use fairwave_units::{Rate, Time};
 use thiserror::Error;
 
 use crate::background;
-use crate::constant::Constant;
-use crate::flow::{FlowOptions, Source};
 use crate::gtp;
 use crate::log::Log;
-use crate::offer::Offer;
-use crate::rbudp::{RbudpConfig, RbudpSession};
 use crate::report;
-use crate::route::{self, link_rule};
-use crate::rtt::MinRto;
-use crate::sender::{Sender, SenderConfig};
+use crate::route;
 use crate::simulator::Simulator;
-use crate::udt::{UdtSession, UdtSetup};
+use crate::source::{self, Asked};
 
 /// Why a scenario cannot be run packet by packet.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -108,9 +99,9 @@ fn run(scenario: &Scenario, settings: Settings<'_>, is_naive: bool) -> Result<Ru
     let network = route::build(scenario, (from, to));
     let mut simulator = Simulator::new(network, is_naive);
     simulator.observer = trace;
-    let hosts = gtp::hosts(&mut simulator, scenario)?;
+    source::prepare(&mut simulator, scenario)?;
     for session in &scenario.sessions {
-        add(&mut simulator, scenario, session, &hosts)?;
+        add(&mut simulator, scenario, session)?;
     }
     if closes_early {
         simulator.close_with_the_last_of(scenario.sessions.iter().filter(|session| session.start < end).count());
@@ -129,124 +120,19 @@ fn run(scenario: &Scenario, settings: Settings<'_>, is_naive: bool) -> Result<Ru
     report::report(scenario, &simulator, &log, &report::Asked { window: (from, to), record }, progress)
 }
 
-fn add(
-    simulator: &mut Simulator<'_>,
-    scenario: &Scenario,
-    session: &Session,
-    hosts: &BTreeMap<u32, u32>,
-) -> Result<(), SimError> {
+fn add(simulator: &mut Simulator<'_>, scenario: &Scenario, session: &Session) -> Result<(), SimError> {
     let choice = scenario.scheme_of(session);
-    let options = &choice.options;
     let bytes = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
     let header = scenario.packet.header.get() + choice.scheme.ack_header.get();
     let data_header = scenario.packet.header.get() + choice.scheme.header.get();
     let data_bytes = bytes(scenario.packet.payload.get() + data_header);
 
     let size_packets = session.size.map_or(u64::MAX, |size| size.get().div_ceil(scenario.packet.payload.get().max(1)));
-    let active = (session.start, session.stop);
-    if choice.scheme.name == "cbr" {
-        let source = Source::Constant(Constant::new(&session.demand, session.stop, size_packets));
-        simulator.add_flow(source, [data_bytes, 0], None, active, FlowOptions::default());
-        return Ok(());
-    }
-    if gtp::is_gtp(choice.scheme) {
-        gtp::add(simulator, scenario, session, hosts, [data_bytes, bytes(header)]);
-        return Ok(());
-    }
-    if choice.scheme.name == "rbudp" {
-        let source = Source::Rated(Box::new(rbudp(session, size_packets, [data_bytes, bytes(header)])?));
-        simulator.add_flow(source, [data_bytes, bytes(header)], None, active, FlowOptions::default());
-        return Ok(());
-    }
-    let mut max_window_packets = match options.get("max_window") {
-        Some(OptionValue::Packets(packets)) => packets,
-        _ => u64::MAX,
+    let Some(kind) = source::kind_of(choice.scheme) else {
+        return Err(SimError::Scheme { scheme: choice.scheme.name, session: session.name.clone() });
     };
-    let mut offer = None;
-    match session.demand_by {
-        DemandBy::Application => offer = Offer::new(&session.demand, session.start),
-        DemandBy::Window => {
-            if let Some(rate) = session.demand.at(session.start) {
-                let packets = rate.as_bps() * session.rtt.as_secs_f64() / (f64::from(data_bytes) * 8.0);
-                max_window_packets = max_window_packets.min((packets.round() as u64).max(1));
-            }
-        }
-    }
-    let sack = choice.scheme.value(options, "sack") == Some(OptionValue::Flag(true));
-    if choice.scheme.name == "udt" {
-        let setup = UdtSetup {
-            size_packets,
-            max_window_packets: max_window_packets.min(options.packets("max_window").unwrap_or(UDT_WINDOW)),
-            data_bytes,
-            message_bytes: bytes(header),
-            offer,
-            stream: random::stream(scenario.seed, &format!("udt {}", session.name)),
-        };
-        let source = Source::Rated(Box::new(UdtSession::new(setup, session.start)));
-        simulator.add_flow(source, [data_bytes, bytes(header)], None, active, FlowOptions::default());
-        return Ok(());
-    }
-    let is_headed = choice.scheme.kind == Kind::Link;
-    let mut options = options.clone();
-    if is_headed && max_window_packets < u64::MAX {
-        // What the links grant beyond the window that can be used is not saved up.
-        options.set("max_window", OptionValue::Packets(max_window_packets));
-    }
-    let options = &options;
-    let dither_packets = random::stream(scenario.seed, &format!("dither {}", session.name)).unit();
-    let controller = led_controller(choice.scheme.name, options, dither_packets).map_err(|problem| match problem {
-        RuleError::Unknown(_) => SimError::Scheme { scheme: choice.scheme.name, session: session.name.clone() },
-        RuleError::HighSpeedLine { .. } => SimError::Options { session: session.name.clone(), problem },
-    })?;
-    let config = SenderConfig {
-        sack,
-        max_window_packets,
-        min_rto: min_rto(choice.scheme, options),
-        size_packets,
-        pacing: options.flag("pacing"),
-        packet_bytes: data_bytes,
-    };
-    let source = Source::Window(Box::new(Sender::new(controller, config)));
-    let flow_options = FlowOptions {
-        max_burst: options.packets("max_burst").unwrap_or(u64::MAX),
-        delayed_ack: options.flag("delayed_ack"),
-        sack,
-        is_headed,
-    };
-    let flow = simulator.add_flow(source, [data_bytes, bytes(header)], offer, active, flow_options);
-    if let Some(most) = options.time("send_jitter").filter(|most| !most.is_zero()) {
-        let stream = random::stream(scenario.seed, &format!("jitter {}", session.name));
-        simulator.add_jitter(flow, most, stream);
-    }
-    Ok(())
-}
-
-/// The bound of a scheme's time-out, as named or its default.
-pub(crate) fn min_rto(scheme: &Scheme, options: &Options) -> MinRto {
-    match scheme.value(options, "min_rto") {
-        Some(OptionValue::Time(least)) => MinRto::Whole(least),
-        // Linux 6 tcp_rtt_estimator: the variation is at least TCP_RTO_MIN, HZ / 5.
-        _ => MinRto::BeyondRtt(Duration::from_millis(200)),
-    }
-}
-
-/// The sink's buffer of a UDT session that names none, in packets.
-const UDT_WINDOW: u64 = 25_600;
-
-fn rbudp(
-    session: &Session,
-    size_packets: u64,
-    [data_bytes, message_bytes]: [u32; 2],
-) -> Result<RbudpSession, SimError> {
-    let needs = |what, hint| SimError::Incomplete { session: session.name.clone(), scheme: "rbudp", what, hint };
-    if session.size.is_none() {
-        return Err(needs("a size", "it blasts a whole object, then what was lost of it: size = \"1 GB\""));
-    }
-    if session.demand.at(session.start).is_none() {
-        return Err(needs("a demand", "that is the rate of its blasts: demand = \"500 Mb/s\""));
-    }
-    let (rate, rtt) = (session.demand.clone(), session.rtt);
-    Ok(RbudpSession::new(RbudpConfig { rate, size_packets, data_bytes, message_bytes, rtt }, session.start))
+    let message_bytes = bytes(header);
+    (kind.add)(simulator, &Asked { scenario, session, choice, size_packets, data_bytes, message_bytes })
 }
 
 /// The schemes that run packet by packet, for people.
@@ -263,7 +149,9 @@ fn refuse_unsupported(scenario: &Scenario) -> Result<(), SimError> {
         if !choice.scheme.runs_in(Model::Packet) {
             return Err(SimError::Scheme { scheme: choice.scheme.name, session: session.name.clone() });
         }
-        refuse_unled(scenario, session, choice.scheme)?;
+        if let Some(kind) = source::kind_of(choice.scheme) {
+            (kind.refuse)(scenario, session)?;
+        }
         if gtp::is_gtp(choice.scheme) {
             for (key, rate) in fluid_keys(session) {
                 if rate > Rate::ZERO {
@@ -281,32 +169,6 @@ fn refuse_unsupported(scenario: &Scenario) -> Result<(), SimError> {
         }
     }
     Ok(())
-}
-
-/// A session that follows links has to cross one that leads: headers that nobody writes would hold it at its first window.
-fn refuse_unled(scenario: &Scenario, session: &Session, scheme: &'static Scheme) -> Result<(), SimError> {
-    let Some(rule) = link_rule(scheme) else { return Ok(()) };
-    let needs =
-        |what, hint| Err(SimError::Incomplete { session: session.name.clone(), scheme: scheme.name, what, hint });
-    if scheme.name == "endpoint-xcp" && !scenario.is_lambda() {
-        return needs("a network without [[link]]", "in a routed network, name scheme = \"xcp\"");
-    }
-    let (from, to) = (&scenario.nodes[session.from as usize], &scenario.nodes[session.to as usize]);
-    let ends = [(from.send, from.discipline), (to.receive, to.discipline)];
-    let links = session.path.iter().map(|link| &scenario.links[*link as usize]);
-    let all = ends.into_iter().chain(links.map(|link| (link.capacity, link.discipline)));
-    let of_scheme = link_rule(scenario.scheme.scheme);
-    let mut rules = all
-        .filter(|(capacity, _)| capacity.is_some())
-        .filter_map(|(_, discipline)| discipline.map_or(of_scheme, |discipline| Some(discipline.name())));
-    // XCP's kin share a header: each may cross the others' links.
-    if rules.any(|other| other == rule || (other.ends_with("xcp") && rule.ends_with("xcp"))) {
-        return Ok(());
-    }
-    needs(
-        "a link on its way that runs its rule",
-        "name it at a link, or at a node, of finite capacity: discipline = ...",
-    )
 }
 
 /// Whether a scenario of node rules asks for what they have in the fluid model alone: links that run one, rates to start

@@ -3,16 +3,12 @@
 use fairwave_scenario::LossKind;
 use fairwave_units::Time;
 
-use crate::constant::Constant;
 use crate::delayed_ack::DelayedAck;
-use crate::gtp::GtpSession;
 use crate::jitter::Jitter;
 use crate::offer::Offer;
-use crate::on_off::OnOff;
-use crate::rated::Rated;
 use crate::receiver::Receiver;
 use crate::route::Route;
-use crate::sender::Sender;
+use crate::source::Source;
 
 /// A session in the network.
 pub(crate) struct Flow {
@@ -60,68 +56,13 @@ impl Default for FlowOptions {
     }
 }
 
-/// What sends a session's packets.
-pub(crate) enum Source {
-    /// A window-based sender, which acknowledgements drive.
-    Window(Box<Sender>),
-    /// A constant rate; its sink does not answer.
-    Constant(Constant),
-    /// A constant rate at times, of background traffic; its sink does not answer.
-    OnOff(Box<OnOff>),
-    /// A session that sets its own rate, with a protocol of its own.
-    Rated(Box<dyn Rated>),
-    /// A session between two hosts of GTP.
-    Gtp(Box<GtpSession>),
-}
-
 impl Flow {
-    /// What its sink got once: packets, or bytes of GTP, whose packets differ in size.
-    pub(crate) fn delivered(&self) -> u64 {
-        match &self.source {
-            Source::Gtp(session) => session.delivered_bytes,
-            _ => self.receiver.delivered_packets(),
-        }
-    }
-
-    /// What reached its sink, for the first time or not: packets, or bytes of GTP on the wire.
-    pub(crate) fn arrived(&self) -> u64 {
-        match &self.source {
-            Source::Gtp(session) => session.arrived_bytes,
-            _ => self.counts.arrived,
-        }
-    }
-
     /// Bits of one count of [`Flow::delivered`] and of [`Flow::arrived`], given the payload of a packet.
     pub(crate) fn bits(&self, payload_bits: f64) -> [f64; 2] {
-        match &self.source {
-            Source::Gtp(_) => [8.0, 8.0],
-            _ => [payload_bits, f64::from(self.data_bytes) * 8.0],
+        if self.source.is_between_hosts() {
+            return [8.0, 8.0];
         }
-    }
-}
-
-impl Source {
-    /// Congestion window and ssthresh, in packets; `None` for a source that has no window.
-    pub(crate) fn window_packets(&self) -> Option<(f64, f64)> {
-        match self {
-            Self::Window(sender) => Some(sender.window_packets()),
-            Self::Constant(_) | Self::OnOff(_) | Self::Rated(_) | Self::Gtp(_) => None,
-        }
-    }
-
-    /// Whether the sink answers.
-    pub(crate) fn is_answered(&self) -> bool {
-        !matches!(self, Self::Constant(_) | Self::OnOff(_))
-    }
-
-    /// Packets to deliver.
-    pub(crate) fn size_packets(&self) -> u64 {
-        match self {
-            Self::Window(sender) => sender.size_packets(),
-            Self::Constant(constant) => constant.size_packets(),
-            Self::OnOff(_) | Self::Gtp(_) => u64::MAX,
-            Self::Rated(session) => session.size_packets(),
-        }
+        [payload_bits, f64::from(self.data_bytes) * 8.0]
     }
 }
 

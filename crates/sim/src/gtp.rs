@@ -19,18 +19,19 @@ use fairwave_proto::{
 use fairwave_scenario::{Demand, TraceKind};
 use fairwave_units::{Duration, Rate, Time};
 
-use crate::flow::Source;
 use crate::gtp::parcel::{Parcel, Parcels};
 use crate::gtp::wire::Wire;
 use crate::packet::{Kind, Packet};
 use crate::simulator::{Event, Simulator};
 
-pub(crate) use setup::{add, hosts, is_gtp};
+pub(crate) use setup::{KIND, is_gtp};
 
 /// The hosts of all nodes that have sessions of GTP, and what is between them.
 #[derive(Default)]
 pub(crate) struct Gtp {
     hosts: Vec<HostAt>,
+    /// Index of the host of each node that has one.
+    places: BTreeMap<u32, u32>,
     pub(crate) parcels: Parcels,
     wire: Wire,
 }
@@ -153,10 +154,7 @@ impl GtpSession {
 
 impl Simulator<'_> {
     fn gtp_session(&mut self, flow: u32) -> &mut GtpSession {
-        match &mut self.flows[flow as usize].source {
-            Source::Gtp(session) => session,
-            _ => unreachable!("hosts have sessions of GTP alone"),
-        }
+        self.flows[flow as usize].source.gtp_mut().expect("hosts have sessions of GTP alone")
     }
 
     /// A session starts: its sink connects to its source.
@@ -224,7 +222,7 @@ impl Simulator<'_> {
         } else {
             flow.counts.acks_arrived += 1;
         }
-        let Source::Gtp(session) = &mut flow.source else { return };
+        let Some(session) = flow.source.gtp_mut() else { return };
         session.arrived_bytes += u64::from(packet.bytes) * u64::from(from_source);
         let at = session.end(!from_source).host;
         let host = &mut self.gtp.hosts[at as usize].host;
@@ -344,7 +342,7 @@ impl Simulator<'_> {
         let (index, to_source) = end_at(to);
         let bytes = content.datagram_bytes() + self.gtp.hosts[at as usize].lower_bytes;
         let flow = &mut self.flows[index as usize];
-        let Source::Gtp(session) = &mut flow.source else { return };
+        let Some(session) = flow.source.gtp_mut() else { return };
         let (kind, what, number) = if let Content::Data(data) = &content {
             let is_again = session.is_again(data.piece.offset, data.piece.length);
             flow.counts.sent += 1;
@@ -371,7 +369,7 @@ impl Simulator<'_> {
 
     /// What the end nodes of a session know of its rates.
     pub(crate) fn known_rates(&self, flow: usize) -> KnownRates {
-        let Source::Gtp(session) = &self.flows[flow].source else { return KnownRates::NONE };
+        let Some(session) = self.flows[flow].source.gtp() else { return KnownRates::NONE };
         let host = |end: &End| &self.gtp.hosts[end.host as usize].host;
         let ruled = |end: &End| end.session.filter(|_| end.is_ruled);
         let of_source = session.source.session.and_then(|name| host(&session.source).source_rates(name));

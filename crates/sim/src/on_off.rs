@@ -1,8 +1,10 @@
 //! A source that sends at a constant rate while it is on, and nothing while it is off.
 
+use fairwave_scenario::TraceKind;
 use fairwave_scenario::random::Stream;
 use fairwave_units::{Duration, Time};
 
+use crate::simulator::{Event, Simulator};
 use crate::web::exponential;
 
 /// Draws when a source's packets leave. On and off periods are exponential. What is left of the time to the next packet
@@ -81,6 +83,19 @@ impl OnOff {
             at = on_from.saturating_add(left);
         }
         self.next = (at < self.end).then_some(at);
+    }
+}
+
+impl Simulator<'_> {
+    /// An on-off source sends its next packet.
+    pub(crate) fn send_on_off(&mut self, index: u32) {
+        let Some(source) = self.flows[index as usize].source.on_off_mut() else { return };
+        let number = source.send();
+        let again = source.next();
+        self.send(index, number, TraceKind::Sent);
+        if let Some(again) = again {
+            self.schedule(again, Event::Offer(index));
+        }
     }
 }
 

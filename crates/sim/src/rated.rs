@@ -3,7 +3,6 @@
 use fairwave_scenario::{LossKind, TraceKind};
 use fairwave_units::Time;
 
-use crate::flow::Source;
 use crate::receiver::Receiver;
 use crate::simulator::Simulator;
 
@@ -59,7 +58,7 @@ impl Simulator<'_> {
     pub(crate) fn drive(&mut self, index: u32, input: Input) {
         let now = self.now();
         let flow = &mut self.flows[index as usize];
-        let Source::Rated(session) = &mut flow.source else { return };
+        let Some(session) = flow.source.rated_mut() else { return };
         let mut out = std::mem::take(&mut self.outbox);
         match input {
             Input::Wake => session.on_wake(now, &flow.receiver, &mut out),

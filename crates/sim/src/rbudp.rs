@@ -8,10 +8,34 @@ use fairwave_scenario::Demand;
 use fairwave_schemes::session::Rbudp;
 use fairwave_units::{Duration, Rate, Time};
 
+use crate::engine::SimError;
+use crate::flow::FlowOptions;
 use crate::rated::{Out, Rated};
 use crate::receiver::Receiver;
 use crate::rtt::{MinRto, Rtt};
+use crate::simulator::Simulator;
+use crate::source::{Asked, SourceKind};
 use crate::wire::Wire;
+
+/// Of sessions that blast at their demand.
+pub(crate) const KIND: SourceKind = SourceKind::new(|scheme| scheme.name == "rbudp", add);
+
+fn add(simulator: &mut Simulator<'_>, asked: &Asked<'_>) -> Result<(), SimError> {
+    let Asked { session, choice, size_packets, data_bytes, message_bytes, .. } = *asked;
+    let needs =
+        |what, hint| SimError::Incomplete { session: session.name.clone(), scheme: choice.scheme.name, what, hint };
+    if session.size.is_none() {
+        return Err(needs("a size", "it blasts a whole object, then what was lost of it: size = \"1 GB\""));
+    }
+    if session.demand.at(session.start).is_none() {
+        return Err(needs("a demand", "that is the rate of its blasts: demand = \"500 Mb/s\""));
+    }
+    let (rate, rtt) = (session.demand.clone(), session.rtt);
+    let config = RbudpConfig { rate, size_packets, data_bytes, message_bytes, rtt };
+    let source = RbudpSession::new(config, session.start);
+    simulator.add_flow(source.into(), asked.bytes(), None, asked.active(), FlowOptions::default());
+    Ok(())
+}
 
 /// How a session is set up.
 #[derive(Clone, Debug)]

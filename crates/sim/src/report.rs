@@ -8,7 +8,7 @@ use fairwave_schemes::global::metrics;
 use fairwave_units::{Bytes, Time};
 
 use crate::engine::SimError;
-use crate::flow::{Flow, Source};
+use crate::flow::Flow;
 use crate::gtp::KnownRates;
 use crate::log::Log;
 use crate::simulator::Simulator;
@@ -135,9 +135,10 @@ fn session(
     let arrived = |time| counted(time, 1, log.arrived_until(at, time));
     // The sessions active just before the end.
     let best = in_force(optimum, Time::from_nanos(end.as_nanos().saturating_sub(1)));
-    let bytes = match flow.source {
-        Source::Gtp(_) => flow.delivered(),
-        _ => flow.delivered().saturating_mul(scenario.packet.payload.get()),
+    let bytes = if flow.source.is_between_hosts() {
+        flow.delivered()
+    } else {
+        flow.delivered().saturating_mul(scenario.packet.payload.get())
     };
     SessionSummary {
         name: session.name.clone(),

@@ -3,22 +3,23 @@
 mod closing;
 mod reception;
 
+use fairwave_scenario::TraceKind;
 use fairwave_scenario::random::Stream;
-use fairwave_scenario::{LossKind, TraceKind};
 use fairwave_units::{Duration, Time};
 
 use crate::background::Background;
 use crate::event_queue::{EventQueue, Key};
-use crate::flow::{Flow, FlowCounts, FlowOptions, Source};
+use crate::flow::{Flow, FlowCounts, FlowOptions};
 use crate::gtp::Gtp;
 use crate::jitter::Jitter;
 use crate::link::Fate;
 use crate::offer::Offer;
 use crate::packet::{BlockStore, HeaderStore, Kind, Packet};
-use crate::rated::{Input, Out};
+use crate::rated::Out;
 use crate::receiver::Receiver;
 use crate::route::{Network, Route, Stage};
-use crate::sender::{Expiry, Next};
+use crate::sender::Sender;
+use crate::source::Source;
 use crate::tracer::Observer;
 use closing::Closing;
 
@@ -215,7 +216,7 @@ impl Simulator<'_> {
                 Event::Timer(flow) => self.on_timer(flow),
                 Event::AckTimer(flow) => self.on_ack_timer(flow),
                 Event::Pace(flow) => {
-                    if let Source::Window(sender) = &mut self.flows[flow as usize].source
+                    if let Some(sender) = self.flows[flow as usize].source.sender_mut()
                         && sender.on_pace(self.now)
                     {
                         self.send_all(flow);
@@ -256,12 +257,7 @@ impl Simulator<'_> {
     }
 
     fn stop(&mut self, flow: u32) {
-        match &mut self.flows[flow as usize].source {
-            Source::Window(sender) => sender.stop(),
-            Source::Rated(session) => session.stop(),
-            Source::Constant(_) | Source::OnOff(_) => {}
-            Source::Gtp(_) => self.stop_gtp(flow),
-        }
+        self.stop_source(flow);
         self.note_end(flow, self.now);
     }
 
@@ -328,7 +324,7 @@ impl Simulator<'_> {
         let (_, plain) = self.headers.take(packet.kind);
         self.blocks.take(plain);
         let flow = &mut self.flows[packet.flow as usize];
-        if matches!(flow.source, Source::Gtp(_)) {
+        if flow.source.is_between_hosts() {
             self.gtp.parcels.take(packet.number);
         }
         let counts = &mut flow.counts;
@@ -355,67 +351,13 @@ impl Simulator<'_> {
         }
     }
 
-    /// Sends all that the source has to send now, and sees to it that it is asked again.
-    pub(crate) fn send_all(&mut self, index: u32) {
-        for burst in 0_u64.. {
-            let flow = &mut self.flows[index as usize];
-            let sender = match &mut flow.source {
-                Source::Window(sender) => sender,
-                Source::Constant(constant) => {
-                    let (number, again) = constant.poll_send(self.now, flow.data_bytes);
-                    if let Some(number) = number {
-                        self.send(index, number, TraceKind::Sent);
-                    }
-                    if let Some(again) = again {
-                        self.schedule(again, Event::Offer(index));
-                    }
-                    return;
-                }
-                Source::Rated(_) => return self.drive(index, Input::Wake),
-                Source::Gtp(_) => return self.start_gtp(index),
-                Source::OnOff(source) => {
-                    let number = source.send();
-                    let again = source.next();
-                    self.send(index, number, TraceKind::Sent);
-                    if let Some(again) = again {
-                        self.schedule(again, Event::Offer(index));
-                    }
-                    return;
-                }
-            };
-            let offered = flow.offer.as_mut().is_none_or(|offer| offer.has_packet(self.now, flow.data_bytes));
-            if burst == flow.options.max_burst {
-                sender.end_burst(offered);
-                break;
-            }
-            let (number, what) = match sender.poll_send(self.now, offered) {
-                None => break,
-                Some(Next::New(number)) => {
-                    if let Some(offer) = &mut flow.offer {
-                        offer.take(flow.data_bytes);
-                    }
-                    (number, TraceKind::Sent)
-                }
-                Some(Next::Again(number)) => {
-                    flow.counts.resent += 1;
-                    (number, TraceKind::Resent)
-                }
-            };
-            self.send(index, number, what);
-        }
-        self.arm(index);
-        self.await_offer(index);
-    }
-
     /// A data packet sets out.
     #[inline]
     pub(crate) fn send(&mut self, index: u32, number: u64, what: TraceKind) {
         let flow = &mut self.flows[index as usize];
         flow.counts.sent += 1;
-        let header = match &flow.source {
-            Source::Window(sender) if flow.options.is_headed => sender.header(),
-            _ => None,
-        };
+        let sender = flow.source.sender().filter(|_| flow.options.is_headed);
+        let header = sender.and_then(Sender::header);
         let mut packet = Packet {
             number,
             stamp: self.now,
@@ -443,33 +385,6 @@ impl Simulator<'_> {
         }
     }
 
-    /// If the application alone holds the flow back: comes again when it has a packet.
-    fn await_offer(&mut self, index: u32) {
-        let flow = &mut self.flows[index as usize];
-        let (Source::Window(sender), Some(offer)) = (&flow.source, &mut flow.offer) else { return };
-        // Of an application without anything left nothing is to be awaited.
-        if sender.is_window_limited() || sender.has_sent_all() || offer.is_waiting {
-            return;
-        }
-        if let Some(at) = offer.next_packet(self.now, flow.data_bytes) {
-            offer.is_waiting = true;
-            self.schedule(at, Event::Offer(index));
-        }
-    }
-
-    /// Schedules the timer event and the pacer's where they are needed and not pending.
-    fn arm(&mut self, index: u32) {
-        let flow = &mut self.flows[index as usize];
-        let Source::Window(sender) = &mut flow.source else { return };
-        let paced = sender.arm_pace();
-        if let Some(deadline) = sender.deadline() {
-            self.arm_at(index, deadline);
-        }
-        if let Some(at) = paced {
-            self.schedule(at, Event::Pace(index));
-        }
-    }
-
     /// Sees to it that the timer event comes at a deadline, or before.
     #[inline]
     pub(crate) fn arm_at(&mut self, index: u32, deadline: Time) {
@@ -488,21 +403,7 @@ impl Simulator<'_> {
             return;
         }
         flow.timer = flow.later_timer.take();
-        let sender = match &mut flow.source {
-            Source::Window(sender) => sender,
-            Source::Rated(_) => return self.drive(index, Input::Wake),
-            Source::Constant(_) | Source::OnOff(_) | Source::Gtp(_) => return,
-        };
-        let expiry = sender.on_timer(self.now);
-        flow.counts.timeouts += u64::from(expiry != Expiry::Moved);
-        if expiry == Expiry::Cut {
-            flow.losses.push((self.now, LossKind::Timeout));
-        }
-        if expiry == Expiry::Moved {
-            self.arm(index);
-        } else {
-            self.send_all(index);
-        }
+        self.wake(index);
     }
 
     /// Counts each flow's data packets that are under way, and checks that none came from nowhere or vanished.
@@ -518,7 +419,7 @@ impl Simulator<'_> {
             let FlowCounts { sent, arrived, dropped, in_flight, acks_arrived, acks_dropped, acks_in_flight, .. } =
                 flow.counts;
             assert_eq!(sent, arrived + dropped + in_flight, "packets of flow {index} are conserved: {:?}", flow.counts);
-            if matches!(flow.source, Source::Window(_)) && flow.delayed_ack.is_none() {
+            if flow.source.is_acknowledged() && flow.delayed_ack.is_none() {
                 let acks = acks_arrived + acks_dropped + acks_in_flight;
                 assert_eq!(arrived, acks, "acknowledgements of flow {index} are conserved: {:?}", flow.counts);
             }

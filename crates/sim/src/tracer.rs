@@ -2,7 +2,6 @@
 
 use fairwave_scenario::{TraceContent, TraceEvent, TraceKind, TraceLink, TraceOwner, TracePacket};
 
-use crate::flow::Source;
 use crate::packet::{Kind, Packet};
 use crate::simulator::Simulator;
 
@@ -32,11 +31,11 @@ impl Simulator<'_> {
             Some(place) => TraceOwner::Background { table: owners[place], place: place as u32, life: flow.life },
         };
         let number =
-            if matches!(flow.source, Source::Gtp(_)) { self.gtp.parcels.number(packet.number) } else { packet.number };
+            if flow.source.is_between_hosts() { self.gtp.parcels.number(packet.number) } else { packet.number };
         let absolute = |number: u32| packet.number + u64::from(number);
         let content = if packet.kind.is_data() {
             TraceContent::Data(number)
-        } else if matches!(flow.source, Source::Rated(_) | Source::Gtp(_)) {
+        } else if flow.source.has_messages() {
             TraceContent::Message { number, to_sink: packet.kind == Kind::NOTICE }
         } else {
             let blocks = self.blocks.get(self.headers.plain(packet.kind)).copied().unwrap_or_default();
@@ -54,11 +53,7 @@ impl Simulator<'_> {
                 capacity_bps: network.rates[index as usize].as_bps(),
             }),
             owner,
-            packet: TracePacket {
-                bytes: packet.bytes,
-                is_acknowledged: matches!(flow.source, Source::Window(_)),
-                content,
-            },
+            packet: TracePacket { bytes: packet.bytes, is_acknowledged: flow.source.is_acknowledged(), content },
         });
     }
 }

@@ -8,16 +8,34 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
-use fairwave_scenario::random::Stream;
+use fairwave_scenario::random::{self, Stream};
 use fairwave_schemes::session::{Udt, UdtAck, UdtConfig};
 use fairwave_units::{Duration, Time};
 
 use crate::arrivals::Arrivals;
+use crate::engine::SimError;
+use crate::flow::FlowOptions;
 use crate::messages::Messages;
 use crate::offer::Offer;
 use crate::ranges::Ranges;
 use crate::rated::{Out, Rated};
 use crate::receiver::Receiver;
+use crate::simulator::Simulator;
+use crate::source::{Asked, SourceKind};
+
+/// Of sessions of UDT.
+pub(crate) const KIND: SourceKind = SourceKind::new(|scheme| scheme.name == "udt", add);
+
+#[expect(clippy::unnecessary_wraps, reason = "other kinds refuse sessions here")]
+fn add(simulator: &mut Simulator<'_>, asked: &Asked<'_>) -> Result<(), SimError> {
+    let Asked { scenario, session, size_packets, data_bytes, message_bytes, .. } = *asked;
+    let (max_window_packets, offer) = asked.limits();
+    let stream = random::stream(scenario.seed, &format!("udt {}", session.name));
+    let setup = UdtSetup { size_packets, max_window_packets, data_bytes, message_bytes, offer, stream };
+    let source = UdtSession::new(setup, session.start);
+    simulator.add_flow(source.into(), asked.bytes(), None, asked.active(), FlowOptions::default());
+    Ok(())
+}
 
 /// How a session is set up.
 pub(crate) struct UdtSetup {
@@ -471,118 +489,4 @@ fn smooth(mean: &mut f64, sample: f64) {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use fairwave_scenario::random;
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn session() -> UdtSession {
-        let stream = random::stream(1, "udt a");
-        let setup = UdtSetup {
-            size_packets: u64::MAX,
-            max_window_packets: 1000,
-            data_bytes: 1044,
-            message_bytes: 44,
-            offer: None,
-            stream,
-        };
-        UdtSession::new(setup, Time::ZERO)
-    }
-
-    fn at(ms: u64) -> Time {
-        Time::from_nanos(ms * 1_000_000)
-    }
-
-    #[test]
-    fn send__each_sixteenth_packet_has_the_next_one_at_its_heels() {
-        let mut session = session();
-        let (mut out, mut times) = (Vec::new(), Vec::new());
-        session.source.rule.on_timeout(); // out of slow start: 110 ms / 16 packets
-        let receiver = Receiver::default();
-        while times.len() < 16 {
-            let now = session.source.wake().unwrap();
-            session.on_wake(now, &receiver, &mut out);
-            times.extend(out.drain(..).map(|_| now.as_nanos()));
-        }
-        // Packets 0 and 1 together, the others 6.875 ms apart.
-        let gaps: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
-        assert_eq!(gaps[0], 0);
-        assert!(gaps[1..].iter().all(|gap| *gap == 6_875_000), "{gaps:?}");
-        // 16 unacknowledged packets are the first window.
-        assert_eq!((session.source.next, session.source.is_blocked), (16, false));
-        session.on_wake(session.source.due, &receiver, &mut out);
-        assert_eq!((out.len(), session.source.is_blocked), (0, true));
-    }
-
-    #[test]
-    fn on_data__reports_a_gap_at_once_and_acknowledges_what_is_in_order() {
-        let (mut session, mut receiver, mut out) = (session(), Receiver::default(), Vec::new());
-        for number in [0, 1, 5] {
-            receiver.on_data(number);
-            session.on_data(at(10), number, &receiver, &mut out);
-        }
-        // A range takes two numbers.
-        assert_eq!(out, [Out::ToSource { message: 0, bytes: 44 + 8 }]);
-        out.clear();
-        session.source.next = 6;
-        session.at_source(at(20), 0, &receiver, &mut out);
-        // Lost packets go again first, those of the report alone.
-        let again = out.iter().filter_map(|out| match out {
-            Out::Data { number, is_again: true } => Some(*number),
-            _ => None,
-        });
-        assert_eq!(again.collect::<Vec<_>>(), [2]);
-        assert_eq!(session.source.lost.first(), Some(&(3..5)));
-        // The acknowledgement of 2, a SYN after the first packet, is answered, and tells the sink the round-trip time.
-        out.clear();
-        session.sink.on_time(at(20), receiver.next(), 44, &mut out);
-        assert_eq!(out, [Out::ToSource { message: 1, bytes: 44 + 24 }]);
-        out.clear();
-        session.at_source(at(30), 1, &receiver, &mut out);
-        assert!(out.contains(&Out::ToSink { message: 0, bytes: 44 }), "{out:?}");
-        session.at_sink(at(40), 0, &receiver, &mut out);
-        // 100 - 100 / 8 + 20 / 8 ms
-        assert_eq!((session.sink.confirmed, session.sink.rtt.mean_ns), (2, 90_000_000));
-        assert_eq!(session.source.acked, 2);
-    }
-
-    #[test]
-    fn silence__sends_all_that_is_unacknowledged_again() {
-        let mut session = session();
-        let (receiver, mut out) = (Receiver::default(), Vec::new());
-        while session.source.next < 3 {
-            session.on_wake(session.source.wake().unwrap(), &receiver, &mut out);
-        }
-        session.source.setup.size_packets = 3;
-        out.clear();
-        session.on_wake(session.source.due, &receiver, &mut out);
-        // 100 ms and four times 50 ms, and 10 ms, after the first packet.
-        let deadline = session.source.wake().unwrap();
-        assert_eq!(deadline, at(310));
-        session.on_wake(deadline, &receiver, &mut out);
-        assert_eq!(out.first(), Some(&Out::Data { number: 0, is_again: true }));
-        // Twice as long the second time: 2 x 300 + 10 ms.
-        assert_eq!(session.source.deadline(), Some(at(310 + 610)));
-    }
-
-    proptest! {
-        /// Any order of arrivals: what the sink takes for missing is what has not arrived.
-        #[test]
-        fn missing__is_what_has_not_arrived(numbers in proptest::collection::vec(0_u64..60, 1..100)) {
-            let mut session = session();
-            let (mut receiver, mut out, mut arrived) = (Receiver::default(), Vec::new(), BTreeSet::new());
-            for (ms, number) in (0..).zip(numbers) {
-                arrived.insert(number);
-                receiver.on_data(number);
-                session.on_data(at(ms), number, &receiver, &mut out);
-                let largest = *arrived.last().unwrap();
-                let missing: Vec<u64> = (0..largest).filter(|number| !arrived.contains(number)).collect();
-                let known: Vec<u64> = session.sink.missing.iter().flat_map(|(begin, range)| *begin..range.end).collect();
-                prop_assert_eq!(known, missing);
-            }
-        }
-    }
-}
+mod tests;

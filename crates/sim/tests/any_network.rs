@@ -3,35 +3,22 @@
 #![allow(non_snake_case)]
 
 use fairwave_scenario::{Document, Selection};
+use fairwave_schemes::scheme::{Model, schemes};
 use fairwave_sim::{Settings, SimError, simulate};
 use fairwave_units::Time;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-const SCHEMES: [&str; 22] = [
-    "newreno",
-    "sack",
-    "hstcp",
-    "htcp",
-    "stcp",
-    "aimd",
-    "bic",
-    "cubic",
-    "vegas",
-    "fast",
-    "xcp",
-    "ixcp",
-    "pxcp",
-    "vcp",
-    "aecp",
-    "rcp",
-    "endpoint-xcp",
-    "udt",
-    "rbudp",
-    "cbr",
-    "gtp",
-    "gtp-printed",
-];
+/// The schemes that the packet model runs.
+fn names() -> Vec<&'static str> {
+    schemes().iter().filter(|scheme| scheme.runs_in(Model::Packet)).map(|scheme| scheme.name).collect()
+}
+
+/// The disciplines of a queue that run packet by packet.
+fn disciplines() -> Vec<&'static str> {
+    let rules = schemes().iter().filter(|scheme| scheme.link_controller.is_some()).map(|scheme| scheme.name);
+    ["drop-tail", "red"].into_iter().chain(rules).collect()
+}
 
 prop_compose! {
     fn capacity()(capacity in select(vec!["64 kb/s", "1 Mb/s", "10 Mb/s", "30 Mb/s"])) -> &'static str {
@@ -70,7 +57,7 @@ prop_compose! {
         demand in proptest::option::of((demand(), select(vec!["application", "window"]))),
         size in proptest::option::of(select(vec!["1 B", "100 kB"])),
         span in proptest::option::of(select(vec![("0.5 s", "0.9 s"), ("0 s", "inf")])),
-        scheme in proptest::option::of(select(SCHEMES.to_vec())),
+        scheme in proptest::option::of(select(names())),
     ) -> String {
         let (from, to) = if reverse { ("b", "a") } else { ("a", "b") };
         let demand = demand.map(|(rate, by)| format!("demand = {rate}\ndemand_by = \"{by}\"\n"));
@@ -84,10 +71,10 @@ prop_compose! {
 
 prop_compose! {
     fn network()(
-        scheme in select(SCHEMES.to_vec()),
+        scheme in select(names()),
         payload in select(vec!["1 B", "1000 B", "8960 B"]),
         is_routed in any::<bool>(),
-        discipline in proptest::option::of(select(vec!["drop-tail", "red", "xcp", "ixcp", "vcp", "aecp", "rcp"])),
+        discipline in proptest::option::of(select(disciplines())),
         [one, other] in [capacity(), capacity()],
         queue in queue(),
         sessions in proptest::collection::vec(session(), 1..4),

@@ -3,6 +3,7 @@
 #![allow(non_snake_case)]
 
 use fairwave_scenario::{Document, Record, Run, Scenario, Selection};
+use fairwave_schemes::scheme::schemes;
 use fairwave_sim::{Settings, SimError, simulate, simulate_naive};
 
 const ROUTED: &str = "[[router]]\nname = \"r{1..2}\"\n\
@@ -57,7 +58,7 @@ fn queue__is_a_few_packets_with_xcp_and_q0_with_aecp() {
 
 #[test]
 fn run__is_the_same_with_one_event_a_packet() {
-    for scheme in ["xcp", "ixcp", "pxcp", "aecp", "vcp", "rcp"] {
+    for scheme in schemes().iter().filter(|scheme| scheme.link_controller.is_some()).map(|scheme| scheme.name) {
         let scenario = five(scheme);
         let settings = || Settings { record: Record::default(), ..Settings::default() };
         let (fast, naive) = (run(&scenario), simulate_naive(&scenario, settings()).unwrap());

@@ -5,6 +5,9 @@ use fairwave_units::{Duration, Time};
 
 use super::{LinkController, LinkSetup, Passage};
 use crate::header::{AecpHeader, CongestionHeader};
+use crate::scheme::registry::{self, HALF_OPEN_UNIT, POSITIVE, number, packets_only};
+use crate::scheme::{Domain, Model, OptionSpec, Options, Scheme};
+use crate::session::{Aecp, AecpSourceConfig, NS2_MIN_RTO, SACK};
 
 /// AECP's rule at a link.
 #[derive(Clone, Debug)]
@@ -123,6 +126,46 @@ impl Default for AecpConfig {
         }
     }
 }
+
+impl AecpConfig {
+    /// The constants that were named, else the defaults.
+    pub fn from_options(options: &Options) -> Self {
+        let default = Self::default();
+        Self {
+            beta_per_s: options.number_or("beta", default.beta_per_s),
+            t: options.time("t").unwrap_or(default.t),
+            first_share: options.number_or("first_share", default.first_share),
+            q0_packets: options.packets_or("q0", default.q0_packets),
+            ..default
+        }
+    }
+}
+
+/// Its entry in the list of schemes.
+pub(super) const SCHEME: Scheme = Scheme {
+    models: &[Model::Fluid, Model::Packet],
+    ..registry::at_packets(
+        registry::link("aecp", "routers evolve a rate factor, sources follow it", "Huang et al. 2010", 3),
+        &OPTIONS,
+        |options, window| Ok(Box::new(Aecp::new(AecpSourceConfig::from_options(options), window))),
+        |options, setup| Box::new(AecpLink::new(AecpConfig::from_options(options), setup)),
+    )
+};
+/// Of 2010: ns-2 with 200 ms.
+const OPTIONS: [OptionSpec; 7] = [
+    number("alpha", POSITIVE, "2", "gain of the source in 1/s"),
+    number("beta", POSITIVE, "1", "gain of the router in 1/s"),
+    OptionSpec {
+        name: "t",
+        domain: Domain::Time { least: Duration::from_millis(1), most: Duration::from_secs(3600), words: &[] },
+        default: "2 s",
+        help: "time over which a deviation of the queue is mended",
+    },
+    packets_only("q0", "100 packets", "queue that the router aims at"),
+    number("first_share", HALF_OPEN_UNIT, "0.1", "first rate factor of a router, as a share of the capacity"),
+    SACK,
+    NS2_MIN_RTO,
+];
 
 #[cfg(test)]
 mod tests {

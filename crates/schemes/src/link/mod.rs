@@ -14,6 +14,7 @@ mod xcp_equilibrium;
 use fairwave_units::{Rate, Time};
 
 use crate::header::{CongestionHeader, LinkId};
+use crate::scheme::{Options, Scheme, registry};
 
 pub use aecp::{AecpConfig, AecpLink, aecp_control};
 pub use aecp_theory::{aecp_delay_margin_s, aecp_efficiency_s, aecp_fairness_printed_s, aecp_fairness_s, logistic};
@@ -22,6 +23,27 @@ pub use rcp::{RcpConfig, RcpLink};
 pub use vcp::{VcpConfig, VcpLink};
 pub use xcp::{XcpConfig, XcpKind, XcpLink, XcpPools, xcp_control};
 pub use xcp_equilibrium::{XcpEquilibrium, xcp_equilibrium};
+
+/// The rules of links, with the sessions that obey them, in the order in which lists show them.
+pub(crate) const SCHEMES: &[Scheme] = &[
+    xcp::SCHEME,
+    xcp::ENDPOINT,
+    xcp::IMPROVED,
+    xcp::SCALED,
+    vcp::SCHEME,
+    aecp::SCHEME,
+    rcp::SCHEME,
+    // Known by name alone: nothing runs it yet.
+    registry::link(
+        "jetmax",
+        "the most congested link states the fair rate and its limited sessions",
+        "Zhang et al. 2008",
+        20,
+    ),
+];
+
+/// Makes the rule of a link, with the options that were named for its scheme.
+pub type MakeLinkController = fn(&Options, &LinkSetup) -> Box<dyn LinkController>;
 
 /// What one link runs.
 pub trait LinkController: Send {

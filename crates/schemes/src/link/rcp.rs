@@ -5,6 +5,9 @@ use fairwave_units::{Duration, Time};
 
 use super::{LinkController, LinkSetup, Passage};
 use crate::header::{CongestionHeader, RcpHeader};
+use crate::scheme::registry::{self, POSITIVE, number};
+use crate::scheme::{OptionSpec, Options, Scheme};
+use crate::session::{NS2_MIN_RTO, Rcp, SACK};
 
 /// RCP's rule at a link.
 #[derive(Clone, Debug)]
@@ -150,6 +153,33 @@ impl Default for RcpConfig {
 const LEAST_PACKETS: f64 = 0.01;
 /// Differs from the authors' code, which follows round-trip times however short.
 const LEAST_INTERVAL: Duration = Duration::from_micros(100);
+
+impl RcpConfig {
+    /// The constants that were named, else the defaults.
+    pub fn from_options(options: &Options) -> Self {
+        let default = Self::default();
+        Self {
+            alpha: options.number_or("alpha", default.alpha),
+            beta: options.number_or("beta", default.beta),
+            ..default
+        }
+    }
+}
+
+/// Its entry in the list of schemes.
+pub(super) const SCHEME: Scheme = registry::at_packets(
+    registry::link("rcp", "routers give one rate to all sessions of a link", "Dukkipati et al. 2005", 0),
+    &OPTIONS,
+    |_, window| Ok(Box::new(Rcp::new(window))),
+    |options, setup| Box::new(RcpLink::new(RcpConfig::from_options(options), setup)),
+);
+/// Of 2005: ns-2 with 200 ms.
+const OPTIONS: [OptionSpec; 4] = [
+    number("alpha", POSITIVE, "0.4", "share of the spare bandwidth given out per RTT"),
+    number("beta", POSITIVE, "0.4", "share of the queue drained per RTT"),
+    SACK,
+    NS2_MIN_RTO,
+];
 
 #[cfg(test)]
 mod tests {

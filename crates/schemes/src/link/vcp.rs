@@ -5,6 +5,9 @@ use fairwave_units::{Duration, Time};
 
 use super::{LinkController, LinkSetup, Passage};
 use crate::header::{CongestionHeader, LoadCode};
+use crate::scheme::registry::{self, HALF_OPEN_UNIT, number};
+use crate::scheme::{Domain, OptionSpec, Options, Scheme};
+use crate::session::{NS2_MIN_RTO, SACK_OFF, Vcp, VcpSourceConfig};
 
 /// VCP's rule at a link.
 #[derive(Clone, Debug)]
@@ -138,6 +141,38 @@ impl Default for VcpConfig {
 /// Load factors that bound the codes (Xia et al. 2005, section 3.2).
 const LOW_BELOW: f64 = 0.8;
 const OVERLOAD_FROM: f64 = 1.0;
+
+impl VcpConfig {
+    /// The constants that were named, else the defaults.
+    pub fn from_options(options: &Options) -> Self {
+        let default = Self::default();
+        Self {
+            t_rho: options.time("t_rho").unwrap_or(default.t_rho),
+            target: options.number_or("target", default.target),
+            ..default
+        }
+    }
+}
+
+/// Its entry in the list of schemes.
+pub(super) const SCHEME: Scheme = registry::at_packets(
+    registry::link("vcp", "two bits of load from routers select MI, AI or MD", "Xia et al. 2005", 0),
+    &OPTIONS,
+    |options, window| Ok(Box::new(Vcp::new(VcpSourceConfig::from_options(options), window))),
+    |options, setup| Box::new(VcpLink::new(VcpConfig::from_options(options), setup)),
+);
+/// Papers of 2005 and later: ns-2 with 200 ms. VCP was NewReno beyond its window.
+const OPTIONS: [OptionSpec; 4] = [
+    OptionSpec {
+        name: "t_rho",
+        domain: Domain::Time { least: Duration::from_millis(1), most: Duration::from_secs(60), words: &[] },
+        default: "200 ms",
+        help: "interval over which a link measures its load",
+    },
+    number("target", HALF_OPEN_UNIT, "0.98", "utilisation that counts as full load"),
+    SACK_OFF,
+    NS2_MIN_RTO,
+];
 
 #[cfg(test)]
 mod tests {

@@ -8,10 +8,13 @@
 //! - iXCP (Zan & Yang 2007, section 3) shuffles among the sessions that say that this link limits them, and no others.
 //! - P-XCP (Zhou, Yeung & Li 2004) multiplies spare bandwidth by all sessions over those that no link before limits more.
 
-use fairwave_units::{Duration, Time};
+use fairwave_units::{Bytes, Duration, Time};
 
 use super::{LinkController, LinkSetup, Passage};
 use crate::header::{CongestionHeader, LinkId, XcpHeader};
+use crate::scheme::registry::{self, CLOSED_POSITIVE, CLOSED_UNIT, POSITIVE, number};
+use crate::scheme::{OptionSpec, Options, Scheme};
+use crate::session::{MIN_RTO, MakeController, SACK, Xcp};
 
 /// XCP's rule at a link.
 #[derive(Clone, Debug)]
@@ -362,6 +365,65 @@ const FIRST_INTERVAL: Duration = Duration::from_millis(50);
 const LEAST_INTERVAL: Duration = Duration::from_millis(1);
 const MOST_INTERVAL: Duration = Duration::from_secs(1);
 const LEAST_QUEUE_PERIOD: Duration = Duration::from_millis(2);
+
+impl XcpConfig {
+    /// The constants that were named, else the defaults.
+    pub fn from_options(options: &Options) -> Self {
+        let default = Self::default();
+        Self {
+            alpha: options.number_or("alpha", default.alpha),
+            beta: options.number_or("beta", default.beta),
+            gamma: options.number_or("gamma", default.gamma),
+        }
+    }
+}
+
+/// Its entry in the list of schemes.
+pub(super) const SCHEME: Scheme = registry::at_packets(
+    registry::link("xcp", "routers tell every packet how to change its window", "Katabi, Handley & Rohrs 2002", 20),
+    &OPTIONS,
+    SOURCE,
+    |options, setup| Box::new(XcpLink::new(XcpKind::Plain, XcpConfig::from_options(options), setup)),
+);
+/// The same links and sources where only end nodes' access links are in the way.
+pub(super) const ENDPOINT: Scheme = Scheme {
+    name: "endpoint-xcp",
+    help: "the XCP link rule at both ends' access links: xcp in a network without [[link]]",
+    needs: "a network without [[link]]",
+    cites: "Wu & Chien 2006, section 3",
+    // A link names xcp.
+    link_controller: None,
+    ..SCHEME
+};
+/// iXCP.
+pub(super) const IMPROVED: Scheme = Scheme {
+    // Zan & Yang 2007, section 3: eight bytes more in data packets, four in acknowledgements.
+    ack_header: Bytes::new(24),
+    ..registry::at_packets(
+        registry::link("ixcp", "XCP that taxes only the sessions it limits: max-min fair", "Zan & Yang 2007", 28),
+        &OPTIONS,
+        SOURCE,
+        |options, setup| Box::new(XcpLink::new(XcpKind::Improved, XcpConfig::from_options(options), setup)),
+    )
+};
+/// P-XCP.
+pub(super) const SCALED: Scheme = registry::at_packets(
+    registry::link("pxcp", "XCP that scales spare bandwidth by its limited sessions", "Zhou, Yeung & Li 2004", 20),
+    &OPTIONS,
+    SOURCE,
+    |options, setup| Box::new(XcpLink::new(XcpKind::Scaled, XcpConfig::from_options(options), setup)),
+);
+/// All kinds have the same source.
+const SOURCE: MakeController = |_, window| Ok(Box::new(Xcp::new(window)));
+/// XCP answers a loss "in a similar manner to TCP" (Katabi, Handley & Rohrs 2002): with SACK, as a hole a round trip
+/// would not do for its windows. Its scripts in ns-2 (tcl/ex/xcp) set `minrto_` to one second.
+const OPTIONS: [OptionSpec; 5] = [
+    number("alpha", POSITIVE, "0.4", "share of the spare bandwidth given out per interval"),
+    number("beta", CLOSED_POSITIVE, "0.226", "share of the standing queue drained per interval"),
+    number("gamma", CLOSED_UNIT, "0.1", "share of the traffic shuffled per interval"),
+    SACK,
+    MIN_RTO,
+];
 
 #[cfg(test)]
 mod tests;

@@ -301,6 +301,11 @@ impl Options {
         }
     }
 
+    /// The same, or else a default.
+    pub(crate) fn number_or(&self, name: &str, default: f64) -> f64 {
+        self.number(name).unwrap_or(default)
+    }
+
     /// Whether a switch was named and is on.
     pub fn flag(&self, name: &str) -> bool {
         self.get(name) == Some(OptionValue::Flag(true))
@@ -328,6 +333,11 @@ impl Options {
             Some(OptionValue::Packets(value)) => Some(value),
             _ => None,
         }
+    }
+
+    /// The same, or else a default, which may be a fraction or infinite.
+    pub(crate) fn packets_or(&self, name: &str, default: f64) -> f64 {
+        self.packets(name).map_or(default, |packets| packets as f64)
     }
 
     /// A word that was named.

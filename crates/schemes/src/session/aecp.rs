@@ -3,16 +3,17 @@
 
 use fairwave_units::{Duration, Rate, Time};
 
-use super::{Ack, Allowance, CongestionController, Feedback, Loss, Sending, WindowConfig};
+use super::{Ack, Allowance, CongestionController, CongestionWindow, Feedback, Loss, Sending, WindowConfig};
 use crate::header::{AecpHeader, CongestionHeader};
+use crate::scheme::Options;
 
 /// AECP's rate.
 #[derive(Clone, Debug)]
 pub struct Aecp {
     config: AecpSourceConfig,
-    most_packets: f64,
+    /// Its bounds and ssthresh; what may be in flight follows from the rate.
+    window: CongestionWindow,
     initial_window_packets: f64,
-    ssthresh_packets: f64,
     /// The rate, bit/s; `None` before the first round-trip time is known.
     rate_bps: Option<f64>,
     /// The newest rate factor, bit/s.
@@ -34,9 +35,8 @@ impl Aecp {
     pub fn new(config: AecpSourceConfig, window: WindowConfig) -> Self {
         Self {
             config,
-            most_packets: window.max_window_packets.max(1.0),
+            window: CongestionWindow::new(&window),
             initial_window_packets: window.initial_window_packets.max(1.0),
-            ssthresh_packets: window.initial_ssthresh_packets,
             rate_bps: None,
             rate_factor_bps: f64::INFINITY,
             smoothed_rtt: Duration::ZERO,
@@ -56,6 +56,14 @@ impl Aecp {
 }
 
 impl CongestionController for Aecp {
+    fn window(&self) -> &CongestionWindow {
+        &self.window
+    }
+
+    fn window_mut(&mut self) -> &mut CongestionWindow {
+        &mut self.window
+    }
+
     fn header(&self, _: &Sending) -> Option<CongestionHeader> {
         Some(CongestionHeader::Aecp(AecpHeader { rate_factor_bps: f64::INFINITY }))
     }
@@ -80,7 +88,7 @@ impl CongestionController for Aecp {
 
     fn on_loss(&mut self, loss: &Loss) {
         // Lost packets are sent again; the rate is the links' word alone.
-        self.ssthresh_packets = f64::from(loss.in_flight_packets).max(2.0);
+        self.window.set_ssthresh(f64::from(loss.in_flight_packets));
     }
 
     fn on_timeout(&mut self, loss: &Loss) {
@@ -89,16 +97,15 @@ impl CongestionController for Aecp {
 
     fn allowance(&self) -> Allowance {
         let Some(rate_bps) = self.rate_bps else {
-            return Allowance { window_packets: self.initial_window_packets.min(self.most_packets), pacing: None };
+            return Allowance {
+                window_packets: self.initial_window_packets.min(self.window.most_packets()),
+                pacing: None,
+            };
         };
         // The rate limits; the window is for the case that acknowledgements stay away.
         let window = 2.0 * rate_bps * self.smoothed_rtt.as_secs_f64() / self.packet_bits + 2.0;
-        let window_packets = window.max(self.initial_window_packets).min(self.most_packets);
+        let window_packets = window.max(self.initial_window_packets).min(self.window.most_packets());
         Allowance { window_packets, pacing: Rate::from_bps(rate_bps).ok() }
-    }
-
-    fn ssthresh_packets(&self) -> f64 {
-        self.ssthresh_packets
     }
 
     fn set_window_packets(&mut self, window_packets: f64) {
@@ -118,6 +125,13 @@ impl Default for AecpSourceConfig {
 
 /// The largest step, as a share of the logarithm of what is missing.
 const MOST_SHARE: f64 = 0.9;
+
+impl AecpSourceConfig {
+    /// The constants that were named, else the defaults.
+    pub fn from_options(options: &Options) -> Self {
+        Self { alpha_per_s: options.number_or("alpha", Self::default().alpha_per_s) }
+    }
+}
 
 #[cfg(test)]
 mod tests {

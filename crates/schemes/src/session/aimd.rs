@@ -1,6 +1,9 @@
 //! AIMD(a, b): `increase` packets per round trip, a share `decrease` removed after a loss (Xu et al. 2004, section III).
 
-use super::{Ack, Loss, WindowRule};
+use super::tcp_options::TCP;
+use super::{Ack, Loss, WindowRule, windowed};
+use crate::scheme::registry::{self, POSITIVE, UNIT, join, number};
+use crate::scheme::{OptionSpec, Options, Scheme};
 
 /// Additive increase, multiplicative decrease with any constants.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,6 +43,34 @@ impl Default for AimdConfig {
         Self { increase_packets: 32.0, decrease: 0.125 }
     }
 }
+
+impl AimdConfig {
+    /// The constants that were named, else the defaults.
+    pub fn from_options(options: &Options) -> Self {
+        let default = Self::default();
+        Self {
+            increase_packets: options.number_or("increase", default.increase_packets),
+            decrease: options.number_or("decrease", default.decrease),
+        }
+    }
+}
+
+/// Its entry in the list of schemes.
+pub(super) const SCHEME: Scheme = registry::window(
+    "aimd",
+    "additive increase, multiplicative decrease, with constants of choice",
+    "Xu et al. 2004",
+    &OPTIONS,
+    |options, window| Ok(windowed(Aimd::new(AimdConfig::from_options(options)), window)),
+);
+/// Xu et al., in March 2004: ns-2 with one second, as TCP.
+const OPTIONS: [OptionSpec; 12] = join(
+    TCP,
+    [
+        number("increase", POSITIVE, "32", "packets added per RTT"),
+        number("decrease", UNIT, "0.125", "fraction removed at a loss"),
+    ],
+);
 
 #[cfg(test)]
 mod tests {

@@ -2,7 +2,10 @@
 //! increase where that is far away, slow probing beyond it.
 
 use super::new_reno::NewReno;
-use super::{Ack, Loss, WindowRule};
+use super::tcp_options::TCP;
+use super::{Ack, Loss, WindowRule, windowed};
+use crate::scheme::registry::{self, POSITIVE, UNIT, join, number, packets_only};
+use crate::scheme::{Domain, OptionSpec, Options, Scheme};
 
 /// BIC's rule.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -101,6 +104,45 @@ impl Default for BicConfig {
         Self { s_max_packets: 32.0, s_min_packets: 0.01, beta: 0.125, low_window_packets: 14.0, form: BicForm::Paper }
     }
 }
+
+impl BicConfig {
+    /// The constants that were named, else those of the form that was named.
+    pub fn from_options(options: &Options) -> Self {
+        let default = if options.word("constants") == Some("linux") { Self::linux() } else { Self::default() };
+        Self {
+            s_max_packets: options.number_or("s_max", default.s_max_packets),
+            s_min_packets: options.number_or("s_min", default.s_min_packets),
+            beta: options.number_or("beta", default.beta),
+            low_window_packets: options.packets_or("low_window", default.low_window_packets),
+            form: default.form,
+        }
+    }
+}
+
+/// Its entry in the list of schemes.
+pub(super) const SCHEME: Scheme = registry::window(
+    "bic",
+    "BIC-TCP: binary search for the window before the last loss",
+    "Xu et al. 2004, section VI",
+    &OPTIONS,
+    |options, window| Ok(windowed(Bic::new(BicConfig::from_options(options)), window)),
+);
+/// Xu et al., in March 2004: ns-2 with one second, as TCP.
+const OPTIONS: [OptionSpec; 15] = join(
+    TCP,
+    [
+        number("s_max", POSITIVE, "32", "largest increment per RTT in packets"),
+        number("s_min", POSITIVE, "0.01", "least increment per RTT in packets"),
+        number("beta", UNIT, "0.125", "fraction removed at a loss"),
+        packets_only("low_window", "14 packets", "standard TCP up to this window"),
+        OptionSpec {
+            name: "constants",
+            domain: Domain::Word(&["paper", "linux"]),
+            default: "paper",
+            help: "the paper's constants or those of the Linux kernel, for what is not named",
+        },
+    ],
+);
 
 #[cfg(test)]
 mod tests {

@@ -3,7 +3,10 @@
 
 use fairwave_units::{Duration, Time};
 
-use super::{Ack, Loss, WindowRule};
+use super::tcp_options::LINUX_TCP;
+use super::{Ack, Loss, WindowRule, windowed};
+use crate::scheme::registry::{self, POSITIVE, UNIT, join, number};
+use crate::scheme::{OptionSpec, Options, Scheme};
 
 /// CUBIC's rule. Windows in packets, times in seconds, as in the RFC.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -105,6 +108,31 @@ impl Default for CubicConfig {
         Self { c: 0.4, beta: 0.7, low_window_packets: 0.0 }
     }
 }
+
+impl CubicConfig {
+    /// The constants that were named, else the defaults.
+    pub fn from_options(options: &Options) -> Self {
+        let default = Self::default();
+        Self { c: options.number_or("c", default.c), beta: options.number_or("beta", default.beta), ..default }
+    }
+}
+
+/// Its entry in the list of schemes.
+pub(super) const SCHEME: Scheme = registry::window(
+    "cubic",
+    "CUBIC: the window is a cubic of the time since the last loss",
+    "RFC 9438",
+    &OPTIONS,
+    |options, window| Ok(windowed(Cubic::new(CubicConfig::from_options(options)), window)),
+);
+/// RFC 9438 is what Linux runs.
+const OPTIONS: [OptionSpec; 12] = join(
+    LINUX_TCP,
+    [
+        number("c", POSITIVE, "0.4", "scale of the cubic in packets/s^3"),
+        number("beta", UNIT, "0.7", "fraction kept at a loss (RFC 9438)"),
+    ],
+);
 
 #[cfg(test)]
 mod tests {

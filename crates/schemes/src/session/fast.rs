@@ -4,15 +4,16 @@ use std::collections::VecDeque;
 
 use fairwave_units::{Duration, Time};
 
-use super::{Ack, Allowance, CongestionController, Loss, WindowConfig};
+use super::tcp_options::LINUX_TCP;
+use super::{Ack, CongestionController, CongestionWindow, Loss, WindowConfig};
+use crate::scheme::registry::{self, HALF_OPEN_UNIT, POSITIVE, join, number};
+use crate::scheme::{OptionSpec, Options, Scheme};
 
 /// FAST's rule with its window.
 #[derive(Clone, Debug)]
 pub struct Fast {
     config: FastConfig,
-    most_packets: f64,
-    window_packets: f64,
-    ssthresh_packets: f64,
+    window: CongestionWindow,
     mean_rtt_s: Option<f64>,
     next_update: Time,
     /// Windows of the last round trip, oldest first.
@@ -35,42 +36,43 @@ pub struct FastConfig {
 impl Fast {
     /// A session's controller at its start.
     pub fn new(config: FastConfig, window: WindowConfig) -> Self {
-        let most = window.max_window_packets.max(1.0);
         Self {
             config,
-            most_packets: most,
-            window_packets: window.initial_window_packets.clamp(1.0, most),
-            ssthresh_packets: window.initial_ssthresh_packets,
+            window: CongestionWindow::new(&window),
             mean_rtt_s: None,
             next_update: Time::ZERO,
             past: VecDeque::new(),
         }
     }
 
-    fn set(&mut self, window_packets: f64) {
-        self.window_packets = window_packets.max(1.0).min(self.most_packets);
-    }
-
     /// Jin, Wei & Low 2004, Eq. 5: w <- min(2w, (1 - gamma) w + gamma (base RTT / RTT w_old + alpha)).
     fn update(&mut self, now: Time, base: Duration, mean_rtt_s: f64) {
         let round_trip = Duration::from_secs_f64(mean_rtt_s).unwrap_or(Duration::MAX);
-        self.past.push_back((now, self.window_packets));
+        self.past.push_back((now, self.window.packets()));
         while self.past.len() > 1 && now.since(self.past[1].0) >= round_trip {
             self.past.pop_front();
         }
-        let old = self.past.front().map_or(self.window_packets, |(_, window)| *window);
+        let old = self.past.front().map_or(self.window.packets(), |(_, window)| *window);
         let FastConfig { alpha_packets, gamma, .. } = self.config;
         let wanted =
-            (1.0 - gamma) * self.window_packets + gamma * (base.as_secs_f64() / mean_rtt_s * old + alpha_packets);
-        self.set(wanted.min(2.0 * self.window_packets));
+            (1.0 - gamma) * self.window.packets() + gamma * (base.as_secs_f64() / mean_rtt_s * old + alpha_packets);
+        self.window.set(wanted.min(2.0 * self.window.packets()));
     }
 }
 
 impl CongestionController for Fast {
+    fn window(&self) -> &CongestionWindow {
+        &self.window
+    }
+
+    fn window_mut(&mut self) -> &mut CongestionWindow {
+        &mut self.window
+    }
+
     fn on_ack(&mut self, ack: &Ack) {
         if let Some(rtt) = ack.rtt {
             // The mean follows a round trip's worth of samples: weight 3/w, at most 1/4.
-            let weight = (3.0 / self.window_packets).min(0.25);
+            let weight = (3.0 / self.window.packets()).min(0.25);
             let sample = rtt.as_secs_f64();
             self.mean_rtt_s = Some(self.mean_rtt_s.map_or(sample, |mean| mean + weight * (sample - mean)));
         }
@@ -79,8 +81,9 @@ impl CongestionController for Fast {
             return;
         }
         let queueing_s = mean_rtt_s - ack.min_rtt.as_secs_f64();
-        if self.window_packets < self.ssthresh_packets && queueing_s < self.config.doubling_below.as_secs_f64() {
-            self.set(self.window_packets + f64::from(ack.acked_packets.min(1)));
+        if self.window.packets() < self.window.ssthresh_packets && queueing_s < self.config.doubling_below.as_secs_f64()
+        {
+            self.window.set(self.window.packets() + f64::from(ack.acked_packets.min(1)));
         } else if ack.now >= self.next_update {
             self.next_update = ack.now.saturating_add(self.config.update_period);
             self.update(ack.now, ack.min_rtt, mean_rtt_s);
@@ -88,27 +91,13 @@ impl CongestionController for Fast {
     }
 
     fn on_loss(&mut self, loss: &Loss) {
-        self.ssthresh_packets = loss.half_of_flight_packets();
         self.past.clear();
-        self.set(self.ssthresh_packets);
+        self.window.cut_to(loss.half_of_flight_packets());
     }
 
     fn on_timeout(&mut self, loss: &Loss) {
-        self.ssthresh_packets = loss.half_of_flight_packets();
         self.past.clear();
-        self.set(1.0);
-    }
-
-    fn allowance(&self) -> Allowance {
-        Allowance { window_packets: self.window_packets, pacing: None }
-    }
-
-    fn ssthresh_packets(&self) -> f64 {
-        self.ssthresh_packets
-    }
-
-    fn set_window_packets(&mut self, window_packets: f64) {
-        self.set(window_packets);
+        self.window.begin_again(loss.half_of_flight_packets());
     }
 }
 
@@ -124,6 +113,35 @@ impl Default for FastConfig {
     }
 }
 
+impl FastConfig {
+    /// The constants that were named, else the defaults.
+    pub fn from_options(options: &Options) -> Self {
+        let default = Self::default();
+        Self {
+            alpha_packets: options.number_or("alpha", default.alpha_packets),
+            gamma: options.number_or("gamma", default.gamma),
+            ..default
+        }
+    }
+}
+
+/// Its entry in the list of schemes.
+pub(super) const SCHEME: Scheme = registry::window(
+    "fast",
+    "FAST TCP: keeps alpha packets queued, by delay",
+    "Jin, Wei & Low 2004",
+    &OPTIONS,
+    |options, window| Ok(Box::new(Fast::new(FastConfig::from_options(options), window))),
+);
+/// Jin, Wei & Low 2004 measured Linux.
+const OPTIONS: [OptionSpec; 12] = join(
+    LINUX_TCP,
+    [
+        number("alpha", POSITIVE, "100", "packets queued in equilibrium"),
+        number("gamma", HALF_OPEN_UNIT, "0.5", "weight of the new window in the average"),
+    ],
+);
+
 #[cfg(test)]
 mod tests {
     use super::super::test_ack;
@@ -136,10 +154,10 @@ mod tests {
         let mut fast = Fast::new(FastConfig::default(), window);
         // A pipe of 1000 packets: RTT = 100 ms x max(1, w / 1000).
         for step in 0..20_000_u64 {
-            let rtt_s = 0.1 * (fast.window_packets / 1000.0).max(1.0);
+            let rtt_s = 0.1 * (fast.window.packets() / 1000.0).max(1.0);
             let rtt = Duration::from_secs_f64(rtt_s);
             fast.on_ack(&Ack { now: Time::from_nanos(step * 10_000_000), rtt, ..test_ack(1) });
         }
-        assert!((fast.window_packets - 1100.0).abs() < 1.0, "{}", fast.window_packets);
+        assert!((fast.window.packets() - 1100.0).abs() < 1.0, "{}", fast.window.packets());
     }
 }

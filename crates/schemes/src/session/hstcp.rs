@@ -1,7 +1,10 @@
 //! HighSpeed TCP (RFC 3649): growth and cut depend on the window, so that large windows recover in reasonable time.
 
 use super::new_reno::NewReno;
-use super::{Ack, Loss, WindowRule};
+use super::tcp_options::TCP;
+use super::{Ack, Loss, RuleError, WindowRule, windowed};
+use crate::scheme::registry::{self, UNIT, join, number, packets_only};
+use crate::scheme::{OptionSpec, Options, Scheme};
 
 /// HighSpeed TCP's rule; up to its low window it is NewReno.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -146,6 +149,42 @@ impl Default for HighSpeedConfig {
         }
     }
 }
+
+impl HighSpeedConfig {
+    /// The constants that were named, else the defaults.
+    pub fn from_options(options: &Options) -> Result<Self, RuleError> {
+        let default = Self::default();
+        let config = Self {
+            high_window_packets: options.packets_or("high_window", default.high_window_packets),
+            high_p: options.number_or("high_p", default.high_p),
+            high_decrease: options.number_or("high_decrease", default.high_decrease),
+            ..Self::from_low_window(options.packets_or("low_window", default.low_window_packets))
+        };
+        let Self { low_window_packets: low_window, low_p, high_window_packets: high_window, high_p, .. } = config;
+        if high_window <= low_window || high_p >= low_p {
+            return Err(RuleError::HighSpeedLine { low_window, low_p, high_window, high_p });
+        }
+        Ok(config)
+    }
+}
+
+/// Its entry in the list of schemes.
+pub(super) const SCHEME: Scheme = registry::window(
+    "hstcp",
+    "HighSpeed TCP: increase and decrease depend on the window",
+    "RFC 3649",
+    &OPTIONS,
+    |options, window| Ok(windowed(HighSpeed::new(HighSpeedConfig::from_options(options)?), window)),
+);
+const OPTIONS: [OptionSpec; 14] = join(
+    TCP,
+    [
+        packets_only("low_window", "38 packets", "standard TCP up to this window"),
+        packets_only("high_window", "83000 packets", "window at the loss rate high_p"),
+        number("high_p", UNIT, "1e-7", "loss rate at high_window"),
+        number("high_decrease", UNIT, "0.1", "fraction removed at a loss at high_window"),
+    ],
+);
 
 #[cfg(test)]
 mod tests {

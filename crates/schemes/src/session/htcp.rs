@@ -3,7 +3,9 @@
 
 use fairwave_units::{Duration, Time};
 
-use super::{Ack, Loss, WindowRule};
+use super::tcp_options::LINUX_TCP;
+use super::{Ack, Loss, WindowRule, windowed};
+use crate::scheme::{Scheme, registry};
 
 /// H-TCP's rule.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -129,6 +131,16 @@ impl Default for HtcpConfig {
         Self { low_period: Duration::from_secs(1), kept: (0.5, 0.8), throughput_change: 0.2 }
     }
 }
+
+/// Its entry in the list of schemes.
+pub(super) const SCHEME: Scheme = registry::window(
+    "htcp",
+    "H-TCP: the increase grows with the time since the last loss",
+    "Leith & Shorten 2004",
+    // Leith & Shorten 2004 measured Linux.
+    &LINUX_TCP,
+    |_, window| Ok(windowed(Htcp::new(HtcpConfig::default()), window)),
+);
 
 #[cfg(test)]
 mod tests {

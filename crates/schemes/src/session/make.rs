@@ -2,12 +2,8 @@
 
 use thiserror::Error;
 
-use super::{
-    Aecp, AecpSourceConfig, Aimd, AimdConfig, Bic, BicConfig, CongestionController, Cubic, CubicConfig, Fast,
-    FastConfig, HighSpeed, HighSpeedConfig, Htcp, HtcpConfig, NewReno, Rcp, Scalable, ScalableConfig, SlowStart, Vcp,
-    VcpSourceConfig, Vegas, VegasConfig, WindowConfig, WindowRule, Windowed, Xcp,
-};
-use crate::scheme::{self, OptionValue, Options};
+use super::{CongestionController, WindowConfig};
+use crate::scheme::{self, Options};
 
 /// Why there is no controller.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -32,8 +28,8 @@ pub enum RuleError {
     },
 }
 
-/// A new controller of the scheme `name` ("newreno", "sack", "hstcp", "htcp", "stcp", "aimd", "bic", "cubic", "vegas",
-/// "fast"; "xcp", "ixcp", "pxcp", "aecp", "vcp", "rcp", which follow links) with the options that were named for it; the others have the scheme's defaults.
+/// A new controller of the scheme `name` ([`window_schemes`], and those that follow links) with the options that were named
+/// for it; the others have the scheme's defaults.
 pub fn controller(name: &str, options: &Options) -> Result<Box<dyn CongestionController>, RuleError> {
     make(name, options, WindowConfig::from_options(options))
 }
@@ -67,184 +63,39 @@ pub fn controller_from(
 /// The schemes that [`controller_from`] knows, in the order of the list: window-based, and by themselves.
 pub fn window_schemes() -> impl Iterator<Item = &'static str> {
     let sessions = scheme::schemes().iter().filter(|scheme| scheme.kind == scheme::Kind::Session);
-    sessions.map(|scheme| scheme.name).filter(|name| controller(name, &Options::default()).is_ok())
+    sessions.filter(|scheme| scheme.controller.is_some()).map(|scheme| scheme.name)
 }
 
 fn make(name: &str, options: &Options, window: WindowConfig) -> Result<Box<dyn CongestionController>, RuleError> {
-    Ok(match name {
-        "newreno" | "sack" => windowed(NewReno, window),
-        "hstcp" => windowed(HighSpeed::new(HighSpeedConfig::from_options(options)?), window),
-        "htcp" => windowed(Htcp::new(HtcpConfig::default()), window),
-        "stcp" => windowed(Scalable::new(ScalableConfig::from_options(options)), window),
-        "aimd" => windowed(Aimd::new(AimdConfig::from_options(options)), window),
-        "bic" => windowed(Bic::new(BicConfig::from_options(options)), window),
-        "cubic" => windowed(Cubic::new(CubicConfig::from_options(options)), window),
-        "vegas" => Box::new(Vegas::new(VegasConfig::from_options(options), window)),
-        "fast" => Box::new(Fast::new(FastConfig::from_options(options), window)),
-        "xcp" | "endpoint-xcp" | "ixcp" | "pxcp" => Box::new(Xcp::new(window)),
-        "aecp" => Box::new(Aecp::new(AecpSourceConfig::from_options(options), window)),
-        "vcp" => Box::new(Vcp::new(VcpSourceConfig::from_options(options), window)),
-        "rcp" => Box::new(Rcp::new(window)),
-        _ => return Err(RuleError::Unknown(name.to_owned())),
-    })
-}
-
-fn windowed<R: WindowRule + 'static>(rule: R, window: WindowConfig) -> Box<dyn CongestionController> {
-    Box::new(Windowed::new(rule, window))
-}
-
-fn number(options: &Options, name: &str, default: f64) -> f64 {
-    options.number(name).unwrap_or(default)
-}
-
-fn packets(options: &Options, name: &str, default: f64) -> f64 {
-    options.packets(name).map_or(default, |packets| packets as f64)
-}
-
-impl HighSpeedConfig {
-    /// The constants that were named, else the defaults.
-    pub fn from_options(options: &Options) -> Result<Self, RuleError> {
-        let default = Self::default();
-        let config = Self {
-            high_window_packets: packets(options, "high_window", default.high_window_packets),
-            high_p: number(options, "high_p", default.high_p),
-            high_decrease: number(options, "high_decrease", default.high_decrease),
-            ..Self::from_low_window(packets(options, "low_window", default.low_window_packets))
-        };
-        let Self { low_window_packets: low_window, low_p, high_window_packets: high_window, high_p, .. } = config;
-        if high_window <= low_window || high_p >= low_p {
-            return Err(RuleError::HighSpeedLine { low_window, low_p, high_window, high_p });
-        }
-        Ok(config)
-    }
-}
-
-impl ScalableConfig {
-    /// The constants that were named, else the defaults.
-    pub fn from_options(options: &Options) -> Self {
-        let default = Self::default();
-        Self {
-            increase_packets: number(options, "increase", default.increase_packets),
-            decrease: number(options, "decrease", default.decrease),
-            low_window_packets: packets(options, "low_window", default.low_window_packets),
-        }
-    }
-}
-
-impl AimdConfig {
-    /// The constants that were named, else the defaults.
-    pub fn from_options(options: &Options) -> Self {
-        let default = Self::default();
-        Self {
-            increase_packets: number(options, "increase", default.increase_packets),
-            decrease: number(options, "decrease", default.decrease),
-        }
-    }
-}
-
-impl BicConfig {
-    /// The constants that were named, else those of the form that was named.
-    pub fn from_options(options: &Options) -> Self {
-        let default = if options.word("constants") == Some("linux") { Self::linux() } else { Self::default() };
-        Self {
-            s_max_packets: number(options, "s_max", default.s_max_packets),
-            s_min_packets: number(options, "s_min", default.s_min_packets),
-            beta: number(options, "beta", default.beta),
-            low_window_packets: packets(options, "low_window", default.low_window_packets),
-            form: default.form,
-        }
-    }
-}
-
-impl CubicConfig {
-    /// The constants that were named, else the defaults.
-    pub fn from_options(options: &Options) -> Self {
-        let default = Self::default();
-        Self { c: number(options, "c", default.c), beta: number(options, "beta", default.beta), ..default }
-    }
-}
-
-impl VegasConfig {
-    /// The constants that were named, else the defaults.
-    pub fn from_options(options: &Options) -> Self {
-        let default = Self::default();
-        Self {
-            alpha_packets: number(options, "alpha", default.alpha_packets),
-            beta_packets: number(options, "beta", default.beta_packets),
-            gamma_packets: number(options, "gamma", default.gamma_packets),
-        }
-    }
-}
-
-impl FastConfig {
-    /// The constants that were named, else the defaults.
-    pub fn from_options(options: &Options) -> Self {
-        let default = Self::default();
-        Self {
-            alpha_packets: number(options, "alpha", default.alpha_packets),
-            gamma: number(options, "gamma", default.gamma),
-            ..default
-        }
-    }
-}
-
-impl AecpSourceConfig {
-    /// The constants that were named, else the defaults.
-    pub fn from_options(options: &Options) -> Self {
-        Self { alpha_per_s: number(options, "alpha", Self::default().alpha_per_s) }
-    }
-}
-
-impl VcpSourceConfig {
-    /// The constants that were named, else the defaults.
-    pub fn from_options(options: &Options) -> Self {
-        let default = Self::default();
-        Self { t_rho: options.time("t_rho").unwrap_or(default.t_rho), ..default }
-    }
-}
-
-impl WindowConfig {
-    /// What all TCP-like schemes take: the first and the largest window, and the form of slow start.
-    pub fn from_options(options: &Options) -> Self {
-        let default = Self::default();
-        let slow_start = match options.get("max_ssthresh") {
-            Some(OptionValue::Packets(max)) => {
-                let max_ssthresh_packets = max as f64;
-                if options.word("limited_slow_start") == Some("ns2") {
-                    SlowStart::LimitedNs2 { max_ssthresh_packets }
-                } else {
-                    SlowStart::Limited { max_ssthresh_packets }
-                }
-            }
-            _ => SlowStart::Standard,
-        };
-        Self {
-            initial_window_packets: packets(options, "initial_window", default.initial_window_packets),
-            max_window_packets: packets(options, "max_window", default.max_window_packets),
-            slow_start,
-            ..default
-        }
-    }
+    let make = scheme::find(name).and_then(|scheme| scheme.controller);
+    make.ok_or_else(|| RuleError::Unknown(name.to_owned()))?(options, window)
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use proptest::sample::select;
 
     use super::super::{Ack, Feedback, Sending, test_ack, test_loss};
     use super::*;
     use crate::header::{AecpHeader, CongestionHeader, LoadCode, RcpHeader, XcpHeader};
-    use crate::scheme::{find, schemes};
+    use crate::scheme::{Kind, Model, OptionValue, find, schemes};
     use fairwave_units::{Duration, Time};
 
+    fn names() -> Vec<&'static str> {
+        window_schemes().collect()
+    }
+
     /// Those that links drive.
-    const DRIVEN: [&str; 4] = ["xcp", "aecp", "vcp", "rcp"];
-    const NAMES: [&str; 10] = ["newreno", "sack", "hstcp", "htcp", "stcp", "aimd", "bic", "cubic", "vegas", "fast"];
+    fn driven() -> Vec<&'static str> {
+        let led = schemes().iter().filter(|scheme| scheme.kind == Kind::Link && scheme.controller.is_some());
+        led.map(|scheme| scheme.name).collect()
+    }
 
     /// The defaults of the list, spelled out, make the same controller as no options at all.
     #[test]
     fn controller__the_listed_defaults_are_the_defaults() {
-        for name in NAMES {
+        for name in names() {
             let mut spelled = Options::default();
             for option in find(name).unwrap().options {
                 spelled.set(option.name, option.default_value());
@@ -286,30 +137,35 @@ mod tests {
     }
 
     #[test]
-    fn window_schemes__are_those_that_run() {
-        let mut names: Vec<_> = window_schemes().collect();
-        let mut expected = NAMES.to_vec();
-        names.sort_unstable();
-        expected.sort_unstable();
-        assert_eq!(names, expected);
+    fn window_schemes__are_sessions_that_the_packet_model_runs() {
+        assert!(window_schemes().count() >= 10);
+        for name in window_schemes() {
+            let scheme = find(name).unwrap();
+            assert!(scheme.runs_in(Model::Packet) && scheme.option("initial_window").is_some(), "{name}");
+        }
     }
 
     #[test]
-    fn controller__other_names_are_refused() {
-        for scheme in schemes().iter().filter(|scheme| !NAMES.contains(&scheme.name)) {
+    fn controller__is_of_every_scheme_with_a_sender_like_tcps() {
+        for scheme in schemes() {
+            let made = controller(scheme.name, &Options::default());
+            // Whose sender has the timer of RFC 6298 is what a controller drives.
+            assert_eq!(made.is_ok(), scheme.option("min_rto").is_some(), "{}", scheme.name);
             let alone = controller_from(scheme.name, &Options::default(), None, f64::INFINITY);
-            assert!(alone.is_err(), "{}", scheme.name);
+            assert_eq!(alone.is_ok(), names().contains(&scheme.name), "{}", scheme.name);
         }
+        let error = controller("CUBIC", &Options::default()).err();
+        assert_eq!(error, Some(RuleError::Unknown("CUBIC".to_owned())));
     }
 
     proptest! {
         /// Whatever happens: at least one packet, never NaN.
         #[test]
         fn window__stays_a_window(
-            name in 0..NAMES.len(),
+            name in select(names()),
             steps in proptest::collection::vec((0_u8..10, 0_u64..2_000_000_000, 0_u32..100_000, 0_u64..400_000_000), 1..300),
         ) {
-            let mut rule = controller(NAMES[name], &Options::default()).unwrap();
+            let mut rule = controller(name, &Options::default()).unwrap();
             let mut now = Time::ZERO;
             for (what, wait, packets, rtt) in steps {
                 now += Duration::from_nanos(wait);
@@ -329,20 +185,20 @@ mod tests {
                     }),
                 }
                 let window = rule.allowance().window_packets;
-                prop_assert!((1.0..=1e300).contains(&window), "{}: {window}", NAMES[name]);
-                prop_assert!(rule.ssthresh_packets() >= 2.0, "{}", NAMES[name]);
+                prop_assert!((1.0..=1e300).contains(&window), "{name}: {window}");
+                prop_assert!(rule.ssthresh_packets() >= 2.0, "{name}");
             }
         }
 
         /// Whatever links say and whatever is lost: at least one packet, never NaN.
         #[test]
         fn driven_window__stays_a_window(
-            name in 0..DRIVEN.len(),
+            name in select(driven()),
             steps in proptest::collection::vec(
                 (0_u8..10, 0_u64..2_000_000_000, 0_u32..100_000, 1_u64..400_000_000, -9.0..12.0_f64), 1..300,
             ),
         ) {
-            let mut rule = controller(DRIVEN[name], &Options::default()).unwrap();
+            let mut rule = controller(name, &Options::default()).unwrap();
             let mut now = Time::ZERO;
             for (what, wait, packets, rtt, power) in steps {
                 now += Duration::from_nanos(wait);
@@ -360,9 +216,9 @@ mod tests {
                     }
                 }
                 let allowance = rule.allowance();
-                prop_assert!((1.0..=1e300).contains(&allowance.window_packets), "{}: {allowance:?}", DRIVEN[name]);
-                prop_assert!(allowance.pacing.is_none_or(|rate| rate.as_bps() > 0.0), "{}: {allowance:?}", DRIVEN[name]);
-                prop_assert!(rule.ssthresh_packets() >= 2.0, "{}", DRIVEN[name]);
+                prop_assert!((1.0..=1e300).contains(&allowance.window_packets), "{name}: {allowance:?}");
+                prop_assert!(allowance.pacing.is_none_or(|rate| rate.as_bps() > 0.0), "{name}: {allowance:?}");
+                prop_assert!(rule.ssthresh_packets() >= 2.0, "{name}");
             }
         }
     }

@@ -1,9 +1,13 @@
-//! The rules of one session, one file each: how its window answers acknowledgements, losses and time-outs.
+//! The rules of one session, one file each: what it may send, and how that answers what becomes of its packets.
 //!
-//! A rule says how much may be in flight. What was lost, what is sent again and when the timer runs out is the
-//! business of the sender that drives it: one machine for all rules.
+//! Most are a [`CongestionController`]: acknowledgements, losses and time-outs come in, and the rule says how much may be
+//! in flight. What was lost, what is sent again and when the timer runs out is the business of the sender that drives it:
+//! one machine for all these rules. Windows are counted in full packets, as an f64: rules add fractions, the sender floors
+//! when it sends.
 //!
-//! Windows are counted in full packets, as an f64: rules add fractions, the sender floors when it sends.
+//! Three rules are told other things, each by a driver of its own, and are no [`CongestionController`]: [`Udt`] hears the
+//! rates that its sink measured, [`Rbudp`] which packets are missing, [`PathRate`] the fate of every packet and when it
+//! was sent.
 
 mod aecp;
 mod aimd;
@@ -20,6 +24,7 @@ mod rcp;
 mod slow_start;
 mod solo;
 mod stcp;
+mod tcp_options;
 mod udt;
 mod vcp;
 mod vegas;
@@ -29,6 +34,7 @@ mod xcp;
 use fairwave_units::{Duration, Rate, Time};
 
 use crate::header::CongestionHeader;
+use crate::scheme::{Model, Options, Scheme, registry};
 
 pub use aecp::{Aecp, AecpSourceConfig};
 pub use aimd::{Aimd, AimdConfig};
@@ -48,29 +54,75 @@ pub use stcp::{Scalable, ScalableConfig};
 pub use udt::{Udt, UdtAck, UdtConfig};
 pub use vcp::{Vcp, VcpSourceConfig};
 pub use vegas::{Vegas, VegasConfig};
-pub use window::{WindowConfig, WindowRule, Windowed};
+pub use window::{CongestionWindow, WindowConfig, WindowRule, Windowed};
 pub use xcp::Xcp;
 
-/// What one session runs.
+pub(crate) use tcp_options::{MIN_RTO, NS2_MIN_RTO, SACK, SACK_OFF};
+use window::windowed;
+
+/// The window-based schemes, in the order in which lists show them. A new one is a file here, its `mod` line above, and
+/// its entry in this list.
+pub(crate) const WINDOWED: &[Scheme] = &[
+    new_reno::SCHEME,
+    new_reno::WITH_SACK,
+    hstcp::SCHEME,
+    htcp::SCHEME,
+    stcp::SCHEME,
+    aimd::SCHEME,
+    bic::SCHEME,
+    cubic::SCHEME,
+    vegas::SCHEME,
+    fast::SCHEME,
+];
+
+/// Sessions that set their own rate: their rules are no [`CongestionController`].
+pub(crate) const OTHERS: &[Scheme] = &[udt::SCHEME, rbudp::SCHEME, CBR];
+
+/// No rule at all.
+const CBR: Scheme = Scheme {
+    models: &[Model::Packet],
+    ..registry::session("cbr", "constant bit rate: sends at its demand, whatever happens", "")
+};
+
+/// Makes the controller of a session, with the options that were named for its scheme.
+pub type MakeController = fn(&Options, WindowConfig) -> Result<Box<dyn CongestionController>, RuleError>;
+
+/// What a session with a window runs. What a rule does not say about losses, time-outs and its window is TCP's answer.
 pub trait CongestionController: Send {
+    /// The session's window.
+    fn window(&self) -> &CongestionWindow;
+
+    /// The same, to change it.
+    fn window_mut(&mut self) -> &mut CongestionWindow;
+
     /// An acknowledgement of new data arrived.
     fn on_ack(&mut self, ack: &Ack);
 
     /// Loss was detected, once per window of data: the session enters recovery. Not called again until the packet
     /// that was the highest sent at this call is acknowledged or the timer runs out.
-    fn on_loss(&mut self, loss: &Loss);
+    fn on_loss(&mut self, loss: &Loss) {
+        self.window_mut().cut_to(loss.half_of_flight_packets());
+    }
 
     /// The retransmission timer ran out.
-    fn on_timeout(&mut self, loss: &Loss);
+    fn on_timeout(&mut self, loss: &Loss) {
+        self.window_mut().begin_again(loss.half_of_flight_packets());
+    }
 
     /// What may be in flight, and how fast.
-    fn allowance(&self) -> Allowance;
+    fn allowance(&self) -> Allowance {
+        Allowance { window_packets: self.window().packets(), pacing: None }
+    }
 
     /// Where slow start ends, in packets; infinite before the first loss.
-    fn ssthresh_packets(&self) -> f64;
+    fn ssthresh_packets(&self) -> f64 {
+        self.window().ssthresh_packets
+    }
 
     /// Sets the window, in packets: for studies of a rule by itself.
-    fn set_window_packets(&mut self, window_packets: f64);
+    fn set_window_packets(&mut self, window_packets: f64) {
+        self.window_mut().set(window_packets);
+    }
 
     /// The congestion header of the data packet that is sent now; none for rules that ask nothing of links.
     fn header(&self, _sending: &Sending) -> Option<CongestionHeader> {

@@ -1,6 +1,9 @@
 //! TCP's own rule (RFC 5681, RFC 6582): one packet more per round trip, half after a loss.
 
-use super::{Ack, Loss, WindowRule};
+use super::tcp_options::{NEWRENO, TCP};
+use super::{Ack, Loss, WindowRule, windowed};
+use crate::scheme::Scheme;
+use crate::scheme::registry;
 
 /// Additive increase by one, multiplicative decrease by half of what was in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,6 +20,20 @@ impl WindowRule for NewReno {
         f64::from(loss.in_flight_packets) / 2.0
     }
 }
+
+/// Its entry in the list of schemes.
+pub(super) const SCHEME: Scheme = registry::window(
+    "newreno",
+    "TCP NewReno: one segment more per round trip, half at a loss",
+    "RFC 5681, RFC 6582",
+    &NEWRENO,
+    |_, window| Ok(windowed(NewReno, window)),
+);
+/// The same rule; that its sender hears of more is the sender's business.
+pub(super) const WITH_SACK: Scheme =
+    registry::window("sack", "TCP with selective acknowledgements", "RFC 6675", &TCP, |_, window| {
+        Ok(windowed(NewReno, window))
+    });
 
 #[cfg(test)]
 mod tests {

@@ -4,6 +4,8 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use crate::scheme::{Model, Scheme, registry};
+
 /// The rounds of one transfer, as its source sees them.
 #[derive(Clone, Debug)]
 pub struct Rbudp {
@@ -72,6 +74,13 @@ pub fn rbudp_transfer_s(size_bits: f64, rate_bps: f64, rtt_s: f64, loss: f64, pa
     }
     sent * size_bits / rate_bps + rounds * rtt_s
 }
+
+/// Its entry in the list of schemes.
+pub(super) const SCHEME: Scheme = Scheme {
+    models: &[Model::Packet],
+    needs: "a demand, which is its rate, and a size",
+    ..registry::session("rbudp", "blasts at a fixed rate, then what was lost, until all arrived", "He et al. 2002")
+};
 
 #[cfg(test)]
 mod tests {

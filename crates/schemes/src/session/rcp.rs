@@ -3,14 +3,14 @@
 
 use fairwave_units::{Duration, Rate};
 
-use super::{Ack, Allowance, CongestionController, Feedback, Loss, Sending, WindowConfig};
+use super::{Ack, Allowance, CongestionController, CongestionWindow, Feedback, Loss, Sending, WindowConfig};
 use crate::header::{CongestionHeader, RcpHeader};
 
 /// RCP's rate.
 #[derive(Clone, Debug)]
 pub struct Rcp {
-    most_packets: f64,
-    ssthresh_packets: f64,
+    /// Its bounds and ssthresh; what may be in flight follows from the rate.
+    window: CongestionWindow,
     /// The rate, bit/s; `None` before the links have answered.
     rate_bps: Option<f64>,
     smoothed_rtt: Duration,
@@ -23,8 +23,7 @@ impl Rcp {
     /// A session's controller at its start: one packet, in the place of the authors' SYN, then as the links say.
     pub fn new(window: WindowConfig) -> Self {
         Self {
-            most_packets: window.max_window_packets.max(1.0),
-            ssthresh_packets: window.initial_ssthresh_packets,
+            window: CongestionWindow::new(&window),
             rate_bps: None,
             smoothed_rtt: Duration::ZERO,
             least_rtt: None,
@@ -40,6 +39,14 @@ impl Rcp {
 }
 
 impl CongestionController for Rcp {
+    fn window(&self) -> &CongestionWindow {
+        &self.window
+    }
+
+    fn window_mut(&mut self) -> &mut CongestionWindow {
+        &mut self.window
+    }
+
     fn header(&self, _: &Sending) -> Option<CongestionHeader> {
         // The least one: with the queue's share in it, links would take the longer to mend what made the queue.
         Some(CongestionHeader::Rcp(RcpHeader { rate_bps: f64::INFINITY, rtt: self.least_rtt }))
@@ -62,7 +69,7 @@ impl CongestionController for Rcp {
 
     fn on_loss(&mut self, loss: &Loss) {
         // Lost packets are sent again; the rate is the links' word alone.
-        self.ssthresh_packets = f64::from(loss.in_flight_packets).max(2.0);
+        self.window.set_ssthresh(f64::from(loss.in_flight_packets));
     }
 
     fn on_timeout(&mut self, loss: &Loss) {
@@ -73,11 +80,7 @@ impl CongestionController for Rcp {
         let Some(rate_bps) = self.rate_bps else { return Allowance { window_packets: 1.0, pacing: None } };
         // The rate limits; the window is for the case that acknowledgements stay away.
         let window = 2.0 * rate_bps * self.smoothed_rtt.as_secs_f64() / self.packet_bits + 2.0;
-        Allowance { window_packets: window.min(self.most_packets), pacing: Rate::from_bps(rate_bps).ok() }
-    }
-
-    fn ssthresh_packets(&self) -> f64 {
-        self.ssthresh_packets
+        Allowance { window_packets: window.min(self.window.most_packets()), pacing: Rate::from_bps(rate_bps).ok() }
     }
 
     fn set_window_packets(&mut self, window_packets: f64) {

@@ -2,7 +2,10 @@
 //! depend on the rate.
 
 use super::new_reno::NewReno;
-use super::{Ack, Loss, WindowRule};
+use super::tcp_options::LINUX_TCP;
+use super::{Ack, Loss, WindowRule, windowed};
+use crate::scheme::registry::{self, POSITIVE, UNIT, join, number, packets_only};
+use crate::scheme::{OptionSpec, Options, Scheme};
 
 /// Scalable TCP's rule; below its low window it is NewReno.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,6 +53,36 @@ impl Default for ScalableConfig {
         Self { increase_packets: 0.01, decrease: 0.125, low_window_packets: 16.0 }
     }
 }
+
+impl ScalableConfig {
+    /// The constants that were named, else the defaults.
+    pub fn from_options(options: &Options) -> Self {
+        let default = Self::default();
+        Self {
+            increase_packets: options.number_or("increase", default.increase_packets),
+            decrease: options.number_or("decrease", default.decrease),
+            low_window_packets: options.packets_or("low_window", default.low_window_packets),
+        }
+    }
+}
+
+/// Its entry in the list of schemes.
+pub(super) const SCHEME: Scheme = registry::window(
+    "stcp",
+    "Scalable TCP: recovery takes the same time at any rate",
+    "Kelly 2003",
+    &OPTIONS,
+    |options, window| Ok(windowed(Scalable::new(ScalableConfig::from_options(options)), window)),
+);
+/// Kelly 2003 measured Linux.
+const OPTIONS: [OptionSpec; 13] = join(
+    LINUX_TCP,
+    [
+        number("increase", POSITIVE, "0.01", "packets added per acknowledged packet"),
+        number("decrease", UNIT, "0.125", "fraction removed at a loss"),
+        packets_only("low_window", "16 packets", "standard TCP up to this window"),
+    ],
+);
 
 #[cfg(test)]
 mod tests {

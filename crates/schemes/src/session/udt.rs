@@ -3,7 +3,10 @@
 //! Gu & Grossman 2007 and the later protocol text (draft-gg-udt-03), with what version 4 of the library does where the
 //! two differ. The protocol around the rule (who measures what, and when it says so) is the business of its driver.
 
-use fairwave_units::{Duration, Time};
+use fairwave_units::{Bytes, Duration, Time};
+
+use crate::scheme::registry::{self, packets_only};
+use crate::scheme::{Model, OptionSpec, Scheme};
 
 /// The constants of the rule.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -232,6 +235,21 @@ impl Udt {
         self.window_packets = window_packets.max(2.0).min(self.config.max_window_packets.max(2.0));
     }
 }
+
+/// Its entry in the list of schemes.
+pub(super) const SCHEME: Scheme = Scheme {
+    // 16 B, UDP and IP 28 B: four more than TCP and IP.
+    header: Bytes::new(4),
+    ack_header: Bytes::new(4),
+    models: &[Model::Packet],
+    options: &OPTIONS,
+    ..registry::session(
+        "udt",
+        "UDP-based transfer: rate changes every 10 ms by estimated bandwidth",
+        "Gu & Grossman 2007; draft-gg-udt-03",
+    )
+};
+const OPTIONS: [OptionSpec; 1] = [packets_only("max_window", "25600 packets", "most unacknowledged packets")];
 
 #[cfg(test)]
 mod tests {

@@ -3,16 +3,15 @@
 
 use fairwave_units::{Duration, Rate, Time};
 
-use super::{Ack, Allowance, CongestionController, Feedback, Loss, Sending, WindowConfig};
+use super::{Ack, Allowance, CongestionController, CongestionWindow, Feedback, Sending, WindowConfig};
 use crate::header::{CongestionHeader, LoadCode};
+use crate::scheme::Options;
 
 /// VCP's window.
 #[derive(Clone, Debug)]
 pub struct Vcp {
     config: VcpSourceConfig,
-    most_packets: f64,
-    window_packets: f64,
-    ssthresh_packets: f64,
+    window: CongestionWindow,
     phase: Phase,
     /// Newly acknowledged packets that the window has not grown for.
     acked_packets: u32,
@@ -72,21 +71,14 @@ impl VcpSourceConfig {
 impl Vcp {
     /// A session's controller at its start. There is no slow start: at low load the window grows by a factor anyway.
     pub fn new(config: VcpSourceConfig, window: WindowConfig) -> Self {
-        let most = window.max_window_packets.max(1.0);
         Self {
             config,
-            most_packets: most,
-            window_packets: window.initial_window_packets.clamp(1.0, most),
-            ssthresh_packets: window.initial_ssthresh_packets,
+            window: CongestionWindow::new(&window),
             phase: Phase::Free,
             acked_packets: 0,
             smoothed_rtt: Duration::ZERO,
             packet_bits: 0.0,
         }
-    }
-
-    fn set(&mut self, window_packets: f64) {
-        self.window_packets = window_packets.max(1.0).min(self.most_packets);
     }
 
     /// The phase at `now`.
@@ -107,9 +99,9 @@ impl Vcp {
     fn grow(&mut self, code: LoadCode, acked_packets: u32) {
         let growth = match code {
             LoadCode::Low => self.config.multiplied_packets(self.smoothed_rtt),
-            LoadCode::High | LoadCode::Overload => self.config.added_packets(self.smoothed_rtt) / self.window_packets,
+            LoadCode::High | LoadCode::Overload => self.config.added_packets(self.smoothed_rtt) / self.window.packets(),
         };
-        self.set(self.window_packets + growth * f64::from(acked_packets));
+        self.window.set(self.window.packets() + growth * f64::from(acked_packets));
     }
 
     /// The window is spread over the round-trip time. Differs from the authors' ns-2 code, which spreads windows of a few
@@ -119,12 +111,20 @@ impl Vcp {
         if self.smoothed_rtt.is_zero() {
             return None;
         }
-        let rate_bps = self.window_packets * self.packet_bits / self.smoothed_rtt.as_secs_f64();
+        let rate_bps = self.window.packets() * self.packet_bits / self.smoothed_rtt.as_secs_f64();
         Rate::from_bps(PACING_GAIN * rate_bps).ok()
     }
 }
 
 impl CongestionController for Vcp {
+    fn window(&self) -> &CongestionWindow {
+        &self.window
+    }
+
+    fn window_mut(&mut self) -> &mut CongestionWindow {
+        &mut self.window
+    }
+
     fn header(&self, _: &Sending) -> Option<CongestionHeader> {
         Some(CongestionHeader::Vcp(LoadCode::Low))
     }
@@ -138,7 +138,7 @@ impl CongestionController for Vcp {
         match (self.phase, code) {
             (Phase::Frozen { .. }, _) => {}
             (Phase::Free, LoadCode::Overload) => {
-                self.set(self.window_packets * self.config.beta);
+                self.window.set(self.window.packets() * self.config.beta);
                 self.phase = Phase::Frozen { until: feedback.now.saturating_add(self.config.t_rho) };
             }
             // A session that does not use its window has no use for a larger one.
@@ -153,26 +153,8 @@ impl CongestionController for Vcp {
         self.acked_packets = if ack.in_recovery { 0 } else { ack.acked_packets.min(2) };
     }
 
-    fn on_loss(&mut self, loss: &Loss) {
-        self.ssthresh_packets = loss.half_of_flight_packets();
-        self.set(self.ssthresh_packets);
-    }
-
-    fn on_timeout(&mut self, loss: &Loss) {
-        self.ssthresh_packets = loss.half_of_flight_packets();
-        self.set(1.0);
-    }
-
     fn allowance(&self) -> Allowance {
-        Allowance { window_packets: self.window_packets, pacing: self.pacing() }
-    }
-
-    fn ssthresh_packets(&self) -> f64 {
-        self.ssthresh_packets
-    }
-
-    fn set_window_packets(&mut self, window_packets: f64) {
-        self.set(window_packets);
+        Allowance { window_packets: self.window.packets(), pacing: self.pacing() }
     }
 }
 
@@ -197,6 +179,14 @@ const LEFT: f64 = 0.2;
 const RIGHT: f64 = 5.0;
 /// So much faster than the window over the round-trip time, so that it is the window that limits.
 const PACING_GAIN: f64 = 1.1;
+
+impl VcpSourceConfig {
+    /// The constants that were named, else the defaults.
+    pub fn from_options(options: &Options) -> Self {
+        let default = Self::default();
+        Self { t_rho: options.time("t_rho").unwrap_or(default.t_rho), ..default }
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -2,15 +2,16 @@
 
 use fairwave_units::Duration;
 
-use super::{Ack, Allowance, CongestionController, Loss, WindowConfig};
+use super::tcp_options::{NS2, tcp};
+use super::{Ack, CongestionController, CongestionWindow, Loss, WindowConfig};
+use crate::scheme::registry::{self, POSITIVE, join, number};
+use crate::scheme::{OptionSpec, Options, Scheme};
 
 /// Vegas' rule with its window.
 #[derive(Clone, Debug)]
 pub struct Vegas {
     config: VegasConfig,
-    most_packets: f64,
-    window_packets: f64,
-    ssthresh_packets: f64,
+    window: CongestionWindow,
     /// The round trip that is being measured, and its samples.
     round: u64,
     rtt_sum_s: f64,
@@ -35,12 +36,9 @@ pub struct VegasConfig {
 impl Vegas {
     /// A session's controller at its start.
     pub fn new(config: VegasConfig, window: WindowConfig) -> Self {
-        let most = window.max_window_packets.max(LEAST_PACKETS);
         Self {
             config,
-            most_packets: most,
-            window_packets: window.initial_window_packets.clamp(LEAST_PACKETS, most),
-            ssthresh_packets: window.initial_ssthresh_packets,
+            window: CongestionWindow::at_least(LEAST_PACKETS, &window),
             round: 0,
             rtt_sum_s: 0.0,
             rtt_samples: 0,
@@ -54,10 +52,6 @@ impl Vegas {
         window_packets * (1.0 - base.as_secs_f64() / rtt_s)
     }
 
-    fn set(&mut self, window_packets: f64) {
-        self.window_packets = window_packets.max(LEAST_PACKETS).min(self.most_packets);
-    }
-
     /// Judges the round trip that ended.
     fn end_round(&mut self, ack: &Ack) {
         if self.rtt_samples == 0 {
@@ -69,23 +63,31 @@ impl Vegas {
         let in_flight = f64::from(ack.in_flight_packets);
         let queued = Self::queued_packets(in_flight, ack.min_rtt, rtt_s).round();
         self.growth_packets = 0.0;
-        if self.window_packets < self.ssthresh_packets {
+        if self.window.packets() < self.window.ssthresh_packets {
             self.is_growing_round = !self.is_growing_round;
             // ns-2: judged before the window grows, in every other round.
             if self.is_growing_round && queued > self.config.gamma_packets {
-                self.ssthresh_packets = LEAST_PACKETS;
-                self.set(self.window_packets * 0.875);
+                self.window.set_ssthresh(LEAST_PACKETS);
+                self.window.set(self.window.packets() * 0.875);
             }
         } else if queued < self.config.alpha_packets {
             // ns-2: the same for each acknowledgement, so that a round trip's are a whole packet.
-            self.growth_packets = 1.0 / self.window_packets;
+            self.growth_packets = 1.0 / self.window.packets();
         } else if queued > self.config.beta_packets {
-            self.set(self.window_packets - 1.0);
+            self.window.set(self.window.packets() - 1.0);
         }
     }
 }
 
 impl CongestionController for Vegas {
+    fn window(&self) -> &CongestionWindow {
+        &self.window
+    }
+
+    fn window_mut(&mut self) -> &mut CongestionWindow {
+        &mut self.window
+    }
+
     fn on_ack(&mut self, ack: &Ack) {
         if ack.round != self.round {
             if !ack.in_recovery {
@@ -102,36 +104,19 @@ impl CongestionController for Vegas {
         if ack.in_recovery || !ack.window_limited {
             return;
         }
-        if self.window_packets < self.ssthresh_packets {
+        if self.window.packets() < self.window.ssthresh_packets {
             if self.is_growing_round {
-                self.set(self.window_packets + f64::from(ack.acked_packets.min(1)));
+                self.window.set(self.window.packets() + f64::from(ack.acked_packets.min(1)));
             }
         } else {
-            self.set(self.window_packets + self.growth_packets * f64::from(ack.acked_packets));
+            self.window.set(self.window.packets() + self.growth_packets * f64::from(ack.acked_packets));
         }
     }
 
     fn on_loss(&mut self, _loss: &Loss) {
         // Brakmo & Peterson 1995, section 3.1: a quarter off, since Vegas rarely overshoots far.
-        self.set(self.window_packets * 0.75);
-        self.ssthresh_packets = self.window_packets.min(self.ssthresh_packets).max(LEAST_PACKETS);
-    }
-
-    fn on_timeout(&mut self, loss: &Loss) {
-        self.ssthresh_packets = (f64::from(loss.in_flight_packets) / 2.0).max(LEAST_PACKETS);
-        self.set(LEAST_PACKETS);
-    }
-
-    fn allowance(&self) -> Allowance {
-        Allowance { window_packets: self.window_packets, pacing: None }
-    }
-
-    fn ssthresh_packets(&self) -> f64 {
-        self.ssthresh_packets
-    }
-
-    fn set_window_packets(&mut self, window_packets: f64) {
-        self.set(window_packets);
+        self.window.set(self.window.packets() * 0.75);
+        self.window.set_ssthresh(self.window.packets().min(self.window.ssthresh_packets));
     }
 }
 
@@ -144,6 +129,36 @@ impl Default for VegasConfig {
         Self { alpha_packets: 1.0, beta_packets: 3.0, gamma_packets: 1.0 }
     }
 }
+
+impl VegasConfig {
+    /// The constants that were named, else the defaults.
+    pub fn from_options(options: &Options) -> Self {
+        let default = Self::default();
+        Self {
+            alpha_packets: options.number_or("alpha", default.alpha_packets),
+            beta_packets: options.number_or("beta", default.beta_packets),
+            gamma_packets: options.number_or("gamma", default.gamma_packets),
+        }
+    }
+}
+
+/// Its entry in the list of schemes.
+pub(super) const SCHEME: Scheme = registry::window(
+    "vegas",
+    "TCP Vegas: keeps a few packets queued, by delay",
+    "Brakmo & Peterson 1995",
+    &OPTIONS,
+    |options, window| Ok(Box::new(Vegas::new(VegasConfig::from_options(options), window))),
+);
+/// ns-2's, as its constants.
+const OPTIONS: [OptionSpec; 13] = join(
+    tcp("true", NS2),
+    [
+        number("alpha", POSITIVE, "1", "grow while fewer packets than this are queued"),
+        number("beta", POSITIVE, "3", "shrink while more packets than this are queued"),
+        number("gamma", POSITIVE, "1", "leave slow start when more packets than this are queued"),
+    ],
+);
 
 #[cfg(test)]
 mod tests {
@@ -161,9 +176,9 @@ mod tests {
 
     /// One round trip of acknowledgements with this RTT over a base of 100 ms.
     fn round(vegas: &mut Vegas, number: u64, rtt_ms: u64) {
-        for _ in 0..vegas.window_packets as u32 {
+        for _ in 0..vegas.window.packets() as u32 {
             let rtt = Some(Duration::from_millis(rtt_ms));
-            vegas.on_ack(&Ack { round: number, rtt, in_flight_packets: vegas.window_packets as u32, ..test_ack(1) });
+            vegas.on_ack(&Ack { round: number, rtt, in_flight_packets: vegas.window.packets() as u32, ..test_ack(1) });
         }
     }
 
@@ -182,16 +197,16 @@ mod tests {
             let rtt = Duration::from_secs_f64(0.1 / (1.0 - queued / 38.0));
             let mut vegas = vegas(38.0, 2.0);
             for number in 1..=2 {
-                for _ in 0..vegas.window_packets as u32 {
+                for _ in 0..vegas.window.packets() as u32 {
                     vegas.on_ack(&Ack {
                         round: number,
                         rtt,
-                        in_flight_packets: vegas.window_packets as u32,
+                        in_flight_packets: vegas.window.packets() as u32,
                         ..test_ack(1)
                     });
                 }
             }
-            let got = vegas.window_packets - 38.0;
+            let got = vegas.window.packets() - 38.0;
             assert!((got - change).abs() < 0.05, "at {queued} queued: {got}");
         }
     }
@@ -202,7 +217,7 @@ mod tests {
             let mut vegas = vegas(38.0, 2.0);
             round(&mut vegas, 1, rtt_ms);
             round(&mut vegas, 2, rtt_ms);
-            let got = vegas.window_packets - 38.0;
+            let got = vegas.window.packets() - 38.0;
             assert!((got - change).abs() < 0.05, "at {rtt_ms} ms: {got}");
         }
     }
@@ -213,7 +228,7 @@ mod tests {
         for number in 1..=3 {
             round(&mut vegas, number, 100);
         }
-        assert_eq!(vegas.window_packets, 16.0); // grows in rounds 1 and 3
+        assert_eq!(vegas.window.packets(), 16.0); // grows in rounds 1 and 3
         round(&mut vegas, 4, 120);
         round(&mut vegas, 5, 120);
         assert_eq!(vegas.ssthresh_packets(), 2.0);

@@ -1,7 +1,7 @@
 //! What all TCP-like rules share: a window, a slow start, and a rule that differs in two small functions.
 
 use super::slow_start::SlowStart;
-use super::{Ack, Allowance, CongestionController, Loss};
+use super::{Ack, CongestionController, Loss};
 
 /// How a TCP-like rule differs from the others: its growth beyond slow start and its cut.
 pub trait WindowRule: Send {
@@ -15,8 +15,7 @@ pub trait WindowRule: Send {
     /// The retransmission timer ran out at this window: ssthresh, in packets. The window itself becomes one packet.
     fn time_out(&mut self, window_packets: f64, loss: &Loss) -> f64 {
         let _ = window_packets;
-        // RFC 5681, Eq. 4: half of what was in flight.
-        f64::from(loss.in_flight_packets) / 2.0
+        loss.half_of_flight_packets()
     }
 }
 
@@ -36,13 +35,72 @@ pub struct WindowConfig {
     pub dither_packets: f64,
 }
 
+/// A session's congestion window, its bounds, and ssthresh.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CongestionWindow {
+    packets: f64,
+    least_packets: f64,
+    most_packets: f64,
+    pub(super) ssthresh_packets: f64,
+}
+
+impl CongestionWindow {
+    /// A session's window at its start: at least one packet.
+    pub fn new(config: &WindowConfig) -> Self {
+        Self::at_least(1.0, config)
+    }
+
+    /// The same with another least window, in packets.
+    pub(super) fn at_least(least_packets: f64, config: &WindowConfig) -> Self {
+        let most_packets = config.max_window_packets.max(least_packets);
+        Self {
+            packets: config.initial_window_packets.clamp(least_packets, most_packets),
+            least_packets,
+            most_packets,
+            ssthresh_packets: config.initial_ssthresh_packets,
+        }
+    }
+
+    /// The window, in packets.
+    pub fn packets(&self) -> f64 {
+        self.packets
+    }
+
+    /// The largest window, in packets; infinite without a bound.
+    pub fn most_packets(&self) -> f64 {
+        self.most_packets
+    }
+
+    /// Sets the window, in packets, within its bounds.
+    pub fn set(&mut self, packets: f64) {
+        // NaN cannot come from a rule; were it to, the least window is the safe one.
+        self.packets = packets.max(self.least_packets).min(self.most_packets);
+    }
+
+    /// Cuts the window after a loss: ssthresh is the same.
+    pub fn cut_to(&mut self, packets: f64) {
+        self.set_ssthresh(packets);
+        self.set(self.ssthresh_packets);
+    }
+
+    /// Begins with the least window again, after a time-out; slow start ends at this ssthresh.
+    pub fn begin_again(&mut self, ssthresh_packets: f64) {
+        self.set_ssthresh(ssthresh_packets);
+        self.set(self.least_packets);
+    }
+
+    pub(super) fn set_ssthresh(&mut self, packets: f64) {
+        // RFC 5681, Eq. 4: ssthresh is at least two packets.
+        self.ssthresh_packets = packets.max(2.0);
+    }
+}
+
 /// A TCP-like rule with its window.
 #[derive(Clone, Debug)]
 pub struct Windowed<R> {
     rule: R,
-    config: WindowConfig,
-    window_packets: f64,
-    ssthresh_packets: f64,
+    slow_start: SlowStart,
+    window: CongestionWindow,
     /// No loss since the start or since a time-out: the ns-2 form of limited slow start stays on.
     is_probing: bool,
 }
@@ -50,67 +108,55 @@ pub struct Windowed<R> {
 impl<R: WindowRule> Windowed<R> {
     /// A session's controller at its start.
     pub fn new(rule: R, config: WindowConfig) -> Self {
-        let limit = config.max_window_packets.max(1.0);
-        Self {
-            rule,
-            config,
-            window_packets: config.initial_window_packets.clamp(1.0, limit),
-            ssthresh_packets: config.slow_start.first_ssthresh(config.initial_ssthresh_packets),
-            is_probing: true,
-        }
+        let slow_start = config.slow_start;
+        let initial_ssthresh_packets = slow_start.first_ssthresh(config.initial_ssthresh_packets);
+        let window = CongestionWindow::new(&WindowConfig { initial_ssthresh_packets, ..config });
+        Self { rule, slow_start, window, is_probing: true }
     }
 
     /// The rule itself.
     pub fn rule(&self) -> &R {
         &self.rule
     }
-
-    fn set(&mut self, window_packets: f64) {
-        // NaN cannot come from a rule; were it to, one packet is the safe window.
-        self.window_packets = window_packets.max(1.0).min(self.config.max_window_packets.max(1.0));
-    }
 }
 
 impl<R: WindowRule> CongestionController for Windowed<R> {
+    fn window(&self) -> &CongestionWindow {
+        &self.window
+    }
+
+    fn window_mut(&mut self) -> &mut CongestionWindow {
+        &mut self.window
+    }
+
     fn on_ack(&mut self, ack: &Ack) {
         if ack.in_recovery || !ack.window_limited {
             return;
         }
-        let window = self.window_packets;
-        let growth = if window < self.ssthresh_packets {
-            self.config.slow_start.increase(window, ack)
+        let window = self.window.packets;
+        let growth = if window < self.window.ssthresh_packets {
+            self.slow_start.increase(window, ack)
         } else {
             let growth = self.rule.increase(window, ack);
-            if self.is_probing { growth.max(self.config.slow_start.floor_while_probing(window, ack)) } else { growth }
+            if self.is_probing { growth.max(self.slow_start.floor_while_probing(window, ack)) } else { growth }
         };
-        self.set(window + growth);
+        self.window.set(window + growth);
     }
 
     fn on_loss(&mut self, loss: &Loss) {
-        let window = self.rule.decrease(self.window_packets, loss);
-        // RFC 5681, Eq. 4: ssthresh is at least two packets.
-        self.ssthresh_packets = window.max(2.0);
+        self.window.cut_to(self.rule.decrease(self.window.packets, loss));
         self.is_probing = false;
-        self.set(self.ssthresh_packets);
     }
 
     fn on_timeout(&mut self, loss: &Loss) {
-        self.ssthresh_packets = self.rule.time_out(self.window_packets, loss).max(2.0);
+        self.window.begin_again(self.rule.time_out(self.window.packets, loss));
         self.is_probing = true;
-        self.set(1.0);
     }
+}
 
-    fn allowance(&self) -> Allowance {
-        Allowance { window_packets: self.window_packets, pacing: None }
-    }
-
-    fn ssthresh_packets(&self) -> f64 {
-        self.ssthresh_packets
-    }
-
-    fn set_window_packets(&mut self, window_packets: f64) {
-        self.set(window_packets);
-    }
+/// A TCP-like rule's controller, as the list of schemes makes it.
+pub(super) fn windowed<R: WindowRule + 'static>(rule: R, config: WindowConfig) -> Box<dyn CongestionController> {
+    Box::new(Windowed::new(rule, config))
 }
 
 impl Default for WindowConfig {

@@ -3,39 +3,30 @@
 
 use fairwave_units::Duration;
 
-use super::{Ack, Allowance, CongestionController, Feedback, Loss, Sending, WindowConfig};
+use super::{Ack, Allowance, CongestionController, CongestionWindow, Feedback, Sending, WindowConfig};
 use crate::header::{CongestionHeader, LinkId, XcpHeader};
 
 /// XCP's window.
 #[derive(Clone, Debug)]
 pub struct Xcp {
-    most_packets: f64,
     /// Real-valued: shares of a packet add up.
-    window_packets: f64,
+    window: CongestionWindow,
     /// What is added before the window is cut to whole packets, 0 to 1: another number for each session, which moves, so that
     /// the window itself is sent on average over sessions and, in the long run, by each of them.
     dither_packets: f64,
     round: u64,
-    ssthresh_packets: f64,
     bottleneck: LinkId,
 }
 
 impl Xcp {
     /// A session's controller at its start. There is no slow start: until links have answered the window stays.
     pub fn new(window: WindowConfig) -> Self {
-        let most = window.max_window_packets.max(1.0);
         Self {
-            most_packets: most,
-            window_packets: window.initial_window_packets.clamp(1.0, most),
+            window: CongestionWindow::new(&window),
             dither_packets: window.dither_packets,
             round: 0,
-            ssthresh_packets: window.initial_ssthresh_packets,
             bottleneck: LinkId::NONE,
         }
-    }
-
-    fn set(&mut self, window_packets: f64) {
-        self.window_packets = window_packets.max(1.0).min(self.most_packets);
     }
 
     fn change(&mut self, change_bps: f64, smoothed_rtt: Duration, packet_bytes: u32) {
@@ -45,16 +36,24 @@ impl Xcp {
         }
         // The links count all bytes on the wire, so a packet here is one with its headers.
         let packets = change_bps * smoothed_rtt.as_secs_f64() / (f64::from(packet_bytes) * 8.0);
-        self.set(self.window_packets + packets);
+        self.window.set(self.window.packets() + packets);
     }
 }
 
 impl CongestionController for Xcp {
+    fn window(&self) -> &CongestionWindow {
+        &self.window
+    }
+
+    fn window_mut(&mut self) -> &mut CongestionWindow {
+        &mut self.window
+    }
+
     fn header(&self, sending: &Sending) -> Option<CongestionHeader> {
         // What the links grant is shared out by the time between packets. Reckoned with a window that is not sent, as the
         // receiver or the application cuts it, it would be smaller than the packets are apart.
         let sent = sending.window_packets.max(1) as f64;
-        let window = if sent < self.window_packets.floor() { sent } else { self.window_packets };
+        let window = if sent < self.window.packets().floor() { sent } else { self.window.packets() };
         Some(CongestionHeader::Xcp(XcpHeader {
             rtt: sending.smoothed_rtt,
             interval_s: sending.smoothed_rtt.map_or(0.0, |rtt| rtt.as_secs_f64() / window),
@@ -82,29 +81,11 @@ impl CongestionController for Xcp {
         }
     }
 
-    fn on_loss(&mut self, loss: &Loss) {
-        self.ssthresh_packets = loss.half_of_flight_packets();
-        self.set(self.ssthresh_packets);
-    }
-
-    fn on_timeout(&mut self, loss: &Loss) {
-        self.ssthresh_packets = loss.half_of_flight_packets();
-        self.set(1.0);
-    }
-
     fn allowance(&self) -> Allowance {
         // Sessions of one link have windows that are nearly equal. Were all cut down, they would step from one number of
         // packets to the next together, each step a packet of every session in one round trip.
-        let window_packets = (self.window_packets + self.dither_packets).min(self.most_packets);
+        let window_packets = (self.window.packets() + self.dither_packets).min(self.window.most_packets());
         Allowance { window_packets, pacing: None }
-    }
-
-    fn ssthresh_packets(&self) -> f64 {
-        self.ssthresh_packets
-    }
-
-    fn set_window_packets(&mut self, window_packets: f64) {
-        self.set(window_packets);
     }
 }
 

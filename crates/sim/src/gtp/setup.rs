@@ -15,8 +15,18 @@ use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use super::{Demand, End, GtpSession, HostAt, TICKET};
 use crate::engine::SimError;
-use crate::flow::{FlowOptions, Source};
+use crate::flow::FlowOptions;
 use crate::simulator::{Event, Simulator};
+use crate::source::{Asked, SourceKind};
+
+/// Of sessions whose ends are hosts.
+pub(crate) const KIND: SourceKind = SourceKind {
+    prepare: |simulator, scenario| {
+        simulator.gtp.places = hosts(simulator, scenario)?;
+        Ok(())
+    },
+    ..SourceKind::new(is_gtp, add)
+};
 
 /// Shortest control interval that the round-trip times of a node's sessions may give.
 const LEAST_INTERVAL: Duration = Duration::from_millis(1);
@@ -32,7 +42,7 @@ pub(crate) fn is_gtp(scheme: &Scheme) -> bool {
 }
 
 /// Makes the hosts of all nodes that have sessions of GTP: where each node's is.
-pub(crate) fn hosts(simulator: &mut Simulator<'_>, scenario: &Scenario) -> Result<BTreeMap<u32, u32>, SimError> {
+fn hosts(simulator: &mut Simulator<'_>, scenario: &Scenario) -> Result<BTreeMap<u32, u32>, SimError> {
     let mut first = BTreeMap::new();
     for session in scenario.sessions.iter().filter(|session| is_gtp(scenario.scheme_of(session).scheme)) {
         refuse_unlimited(scenario, session)?;
@@ -150,16 +160,11 @@ fn options(scenario: &Scenario, session: &Session, node: &Node) -> SessionOption
 }
 
 /// Adds a session between hosts.
-pub(crate) fn add(
-    simulator: &mut Simulator<'_>,
-    scenario: &Scenario,
-    session: &Session,
-    hosts: &BTreeMap<u32, u32>,
-    [data_bytes, message_bytes]: [u32; 2],
-) {
-    let choice = scenario.scheme_of(session);
+#[expect(clippy::unnecessary_wraps, reason = "other kinds refuse sessions here")]
+fn add(simulator: &mut Simulator<'_>, asked: &Asked<'_>) -> Result<(), SimError> {
+    let Asked { scenario, session, choice, .. } = *asked;
     let end = |node: u32, capacity: Option<Rate>| End {
-        host: hosts[&node],
+        host: simulator.gtp.places[&node],
         session: None,
         options: options(scenario, session, &scenario.nodes[node as usize]),
         is_ruled: capacity.is_some(),
@@ -178,12 +183,11 @@ pub(crate) fn add(
         attempts: 0,
         messages: [0; 2],
     };
-    let active = (session.start, session.stop);
-    let source = Source::Gtp(Box::new(gtp));
-    let flow = simulator.add_flow(source, [data_bytes, message_bytes], None, active, FlowOptions::default());
+    let flow = simulator.add_flow(gtp.into(), asked.bytes(), None, asked.active(), FlowOptions::default());
     if let Demand::Schedule(_) = &session.demand
         && let Some(change) = session.demand.next_change(session.start)
     {
         simulator.schedule(change, Event::Demand(flow));
     }
+    Ok(())
 }

@@ -3,7 +3,7 @@
 mod path;
 
 use fairwave_schemes::scheme::Options;
-use fairwave_schemes::session::controller;
+use fairwave_schemes::session::{controller, window_schemes};
 use fairwave_units::Duration;
 use proptest::prelude::*;
 
@@ -11,7 +11,6 @@ use super::*;
 use path::Path;
 
 const RTT: Duration = Duration::from_millis(100);
-const SCHEMES: [&str; 10] = ["newreno", "sack", "hstcp", "htcp", "stcp", "aimd", "bic", "cubic", "vegas", "fast"];
 
 fn config(sack: bool) -> SenderConfig {
     SenderConfig {
@@ -307,7 +306,7 @@ proptest! {
     /// receiver's, what is sent arrives or is lost, and in the end all is delivered.
     #[test]
     fn any_losses__leave_a_window_and_end_in_delivery(
-        scheme in prop::sample::select(SCHEMES.to_vec()),
+        scheme in prop::sample::select(window_schemes().collect::<Vec<_>>()),
         sack in any::<bool>(),
         window in 1.0..200.0_f64,
         max_window in prop::sample::select(vec![3, 50, u64::MAX]),

@@ -5,7 +5,6 @@ use fairwave_schemes::header::CongestionHeader;
 use fairwave_units::Time;
 
 use super::{Event, Simulator};
-use crate::flow::Source;
 use crate::packet::{Kind, Packet};
 use crate::rated::Input;
 
@@ -13,7 +12,7 @@ impl Simulator<'_> {
     #[inline]
     pub(super) fn arrive(&mut self, packet: Packet) {
         self.trace(packet, TraceKind::Arrived, None);
-        if matches!(self.flows[packet.flow as usize].source, Source::Gtp(_)) {
+        if self.flows[packet.flow as usize].source.is_between_hosts() {
             self.arrive_gtp(packet);
         } else if packet.kind.is_data() {
             self.arrive_data(packet, self.now);
@@ -25,7 +24,7 @@ impl Simulator<'_> {
     pub(super) fn arrive_data(&mut self, packet: Packet, at: Time) {
         let flow = &mut self.flows[packet.flow as usize];
         flow.counts.arrived += 1;
-        if matches!(flow.source, Source::OnOff(_)) {
+        if !flow.source.is_received() {
             return;
         }
         let is_in_order = flow.delayed_ack.is_some() && flow.receiver.expects(packet.number);
@@ -35,10 +34,11 @@ impl Simulator<'_> {
             self.note_end(packet.flow, at);
         }
         let flow = &mut self.flows[packet.flow as usize];
-        match flow.source {
-            Source::Window(_) => {}
-            Source::Rated(_) => return self.drive(packet.flow, Input::Data(packet.number)),
-            Source::Constant(_) | Source::OnOff(_) | Source::Gtp(_) => return,
+        if !flow.source.is_acknowledged() {
+            if flow.source.has_messages() {
+                self.drive(packet.flow, Input::Data(packet.number));
+            }
+            return;
         }
         let mut stamp = packet.stamp;
         let (mut header, _) = self.headers.take(packet.kind);
@@ -60,7 +60,7 @@ impl Simulator<'_> {
         flow.counts.acks_arrived += 1;
         let (header, plain) = self.headers.take(packet.kind);
         let blocks = self.blocks.take(plain).unwrap_or_default();
-        if let Source::Window(sender) = &mut flow.source {
+        if let Some(sender) = flow.source.sender_mut() {
             if sender.on_ack(self.now, packet.number, &blocks, packet.stamp) {
                 flow.losses.push((self.now, LossKind::Loss));
             }

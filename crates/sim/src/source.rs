@@ -1,0 +1,295 @@
+//! What sends a session's packets: the kinds of sources, and which of them takes what happens in the network.
+//!
+//! How a session of a kind is made, what the kind asks of a scenario and what it refuses stands in the kind's own file, in
+//! its [`SourceKind`]. The loop and the reports ask here; nobody else looks at which kind a source is.
+
+use fairwave_scenario::{DemandBy, Scenario, SchemeChoice, Session};
+use fairwave_schemes::scheme::{OptionValue, Scheme};
+use fairwave_units::Time;
+
+use crate::constant::{self, Constant};
+use crate::engine::SimError;
+use crate::flow::Flow;
+use crate::gtp::{self, GtpSession};
+use crate::offer::Offer;
+use crate::on_off::OnOff;
+use crate::rated::{Input, Rated};
+use crate::rbudp;
+use crate::sender::Sender;
+use crate::simulator::Simulator;
+use crate::udt;
+use crate::window_source;
+
+/// What sends a session's packets.
+pub(crate) enum Source {
+    /// A window-based sender, which acknowledgements drive.
+    Window(Box<Sender>),
+    /// A constant rate; its sink does not answer.
+    Constant(Constant),
+    /// A constant rate at times, of background traffic; its sink does not answer.
+    OnOff(Box<OnOff>),
+    /// A session that sets its own rate, with a protocol of its own.
+    Rated(Box<dyn Rated>),
+    /// A session between two hosts of GTP.
+    Gtp(Box<GtpSession>),
+}
+
+/// A kind of source that a session of a scenario may have.
+pub(crate) struct SourceKind {
+    /// Whether a scheme's sessions are of this kind.
+    pub(crate) runs: fn(&Scheme) -> bool,
+    /// Refuses a session that asks for what the kind does not do, before anything is made.
+    pub(crate) refuse: fn(&Scenario, &Session) -> Result<(), SimError>,
+    /// Makes what the sessions of the kind share, before the first of them.
+    pub(crate) prepare: fn(&mut Simulator<'_>, &Scenario) -> Result<(), SimError>,
+    /// Adds a session, the next in the scenario's order.
+    pub(crate) add: fn(&mut Simulator<'_>, &Asked<'_>) -> Result<(), SimError>,
+}
+
+/// All kinds. No scheme is run by two of them.
+const KINDS: [SourceKind; 5] = [window_source::KIND, constant::KIND, udt::KIND, rbudp::KIND, gtp::KIND];
+
+/// The kind of a scheme's sources; `None` where no kind runs it packet by packet.
+pub(crate) fn kind_of(scheme: &Scheme) -> Option<&'static SourceKind> {
+    KINDS.iter().find(|kind| (kind.runs)(scheme))
+}
+
+/// Makes what the sessions of each kind share.
+pub(crate) fn prepare(simulator: &mut Simulator<'_>, scenario: &Scenario) -> Result<(), SimError> {
+    KINDS.iter().try_for_each(|kind| (kind.prepare)(simulator, scenario))
+}
+
+impl SourceKind {
+    /// A kind that refuses nothing and whose sessions share nothing.
+    pub(crate) const fn new(
+        runs: fn(&Scheme) -> bool,
+        add: fn(&mut Simulator<'_>, &Asked<'_>) -> Result<(), SimError>,
+    ) -> Self {
+        Self { runs, refuse: |_, _| Ok(()), prepare: |_, _| Ok(()), add }
+    }
+}
+
+/// A session to be added: what the scenario says of it, and the bytes of its packets on the wire.
+pub(crate) struct Asked<'a> {
+    pub(crate) scenario: &'a Scenario,
+    pub(crate) session: &'a Session,
+    pub(crate) choice: &'a SchemeChoice,
+    /// Packets to deliver.
+    pub(crate) size_packets: u64,
+    pub(crate) data_bytes: u32,
+    /// Of an acknowledgement, or of a message without its contents.
+    pub(crate) message_bytes: u32,
+}
+
+impl Asked<'_> {
+    /// When it starts and stops.
+    pub(crate) fn active(&self) -> (Time, Option<Time>) {
+        (self.session.start, self.session.stop)
+    }
+
+    /// Bytes of its data packets and of what its sink says.
+    pub(crate) fn bytes(&self) -> [u32; 2] {
+        [self.data_bytes, self.message_bytes]
+    }
+
+    /// What limits a session beside its rule: packets in flight at the most, and what its application offers.
+    pub(crate) fn limits(&self) -> (u64, Option<Offer>) {
+        let Self { session, choice, .. } = self;
+        let max_window_packets = match choice.scheme.value(&choice.options, "max_window") {
+            Some(OptionValue::Packets(packets)) => packets,
+            _ => u64::MAX,
+        };
+        match session.demand_by {
+            DemandBy::Application => (max_window_packets, Offer::new(&session.demand, session.start)),
+            DemandBy::Window => {
+                let by_demand = session.demand.at(session.start).map_or(u64::MAX, |rate| {
+                    let packets = rate.as_bps() * session.rtt.as_secs_f64() / (f64::from(self.data_bytes) * 8.0);
+                    (packets.round() as u64).max(1)
+                });
+                (max_window_packets.min(by_demand), None)
+            }
+        }
+    }
+}
+
+impl From<Sender> for Source {
+    fn from(sender: Sender) -> Self {
+        Self::Window(Box::new(sender))
+    }
+}
+
+impl From<Constant> for Source {
+    fn from(constant: Constant) -> Self {
+        Self::Constant(constant)
+    }
+}
+
+impl From<OnOff> for Source {
+    fn from(source: OnOff) -> Self {
+        Self::OnOff(Box::new(source))
+    }
+}
+
+impl From<GtpSession> for Source {
+    fn from(session: GtpSession) -> Self {
+        Self::Gtp(Box::new(session))
+    }
+}
+
+impl<R: Rated + 'static> From<R> for Source {
+    fn from(session: R) -> Self {
+        Self::Rated(Box::new(session))
+    }
+}
+
+impl Source {
+    /// The sender, of a source that acknowledgements drive.
+    #[inline]
+    pub(crate) fn sender(&self) -> Option<&Sender> {
+        if let Self::Window(sender) = self { Some(sender) } else { None }
+    }
+
+    /// The same, to drive it.
+    #[inline]
+    pub(crate) fn sender_mut(&mut self) -> Option<&mut Sender> {
+        if let Self::Window(sender) = self { Some(sender) } else { None }
+    }
+
+    /// The source of a constant rate.
+    #[inline]
+    pub(crate) fn constant_mut(&mut self) -> Option<&mut Constant> {
+        if let Self::Constant(constant) = self { Some(constant) } else { None }
+    }
+
+    /// The source of a constant rate at times.
+    #[inline]
+    pub(crate) fn on_off_mut(&mut self) -> Option<&mut OnOff> {
+        if let Self::OnOff(source) = self { Some(source) } else { None }
+    }
+
+    /// Both ends of a session that sets its own rate.
+    #[inline]
+    pub(crate) fn rated_mut(&mut self) -> Option<&mut (dyn Rated + 'static)> {
+        if let Self::Rated(session) = self { Some(&mut **session) } else { None }
+    }
+
+    /// The session between two hosts.
+    #[inline]
+    pub(crate) fn gtp(&self) -> Option<&GtpSession> {
+        if let Self::Gtp(session) = self { Some(session) } else { None }
+    }
+
+    /// The same, to change it.
+    #[inline]
+    pub(crate) fn gtp_mut(&mut self) -> Option<&mut GtpSession> {
+        if let Self::Gtp(session) = self { Some(session) } else { None }
+    }
+
+    /// Congestion window and ssthresh, in packets; `None` for a source that has no window.
+    pub(crate) fn window_packets(&self) -> Option<(f64, f64)> {
+        self.sender().map(Sender::window_packets)
+    }
+
+    /// Whether the sink answers.
+    pub(crate) fn is_answered(&self) -> bool {
+        !matches!(self, Self::Constant(_) | Self::OnOff(_))
+    }
+
+    /// Whether the sink acknowledges data packets.
+    #[inline]
+    pub(crate) fn is_acknowledged(&self) -> bool {
+        matches!(self, Self::Window(_))
+    }
+
+    /// Whether its ends say things to each other in messages.
+    #[inline]
+    pub(crate) fn has_messages(&self) -> bool {
+        matches!(self, Self::Rated(_) | Self::Gtp(_))
+    }
+
+    /// Whether its ends are hosts: its packets carry contents, which lie beside them as parcels, and differ in size, so that
+    /// bytes are counted in place of packets.
+    #[inline]
+    pub(crate) fn is_between_hosts(&self) -> bool {
+        matches!(self, Self::Gtp(_))
+    }
+
+    /// Whether its sink takes note of which packets it has.
+    #[inline]
+    pub(crate) fn is_received(&self) -> bool {
+        !matches!(self, Self::OnOff(_))
+    }
+
+    /// Packets to deliver.
+    pub(crate) fn size_packets(&self) -> u64 {
+        match self {
+            Self::Window(sender) => sender.size_packets(),
+            Self::Constant(constant) => constant.size_packets(),
+            Self::OnOff(_) | Self::Gtp(_) => u64::MAX,
+            Self::Rated(session) => session.size_packets(),
+        }
+    }
+}
+
+impl Flow {
+    /// What its sink got once: packets, or bytes of GTP.
+    pub(crate) fn delivered(&self) -> u64 {
+        match &self.source {
+            Source::Gtp(session) => session.delivered_bytes,
+            Source::OnOff(_) => self.counts.arrived,
+            Source::Window(_) | Source::Constant(_) | Source::Rated(_) => self.receiver.delivered_packets(),
+        }
+    }
+
+    /// What reached its sink, for the first time or not: packets, or bytes of GTP on the wire.
+    pub(crate) fn arrived(&self) -> u64 {
+        self.source.gtp().map_or(self.counts.arrived, |session| session.arrived_bytes)
+    }
+}
+
+impl Simulator<'_> {
+    /// Sends all that the source has to send now, and sees to it that it is asked again.
+    pub(crate) fn send_all(&mut self, index: u32) {
+        match &self.flows[index as usize].source {
+            Source::Window(_) => self.send_window(index),
+            Source::Constant(_) => self.send_constant(index),
+            Source::OnOff(_) => self.send_on_off(index),
+            Source::Rated(_) => self.drive(index, Input::Wake),
+            Source::Gtp(_) => self.start_gtp(index),
+        }
+    }
+
+    /// A flow's timer has come.
+    pub(crate) fn wake(&mut self, index: u32) {
+        match &self.flows[index as usize].source {
+            Source::Window(_) => self.on_window_timer(index),
+            Source::Rated(_) => self.drive(index, Input::Wake),
+            Source::Constant(_) | Source::OnOff(_) | Source::Gtp(_) => {}
+        }
+    }
+
+    /// No new packets from here on.
+    pub(crate) fn stop_source(&mut self, index: u32) {
+        match &mut self.flows[index as usize].source {
+            Source::Window(sender) => sender.stop(),
+            Source::Rated(session) => session.stop(),
+            Source::Constant(_) | Source::OnOff(_) => {}
+            Source::Gtp(_) => self.stop_gtp(index),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fairwave_schemes::scheme::{Model, schemes};
+
+    use super::*;
+
+    #[test]
+    fn kind_of__every_scheme_of_the_packet_model_has_one_kind_and_no_other_scheme() {
+        for scheme in schemes() {
+            let kinds = KINDS.iter().filter(|kind| (kind.runs)(scheme)).count();
+            assert_eq!(kinds, usize::from(scheme.runs_in(Model::Packet)), "{}", scheme.name);
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! The source that acknowledgements drive: how a session of it is made, and what the loop does for it.
+
+use fairwave_scenario::{LossKind, Scenario, Session, TraceKind, random};
+use fairwave_schemes::scheme::{Kind, OptionValue, Options, Scheme};
+use fairwave_schemes::session::led_controller;
+use fairwave_units::Duration;
+
+use crate::engine::SimError;
+use crate::flow::FlowOptions;
+use crate::route::link_rule;
+use crate::rtt::MinRto;
+use crate::sender::{Expiry, Next, Sender, SenderConfig};
+use crate::simulator::{Event, Simulator};
+use crate::source::{Asked, SourceKind};
+
+/// What runs every rule that is a `CongestionController`.
+pub(crate) const KIND: SourceKind =
+    SourceKind { refuse: refuse_unled, ..SourceKind::new(|scheme| scheme.controller.is_some(), add) };
+
+fn add(simulator: &mut Simulator<'_>, asked: &Asked<'_>) -> Result<(), SimError> {
+    let Asked { scenario, session, choice, size_packets, data_bytes, .. } = *asked;
+    let (max_window_packets, offer) = asked.limits();
+    let sack = choice.scheme.value(&choice.options, "sack") == Some(OptionValue::Flag(true));
+    let is_headed = choice.scheme.kind == Kind::Link;
+    let mut options = choice.options.clone();
+    if is_headed && max_window_packets < u64::MAX {
+        // What the links grant beyond the window that can be used is not saved up.
+        options.set("max_window", OptionValue::Packets(max_window_packets));
+    }
+    let dither_packets = random::stream(scenario.seed, &format!("dither {}", session.name)).unit();
+    let controller = led_controller(choice.scheme.name, &options, dither_packets)
+        .map_err(|problem| SimError::Options { session: session.name.clone(), problem })?;
+    let config = SenderConfig {
+        sack,
+        max_window_packets,
+        min_rto: min_rto(choice.scheme, &options),
+        size_packets,
+        pacing: options.flag("pacing"),
+        packet_bytes: data_bytes,
+    };
+    let flow_options = FlowOptions {
+        max_burst: options.packets("max_burst").unwrap_or(u64::MAX),
+        delayed_ack: options.flag("delayed_ack"),
+        sack,
+        is_headed,
+    };
+    let sender = Sender::new(controller, config);
+    let flow = simulator.add_flow(sender.into(), asked.bytes(), offer, asked.active(), flow_options);
+    if let Some(most) = options.time("send_jitter").filter(|most| !most.is_zero()) {
+        let stream = random::stream(scenario.seed, &format!("jitter {}", session.name));
+        simulator.add_jitter(flow, most, stream);
+    }
+    Ok(())
+}
+
+/// The bound of a scheme's time-out, as named or its default.
+pub(crate) fn min_rto(scheme: &Scheme, options: &Options) -> MinRto {
+    match scheme.value(options, "min_rto") {
+        Some(OptionValue::Time(least)) => MinRto::Whole(least),
+        // Linux 6 tcp_rtt_estimator: the variation is at least TCP_RTO_MIN, HZ / 5.
+        _ => MinRto::BeyondRtt(Duration::from_millis(200)),
+    }
+}
+
+/// A session that follows links has to cross one that leads: headers that nobody writes would hold it at its first window.
+fn refuse_unled(scenario: &Scenario, session: &Session) -> Result<(), SimError> {
+    let scheme = scenario.scheme_of(session).scheme;
+    let Some(rule) = link_rule(scheme) else { return Ok(()) };
+    let needs =
+        |what, hint| Err(SimError::Incomplete { session: session.name.clone(), scheme: scheme.name, what, hint });
+    if scheme.name == "endpoint-xcp" && !scenario.is_lambda() {
+        return needs("a network without [[link]]", "in a routed network, name scheme = \"xcp\"");
+    }
+    let (from, to) = (&scenario.nodes[session.from as usize], &scenario.nodes[session.to as usize]);
+    let ends = [(from.send, from.discipline), (to.receive, to.discipline)];
+    let links = session.path.iter().map(|link| &scenario.links[*link as usize]);
+    let all = ends.into_iter().chain(links.map(|link| (link.capacity, link.discipline)));
+    let of_scheme = link_rule(scenario.scheme.scheme);
+    let mut rules = all
+        .filter(|(capacity, _)| capacity.is_some())
+        .filter_map(|(_, discipline)| discipline.map_or(of_scheme, |discipline| Some(discipline.name())));
+    // XCP's kin share a header: each may cross the others' links.
+    if rules.any(|other| other == rule || (other.ends_with("xcp") && rule.ends_with("xcp"))) {
+        return Ok(());
+    }
+    needs(
+        "a link on its way that runs its rule",
+        "name it at a link, or at a node, of finite capacity: discipline = ...",
+    )
+}
+
+impl Simulator<'_> {
+    /// Sends all that window, application and pacer allow.
+    pub(crate) fn send_window(&mut self, index: u32) {
+        let now = self.now();
+        for burst in 0_u64.. {
+            let flow = &mut self.flows[index as usize];
+            let Some(sender) = flow.source.sender_mut() else { return };
+            let offered = flow.offer.as_mut().is_none_or(|offer| offer.has_packet(now, flow.data_bytes));
+            if burst == flow.options.max_burst {
+                sender.end_burst(offered);
+                break;
+            }
+            let (number, what) = match sender.poll_send(now, offered) {
+                None => break,
+                Some(Next::New(number)) => {
+                    if let Some(offer) = &mut flow.offer {
+                        offer.take(flow.data_bytes);
+                    }
+                    (number, TraceKind::Sent)
+                }
+                Some(Next::Again(number)) => {
+                    flow.counts.resent += 1;
+                    (number, TraceKind::Resent)
+                }
+            };
+            self.send(index, number, what);
+        }
+        self.arm(index);
+        self.await_offer(index);
+    }
+
+    /// If the application alone holds the flow back: comes again when it has a packet.
+    fn await_offer(&mut self, index: u32) {
+        let now = self.now();
+        let flow = &mut self.flows[index as usize];
+        let (Some(sender), Some(offer)) = (flow.source.sender(), &mut flow.offer) else { return };
+        // Of an application without anything left nothing is to be awaited.
+        if sender.is_window_limited() || sender.has_sent_all() || offer.is_waiting {
+            return;
+        }
+        if let Some(at) = offer.next_packet(now, flow.data_bytes) {
+            offer.is_waiting = true;
+            self.schedule(at, Event::Offer(index));
+        }
+    }
+
+    /// Schedules the timer event and the pacer's where they are needed and not pending.
+    fn arm(&mut self, index: u32) {
+        let flow = &mut self.flows[index as usize];
+        let Some(sender) = flow.source.sender_mut() else { return };
+        let paced = sender.arm_pace();
+        if let Some(deadline) = sender.deadline() {
+            self.arm_at(index, deadline);
+        }
+        if let Some(at) = paced {
+            self.schedule(at, Event::Pace(index));
+        }
+    }
+
+    /// The retransmission timer.
+    pub(crate) fn on_window_timer(&mut self, index: u32) {
+        let now = self.now();
+        let flow = &mut self.flows[index as usize];
+        let Some(sender) = flow.source.sender_mut() else { return };
+        let expiry = sender.on_timer(now);
+        flow.counts.timeouts += u64::from(expiry != Expiry::Moved);
+        if expiry == Expiry::Cut {
+            flow.losses.push((now, LossKind::Timeout));
+        }
+        if expiry == Expiry::Moved {
+            self.arm(index);
+        } else {
+            self.send_all(index);
+        }
+    }
+}
