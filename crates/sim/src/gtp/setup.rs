@@ -142,10 +142,14 @@ fn host(scenario: &Scenario, node: &Node, sessions: &[&Session]) -> HostAt {
 }
 
 fn options(scenario: &Scenario, session: &Session, node: &Node) -> SessionOptions {
+    let usual = SessionOptions::default();
+    let has = |option| scenario.scheme_of(session).scheme.option(option).is_some();
     SessionOptions {
         weight: session.weight,
-        alpha: node_rule::alpha(scenario, session, Some(node)),
-        beta: node_rule::beta(scenario, session, Some(node)),
+        // A rule without steps looks at neither; a host takes none that no rule could run with.
+        alpha: if has("alpha") { node_rule::alpha(scenario, session, Some(node)) } else { usual.alpha },
+        beta: if has("beta") { node_rule::beta(scenario, session, Some(node)) } else { usual.beta },
+        minimum: session.minimum,
     }
 }
 
