@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fairwave_scenario::random;
 use fairwave_scenario::{DemandBy, Discipline, MeanWindow, Run, Scenario, Session, Settings};
-use fairwave_schemes::scheme::{Kind, Model, OptionValue, Options, Scheme, schemes};
+use fairwave_schemes::scheme::{Kind, Model, NodeRule, OptionValue, Options, Scheme, schemes};
 use fairwave_schemes::session::{RuleError, led_controller};
 use fairwave_units::{Duration, Rate, Time};
 use thiserror::Error;
@@ -264,12 +264,10 @@ fn refuse_unsupported(scenario: &Scenario) -> Result<(), SimError> {
             return Err(SimError::Scheme { scheme: choice.scheme.name, session: session.name.clone() });
         }
         refuse_unled(scenario, session, choice.scheme)?;
-        if gtp::is_gtp(choice.scheme) {
-            for (key, rate) in fluid_keys(session) {
-                if rate > Rate::ZERO {
-                    return Err(unsupported(format!("{key} of session \"{}\"", session.name), AS_FLUID));
-                }
-            }
+        if let Some(rule) = choice.scheme.node
+            && let Some(key) = fluid_key(session, rule)
+        {
+            return Err(unsupported(format!("{key} of session \"{}\"", session.name), AS_FLUID));
         }
     }
     let nodes = scenario.nodes.iter().map(|node| (&node.name, node.discipline));
@@ -314,14 +312,18 @@ fn refuse_unled(scenario: &Scenario, session: &Session, scheme: &'static Scheme)
 pub fn is_fluid_only(scenario: &Scenario) -> bool {
     let nodes = scenario.nodes.iter().map(|node| node.discipline);
     let mut disciplines = nodes.chain(scenario.links.iter().map(|link| link.discipline));
-    let mut ruled = scenario.sessions.iter().filter(|session| gtp::is_gtp(scenario.scheme_of(session).scheme));
-    disciplines.any(|discipline| discipline == Some(Discipline::Gtp))
-        || ruled.any(|session| fluid_keys(session).iter().any(|(_, rate)| *rate > Rate::ZERO))
+    let asks = |session: &Session| {
+        scenario.scheme_of(session).scheme.node.is_some_and(|rule| fluid_key(session, rule).is_some())
+    };
+    disciplines.any(|discipline| discipline == Some(Discipline::Gtp)) || scenario.sessions.iter().any(asks)
 }
 
-/// What node rules do not look at packet by packet.
-fn fluid_keys(session: &Session) -> [(&'static str, Rate); 2] {
-    [("initial_rate", session.initial_rate), ("minimum", session.minimum)]
+/// What a session of a node rule asks for that the rule does not look at packet by packet.
+fn fluid_key(session: &Session, rule: NodeRule) -> Option<&'static str> {
+    if session.initial_rate > Rate::ZERO {
+        return Some("initial_rate");
+    }
+    (session.minimum > Rate::ZERO && !rule.keeps_minimum).then_some("minimum")
 }
 
 /// What would do where the fluid model can.

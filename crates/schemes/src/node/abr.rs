@@ -6,9 +6,36 @@
 
 use fairwave_units::Rate;
 
+use crate::scheme::{NodeRule, OptionSpec, Scheme};
 use crate::{Grant, Interval, RateAllocator, Row};
 
 use super::compensated::Compensated;
+use super::{INTERVAL, PHASE, entry};
+
+/// Consistent marking in the list of schemes.
+pub(super) const CHARNY: Scheme = Scheme {
+    needs: NEEDS,
+    ..entry(
+        "abr-charny",
+        "consistent marking: every session is told the same advertised rate",
+        "Charny, Clark & Jain 1995; Wu & Chien 2006, section 2.2",
+        &OPTIONS,
+        NodeRule { needs_claims: true, ..NodeRule::new(|_| Box::new(Charny::default())) },
+    )
+};
+/// Generalized max-min.
+pub(super) const HOU: Scheme = Scheme {
+    needs: NEEDS,
+    ..entry(
+        "abr-hou",
+        "generalized max-min: one advertised rate, with minimum and peak rates",
+        "Hou, Tzeng, Panwar & Kumar 1998; Wu & Chien 2006, section 2.2",
+        &OPTIONS,
+        NodeRule { needs_claims: true, keeps_minimum: true, ..NodeRule::new(|_| Box::new(Hou::default())) },
+    )
+};
+const NEEDS: &str = "sources that declare their demands";
+const OPTIONS: [OptionSpec; 2] = [INTERVAL, PHASE];
 
 /// Consistent marking (Charny, Clark & Jain 1995): sessions whose rate is at most the advertised rate are marked as
 /// limited elsewhere; the advertised rate is what they leave, divided by the number of the others.

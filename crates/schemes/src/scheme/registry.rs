@@ -4,53 +4,23 @@
 use fairwave_units::{Bytes, Duration};
 
 use super::{Domain, Kind, Model, OptionSpec, Scheme};
+use crate::node::RULES;
 
 /// Every scheme, in the order in which lists show them.
-pub(super) const SCHEMES: &[Scheme] = &[
-    Scheme {
-        name: "gtp",
-        help: "end nodes share their capacity max-min fairly by measured rates; converges exactly",
-        kind: Kind::Node,
-        models: &[Model::Fluid, Model::Packet],
-        needs: "the rule at every end node of the sessions",
-        options: &GTP,
-        header: GTP_HEADER,
-        ack_header: GTP_MESSAGE_HEADER,
-        cites: "Wu 2007, Algorithms 2 and 3, with the repaired step",
-    },
-    Scheme {
-        name: "gtp-printed",
-        help: "the same rule exactly as printed: it cycles around the fair shares",
-        kind: Kind::Node,
-        models: &[Model::Fluid, Model::Packet],
-        needs: "the rule at every end node of the sessions",
-        options: &GTP,
-        header: GTP_HEADER,
-        ack_header: GTP_MESSAGE_HEADER,
-        cites: "Wu 2007, Algorithms 2 and 3",
-    },
-    Scheme {
-        name: "abr-charny",
-        help: "consistent marking: every session is told the same advertised rate",
-        kind: Kind::Node,
-        models: &[Model::Fluid],
-        needs: "sources that declare their demands",
-        options: &TICKS,
-        header: Bytes::ZERO,
-        ack_header: Bytes::ZERO,
-        cites: "Charny, Clark & Jain 1995; Wu & Chien 2006, section 2.2",
-    },
-    Scheme {
-        name: "abr-hou",
-        help: "generalized max-min: one advertised rate, with minimum and peak rates",
-        kind: Kind::Node,
-        models: &[Model::Fluid],
-        needs: "sources that declare their demands",
-        options: &TICKS,
-        header: Bytes::ZERO,
-        ack_header: Bytes::ZERO,
-        cites: "Hou, Tzeng, Panwar & Kumar 1998; Wu & Chien 2006, section 2.2",
-    },
+pub(super) const SCHEMES: &[Scheme] = &all();
+
+/// The rules of end nodes, which stand in their own list, and then the others.
+const fn all() -> [Scheme; RULES.len() + OTHERS.len()] {
+    let mut all = [OTHERS[0]; RULES.len() + OTHERS.len()];
+    let mut at = 0;
+    while at < all.len() {
+        all[at] = if at < RULES.len() { RULES[at] } else { OTHERS[at - RULES.len()] };
+        at += 1;
+    }
+    all
+}
+
+const OTHERS: &[Scheme] = &[
     window("newreno", "TCP NewReno: one segment more per round trip, half at a loss", "RFC 5681, RFC 6582", &NEWRENO),
     window("sack", "TCP with selective acknowledgements", "RFC 6675", &TCP),
     window("hstcp", "HighSpeed TCP: increase and decrease depend on the window", "RFC 3649", &HSTCP),
@@ -128,6 +98,7 @@ const fn session(
         header: Bytes::ZERO,
         ack_header: Bytes::ZERO,
         cites,
+        node: None,
     }
 }
 
@@ -145,7 +116,7 @@ const fn link(
 ) -> Scheme {
     let needs = "the rule at every link that may be a bottleneck";
     let header = Bytes::new(header);
-    Scheme { name, help, kind: Kind::Link, models: &[], needs, options, header, ack_header: header, cites }
+    Scheme { name, help, kind: Kind::Link, models: &[], needs, options, header, ack_header: header, cites, node: None }
 }
 
 /// A link rule that the packet model runs.
@@ -158,53 +129,6 @@ const fn at_packets(
 ) -> Scheme {
     Scheme { models: &[Model::Packet], ..link(name, help, cites, header, options) }
 }
-
-// ---- options of the node rules
-
-const INTERVAL: OptionSpec = OptionSpec {
-    name: "interval",
-    domain: Domain::Time { least: Duration::from_millis(1), most: Duration::from_secs(60), words: &["rtt"] },
-    default: "rtt",
-    help: "control interval of an end node; \"rtt\" is the largest RTT of its sessions",
-};
-const PHASE: OptionSpec = OptionSpec {
-    name: "phase",
-    domain: Domain::Time { least: Duration::ZERO, most: Duration::from_secs(3600), words: &["random"] },
-    default: "random",
-    help: "first tick of a node: \"random\" within its interval, or a time after which all nodes tick together",
-};
-const TICKS: [OptionSpec; 2] = [INTERVAL, PHASE];
-/// Of a datagram 17 bytes of header, 16 in front of its piece and 16 of seal, with IP and UDP 28: 37 more than TCP and IP.
-const GTP_HEADER: Bytes = Bytes::new(37);
-/// A message has its frames in place of the piece; its header, seal, IP and UDP are 61 bytes.
-const GTP_MESSAGE_HEADER: Bytes = Bytes::new(21);
-const GTP: [OptionSpec; 10] = [
-    number("alpha", UNIT, "0.1", "share of the gap to the target rate that is closed per interval"),
-    number("beta", CLOSED_UNIT, "0.2", "least step, as a share of alpha x target rate"),
-    INTERVAL,
-    PHASE,
-    flag("drain", "false", "allocate less while more than the capacity was offered, so that a queue drains"),
-    flag("fair_start", "false", "start at the lesser of both ends' capacity over sessions, in place of initial_rate"),
-    OptionSpec {
-        name: "budget",
-        domain: Domain::Switch { usual: 1.05, least: 1.001, most: 1e6 },
-        default: "false",
-        help: "largest sum of expected rates after one tick, as a multiple of the capacity",
-    },
-    OptionSpec {
-        name: "exponential_start",
-        domain: Domain::Switch { usual: 0.5, least: 0.001, most: 1.0 },
-        default: "false",
-        help: "a session below this share of its target doubles in each interval",
-    },
-    OptionSpec {
-        name: "path",
-        domain: Domain::Word(&["dedicated", "shared"]),
-        default: "dedicated",
-        help: "whether the network between the ends is theirs, or shared with others (packet model)",
-    },
-    flag("wire", "false", "packets are sealed datagrams, byte by byte, in place of values (packet model)"),
-];
 
 // ---- options of TCP-like sessions
 
@@ -360,18 +284,23 @@ const RCP: [OptionSpec; 4] = [
 
 // ---- how the lists above are written
 
-const UNIT: Domain = Domain::Number { least: 0.0, most: 1.0, open: true };
-const CLOSED_UNIT: Domain = Domain::Number { least: 0.0, most: 1.0, open: false };
+pub(crate) const UNIT: Domain = Domain::Number { least: 0.0, most: 1.0, open: true };
+pub(crate) const CLOSED_UNIT: Domain = Domain::Number { least: 0.0, most: 1.0, open: false };
 /// Above 0 and at most 1; nothing below 1e-9 makes sense for what it is used for.
 const HALF_OPEN_UNIT: Domain = Domain::Number { least: 1e-9, most: 1.0, open: false };
 const POSITIVE: Domain = Domain::Number { least: 0.0, most: f64::INFINITY, open: true };
 const CLOSED_POSITIVE: Domain = Domain::Number { least: 0.0, most: f64::INFINITY, open: false };
 
-const fn number(name: &'static str, domain: Domain, default: &'static str, help: &'static str) -> OptionSpec {
+pub(crate) const fn number(
+    name: &'static str,
+    domain: Domain,
+    default: &'static str,
+    help: &'static str,
+) -> OptionSpec {
     OptionSpec { name, domain, default, help }
 }
 
-const fn flag(name: &'static str, default: &'static str, help: &'static str) -> OptionSpec {
+pub(crate) const fn flag(name: &'static str, default: &'static str, help: &'static str) -> OptionSpec {
     OptionSpec { name, domain: Domain::Flag, default, help }
 }
 

@@ -26,9 +26,9 @@ fn interval_of(session: &Session) -> Duration {
     session.rtt.max(LEAST_INTERVAL)
 }
 
-/// Whether a scheme is run by hosts.
+/// Whether hosts run a scheme: its rule says so.
 pub(crate) fn is_gtp(scheme: &Scheme) -> bool {
-    scheme.name.starts_with("gtp")
+    scheme.runs_on_hosts()
 }
 
 /// Makes the hosts of all nodes that have sessions of GTP: where each node's is.
@@ -93,10 +93,10 @@ fn host(scenario: &Scenario, node: &Node, sessions: &[&Session]) -> HostAt {
     let direction = |capacity: Option<Rate>| {
         capacity.map(|capacity| NodeConfig {
             capacity,
-            share: node.gtp_share,
+            share: if choice.scheme.takes_share() { node.gtp_share } else { 1.0 },
             interval: rule,
             phase,
-            allocator: allocator(choice.scheme.name, &choice.options).expect("GTP is a node rule"),
+            allocator: allocator(choice.scheme.name, &choice.options).expect("what runs on hosts is a node rule"),
         })
     };
     let bytes = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
