@@ -43,6 +43,7 @@ class Link(TypedDict):
     capacity: str | None
     dedicated: bool
     plain: bool
+    rule: str
 
 @type_check_only
 class Fetched(TypedDict):

@@ -64,6 +64,7 @@ def get(
     capacity: str | None = None,
     path: PathKind = "shared",
     plain: bool = False,
+    rule: str = "gtp",
 ) -> Transfer:
     """Fetch files that somebody serves.
 
@@ -85,6 +86,7 @@ def get(
         capacity: What this end may receive; left out, 95 % of the network card's speed.
         path: Who else uses the path: others ("shared"), or nobody ("dedicated"; both ends must say so).
         plain: No encryption of data; both ends must ask for it.
+        rule: The rule by which this end shares its capacity, one that runs on hosts ("gtp", "abr-charny", ...).
 
     Returns:
         The `Transfer`: ``failed`` is empty if all is there.
@@ -117,7 +119,7 @@ def get(
         durable,
         limit,
         retry,
-        _link(capacity, path, plain),
+        _link(capacity, path, plain, rule),
     )
     transfer = Transfer(
         files=outcome["files"],
@@ -184,6 +186,7 @@ def serve(
     capacity: str | None = None,
     path: PathKind = "shared",
     plain: bool = False,
+    rule: str = "gtp",
 ) -> Server:
     """Offer files to whoever holds the ticket.
 
@@ -200,6 +203,7 @@ def serve(
         capacity: What this end may send; left out, 95 % of the network card's speed.
         path: Who else uses the path: others ("shared"), or nobody ("dedicated"; both ends must say so).
         plain: No encryption of data; both ends must ask for it.
+        rule: The rule by which this end shares its capacity, one that runs on hosts ("gtp", "abr-charny", ...).
 
     Example:
         >>> import pathlib, tempfile
@@ -230,15 +234,15 @@ def serve(
         once,
         expires_s,
         listen,
-        _link(capacity, path, plain),
+        _link(capacity, path, plain, rule),
     )
     return Server(core)
 
 
-def _link(capacity: str | None, path: PathKind, plain: bool) -> _core.Link:
+def _link(capacity: str | None, path: PathKind, plain: bool, rule: str) -> _core.Link:
     if path not in ("shared", "dedicated"):
         raise ValueError(f'path: "{path}" is neither "shared" nor "dedicated"')
-    return {"capacity": capacity, "dedicated": path == "dedicated", "plain": plain}
+    return {"capacity": capacity, "dedicated": path == "dedicated", "plain": plain, "rule": rule}
 
 
 def _entries(entries: list[tuple[bytes, str]]) -> pd.DataFrame:

@@ -100,6 +100,17 @@ def test_get__keeps_to_a_limit(tmp_path: Path) -> None:
     assert transfer.bytes == 2_000_000
 
 
+def test_rule__is_taken_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(os.urandom(500_000))
+    with fw.serve(tmp_path / "a", listen=HERE, capacity="1 Gb/s", rule="abr-hou") as server:
+        transfer = fw.get(server.ticket, tmp_path / "there", capacity="1 Gb/s", rule="abr-charny")
+        assert transfer.bytes == 500_000
+        with pytest.raises(ValueError, match='rule: "cubic" is no node rule\nhint: use one of gtp, gtp-printed, abr-'):
+            fw.get(server.ticket, tmp_path, rule="cubic")
+    with pytest.raises(ValueError, match='rule: "gpt" is no node rule'):
+        fw.serve(tmp_path / "a", listen=HERE, rule="gpt")
+
+
 def test_serve__takes_a_single_path(tmp_path: Path) -> None:
     (tmp_path / "big.bin").write_bytes(b"a" * 10)
     paths: list[Path | str] = [tmp_path / "big.bin", str(tmp_path / "big.bin")]

@@ -92,13 +92,14 @@ fn list(schemes: &[&Scheme]) -> String {
 fn details(scheme: &Scheme) -> String {
     let needs = if scheme.needs.is_empty() { "nothing" } else { scheme.needs };
     let mut text = format!("{}: {}\n\n", paint(BOLD, scheme.name), scheme.help);
-    for (what, value) in [
-        ("kind", scheme.kind.name().to_owned()),
-        ("runs in", models(scheme)),
+    let head = [("kind", scheme.kind.name().to_owned()), ("runs in", models(scheme))];
+    let can = scheme.node.map(|rule| ("can", rule.words().join(", ")));
+    let rest = [
         ("needs", needs.to_owned()),
         ("header", format!("{} bytes more in a data packet", scheme.header.get())),
         ("cites", scheme.cites.to_owned()),
-    ] {
+    ];
+    for (what, value) in head.into_iter().chain(can).chain(rest) {
         let _ = writeln!(text, "  {what:<8} {value}");
     }
     if !scheme.options.is_empty() {

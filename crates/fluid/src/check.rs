@@ -1,8 +1,7 @@
 //! What a scenario must be for the fluid model.
 
 use fairwave_scenario::{Demand, Scenario, SchemeChoice, Session};
-use fairwave_schemes::node;
-use fairwave_schemes::scheme::{Kind, Model, schemes};
+use fairwave_schemes::scheme::{Model, schemes};
 use fairwave_units::Rate;
 
 use crate::aecp;
@@ -19,9 +18,7 @@ pub(crate) fn check(scenario: &Scenario) -> Result<bool, FluidError> {
         let choice = scenario.scheme_of(session);
         if known.is_none_or(|known| !std::ptr::eq(known, choice)) {
             let is_aecp = aecp::is_aecp(choice.scheme.name);
-            let is_node_rule =
-                choice.scheme.kind == Kind::Node && node::allocator(choice.scheme.name, &choice.options).is_ok();
-            if !is_aecp && !is_node_rule {
+            if !is_aecp && choice.scheme.node.is_none() {
                 return Err(FluidError::Scheme {
                     scheme: choice.scheme.name,
                     session: session.name.clone(),

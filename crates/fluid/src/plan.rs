@@ -209,11 +209,11 @@ impl<'a> Plan<'a> {
                 same_rule(scenario, self.resources[pair.into_iter().min().unwrap_or(0) as usize].place, first, other)?;
             }
             let choice = scenario.scheme_of(&scenario.sessions[first as usize]);
-            let is_gtp = choice.scheme.name.starts_with("gtp");
+            let takes_share = choice.scheme.takes_share();
             for resource in pair {
                 if resource != NONE {
                     let here = &mut self.resources[resource as usize];
-                    let share = if is_gtp { here.place.gtp_share(scenario) } else { 1.0 };
+                    let share = if takes_share { here.place.gtp_share(scenario) } else { 1.0 };
                     here.allocatable = here.capacity.map(|rate| rate * share);
                 }
             }
@@ -431,7 +431,7 @@ impl Place {
         }
     }
 
-    /// The share of the capacity that GTP may allocate.
+    /// The share of the capacity that a rule may allocate that takes one.
     pub(crate) fn gtp_share(self, scenario: &Scenario) -> f64 {
         match self {
             Self::Out(node) | Self::In(node) => scenario.nodes[node as usize].gtp_share,

@@ -10,6 +10,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use fairwave_proto::codec::{Refusal, TicketId};
 use fairwave_proto::handshake::HandshakeError;
 use fairwave_proto::{IntervalRule, Lasts, PathKind, SessionOptions};
+use fairwave_schemes::node::NodeError;
 use fairwave_units::{Bytes, Duration, Rate};
 use thiserror::Error;
 
@@ -23,6 +24,9 @@ use crate::ticket::Ticket;
 
 /// What an application can say with a hello, in bytes.
 pub(crate) const MOST_GREETING_BYTES: usize = 512;
+
+/// The rule of an end node that was told none.
+const DEFAULT_RULE: &str = "gtp";
 
 /// How an endpoint is set up.
 #[derive(Clone, Debug)]
@@ -38,9 +42,11 @@ pub struct EndpointConfig {
     pub path: PathKind,
     /// Whether data go without secrecy. Both ends must ask for it.
     pub is_plain: bool,
+    /// The rule of its end node, by its name in the list of schemes: "gtp", or another that runs on hosts. Each end runs its own.
+    pub rule: String,
     /// How long the control interval of its end node is.
     pub interval: IntervalRule,
-    /// Whether a queue that grew is drained again.
+    /// Whether a queue that grew is drained again, by a rule that can.
     pub drain: bool,
     /// Bytes that a session may have asked for and not received, at the most.
     pub room: Bytes,
@@ -59,6 +65,7 @@ impl Default for EndpointConfig {
             receive_capacity: None,
             path: PathKind::Shared,
             is_plain: false,
+            rule: DEFAULT_RULE.to_owned(),
             interval: IntervalRule::Fixed(Duration::from_millis(20)),
             drain: true,
             room: Bytes::new(1 << 30),
@@ -121,6 +128,9 @@ pub enum BindError {
         /// What the system says.
         source: io::Error,
     },
+    /// Its end node cannot run the rule. [`NodeError::hint`] names those that it can.
+    #[error(transparent)]
+    Rule(#[from] NodeError),
     /// The system has no thread, no descriptor or no random numbers for it.
     #[error("cannot start: {0}")]
     System(io::Error),

@@ -46,6 +46,7 @@ pub use endpoint::{
 pub use fairwave_proto::codec::{CloseReason, Refusal, SessionId, TicketId, VoidReason};
 pub use fairwave_proto::handshake::HandshakeError;
 pub use fairwave_proto::{IntervalRule, Lasts, Limit, PathKind, SessionOptions, SessionRates};
+pub use fairwave_schemes::node::NodeError;
 pub use files::{
     Durable, Ended, Failure, Failures, GetOptions, MOST_LISTED, MOST_LISTED_BYTES, Outcome, Pause, Progress,
     PutOptions, Share, ShareError, ShareOptions, TopNames, Transfer, TransferError, UnknownDurable, Visit, VisitKind,

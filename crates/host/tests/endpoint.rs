@@ -10,11 +10,12 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use fairwave_host::{
-    BenchDirection, BenchError, BenchFlow, BenchOptions, CloseReason, ConnectError, ConnectOptions, Endpoint,
-    EndpointConfig, Handler, Identity, Keyring, MemorySource, PathKind, ReadError, Refusal, Session, SessionOptions,
-    ShareId, StreamReader, Ticket, Validity, Visitor, VoidReason, bench, bench_accept, bench_judge,
+    BenchDirection, BenchError, BenchFlow, BenchOptions, BindError, CloseReason, ConnectError, ConnectOptions,
+    Endpoint, EndpointConfig, Handler, Identity, Keyring, MemorySource, PathKind, ReadError, Refusal, Session,
+    SessionOptions, ShareId, StreamReader, Ticket, Validity, Visitor, VoidReason, bench, bench_accept, bench_judge,
 };
 use fairwave_proto::handshake::HandshakeError;
+use fairwave_schemes::scheme::schemes;
 use fairwave_units::Rate;
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -265,6 +266,35 @@ fn stats__tell_what_a_session_does() {
     assert!(stats.sent_packets > 1000 && stats.datagram_bytes >= 1200, "{stats:?}");
     assert_eq!(there.secret("a label"), session.secret("a label"));
     assert_ne!(there.secret("a label"), session.secret("another"));
+}
+
+/// Each rule that says that it runs on hosts takes its name, at either end.
+#[test]
+fn rule__is_taken_by_its_name() {
+    let rules: Vec<_> = schemes().iter().filter(|scheme| scheme.runs_on_hosts()).map(|scheme| scheme.name).collect();
+    assert!(rules.contains(&"gtp") && rules.contains(&"abr-charny") && rules.contains(&"abr-hou"), "{rules:?}");
+    for rule in rules {
+        let config = EndpointConfig { rule: rule.to_owned(), ..with_capacity() };
+        check_transfer(&config, &config);
+    }
+    // Each end runs its own.
+    check_transfer(&EndpointConfig { rule: "abr-hou".to_owned(), ..with_capacity() }, &with_capacity());
+}
+
+#[test]
+fn rule__that_no_host_runs_is_refused() {
+    for (rule, is_node) in schemes().iter().map(|scheme| (scheme.name, scheme.runs_on_hosts())).chain([("gpt", false)])
+    {
+        let bound = Endpoint::bind(&EndpointConfig { rule: rule.to_owned(), ..EndpointConfig::default() });
+        match bound.err() {
+            None => assert!(is_node, "{rule}"),
+            Some(BindError::Rule(error)) if !is_node => {
+                assert!(error.to_string().contains(&format!("\"{rule}\"")), "{error}");
+                assert!(error.hint().starts_with("use one of gtp, "), "{}", error.hint());
+            }
+            Some(error) => panic!("{rule}: {error}"),
+        }
+    }
 }
 
 #[test]

@@ -17,7 +17,7 @@ use fairwave_schemes::scheme::Options;
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
 const TICKET: (TicketId, u64) = (TicketId(1), 7);
-const OPTIONS: SessionOptions = SessionOptions { weight: 1.0, alpha: 0.1, beta: 0.2 };
+const OPTIONS: SessionOptions = SessionOptions { weight: 1.0, alpha: 0.1, beta: 0.2, minimum: Rate::ZERO };
 
 fn main() {
     for (sessions, loses_one_in) in [(1, u64::MAX), (1, 4000), (100, u64::MAX)] {

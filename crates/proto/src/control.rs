@@ -347,6 +347,13 @@ impl<C: Crypto> Control<C> {
         }
     }
 
+    /// The application of a source wants to send no faster than this.
+    pub fn set_desired(&mut self, session: SessionId, desired: Rate) {
+        if let Some(node) = self.node_mut(Direction::Sending) {
+            node.set_desired(session, Some(desired).filter(|desired| desired.as_bps() < NO_LIMIT_BPS as f64));
+        }
+    }
+
     /// The application of a sink takes no more than this, whatever its end node grants; none if it takes all.
     pub(crate) fn set_ceiling(&mut self, now: Time, session: SessionId, ceiling: Option<Rate>) {
         let Some(peer) = self.peers.get_mut(session) else { return };
@@ -354,7 +361,11 @@ impl<C: Crypto> Control<C> {
             return;
         }
         (peer.ceiling, peer.told) = (ceiling, None);
-        let granted = self.node(Direction::Receiving).and_then(|node| node.expected(session));
+        let node = self.node_mut(Direction::Receiving);
+        let granted = node.and_then(|node| {
+            node.set_desired(session, ceiling);
+            node.expected(session)
+        });
         self.feed_back(now, session, granted);
     }
 

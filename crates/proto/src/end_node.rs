@@ -160,6 +160,14 @@ impl EndNode {
         self.table.set_options(session, options)
     }
 
+    /// What a session's application here wants to use, or takes, at the most; none if all there is. It is what this end knows: no
+    /// packet carries it.
+    pub fn set_desired(&mut self, session: SessionId, desired: Option<Rate>) {
+        if let Some(entry) = self.table.get_mut(session) {
+            entry.flow.desired = desired;
+        }
+    }
+
     /// The node was not looked at while it had no sessions: its ticks go on with their beat.
     pub fn resume(&mut self, now: Time) {
         if self.next_tick <= now {

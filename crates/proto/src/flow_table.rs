@@ -14,12 +14,11 @@ use crate::options::SessionOptions;
 pub struct Flow {
     /// Its name at this host.
     pub session: SessionId,
-    /// Its share relative to the others, in [`WEIGHTS`].
-    pub weight: f64,
-    /// Share of the gap to the target rate that is closed per interval, 0 < alpha < 1 (Wu 2007, Eq. VI.3).
-    pub alpha: f64,
-    /// Least step, as a share of alpha x target rate, 0 <= beta <= 1.
-    pub beta: f64,
+    /// What this host was told of it: its weight in [`WEIGHTS`], 0 < alpha < 1, 0 <= beta <= 1 (Wu 2007, Eq. VI.3), and its
+    /// guaranteed rate.
+    pub options: SessionOptions,
+    /// What its application at this host wants, or takes, at the most; none if all there is, or if that is not known.
+    pub desired: Option<Rate>,
     /// Round-trip time, by one's own clock.
     pub rtt: Duration,
 }
@@ -68,7 +67,7 @@ pub const EXCESS_LASTS: Duration = Duration::from_secs(2);
 impl SessionOptions {
     /// Whether a rule can run with these.
     pub(crate) fn check(self) -> Result<(), JoinError> {
-        let Self { weight, alpha, beta } = self;
+        let Self { weight, alpha, beta, minimum: _ } = self;
         if !WEIGHTS.contains(&weight) {
             return Err(JoinError::Weight(weight));
         }
@@ -84,9 +83,8 @@ impl SessionOptions {
 
 impl FlowTable {
     pub(crate) fn join(&mut self, flow: Flow, start: Rate) -> Result<(), JoinError> {
-        let Flow { session, weight, alpha, beta, .. } = flow;
-        SessionOptions { weight, alpha, beta }.check()?;
-        let at = self.find(session).err().ok_or(JoinError::Known(session.0))?;
+        flow.options.check()?;
+        let at = self.find(flow.session).err().ok_or(JoinError::Known(flow.session.0))?;
         self.entries.insert(at, Entry { flow, granted: Granted::new(start), excess: Duration::ZERO });
         Ok(())
     }
@@ -94,11 +92,7 @@ impl FlowTable {
     /// Whether it is there, and the options can be.
     pub(crate) fn set_options(&mut self, session: SessionId, options: SessionOptions) -> bool {
         let entry = self.get_mut(session).filter(|_| options.check().is_ok());
-        entry
-            .map(|entry| {
-                entry.flow = Flow { weight: options.weight, alpha: options.alpha, beta: options.beta, ..entry.flow }
-            })
-            .is_some()
+        entry.map(|entry| entry.flow.options = options).is_some()
     }
 
     /// Whether it was there.
@@ -125,7 +119,7 @@ impl FlowTable {
 
     /// The sum of all weights.
     pub(crate) fn weights(&self) -> f64 {
-        self.entries.iter().map(|entry| entry.flow.weight).sum()
+        self.entries.iter().map(|entry| entry.flow.options.weight).sum()
     }
 
     pub(crate) fn largest_rtt(&self) -> Option<Duration> {
@@ -149,14 +143,8 @@ impl Entry {
         let excess =
             if measured > largest * EXCESS { before.saturating_add(step) } else { before.saturating_sub(step / 4) };
         self.excess = Duration::from_nanos(excess);
-        Row {
-            measured: measured.min(most),
-            desired: None,
-            minimum: Rate::ZERO,
-            weight: self.flow.weight,
-            alpha: self.flow.alpha,
-            beta: self.flow.beta,
-        }
+        let SessionOptions { weight, alpha, beta, minimum } = self.flow.options;
+        Row { measured: measured.min(most), desired: self.flow.desired, minimum, weight, alpha, beta }
     }
 
     /// Whether it has used too much for too long.
@@ -172,14 +160,15 @@ mod tests {
 
     fn flow(session: u64) -> Flow {
         let rtt = Duration::from_millis(50);
-        Flow { session: SessionId(session), weight: 1.0, alpha: 0.1, beta: 0.2, rtt }
+        Flow { session: SessionId(session), options: SessionOptions::default(), desired: None, rtt }
     }
 
     #[test]
     fn join__keeps_the_order_of_names() {
         let mut table = FlowTable::default();
         for session in [5, 1, 3] {
-            assert_eq!(table.join(Flow { weight: session as f64, ..flow(session) }, Rate::ZERO), Ok(()));
+            let options = SessionOptions { weight: session as f64, ..SessionOptions::default() };
+            assert_eq!(table.join(Flow { options, ..flow(session) }, Rate::ZERO), Ok(()));
         }
         assert!(table.leave(SessionId(1)) && !table.leave(SessionId(1)));
         let names: Vec<_> = table.iter_mut().map(|entry| entry.flow.session.0).collect();
@@ -191,10 +180,12 @@ mod tests {
     fn join__refuses_what_no_rule_can_run() {
         let mut table = FlowTable::default();
         let good = flow(10);
-        assert_eq!(table.join(Flow { weight: 0.0, ..good }, Rate::ZERO), Err(JoinError::Weight(0.0)));
-        assert_eq!(table.join(Flow { alpha: 1.0, ..good }, Rate::ZERO), Err(JoinError::Alpha(1.0)));
-        assert!(table.join(Flow { alpha: f64::NAN, ..good }, Rate::ZERO).is_err());
-        assert_eq!(table.join(Flow { beta: -0.1, ..good }, Rate::ZERO), Err(JoinError::Beta(-0.1)));
+        let usual = SessionOptions::default();
+        let mut join = |options| table.join(Flow { options, ..good }, Rate::ZERO);
+        assert_eq!(join(SessionOptions { weight: 0.0, ..usual }), Err(JoinError::Weight(0.0)));
+        assert_eq!(join(SessionOptions { alpha: 1.0, ..usual }), Err(JoinError::Alpha(1.0)));
+        assert!(join(SessionOptions { alpha: f64::NAN, ..usual }).is_err());
+        assert_eq!(join(SessionOptions { beta: -0.1, ..usual }), Err(JoinError::Beta(-0.1)));
         assert_eq!(table.join(good, Rate::ZERO), Ok(()));
         let error = table.join(good, Rate::ZERO).unwrap_err();
         assert_eq!(error.to_string(), "session a is in the table already");

@@ -127,12 +127,14 @@ impl<C: Crypto> Host<C> {
         self.route(now);
     }
 
-    /// The source sends no faster than this.
+    /// The source sends no faster than this: it is what its end node takes the session's desired rate for.
     pub fn set_desired(&mut self, now: Time, session: SessionId, desired: Rate) {
         self.outbound.set_limit(now, session, Limit::Demand, desired);
+        self.control.set_desired(session, desired);
     }
 
-    /// The sink takes no more than this, whatever its end node grants: its source is told the lesser of both. None if it takes all.
+    /// The sink takes no more than this, whatever its end node grants: its source is told the lesser of both, and its end node
+    /// takes it for the session's desired rate. None if it takes all.
     pub fn set_ceiling(&mut self, now: Time, session: SessionId, ceiling: Option<Rate>) {
         self.inbound.set_ceiling(now, session, ceiling);
         self.control.set_ceiling(now, session, ceiling);

@@ -1,5 +1,7 @@
 //! What a host's end nodes are told of a session.
 
+use fairwave_units::Rate;
+
 /// What may differ from session to session at one host.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SessionOptions {
@@ -9,11 +11,13 @@ pub struct SessionOptions {
     pub alpha: f64,
     /// Least step, as a share of alpha x target rate.
     pub beta: f64,
+    /// Guaranteed rate, which rules keep to that know of such rates.
+    pub minimum: Rate,
 }
 
 impl Default for SessionOptions {
     // Wu 2007, VII: alpha = 0.1, beta = 0.2.
     fn default() -> Self {
-        Self { weight: 1.0, alpha: 0.1, beta: 0.2 }
+        Self { weight: 1.0, alpha: 0.1, beta: 0.2, minimum: Rate::ZERO }
     }
 }

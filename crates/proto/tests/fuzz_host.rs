@@ -31,7 +31,7 @@ const ITERATIONS: usize = 300;
 const LARGEST: usize = 1500;
 
 const TICKET: (TicketId, u64) = (TicketId(1), 7);
-const OPTIONS: SessionOptions = SessionOptions { weight: 1.0, alpha: 0.1, beta: 0.2 };
+const OPTIONS: SessionOptions = SessionOptions { weight: 1.0, alpha: 0.1, beta: 0.2, minimum: Rate::ZERO };
 const CAPACITY_MBPS: f64 = 20.0;
 /// What the victim and the honest peer move in each direction: some 20 ms at half of the capacity.
 const HONEST_BYTES: u64 = 30_000;

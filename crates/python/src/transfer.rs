@@ -10,6 +10,7 @@ use fairwave_host::{
     Capacity, DEFAULT_PORT, Durable, Ended, Endpoint, EndpointConfig, GetOptions, Keyring, Offering, PathKind, Share,
     ShareId, ShareOptions, StateDir, Ticket, Transfer, Validity, advertised,
 };
+use fairwave_schemes::node::host_rule;
 use fairwave_units::{Bytes, Duration, Rate};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -31,6 +32,8 @@ pub(crate) struct Link {
     dedicated: bool,
     #[pyo3(item)]
     plain: bool,
+    #[pyo3(item)]
+    rule: String,
 }
 
 impl Link {
@@ -38,12 +41,15 @@ impl Link {
         let said = self.capacity.as_deref().map(|text| rate(py, "capacity", text)).transpose()?;
         let peer = ticket.and_then(|ticket| ticket.addresses.first()).map(SocketAddr::ip);
         let capacity = Capacity::find(said, peer).rate;
+        host_rule(&self.rule)
+            .map_err(|error| PyValueError::new_err(format!("rule: {error}\nhint: {}", error.hint())))?;
         Ok(EndpointConfig {
             listen,
             send_capacity: capacity,
             receive_capacity: capacity,
             path: if self.dedicated { PathKind::Dedicated } else { PathKind::Shared },
             is_plain: self.plain,
+            rule: self.rule.clone(),
             ..EndpointConfig::default()
         })
     }

@@ -52,8 +52,8 @@ impl Allocation {
 /// counts with its largest demand where no instant is given. A session of finite size counts as active until its stop,
 /// and guaranteed rates are no part of it: it is the plain max-min optimum that runs are compared with.
 ///
-/// A node's direction counts with `gtp_share` of its capacity where all the sessions that count run GTP, since GTP
-/// allocates no more; with all of it where others may take the rest.
+/// A node's direction counts with `gtp_share` of its capacity where all the sessions that count run a rule that takes a
+/// share, as GTP does, since it allocates no more; with all of it where others may take the rest.
 ///
 /// # Errors
 /// The first session that nothing limits, by name.
@@ -125,17 +125,17 @@ impl Resources {
     }
 
     fn capacities_bps(&self, scenario: &Scenario, active: &[usize]) -> Vec<f64> {
-        let mut is_gtp_alone = vec![true; 2 * self.nodes];
+        let mut all_take_share = vec![true; 2 * self.nodes];
         for session in active.iter().map(|index| &scenario.sessions[*index]) {
-            let is_gtp = matches!(scenario.scheme_of(session).scheme.name, "gtp" | "gtp-printed");
-            is_gtp_alone[self.source(session.from) as usize] &= is_gtp;
-            is_gtp_alone[self.sink(session.to) as usize] &= is_gtp;
+            let takes_share = scenario.scheme_of(session).scheme.takes_share();
+            all_take_share[self.source(session.from) as usize] &= takes_share;
+            all_take_share[self.sink(session.to) as usize] &= takes_share;
         }
         let bps = |capacity: Option<Rate>| capacity.map_or(f64::INFINITY, Rate::as_bps);
         let sides = scenario.nodes.iter().map(|node| (node.send, node.gtp_share));
         let sides = sides.chain(scenario.nodes.iter().map(|node| (node.receive, node.gtp_share)));
-        let sides = sides.zip(&is_gtp_alone);
-        let sides = sides.map(|((capacity, share), gtp)| if *gtp { bps(capacity) * share } else { bps(capacity) });
+        let sides = sides.zip(&all_take_share);
+        let sides = sides.map(|((capacity, share), takes)| if *takes { bps(capacity) * share } else { bps(capacity) });
         sides.chain(scenario.links.iter().map(|link| bps(link.capacity))).collect()
     }
 }

@@ -3,9 +3,11 @@
 //! [`Scheme`] is an entry, [`schemes`] the list, [`find`] looks a name up. What an option may be is said by its
 //! [`OptionSpec`], which also reads it ([`OptionSpec::read`], [`OptionSpec::read_text`]); a run carries [`Options`].
 
+mod node_rule;
 mod option;
 pub(crate) mod registry;
 
+pub use node_rule::NodeRule;
 pub use option::{Domain, Given, OptionError, OptionSpec, OptionValue, Options};
 
 use fairwave_units::Bytes;
@@ -34,6 +36,8 @@ pub struct Scheme {
     pub ack_header: Bytes,
     /// Where it is defined.
     pub cites: &'static str,
+    /// Of an end node's rule: how it is made, and what it can do.
+    pub node: Option<NodeRule>,
     /// How the rule of one session is made; `None` where it has none, or one that is no [`CongestionController`].
     ///
     /// [`CongestionController`]: crate::session::CongestionController
@@ -112,6 +116,16 @@ impl Scheme {
         Some(options.get(name).unwrap_or_else(|| option.default_value()))
     }
 
+    /// Whether it is a rule of end nodes that hosts run: in the simulator packet by packet, and on a wire.
+    pub fn runs_on_hosts(&self) -> bool {
+        self.node.is_some_and(|rule| rule.runs_on_hosts)
+    }
+
+    /// Whether it is a rule of end nodes that can do with a share of their capacity.
+    pub fn takes_share(&self) -> bool {
+        self.node.is_some_and(|rule| rule.takes_share)
+    }
+
     /// Whether this version's `model` runs it.
     pub fn runs_in(&self, model: Model) -> bool {
         self.models.contains(&model)
@@ -147,14 +161,27 @@ mod tests {
 
     #[test]
     fn schemes__fluid_runs_the_node_rules_and_aecp() {
-        let fluid: Vec<_> = schemes().iter().filter(|s| s.runs_in(Model::Fluid)).map(|s| s.name).collect();
-        assert_eq!(fluid, ["gtp", "gtp-printed", "abr-charny", "abr-hou", "aecp"]);
-        for scheme in schemes().iter().filter(|scheme| scheme.kind == Kind::Node) {
-            for option in ["alpha", "beta", "interval", "phase"] {
-                let wanted = scheme.name.starts_with("gtp") || !matches!(option, "alpha" | "beta");
-                assert_eq!(scheme.option(option).is_some(), wanted, "{} {option}", scheme.name);
+        for scheme in schemes() {
+            let is_fluid = scheme.kind == Kind::Node || scheme.name == "aecp";
+            assert_eq!(scheme.runs_in(Model::Fluid), is_fluid, "{}", scheme.name);
+        }
+    }
+
+    #[test]
+    fn node__is_what_a_node_rule_has_and_no_other_scheme() {
+        for scheme in schemes() {
+            assert_eq!(scheme.node.is_some(), scheme.kind == Kind::Node, "{}", scheme.name);
+            let Some(rule) = scheme.node else { continue };
+            assert_eq!(scheme.runs_in(Model::Packet), rule.runs_on_hosts, "{}", scheme.name);
+            for option in ["interval", "phase"] {
+                assert!(scheme.option(option).is_some(), "{} {option}", scheme.name);
             }
         }
+        let words = |name: &str| find(name).and_then(|scheme| scheme.node).unwrap().words();
+        assert_eq!(words("gtp"), ["runs on hosts", "takes a share"]);
+        assert_eq!(words("gtp-printed"), words("gtp"));
+        assert_eq!(words("abr-charny"), ["runs on hosts", "needs claims"]);
+        assert_eq!(words("abr-hou"), ["runs on hosts", "keeps minimum rates", "needs claims"]);
     }
 
     #[test]

@@ -1,13 +1,12 @@
 //! From a scenario to a run.
 
 use fairwave_scenario::{Discipline, MeanWindow, Run, Scenario, Session, Settings};
-use fairwave_schemes::scheme::{Model, schemes};
+use fairwave_schemes::scheme::{Model, NodeRule, schemes};
 use fairwave_schemes::session::RuleError;
 use fairwave_units::{Rate, Time};
 use thiserror::Error;
 
 use crate::background;
-use crate::gtp;
 use crate::log::Log;
 use crate::report;
 use crate::route;
@@ -152,12 +151,10 @@ fn refuse_unsupported(scenario: &Scenario) -> Result<(), SimError> {
         if let Some(kind) = source::kind_of(choice.scheme) {
             (kind.refuse)(scenario, session)?;
         }
-        if gtp::is_gtp(choice.scheme) {
-            for (key, rate) in fluid_keys(session) {
-                if rate > Rate::ZERO {
-                    return Err(unsupported(format!("{key} of session \"{}\"", session.name), AS_FLUID));
-                }
-            }
+        if let Some(rule) = choice.scheme.node
+            && let Some(key) = fluid_key(session, rule)
+        {
+            return Err(unsupported(format!("{key} of session \"{}\"", session.name), AS_FLUID));
         }
     }
     let nodes = scenario.nodes.iter().map(|node| (&node.name, node.discipline));
@@ -176,14 +173,18 @@ fn refuse_unsupported(scenario: &Scenario) -> Result<(), SimError> {
 pub fn is_fluid_only(scenario: &Scenario) -> bool {
     let nodes = scenario.nodes.iter().map(|node| node.discipline);
     let mut disciplines = nodes.chain(scenario.links.iter().map(|link| link.discipline));
-    let mut ruled = scenario.sessions.iter().filter(|session| gtp::is_gtp(scenario.scheme_of(session).scheme));
-    disciplines.any(|discipline| discipline == Some(Discipline::Gtp))
-        || ruled.any(|session| fluid_keys(session).iter().any(|(_, rate)| *rate > Rate::ZERO))
+    let asks = |session: &Session| {
+        scenario.scheme_of(session).scheme.node.is_some_and(|rule| fluid_key(session, rule).is_some())
+    };
+    disciplines.any(|discipline| discipline == Some(Discipline::Gtp)) || scenario.sessions.iter().any(asks)
 }
 
-/// What node rules do not look at packet by packet.
-fn fluid_keys(session: &Session) -> [(&'static str, Rate); 2] {
-    [("initial_rate", session.initial_rate), ("minimum", session.minimum)]
+/// What a session of a node rule asks for that the rule does not look at packet by packet.
+fn fluid_key(session: &Session, rule: NodeRule) -> Option<&'static str> {
+    if session.initial_rate > Rate::ZERO {
+        return Some("initial_rate");
+    }
+    (session.minimum > Rate::ZERO && !rule.keeps_minimum).then_some("minimum")
 }
 
 /// What would do where the fluid model can.

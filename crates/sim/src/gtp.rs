@@ -24,7 +24,7 @@ use crate::gtp::wire::Wire;
 use crate::packet::{Kind, Packet};
 use crate::simulator::{Event, Simulator};
 
-pub(crate) use setup::{KIND, is_gtp};
+pub(crate) use setup::KIND;
 
 /// The hosts of all nodes that have sessions of GTP, and what is between them.
 #[derive(Default)]

@@ -79,6 +79,7 @@ fn begin(ask: &Ask) -> Result<Far, Failure> {
         interval: ask.interval_s.and_then(fairwave_units::Duration::from_secs_f64),
         alpha: ask.alpha,
         beta: ask.beta,
+        rule: ask.rule.as_deref().map(link::rule).transpose().map_err(Failure::Usage)?,
         plain: ask.is_plain,
     };
     let (share, id) = share(&ask.what, link.session())?;

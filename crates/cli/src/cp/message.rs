@@ -30,6 +30,9 @@ pub(crate) struct Ask {
     pub(crate) interval_s: Option<f64>,
     pub(crate) alpha: Option<f64>,
     pub(crate) beta: Option<f64>,
+    /// The rule of the far end's node. A far end that does not know of it runs gtp.
+    #[serde(default)]
+    pub(crate) rule: Option<String>,
 }
 
 /// Which way files go.
@@ -128,6 +131,7 @@ mod tests {
             interval_s: None,
             alpha: Some(0.25),
             beta: None,
+            rule: Some("abr-hou".to_owned()),
         };
         let mut bytes = Vec::new();
         send(&mut bytes, &ask).unwrap();

@@ -140,6 +140,7 @@ fn ask(args: &Args, what: What) -> Ask {
         interval_s: args.link.interval.map(Duration::as_secs_f64),
         alpha: args.link.alpha,
         beta: args.link.beta,
+        rule: args.link.rule.clone(),
     }
 }
 

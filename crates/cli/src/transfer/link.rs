@@ -7,6 +7,7 @@ use clap::ValueEnum;
 use fairwave_host::{
     BindError, Capacity, DEFAULT_PORT, Endpoint, EndpointConfig, IntervalRule, PathKind, SessionOptions,
 };
+use fairwave_schemes::node::host_rule;
 use fairwave_units::{Duration, Rate};
 
 use crate::failure::Failure;
@@ -24,6 +25,9 @@ pub(crate) struct Link {
     /// Who else uses the path: others (shared), or nobody (dedicated: both ends must say so and know their capacities)
     #[arg(long, value_enum, value_name = "KIND", default_value = "shared")]
     pub(crate) path: Path,
+    /// The rule by which this end shares its capacity, one that runs on hosts; see `fairwave schemes` [default: gtp]
+    #[arg(long, value_name = "NAME", value_parser = rule)]
+    pub(crate) rule: Option<String>,
     /// The end node's control interval, such as "20 ms"
     #[arg(long, value_name = "T", value_parser = interval)]
     pub(crate) interval: Option<Duration>,
@@ -115,6 +119,9 @@ impl Link {
             is_plain: self.plain,
             ..EndpointConfig::default()
         };
+        if let Some(rule) = &self.rule {
+            config.rule.clone_from(rule);
+        }
         if let Some(interval) = self.interval {
             config.interval = IntervalRule::Fixed(interval);
         }
@@ -151,6 +158,11 @@ impl std::str::FromStr for Ports {
         }
         Ok(Self(first..=last))
     }
+}
+
+/// The name of a rule that hosts run.
+pub(crate) fn rule(text: &str) -> Result<String, String> {
+    host_rule(text).map(|_| text.to_owned()).map_err(|error| format!("{error}; {}", error.hint()))
 }
 
 /// A rate above zero.
@@ -201,6 +213,15 @@ mod tests {
             assert!(share(wrong).is_err() && closed_share(wrong).is_err(), "{wrong}");
         }
         assert!(share("1").is_err());
+    }
+
+    #[test]
+    fn rule__is_one_that_runs_on_hosts() {
+        assert_eq!(rule("abr-hou").as_deref(), Ok("abr-hou"));
+        let error = rule("cubic").unwrap_err();
+        assert!(error.starts_with("\"cubic\" is no node rule; use one of gtp, "), "{error}");
+        let bound = Link { rule: Some("abr-charny".to_owned()), ..Link::default() }.bind(None).unwrap();
+        assert!(bound.endpoint.local_addr().port() > 0);
     }
 
     #[test]

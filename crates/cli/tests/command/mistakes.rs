@@ -49,7 +49,7 @@ fn stdin__mistakes_name_stdin() {
 #[test]
 fn call__mistakes_name_the_option_and_say_how_it_is_written() {
     for (args, words) in [
-        (&["--scheme", "abr-hou", "--model", "packet"][..], "does not run in the packet model"),
+        (&["--scheme", "jetmax", "--model", "packet"][..], "does not run in the packet model"),
         (&["--scheme", "cubic", "--model", "fluid"], "does not run in the fluid model"),
         (&["--scheme", "gpt"], "--scheme: there is no scheme \"gpt\""),
         (&["--duration", "5"], "the unit is missing"),

@@ -120,6 +120,11 @@ fn ticket__mistakes_are_named() {
         (&["get", "@broken", ".", "--limit", "0 b/s"], "must be above zero"),
         (&["get", "@broken", ".", "--alpha", "1"], "must be below 1"),
         (&["serve", "broken", "--interval", "5 s"], "must lie between"),
+        (&["serve", "broken", "--rule", "cubic"], "\"cubic\" is no node rule; use one of gtp, gtp-printed, abr-charny"),
+        (&["get", "@broken", ".", "--rule", "gpt"], "\"gpt\" is no node rule; use one of gtp"),
+        (&["bench", "@broken", "--rule", ""], "is no node rule"),
+        (&["cp", "broken", "server:", "--rule", "xcp"], "\"xcp\" is no node rule"),
+        (&["put", "broken", "@broken", "--rule", "xcp"], "\"xcp\" is no node rule"),
     ] {
         // Whoever runs the tests as root may take port 1.
         if args.contains(&"127.0.0.1:1") && rustix::process::geteuid().is_root() {

@@ -8,8 +8,8 @@ use arc_swap::ArcSwap;
 use crossbeam_channel::{Receiver, Sender};
 use fairwave_proto::codec::SessionId;
 use fairwave_proto::{DATA_OVERHEAD, Host, HostConfig, IntervalRule, NodeConfig};
-use fairwave_schemes::node::allocator;
-use fairwave_schemes::scheme::{OptionValue, Options};
+use fairwave_schemes::node::host_rule;
+use fairwave_schemes::scheme::{NodeRule, OptionValue, Options};
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use super::attempts::Attempts;
@@ -69,6 +69,7 @@ impl Driver {
         orders: Receiver<Order>,
     ) -> Result<Self, BindError> {
         let random = |error: getrandom::Error| BindError::System(error.into());
+        let rule = host_rule(&config.rule)?;
         let socket = Socket::bind(config.listen).map_err(|source| BindError::Socket {
             address: config.listen.map_or_else(|| "any port".to_owned(), |address| address.to_string()),
             source,
@@ -78,6 +79,7 @@ impl Driver {
             local = %facts.local,
             path = ?config.path,
             is_plain = config.is_plain,
+            rule = config.rule,
             segments = facts.segments,
             receive_buffer_bytes = facts.receive_buffer_bytes,
             "listens"
@@ -86,8 +88,8 @@ impl Driver {
         let now = clock.now();
         let mut seed = [0; 32];
         getrandom::fill(&mut seed).map_err(random)?;
-        let host =
-            host(now, config, facts.receive_buffer_bytes, seed, NoiseResponder::new(facts.local).map_err(random)?);
+        let crypto = NoiseResponder::new(facts.local).map_err(random)?;
+        let host = host(now, config, rule, facts.receive_buffer_bytes, seed, crypto);
         Ok(Self {
             clock,
             host,
@@ -132,6 +134,7 @@ fn facts(socket: &Socket) -> io::Result<EndpointFacts> {
 fn host(
     now: Time,
     config: &EndpointConfig,
+    rule: NodeRule,
     buffer_bytes: usize,
     seed: [u8; 32],
     crypto: NoiseResponder,
@@ -150,7 +153,7 @@ fn host(
             share: 1.0,
             interval: config.interval,
             phase: Duration::from_nanos((share * first.as_nanos() as f64) as u64),
-            allocator: allocator("gtp", &options).expect("GTP is a node rule"),
+            allocator: (rule.make)(&options),
         })
     };
     let draw = |at: usize| std::array::from_fn(|byte| blake3::hash(&seed).as_bytes()[at + byte]);

@@ -61,7 +61,7 @@ const FIRST_STALL: Time = Time::from_secs(1);
 const LONGEST: Duration = Duration::from_millis(90);
 const LOWER: u32 = 28;
 const TICKET: (TicketId, u64) = (TicketId(1), 7);
-const OPTIONS: SessionOptions = SessionOptions { weight: 1.0, alpha: 0.1, beta: 0.2 };
+const OPTIONS: SessionOptions = SessionOptions { weight: 1.0, alpha: 0.1, beta: 0.2, minimum: Rate::ZERO };
 const SINK: usize = SOURCES;
 
 /// Of the sink's link and of all nodes.

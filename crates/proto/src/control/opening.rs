@@ -155,8 +155,7 @@ impl<C: Crypto> Control<C> {
         if let Some(first) = opened.rtt {
             rtt.on_sample(now, first);
         }
-        let SessionOptions { weight, alpha, beta } = options;
-        let flow = Flow { session, weight, alpha, beta, rtt: opened.rtt.unwrap_or(Duration::ZERO) };
+        let flow = Flow { session, options, desired: None, rtt: opened.rtt.unwrap_or(Duration::ZERO) };
         let takes_part = [(opened.sends, opened.start_send), (opened.receives, opened.start_receive)];
         for (node, (takes_part, start)) in self.nodes.iter_mut().zip(takes_part) {
             if let Some(node) = node.as_mut().filter(|_| takes_part) {

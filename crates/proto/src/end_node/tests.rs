@@ -15,7 +15,7 @@ fn ms(ms: u64) -> Time {
 
 fn flow(session: u64, rtt_ms: u64) -> Flow {
     let rtt = Duration::from_millis(rtt_ms);
-    Flow { session: SessionId(session), weight: 1.0, alpha: 0.1, beta: 0.2, rtt }
+    Flow { session: SessionId(session), options: SessionOptions::default(), desired: None, rtt }
 }
 
 fn gtp(drain: bool) -> Box<dyn RateAllocator> {
@@ -218,7 +218,8 @@ impl Network {
         let start = fair_start(weight, ends.map(|end| self.nodes[end].fair_start_end(weight)));
         let start = start.filter(|_| fair).unwrap_or(Rate::ZERO);
         for end in ends {
-            self.nodes[end].join(Flow { weight, ..flow(name, rtt_ms) }, start).unwrap();
+            let options = SessionOptions { weight, ..SessionOptions::default() };
+            self.nodes[end].join(Flow { options, ..flow(name, rtt_ms) }, start).unwrap();
         }
         self.sessions.push(Session {
             ends,

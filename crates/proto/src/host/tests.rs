@@ -12,12 +12,13 @@ use crate::handshake::insecure::{Insecure, InsecureInitiator, InsecureResponder}
 use crate::lasts::Lasts;
 use crate::packet::frames;
 
+mod claims;
 mod stray;
 
 const LOWER: u32 = 28;
 const STREAM: u32 = 1;
 const TICKET: (TicketId, u64) = (TicketId(1), 77);
-const OPTIONS: SessionOptions = SessionOptions { weight: 1.0, alpha: 0.1, beta: 0.2 };
+const OPTIONS: SessionOptions = SessionOptions { weight: 1.0, alpha: 0.1, beta: 0.2, minimum: Rate::ZERO };
 
 fn ms(ms: u64) -> Time {
     Time::from_nanos(ms * 1_000_000)

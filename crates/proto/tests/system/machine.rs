@@ -19,7 +19,7 @@ use crate::random::mixed;
 use crate::trick::Trick;
 
 pub(crate) const TICKET: (TicketId, u64) = (TicketId(1), 0x005e_c2e7);
-pub(crate) const OPTIONS: SessionOptions = SessionOptions { weight: 1.0, alpha: 0.1, beta: 0.2 };
+pub(crate) const OPTIONS: SessionOptions = SessionOptions { weight: 1.0, alpha: 0.1, beta: 0.2, minimum: Rate::ZERO };
 pub(crate) const LOWER: u32 = 28;
 
 /// How a machine is set up, also after a restart.

@@ -6,9 +6,36 @@
 
 use fairwave_units::Rate;
 
+use crate::scheme::{NodeRule, OptionSpec, Scheme};
 use crate::{Grant, Interval, RateAllocator, Row};
 
 use super::compensated::Compensated;
+use super::{INTERVAL, PHASE, entry};
+
+/// Consistent marking in the list of schemes.
+pub(super) const CHARNY: Scheme = Scheme {
+    needs: NEEDS,
+    ..entry(
+        "abr-charny",
+        "consistent marking: every session is told the same advertised rate",
+        "Charny, Clark & Jain 1995; Wu & Chien 2006, section 2.2",
+        &OPTIONS,
+        NodeRule { needs_claims: true, ..NodeRule::new(|_| Box::new(Charny::default())) },
+    )
+};
+/// Generalized max-min.
+pub(super) const HOU: Scheme = Scheme {
+    needs: NEEDS,
+    ..entry(
+        "abr-hou",
+        "generalized max-min: one advertised rate, with minimum and peak rates",
+        "Hou, Tzeng, Panwar & Kumar 1998; Wu & Chien 2006, section 2.2",
+        &OPTIONS,
+        NodeRule { needs_claims: true, keeps_minimum: true, ..NodeRule::new(|_| Box::new(Hou::default())) },
+    )
+};
+const NEEDS: &str = "sources that declare their demands";
+const OPTIONS: [OptionSpec; 2] = [INTERVAL, PHASE];
 
 /// Consistent marking (Charny, Clark & Jain 1995): sessions whose rate is at most the advertised rate are marked as
 /// limited elsewhere; the advertised rate is what they leave, divided by the number of the others.
@@ -74,7 +101,10 @@ impl Hou {
         for row in rows {
             let (minimum, limit) = (row.minimum.as_bps(), limit(row).as_bps());
             spare.subtract(minimum);
-            largest = largest.max(minimum.max(limit));
+            // Who has no more than its guaranteed rate has it whatever is advertised: it says nothing of what the others may have.
+            if limit > minimum * (1.0 + NEAR) {
+                largest = largest.max(limit);
+            }
             if minimum < limit {
                 self.bends.push(Bend { at: minimum, slope: 1.0 });
                 self.bends.push(Bend { at: limit, slope: -1.0 });
@@ -99,6 +129,10 @@ impl Hou {
         largest + spare.value().max(0.0)
     }
 }
+
+/// A session whose measured rate is above its minimum rate by no more than this share counts as held at it: measured rates
+/// are not exact.
+const NEAR: f64 = 0.01;
 
 impl RateAllocator for Hou {
     fn allocate(&mut self, interval: &Interval, rows: &[Row], grants: &mut [Grant]) {
@@ -173,6 +207,21 @@ mod tests {
         assert_eq!(granted.iter().map(|grant| grant.expected.as_bps()).collect::<Vec<_>>(), [4.0, 8.0, 0.0, 0.0]);
     }
 
+    #[test]
+    fn hou__a_guaranteed_session_is_not_what_the_others_are_advertised() {
+        // The equilibrium of the test above, exactly, and as packets measure it: the others keep what they have.
+        for (guaranteed, other) in [(4.0, 2.5), (4.002, 2.499)] {
+            let mut table = rows(&[guaranteed, 1.0, other, other]);
+            table[0].minimum = Rate::nearest_bps(4.0);
+            let mu = grants(&mut Hou::default(), 10.0, &table)[0].target.as_bps();
+            assert!((mu - 2.5).abs() < 0.01, "{mu}");
+        }
+        // Where it has more than its minimum it is one of those that share.
+        let mut table = rows(&[5.0, 1.0, 4.0]);
+        table[0].minimum = Rate::nearest_bps(4.0);
+        assert_eq!(grants(&mut Hou::default(), 10.0, &table)[0].target.as_bps(), 5.0);
+    }
+
     proptest! {
         #[test]
         fn charny__marking_is_consistent(limits in prop::collection::vec(limit_of(), 1..40), capacity in 0.1..20.0_f64) {
@@ -206,7 +255,8 @@ mod tests {
             } else if load(f64::MAX) > capacity {
                 prop_assert!((load(mu) - capacity).abs() < 1e-6, "load {} at mu {mu}", load(mu));
             } else {
-                let largest = rows.iter().map(|row| row.minimum.max(row.measured).as_bps()).fold(0.0, f64::max);
+                let is_above = |row: &&Row| row.measured > row.minimum * (1.0 + NEAR);
+                let largest = rows.iter().filter(is_above).map(|row| row.measured.as_bps()).fold(0.0, f64::max);
                 prop_assert!((mu - (capacity - load(f64::MAX) + largest)).abs() < 1e-6, "mu {mu}");
             }
         }

@@ -18,38 +18,98 @@ pub use drain::Drain;
 pub use fair_start::fair_start;
 pub use gtp::{Gtp, Reading};
 
+use fairwave_units::{Bytes, Duration};
 use thiserror::Error;
 
 use crate::RateAllocator;
-use crate::scheme::Options;
+use crate::scheme::registry::session;
+use crate::scheme::{Domain, Kind, Model, NodeRule, OptionSpec, Options, Scheme, find};
 
-/// Why no allocator could be made.
+/// The rules of end nodes, in the order in which lists show them. A new one is a file here, its `mod` line above and its place in
+/// this list: everybody else finds it by what it can do.
+pub(crate) const RULES: &[Scheme] = &[gtp::ADOPTED, gtp::PRINTED, abr::CHARNY, abr::HOU];
+
+/// The entry of a rule in the list of schemes. Where hosts run it, its packets are theirs.
+const fn entry(
+    name: &'static str,
+    help: &'static str,
+    cites: &'static str,
+    options: &'static [OptionSpec],
+    rule: NodeRule,
+) -> Scheme {
+    let (models, header, ack_header): (&[Model], _, _) = if rule.runs_on_hosts {
+        (&[Model::Fluid, Model::Packet], HOST_HEADER, HOST_MESSAGE_HEADER)
+    } else {
+        (&[Model::Fluid], Bytes::ZERO, Bytes::ZERO)
+    };
+    let node = Some(rule);
+    Scheme { kind: Kind::Node, models, options, header, ack_header, node, ..session(name, help, cites) }
+}
+
+/// Of a datagram 17 bytes of header, 16 in front of its piece and 16 of seal, with IP and UDP 28: 37 more than TCP and IP.
+const HOST_HEADER: Bytes = Bytes::new(37);
+/// A message has its frames in place of the piece; its header, seal, IP and UDP are 61 bytes.
+const HOST_MESSAGE_HEADER: Bytes = Bytes::new(21);
+
+/// Every node rule takes this option.
+const INTERVAL: OptionSpec = OptionSpec {
+    name: "interval",
+    domain: Domain::Time { least: Duration::from_millis(1), most: Duration::from_secs(60), words: &["rtt"] },
+    default: "rtt",
+    help: "control interval of an end node; \"rtt\" is the largest RTT of its sessions",
+};
+/// And this one.
+const PHASE: OptionSpec = OptionSpec {
+    name: "phase",
+    domain: Domain::Time { least: Duration::ZERO, most: Duration::from_secs(3600), words: &["random"] },
+    default: "random",
+    help: "first tick of a node: \"random\" within its interval, or a time after which all nodes tick together",
+};
+
+/// Why no allocator could be made. [`NodeError::hint`] says how to mend it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NodeError {
     /// The name is not that of a node rule.
     #[error("\"{0}\" is no node rule")]
     UnknownRule(String),
+    /// The rule runs in the fluid model alone.
+    #[error("the node rule \"{0}\" does not run on hosts")]
+    NotOnHosts(&'static str),
 }
 
-/// A new allocator of the rule `name` ("gtp", "gtp-printed", "abr-charny", "abr-hou") with the options of one node.
+impl NodeError {
+    /// How to mend it, in one line.
+    pub fn hint(&self) -> String {
+        let on_hosts = |scheme: &&Scheme| matches!(self, Self::UnknownRule(_)) || scheme.runs_on_hosts();
+        let names: Vec<_> = RULES.iter().filter(on_hosts).map(|scheme| scheme.name).collect();
+        format!("use one of {}", names.join(", "))
+    }
+}
+
+/// A new allocator of the rule `name` ("gtp", "gtp-printed", "abr-charny", "abr-hou", ...) with the options of one node.
 ///
 /// Of the options it takes `drain`, `budget` and `exponential_start`. The others are the driver's business: `alpha` and `beta` come with
 /// every [`crate::Row`], `interval` and `phase` say when to call the rule, `fair_start` ([`fair_start()`]) what a session
 /// starts with.
 pub fn allocator(name: &str, options: &Options) -> Result<Box<dyn RateAllocator>, NodeError> {
-    Ok(match name {
-        "gtp" => Box::new(Gtp::new(Reading::Adopted, options)),
-        "gtp-printed" => Box::new(Gtp::new(Reading::Printed, options)),
-        "abr-charny" => Box::new(Charny::default()),
-        "abr-hou" => Box::new(Hou::default()),
-        _ => return Err(NodeError::UnknownRule(name.to_owned())),
-    })
+    named(name).map(|(_, rule)| (rule.make)(options))
+}
+
+/// The node rule of that name, if hosts run it.
+pub fn host_rule(name: &str) -> Result<NodeRule, NodeError> {
+    let (scheme, rule) = named(name)?;
+    if rule.runs_on_hosts { Ok(rule) } else { Err(NodeError::NotOnHosts(scheme.name)) }
+}
+
+fn named(name: &str) -> Result<(&'static Scheme, NodeRule), NodeError> {
+    let named = find(name).and_then(|scheme| scheme.node.map(|rule| (scheme, rule)));
+    named.ok_or_else(|| NodeError::UnknownRule(name.to_owned()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scheme::{Kind, schemes};
+    use crate::scheme::schemes;
 
     #[test]
     fn allocator__knows_every_listed_node_rule_and_no_other() {
@@ -59,5 +119,27 @@ mod tests {
         }
         let error = allocator("GTP", &Options::default()).err().map(|error| error.to_string());
         assert_eq!(error.as_deref(), Some("\"GTP\" is no node rule"));
+    }
+
+    #[test]
+    fn host_rule__is_one_that_says_so() {
+        for scheme in schemes() {
+            assert_eq!(host_rule(scheme.name).is_ok(), scheme.runs_on_hosts(), "{}", scheme.name);
+        }
+        let error = host_rule("cubic").unwrap_err();
+        assert_eq!(error.to_string(), "\"cubic\" is no node rule");
+        assert!(error.hint().starts_with("use one of gtp, gtp-printed, abr-charny, abr-hou"), "{}", error.hint());
+        let error = NodeError::NotOnHosts("some");
+        assert_eq!(error.to_string(), "the node rule \"some\" does not run on hosts");
+        let named = error.hint();
+        let named = named.strip_prefix("use one of ").unwrap().split(", ");
+        assert!(named.into_iter().all(|name| host_rule(name).is_ok()));
+    }
+
+    #[test]
+    fn entry__of_a_rule_that_hosts_do_not_run_is_a_fluid_one() {
+        let rule = NodeRule { runs_on_hosts: false, ..NodeRule::new(|_| Box::new(Charny::default())) };
+        let scheme = entry("some", "", "", &[], rule);
+        assert_eq!((scheme.models, scheme.header, scheme.runs_on_hosts()), (&[Model::Fluid][..], Bytes::ZERO, false));
     }
 }

@@ -6,12 +6,13 @@ use fairwave_units::{Bytes, Duration};
 
 use super::{Domain, Kind, Model, OptionSpec, Scheme};
 use crate::link::{self, MakeLinkController};
+use crate::node::RULES;
 use crate::session::{self, MakeController};
 
 /// Every scheme, in the order in which lists show them.
 pub(super) const SCHEMES: &[Scheme] = &all();
 
-const LISTS: [&[Scheme]; 4] = [NODE_RULES, session::WINDOWED, link::SCHEMES, session::OTHERS];
+const LISTS: [&[Scheme]; 4] = [RULES, session::WINDOWED, link::SCHEMES, session::OTHERS];
 
 /// The lists, one behind the other.
 const fn all() -> [Scheme; LISTS[0].len() + LISTS[1].len() + LISTS[2].len() + LISTS[3].len()] {
@@ -28,61 +29,6 @@ const fn all() -> [Scheme; LISTS[0].len() + LISTS[1].len() + LISTS[2].len() + LI
     all
 }
 
-const NODE_RULES: &[Scheme] = &[
-    Scheme {
-        name: "gtp",
-        help: "end nodes share their capacity max-min fairly by measured rates; converges exactly",
-        kind: Kind::Node,
-        models: &[Model::Fluid, Model::Packet],
-        needs: "the rule at every end node of the sessions",
-        options: &GTP,
-        header: GTP_HEADER,
-        ack_header: GTP_MESSAGE_HEADER,
-        cites: "Wu 2007, Algorithms 2 and 3, with the repaired step",
-        controller: None,
-        link_controller: None,
-    },
-    Scheme {
-        name: "gtp-printed",
-        help: "the same rule exactly as printed: it cycles around the fair shares",
-        kind: Kind::Node,
-        models: &[Model::Fluid, Model::Packet],
-        needs: "the rule at every end node of the sessions",
-        options: &GTP,
-        header: GTP_HEADER,
-        ack_header: GTP_MESSAGE_HEADER,
-        cites: "Wu 2007, Algorithms 2 and 3",
-        controller: None,
-        link_controller: None,
-    },
-    Scheme {
-        name: "abr-charny",
-        help: "consistent marking: every session is told the same advertised rate",
-        kind: Kind::Node,
-        models: &[Model::Fluid],
-        needs: "sources that declare their demands",
-        options: &TICKS,
-        header: Bytes::ZERO,
-        ack_header: Bytes::ZERO,
-        cites: "Charny, Clark & Jain 1995; Wu & Chien 2006, section 2.2",
-        controller: None,
-        link_controller: None,
-    },
-    Scheme {
-        name: "abr-hou",
-        help: "generalized max-min: one advertised rate, with minimum and peak rates",
-        kind: Kind::Node,
-        models: &[Model::Fluid],
-        needs: "sources that declare their demands",
-        options: &TICKS,
-        header: Bytes::ZERO,
-        ack_header: Bytes::ZERO,
-        cites: "Hou, Tzeng, Panwar & Kumar 1998; Wu & Chien 2006, section 2.2",
-        controller: None,
-        link_controller: None,
-    },
-];
-
 /// The entry of a rule of one session. It has no model yet, no option, and nothing that it adds to a header.
 pub(crate) const fn session(name: &'static str, help: &'static str, cites: &'static str) -> Scheme {
     Scheme {
@@ -97,6 +43,7 @@ pub(crate) const fn session(name: &'static str, help: &'static str, cites: &'sta
         cites,
         controller: None,
         link_controller: None,
+        node: None,
     }
 }
 
@@ -127,53 +74,6 @@ pub(crate) const fn at_packets(
 ) -> Scheme {
     Scheme { models: &[Model::Packet], options, controller: Some(make), link_controller: Some(make_link), ..entry }
 }
-
-// ---- options of the node rules
-
-const INTERVAL: OptionSpec = OptionSpec {
-    name: "interval",
-    domain: Domain::Time { least: Duration::from_millis(1), most: Duration::from_secs(60), words: &["rtt"] },
-    default: "rtt",
-    help: "control interval of an end node; \"rtt\" is the largest RTT of its sessions",
-};
-const PHASE: OptionSpec = OptionSpec {
-    name: "phase",
-    domain: Domain::Time { least: Duration::ZERO, most: Duration::from_secs(3600), words: &["random"] },
-    default: "random",
-    help: "first tick of a node: \"random\" within its interval, or a time after which all nodes tick together",
-};
-const TICKS: [OptionSpec; 2] = [INTERVAL, PHASE];
-/// Of a datagram 17 bytes of header, 16 in front of its piece and 16 of seal, with IP and UDP 28: 37 more than TCP and IP.
-const GTP_HEADER: Bytes = Bytes::new(37);
-/// A message has its frames in place of the piece; its header, seal, IP and UDP are 61 bytes.
-const GTP_MESSAGE_HEADER: Bytes = Bytes::new(21);
-const GTP: [OptionSpec; 10] = [
-    number("alpha", UNIT, "0.1", "share of the gap to the target rate that is closed per interval"),
-    number("beta", CLOSED_UNIT, "0.2", "least step, as a share of alpha x target rate"),
-    INTERVAL,
-    PHASE,
-    flag("drain", "false", "allocate less while more than the capacity was offered, so that a queue drains"),
-    flag("fair_start", "false", "start at the lesser of both ends' capacity over sessions, in place of initial_rate"),
-    OptionSpec {
-        name: "budget",
-        domain: Domain::Switch { usual: 1.05, least: 1.001, most: 1e6 },
-        default: "false",
-        help: "largest sum of expected rates after one tick, as a multiple of the capacity",
-    },
-    OptionSpec {
-        name: "exponential_start",
-        domain: Domain::Switch { usual: 0.5, least: 0.001, most: 1.0 },
-        default: "false",
-        help: "a session below this share of its target doubles in each interval",
-    },
-    OptionSpec {
-        name: "path",
-        domain: Domain::Word(&["dedicated", "shared"]),
-        default: "dedicated",
-        help: "whether the network between the ends is theirs, or shared with others (packet model)",
-    },
-    flag("wire", "false", "packets are sealed datagrams, byte by byte, in place of values (packet model)"),
-];
 
 // ---- how lists of options are written
 

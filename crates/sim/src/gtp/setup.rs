@@ -25,7 +25,7 @@ pub(crate) const KIND: SourceKind = SourceKind {
         simulator.gtp.places = hosts(simulator, scenario)?;
         Ok(())
     },
-    ..SourceKind::new(is_gtp, add)
+    ..SourceKind::new(is_run_by_hosts, add)
 };
 
 /// Shortest control interval that the round-trip times of a node's sessions may give.
@@ -36,15 +36,15 @@ fn interval_of(session: &Session) -> Duration {
     session.rtt.max(LEAST_INTERVAL)
 }
 
-/// Whether a scheme is run by hosts.
-pub(crate) fn is_gtp(scheme: &Scheme) -> bool {
-    scheme.name.starts_with("gtp")
+/// Whether hosts run a scheme: its rule says so.
+fn is_run_by_hosts(scheme: &Scheme) -> bool {
+    scheme.runs_on_hosts()
 }
 
 /// Makes the hosts of all nodes that have sessions of GTP: where each node's is.
 fn hosts(simulator: &mut Simulator<'_>, scenario: &Scenario) -> Result<BTreeMap<u32, u32>, SimError> {
     let mut first = BTreeMap::new();
-    for session in scenario.sessions.iter().filter(|session| is_gtp(scenario.scheme_of(session).scheme)) {
+    for session in scenario.sessions.iter().filter(|session| is_run_by_hosts(scenario.scheme_of(session).scheme)) {
         refuse_unlimited(scenario, session)?;
         for node in [session.from, session.to] {
             let there: &mut Vec<&Session> = first.entry(node).or_default();
@@ -103,10 +103,10 @@ fn host(scenario: &Scenario, node: &Node, sessions: &[&Session]) -> HostAt {
     let direction = |capacity: Option<Rate>| {
         capacity.map(|capacity| NodeConfig {
             capacity,
-            share: node.gtp_share,
+            share: if choice.scheme.takes_share() { node.gtp_share } else { 1.0 },
             interval: rule,
             phase,
-            allocator: allocator(choice.scheme.name, &choice.options).expect("GTP is a node rule"),
+            allocator: allocator(choice.scheme.name, &choice.options).expect("what runs on hosts is a node rule"),
         })
     };
     let bytes = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
@@ -152,10 +152,14 @@ fn host(scenario: &Scenario, node: &Node, sessions: &[&Session]) -> HostAt {
 }
 
 fn options(scenario: &Scenario, session: &Session, node: &Node) -> SessionOptions {
+    let usual = SessionOptions::default();
+    let has = |option| scenario.scheme_of(session).scheme.option(option).is_some();
     SessionOptions {
         weight: session.weight,
-        alpha: node_rule::alpha(scenario, session, Some(node)),
-        beta: node_rule::beta(scenario, session, Some(node)),
+        // A rule without steps looks at neither; a host takes none that no rule could run with.
+        alpha: if has("alpha") { node_rule::alpha(scenario, session, Some(node)) } else { usual.alpha },
+        beta: if has("beta") { node_rule::beta(scenario, session, Some(node)) } else { usual.beta },
+        minimum: session.minimum,
     }
 }
 
