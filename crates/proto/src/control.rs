@@ -348,7 +348,7 @@ impl<C: Crypto> Control<C> {
     }
 
     /// The application of a source wants to send no faster than this.
-    pub fn set_desired(&mut self, session: SessionId, desired: Rate) {
+    pub(crate) fn set_desired(&mut self, session: SessionId, desired: Rate) {
         if let Some(node) = self.node_mut(Direction::Sending) {
             node.set_desired(session, Some(desired).filter(|desired| desired.as_bps() < NO_LIMIT_BPS as f64));
         }
