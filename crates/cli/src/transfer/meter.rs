@@ -104,8 +104,7 @@ impl Meter {
             let stats = session.stats();
             stats.sent_wire_bytes.saturating_add(stats.received_wire_bytes)
         });
-        let transfers = std::slice::from_ref(&self.transfer);
-        let sample = Sample::take(session.into_iter().collect(), transfers);
+        let sample = Sample::take(session.into_iter().collect(), self.transfer.carried().as_slice());
         // As they come: a block of 4 MiB takes a slow link long.
         let new_bytes = progress.bytes_moved().saturating_add(progress.bytes_held);
         while self.samples.front().is_some_and(|(at, _, _)| now.duration_since(*at) > WINDOW) && self.samples.len() > 1

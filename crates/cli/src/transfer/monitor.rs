@@ -46,7 +46,7 @@ fn open(
     let (endpoint, capacity) = (bound.endpoint.clone(), bound.capacity.clone());
     let here = Here { has_node: capacity.rate.is_some() };
     let status = move || {
-        let take = || Sample::take(endpoint.sessions(), &transfers());
+        let take = || Sample::take(endpoint.sessions(), &transfers().iter().filter_map(Transfer::carried).collect::<Vec<_>>());
         let before = take();
         std::thread::sleep(LOOKED);
         let sessions = take().since(&before, here);

@@ -9,6 +9,7 @@ use fairwave_proto::codec::Reader;
 
 use super::{FormatError, VERSION};
 use crate::endpoint::MOST_GREETING_BYTES;
+use crate::purpose::Purpose;
 
 /// What a client comes for: it travels under the handshake's seal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,9 +36,9 @@ pub(crate) struct Look {
 const CHECKS: u8 = 1;
 const IS_DRY: u8 = 2;
 const KEEPS_LINKS: u8 = 4;
-const GET: u8 = 1;
-const PUT: u8 = 2;
-const BENCH: u8 = 3;
+const GET: u8 = Purpose::Get as u8;
+const PUT: u8 = Purpose::Put as u8;
+const BENCH: u8 = Purpose::Bench as u8;
 
 impl<'a> Greeting<'a> {
     /// Reads what a client said.

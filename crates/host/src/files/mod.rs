@@ -72,6 +72,7 @@ mod top_names;
 mod top_note;
 mod transfer;
 mod tree;
+mod unfinished;
 mod verified;
 mod worker;
 
@@ -82,16 +83,15 @@ pub use durable::{Durable, UnknownDurable};
 pub use failures::{Failure, Failures, MOST_LISTED, MOST_LISTED_BYTES};
 pub use get::{GetOptions, get};
 pub use names::escaped;
-pub(crate) use once::OneUse;
 pub use outcome::{Ended, Outcome};
-pub use progress::{Progress, WaitsFor};
+pub use progress::Progress;
 pub use put::{PutOptions, put};
 pub use retry::Pause;
 pub use roots::ShareError;
 pub use share::{Share, ShareOptions, Visit, VisitKind};
-pub(crate) use temps::is_temporaries;
 pub use top_names::TopNames;
 pub use transfer::{Transfer, TransferError};
+pub use unfinished::unfinished;
 
 /// The stream of the manifest.
 pub(crate) const MANIFEST: u32 = 0;

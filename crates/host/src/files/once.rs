@@ -14,7 +14,6 @@
 //! A look is neither: no bytes of files are sent, and nothing is put.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,10 +23,10 @@ use fairwave_proto::codec::{CloseReason, Refusal, TicketId, VoidReason};
 use super::outcome::{Ended, Outcome};
 use super::share::VisitKind;
 use super::transfer::Transfer;
-use crate::driver::{Proof, proof};
+use crate::driver::Proof;
 use crate::handler::Handler;
-use crate::keyring::Keyring;
 use crate::lock::Lock;
+use crate::one_use::OneUse;
 use crate::session::Session;
 
 /// An owner whose session was lost may come back for so long before somebody else may begin: as long as transfers try to.
@@ -35,21 +34,6 @@ pub(crate) const COMES_BACK_WITHIN: Duration = Duration::from_secs(600);
 
 /// Files are sent so often with a ticket for one transfer at the most, however often its sessions are lost.
 const MOST_TIMES: u64 = 4;
-
-/// A ticket for one transfer that a visitor shows.
-#[derive(Clone, Copy)]
-pub(crate) struct OneUse<'a> {
-    /// Whom to tell that it is used up.
-    pub(crate) keyring: &'a Arc<Keyring>,
-    /// Shows which session the visitor's follows, if it says so.
-    pub(crate) follows: Option<Proof>,
-}
-
-impl fmt::Debug for OneUse<'_> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("OneUse").field("follows", &self.follows.is_some()).finish_non_exhaustive()
-    }
-}
 
 /// The tickets for one transfer that were shown at a share, in memory: a process that begins anew knows only which are used up.
 #[derive(Clone, Default)]
@@ -205,7 +189,7 @@ fn is_use(kind: VisitKind, outcome: &Outcome) -> bool {
 
 impl Handler for Claiming {
     fn on_open(&mut self, session: &Session) {
-        let proof = proof(session);
+        let proof = session.proof();
         if self.claims.begin(Instant::now(), self.ticket, self.follows.as_ref(), proof) {
             self.own.lock().proof = Some(proof);
             // One session at a time: whoever follows takes the place of the former.

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use super::hold::{Hold, Holds};
 use crate::lock::Lock;
+pub(crate) use crate::status::WaitsFor;
 
 /// How far a transfer is, as of now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,25 +39,6 @@ pub struct Progress {
     pub gives: bool,
     /// What it waits for, where that is not the network's rate.
     pub waits_for: Option<WaitsFor>,
-}
-
-/// What a transfer that does not move waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WaitsFor {
-    /// The giver lists its files.
-    List,
-    /// The other end: a giver that sends nothing, or a taker that asks for nothing.
-    Peer,
-    /// The disk at this end: a giver reads it, a taker writes it.
-    Disk,
-    /// What was written is being made durable.
-    Sync,
-    /// The taker has all, and tells what became of it.
-    Results,
-    /// Its session ended; it opens another.
-    Session,
-    /// What is there is compared with the giver's hashes (`--check`).
-    Comparing,
 }
 
 impl Progress {

@@ -21,6 +21,7 @@ use super::scan::reason;
 use crate::endpoint::ConnectError;
 use crate::lock::{Held, Lock};
 use crate::session::Session;
+use crate::status::{Carried, TransferStatus};
 
 /// A transfer: cheap to clone, and usable from any thread.
 #[derive(Clone)]
@@ -112,6 +113,22 @@ impl Transfer {
     pub fn session(&self) -> Option<Session> {
         let legs = self.ledger.legs();
         legs.leg().map_or_else(|| self.ledger.shared.session.get().cloned(), Self::session)
+    }
+
+    /// How far it is, for the status of the session that carries it; nothing before that is open.
+    pub fn carried(&self) -> Option<Carried> {
+        let session = self.session()?.id();
+        let progress = self.progress();
+        let status = TransferStatus {
+            files_total: progress.files_total,
+            files_done: progress.files_done,
+            files_failed: progress.files_failed,
+            bytes_total: progress.bytes_total,
+            bytes_done: progress.bytes_done,
+            bytes_compared: progress.bytes_compared,
+            waits_for: None,
+        };
+        Some(Carried { session, gives: progress.gives, waits_for: progress.waits_for, status })
     }
 
     /// What it waits for, if it is between two sessions.

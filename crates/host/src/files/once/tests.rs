@@ -10,7 +10,7 @@ use super::super::{MANIFEST, TREE};
 use super::*;
 use crate::endpoint::{ConnectError, ConnectOptions, Endpoint, EndpointConfig};
 use crate::identity::Identity;
-use crate::keyring::Validity;
+use crate::keyring::{Keyring, Validity};
 use crate::share_id::ShareId;
 use crate::ticket::Ticket;
 use fairwave_proto::handshake::HandshakeError;

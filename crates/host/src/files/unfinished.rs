@@ -12,8 +12,8 @@ use fairwave_units::Bytes;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-use super::Check;
-use crate::files::is_temporaries;
+use super::temps::is_temporaries;
+use crate::doctor::Check;
 use crate::keyring::now_unix_s;
 
 const NAME: &str = "unfinished transfer";
