@@ -19,8 +19,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("fluid", &["scenario"]),
     ("catalogue", &["sim", "fluid"]),
     ("host", &["scenario", "proto"]),
-    ("cli", &["catalogue", "host"]),
-    ("python", &["catalogue", "host"]),
+    ("files", &["host"]),
+    ("cli", &["catalogue", "files"]),
+    ("python", &["catalogue", "files"]),
 ];
 
 /// Rooms that do no I/O and never look at a clock.

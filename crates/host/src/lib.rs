@@ -14,7 +14,6 @@ mod doctor;
 mod driver;
 mod ending;
 mod endpoint;
-mod files;
 #[cfg(test)]
 mod fuzz;
 mod handler;
@@ -50,11 +49,6 @@ pub use endpoint::{
 pub use fairwave_proto::codec::{CloseReason, Refusal, SessionId, TicketId, VoidReason};
 pub use fairwave_proto::handshake::HandshakeError;
 pub use fairwave_proto::{IntervalRule, Lasts, Limit, PathKind, SessionOptions, SessionRates};
-pub use files::{
-    Durable, Ended, Failure, Failures, GetOptions, MOST_LISTED, MOST_LISTED_BYTES, Outcome, Pause, Progress,
-    PutOptions, Share, ShareError, ShareOptions, TopNames, Transfer, TransferError, UnknownDurable, Visit, VisitKind,
-    escaped, get, put, unfinished,
-};
 pub use handler::Handler;
 pub use identity::Identity;
 pub use keyring::{Issued, Keyring, Offering, Validity, id_text, now_unix_s, read_id};

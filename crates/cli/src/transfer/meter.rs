@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-use fairwave_host::{Here, LimitedBy, Pause, Progress, Sample, SessionStatus, Transfer, WaitsFor};
+use fairwave_files::{Pause, Progress, Transfer};
+use fairwave_host::{Here, LimitedBy, Sample, SessionStatus, WaitsFor};
 use fairwave_units::{Bytes, Rate};
 use serde::Serialize;
 

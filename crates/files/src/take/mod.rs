@@ -1,0 +1,34 @@
+//! The end that wants the files: it asks, checks and writes, and goes on where an earlier transfer stopped.
+
+pub(crate) mod aside;
+pub(crate) mod buffer;
+pub(crate) mod claims;
+pub(crate) mod compare;
+pub(crate) mod desk;
+pub(crate) mod directories;
+pub(crate) mod disk_error;
+pub(crate) mod durable;
+pub(crate) mod flow;
+pub(crate) mod get;
+pub(crate) mod group;
+pub(crate) mod item;
+pub(crate) mod journal;
+pub(crate) mod news;
+pub(crate) mod parcel;
+pub(crate) mod plan;
+pub(crate) mod pool;
+pub(crate) mod quota;
+pub(crate) mod selection;
+pub(crate) mod sink;
+pub(crate) mod sparse;
+pub(crate) mod sync_choice;
+pub(crate) mod taker;
+pub(crate) mod takers;
+pub(crate) mod temps;
+pub(crate) mod told;
+pub(crate) mod top_names;
+pub(crate) mod top_note;
+pub(crate) mod tree;
+pub(crate) mod unfinished;
+pub(crate) mod verified;
+pub(crate) mod worker;
