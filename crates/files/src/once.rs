@@ -21,9 +21,9 @@ use std::time::{Duration, Instant};
 use fairwave_host::{Handler, Lock, OneUse, Proof, Session};
 use fairwave_proto::codec::{CloseReason, Refusal, TicketId, VoidReason};
 
-use super::share::VisitKind;
 use crate::transfer::ledger::Transfer;
 use crate::transfer::outcome::{Ended, Outcome};
+use crate::transfer::visit::VisitKind;
 
 /// An owner whose session was lost may come back for so long before somebody else may begin: as long as transfers try to.
 pub(crate) const COMES_BACK_WITHIN: Duration = Duration::from_secs(600);

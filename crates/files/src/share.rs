@@ -1,25 +1,28 @@
 //! What a server offers.
 
 use std::ffi::OsString;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use fairwave_host::{Accept, Handler, Judge, Lock, OwnPlaces, ShareId, Visitor};
+use fairwave_host::{Accept, Handler, Judge, Lock, OwnPlaces, Visitor};
 use fairwave_proto::SessionOptions;
 use fairwave_proto::codec::{Refusal, TicketId};
 use fairwave_units::{Bytes, Rate};
 
 use super::once::Claims;
 use crate::format::greeting::Greeting;
-use crate::give::roots::{Roots, ShareError, is_no_room};
+use crate::format::reason::is_no_room;
+use crate::give::roots::Roots;
+use crate::give::share_name::share_name;
 use crate::give::source::Source;
 use crate::give::supply::Readers;
 use crate::take::durable::Durable;
 use crate::take::get::Intake;
-use crate::transfer::ledger::{Ledger, Transfer, TransferError};
+use crate::transfer::error::{ShareError, TransferError};
+use crate::transfer::ledger::{Ledger, Transfer};
+use crate::transfer::visit::{Visit, VisitKind};
 
 /// Transfers that are over and still told of,
 const MOST_OVER: usize = 64;
@@ -70,39 +73,6 @@ pub struct Share {
     /// Who has which ticket for one transfer.
     claims: Claims,
     next: AtomicU64,
-}
-
-/// One transfer of a share.
-#[derive(Clone)]
-pub struct Visit {
-    /// Its number at this share, from 0.
-    pub number: u64,
-    /// Where the visitor was.
-    pub from: SocketAddr,
-    /// The ticket that it held.
-    pub ticket: TicketId,
-    /// What it does.
-    pub kind: VisitKind,
-    /// How far it is.
-    pub transfer: Transfer,
-}
-
-impl Visit {
-    /// Whether it puts files here, or would, instead of getting some.
-    pub fn is_put(&self) -> bool {
-        self.kind != VisitKind::Get
-    }
-}
-
-/// What a visitor does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum VisitKind {
-    /// It gets files.
-    Get,
-    /// It puts files here.
-    Put,
-    /// It finds out what it would put.
-    DryPut,
 }
 
 impl Share {
@@ -248,18 +218,6 @@ impl Share {
     }
 }
 
-/// Names what lies at these paths of this host, so that a taker knows it again: as long as the host is the same, and the paths
-/// are. It is no secret.
-pub(crate) fn share_name(paths: &[PathBuf]) -> [u8; 16] {
-    let real = paths.iter().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone()));
-    let mut hasher = blake3::Hasher::new_derive_key("fairwave 1 share name");
-    // Images that were cloned have the same one; mostly they have names of their own.
-    hasher.update(&std::fs::read("/etc/machine-id").unwrap_or_default());
-    hasher.update(rustix::system::uname().nodename().to_bytes());
-    hasher.update(&ShareId::of(real, false).0.to_le_bytes());
-    *hasher.finalize().as_bytes().first_chunk().expect("16 of 32 bytes")
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -379,14 +337,5 @@ mod tests {
         fs::write(&root, "").unwrap();
         let writable = ShareOptions { writable_into: Some(root), ..ShareOptions::default() };
         assert!(matches!(Share::new(vec![], writable), Err(ShareError::NotWritable { .. })));
-    }
-
-    #[test]
-    fn share_name__is_the_same_for_the_same_paths() {
-        let place = tempfile::tempdir().unwrap();
-        let paths = |names: &[&str]| names.iter().map(|name| place.path().join(name)).collect::<Vec<_>>();
-        fs::write(place.path().join("a"), "").unwrap();
-        assert_eq!(share_name(&paths(&["a"])), share_name(&paths(&["./a"])));
-        assert_ne!(share_name(&paths(&["a"])), share_name(&paths(&["b"])));
     }
 }

@@ -8,6 +8,7 @@ pub(crate) mod holes;
 pub(crate) mod link;
 pub(crate) mod manifest;
 pub(crate) mod names;
+pub(crate) mod reason;
 pub(crate) mod results;
 pub(crate) mod segments;
 pub(crate) mod sequence;

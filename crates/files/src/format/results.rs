@@ -25,6 +25,15 @@ use super::error::FormatError;
 use super::manifest::{array, read_path, read_reason, write_path, write_reason};
 use super::sequence::{Element, Sequence};
 
+/// What was there before a transfer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Before {
+    /// Files that were complete.
+    pub(crate) files: u64,
+    /// Their bytes, and those of parts of others.
+    pub(crate) bytes: u64,
+}
+
 /// One thing that the giver should know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Record<'a> {

@@ -7,5 +7,6 @@ pub(crate) mod reading;
 pub(crate) mod roots;
 pub(crate) mod scan;
 pub(crate) mod schedule;
+pub(crate) mod share_name;
 pub(crate) mod source;
 pub(crate) mod supply;

@@ -11,20 +11,19 @@ use fairwave_proto::codec::{CloseReason, VoidReason};
 use fairwave_units::{Duration, Rate};
 
 use super::roots::Roots;
+use super::share_name::share_name;
 use super::source::Source;
 use super::supply::Readers;
 use crate::format::greeting::{Greeting, Look};
-use crate::format::results::{Record, Records};
+use crate::format::results::{Before, Record, Records};
 use crate::format::segments::SegmentReader;
 use crate::format::streams::{RESULTS, TREE};
-use crate::share::share_name;
-use crate::take::get::RETRY;
-use crate::take::told::Before;
+use crate::transfer::error::TransferError;
 use crate::transfer::failures::Failures;
-use crate::transfer::ledger::{Ledger, Transfer, TransferError};
+use crate::transfer::ledger::{Ledger, Transfer};
 use crate::transfer::outcome::{Ended, Outcome};
 use crate::transfer::progress::WaitsFor;
-use crate::transfer::retry::persist;
+use crate::transfer::retry::{RETRY, persist};
 
 /// How files are put.
 #[derive(Clone, Debug)]

@@ -14,6 +14,7 @@ use super::listing::{Batch, Listed};
 use super::roots::Roots;
 use super::scan::identity;
 use crate::format::blocks::{BLOCK_BYTES, HASH_RECORD_BYTES, HashKey, block_value, blocks_of};
+use crate::format::reason::reason;
 
 /// Files that stay open, because there is more of them to read.
 const MOST_OPEN: usize = 64;
@@ -84,7 +85,7 @@ impl Gone {
             Self::Vanished => "it vanished during the transfer".to_owned(),
             Self::Changed => "it was changed during the transfer".to_owned(),
             Self::Shrank => "it became shorter during the transfer".to_owned(),
-            Self::Failed(error) => super::scan::reason(error),
+            Self::Failed(error) => reason(error),
         }
     }
 }

@@ -8,13 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use fairwave_host::OwnPlaces;
-use fairwave_proto::codec::Refusal;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
-use thiserror::Error;
 
-use super::scan::reason;
-use crate::format::names::shown;
+use crate::transfer::error::ShareError;
 
 /// What is given: each path by the last of its names.
 ///
@@ -36,102 +33,6 @@ struct Root {
     parent: OwnedFd,
     /// Its name there: another, where a link was given.
     real_name: Vec<u8>,
-}
-
-/// Why paths cannot be given.
-#[derive(Debug, Error)]
-pub enum ShareError {
-    /// None was named.
-    #[error("there is nothing to offer\nhint: name files or directories")]
-    Nothing,
-    /// It is not there, or may not be read.
-    #[error("{}: {}", shown(path), reason(error))]
-    Unreadable {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
-    /// It has no name that a receiver could give it.
-    #[error("{}: has no name of its own\nhint: name what is in it", shown(path))]
-    Nameless {
-        /// Which.
-        path: PathBuf,
-    },
-    /// It is neither file nor directory.
-    #[error("{}: is neither a file nor a directory", shown(path))]
-    Special {
-        /// Which.
-        path: PathBuf,
-    },
-    /// Two paths end in the same name, and a receiver has one place for both.
-    #[error(
-        "{} and {} have the same name at the receiver\nhint: give the directory that they are in, or one after the other",
-        shown(first),
-        shown(second)
-    )]
-    Twice {
-        /// The one.
-        first: PathBuf,
-        /// The other.
-        second: PathBuf,
-    },
-    /// The place for what visitors put is no directory that can be written into.
-    #[error("{}: cannot take files: {}", shown(path), reason(error))]
-    NotWritable {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
-    /// It is, or lies in, a directory of Fairwave's own.
-    #[error(
-        "{}: lies in {}, where Fairwave keeps its keys: nobody else may have them, or write there\nhint: name another path",
-        shown(path),
-        shown(place)
-    )]
-    Own {
-        /// Which.
-        path: PathBuf,
-        /// The directory.
-        place: PathBuf,
-    },
-    /// What visitors put could land in a directory of Fairwave's own.
-    #[error(
-        "{}: holds {}, where Fairwave keeps its keys: who may write there could replace its keys\nhint: make a directory for what others send",
-        shown(path),
-        shown(place)
-    )]
-    Open {
-        /// Which.
-        path: PathBuf,
-        /// The directory.
-        place: PathBuf,
-    },
-    /// The system gives no threads to read with.
-    #[error("no thread to read files: {0}")]
-    Thread(io::Error),
-}
-
-impl ShareError {
-    /// What a visitor is told who asks for it.
-    pub(crate) fn refusal(&self) -> Refusal {
-        match self {
-            Self::Unreadable { error, .. } | Self::NotWritable { error, .. } if is_no_room(error) => Refusal::NoRoom,
-            Self::Thread(_) => Refusal::NoRoom,
-            _ => Refusal::UnknownName,
-        }
-    }
-
-    pub(crate) fn own(path: &Path, place: &Path) -> Self {
-        Self::Own { path: path.to_owned(), place: place.to_owned() }
-    }
-}
-
-/// Whether the system says that it has no more descriptors, threads or memory, for this process or for all.
-pub(crate) fn is_no_room(error: &io::Error) -> bool {
-    let lacks = [Errno::MFILE, Errno::NFILE, Errno::AGAIN, Errno::NOMEM];
-    error.raw_os_error().is_some_and(|code| lacks.iter().any(|lack| lack.raw_os_error() == code))
 }
 
 impl Roots {

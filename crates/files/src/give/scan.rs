@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use super::roots::Roots;
 use crate::format::holes::{Holes, LEAST_HOLE, MOST_HOLES};
 use crate::format::manifest::{Entry, FileIdentity, MOST_PATH_BYTES, Meta};
+use crate::format::reason::reason;
 
 /// Tells `found` of every entry below the roots: a directory, then what is in it but directories, then those, each by
 /// name; and of the holes of a file before it. A directory that cannot be listed is an entry that failed; what goes away during the walk was never there.
@@ -40,12 +41,6 @@ pub(crate) fn identity(stat: &Stat) -> FileIdentity {
         place.copy_from_slice(&number.to_le_bytes());
     }
     FileIdentity(*blake3::hash(&said).as_bytes().first_chunk().expect("16 of 32 bytes"))
-}
-
-/// A reason as the manifest has it: what the system says, without its number.
-pub(crate) fn reason(error: &io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or(&text).to_owned()
 }
 
 /// Said of Fairwave's own places.

@@ -21,9 +21,9 @@ use super::schedule::{Schedule, Step};
 use crate::format::blocks::HashKey;
 use crate::format::manifest::Entry;
 use crate::format::streams::TREE;
-use crate::share::Visit;
 use crate::transfer::ledger::Ledger;
 use crate::transfer::outcome::{Ended, Outcome};
+use crate::transfer::visit::Visit;
 
 /// Buffers of at least this many bytes are used again.
 const WORTH_KEEPING: usize = 256 << 10;

@@ -11,8 +11,8 @@ use fairwave_host::Lock;
 use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
 use rustix::io::Errno;
 
+use super::key::Key;
 use super::sparse::punch;
-use super::temps::Key;
 use crate::format::blocks::BLOCK_BYTES;
 
 /// What is set aside at a time: four blocks, so that it is never more than four times what is written.

@@ -1,9 +1,11 @@
 //! Comparing what is at the destination with the hashes of what is given.
 
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use crossbeam_channel::{Receiver, Sender};
+use rustix::io::{Errno, pread};
 
 use super::desk::{Job, Report, explain_void};
 use super::item::Item;
@@ -11,8 +13,7 @@ use super::news::News;
 use super::parcel::{Parcel, Piece};
 use super::pool::Pool;
 use super::tree::Tree;
-use super::worker::read_block;
-use crate::format::blocks::{HashKey, Value, block_value};
+use crate::format::blocks::{BLOCK_BYTES, HashKey, Value, block_value};
 
 /// Compares files with hashes that came, and writes nothing.
 #[derive(Clone, Copy)]
@@ -91,4 +92,21 @@ impl Reader {
             let _ = self.news.send(News::Worked(report));
         }
     }
+}
+
+/// Reads a block of a file: whether all of it is there.
+pub(super) fn read_block(file: &OwnedFd, item: &Item, block: u64, buffer: &mut Vec<u8>) -> rustix::io::Result<bool> {
+    let start = block * BLOCK_BYTES;
+    let length = item.bytes().saturating_sub(start).min(BLOCK_BYTES) as usize;
+    buffer.resize(length, 0);
+    let mut done = 0;
+    while done < length {
+        match pread(file, &mut buffer[done..], start + done as u64) {
+            Ok(0) => return Ok(false),
+            Ok(count) => done += count,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(true)
 }

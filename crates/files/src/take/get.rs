@@ -23,8 +23,9 @@ use super::top_note::Former;
 use super::tree::Tree;
 use super::verified::Verified;
 use crate::format::greeting::{Greeting, Look};
-use crate::transfer::ledger::{Transfer, TransferError};
-use crate::transfer::retry::{Opening, persist};
+use crate::transfer::error::TransferError;
+use crate::transfer::ledger::Transfer;
+use crate::transfer::retry::{Opening, RETRY, persist};
 
 /// What to get, and how.
 #[derive(Clone, Debug, PartialEq)]
@@ -89,8 +90,6 @@ impl Default for GetOptions {
 const MEMORY: Bytes = Bytes::new(256 << 20);
 /// What a list may take of memory: some fourteen million files.
 const LIST_MEMORY: Bytes = Bytes::new(1 << 30);
-/// Transfers come back for so long after the last block that came whole.
-pub(crate) const RETRY: Duration = Duration::from_secs(600);
 
 /// Gets files: it returns when the session is open, and [`Transfer::wait`] when all is done.
 ///

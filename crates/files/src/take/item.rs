@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::AcqRel, Ordering::Acqui
 use fairwave_host::{Held, Lock};
 use rustix::fs::FileType;
 
+use super::key::Key;
 use super::sparse::Below;
-use super::temps::Key;
 use super::tree::{Old, There};
 use crate::format::blocks::{BLOCK_BYTES, FileSpan, Value};
 use crate::format::footprint::{Gauge, Weight};

@@ -24,8 +24,8 @@ use crc_fast::CrcAlgorithm;
 use fairwave_host::{Held, Lock};
 use rustix::fs::{Mode, OFlags, fdatasync, ftruncate, openat, renameat};
 
+use super::key::{Key, Stamp};
 use super::sparse::write_all;
-use super::temps::{Key, Stamp};
 use crate::format::blocks::Value;
 
 /// A block of a temporary that was verified and written.

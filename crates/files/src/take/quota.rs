@@ -9,7 +9,8 @@ use fairwave_units::Bytes;
 use rustix::fs::{AtFlags, Dir, FileType, Stat, fstatfs, statat, syncfs};
 use thiserror::Error;
 
-use super::temps::{Key, keeps_count};
+use super::file_system::keeps_count;
+use super::key::Key;
 use super::tree::Tree;
 
 /// What lies below a directory may occupy so many bytes. All transfers into it share one of these.

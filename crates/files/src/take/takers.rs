@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use fairwave_host::Lock;
 
-use super::temps::Key;
+use super::key::Key;
 use crate::transfer::ledger::Transfer;
 
 /// The transfers into one share. A giver that was killed and comes again finds its own dead session there, which would hold

@@ -17,14 +17,13 @@ use thiserror::Error;
 use super::aside::{Aside, STEP_BYTES, give_back};
 use super::buffer::ALIGNMENT;
 use super::disk_error::{DiskError, Doing};
+use super::file_system::{BTRFS, EXT4, TMPFS, XFS};
 use super::journal::BootId;
+use super::key::{Key, Stamp};
 use super::sparse::{Below, has_hole, write_all, write_sparse};
 use super::tree::{Old, There, Tree, look, times};
 use crate::format::manifest::Meta;
 use crate::format::names::{RelativePath, TEMPORARIES};
-
-/// Names a temporary: a hash of all that makes a file the same file.
-pub(crate) type Key = [u8; 16];
 
 /// The directory of a transfer's temporaries. It is locked as long as this lives.
 #[derive(Debug)]
@@ -50,13 +49,6 @@ pub(crate) struct Found {
     pub(crate) stamp: Stamp,
 }
 
-/// When a temporary was written to last, or its mode or times were set: nobody can set that itself, but by the clock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Stamp {
-    pub(crate) ctime_s: i64,
-    pub(crate) ctime_ns: u32,
-}
-
 /// Why there is no place for temporaries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(crate) enum TempsError {
@@ -72,11 +64,6 @@ pub(crate) enum TempsError {
 
 /// Room for larger files is set aside ahead, and if they are to be durable they are written past the page cache.
 pub(super) const LARGE: u64 = 64 << 20;
-const EXT4: u64 = 0xef53;
-const XFS: u64 = 0x5846_5342;
-const TMPFS: u64 = 0x0102_1994;
-const BTRFS: u64 = 0x9123_683e;
-
 const NEW: OFlags =
     OFlags::WRONLY.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const UNNAMED: OFlags = OFlags::WRONLY.union(OFlags::TMPFILE).union(OFlags::CLOEXEC);
@@ -91,11 +78,6 @@ const LINK: &[u8] = b"link";
 /// The name of the directory for a transfer.
 pub(crate) fn directory_name(transfer: &Key) -> Vec<u8> {
     [TEMPORARIES, HEXLOWER.encode(transfer).as_bytes()].concat()
-}
-
-/// Whether what a file occupies is known as soon as it is written, on a file system of this kind.
-pub(crate) fn keeps_count(kind: u64) -> bool {
-    matches!(kind, EXT4 | XFS | TMPFS)
 }
 
 /// Whether that is the name of such a directory.

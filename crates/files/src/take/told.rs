@@ -7,7 +7,7 @@ use fairwave_host::{Lock, Session};
 use fairwave_proto::ByteRanges;
 use fairwave_proto::codec::VoidReason;
 
-use crate::format::results::Record;
+use crate::format::results::{Before, Record};
 use crate::format::segments::SegmentWriter;
 use crate::format::streams::RESULTS;
 use crate::transfer::outcome::Outcome;
@@ -16,15 +16,6 @@ use crate::transfer::outcome::Outcome;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Told {
     shared: Arc<Lock<Shared>>,
-}
-
-/// What was there before a transfer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Before {
-    /// Files that were complete.
-    pub(crate) files: u64,
-    /// Their bytes, and those of parts of others.
-    pub(crate) bytes: u64,
 }
 
 #[derive(Debug, Default)]

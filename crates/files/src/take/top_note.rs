@@ -13,8 +13,9 @@ use std::sync::Arc;
 
 use rustix::fs::{FileType, Mode, OFlags, fdatasync, fstat, openat, renameat};
 
+use super::key::Key;
 use super::sparse::write_all;
-use super::temps::{Key, directory_name};
+use super::temps::directory_name;
 use super::tree::{Old, There, Tree, look};
 
 /// Where an unfinished transfer may have made the destination: under this name in the directory around it.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use fairwave_host::Lock;
 
-use super::temps::Key;
+use super::key::Key;
 use crate::format::footprint::of_set;
 
 /// Files that were found to be right, or put into their place: one transfer, in all its sessions, compares each once. A file

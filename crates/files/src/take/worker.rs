@@ -4,9 +4,8 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender};
-use rustix::io::{Errno, pread};
 
-use super::compare::Comparer;
+use super::compare::{Comparer, read_block};
 use super::desk::{Blocks, Desk, Hollow, Job, Report};
 use super::disk_error::{DiskError, Doing, Trouble};
 use super::group::GroupJob;
@@ -364,21 +363,4 @@ impl Worker {
 fn fill_with_zeros(buffer: &mut Vec<u8>, bytes: u64) {
     buffer.clear();
     buffer.resize(bytes.min(BLOCK_BYTES) as usize, 0);
-}
-
-/// Reads a block of a file: whether all of it is there.
-pub(super) fn read_block(file: &OwnedFd, item: &Item, block: u64, buffer: &mut Vec<u8>) -> rustix::io::Result<bool> {
-    let start = block * BLOCK_BYTES;
-    let length = item.bytes().saturating_sub(start).min(BLOCK_BYTES) as usize;
-    buffer.resize(length, 0);
-    let mut done = 0;
-    while done < length {
-        match pread(file, &mut buffer[done..], start + done as u64) {
-            Ok(0) => return Ok(false),
-            Ok(count) => done += count,
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(true)
 }

@@ -1,24 +1,17 @@
 //! A transfer under way, as an application sees it.
 
-use std::io;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, OnceLock};
 use std::time::Instant;
 
-use fairwave_host::{Carried, ConnectError, Held, Lock, Session, TransferStatus};
+use fairwave_host::{Carried, Held, Lock, Session, TransferStatus};
 use fairwave_proto::codec::{CloseReason, Refusal};
-use fairwave_proto::handshake::HandshakeError;
 use fairwave_units::Duration;
-use thiserror::Error;
 
-use super::legs::{Legs, again};
+use super::legs::{Leg, Legs, again};
 use super::outcome::{Ended, Outcome};
+use super::pause::{Break, Pause};
 use super::progress::{Progress, Tally};
-use super::retry::{Break, Pause};
-use crate::format::names::shown;
-use crate::give::roots::ShareError;
-use crate::give::scan::reason;
 
 /// A transfer: cheap to clone, and usable from any thread.
 #[derive(Clone)]
@@ -41,7 +34,7 @@ struct Shared {
     /// What the server said that no other session changes.
     refusal: OnceLock<Refusal>,
     /// Of a transfer that outlives its sessions.
-    legs: Lock<Legs>,
+    legs: Lock<Legs<Transfer>>,
     is_stopped: AtomicBool,
     is_over: AtomicBool,
     /// What the outcome's lists take in memory.
@@ -58,41 +51,6 @@ struct Ending {
 
 /// Told the outcome of a transfer, by the thread that ended it: perhaps the network thread, so it must not wait.
 pub(crate) type Then = Box<dyn FnOnce(&Outcome, &Tally) + Send>;
-
-/// Why a transfer did not begin.
-#[derive(Debug, Error)]
-pub enum TransferError {
-    /// The destination cannot be used.
-    #[error("{}: cannot be written into: {}", shown(path), reason(error))]
-    Destination {
-        /// Where.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
-    /// There is no session.
-    #[error(transparent)]
-    Connect(#[from] ConnectError),
-    /// The server lets others put files, and gives none.
-    #[error("the server refused: this place only takes files, and gives none")]
-    OnlyTakes,
-    /// What is to be sent cannot be.
-    #[error(transparent)]
-    Source(#[from] ShareError),
-    /// The system gives no thread.
-    #[error("no thread for the transfer: {0}")]
-    Thread(io::Error),
-}
-
-impl TransferError {
-    /// What the server said, if it refused.
-    pub(crate) fn refusal(&self) -> Option<Refusal> {
-        match self {
-            Self::Connect(ConnectError::Handshake(HandshakeError::Refused(refusal))) => Some(*refusal),
-            _ => None,
-        }
-    }
-}
 
 impl Transfer {
     /// Whether both are the same.
@@ -214,6 +172,20 @@ impl Transfer {
     }
 }
 
+impl Leg for Transfer {
+    fn progress(&self) -> Progress {
+        Self::progress(self)
+    }
+
+    fn session(&self) -> Option<Session> {
+        Self::session(self)
+    }
+
+    fn is_done(&self) -> bool {
+        Self::is_done(self)
+    }
+}
+
 impl Ledger {
     /// The same transfer, as an application sees it.
     pub(crate) fn transfer(&self) -> Transfer {
@@ -243,12 +215,12 @@ impl Ledger {
     }
 
     /// Its legs as of now.
-    pub(crate) fn legs(&self) -> Legs {
+    pub(crate) fn legs(&self) -> Legs<Transfer> {
         self.shared.legs.lock().clone()
     }
 
     /// Changes its legs, without looking into any of them.
-    pub(crate) fn change_legs(&self, change: impl FnOnce(&mut Legs)) {
+    pub(crate) fn change_legs(&self, change: impl FnOnce(&mut Legs<Transfer>)) {
         change(&mut self.shared.legs.lock());
     }
 

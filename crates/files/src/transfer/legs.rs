@@ -1,15 +1,15 @@
 //! The sum of a transfer's sessions.
 
-use super::ledger::Transfer;
+use super::pause::Break;
 use super::progress::{Progress, WaitsFor};
-use super::retry::Break;
+use fairwave_host::Session;
 
 /// The parts of a transfer that outlives its sessions: each leg is the transfer of one session. It is a value, looked at and
 /// changed outside of the lock that keeps it: a leg has locks of its own.
-#[derive(Clone, Default)]
-pub(crate) struct Legs {
+#[derive(Clone)]
+pub(crate) struct Legs<L> {
     /// The leg of now, or the last one.
-    now: Option<Transfer>,
+    now: Option<L>,
     /// Whether what a leg has moved adds to what those before have. A taker finds that at its destination; a giver does not know it.
     adds: bool,
     /// Bytes that the legs before have moved.
@@ -23,14 +23,40 @@ pub(crate) struct Legs {
     pub(crate) pause: Option<Break>,
 }
 
-impl Legs {
+/// A transfer of one session.
+pub(crate) trait Leg {
+    /// How far it is.
+    fn progress(&self) -> Progress;
+
+    /// Its session, once that is open.
+    fn session(&self) -> Option<Session>;
+
+    /// Whether it ended with all done.
+    fn is_done(&self) -> bool;
+}
+
+impl<L> Default for Legs<L> {
+    fn default() -> Self {
+        Self {
+            now: None,
+            adds: false,
+            moved_bytes: 0,
+            floor: Progress::default(),
+            again_packets: 0,
+            reconnects: 0,
+            pause: None,
+        }
+    }
+}
+
+impl<L: Leg> Legs<L> {
     /// A transfer begins with this leg; `adds` if its end gives.
-    pub(crate) fn begin(&mut self, leg: Transfer, adds: bool) {
+    pub(crate) fn begin(&mut self, leg: L, adds: bool) {
         (self.now, self.adds) = (Some(leg), adds);
     }
 
     /// Another leg follows.
-    pub(crate) fn follow(&mut self, leg: Transfer) {
+    pub(crate) fn follow(&mut self, leg: L) {
         if let Some(before) = &self.now {
             let Progress { bytes_done, bytes_resumed, .. } = before.progress();
             self.floor = self.progress();
@@ -42,7 +68,7 @@ impl Legs {
         self.pause = None;
     }
 
-    pub(crate) fn leg(&self) -> Option<&Transfer> {
+    pub(crate) fn leg(&self) -> Option<&L> {
         self.now.as_ref()
     }
 
@@ -93,14 +119,14 @@ impl Legs {
 }
 
 /// Packets that went again in a session: those that its source sent in place of lost ones, or that its sink missed.
-pub(crate) fn again(leg: &Transfer) -> Option<u64> {
+pub(crate) fn again(leg: &impl Leg) -> Option<u64> {
     let stats = leg.session()?.stats();
     Some(stats.lost_packets + stats.missed_packets)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::ledger::Ledger;
+    use super::super::ledger::{Ledger, Transfer};
     use super::super::outcome::{Ended, Outcome};
     use super::*;
 
@@ -119,7 +145,7 @@ mod tests {
     }
 
     /// Bytes that are there, and of those the ones that were there before.
-    fn bytes(legs: &Legs) -> (u64, u64) {
+    fn bytes(legs: &Legs<Transfer>) -> (u64, u64) {
         let progress = legs.progress();
         (progress.bytes_done, progress.bytes_resumed)
     }

@@ -8,30 +8,10 @@ use fairwave_host::{ConnectError, Endpoint, Session, WeakEndpoint};
 use fairwave_proto::codec::{CloseReason, Refusal};
 use fairwave_proto::handshake::HandshakeError;
 
-use super::ledger::{Ledger, Transfer, TransferError};
+use super::error::TransferError;
+use super::ledger::{Ledger, Transfer};
 use super::outcome::{Ended, Outcome};
-
-/// A transfer without a session, that opens another.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pause {
-    /// Why the session ended, or why the last attempt to open another one failed.
-    pub reason: String,
-    /// Which attempt is under way or comes next: 1 is the first.
-    pub attempt: u32,
-    /// How long it waits before that; nothing if it is under way.
-    pub next_in: Option<fairwave_units::Duration>,
-    /// When it will give up.
-    pub gives_up_in: fairwave_units::Duration,
-}
-
-/// The same, with the times of day at which things happen.
-#[derive(Clone, Debug)]
-pub(crate) struct Break {
-    reason: String,
-    attempt: u32,
-    next: Option<Instant>,
-    gives_up: Instant,
-}
+use super::pause::Break;
 
 /// How the session of a leg is being opened, and the leg.
 pub(crate) type Opening = (Receiver<Result<Session, ConnectError>>, Transfer);
@@ -50,6 +30,9 @@ struct Retry {
     /// When something new came last, and how far that was: files, bytes.
     moved: (Instant, (u64, u64)),
 }
+
+/// Transfers come back for so long after the last block that came whole, if nothing else is said.
+pub(crate) const RETRY: fairwave_units::Duration = fairwave_units::Duration::from_secs(600);
 
 /// The first attempt comes after about this.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
@@ -253,21 +236,6 @@ impl Retry {
         }
         self.ledger.change_legs(|legs| legs.pause = None);
         self.ledger.end(outcome);
-    }
-}
-
-impl Break {
-    pub(crate) fn as_of_now(&self) -> Pause {
-        let left = |at: Instant| {
-            let left = at.saturating_duration_since(Instant::now());
-            fairwave_units::Duration::from_nanos(u64::try_from(left.as_nanos()).unwrap_or(u64::MAX))
-        };
-        Pause {
-            reason: self.reason.clone(),
-            attempt: self.attempt,
-            next_in: self.next.map(left),
-            gives_up_in: left(self.gives_up),
-        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! What an unfinished transfer left for the next one, and what it meant by the destination.
 
+use super::super::key::Key;
 use super::super::plan::Plan;
-use super::super::temps::{Key, Temps};
+use super::super::temps::Temps;
 use super::super::top_note::{self, Former};
 use super::Taker;
 

@@ -1,7 +1,9 @@
 //! The arrows of `ARCHITECTURE.md`: which room may use which. Any other edge between our crates fails here, and so does
-//! a core without the ban on clocks, sockets and files.
+//! a core without the ban on clocks, sockets and files. The same of files within a room: see [`inside`].
 
 #![allow(non_snake_case)]
+
+mod inside;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -23,6 +25,27 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("cli", &["catalogue", "files"]),
     ("python", &["catalogue", "files"]),
 ];
+
+/// Rooms in which files still use each other in a circle: how many files at the most, and why. In all others none do.
+const IN_CYCLES: &[(&str, usize, &str)] = &[
+    ("schemes", 5, "the list of schemes and what it lists; the steps of one recursive search"),
+    ("proto", 9, "the types of a session's options and rates stand beside the host that drives them"),
+    (
+        "scenario",
+        21,
+        "a scenario is read by its parts, each with the reader of the whole; a scheme's options name runs",
+    ),
+    ("sim", 12, "the engine's kinds of sources, each a file of methods of the engine"),
+    ("fluid", 11, "the engine's steps, each a file of methods of the engine"),
+    ("catalogue", 18, "a claim and what it is about; a picture and its parts"),
+    ("files", 3, "a taker, its plan and its threads"),
+    ("host", 23, "the driver's parts, each a file of methods of the driver"),
+    ("cli", 42, "commands use what `main` has, and it lists them"),
+];
+
+/// The folders of `files`, each with those that it may use. What is above them may use all.
+const FOLDERS: &[(&str, &[&str])] =
+    &[("format", &[]), ("transfer", &["format"]), ("give", &["format", "transfer"]), ("take", &["format", "transfer"])];
 
 /// Rooms that do no I/O and never look at a clock.
 const CORES: &[&str] = &["units", "schemes", "proto", "scenario", "sim", "fluid"];
@@ -50,6 +73,35 @@ fn arrows__have_no_cycle() {
     for (room, uses) in closure() {
         assert!(!uses.contains(room), "{room} uses itself");
     }
+}
+
+#[test]
+fn cycles__of_files_become_no_more() {
+    let mut wrong = Vec::new();
+    for (room, _) in ARROWS {
+        let cycles = inside::cycles(&src(room));
+        let files: usize = cycles.iter().map(Vec::len).sum();
+        let most = IN_CYCLES.iter().find(|(of, ..)| of == room).map_or(0, |(_, most, _)| *most);
+        if files > most {
+            wrong.push(format!("{room}: {files} files, and {most} are known: {cycles:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "files that use each other in a circle: {wrong:#?}");
+}
+
+#[test]
+fn folders__of_files_have_their_order() {
+    let mut wrong = Vec::new();
+    for (from, to) in inside::arrows(&src("files")) {
+        let folder = |file: &str| file.split_once("::").map(|(folder, _)| folder.to_owned());
+        let Some((of, may_use)) = FOLDERS.iter().find(|(name, _)| folder(&from).as_deref() == Some(*name)) else {
+            continue;
+        };
+        if !folder(&to).is_some_and(|used| used == *of || may_use.contains(&used.as_str())) {
+            wrong.push(format!("{from} uses {to}"));
+        }
+    }
+    assert!(wrong.is_empty(), "arrows that run up within files: {wrong:#?}");
 }
 
 #[test]
@@ -103,6 +155,10 @@ fn packages() -> BTreeMap<String, BTreeSet<String>> {
             )
         })
         .collect()
+}
+
+fn src(room: &str) -> PathBuf {
+    root().join("crates").join(room).join("src")
 }
 
 fn root() -> PathBuf {
