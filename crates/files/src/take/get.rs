@@ -14,9 +14,10 @@ use fairwave_units::{Bytes, Duration, Rate};
 
 use super::durable::Durable;
 use super::journal::boot_id;
+use super::options::TakeOptions;
 use super::quota::Quota;
 use super::selection::Selection;
-use super::taker::{TakeOptions, take};
+use super::taker::take;
 use super::takers::Takers;
 use super::top_names::TopNames;
 use super::top_note::Former;

@@ -22,34 +22,30 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use fairwave_host::Session;
 use fairwave_proto::codec::{CloseReason, Refusal};
-use fairwave_units::{Bytes, Rate};
 use rustix::fs::fstatvfs;
 
 use super::compare::Reader;
+use super::crew::{Crew, MOST_WORKERS};
 use super::desk::{Desk, Job, Report};
 use super::disk_error::DiskError;
 use super::durable::Durable;
 use super::flow::{Flow, Wanted, window};
 use super::group::GroupJob;
 use super::item::Temporary;
-use super::journal::{BootId, Journal};
+use super::journal::Journal;
 use super::key::Key;
 use super::news::{News, Placed};
+use super::options::TakeOptions;
 use super::parcel::{Parcel, Piece};
 use super::plan::Plan;
 use super::pool::Pool;
 use super::quota::Quota;
-use super::selection::Selection;
 use super::sink::Sink;
-use super::takers::Takers;
 use super::temps::{Temps, TempsError};
 use super::told::Told;
-use super::top_names::TopNames;
-use super::top_note::{self, Former};
-use super::tree::{Old, There, Tree};
-use super::verified::Verified;
+use super::top_note;
+use super::tree::{Old, There};
 use crate::format::blocks::{HashKey, Value};
-use crate::format::greeting::Look;
 use crate::format::manifest::{Entries, Entry};
 use crate::format::names::escaped;
 use crate::format::reason::is_no_room;
@@ -60,39 +56,6 @@ use crate::transfer::error::TransferError;
 use crate::transfer::ledger::{Ledger, Transfer};
 use crate::transfer::outcome::{Ended, Outcome};
 use crate::transfer::progress::WaitsFor;
-use crew::{Crew, MOST_WORKERS};
-
-/// What a taker is to do.
-pub(crate) struct TakeOptions {
-    /// The destination, or nothing if it is not there and this is only a trial.
-    pub(crate) tree: Option<Arc<Tree>>,
-    pub(crate) selection: Selection,
-    /// The names that may stand at the top of the list, if they are known.
-    pub(crate) top_names: Option<TopNames>,
-    /// The name at the destination of the only thing at the top that is taken, if it is to have another.
-    pub(crate) rename: Option<Vec<u8>>,
-    /// Where an unfinished transfer of the same may have made the destination.
-    pub(crate) former: Option<Former>,
-    pub(crate) look: Look,
-    pub(crate) durable: Durable,
-    /// What may come, at the most.
-    pub(crate) limit: Option<Rate>,
-    pub(crate) memory: Bytes,
-    /// What the giver's list may take of memory, all in all.
-    pub(crate) list_memory: Bytes,
-    /// What the journal is of, beside what the giver says that it shares.
-    pub(crate) scope: Vec<u8>,
-    /// Tells from which start of the system blocks are that a journal lists.
-    pub(crate) boot: BootId,
-    /// Whether the giver is told what became of it: in a put.
-    pub(crate) tells: bool,
-    /// What earlier sessions of the transfer have compared or written: it is not compared again.
-    pub(crate) verified: Verified,
-    /// What all that take there may bring, if that is bounded.
-    pub(crate) quota: Option<Quota>,
-    /// Who else writes there, where an older transfer of the same gives way to a newer one.
-    pub(crate) takers: Option<Takers>,
-}
 
 #[expect(clippy::struct_excessive_bools, reason = "four facts that do not depend on each other")]
 struct Taker {

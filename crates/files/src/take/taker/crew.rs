@@ -1,25 +1,17 @@
-//! The threads that a taker has at its disk.
+//! How a taker hires the threads at its disk, and dismisses them.
 
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
+use std::thread;
 
-use crossbeam_channel::{Sender, unbounded};
+use crossbeam_channel::unbounded;
 use tracing::Span;
 
+use super::super::crew::{Crew, MOST_WORKERS};
 use super::super::desk::{Desk, Job};
 use super::super::group::{Group, GroupJob};
 use super::super::news::News;
 use super::super::worker::Worker;
 use super::Taker;
-
-/// The threads at the disk.
-pub(super) struct Crew {
-    pub(super) desk: Arc<Desk>,
-    pub(super) group: Sender<GroupJob>,
-    threads: Vec<JoinHandle<()>>,
-}
-
-pub(super) const MOST_WORKERS: usize = 4;
 
 impl Taker {
     /// Starts them.

@@ -15,9 +15,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use fairwave_units::Bytes;
 use tempfile::TempDir;
 
+use super::super::journal::BootId;
+use super::super::selection::Selection;
+use super::super::top_names::TopNames;
+use super::super::tree::Tree;
+use super::super::verified::Verified;
 use super::*;
+use crate::format::greeting::Look;
 use crate::give::roots::Roots;
 use crate::give::source::Source;
 use crate::give::supply::Readers;
