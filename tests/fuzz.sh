@@ -20,6 +20,7 @@ places=(
   "proto tests/fuzz_host.rs --test=fuzz_host"
   "host src/fuzz.rs --lib fuzz::"
   "host tests/fuzz.rs --test=fuzz"
+  "files src/fuzz.rs --lib fuzz::"
   "cli src/fuzz.rs --bin=fairwave fuzz::"
 )
 for place in "${places[@]}"; do

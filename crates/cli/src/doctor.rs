@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use fairwave_host::{Check, DEFAULT_PORT, Verdict, escaped, examine, unfinished};
+use fairwave_files::{escaped, unfinished};
+use fairwave_host::{Check, DEFAULT_PORT, Verdict, examine};
 use serde::Serialize;
 
 use crate::Done;

@@ -4,7 +4,8 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use fairwave_host::{Durable, GetOptions, Ticket, get};
+use fairwave_files::{Durable, GetOptions, get};
+use fairwave_host::Ticket;
 use fairwave_units::Rate;
 use serde::{Deserialize, Serialize};
 

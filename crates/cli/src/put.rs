@@ -3,7 +3,8 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use fairwave_host::{PutOptions, Ticket, put};
+use fairwave_files::{PutOptions, put};
+use fairwave_host::Ticket;
 use fairwave_units::Rate;
 
 use crate::Done;

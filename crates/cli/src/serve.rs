@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fairwave_host::{
-    Issued, Keyring, Offering, Refusal, Share, ShareId, ShareOptions, StateDir, TicketId, id_text, now_unix_s, read_id,
-};
+use fairwave_files::{Share, ShareOptions};
+use fairwave_host::{Issued, Keyring, Offering, Refusal, ShareId, StateDir, TicketId, id_text, now_unix_s, read_id};
 use fairwave_units::Bytes;
 use serde::Serialize;
 
@@ -180,7 +179,7 @@ fn absolute(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
 
 fn shown(path: &Path) -> String {
     use std::os::unix::ffi::OsStrExt;
-    fairwave_host::escaped(path.as_os_str().as_bytes())
+    fairwave_files::escaped(path.as_os_str().as_bytes())
 }
 
 /// The keyring of no share: all tickets are in it.

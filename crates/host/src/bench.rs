@@ -14,8 +14,8 @@ use fairwave_units::Rate;
 use thiserror::Error;
 
 use crate::endpoint::{Accept, ConnectError, ConnectOptions, Endpoint, Judge, Visitor};
-use crate::files::greeting::Greeting;
 use crate::handler::Handler;
+use crate::purpose::Purpose;
 use crate::session::Session;
 use crate::ticket::Ticket;
 
@@ -147,11 +147,11 @@ pub fn bench_accept(session: SessionOptions) -> Accept {
 }
 
 fn client_sends(visitor: &Visitor<'_>) -> Result<bool, Refusal> {
-    match Greeting::read(visitor.greeting) {
-        Ok(Greeting::Bench([SEND | BOTH])) => Ok(true),
-        Ok(Greeting::Bench([RECEIVE])) => Ok(false),
-        Ok(Greeting::Get | Greeting::Put(_)) => Err(Refusal::Purpose),
-        Ok(Greeting::Bench(_)) | Err(_) => Err(Refusal::UnknownName),
+    match Purpose::read(visitor.greeting) {
+        Some((Purpose::Bench, [SEND | BOTH])) => Ok(true),
+        Some((Purpose::Bench, [RECEIVE])) => Ok(false),
+        Some((Purpose::Get | Purpose::Put, _)) => Err(Refusal::Purpose),
+        Some((Purpose::Bench, _)) | None => Err(Refusal::UnknownName),
     }
 }
 
@@ -170,7 +170,7 @@ pub fn bench(
         let wish = ConnectOptions {
             sends: true,
             receives: true,
-            greeting: Greeting::Bench(&[direction_byte(options.direction)]).to_bytes(),
+            greeting: Purpose::Bench.greeting(&[direction_byte(options.direction)]),
             options: options.session,
         };
         let session = endpoint.connect(ticket, wish, Box::new(Load::new(Some(listener), false)))?;
@@ -427,7 +427,6 @@ mod tests {
     use fairwave_proto::codec::TicketId;
 
     use super::*;
-    use crate::files::greeting::Look;
 
     #[test]
     fn bench_accept__takes_no_ticket_for_one_of_files() {
@@ -441,12 +440,12 @@ mod tests {
             assert_eq!(accept(&visitor).err(), refused);
             refused
         };
-        assert_eq!(refused(&Greeting::Get.to_bytes()), Some(Refusal::Purpose));
-        assert_eq!(refused(&Greeting::Put(Look::default()).to_bytes()), Some(Refusal::Purpose));
-        assert_eq!(refused(&Greeting::Bench(&[250]).to_bytes()), Some(Refusal::UnknownName));
+        assert_eq!(refused(&Purpose::Get.greeting(&[])), Some(Refusal::Purpose));
+        assert_eq!(refused(&Purpose::Put.greeting(&[])), Some(Refusal::Purpose));
+        assert_eq!(refused(&Purpose::Bench.greeting(&[250])), Some(Refusal::UnknownName));
         assert_eq!(refused(&[]), Some(Refusal::UnknownName));
         for way in [SEND, RECEIVE, BOTH] {
-            assert_eq!(refused(&Greeting::Bench(&[way]).to_bytes()), None);
+            assert_eq!(refused(&Purpose::Bench.greeting(&[way])), None);
         }
     }
 }

@@ -14,16 +14,16 @@ use fairwave_schemes::node::NodeError;
 use fairwave_units::{Bytes, Duration, Rate};
 use thiserror::Error;
 
-use crate::driver::{Bell, Call, Commands, Driver, Order, Shared, proof};
-use crate::files::OneUse;
+use crate::driver::{Bell, Call, Commands, Driver, Order, Shared};
 use crate::handler::Handler;
 use crate::keyring::Keyring;
 use crate::lock::Lock;
+use crate::one_use::OneUse;
 use crate::session::Session;
 use crate::ticket::Ticket;
 
-/// What an application can say with a hello, in bytes.
-pub(crate) const MOST_GREETING_BYTES: usize = 512;
+/// The most bytes that an application can say with a hello.
+pub const MOST_GREETING_BYTES: usize = 512;
 
 /// The rule of an end node that was told none.
 const DEFAULT_RULE: &str = "gtp";
@@ -104,7 +104,7 @@ pub struct Visitor<'a> {
     /// Sessions that are open here with the same ticket.
     pub sessions: usize,
     /// The ticket, if it is for one transfer.
-    pub(crate) one_use: Option<OneUse<'a>>,
+    pub one_use: Option<OneUse<'a>>,
 }
 
 /// Judges a hello: what this end node knows of the session, or why there is to be none. It is called on the network thread, as often
@@ -223,7 +223,7 @@ impl Endpoint {
 
     /// Begins to open a session: the answer comes through the receiver. It may go on with what a former one, which this end
     /// opened with the same ticket, was let in for: then it does not matter whether the ticket has expired meanwhile.
-    pub(crate) fn begin(
+    pub fn begin(
         &self,
         to: &Ticket,
         options: ConnectOptions,
@@ -234,7 +234,7 @@ impl Endpoint {
             return Err(ConnectError::Greeting(options.greeting.len()));
         }
         let (reply, answer) = bounded(1);
-        let proof = former.map(proof);
+        let proof = former.map(Session::proof);
         self.order(Order::Connect(Box::new(Call { to: to.clone(), options, handler, proof, reply })));
         Ok(answer)
     }
@@ -282,7 +282,7 @@ impl Endpoint {
     }
 
     /// The same, for whoever does not keep it from ending.
-    pub(crate) fn downgrade(&self) -> WeakEndpoint {
+    pub fn downgrade(&self) -> WeakEndpoint {
         WeakEndpoint { inner: Arc::downgrade(&self.inner) }
     }
 
@@ -294,13 +294,13 @@ impl Endpoint {
 }
 
 /// An endpoint that ends when nobody else has it any more.
-pub(crate) struct WeakEndpoint {
+pub struct WeakEndpoint {
     inner: Weak<Inner>,
 }
 
 impl WeakEndpoint {
     /// It, unless it has ended.
-    pub(crate) fn upgrade(&self) -> Option<Endpoint> {
+    pub fn upgrade(&self) -> Option<Endpoint> {
         self.inner.upgrade().map(|inner| Endpoint { inner })
     }
 }

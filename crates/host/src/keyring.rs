@@ -213,12 +213,12 @@ impl Keyring {
     }
 
     /// Whether a ticket is for one transfer.
-    pub(crate) fn is_once(&self, id: TicketId) -> bool {
+    pub fn is_once(&self, id: TicketId) -> bool {
         self.look().tickets.get(&id).is_some_and(|issued| issued.is_once)
     }
 
     /// The same as [`Keyring::spend`] for who cannot wait for the disk: known here at once, and soon in the file.
-    pub(crate) fn use_up(self: &Arc<Self>, id: TicketId) {
+    pub fn use_up(self: &Arc<Self>, id: TicketId) {
         if !self.is_once(id) {
             return;
         }

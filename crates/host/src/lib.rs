@@ -14,7 +14,6 @@ mod doctor;
 mod driver;
 mod ending;
 mod endpoint;
-mod files;
 #[cfg(test)]
 mod fuzz;
 mod handler;
@@ -22,7 +21,9 @@ mod identity;
 mod interface;
 mod keyring;
 mod lock;
+mod one_use;
 mod own_places;
+mod purpose;
 mod secret;
 mod session;
 mod share_id;
@@ -38,31 +39,31 @@ pub use bench::{
     BenchDirection, BenchError, BenchFlow, BenchOptions, BenchProgress, BenchReport, bench, bench_accept, bench_judge,
 };
 pub use capacity::{Capacity, CapacityOrigin};
-pub use doctor::{Check, Verdict, examine, unfinished};
+pub use doctor::{Check, Verdict, examine};
+pub use driver::{Command, Proof};
 pub use ending::{AtEnd, at_end};
 pub use endpoint::{
-    Accept, BindError, ConnectError, ConnectOptions, Endpoint, EndpointConfig, EndpointFacts, Judge, Visitor,
+    Accept, BindError, ConnectError, ConnectOptions, Endpoint, EndpointConfig, EndpointFacts, Judge,
+    MOST_GREETING_BYTES, Visitor, WeakEndpoint,
 };
 pub use fairwave_proto::codec::{CloseReason, Refusal, SessionId, TicketId, VoidReason};
 pub use fairwave_proto::handshake::HandshakeError;
 pub use fairwave_proto::{IntervalRule, Lasts, Limit, PathKind, SessionOptions, SessionRates};
 pub use fairwave_schemes::node::NodeError;
-pub use files::{
-    Durable, Ended, Failure, Failures, GetOptions, MOST_LISTED, MOST_LISTED_BYTES, Outcome, Pause, Progress,
-    PutOptions, Share, ShareError, ShareOptions, TopNames, Transfer, TransferError, UnknownDurable, Visit, VisitKind,
-    WaitsFor, escaped, get, put,
-};
 pub use handler::Handler;
 pub use identity::Identity;
 pub use keyring::{Issued, Keyring, Offering, Validity, id_text, now_unix_s, read_id};
-pub use own_places::own_places_below;
+pub use lock::{Held, Lock};
+pub use one_use::OneUse;
+pub use own_places::{OwnPlaces, own_places_below};
+pub use purpose::Purpose;
 pub use secret::Secret;
 pub use session::{Session, SessionFacts, SessionStats};
 pub use share_id::ShareId;
 pub use state::{StateDir, StateError, StateLock};
 pub use status::{
-    Here, Leave, LimitedBy, ProcessStatus, Sample, SessionStatus, StatusSocket, TransferStatus, ask_to_leave,
-    runtime_dir, statuses,
+    Carried, Here, Leave, LimitedBy, ProcessStatus, Sample, SessionStatus, StatusSocket, TransferStatus, WaitsFor,
+    ask_to_leave, runtime_dir, statuses,
 };
 pub use stream::{MemorySource, ReadError, StreamReader};
 pub use ticket::{MOST_ADDRESSES, Ticket, TicketError};

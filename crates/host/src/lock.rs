@@ -1,6 +1,6 @@
 //! Locks that cannot be taken in two orders.
 //!
-//! Each lock of this crate is a *leaf*: whoever holds it takes no other, and calls nothing that may. What has to be done with
+//! Each lock of this crate and of those on it is a *leaf*: whoever holds it takes no other, and calls nothing that may. What has to be done with
 //! other objects is done before or after, with what was copied out. The one lock that may be held while a leaf is taken says so
 //! where it is made ([`Lock::over_leaves`]). Builds with debug assertions check it wherever a lock is taken, whether another
 //! thread is in the way or not. See "Locks" in design-notes.
@@ -11,14 +11,14 @@ use std::time::Duration;
 
 /// A value that one thread at a time has.
 #[derive(Debug, Default)]
-pub(crate) struct Lock<T> {
+pub struct Lock<T> {
     value: Mutex<T>,
     is_over_leaves: bool,
 }
 
 /// The value of a lock, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Held<'a, T> {
+pub struct Held<'a, T> {
     // Dropped in this order: the lock is given back before the thread is said to be free of it.
     value: MutexGuard<'a, T>,
     rank: Rank,
@@ -26,17 +26,17 @@ pub(crate) struct Held<'a, T> {
 
 impl<T> Lock<T> {
     /// One that is held alone.
-    pub(crate) const fn new(value: T) -> Self {
+    pub const fn new(value: T) -> Self {
         Self { value: Mutex::new(value), is_over_leaves: false }
     }
 
     /// One during which a leaf may be taken.
-    pub(crate) const fn over_leaves(value: T) -> Self {
+    pub const fn over_leaves(value: T) -> Self {
         Self { value: Mutex::new(value), is_over_leaves: true }
     }
 
     /// Waits until no other thread holds it. What a thread that panicked left there counts: each change leaves a whole value behind.
-    pub(crate) fn lock(&self) -> Held<'_, T> {
+    pub fn lock(&self) -> Held<'_, T> {
         let rank = Rank::enter(self.is_over_leaves);
         Held { value: self.value.lock().unwrap_or_else(PoisonError::into_inner), rank }
     }
@@ -44,7 +44,7 @@ impl<T> Lock<T> {
 
 impl<T> Held<'_, T> {
     /// Gives the lock to others until somebody rings, or for so long at the most; no time is until somebody does.
-    pub(crate) fn wait(self, bell: &Condvar, most: Option<Duration>) -> Self {
+    pub fn wait(self, bell: &Condvar, most: Option<Duration>) -> Self {
         let Self { value, rank } = self;
         let value = match most {
             None => bell.wait(value).unwrap_or_else(PoisonError::into_inner),

@@ -13,7 +13,7 @@ type Node = (u64, u64);
 
 /// Where they are, as far as they are there.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct OwnPlaces {
+pub struct OwnPlaces {
     directories: Vec<(PathBuf, Node)>,
     /// The files of keys in them, which may have other names elsewhere.
     files: Vec<Node>,
@@ -26,7 +26,7 @@ const KEYS: [&str; 2] = ["identity", "keyring"];
 
 impl OwnPlaces {
     /// Those that the environment names, and those that another environment of the same user would name.
-    pub(crate) fn find() -> Self {
+    pub fn find() -> Self {
         let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let user = rustix::process::geteuid().as_raw();
         let homes = [
@@ -39,7 +39,7 @@ impl OwnPlaces {
     }
 
     /// These.
-    pub(crate) fn at(paths: impl IntoIterator<Item = PathBuf>) -> Self {
+    pub fn at(paths: impl IntoIterator<Item = PathBuf>) -> Self {
         let mut found = Self::default();
         for path in paths {
             let path = resolved(&path);
@@ -57,17 +57,17 @@ impl OwnPlaces {
     }
 
     /// Whether a directory is one of them.
-    pub(crate) fn is_directory(&self, node: Node) -> bool {
+    pub fn is_directory(&self, node: Node) -> bool {
         self.directories.iter().any(|(_, own)| *own == node)
     }
 
     /// Whether a file holds keys of theirs.
-    pub(crate) fn is_file(&self, node: Node) -> bool {
+    pub fn is_file(&self, node: Node) -> bool {
         self.files.contains(&node)
     }
 
     /// The one that a path is, or lies in.
-    pub(crate) fn around(&self, path: &Path) -> Option<&Path> {
+    pub fn around(&self, path: &Path) -> Option<&Path> {
         let path = resolved(path);
         let above = path.ancestors().find_map(|above| {
             let node = node(above)?;
@@ -79,7 +79,7 @@ impl OwnPlaces {
     }
 
     /// Those that lie below a path, also those that are not there yet.
-    pub(crate) fn below(&self, path: &Path) -> impl Iterator<Item = &Path> {
+    pub fn below(&self, path: &Path) -> impl Iterator<Item = &Path> {
         let path = resolved(path);
         let all = self.directories.iter().map(|(own, _)| own).chain(&self.to_come);
         all.filter(move |own| own.starts_with(&path)).map(PathBuf::as_path)

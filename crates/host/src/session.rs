@@ -11,7 +11,7 @@ use fairwave_units::{Bytes, Duration, Rate};
 use tracing::Span;
 use zeroize::Zeroizing;
 
-use crate::driver::{Command, Commands};
+use crate::driver::{Command, Commands, Proof};
 
 /// A session: cheap to clone, and usable from any thread.
 ///
@@ -95,8 +95,8 @@ impl Session {
         Self { inner: Arc::new(Inner { id, facts, export, commands, stats, span }) }
     }
 
-    /// What log lines about it stand in.
-    pub(crate) fn span(&self) -> &Span {
+    /// The span that log lines about it stand in.
+    pub fn span(&self) -> &Span {
         &self.inner.span
     }
 
@@ -115,7 +115,9 @@ impl Session {
         self.inner.stats.load_full()
     }
 
-    pub(crate) fn publish(&self, stats: SessionStats) {
+    /// Sets what [`Session::stats`] tells. The network thread does it for sessions of an endpoint; of a detached one, whoever tests
+    /// with it.
+    pub fn publish(&self, stats: SessionStats) {
         self.inner.stats.store(Arc::new(stats));
     }
 
@@ -166,15 +168,20 @@ impl Session {
         blake3::Hasher::new_keyed(&self.inner.export).update(label.as_bytes()).finalize().into()
     }
 
+    /// Shows the other end that a session which is opened later follows this one ([`Endpoint::begin`](crate::Endpoint::begin)).
+    pub fn proof(&self) -> Proof {
+        *self.secret("return").first_chunk().expect("16 of 32 bytes")
+    }
+
     fn send(&self, command: Command) {
         self.inner.commands.send(self.inner.id, command);
     }
 }
 
-#[cfg(test)]
 impl Session {
-    /// One without a network: what it is told comes out of the receiver.
-    pub(crate) fn detached(facts: SessionFacts) -> (Self, crossbeam_channel::Receiver<(SessionId, Command)>) {
+    /// A session without a network, to test a [`Handler`](crate::Handler) with: what it is told comes out of the receiver. Its
+    /// secrets are the same for all.
+    pub fn detached(facts: SessionFacts) -> (Self, crossbeam_channel::Receiver<(SessionId, Command)>) {
         let (commands, told) = Commands::detached();
         (Self::new(SessionId(1), facts, Zeroizing::new([7; 32]), commands), told)
     }

@@ -6,9 +6,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use fairwave_files::{Durable, Ended, GetOptions, Share, ShareOptions, Transfer};
 use fairwave_host::{
-    Capacity, DEFAULT_PORT, Durable, Ended, Endpoint, EndpointConfig, GetOptions, Keyring, Offering, PathKind, Share,
-    ShareId, ShareOptions, StateDir, Ticket, Transfer, Validity, advertised,
+    Capacity, DEFAULT_PORT, Endpoint, EndpointConfig, Keyring, Offering, PathKind, ShareId, StateDir, Ticket, Validity,
+    advertised,
 };
 use fairwave_schemes::node::host_rule;
 use fairwave_units::{Bytes, Duration, Rate};
@@ -89,7 +90,7 @@ pub(crate) fn get<'py>(
         GetOptions { names, destination, check, dry_run, keeps_links, durable, limit, retry, ..GetOptions::default() };
     let config = link.config(py, None, Some(&ticket))?;
     let endpoint = Endpoint::bind(&config).map_err(system)?;
-    let transfer = py.detach(|| fairwave_host::get(&endpoint, &ticket, options)).map_err(system)?;
+    let transfer = py.detach(|| fairwave_files::get(&endpoint, &ticket, options)).map_err(system)?;
     let waited = wait(py, &transfer);
     py.detach(|| endpoint.close());
     waited?;
@@ -111,7 +112,7 @@ fn wait(py: Python<'_>, transfer: &Transfer) -> PyResult<()> {
 fn outcome<'py>(py: Python<'py>, transfer: &Transfer) -> PyResult<Bound<'py, PyDict>> {
     let found = py.detach(|| transfer.wait(None));
     let found = found.ok_or_else(|| system("the transfer has no end"))?;
-    let entries = |entries: &[fairwave_host::Failure]| -> Vec<(Py<PyBytes>, String)> {
+    let entries = |entries: &[fairwave_files::Failure]| -> Vec<(Py<PyBytes>, String)> {
         entries.iter().map(|entry| (PyBytes::new(py, &entry.path).unbind(), entry.reason.clone())).collect()
     };
     let dict = PyDict::new(py);
@@ -179,7 +180,7 @@ impl Server {
             [one] if readable => ShareId::of_exchange(one),
             all => ShareId::of(all, writable),
         };
-        let shown = |path: &PathBuf| fairwave_host::escaped(path.as_os_str().as_bytes());
+        let shown = |path: &PathBuf| fairwave_files::escaped(path.as_os_str().as_bytes());
         let paths = absolute.iter().map(shown).collect();
         let offering = Offering { paths, takes: writable, gives: !writable || readable };
         let (only_takes, may_keep_links) = (!offering.gives, links);
@@ -214,7 +215,7 @@ impl Server {
 
     /// Transfers since it began, or the last of them: peer, whether it puts, whether it is over, files, bytes.
     fn transfers(&self) -> Vec<(String, bool, bool, u64, u64)> {
-        let told = |visit: fairwave_host::Visit| {
+        let told = |visit: fairwave_files::Visit| {
             let progress = visit.transfer.progress();
             (visit.from.to_string(), visit.is_put(), visit.transfer.is_over(), progress.files_done, progress.bytes_done)
         };

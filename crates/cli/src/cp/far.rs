@@ -11,9 +11,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
+use fairwave_files::{Share, ShareOptions, Transfer};
 use fairwave_host::{
-    CloseReason, Endpoint, Identity, Keyring, SessionOptions, Share, ShareId, ShareOptions, StateDir, TicketId,
-    Transfer, Validity, advertised, ask_to_leave, at_end, runtime_dir,
+    CloseReason, Endpoint, Identity, Keyring, SessionOptions, ShareId, StateDir, TicketId, Validity, advertised,
+    ask_to_leave, at_end, runtime_dir,
 };
 use fairwave_units::Rate;
 

@@ -10,7 +10,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use fairwave_host::{GetOptions, Identity, Keyring, Share, ShareId, ShareOptions, StateDir, TopNames, Validity};
+use fairwave_files::{GetOptions, Share, ShareOptions, TopNames};
+use fairwave_host::{Identity, Keyring, ShareId, StateDir, Validity};
 use fairwave_units::Duration;
 
 use crate::Done;

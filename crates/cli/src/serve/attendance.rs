@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fairwave_host::{Ended, Outcome, Visit, VisitKind};
+use fairwave_files::{Ended, Outcome, Visit, VisitKind};
 use fairwave_units::{Duration, Rate};
 use serde::Serialize;
 

@@ -3,7 +3,8 @@
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-use fairwave_host::{ConnectError, Refusal, Ticket, TransferError};
+use fairwave_files::TransferError;
+use fairwave_host::{ConnectError, Refusal, Ticket};
 
 use super::screen::Screen;
 use crate::failure::Failure;

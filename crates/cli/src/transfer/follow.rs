@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use fairwave_host::{Ended, Outcome, Progress, Refusal, Transfer, escaped};
+use fairwave_files::{Ended, Outcome, Progress, Transfer, escaped};
+use fairwave_host::Refusal;
 use fairwave_units::Rate;
 use serde::Serialize;
 
@@ -266,7 +267,7 @@ fn all_well(outcome: &Outcome) -> Done {
 
 /// The end of a transfer, and what became of its entries, for programs.
 pub(crate) fn print_end(outcome: &Outcome, moment: &Moment, transfer: &Transfer, is_dry: bool) -> Done {
-    let entry = |event, failure: &fairwave_host::Failure| {
+    let entry = |event, failure: &fairwave_files::Failure| {
         print_json(&EntryEvent { event, name: Name::of(&failure.path), reason: &failure.reason })
     };
     outcome.skipped.iter().try_for_each(|failure| entry("file_skipped", failure))?;

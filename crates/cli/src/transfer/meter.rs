@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-use fairwave_host::{Here, LimitedBy, Pause, Progress, Sample, SessionStatus, Transfer, WaitsFor};
+use fairwave_files::{Pause, Progress, Transfer};
+use fairwave_host::{Here, LimitedBy, Sample, SessionStatus, WaitsFor};
 use fairwave_units::{Bytes, Rate};
 use serde::Serialize;
 
@@ -104,8 +105,7 @@ impl Meter {
             let stats = session.stats();
             stats.sent_wire_bytes.saturating_add(stats.received_wire_bytes)
         });
-        let transfers = std::slice::from_ref(&self.transfer);
-        let sample = Sample::take(session.into_iter().collect(), transfers);
+        let sample = Sample::take(session.into_iter().collect(), self.transfer.carried().as_slice());
         // As they come: a block of 4 MiB takes a slow link long.
         let new_bytes = progress.bytes_moved().saturating_add(progress.bytes_held);
         while self.samples.front().is_some_and(|(at, _, _)| now.duration_since(*at) > WINDOW) && self.samples.len() > 1

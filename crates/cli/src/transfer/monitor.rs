@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use fairwave_host::{Here, Leave, ProcessStatus, Sample, Share, StatusSocket, Transfer, runtime_dir};
+use fairwave_files::{Share, Transfer};
+use fairwave_host::{Here, Leave, ProcessStatus, Sample, StatusSocket, runtime_dir};
 
 use super::link::Bound;
 use super::screen::Screen;
@@ -46,7 +47,8 @@ fn open(
     let (endpoint, capacity) = (bound.endpoint.clone(), bound.capacity.clone());
     let here = Here { has_node: capacity.rate.is_some() };
     let status = move || {
-        let take = || Sample::take(endpoint.sessions(), &transfers());
+        let take =
+            || Sample::take(endpoint.sessions(), &transfers().iter().filter_map(Transfer::carried).collect::<Vec<_>>());
         let before = take();
         std::thread::sleep(LOOKED);
         let sessions = take().since(&before, here);

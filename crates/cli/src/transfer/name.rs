@@ -1,7 +1,7 @@
 //! Names of files in JSON: nothing says that they are text.
 
 use data_encoding::BASE64;
-use fairwave_host::escaped;
+use fairwave_files::escaped;
 use serde::Serialize;
 
 /// A name as JSON tells it.

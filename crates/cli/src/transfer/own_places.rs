@@ -3,7 +3,8 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use fairwave_host::{escaped, own_places_below};
+use fairwave_files::escaped;
+use fairwave_host::own_places_below;
 
 use super::screen::Screen;
 

@@ -5,7 +5,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 
-use fairwave_host::{Ticket, escaped};
+use fairwave_files::escaped;
+use fairwave_host::Ticket;
 
 use crate::failure::{Failure, plain};
 use crate::terminal;

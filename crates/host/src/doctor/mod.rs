@@ -2,13 +2,10 @@
 
 mod machine;
 mod network;
-mod unfinished;
 
 use serde::Serialize;
 
 use crate::state::StateDir;
-
-pub use unfinished::unfinished;
 
 /// One thing that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -52,15 +49,18 @@ pub fn examine(port: u16) -> Vec<Check> {
 }
 
 impl Check {
-    fn ok(name: impl Into<String>, seen: impl Into<String>) -> Self {
+    /// What is as it should be.
+    pub fn ok(name: impl Into<String>, seen: impl Into<String>) -> Self {
         Self { name: name.into(), verdict: Verdict::Ok, seen: seen.into(), fix: None }
     }
 
-    fn warn(name: impl Into<String>, seen: impl Into<String>, fix: impl Into<String>) -> Self {
+    /// What works and could be better, with what mends it.
+    pub fn warn(name: impl Into<String>, seen: impl Into<String>, fix: impl Into<String>) -> Self {
         Self { verdict: Verdict::Warn, fix: Some(fix.into()), ..Self::ok(name, seen) }
     }
 
-    fn fail(name: impl Into<String>, seen: impl Into<String>, fix: impl Into<String>) -> Self {
+    /// What makes transfers fail, with what mends it.
+    pub fn fail(name: impl Into<String>, seen: impl Into<String>, fix: impl Into<String>) -> Self {
         Self { verdict: Verdict::Fail, fix: Some(fix.into()), ..Self::ok(name, seen) }
     }
 }

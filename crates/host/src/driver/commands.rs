@@ -10,16 +10,25 @@ use fairwave_proto::codec::{CloseReason, SessionId, VoidReason};
 use fairwave_units::{Bytes, Rate};
 use rustix::event::{EventfdFlags, eventfd};
 
-/// What an application wants of a session.
-#[derive(Debug)]
-pub(crate) enum Command {
+/// What an application told its session, each by the method of [`Session`](crate::Session) that is named.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the fields are the methods' arguments")]
+pub enum Command {
+    /// `want`.
     Want { stream: u32, range: Range<u64> },
+    /// `give_up`.
     GiveUp { stream: u32, range: Range<u64> },
+    /// `set_room`.
     Room(Bytes),
+    /// `serve`.
     Serve { stream: u32, range: Range<u64> },
+    /// `refuse`.
     Refuse { stream: u32, range: Range<u64>, reason: VoidReason },
+    /// `set_desired`.
     Desired(Rate),
+    /// `set_ceiling`.
     Ceiling(Option<Rate>),
+    /// `close`.
     Close(CloseReason),
 }
 
@@ -76,7 +85,7 @@ impl Commands {
         }
     }
 
-    #[cfg(test)]
+    /// Nobody is woken by these.
     pub(crate) fn detached() -> (Self, Receiver<(SessionId, Command)>) {
         Self::new(Bell::new().expect("a descriptor is left"))
     }

@@ -16,7 +16,8 @@ mod tests;
 mod visits;
 mod watch;
 
-pub(crate) use commands::{Bell, Command, Commands};
-pub(crate) use returns::{Proof, proof};
+pub use commands::Command;
+pub(crate) use commands::{Bell, Commands};
+pub use returns::Proof;
 pub(crate) use run::Driver;
 pub(crate) use setup::{Call, Order, Shared};

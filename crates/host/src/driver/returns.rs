@@ -14,10 +14,9 @@ use fairwave_proto::codec::{CloseReason, Refusal, TicketId};
 use fairwave_units::{Duration, Time};
 
 use super::entry::Entry;
-use crate::session::Session;
 
-/// Shows that a session was one's own.
-pub(crate) type Proof = [u8; 16];
+/// Shows the other end of a session that whoever opens the next one had this one, too: only the two ends know it.
+pub type Proof = [u8; 16];
 
 /// Bytes before what the application says, at the most.
 const AHEAD: usize = 1 + size_of::<Proof>();
@@ -49,7 +48,7 @@ impl Returns {
             while self.ended.len() >= MOST || self.ended.front().is_some_and(|(at, ..)| now.since(*at) > LASTS) {
                 self.ended.pop_front();
             }
-            self.ended.push_back((now, ticket, proof(&entry.session)));
+            self.ended.push_back((now, ticket, entry.session.proof()));
         }
     }
 
@@ -63,17 +62,12 @@ impl Returns {
 /// Whether a session that is still open here was opened with this ticket and is the one that is shown: the other end has seen its
 /// end first.
 pub(super) fn is_shown(entry: &Entry, ticket: TicketId, shown: &Proof) -> bool {
-    entry.ticket == Some(ticket) && is_same(&proof(&entry.session), shown)
+    entry.ticket == Some(ticket) && is_same(&entry.session.proof(), shown)
 }
 
 /// Takes as long wherever they differ.
 fn is_same(one: &Proof, other: &Proof) -> bool {
     aws_lc_rs::constant_time::verify_slices_are_equal(one, other).is_ok()
-}
-
-/// What shows that a session was one's own.
-pub(crate) fn proof(session: &Session) -> Proof {
-    *session.secret("return").first_chunk().expect("16 of 32 bytes")
 }
 
 /// What goes with a hello.

@@ -18,9 +18,9 @@ use super::entry::{Entries, Entry};
 use super::returns::{self, Proof, Returns};
 use crate::crypto::Noise;
 use crate::endpoint::{Accept, Judge, Visitor};
-use crate::files::OneUse;
 use crate::handler::Handler;
 use crate::keyring::{Keyring, id_text};
+use crate::one_use::OneUse;
 use crate::sparing::Sparing;
 
 /// Who listens at an endpoint, and who has come.

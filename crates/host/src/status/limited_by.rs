@@ -5,9 +5,8 @@ use std::fmt;
 use fairwave_units::Rate;
 use serde::{Deserialize, Serialize};
 
-use super::SessionStatus;
+use super::{SessionStatus, WaitsFor};
 use crate::Limit;
-use crate::files::WaitsFor;
 
 /// What limits a session: one word for each cause, for people and for programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,5 +1,6 @@
 //! What the sessions of a process do, and what limits each: as values, and as the JSON that processes tell each other.
 
+mod carried;
 mod limited_by;
 mod socket;
 
@@ -12,9 +13,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::PathKind;
 use crate::capacity::Capacity;
-use crate::files::{Progress, Transfer, WaitsFor};
 use crate::session::{Session, SessionStats};
 
+pub use carried::{Carried, WaitsFor};
 pub use limited_by::LimitedBy;
 pub use socket::{Leave, StatusSocket, ask_to_leave, runtime_dir, statuses};
 
@@ -96,8 +97,8 @@ pub struct SessionStatus {
     pub transfer: Option<TransferStatus>,
 }
 
-/// How far a transfer is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// How far a transfer is, as processes tell each other.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TransferStatus {
     /// Files that are to be moved, once all are known.
     pub files_total: Option<u64>,
@@ -132,18 +133,15 @@ pub struct Here {
 /// Who lives answers sooner.
 const SILENT_S: f64 = 2.0;
 
-type Seen = (Session, Arc<SessionStats>, Option<Progress>);
+type Seen = (Session, Arc<SessionStats>, Option<Carried>);
 
 impl Sample {
-    /// Notes what these sessions have done, with the transfers that some of them carry.
-    pub fn take(sessions: Vec<Session>, transfers: &[Transfer]) -> Self {
-        let carried: Vec<_> =
-            transfers.iter().filter_map(|transfer| Some((transfer.session()?.id(), transfer))).collect();
+    /// Notes what these sessions have done, with what is known of the transfers that some of them carry.
+    pub fn take(sessions: Vec<Session>, carried: &[Carried]) -> Self {
         let with_stats = |session: Session| {
-            let transfer = carried.iter().find(|(id, _)| *id == session.id());
-            let progress = transfer.map(|(_, transfer)| transfer.progress());
+            let carried = carried.iter().find(|carried| carried.session == session.id()).cloned();
             let stats = session.stats();
-            (session, stats, progress)
+            (session, stats, carried)
         };
         Self { at: Instant::now(), sessions: sessions.into_iter().map(with_stats).collect() }
     }
@@ -151,12 +149,12 @@ impl Sample {
     /// What the sessions of this sample do, by what an earlier one says.
     pub fn since(&self, before: &Self, here: Here) -> Vec<SessionStatus> {
         let span = self.at.saturating_duration_since(before.at);
-        let each = |(session, stats, progress): &Seen| {
+        let each = |(session, stats, carried): &Seen| {
             let earlier = before.sessions.iter().find(|(other, _, _)| other.id() == session.id());
             let none = SessionStats::default();
-            let earlier =
-                (earlier.map_or(&none, |(_, stats, _)| &**stats), earlier.and_then(|(_, _, progress)| *progress));
-            SessionStatus::of(session, (stats, *progress), earlier, (span, here))
+            let (stats_before, carried_before) =
+                earlier.map_or((&none, None), |(_, stats, carried)| (&**stats, carried.as_ref()));
+            SessionStatus::of(session, (stats, carried.as_ref()), (stats_before, carried_before), (span, here))
         };
         self.sessions.iter().map(each).collect()
     }
@@ -165,8 +163,8 @@ impl Sample {
 impl SessionStatus {
     fn of(
         session: &Session,
-        (stats, progress): (&SessionStats, Option<Progress>),
-        (earlier, progress_earlier): (&SessionStats, Option<Progress>),
+        (stats, carried): (&SessionStats, Option<&Carried>),
+        (earlier, carried_earlier): (&SessionStats, Option<&Carried>),
         (span, here): (Duration, Here),
     ) -> Self {
         let facts = session.facts();
@@ -176,10 +174,11 @@ impl SessionStatus {
         let received_bps = rate(stats.received_wire_bytes, earlier.received_wire_bytes);
         // A put has a second direction for its results; the one that moves the files counts.
         let sends_more = facts.sends && (!facts.receives || stats.sent_wire_bytes >= stats.received_wire_bytes);
-        let is_source = progress.map_or(sends_more, |progress| progress.gives);
+        let is_source = carried.map_or(sends_more, |carried| carried.gives);
         let rates = if is_source { stats.source } else { stats.sink }.filter(|_| here.has_node);
         let bps = |rate: Rate| Some(rate.as_bps()).filter(|bps| *bps < f64::MAX);
-        let disk_bps = progress.zip(progress_earlier).map(|(now, before)| rate(now.bytes_done, before.bytes_done));
+        let both = carried.zip(carried_earlier);
+        let disk_bps = both.map(|(now, before)| rate(now.status.bytes_done, before.status.bytes_done));
         let mut status = Self {
             id: format!("{:016x}", session.id().0),
             peer: facts.peer,
@@ -205,9 +204,9 @@ impl SessionStatus {
             received_packets: stats.received_packets,
             silent_s: stats.silent_for.as_secs_f64(),
             unanswered_s: stats.unanswered_for.as_secs_f64(),
-            transfer: progress.as_ref().map(TransferStatus::of),
+            transfer: carried.map(TransferStatus::of),
         };
-        let waits_for = progress.and_then(|progress| progress.waits_for);
+        let waits_for = carried.and_then(|carried| carried.waits_for);
         let source_limit = stats.limited_by.filter(|_| is_source);
         (status.limited_by, status.because) = limited_by::explain(&status, source_limit, waits_for, disk_bps);
         status
@@ -222,16 +221,8 @@ impl SessionStatus {
 }
 
 impl TransferStatus {
-    fn of(progress: &Progress) -> Self {
-        Self {
-            files_total: progress.files_total,
-            files_done: progress.files_done,
-            files_failed: progress.files_failed,
-            bytes_total: progress.bytes_total,
-            bytes_done: progress.bytes_done,
-            bytes_compared: progress.bytes_compared,
-            waits_for: progress.waits_for.map(|what| word(what).to_owned()),
-        }
+    fn of(carried: &Carried) -> Self {
+        Self { waits_for: carried.waits_for.map(|what| what.word().to_owned()), ..carried.status.clone() }
     }
 }
 
@@ -255,18 +246,6 @@ impl ProcessStatus {
             capacity_from: send.origin.to_string(),
             sessions,
         }
-    }
-}
-
-fn word(what: WaitsFor) -> &'static str {
-    match what {
-        WaitsFor::List => "list",
-        WaitsFor::Peer => "peer",
-        WaitsFor::Disk => "disk",
-        WaitsFor::Sync => "sync",
-        WaitsFor::Results => "results",
-        WaitsFor::Session => "session",
-        WaitsFor::Comparing => "comparing",
     }
 }
 

@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 use fairwave_host::{ConnectOptions, Endpoint, Handler, SessionOptions, Ticket};
 use fairwave_proto::codec::MAC_BYTES;
 
+use crate::actor::Actor;
 use crate::content::{Taker, Tally};
 use crate::hosts::{Hosts, dedicated};
-use crate::parts::{Actor, Part};
+use crate::parts::Part;
 use crate::relay::address;
 
 const HELLOS_PER_S: u64 = 10_000;

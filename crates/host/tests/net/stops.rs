@@ -7,9 +7,10 @@ use std::time::Duration;
 use fairwave_host::{Accept, CloseReason, ConnectOptions, Endpoint, SessionOptions, Ticket, at_end};
 use rustix::process::Signal;
 
+use crate::actor::Actor;
 use crate::content::{Giver, Taker, Tally};
 use crate::hosts::{Hosts, dedicated};
-use crate::parts::{Actor, Part};
+use crate::parts::Part;
 use crate::relay::{Report, address};
 
 const MB: u64 = 1_000_000;

@@ -1,0 +1,124 @@
+//! What a client says that it comes for.
+//!
+//! ```text
+//! greeting = version (1), kind (1), more
+//! more     = of a put: nothing, or flags (1): 1 compares hashes, 2 only looks, 4 keeps links; of a bench: its own bytes up to the end
+//! ```
+
+use fairwave_host::{MOST_GREETING_BYTES, Purpose};
+use fairwave_proto::codec::Reader;
+
+use super::error::{FormatError, VERSION};
+
+/// What a client comes for: it travels under the handshake's seal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Greeting<'a> {
+    /// It takes files: the manifest tells it which there are.
+    Get,
+    /// It gives files: their names are below the root of the share.
+    Put(Look),
+    /// It measures: what it wants to say beside that is no matter of files.
+    Bench(&'a [u8]),
+}
+
+/// How a taker looks at what is there already, before anything moves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Look {
+    /// Whether files that seem complete, having the right size and time, are read and their hashes compared.
+    pub(crate) does_check: bool,
+    /// Whether nothing is written, and only counted what would move.
+    pub(crate) is_dry: bool,
+    /// Whether links whose targets lead out are kept as they are.
+    pub(crate) keeps_links: bool,
+}
+
+const CHECKS: u8 = 1;
+const IS_DRY: u8 = 2;
+const KEEPS_LINKS: u8 = 4;
+const GET: u8 = Purpose::Get as u8;
+const PUT: u8 = Purpose::Put as u8;
+const BENCH: u8 = Purpose::Bench as u8;
+
+impl<'a> Greeting<'a> {
+    /// Reads what a client said.
+    pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, FormatError> {
+        let mut reader = Reader::new(bytes);
+        let version = reader.u8("the greeting's version")?;
+        if version != VERSION {
+            return Err(FormatError::Version(version));
+        }
+        let greeting = match reader.u8("the greeting's kind")? {
+            GET => Self::Get,
+            PUT if reader.is_empty() => Self::Put(Look::default()),
+            PUT => match reader.u8("the greeting's flags")? {
+                flags @ 1..=7 => Self::Put(Look {
+                    does_check: flags & CHECKS != 0,
+                    is_dry: flags & IS_DRY != 0,
+                    keeps_links: flags & KEEPS_LINKS != 0,
+                }),
+                _ => return Err(FormatError::Range("the greeting's flags")),
+            },
+            BENCH => return Ok(Self::Bench(reader.rest())),
+            kind => return Err(FormatError::Kind { what: "greeting", kind }),
+        };
+        if reader.is_empty() { Ok(greeting) } else { Err(FormatError::Range("the greeting's length")) }
+    }
+
+    /// Its bytes: [`MOST_GREETING_BYTES`] at the most, if those of a bench are not more than 510.
+    pub(crate) fn to_bytes(self) -> Vec<u8> {
+        let flags;
+        let (kind, more): (u8, &[u8]) = match self {
+            Self::Get => (GET, &[]),
+            Self::Put(look) if look == Look::default() => (PUT, &[]),
+            Self::Put(Look { does_check, is_dry, keeps_links }) => {
+                flags = [(u8::from(does_check) * CHECKS)
+                    | (u8::from(is_dry) * IS_DRY)
+                    | (u8::from(keeps_links) * KEEPS_LINKS)];
+                (PUT, &flags)
+            }
+            Self::Bench(more) => (BENCH, more),
+        };
+        let bytes = [&[VERSION, kind], more].concat();
+        debug_assert!(bytes.len() <= MOST_GREETING_BYTES, "a bench says at most 510 bytes");
+        bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn greeting__is_read_as_it_was_written() {
+        for greeting in [Greeting::Get, Greeting::Bench(b""), Greeting::Bench(&[9; 510])] {
+            assert_eq!(Greeting::read(&greeting.to_bytes()), Ok(greeting));
+        }
+        for flags in 0..8 {
+            let [does_check, is_dry, keeps_links] = [1, 2, 4].map(|flag| flags & flag != 0);
+            let greeting = Greeting::Put(Look { does_check, is_dry, keeps_links });
+            assert_eq!(Greeting::read(&greeting.to_bytes()), Ok(greeting));
+        }
+    }
+
+    #[test]
+    fn greeting__of_another_version_is_named() {
+        assert_eq!(Greeting::read(&[2, 1]), Err(FormatError::Version(2)));
+        assert_eq!(Greeting::read(&[1, 9]), Err(FormatError::Kind { what: "greeting", kind: 9 }));
+        assert_eq!(Greeting::read(&[1]), Err(FormatError::Short("the greeting's kind")));
+        for flags in [0, 8, 255] {
+            assert_eq!(Greeting::read(&[1, PUT, flags]), Err(FormatError::Range("the greeting's flags")));
+        }
+        assert_eq!(Greeting::read(&[1, PUT, 1, 0]), Err(FormatError::Range("the greeting's length")));
+        assert_eq!(Greeting::read(&[1, 1, 0]), Err(FormatError::Range("the greeting's length")));
+        assert_eq!(Greeting::read(&[]), Err(FormatError::Short("the greeting's version")));
+    }
+
+    #[test]
+    fn greeting__of_anything() {
+        bolero::check!().with_iterations(2000).with_max_len(MOST_GREETING_BYTES).for_each(|bytes: &[u8]| {
+            if let Ok(greeting) = Greeting::read(bytes) {
+                assert_eq!(greeting.to_bytes(), bytes);
+            }
+        });
+    }
+}

@@ -1,0 +1,389 @@
+//! What there is to take: the entries of a tree, as the first stream of a transfer has them.
+//!
+//! ```text
+//! begin     = 1, share (16 bytes)                                the first entry of all
+//! file      = 2, path, length (varint), meta, identity (16 bytes)
+//! directory = 3, path, meta
+//! symlink   = 4, path, meta, target
+//! skipped   = 5, path, reason                                    what this transfer never copies
+//! failed    = 6, path, reason                                    what the giver wanted to copy and could not
+//! end       = 7, files (varint), bytes (varint)                  the last entry of all
+//! holes     = 8, length (varint, 1 to 4096), pairs              of the file that is the next entry; there may be several
+//! pair      = bytes from the last hole's end (varint), the hole's length (varint, not 0)
+//! path      = length (varint, 1 to 4096), bytes: the names from the share's root on, with '/' between them
+//! target    = as a path
+//! reason    = length (varint, 1 to 200), UTF-8 without control characters
+//! meta      = mode (varint, at most 0o777), mtime: seconds (u64 BE, two's complement), nanoseconds (u32 BE)
+//! ```
+//!
+//! A directory comes before what is in it. The files' bytes and blocks follow each other in the order of their entries.
+
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    clippy::panic
+)]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::arithmetic_side_effects))]
+
+use fairwave_proto::codec::{Full, Reader, Writer};
+
+use super::error::FormatError;
+use super::holes::MOST_PAIRS_BYTES;
+use super::sequence::{Element, Sequence};
+
+/// Bytes of a path at the most, and of a link's target.
+pub(crate) const MOST_PATH_BYTES: usize = 4096;
+/// Bytes of a reason at the most.
+pub(crate) const MOST_REASON_BYTES: usize = 200;
+
+/// One thing in a tree.
+///
+/// Paths and targets are bounded in length and not looked at otherwise: a taker trusts none of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Entry<'a> {
+    /// The first of all.
+    Begin {
+        /// Names what is shared, the same each time that the same host shares the same paths.
+        share: [u8; 16],
+    },
+    /// A file.
+    File {
+        /// Its path.
+        path: &'a [u8],
+        /// Its length in bytes.
+        bytes: u64,
+        /// Its mode and time.
+        meta: Meta,
+        /// Tells whether it is still the same.
+        identity: FileIdentity,
+    },
+    /// Holes of the file that is the next entry, if that is a file.
+    Holes {
+        /// As [`super::holes::Holes`] reads them.
+        pairs: &'a [u8],
+    },
+    /// A directory.
+    Directory {
+        /// Its path.
+        path: &'a [u8],
+        /// Its mode and time.
+        meta: Meta,
+    },
+    /// A symbolic link.
+    Symlink {
+        /// Its path.
+        path: &'a [u8],
+        /// Its mode and time.
+        meta: Meta,
+        /// Where it points.
+        target: &'a [u8],
+    },
+    /// Something that is not copied, and that is no failure: a device, a FIFO, a socket.
+    Skipped {
+        /// Its path.
+        path: &'a [u8],
+        /// Why, to be put behind the path and a colon.
+        reason: &'a str,
+    },
+    /// Something that should have been copied and could not: that is a failure of this path.
+    Failed {
+        /// Its path.
+        path: &'a [u8],
+        /// Why, to be put behind the path and a colon.
+        reason: &'a str,
+    },
+    /// The last of all.
+    End {
+        /// Files among the entries.
+        files: u64,
+        /// Their bytes.
+        bytes: u64,
+    },
+}
+
+/// What is kept of a file beside its bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Meta {
+    /// The permissions, at most 0o777.
+    pub(crate) mode: u16,
+    /// When it was last changed: seconds since 1970.
+    pub(crate) mtime_s: i64,
+    /// And nanoseconds, below 10^9.
+    pub(crate) mtime_ns: u32,
+}
+
+/// Tells whether a file is still the same: a hash of its size, times, inode and device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileIdentity(pub(crate) [u8; 16]);
+
+const BEGIN: u8 = 1;
+const FILE: u8 = 2;
+const DIRECTORY: u8 = 3;
+const SYMLINK: u8 = 4;
+const SKIPPED: u8 = 5;
+const FAILED: u8 = 6;
+const END: u8 = 7;
+const HOLES: u8 = 8;
+
+const SECOND_NS: u32 = 1_000_000_000;
+
+impl<'a> Element<'a> for Entry<'a> {
+    fn read(reader: &mut Reader<'a>) -> Result<Self, FormatError> {
+        Ok(match reader.u8("an entry")? {
+            BEGIN => Self::Begin { share: array(reader, "the share's name")? },
+            FILE => {
+                let path = read_path(reader, "the path")?;
+                let bytes = reader.varint("the length")?;
+                let meta = Meta::read(reader)?;
+                Self::File { path, bytes, meta, identity: FileIdentity(array(reader, "the identity")?) }
+            }
+            DIRECTORY => Self::Directory { path: read_path(reader, "the path")?, meta: Meta::read(reader)? },
+            SYMLINK => {
+                let path = read_path(reader, "the path")?;
+                let meta = Meta::read(reader)?;
+                Self::Symlink { path, meta, target: read_path(reader, "the link's target")? }
+            }
+            SKIPPED => Self::Skipped { path: read_path(reader, "the path")?, reason: read_reason(reader)? },
+            FAILED => Self::Failed { path: read_path(reader, "the path")?, reason: read_reason(reader)? },
+            END => Self::End { files: reader.varint("the files' count")?, bytes: reader.varint("the files' bytes")? },
+            HOLES => {
+                const WHAT: &str = "the holes";
+                let length = usize::try_from(reader.varint(WHAT)?).ok();
+                let length = length.filter(|length| (1..=MOST_PAIRS_BYTES).contains(length));
+                Self::Holes { pairs: reader.bytes(length.ok_or(FormatError::Range(WHAT))?, WHAT)? }
+            }
+            kind => return Err(FormatError::Kind { what: "entry", kind }),
+        })
+    }
+}
+
+impl Entry<'_> {
+    /// Writes it. There is no room for paths and reasons that are too long.
+    pub(crate) fn write(&self, writer: &mut Writer<'_>) -> Result<(), Full> {
+        writer.whole(|writer| match *self {
+            Self::Begin { share } => writer.u8(BEGIN).and_then(|()| writer.bytes(&share)),
+            Self::File { path, bytes, meta, identity } => {
+                writer.u8(FILE)?;
+                write_path(writer, path)?;
+                writer.varint(bytes)?;
+                meta.write(writer)?;
+                writer.bytes(&identity.0)
+            }
+            Self::Holes { pairs } => {
+                if !(1..=MOST_PAIRS_BYTES).contains(&pairs.len()) {
+                    return Err(Full);
+                }
+                writer.u8(HOLES)?;
+                writer.varint(pairs.len() as u64)?;
+                writer.bytes(pairs)
+            }
+            Self::Directory { path, meta } => {
+                writer.u8(DIRECTORY)?;
+                write_path(writer, path)?;
+                meta.write(writer)
+            }
+            Self::Symlink { path, meta, target } => {
+                writer.u8(SYMLINK)?;
+                write_path(writer, path)?;
+                meta.write(writer)?;
+                write_path(writer, target)
+            }
+            Self::Skipped { path, reason } => {
+                writer.u8(SKIPPED)?;
+                write_path(writer, path)?;
+                write_reason(writer, reason)
+            }
+            Self::Failed { path, reason } => {
+                writer.u8(FAILED)?;
+                write_path(writer, path)?;
+                write_reason(writer, reason)
+            }
+            Self::End { files, bytes } => {
+                writer.u8(END)?;
+                writer.varint(files)?;
+                writer.varint(bytes)
+            }
+        })
+    }
+}
+
+impl Meta {
+    fn read(reader: &mut Reader<'_>) -> Result<Self, FormatError> {
+        let mode = u16::try_from(reader.varint("the mode")?).ok().filter(|mode| *mode <= 0o777);
+        let mode = mode.ok_or(FormatError::Range("the mode"))?;
+        let mtime_s = reader.u64("the time")?.cast_signed();
+        let mtime_ns = Some(reader.u32("the time")?).filter(|ns| *ns < SECOND_NS);
+        Ok(Self { mode, mtime_s, mtime_ns: mtime_ns.ok_or(FormatError::Range("the time"))? })
+    }
+
+    fn write(self, writer: &mut Writer<'_>) -> Result<(), Full> {
+        writer.varint(u64::from(self.mode))?;
+        writer.u64(self.mtime_s.cast_unsigned())?;
+        writer.u32(self.mtime_ns)
+    }
+}
+
+/// The entries of a segment.
+pub(crate) type Entries<'a> = Sequence<'a, Entry<'a>>;
+
+pub(super) fn read_path<'a>(reader: &mut Reader<'a>, what: &'static str) -> Result<&'a [u8], FormatError> {
+    let length = usize::try_from(reader.varint(what)?).ok().filter(|length| (1..=MOST_PATH_BYTES).contains(length));
+    Ok(reader.bytes(length.ok_or(FormatError::Range(what))?, what)?)
+}
+
+pub(super) fn write_path(writer: &mut Writer<'_>, path: &[u8]) -> Result<(), Full> {
+    if !(1..=MOST_PATH_BYTES).contains(&path.len()) {
+        return Err(Full);
+    }
+    writer.varint(path.len() as u64)?;
+    writer.bytes(path)
+}
+
+pub(super) fn read_reason<'a>(reader: &mut Reader<'a>) -> Result<&'a str, FormatError> {
+    const WHAT: &str = "the reason";
+    let length = usize::try_from(reader.varint(WHAT)?).ok().filter(|length| (1..=MOST_REASON_BYTES).contains(length));
+    let text = std::str::from_utf8(reader.bytes(length.ok_or(FormatError::Range(WHAT))?, WHAT)?);
+    let text = text.ok().filter(|text| !text.chars().any(char::is_control));
+    text.ok_or(FormatError::Range(WHAT))
+}
+
+/// Writes as much of a reason as a reader takes.
+pub(super) fn write_reason(writer: &mut Writer<'_>, reason: &str) -> Result<(), Full> {
+    let mut text = String::new();
+    for character in reason.chars().map(|character| if character.is_control() { ' ' } else { character }) {
+        if text.len().saturating_add(character.len_utf8()) > MOST_REASON_BYTES {
+            break;
+        }
+        text.push(character);
+    }
+    if text.is_empty() {
+        text.push('?');
+    }
+    writer.varint(text.len() as u64)?;
+    writer.bytes(text.as_bytes())
+}
+
+pub(super) fn array<const N: usize>(reader: &mut Reader<'_>, what: &'static str) -> Result<[u8; N], FormatError> {
+    reader.bytes(N, what)?.try_into().map_err(|_| FormatError::Short(what))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn written(entries: &[Entry<'_>]) -> Vec<u8> {
+        let mut room = vec![0; 64 << 10];
+        let mut writer = Writer::new(&mut room);
+        for entry in entries {
+            entry.write(&mut writer).unwrap();
+        }
+        let used = writer.used();
+        room.truncate(used);
+        room
+    }
+
+    fn read(body: &[u8]) -> Vec<Result<Entry<'_>, FormatError>> {
+        Entries::new(body).collect()
+    }
+
+    const META: Meta = Meta { mode: 0o640, mtime_s: -1, mtime_ns: 999_999_999 };
+
+    #[test]
+    fn entries__are_read_as_they_were_written() {
+        let long = [b'x'; MOST_PATH_BYTES];
+        let entries = [
+            Entry::Begin { share: [9; 16] },
+            Entry::Directory { path: b"data", meta: META },
+            Entry::Holes { pairs: &[0, 9, 1, 1] },
+            Entry::File { path: b"data/\xff\xfe", bytes: 1 << 60, meta: META, identity: FileIdentity([1; 16]) },
+            Entry::Symlink { path: b"data/link", meta: META, target: b"../elsewhere" },
+            Entry::Skipped { path: &long, reason: "a FIFO is not copied" },
+            Entry::Failed { path: b"data/secret", reason: "Permission denied" },
+            Entry::End { files: 1, bytes: 1 << 60 },
+        ];
+        assert_eq!(read(&written(&entries)), entries.map(Ok));
+    }
+
+    #[test]
+    fn entries__end_with_the_first_that_is_none() {
+        let mut body = written(&[Entry::End { files: 0, bytes: 0 }]);
+        body.extend([99, END, 0, 0]);
+        let none = Err(FormatError::Kind { what: "entry", kind: 99 });
+        assert_eq!(read(&body), [Ok(Entry::End { files: 0, bytes: 0 }), none]);
+    }
+
+    #[test]
+    fn read__values_outside_of_their_bounds() {
+        assert_eq!(read(&[DIRECTORY, 0]), [Err(FormatError::Range("the path"))]);
+        // 4097 = 0x1001, as a varint of two bytes.
+        let long = [&[DIRECTORY, 0x50, 0x01][..], &[b'x'; 5000]].concat();
+        assert_eq!(read(&long), [Err(FormatError::Range("the path"))]);
+        assert_eq!(read(&[DIRECTORY, 2, b'x']), [Err(FormatError::Short("the path"))]);
+        // 0o1777 = 0x3ff.
+        assert_eq!(read(&[DIRECTORY, 1, b'x', 0x43, 0xff]), [Err(FormatError::Range("the mode"))]);
+        assert_eq!(read(&[HOLES, 0]), [Err(FormatError::Range("the holes"))]);
+        assert_eq!(read(&[&[HOLES, 0x50, 0x01][..], &[1; 5000]].concat()), [Err(FormatError::Range("the holes"))]);
+        let mut late = written(&[Entry::Directory { path: b"x", meta: META }]);
+        let at = late.len() - 4;
+        late[at..].copy_from_slice(&SECOND_NS.to_be_bytes());
+        assert_eq!(read(&late), [Err(FormatError::Range("the time"))]);
+        for reason in [&b"\x1b[2J"[..], b"\xff", b"\xc2\x9b", b""] {
+            let body = [&[SKIPPED, 1, b'x', reason.len() as u8][..], reason].concat();
+            assert_eq!(read(&body), [Err(FormatError::Range("the reason"))]);
+        }
+    }
+
+    #[test]
+    fn write__a_reason_is_cut_and_cleaned() {
+        let reason = format!("\u{1b}[2J{}", "\u{e9}".repeat(200));
+        let body = written(&[Entry::Failed { path: b"x", reason: &reason }, Entry::Skipped { path: b"y", reason: "" }]);
+        // 4 bytes, then 98 of two bytes each: 200.
+        let cut = format!(" [2J{}", "\u{e9}".repeat(98));
+        let expected = [Entry::Failed { path: b"x", reason: &cut }, Entry::Skipped { path: b"y", reason: "?" }];
+        assert_eq!(read(&body), expected.map(Ok));
+    }
+
+    #[test]
+    fn write__nothing_of_a_path_that_no_reader_takes() {
+        let mut room = vec![0; 64 << 10];
+        let mut writer = Writer::new(&mut room);
+        for path in [&[][..], &[b'x'; MOST_PATH_BYTES + 1]] {
+            assert_eq!(Entry::Directory { path, meta: META }.write(&mut writer), Err(Full));
+        }
+        assert_eq!(writer.used(), 0);
+    }
+
+    /// Whatever comes in is refused or understood, and what is understood is written and read again as the same.
+    fn check(body: &[u8]) {
+        for entry in read(body).into_iter().flatten() {
+            assert_eq!(read(&written(&[entry])), [Ok(entry)]);
+        }
+    }
+
+    #[test]
+    fn entries__of_anything() {
+        bolero::check!().with_iterations(2000).with_max_len(2000).for_each(check);
+    }
+
+    proptest! {
+        /// Close to what is right, where random bytes seldom come.
+        #[test]
+        fn entries__changed_a_little(at in any::<prop::sample::Index>(), bits in any::<u8>(), cut in any::<prop::sample::Index>()) {
+            let mut body = written(&[
+                Entry::Holes { pairs: &[0, 9, 1, 1] },
+                Entry::File { path: b"data/a", bytes: 70_000, meta: META, identity: FileIdentity([1; 16]) },
+                Entry::Symlink { path: b"data/link", meta: META, target: b"../elsewhere" },
+                Entry::Skipped { path: b"data/fifo", reason: "a FIFO is not copied" },
+            ]);
+            let at = at.index(body.len());
+            body[at] ^= bits;
+            check(&body);
+            body.truncate(cut.index(body.len()));
+            check(&body);
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! What two ends say about a tree, byte by byte: pure reading and writing, without a session or a disk.
+
+pub(crate) mod blocks;
+pub(crate) mod error;
+pub(crate) mod footprint;
+pub(crate) mod greeting;
+pub(crate) mod holes;
+pub(crate) mod link;
+pub(crate) mod manifest;
+pub(crate) mod names;
+pub(crate) mod reason;
+pub(crate) mod results;
+pub(crate) mod segments;
+pub(crate) mod sequence;
+pub(crate) mod streams;

@@ -1,0 +1,17 @@
+//! What the system says, as the other end and people are told it.
+
+use std::io;
+
+use rustix::io::Errno;
+
+/// A reason as the manifest has it: what the system says, without its number.
+pub(crate) fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_owned()
+}
+
+/// Whether the system says that it has no more descriptors, threads or memory, for this process or for all.
+pub(crate) fn is_no_room(error: &io::Error) -> bool {
+    let lacks = [Errno::MFILE, Errno::NFILE, Errno::AGAIN, Errno::NOMEM];
+    error.raw_os_error().is_some_and(|code| lacks.iter().any(|lack| lack.raw_os_error() == code))
+}

@@ -1,0 +1,172 @@
+//! What the taker of a put tells its giver: what could not be written, and when all is durable.
+//!
+//! ```text
+//! failed  = 1, path, reason
+//! skipped = 2, path, reason
+//! before  = 4, files (varint), bytes (varint)
+//! hash    = 5, BLAKE3 (32 bytes)                                  if a single file was put
+//! done    = 3, files (varint), bytes (varint), failed (varint)     the last record of all
+//! ```
+//!
+//! Paths and reasons are as in the manifest.
+
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    clippy::panic
+)]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::arithmetic_side_effects))]
+
+use fairwave_proto::codec::{Full, Reader, Writer};
+
+use super::error::FormatError;
+use super::manifest::{array, read_path, read_reason, write_path, write_reason};
+use super::sequence::{Element, Sequence};
+
+/// What was there before a transfer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Before {
+    /// Files that were complete.
+    pub(crate) files: u64,
+    /// Their bytes, and those of parts of others.
+    pub(crate) bytes: u64,
+}
+
+/// One thing that the giver should know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Record<'a> {
+    /// A path that is not there as it should be.
+    Failed {
+        /// The path, as in the manifest.
+        path: &'a [u8],
+        /// Why, to be put behind the path and a colon.
+        reason: &'a str,
+    },
+    /// A path that is not copied, and that is no failure.
+    Skipped {
+        /// The path, as in the manifest.
+        path: &'a [u8],
+        /// Why, to be put behind the path and a colon.
+        reason: &'a str,
+    },
+    /// What was there before, and need not move.
+    Before {
+        /// Files that were complete.
+        files: u64,
+        /// Their bytes, and those of parts of others.
+        bytes: u64,
+    },
+    /// The hash of the only file.
+    Hash {
+        /// By BLAKE3, as the taker verified it.
+        blake3: [u8; 32],
+    },
+    /// All is durable, but for what failed or was skipped. The last of all.
+    Done {
+        /// Files that are there now.
+        files: u64,
+        /// Their bytes.
+        bytes: u64,
+        /// Paths that failed.
+        failed: u64,
+    },
+}
+
+const FAILED: u8 = 1;
+const SKIPPED: u8 = 2;
+const DONE: u8 = 3;
+const BEFORE: u8 = 4;
+const HASH: u8 = 5;
+
+impl<'a> Element<'a> for Record<'a> {
+    fn read(reader: &mut Reader<'a>) -> Result<Self, FormatError> {
+        Ok(match reader.u8("a result")? {
+            FAILED => Self::Failed { path: read_path(reader, "the path")?, reason: read_reason(reader)? },
+            SKIPPED => Self::Skipped { path: read_path(reader, "the path")?, reason: read_reason(reader)? },
+            DONE => {
+                let [files, bytes, failed] =
+                    ["the files' count", "the files' bytes", "the failures' count"].map(|what| reader.varint(what));
+                Self::Done { files: files?, bytes: bytes?, failed: failed? }
+            }
+            BEFORE => {
+                let [files, bytes] = ["the files' count", "the files' bytes"].map(|what| reader.varint(what));
+                Self::Before { files: files?, bytes: bytes? }
+            }
+            HASH => Self::Hash { blake3: array(reader, "the hash")? },
+            kind => return Err(FormatError::Kind { what: "result", kind }),
+        })
+    }
+}
+
+impl Record<'_> {
+    /// Writes it. There is no room for paths that are too long.
+    pub(crate) fn write(&self, writer: &mut Writer<'_>) -> Result<(), Full> {
+        writer.whole(|writer| match *self {
+            Self::Failed { path, reason } => {
+                writer.u8(FAILED)?;
+                write_path(writer, path)?;
+                write_reason(writer, reason)
+            }
+            Self::Skipped { path, reason } => {
+                writer.u8(SKIPPED)?;
+                write_path(writer, path)?;
+                write_reason(writer, reason)
+            }
+            Self::Before { files, bytes } => {
+                writer.u8(BEFORE)?;
+                [files, bytes].into_iter().try_for_each(|number| writer.varint(number))
+            }
+            Self::Hash { blake3 } => writer.u8(HASH).and_then(|()| writer.bytes(&blake3)),
+            Self::Done { files, bytes, failed } => {
+                writer.u8(DONE)?;
+                [files, bytes, failed].into_iter().try_for_each(|number| writer.varint(number))
+            }
+        })
+    }
+}
+
+/// The records of a segment.
+pub(crate) type Records<'a> = Sequence<'a, Record<'a>>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(records: &[Record<'_>]) -> Vec<u8> {
+        let mut room = vec![0; 64 << 10];
+        let mut writer = Writer::new(&mut room);
+        for record in records {
+            record.write(&mut writer).unwrap();
+        }
+        let used = writer.used();
+        room.truncate(used);
+        room
+    }
+
+    #[test]
+    fn records__are_read_as_they_were_written() {
+        let records = [
+            Record::Failed { path: b"data/a", reason: "No space left on device" },
+            Record::Skipped { path: b"data/\xff", reason: "its target is outside" },
+            Record::Before { files: 99_999, bytes: 1 << 49 },
+            Record::Hash { blake3: [7; 32] },
+            Record::Done { files: 100_000, bytes: 1 << 50, failed: 1 },
+        ];
+        let body = written(&records);
+        assert_eq!(Records::new(&body).collect::<Vec<_>>(), records.map(Ok));
+        let short = &body[..body.len() - 1];
+        assert_eq!(Records::new(short).last(), Some(Err(FormatError::Short("the failures' count"))));
+        assert_eq!(Records::new(&[9]).next(), Some(Err(FormatError::Kind { what: "result", kind: 9 })));
+    }
+
+    #[test]
+    fn records__of_anything() {
+        bolero::check!().with_iterations(2000).with_max_len(1000).for_each(|body: &[u8]| {
+            for record in Records::new(body).flatten() {
+                assert_eq!(Records::new(&written(&[record])).collect::<Vec<_>>(), [Ok(record)]);
+            }
+        });
+    }
+}

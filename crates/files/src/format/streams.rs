@@ -1,0 +1,11 @@
+//! The streams of a session about files.
+
+/// The stream of the manifest.
+pub(crate) const MANIFEST: u32 = 0;
+/// The stream of the blocks' hashes. Lower streams are asked for first: with it above the tree, blocks would wait for their
+/// hashes as long as there is anything else to ask for.
+pub(crate) const HASHES: u32 = 1;
+/// The stream of the files' bytes.
+pub(crate) const TREE: u32 = 2;
+/// The stream of what the taker of a put could not write.
+pub(crate) const RESULTS: u32 = 3;

@@ -1,0 +1,350 @@
+//! What the other end of a transfer, or a file that a crash has left behind, may say: `make fuzz` looks for inputs that break
+//! what reads it, and `cargo test` runs the ones in `__fuzz__` again, and some at random.
+//!
+//! Segments prove themselves here: who speaks has the session's keys and says what it likes.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::sync::Arc;
+
+use fairwave_host::{Session, SessionFacts};
+use fairwave_proto::PathKind;
+use fairwave_proto::codec::{Reader, Writer};
+use tempfile::TempDir;
+
+use crate::format::greeting::Look;
+use crate::format::holes::MOST_PAIRS_BYTES;
+use crate::format::manifest::{Entries, Entry, FileIdentity, Meta};
+use crate::format::results::Record;
+use crate::format::segments::{SegmentError, SegmentReader, SegmentWriter};
+use crate::format::streams::{MANIFEST, RESULTS};
+use crate::give::put::{PutOptions, giver};
+use crate::take::durable::Durable;
+use crate::take::journal::{Journal, Kept};
+use crate::take::key::{Key, Stamp};
+use crate::take::options::TakeOptions;
+use crate::take::plan::Plan;
+use crate::take::selection::Selection;
+use crate::take::tree::Tree;
+use crate::take::verified::Verified;
+use crate::transfer::failures::MOST_LISTED;
+use crate::transfer::ledger::Ledger;
+use crate::transfer::outcome::Ended;
+
+/// Inputs at random in `cargo test`; BOLERO_RANDOM_ITERATIONS says otherwise.
+const ITERATIONS: usize = 1000;
+const LARGEST: usize = 1500;
+const KEY: [u8; 32] = [5; 32];
+/// Blocks in holes that are looked at for one list.
+const MOST_HOLLOW_JOBS: usize = 100;
+
+/// A directory with a destination that is not empty, and something beside it that nobody may touch.
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Self {
+        let place = tempfile::tempdir().unwrap();
+        fs::write(place.path().join("victim"), "untouched").unwrap();
+        let place = Self(place);
+        place.fill();
+        place
+    }
+
+    fn fill(&self) {
+        let to = self.to();
+        fs::create_dir_all(to.join("d")).unwrap();
+        fs::write(to.join("a"), "here before").unwrap();
+        symlink("..", to.join("l")).unwrap();
+        symlink("../..", to.join("d/l")).unwrap();
+    }
+
+    fn to(&self) -> std::path::PathBuf {
+        self.0.path().join("to")
+    }
+
+    /// Whether nothing was made or changed but in the destination.
+    fn check(&self) {
+        assert_eq!(fs::read(self.0.path().join("victim")).unwrap(), b"untouched");
+        assert_eq!(fs::read_dir(self.0.path()).unwrap().count(), 2);
+        assert_eq!(fs::read(self.to().join("a")).unwrap(), b"here before");
+    }
+
+    fn clear(&self) {
+        fs::remove_dir_all(self.to()).unwrap();
+        self.fill();
+    }
+}
+
+/// A list of files, and the plan that a taker makes of it.
+#[test]
+fn manifest() {
+    let place = Place::new();
+    bolero::check!().with_iterations(ITERATIONS).with_max_len(LARGEST).for_each(|input: &[u8]| {
+        let Some((&what, rest)) = input.split_first() else { return };
+        let bit = |at: u8| what >> at & 1 == 1;
+        let is_dry = bit(1);
+        let options = TakeOptions {
+            tree: (is_dry || bit(2)).then(|| Arc::new(Tree::open(&place.to()).unwrap())),
+            selection: Selection::new(if bit(3) { &["a", "d/l"][..] } else { &[] }),
+            top_names: None,
+            rename: bit(4).then(|| b"b".to_vec()),
+            former: None,
+            look: Look { does_check: bit(5), is_dry, keeps_links: bit(6) },
+            durable: Durable::None,
+            limit: None,
+            memory: fairwave_units::Bytes::new(1 << 20),
+            list_memory: fairwave_units::Bytes::new(1 << 24),
+            scope: Vec::new(),
+            boot: [1; 16],
+            tells: false,
+            verified: Verified::default(),
+            quota: None,
+            takers: None,
+        };
+        let body = if bit(0) { rest.to_vec() } else { written(rest) };
+        plan(&body, &options);
+        place.check();
+        if !is_dry && options.tree.is_some() {
+            place.clear();
+        }
+    });
+}
+
+/// The body of a segment, of entries whose parts the input says.
+fn written(input: &[u8]) -> Vec<u8> {
+    let mut room = vec![0; 64 << 10];
+    let mut writer = Writer::new(&mut room);
+    let mut reader = Reader::new(input);
+    let (mut files, mut sum) = (0, 0_u64);
+    while let Ok(what) = reader.u8("what") {
+        let Some(path) = path(&mut reader) else { break };
+        let Some(bytes) = spread(&mut reader) else { break };
+        let meta = Meta { mode: u16::from(what) & 0o777, mtime_s: bytes.cast_signed(), mtime_ns: 5 };
+        let path = path.as_slice();
+        let mut pairs = vec![0; MOST_PAIRS_BYTES];
+        let entry = match what & 7 {
+            0 | 1 => {
+                (files, sum) = (files + 1, sum.saturating_add(bytes));
+                Entry::File { path, bytes, meta, identity: FileIdentity([what; 16]) }
+            }
+            2 | 3 => {
+                let mut writer = Writer::new(&mut pairs);
+                for _ in 0..=what >> 3 {
+                    let (Some(gap), Some(length)) = (spread(&mut reader), spread(&mut reader)) else { break };
+                    let _ = writer.varint(gap >> 2).and_then(|()| writer.varint(1 + (length >> 2)));
+                }
+                let used = writer.used();
+                Entry::Holes { pairs: &pairs[..used] }
+            }
+            4 => Entry::Directory { path, meta },
+            5 => Entry::Symlink { path, meta, target: path },
+            6 if what >> 6 == 3 => Entry::End { files, bytes: sum },
+            6 => Entry::Skipped { path, reason: "a reason" },
+            _ => Entry::Failed { path, reason: "a reason" },
+        };
+        // One that no list can have is left out.
+        let _ = entry.write(&mut writer);
+    }
+    let used = writer.used();
+    room.truncate(used);
+    room
+}
+
+/// A path of few letters, so that paths meet.
+fn path(reader: &mut Reader<'_>) -> Option<Vec<u8>> {
+    const PARTS: [&[u8]; 16] = [
+        b"a",
+        b"b",
+        b"d",
+        b"l",
+        b"/",
+        b"/",
+        b"/",
+        b"..",
+        b".",
+        b"\0",
+        b"\xff",
+        b".fairwave-",
+        b"x",
+        b"a/",
+        b"d/",
+        b"l/",
+    ];
+    let length = reader.u8("a length").ok()? & 15;
+    let parts = reader.bytes(length.div_ceil(2).into(), "a path").ok()?;
+    let path = parts.iter().flat_map(|two| [PARTS[usize::from(two & 15)], PARTS[usize::from(two >> 4)]]);
+    Some(path.collect::<Vec<_>>().concat())
+}
+
+/// A number of any size: a byte, shifted by another.
+fn spread(reader: &mut Reader<'_>) -> Option<u64> {
+    let [value, shift] = reader.bytes(2, "a number").ok()?.try_into().ok()?;
+    Some(u64::from(value) << (shift % 54))
+}
+
+/// As the taker does, without its threads.
+fn plan(body: &[u8], options: &TakeOptions) {
+    let mut plan = Plan::new(Ledger::default(), options);
+    let mut reader = SegmentReader::new(KEY);
+    let Some(stream) = stream(body) else { return };
+    let error = loop {
+        while let Some(wanted) = reader.wants() {
+            let end = wanted.end.min(stream.len() as u64).max(wanted.start);
+            reader.on_data(wanted.start, &stream[wanted.start as usize..end as usize]);
+            if end < wanted.end {
+                reader.on_void(&(end..wanted.end));
+            }
+        }
+        match reader.next() {
+            Ok(Some(body)) => {
+                for entry in Entries::new(&body) {
+                    let taken = match entry {
+                        Ok(Entry::Begin { .. }) => Ok(()),
+                        Ok(Entry::End { files, bytes }) => plan.on_end(files, bytes),
+                        Ok(entry) => plan.on_entry(entry),
+                        Err(_) => return,
+                    };
+                    if taken.is_err() {
+                        return;
+                    }
+                }
+            }
+            Ok(None) => {}
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error, SegmentError::Ended);
+    for wanted in &plan.wanted {
+        let (blocks, span) = (&wanted.blocks, &wanted.item.span.blocks);
+        assert!(span.start <= blocks.start && blocks.start < blocks.end && blocks.end <= span.end);
+        let path = wanted.item.path.as_bytes();
+        assert!(path.split(|byte| *byte == b'/').all(|name| !matches!(name, b"" | b"." | b"..")));
+    }
+    plan.jobs(true);
+    for _ in 0..MOST_HOLLOW_JOBS {
+        if plan.next_hollow().is_none() {
+            break;
+        }
+    }
+    plan.drop_hollow();
+    assert!(plan.outcome.failed.len() <= MOST_LISTED);
+}
+
+/// A stream of one segment, if that holds so much.
+fn stream(body: &[u8]) -> Option<Vec<u8>> {
+    let mut writer = SegmentWriter::new(KEY);
+    writer.add(|writer| writer.bytes(body)).ok()?;
+    writer.finish()
+}
+
+/// What the taker of a put tells, to who put.
+#[test]
+fn results() {
+    let place = tempfile::tempdir().unwrap();
+    fs::write(place.path().join("file"), "content").unwrap();
+    let paths = [place.path().join("file")];
+    bolero::check!().with_iterations(ITERATIONS / 4).with_max_len(LARGEST).for_each(|input: &[u8]| {
+        let Some((&what, rest)) = input.split_first() else { return };
+        let options = PutOptions { dry_run: what & 1 == 1, ..PutOptions::default() };
+        let (mut giver, transfer) = giver(&paths, &options).unwrap();
+        let facts = SessionFacts {
+            peer: ([127, 0, 0, 1], 9).into(),
+            is_initiator: true,
+            sends: true,
+            receives: true,
+            path: PathKind::Shared,
+            is_plain: false,
+        };
+        let (session, _told) = Session::detached(facts);
+        giver.on_open(&session);
+        let mut writer = SegmentWriter::new(session.secret("results"));
+        let mut stream = Vec::new();
+        let mut records = Reader::new(rest);
+        while let Some(record) = record(&mut records) {
+            let added = writer.add(|writer| record.borrowed().write(writer));
+            stream.extend(added.ok().and_then(|added| added.full).into_iter().flatten());
+        }
+        // The rest is what it is.
+        let _ = writer.add(|writer| writer.bytes(records.rest()));
+        stream.extend(writer.finish().into_iter().flatten());
+        for (at, part) in stream.chunks(700).enumerate() {
+            giver.on_data(&session, RESULTS, 700 * at as u64, part);
+            giver.on_data(&session, MANIFEST, 700 * at as u64, part);
+        }
+        giver.on_void(&session, RESULTS, stream.len() as u64..1 << 30, fairwave_proto::codec::VoidReason::Shrank);
+        let reason = fairwave_proto::codec::CloseReason::Done;
+        giver.on_closed(&session, reason, true);
+        let outcome = transfer.wait(Some(fairwave_units::Duration::ZERO)).expect("it is over");
+        assert!(outcome.failed.len() <= MOST_LISTED && outcome.skipped.len() <= MOST_LISTED);
+        assert!(outcome.files_failed >= outcome.failed.len() as u64);
+        if outcome.ended != Ended::Done {
+            assert!(matches!(outcome.ended, Ended::Failed(_) | Ended::Stopped));
+        }
+    });
+}
+
+/// A record that owns its path.
+struct Told {
+    path: Vec<u8>,
+    what: u8,
+    numbers: [u64; 3],
+}
+
+impl Told {
+    fn borrowed(&self) -> Record<'_> {
+        let (path, [files, bytes, failed]) = (self.path.as_slice(), self.numbers);
+        match self.what & 7 {
+            0 | 1 => Record::Failed { path, reason: "a reason" },
+            2 => Record::Skipped { path, reason: "\u{1b}[2J" },
+            3 => Record::Before { files, bytes },
+            4 => Record::Hash { blake3: [self.what; 32] },
+            _ => Record::Done { files, bytes, failed },
+        }
+    }
+}
+
+/// The next record, or nothing where the rest of the input is to be taken as it is.
+fn record(reader: &mut Reader<'_>) -> Option<Told> {
+    let what = reader.u8("what").ok().filter(|what| what >> 5 != 7)?;
+    let path = path(reader)?;
+    Some(Told { path, what, numbers: [spread(reader)?, spread(reader)?, spread(reader)?] })
+}
+
+/// When the temporaries of the journal were changed last.
+const STAMP: Stamp = Stamp { ctime_s: 1, ctime_ns: 2 };
+
+/// What a transfer that broke off has left in its journal.
+#[test]
+fn journal() {
+    let place = tempfile::tempdir().unwrap();
+    let kept = |path: &Path| {
+        let directory = OwnedFd::from(File::open(path).unwrap());
+        Journal::open(&directory, [1; 16], |key| (key[0] != 9).then_some(STAMP)).unwrap().1
+    };
+    bolero::check!().with_iterations(ITERATIONS / 4).with_max_len(LARGEST).for_each(|input: &[u8]| {
+        let Some((&what, rest)) = input.split_first() else { return };
+        let content = if what & 1 == 1 { rest.to_vec() } else { frames(rest) };
+        fs::write(place.path().join("journal"), content).unwrap();
+        let first: HashMap<Key, Kept> = kept(place.path());
+        assert!(first.keys().all(|key| key[0] != 9));
+        // What it says is said again, and no more.
+        assert_eq!(kept(place.path()), first);
+    });
+}
+
+/// A journal of frames that are whole, whatever is in them.
+fn frames(input: &[u8]) -> Vec<u8> {
+    let mut bytes = b"fwj\x01".to_vec();
+    let mut reader = Reader::new(input);
+    while let Ok([kind, length]) = reader.bytes(2, "a frame").map(|two| [two[0], two[1]]) {
+        let length = usize::from(length).min(reader.rest().len());
+        let body = [&[kind & 3], reader.bytes(length, "a body").unwrap_or_default()].concat();
+        bytes.extend((body.len() as u32).to_le_bytes());
+        bytes.extend(&body);
+        bytes.extend(crc_fast::checksum(crc_fast::CrcAlgorithm::Crc64Nvme, &body).to_le_bytes());
+    }
+    bytes
+}

@@ -1,0 +1,341 @@
+//! Giving files to a server that takes them.
+
+use std::collections::HashSet;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+
+use fairwave_host::{ConnectOptions, Endpoint, Handler, Session, Ticket};
+use fairwave_proto::SessionOptions;
+use fairwave_proto::codec::{CloseReason, VoidReason};
+use fairwave_units::{Duration, Rate};
+
+use super::roots::Roots;
+use super::share_name::share_name;
+use super::source::Source;
+use super::supply::Readers;
+use crate::format::greeting::{Greeting, Look};
+use crate::format::results::{Before, Record, Records};
+use crate::format::segments::SegmentReader;
+use crate::format::streams::{RESULTS, TREE};
+use crate::transfer::error::TransferError;
+use crate::transfer::failures::Failures;
+use crate::transfer::ledger::{Ledger, Transfer};
+use crate::transfer::outcome::{Ended, Outcome};
+use crate::transfer::progress::WaitsFor;
+use crate::transfer::retry::{RETRY, persist};
+
+/// How files are put.
+#[derive(Clone, Debug)]
+pub struct PutOptions {
+    /// Whether the server reads files that seem complete there, having the right size and time, and compares their hashes.
+    pub check: bool,
+    /// Whether nothing is written there, and only found out what would be sent: that is what the outcome counts.
+    pub dry_run: bool,
+    /// Whether links whose targets lead out of what is sent are kept there as they are, if the server allows it; without it they fail.
+    pub keeps_links: bool,
+    /// No faster than this.
+    pub limit: Option<Rate>,
+    /// As [`GetOptions::retry`](crate::GetOptions::retry).
+    pub retry: Duration,
+    /// What this end node knows of the session.
+    pub session: SessionOptions,
+}
+
+impl Default for PutOptions {
+    fn default() -> Self {
+        Self {
+            check: false,
+            dry_run: false,
+            keeps_links: false,
+            limit: None,
+            retry: RETRY,
+            session: SessionOptions::default(),
+        }
+    }
+}
+
+/// Gives what lies at these paths to the server of a ticket: returns when the session is open.
+///
+/// The transfer is done when the server has said that all is durable; what it could not write is in the outcome. A session that
+/// ends for a reason that may pass is followed by another, as with [`get`](crate::get()).
+pub fn put(
+    endpoint: &Endpoint,
+    ticket: &Ticket,
+    paths: &[PathBuf],
+    options: &PutOptions,
+) -> Result<Transfer, TransferError> {
+    let (ticket, paths, options) = (ticket.clone(), paths.to_vec(), options.clone());
+    let patience = options.retry;
+    let open = Box::new(move |endpoint: &Endpoint, former: Option<&Session>| {
+        let (giver, transfer) = giver(&paths, &options)?;
+        let PutOptions { check: does_check, dry_run: is_dry, keeps_links, .. } = options;
+        let greeting = Greeting::Put(Look { does_check, is_dry, keeps_links }).to_bytes();
+        let wish = ConnectOptions { sends: true, receives: true, greeting, options: options.session };
+        Ok((endpoint.begin(&ticket, wish, giver, former)?, transfer))
+    });
+    persist(endpoint, patience, true, open)
+}
+
+/// The handler of a put, and its transfer.
+pub(crate) fn giver(paths: &[PathBuf], options: &PutOptions) -> Result<(Box<dyn Handler>, Transfer), TransferError> {
+    let roots = Roots::find(paths)?;
+    let readers = Readers::start().map_err(TransferError::Thread)?;
+    let ledger = Ledger::default();
+    let source =
+        Source::new(roots, share_name(paths), readers, ledger.clone()).with_limit(options.limit).counting_holes();
+    Ok((Box::new(Giver::new(source, ledger.clone(), options.dry_run)), ledger.transfer()))
+}
+
+/// The client's end of a put: gives, and hears what became of it.
+struct Giver {
+    source: Source,
+    ledger: Ledger,
+    results: Option<SegmentReader>,
+    told: Outcome,
+    before: Before,
+    /// Bytes of records that were told.
+    told_bytes: usize,
+    is_dry: bool,
+}
+
+/// No taker that keeps to the bounds of its lists tells more.
+const MOST_TOLD_BYTES: usize = 64 << 20;
+
+impl Giver {
+    fn new(source: Source, ledger: Ledger, is_dry: bool) -> Self {
+        let (told, before) = (Outcome::empty(Ended::Done), Before::default());
+        Self { source, ledger, results: None, told, before, told_bytes: 0, is_dry }
+    }
+
+    /// Reads what has been told so far.
+    fn read(&mut self, session: &Session) {
+        let Some(reader) = &mut self.results else { return };
+        let broken = loop {
+            let body = match reader.next() {
+                Ok(Some(body)) => body,
+                Ok(None) => break None,
+                Err(error) => break Some(error.to_string()),
+            };
+            self.told_bytes += body.len();
+            if self.told_bytes > MOST_TOLD_BYTES {
+                break Some(format!("they have more than {} MiB", MOST_TOLD_BYTES >> 20));
+            }
+            for record in Records::new(&body) {
+                match record {
+                    Ok(Record::Failed { path, reason }) => self.told.fail(path, reason.to_owned()),
+                    Ok(Record::Skipped { path, reason }) => self.told.skip(path, reason.to_owned()),
+                    Ok(Record::Before { files, bytes }) => self.before = Before { files, bytes },
+                    Ok(Record::Hash { blake3 }) => self.told.blake3 = Some(blake3),
+                    Ok(Record::Done { files, bytes, failed }) => return self.end(session, files, bytes, failed),
+                    Err(error) => return self.break_off(session, &error.to_string()),
+                }
+            }
+        };
+        if let Some(error) = broken {
+            return self.break_off(session, &error);
+        }
+        while let Some(range) = reader.wants() {
+            session.want(RESULTS, range);
+        }
+    }
+
+    /// All is durable, as far as it did not fail.
+    fn end(&mut self, session: &Session, files: u64, bytes: u64, failed: u64) {
+        self.results = None;
+        let (tally, before) = (self.ledger.tally(), self.before);
+        // What would be sent is not there.
+        let [files_done, bytes_done] = if self.is_dry { [before.files, before.bytes] } else { [files, bytes] };
+        tally.bytes_done.store(bytes_done, Ordering::Relaxed);
+        tally.bytes_resumed.store(before.bytes.min(bytes_done), Ordering::Relaxed);
+        // Those in what was there before are not among them.
+        tally.bytes_holes.fetch_min(bytes.saturating_sub(before.bytes), Ordering::Relaxed);
+        tally.files_done.store(files_done, Ordering::Relaxed);
+        tally.files_failed.store(failed, Ordering::Relaxed);
+        tally.wait_for(None);
+        let told = Outcome { files, bytes, files_failed: failed, ..self.told.clone() };
+        self.ledger.end(joined(told, self.source.close()));
+        session.close(CloseReason::Done);
+    }
+
+    fn break_off(&mut self, session: &Session, why: &str) {
+        self.results = None;
+        let ended = Ended::Failed(format!("what the other end tells of its results: {why}"));
+        let outcome = joined(self.told.clone(), self.source.close());
+        self.ledger.end(Outcome { ended, ..outcome });
+        session.close(CloseReason::Protocol);
+    }
+}
+
+/// What the taker told, and of the same paths what was seen here: the reasons here say more.
+fn joined(mut told: Outcome, seen: Option<Outcome>) -> Outcome {
+    let Some(seen) = seen else { return told };
+    for (told, seen) in [(&mut told.failed, &seen.failed), (&mut told.skipped, &seen.skipped)] {
+        if seen.is_empty() {
+            continue;
+        }
+        let paths: HashSet<&[u8]> = seen.iter().map(|failure| failure.path.as_slice()).collect();
+        let mut all = Failures::default();
+        for failure in told.iter().filter(|failure| !paths.contains(failure.path.as_slice())).chain(seen) {
+            all.push(&failure.path, failure.reason.clone());
+        }
+        *told = all;
+    }
+    // Lists have an end, and counts have none.
+    told.files_failed = told.files_failed.max(told.failed.len() as u64).max(seen.files_failed);
+    told.files_skipped = told.files_skipped.max(told.skipped.len() as u64).max(seen.files_skipped);
+    told
+}
+
+impl Handler for Giver {
+    fn on_open(&mut self, session: &Session) {
+        self.source.on_open(session);
+        self.results = Some(SegmentReader::new(session.secret("results")));
+        self.read(session);
+    }
+
+    fn on_request(&mut self, session: &Session, stream: u32, range: Range<u64>) {
+        self.source.on_request(session, stream, range);
+    }
+
+    fn lend(&mut self, stream: u32, range: Range<u64>, take: &mut dyn FnMut(&[u8])) -> Result<(), VoidReason> {
+        let outcome = self.source.lend(stream, range, take);
+        if stream == TREE {
+            let tally = self.ledger.tally();
+            tally.wait_for(tally.is_all_done().then_some(WaitsFor::Results));
+        }
+        outcome
+    }
+
+    fn on_data(&mut self, session: &Session, stream: u32, offset: u64, bytes: &[u8]) {
+        if let Some(reader) = self.results.as_mut().filter(|_| stream == RESULTS) {
+            reader.on_data(offset, bytes);
+            self.read(session);
+        }
+    }
+
+    fn on_void(&mut self, session: &Session, stream: u32, range: Range<u64>, _: VoidReason) {
+        if let Some(reader) = self.results.as_mut().filter(|_| stream == RESULTS) {
+            reader.on_void(&range);
+            self.read(session);
+        }
+    }
+
+    fn on_closed(&mut self, _: &Session, reason: CloseReason, by_peer: bool) {
+        self.ledger.close(reason, by_peer);
+        // After the results this says nothing new: the first outcome counts.
+        let outcome = joined(self.told.clone(), self.source.close());
+        self.ledger.end(Outcome { ended: Ended::from_close(reason, by_peer), ..outcome });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+    use std::time::Duration as StdDuration;
+
+    use super::*;
+    use crate::collector::{Collector, Taken, tree};
+    use crate::format::segments::SegmentWriter;
+    use crate::loopback::{FAIR, Loopback, ROUGH, Way};
+
+    const LASTS: StdDuration = StdDuration::from_secs(600);
+
+    fn run(root: &Path, way: Way, then: impl FnOnce() + Send + 'static) -> (Option<CloseReason>, Taken, Outcome) {
+        let ledger = Ledger::default();
+        let roots = Roots::find(&[root.to_owned()]).unwrap();
+        let source = Source::new(roots, [3; 16], Readers::start().unwrap(), ledger.clone());
+        let giver = Giver::new(source, ledger.clone(), false);
+        let (collector, taken) = Collector::new(true, true, then);
+        let closed = Loopback::open(Box::new(giver), Box::new(collector), false, way).run(LASTS);
+        let outcome = ledger.transfer().wait(Some(fairwave_units::Duration::ZERO)).expect("it is over");
+        (closed, std::mem::take(&mut taken.lock().unwrap()), outcome)
+    }
+
+    #[test]
+    fn put__ends_when_the_results_are_there() {
+        for way in [FAIR, ROUGH] {
+            let place = tempfile::tempdir().unwrap();
+            let (root, files) = tree(place.path(), &[10, 0, 5_000_000, 70_000]);
+            let (closed, taken, outcome) = run(&root, way, || {});
+            assert_eq!(closed, Some(CloseReason::Done));
+            assert!(taken.files == files);
+            assert_eq!((outcome.ended, outcome.files, outcome.bytes), (Ended::Done, 4, 5_070_010));
+        }
+    }
+
+    #[test]
+    fn put__a_failure_is_told_once_and_with_what_is_known_here() {
+        let place = tempfile::tempdir().unwrap();
+        let (root, _) = tree(place.path(), &[10, 20, 30]);
+        let gone = root.join("00001");
+        let (_, _, outcome) = run(&root, FAIR, move || fs::remove_file(gone).unwrap());
+        assert_eq!((outcome.files, outcome.bytes, outcome.files_failed), (2, 40, 1));
+        assert_eq!(outcome.failed.len(), 1);
+        assert_eq!(outcome.failed[0].path, b"data/00001");
+        assert_eq!(outcome.failed[0].reason, "it vanished during the transfer");
+        assert!(!outcome.is_complete());
+    }
+
+    /// A taker that finds no end of what it tells.
+    #[derive(Default)]
+    struct Talker {
+        told: Vec<u8>,
+    }
+
+    impl Handler for Talker {
+        fn on_open(&mut self, session: &Session) {
+            let (mut writer, path) = (SegmentWriter::new(session.secret("results")), [b'x'; 4096]);
+            while self.told.len() < MOST_TOLD_BYTES + (8 << 20) {
+                let record = Record::Failed { path: &path, reason: "as the taker says" };
+                let added = writer.add(|writer| record.write(writer)).unwrap();
+                self.told.extend(added.full.into_iter().flatten());
+            }
+        }
+
+        fn on_request(&mut self, session: &Session, stream: u32, range: Range<u64>) {
+            session.serve(stream, range);
+        }
+
+        fn lend(&mut self, _: u32, range: Range<u64>, take: &mut dyn FnMut(&[u8])) -> Result<(), VoidReason> {
+            take(self.told.get(range.start as usize..range.end as usize).ok_or(VoidReason::Shrank)?);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn put__results_without_end_end_the_transfer() {
+        let place = tempfile::tempdir().unwrap();
+        let (root, _) = tree(place.path(), &[10]);
+        let ledger = Ledger::default();
+        let source = Source::new(Roots::find(&[root]).unwrap(), [3; 16], Readers::start().unwrap(), ledger.clone());
+        let giver = Giver::new(source, ledger.clone(), false);
+        let closed = Loopback::open(Box::new(giver), Box::new(Talker::default()), false, FAIR).run(LASTS);
+        assert_eq!(closed, Some(CloseReason::Protocol));
+        let outcome = ledger.transfer().wait(Some(fairwave_units::Duration::ZERO)).unwrap();
+        assert!(
+            matches!(&outcome.ended, Ended::Failed(why) if why.contains("more than 64 MiB")),
+            "{:?}",
+            outcome.ended
+        );
+        // What was told until then: 64 MiB of some 4100 bytes each.
+        assert!(outcome.files_failed > 16_000, "{}", outcome.files_failed);
+        assert!(outcome.failed.bytes() <= crate::transfer::failures::MOST_LISTED_BYTES && outcome.failed.len() < 4100);
+    }
+
+    #[test]
+    fn put__a_cut_is_no_success() {
+        let place = tempfile::tempdir().unwrap();
+        let (root, _) = tree(place.path(), &[10]);
+        let ledger = Ledger::default();
+        let source = Source::new(Roots::find(&[root]).unwrap(), [3; 16], Readers::start().unwrap(), ledger.clone());
+        let giver = Giver::new(source, ledger.clone(), false);
+        let (collector, _) = Collector::new(true, true, || {});
+        let mut loopback = Loopback::open(Box::new(giver), Box::new(collector), false, FAIR);
+        loopback.step();
+        loopback.cut();
+        let outcome = ledger.transfer().wait(Some(fairwave_units::Duration::ZERO)).unwrap();
+        assert!(matches!(outcome.ended, Ended::Failed(_)));
+    }
+}

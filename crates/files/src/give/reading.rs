@@ -1,0 +1,296 @@
+//! Reading batches of files: what a disk worker does.
+
+use std::io;
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use fairwave_host::Lock;
+use fairwave_proto::codec::VoidReason;
+use rustix::fs::{Advice, fadvise, fstat};
+use rustix::io::{Errno, pread};
+
+use super::listing::{Batch, Listed};
+use super::roots::Roots;
+use super::scan::identity;
+use crate::format::blocks::{BLOCK_BYTES, HASH_RECORD_BYTES, HashKey, block_value, blocks_of};
+use crate::format::reason::reason;
+
+/// Files that stay open, because there is more of them to read.
+const MOST_OPEN: usize = 64;
+
+/// The files of a share, to be read by any thread.
+pub(crate) struct Disk {
+    roots: Roots,
+    /// Files of several blocks, the last used last.
+    open: Lock<Vec<(usize, Arc<OwnedFd>)>>,
+}
+
+/// A batch in memory.
+#[derive(Debug)]
+pub(crate) struct Read {
+    /// Its bytes in the stream of the tree.
+    pub(crate) bytes: Range<u64>,
+    /// Its blocks.
+    pub(crate) blocks: Range<u64>,
+    /// How many files have no data behind it, empty ones and those without any apart.
+    pub(crate) files_ended: usize,
+    /// Bytes of what there is of it that are in holes, and that nobody need ask for.
+    pub(crate) hole_bytes: u64,
+    /// What it holds, from the first byte on; there may be room behind it.
+    pub(crate) content: Vec<u8>,
+    /// The records of its blocks, if they were hashed.
+    pub(crate) records: Vec<u8>,
+    /// What of it there is not.
+    pub(crate) voids: Arc<[Void]>,
+}
+
+/// A part of a batch that cannot be sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Void {
+    /// Its bytes.
+    pub(crate) bytes: Range<u64>,
+    /// Its blocks.
+    pub(crate) blocks: Range<u64>,
+    /// Why.
+    pub(crate) reason: VoidReason,
+}
+
+/// Why a file, or a part of it, cannot be sent.
+#[derive(Debug)]
+pub(crate) enum Gone {
+    /// It is not there any more.
+    Vanished,
+    /// It is not what it was.
+    Changed,
+    /// It has less bytes than it had.
+    Shrank,
+    /// The system says so.
+    Failed(io::Error),
+}
+
+impl Gone {
+    /// As the taker hears it.
+    pub(crate) fn void(&self) -> VoidReason {
+        match self {
+            Self::Vanished | Self::Changed => VoidReason::Vanished,
+            Self::Shrank => VoidReason::Shrank,
+            Self::Failed(_) => VoidReason::Unreadable,
+        }
+    }
+
+    /// In words, to be put behind the path and a colon.
+    pub(crate) fn why(&self) -> String {
+        match self {
+            Self::Vanished => "it vanished during the transfer".to_owned(),
+            Self::Changed => "it was changed during the transfer".to_owned(),
+            Self::Shrank => "it became shorter during the transfer".to_owned(),
+            Self::Failed(error) => reason(error),
+        }
+    }
+}
+
+impl From<io::Error> for Gone {
+    fn from(error: io::Error) -> Self {
+        let errno = Errno::from_io_error(&error);
+        match errno {
+            // A link, or a file where a directory was: something else is in its place.
+            Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV | Errno::NXIO) => Self::Vanished,
+            _ => Self::Failed(error),
+        }
+    }
+}
+
+impl Disk {
+    /// Of what lies at these roots.
+    pub(crate) fn new(roots: Roots) -> Self {
+        Self { roots, open: Lock::default() }
+    }
+
+    /// Where the files are.
+    pub(crate) fn roots(&self) -> &Roots {
+        &self.roots
+    }
+
+    /// Reads a batch, and hashes each of its blocks if there is a key. `room` is memory to be used again.
+    /// What cannot be read is told apart.
+    pub(crate) fn read(
+        &self,
+        batch: &Batch,
+        key: Option<&HashKey>,
+        mut room: Vec<u8>,
+        fail: &mut dyn FnMut(usize, &[u8], &Gone),
+    ) -> Read {
+        let length = (batch.bytes.end - batch.bytes.start) as usize;
+        if room.len() < length {
+            // What was there need not be kept, nor copied.
+            room = vec![0; length];
+        }
+        let blocks = batch.blocks.end - batch.blocks.start;
+        let mut records = Vec::with_capacity(key.map_or(0, |_| (blocks * HASH_RECORD_BYTES) as usize));
+        let (mut voids, mut files_ended, mut hole_bytes) = (Vec::new(), 0, 0);
+        let (mut at, mut block, mut offset) = (batch.bytes.start, batch.blocks.start, batch.offset);
+        for (file, listed) in batch.files.clone().zip(batch.listed()) {
+            let part = (listed.bytes - offset).min(BLOCK_BYTES);
+            let from = (at - batch.bytes.start) as usize;
+            let content = &mut room[from..from + part as usize];
+            if !content.is_empty() {
+                let (here, behind) = (at..at + part, at + part..at + listed.bytes - offset);
+                let is_end = behind.is_empty() || batch.holes.cover(&behind);
+                files_ended += usize::from(is_end && !batch.holes.cover(&here));
+                let outcome = self.read_part(file, &listed, offset, content);
+                if let Some(key) = key {
+                    // Nobody gets the record of what is void.
+                    let value = if outcome.is_ok() { block_value(listed.bytes, offset, content) } else { [0; 32] };
+                    records.extend_from_slice(&key.record(block, &value));
+                }
+                if outcome.is_ok() {
+                    hole_bytes += batch.holes.within(&here).map(|hole| hole.end - hole.start).sum::<u64>();
+                }
+                if let Err(gone) = outcome {
+                    fail(file, listed.path, &gone);
+                    voids.push(Void { bytes: at..at + part, blocks: block..block + 1, reason: gone.void() });
+                }
+                block += 1;
+            }
+            at += part;
+            offset = 0;
+        }
+        let (bytes, blocks) = (batch.bytes.clone(), batch.blocks.clone());
+        Read { bytes, blocks, files_ended, hole_bytes, content: room, records, voids: voids.into() }
+    }
+
+    /// Reads a part of a file, if the file is what it was.
+    pub(crate) fn read_part(&self, file: usize, listed: &Listed<'_>, offset: u64, into: &mut [u8]) -> Result<(), Gone> {
+        if blocks_of(listed.bytes) <= 1 {
+            return read_from(&self.roots.open_file(listed.path)?, listed, offset, into);
+        }
+        let fd = self.opened(file, listed)?;
+        read_from(&fd, listed, offset, into)
+    }
+
+    /// A file of several blocks, which stays open.
+    fn opened(&self, file: usize, listed: &Listed<'_>) -> Result<Arc<OwnedFd>, Gone> {
+        let lock = || self.open.lock();
+        let mut open = lock();
+        if let Some(at) = open.iter().position(|(other, _)| *other == file) {
+            let entry = open.remove(at);
+            let fd = entry.1.clone();
+            open.push(entry);
+            return Ok(fd);
+        }
+        drop(open);
+        let fd = Arc::new(self.roots.open_file(listed.path)?);
+        // It is advice: a file system that takes none reads as well.
+        let _ = fadvise(&fd, 0, None, Advice::Sequential);
+        let mut open = lock();
+        if open.len() >= MOST_OPEN {
+            open.remove(0);
+        }
+        open.push((file, fd.clone()));
+        Ok(fd)
+    }
+}
+
+/// Reads, and then looks whether it was still the file that was listed.
+fn read_from(fd: &OwnedFd, listed: &Listed<'_>, mut offset: u64, mut into: &mut [u8]) -> Result<(), Gone> {
+    let mut is_short = false;
+    while !into.is_empty() {
+        match pread(fd, &mut *into, offset) {
+            Ok(0) => {
+                is_short = true;
+                break;
+            }
+            Ok(count) => {
+                into = into.get_mut(count..).unwrap_or_default();
+                offset += count as u64;
+            }
+            Err(Errno::INTR) => {}
+            // A directory is in its place.
+            Err(Errno::ISDIR) => return Err(Gone::Vanished),
+            Err(error) => return Err(Gone::Failed(error.into())),
+        }
+    }
+    let stat = fstat(fd).map_err(|error| Gone::Failed(error.into()))?;
+    if is_short || stat.st_size.cast_unsigned() < listed.bytes {
+        return Err(Gone::Shrank);
+    }
+    if identity(&stat) == listed.identity { Ok(()) } else { Err(Gone::Changed) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::super::listing::{Draft, Listing};
+    use super::super::scan::scan;
+    use super::*;
+    use crate::collector::tree;
+    use crate::format::manifest::Entry;
+
+    fn listed(roots: &Roots) -> Listing {
+        let (mut draft, mut listing) = (Draft::new([1; 32]), Listing::default());
+        let outcome = scan(roots, &mut |entry: &Entry<'_>| {
+            draft.add(entry).into_iter().for_each(|part| _ = listing.push(part));
+            std::ops::ControlFlow::Continue(())
+        });
+        assert!(outcome.is_continue());
+        draft.finish().into_iter().for_each(|part| _ = listing.push(part));
+        listing
+    }
+
+    #[test]
+    fn read__every_block_of_every_batch() {
+        let place = tempfile::tempdir().unwrap();
+        let lengths = [0, 1, BLOCK_BYTES, 7, 2 * BLOCK_BYTES + 1, 0, 3];
+        let (root, files) = tree(place.path(), &lengths);
+        let roots = Roots::find(&[root]).unwrap();
+        let listing = listed(&roots);
+        let disk = Disk::new(roots);
+        let key = HashKey::new([2; 32]);
+        let (mut at, mut block, mut content, mut room) = (0, 0, Vec::new(), vec![0xff; 10]);
+        while let Some(batch) = listing.batch_at(at) {
+            let read = disk.read(&batch, Some(&key), room, &mut |_, _, gone| panic!("{gone:?}"));
+            content.extend_from_slice(&read.content[..(batch.bytes.end - at) as usize]);
+            for record in read.records.chunks(48) {
+                assert!(key.check(block, record).is_some());
+                block += 1;
+            }
+            assert!(read.voids.is_empty());
+            at = batch.bytes.end;
+            room = read.content;
+        }
+        assert!(content == files.into_values().collect::<Vec<_>>().concat());
+        // 1 + 1 + 1 + 3 + 1.
+        assert_eq!(block, 7);
+    }
+
+    #[test]
+    fn read__few_files_stay_open() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().join("data");
+        fs::create_dir(&root).unwrap();
+        for index in 0..100 {
+            fs::File::create(root.join(format!("{index:03}"))).unwrap().set_len(BLOCK_BYTES + 1).unwrap();
+        }
+        let roots = Roots::find(std::slice::from_ref(&root)).unwrap();
+        let listing = listed(&roots);
+        let disk = Disk::new(roots);
+        for file in 0..100 {
+            // The last byte alone.
+            let batch = listing.batch_at((file + 1) * (BLOCK_BYTES + 1) - 1).unwrap();
+            let read = disk.read(&batch, None, Vec::new(), &mut |_, _, gone| panic!("{gone:?}"));
+            assert_eq!((read.content.len(), read.records.len()), (1, 0));
+        }
+        assert_eq!(disk.open.lock().len(), MOST_OPEN);
+        // One that is open is still looked at.
+        fs::write(root.join("099"), "short").unwrap();
+        let mut failed = Vec::new();
+        let batch = listing.batch_at(100 * (BLOCK_BYTES + 1) - 1).unwrap();
+        let read = disk.read(&batch, None, Vec::new(), &mut |file, path, gone| {
+            failed.push((file, path.to_vec(), gone.why()));
+        });
+        assert_eq!(failed, [(99, b"data/099".to_vec(), "it became shorter during the transfer".to_owned())]);
+        assert_eq!(read.voids[0].reason, VoidReason::Shrank);
+    }
+}

@@ -1,0 +1,249 @@
+//! The paths that are given away, and the way to what is below them.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use fairwave_host::OwnPlaces;
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
+use rustix::io::Errno;
+
+use crate::transfer::error::ShareError;
+
+/// What is given: each path by the last of its names.
+///
+/// A path that is a symbolic link is followed, since it was named by who gives it; below it none is. What a path of the
+/// manifest leads to is looked for below the directory in which the given path lies, whatever became of the way there.
+#[derive(Debug)]
+pub(crate) struct Roots {
+    given: Vec<Root>,
+    by_name: HashMap<Vec<u8>, usize>,
+    /// What is never given, wherever the walk meets it.
+    own: OwnPlaces,
+}
+
+#[derive(Debug)]
+struct Root {
+    /// As the manifest has it.
+    name: Vec<u8>,
+    /// The directory that it lies in.
+    parent: OwnedFd,
+    /// Its name there: another, where a link was given.
+    real_name: Vec<u8>,
+}
+
+impl Roots {
+    /// Finds what lies at these paths.
+    pub(crate) fn find(paths: &[PathBuf]) -> Result<Self, ShareError> {
+        if paths.is_empty() {
+            return Err(ShareError::Nothing);
+        }
+        // Looked for anew each time: they may have been made since, or moved.
+        let own = OwnPlaces::find();
+        let (mut given, mut by_name) = (Vec::new(), HashMap::new());
+        for (index, path) in paths.iter().enumerate() {
+            if let Some(place) = own.around(path) {
+                return Err(ShareError::own(path, place));
+            }
+            let root = Root::find(path)?;
+            if let Some(other) = by_name.insert(root.name.clone(), index) {
+                return Err(ShareError::Twice { first: paths[other].clone(), second: path.clone() });
+            }
+            given.push(root);
+        }
+        Ok(Self { given, by_name, own })
+    }
+
+    /// The names that were given, in the order in which they were.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &[u8]> {
+        self.given.iter().map(|root| root.name.as_slice())
+    }
+
+    /// Whether a directory or a file is one that is never given.
+    pub(crate) fn is_own(&self, stat: &rustix::fs::Stat) -> bool {
+        let node = (stat.st_dev, stat.st_ino);
+        self.own.is_directory(node) || self.own.is_file(node)
+    }
+
+    /// Opens a file to be read. Neither a link nor what waits for a writer holds it up.
+    pub(crate) fn open_file(&self, path: &[u8]) -> io::Result<OwnedFd> {
+        self.open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)
+    }
+
+    /// Opens a directory to be listed.
+    pub(crate) fn open_directory(&self, path: &[u8]) -> io::Result<OwnedFd> {
+        self.open(path, OFlags::RDONLY | OFlags::DIRECTORY)
+    }
+
+    /// Looks at what lies at a given name itself.
+    pub(crate) fn stat(&self, name: &[u8]) -> io::Result<rustix::fs::Stat> {
+        let root = self.root(name)?;
+        let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
+        Ok(rustix::fs::statat(&root.parent, root.real_name.as_slice(), flags)?)
+    }
+
+    fn root(&self, name: &[u8]) -> io::Result<&Root> {
+        let root = self.by_name.get(name).and_then(|index| self.given.get(*index));
+        root.ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    fn open(&self, path: &[u8], flags: OFlags) -> io::Result<OwnedFd> {
+        let (name, rest) = match path.iter().position(|byte| *byte == b'/') {
+            Some(at) => path.split_at(at),
+            None => (path, &[][..]),
+        };
+        let root = self.root(name)?;
+        let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        if root.name == root.real_name {
+            open_beneath(&root.parent, path, flags)
+        } else {
+            open_beneath(&root.parent, &[root.real_name.as_slice(), rest].concat(), flags)
+        }
+    }
+}
+
+impl Root {
+    fn find(path: &Path) -> Result<Self, ShareError> {
+        let unreadable = |error: io::Error| ShareError::Unreadable { path: path.to_owned(), error };
+        let real = path.canonicalize().map_err(unreadable)?;
+        let (Some(parent), Some(real_name)) = (real.parent(), real.file_name()) else {
+            return Err(ShareError::Nameless { path: path.to_owned() });
+        };
+        // "." and ".." are known by the name of where they lead.
+        let name = path.file_name().unwrap_or(real_name).as_bytes().to_vec();
+        let kind = real.metadata().map_err(unreadable)?.file_type();
+        if !kind.is_file() && !kind.is_dir() {
+            return Err(ShareError::Special { path: path.to_owned() });
+        }
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let parent = openat(CWD, parent, flags, Mode::empty()).map_err(|error| unreadable(error.into()))?;
+        let root = Self { name, parent, real_name: real_name.as_bytes().to_vec() };
+        // Better now, to who can help it, than later in a list.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        open_beneath(&root.parent, &root.real_name, flags).map_err(unreadable)?;
+        Ok(root)
+    }
+}
+
+/// The kernel asks to try again when something was renamed while it looked.
+const TRIES: usize = 16;
+
+/// Opens what is below a directory, and no link on the way there.
+fn open_beneath(directory: &OwnedFd, path: &[u8], flags: OFlags) -> io::Result<OwnedFd> {
+    /// Whether the kernel has no `openat2`, or a sandbox hides it.
+    static IS_MISSING: AtomicBool = AtomicBool::new(false);
+    if !IS_MISSING.load(Ordering::Relaxed) {
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        for _ in 0..TRIES {
+            match openat2(directory, path, flags, Mode::empty(), resolve) {
+                Err(Errno::AGAIN) => {}
+                Err(Errno::NOSYS) => {
+                    IS_MISSING.store(true, Ordering::Relaxed);
+                    break;
+                }
+                opened => return Ok(opened?),
+            }
+        }
+    }
+    open_step_by_step(directory, path, flags)
+}
+
+/// The same, name by name.
+fn open_step_by_step(directory: &OwnedFd, path: &[u8], flags: OFlags) -> io::Result<OwnedFd> {
+    let step = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut at: Option<OwnedFd> = None;
+    let mut names = path.split(|byte| *byte == b'/').peekable();
+    while let Some(name) = names.next() {
+        if matches!(name, b"" | b"." | b"..") {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let from = at.as_ref().map_or(directory.as_fd(), AsFd::as_fd);
+        let is_last = names.peek().is_none();
+        at = Some(openat(from, name, if is_last { flags } else { step }, Mode::empty())?);
+    }
+    at.ok_or_else(|| io::ErrorKind::NotFound.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::Read;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn content(fd: OwnedFd) -> String {
+        let mut content = String::new();
+        fs::File::from(fd).read_to_string(&mut content).unwrap();
+        content
+    }
+
+    fn find(paths: &[&Path]) -> Result<Roots, ShareError> {
+        Roots::find(&paths.iter().map(|path| path.to_path_buf()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn find__by_the_last_name() {
+        let place = tempfile::tempdir().unwrap();
+        fs::create_dir_all(place.path().join("data/deep")).unwrap();
+        fs::write(place.path().join("data/deep/a"), "deep").unwrap();
+        fs::write(place.path().join("b"), "file").unwrap();
+        let roots = find(&[&place.path().join("data/deep/.."), &place.path().join("b")]).unwrap();
+        assert_eq!(roots.names().collect::<Vec<_>>(), [b"data".as_slice(), b"b"]);
+        assert_eq!(content(roots.open_file(b"data/deep/a").unwrap()), "deep");
+        assert_eq!(content(roots.open_file(b"b").unwrap()), "file");
+        for missing in [&b"c"[..], b"b/c", b"", b"/"] {
+            assert!(roots.open_file(missing).is_err(), "{missing:?}");
+        }
+    }
+
+    #[test]
+    fn find__a_link_that_was_named_is_followed() {
+        let place = tempfile::tempdir().unwrap();
+        fs::create_dir(place.path().join("v1")).unwrap();
+        fs::write(place.path().join("v1/a"), "one").unwrap();
+        symlink("v1", place.path().join("latest")).unwrap();
+        let roots = find(&[&place.path().join("latest")]).unwrap();
+        assert_eq!(roots.names().collect::<Vec<_>>(), [b"latest"]);
+        assert_eq!(content(roots.open_file(b"latest/a").unwrap()), "one");
+    }
+
+    #[test]
+    fn open__no_link_on_the_way() {
+        let place = tempfile::tempdir().unwrap();
+        fs::create_dir_all(place.path().join("data/real")).unwrap();
+        fs::write(place.path().join("data/real/a"), "a").unwrap();
+        symlink("real", place.path().join("data/link")).unwrap();
+        symlink("real/a", place.path().join("data/a")).unwrap();
+        let roots = find(&[&place.path().join("data")]).unwrap();
+        let parent = &roots.given[0].parent;
+        for open in [open_beneath, open_step_by_step] {
+            let open = |path: &[u8]| open(parent, path, OFlags::RDONLY | OFlags::NOFOLLOW);
+            assert_eq!(content(open(b"data/real/a").unwrap()), "a");
+            for refused in [&b"data/link/a"[..], b"data/a", b"data/real/../../x", b"data/gone", b"/etc/passwd", b""] {
+                assert!(open(refused).is_err(), "{refused:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn find__what_cannot_be_given_is_named() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        for directory in ["one", "two"] {
+            fs::create_dir(at(directory)).unwrap();
+            fs::write(at(directory).join("a"), "").unwrap();
+        }
+        assert!(matches!(find(&[]), Err(ShareError::Nothing)));
+        assert!(matches!(find(&[&at("gone")]), Err(ShareError::Unreadable { .. })));
+        assert!(matches!(find(&[Path::new("/")]), Err(ShareError::Nameless { .. })));
+        assert!(matches!(find(&[Path::new("/dev/null")]), Err(ShareError::Special { .. })));
+        let error = find(&[&at("one/a"), &at("two"), &at("two/a")]).unwrap_err();
+        assert!(
+            matches!(&error, ShareError::Twice { first, second } if *first == at("one/a") && *second == at("two/a"))
+        );
+    }
+}

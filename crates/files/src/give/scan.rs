@@ -1,0 +1,356 @@
+//! The walk of what is given: one directory after the other, in an order that the names alone decide.
+
+use std::ffi::CString;
+use std::io;
+use std::ops::ControlFlow;
+
+use rustix::fs::{AtFlags, Dir, FileType, Stat, fstat, readlinkat, statat};
+use rustix::io::Errno;
+
+use super::roots::Roots;
+use crate::format::holes::{Holes, LEAST_HOLE, MOST_HOLES};
+use crate::format::manifest::{Entry, FileIdentity, MOST_PATH_BYTES, Meta};
+use crate::format::reason::reason;
+
+/// Tells `found` of every entry below the roots: a directory, then what is in it but directories, then those, each by
+/// name; and of the holes of a file before it. A directory that cannot be listed is an entry that failed; what goes away during the walk was never there.
+pub(crate) fn scan(roots: &Roots, found: &mut dyn FnMut(&Entry<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
+    let mut walk = Walk { roots, found, names: Vec::new(), bytes: Vec::new(), holes: 0 };
+    for name in roots.names() {
+        match roots.stat(name) {
+            Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => walk.tree(name)?,
+            Ok(stat) => walk.leaf(name, &stat, &|| Err(Errno::INVAL))?,
+            Err(error) => walk.fail(name, &error)?,
+        }
+    }
+    ControlFlow::Continue(())
+}
+
+/// What a file is known by: its size, times and inode. Device numbers are not the same after each boot.
+pub(crate) fn identity(stat: &Stat) -> FileIdentity {
+    let mut said = [0; 48];
+    let numbers = [
+        stat.st_size.cast_unsigned(),
+        stat.st_mtime.cast_unsigned(),
+        stat.st_mtime_nsec,
+        stat.st_ctime.cast_unsigned(),
+        stat.st_ctime_nsec,
+        stat.st_ino,
+    ];
+    for (place, number) in said.chunks_exact_mut(8).zip(numbers) {
+        place.copy_from_slice(&number.to_le_bytes());
+    }
+    FileIdentity(*blake3::hash(&said).as_bytes().first_chunk().expect("16 of 32 bytes"))
+}
+
+/// Said of Fairwave's own places.
+const OWN: &str = "where Fairwave keeps its keys, which nobody else gets";
+
+struct Walk<'a> {
+    roots: &'a Roots,
+    found: &'a mut dyn FnMut(&Entry<'_>) -> ControlFlow<()>,
+    /// The names of a directory: where each begins in `bytes`, and ends.
+    names: Vec<(usize, usize)>,
+    bytes: Vec<u8>,
+    /// Holes that were told.
+    holes: usize,
+}
+
+impl Walk<'_> {
+    /// A directory and all below it. One descriptor is open at a time, however deep it is.
+    fn tree(&mut self, root: &[u8]) -> ControlFlow<()> {
+        let mut waiting = vec![root.to_vec()];
+        while let Some(path) = waiting.pop() {
+            let before = waiting.len();
+            self.directory(&path, &mut waiting)?;
+            // The next to come out is the first by name.
+            waiting[before..].reverse();
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn directory(&mut self, path: &[u8], waiting: &mut Vec<Vec<u8>>) -> ControlFlow<()> {
+        let opened = self.roots.open_directory(path).and_then(|fd| Ok((fstat(&fd)?, Dir::new(fd)?)));
+        let (stat, mut directory) = match opened {
+            Ok(opened) => opened,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return ControlFlow::Continue(()),
+            Err(error) => return self.fail(path, &error),
+        };
+        if self.roots.is_own(&stat) {
+            return (self.found)(&Entry::Skipped { path, reason: OWN });
+        }
+        (self.found)(&Entry::Directory { path, meta: meta(&stat) })?;
+        let error = self.list(&mut directory).err();
+        let (names, bytes) = (std::mem::take(&mut self.names), std::mem::take(&mut self.bytes));
+        let (mut below, mut has_long) = ([path, b"/"].concat(), false);
+        let stem = below.len();
+        for &(start, end) in &names {
+            let name = &bytes[start..end];
+            below.truncate(stem);
+            below.extend_from_slice(name);
+            if below.len() > MOST_PATH_BYTES {
+                has_long = true;
+                continue;
+            }
+            let fd = directory.fd();
+            match fd.and_then(|fd| statat(fd, name, AtFlags::SYMLINK_NOFOLLOW)) {
+                Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => waiting.push(below.clone()),
+                Ok(stat) => {
+                    let target = || readlinkat(fd?, name, Vec::new()).map(CString::into_bytes);
+                    self.leaf(&below, &stat, &target)?;
+                }
+                Err(Errno::NOENT) => {}
+                Err(error) => self.fail(&below, &error.into())?,
+            }
+        }
+        (self.names, self.bytes) = (names, bytes);
+        if has_long {
+            let reason = format!("there are paths of more than {MOST_PATH_BYTES} bytes in it");
+            (self.found)(&Entry::Failed { path, reason: &reason })?;
+        }
+        error.map_or(ControlFlow::Continue(()), |error| self.fail(path, &error))
+    }
+
+    /// Takes down the names in a directory, in order; those that were read before an error count.
+    fn list(&mut self, directory: &mut Dir) -> io::Result<()> {
+        self.names.clear();
+        self.bytes.clear();
+        let mut outcome = Ok(());
+        while let Some(entry) = directory.read() {
+            match entry.as_ref().map(|entry| entry.file_name().to_bytes()) {
+                Ok(b"." | b"..") => {}
+                Ok(name) => {
+                    let start = self.bytes.len();
+                    self.bytes.extend_from_slice(name);
+                    self.names.push((start, self.bytes.len()));
+                }
+                Err(error) => {
+                    outcome = Err((*error).into());
+                    break;
+                }
+            }
+        }
+        let bytes = &self.bytes;
+        self.names.sort_unstable_by(|one, other| bytes[one.0..one.1].cmp(&bytes[other.0..other.1]));
+        outcome
+    }
+
+    /// What is no directory.
+    fn leaf(&mut self, path: &[u8], stat: &Stat, target: &dyn Fn() -> rustix::io::Result<Vec<u8>>) -> ControlFlow<()> {
+        let meta = meta(stat);
+        let what = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile if self.roots.is_own(stat) => {
+                return (self.found)(&Entry::Skipped { path, reason: OWN });
+            }
+            FileType::RegularFile => {
+                let bytes = stat.st_size.cast_unsigned();
+                for pairs in self.holes(path, stat).to_pairs() {
+                    (self.found)(&Entry::Holes { pairs: &pairs })?;
+                }
+                return (self.found)(&Entry::File { path, bytes, meta, identity: identity(stat) });
+            }
+            FileType::Symlink => match target() {
+                Ok(target) if (1..=MOST_PATH_BYTES).contains(&target.len()) => {
+                    return (self.found)(&Entry::Symlink { path, meta, target: &target });
+                }
+                Ok(_) => return (self.found)(&Entry::Failed { path, reason: "the link's target is too long" }),
+                Err(Errno::NOENT) => return ControlFlow::Continue(()),
+                Err(error) => return self.fail(path, &error.into()),
+            },
+            FileType::Fifo => "a FIFO",
+            FileType::Socket => "a socket",
+            FileType::CharacterDevice | FileType::BlockDevice => "a device",
+            FileType::Directory | FileType::Unknown => "neither file, directory nor link",
+        };
+        (self.found)(&Entry::Skipped { path, reason: &format!("{what}, which is not copied") })
+    }
+
+    /// The holes of a file, as long as it is what was looked at. Whether it can be read is told when it is.
+    fn holes(&mut self, path: &[u8], stat: &Stat) -> Holes {
+        let bytes = stat.st_size.cast_unsigned();
+        // In blocks of 512 bytes, whatever the file system's are.
+        let is_full = stat.st_blocks.cast_unsigned().saturating_mul(512) >= bytes;
+        if is_full || bytes < LEAST_HOLE || self.holes >= MOST_HOLES {
+            return Holes::default();
+        }
+        let Ok(file) = self.roots.open_file(path) else { return Holes::default() };
+        let holes = Holes::find(&file, bytes, MOST_HOLES - self.holes);
+        if !fstat(&file).is_ok_and(|now| identity(&now) == identity(stat)) {
+            return Holes::default();
+        }
+        self.holes += holes.len();
+        holes
+    }
+
+    fn fail(&mut self, path: &[u8], error: &io::Error) -> ControlFlow<()> {
+        (self.found)(&Entry::Failed { path, reason: &reason(error) })
+    }
+}
+
+fn meta(stat: &Stat) -> Meta {
+    let mtime_ns = u32::try_from(stat.st_mtime_nsec).unwrap_or(0);
+    Meta { mode: (stat.st_mode & 0o777) as u16, mtime_s: stat.st_mtime, mtime_ns }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::net::UnixListener;
+    use std::path::{Path, PathBuf};
+
+    use rustix::fs::{CWD, Mode, mkfifoat};
+
+    use super::*;
+    use crate::collector::{as_nobody, open_place};
+
+    /// Entries as lines.
+    fn scanned(paths: &[PathBuf]) -> Vec<String> {
+        let mut lines = Vec::new();
+        let outcome = scan(&Roots::find(paths).unwrap(), &mut |entry| {
+            let text = |path: &[u8]| path.escape_ascii().to_string();
+            lines.push(match *entry {
+                Entry::File { path, bytes, meta, .. } => format!("file {} {bytes} {:o}", text(path), meta.mode),
+                Entry::Holes { pairs } => {
+                    let mut holes = crate::format::holes::Holes::default();
+                    holes.read_pairs(pairs).unwrap();
+                    format!("holes {:?}", holes.iter().collect::<Vec<_>>())
+                }
+                Entry::Directory { path, meta } => format!("directory {} {:o}", text(path), meta.mode),
+                Entry::Symlink { path, target, .. } => format!("link {} {}", text(path), text(target)),
+                Entry::Skipped { path, reason } => format!("skipped {}: {reason}", text(path)),
+                Entry::Failed { path, reason } => format!("failed {}: {reason}", text(path)),
+                Entry::Begin { .. } | Entry::End { .. } => unreachable!("the walk knows neither"),
+            });
+            ControlFlow::Continue(())
+        });
+        assert!(outcome.is_continue());
+        lines
+    }
+
+    fn write(path: impl AsRef<Path>, content: &str, mode: u32) {
+        fs::write(&path, content).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn scan__everything_in_an_order_of_names() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        for directory in ["data", "data/b", "data/b/deep", "data/a", "data/c.d"] {
+            fs::create_dir(at(directory)).unwrap();
+            fs::set_permissions(at(directory), fs::Permissions::from_mode(0o750)).unwrap();
+        }
+        write(at("data/z"), "12345", 0o4711);
+        write(at("data/b/deep/x"), "1", 0o600);
+        write(at("data/b/y"), "", 0o644);
+        write(at("data/c.d/0"), "12", 0o644);
+        write(at("data").join(std::ffi::OsStr::from_bytes(b"\xff\x1b[2J\n")), "123", 0o644);
+        symlink("../../etc/passwd", at("data/link")).unwrap();
+        symlink("b", at("data/to-b")).unwrap();
+        mkfifoat(CWD, at("data/fifo"), Mode::RUSR).unwrap();
+        let _socket = UnixListener::bind(at("data/socket")).unwrap();
+        write(at("single"), "1234567", 0o640);
+        let expected = [
+            "file single 7 640",
+            "directory data 750",
+            "skipped data/fifo: a FIFO, which is not copied",
+            "link data/link ../../etc/passwd",
+            "skipped data/socket: a socket, which is not copied",
+            "link data/to-b b",
+            "file data/z 5 711",
+            "file data/\\xff\\x1b[2J\\n 3 644",
+            "directory data/a 750",
+            "directory data/b 750",
+            "file data/b/y 0 644",
+            "directory data/b/deep 750",
+            "file data/b/deep/x 1 600",
+            "directory data/c.d 750",
+            "file data/c.d/0 2 644",
+        ];
+        assert_eq!(scanned(&[at("single"), at("data")]), expected);
+    }
+
+    #[test]
+    fn scan__holes_come_before_their_file() {
+        let place = tempfile::tempdir().unwrap();
+        let file = fs::File::create(place.path().join("sparse")).unwrap();
+        file.set_len(1 << 40).unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&file, &[1; 8192], 1 << 30).unwrap();
+        let lines = scanned(&[place.path().join("sparse")]);
+        assert_eq!(lines.len(), 2);
+        assert_eq!(lines[0], format!("holes {:?}", [0..1_u64 << 30, (1 << 30) + 8192..1 << 40]));
+        assert!(lines[1].starts_with("file sparse 1099511627776 "), "{lines:?}");
+    }
+
+    #[test]
+    fn scan__a_directory_that_cannot_be_listed_is_one_entry() {
+        let place = open_place();
+        let root = place.path().join("data");
+        fs::create_dir_all(root.join("locked/in")).unwrap();
+        fs::create_dir_all(root.join("open")).unwrap();
+        fs::set_permissions(root.join("locked"), fs::Permissions::from_mode(0o000)).unwrap();
+        as_nobody(move || {
+            let lines = scanned(&[root]);
+            assert_eq!(lines[1..], ["failed data/locked: Permission denied", "directory data/open 755"]);
+        });
+        fs::set_permissions(place.path().join("data/locked"), fs::Permissions::from_mode(0o700)).unwrap();
+    }
+
+    #[test]
+    fn scan__paths_that_are_too_long() {
+        let place = tempfile::tempdir().unwrap();
+        fs::create_dir(place.path().join("data")).unwrap();
+        let mut parent = rustix::fs::open(
+            place.path().join("data"),
+            rustix::fs::OFlags::PATH | rustix::fs::OFlags::DIRECTORY,
+            Mode::empty(),
+        )
+        .unwrap();
+        let name = "d".repeat(250);
+        // 4 + 16 x 251 = 4020, and one more is 4271.
+        for _ in 0..17 {
+            rustix::fs::mkdirat(&parent, &name, Mode::RWXU).unwrap();
+            let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::DIRECTORY;
+            parent = rustix::fs::openat(&parent, &name, flags, Mode::empty()).unwrap();
+        }
+        let lines = scanned(&[place.path().join("data")]);
+        assert_eq!(lines.len(), 18);
+        assert!(
+            lines[17].starts_with("failed data/")
+                && lines[17].ends_with(": there are paths of more than 4096 bytes in it")
+        );
+    }
+
+    #[test]
+    fn scan__stops_when_told() {
+        let place = tempfile::tempdir().unwrap();
+        for name in ["a", "b", "c"] {
+            fs::write(place.path().join(name), "").unwrap();
+        }
+        let mut count = 0;
+        let roots = Roots::find(&[place.path().to_owned()]).unwrap();
+        let outcome = scan(&roots, &mut |_| {
+            count += 1;
+            if count == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        assert_eq!((outcome, count), (ControlFlow::Break(()), 2));
+    }
+
+    #[test]
+    fn identity__changes_with_the_file() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("a");
+        let look = || identity(&rustix::fs::stat(&path).unwrap());
+        fs::write(&path, "one").unwrap();
+        let before = look();
+        assert_eq!(look(), before);
+        fs::write(&path, "onetwo").unwrap();
+        let after = look();
+        assert_ne!(after, before);
+        fs::write(place.path().join("b"), "onetwo").unwrap();
+        fs::rename(place.path().join("b"), &path).unwrap();
+        assert_ne!(look(), after);
+    }
+}

@@ -1,0 +1,490 @@
+//! What to read next, and what to answer.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::ops::Range;
+use std::sync::Arc;
+
+use fairwave_proto::codec::VoidReason;
+use fairwave_proto::{ByteRanges, MOST_OPEN_BYTES};
+
+use super::listing::{Batch, Listing, Part};
+use super::reading::{Read, Void};
+use crate::format::blocks::HASH_RECORD_BYTES;
+use crate::format::streams::{HASHES, MANIFEST, TREE};
+use crate::transfer::hold::Hold;
+
+/// Bytes that are being read, or were read and have not been sent once. What a taker has asked for beyond that waits: it
+/// would push out of memory what goes first.
+const READ_AHEAD: u64 = 32 << 20;
+/// A batch counts for as many at the least.
+const LEAST_CHARGE: u64 = 64 << 10;
+/// Requests that wait to be read; a taker has 256 open.
+const MOST_WAITING: usize = 1024;
+/// Batches that are read at a time for their hashes alone.
+const HASHED_ALONE: usize = 2;
+/// Parts of one batch, or of the manifest, that are waited for.
+const MOST_PARTS: usize = 1024;
+
+/// The requests of a taker that wait for the disk or for the walk, and what has been read for them.
+///
+/// A core without threads: what happens goes in, and [`Step`]s come out.
+#[derive(Default)]
+pub(crate) struct Schedule {
+    listing: Listing,
+    /// Of the manifest, beyond what there is of it.
+    awaited: ByteRanges,
+    /// Of the tree, in the order in which they were asked for.
+    tree: VecDeque<Range<u64>>,
+    /// Of the hashes, before it was looked which batches they are of.
+    hashes: VecDeque<Range<u64>>,
+    /// Of the hashes of batches that nobody has asked for but for that. They are read when nobody asks for others: mostly the
+    /// bytes are asked for soon after, and one reading does for both.
+    parked: BTreeMap<u64, ByteRanges>,
+    /// By the number of a batch's first block, here and below.
+    reading: HashMap<u64, Waiting>,
+    /// Batches in memory, with what is void in them.
+    cached: HashMap<u64, Arc<[Void]>>,
+    /// Batches whose blocks' values are known, with what is void in them.
+    hashed: HashMap<u64, Arc<[Void]>>,
+    ahead: u64,
+    /// Batches that were read because they are asked for, and have not been sent once.
+    unsent: usize,
+}
+
+/// Who waits for a batch.
+#[derive(Default)]
+struct Waiting {
+    tree: ByteRanges,
+    hashes: ByteRanges,
+}
+
+/// What has to be done.
+pub(crate) enum Step {
+    /// This can be lent now.
+    Serve(u32, Range<u64>),
+    /// This will never be.
+    Refuse(u32, Range<u64>, VoidReason),
+    /// This has to be read, and hashed if its values are not known; [`Schedule::on_read`] follows.
+    Read(Batch, bool),
+}
+
+impl Schedule {
+    /// What the walk has found so far.
+    pub(crate) fn listing(&self) -> &Listing {
+        &self.listing
+    }
+
+    /// The walk has found more: the part's bytes, and where they end in the manifest's stream.
+    pub(crate) fn on_part(&mut self, part: Part, steps: &mut Vec<Step>) -> (u64, Arc<[u8]>) {
+        let told = self.listing.push(part);
+        let there = 0..told.0;
+        let ranges: Vec<_> = self.awaited.overlapping(&there).collect();
+        for range in ranges {
+            let range = range.start..range.end.min(told.0);
+            self.awaited.remove(&range);
+            steps.push(Step::Serve(MANIFEST, range));
+        }
+        told
+    }
+
+    /// The walk is at its end: what was asked for beyond is refused.
+    pub(crate) fn on_complete(&mut self, steps: &mut Vec<Step>) {
+        self.listing.complete();
+        let awaited = std::mem::take(&mut self.awaited);
+        steps.extend(awaited.iter().map(|range| Step::Refuse(MANIFEST, range, VoidReason::Shrank)));
+    }
+
+    /// The taker asks for a range, perhaps again.
+    pub(crate) fn on_request(&mut self, stream: u32, range: Range<u64>, steps: &mut Vec<Step>) {
+        if !matches!(stream, MANIFEST | TREE | HASHES) {
+            steps.push(Step::Refuse(stream, range, VoidReason::Vanished));
+            return;
+        }
+        let end = self.listing.stream_bytes(stream);
+        let (there, beyond) = (range.start..range.end.min(end), range.start.max(end)..range.end);
+        if !beyond.is_empty() && self.listing.is_complete() {
+            steps.push(Step::Refuse(stream, beyond, VoidReason::Shrank));
+        } else if !beyond.is_empty() && stream == MANIFEST && self.awaited.len() < MOST_PARTS {
+            self.awaited.insert(beyond);
+        }
+        if there.is_empty() {
+            return;
+        }
+        if stream == MANIFEST {
+            steps.push(Step::Serve(stream, there));
+            return;
+        }
+        // No source sends more than that for the requests that are open; the rest will be asked for again.
+        let there = there.start..there.end.min(there.start.saturating_add(MOST_OPEN_BYTES.get()));
+        let queue = if stream == TREE { &mut self.tree } else { &mut self.hashes };
+        let is_known = queue.iter().any(|known| known.start <= there.start && there.end <= known.end);
+        if !is_known && queue.len() < MOST_WAITING {
+            queue.push_back(there);
+        }
+        self.go_on(steps);
+    }
+
+    /// A batch was read: whether any of its bytes are served now. It is in memory until [`Schedule::on_dropped`].
+    pub(crate) fn on_read(&mut self, read: &Read, steps: &mut Vec<Step>) -> bool {
+        let key = read.blocks.start;
+        self.cached.insert(key, read.voids.clone());
+        if !read.records.is_empty() {
+            self.hashed.insert(key, read.voids.clone());
+        }
+        if let Some(Waiting { tree, hashes }) = self.reading.remove(&key) {
+            let voids = self.hashed.get(&key).unwrap_or(&read.voids);
+            tree.iter().for_each(|range| answer(TREE, range, &read.voids, steps));
+            hashes.iter().for_each(|range| answer(HASHES, range, voids, steps));
+        }
+        let is_awaited = steps.iter().any(|step| matches!(step, Step::Serve(TREE, _)));
+        if is_awaited {
+            self.unsent += 1;
+        } else {
+            self.ahead = self.ahead.saturating_sub(charge(&read.bytes));
+        }
+        self.go_on(steps);
+        is_awaited
+    }
+
+    /// What a batch was read for has been sent: more can be read.
+    pub(crate) fn on_spent(&mut self, batch: &Range<u64>, steps: &mut Vec<Step>) {
+        self.ahead = self.ahead.saturating_sub(charge(batch));
+        self.unsent = self.unsent.saturating_sub(1);
+        self.go_on(steps);
+    }
+
+    /// Nothing has been sent for long: what was read is not waited for any more.
+    pub(crate) fn on_stall(&mut self, steps: &mut Vec<Step>) {
+        self.ahead = 0;
+        self.go_on(steps);
+    }
+
+    /// A batch is not in memory any more.
+    pub(crate) fn on_dropped(&mut self, first_block: u64) {
+        self.cached.remove(&first_block);
+    }
+
+    /// Whether requests wait for memory.
+    pub(crate) fn is_held_up(&self) -> bool {
+        !self.tree.is_empty() || !self.parked.is_empty()
+    }
+
+    /// What it does nothing for.
+    pub(crate) fn hold(&self) -> Hold {
+        if self.unsent > 0 {
+            Hold::Nothing
+        } else if !self.tree.is_empty() || self.reading.values().any(|waiting| !waiting.tree.is_empty()) {
+            Hold::Disk
+        } else if !self.reading.is_empty() || !self.parked.is_empty() || !self.hashes.is_empty() {
+            Hold::Comparing
+        } else {
+            Hold::Peer
+        }
+    }
+
+    /// Forgets all requests.
+    pub(crate) fn clear(&mut self) {
+        self.tree.clear();
+        self.hashes.clear();
+        self.parked.clear();
+        self.reading.clear();
+        self.awaited = ByteRanges::default();
+    }
+
+    /// Looks at what waits, from the first on, until there is enough to do.
+    fn go_on(&mut self, steps: &mut Vec<Step>) {
+        // What was asked for is below the listing's end, and every byte there is some batch's.
+        while let Some(range) = self.tree.front().cloned()
+            && let Some(batch) = self.listing.batch_at(range.start)
+        {
+            let part = range.start..range.end.min(batch.bytes.end);
+            let key = batch.blocks.start;
+            if let Some(voids) = self.cached.get(&key) {
+                answer(TREE, part.clone(), voids, steps);
+            } else if self.reading.contains_key(&key) || self.begin(batch, steps) {
+                self.reading.entry(key).or_default().add(TREE, part.clone());
+            } else {
+                break;
+            }
+            advance(&mut self.tree, part.end);
+        }
+        while let Some(range) = self.hashes.front().cloned()
+            && let Some(batch) = self.listing.batch_of_block(range.start / HASH_RECORD_BYTES)
+        {
+            let part = range.start..range.end.min(records_of(&batch.blocks).end);
+            let key = batch.blocks.start;
+            if let Some(voids) = self.hashed.get(&key) {
+                answer(HASHES, part.clone(), voids, steps);
+            } else if let Some(waiting) = self.reading.get_mut(&key) {
+                waiting.add(HASHES, part.clone());
+            } else if self.parked.len() < MOST_WAITING {
+                let parked = self.parked.entry(key).or_default();
+                if parked.len() < MOST_PARTS {
+                    parked.insert(part.clone());
+                }
+            } else {
+                break;
+            }
+            advance(&mut self.hashes, part.end);
+        }
+        while self.tree.is_empty()
+            && self.reading.len() < HASHED_ALONE
+            && self.reading.values().all(|waiting| waiting.tree.is_empty())
+            && let Some(batch) = self.parked.keys().next().and_then(|block| self.listing.batch_of_block(*block))
+            && self.begin(batch, steps)
+        {}
+    }
+
+    /// Begins to read a batch, unless too much is in memory that waits to be sent.
+    fn begin(&mut self, batch: Batch, steps: &mut Vec<Step>) -> bool {
+        let charge = charge(&batch.bytes);
+        if self.ahead > 0 && self.ahead + charge > READ_AHEAD {
+            return false;
+        }
+        self.ahead += charge;
+        let key = batch.blocks.start;
+        let hashes = self.parked.remove(&key).unwrap_or_default();
+        self.reading.insert(key, Waiting { tree: ByteRanges::default(), hashes });
+        // What was void before may not be so again.
+        let is_hashed = self.hashed.get(&key).is_some_and(|voids| voids.is_empty());
+        steps.push(Step::Read(batch, !is_hashed));
+        true
+    }
+}
+
+/// Everything up to here is dealt with, of the first that waits.
+fn advance(queue: &mut VecDeque<Range<u64>>, to: u64) {
+    if let Some(front) = queue.front_mut() {
+        front.start = to;
+        if front.is_empty() {
+            queue.pop_front();
+        }
+    }
+}
+
+impl Waiting {
+    fn add(&mut self, stream: u32, range: Range<u64>) {
+        let ranges = if stream == TREE { &mut self.tree } else { &mut self.hashes };
+        if ranges.len() < MOST_PARTS {
+            ranges.insert(range);
+        }
+    }
+}
+
+fn charge(batch: &Range<u64>) -> u64 {
+    (batch.end - batch.start).max(LEAST_CHARGE)
+}
+
+/// Where the records of blocks are in the stream of hashes.
+pub(crate) fn records_of(blocks: &Range<u64>) -> Range<u64> {
+    blocks.start * HASH_RECORD_BYTES..blocks.end * HASH_RECORD_BYTES
+}
+
+/// Serves a range of a batch but for what is void in it.
+fn answer(stream: u32, range: Range<u64>, voids: &[Void], steps: &mut Vec<Step>) {
+    let mut at = range.start;
+    for void in voids {
+        let whole = if stream == TREE { void.bytes.clone() } else { records_of(&void.blocks) };
+        let part = whole.start.max(range.start)..whole.end.min(range.end);
+        if part.is_empty() {
+            continue;
+        }
+        if at < part.start {
+            steps.push(Step::Serve(stream, at..part.start));
+        }
+        at = part.end;
+        steps.push(Step::Refuse(stream, part, void.reason));
+    }
+    if at < range.end {
+        steps.push(Step::Serve(stream, at..range.end));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::listing::Draft;
+    use super::*;
+    use crate::format::blocks::BLOCK_BYTES;
+    use crate::format::manifest::{Entry, FileIdentity, Meta};
+
+    const MIB: u64 = 1 << 20;
+
+    fn part(lengths: &[u64]) -> Part {
+        let mut draft = Draft::new([1; 32]);
+        for bytes in lengths {
+            let identity = FileIdentity([1; 16]);
+            assert!(draft.add(&Entry::File { path: b"a", bytes: *bytes, meta: Meta::default(), identity }).is_none());
+        }
+        draft.finish().unwrap()
+    }
+
+    fn schedule(lengths: &[u64]) -> Schedule {
+        let mut schedule = Schedule::default();
+        let mut steps = Vec::new();
+        schedule.on_part(part(lengths), &mut steps);
+        schedule.on_complete(&mut steps);
+        assert!(steps.is_empty());
+        schedule
+    }
+
+    /// Steps as text, and what is to be read.
+    fn taken(steps: &mut Vec<Step>) -> (Vec<String>, Vec<Batch>) {
+        let (mut lines, mut reads) = (Vec::new(), Vec::new());
+        for step in steps.drain(..) {
+            lines.push(match step {
+                Step::Serve(stream, range) => format!("serve {} {range:?}", name(stream)),
+                Step::Refuse(stream, range, reason) => format!("refuse {} {range:?} {reason:?}", name(stream)),
+                Step::Read(batch, is_hashed) => {
+                    reads.push(batch.clone());
+                    format!("{} {:?}", if is_hashed { "hash" } else { "read" }, batch.bytes)
+                }
+            });
+        }
+        (lines, reads)
+    }
+
+    fn name(stream: u32) -> String {
+        let names = [(MANIFEST, "manifest"), (TREE, "tree"), (HASHES, "hashes")];
+        names.into_iter().find(|(other, _)| *other == stream).map_or(stream.to_string(), |(_, name)| name.to_owned())
+    }
+
+    fn read(batch: &Batch, voids: Vec<Void>) -> Read {
+        let (bytes, blocks) = (batch.bytes.clone(), batch.blocks.clone());
+        let records = vec![0; 48 * (blocks.end - blocks.start) as usize];
+        Read { bytes, blocks, files_ended: 0, hole_bytes: 0, content: Vec::new(), records, voids: voids.into() }
+    }
+
+    #[test]
+    fn on_request__of_a_manifest_that_is_being_written() {
+        let (mut schedule, mut steps) = (Schedule::default(), Vec::new());
+        schedule.on_request(MANIFEST, 0..1000, &mut steps);
+        assert!(steps.is_empty());
+        let (end, _) = schedule.on_part(part(&[5]), &mut steps);
+        assert_eq!(taken(&mut steps).0, [format!("serve manifest 0..{end}")]);
+        schedule.on_request(MANIFEST, 10..20, &mut steps);
+        schedule.on_request(TREE, 4..6, &mut steps);
+        assert_eq!(taken(&mut steps).0, ["serve manifest 10..20", "hash 0..5"]);
+        schedule.on_complete(&mut steps);
+        assert_eq!(taken(&mut steps).0, [format!("refuse manifest {end}..1000 Shrank")]);
+        schedule.on_request(TREE, 4..6, &mut steps);
+        schedule.on_request(HASHES, 48..100, &mut steps);
+        schedule.on_request(9, 0..1, &mut steps);
+        assert_eq!(
+            taken(&mut steps).0,
+            ["refuse tree 5..6 Shrank", "refuse hashes 48..100 Shrank", "refuse 9 0..1 Vanished"]
+        );
+    }
+
+    #[test]
+    fn on_read__serves_all_who_waited_but_for_what_is_void() {
+        let mut schedule = schedule(&[100, 100, 100]);
+        let mut steps = Vec::new();
+        schedule.on_request(HASHES, 0..144, &mut steps);
+        schedule.on_request(TREE, 50..250, &mut steps);
+        schedule.on_request(TREE, 40..60, &mut steps);
+        let (lines, reads) = taken(&mut steps);
+        assert_eq!(lines, ["hash 0..300"]);
+        let void = Void { bytes: 100..200, blocks: 1..2, reason: VoidReason::Unreadable };
+        assert!(schedule.on_read(&read(&reads[0], vec![void]), &mut steps));
+        let expected = [
+            "serve tree 40..100",
+            "refuse tree 100..200 Unreadable",
+            "serve tree 200..250",
+            "serve hashes 0..48",
+            "refuse hashes 48..96 Unreadable",
+            "serve hashes 96..144",
+        ];
+        assert_eq!(taken(&mut steps).0, expected);
+        // From memory, and after it has left memory, anew.
+        schedule.on_request(TREE, 90..110, &mut steps);
+        schedule.on_dropped(0);
+        schedule.on_request(HASHES, 0..48, &mut steps);
+        schedule.on_request(TREE, 0..1, &mut steps);
+        let expected = ["serve tree 90..100", "refuse tree 100..110 Unreadable", "serve hashes 0..48", "hash 0..300"];
+        assert_eq!(taken(&mut steps).0, expected);
+    }
+
+    #[test]
+    fn on_request__reads_ahead_no_further_than_memory_goes() {
+        let mut schedule = schedule(&[20 * BLOCK_BYTES]);
+        let mut steps = Vec::new();
+        schedule.on_request(TREE, MIB..80 * MIB, &mut steps);
+        let (lines, reads) = taken(&mut steps);
+        // 32 MiB are 8 blocks.
+        assert_eq!((lines.len(), reads.len()), (8, 8));
+        assert!(schedule.is_held_up());
+        schedule.on_request(TREE, 2 * MIB..70 * MIB, &mut steps);
+        assert!(steps.is_empty());
+        assert!(schedule.on_read(&read(&reads[0], vec![]), &mut steps));
+        assert_eq!(taken(&mut steps).0, [format!("serve tree {MIB}..{}", 4 * MIB)]);
+        schedule.on_spent(&(0..BLOCK_BYTES), &mut steps);
+        assert_eq!(taken(&mut steps).0, [format!("hash {}..{}", 32 * MIB, 36 * MIB)]);
+        schedule.on_stall(&mut steps);
+        assert_eq!(taken(&mut steps).1.len(), 8);
+        schedule.clear();
+        assert!(!schedule.is_held_up());
+    }
+
+    #[test]
+    fn on_request__hashes_wait_for_their_bytes_and_alone_when_nobody_wants_any() {
+        let mut schedule = schedule(&[20 * BLOCK_BYTES]);
+        let mut steps = Vec::new();
+        schedule.on_request(TREE, 0..2 * BLOCK_BYTES, &mut steps);
+        schedule.on_request(HASHES, 48..48 * 20, &mut steps);
+        let (_, reads) = taken(&mut steps);
+        assert_eq!(reads.len(), 2);
+        // The first one's values were not asked for, the second one's were.
+        assert!(schedule.on_read(&read(&reads[0], vec![]), &mut steps));
+        assert!(schedule.on_read(&read(&reads[1], vec![]), &mut steps));
+        let (lines, reads) = taken(&mut steps);
+        let [one, two, three, four] = [1, 2, 3, 4].map(|block| block * BLOCK_BYTES);
+        let served =
+            [format!("serve tree 0..{one}"), format!("serve tree {one}..{two}"), "serve hashes 48..96".to_owned()];
+        // Two by two.
+        let alone = [format!("hash {two}..{three}"), format!("hash {three}..{four}")];
+        assert_eq!(lines, [&served[..], &alone[..]].concat());
+        assert!(!schedule.on_read(&read(&reads[0], vec![]), &mut steps));
+        assert_eq!(taken(&mut steps).0[0], "serve hashes 96..144");
+        // Of what has left memory since nothing is hashed again.
+        schedule.on_dropped(2);
+        schedule.on_request(TREE, two..two + 1, &mut steps);
+        assert_eq!(taken(&mut steps).0, [format!("read {two}..{three}")]);
+    }
+
+    #[test]
+    fn hold__is_what_it_does_nothing_for() {
+        let mut schedule = schedule(&[20 * BLOCK_BYTES]);
+        let mut steps = Vec::new();
+        assert_eq!(schedule.hold(), Hold::Peer);
+        schedule.on_request(TREE, 0..BLOCK_BYTES, &mut steps);
+        let (_, reads) = taken(&mut steps);
+        assert_eq!(schedule.hold(), Hold::Disk);
+        schedule.on_read(&read(&reads[0], vec![]), &mut steps);
+        assert_eq!(schedule.hold(), Hold::Nothing);
+        // What is read beside what waits to be sent holds nobody.
+        schedule.on_request(TREE, BLOCK_BYTES..2 * BLOCK_BYTES, &mut steps);
+        assert_eq!(schedule.hold(), Hold::Nothing);
+        schedule.on_spent(&reads[0].bytes, &mut steps);
+        assert_eq!(schedule.hold(), Hold::Disk);
+        let next = taken(&mut steps).1;
+        schedule.on_read(&read(&next[0], vec![]), &mut steps);
+        schedule.on_spent(&next[0].bytes, &mut steps);
+        assert_eq!(schedule.hold(), Hold::Peer);
+        schedule.on_request(HASHES, 48 * 5..48 * 6, &mut steps);
+        assert_eq!(schedule.hold(), Hold::Comparing);
+    }
+
+    #[test]
+    fn on_request__hostile_ranges_cost_little() {
+        let mut schedule = schedule(&[1 << 59]);
+        let mut steps = Vec::new();
+        for at in 0..100_000 {
+            schedule.on_request(TREE, 2 * at..2 * at + 1, &mut steps);
+            schedule.on_request(TREE, at << 40..u64::MAX >> 2, &mut steps);
+            schedule.on_request(HASHES, at * 1000..u64::MAX >> 2, &mut steps);
+            steps.retain(|step| matches!(step, Step::Read(..)));
+        }
+        assert!(steps.len() <= 8 && schedule.tree.len() <= MOST_WAITING && schedule.parked.len() <= MOST_WAITING);
+        assert!(schedule.reading.values().all(|waiting| waiting.tree.len() <= MOST_PARTS));
+    }
+}

@@ -1,0 +1,326 @@
+//! The giving end: a session's requests answered from files.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::Receiver;
+use fairwave_host::{Handler, Session};
+use fairwave_proto::ByteRanges;
+use fairwave_proto::codec::{CloseReason, VoidReason};
+use fairwave_units::Rate;
+
+use super::given::Given;
+use super::reading::Read;
+use super::roots::Roots;
+use super::supply::{News, Readers, Supply};
+use crate::format::blocks::HASH_RECORD_BYTES;
+use crate::format::streams::{HASHES, MANIFEST, TREE};
+use crate::transfer::ledger::Ledger;
+use crate::transfer::outcome::{Ended, Outcome};
+
+/// Bytes of batches that stay in memory, for what is lost on the way.
+const MOST_CACHED_BYTES: u64 = 64 << 20;
+/// And batches, however small.
+const MOST_CACHED: usize = 512;
+/// When nothing has been lent for so long, reading ahead does not wait for it.
+const STALL: Duration = Duration::from_secs(1);
+
+/// The giving end of a session.
+///
+/// The network thread asks it for bytes; it waits for no disk, but where bytes have to be sent again that have left
+/// memory: those are read at once.
+pub(crate) struct Source {
+    state: State,
+}
+
+enum State {
+    Waiting(Setup),
+    Open(Open),
+    Closed,
+}
+
+struct Setup {
+    roots: Roots,
+    share: [u8; 16],
+    readers: Arc<Readers>,
+    ledger: Ledger,
+    limit: Option<Rate>,
+    counts_holes: bool,
+}
+
+struct Open {
+    supply: Arc<Supply>,
+    news: Receiver<News>,
+    /// The manifest's parts, by where they end.
+    manifest: BTreeMap<u64, Arc<[u8]>>,
+    /// Batches in memory, by their first byte.
+    batches: BTreeMap<u64, Cached>,
+    batches_bytes: u64,
+    /// The records of all batches that were read, by the first block.
+    records: BTreeMap<u64, Vec<u8>>,
+    /// Batches of which nothing but the hashes was asked for, by their first byte.
+    compared: BTreeSet<u64>,
+    scratch: Vec<u8>,
+    given: Given,
+    clock: u64,
+    lent_at: Instant,
+}
+
+struct Cached {
+    read: Read,
+    /// What was served of it and has not been lent.
+    owed: ByteRanges,
+    /// All that was served of it has been lent once.
+    is_spent: bool,
+    /// Bytes that have never been lent.
+    left: u64,
+    used: u64,
+}
+
+impl Source {
+    /// Gives what lies at these roots; `share` names it to the taker.
+    pub(crate) fn new(roots: Roots, share: [u8; 16], readers: Arc<Readers>, ledger: Ledger) -> Self {
+        Self { state: State::Waiting(Setup { roots, share, readers, ledger, limit: None, counts_holes: false }) }
+    }
+
+    /// All that it lists is to arrive: what is in holes counts as given when it is listed.
+    pub(crate) fn counting_holes(mut self) -> Self {
+        if let State::Waiting(setup) = &mut self.state {
+            setup.counts_holes = true;
+        }
+        self
+    }
+
+    /// It gives no faster than this.
+    pub(crate) fn with_limit(mut self, limit: Option<Rate>) -> Self {
+        if let State::Waiting(setup) = &mut self.state {
+            setup.limit = limit;
+        }
+        self
+    }
+
+    /// Ends it, as [`Handler::on_closed`] does, and says what became of what it gave, if it was open.
+    pub(crate) fn close(&mut self) -> Option<Outcome> {
+        match std::mem::replace(&mut self.state, State::Closed) {
+            State::Open(mut open) => Some(open.supply.close(open.given.ranges())),
+            State::Waiting(_) | State::Closed => None,
+        }
+    }
+}
+
+impl Handler for Source {
+    fn on_open(&mut self, session: &Session) {
+        if let State::Waiting(setup) = std::mem::replace(&mut self.state, State::Closed) {
+            self.state = State::Open(Open::new(session, setup));
+        }
+    }
+
+    fn on_request(&mut self, session: &Session, stream: u32, range: Range<u64>) {
+        let State::Open(open) = &mut self.state else {
+            session.refuse(stream, range, VoidReason::Vanished);
+            return;
+        };
+        open.hear();
+        let is_stalled = open.lent_at.elapsed() >= STALL;
+        open.supply.step(|schedule, steps| {
+            if is_stalled && schedule.is_held_up() {
+                schedule.on_stall(steps);
+            }
+            schedule.on_request(stream, range, steps);
+        });
+    }
+
+    fn lend(&mut self, stream: u32, range: Range<u64>, take: &mut dyn FnMut(&[u8])) -> Result<(), VoidReason> {
+        let State::Open(open) = &mut self.state else { return Err(VoidReason::Vanished) };
+        open.hear();
+        match stream {
+            MANIFEST => open.lend_manifest(range, take),
+            TREE => open.lend_tree(range, take),
+            HASHES => open.lend_hashes(range, take),
+            _ => Err(VoidReason::Vanished),
+        }
+    }
+
+    fn on_closed(&mut self, _: &Session, reason: CloseReason, by_peer: bool) {
+        let State::Open(Open { supply, .. }) = &self.state else { return };
+        let ledger = supply.ledger().clone();
+        let Some(mut outcome) = self.close() else { return };
+        // A taker that has all says so by closing.
+        let is_done = reason == CloseReason::Done && by_peer;
+        outcome.ended = if is_done { Ended::Done } else { Ended::from_close(reason, by_peer) };
+        ledger.end(outcome);
+    }
+}
+
+impl Drop for Source {
+    fn drop(&mut self) {
+        // An endpoint that goes without a word takes its sessions along; and one that never opened ends here.
+        let ledger = match &self.state {
+            State::Waiting(setup) => setup.ledger.clone(),
+            State::Open(open) => open.supply.ledger().clone(),
+            State::Closed => return,
+        };
+        let mut outcome = self.close().unwrap_or_else(|| Outcome::empty(Ended::Stopped));
+        outcome.ended = Ended::Stopped;
+        ledger.end(outcome);
+    }
+}
+
+impl Open {
+    fn new(session: &Session, setup: Setup) -> Self {
+        let Setup { roots, share, readers, ledger, limit, counts_holes } = setup;
+        ledger.open(session);
+        if let Some(limit) = limit {
+            session.set_desired(limit);
+        }
+        let (supply, news) = Supply::open(session, roots, share, readers, ledger, counts_holes);
+        Self {
+            supply,
+            news,
+            manifest: BTreeMap::new(),
+            batches: BTreeMap::new(),
+            batches_bytes: 0,
+            records: BTreeMap::new(),
+            compared: BTreeSet::new(),
+            scratch: Vec::new(),
+            given: Given::default(),
+            clock: 0,
+            lent_at: Instant::now(),
+        }
+    }
+
+    /// Takes in what the other threads have done.
+    #[inline]
+    fn hear(&mut self) {
+        while let Ok(news) = self.news.try_recv() {
+            match news {
+                News::Manifest(end, bytes) => _ = self.manifest.insert(end, bytes),
+                News::Read(read, is_awaited) => self.keep(read, is_awaited),
+                News::Served(range) => {
+                    if let Some(cached) = find(&mut self.batches, range.start) {
+                        cached.owed.insert(range);
+                        let bytes = cached.read.bytes.clone();
+                        self.move_after_all(&bytes);
+                    }
+                }
+            }
+        }
+    }
+
+    fn keep(&mut self, mut read: Read, is_awaited: bool) {
+        if !read.records.is_empty() {
+            self.records.insert(read.blocks.start, std::mem::take(&mut read.records));
+        }
+        self.clock += 1;
+        self.batches_bytes += read.content.len() as u64;
+        if is_awaited {
+            self.move_after_all(&read.bytes.clone());
+        } else if self.compared.insert(read.bytes.start) {
+            self.supply.ledger().tally().compare(read.bytes.end - read.bytes.start);
+        }
+        let void: u64 = read.voids.iter().map(|void| void.bytes.end - void.bytes.start).sum();
+        let left = read.bytes.end - read.bytes.start - void - read.hole_bytes;
+        let cached = Cached { read, owed: ByteRanges::default(), is_spent: !is_awaited, left, used: self.clock };
+        if let Some(before) = self.batches.insert(cached.read.bytes.start, cached) {
+            self.batches_bytes -= before.read.content.len() as u64;
+        }
+        while self.batches_bytes > MOST_CACHED_BYTES || self.batches.len() > MOST_CACHED {
+            let oldest = self.batches.iter().min_by_key(|(_, cached)| (!cached.is_spent, cached.used));
+            let start = oldest.map(|(start, _)| *start);
+            let Some(cached) = start.and_then(|start| self.batches.remove(&start)) else { break };
+            self.batches_bytes -= cached.read.content.len() as u64;
+            self.supply.step(|schedule, steps| {
+                schedule.on_dropped(cached.read.blocks.start);
+                if !cached.is_spent {
+                    schedule.on_spent(&cached.read.bytes, steps);
+                }
+            });
+            self.supply.give_back(cached.read.content);
+        }
+    }
+
+    /// Of a batch more than the hashes is asked for.
+    fn move_after_all(&mut self, batch: &Range<u64>) {
+        if self.compared.remove(&batch.start) {
+            self.supply.ledger().tally().end_comparison(batch.end - batch.start);
+        }
+    }
+
+    fn lend_manifest(&self, range: Range<u64>, take: &mut dyn FnMut(&[u8])) -> Result<(), VoidReason> {
+        let mut at = range.start;
+        while at < range.end {
+            let (end, bytes) = self.manifest.range(at + 1..).next().ok_or(VoidReason::Shrank)?;
+            let start = end - bytes.len() as u64;
+            let to = range.end.min(*end);
+            take(&bytes[(at - start) as usize..(to - start) as usize]);
+            at = to;
+        }
+        Ok(())
+    }
+
+    fn lend_hashes(&self, range: Range<u64>, take: &mut dyn FnMut(&[u8])) -> Result<(), VoidReason> {
+        let mut at = range.start;
+        while at < range.end {
+            let before = self.records.range(..=at / HASH_RECORD_BYTES).next_back();
+            let (first, records) = before.ok_or(VoidReason::Unreadable)?;
+            let start = first * HASH_RECORD_BYTES;
+            let to = range.end.min(start + records.len() as u64);
+            // Where nothing was read, the batch before it ends too early.
+            take(records.get((at - start) as usize..(to - start) as usize).ok_or(VoidReason::Unreadable)?);
+            at = to;
+        }
+        Ok(())
+    }
+
+    fn lend_tree(&mut self, range: Range<u64>, take: &mut dyn FnMut(&[u8])) -> Result<(), VoidReason> {
+        self.lent_at = Instant::now();
+        let mut at = range.start;
+        while at < range.end {
+            self.clock += 1;
+            let Some(cached) = find(&mut self.batches, at) else {
+                let end = self.supply.read_again(&(at..range.end), &mut self.scratch)?;
+                take(&self.scratch);
+                self.supply.ledger().tally().write(self.given.add(&(at..end)));
+                at = end;
+                continue;
+            };
+            let start = cached.read.bytes.start;
+            let part = at..range.end.min(cached.read.bytes.end);
+            let mut voids = cached.read.voids.iter();
+            if let Some(void) = voids.find(|void| void.bytes.start < part.end && part.start < void.bytes.end) {
+                return Err(void.reason);
+            }
+            take(&cached.read.content[(part.start - start) as usize..(part.end - start) as usize]);
+            at = part.end;
+            self.supply.ledger().tally().write(self.given.add(&part));
+            cached.used = self.clock;
+            let lent = cached.owed.remove(&part);
+            if lent > 0 {
+                let tally = self.supply.ledger().tally();
+                if cached.left > 0 && cached.left <= lent {
+                    let files = cached.read.files_ended - cached.read.voids.len().min(cached.read.files_ended);
+                    tally.files_done.fetch_add(files as u64, Ordering::Relaxed);
+                }
+                cached.left = cached.left.saturating_sub(lent);
+                if !cached.is_spent && cached.owed.is_empty() {
+                    cached.is_spent = true;
+                    let bytes = cached.read.bytes.clone();
+                    self.supply.step(|schedule, steps| schedule.on_spent(&bytes, steps));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The batch in memory that has a byte of the tree.
+fn find(batches: &mut BTreeMap<u64, Cached>, offset: u64) -> Option<&mut Cached> {
+    let (_, cached) = batches.range_mut(..=offset).next_back()?;
+    (offset < cached.read.bytes.end).then_some(cached)
+}
+
+#[cfg(test)]
+mod tests;

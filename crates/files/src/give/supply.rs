@@ -1,0 +1,328 @@
+//! What a session can lend: the walk that finds it, the threads that read it, and the requests that wait for either.
+
+use std::collections::HashSet;
+use std::io;
+use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use fairwave_host::{Held, Lock, Session};
+use fairwave_proto::ByteRanges;
+use fairwave_proto::codec::{CloseReason, Refusal, VoidReason};
+
+use super::listing::{Batch, Draft, MOST_MANIFEST_BYTES, Part};
+use super::reading::{Disk, Gone, Read};
+use super::roots::Roots;
+use super::scan::scan;
+use super::schedule::{Schedule, Step};
+use crate::format::blocks::HashKey;
+use crate::format::manifest::Entry;
+use crate::format::streams::TREE;
+use crate::transfer::ledger::Ledger;
+use crate::transfer::outcome::{Ended, Outcome};
+use crate::transfer::visit::Visit;
+
+/// Buffers of at least this many bytes are used again.
+const WORTH_KEEPING: usize = 256 << 10;
+/// What takes less than this part of one gets a fresh one.
+const LEAST_PART: usize = 4;
+/// And at most so many of them.
+const MOST_SPARE: usize = 4;
+/// What was found is told after so long at the latest.
+const TELL_AFTER: Duration = Duration::from_millis(50);
+
+/// Threads that read files, for all sessions of a share. They end with the last of these.
+pub(crate) struct Readers {
+    jobs: Sender<Job>,
+}
+
+/// Something that the network thread need not wait for.
+enum Job {
+    /// To read a batch, and to hash it if so.
+    Read(Arc<Supply>, Batch, bool),
+    /// To let go of what has no more use: long lists take their time.
+    Drop(Vec<Visit>),
+}
+
+/// What a session can lend: shared by its handler, the walk and the readers.
+pub(crate) struct Supply {
+    session: Session,
+    disk: Disk,
+    hash_key: HashKey,
+    readers: Arc<Readers>,
+    ledger: Ledger,
+    schedule: Lock<Schedule>,
+    news: Sender<News>,
+    spare: Lock<Vec<Vec<u8>>>,
+    account: Lock<Account>,
+    /// Whether what is in holes counts as given when it is listed.
+    counts_holes: bool,
+    is_closed: AtomicBool,
+}
+
+/// What could not be sent, or is not copied.
+struct Account {
+    outcome: Outcome,
+    failed: HashSet<usize>,
+}
+
+/// What the handler should know before it lends.
+pub(crate) enum News {
+    /// A part of the manifest, and where it ends in the stream.
+    Manifest(u64, Arc<[u8]>),
+    /// A batch was read; whether any of its bytes are asked for.
+    Read(Read, bool),
+    /// A range of the tree was served.
+    Served(Range<u64>),
+}
+
+impl Readers {
+    /// Starts them: one for each processor, but two at the least, and at most eight.
+    pub(crate) fn start() -> io::Result<Arc<Self>> {
+        let (jobs, waiting) = unbounded::<Job>();
+        let count = thread::available_parallelism().map_or(2, |count| count.get().clamp(2, 8));
+        for _ in 0..count {
+            let waiting = waiting.clone();
+            let work = move || {
+                waiting.into_iter().for_each(|job| match job {
+                    Job::Read(supply, batch, is_hashed) => supply.read(&batch, is_hashed),
+                    Job::Drop(visits) => drop(visits),
+                });
+            };
+            thread::Builder::new().name("fairwave-read".to_owned()).spawn(work)?;
+        }
+        Ok(Arc::new(Self { jobs }))
+    }
+
+    /// Lets go of visits that nobody is told of any more.
+    pub(crate) fn drop_visits(&self, visits: Vec<Visit>) {
+        // Without readers it is done here.
+        let _ = self.jobs.send(Job::Drop(visits));
+    }
+}
+
+impl Supply {
+    /// What lies at these roots, for a session. `share` names it to the taker. The walk begins at once, and what the
+    /// handler has to hear comes out of the receiver.
+    pub(crate) fn open(
+        session: &Session,
+        roots: Roots,
+        share: [u8; 16],
+        readers: Arc<Readers>,
+        ledger: Ledger,
+        counts_holes: bool,
+    ) -> (Arc<Self>, Receiver<News>) {
+        let (sender, news) = unbounded();
+        let supply = Arc::new(Self {
+            session: session.clone(),
+            disk: Disk::new(roots),
+            hash_key: HashKey::new(session.secret("hashes")),
+            readers,
+            ledger,
+            schedule: Lock::over_leaves(Schedule::default()),
+            news: sender,
+            spare: Lock::default(),
+            account: Lock::new(Account { outcome: Outcome::empty(Ended::Done), failed: HashSet::new() }),
+            counts_holes,
+            is_closed: AtomicBool::new(false),
+        });
+        let walk = {
+            let supply = supply.clone();
+            move || supply.walk(share)
+        };
+        if let Err(error) = thread::Builder::new().name("fairwave-walk".to_owned()).spawn(walk) {
+            supply.ledger.end(Outcome::empty(Ended::Failed(format!("no thread to list the files: {error}"))));
+            let is_server = !session.facts().is_initiator;
+            session.close(if is_server { CloseReason::Refused(Refusal::NoRoom) } else { CloseReason::Stopped });
+        }
+        (supply, news)
+    }
+
+    /// The transfer's account for applications.
+    pub(crate) fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// Changes the schedule and does what follows from it. What `change` tells the handler comes before that.
+    pub(crate) fn step(self: &Arc<Self>, change: impl FnOnce(&mut Schedule, &mut Vec<Step>)) {
+        let mut steps = Vec::new();
+        // Nobody serves in between: else bytes could be lent before the handler hears of them.
+        let mut schedule = self.lock();
+        change(&mut schedule, &mut steps);
+        if !self.is_closed.load(Ordering::SeqCst) {
+            self.ledger.tally().hold(Some(schedule.hold()));
+        }
+        for step in steps {
+            match step {
+                Step::Serve(stream, range) => {
+                    if stream == TREE {
+                        self.tell(News::Served(range.clone()));
+                    }
+                    self.session.serve(stream, range);
+                }
+                Step::Refuse(stream, range, reason) => self.session.refuse(stream, range, reason),
+                Step::Read(batch, is_hashed) => {
+                    let job = Job::Read(self.clone(), batch, is_hashed);
+                    self.readers.jobs.send(job).expect("readers live as long as their share");
+                }
+            }
+        }
+    }
+
+    /// A batch has left memory: its buffer may be used again.
+    pub(crate) fn give_back(&self, buffer: Vec<u8>) {
+        let mut spare = self.spare.lock();
+        if buffer.len() >= WORTH_KEEPING && spare.len() < MOST_SPARE {
+            spare.push(buffer);
+        }
+    }
+
+    /// A buffer for so many bytes, if there is one that fits.
+    fn take_spare(&self, bytes: usize) -> Vec<u8> {
+        let mut spare = self.spare.lock();
+        let fits = |room: &Vec<u8>| (bytes..=bytes.saturating_mul(LEAST_PART)).contains(&room.len());
+        spare.iter().position(fits).map(|at| spare.swap_remove(at)).unwrap_or_default()
+    }
+
+    /// Reads a part of a file that has left memory, into room that is made for it, as much as is in one file: where it ends.
+    pub(crate) fn read_again(&self, range: &Range<u64>, room: &mut Vec<u8>) -> Result<u64, VoidReason> {
+        let found = self.lock().listing().file_at(range.start);
+        let (span, batch) = found.ok_or(VoidReason::Shrank)?;
+        let listed = batch.listed().next().ok_or(VoidReason::Unreadable)?;
+        let end = range.end.min(span.bytes.end);
+        room.resize((end - range.start) as usize, 0);
+        match self.disk.read_part(span.file, &listed, range.start - span.bytes.start, room) {
+            Ok(()) => Ok(end),
+            Err(gone) => {
+                self.fail(span.file, listed.path, &gone);
+                Err(gone.void())
+            }
+        }
+    }
+
+    /// The session is over: what became of what it gave. Nothing is read or listed any more.
+    pub(crate) fn close(&self, given: &ByteRanges) -> Outcome {
+        self.is_closed.store(true, Ordering::SeqCst);
+        self.lock().clear();
+        self.ledger.tally().hold(None);
+        if !self.counts_holes {
+            // While it went on, a file that shared a batch with others that nobody asked for was not counted.
+            let files = self.lock().listing().files_given(given);
+            self.ledger.tally().files_done.store(files, Ordering::Relaxed);
+        }
+        let mut outcome = self.account().outcome.clone();
+        let progress = self.ledger.tally().progress();
+        (outcome.files, outcome.bytes) = (progress.files_done, progress.bytes_done);
+        outcome
+    }
+
+    fn lock(&self) -> Held<'_, Schedule> {
+        self.schedule.lock()
+    }
+
+    fn account(&self) -> Held<'_, Account> {
+        self.account.lock()
+    }
+
+    /// The handler hears of it when it looks; without a handler the session is over.
+    fn tell(&self, news: News) {
+        let _ = self.news.send(news);
+    }
+
+    fn fail(&self, file: usize, path: &[u8], gone: &Gone) {
+        let mut account = self.account();
+        if account.failed.insert(file) {
+            account.outcome.fail(path, gone.why());
+            self.ledger.tally().files_failed.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Work of a reader.
+    fn read(self: &Arc<Self>, batch: &Batch, is_hashed: bool) {
+        if self.is_closed.load(Ordering::SeqCst) {
+            return;
+        }
+        let room = self.take_spare((batch.bytes.end - batch.bytes.start) as usize);
+        let key = is_hashed.then_some(&self.hash_key);
+        let read = self.disk.read(batch, key, room, &mut |file, path, gone| self.fail(file, path, gone));
+        self.step(|schedule, steps| {
+            let is_awaited = schedule.on_read(&read, steps);
+            self.tell(News::Read(read, is_awaited));
+        });
+    }
+
+    /// Lists all that there is.
+    fn walk(self: &Arc<Self>, share: [u8; 16]) {
+        let mut draft = Draft::new(self.session.secret("manifest"));
+        let mut told_at = Instant::now();
+        let part = draft.add(&Entry::Begin { share });
+        debug_assert!(part.is_none(), "the first entry fits");
+        let mut found = |entry: &Entry<'_>| {
+            if self.is_closed.load(Ordering::Relaxed) {
+                return ControlFlow::Break(());
+            }
+            if draft.is_full() {
+                let reason =
+                    format!("the list of files has {} MiB before this one: it ends here", MOST_MANIFEST_BYTES >> 20);
+                if let Entry::File { path, .. } | Entry::Directory { path, .. } = *entry {
+                    self.enter(&Entry::Failed { path, reason: &reason });
+                    draft.add(&Entry::Failed { path, reason: &reason }).into_iter().for_each(|part| self.on_part(part));
+                    return ControlFlow::Break(());
+                }
+            }
+            self.enter(entry);
+            let part = draft.add(entry).or_else(|| if told_at.elapsed() < TELL_AFTER { None } else { draft.finish() });
+            if let Some(part) = part {
+                self.on_part(part);
+                told_at = Instant::now();
+            }
+            ControlFlow::Continue(())
+        };
+        let outcome = scan(self.disk.roots(), &mut found);
+        if self.is_closed.load(Ordering::Relaxed) {
+            return;
+        }
+        debug_assert!(outcome.is_continue() || draft.is_full(), "nothing else ends the walk");
+        [draft.end(), draft.finish()].into_iter().flatten().for_each(|part| self.on_part(part));
+        self.ledger.tally().end_list();
+        self.step(Schedule::on_complete);
+    }
+
+    fn on_part(self: &Arc<Self>, part: Part) {
+        let (files, bytes) = part.holes();
+        self.ledger.tally().find_hollow(bytes);
+        if self.counts_holes {
+            self.ledger.tally().pass_over(bytes);
+            self.ledger.tally().files_done.fetch_add(files, Ordering::Relaxed);
+        }
+        self.step(|schedule, steps| {
+            let (end, bytes) = schedule.on_part(part, steps);
+            self.tell(News::Manifest(end, bytes));
+        });
+    }
+
+    /// Counts an entry.
+    fn enter(&self, entry: &Entry<'_>) {
+        match *entry {
+            Entry::File { bytes, .. } => {
+                self.ledger.tally().find(bytes);
+                // Nobody asks for what an empty file has.
+                let is_given = self.counts_holes && bytes == 0;
+                self.ledger.tally().files_done.fetch_add(u64::from(is_given), Ordering::Relaxed);
+            }
+            Entry::Failed { path, reason } => {
+                self.account().outcome.fail(path, reason.to_owned());
+                self.ledger.tally().files_failed.fetch_add(1, Ordering::Relaxed);
+            }
+            Entry::Skipped { path, reason } => self.account().outcome.skip(path, reason.to_owned()),
+            Entry::Begin { .. }
+            | Entry::Holes { .. }
+            | Entry::Directory { .. }
+            | Entry::Symlink { .. }
+            | Entry::End { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Files over a session of `fairwave-host`: the *giver* has them and answers requests, the *taker* wants them and asks.
+//!
+//! ```text
+//! stream 0  manifest: what there is, in segments               giver -> taker
+//! stream 1  hashes: a record for each block of 4 MiB           giver -> taker
+//! stream 2  tree: the bytes of all files, end to end           giver -> taker
+//! stream 3  results: what could not be written (put alone)     taker -> giver
+//! ```
+//!
+//! An application calls [`get`] or [`put`], or offers a [`Share`] at an [`Endpoint`](fairwave_host::Endpoint); each is a [`Transfer`]
+//! then. Inside, read `format::manifest::Entry` and `format::blocks::Layout` first: the one says what a tree is on the wire, the
+//! other where its bytes are. The folders, each on those before it: `format` (what is said, byte by byte), `transfer` (one that is
+//! under way, over all its sessions), `give` and `take` (the two ends), and the share, which has both.
+
+#![cfg_attr(test, allow(non_snake_case))]
+
+#[cfg(test)]
+mod collector;
+mod format;
+#[cfg(test)]
+mod fuzz;
+mod give;
+#[cfg(test)]
+mod loopback;
+mod once;
+mod share;
+mod take;
+mod transfer;
+
+pub use format::names::escaped;
+pub use give::put::{PutOptions, put};
+pub use share::{Share, ShareOptions};
+pub use take::durable::{Durable, UnknownDurable};
+pub use take::get::{GetOptions, get};
+pub use take::top_names::TopNames;
+pub use take::unfinished::unfinished;
+pub use transfer::error::{ShareError, TransferError};
+pub use transfer::failures::{Failure, Failures, MOST_LISTED, MOST_LISTED_BYTES};
+pub use transfer::ledger::Transfer;
+pub use transfer::outcome::{Ended, Outcome};
+pub use transfer::pause::Pause;
+pub use transfer::progress::Progress;
+pub use transfer::visit::{Visit, VisitKind};

@@ -1,0 +1,238 @@
+//! Who a ticket for one transfer belongs to, and when it is used up.
+//!
+//! The first session that opens with such a ticket owns it. A session that follows another of the same transfer shows that it
+//! does, and takes its place; nobody else is let in meanwhile. It is this end that says when the ticket is used up, whatever the
+//! other end says when it closes:
+//!
+//! - a get: when the taker says that it is done, or when as many bytes of files have been sent with the ticket as the share has,
+//!   in all sessions together;
+//! - a put: when this end has dealt with all that it was given, and something of it is there.
+//!
+//! Its owner may come back to the end of what began, also when the ticket is used up: for what was lost on the way. That is bounded,
+//! too: one session at a time, and four times as many bytes as the share has.
+//!
+//! A look is neither: no bytes of files are sent, and nothing is put.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fairwave_host::{Handler, Lock, OneUse, Proof, Session};
+use fairwave_proto::codec::{CloseReason, Refusal, TicketId, VoidReason};
+
+use crate::transfer::ledger::Transfer;
+use crate::transfer::outcome::{Ended, Outcome};
+use crate::transfer::visit::VisitKind;
+
+/// An owner whose session was lost may come back for so long before somebody else may begin: as long as transfers try to.
+pub(crate) const COMES_BACK_WITHIN: Duration = Duration::from_secs(600);
+
+/// Files are sent so often with a ticket for one transfer at the most, however often its sessions are lost.
+const MOST_TIMES: u64 = 4;
+
+/// The tickets for one transfer that were shown at a share, in memory: a process that begins anew knows only which are used up.
+#[derive(Clone, Default)]
+pub(crate) struct Claims {
+    by_ticket: Arc<Lock<BTreeMap<TicketId, Claim>>>,
+}
+
+#[derive(Default)]
+struct Claim {
+    owner: Option<Owner>,
+    /// The owner's latest session that opened.
+    session: Option<Session>,
+    /// Bytes of files that were sent with it, in sessions that are over.
+    sent_bytes: u64,
+    /// Bytes of files that the share has, once they are known.
+    all_bytes: Option<u64>,
+}
+
+struct Owner {
+    /// Of its latest session.
+    proof: Proof,
+    /// Since when it has none.
+    away: Option<Instant>,
+}
+
+impl Claims {
+    /// Why a visitor is not let in, if so: another one has the ticket.
+    pub(crate) fn refusal(&self, now: Instant, ticket: TicketId, follows: Option<&Proof>) -> Option<Refusal> {
+        let claims = self.by_ticket.lock();
+        let claim = claims.get(&ticket)?;
+        if claim.is_exhausted() {
+            return Some(Refusal::UsedUp);
+        }
+        (!claim.owner.as_ref()?.gives_way_to(now, follows)).then_some(Refusal::InUse)
+    }
+
+    /// A session with it has opened: whether it owns the ticket now.
+    fn begin(&self, now: Instant, ticket: TicketId, follows: Option<&Proof>, proof: Proof) -> bool {
+        let mut claims = self.by_ticket.lock();
+        let claim = claims.entry(ticket).or_default();
+        if claim.is_exhausted() || claim.owner.as_ref().is_some_and(|owner| !owner.gives_way_to(now, follows)) {
+            return false;
+        }
+        claim.owner = Some(Owner { proof, away: None });
+        true
+    }
+
+    /// The owner's session is this one: the one before it, if there was one, which may still be open.
+    fn succeed(&self, ticket: TicketId, session: &Session) -> Option<Session> {
+        self.by_ticket.lock().entry(ticket).or_default().session.replace(session.clone())
+    }
+
+    /// A session has sent so many bytes of files, of as many as there are if that is known: whether as many have been sent in all.
+    fn count(&self, ticket: TicketId, (sent, all): (u64, Option<u64>)) -> bool {
+        let mut claims = self.by_ticket.lock();
+        let claim = claims.entry(ticket).or_default();
+        claim.sent_bytes = claim.sent_bytes.saturating_add(sent);
+        claim.all_bytes = all.or(claim.all_bytes);
+        claim.sent_bytes > 0 && all.is_some_and(|all| claim.sent_bytes >= all)
+    }
+
+    /// A session that was its owner's is over: whether it was lost, and may be followed by another.
+    fn end(&self, now: Instant, ticket: TicketId, proof: &Proof, is_lost: bool) {
+        let mut claims = self.by_ticket.lock();
+        let Some(claim) = claims.get_mut(&ticket) else { return };
+        // Another session of the owner may have followed already.
+        if let Some(owner) = claim.owner.take_if(|owner| owner.proof == *proof) {
+            claim.owner = is_lost.then_some(Owner { away: Some(now), ..owner });
+            claim.session = None;
+        }
+    }
+
+    /// Whether somebody has the ticket: a session is open with it, or its owner may come back.
+    pub(crate) fn is_held(&self, now: Instant, ticket: TicketId) -> bool {
+        let claims = self.by_ticket.lock();
+        let owner = claims.get(&ticket).and_then(|claim| claim.owner.as_ref());
+        owner.is_some_and(|owner| !owner.has_lapsed(now))
+    }
+}
+
+impl Claim {
+    /// Whether its owner has had what a transfer that is lost again and again may need.
+    fn is_exhausted(&self) -> bool {
+        self.all_bytes.is_some_and(|all| all > 0 && self.sent_bytes >= all.saturating_mul(MOST_TIMES))
+    }
+}
+
+impl Owner {
+    fn has_lapsed(&self, now: Instant) -> bool {
+        self.away.is_some_and(|since| now.saturating_duration_since(since) >= COMES_BACK_WITHIN)
+    }
+
+    fn gives_way_to(&self, now: Instant, follows: Option<&Proof>) -> bool {
+        follows == Some(&self.proof) || self.has_lapsed(now)
+    }
+}
+
+/// The end of a session that was opened with a ticket for one transfer.
+pub(crate) struct Claiming {
+    /// Nothing once somebody else turned out to own the ticket.
+    handler: Option<Box<dyn Handler>>,
+    claims: Claims,
+    ticket: TicketId,
+    follows: Option<Proof>,
+    /// Set when it owns the ticket, and how its session ended.
+    own: Arc<Lock<Own>>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Own {
+    proof: Option<Proof>,
+    is_lost: bool,
+}
+
+impl Claims {
+    /// The same handler; its session owns the ticket if it is the first to open. When its transfer ends it is decided whether
+    /// that has used the ticket up.
+    pub(crate) fn claiming(
+        &self,
+        ticket: TicketId,
+        one_use: OneUse<'_>,
+        kind: VisitKind,
+        handler: Box<dyn Handler>,
+        transfer: &Transfer,
+    ) -> Claiming {
+        let own = Arc::<Lock<Own>>::default();
+        let (claims, keyring, ended) = (self.clone(), Arc::clone(one_use.keyring), own.clone());
+        transfer.at_end(Box::new(move |outcome, tally| {
+            let Own { proof, is_lost } = *ended.lock();
+            // Who never opened took nothing.
+            let Some(proof) = proof else { return };
+            let sent = if kind == VisitKind::Get { tally.sent() } else { (0, None) };
+            let is_all_sent = claims.count(ticket, sent);
+            // Before anybody else may begin.
+            if is_all_sent || is_use(kind, outcome) {
+                keyring.use_up(ticket);
+            }
+            claims.end(Instant::now(), ticket, &proof, is_lost);
+        }));
+        Claiming { handler: Some(handler), claims: self.clone(), ticket, follows: one_use.follows, own }
+    }
+}
+
+/// Whether such an end of a transfer is the use that a ticket was for. Who could put nothing may try again.
+fn is_use(kind: VisitKind, outcome: &Outcome) -> bool {
+    let is_done = outcome.ended == Ended::Done;
+    match kind {
+        VisitKind::Get => is_done,
+        VisitKind::Put => is_done && (outcome.files > 0 || outcome.files_failed == 0),
+        VisitKind::DryPut => false,
+    }
+}
+
+impl Handler for Claiming {
+    fn on_open(&mut self, session: &Session) {
+        let proof = session.proof();
+        if self.claims.begin(Instant::now(), self.ticket, self.follows.as_ref(), proof) {
+            self.own.lock().proof = Some(proof);
+            // One session at a time: whoever follows takes the place of the former.
+            if let Some(former) = self.claims.succeed(self.ticket, session) {
+                former.close(CloseReason::Stopped);
+            }
+            if let Some(handler) = &mut self.handler {
+                handler.on_open(session);
+            }
+        } else {
+            // Both asked when neither had opened.
+            self.handler = None;
+            session.close(CloseReason::Refused(Refusal::InUse));
+        }
+    }
+
+    fn on_request(&mut self, session: &Session, stream: u32, range: Range<u64>) {
+        match &mut self.handler {
+            Some(handler) => handler.on_request(session, stream, range),
+            None => session.refuse(stream, range, VoidReason::Vanished),
+        }
+    }
+
+    fn lend(&mut self, stream: u32, range: Range<u64>, take: &mut dyn FnMut(&[u8])) -> Result<(), VoidReason> {
+        self.handler.as_mut().ok_or(VoidReason::Vanished)?.lend(stream, range, take)
+    }
+
+    fn on_data(&mut self, session: &Session, stream: u32, offset: u64, bytes: &[u8]) {
+        if let Some(handler) = &mut self.handler {
+            handler.on_data(session, stream, offset, bytes);
+        }
+    }
+
+    fn on_void(&mut self, session: &Session, stream: u32, range: Range<u64>, reason: VoidReason) {
+        if let Some(handler) = &mut self.handler {
+            handler.on_void(session, stream, range, reason);
+        }
+    }
+
+    fn on_closed(&mut self, session: &Session, reason: CloseReason, by_peer: bool) {
+        // Who stopped or left does not come back by itself, and may begin anew as anybody may.
+        self.own.lock().is_lost = matches!(reason, CloseReason::Silence | CloseReason::Path | CloseReason::Keys);
+        if let Some(handler) = &mut self.handler {
+            handler.on_closed(session, reason, by_peer);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,253 @@
+use std::fs;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use fairwave_host::{
+    ConnectError, ConnectOptions, Endpoint, EndpointConfig, Identity, Keyring, ShareId, Ticket, Validity,
+};
+use fairwave_proto::SessionOptions;
+
+use super::super::share::{Share, ShareOptions};
+use super::*;
+use crate::format::greeting::{Greeting, Look};
+use crate::format::streams::{MANIFEST, TREE};
+use crate::give::put::{PutOptions, put};
+use fairwave_proto::handshake::HandshakeError;
+
+const TICKET: TicketId = TicketId(7);
+const ONE: Proof = [1; 16];
+const TWO: Proof = [2; 16];
+const THREE: Proof = [3; 16];
+
+#[test]
+fn claims__belong_to_the_first_who_opens_and_to_who_follows() {
+    let (claims, now) = (Claims::default(), Instant::now());
+    assert_eq!(claims.refusal(now, TICKET, None), None);
+    assert!(claims.begin(now, TICKET, None, ONE) && claims.is_held(now, TICKET));
+    // Another one asked before the first had opened.
+    assert!(!claims.begin(now, TICKET, None, TWO));
+    for wrong in [None, Some(&TWO)] {
+        assert_eq!(claims.refusal(now, TICKET, wrong), Some(Refusal::InUse));
+    }
+    assert_eq!(claims.refusal(now, TICKET, Some(&ONE)), None);
+    assert_eq!(claims.refusal(now, TicketId(8), None), None);
+    // The next session of the same, and then the end of the one before it.
+    assert!(claims.begin(now, TICKET, Some(&ONE), TWO));
+    claims.end(now, TICKET, &ONE, false);
+    assert_eq!(claims.refusal(now, TICKET, None), Some(Refusal::InUse));
+    assert_eq!(claims.refusal(now, TICKET, Some(&ONE)), Some(Refusal::InUse));
+    claims.end(now, TICKET, &TWO, false);
+    assert_eq!(claims.refusal(now, TICKET, None), None);
+}
+
+#[test]
+fn claims__of_who_was_lost_last_as_long_as_it_tries_to_come_back() {
+    let (claims, now) = (Claims::default(), Instant::now());
+    assert!(claims.begin(now, TICKET, None, ONE));
+    claims.end(now, TICKET, &ONE, true);
+    let last = now + COMES_BACK_WITHIN.saturating_sub(Duration::from_millis(1));
+    let after = now + COMES_BACK_WITHIN;
+    assert_eq!(claims.refusal(last, TICKET, None), Some(Refusal::InUse));
+    assert!(claims.is_held(last, TICKET) && !claims.is_held(after, TICKET));
+    assert_eq!(claims.refusal(last, TICKET, Some(&ONE)), None);
+    assert_eq!(claims.refusal(after, TICKET, None), None);
+    assert!(claims.begin(after, TICKET, None, TWO));
+    // Now it is too late.
+    assert_eq!(claims.refusal(after, TICKET, Some(&ONE)), Some(Refusal::InUse));
+    assert!(!claims.begin(after, TICKET, Some(&ONE), THREE));
+}
+
+#[test]
+fn claims__count_the_bytes_of_all_sessions() {
+    let claims = Claims::default();
+    assert!(!claims.count(TICKET, (0, Some(0))), "a look at empty files");
+    assert!(!claims.count(TICKET, (60, Some(100))));
+    assert!(!claims.count(TICKET, (39, None)), "not all are known");
+    assert!(!claims.count(TICKET, (0, Some(100))));
+    assert!(claims.count(TICKET, (1, Some(100))));
+    assert!(!claims.count(TicketId(8), (1, Some(100))));
+}
+
+#[test]
+fn claims__of_who_is_lost_again_and_again_have_an_end() {
+    let (claims, now) = (Claims::default(), Instant::now());
+    assert!(claims.begin(now, TICKET, None, ONE));
+    let mut proofs = [ONE, TWO].into_iter().cycle();
+    // 400 = 4 x 100
+    for sent in [100, 100, 100, 99] {
+        let proof = proofs.next().unwrap();
+        claims.count(TICKET, (sent, Some(100)));
+        claims.end(now, TICKET, &proof, true);
+        assert_eq!(claims.refusal(now, TICKET, Some(&proof)), None);
+        assert!(claims.begin(now, TICKET, Some(&proof), if proof == ONE { TWO } else { ONE }));
+    }
+    let last = proofs.next().unwrap();
+    claims.count(TICKET, (1, None));
+    claims.end(now, TICKET, &last, true);
+    assert_eq!(claims.refusal(now, TICKET, Some(&last)), Some(Refusal::UsedUp));
+    assert!(!claims.begin(now, TICKET, Some(&last), THREE));
+}
+
+/// A server in this process, and a ticket of it for one transfer.
+struct Server {
+    endpoint: Endpoint,
+    share: Arc<Share>,
+    keyring: Arc<Keyring>,
+    ticket: Ticket,
+}
+
+impl Server {
+    fn new(share: Share) -> Self {
+        let listen = Some("127.0.0.1:0".parse().unwrap());
+        let endpoint = Endpoint::bind(&EndpointConfig { listen, ..EndpointConfig::default() }).unwrap();
+        let keyring = Arc::new(Keyring::in_memory(Identity::random().unwrap(), ShareId(1)));
+        let share = Arc::new(share);
+        endpoint.listen(Arc::clone(&keyring), share.accept());
+        let ticket = keyring.issue(Validity { lasts_s: None, is_once: true }, vec![endpoint.local_addr()]).unwrap();
+        Self { endpoint, share, keyring, ticket }
+    }
+
+    /// Waits until no session is open, and nobody has the ticket.
+    fn settle(&self) {
+        until(|| self.endpoint.sessions().is_empty() && !self.share.is_held(self.ticket.id));
+    }
+
+    fn refusal(&self) -> Option<Refusal> {
+        self.keyring.refusal(self.ticket.id)
+    }
+}
+
+fn until(mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "it does not come to that");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Takes the first bytes of the tree, all of it or less, and says as its end what it likes.
+#[derive(Clone, Default)]
+struct Thief {
+    wants: u64,
+    got: Arc<AtomicU64>,
+    is_closed: Arc<AtomicBool>,
+    /// Whether it stays when it has what it wants.
+    stays: bool,
+}
+
+impl Handler for Thief {
+    fn on_open(&mut self, session: &Session) {
+        session.want(MANIFEST, 0..4096);
+        session.want(TREE, 0..self.wants);
+    }
+
+    fn on_data(&mut self, session: &Session, stream: u32, _: u64, bytes: &[u8]) {
+        let bytes = if stream == TREE { bytes.len() as u64 } else { 0 };
+        if self.got.fetch_add(bytes, Ordering::SeqCst) + bytes == self.wants && bytes > 0 && !self.stays {
+            session.close(CloseReason::Stopped);
+        }
+    }
+
+    fn on_closed(&mut self, _: &Session, _: CloseReason, _: bool) {
+        self.is_closed.store(true, Ordering::SeqCst);
+    }
+}
+
+impl Thief {
+    fn of(wants: u64) -> Self {
+        Self { wants, ..Self::default() }
+    }
+
+    fn open(&self, at: &Endpoint, ticket: &Ticket, former: Option<&Session>) -> Result<Session, ConnectError> {
+        let greeting = Greeting::Get.to_bytes();
+        let options = ConnectOptions { sends: false, receives: true, greeting, options: SessionOptions::default() };
+        at.begin(ticket, options, Box::new(self.clone()), former)?.recv().unwrap_or(Err(ConnectError::Closed))
+    }
+
+    /// Whether it got what it wanted.
+    fn fetch(&self, at: &Endpoint, ticket: &Ticket) -> Result<bool, ConnectError> {
+        self.open(at, ticket, None)?;
+        until(|| self.is_closed.load(Ordering::SeqCst));
+        Ok(self.got.load(Ordering::SeqCst) == self.wants)
+    }
+}
+
+fn refused<T>(answer: Result<T, ConnectError>) -> Refusal {
+    match answer.map(drop) {
+        Err(ConnectError::Handshake(HandshakeError::Refused(refusal))) => refusal,
+        other => panic!("it is not refused: {other:?}"),
+    }
+}
+
+const BYTES: u64 = 100_000;
+
+/// A share of one file.
+fn file() -> (tempfile::TempDir, Server, Endpoint) {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("file");
+    fs::write(&path, vec![5; BYTES as usize]).unwrap();
+    let server = Server::new(Share::new(vec![path], ShareOptions::default()).unwrap());
+    (place, server, Endpoint::bind(&EndpointConfig::default()).unwrap())
+}
+
+#[test]
+fn get__all_bytes_use_a_ticket_up_whatever_the_client_says() {
+    let (_place, server, client) = file();
+    assert_eq!(Thief::of(BYTES).fetch(&client, &server.ticket), Ok(true));
+    server.settle();
+    assert_eq!(server.refusal(), Some(Refusal::UsedUp));
+    assert_eq!(refused(Thief::of(BYTES).fetch(&client, &server.ticket)), Refusal::UsedUp);
+}
+
+#[test]
+fn get__parts_use_a_ticket_up_when_they_make_the_whole() {
+    let (_place, server, client) = file();
+    // All but a byte, twice: the second time as many bytes have gone as there are.
+    assert_eq!(Thief::of(BYTES - 1).fetch(&client, &server.ticket), Ok(true));
+    server.settle();
+    assert_eq!(server.refusal(), None);
+    assert_eq!(Thief::of(BYTES - 1).fetch(&client, &server.ticket), Ok(true));
+    server.settle();
+    assert_eq!(refused(Thief::of(1).fetch(&client, &server.ticket)), Refusal::UsedUp);
+}
+
+#[test]
+fn get__the_owner_may_come_back_and_nobody_else_meanwhile() {
+    let (_place, server, client) = file();
+    let first = Thief { stays: true, ..Thief::of(BYTES) };
+    let session = first.open(&client, &server.ticket, None).unwrap();
+    until(|| first.got.load(Ordering::SeqCst) == BYTES);
+    let other = Endpoint::bind(&EndpointConfig::default()).unwrap();
+    assert_eq!(refused(Thief::of(1).open(&other, &server.ticket, None)), Refusal::InUse);
+    // It shows that it is the same, though its former session is still open here: that ends, and had all there is.
+    let again = Thief { stays: true, ..Thief::of(BYTES) };
+    let session = again.open(&client, &server.ticket, Some(&session)).unwrap();
+    until(|| first.is_closed.load(Ordering::SeqCst) && server.refusal() == Some(Refusal::UsedUp));
+    assert_eq!(refused(Thief::of(1).open(&other, &server.ticket, None)), Refusal::UsedUp);
+    until(|| again.got.load(Ordering::SeqCst) == BYTES);
+    session.close(CloseReason::Done);
+    until(|| server.refusal() == Some(Refusal::UsedUp));
+    assert_eq!(refused(Thief::of(1).open(&other, &server.ticket, None)), Refusal::UsedUp);
+}
+
+#[test]
+fn put__a_look_uses_nothing_up_and_what_is_there_does() {
+    let place = tempfile::tempdir().unwrap();
+    let (from, into) = (place.path().join("from"), place.path().join("into"));
+    fs::write(&from, "hello").unwrap();
+    let options = ShareOptions { writable_into: Some(into.clone()), ..ShareOptions::default() };
+    let server = Server::new(Share::new(vec![], options).unwrap());
+    let client = Endpoint::bind(&EndpointConfig::default()).unwrap();
+    for dry_run in [true, true, false] {
+        assert_eq!(server.refusal(), None);
+        let options = PutOptions { dry_run, ..PutOptions::default() };
+        let transfer = put(&client, &server.ticket, std::slice::from_ref(&from), &options).unwrap();
+        assert!(transfer.wait(None).unwrap().is_complete());
+        server.settle();
+    }
+    assert_eq!(fs::read(into.join("from")).unwrap(), b"hello");
+    assert_eq!(server.refusal(), Some(Refusal::UsedUp));
+    let greeting = Greeting::Put(Look::default()).to_bytes();
+    let options = ConnectOptions { sends: true, receives: true, greeting, options: SessionOptions::default() };
+    let late = client.connect(&server.ticket, options, Box::new(Thief::of(1)));
+    assert_eq!(refused(late), Refusal::UsedUp);
+}

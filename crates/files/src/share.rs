@@ -1,0 +1,341 @@
+//! What a server offers.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use fairwave_host::{Accept, Handler, Judge, Lock, OwnPlaces, Visitor};
+use fairwave_proto::SessionOptions;
+use fairwave_proto::codec::{Refusal, TicketId};
+use fairwave_units::{Bytes, Rate};
+
+use super::once::Claims;
+use crate::format::greeting::Greeting;
+use crate::format::reason::is_no_room;
+use crate::give::roots::Roots;
+use crate::give::share_name::share_name;
+use crate::give::source::Source;
+use crate::give::supply::Readers;
+use crate::take::durable::Durable;
+use crate::take::get::Intake;
+use crate::transfer::error::{ShareError, TransferError};
+use crate::transfer::ledger::{Ledger, Transfer};
+use crate::transfer::visit::{Visit, VisitKind};
+
+/// Transfers that are over and still told of,
+const MOST_OVER: usize = 64;
+/// and what the lists of their outcomes take in memory at the most, together.
+const MOST_OVER_BYTES: usize = 32 << 20;
+/// Transfers under way with one ticket: each may take threads and a descriptor for each path of the share.
+const MOST_OF_TICKET: usize = 256;
+
+/// How a share is set up.
+#[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "four facts that do not depend on each other")]
+pub struct ShareOptions {
+    /// The directory that visitors may put files into, which is made if it is not there. Without one they may not.
+    pub writable_into: Option<PathBuf>,
+    /// Whether that is all that they may: what lies at the share's paths is not given.
+    pub only_takes: bool,
+    /// Whether links that lead out of that directory are kept as they are for who asks for it; else they fail.
+    pub may_keep_links: bool,
+    /// The name there of what a visitor puts, if it is to have another than it comes with.
+    pub rename: Option<OsString>,
+    /// Whether an unfinished put of the same, in the directory around that one and with its name for [`ShareOptions::rename`], is
+    /// gone on with: it made the directory itself.
+    pub continues_rename: bool,
+    /// How what they put is made durable.
+    pub durable: Durable,
+    /// How much all that lies below that directory may occupy on the disk when they have put something: what exceeds it fails.
+    pub quota: Option<Bytes>,
+    /// Whether they may only look: nothing is written, whatever they ask for, and no directory is made.
+    pub is_dry: bool,
+    /// Whether that directory may be one below which this host keeps its keys: where none but its own user puts files.
+    pub may_hold_keys: bool,
+    /// Each session sends no faster than this.
+    pub limit: Option<Rate>,
+    /// What this end node knows of its sessions.
+    pub session: SessionOptions,
+}
+
+/// Files that a server offers to who holds a ticket.
+///
+/// Each visitor gets what is there when it comes: a share that lasts for days lists its paths anew for each.
+pub struct Share {
+    paths: Vec<PathBuf>,
+    options: ShareOptions,
+    name: [u8; 16],
+    readers: Arc<Readers>,
+    intake: Option<Intake>,
+    visits: Lock<Vec<Visit>>,
+    /// Who has which ticket for one transfer.
+    claims: Claims,
+    next: AtomicU64,
+}
+
+impl Share {
+    /// Offers what lies at these paths. They have to be there, and to be readable. There may be none, if visitors may put.
+    pub fn new(paths: Vec<PathBuf>, options: ShareOptions) -> Result<Self, ShareError> {
+        if options.writable_into.is_none() || !paths.is_empty() {
+            Roots::find(&paths)?;
+        }
+        let intake = options.writable_into.clone().map(|path| {
+            let own = OwnPlaces::find();
+            if let Some(place) = own.around(&path) {
+                return Err(ShareError::own(&path, place));
+            }
+            let place = own.below(&path).next().filter(|_| !options.may_hold_keys).map(Path::to_owned);
+            if let Some(place) = place {
+                return Err(ShareError::Open { path, place });
+            }
+            let intake = Intake::new(path.clone(), options.rename.clone(), options.durable, options.is_dry);
+            intake
+                .map(|intake| intake.with_quota(options.quota).keeping_links(options.may_keep_links))
+                .map(|intake| intake.continuing_rename(options.continues_rename))
+                .map_err(|error| ShareError::NotWritable { path, error })
+        });
+        let name = share_name(&paths);
+        let readers = Readers::start().map_err(ShareError::Thread)?;
+        let (intake, visits, next) = (intake.transpose()?, Lock::default(), AtomicU64::new(0));
+        Ok(Self { paths, options, name, readers, intake, visits, claims: Claims::default(), next })
+    }
+
+    /// Whether a visitor may have what it asks for, without a look at the disk: an answer for [`fairwave_host::Endpoint::listen_with`].
+    pub fn judge(&self, visitor: &Visitor<'_>) -> Result<SessionOptions, Refusal> {
+        if let Some(one_use) = &visitor.one_use
+            && let Some(refusal) = self.claims.refusal(Instant::now(), visitor.ticket, one_use.follows.as_ref())
+        {
+            return Err(refusal);
+        }
+        match Greeting::read(visitor.greeting) {
+            // A place that only takes gives nothing.
+            Ok(Greeting::Get) if !visitor.receives || self.paths.is_empty() || self.options.only_takes => {
+                Err(Refusal::Direction)
+            }
+            Ok(Greeting::Put(_)) if !(visitor.sends && visitor.receives) || self.intake.is_none() => {
+                Err(Refusal::Direction)
+            }
+            Ok(Greeting::Bench(_)) => Err(Refusal::Purpose),
+            Err(_) => Err(Refusal::UnknownName),
+            Ok(_) if visitor.sessions >= MOST_OF_TICKET => Err(Refusal::NoRoom),
+            Ok(_) => Ok(self.options.session),
+        }
+    }
+
+    /// What becomes of a visitor whose session is open: an answer for [`fairwave_host::Endpoint::listen`].
+    pub fn visit(&self, visitor: &Visitor<'_>) -> Result<(SessionOptions, Box<dyn Handler>), Refusal> {
+        self.judge(visitor)?;
+        match Greeting::read(visitor.greeting) {
+            Ok(Greeting::Get) => {
+                // What was there before may have gone.
+                let roots = Roots::find(&self.paths).map_err(|error| error.refusal())?;
+                let ledger = Ledger::default();
+                ledger.tally().let_choose();
+                let source = Source::new(roots, self.name, Arc::clone(&self.readers), ledger.clone());
+                let handler = Box::new(source.with_limit(self.options.limit));
+                Ok((self.options.session, self.enter(visitor, VisitKind::Get, ledger.transfer(), handler)))
+            }
+            Ok(Greeting::Put(look)) => {
+                let intake = self.intake.as_ref().ok_or(Refusal::Direction)?;
+                let (handler, transfer) = intake.take(visitor.ticket, look).map_err(|error| match error {
+                    TransferError::Thread(_) => Refusal::NoRoom,
+                    TransferError::Destination { error, .. } if is_no_room(&error) => Refusal::NoRoom,
+                    _ => Refusal::UnknownName,
+                })?;
+                let kind = if look.is_dry || self.options.is_dry { VisitKind::DryPut } else { VisitKind::Put };
+                Ok((self.options.session, self.enter(visitor, kind, transfer, handler)))
+            }
+            Ok(Greeting::Bench(_)) | Err(_) => Err(Refusal::Purpose),
+        }
+    }
+
+    /// [`Share::judge`], in the form that an endpoint takes.
+    pub fn judges(self: &Arc<Self>) -> Judge {
+        let share = Arc::clone(self);
+        Box::new(move |visitor| share.judge(visitor))
+    }
+
+    /// [`Share::visit`], in the form that an endpoint takes.
+    pub fn accept(self: &Arc<Self>) -> Accept {
+        let share = Arc::clone(self);
+        Box::new(move |visitor| share.visit(visitor))
+    }
+
+    /// Its transfers under way, and the last ones that are over: 64 at the most, and fewer where their lists are long.
+    pub fn transfers(&self) -> Vec<Visit> {
+        drop(self.forget());
+        self.visits.lock().clone()
+    }
+
+    /// Whether somebody has a ticket for one transfer: a session is open with it, or was lost and may be followed by another.
+    pub fn is_held(&self, ticket: TicketId) -> bool {
+        self.claims.is_held(Instant::now(), ticket)
+    }
+
+    /// A visitor is let in: who sees to its session.
+    fn enter(
+        &self,
+        visitor: &Visitor<'_>,
+        kind: VisitKind,
+        transfer: Transfer,
+        handler: Box<dyn Handler>,
+    ) -> Box<dyn Handler> {
+        let handler = match visitor.one_use {
+            Some(one_use) => Box::new(self.claims.claiming(visitor.ticket, one_use, kind, handler, &transfer)),
+            None => handler,
+        };
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let visit = Visit { number, from: visitor.from, ticket: visitor.ticket, kind, transfer };
+        self.visits.lock().push(visit);
+        // Nobody may ever ask for them.
+        let forgotten = self.forget();
+        if !forgotten.is_empty() {
+            self.readers.drop_visits(forgotten);
+        }
+        handler
+    }
+
+    /// Takes out those that are told of no more. It looks at no list, however long, and takes no other lock.
+    fn forget(&self) -> Vec<Visit> {
+        let mut visits = self.visits.lock();
+        // Who asked and never came is nobody.
+        let is_nobody = |visit: &mut Visit| visit.transfer.is_over() && !visit.transfer.has_begun();
+        let mut forgotten: Vec<_> = visits.extract_if(.., is_nobody).collect();
+        let over = || visits.iter().filter(|visit| visit.transfer.is_over());
+        let (mut count, mut bytes) = (over().count(), over().map(|visit| visit.transfer.listed_bytes()).sum::<usize>());
+        let is_too_much = |visit: &mut Visit| {
+            let is_too_much = (count > MOST_OVER || bytes > MOST_OVER_BYTES) && visit.transfer.is_over();
+            if is_too_much {
+                count -= 1;
+                bytes = bytes.saturating_sub(visit.transfer.listed_bytes());
+            }
+            is_too_much
+        };
+        forgotten.extend(visits.extract_if(.., is_too_much));
+        forgotten
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::time::Duration as StdDuration;
+
+    use fairwave_proto::codec::CloseReason;
+    use fairwave_units::Duration;
+
+    use super::super::collector::{Collector, tree};
+    use super::super::loopback::{FAIR, Loopback, ROUGH, Way};
+    use super::*;
+    use crate::format::greeting::Look;
+    use crate::transfer::outcome::Ended;
+
+    fn visitor(greeting: &[u8]) -> Visitor<'_> {
+        let from = ([127, 0, 0, 1], 9).into();
+        Visitor { from, ticket: TicketId(7), greeting, sends: true, receives: true, sessions: 0, one_use: None }
+    }
+
+    #[test]
+    fn visit__each_gets_what_is_there_when_it_comes() {
+        let place = tempfile::tempdir().unwrap();
+        let (root, mut files) = tree(place.path(), &[10, 20]);
+        let share = Arc::new(Share::new(vec![root.clone()], ShareOptions::default()).unwrap());
+        let mut accept = share.accept();
+        for round in 0..3_u64 {
+            let (_, giver) = accept(&visitor(&Greeting::Get.to_bytes())).unwrap();
+            let (collector, taken) = Collector::new(true, false, || {});
+            let mut loopback = Loopback::open(giver, Box::new(collector), true, FAIR);
+            assert_eq!(loopback.run(StdDuration::from_secs(600)), Some(CloseReason::Done));
+            assert!(taken.lock().unwrap().files == files);
+            let visits = share.transfers();
+            assert_eq!(visits.iter().map(|visit| visit.number).collect::<Vec<_>>(), (0..=round).collect::<Vec<_>>());
+            let last = visits.last().unwrap();
+            assert_eq!((last.ticket, last.kind), (TicketId(7), VisitKind::Get));
+            assert_eq!(last.transfer.wait(Some(Duration::ZERO)).unwrap().ended, Ended::Done);
+            fs::write(root.join("new"), [round as u8; 5]).unwrap();
+            files.insert(b"data/new".to_vec(), vec![round as u8; 5]);
+        }
+    }
+
+    /// Both ends as they are, without a network between them.
+    #[test]
+    fn visit__what_is_put_is_there() {
+        // On the third way anybody changes bytes: of files, of hashes, of the list, and of the results. A block of some 940 pieces
+        // comes unharmed three times in four.
+        for way in [FAIR, ROUGH, Way { forge: 0.0003, ..FAIR }] {
+            let place = tempfile::tempdir().unwrap();
+            let (root, files) = tree(place.path(), &[10, 0, 5_000_000, 70_000, 4 << 20, (4 << 20) + 1]);
+            let into = place.path().join("into");
+            fs::create_dir(&into).unwrap();
+            let options = ShareOptions { writable_into: Some(into.clone()), ..ShareOptions::default() };
+            let share = Share::new(vec![], options).unwrap();
+            let (_, taker) = share.visit(&visitor(&Greeting::Put(Look::default()).to_bytes())).unwrap();
+            let (giver, transfer) = crate::give::put::giver(&[root], &crate::give::put::PutOptions::default()).unwrap();
+            let mut loopback = Loopback::open(giver, taker, false, way);
+            assert_eq!(loopback.run(StdDuration::from_secs(600)), Some(CloseReason::Done));
+            let outcome = transfer.wait(Some(Duration::ZERO)).unwrap();
+            assert!(outcome.is_complete(), "{outcome:?}");
+            assert_eq!((outcome.files, outcome.bytes), (6, files.values().map(|content| content.len() as u64).sum()));
+            for (path, content) in &files {
+                let path = into.join(std::str::from_utf8(path).unwrap());
+                assert!(fs::read(&path).unwrap() == *content, "{}", path.display());
+            }
+            let visits = share.transfers();
+            assert_eq!(visits[0].kind, VisitKind::Put);
+            let taken = visits[0].transfer.wait(Some(Duration::from_secs(600))).unwrap();
+            assert_eq!((taken.ended, taken.files), (Ended::Done, 6));
+        }
+    }
+
+    #[test]
+    fn visit__who_never_opens_is_not_listed() {
+        let place = tempfile::tempdir().unwrap();
+        let share = Share::new(vec![place.path().to_owned()], ShareOptions::default()).unwrap();
+        let handler = share.visit(&visitor(&Greeting::Get.to_bytes())).unwrap().1;
+        assert_eq!(share.transfers().len(), 1);
+        drop(handler);
+        assert_eq!(share.transfers().len(), 0);
+    }
+
+    #[test]
+    fn visit__is_refused_with_a_reason() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().join("data");
+        fs::create_dir(&root).unwrap();
+        let share = Share::new(vec![root.clone()], ShareOptions::default()).unwrap();
+        let writable = ShareOptions { writable_into: Some(root.clone()), ..ShareOptions::default() };
+        let writable = Share::new(vec![], writable).unwrap();
+        let refused = |visitor: &Visitor<'_>| share.visit(visitor).err();
+        let get = Greeting::Get.to_bytes();
+        assert_eq!(refused(&visitor(&Greeting::Put(Look::default()).to_bytes())), Some(Refusal::Direction));
+        let put = Greeting::Put(Look::default()).to_bytes();
+        assert_eq!(writable.visit(&Visitor { receives: false, ..visitor(&put) }).err(), Some(Refusal::Direction));
+        assert_eq!(writable.visit(&visitor(&get)).err(), Some(Refusal::Direction));
+        assert_eq!(refused(&Visitor { receives: false, ..visitor(&get) }), Some(Refusal::Direction));
+        // An inbox gives nothing of what lies in it.
+        let inbox = ShareOptions { writable_into: Some(root.clone()), only_takes: true, ..ShareOptions::default() };
+        let inbox = Share::new(vec![root.clone()], inbox).unwrap();
+        assert_eq!(inbox.judge(&visitor(&get)).err(), Some(Refusal::Direction));
+        assert_eq!(inbox.judge(&visitor(&Greeting::Put(Look::default()).to_bytes())).err(), None);
+        assert_eq!(refused(&visitor(&[])), Some(Refusal::UnknownName));
+        // One ticket alone does not take all that the process has.
+        for (sessions, refusal) in [(MOST_OF_TICKET - 1, None), (MOST_OF_TICKET, Some(Refusal::NoRoom))] {
+            assert_eq!(share.judge(&Visitor { sessions, ..visitor(&get) }).err(), refusal);
+            assert_eq!(writable.judge(&Visitor { sessions, ..visitor(&put) }).err(), refusal);
+        }
+        for way in [0, 1, 2, 250] {
+            assert_eq!(refused(&visitor(&Greeting::Bench(&[way]).to_bytes())), Some(Refusal::Purpose));
+        }
+        assert_eq!(refused(&visitor(&get)), None);
+        fs::remove_dir(&root).unwrap();
+        assert_eq!(refused(&visitor(&get)), Some(Refusal::UnknownName));
+        assert_eq!(writable.visit(&visitor(&put)).err(), Some(Refusal::UnknownName));
+        assert!(matches!(Share::new(vec![root.clone()], ShareOptions::default()), Err(ShareError::Unreadable { .. })));
+        assert!(matches!(Share::new(vec![], ShareOptions::default()), Err(ShareError::Nothing)));
+        fs::write(&root, "").unwrap();
+        let writable = ShareOptions { writable_into: Some(root), ..ShareOptions::default() };
+        assert!(matches!(Share::new(vec![], writable), Err(ShareError::NotWritable { .. })));
+    }
+}

@@ -1,0 +1,87 @@
+//! Which paths of the destination a transfer has given away already.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use thiserror::Error;
+
+use crate::format::footprint::of_table;
+use crate::format::names::RelativePath;
+
+/// What each path is taken for. A path is a hash of 16 bytes here: a list of millions stays small.
+#[derive(Debug, Default)]
+pub(crate) struct Claims {
+    paths: HashMap<[u8; 16], Claim>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Claim {
+    /// A file or a link: nothing else can have this path.
+    Leaf,
+    /// A directory that was listed.
+    Directory,
+    /// A directory that something lies in, and that was not listed so far.
+    Parent,
+}
+
+/// Why a path cannot be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub(crate) enum Taken {
+    #[error("another entry has the same path")]
+    Path,
+    #[error("a name in its path is another entry, and that is no directory")]
+    Parent,
+}
+
+impl Claims {
+    /// Bytes that it takes in memory.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        of_table(&self.paths)
+    }
+
+    /// Gives a path away, with all directories above it.
+    pub(crate) fn claim(&mut self, path: &RelativePath, claim: Claim) -> Result<(), Taken> {
+        for (at, _) in path.as_bytes().iter().enumerate().rev().filter(|(_, byte)| **byte == b'/') {
+            match self.paths.entry(hash(&path.as_bytes()[..at])) {
+                Entry::Vacant(entry) => _ = entry.insert(Claim::Parent),
+                Entry::Occupied(entry) if *entry.get() == Claim::Leaf => return Err(Taken::Parent),
+                // Whatever is above was looked at when this was given away.
+                Entry::Occupied(_) => break,
+            }
+        }
+        match self.paths.entry(hash(path.as_bytes())) {
+            Entry::Vacant(entry) => _ = entry.insert(claim),
+            Entry::Occupied(mut entry) if claim == Claim::Directory && *entry.get() == Claim::Parent => {
+                entry.insert(claim);
+            }
+            Entry::Occupied(_) => return Err(Taken::Path),
+        }
+        Ok(())
+    }
+}
+
+fn hash(path: &[u8]) -> [u8; 16] {
+    *blake3::hash(path).as_bytes().first_chunk().expect("16 of 32 bytes")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn claim__the_second_of_two_fails() {
+        let mut claims = Claims::default();
+        let mut claim = |path: &str, claim| claims.claim(&RelativePath::new(path.as_bytes()).unwrap(), claim);
+        assert_eq!(claim("a", Claim::Leaf), Ok(()));
+        assert_eq!(claim("a", Claim::Leaf), Err(Taken::Path));
+        assert_eq!(claim("a", Claim::Directory), Err(Taken::Path));
+        assert_eq!(claim("a/b/c", Claim::Leaf), Err(Taken::Parent));
+        assert_eq!(claim("A", Claim::Leaf), Ok(()));
+        assert_eq!(claim("d/e/f", Claim::Leaf), Ok(()));
+        assert_eq!(claim("d/e", Claim::Leaf), Err(Taken::Path));
+        assert_eq!(claim("d/e", Claim::Directory), Ok(()));
+        assert_eq!(claim("d/e", Claim::Directory), Err(Taken::Path));
+        assert_eq!(claim("d/e/g", Claim::Leaf), Ok(()));
+        assert_eq!(claim("d/e/g/h/i", Claim::Leaf), Err(Taken::Parent));
+    }
+}

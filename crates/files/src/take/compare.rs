@@ -1,0 +1,112 @@
+//! Comparing what is at the destination with the hashes of what is given.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use crossbeam_channel::{Receiver, Sender};
+use rustix::io::{Errno, pread};
+
+use super::desk::{Job, Report, explain_void};
+use super::item::Item;
+use super::news::News;
+use super::parcel::{Parcel, Piece};
+use super::pool::Pool;
+use super::tree::Tree;
+use crate::format::blocks::{BLOCK_BYTES, HashKey, Value, block_value};
+
+/// Compares files with hashes that came, and writes nothing.
+#[derive(Clone, Copy)]
+pub(crate) struct Comparer<'a> {
+    pub(crate) tree: &'a Tree,
+    pub(crate) hashes: &'a HashKey,
+}
+
+/// The only thread at the disk of a transfer that writes nothing.
+pub(crate) struct Reader {
+    pub(crate) tree: Arc<Tree>,
+    pub(crate) hashes: HashKey,
+    pub(crate) jobs: Receiver<Job>,
+    pub(crate) news: Sender<News>,
+    pub(crate) pool: Pool,
+}
+
+impl Comparer<'_> {
+    /// Compares the files that are at their places.
+    pub(crate) fn check(self, parcel: &Parcel, report: &mut Report, buffer: &mut Vec<u8>) {
+        for piece in &parcel.pieces {
+            let Some(value) = self.expected(parcel, piece, report) else { continue };
+            let item = &piece.item;
+            let is_same = self
+                .tree
+                .read(&item.path)
+                .and_then(|old| read_block(&old, item, piece.in_file(), buffer))
+                .is_ok_and(|is_read| is_read && block_value(item.bytes(), piece.offset(), buffer) == value);
+            report.checked.push((piece.clone(), is_same.then_some(value)));
+        }
+    }
+
+    /// The value that a piece must have, if it came and its file has not failed.
+    pub(crate) fn expected(self, parcel: &Parcel, piece: &Piece, report: &mut Report) -> Option<Value> {
+        if piece.item.is_failed() {
+            return None;
+        }
+        if let Some(reason) = parcel.void(piece) {
+            fail(report, &piece.item, explain_void(reason));
+            return None;
+        }
+        let value = self.hashes.check(piece.block, parcel.record(piece));
+        if value.is_none() {
+            report.wrong.push(piece.clone());
+        }
+        value
+    }
+}
+
+fn fail(report: &mut Report, item: &Arc<Item>, reason: &str) {
+    if item.fail() {
+        report.failed.push((Arc::clone(item), reason.to_owned()));
+    }
+}
+
+impl Reader {
+    pub(crate) fn start(self) -> Result<JoinHandle<()>, String> {
+        let thread = thread::Builder::new().name("fairwave-disk".to_owned());
+        thread.spawn(move || self.run()).map_err(|error| format!("no thread for the disk: {error}"))
+    }
+
+    /// Works until it is told to leave.
+    fn run(self) {
+        let comparer = Comparer { tree: &self.tree, hashes: &self.hashes };
+        let mut buffer = Vec::new();
+        while let Ok(Job::Parcel(parcel)) = self.jobs.recv() {
+            let mut report = Report {
+                parcel_bytes: Some(parcel.bytes.end - parcel.bytes.start),
+                tries: parcel.tries,
+                is_check: true,
+                ..Report::default()
+            };
+            comparer.check(&parcel, &mut report, &mut buffer);
+            self.pool.give((*parcel).into_buffer());
+            // Who is gone needs nothing any more.
+            let _ = self.news.send(News::Worked(report));
+        }
+    }
+}
+
+/// Reads a block of a file: whether all of it is there.
+pub(super) fn read_block(file: &OwnedFd, item: &Item, block: u64, buffer: &mut Vec<u8>) -> rustix::io::Result<bool> {
+    let start = block * BLOCK_BYTES;
+    let length = item.bytes().saturating_sub(start).min(BLOCK_BYTES) as usize;
+    buffer.resize(length, 0);
+    let mut done = 0;
+    while done < length {
+        match pread(file, &mut buffer[done..], start + done as u64) {
+            Ok(0) => return Ok(false),
+            Ok(count) => done += count,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(true)
+}

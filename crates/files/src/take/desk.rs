@@ -1,0 +1,126 @@
+//! What the disk threads of a transfer share.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use fairwave_proto::codec::VoidReason;
+
+use super::disk_error::Trouble;
+use super::item::Item;
+use super::journal::Journal;
+use super::parcel::{Parcel, Piece};
+use super::quota::{Claim, OverQuota, Quota};
+use super::temps::Temps;
+use crate::format::blocks::{HashKey, Value};
+
+/// What the disk threads of a transfer share.
+pub(crate) struct Desk {
+    pub(crate) temps: Temps,
+    pub(crate) journal: Journal,
+    pub(crate) hashes: HashKey,
+    /// Whether a file need not wait at its temporary place, since it is not made durable.
+    pub(crate) places_at_once: bool,
+    /// What all transfers into the same directory may bring, if that is bounded.
+    pub(crate) quota: Option<Quota>,
+}
+
+impl Desk {
+    /// Leave to write so many bytes of a file, which is not whole with them if it has several blocks. Keep it until they are
+    /// written.
+    pub(crate) fn claim(&self, item: &Item, bytes: u64) -> Result<Option<Claim>, OverQuota> {
+        let Some(quota) = &self.quota else { return Ok(None) };
+        let tree = self.temps.tree();
+        if item.is_whole() {
+            quota.claim(tree, bytes).map(Some)
+        } else {
+            quota.claim_part(tree, &item.key, bytes).map(Some)
+        }
+    }
+
+    /// Removes what there is of a file that failed: its room is free.
+    pub(crate) fn discard(&self, item: &Item) {
+        match &self.quota {
+            Some(quota) => quota.discard(&item.key, || self.temps.remove(&item.key)),
+            None => self.temps.remove(&item.key),
+        }
+    }
+}
+
+/// Blocks by their numbers in a file, in order, and their values.
+pub(crate) type Blocks = Vec<(u64, Value)>;
+
+/// Something for a disk worker to do.
+#[derive(Debug)]
+pub(crate) enum Job {
+    /// To verify and write what came, or to compare it with what is there.
+    Parcel(Box<Parcel>),
+    /// To make empty files.
+    Make(Vec<Arc<Item>>),
+    /// To see to blocks that are in holes.
+    Holes(Vec<Hollow>),
+    /// To hash again what a journal of another boot lists.
+    Rehash(Vec<(Arc<Item>, Blocks)>),
+    /// To finish files of which every block is there.
+    Finish(Vec<Arc<Item>>),
+    /// To end: each worker takes one of these.
+    Leave,
+}
+
+/// Blocks of a file that are in holes.
+#[derive(Debug)]
+pub(crate) struct Hollow {
+    pub(crate) item: Arc<Item>,
+    /// By their numbers in the file.
+    pub(crate) blocks: Range<u64>,
+    /// Whether somebody will ask for their values.
+    pub(crate) has_values: bool,
+}
+
+/// What became of a job.
+#[derive(Debug, Default)]
+pub(crate) struct Report {
+    /// Bytes of a parcel that are held no more; none if it was another job.
+    pub(crate) parcel_bytes: Option<u64>,
+    /// And those of them that came.
+    pub(crate) came_bytes: u64,
+    /// Bytes that are verified and written.
+    pub(crate) written_bytes: u64,
+    /// Bytes that are in holes.
+    pub(crate) hole_bytes: u64,
+    /// Whether it was about holes alone.
+    pub(crate) is_of_holes: bool,
+    /// Files that failed, each once.
+    pub(crate) failed: Vec<(Arc<Item>, String)>,
+    /// Whether one of them did because there was no room.
+    pub(crate) is_full: bool,
+    /// Pieces that were not what they should be, and how often they have been fetched.
+    pub(crate) wrong: Vec<Piece>,
+    pub(crate) tries: u32,
+    /// Whether they were only to be compared.
+    pub(crate) is_check: bool,
+    /// Pieces that were compared with what is there, and their values where they are the same.
+    pub(crate) checked: Vec<(Piece, Option<Value>)>,
+    /// Files of which these blocks are there.
+    pub(crate) rehashed: Vec<(Arc<Item>, Blocks)>,
+}
+
+impl Report {
+    /// A file failed; what there is of it is removed, so that its room is free.
+    pub(crate) fn fail(&mut self, desk: &Desk, item: &Arc<Item>, trouble: impl Into<Trouble>) {
+        if item.fail() {
+            desk.discard(item);
+            let trouble = trouble.into();
+            self.is_full |= trouble.is_full;
+            self.failed.push((Arc::clone(item), trouble.to_string()));
+        }
+    }
+}
+
+/// Why the giver did not send a part of a file, in words.
+pub(crate) fn explain_void(reason: VoidReason) -> &'static str {
+    match reason {
+        VoidReason::Vanished => "it changed or vanished at the other end while it was copied",
+        VoidReason::Shrank => "it changed at the other end while it was copied",
+        VoidReason::Unreadable => "the other end cannot read it",
+    }
+}

@@ -1,0 +1,271 @@
+//! The directories of a tree that is being written.
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use rustix::fs::{Mode, Timestamps, fchmod, fstat, fsync, futimens, syncfs};
+use rustix::io::Errno;
+use thiserror::Error;
+
+use super::disk_error::{DiskError, Doing};
+use super::quota::{OverQuota, PAGE, Quota};
+use super::tree::{There, Tree, make_below, open_below, times};
+use crate::format::footprint::of_table;
+use crate::format::manifest::Meta;
+use crate::format::names::RelativePath;
+
+/// Makes directories when something is to lie in them, and gives them their modes and times when nothing more comes.
+///
+/// Each is made below its parent's descriptor, so that a path costs each of its names once.
+#[derive(Debug)]
+pub(crate) struct Directories {
+    tree: Arc<Tree>,
+    /// Whether only to look.
+    is_dry: bool,
+    /// What the process takes off the modes of what it makes.
+    umask: u16,
+    /// Those that were used last, the newest first.
+    recent: VecDeque<(Box<[u8]>, Opened)>,
+    /// Hashes of the paths that the file system has for each.
+    by_id: HashMap<(u64, u64), [u8; 16]>,
+    fates: HashMap<Box<[u8]>, Fate>,
+    /// Bytes of the paths of those.
+    path_bytes: u64,
+    quota: Option<Quota>,
+}
+
+/// What is to become of a directory when nothing more comes.
+#[derive(Clone, Debug)]
+struct Fate {
+    mode: Option<u16>,
+    time: Option<Timestamps>,
+    /// Whether it was not there before.
+    is_made: bool,
+}
+
+/// An open directory.
+#[derive(Clone, Debug)]
+pub(crate) struct Opened {
+    pub(crate) directory: Arc<OwnedFd>,
+    /// Whether it was made just now, so that there is nothing in it but what was put there since.
+    pub(crate) is_new: bool,
+}
+
+/// Why there is no such directory.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub(crate) enum DirectoryError {
+    #[error("the file system takes another directory's name for the same")]
+    Collides,
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    #[error(transparent)]
+    Quota(#[from] OverQuota),
+}
+
+/// Directories that are kept open.
+const MOST_OPEN: usize = 32;
+/// More are made durable together with all that the file system holds.
+const FEW: usize = 64;
+const OPEN: &str = "open its directory";
+/// What a directory has that no list has said anything of, but for the umask.
+const USUAL_MODE: u16 = 0o777;
+
+impl Directories {
+    pub(crate) fn new(tree: Arc<Tree>, is_dry: bool, umask: u16, quota: Option<Quota>) -> Self {
+        let (recent, by_id, fates) = (VecDeque::new(), HashMap::new(), HashMap::new());
+        Self { tree, is_dry, umask, recent, by_id, fates, path_bytes: 0, quota }
+    }
+
+    /// A directory, made if it is not there; nothing if it is not there and only looked for.
+    pub(crate) fn open(&mut self, path: &[u8]) -> Result<Option<Opened>, DirectoryError> {
+        self.open_with(path, USUAL_MODE)
+    }
+
+    /// The same; if it is made, it has this mode, and can be written by its owner until nothing more comes.
+    fn open_with(&mut self, path: &[u8], mode: u16) -> Result<Option<Opened>, DirectoryError> {
+        if let Some(at) = self.recent.iter().position(|(other, _)| **other == *path) {
+            let entry = self.recent.remove(at).expect("found above");
+            let opened = entry.1.clone();
+            self.recent.push_front(entry);
+            return Ok(Some(opened));
+        }
+        if self.is_dry {
+            return match self.tree.directory(path) {
+                Err(Errno::NOENT) => Ok(None),
+                opened => self.enter(path, opened.doing(OPEN)?, false).map(Some),
+            };
+        }
+        let (mut from, mut opened) = self.nearest(path)?;
+        while from < path.len() {
+            let start = if from == 0 { 0 } else { from + 1 };
+            let end = path[start..].iter().position(|byte| *byte == b'/').map_or(path.len(), |at| start + at);
+            let mode = if end == path.len() { mode } else { USUAL_MODE };
+            let (directory, is_new) = self.make(&opened.directory, &path[start..end], mode | 0o700)?;
+            opened = self.enter(&path[..end], directory, is_new)?;
+            from = end;
+        }
+        Ok(Some(opened))
+    }
+
+    /// A directory in an open one, made if it is not there. Whether it was made.
+    fn make(&self, parent: &OwnedFd, name: &[u8], mode: u16) -> Result<(OwnedFd, bool), DirectoryError> {
+        let mut claim = None;
+        match open_below(parent, name) {
+            Err(Errno::NOENT) => {
+                if let Some(quota) = &self.quota {
+                    claim = Some(quota.claim(&self.tree, PAGE)?);
+                }
+            }
+            opened => return Ok((opened.doing(OPEN)?, false)),
+        }
+        let made = make_below(parent, name, mode).doing(OPEN);
+        drop(claim);
+        Ok(made?)
+    }
+
+    /// The deepest of the open directories that a path leads through, or the destination: how much of the path leads there.
+    fn nearest(&mut self, path: &[u8]) -> Result<(usize, Opened), DirectoryError> {
+        let is_above =
+            |above: &[u8]| path.strip_prefix(above).is_some_and(|rest| above.is_empty() || rest.first() == Some(&b'/'));
+        let above = self.recent.iter().filter(|(above, _)| is_above(above));
+        if let Some((above, opened)) = above.max_by_key(|(above, _)| above.len()) {
+            return Ok((above.len(), opened.clone()));
+        }
+        let root = self.tree.directory(b"").doing(OPEN)?;
+        Ok((0, self.enter(b"", root, false)?))
+    }
+
+    /// Takes note of an open directory.
+    fn enter(&mut self, path: &[u8], directory: OwnedFd, is_new: bool) -> Result<Opened, DirectoryError> {
+        let there = There::new(&fstat(&directory).doing("look at its directory")?);
+        let hash = *blake3::hash(path).as_bytes().first_chunk().expect("16 of 32 bytes");
+        if *self.by_id.entry(there.id).or_insert(hash) != hash {
+            return Err(DirectoryError::Collides);
+        }
+        if !self.is_dry && !path.is_empty() {
+            let is_closed = there.meta.mode & 0o700 != 0o700;
+            if let Entry::Vacant(entry) = self.fates.entry(path.into()) {
+                self.path_bytes += path.len() as u64;
+                // One that is not listed gets back what it had.
+                let mode = (!is_new && is_closed).then_some(there.meta.mode);
+                let time = mode.map(|_| times(there.meta));
+                entry.insert(Fate { mode, time, is_made: is_new });
+            }
+            if is_closed {
+                // Where this is not allowed, what is to be made in it will say so.
+                let _ = fchmod(&directory, Mode::from_raw_mode((there.meta.mode | 0o700).into()));
+            }
+        }
+        let opened = Opened { directory: Arc::new(directory), is_new };
+        self.recent.truncate(MOST_OPEN - 1);
+        self.recent.push_front((path.into(), opened.clone()));
+        Ok(opened)
+    }
+
+    /// A directory that is listed. One that was there keeps its mode; one that was not has the listed one, but for the umask.
+    pub(crate) fn list(&mut self, path: &RelativePath, meta: Meta) -> Result<(), DirectoryError> {
+        self.open_with(path.as_bytes(), meta.mode)?;
+        if let Some(fate) = self.fates.get_mut(path.as_bytes()) {
+            fate.time = Some(times(meta));
+            if fate.is_made {
+                fate.mode = Some(meta.mode & !self.umask);
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes that it takes in memory.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        // When nothing more comes they are put in order beside the table.
+        let ordered = (self.fates.len() * size_of::<(Box<[u8]>, Fate)>()) as u64;
+        of_table(&self.by_id) + of_table(&self.fates) + ordered + self.path_bytes
+    }
+
+    /// Nothing more comes: modes and times are set, from the deepest on, and all is made durable if `is_durable`. What
+    /// could not be done to which directory.
+    pub(crate) fn finish(&mut self, is_durable: bool) -> Vec<(Box<[u8]>, DiskError)> {
+        let mut fates: Vec<_> = self.fates.drain().collect();
+        // A path sorts before all below it.
+        fates.sort_unstable_by(|one, other| other.0.cmp(&one.0));
+        let is_one_by_one = fates.len() <= FEW;
+        let mut failed = Vec::new();
+        for (path, fate) in fates {
+            if let Err(error) = self.finish_one(&path, fate, is_durable && is_one_by_one) {
+                failed.push((path, error));
+            }
+        }
+        if is_durable {
+            let synced = if is_one_by_one { fsync(self.tree.root()) } else { syncfs(self.tree.root()) };
+            failed.extend(synced.doing("make it durable").err().map(|error| (Box::default(), error)));
+        }
+        failed
+    }
+
+    fn finish_one(&self, path: &[u8], fate: Fate, is_durable: bool) -> Result<(), DiskError> {
+        let directory = self.tree.directory(path).doing("open it")?;
+        if let Some(mode) = fate.mode {
+            fchmod(&directory, Mode::from_raw_mode(mode.into())).doing("set its mode")?;
+        }
+        if let Some(time) = fate.time {
+            futimens(&directory, &time).doing("set its time")?;
+        }
+        if is_durable { fsync(&directory).doing("make it durable") } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::MetadataExt;
+
+    use super::*;
+
+    fn modes(root: &std::path::Path, names: [&str; 3]) -> [u32; 3] {
+        names.map(|name| fs::metadata(root.join(name)).unwrap().mode() & 0o777)
+    }
+
+    #[test]
+    fn finish__sets_what_is_listed_and_gives_back_what_is_not() {
+        let place = tempfile::tempdir().unwrap();
+        let mine = place.path().join("mine");
+        fs::create_dir(&mine).unwrap();
+        fs::set_permissions(&mine, std::os::unix::fs::PermissionsExt::from_mode(0o500)).unwrap();
+        let mut directories = Directories::new(Arc::new(Tree::open(place.path()).unwrap()), false, 0o022, None);
+        let listed = RelativePath::new(b"new/listed").unwrap();
+        directories.list(&listed, Meta { mode: 0o550, mtime_s: 1000, mtime_ns: 0 }).unwrap();
+        directories.open(b"mine/deep").unwrap();
+        // As long as something may come, it can be written.
+        assert_eq!(modes(place.path(), ["mine", "new/listed", "mine/deep"]).map(|mode| mode & 0o700), [0o700; 3]);
+        assert!(directories.finish(true).is_empty());
+        let [listed, new, deep] = modes(place.path(), ["new/listed", "new", "mine/deep"]);
+        assert_eq!((listed, new & 0o700, deep & 0o700), (0o550, 0o700, 0o700));
+        assert_eq!(fs::metadata(place.path().join("new/listed")).unwrap().mtime(), 1000);
+    }
+
+    #[test]
+    fn open__is_new_as_long_as_it_is_remembered_that_it_was_made() {
+        let place = tempfile::tempdir().unwrap();
+        fs::create_dir(place.path().join("old")).unwrap();
+        let mut directories = Directories::new(Arc::new(Tree::open(place.path()).unwrap()), false, 0o022, None);
+        let mut is_new = |path: &str| directories.open(path.as_bytes()).unwrap().unwrap().is_new;
+        assert_eq!(
+            [is_new(""), is_new("old"), is_new("a/b"), is_new("a/b"), is_new("a")],
+            [false, false, true, true, true]
+        );
+        for i in 0..MOST_OPEN {
+            assert!(is_new(&format!("{i}")));
+        }
+        assert!(!is_new("a/b"));
+    }
+
+    #[test]
+    fn open__a_dry_run_makes_nothing() {
+        let place = tempfile::tempdir().unwrap();
+        let mut directories = Directories::new(Arc::new(Tree::open(place.path()).unwrap()), true, 0o022, None);
+        assert!(directories.open(b"a/b").unwrap().is_none());
+        assert!(directories.finish(false).is_empty());
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+    }
+}

@@ -1,0 +1,232 @@
+//! Taking files: what a client gets, and what a host lets others put.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use fairwave_host::{ConnectOptions, Endpoint, Handler, Session, Ticket};
+use fairwave_proto::SessionOptions;
+use fairwave_proto::codec::{Refusal, TicketId};
+use fairwave_units::{Bytes, Duration, Rate};
+
+use super::durable::Durable;
+use super::journal::boot_id;
+use super::options::TakeOptions;
+use super::quota::Quota;
+use super::selection::Selection;
+use super::taker::take;
+use super::takers::Takers;
+use super::top_names::TopNames;
+use super::top_note::Former;
+use super::tree::Tree;
+use super::verified::Verified;
+use crate::format::greeting::{Greeting, Look};
+use crate::transfer::error::TransferError;
+use crate::transfer::ledger::Transfer;
+use crate::transfer::retry::{Opening, RETRY, persist};
+
+/// What to get, and how.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "four wishes that do not depend on each other")]
+pub struct GetOptions {
+    /// Paths in the share, each with all that is below it; without any, all of it. They keep their places in its tree.
+    pub names: Vec<OsString>,
+    /// What may stand at the top of what comes, where this end named it to the other: any other name ends the transfer. Without it
+    /// the server says what there is, as with a ticket.
+    pub top_names: Option<TopNames>,
+    /// The directory to write into. It is made if it is not there.
+    pub destination: PathBuf,
+    /// The name at the destination of the only thing at the share's top that is asked for, if it is to have another.
+    pub rename: Option<OsString>,
+    /// Whether an unfinished transfer of the same, in the directory around the destination and with the destination's name for
+    /// [`GetOptions::rename`], is gone on with: it made the destination itself. Without one this changes nothing.
+    pub continues_rename: bool,
+    /// Whether files that seem complete, having the right size and time, are read and their hashes compared.
+    pub check: bool,
+    /// Whether to write nothing, and only to find out what would be fetched: that is what the outcome counts.
+    pub dry_run: bool,
+    /// Whether symbolic links whose targets lead out of the destination are kept as they are, as text, and not followed; without
+    /// it they fail.
+    pub keeps_links: bool,
+    /// How much is made durable at a time.
+    pub durable: Durable,
+    /// No faster than this, in IP packets.
+    pub limit: Option<Rate>,
+    /// Bytes of files that are held in memory at the most.
+    pub memory: Bytes,
+    /// What the server's list of its files may take of memory, all in all; one that takes more ends the transfer.
+    pub list_memory: Bytes,
+    /// When a session ends for a reason that may pass, others are opened to go on, for so long after the last block that
+    /// came whole; zero is not at all, but when keys are old.
+    pub retry: Duration,
+    /// What this end node knows of the session.
+    pub session: SessionOptions,
+}
+
+impl Default for GetOptions {
+    fn default() -> Self {
+        Self {
+            names: Vec::new(),
+            top_names: None,
+            destination: PathBuf::from("."),
+            rename: None,
+            continues_rename: false,
+            check: false,
+            dry_run: false,
+            keeps_links: false,
+            durable: Durable::default(),
+            limit: None,
+            memory: MEMORY,
+            list_memory: LIST_MEMORY,
+            retry: RETRY,
+            session: SessionOptions::default(),
+        }
+    }
+}
+
+/// Bytes of files that are held in memory at the most.
+const MEMORY: Bytes = Bytes::new(256 << 20);
+/// What a list may take of memory: some fourteen million files.
+const LIST_MEMORY: Bytes = Bytes::new(1 << 30);
+
+/// Gets files: it returns when the session is open, and [`Transfer::wait`] when all is done.
+///
+/// What an earlier call has brought, complete or not, is not fetched again. A session that ends for a reason that may pass
+/// (silence, a peer that ends, a path that loses too much, old keys) is followed by another, see [`GetOptions::retry`].
+pub fn get(endpoint: &Endpoint, ticket: &Ticket, options: GetOptions) -> Result<Transfer, TransferError> {
+    let (patience, ticket, verified) = (options.retry, ticket.clone(), Verified::default());
+    let open = Box::new(move |endpoint: &Endpoint, former: Option<&Session>| {
+        begin(endpoint, &ticket, options.clone(), verified.clone(), former)
+    });
+    persist(endpoint, patience, false, open).map_err(|error| match error.refusal() {
+        // There is nothing to get where others put files.
+        Some(Refusal::Direction) => TransferError::OnlyTakes,
+        _ => error,
+    })
+}
+
+fn begin(
+    endpoint: &Endpoint,
+    ticket: &Ticket,
+    options: GetOptions,
+    verified: Verified,
+    former: Option<&Session>,
+) -> Result<Opening, TransferError> {
+    let tree = if options.dry_run { look_for(&options.destination) } else { open(&options.destination).map(Some) };
+    let made = options.continues_rename.then(|| Former::of(&options.destination)).flatten();
+    let (sink, transfer) = take(TakeOptions {
+        tree: tree.map_err(|error| TransferError::Destination { path: options.destination, error })?,
+        selection: Selection::new(options.names.iter().map(|name| name.as_bytes())),
+        top_names: options.top_names,
+        rename: options.rename.map(OsString::into_vec),
+        former: made,
+        look: Look { does_check: options.check, is_dry: options.dry_run, keeps_links: options.keeps_links },
+        durable: options.durable,
+        limit: options.limit,
+        memory: options.memory,
+        list_memory: options.list_memory,
+        scope: [&b"get"[..], &ticket.key, &ticket.share.0.to_le_bytes()].concat(),
+        boot: boot_id(),
+        tells: false,
+        verified,
+        quota: None,
+        takers: None,
+    })?;
+    let greeting = Greeting::Get.to_bytes();
+    let wish = ConnectOptions { sends: false, receives: true, greeting, options: options.session };
+    Ok((endpoint.begin(ticket, wish, Box::new(sink), former)?, transfer))
+}
+
+/// A directory that takes what others put.
+#[derive(Clone)]
+pub(crate) struct Intake {
+    directory: PathBuf,
+    /// The name of what is put, if it is to have another than it comes with.
+    rename: Option<OsString>,
+    /// Whether an unfinished transfer under the directory's own name is gone on with, in the directory around it.
+    continues_rename: bool,
+    durable: Durable,
+    /// Whether nothing is ever written.
+    is_dry: bool,
+    /// Whether links that lead out are kept for who asks for it.
+    may_keep_links: bool,
+    quota: Option<Quota>,
+    takers: Takers,
+}
+
+impl Intake {
+    /// The directory is made if it is not there, unless nothing is ever written.
+    pub(crate) fn new(
+        directory: PathBuf,
+        rename: Option<OsString>,
+        durable: Durable,
+        is_dry: bool,
+    ) -> io::Result<Self> {
+        if is_dry {
+            look_for(&directory)?;
+        } else {
+            open(&directory)?;
+        }
+        let (continues_rename, may_keep_links, quota, takers) = (false, false, None, Takers::default());
+        Ok(Self { directory, rename, continues_rename, durable, is_dry, may_keep_links, quota, takers })
+    }
+
+    /// The same; see [`GetOptions::continues_rename`].
+    pub(crate) fn continuing_rename(self, continues_rename: bool) -> Self {
+        Self { continues_rename, ..self }
+    }
+
+    /// The same; what lies below the directory may occupy no more than this.
+    pub(crate) fn with_quota(self, quota: Option<Bytes>) -> Self {
+        Self { quota: quota.map(Quota::new), ..self }
+    }
+
+    /// The same; links that lead out of the directory may be kept for who asks for it.
+    pub(crate) fn keeping_links(self, may_keep_links: bool) -> Self {
+        Self { may_keep_links, ..self }
+    }
+
+    /// Takes what the holder of a ticket puts: what its session has to do, and the transfer.
+    pub(crate) fn take(&self, ticket: TicketId, look: Look) -> Result<(Box<dyn Handler>, Transfer), TransferError> {
+        let look =
+            Look { is_dry: look.is_dry || self.is_dry, keeps_links: look.keeps_links && self.may_keep_links, ..look };
+        let tree =
+            if look.is_dry { look_for(&self.directory) } else { Tree::open(&self.directory).map(Arc::new).map(Some) };
+        let (sink, transfer) = take(TakeOptions {
+            tree: tree.map_err(|error| TransferError::Destination { path: self.directory.clone(), error })?,
+            selection: Selection::default(),
+            top_names: None,
+            rename: self.rename.clone().map(OsString::into_vec),
+            former: self.continues_rename.then(|| Former::of(&self.directory)).flatten(),
+            look,
+            durable: self.durable,
+            limit: None,
+            memory: MEMORY,
+            list_memory: LIST_MEMORY,
+            scope: [&b"put"[..], &ticket.0.to_le_bytes()].concat(),
+            boot: boot_id(),
+            tells: true,
+            verified: Verified::default(),
+            quota: self.quota.clone(),
+            takers: Some(self.takers.clone()),
+        })?;
+        Ok((Box::new(sink), transfer))
+    }
+}
+
+fn open(path: &Path) -> io::Result<Arc<Tree>> {
+    if fs::metadata(path).is_ok_and(|meta| !meta.is_dir()) {
+        return Err(io::Error::new(io::ErrorKind::NotADirectory, "it is not a directory"));
+    }
+    Tree::create(path).map(Arc::new)
+}
+
+fn look_for(path: &Path) -> io::Result<Option<Arc<Tree>>> {
+    match Tree::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        opened => opened.map(|tree| Some(Arc::new(tree))),
+    }
+}

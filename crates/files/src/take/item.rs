@@ -1,0 +1,164 @@
+//! A file that is being taken.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::AcqRel, Ordering::Acquire};
+
+use fairwave_host::{Held, Lock};
+use rustix::fs::FileType;
+
+use super::key::Key;
+use super::sparse::Below;
+use super::tree::{Old, There};
+use crate::format::blocks::{BLOCK_BYTES, FileSpan, Value};
+use crate::format::footprint::{Gauge, Weight};
+use crate::format::holes::Holes;
+use crate::format::manifest::{FileIdentity, Meta};
+use crate::format::names::RelativePath;
+
+/// A file that is being taken: several threads work on its blocks.
+#[derive(Debug)]
+pub(crate) struct Item {
+    pub(crate) path: RelativePath,
+    pub(crate) span: FileSpan,
+    pub(crate) meta: Meta,
+    /// Names its temporary.
+    pub(crate) key: Key,
+    /// What was at its place when it was planned.
+    pub(crate) old: Old,
+    /// What of it is zeros and need not come.
+    pub(crate) holes: Holes,
+    /// Blocks that are not there yet.
+    left: AtomicU64,
+    is_failed: AtomicBool,
+    /// Held while the journal is told that an older one is void.
+    temporary: Lock<Temporary>,
+    /// Where the hash of the whole file will be asked for: the values of its blocks.
+    values: Option<Lock<BTreeMap<u64, Value>>>,
+    /// What it takes of memory, as long as it is there.
+    weight: Option<Weight>,
+}
+
+/// Beside an item: where queues, jobs and parcels have it.
+const QUEUED_BYTES: usize = 256;
+
+/// What there is of a temporary that is written block by block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Temporary {
+    /// Nothing yet.
+    Absent,
+    /// Nothing yet; these blocks of the old file at its place are right, and to be copied first.
+    Copied(Vec<(u64, Value)>),
+    /// It has its length.
+    There(Below),
+}
+
+impl Item {
+    pub(crate) fn new(path: RelativePath, span: FileSpan, meta: Meta, identity: FileIdentity, old: Old) -> Self {
+        let key = key(&path, span.bytes.end - span.bytes.start, meta, identity);
+        let left = AtomicU64::new(span.blocks.end - span.blocks.start);
+        let temporary = Lock::over_leaves(Temporary::Absent);
+        let (holes, is_failed) = (Holes::default(), AtomicBool::new(false));
+        Self { path, span, meta, key, old, holes, left, is_failed, temporary, values: None, weight: None }
+    }
+
+    /// The same, with these holes.
+    pub(crate) fn with_holes(mut self, mut holes: Holes) -> Self {
+        holes.shrink();
+        self.holes = holes;
+        self
+    }
+
+    /// The same, as long as which it is there, a gauge has what it takes.
+    pub(crate) fn weighed(mut self, gauge: &Gauge) -> Self {
+        let bytes = size_of::<Self>() + QUEUED_BYTES + self.path.as_bytes().len() + self.holes.memory_bytes();
+        self.weight = Some(gauge.weigh(bytes as u64));
+        self
+    }
+
+    /// The same; its hash will be asked for.
+    pub(crate) fn with_values(mut self) -> Self {
+        // What the list says of its length is not to be believed: memory follows what came.
+        self.values = Some(Lock::default());
+        self
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.span.bytes.end - self.span.bytes.start
+    }
+
+    /// Those of its blocks that are in holes, by their numbers in the file.
+    pub(crate) fn hollow(&self, blocks: Range<u64>) -> impl Iterator<Item = Range<u64>> + use<'_> {
+        let bytes = blocks.start * BLOCK_BYTES..self.bytes().min(blocks.end * BLOCK_BYTES);
+        self.holes.blocks_within(&bytes, self.bytes())
+    }
+
+    /// Whether it is written as a whole: it has one block or none.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.bytes() <= BLOCK_BYTES
+    }
+
+    /// How many of its blocks, from the first on, can be the same as in the file at its place: those of which all bytes are there.
+    /// The value of a file's only block is that of no longer file's block, so of another length it is none.
+    pub(crate) fn comparable_blocks(&self) -> u64 {
+        let Old::There(There { kind: FileType::RegularFile, bytes, .. }) = self.old else { return 0 };
+        let blocks = self.span.blocks.end - self.span.blocks.start;
+        if bytes >= self.bytes() && (bytes == self.bytes() || !self.is_whole()) {
+            blocks
+        } else {
+            (bytes / BLOCK_BYTES).min(if self.is_whole() { 0 } else { blocks })
+        }
+    }
+
+    /// Whether its blocks' values are kept.
+    pub(crate) fn has_values(&self) -> bool {
+        self.values.is_some()
+    }
+
+    /// A block is there. Whether all are now: that is so for one of them only.
+    pub(crate) fn complete(&self, block: u64, value: Value) -> bool {
+        if let Some(values) = &self.values {
+            values.lock().insert(block, value);
+        }
+        self.left.fetch_sub(1, AcqRel) == 1
+    }
+
+    /// So many blocks are there, whose values nobody will ask for. Whether all are now.
+    pub(crate) fn complete_some(&self, blocks: u64) -> bool {
+        self.left.fetch_sub(blocks, AcqRel) == blocks
+    }
+
+    /// Whether no block is missing.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.left.load(Acquire) == 0
+    }
+
+    /// It failed: whether that is news.
+    pub(crate) fn fail(&self) -> bool {
+        !self.is_failed.swap(true, AcqRel)
+    }
+
+    pub(crate) fn is_failed(&self) -> bool {
+        self.is_failed.load(Acquire)
+    }
+
+    pub(crate) fn temporary(&self) -> Held<'_, Temporary> {
+        self.temporary.lock()
+    }
+
+    /// The values of all blocks, if they were kept and all are there.
+    pub(crate) fn values(&self) -> Option<Vec<Value>> {
+        let values = self.values.as_ref()?.lock();
+        let is_all = values.len() as u64 == self.span.blocks.end - self.span.blocks.start;
+        is_all.then(|| values.values().copied().collect())
+    }
+}
+
+/// Two temporaries have the same name only if they are of the same path, the giver takes the files for the same, and all
+/// that the list says of them is the same.
+pub(crate) fn key(path: &RelativePath, bytes: u64, meta: Meta, identity: FileIdentity) -> Key {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&identity.0).update(&bytes.to_le_bytes()).update(&meta.mtime_s.to_le_bytes());
+    hasher.update(&meta.mtime_ns.to_le_bytes()).update(path.as_bytes());
+    *hasher.finalize().as_bytes().first_chunk().expect("16 of 32 bytes")
+}

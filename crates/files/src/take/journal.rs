@@ -1,0 +1,430 @@
+//! What of a transfer's temporaries is known to be right: what the next one need not fetch.
+//!
+//! ```text
+//! journal = "fwj", 1, frames
+//! frame   = length of the body (u32 LE), body, CRC-64/NVME of the body (u64 LE)
+//! body    = 1, boot id (16 bytes)                                 what follows was written under this boot
+//!         | 2, key (16 bytes)                                     this temporary begins anew: forget its blocks
+//!         | 3, blocks: key, number in the file (u64 LE), value (32 bytes)
+//!         | 4, stamps: key, ctime: seconds (i64 LE), nanoseconds (u32 LE)   this temporary was changed then by its transfer
+//! ```
+//!
+//! Frames are only appended. A process that dies leaves a frame that is cut off, and all before it is good. A host that dies may
+//! leave temporaries without what was written to them, so that blocks of another boot are hashed again before
+//! anybody trusts them; those of this boot are in the page cache, whatever happened to the process. A temporary that was changed
+//! at another time than its last stamp says was changed by somebody else (or by a transfer that died at it): its blocks are
+//! hashed again, too.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, OwnedFd};
+
+use crc_fast::CrcAlgorithm;
+use fairwave_host::{Held, Lock};
+use rustix::fs::{Mode, OFlags, fdatasync, ftruncate, openat, renameat};
+
+use super::key::{Key, Stamp};
+use super::sparse::write_all;
+use crate::format::blocks::Value;
+
+/// A block of a temporary that was verified and written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Written {
+    pub(crate) key: Key,
+    /// In its file.
+    pub(crate) block: u64,
+    pub(crate) value: Value,
+}
+
+/// The blocks of a temporary, by their numbers in the file.
+pub(crate) type Kept = BTreeMap<u64, KeptBlock>;
+
+/// A block that a journal lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KeptBlock {
+    pub(crate) value: Value,
+    /// The boot under which it was written, if that is not this one or none can be told: then it has to be hashed again.
+    pub(crate) boot: Option<BootId>,
+}
+
+/// Names the time from one start of the system to the next.
+pub(crate) type BootId = [u8; 16];
+
+/// The open journal of a transfer.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    /// And how long it is.
+    file: Lock<(File, u64)>,
+}
+
+const MAGIC: &[u8; 4] = b"fwj\x01";
+const NAME: &str = "journal";
+const NEXT: &str = "journal.new";
+/// No journal is larger: 2^24 blocks are 64 TiB.
+const MOST_BYTES: u64 = 1 << 30;
+/// A frame has no more blocks.
+const MOST_BLOCKS: usize = 16_384;
+const BLOCK: usize = 56;
+const BOOT: u8 = 1;
+const ANEW: u8 = 2;
+const BLOCKS: u8 = 3;
+const STAMPS: u8 = 4;
+const STAMP: usize = 28;
+/// In place of a boot's, where a temporary is not what its transfer left. No system's is that.
+const NO_BOOT: BootId = [0; 16];
+
+impl Journal {
+    /// What the journal in a directory says of the temporaries that are there, each with its stamp, and a journal that says the
+    /// same, to be continued. One that cannot be understood is as good as none.
+    pub(crate) fn open(
+        directory: &OwnedFd,
+        boot: BootId,
+        stamp: impl Fn(&Key) -> Option<Stamp>,
+    ) -> io::Result<(Self, HashMap<Key, Kept>)> {
+        let Said { mut kept, mut stamps } = read(directory, boot).unwrap_or_default();
+        kept.retain(|key, _| stamp(key).is_some());
+        stamps.retain(|key, said| kept.contains_key(key) && stamp(key) == Some(*said));
+        for (_, blocks) in kept.iter_mut().filter(|(key, _)| !stamps.contains_key(*key)) {
+            for block in blocks.values_mut() {
+                block.boot.get_or_insert(NO_BOOT);
+            }
+        }
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = File::from(openat(directory, NEXT, flags, Mode::RUSR | Mode::WUSR)?);
+        let mut bytes = MAGIC.to_vec();
+        let mut by_boot = BTreeMap::<BootId, Vec<Written>>::new();
+        for (key, blocks) in &kept {
+            for (&block, &KeptBlock { value, boot: other }) in blocks {
+                by_boot.entry(other.unwrap_or(boot)).or_default().push(Written { key: *key, block, value });
+            }
+        }
+        let ours = by_boot.remove(&boot).unwrap_or_default();
+        for (boot, blocks) in by_boot.into_iter().chain([(boot, ours)]) {
+            push_frame(&mut bytes, BOOT, |body| body.extend(boot));
+            push_blocks(&mut bytes, &blocks);
+        }
+        push_stamps(&mut bytes, stamps);
+        write_all(&file, 0, &bytes)?;
+        fdatasync(&file)?;
+        renameat(directory, NEXT, directory, NAME)?;
+        Ok((Self { file: Lock::new((file, bytes.len() as u64)) }, kept))
+    }
+
+    /// A temporary is about to be made anew: what is listed of it so far is void.
+    pub(crate) fn begin_anew(&self, key: &Key) -> rustix::io::Result<()> {
+        let mut bytes = Vec::with_capacity(64);
+        push_frame(&mut bytes, ANEW, |body| body.extend(key));
+        self.write(&bytes)
+    }
+
+    /// Blocks were verified and written, and then their temporaries had these stamps.
+    pub(crate) fn append(
+        &self,
+        blocks: &[Written],
+        stamps: impl IntoIterator<Item = (Key, Stamp)>,
+    ) -> rustix::io::Result<()> {
+        let mut bytes = Vec::with_capacity(blocks.len() * (BLOCK + STAMP) + 64);
+        push_blocks(&mut bytes, blocks);
+        push_stamps(&mut bytes, stamps);
+        if bytes.is_empty() { Ok(()) } else { self.write(&bytes) }
+    }
+
+    /// What was appended outlives the host.
+    pub(crate) fn sync(&self) -> rustix::io::Result<()> {
+        fdatasync(self.lock().0.as_fd())
+    }
+
+    fn write(&self, bytes: &[u8]) -> rustix::io::Result<()> {
+        let mut lock = self.lock();
+        let (file, length) = &mut *lock;
+        if let Err(error) = write_all(&*file, *length, bytes) {
+            // What follows a frame that is cut off would not be read. Where this fails too, the next one overwrites it.
+            let _ = ftruncate(&*file, *length);
+            return Err(error);
+        }
+        *length += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn lock(&self) -> Held<'_, (File, u64)> {
+        self.file.lock()
+    }
+}
+
+/// The boot id of this host; where it tells none, a new one each time, so that nothing is trusted.
+pub(crate) fn boot_id() -> BootId {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let digits: String = text.trim().chars().filter(|character| *character != '-').collect();
+    let id = data_encoding::HEXLOWER_PERMISSIVE.decode(digits.as_bytes()).ok().and_then(|id| id.try_into().ok());
+    id.unwrap_or_else(|| {
+        let mut id = [0; 16];
+        // Without randomness either, all zeros: no boot id of a system is that, so that it is another one.
+        let _ = getrandom::fill(&mut id);
+        id
+    })
+}
+
+fn push_frame(bytes: &mut Vec<u8>, kind: u8, write: impl FnOnce(&mut Vec<u8>)) {
+    let start = bytes.len();
+    bytes.extend([0; 4]);
+    bytes.push(kind);
+    write(bytes);
+    let length = (bytes.len() - start - 4) as u32;
+    bytes[start..start + 4].copy_from_slice(&length.to_le_bytes());
+    let sum = checksum(&bytes[start + 4..]);
+    bytes.extend(sum.to_le_bytes());
+}
+
+fn push_blocks(bytes: &mut Vec<u8>, blocks: &[Written]) {
+    for blocks in blocks.chunks(MOST_BLOCKS) {
+        push_frame(bytes, BLOCKS, |body| {
+            for Written { key, block, value } in blocks {
+                body.extend(key);
+                body.extend(block.to_le_bytes());
+                body.extend(value);
+            }
+        });
+    }
+}
+
+fn push_stamps(bytes: &mut Vec<u8>, stamps: impl IntoIterator<Item = (Key, Stamp)>) {
+    let mut body = Vec::new();
+    for (key, Stamp { ctime_s, ctime_ns }) in stamps {
+        body.extend(key);
+        body.extend(ctime_s.to_le_bytes());
+        body.extend(ctime_ns.to_le_bytes());
+    }
+    for stamps in body.chunks(MOST_BLOCKS * STAMP) {
+        push_frame(bytes, STAMPS, |body| body.extend(stamps));
+    }
+}
+
+fn checksum(body: &[u8]) -> u64 {
+    crc_fast::checksum(CrcAlgorithm::Crc64Nvme, body)
+}
+
+/// What a journal says.
+#[derive(Default)]
+struct Said {
+    kept: HashMap<Key, Kept>,
+    stamps: HashMap<Key, Stamp>,
+}
+
+fn read(directory: &OwnedFd, boot: BootId) -> io::Result<Said> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(openat(directory, NAME, flags, Mode::empty())?);
+    let mut bytes = Vec::new();
+    file.take(MOST_BYTES).read_to_end(&mut bytes)?;
+    Ok(understand(&bytes, boot))
+}
+
+/// What a journal says, up to the first frame that is not whole.
+fn understand(bytes: &[u8], boot: BootId) -> Said {
+    let mut said = Said::default();
+    let Said { kept, stamps } = &mut said;
+    let Some(mut rest) = bytes.strip_prefix(MAGIC) else { return said };
+    let mut written_under = None;
+    while let Some((body, more)) = split_frame(rest) {
+        rest = more;
+        match body.split_first() {
+            Some((&BOOT, id)) => written_under = id.try_into().ok(),
+            Some((&ANEW, key)) => {
+                if let Ok(key) = Key::try_from(key) {
+                    kept.remove(&key);
+                    stamps.remove(&key);
+                }
+            }
+            Some((&BLOCKS, blocks)) => {
+                let Some(under) = written_under else { continue };
+                for block in blocks.chunks_exact(BLOCK) {
+                    let Some((key, block)) = block.split_first_chunk::<16>() else { continue };
+                    let Some((number, value)) = block.split_first_chunk::<8>() else { continue };
+                    let Ok(value) = Value::try_from(value) else { continue };
+                    let boot = (under != boot).then_some(under);
+                    kept.entry(*key).or_default().insert(u64::from_le_bytes(*number), KeptBlock { value, boot });
+                }
+            }
+            Some((&STAMPS, all)) => {
+                for (key, stamp) in all.chunks_exact(STAMP).filter_map(read_stamp) {
+                    // Those of several threads may stand in another order than they were taken in.
+                    stamps.entry(key).and_modify(|last| *last = stamp.max(*last)).or_insert(stamp);
+                }
+            }
+            // What a later version writes says nothing about blocks.
+            _ => {}
+        }
+    }
+    said
+}
+
+fn read_stamp(bytes: &[u8]) -> Option<(Key, Stamp)> {
+    let (key, rest) = bytes.split_first_chunk::<16>()?;
+    let (seconds, rest) = rest.split_first_chunk::<8>()?;
+    let ns = rest.first_chunk::<4>()?;
+    Some((*key, Stamp { ctime_s: i64::from_le_bytes(*seconds), ctime_ns: u32::from_le_bytes(*ns) }))
+}
+
+fn split_frame(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = bytes.split_first_chunk::<4>()?;
+    let (body, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+    let (sum, rest) = rest.split_first_chunk::<8>()?;
+    (checksum(body) == u64::from_le_bytes(*sum)).then_some((body, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const BOOT_A: BootId = [0xa; 16];
+    const BOOT_B: BootId = [0xb; 16];
+    const STAMPED: Stamp = Stamp { ctime_s: -5, ctime_ns: 7 };
+
+    fn open(path: &std::path::Path, boot: BootId) -> (Journal, HashMap<Key, Kept>) {
+        let directory = OwnedFd::from(File::open(path).unwrap());
+        Journal::open(&directory, boot, |_| Some(STAMPED)).unwrap()
+    }
+
+    /// Writes down blocks, after which their temporaries were not touched any more.
+    fn append(journal: &Journal, blocks: &[Written]) {
+        journal.append(blocks, blocks.iter().map(|block| (block.key, STAMPED))).unwrap();
+    }
+
+    fn written(key: u8, block: u64) -> Written {
+        Written { key: [key; 16], block, value: [block as u8; 32] }
+    }
+
+    fn blocks(kept: &HashMap<Key, Kept>, key: u8) -> Vec<(u64, bool)> {
+        let blocks = kept.get(&[key; 16]).into_iter().flatten();
+        blocks.map(|(block, kept)| (*block, kept.boot.is_none())).collect()
+    }
+
+    #[test]
+    fn open__finds_what_was_appended() {
+        let directory = tempfile::tempdir().unwrap();
+        let (journal, kept) = open(directory.path(), BOOT_A);
+        assert!(kept.is_empty());
+        append(&journal, &[written(1, 0), written(1, 5)]);
+        append(&journal, &[written(2, 0)]);
+        append(&journal, &[]);
+        journal.begin_anew(&[1; 16]).unwrap();
+        append(&journal, &[written(1, 3)]);
+        for _ in 0..2 {
+            let (_, kept) = open(directory.path(), BOOT_A);
+            assert_eq!((blocks(&kept, 1), blocks(&kept, 2)), (vec![(3, true)], vec![(0, true)]));
+            assert_eq!(kept[&[1; 16]][&3].value, [3; 32]);
+        }
+    }
+
+    #[test]
+    fn open__after_another_boot_nothing_is_trusted_until_it_is_listed_again() {
+        let directory = tempfile::tempdir().unwrap();
+        append(&open(directory.path(), BOOT_A).0, &[written(1, 0), written(1, 1)]);
+        let (journal, kept) = open(directory.path(), BOOT_B);
+        assert_eq!(blocks(&kept, 1), [(0, false), (1, false)]);
+        append(&journal, &[written(1, 1)]);
+        assert_eq!(blocks(&open(directory.path(), BOOT_B).1, 1), [(0, false), (1, true)]);
+        assert_eq!(blocks(&open(directory.path(), BOOT_A).1, 1), [(0, true), (1, false)]);
+    }
+
+    #[test]
+    fn open__a_temporary_that_somebody_changed_is_not_believed() {
+        let directory = tempfile::tempdir().unwrap();
+        let fd = OwnedFd::from(File::open(directory.path()).unwrap());
+        let (journal, _) = open(directory.path(), BOOT_A);
+        let later = Stamp { ctime_ns: 8, ..STAMPED };
+        // Two threads wrote to the first: what they say stands in any order.
+        journal.append(&[written(1, 0)], [([1; 16], later)]).unwrap();
+        journal.append(&[written(1, 1), written(2, 0), written(3, 0)], [1, 2].map(|key| ([key; 16], STAMPED))).unwrap();
+        let stamp = |key: &Key| Some(if key[0] == 1 { later } else { STAMPED });
+        for _ in 0..2 {
+            let (_, kept) = Journal::open(&fd, BOOT_A, stamp).unwrap();
+            assert_eq!((blocks(&kept, 1), blocks(&kept, 2)), (vec![(0, true), (1, true)], vec![(0, true)]));
+            // Of this one nothing was said.
+            assert_eq!(blocks(&kept, 3), [(0, false)]);
+        }
+        // The third was changed after that, and the second as well.
+        let (journal, kept) = Journal::open(&fd, BOOT_A, |_| Some(later)).unwrap();
+        assert_eq!(
+            (blocks(&kept, 1).len(), blocks(&kept, 2), blocks(&kept, 3)),
+            (2, vec![(0, false)], vec![(0, false)])
+        );
+        // A new stamp alone makes no block right; that it was hashed again does.
+        journal.append(&[], [([2; 16], later)]).unwrap();
+        let (journal, kept) = Journal::open(&fd, BOOT_A, |_| Some(later)).unwrap();
+        assert_eq!(blocks(&kept, 2), [(0, false)]);
+        journal.append(&[written(2, 0)], [([2; 16], later)]).unwrap();
+        assert_eq!(blocks(&Journal::open(&fd, BOOT_A, |_| Some(later)).unwrap().1, 2), [(0, true)]);
+    }
+
+    #[test]
+    fn open__drops_what_has_no_temporary() {
+        let directory = tempfile::tempdir().unwrap();
+        append(&open(directory.path(), BOOT_A).0, &[written(1, 0), written(2, 0)]);
+        let fd = OwnedFd::from(File::open(directory.path()).unwrap());
+        let (_, kept) = Journal::open(&fd, BOOT_A, |key| (*key == [2; 16]).then_some(STAMPED)).unwrap();
+        assert_eq!((kept.len(), blocks(&kept, 2).len()), (1, 1));
+        assert_eq!(open(directory.path(), BOOT_A).1.len(), 1);
+    }
+
+    #[test]
+    fn open__a_torn_tail_costs_no_more_than_itself() {
+        let directory = tempfile::tempdir().unwrap();
+        let (journal, _) = open(directory.path(), BOOT_A);
+        for block in 0..10 {
+            append(&journal, &[written(1, block)]);
+        }
+        let path = directory.path().join(NAME);
+        let whole = fs::read(&path).unwrap();
+        let frame = 4 + 1 + BLOCK + 8;
+        let stamp = 4 + 1 + STAMP + 8;
+        for cut in 1..=3 * (frame + stamp) {
+            fs::write(&path, &whole[..whole.len() - cut]).unwrap();
+            let (journal, kept) = open(directory.path(), BOOT_A);
+            // Of ten, those that lost a byte; behind each is its stamp.
+            let lost = cut / (frame + stamp) + usize::from(cut % (frame + stamp) > stamp);
+            assert_eq!(blocks(&kept, 1).len(), 10 - lost, "{cut} bytes cut off");
+            append(&journal, &[written(1, 20)]);
+            assert!(blocks(&open(directory.path(), BOOT_A).1, 1).contains(&(20, true)));
+        }
+    }
+
+    #[test]
+    fn open__something_else_is_no_journal() {
+        let directory = tempfile::tempdir().unwrap();
+        for content in [&b""[..], b"fwj", b"fwj\x02\0\0\0\0", b"fwj\x01\xff\xff\xff\xff", b"\0\0\0\0\0\0\0\0"] {
+            fs::write(directory.path().join(NAME), content).unwrap();
+            assert!(open(directory.path(), BOOT_A).1.is_empty());
+        }
+    }
+
+    #[test]
+    fn boot_id__is_the_same_until_the_next_boot() {
+        assert_eq!(boot_id(), boot_id());
+    }
+
+    proptest! {
+        /// A byte that changed costs its frame and what follows, and never makes a block that was not written.
+        #[test]
+        fn understand__a_changed_byte(at in any::<prop::sample::Index>(), bits in 1..=255_u8) {
+            let mut bytes = MAGIC.to_vec();
+            push_frame(&mut bytes, BOOT, |body| body.extend(BOOT_A));
+            let all: Vec<_> = (0..6).map(|block| written(1, block)).collect();
+            all.chunks(2).for_each(|blocks| push_blocks(&mut bytes, blocks));
+            let at = at.index(bytes.len());
+            bytes[at] ^= bits;
+            for (block, kept) in understand(&bytes, BOOT_A).kept.get(&[1; 16]).into_iter().flatten() {
+                prop_assert_eq!((kept.value, kept.boot), ([*block as u8; 32], None));
+            }
+        }
+
+        #[test]
+        fn understand__anything(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            prop_assert!(understand(&[MAGIC, &bytes[..]].concat(), BOOT_A).kept.is_empty());
+        }
+    }
+}

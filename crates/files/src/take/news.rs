@@ -1,0 +1,46 @@
+//! What the threads of a transfer tell its coordinator.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use fairwave_host::Session;
+use fairwave_proto::codec::CloseReason;
+
+use super::desk::Report;
+use super::item::Item;
+
+/// Something that the coordinator should know.
+pub(crate) enum News {
+    /// The session is open.
+    Opened(Session),
+    /// Bytes of the manifest came.
+    Manifest(u64, Vec<u8>),
+    /// The manifest has nothing there.
+    ManifestVoid(Range<u64>),
+    /// A parcel with so many bytes of files is with the workers.
+    Arrived(u64),
+    /// A worker has done something.
+    Worked(Report),
+    /// A group of files is at its place.
+    Placed(Placed),
+    /// The session is over.
+    Closed {
+        /// Why.
+        reason: CloseReason,
+        /// Whether the peer said so.
+        by_peer: bool,
+    },
+}
+
+/// What became of a group of files.
+#[derive(Debug, Default)]
+pub(crate) struct Placed {
+    /// Files at their places, as durable as was asked for.
+    pub(crate) files: u64,
+    /// Their bytes.
+    pub(crate) bytes: u64,
+    /// Themselves.
+    pub(crate) items: Vec<Arc<Item>>,
+    /// Files that failed.
+    pub(crate) failed: Vec<(Arc<Item>, String)>,
+}

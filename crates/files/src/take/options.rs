@@ -1,0 +1,48 @@
+//! What a taker is to do.
+
+use std::sync::Arc;
+
+use fairwave_units::{Bytes, Rate};
+
+use super::durable::Durable;
+use super::journal::BootId;
+use super::quota::Quota;
+use super::selection::Selection;
+use super::takers::Takers;
+use super::top_names::TopNames;
+use super::top_note::Former;
+use super::tree::Tree;
+use super::verified::Verified;
+use crate::format::greeting::Look;
+
+/// What a taker is to do.
+pub(crate) struct TakeOptions {
+    /// The destination, or nothing if it is not there and this is only a trial.
+    pub(crate) tree: Option<Arc<Tree>>,
+    pub(crate) selection: Selection,
+    /// The names that may stand at the top of the list, if they are known.
+    pub(crate) top_names: Option<TopNames>,
+    /// The name at the destination of the only thing at the top that is taken, if it is to have another.
+    pub(crate) rename: Option<Vec<u8>>,
+    /// Where an unfinished transfer of the same may have made the destination.
+    pub(crate) former: Option<Former>,
+    pub(crate) look: Look,
+    pub(crate) durable: Durable,
+    /// What may come, at the most.
+    pub(crate) limit: Option<Rate>,
+    pub(crate) memory: Bytes,
+    /// What the giver's list may take of memory, all in all.
+    pub(crate) list_memory: Bytes,
+    /// What the journal is of, beside what the giver says that it shares.
+    pub(crate) scope: Vec<u8>,
+    /// Tells from which start of the system blocks are that a journal lists.
+    pub(crate) boot: BootId,
+    /// Whether the giver is told what became of it: in a put.
+    pub(crate) tells: bool,
+    /// What earlier sessions of the transfer have compared or written: it is not compared again.
+    pub(crate) verified: Verified,
+    /// What all that take there may bring, if that is bounded.
+    pub(crate) quota: Option<Quota>,
+    /// Who else writes there, where an older transfer of the same gives way to a newer one.
+    pub(crate) takers: Option<Takers>,
+}

@@ -1,0 +1,53 @@
+//! Buffers that are used again.
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+
+use super::buffer::Buffer;
+use crate::format::blocks::BLOCK_BYTES;
+
+/// Buffers that nobody uses at present: a fresh one costs the system a page fault for each 4 KiB.
+#[derive(Clone, Debug)]
+pub(crate) struct Pool {
+    sizes: [Size; 2],
+}
+
+/// Buffers of one size.
+#[derive(Clone, Debug)]
+struct Size {
+    bytes: usize,
+    give: Sender<Buffer>,
+    take: Receiver<Buffer>,
+}
+
+/// Buffers of a size that are kept.
+const MOST_IDLE: usize = 16;
+/// Many small files together have one of these,
+const SMALL: usize = 1 << 20;
+/// and a large one's block one of these.
+const LARGE: usize = BLOCK_BYTES as usize;
+/// What takes less than this part of a buffer is as good fresh.
+const LEAST_PART: usize = 4;
+
+impl Pool {
+    pub(crate) fn new() -> Self {
+        let size = |bytes| {
+            let (give, take) = bounded(MOST_IDLE);
+            Size { bytes, give, take }
+        };
+        Self { sizes: [SMALL, LARGE].map(size) }
+    }
+
+    /// A buffer with room for so many bytes; what is in it is anything.
+    pub(crate) fn take(&self, bytes: usize) -> Buffer {
+        let size = self.sizes.iter().find(|size| bytes <= size.bytes).filter(|size| bytes > size.bytes / LEAST_PART);
+        size.map_or_else(|| Buffer::new(bytes), |size| size.take.try_recv().unwrap_or_else(|_| Buffer::new(size.bytes)))
+    }
+
+    /// Nobody needs this one any more.
+    pub(crate) fn give(&self, buffer: Buffer) {
+        if let Some(size) = self.sizes.iter().find(|size| size.bytes == buffer.len()) {
+            // If there are enough, it goes.
+            let _ = size.give.try_send(buffer);
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! The taking end of a session, as the network thread knows it.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use crossbeam_channel::{Receiver, Sender};
+use fairwave_host::{Handler, Session};
+use fairwave_proto::codec::{CloseReason, VoidReason};
+
+use super::desk::Job;
+use super::news::News;
+use super::parcel::Parcel;
+use super::pool::Pool;
+use super::told::Told;
+use crate::format::blocks::HASH_RECORD_BYTES;
+use crate::format::streams::{HASHES, MANIFEST, RESULTS, TREE};
+use crate::transfer::ledger::Ledger;
+
+/// Puts what comes into parcels, and gives those that are filled to the workers. It waits for nobody and takes no locks: what
+/// is expected was sent to it before it was asked for.
+pub(crate) struct Sink {
+    ledger: Ledger,
+    /// Parcels that are being asked for.
+    expected: Receiver<Parcel>,
+    work: Sender<Job>,
+    news: Sender<News>,
+    pool: Pool,
+    told: Option<Told>,
+    /// Open parcels by their first blocks.
+    open: BTreeMap<u64, Parcel>,
+    /// Where their bytes begin, and their first blocks.
+    by_byte: BTreeMap<u64, u64>,
+    is_over: bool,
+}
+
+impl Sink {
+    pub(crate) fn new(
+        ledger: Ledger,
+        expected: Receiver<Parcel>,
+        work: Sender<Job>,
+        news: Sender<News>,
+        pool: Pool,
+        told: Option<Told>,
+    ) -> Self {
+        let (open, by_byte) = (BTreeMap::new(), BTreeMap::new());
+        Self { ledger, expected, work, news, pool, told, open, by_byte, is_over: false }
+    }
+
+    fn take_expected(&mut self) {
+        while let Ok(parcel) = self.expected.try_recv() {
+            if parcel.wanted_length() > 0 {
+                self.by_byte.insert(parcel.bytes.start, parcel.blocks.start);
+            }
+            self.open.insert(parcel.blocks.start, parcel);
+        }
+    }
+
+    fn on_bytes(&mut self, mut offset: u64, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let Some((_, &block)) = self.by_byte.range(..=offset).next_back() else { return };
+            let Some(parcel) = self.open.get_mut(&block) else { return };
+            // A packet may bring the end of one parcel and the beginning of the next.
+            let left = usize::try_from(parcel.bytes.end.saturating_sub(offset)).unwrap_or(usize::MAX);
+            if left == 0 {
+                return;
+            }
+            let (here, more) = bytes.split_at(left.min(bytes.len()));
+            let pool = &self.pool;
+            parcel.on_bytes(offset, here, |length| pool.take(length));
+            if parcel.is_filled() {
+                self.hand_on(block);
+            }
+            offset += here.len() as u64;
+            bytes = more;
+        }
+    }
+
+    fn on_records(&mut self, mut offset: u64, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let found = self.open.range_mut(..=offset / HASH_RECORD_BYTES).next_back();
+            let Some((&block, parcel)) = found else { return };
+            let left = usize::try_from(parcel.wanted_records().end.saturating_sub(offset)).unwrap_or(usize::MAX);
+            if left == 0 {
+                return;
+            }
+            let (here, more) = bytes.split_at(left.min(bytes.len()));
+            parcel.on_records(offset, here);
+            if parcel.is_filled() {
+                self.hand_on(block);
+            }
+            offset += here.len() as u64;
+            bytes = more;
+        }
+    }
+
+    fn on_void_of_files(&mut self, stream: u32, range: &Range<u64>, reason: VoidReason) {
+        for parcel in self.open.values_mut() {
+            if stream == TREE {
+                parcel.on_void_bytes(range, reason);
+            } else {
+                parcel.on_void_records(range, reason);
+            }
+        }
+        let filled: Vec<_> =
+            self.open.iter().filter(|(_, parcel)| parcel.is_filled()).map(|(block, _)| *block).collect();
+        for block in filled {
+            self.hand_on(block);
+        }
+    }
+
+    fn hand_on(&mut self, block: u64) {
+        let Some(parcel) = self.open.remove(&block) else { return };
+        self.by_byte.remove(&parcel.bytes.start);
+        // If they are gone the transfer is over.
+        let _ = self.news.send(News::Arrived(parcel.bytes.end - parcel.bytes.start));
+        let _ = self.work.send(Job::Parcel(Box::new(parcel)));
+    }
+
+    fn close(&mut self, reason: CloseReason, by_peer: bool) {
+        if !std::mem::replace(&mut self.is_over, true) {
+            let _ = self.news.send(News::Closed { reason, by_peer });
+        }
+    }
+}
+
+impl Handler for Sink {
+    fn on_open(&mut self, session: &Session) {
+        self.ledger.open(session);
+        let _ = self.news.send(News::Opened(session.clone()));
+    }
+
+    fn on_request(&mut self, session: &Session, stream: u32, range: Range<u64>) {
+        match &self.told {
+            Some(told) if stream == RESULTS => told.on_request(session, range),
+            _ => session.refuse(stream, range, VoidReason::Vanished),
+        }
+    }
+
+    fn lend(&mut self, stream: u32, range: Range<u64>, take: &mut dyn FnMut(&[u8])) -> Result<(), VoidReason> {
+        match &self.told {
+            Some(told) if stream == RESULTS => told.lend(range, take),
+            _ => Err(VoidReason::Vanished),
+        }
+    }
+
+    fn on_data(&mut self, _session: &Session, stream: u32, offset: u64, bytes: &[u8]) {
+        if !self.expected.is_empty() {
+            self.take_expected();
+        }
+        match stream {
+            MANIFEST => _ = self.news.send(News::Manifest(offset, bytes.to_vec())),
+            TREE => {
+                self.ledger.tally().come(bytes.len() as u64);
+                self.on_bytes(offset, bytes);
+            }
+            HASHES => self.on_records(offset, bytes),
+            _ => {}
+        }
+    }
+
+    fn on_void(&mut self, _session: &Session, stream: u32, range: Range<u64>, reason: VoidReason) {
+        self.take_expected();
+        match stream {
+            MANIFEST => _ = self.news.send(News::ManifestVoid(range)),
+            TREE | HASHES => self.on_void_of_files(stream, &range, reason),
+            _ => {}
+        }
+    }
+
+    fn on_closed(&mut self, _session: &Session, reason: CloseReason, by_peer: bool) {
+        self.close(reason, by_peer);
+    }
+}
+
+impl Drop for Sink {
+    fn drop(&mut self) {
+        // An endpoint that goes without a word takes its sessions along.
+        self.close(CloseReason::Stopped, false);
+    }
+}

@@ -1,0 +1,165 @@
+//! A giver that is made of values: it lists and sends what a test thought out.
+
+use std::ops::Range;
+
+use fairwave_host::Handler;
+use fairwave_proto::codec::VoidReason;
+
+use super::*;
+use crate::format::blocks::{BLOCK_BYTES, Layout, block_value};
+use crate::format::manifest::{FileIdentity, Meta};
+use crate::format::segments::SegmentWriter;
+use crate::format::streams::{HASHES, MANIFEST, TREE};
+
+/// Has entries and bytes that somebody thought out. What is asked for beyond them is refused.
+#[derive(Default)]
+pub(super) struct Fake {
+    pub(super) entries: Vec<Said>,
+    /// Of all files, end to end.
+    pub(super) bytes: Vec<u8>,
+    pub(super) voids: Vec<(Range<u64>, VoidReason)>,
+    /// Whether there is no last entry.
+    pub(super) is_cut: bool,
+    /// What all files and directories have, in place of what is usual.
+    pub(super) mode: Option<u16>,
+    pub(super) streams: [Vec<u8>; 3],
+}
+
+#[derive(Clone)]
+pub(super) enum Said {
+    File(Vec<u8>, Vec<u8>),
+    Directory(Vec<u8>),
+    Link(Vec<u8>, Vec<u8>),
+    Failed(Vec<u8>, &'static str),
+    /// A file of so many bytes, none of which are there.
+    Huge(Vec<u8>, u64),
+    /// A file of so many bytes, of which the first ones are there, and the last of the list. What is asked for beyond them is neither
+    /// sent nor refused.
+    Begun(Vec<u8>, u64, Vec<u8>),
+    /// Holes of the next file.
+    Holes(Vec<u8>),
+    /// An end in the middle.
+    End,
+}
+
+pub(super) const META: Meta = Meta { mode: 0o644, mtime_s: 1_000_000_000, mtime_ns: 5 };
+
+impl Fake {
+    pub(super) fn new(entries: impl IntoIterator<Item = Said>) -> Self {
+        let entries: Vec<_> = entries.into_iter().collect();
+        let bytes = entries.iter().filter_map(|said| match said {
+            Said::File(_, bytes) | Said::Begun(_, _, bytes) => Some(bytes.as_slice()),
+            _ => None,
+        });
+        Self { bytes: bytes.collect::<Vec<_>>().concat(), entries, ..Self::default() }
+    }
+
+    pub(super) fn with_void(mut self, range: Range<u64>, reason: VoidReason) -> Self {
+        self.voids.push((range, reason));
+        self
+    }
+
+    pub(super) fn get(self, world: &World, get: &Get) -> Run {
+        let (sink, transfer) = take(world.options(get)).unwrap();
+        let mut loopback = Loopback::open(Box::new(self), Box::new(sink), true, get.way);
+        loopback.run(LASTS);
+        finish(&loopback, &transfer)
+    }
+
+    fn manifest(&self, session: &Session) -> Vec<u8> {
+        let mut writer = SegmentWriter::new(session.secret("manifest"));
+        let mut stream = Vec::new();
+        let lengths = self.entries.iter().filter_map(|said| match said {
+            Said::File(_, bytes) => Some(bytes.len() as u64),
+            Said::Huge(_, bytes) | Said::Begun(_, bytes, _) => Some(*bytes),
+            _ => None,
+        });
+        let (files, bytes) = lengths.fold((0, 0), |(files, all), bytes| (files + 1, all + bytes));
+        let end = Entry::End { files, bytes };
+        let meta = Meta { mode: self.mode.unwrap_or(META.mode), ..META };
+        let identity = FileIdentity([1; 16]);
+        let mut entries = vec![Entry::Begin { share: [7; 16] }];
+        entries.extend(self.entries.iter().map(|said| match said {
+            Said::File(path, bytes) => Entry::File { path, bytes: bytes.len() as u64, meta, identity },
+            Said::Huge(path, bytes) | Said::Begun(path, bytes, _) => {
+                Entry::File { path, bytes: *bytes, meta, identity }
+            }
+            Said::Directory(path) => Entry::Directory { path, meta: Meta { mode: self.mode.unwrap_or(0o755), ..META } },
+            Said::Link(path, target) => Entry::Symlink { path, target, meta: META },
+            Said::Failed(path, reason) => Entry::Failed { path, reason },
+            Said::Holes(pairs) => Entry::Holes { pairs },
+            Said::End => end,
+        }));
+        entries.extend((!self.is_cut).then_some(end));
+        for entry in entries {
+            // Some paths are longer than any format takes.
+            if let Ok(added) = writer.add(|writer| entry.write(writer)) {
+                stream.extend(added.full.into_iter().flatten());
+            }
+        }
+        stream.extend(writer.finish().into_iter().flatten());
+        stream
+    }
+
+    fn records(&self, session: &Session) -> Vec<u8> {
+        let key = HashKey::new(session.secret("hashes"));
+        let mut layout = Layout::default();
+        let mut stream = Vec::new();
+        for said in &self.entries {
+            let (length, bytes) = match said {
+                Said::File(_, bytes) => (bytes.len() as u64, bytes),
+                Said::Begun(_, length, bytes) => (*length, bytes),
+                _ => continue,
+            };
+            let span = layout.push(length).unwrap();
+            for (i, block) in bytes.chunks(BLOCK).enumerate() {
+                let value = block_value(length, i as u64 * BLOCK_BYTES, block);
+                stream.extend(key.record(span.blocks.start + i as u64, &value));
+            }
+        }
+        stream
+    }
+}
+
+impl Handler for Fake {
+    fn on_open(&mut self, session: &Session) {
+        self.streams[MANIFEST as usize] = self.manifest(session);
+        self.streams[HASHES as usize] = self.records(session);
+        self.streams[TREE as usize] = std::mem::take(&mut self.bytes);
+    }
+
+    fn on_request(&mut self, session: &Session, stream: u32, range: Range<u64>) {
+        let end = (self.streams[stream as usize].len() as u64).clamp(range.start, range.end);
+        let is_withheld = stream != MANIFEST && self.entries.iter().any(|said| matches!(said, Said::Begun(..)));
+        if end < range.end && !is_withheld {
+            session.refuse(stream, end..range.end, VoidReason::Shrank);
+        }
+        let mut start = range.start;
+        for (void, reason) in self.voids.iter().filter(|_| stream == TREE) {
+            let (from, to) = (void.start.clamp(start, end), void.end.clamp(start, end));
+            if from < to {
+                session.refuse(stream, from..to, *reason);
+                if start < from {
+                    session.serve(stream, start..from);
+                }
+                start = to;
+            }
+        }
+        if start < end {
+            session.serve(stream, start..end);
+        }
+    }
+
+    fn lend(&mut self, stream: u32, range: Range<u64>, take: &mut dyn FnMut(&[u8])) -> Result<(), VoidReason> {
+        take(&self.streams[stream as usize][range.start as usize..range.end as usize]);
+        Ok(())
+    }
+}
+
+pub(super) fn file(path: impl AsRef<[u8]>, bytes: impl AsRef<[u8]>) -> Said {
+    Said::File(path.as_ref().to_vec(), bytes.as_ref().to_vec())
+}
+
+pub(super) fn link(path: &str, target: &str) -> Said {
+    Said::Link(path.into(), target.into())
+}

@@ -1,0 +1,257 @@
+//! What is fetched again after an interruption.
+
+use std::process::{Command, Stdio};
+
+use super::*;
+
+/// Small requests: little is under way at a time.
+const NARROW: Way = Way { room: Bytes::new(1 << 20), piece_bytes: 60_000, request_bytes: 1 << 20, ..FAIR };
+
+fn large_and_small(world: &World) -> u64 {
+    world.file("large", content(1, 12 * BLOCK + 77));
+    for i in 0..600_u32 {
+        world.file(&format!("small/{i}"), content(2, 2000 + i as usize));
+    }
+    (12 * BLOCK + 77) as u64 + 600 * 2000 + (0..600).sum::<u64>()
+}
+
+/// Runs until so many bytes have come, and then the network dies.
+fn interrupt(world: &World, get: &Get, bytes: u64) -> Run {
+    let (mut loopback, transfer) = world.open(get);
+    while loopback.carried[1] < bytes {
+        loopback.step();
+    }
+    loopback.cut();
+    finish(&loopback, &transfer)
+}
+
+fn temporaries(world: &World) -> PathBuf {
+    let mut names = fs::read_dir(world.to()).unwrap().map(|entry| entry.unwrap().path());
+    names
+        .find(|path| path.file_name().unwrap().to_str().unwrap().starts_with(".fairwave-"))
+        .expect("it is not complete")
+}
+
+#[test]
+fn resume__what_was_under_way_is_fetched_again_and_no_more() {
+    for part in 1..8 {
+        let world = World::new();
+        let total = large_and_small(&world);
+        let get = Get { way: NARROW, ..Get::default() };
+        let first = interrupt(&world, &get, total * part / 8);
+        assert!(matches!(first.outcome.ended, Ended::Failed(_)));
+        let second = world.get_all(&get);
+        // What was in the room, a block that was not complete, a parcel of small files; and the list, twice.
+        let most = total + (1 << 20) + BLOCK as u64 + (1 << 20) + 300_000;
+        let sum = first.carried + second.carried;
+        assert!(sum <= most, "interrupted at {part}/8: {sum} bytes for {total}");
+        assert!(second.resumed > 0);
+    }
+}
+
+#[test]
+fn resume__many_interruptions_make_one_transfer() {
+    let world = World::new();
+    let total = large_and_small(&world);
+    let get = Get { way: NARROW, ..Get::default() };
+    for _ in 0..6 {
+        interrupt(&world, &get, total / 8);
+    }
+    let last = world.get_all(&get);
+    assert!(last.carried < total * 3 / 4, "{} of {total}", last.carried);
+}
+
+#[test]
+fn resume__a_stop_is_no_failure() {
+    let world = World::new();
+    large_and_small(&world);
+    let (mut loopback, transfer) = world.open(&Get::default());
+    loopback.step();
+    transfer.stop();
+    loopback.run(LASTS);
+    assert_eq!(finish(&loopback, &transfer).outcome.ended, Ended::Stopped);
+}
+
+#[test]
+fn resume__with_a_torn_journal() {
+    for cut in [1, 10, 57, 300, 100_000] {
+        let world = World::new();
+        let total = large_and_small(&world);
+        let get = Get { way: NARROW, ..Get::default() };
+        interrupt(&world, &get, total / 2);
+        let path = temporaries(&world).join("journal");
+        let journal = fs::read(&path).unwrap();
+        fs::write(&path, &journal[..journal.len().saturating_sub(cut)]).unwrap();
+        world.get_all(&get);
+    }
+}
+
+#[test]
+fn resume__after_another_boot_only_what_is_right_is_kept() {
+    let world = World::new();
+    let total = large_and_small(&world);
+    let get = Get { way: NARROW, ..Get::default() };
+    interrupt(&world, &get, total / 2);
+    // The host died before the third block was on the disk.
+    for entry in fs::read_dir(temporaries(&world)).unwrap().map(|entry| entry.unwrap()) {
+        if entry.metadata().unwrap().len() > BLOCK as u64 {
+            let file = fs::OpenOptions::new().write(true).open(entry.path()).unwrap();
+            std::os::unix::fs::FileExt::write_all_at(&file, &[0; 4096], 2 * BLOCK as u64 + 8192).unwrap();
+        }
+    }
+    let other = Get { boot: [2; 16], ..get };
+    interrupt(&world, &other, 100_000);
+    let run = world.get_all(&other);
+    assert!(run.resumed > 4 * BLOCK as u64, "{} bytes were kept", run.resumed);
+}
+
+#[test]
+fn resume__a_file_that_changed_begins_anew() {
+    let world = World::new();
+    world.file("large", content(1, 6 * BLOCK));
+    let get = Get { way: NARROW, ..Get::default() };
+    interrupt(&world, &get, 4 * BLOCK as u64);
+    world.file("large", content(2, 6 * BLOCK));
+    let run = world.get_all(&get);
+    assert_eq!(run.resumed, 0);
+}
+
+#[test]
+fn resume__a_temporary_that_was_cut_begins_anew() {
+    let world = World::new();
+    world.file("large", content(1, 6 * BLOCK));
+    let get = Get { way: NARROW, ..Get::default() };
+    interrupt(&world, &get, 4 * BLOCK as u64);
+    for entry in fs::read_dir(temporaries(&world)).unwrap().map(|entry| entry.unwrap()) {
+        if entry.file_name() != "journal" {
+            fs::OpenOptions::new().write(true).open(entry.path()).unwrap().set_len(1000).unwrap();
+        }
+    }
+    let run = world.get_all(&get);
+    assert_eq!(run.resumed, 0);
+}
+
+#[test]
+fn resume__another_transfer_there_is_named() {
+    let world = World::new();
+    large_and_small(&world);
+    let (mut first, transfer) = world.open(&Get { way: NARROW, ..Get::default() });
+    while first.carried[1] < 1 << 20 {
+        first.step();
+    }
+    let second = world.get(&Get::default());
+    assert!(format!("{:?}", second.outcome.ended).contains("another transfer"), "{:?}", second.outcome.ended);
+    first.run(LASTS);
+    assert!(finish(&first, &transfer).outcome.is_complete());
+    world.assert_same();
+}
+
+const PLACE: &str = "FAIRWAVE_TEST_PLACE";
+const SEED: &str = "FAIRWAVE_SEED";
+
+/// Both ends of a transfer, to be killed: it does nothing unless another test has started it.
+#[test]
+fn child__takes_until_it_is_killed() {
+    let Some(place) = std::env::var_os(PLACE) else { return };
+    let roots = Roots::find(&[Path::new(&place).join("data")]).unwrap();
+    let source = Source::new(roots, [3; 16], Readers::start().unwrap(), Ledger::default());
+    let world = World::at(Path::new(&place));
+    let (sink, transfer) =
+        take(world.options(&Get { way: NARROW, durable: Durable::Group, ..Get::default() })).unwrap();
+    let mut loopback = Loopback::open(Box::new(source), Box::new(sink), true, NARROW);
+    let carried = fs::File::create(Path::new(&place).join("carried")).unwrap();
+    while loopback.step() || transfer.wait(Some(fairwave_units::Duration::ZERO)).is_none() {
+        std::os::unix::fs::FileExt::write_all_at(&carried, &loopback.carried[1].to_le_bytes(), 0).unwrap();
+    }
+}
+
+#[test]
+fn resume__after_a_kill_at_any_time() {
+    let seed = std::env::var(SEED).ok().and_then(|seed| seed.parse::<u64>().ok()).unwrap_or_else(|| {
+        let mut seed = [0; 8];
+        getrandom::fill(&mut seed).unwrap();
+        u64::from_le_bytes(seed)
+    });
+    println!("{SEED}={seed} cargo test -p fairwave-files --lib resume__after_a_kill_at_any_time");
+    let world = World::new();
+    let total = large_and_small(&world);
+    let (mut sum, mut kills) = (0, 0);
+    let mut chance = seed;
+    loop {
+        chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "take::taker::tests::resume::child__takes_until_it_is_killed"])
+            .env(PLACE, world.place.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // It takes some time to begin, and to end.
+        thread::sleep(Duration::from_millis(20 + (chance >> 33) % 250));
+        let is_over = child.try_wait().unwrap().is_some();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let carried = fs::read(world.place.path().join("carried")).unwrap_or_default();
+        sum += carried.try_into().map_or(0, u64::from_le_bytes);
+        let _ = fs::remove_file(world.place.path().join("carried"));
+        if is_over || kills == 12 {
+            break;
+        }
+        kills += 1;
+    }
+    let last = world.get_all(&Get { way: NARROW, ..Get::default() });
+    sum += last.carried;
+    // For each kill: what was in the room, a block and a parcel that were not complete or not written, and the list. The workers
+    // may have had as much again in hand.
+    let most = total + (kills + 1) * (2 * (BLOCK as u64 + (2 << 20)) + 100_000);
+    println!("{kills} kills, {sum} bytes for {total}");
+    assert!(sum <= most, "{kills} kills: {sum} bytes for {total}, seed {seed}");
+}
+
+#[test]
+fn resume__what_somebody_changed_meanwhile_is_not_believed() {
+    for is_changed in [false, true] {
+        let world = World::new();
+        let total = large_and_small(&world);
+        let get = Get { way: NARROW, ..Get::default() };
+        interrupt(&world, &get, total / 2);
+        let large = fs::read_dir(temporaries(&world)).unwrap().map(|entry| entry.unwrap());
+        let large = large.filter(|entry| entry.metadata().unwrap().len() > BLOCK as u64).map(|entry| entry.path());
+        let large = large.last().expect("it is not complete");
+        if is_changed {
+            // With the size and the time that it had: the first block is wrong now.
+            let meta = fs::metadata(&large).unwrap();
+            let file = fs::OpenOptions::new().write(true).open(&large).unwrap();
+            std::os::unix::fs::FileExt::write_all_at(&file, b"somebody else", 100).unwrap();
+            file.set_modified(meta.modified().unwrap()).unwrap();
+        }
+        // It is the same as at the giver.
+        let run = world.get_all(&get);
+        assert!(run.resumed > BLOCK as u64, "{} bytes were kept", run.resumed);
+    }
+}
+
+#[test]
+fn resume__what_is_set_aside_is_free_after_a_kill() {
+    let world = World::new();
+    let bytes = 80 << 20;
+    world.file("large", content(1, bytes));
+    let get = Get { way: NARROW, durable: Durable::Group, ..Get::default() };
+    interrupt(&world, &get, 30 << 20);
+    let large = fs::read_dir(temporaries(&world)).unwrap().map(|entry| entry.unwrap().path());
+    let large = large.filter(|path| fs::metadata(path).unwrap().len() == bytes as u64).last().unwrap();
+    let occupied = || fs::metadata(&large).unwrap().blocks() * 512;
+    let before = occupied();
+    // As a transfer leaves it that has no time to give anything back.
+    let file = fs::OpenOptions::new().write(true).open(&large).unwrap();
+    let keep_size = rustix::fs::FallocateFlags::KEEP_SIZE;
+    if rustix::fs::fallocate(&file, keep_size, 0, bytes as u64).is_err() || occupied() < bytes as u64 {
+        println!("skipped: this file system sets nothing aside");
+        return;
+    }
+    drop(file);
+    interrupt(&world, &get, 1 << 20);
+    // A block may have come meanwhile.
+    assert!(occupied() <= before + (9 << 20), "{} bytes, and {before} before", occupied());
+    world.get_all(&get);
+}

@@ -1,0 +1,91 @@
+//! What the taker of a put tells its giver: a stream that is written once, at the end.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use fairwave_host::{Lock, Session};
+use fairwave_proto::ByteRanges;
+use fairwave_proto::codec::VoidReason;
+
+use crate::format::results::{Before, Record};
+use crate::format::segments::SegmentWriter;
+use crate::format::streams::RESULTS;
+use crate::transfer::outcome::Outcome;
+
+/// The results, which the network thread lends and the coordinator writes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Told {
+    shared: Arc<Lock<Shared>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    stream: Option<Arc<[u8]>>,
+    asked: ByteRanges,
+}
+
+/// Ranges that are remembered until the results are known. An honest giver asks for what lies end to end.
+const MOST_ASKED: usize = 1024;
+
+impl Told {
+    /// The giver asks for a range.
+    pub(crate) fn on_request(&self, session: &Session, range: Range<u64>) {
+        let mut shared = self.shared.lock();
+        match &shared.stream {
+            Some(stream) => answer(session, stream.len() as u64, range),
+            // Who asks for more asks again: requests are repeated.
+            None if shared.asked.len() >= MOST_ASKED => {}
+            None => _ = shared.asked.insert(range),
+        }
+    }
+
+    /// The stream's bytes, if they are known.
+    pub(crate) fn lend(&self, range: Range<u64>, take: &mut dyn FnMut(&[u8])) -> Result<(), VoidReason> {
+        let stream = self.shared.lock().stream.clone();
+        let range = range.start as usize..range.end as usize;
+        take(stream.as_ref().and_then(|stream| stream.get(range)).ok_or(VoidReason::Shrank)?);
+        Ok(())
+    }
+
+    /// All is known: what is asked for is sent.
+    pub(crate) fn tell(&self, session: &Session, before: Before, outcome: &Outcome) {
+        let stream: Arc<[u8]> = stream(session.secret("results"), before, outcome).into();
+        let mut shared = self.shared.lock();
+        for range in std::mem::take(&mut shared.asked).iter() {
+            answer(session, stream.len() as u64, range);
+        }
+        shared.stream = Some(stream);
+    }
+}
+
+fn answer(session: &Session, length: u64, range: Range<u64>) {
+    let end = range.end.min(length);
+    if range.start < end {
+        session.serve(RESULTS, range.start..end);
+    }
+    let start = range.start.max(end);
+    if start < range.end {
+        session.refuse(RESULTS, start..range.end, VoidReason::Shrank);
+    }
+}
+
+fn stream(secret: [u8; 32], Before { files, bytes }: Before, outcome: &Outcome) -> Vec<u8> {
+    let mut writer = SegmentWriter::new(secret);
+    let mut stream = Vec::new();
+    let failed = outcome.failed.iter().map(|entry| (true, entry));
+    let skipped = outcome.skipped.iter().map(|entry| (false, entry));
+    let hash = outcome.blake3.map(|blake3| Record::Hash { blake3 });
+    let done = Record::Done { files: outcome.files, bytes: outcome.bytes, failed: outcome.files_failed };
+    let records = failed.chain(skipped).map(|(is_failed, entry)| {
+        let (path, reason) = (entry.path.as_slice(), entry.reason.as_str());
+        if is_failed { Record::Failed { path, reason } } else { Record::Skipped { path, reason } }
+    });
+    for record in records.chain([Record::Before { files, bytes }]).chain(hash).chain([done]) {
+        // A path that is too long to be told came from the giver, who knows that it is.
+        if let Ok(added) = writer.add(|writer| record.write(writer)) {
+            stream.extend(added.full.into_iter().flatten());
+        }
+    }
+    stream.extend(writer.finish().into_iter().flatten());
+    stream
+}

@@ -1,0 +1,153 @@
+//! Which names may stand at the top of what another end gives.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use thiserror::Error;
+
+use crate::format::names::escaped;
+
+/// The names that may stand at the top of a list: those of the paths that were asked for.
+///
+/// The giver's list says what each thing is called. Somebody who asks for `a.bin` must not find a `.bashrc` (as with scp,
+/// CVE-2019-6111, and rsync, CVE-2022-29154): a list with any other name at its top ends the transfer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TopNames {
+    named: BTreeSet<OsString>,
+    /// Paths whose names the giver alone knows.
+    unnamed: usize,
+}
+
+/// Sees to it that a list keeps to the names that were asked for.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    names: TopNames,
+    /// The names that the giver chose where it had to.
+    chosen: BTreeSet<Vec<u8>>,
+    /// Whether the taker gives the thing at the top a name of its own.
+    is_renamed: bool,
+}
+
+/// Why a list is not taken.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub(crate) enum Unasked {
+    #[error("the other end sent \"{}\", and what was asked for is {asked}", escaped(.sent))]
+    Other { sent: Vec<u8>, asked: String },
+    #[error(
+        "the other end calls what was asked for \"{}\", and a name that begins with \".\" is taken only if it was asked \
+         for\nhint: ask for it by that name, or give it another one at the destination",
+        escaped(.0)
+    )]
+    Hidden(Vec<u8>),
+}
+
+/// Names that an error tells.
+const MOST_TOLD: usize = 3;
+
+impl TopNames {
+    /// Of paths as the giver reads them: `a/b.bin` has the name `b.bin` and `a/` the name `a`. What `.`, `..`, `/` and the empty
+    /// path are called, the giver alone knows: it may choose one name for each, but none that begins with a dot.
+    pub fn of<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Self {
+        let mut names = Self::default();
+        for path in paths {
+            // As the giver has it: see `Root::find`.
+            match path.as_ref().file_name() {
+                Some(name) => _ = names.named.insert(name.to_owned()),
+                None => names.unnamed += 1,
+            }
+        }
+        names
+    }
+
+    fn told(&self) -> String {
+        let mut told: Vec<_> =
+            self.named.iter().take(MOST_TOLD).map(|name| format!("\"{}\"", escaped(name.as_bytes()))).collect();
+        let more = self.named.len().saturating_sub(MOST_TOLD);
+        if more > 0 {
+            told.push(format!("{more} more"));
+        }
+        match self.unnamed {
+            0 => {}
+            1 => told.push("one directory".to_owned()),
+            count => told.push(format!("{count} directories")),
+        }
+        match told.split_last() {
+            Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+            Some((last, _)) => last.clone(),
+            None => "nothing".to_owned(),
+        }
+    }
+}
+
+impl Gate {
+    pub(crate) fn new(names: TopNames, is_renamed: bool) -> Self {
+        Self { names, chosen: BTreeSet::new(), is_renamed }
+    }
+
+    /// Whether a path of the list is, or lies in, something that was asked for. It is looked at before anything else is.
+    pub(crate) fn admit(&mut self, path: &[u8]) -> Result<(), Unasked> {
+        let top = path.split(|byte| *byte == b'/').next().unwrap_or_default();
+        if self.names.named.contains(std::ffi::OsStr::from_bytes(top)) || self.chosen.contains(top) {
+            return Ok(());
+        }
+        if self.chosen.len() >= self.names.unnamed {
+            return Err(Unasked::Other { sent: path.to_vec(), asked: self.names.told() });
+        }
+        // What a home directory reads by itself has such names: nobody else chooses them.
+        if top.first() == Some(&b'.') && !self.is_renamed {
+            return Err(Unasked::Hidden(top.to_vec()));
+        }
+        self.chosen.insert(top.to_vec());
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gate(paths: &[&str]) -> Gate {
+        Gate::new(TopNames::of(paths), false)
+    }
+
+    #[test]
+    fn admit__the_names_of_the_paths_and_what_lies_below() {
+        let mut gate = gate(&["data/a.bin", "/x/tree/", ".config", "y/."]);
+        for path in ["a.bin", "tree", "tree/.bashrc", ".config/x", "y/z"] {
+            assert_eq!(gate.admit(path.as_bytes()), Ok(()), "{path}");
+        }
+        for path in [".bashrc", "a.bin2", "data/a.bin", "a", "", "/a.bin", "../a.bin", "./a.bin", "A.bin"] {
+            assert!(gate.admit(path.as_bytes()).is_err(), "{path}");
+        }
+    }
+
+    #[test]
+    fn admit__one_name_for_each_path_that_has_none() {
+        let mut gate = gate(&[".", "a", ".."]);
+        for path in ["home/x", "up", "home/y", "a", "up/.ssh/authorized_keys"] {
+            assert_eq!(gate.admit(path.as_bytes()), Ok(()), "{path}");
+        }
+        let error = gate.admit(b"third/\x1b[2J").unwrap_err();
+        let says = "the other end sent \"third/\\x1b[2J\", and what was asked for is \"a\" and 2 directories";
+        assert_eq!(error.to_string(), says);
+    }
+
+    #[test]
+    fn admit__a_name_that_the_giver_chooses_is_not_hidden() {
+        for path in [".ssh/authorized_keys", ".bashrc", "..", "."] {
+            assert!(matches!(gate(&["."]).admit(path.as_bytes()), Err(Unasked::Hidden(_))), "{path}");
+        }
+        // It gets another one.
+        assert_eq!(Gate::new(TopNames::of(["."]), true).admit(b".config"), Ok(()));
+    }
+
+    #[test]
+    fn told__some_names() {
+        let told = |paths: &[&str]| TopNames::of(paths).told();
+        assert_eq!(told(&["a"]), "\"a\"");
+        assert_eq!(told(&["."]), "one directory");
+        assert_eq!(told(&["a", "b", "c", "d", "e", ""]), "\"a\", \"b\", \"c\", 2 more and one directory");
+    }
+}

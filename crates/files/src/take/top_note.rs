@@ -1,0 +1,105 @@
+//! The name that an unfinished transfer gives to what comes.
+//!
+//! `cp tree rem` makes `rem` of the tree if there is no `rem`, and puts the tree into it if there is one. After an interrupt
+//! there is one, of the call's own making: the note in the directory of temporaries tells what the first call meant.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustix::fs::{FileType, Mode, OFlags, fdatasync, fstat, openat, renameat};
+
+use super::key::Key;
+use super::sparse::write_all;
+use super::temps::directory_name;
+use super::tree::{Old, There, Tree, look};
+
+/// Where an unfinished transfer may have made the destination: under this name in the directory around it.
+#[derive(Clone, Debug)]
+pub(crate) struct Former {
+    pub(crate) tree: Arc<Tree>,
+    pub(crate) name: Vec<u8>,
+}
+
+const NAME: &str = "top";
+const NEXT: &str = "top.new";
+/// No name is longer.
+const MOST_BYTES: u64 = 4096;
+
+impl Former {
+    /// Of a destination that has a name, and a directory around it that can be read.
+    pub(crate) fn of(destination: &Path) -> Option<Self> {
+        let (parent, name) = (destination.parent()?, destination.file_name()?);
+        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+        Some(Self { tree: Arc::new(Tree::open(parent).ok()?), name: name.as_bytes().to_vec() })
+    }
+
+    /// Whether this transfer began there under that name, and is not finished.
+    pub(crate) fn is_unfinished(&self, transfer: &Key) -> bool {
+        is_directory(&self.tree, &self.name) && read(&self.tree, transfer).is_some_and(|noted| noted == self.name)
+    }
+}
+
+/// Whether there is a directory of that name at the destination's top.
+pub(crate) fn is_directory(tree: &Tree, name: &[u8]) -> bool {
+    matches!(look(tree.root(), name), Ok(Old::There(There { kind: FileType::Directory, .. })))
+}
+
+/// Notes the name in the directory of a transfer's temporaries.
+pub(crate) fn write(temporaries: &OwnedFd, name: &[u8]) -> io::Result<()> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = openat(temporaries, NEXT, flags, Mode::RUSR | Mode::WUSR)?;
+    write_all(&file, 0, name)?;
+    fdatasync(&file)?;
+    Ok(renameat(temporaries, NEXT, temporaries, NAME)?)
+}
+
+/// What was noted, by nobody but this user.
+fn read(tree: &Tree, transfer: &Key) -> Option<Vec<u8>> {
+    let temporaries = tree.directory(&directory_name(transfer)).ok()?;
+    if fstat(&temporaries).ok()?.st_uid != rustix::process::geteuid().as_raw() {
+        return None;
+    }
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(openat(&temporaries, OsStr::new(NAME), flags, Mode::empty()).ok()?);
+    let mut noted = Vec::new();
+    file.take(MOST_BYTES).read_to_end(&mut noted).ok()?;
+    Some(noted)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::super::temps::Temps;
+    use super::*;
+
+    #[test]
+    fn is_unfinished__the_same_transfer_under_the_same_name() {
+        let place = tempfile::tempdir().unwrap();
+        let tree = Arc::new(Tree::open(place.path()).unwrap());
+        let former = |name: &str| Former::of(&place.path().join(name)).unwrap();
+        fs::create_dir(place.path().join("rem")).unwrap();
+        fs::create_dir(place.path().join("other")).unwrap();
+        assert!(!former("rem").is_unfinished(&[1; 16]), "nothing is there of it");
+        let temps = Temps::open(Arc::clone(&tree), &[1; 16]).unwrap();
+        assert!(!former("rem").is_unfinished(&[1; 16]), "it goes by its own name");
+        write(temps.directory(), b"a longer name").unwrap();
+        write(temps.directory(), b"rem").unwrap();
+        assert!(former("rem").is_unfinished(&[1; 16]));
+        assert!(!former("rem").is_unfinished(&[2; 16]), "another transfer");
+        assert!(!former("other").is_unfinished(&[1; 16]), "another name");
+        // What somebody put in its place is not what it made.
+        fs::remove_dir(place.path().join("rem")).unwrap();
+        std::os::unix::fs::symlink("other", place.path().join("rem")).unwrap();
+        assert!(!former("rem").is_unfinished(&[1; 16]));
+        fs::remove_file(place.path().join("rem")).unwrap();
+        fs::create_dir(place.path().join("rem")).unwrap();
+        temps.clear();
+        assert!(!former("rem").is_unfinished(&[1; 16]), "it is finished");
+    }
+}

@@ -1,0 +1,163 @@
+//! What transfers that never ended left at a destination.
+
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use fairwave_host::{Check, now_unix_s};
+use fairwave_units::Bytes;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+use super::temps::is_temporaries;
+
+const NAME: &str = "unfinished transfer";
+const DAY_S: u64 = 86_400;
+/// Who has not come back for so long may have forgotten it. (git keeps what nothing refers to for as long.)
+const FORGOTTEN_DAYS: u64 = 14;
+
+/// Looks at what unfinished transfers keep at a destination, each a directory: how large it is, how old, whether a transfer
+/// writes there now, and how to remove it. Nothing is changed.
+///
+/// Nothing is ever removed unasked, as rsync keeps its partial files: nobody but its owner knows whether a share will be
+/// there again, and what lies there may have taken days to come.
+pub fn unfinished(destination: &Path) -> io::Result<Vec<Check>> {
+    unfinished_at(destination, now_unix_s())
+}
+
+fn unfinished_at(destination: &Path, now_unix_s: u64) -> io::Result<Vec<Check>> {
+    let mut checks = Vec::new();
+    for entry in fs::read_dir(destination)? {
+        let entry = entry?;
+        let is_one = is_temporaries(entry.file_name().as_bytes()) && entry.file_type()?.is_dir();
+        // It may be gone by now: its transfer is complete.
+        if is_one && let Some(check) = check(&entry.path(), now_unix_s) {
+            checks.push(check);
+        }
+    }
+    checks.sort_by(|one, other| one.seen.cmp(&other.seen));
+    if checks.is_empty() {
+        let seen = format!("none at {}", quoted(destination.as_os_str()));
+        checks.push(Check::ok(NAME, seen));
+    }
+    Ok(checks)
+}
+
+fn check(path: &Path, now_unix_s: u64) -> Option<Check> {
+    let directory = match File::open(path) {
+        Ok(directory) => directory,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+        Err(error) => {
+            let seen = format!("{}: {error}", quoted(path.as_os_str()));
+            return Some(Check::warn(NAME, seen, "look at it as the user that it belongs to"));
+        }
+    };
+    // A shared lock, and for this moment only: a transfer that begins right now would take it for another one.
+    let is_in_use = flock(&directory, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK);
+    let _ = flock(&directory, FlockOperation::Unlock);
+    let mut bytes = 0;
+    let mut changed_unix_s = directory.metadata().ok()?.ctime();
+    for entry in fs::read_dir(path).ok()?.flatten() {
+        // What is moved to its place meanwhile does not count.
+        let Ok(meta) = entry.metadata() else { continue };
+        bytes += meta.blocks() * 512;
+        changed_unix_s = changed_unix_s.max(meta.ctime());
+    }
+    let age_days = now_unix_s.saturating_sub(u64::try_from(changed_unix_s).unwrap_or(0)) / DAY_S;
+    let shown = quoted(path.as_os_str());
+    let size = Bytes::new(bytes);
+    Some(if is_in_use {
+        Check::ok(NAME, format!("{shown}: {size}, and a transfer writes there now"))
+    } else if age_days < FORGOTTEN_DAYS {
+        let days = if age_days == 1 { "day" } else { "days" };
+        Check::ok(NAME, format!("{shown}: {size}, untouched for {age_days} {days}; its command would go on with it"))
+    } else {
+        let seen = format!("{shown}: {size}, untouched for {age_days} days");
+        Check::warn(NAME, seen, format!("rm -r {shown} (unless its command is to go on with it)"))
+    })
+}
+
+/// A path as a shell takes it, and a terminal can show it.
+fn quoted(path: &OsStr) -> String {
+    let bytes = path.as_bytes();
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+:@%,=".contains(byte);
+    if !bytes.is_empty() && bytes.iter().all(is_plain) && bytes[0] != b'-' {
+        return path.to_string_lossy().into_owned();
+    }
+    let mut text = String::from("$'");
+    for byte in bytes {
+        match byte {
+            b'\'' | b'\\' => text.extend(['\\', char::from(*byte)]),
+            b' '..=b'~' => text.push(char::from(*byte)),
+            _ => _ = write!(text, "\\x{byte:02x}"),
+        }
+    }
+    text + "'"
+}
+
+#[cfg(test)]
+mod tests {
+    use fairwave_host::Verdict;
+
+    use super::*;
+
+    const NAMED: &str = ".fairwave-00112233445566778899aabbccddeeff";
+
+    #[test]
+    fn unfinished__what_is_old_is_named_with_the_line_that_removes_it() {
+        let place = tempfile::tempdir().unwrap();
+        let destination = place.path().join("it's here");
+        let at = destination.join(NAMED);
+        fs::create_dir_all(&at).unwrap();
+        fs::write(at.join("part"), vec![1; 100_000]).unwrap();
+        let after = |days: u64| unfinished_at(&destination, now_unix_s() + days * DAY_S).unwrap().pop().unwrap();
+        let (young, old) = (after(13), after(15));
+        assert_eq!((young.verdict, young.fix), (Verdict::Ok, None));
+        assert!(young.seen.contains("untouched for 13 days"), "{}", young.seen);
+        assert_eq!(old.verdict, Verdict::Warn);
+        assert!(old.seen.contains("untouched for 15 days"), "{}", old.seen);
+        // A shell that runs the line removes just that.
+        let line = old.fix.unwrap();
+        let line = line.split_once(" (").unwrap().0;
+        let status = std::process::Command::new("bash").args(["-c", line]).status().unwrap();
+        assert!(status.success() && !at.exists() && destination.exists(), "{line}");
+        assert_eq!(after(15).verdict, Verdict::Ok);
+    }
+
+    #[test]
+    fn unfinished__what_a_transfer_holds_is_left_alone() {
+        let place = tempfile::tempdir().unwrap();
+        let at = place.path().join(NAMED);
+        fs::create_dir(&at).unwrap();
+        let held = File::open(&at).unwrap();
+        flock(&held, FlockOperation::LockExclusive).unwrap();
+        let far = now_unix_s() + 1000 * DAY_S;
+        let check = unfinished_at(place.path(), far).unwrap().pop().unwrap();
+        assert!(check.fix.is_none() && check.seen.contains("writes there now"), "{check:?}");
+        drop(held);
+        assert!(unfinished_at(place.path(), far).unwrap().pop().unwrap().fix.is_some());
+    }
+
+    #[test]
+    fn unfinished__other_names_and_links_are_none() {
+        let place = tempfile::tempdir().unwrap();
+        fs::create_dir(place.path().join(".fairwave-mine")).unwrap();
+        fs::write(place.path().join(NAMED.replace("00", "01")), "").unwrap();
+        std::os::unix::fs::symlink("/", place.path().join(NAMED)).unwrap();
+        let checks = unfinished_at(place.path(), now_unix_s() + 1000 * DAY_S).unwrap();
+        assert_eq!((checks.len(), checks[0].verdict), (1, Verdict::Ok), "{checks:?}");
+        assert!(unfinished(&place.path().join("absent")).is_err());
+    }
+
+    #[test]
+    fn quoted__shows_nothing_that_a_terminal_obeys() {
+        assert_eq!(quoted(OsStr::new("/srv/in-1")), "/srv/in-1");
+        assert_eq!(quoted(OsStr::new("a b'c\\")), "$'a b\\'c\\\\'");
+        assert_eq!(quoted(OsStr::from_bytes(b"\x1b[2J\xff")), "$'\\x1b[2J\\xff'");
+        assert_eq!(quoted(OsStr::new("-rf")), "$'-rf'");
+    }
+}

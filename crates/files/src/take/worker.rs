@@ -1,0 +1,366 @@
+//! The disk workers of a transfer: they verify what came and write it.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use crossbeam_channel::{Receiver, Sender};
+
+use super::compare::{Comparer, read_block};
+use super::desk::{Blocks, Desk, Hollow, Job, Report};
+use super::disk_error::{DiskError, Doing, Trouble};
+use super::group::GroupJob;
+use super::item::{Item, Temporary};
+use super::journal::Written;
+use super::news::{News, Placed};
+use super::parcel::{Parcel, Piece};
+use super::pool::Pool;
+use super::sparse::{Below, write_sparse};
+use super::temps::LARGE;
+use super::tree::Old;
+use crate::format::blocks::{BLOCK_BYTES, Value, block_value};
+
+/// One of several threads that do the same.
+pub(crate) struct Worker {
+    pub(crate) desk: Arc<Desk>,
+    pub(crate) jobs: Receiver<Job>,
+    pub(crate) group: Sender<GroupJob>,
+    pub(crate) news: Sender<News>,
+    pub(crate) pool: Pool,
+}
+
+/// What a job brings about beside its report.
+#[derive(Default)]
+struct Batch {
+    report: Report,
+    written: Vec<Written>,
+    finished: Vec<Arc<Item>>,
+    /// Files that are at their places already.
+    placed: Placed,
+    /// The last of them, and its directory.
+    parent: Option<(Arc<Item>, OwnedFd)>,
+    /// A larger file that is not complete, and how much of it was written.
+    touched: Option<(Arc<Item>, u64)>,
+}
+
+const JOURNAL: &str = "note in the journal what is done of it";
+
+impl Worker {
+    /// Works until nobody has anything to do.
+    pub(crate) fn run(self) {
+        let mut buffer = Vec::new();
+        while let Ok(job) = self.jobs.recv() {
+            let mut batch = Batch::default();
+            match job {
+                Job::Parcel(mut parcel) => {
+                    batch.report.parcel_bytes = Some(parcel.bytes.end - parcel.bytes.start);
+                    batch.report.came_bytes = parcel.wanted_length();
+                    (batch.report.tries, batch.report.is_check) = (parcel.tries, parcel.is_check());
+                    if parcel.is_check() {
+                        self.comparer().check(&parcel, &mut batch.report, &mut buffer);
+                    } else {
+                        parcel.fill_holes();
+                        self.write(&parcel, &mut batch, &mut buffer);
+                    }
+                    self.pool.give((*parcel).into_buffer());
+                }
+                Job::Make(items) => self.make(items, &mut batch),
+                Job::Holes(hollow) => self.leave(hollow, &mut batch, &mut buffer),
+                Job::Rehash(items) => self.rehash(items, &mut batch, &mut buffer),
+                Job::Leave => return,
+                Job::Finish(items) => {
+                    for item in items {
+                        self.finish_kept(item, &mut batch, &mut buffer);
+                    }
+                }
+            }
+            self.hand_on(batch);
+        }
+    }
+
+    fn hand_on(&self, batch: Batch) {
+        let mut stamps = Vec::new();
+        for written in &batch.written {
+            if stamps.last().is_none_or(|(key, _)| *key != written.key)
+                && let Ok(Some(found)) = self.desk.temps.find(&written.key)
+            {
+                stamps.push((written.key, found.stamp));
+            }
+        }
+        // Without its lines in the journal a file is fetched again after an interruption: no reason to fail now.
+        let _ = self.desk.journal.append(&batch.written, stamps);
+        // Who is gone needs nothing any more.
+        if !batch.finished.is_empty() {
+            let _ = self.group.send(GroupJob::Finished(batch.finished));
+        }
+        if let Some((item, bytes)) = batch.touched {
+            let _ = self.group.send(GroupJob::Touched(item, bytes));
+        }
+        if batch.placed.files > 0 {
+            let _ = self.news.send(News::Placed(batch.placed));
+        }
+        let _ = self.news.send(News::Worked(batch.report));
+    }
+
+    fn write(&self, parcel: &Parcel, batch: &mut Batch, buffer: &mut Vec<u8>) {
+        for piece in &parcel.pieces {
+            let Some(value) = self.expected(parcel, piece, &mut batch.report) else { continue };
+            let (item, data) = (&piece.item, parcel.data(piece));
+            if block_value(item.bytes(), piece.offset(), data) != value {
+                batch.report.wrong.push(piece.clone());
+                continue;
+            }
+            if item.is_whole() {
+                self.write_whole(piece, data, value, batch);
+                continue;
+            }
+            if let Err(trouble) = self.write_block(piece, data, batch, buffer) {
+                batch.report.fail(&self.desk, item, trouble);
+                continue;
+            }
+            let hole_bytes = piece.hole_bytes();
+            let data_bytes = data.len() as u64 - hole_bytes;
+            batch.report.written_bytes += data_bytes;
+            batch.report.hole_bytes += hole_bytes;
+            batch.written.push(Written { key: item.key, block: piece.in_file(), value });
+            if item.complete(piece.in_file(), value) {
+                self.finish(Arc::clone(item), batch);
+            } else {
+                let bytes = batch.touched.take().map_or(0, |(_, bytes)| bytes) + data_bytes;
+                batch.touched = Some((Arc::clone(item), bytes));
+            }
+        }
+    }
+
+    /// A file of one block, which is here.
+    fn write_whole(&self, piece: &Piece, data: &[u8], value: Value, batch: &mut Batch) {
+        let (item, hole_bytes) = (&piece.item, piece.hole_bytes());
+        if !self.make_whole(item, data, batch) {
+            return;
+        }
+        batch.report.written_bytes += data.len() as u64 - hole_bytes;
+        batch.report.hole_bytes += hole_bytes;
+        item.complete(0, value);
+        if batch.finished.last().is_some_and(|last| Arc::ptr_eq(last, item)) {
+            batch.written.push(Written { key: item.key, block: 0, value });
+        }
+    }
+
+    /// Writes all of a file, to its place if it may go there at once. Whether it did not fail.
+    fn make_whole(&self, item: &Arc<Item>, data: &[u8], batch: &mut Batch) -> bool {
+        let claimed = self.desk.claim(item, item.bytes() - item.holes.bytes());
+        let _claim = match claimed {
+            Ok(claim) => claim,
+            Err(error) => {
+                batch.report.fail(&self.desk, item, error);
+                return false;
+            }
+        };
+        match self.write_at_place(item, data, &mut batch.parent) {
+            Ok(true) => {
+                batch.placed.files += 1;
+                batch.placed.bytes += item.bytes();
+                batch.placed.items.push(Arc::clone(item));
+                return true;
+            }
+            Ok(false) => {}
+            Err(error) => {
+                batch.report.fail(&self.desk, item, error);
+                return false;
+            }
+        }
+        if let Err(error) = self.desk.temps.write_whole(&item.key, data, item.meta) {
+            batch.report.fail(&self.desk, item, error);
+            return false;
+        }
+        batch.finished.push(Arc::clone(item));
+        true
+    }
+
+    /// Whether it is at its place then.
+    fn write_at_place(
+        &self,
+        item: &Arc<Item>,
+        data: &[u8],
+        parent: &mut Option<(Arc<Item>, OwnedFd)>,
+    ) -> Result<bool, DiskError> {
+        // What is to be replaced stays until all of the new one is there.
+        if !self.desk.places_at_once || item.old != Old::Nothing {
+            return Ok(false);
+        }
+        let directory = match parent {
+            Some((last, directory)) if last.path.parent() == item.path.parent() => directory,
+            _ => {
+                let directory = self.desk.temps.tree().directory(item.path.parent()).doing("open its directory")?;
+                &mut parent.insert((Arc::clone(item), directory)).1
+            }
+        };
+        self.desk.temps.write_at_place(directory, item.path.name(), data, item.meta)
+    }
+
+    /// The value that a piece must have, if it came and its file has not failed.
+    fn expected(&self, parcel: &Parcel, piece: &Piece, report: &mut Report) -> Option<Value> {
+        let value = self.comparer().expected(parcel, piece, report);
+        if value.is_none() && piece.item.is_failed() {
+            // So that its room is free.
+            self.desk.discard(&piece.item);
+        }
+        value
+    }
+
+    fn comparer(&self) -> Comparer<'_> {
+        Comparer { tree: self.desk.temps.tree(), hashes: &self.desk.hashes }
+    }
+
+    /// A block of a file that has more than one.
+    fn write_block(&self, piece: &Piece, data: &[u8], batch: &mut Batch, buffer: &mut Vec<u8>) -> Result<(), Trouble> {
+        let (item, temps) = (&piece.item, &self.desk.temps);
+        let mut below = self.prepare(item, batch, buffer)?;
+        let _claim = self.desk.claim(item, data.len() as u64 - piece.hole_bytes())?;
+        let (mut offset, mut rest) = (piece.offset(), data);
+        let file = temps.reopen(&item.key).doing("open what there is of it")?;
+        // One that will have holes needs less than its length.
+        if item.holes.is_empty() && temps.set_aside(&item.key, &file, item.bytes(), offset, data.len() as u64) {
+            below = Below::Anything;
+        }
+        // What need not be durable is done sooner in the page cache.
+        if item.bytes() >= LARGE && !self.desk.places_at_once {
+            let done = temps.write_directly(&item.key, offset, data).doing("write it")?;
+            offset += done as u64;
+            rest = &data[done..];
+        }
+        if !rest.is_empty() {
+            write_sparse(&file, offset, rest, below).doing("write it")?;
+        }
+        Ok(())
+    }
+
+    /// Sees to it that there is a temporary of a file's length: what is below what will be written.
+    fn prepare(&self, item: &Item, batch: &mut Batch, buffer: &mut Vec<u8>) -> Result<Below, Trouble> {
+        // Before the lock is held: a quota may have to measure what there is.
+        let bytes = match &*item.temporary() {
+            Temporary::There(below) => return Ok(*below),
+            Temporary::Absent => 0,
+            Temporary::Copied(good) => good.len() as u64 * BLOCK_BYTES,
+        };
+        let _claim = self.desk.claim(item, bytes)?;
+        let mut temporary = item.temporary();
+        let below = match &*temporary {
+            Temporary::There(below) => *below,
+            Temporary::Absent => {
+                self.begin(item)?;
+                Below::Hole
+            }
+            Temporary::Copied(good) => {
+                self.begin(item)?;
+                self.copy(item, good, batch, buffer)?;
+                Below::Anything
+            }
+        };
+        *temporary = Temporary::There(below);
+        Ok(below)
+    }
+
+    fn begin(&self, item: &Item) -> Result<(), Trouble> {
+        // What is listed of an older temporary must be void before there is a new one that has its length.
+        self.desk.journal.begin_anew(&item.key).doing(JOURNAL)?;
+        Ok(self.desk.temps.begin(&item.key, item.bytes())?)
+    }
+
+    /// Copies the blocks that are right from the file that is at the item's place.
+    fn copy(&self, item: &Item, good: &[(u64, Value)], batch: &mut Batch, buffer: &mut Vec<u8>) -> Result<(), Trouble> {
+        let old = self.desk.temps.tree().read(&item.path).doing("read the old file")?;
+        let new = self.desk.temps.reopen(&item.key).doing("open its copy")?;
+        for &(block, value) in good {
+            let is_read = read_block(&old, item, block, buffer).doing("read the old file")?;
+            if !is_read || block_value(item.bytes(), block * BLOCK_BYTES, buffer) != value {
+                return Err("the old file was changed at the destination while it was compared".into());
+            }
+            write_sparse(&new, block * BLOCK_BYTES, buffer, Below::Anything).doing("write it")?;
+            batch.written.push(Written { key: item.key, block, value });
+        }
+        Ok(())
+    }
+
+    fn make(&self, items: Vec<Arc<Item>>, batch: &mut Batch) {
+        for item in items {
+            self.make_whole(&item, &[], batch);
+        }
+    }
+
+    /// Blocks without data: there is nothing to write, but a temporary has to be there.
+    fn leave(&self, hollow: Vec<Hollow>, batch: &mut Batch, buffer: &mut Vec<u8>) {
+        batch.report.is_of_holes = true;
+        for Hollow { item, blocks, has_values } in hollow.into_iter().filter(|hollow| !hollow.item.is_failed()) {
+            let bytes = item.bytes().min(blocks.end * BLOCK_BYTES) - blocks.start * BLOCK_BYTES;
+            if item.is_whole() {
+                fill_with_zeros(buffer, bytes);
+                if self.make_whole(&item, buffer, batch) {
+                    item.complete(0, block_value(bytes, 0, buffer));
+                    batch.report.hole_bytes += bytes;
+                }
+                continue;
+            }
+            if let Err(trouble) = self.prepare(&item, batch, buffer) {
+                batch.report.fail(&self.desk, &item, trouble);
+                continue;
+            }
+            batch.report.hole_bytes += bytes;
+            let is_last = if has_values {
+                fill_with_zeros(buffer, bytes);
+                let mut values = blocks.map(|block| {
+                    let offset = block * BLOCK_BYTES;
+                    let length = (item.bytes() - offset).min(BLOCK_BYTES) as usize;
+                    (block, block_value(item.bytes(), offset, &buffer[..length]))
+                });
+                // Behind the one that is the last of all there is none.
+                values.any(|(block, value)| item.complete(block, value))
+            } else {
+                item.complete_some(blocks.end - blocks.start)
+            };
+            if is_last {
+                self.finish(item, batch);
+            }
+        }
+    }
+
+    fn rehash(&self, items: Vec<(Arc<Item>, Blocks)>, batch: &mut Batch, buffer: &mut Vec<u8>) {
+        for (item, mut blocks) in items {
+            match self.desk.temps.read(&item.key) {
+                Ok(file) => blocks.retain(|(block, value)| {
+                    let is_read = read_block(&file, &item, *block, buffer).unwrap_or(false);
+                    is_read && block_value(item.bytes(), block * BLOCK_BYTES, buffer) == *value
+                }),
+                Err(_) => blocks.clear(),
+            }
+            batch.written.extend(blocks.iter().map(|&(block, value)| Written { key: item.key, block, value }));
+            batch.report.rehashed.push((item, blocks));
+        }
+    }
+
+    /// All blocks of a file were there from before: in its temporary, or in a longer file at its place.
+    fn finish_kept(&self, item: Arc<Item>, batch: &mut Batch, buffer: &mut Vec<u8>) {
+        let is_elsewhere = matches!(*item.temporary(), Temporary::Copied(_));
+        if is_elsewhere && let Err(trouble) = self.prepare(&item, batch, buffer) {
+            batch.report.fail(&self.desk, &item, trouble);
+            return;
+        }
+        self.finish(item, batch);
+    }
+
+    /// All blocks of a file are there.
+    fn finish(&self, item: Arc<Item>, batch: &mut Batch) {
+        match self.desk.temps.finish(&item.key, item.meta) {
+            Ok(()) => {
+                self.desk.quota.iter().for_each(|quota| quota.keep(&item.key));
+                batch.finished.push(item);
+            }
+            Err(error) => batch.report.fail(&self.desk, &item, error),
+        }
+    }
+}
+
+/// As many as a block has at the most.
+fn fill_with_zeros(buffer: &mut Vec<u8>, bytes: u64) {
+    buffer.clear();
+    buffer.resize(bytes.min(BLOCK_BYTES) as usize, 0);
+}

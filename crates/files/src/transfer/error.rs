@@ -1,0 +1,137 @@
+//! Why a transfer did not begin, or cannot.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use fairwave_host::ConnectError;
+use fairwave_proto::codec::Refusal;
+use fairwave_proto::handshake::HandshakeError;
+use thiserror::Error;
+
+use crate::format::names::shown;
+use crate::format::reason::{is_no_room, reason};
+
+/// Why a transfer did not begin.
+#[derive(Debug, Error)]
+pub enum TransferError {
+    /// The destination cannot be used.
+    #[error("{}: cannot be written into: {}", shown(path), reason(error))]
+    Destination {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// There is no session.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// The server lets others put files, and gives none.
+    #[error("the server refused: this place only takes files, and gives none")]
+    OnlyTakes,
+    /// What is to be sent cannot be.
+    #[error(transparent)]
+    Source(#[from] ShareError),
+    /// The system gives no thread.
+    #[error("no thread for the transfer: {0}")]
+    Thread(io::Error),
+}
+
+impl TransferError {
+    /// What the server said, if it refused.
+    pub(crate) fn refusal(&self) -> Option<Refusal> {
+        match self {
+            Self::Connect(ConnectError::Handshake(HandshakeError::Refused(refusal))) => Some(*refusal),
+            _ => None,
+        }
+    }
+}
+
+/// Why paths cannot be given.
+#[derive(Debug, Error)]
+pub enum ShareError {
+    /// None was named.
+    #[error("there is nothing to offer\nhint: name files or directories")]
+    Nothing,
+    /// It is not there, or may not be read.
+    #[error("{}: {}", shown(path), reason(error))]
+    Unreadable {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// It has no name that a receiver could give it.
+    #[error("{}: has no name of its own\nhint: name what is in it", shown(path))]
+    Nameless {
+        /// Which.
+        path: PathBuf,
+    },
+    /// It is neither file nor directory.
+    #[error("{}: is neither a file nor a directory", shown(path))]
+    Special {
+        /// Which.
+        path: PathBuf,
+    },
+    /// Two paths end in the same name, and a receiver has one place for both.
+    #[error(
+        "{} and {} have the same name at the receiver\nhint: give the directory that they are in, or one after the other",
+        shown(first),
+        shown(second)
+    )]
+    Twice {
+        /// The one.
+        first: PathBuf,
+        /// The other.
+        second: PathBuf,
+    },
+    /// The place for what visitors put is no directory that can be written into.
+    #[error("{}: cannot take files: {}", shown(path), reason(error))]
+    NotWritable {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// It is, or lies in, a directory of Fairwave's own.
+    #[error(
+        "{}: lies in {}, where Fairwave keeps its keys: nobody else may have them, or write there\nhint: name another path",
+        shown(path),
+        shown(place)
+    )]
+    Own {
+        /// Which.
+        path: PathBuf,
+        /// The directory.
+        place: PathBuf,
+    },
+    /// What visitors put could land in a directory of Fairwave's own.
+    #[error(
+        "{}: holds {}, where Fairwave keeps its keys: who may write there could replace its keys\nhint: make a directory for what others send",
+        shown(path),
+        shown(place)
+    )]
+    Open {
+        /// Which.
+        path: PathBuf,
+        /// The directory.
+        place: PathBuf,
+    },
+    /// The system gives no threads to read with.
+    #[error("no thread to read files: {0}")]
+    Thread(io::Error),
+}
+
+impl ShareError {
+    /// What a visitor is told who asks for it.
+    pub(crate) fn refusal(&self) -> Refusal {
+        match self {
+            Self::Unreadable { error, .. } | Self::NotWritable { error, .. } if is_no_room(error) => Refusal::NoRoom,
+            Self::Thread(_) => Refusal::NoRoom,
+            _ => Refusal::UnknownName,
+        }
+    }
+
+    pub(crate) fn own(path: &Path, place: &Path) -> Self {
+        Self::Own { path: path.to_owned(), place: place.to_owned() }
+    }
+}

@@ -1,0 +1,103 @@
+//! Entries that are not at the destination: a list that is shared and bounded.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// Entries that a list holds at the most; more are only counted.
+pub const MOST_LISTED: usize = 100_000;
+/// Bytes that a list takes at the most: what would not fit is only counted, and so is all that follows.
+pub const MOST_LISTED_BYTES: usize = 16 << 20;
+
+/// Takes about so many bytes beside its path and its reason, with what the allocator keeps.
+const ENTRY_BYTES: usize = size_of::<Failure>() + 32;
+
+/// An entry that is not at the destination, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Its path relative to the share, as bytes: nothing says that they are text. Never print them unescaped.
+    pub path: Vec<u8>,
+    /// Why, as one line.
+    pub reason: String,
+}
+
+/// Entries that are not at the destination, in the order in which that was found: as a slice of them. Cheap to clone.
+///
+/// It holds at most [`MOST_LISTED`] entries and [`MOST_LISTED_BYTES`]; an [`Outcome`](crate::Outcome) counts all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Failures {
+    shared: Arc<Shared>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Shared {
+    entries: Vec<Failure>,
+    /// Of all that were to be listed, up to the first that was not.
+    bytes: usize,
+}
+
+impl Failures {
+    /// Lists one more, if there is room.
+    pub(crate) fn push(&mut self, path: &[u8], reason: String) {
+        let Shared { entries, bytes } = &*self.shared;
+        if entries.len() >= MOST_LISTED || *bytes > MOST_LISTED_BYTES {
+            return;
+        }
+        // As long as it is being written nobody else has it.
+        let shared = Arc::make_mut(&mut self.shared);
+        shared.bytes += ENTRY_BYTES + path.len() + reason.len();
+        if shared.bytes <= MOST_LISTED_BYTES {
+            shared.entries.push(Failure { path: path.to_vec(), reason });
+        }
+    }
+
+    /// What it takes in memory, about.
+    pub(crate) fn bytes(&self) -> usize {
+        self.shared.bytes.min(MOST_LISTED_BYTES)
+    }
+}
+
+impl Deref for Failures {
+    type Target = [Failure];
+
+    fn deref(&self) -> &[Failure] {
+        &self.shared.entries
+    }
+}
+
+impl<'a> IntoIterator for &'a Failures {
+    type Item = &'a Failure;
+    type IntoIter = std::slice::Iter<'a, Failure>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn push__ends_with_the_first_that_does_not_fit() {
+        let mut list = Failures::default();
+        let path = [b'x'; 4096];
+        for _ in 0..MOST_LISTED {
+            list.push(&path, String::new());
+        }
+        // 16 MiB / (4096 + 80)
+        assert_eq!(list.len(), MOST_LISTED_BYTES / (4096 + ENTRY_BYTES));
+        list.push(b"short", String::new());
+        assert!(list.iter().all(|failure| failure.path.len() == 4096));
+        assert!(list.bytes() <= MOST_LISTED_BYTES);
+    }
+
+    #[test]
+    fn clone__copies_no_entries() {
+        let mut list = Failures::default();
+        list.push(b"a", "gone".to_owned());
+        let other = list.clone();
+        assert!(std::ptr::eq(&raw const list[0], &raw const other[0]));
+        list.push(b"b", "gone".to_owned());
+        assert_eq!((list.len(), other.len()), (2, 1));
+    }
+}

@@ -1,0 +1,12 @@
+//! A transfer under way, over all its sessions: progress, retries, and how it ended.
+
+pub(crate) mod error;
+pub(crate) mod failures;
+pub(crate) mod hold;
+pub(crate) mod ledger;
+pub(crate) mod legs;
+pub(crate) mod outcome;
+pub(crate) mod pause;
+pub(crate) mod progress;
+pub(crate) mod retry;
+pub(crate) mod visit;

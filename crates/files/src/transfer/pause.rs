@@ -1,0 +1,40 @@
+//! What a transfer without a session waits for.
+
+use std::time::Instant;
+
+/// A transfer without a session, that opens another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pause {
+    /// Why the session ended, or why the last attempt to open another one failed.
+    pub reason: String,
+    /// Which attempt is under way or comes next: 1 is the first.
+    pub attempt: u32,
+    /// How long it waits before that; nothing if it is under way.
+    pub next_in: Option<fairwave_units::Duration>,
+    /// When it will give up.
+    pub gives_up_in: fairwave_units::Duration,
+}
+
+/// The same, with the times of day at which things happen.
+#[derive(Clone, Debug)]
+pub(crate) struct Break {
+    pub(super) reason: String,
+    pub(super) attempt: u32,
+    pub(super) next: Option<Instant>,
+    pub(super) gives_up: Instant,
+}
+
+impl Break {
+    pub(crate) fn as_of_now(&self) -> Pause {
+        let left = |at: Instant| {
+            let left = at.saturating_duration_since(Instant::now());
+            fairwave_units::Duration::from_nanos(u64::try_from(left.as_nanos()).unwrap_or(u64::MAX))
+        };
+        Pause {
+            reason: self.reason.clone(),
+            attempt: self.attempt,
+            next_in: self.next.map(left),
+            gives_up_in: left(self.gives_up),
+        }
+    }
+}

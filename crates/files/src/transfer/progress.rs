@@ -1,0 +1,253 @@
+//! How far a transfer is.
+
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
+
+use fairwave_host::Lock;
+
+use super::hold::{Hold, Holds};
+pub(crate) use fairwave_host::WaitsFor;
+
+/// How far a transfer is, as of now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Files to be moved, once all are known. Who serves a `get` never knows: the other end chooses from what there is.
+    pub files_total: Option<u64>,
+    /// Their bytes, once all are known.
+    pub bytes_total: Option<u64>,
+    /// Files known so far.
+    pub files_known: u64,
+    /// Their bytes.
+    pub bytes_known: u64,
+    /// Files that are complete at the destination, those included that were so before.
+    pub files_done: u64,
+    /// Files that failed.
+    pub files_failed: u64,
+    /// Bytes that are verified and at the destination: of complete files and of others.
+    pub bytes_done: u64,
+    /// Of those, bytes that were there before.
+    pub bytes_resumed: u64,
+    /// And bytes in holes, which do not travel.
+    pub bytes_holes: u64,
+    /// Bytes that came, and are not verified and written yet.
+    pub bytes_held: u64,
+    /// And bytes that were found right in a comparison (`--check`) that is not over. At the giver: bytes of which the taker has asked
+    /// for the hashes alone.
+    pub bytes_compared: u64,
+    /// Whether the tree is still being listed.
+    pub is_scanning: bool,
+    /// Whether this end gives the files.
+    pub gives: bool,
+    /// What it waits for, where that is not the network's rate.
+    pub waits_for: Option<WaitsFor>,
+}
+
+impl Progress {
+    /// Bytes that came over the network and are verified and at the destination.
+    pub fn bytes_moved(&self) -> u64 {
+        self.bytes_done.saturating_sub(self.bytes_resumed).saturating_sub(self.bytes_holes)
+    }
+}
+
+/// The counts behind a [`Progress`]: one thread writes each, any thread reads.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) files_known: AtomicU64,
+    pub(crate) bytes_known: AtomicU64,
+    pub(crate) files_done: AtomicU64,
+    pub(crate) files_failed: AtomicU64,
+    pub(crate) bytes_done: AtomicU64,
+    pub(crate) bytes_resumed: AtomicU64,
+    pub(crate) bytes_holes: AtomicU64,
+    /// Of the bytes that are known, those that are in holes: a giver's, whether it counts them as given or not.
+    bytes_hollow: AtomicU64,
+    bytes_came: AtomicU64,
+    bytes_used: AtomicU64,
+    bytes_compared: AtomicU64,
+    is_listed: AtomicBool,
+    /// Whether the other end asks for what it likes of what is listed: how much that will be is not known here.
+    is_choice: AtomicBool,
+    waits_for: AtomicU8,
+    /// At a giver: what holds it.
+    holds: Lock<Option<Holds>>,
+}
+
+const WAITS: [WaitsFor; 7] = [
+    WaitsFor::List,
+    WaitsFor::Peer,
+    WaitsFor::Disk,
+    WaitsFor::Sync,
+    WaitsFor::Results,
+    WaitsFor::Session,
+    WaitsFor::Comparing,
+];
+
+impl Tally {
+    /// Adds a file to those that are known.
+    pub(crate) fn find(&self, bytes: u64) {
+        self.files_known.fetch_add(1, Relaxed);
+        self.bytes_known.fetch_add(bytes, Relaxed);
+    }
+
+    /// Bytes came.
+    pub(crate) fn come(&self, bytes: u64) {
+        self.bytes_came.fetch_add(bytes, Relaxed);
+    }
+
+    /// Bytes that came are verified and written, or dropped.
+    pub(crate) fn finish(&self, bytes: u64) {
+        self.bytes_used.fetch_add(bytes, Relaxed);
+    }
+
+    /// Bytes are verified and written.
+    pub(crate) fn write(&self, bytes: u64) {
+        self.bytes_done.fetch_add(bytes, Relaxed);
+    }
+
+    /// Bytes are there from before.
+    pub(crate) fn resume(&self, bytes: u64) {
+        self.bytes_done.fetch_add(bytes, Relaxed);
+        self.bytes_resumed.fetch_add(bytes, Relaxed);
+    }
+
+    /// Bytes are in holes, and need not come.
+    pub(crate) fn pass_over(&self, bytes: u64) {
+        self.bytes_holes.fetch_add(bytes, Relaxed);
+        self.bytes_done.fetch_add(bytes, Relaxed);
+    }
+
+    /// Bytes that are known are in holes.
+    pub(crate) fn find_hollow(&self, bytes: u64) {
+        self.bytes_hollow.fetch_add(bytes, Relaxed);
+    }
+
+    /// Of a giver that does not count holes: bytes that it has sent, each once, and those that there are once all are known.
+    pub(crate) fn sent(&self) -> (u64, Option<u64>) {
+        let all = self.bytes_known.load(Relaxed).saturating_sub(self.bytes_hollow.load(Relaxed));
+        (self.bytes_done.load(Relaxed), self.is_listed.load(Relaxed).then_some(all))
+    }
+
+    /// Bytes were found right, or their hashes alone were asked for.
+    pub(crate) fn compare(&self, bytes: u64) {
+        self.bytes_compared.fetch_add(bytes, Relaxed);
+    }
+
+    /// Of so many it has been decided what becomes of them.
+    pub(crate) fn end_comparison(&self, bytes: u64) {
+        // Whoever subtracts has added before.
+        self.bytes_compared.fetch_sub(bytes, Relaxed);
+    }
+
+    /// The other end chooses from what is listed: that is no total of the transfer.
+    pub(crate) fn let_choose(&self) {
+        self.is_choice.store(true, Relaxed);
+    }
+
+    /// Files are complete.
+    pub(crate) fn place(&self, files: u64) {
+        self.files_done.fetch_add(files, Relaxed);
+    }
+
+    /// A file failed.
+    pub(crate) fn fail(&self) {
+        self.files_failed.fetch_add(1, Relaxed);
+    }
+
+    /// All files are known.
+    pub(crate) fn end_list(&self) {
+        self.is_listed.store(true, Relaxed);
+    }
+
+    pub(crate) fn wait_for(&self, what: Option<WaitsFor>) {
+        let code = what.and_then(|what| WAITS.iter().position(|other| *other == what)).map_or(0, |at| at + 1);
+        self.waits_for.store(code as u8, Relaxed);
+    }
+
+    /// At a giver: what holds it from now on; nothing once it is over.
+    pub(crate) fn hold(&self, hold: Option<Hold>) {
+        let (mut holds, now) = (self.holds.lock(), Instant::now());
+        match hold {
+            Some(hold) => holds.get_or_insert_with(|| Holds::new(now)).set(now, hold),
+            None => *holds = None,
+        }
+    }
+
+    /// What held a giver for most of the last second; nothing at a taker.
+    fn held(&self) -> Option<Hold> {
+        let mut holds = self.holds.lock();
+        holds.as_mut().map(|holds| holds.most(Instant::now()))
+    }
+
+    /// Whether all bytes that are to be moved have been.
+    pub(crate) fn is_all_done(&self) -> bool {
+        self.is_listed.load(Relaxed) && self.bytes_known.load(Relaxed) <= self.bytes_done.load(Relaxed)
+    }
+
+    pub(crate) fn progress(&self) -> Progress {
+        let is_listed = self.is_listed.load(Relaxed);
+        let has_totals = is_listed && !self.is_choice.load(Relaxed);
+        let (files_known, bytes_known) = (self.files_known.load(Relaxed), self.bytes_known.load(Relaxed));
+        let said = usize::from(self.waits_for.load(Relaxed)).checked_sub(1).and_then(|at| WAITS.get(at).copied());
+        let held = self.held();
+        Progress {
+            files_total: has_totals.then_some(files_known),
+            bytes_total: has_totals.then_some(bytes_known),
+            files_known,
+            bytes_known,
+            files_done: self.files_done.load(Relaxed),
+            files_failed: self.files_failed.load(Relaxed),
+            bytes_done: self.bytes_done.load(Relaxed),
+            bytes_resumed: self.bytes_resumed.load(Relaxed),
+            bytes_holes: self.bytes_holes.load(Relaxed),
+            bytes_held: self.bytes_came.load(Relaxed).saturating_sub(self.bytes_used.load(Relaxed)),
+            bytes_compared: self.bytes_compared.load(Relaxed),
+            is_scanning: !is_listed,
+            gives: held.is_some(),
+            waits_for: said.or(held.and_then(|hold| match hold {
+                Hold::Nothing => None,
+                Hold::Disk => Some(WaitsFor::Disk),
+                Hold::Comparing => Some(WaitsFor::Comparing),
+                Hold::Peer => Some(if is_listed { WaitsFor::Peer } else { WaitsFor::List }),
+            })),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress__totals_are_known_at_the_end_of_the_list() {
+        let tally = Tally::default();
+        tally.find(100);
+        tally.find(23);
+        let progress = tally.progress();
+        assert_eq!((progress.files_total, progress.files_known, progress.bytes_known), (None, 2, 123));
+        assert!(progress.is_scanning);
+        tally.end_list();
+        let progress = tally.progress();
+        assert_eq!((progress.files_total, progress.bytes_total, progress.is_scanning), (Some(2), Some(123), false));
+    }
+
+    #[test]
+    fn progress__of_what_the_other_end_chooses_has_no_totals() {
+        let tally = Tally::default();
+        tally.let_choose();
+        tally.find(100);
+        tally.end_list();
+        let progress = tally.progress();
+        assert_eq!((progress.files_total, progress.bytes_total, progress.is_scanning), (None, None, false));
+        // What a ticket for one transfer is for is still known.
+        assert_eq!(tally.sent(), (0, Some(100)));
+    }
+
+    #[test]
+    fn wait_for__comes_back_as_it_was() {
+        let tally = Tally::default();
+        for what in WAITS.map(Some).into_iter().chain([None]) {
+            tally.wait_for(what);
+            assert_eq!(tally.progress().waits_for, what);
+        }
+    }
+}

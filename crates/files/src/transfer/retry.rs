@@ -1,0 +1,299 @@
+//! A transfer that outlives its sessions.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, RecvTimeoutError};
+use fairwave_host::{ConnectError, Endpoint, Session, WeakEndpoint};
+use fairwave_proto::codec::{CloseReason, Refusal};
+use fairwave_proto::handshake::HandshakeError;
+
+use super::error::TransferError;
+use super::ledger::{Ledger, Transfer};
+use super::outcome::{Ended, Outcome};
+use super::pause::Break;
+
+/// How the session of a leg is being opened, and the leg.
+pub(crate) type Opening = (Receiver<Result<Session, ConnectError>>, Transfer);
+
+/// Begins the next leg; it may go on with what a former session was let in for.
+pub(crate) type Open = Box<dyn FnMut(&Endpoint, Option<&Session>) -> Result<Opening, TransferError> + Send>;
+
+/// Follows the legs of a transfer.
+struct Retry {
+    ledger: Ledger,
+    endpoint: WeakEndpoint,
+    open: Open,
+    patience: Duration,
+    /// Doubles with each attempt until new bytes come.
+    doublings: u32,
+    /// When something new came last, and how far that was: files, bytes.
+    moved: (Instant, (u64, u64)),
+}
+
+/// Transfers come back for so long after the last block that came whole, if nothing else is said.
+pub(crate) const RETRY: fairwave_units::Duration = fairwave_units::Duration::from_secs(600);
+
+/// The first attempt comes after about this.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+const MOST_WAIT: Duration = Duration::from_secs(30);
+/// Looks this often how far a leg is, and whether somebody wants to stop.
+const LOOK: Duration = Duration::from_millis(200);
+const STOP_LOOK: Duration = Duration::from_millis(20);
+
+/// Begins a transfer: returns when its first session is open, or when the server has no room for it now. When a session ends for a
+/// reason that may pass it opens the next one, until `patience` is over since something new came. `gives` says which way the
+/// files go.
+pub(crate) fn persist(
+    endpoint: &Endpoint,
+    patience: fairwave_units::Duration,
+    gives: bool,
+    mut open: Open,
+) -> Result<Transfer, TransferError> {
+    let (answer, leg) = open(endpoint, None)?;
+    let refused = match answer.recv().unwrap_or(Err(ConnectError::Closed)) {
+        Ok(_) => None,
+        // The server is there, and the ticket is good: it is worth waiting for.
+        Err(error @ ConnectError::Handshake(HandshakeError::Refused(Refusal::NoRoom))) if !patience.is_zero() => {
+            Some(error.to_string())
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let ledger = Ledger::default();
+    ledger.change_legs(|legs| legs.begin(leg.clone(), gives));
+    let retry = Retry {
+        ledger: ledger.clone(),
+        endpoint: endpoint.downgrade(),
+        open,
+        patience: Duration::from_nanos(patience.as_nanos()),
+        doublings: 0,
+        moved: (Instant::now(), (0, 0)),
+    };
+    let thread = thread::Builder::new().name("fairwave-retry".to_owned());
+    if let Err(error) = thread.spawn(move || retry.run(leg, refused)) {
+        ledger.transfer().stop();
+        return Err(TransferError::Thread(error));
+    }
+    Ok(ledger.transfer())
+}
+
+impl Retry {
+    fn run(mut self, mut leg: Transfer, refused: Option<String>) {
+        if let Some(reason) = refused {
+            let outcome = Outcome::empty(Ended::Failed(reason));
+            leg = match self.come_back(CloseReason::Refused(Refusal::NoRoom), &outcome, None) {
+                Ok(leg) => leg,
+                Err(ended) => return self.end(Outcome { ended, ..outcome }),
+            };
+        }
+        loop {
+            let outcome = self.follow(&leg);
+            let closed = leg.closed().filter(|_| matches!(outcome.ended, Ended::Failed(_)));
+            if let Some((CloseReason::Refused(refusal), true)) = closed {
+                self.ledger.refuse(refusal);
+            }
+            let Some((reason, _)) = closed.filter(|(reason, by_peer)| may_pass(*reason, *by_peer)) else {
+                return self.end(outcome);
+            };
+            let former = leg.session();
+            leg = match self.come_back(reason, &outcome, former.as_ref()) {
+                Ok(leg) => leg,
+                Err(ended) => return self.end(Outcome { ended, ..outcome }),
+            };
+        }
+    }
+
+    /// Until the end of a leg.
+    fn follow(&mut self, leg: &Transfer) -> Outcome {
+        let look = fairwave_units::Duration::from_nanos(LOOK.as_nanos() as u64);
+        loop {
+            let outcome = leg.wait(Some(look));
+            let progress = self.ledger.transfer().progress();
+            let far = (progress.files_done, progress.bytes_done);
+            if far.0 > self.moved.1.0 || far.1 > self.moved.1.1 {
+                self.moved = (Instant::now(), far);
+                self.doublings = 0;
+            }
+            if let Some(outcome) = outcome {
+                return outcome;
+            }
+        }
+    }
+
+    /// Opens another session, or says how the transfer ended.
+    fn come_back(
+        &mut self,
+        reason: CloseReason,
+        outcome: &Outcome,
+        former: Option<&Session>,
+    ) -> Result<Transfer, Ended> {
+        let Ended::Failed(first) = &outcome.ended else { return Err(outcome.ended.clone()) };
+        // Old keys are no trouble: nobody waits for new ones.
+        let is_for_keys = reason == CloseReason::Keys;
+        // Who says that it began anew is there. One that says so again before anything new has come is given time.
+        let is_there = reason == CloseReason::Reset && self.doublings == 0;
+        if self.patience.is_zero() && !is_for_keys {
+            return Err(Ended::Failed(first.clone()));
+        }
+        let gives_up = self.moved.0.checked_add(self.patience).unwrap_or_else(far_ahead);
+        let (mut reason, mut attempt) = (first.clone(), 0);
+        loop {
+            let now = Instant::now();
+            if attempt > 0 && now >= gives_up {
+                let times = if attempt == 1 { "one attempt".to_owned() } else { format!("{attempt} attempts") };
+                return Err(Ended::Failed(format!("{first}; {times} to connect again failed: {reason}")));
+            }
+            let wait = match attempt {
+                0 if is_for_keys => Duration::ZERO,
+                0 if is_there => {
+                    // The next one waits, unless something new has come by then.
+                    self.next_wait();
+                    Duration::ZERO
+                }
+                _ => self.next_wait(),
+            };
+            // The last attempt comes at the end of the patience. One there is in any case.
+            let next = (now + wait).min(if attempt == 0 { now + wait } else { gives_up });
+            attempt += 1;
+            tracing::info!(%reason, attempt, wait_ms = wait.as_millis() as u64, "a transfer connects again");
+            let pause = Break { reason, attempt, next: Some(next), gives_up };
+            self.ledger.change_legs(|legs| legs.pause = Some(pause.clone()));
+            self.wait_until(next)?;
+            self.ledger.change_legs(|legs| legs.pause = Some(Break { next: None, ..pause }));
+            match self.connect(former)? {
+                Ok(leg) => return Ok(leg),
+                Err(error) if is_passing(&error) => reason = error.to_string(),
+                Err(error) => {
+                    if let Some(refusal) = error.refusal() {
+                        self.ledger.refuse(refusal);
+                    }
+                    return Err(Ended::Failed(format!("{first}; and then: {error}")));
+                }
+            }
+        }
+    }
+
+    /// How long to wait before the next attempt: twice as long each time, and by chance less, so that many do not come at once.
+    fn next_wait(&mut self) -> Duration {
+        let longest = FIRST_WAIT.saturating_mul(1 << self.doublings.min(16)).min(MOST_WAIT);
+        self.doublings += 1;
+        // Without random numbers there is no session either.
+        let share = f64::from(getrandom::u32().unwrap_or(u32::MAX)) / f64::from(u32::MAX);
+        longest.mul_f64(0.5 + 0.5 * share)
+    }
+
+    fn wait_until(&self, next: Instant) -> Result<(), Ended> {
+        loop {
+            if self.ledger.is_stopped() {
+                return Err(Ended::Stopped);
+            }
+            let left = next.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(());
+            }
+            thread::sleep(left.min(STOP_LOOK));
+        }
+    }
+
+    /// Opens a session for the next leg; who is stopped meanwhile ends at once.
+    fn connect(&mut self, former: Option<&Session>) -> Result<Result<Transfer, TransferError>, Ended> {
+        let Some(endpoint) = self.endpoint.upgrade() else { return Err(Ended::Stopped) };
+        let (answer, leg) = match (self.open)(&endpoint, former) {
+            Ok(opening) => opening,
+            Err(error) => return Ok(Err(error)),
+        };
+        drop(endpoint);
+        loop {
+            let answer = match answer.recv_timeout(STOP_LOOK) {
+                Ok(answer) => answer,
+                Err(RecvTimeoutError::Disconnected) => Err(ConnectError::Closed),
+                Err(RecvTimeoutError::Timeout) if self.ledger.is_stopped() => {
+                    // Should it still open, it is closed.
+                    leg.stop();
+                    return Err(Ended::Stopped);
+                }
+                Err(RecvTimeoutError::Timeout) => continue,
+            };
+            if let Err(error) = answer {
+                return Ok(Err(error.into()));
+            }
+            // This thread alone changes them.
+            let mut legs = self.ledger.legs();
+            legs.follow(leg.clone());
+            self.ledger.change_legs(|now| *now = legs);
+            if self.ledger.is_stopped() {
+                leg.stop();
+            }
+            return Ok(Ok(leg));
+        }
+    }
+
+    /// The transfer is over. What a last session had no time to find again is there all the same.
+    fn end(&self, mut outcome: Outcome) {
+        if outcome.ended != Ended::Done {
+            let progress = self.ledger.transfer().progress();
+            outcome.files = outcome.files.max(progress.files_done);
+        }
+        self.ledger.change_legs(|legs| legs.pause = None);
+        self.ledger.end(outcome);
+    }
+}
+
+/// Whether the end of a session may be one that passes.
+fn may_pass(reason: CloseReason, by_peer: bool) -> bool {
+    match reason {
+        CloseReason::Silence | CloseReason::Path | CloseReason::Keys | CloseReason::Reset => true,
+        // If it is this end that leaves, it does.
+        CloseReason::Leaving => by_peer,
+        CloseReason::Refused(refusal) => by_peer && refusal == Refusal::NoRoom,
+        CloseReason::Done | CloseReason::Stopped | CloseReason::ExceedsGrant | CloseReason::Protocol => false,
+    }
+}
+
+/// Whether an attempt that failed may work later.
+fn is_passing(error: &TransferError) -> bool {
+    use HandshakeError::{FellSilent, NoAnswer, Refused};
+    match error {
+        TransferError::Connect(ConnectError::NoAddress) => true,
+        TransferError::Connect(ConnectError::Handshake(error)) => {
+            matches!(error, NoAnswer | FellSilent | Refused(Refusal::NoRoom))
+        }
+        _ => false,
+    }
+}
+
+/// Later than anybody waits.
+fn far_ahead() -> Instant {
+    Instant::now() + Duration::from_secs(1 << 30)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn may_pass__what_somebody_wanted_does_not() {
+        for reason in [CloseReason::Silence, CloseReason::Path, CloseReason::Keys, CloseReason::Reset] {
+            assert!(may_pass(reason, true) && may_pass(reason, false), "{reason:?}");
+        }
+        assert!(may_pass(CloseReason::Leaving, true) && !may_pass(CloseReason::Leaving, false));
+        for reason in [CloseReason::Done, CloseReason::Stopped, CloseReason::ExceedsGrant, CloseReason::Protocol] {
+            assert!(!may_pass(reason, true) && !may_pass(reason, false), "{reason:?}");
+        }
+        for (refusal, passes) in [(Refusal::NoRoom, true), (Refusal::UnknownName, false), (Refusal::Revoked, false)] {
+            assert_eq!(may_pass(CloseReason::Refused(refusal), true), passes, "{refusal:?}");
+            assert!(!may_pass(CloseReason::Refused(refusal), false));
+        }
+    }
+
+    #[test]
+    fn is_passing__a_server_that_says_no_means_it() {
+        let error = |error: HandshakeError| is_passing(&TransferError::Connect(error.into()));
+        assert!(error(HandshakeError::NoAnswer) && error(HandshakeError::FellSilent));
+        assert!(error(HandshakeError::Refused(Refusal::NoRoom)));
+        for refusal in [Refusal::Expired, Refusal::Revoked, Refusal::UsedUp, Refusal::UnknownName, Refusal::Direction] {
+            assert!(!error(HandshakeError::Refused(refusal)), "{refusal:?}");
+        }
+        assert!(is_passing(&ConnectError::NoAddress.into()) && !is_passing(&ConnectError::Closed.into()));
+    }
+}

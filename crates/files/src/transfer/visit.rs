@@ -1,0 +1,40 @@
+//! One transfer of a share.
+
+use std::net::SocketAddr;
+
+use fairwave_proto::codec::TicketId;
+
+use super::ledger::Transfer;
+
+/// One transfer of a share.
+#[derive(Clone)]
+pub struct Visit {
+    /// Its number at this share, from 0.
+    pub number: u64,
+    /// Where the visitor was.
+    pub from: SocketAddr,
+    /// The ticket that it held.
+    pub ticket: TicketId,
+    /// What it does.
+    pub kind: VisitKind,
+    /// How far it is.
+    pub transfer: Transfer,
+}
+
+impl Visit {
+    /// Whether it puts files here, or would, instead of getting some.
+    pub fn is_put(&self) -> bool {
+        self.kind != VisitKind::Get
+    }
+}
+
+/// What a visitor does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VisitKind {
+    /// It gets files.
+    Get,
+    /// It puts files here.
+    Put,
+    /// It finds out what it would put.
+    DryPut,
+}

@@ -1,0 +1,144 @@
+//! Files between two endpoints of this machine, through the public interface.
+
+#![allow(non_snake_case)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use fairwave_files::{Ended, GetOptions, Outcome, PutOptions, Share, ShareOptions, Transfer, get, put};
+use fairwave_host::{Endpoint, EndpointConfig, Identity, Keyring, PathKind, ShareId, Ticket, Validity};
+use fairwave_units::{Duration, Rate};
+
+const LASTS: Option<Duration> = Some(Duration::from_secs(120));
+const BLOCK: usize = 4 << 20;
+
+/// A server with a ticket for it, and a client.
+struct Hosts {
+    place: tempfile::TempDir,
+    _server: Endpoint,
+    share: Arc<Share>,
+    client: Endpoint,
+    ticket: Ticket,
+}
+
+impl Hosts {
+    fn new(is_plain: bool) -> Self {
+        let place = tempfile::tempdir().unwrap();
+        for directory in ["data", "to", "incoming"] {
+            fs::create_dir(place.path().join(directory)).unwrap();
+        }
+        let config = EndpointConfig {
+            listen: Some(([127, 0, 0, 1], 0).into()),
+            send_capacity: Some(Rate::gbps(2.0)),
+            receive_capacity: Some(Rate::gbps(2.0)),
+            path: PathKind::Dedicated,
+            is_plain,
+            ..EndpointConfig::default()
+        };
+        let options = ShareOptions { writable_into: Some(place.path().join("incoming")), ..ShareOptions::default() };
+        let share = Arc::new(Share::new(vec![place.path().join("data")], options).unwrap());
+        let server = Endpoint::bind(&config).unwrap();
+        let keyring = Arc::new(Keyring::in_memory(Identity::random().unwrap(), ShareId(1)));
+        let validity = Validity { lasts_s: None, is_once: false };
+        let ticket = keyring.issue(validity, vec![server.facts().local]).unwrap();
+        server.listen(keyring, share.accept());
+        let client = Endpoint::bind(&config).unwrap();
+        Self { place, _server: server, share, client, ticket }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.place.path().join(name)
+    }
+
+    fn fill(&self) {
+        fs::create_dir(self.path("data/small")).unwrap();
+        for i in 0..300 {
+            fs::write(self.path("data/small").join(i.to_string()), content(i, i * 7)).unwrap();
+        }
+        fs::write(self.path("data/large"), content(1, 5 * BLOCK + 99)).unwrap();
+    }
+
+    fn get(&self, options: GetOptions) -> Transfer {
+        get(&self.client, &self.ticket, GetOptions { destination: self.path("to"), ..options }).unwrap()
+    }
+}
+
+fn content(seed: usize, bytes: usize) -> Vec<u8> {
+    let mut content = vec![0; bytes];
+    blake3::Hasher::new().update(&seed.to_le_bytes()).finalize_xof().fill(&mut content);
+    content
+}
+
+fn end(transfer: &Transfer) -> Outcome {
+    transfer.wait(LASTS).expect("it ends")
+}
+
+fn assert_filled(root: &Path) {
+    for i in 0..300 {
+        assert!(fs::read(root.join("small").join(i.to_string())).unwrap() == content(i, i * 7), "file {i}");
+    }
+    assert!(fs::read(root.join("large")).unwrap() == content(1, 5 * BLOCK + 99));
+}
+
+#[test]
+fn get__and_once_more() {
+    for is_plain in [false, true] {
+        let hosts = Hosts::new(is_plain);
+        hosts.fill();
+        let outcome = end(&hosts.get(GetOptions::default()));
+        assert!(outcome.is_complete(), "{outcome:?}");
+        assert_eq!(outcome.files, 301);
+        assert_filled(&hosts.path("to/data"));
+        let again = hosts.get(GetOptions { check: true, ..GetOptions::default() });
+        assert!(end(&again).is_complete());
+        let progress = again.progress();
+        assert_eq!((progress.files_total, progress.files_done), (Some(301), 301));
+        assert_eq!(progress.bytes_resumed, progress.bytes_total.unwrap());
+    }
+}
+
+#[test]
+fn get__stopped_and_continued() {
+    let hosts = Hosts::new(false);
+    hosts.fill();
+    let transfer = hosts.get(GetOptions { limit: Some(Rate::mbps(400.0)), ..GetOptions::default() });
+    while transfer.progress().bytes_done < 2 * BLOCK as u64 {
+        assert_eq!(transfer.wait(Some(Duration::from_millis(1))), None, "it ends only when it is stopped");
+    }
+    transfer.stop();
+    assert_eq!(end(&transfer).ended, Ended::Stopped);
+    let again = hosts.get(GetOptions::default());
+    assert!(end(&again).is_complete());
+    assert!(again.progress().bytes_resumed >= 2 * BLOCK as u64);
+    assert_filled(&hosts.path("to/data"));
+}
+
+#[test]
+fn put__into_a_writable_share() {
+    let hosts = Hosts::new(false);
+    hosts.fill();
+    let paths = [hosts.path("data")];
+    for _ in 0..2 {
+        let transfer = put(&hosts.client, &hosts.ticket, &paths, &PutOptions::default()).unwrap();
+        let outcome = end(&transfer);
+        assert!(outcome.is_complete(), "{outcome:?}");
+        assert_eq!(outcome.files, 301);
+        assert_filled(&hosts.path("incoming/data"));
+    }
+    let visits = hosts.share.transfers();
+    assert_eq!(visits.len(), 2);
+    assert!(visits.iter().all(|visit| visit.is_put() && end(&visit.transfer).is_complete()));
+}
+
+#[test]
+fn put__what_is_in_the_way_is_told() {
+    let hosts = Hosts::new(false);
+    hosts.fill();
+    fs::create_dir_all(hosts.path("incoming/data/large")).unwrap();
+    let transfer = put(&hosts.client, &hosts.ticket, &[hosts.path("data")], &PutOptions::default()).unwrap();
+    let outcome = end(&transfer);
+    assert_eq!((outcome.ended, outcome.files, outcome.files_failed), (Ended::Done, 300, 1));
+    assert_eq!(outcome.failed[0].path, b"data/large");
+    assert_eq!(outcome.failed[0].reason, "there is a directory in its place");
+}

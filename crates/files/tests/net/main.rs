@@ -1,0 +1,30 @@
+//! Transfers of files between namespaces of the network, with hardships on the way. Root is needed; without it these tests say so
+//! and do nothing. The network between them is that of the tests of `fairwave-host`.
+
+#![allow(non_snake_case)]
+
+mod counters;
+mod files;
+mod kills;
+mod parts;
+mod retry;
+
+#[allow(dead_code, reason = "the tests of fairwave-host use it, too, each a part")]
+#[path = "../../../host/tests/net/actor.rs"]
+mod actor;
+#[allow(dead_code, reason = "the tests of fairwave-host use it, too, each a part")]
+#[path = "../../../host/tests/net/content.rs"]
+mod content;
+#[allow(dead_code, reason = "the tests of fairwave-host use it, too, each a part")]
+#[path = "../../../host/tests/net/hosts.rs"]
+mod hosts;
+#[allow(dead_code, unused_imports, reason = "the tests of fairwave-host use it, too, each a part")]
+#[path = "../../../host/tests/net/relay/mod.rs"]
+mod relay;
+#[allow(dead_code, reason = "the tests of fairwave-host use it, too, each a part")]
+#[path = "../../../host/tests/net/space.rs"]
+mod space;
+#[path = "../../../host/tests/net/turn.rs"]
+mod turn;
+
+use turn::world;

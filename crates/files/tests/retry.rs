@@ -1,0 +1,285 @@
+//! Transfers that outlive their sessions, through the public interface.
+
+#![allow(non_snake_case)]
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use fairwave_files::{
+    Ended, GetOptions, Outcome, Pause, PutOptions, Share, ShareOptions, Transfer, TransferError, get, put,
+};
+use fairwave_host::{
+    ConnectError, Endpoint, EndpointConfig, HandshakeError, Identity, Keyring, Lasts, PathKind, Refusal, ShareId,
+    Ticket, Validity,
+};
+use fairwave_units::{Duration, Rate};
+
+const LASTS: Option<Duration> = Some(Duration::from_secs(120));
+const MB: usize = 1_000_000;
+
+/// A server that can go and come again, and a client.
+struct Hosts {
+    place: tempfile::TempDir,
+    config: EndpointConfig,
+    keyring: Arc<Keyring>,
+    server: Option<Endpoint>,
+    client: Endpoint,
+    ticket: Ticket,
+}
+
+impl Hosts {
+    fn new(lasts: Lasts, validity: Validity, bytes: usize) -> Self {
+        let place = tempfile::tempdir().unwrap();
+        for directory in ["data", "to", "incoming"] {
+            fs::create_dir(place.path().join(directory)).unwrap();
+        }
+        fs::write(place.path().join("data/large"), content(1, bytes)).unwrap();
+        for i in 0..20 {
+            fs::write(place.path().join("data").join(i.to_string()), content(i, i * 70)).unwrap();
+        }
+        let capacity = Some(Rate::mbps(500.0));
+        let config = EndpointConfig {
+            listen: Some(([127, 0, 0, 1], 0).into()),
+            send_capacity: capacity,
+            receive_capacity: capacity,
+            path: PathKind::Dedicated,
+            lasts,
+            ..EndpointConfig::default()
+        };
+        let client = Endpoint::bind(&config).unwrap();
+        let server = Endpoint::bind(&config).unwrap();
+        let at = server.local_addr();
+        let keyring = Arc::new(Keyring::in_memory(Identity::random().unwrap(), ShareId(1)));
+        let ticket = keyring.issue(validity, vec![at]).unwrap();
+        let config = EndpointConfig { listen: Some(at), ..config };
+        let mut hosts = Self { place, config, keyring, server: None, client, ticket };
+        hosts.serve(server);
+        hosts
+    }
+
+    fn serve(&mut self, server: Endpoint) {
+        let options = ShareOptions { writable_into: Some(self.path("incoming")), ..ShareOptions::default() };
+        let share = Arc::new(Share::new(vec![self.path("data")], options).unwrap());
+        server.listen(Arc::clone(&self.keyring), share.accept());
+        self.server = Some(server);
+    }
+
+    /// The server ends, and tells so.
+    fn leave(&mut self) {
+        self.server.take().unwrap().close();
+    }
+
+    /// It is there again, at the same port.
+    fn come_back(&mut self) {
+        self.serve(Endpoint::bind(&self.config).unwrap());
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.place.path().join(name)
+    }
+
+    fn get(&self, options: GetOptions) -> Transfer {
+        get(&self.client, &self.ticket, GetOptions { destination: self.path("to"), ..options }).unwrap()
+    }
+
+    /// A get, or a put, at this rate.
+    fn begin(&self, is_put: bool, rate: Rate, retry: Duration) -> Transfer {
+        if !is_put {
+            return self.get(GetOptions { limit: Some(rate), retry, ..GetOptions::default() });
+        }
+        let options = PutOptions { limit: Some(rate), retry, ..PutOptions::default() };
+        put(&self.client, &self.ticket, &[self.path("data")], &options).unwrap()
+    }
+
+    fn assert_same(&self, is_put: bool) {
+        let there = self.path(if is_put { "incoming/data" } else { "to/data" });
+        for entry in fs::read_dir(self.path("data")).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap();
+            assert!(fs::read(&path).unwrap() == fs::read(there.join(name)).unwrap(), "{}", path.display());
+        }
+        assert_eq!(fs::read_dir(&there).unwrap().count(), 21);
+    }
+}
+
+fn content(seed: usize, bytes: usize) -> Vec<u8> {
+    let mut content = vec![0; bytes];
+    blake3::Hasher::new().update(&seed.to_le_bytes()).finalize_xof().fill(&mut content);
+    content
+}
+
+fn end(transfer: &Transfer) -> Outcome {
+    transfer.wait(LASTS).unwrap_or_else(|| panic!("it does not end: {:?}", transfer.progress()))
+}
+
+fn reach(transfer: &Transfer, bytes: usize) {
+    while transfer.progress().bytes_done < bytes as u64 {
+        assert_eq!(transfer.wait(Some(Duration::from_millis(1))), None, "it ends too early");
+    }
+}
+
+/// The first pause in which this holds.
+fn pause_in(transfer: &Transfer, is_it: impl Fn(&Pause) -> bool) -> Pause {
+    loop {
+        if let Some(pause) = transfer.pause().filter(&is_it) {
+            return pause;
+        }
+        assert_eq!(transfer.wait(Some(Duration::from_millis(1))), None, "it ends without it");
+    }
+}
+
+fn forever() -> Validity {
+    Validity { lasts_s: None, is_once: false }
+}
+
+/// All of it is there, and what came in the first sessions was not moved once more.
+fn assert_went_on(hosts: &Hosts, transfer: &Transfer, is_put: bool, bytes: usize) {
+    let outcome = end(transfer);
+    assert!(outcome.is_complete(), "{outcome:?}");
+    assert_eq!((outcome.files, outcome.blake3), (21, None));
+    hosts.assert_same(is_put);
+    let progress = transfer.progress();
+    let small: usize = (0..20).map(|i| i * 70).sum();
+    assert_eq!(progress.bytes_done, (bytes + small) as u64);
+    // Nothing was there before. What a giver has sent and its taker had not written yet goes again, and counts once.
+    assert_eq!(progress.bytes_resumed, 0, "{progress:?}");
+    assert!(transfer.reconnects() >= 1);
+    assert_eq!(transfer.pause(), None);
+}
+
+#[test]
+fn get_and_put__go_on_when_the_server_comes_back() {
+    for is_put in [false, true] {
+        let mut hosts = Hosts::new(Lasts::default(), forever(), 30 * MB);
+        let transfer = hosts.begin(is_put, Rate::mbps(80.0), Duration::from_secs(60));
+        reach(&transfer, 12 * MB);
+        hosts.leave();
+        let pause = pause_in(&transfer, |pause| pause.attempt == 2);
+        assert!(pause.reason.starts_with("no answer"), "{pause:?}");
+        assert!(pause.gives_up_in <= Duration::from_secs(60) && pause.gives_up_in > Duration::from_secs(30));
+        let there = transfer.progress();
+        assert!(there.bytes_done >= 12 * MB as u64, "{there:?}");
+        hosts.come_back();
+        assert_went_on(&hosts, &transfer, is_put, 30 * MB);
+        assert_eq!(transfer.reconnects(), 1);
+    }
+}
+
+#[test]
+fn get_and_put__get_new_keys_without_waiting() {
+    let lasts = Lasts { keys: Duration::from_secs(1), ..Lasts::default() };
+    for is_put in [false, true] {
+        let hosts = Hosts::new(lasts, forever(), 40 * MB);
+        let began = Instant::now();
+        // Not even a transfer that does not come back ends with its keys.
+        let transfer = hosts.begin(is_put, Rate::mbps(100.0), Duration::ZERO);
+        let first = transfer.session().unwrap().id();
+        assert_went_on(&hosts, &transfer, is_put, 40 * MB);
+        // 40 MB take 3.2 s, in which the keys change three times; a session begins anew within milliseconds.
+        let (reconnects, took) = (transfer.reconnects(), began.elapsed());
+        assert!((2..=30).contains(&reconnects), "{reconnects} in {took:?}");
+        assert_ne!(transfer.session().unwrap().id(), first);
+    }
+}
+
+#[test]
+fn get__goes_on_with_a_ticket_that_expires_meanwhile() {
+    let lasts = Lasts { keys: Duration::from_secs(1), ..Lasts::default() };
+    let hosts = Hosts::new(lasts, Validity { lasts_s: Some(2), is_once: false }, 50 * MB);
+    let transfer = hosts.begin(false, Rate::mbps(80.0), Duration::ZERO);
+    while hosts.keyring.refusal(hosts.ticket.id).is_none() {
+        assert_eq!(transfer.wait(Some(Duration::from_millis(10))), None, "it is too fast for this");
+    }
+    let before = transfer.reconnects();
+    // Who comes anew is not let in.
+    let other = get(&hosts.client, &hosts.ticket, GetOptions { destination: hosts.path("x"), ..GetOptions::default() });
+    let Err(TransferError::Connect(ConnectError::Handshake(HandshakeError::Refused(refusal)))) = other else {
+        panic!("it is let in");
+    };
+    assert_eq!(refusal, Refusal::Expired);
+    assert_went_on(&hosts, &transfer, false, 50 * MB);
+    assert!(transfer.reconnects() > before, "no session began after the ticket's end");
+}
+
+#[test]
+fn get__ends_at_once_when_its_ticket_is_no_good_any_more() {
+    for is_revoked in [true, false] {
+        let mut hosts = Hosts::new(Lasts::default(), forever(), 30 * MB);
+        let transfer = hosts.begin(false, Rate::mbps(80.0), Duration::from_secs(600));
+        reach(&transfer, 5 * MB);
+        hosts.leave();
+        pause_in(&transfer, |_| true);
+        if is_revoked {
+            assert!(hosts.keyring.revoke(hosts.ticket.id).unwrap());
+        } else {
+            // Somebody else is at its address who has never heard of it.
+            hosts.keyring = Arc::new(Keyring::in_memory(Identity::random().unwrap(), ShareId(1)));
+        }
+        hosts.come_back();
+        if is_revoked {
+            let Ended::Failed(reason) = end(&transfer).ended else { panic!("it goes on") };
+            assert_eq!(reason, "the other end has ended; and then: the server refused: the ticket has been revoked");
+        } else {
+            // That cannot be told from a server that is not there: the client waits on, until it is stopped.
+            pause_in(&transfer, |pause| pause.attempt == 2);
+            transfer.stop();
+            assert_eq!(end(&transfer).ended, Ended::Stopped);
+        }
+    }
+}
+
+#[test]
+fn get__gives_up_when_its_patience_is_over() {
+    for (retry_s, says) in [(0, "the other end has ended"), (3, "the other end has ended; ")] {
+        let mut hosts = Hosts::new(Lasts::default(), forever(), 30 * MB);
+        let transfer = hosts.begin(false, Rate::mbps(80.0), Duration::from_secs(retry_s));
+        reach(&transfer, 5 * MB);
+        let began = Instant::now();
+        hosts.leave();
+        let outcome = end(&transfer);
+        let Ended::Failed(reason) = outcome.ended else { panic!("it goes on") };
+        assert!(reason.starts_with(says), "{reason}");
+        assert_eq!(reason.contains("to connect again failed: no answer"), retry_s > 0, "{reason}");
+        // An attempt takes five seconds.
+        assert!(began.elapsed().as_secs() < if retry_s == 0 { 5 } else { 15 }, "{:?}", began.elapsed());
+        assert_eq!((transfer.reconnects(), transfer.pause()), (0, None));
+        // The next call goes on.
+        hosts.come_back();
+        let again = hosts.get(GetOptions::default());
+        assert!(end(&again).is_complete());
+        assert!(again.progress().bytes_resumed >= 4 * MB as u64, "{:?}", again.progress());
+    }
+}
+
+#[test]
+fn stop__while_it_waits_or_connects_works_at_once() {
+    let mut hosts = Hosts::new(Lasts::default(), forever(), 30 * MB);
+    let transfers = [0, 1].map(|at| {
+        let destination = hosts.path(&format!("to{at}"));
+        let options = GetOptions { destination, limit: Some(Rate::mbps(40.0)), ..GetOptions::default() };
+        get(&hosts.client, &hosts.ticket, options).unwrap()
+    });
+    for transfer in &transfers {
+        reach(transfer, 5 * MB);
+    }
+    hosts.leave();
+    for (transfer, is_waiting) in transfers.iter().zip([true, false]) {
+        pause_in(transfer, |pause| pause.next_in.is_some() == is_waiting);
+        let began = Instant::now();
+        transfer.stop();
+        let outcome = end(transfer);
+        assert_eq!(outcome.ended, Ended::Stopped);
+        assert!(began.elapsed().as_millis() < 1000, "{:?}", began.elapsed());
+    }
+}
+
+#[test]
+fn get__of_an_endpoint_that_is_closed_does_not_come_back() {
+    let hosts = Hosts::new(Lasts::default(), forever(), 30 * MB);
+    let transfer = hosts.begin(false, Rate::mbps(80.0), Duration::from_secs(600));
+    reach(&transfer, 5 * MB);
+    hosts.client.close();
+    assert_eq!(end(&transfer).ended, Ended::Stopped);
+}

@@ -1,0 +1,104 @@
+//! Processes that play a part: this very program, asked for one test, `parts::part__is_played`, which tells each what it does.
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, unbounded};
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::net::{IpAddr, SocketAddr};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use fairwave_host::{Endpoint, EndpointConfig};
+use rustix::process::{Pid, Signal, kill_process};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::space::Space;
+
+/// A process that plays a part. It is killed when this is dropped.
+pub(crate) struct Actor {
+    child: Child,
+    words: Receiver<String>,
+}
+
+const VARIABLE: &str = "FAIRWAVE_PART";
+/// Tells what a part says from what the test runner does.
+pub(crate) const SAYS: &str = "part: ";
+
+impl Actor {
+    /// Starts one in `space`.
+    pub(crate) fn start(space: &Space, part: &impl Serialize) -> Self {
+        let program = std::env::current_exe().expect("it runs");
+        let mut command = Command::new(program);
+        command.args(["--exact", "parts::part__is_played", "--ignored", "--nocapture"]);
+        command.env(VARIABLE, serde_json::to_string(part).expect("it has no maps"));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = space.run(|| command.spawn()).expect("it ran once");
+        let output = BufReader::new(child.stdout.take().expect("it is piped"));
+        let (says, words) = unbounded();
+        std::thread::spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                // The runner's own words may stand before it.
+                let said = line.split_once(SAYS).map(|(_, said)| said.to_owned());
+                if said.is_some_and(|said| says.send(said).is_err()) {
+                    return;
+                }
+            }
+        });
+        Self { child, words }
+    }
+
+    /// The next thing that it says.
+    pub(crate) fn hear(&mut self) -> String {
+        self.hear_within(Duration::from_secs(120)).expect("it says something")
+    }
+
+    /// The next thing that it says, if it does so soon.
+    pub(crate) fn hear_within(&mut self, time: Duration) -> Option<String> {
+        match self.words.recv_timeout(time) {
+            Ok(said) => Some(said),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => panic!("the process ended without a word"),
+        }
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(self.pid(), signal).expect("it runs");
+    }
+
+    /// Bytes of memory that it uses.
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        let path = format!("/proc/{}/status", self.child.id());
+        let status = std::fs::read_to_string(path).expect("it runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("every process has some");
+        1024 * line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number")
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_raw(i32::try_from(self.child.id()).expect("ids are small")).expect("it is not 0")
+    }
+}
+
+impl Drop for Actor {
+    fn drop(&mut self) {
+        // Also if it is stopped.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The part that this process was started to play, if it was. The process ends with who started it.
+pub(crate) fn part<P: DeserializeOwned>() -> Option<P> {
+    let part = std::env::var(VARIABLE).ok()?;
+    // Who started it is gone, and nobody else would end it.
+    std::thread::spawn(|| {
+        let _ = std::io::stdin().read_to_end(&mut Vec::new());
+        std::process::exit(0);
+    });
+    Some(serde_json::from_str(&part).expect("another process of this program wrote it"))
+}
+
+/// An endpoint at the port of an address.
+pub(crate) fn listen(address: SocketAddr, config: &EndpointConfig) -> Endpoint {
+    let any: IpAddr = if address.is_ipv6() { "::".parse() } else { "0.0.0.0".parse() }.expect("an address");
+    let listen = Some(SocketAddr::new(any, address.port()));
+    Endpoint::bind(&EndpointConfig { listen, ..config.clone() }).expect("the port is free")
+}
