@@ -10,7 +10,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use fairwave_host::{GetOptions, Identity, Keyring, Share, ShareId, ShareOptions, StateDir, TopNames, Validity};
+use fairwave_host::{
+    GetOptions, Identity, Keyring, Listen, Share, ShareId, ShareOptions, StateDir, TopNames, Validity,
+};
 use fairwave_units::Duration;
 
 use crate::Done;
@@ -159,8 +161,8 @@ fn copy_here(screen: &Screen, args: &Args, from: &[PathBuf], to: &std::path::Pat
     note_left_out(screen, &paths);
     let share = Share::new(paths, ShareOptions { session: args.link.session(), ..ShareOptions::default() })
         .map_err(|error| Failure::Usage(error.to_string()))?;
-    let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let giver = args.link.bind_to("cp", loopback)?;
+    let loopback = Listen::At(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+    let giver = args.link.bind_to("cp", &loopback)?;
     let identity = StateDir::open().and_then(|state| Identity::open(&state)).map_err(|error| of_state(&error))?;
     let keyring = Keyring::in_memory(identity, id);
     let addresses = vec![giver.endpoint.local_addr()];
