@@ -78,7 +78,7 @@ class Server:
         links: bool,
         quota: str | None,
         once: bool,
-        expires_s: int | None,
+        expires_s: float | None,
         listen: str | None,
         link: Link,
     ) -> Server: ...

@@ -181,7 +181,7 @@ def serve(
     links: bool = False,
     quota: str | None = None,
     once: bool = False,
-    expires_s: int | None = 24 * 3600,
+    expires_s: float | None = None,
     listen: str | None = None,
     capacity: str | None = None,
     path: PathKind = "shared",
@@ -189,6 +189,8 @@ def serve(
     rule: str = "gtp",
 ) -> Server:
     """Offer files to whoever holds the ticket.
+
+    Serving the same paths again honours the tickets of before, at the same UDP port where it is free.
 
     Args:
         paths: Files and directories: one path, or several.
@@ -198,7 +200,8 @@ def serve(
         quota: What lies below that directory may occupy so much when others have put files there, such as "10 GB"; what
             exceeds it fails. Left out, as much as the disk holds.
         once: The ticket is for a single transfer.
-        expires_s: How long the ticket is good, in seconds; None for ever.
+        expires_s: How long the ticket is good, in seconds; ``math.inf`` for ever. Left out, a day: unless ``once`` asks
+            for another, the ticket of the last time is then handed out again while it is good for an hour or more.
         listen: The address and port to listen at, "192.0.2.7:8642"; left out, all addresses.
         capacity: What this end may send; left out, 95 % of the network card's speed.
         path: Who else uses the path: others ("shared"), or nobody ("dedicated"; both ends must say so).

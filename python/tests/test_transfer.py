@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import socket
 import time
@@ -118,6 +119,30 @@ def test_serve__takes_a_single_path(tmp_path: Path) -> None:
         with fw.serve(path, listen=HERE) as server:
             transfer = fw.get(server.ticket, tmp_path / str(number))
         assert (transfer.files, transfer.bytes) == (1, 10)
+
+
+def test_serve__hands_out_the_ticket_of_the_last_time(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+        free.bind(("127.0.0.1", 0))
+        here = f"127.0.0.1:{free.getsockname()[1]}"
+
+    def ticket(*, once: bool = False, expires_s: float | None = None) -> str:
+        with fw.serve(tmp_path, listen=here, once=once, expires_s=expires_s) as server:
+            return server.ticket
+
+    first = ticket()
+    assert ticket() == first
+    day = ticket(expires_s=24 * 3600)
+    assert day != first
+    once = ticket(once=True)
+    assert once not in (first, day)
+    assert ticket() in (first, day)
+    lasting = ticket(expires_s=math.inf)
+    # The one that is good for longest.
+    assert ticket() == lasting
+    for wrong in (0, -1, math.nan):
+        with pytest.raises(ValueError, match="expires_s"):
+            ticket(expires_s=wrong)
 
 
 def test_serve__a_writable_place_only_takes(tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ pub fn run_all(
     experiments: &[&'static Experiment],
     options: RunOptions,
     progress: Progress<'_>,
-    each: &mut (dyn FnMut(Outcome) -> bool + Send),
+    each: &mut dyn FnMut(Outcome) -> bool,
 ) -> Result<(), RunError> {
     let work = Work::plan(experiments, options)?;
     work.run(progress, &mut |number, results, wall_s| {

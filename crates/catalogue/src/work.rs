@@ -1,8 +1,7 @@
 //! The runs that several experiments need: each is made once, on all cores, and serves all of them.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use fairwave_scenario::{Case, Document, Record, Run, Scenario, Selection, Settings};
@@ -12,6 +11,7 @@ use fairwave_units::{Duration, Time};
 use crate::claim::{CheckedClaim, Subject};
 use crate::data::scenario_text;
 use crate::experiment::Experiment;
+use crate::in_order::in_order;
 use crate::lab::{simulate, usual_model};
 use crate::measure::{Measure, MeasureError};
 use crate::outcome::Shown;
@@ -171,26 +171,26 @@ impl Work {
     pub(crate) fn run(
         &self,
         progress: Progress<'_>,
-        done: &mut (dyn FnMut(usize, Results, f64) -> Result<bool, RunError> + Send),
+        done: &mut dyn FnMut(usize, Results, f64) -> Result<bool, RunError>,
     ) -> Result<(), RunError> {
-        let shop = Shop {
-            work: self,
-            progress,
-            next: AtomicUsize::new(0),
-            is_stopped: AtomicBool::new(false),
-            desk: Mutex::new(Desk::new(self, done)),
+        let one = |number: usize| {
+            let job = &self.jobs[number];
+            let begin = Instant::now();
+            let taken = job.run(&self.plans, progress);
+            let wall_s = begin.elapsed().as_secs_f64();
+            progress(&Step { run: &job.name, share: 0.0, ended_s: Some(wall_s) });
+            taken.map(|taken| (taken, wall_s))
         };
-        shop.lock().hand_over(&shop.is_stopped);
-        let threads = rayon::current_num_threads().clamp(1, self.jobs.len().max(1));
-        rayon::scope(|scope| {
-            for _ in 0..threads {
-                scope.spawn(|_| shop.serve());
+        in_order(self.jobs.len(), rayon::current_num_threads(), one, |outcomes| {
+            let mut results = Handover::new(self, done);
+            let mut goes_on = results.hand_over()?;
+            while goes_on && let Some((number, outcome)) = outcomes.wait() {
+                let (taken, wall_s) = outcome?;
+                results.hand_in(&self.jobs[number], taken, wall_s);
+                goes_on = results.hand_over()?;
             }
-        });
-        match shop.desk.into_inner().unwrap_or_else(PoisonError::into_inner).error {
-            Some((_, error)) => Err(error),
-            None => Ok(()),
-        }
+            Ok(())
+        })
     }
 }
 
@@ -266,23 +266,12 @@ impl Job {
     }
 }
 
-/// Where the threads fetch jobs and hand in what they gave.
-struct Shop<'a> {
-    work: &'a Work,
-    progress: Progress<'a>,
-    next: AtomicUsize,
-    is_stopped: AtomicBool,
-    desk: Mutex<Desk<'a>>,
-}
-
 /// The results that wait for the rest of their experiment.
-struct Desk<'a> {
+struct Handover<'a> {
     plans: Vec<Waiting>,
     /// The first experiment that was not handed over.
     next: usize,
-    done: &'a mut (dyn FnMut(usize, Results, f64) -> Result<bool, RunError> + Send),
-    /// With the place at which it happened: of several the first counts.
-    error: Option<(usize, RunError)>,
+    done: &'a mut dyn FnMut(usize, Results, f64) -> Result<bool, RunError>,
 }
 
 struct Waiting {
@@ -291,39 +280,14 @@ struct Waiting {
     wall_s: f64,
 }
 
-impl<'a> Shop<'a> {
-    /// Works until nothing is left.
-    fn serve(&self) {
-        while !self.is_stopped.load(Ordering::Relaxed) {
-            let number = self.next.fetch_add(1, Ordering::Relaxed);
-            let Some(job) = self.work.jobs.get(number) else { return };
-            let begin = Instant::now();
-            let taken = job.run(&self.work.plans, self.progress);
-            let wall_s = begin.elapsed().as_secs_f64();
-            (self.progress)(&Step { run: &job.name, share: 0.0, ended_s: Some(wall_s) });
-            let mut desk = self.lock();
-            match taken {
-                Ok(taken) => desk.hand_in(job, taken, wall_s),
-                Err(error) => desk.fail(number, error, &self.is_stopped),
-            }
-            desk.hand_over(&self.is_stopped);
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Desk<'a>> {
-        // A thread that panics takes the others with it at the end of their scope; until then the desk is as it was.
-        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl<'a> Desk<'a> {
-    fn new(work: &Work, done: &'a mut (dyn FnMut(usize, Results, f64) -> Result<bool, RunError> + Send)) -> Self {
+impl<'a> Handover<'a> {
+    fn new(work: &Work, done: &'a mut dyn FnMut(usize, Results, f64) -> Result<bool, RunError>) -> Self {
         let waiting = |plan: &Plan| Waiting {
             results: plan.groups.iter().map(|group| vec![Taken::default(); group.jobs.len()]).collect(),
             missing: plan.jobs(),
             wall_s: 0.0,
         };
-        Self { plans: work.plans.iter().map(waiting).collect(), next: 0, done, error: None }
+        Self { plans: work.plans.iter().map(waiting).collect(), next: 0, done }
     }
 
     fn hand_in(&mut self, job: &Job, taken: Vec<Taken>, wall_s: f64) {
@@ -337,27 +301,18 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// Hands over all experiments that are complete and have none before them that is not.
-    fn hand_over(&mut self, is_stopped: &AtomicBool) {
+    /// Hands over all experiments that are complete and have none before them that is not. Whether to go on.
+    fn hand_over(&mut self) -> Result<bool, RunError> {
         while let Some(waiting) = self.plans.get_mut(self.next)
             && waiting.missing == 0
-            && !is_stopped.load(Ordering::Relaxed)
         {
             let results = std::mem::take(&mut waiting.results);
-            match (self.done)(self.next, results, waiting.wall_s) {
-                Ok(true) => {}
-                Ok(false) => is_stopped.store(true, Ordering::Relaxed),
-                Err(error) => self.fail(usize::MAX, error, is_stopped),
-            }
             self.next += 1;
+            if !(self.done)(self.next - 1, results, waiting.wall_s)? {
+                return Ok(false);
+            }
         }
-    }
-
-    fn fail(&mut self, place: usize, error: RunError, is_stopped: &AtomicBool) {
-        is_stopped.store(true, Ordering::Relaxed);
-        if self.error.as_ref().is_none_or(|(earlier, _)| place < *earlier) {
-            self.error = Some((place, error));
-        }
+        Ok(true)
     }
 }
 
@@ -435,6 +390,8 @@ mod tests {
     use super::*;
     use crate::run::run_all;
     use crate::select::select;
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     fn plan(ids: &[&str]) -> Work {
         Work::plan(&select(ids).unwrap(), RunOptions::default()).unwrap()
@@ -497,18 +454,5 @@ mod tests {
         run_all(&experiments, RunOptions::default(), &progress, &mut |_| true).unwrap();
         assert!((sum.into_inner().unwrap() - 1.0_f64).abs() < 1e-9);
         assert_eq!(ended.into_inner(), plan(&["000/table1", "002/fig-vii-3"]).runs());
-    }
-
-    #[test]
-    fn fail__of_several_errors_the_first_run_counts() {
-        let error = |id: &str| RunError::Variant { id: id.into(), what: String::new(), variant: String::new() };
-        let work = plan(&["000/table2"]);
-        let mut done = |_, _, _| Ok(true);
-        let mut desk = Desk::new(&work, &mut done);
-        let is_stopped = AtomicBool::new(false);
-        desk.fail(1, error("second"), &is_stopped);
-        desk.fail(0, error("first"), &is_stopped);
-        assert!(desk.error.unwrap().1.to_string().starts_with("first"));
-        assert!(is_stopped.into_inner());
     }
 }

@@ -13,6 +13,7 @@
 mod dynamics;
 
 use fairwave_scenario::{Discipline, QueueLimit, Run};
+use fairwave_schemes::global::metrics;
 use fairwave_schemes::link::AecpConfig;
 use fairwave_schemes::scheme::OptionValue;
 use fairwave_units::Time;
@@ -23,7 +24,7 @@ use crate::error::FluidError;
 use crate::grain::{self, Volume};
 use crate::optimum::Optimum;
 use crate::plan::{NONE, Place, Plan, Resource};
-use crate::record::{RateSample, Recorder, norm};
+use crate::record::{RateSample, Recorder};
 use crate::report::{Load, Outcome, Totals, last_tenth, report};
 use crate::track::Track;
 use crate::trail::Trail;
@@ -292,7 +293,7 @@ impl<'a> Simulator<'a> {
     }
 
     fn distance(&self) -> f64 {
-        norm(self.pairs().map(|(rate, optimum)| rate - optimum))
+        metrics::norm_of(self.pairs().map(|(rate, optimum)| rate - optimum))
     }
 
     fn sample(&mut self, recorder: &mut Recorder) {

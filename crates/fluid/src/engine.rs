@@ -5,6 +5,7 @@
 //! time as well, since they change what others may have.
 
 use fairwave_scenario::Run;
+use fairwave_schemes::global::metrics;
 use fairwave_schemes::node::fair_start;
 use fairwave_schemes::{Grant, Interval, RateAllocator, Row as TableRow};
 use fairwave_units::{Duration, Rate, Time};
@@ -18,7 +19,7 @@ use crate::optimum::Optimum;
 use crate::plan::{NONE, Plan};
 use crate::post::{Known, Post, posts};
 use crate::queue::Queue;
-use crate::record::{RateSample, Recorder, norm};
+use crate::record::{RateSample, Recorder};
 use crate::report::{Load, Outcome, Totals, report};
 
 /// How often a link that runs no rule reads what has arrived.
@@ -283,7 +284,7 @@ impl<'a> Simulator<'a> {
     }
 
     fn distance(&self) -> f64 {
-        norm(self.pairs().map(|(rate, optimum)| rate - optimum))
+        metrics::norm_of(self.pairs().map(|(rate, optimum)| rate - optimum))
     }
 
     fn tick(&mut self) {

@@ -11,6 +11,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use fairwave_scenario::{Run, Scenario};
+use fairwave_schemes::global::metrics;
 use fairwave_schemes::node;
 use fairwave_schemes::{Grant, Interval, RateAllocator, Row};
 use fairwave_units::{Duration, Rate, Time};
@@ -22,7 +23,7 @@ use crate::meter::Meter;
 use crate::optimum::Optimum;
 use crate::plan::{NONE, Plan};
 use crate::queue::Queue;
-use crate::record::{RateSample, Recorder, norm};
+use crate::record::{RateSample, Recorder};
 use crate::report::{Load, Outcome, Totals, last_tenth, report};
 use crate::track::Track;
 use crate::trail::Trail;
@@ -418,7 +419,7 @@ impl<'a> Naive<'a> {
     }
 
     fn distance(&self) -> f64 {
-        norm(self.pairs().map(|(rate, optimum)| rate - optimum))
+        metrics::norm_of(self.pairs().map(|(rate, optimum)| rate - optimum))
     }
 
     fn tick(&mut self, t: usize) {

@@ -3,11 +3,9 @@
 
 use std::ops::Range;
 
-use fairwave_scenario::node_rule::{self, MixedRules};
-use fairwave_scenario::random::stream;
+use fairwave_scenario::node_rule::{self, Beat, MixedRules};
 use fairwave_scenario::{Demand, Discipline, Link, MeanWindow, QueueLimit, Scenario, Session};
 use fairwave_schemes::node;
-use fairwave_schemes::scheme::OptionValue;
 use fairwave_schemes::{RateAllocator, Row};
 use fairwave_units::{Duration, Rate, Time};
 
@@ -15,9 +13,6 @@ use crate::aecp;
 use crate::check::check;
 use crate::error::FluidError;
 use crate::grain::{Grains, grains};
-
-/// Shortest control interval that the largest RTT of a node's sessions may give.
-const SHORTEST_RTT_INTERVAL: u64 = 1_000_000;
 
 /// A scenario, laid out for a run.
 pub(crate) struct Plan<'a> {
@@ -76,17 +71,7 @@ pub(crate) struct Crossing {
 pub(crate) struct Ticker {
     /// Resources that run a rule at its ticks; `u32::MAX` where there is none.
     pub(crate) resources: [u32; 2],
-    /// `None` is the largest RTT of the sessions that are there.
-    interval: Option<u64>,
-    phase: Phase,
-}
-
-/// When a ticker begins.
-enum Phase {
-    /// At this share of its first interval.
-    Random(f64),
-    /// At this instant, and then at multiples of the interval from it.
-    Common(u64),
+    beat: Beat,
 }
 
 /// Marks the absence of an index.
@@ -222,14 +207,7 @@ impl<'a> Plan<'a> {
                 || format!("link {}", scenario.links[at - scenario.nodes.len()].name),
                 |n| n.name.to_string(),
             );
-            self.tickers.push(Ticker {
-                resources: pair,
-                interval: node_rule::interval(node, choice).map(Duration::as_nanos),
-                phase: match choice.scheme.value(&choice.options, "phase") {
-                    Some(OptionValue::Time(phase)) => Phase::Common(phase.as_nanos()),
-                    _ => Phase::Random(stream(scenario.seed, &format!("phase {name}")).unit()),
-                },
-            });
+            self.tickers.push(Ticker { resources: pair, beat: Beat::of(scenario, node, &name, choice) });
         }
         Ok(())
     }
@@ -372,29 +350,22 @@ impl<'a> Plan<'a> {
 impl Ticker {
     /// Its first tick, given the largest RTT of the sessions that are there at the start (or else of all its sessions).
     pub(crate) fn first(&self, largest_rtt: u64) -> u64 {
-        match self.phase {
-            Phase::Random(share) => (share * self.interval_ns(largest_rtt) as f64) as u64,
-            Phase::Common(phase) => phase,
-        }
+        self.beat.first(Duration::from_nanos(largest_rtt)).as_nanos()
     }
 
     /// The tick after one at `now`.
     pub(crate) fn next(&self, now: u64, largest_rtt: u64) -> u64 {
-        let interval = self.interval_ns(largest_rtt);
-        match self.phase {
-            Phase::Random(_) => now.saturating_add(interval),
-            Phase::Common(phase) => ((now - phase) / interval + 1).saturating_mul(interval).saturating_add(phase),
-        }
+        self.beat.next(Time::from_nanos(now), Duration::from_nanos(largest_rtt)).as_nanos()
     }
 
     /// Whether the largest RTT of its sessions is its interval.
     pub(crate) fn follows_rtt(&self) -> bool {
-        self.interval.is_none()
+        self.beat.follows_rtt()
     }
 
     /// Its interval, given the largest RTT of its sessions.
     pub(crate) fn interval_ns(&self, largest_rtt: u64) -> u64 {
-        self.interval.unwrap_or(largest_rtt.max(SHORTEST_RTT_INTERVAL)).max(1)
+        self.beat.interval(Duration::from_nanos(largest_rtt)).as_nanos()
     }
 }
 

@@ -1,6 +1,7 @@
 //! The samples that a run keeps.
 
 use fairwave_scenario::{MaxMinStep, QueueSamples, RateSamples};
+use fairwave_schemes::global::metrics::norm_of;
 use fairwave_units::Time;
 
 use crate::Record;
@@ -96,8 +97,8 @@ impl Recorder {
 
     /// The rates and max-min rates of all sessions, in their order.
     pub(crate) fn distance(&mut self, pairs: impl Iterator<Item = (f64, f64)> + Clone) {
-        self.norms_bps.push(norm(pairs.clone().map(|(_, optimum)| optimum)));
-        self.distances_bps.push(norm(pairs.map(|(rate, optimum)| rate - optimum)));
+        self.norms_bps.push(norm_of(pairs.clone().map(|(_, optimum)| optimum)));
+        self.distances_bps.push(norm_of(pairs.map(|(rate, optimum)| rate - optimum)));
     }
 
     /// The max-min vector from `at` on; zero where a session is not active.
@@ -117,11 +118,6 @@ impl Recorder {
         self.previous = at;
         self.next = (at < self.end).then(|| at.saturating_add(self.step).min(self.end));
     }
-}
-
-/// sqrt(sum x^2), summed in order.
-pub(crate) fn norm(values: impl Iterator<Item = f64>) -> f64 {
-    values.map(|value| value * value).sum::<f64>().sqrt()
 }
 
 /// Size of a full packet, for queues in packets: the fluid itself has none.

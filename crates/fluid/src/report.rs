@@ -1,7 +1,8 @@
 //! From what an engine added up to the result of a run.
 
-use fairwave_scenario::{Engine, LinkSummary, Metrics, Run, SchemeOptions, SessionSummary, Summary, Window, by_scheme};
-use fairwave_schemes::global::metrics;
+use fairwave_scenario::{
+    Course, Engine, LinkSummary, Metrics, Run, SchemeOptions, SessionSummary, Summary, Window, by_scheme,
+};
 use fairwave_units::Time;
 
 use crate::grain::{self, Volume};
@@ -112,18 +113,13 @@ pub(crate) fn report(
             dropped_packets: (grain::bytes(load.dropped) / packet).round() as u64,
         });
     }
-    let rates: Vec<_> = sessions.iter().map(|session| session.wire_rate_bps).collect();
-    let finals: Vec<_> = sessions.iter().map(|session| session.final_wire_rate_bps).collect();
-    let optimum: Vec<_> = sessions.iter().map(|session| session.max_min_bps).collect();
-    let metrics = Metrics {
-        total_bps: rates.iter().sum(),
-        jain: metrics::jain_index(&rates),
+    let course = Course {
         distance_start_bps: totals.distance_start_bps,
         distance_final_bps: totals.distance_final_bps,
-        gap_to_max_min: metrics::gap(&finals, &optimum),
         converged_s: totals.converged.map(|at| at as f64 / 1e9),
         peak_overload,
     };
+    let metrics = Metrics::of(&sessions, course);
     let record = recorder.record();
     Run {
         summary: Summary {

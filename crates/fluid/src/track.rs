@@ -1,7 +1,6 @@
 //! Whether a session is near its max-min rate, and since when.
 
-/// How near is near: within 5 % of the max-min rate.
-const NEAR: f64 = 0.05;
+use fairwave_scenario::is_far;
 
 /// Follows one session's rate and its max-min rate.
 #[derive(Clone, Copy, Debug, Default)]
@@ -26,10 +25,8 @@ impl Track {
     #[inline]
     pub(crate) fn close(&mut self, rate_bps: f64, at: u64) {
         if at > self.since {
-            // Who is to have nothing has nothing to come near to.
-            let is_asked = self.optimum_bps > 0.0;
-            self.is_asked |= is_asked;
-            if is_asked && (rate_bps - self.optimum_bps).abs() > NEAR * self.optimum_bps {
+            self.is_asked |= self.optimum_bps > 0.0;
+            if is_far(rate_bps, self.optimum_bps) {
                 self.last_far = at;
             }
             self.since = at;

@@ -1,11 +1,9 @@
 //! Runs scenarios, the cases of a file on all cores.
 
 use std::str::FromStr;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
 use std::time::Instant;
 
-use fairwave_catalogue::{lab, memory};
+use fairwave_catalogue::{in_order, lab, memory};
 use fairwave_scenario::{Case, Document, Record, ScenarioError as Mistake, Selection, Settings, Work};
 use fairwave_schemes::scheme::Model;
 use fairwave_units::{Duration, ParseError, Time};
@@ -73,8 +71,8 @@ pub(crate) fn simulate(
         .map_err(|mistake| scenario_error(py, &mistake))?;
     let lab = Lab { file, document: &document, cases: &cases, window, model };
     let (mut runs, mut notes) = (Vec::new(), Vec::new());
-    for outcome in interruptible(py, |stop| lab.run_all(stop))? {
-        let (run, more) = outcome.map_err(|mistake| scenario_error(py, &mistake))?;
+    let outcome = interruptible(py, |stop| lab.run_all(stop))?;
+    for (run, more) in outcome.map_err(|mistake| scenario_error(py, &mistake))? {
         runs.push(run);
         notes.extend(more);
     }
@@ -152,38 +150,24 @@ struct Lab<'a> {
 type Outcome = Result<(Run, Vec<String>), Mistake>;
 
 impl Lab<'_> {
-    /// Outcomes in the order of the cases, up to the first mistake.
-    fn run_all(&self, stop: &Stop) -> Vec<Outcome> {
-        let workers = workers(self.cases);
-        let next = &AtomicUsize::new(0);
-        let mut outcomes: Vec<Option<Outcome>> = self.cases.iter().map(|_| None).collect();
-        std::thread::scope(|scope| {
-            let (sender, receiver) = mpsc::channel();
-            for _ in 0..workers {
-                let sender = sender.clone();
-                scope.spawn(move || {
-                    while let Some((index, outcome)) = self.run_next(next, stop) {
-                        if outcome.is_err() {
-                            next.store(self.cases.len(), Ordering::Relaxed);
-                        }
-                        sender.send((index, outcome)).ok(); // the receiver stays until all senders are gone
-                    }
-                });
+    /// What the cases gave, in their order, or the first mistake; the cases so far where it was stopped.
+    fn run_all(&self, stop: &Stop) -> Result<Vec<(Run, Vec<String>)>, Mistake> {
+        // `None` is the error of a case that was stopped.
+        let one = |index: usize| match Stop::part(|| self.run_case(&self.cases[index], stop)) {
+            Some(outcome) => outcome.map_err(Some),
+            None => Err(None),
+        };
+        in_order(self.cases.len(), workers(self.cases), one, |outcomes| {
+            let mut runs = Vec::with_capacity(self.cases.len());
+            while let Some((_, outcome)) = outcomes.wait() {
+                match outcome {
+                    Ok(run) => runs.push(run),
+                    Err(Some(mistake)) => return Err(mistake),
+                    Err(None) => break,
+                }
             }
-            drop(sender);
-            for (index, outcome) in receiver {
-                outcomes[index] = Some(outcome);
-            }
-        });
-        // Cases are taken in order, so all before the first mistake have an outcome.
-        outcomes.into_iter().map_while(|outcome| outcome).collect()
-    }
-
-    /// Runs the next case that nobody has taken; `None` when there is none or when it was stopped.
-    fn run_next(&self, next: &AtomicUsize, stop: &Stop) -> Option<(usize, Outcome)> {
-        let index = next.fetch_add(1, Ordering::Relaxed);
-        let case = self.cases.get(index)?;
-        Some((index, Stop::part(|| self.run_case(case, stop))?))
+            Ok(runs)
+        })
     }
 
     fn run_case(&self, case: &Case, stop: &Stop) -> Outcome {

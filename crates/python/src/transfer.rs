@@ -1,15 +1,15 @@
 //! Files over the network: taken from whoever serves them, and served.
 
 use std::ffi::OsString;
-use std::net::{Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use fairwave_files::{Durable, Ended, GetOptions, Share, ShareOptions, Transfer};
 use fairwave_host::{
-    Capacity, DEFAULT_PORT, Endpoint, EndpointConfig, Keyring, Offering, PathKind, ShareId, StateDir, Ticket, Validity,
-    advertised,
+    Capacity, Endpoint, EndpointConfig, Keyring, Listen, Offering, PathKind, ServerOptions, ShareId, StateDir, Ticket,
+    Validity,
 };
 use fairwave_schemes::node::host_rule;
 use fairwave_units::{Bytes, Duration, Rate};
@@ -38,14 +38,13 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    fn config(&self, py: Python<'_>, listen: Option<SocketAddr>, ticket: Option<&Ticket>) -> PyResult<EndpointConfig> {
+    fn config(&self, py: Python<'_>, ticket: Option<&Ticket>) -> PyResult<EndpointConfig> {
         let said = self.capacity.as_deref().map(|text| rate(py, "capacity", text)).transpose()?;
         let peer = ticket.and_then(|ticket| ticket.addresses.first()).map(SocketAddr::ip);
         let capacity = Capacity::find(said, peer).rate;
         host_rule(&self.rule)
             .map_err(|error| PyValueError::new_err(format!("rule: {error}\nhint: {}", error.hint())))?;
         Ok(EndpointConfig {
-            listen,
             send_capacity: capacity,
             receive_capacity: capacity,
             path: if self.dedicated { PathKind::Dedicated } else { PathKind::Shared },
@@ -88,7 +87,7 @@ pub(crate) fn get<'py>(
     let keeps_links = links;
     let options =
         GetOptions { names, destination, check, dry_run, keeps_links, durable, limit, retry, ..GetOptions::default() };
-    let config = link.config(py, None, Some(&ticket))?;
+    let config = link.config(py, Some(&ticket))?;
     let endpoint = Endpoint::bind(&config).map_err(system)?;
     let transfer = py.detach(|| fairwave_files::get(&endpoint, &ticket, options)).map_err(system)?;
     let waited = wait(py, &transfer);
@@ -153,7 +152,7 @@ impl Server {
         links: bool,
         quota: Option<&str>,
         once: bool,
-        expires_s: Option<u64>,
+        expires_s: Option<f64>,
         listen: Option<&str>,
         link: Link,
     ) -> PyResult<Self> {
@@ -187,23 +186,19 @@ impl Server {
         let options = ShareOptions { writable_into, only_takes, may_keep_links, quota, ..ShareOptions::default() };
         let share = Share::new(absolute, options).map_err(|error| PyValueError::new_err(format!("paths: {error}")))?;
         let share = Arc::new(share);
-        let keyring = StateDir::open().and_then(|state| Keyring::open(state, id)).map_err(system)?;
-        keyring.keep_offering(offering).map_err(system)?;
-        let endpoint = match listen {
-            Some(text) => {
-                let address = text.parse().map_err(|_| {
-                    PyValueError::new_err(format!("listen: \"{text}\" is no address and port: write 192.0.2.7:8642"))
-                })?;
-                Endpoint::bind(&link.config(py, Some(address), None)?).map_err(system)?
-            }
-            None => bind_any(py, &link, keyring.port())?,
+        let listen = match listen {
+            Some(text) => Listen::At(text.parse().map_err(|_| {
+                PyValueError::new_err(format!("listen: \"{text}\" is no address and port: write 192.0.2.7:8642"))
+            })?),
+            None => Listen::Usual,
         };
-        let local = endpoint.local_addr();
-        keyring.keep_port(local.port()).map_err(system)?;
-        let addresses = advertised(local).map_err(system)?;
-        let validity = Validity { lasts_s: expires_s, is_once: once };
-        let ticket = keyring.issue(validity, addresses).map_err(system)?;
-        endpoint.listen_with(Arc::new(keyring), share.judges(), share.accept());
+        let validity = validity(expires_s, once)?;
+        let options = ServerOptions { endpoint: link.config(py, None)?, listen, validity, ..ServerOptions::default() };
+        let keyring = StateDir::open().and_then(|state| Keyring::open(state, id)).map_err(system)?;
+        let server = fairwave_host::Server::open(keyring, &options).map_err(system)?;
+        server.keyring.keep_offering(offering).map_err(system)?;
+        let fairwave_host::Server { endpoint, keyring, ticket } = server;
+        endpoint.listen_with(keyring, share.judges(), share.accept());
         Ok(Self { endpoint, share, ticket })
     }
 
@@ -228,15 +223,17 @@ impl Server {
     }
 }
 
-/// The port of the last time, or the default one, or any.
-fn bind_any(py: Python<'_>, link: &Link, kept: Option<u16>) -> PyResult<Endpoint> {
-    let mut last = None;
-    for port in kept.into_iter().chain([DEFAULT_PORT, 0]) {
-        let listen = SocketAddr::from((Ipv6Addr::UNSPECIFIED, port));
-        match Endpoint::bind(&link.config(py, Some(listen), None)?) {
-            Ok(endpoint) => return Ok(endpoint),
-            Err(error) => last = Some(error),
+/// What a call says of the ticket; `None` where it says nothing.
+fn validity(expires_s: Option<f64>, is_once: bool) -> PyResult<Option<Validity>> {
+    let lasts_s = match expires_s {
+        None => Validity::default().lasts_s,
+        Some(f64::INFINITY) => None,
+        Some(seconds) if seconds > 0.0 => Some(seconds.ceil() as u64),
+        Some(seconds) => {
+            return Err(PyValueError::new_err(format!(
+                "expires_s: {seconds} is no span of time: it must be above zero"
+            )));
         }
-    }
-    Err(last.map_or_else(|| system("no port"), system))
+    };
+    Ok((expires_s.is_some() || is_once).then_some(Validity { lasts_s, is_once }))
 }

@@ -13,6 +13,7 @@ pub mod csv;
 mod document;
 mod error;
 mod limits;
+mod metrics;
 mod network;
 pub mod node_rule;
 pub mod random;
@@ -28,9 +29,10 @@ pub use allocation::{Allocation, LimitedBy, allocate};
 pub use by_scheme::{SchemeOptions, SchemeSummary, by_scheme};
 pub use document::{Case, Document, Selection};
 pub use error::ScenarioError;
+pub use metrics::{Course, Metrics, is_far};
 pub use network::{Background, BackgroundKind, Discipline, Link, LinkEnd, Node, Packet, QueueLimit, Red, Router};
 pub use run::{
-    BackgroundSummary, Engine, LinkSummary, LossEvent, LossKind, MaxMinStep, Metrics, QueueSamples, RateSamples, Run,
+    BackgroundSummary, Engine, LinkSummary, LossEvent, LossKind, MaxMinStep, QueueSamples, RateSamples, Run,
     SessionSummary, Summary, Window, WindowSamples,
 };
 pub use scenario::{Scenario, SchemeChoice};

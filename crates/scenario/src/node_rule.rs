@@ -1,13 +1,78 @@
 //! What a scenario says of the rule that an end node runs: the same words mean the same in every simulator.
 
 use fairwave_schemes::scheme::OptionValue;
-use fairwave_units::Duration;
+use fairwave_units::{Duration, Time};
 
-use crate::{Node, Scenario, SchemeChoice, Session};
+use crate::{Node, Scenario, SchemeChoice, Session, random};
+
+/// Shortest control interval that the round-trip times of a node's sessions may give: 1 ms.
+const SHORTEST_RTT_INTERVAL: Duration = Duration::from_millis(1);
+
+/// When an end node ticks, or a link that runs the rule.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Beat {
+    /// Its control interval; `None` is the largest RTT of the sessions that are there.
+    interval: Option<Duration>,
+    phase: Phase,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Phase {
+    /// The first tick is at this share of the first interval.
+    Random(f64),
+    /// The first tick is at this instant, the others are multiples of the interval after it.
+    Common(Duration),
+}
+
+impl Beat {
+    /// The beat of a node (of a link where that is `None`) that runs this scheme. Its `name` names its random phase.
+    pub fn of(scenario: &Scenario, node: Option<&Node>, name: &str, choice: &SchemeChoice) -> Self {
+        let phase = match choice.scheme.value(&choice.options, "phase") {
+            Some(OptionValue::Time(phase)) => Phase::Common(phase),
+            _ => Phase::Random(random::stream(scenario.seed, &format!("phase {name}")).unit()),
+        };
+        Self { interval: interval(node, choice), phase }
+    }
+
+    /// Whether the control interval is the largest RTT of the sessions that are there.
+    pub fn follows_rtt(&self) -> bool {
+        self.interval.is_none()
+    }
+
+    /// The control interval while this is the largest RTT of the sessions.
+    pub fn interval(&self, largest_rtt: Duration) -> Duration {
+        self.interval.unwrap_or_else(|| rtt_interval(largest_rtt)).max(Duration::from_nanos(1))
+    }
+
+    /// When the first tick is, given the largest RTT of the sessions that are there at the start, or else of all.
+    pub fn first(&self, largest_rtt: Duration) -> Duration {
+        match self.phase {
+            Phase::Random(share) => Duration::from_nanos((share * self.interval(largest_rtt).as_nanos() as f64) as u64),
+            Phase::Common(phase) => phase,
+        }
+    }
+
+    /// The tick after one at `now`.
+    pub fn next(&self, now: Time, largest_rtt: Duration) -> Time {
+        let (now, interval) = (now.as_nanos(), self.interval(largest_rtt).as_nanos());
+        Time::from_nanos(match self.phase {
+            Phase::Random(_) => now.saturating_add(interval),
+            Phase::Common(phase) => {
+                let phase = phase.as_nanos();
+                (now.saturating_sub(phase) / interval + 1).saturating_mul(interval).saturating_add(phase)
+            }
+        })
+    }
+}
+
+/// The control interval that sessions with this largest round-trip time give.
+pub fn rtt_interval(largest_rtt: Duration) -> Duration {
+    largest_rtt.max(SHORTEST_RTT_INTERVAL)
+}
 
 /// The control interval of a node, or of a link that runs the rule: its own, else the scheme's; `None` is the largest RTT
 /// of its sessions.
-pub fn interval(node: Option<&Node>, choice: &SchemeChoice) -> Option<Duration> {
+fn interval(node: Option<&Node>, choice: &SchemeChoice) -> Option<Duration> {
     if node.is_some_and(|node| node.interval_is_rtt) {
         return None;
     }

@@ -3,7 +3,7 @@
 use fairwave_units::Time;
 use serde::Serialize;
 
-use crate::{SchemeOptions, SchemeSummary};
+use crate::{Metrics, SchemeOptions, SchemeSummary};
 
 /// What a run gave: its summary, and the samples that were asked for.
 #[derive(Clone, Debug, PartialEq)]
@@ -144,25 +144,6 @@ pub struct BackgroundSummary {
     pub wire_rate_bps: f64,
     /// Data packets lost, in the whole run.
     pub lost_packets: u64,
-}
-
-/// Measures of the run as a whole, in wire rates.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Metrics {
-    /// Sum of the sessions' `wire_rate_bps`.
-    pub total_bps: f64,
-    /// Jain's index of the sessions' `wire_rate_bps`.
-    pub jain: f64,
-    /// 2-norm distance to the max-min vector at the start.
-    pub distance_start_bps: f64,
-    /// 2-norm distance at the end.
-    pub distance_final_bps: f64,
-    /// max |final - max-min| / max-min over sessions with max-min > 0.
-    pub gap_to_max_min: f64,
-    /// When every session came within 5 % of its max-min rate for good.
-    pub converged_s: Option<f64>,
-    /// Largest offered load of a node over its capacity.
-    pub peak_overload: f64,
 }
 
 /// What the engine did.

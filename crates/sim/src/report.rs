@@ -1,8 +1,8 @@
 //! From what the simulation counted to the result of a run.
 
 use fairwave_scenario::{
-    BackgroundSummary, Engine, LinkSummary, LossEvent, MaxMinStep, Metrics, QueueSamples, RateSamples, Record, Run,
-    Scenario, SchemeOptions, SessionSummary, Summary, Window, WindowSamples, allocate, by_scheme,
+    BackgroundSummary, Course, Engine, LinkSummary, LossEvent, MaxMinStep, Metrics, QueueSamples, RateSamples, Record,
+    Run, Scenario, SchemeOptions, SessionSummary, Summary, Window, WindowSamples, allocate, by_scheme, is_far,
 };
 use fairwave_schemes::global::metrics;
 use fairwave_units::{Bytes, Time};
@@ -12,9 +12,6 @@ use crate::flow::Flow;
 use crate::gtp::KnownRates;
 use crate::log::Log;
 use crate::simulator::Simulator;
-
-/// Within this share of its max-min rate a session counts as converged.
-const NEAR: f64 = 0.05;
 
 /// What the caller wants to have of a run.
 pub(crate) struct Asked {
@@ -38,9 +35,6 @@ pub(crate) fn report(
     let sessions: Vec<_> =
         (0..scenario.sessions.len()).map(|at| session(scenario, simulator, log, &optimum, window, at)).collect();
     let (links, peak_overload) = links(scenario, simulator, log, window);
-    let wire: Vec<_> = sessions.iter().map(|session| session.wire_rate_bps).collect();
-    let finals: Vec<_> = sessions.iter().map(|session| session.final_wire_rate_bps).collect();
-    let best: Vec<_> = sessions.iter().map(|session| session.max_min_bps).collect();
 
     let mut distances_bps = Vec::new();
     let mut norms_bps = Vec::new();
@@ -51,10 +45,8 @@ pub(crate) fn report(
         let best = in_force(&optimum, log.ends[sample]);
         distances_bps.push(metrics::distance(&rates, best));
         norms_bps.push(metrics::norm(best));
-        // Who is to have nothing, not started, over or without demand, has nothing to come near to.
-        let mut asked = rates.iter().zip(best).filter(|(_, best)| **best > 0.0);
-        is_asked |= asked.clone().next().is_some();
-        if asked.any(|(rate, best)| (rate - best).abs() > NEAR * best) {
+        is_asked |= best.iter().any(|best| *best > 0.0);
+        if rates.iter().zip(best).any(|(rate, best)| is_far(*rate, *best)) {
             last_far = Some(sample);
         }
     }
@@ -63,15 +55,13 @@ pub(crate) fn report(
         Some(sample) if sample + 1 < log.ends.len() => Some(log.ends[sample].as_secs_f64()),
         Some(_) => None,
     };
-    let metrics = Metrics {
-        total_bps: wire.iter().sum(),
-        jain: metrics::jain_index(&wire),
+    let course = Course {
         distance_start_bps: distances_bps.first().copied().unwrap_or(0.0),
         distance_final_bps: distances_bps.last().copied().unwrap_or(0.0),
-        gap_to_max_min: metrics::gap(&finals, &best),
         converged_s: converged,
         peak_overload,
     };
+    let metrics = Metrics::of(&sessions, course);
     if !record.distances {
         distances_bps.clear();
         norms_bps.clear();

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use fairwave_files::{Share, ShareOptions, Transfer};
 use fairwave_host::{
-    CloseReason, Endpoint, Identity, Keyring, SessionOptions, ShareId, StateDir, TicketId, Validity, advertised,
-    ask_to_leave, at_end, runtime_dir,
+    CloseReason, Endpoint, Identity, Keyring, Listen, SessionOptions, ShareId, StateDir, TicketId, Validity,
+    advertised, ask_to_leave, at_end, runtime_dir,
 };
 use fairwave_units::Rate;
 
@@ -22,7 +22,7 @@ use super::message::{self, Answer, Ask, What};
 use super::place::Target;
 use crate::Done;
 use crate::failure::{Failure, plain};
-use crate::transfer::link::{self, Bound, Link, Ports};
+use crate::transfer::link::{self, Bound, Link};
 use crate::transfer::monitor::{monitor_until, transfers};
 use crate::transfer::screen::{Screen, Talk};
 
@@ -88,8 +88,8 @@ fn begin(ask: &Ask) -> Result<Far, Failure> {
     if let Ok(dir) = runtime_dir() {
         let _ = ask_to_leave(&dir, &id.to_string());
     }
-    let ports = ask.ports.map(|(first, last)| Ports(first..=last));
-    let bound = link.bind_among(ports.as_ref(), None)?;
+    let listen = ask.ports.map_or(Listen::Usual, |(first, last)| Listen::Among(first..=last));
+    let bound = link.bind_to("cp", &listen)?;
     // The identity lasts, so that the other end knows this one again when it goes on; the ticket ends with this process.
     let identity = StateDir::open().and_then(|state| Identity::open(&state)).map_err(|error| failed(&error))?;
     let keyring = Arc::new(Keyring::in_memory(identity, id));

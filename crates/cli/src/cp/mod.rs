@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use fairwave_files::{GetOptions, Share, ShareOptions, TopNames};
-use fairwave_host::{Identity, Keyring, ShareId, StateDir, Validity};
+use fairwave_host::{Identity, Keyring, Listen, ShareId, StateDir, Validity};
 use fairwave_units::Duration;
 
 use crate::Done;
@@ -161,8 +161,8 @@ fn copy_here(screen: &Screen, args: &Args, from: &[PathBuf], to: &std::path::Pat
     note_left_out(screen, &paths);
     let share = Share::new(paths, ShareOptions { session: args.link.session(), ..ShareOptions::default() })
         .map_err(|error| Failure::Usage(error.to_string()))?;
-    let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let giver = args.link.bind_to("cp", loopback)?;
+    let loopback = Listen::At(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+    let giver = args.link.bind_to("cp", &loopback)?;
     let identity = StateDir::open().and_then(|state| Identity::open(&state)).map_err(|error| of_state(&error))?;
     let keyring = Keyring::in_memory(identity, id);
     let addresses = vec![giver.endpoint.local_addr()];

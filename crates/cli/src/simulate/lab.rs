@@ -1,12 +1,12 @@
 //! Running the cases of a scenario file side by side, and handing out their results in order.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use fairwave_catalogue::lab::{simulate, usual_model};
 use fairwave_catalogue::picture::FEW_SESSIONS;
+use fairwave_catalogue::{Heard, InOrder, in_order};
 use fairwave_scenario::{Case, Document, Record, Run, Scenario, Selection, Settings, TraceEvent, Work};
 use fairwave_schemes::scheme::Model;
 use fairwave_units::{Bytes, Time};
@@ -78,22 +78,13 @@ impl Lab<'_> {
         let mut lines = Vec::new();
         // From here on an interrupt keeps what has ended.
         interrupt::be_gentle();
-        std::thread::scope(|scope| {
-            let (sender, receiver) = mpsc::channel();
-            let (document, cases, progress) = (&document, &cases, &progress);
-            let (staging, places, trace) = (staging.as_ref(), &places, trace.as_ref());
-            scope.spawn(move || {
-                // An error ends the receiver, which ends the others at their next result.
-                let _ = (0..cases.len()).into_par_iter().with_max_len(1).try_for_each_with(sender, |sender, index| {
-                    let place = staging.map(|staging| (staging, places[index].as_str()));
-                    sender
-                        .send((index, self.finish(document, &cases[index], cases.len(), place, trace, progress)))
-                        .map_err(|_| ())
-                });
-            });
-            let batch = Batch { heading: &checked.heading, places, staging, progress };
-            self.collect(&receiver, &batch, &mut lines)
-        })?;
+        let batch =
+            Batch { heading: &checked.heading, places: &places, staging: staging.as_ref(), progress: &progress };
+        let one = |index: usize| {
+            let place = staging.as_ref().map(|staging| (staging, places[index].as_str()));
+            self.finish(&document, &cases[index], cases.len(), place, trace.as_ref(), &progress)
+        };
+        in_order(cases.len(), rayon::current_num_threads(), one, |results| self.collect(results, &batch, &mut lines))?;
         progress.clear();
         if let Some(staging) = staging {
             staging.commit_listed(true, |_| true)?;
@@ -115,30 +106,23 @@ impl Lab<'_> {
     /// the process: the runs that have not ended have no way out before their end.
     fn collect(
         &self,
-        results: &mpsc::Receiver<(usize, Result<Finished, Failure>)>,
+        results: &mut InOrder<Finished, Failure>,
         batch: &Batch<'_>,
         lines: &mut Vec<report::Line>,
     ) -> Done {
-        let (mut waiting, mut next) = (BTreeMap::new(), 0);
-        loop {
-            match results.recv_timeout(PATIENCE) {
-                Ok((index, finished)) => {
-                    waiting.insert(index, finished);
+        let mut next = 0;
+        while next == batch.places.len() || !interrupt::is_asked() {
+            match results.hear(PATIENCE) {
+                Heard::Next(index, finished) => {
+                    self.hand_out(finished?, index, batch.progress, lines)?;
+                    next = index + 1;
                 }
-                Err(RecvTimeoutError::Disconnected) => return Ok(()),
-                Err(RecvTimeoutError::Timeout) => {}
-            }
-            while let Some(finished) = waiting.remove(&next) {
-                self.hand_out(finished?, next, batch.progress, lines)?;
-                next += 1;
-            }
-            if interrupt::is_asked() && next < batch.places.len() {
-                break;
+                Heard::Silence => {}
+                Heard::End => return Ok(()),
             }
         }
-        waiting.extend(results.try_iter());
         let mut kept: BTreeSet<&str> = batch.places[..next].iter().map(String::as_str).collect();
-        for (index, finished) in waiting {
+        for (index, finished) in results.early() {
             self.hand_out(finished?, index, batch.progress, lines)?;
             kept.insert(&batch.places[index]);
         }

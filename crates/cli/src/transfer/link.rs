@@ -1,12 +1,10 @@
 //! What every command that moves data can be told about this end of it.
 
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
 use clap::ValueEnum;
-use fairwave_host::{
-    BindError, Capacity, DEFAULT_PORT, Endpoint, EndpointConfig, IntervalRule, PathKind, SessionOptions,
-};
+use fairwave_host::{Capacity, Endpoint, EndpointConfig, IntervalRule, Listen, ListenError, PathKind, SessionOptions};
 use fairwave_schemes::node::host_rule;
 use fairwave_units::{Duration, Rate};
 
@@ -61,39 +59,16 @@ pub(crate) struct Bound {
 impl Link {
     /// An endpoint at any port, for a session with a peer that is known, or will be.
     pub(crate) fn bind(&self, peer: Option<IpAddr>) -> Result<Bound, Failure> {
-        self.bind_at(None, peer).map_err(|error| Failure::Run(error.to_string()))
+        let (config, capacity) = self.config(peer);
+        let endpoint = Endpoint::bind(&config).map_err(|error| Failure::Run(error.to_string()))?;
+        Ok(Bound { endpoint, capacity })
     }
 
-    /// An endpoint at an address that somebody said.
-    pub(crate) fn bind_to(&self, option: &str, address: SocketAddr) -> Result<Bound, Failure> {
-        self.bind_at(Some(address), None).map_err(|error| {
-            let hint = "`ss -lup` tells who has a port; port 0 is any that is free";
-            Failure::usage(format!("{option} {address}: {error}"), hint)
-        })
-    }
-
-    /// An endpoint that others ask: at one of these ports, or where none is said, at the one that was kept, at the
-    /// default one, or at any.
-    pub(crate) fn bind_among(&self, ports: Option<&Ports>, kept: Option<u16>) -> Result<Bound, Failure> {
-        let candidates: Vec<u16> = match ports {
-            Some(ports) => ports.0.clone().collect(),
-            None => kept.into_iter().chain([DEFAULT_PORT, 0]).collect(),
-        };
-        let mut last = None;
-        for port in candidates {
-            match self.bind_at(Some(SocketAddr::from((Ipv6Addr::UNSPECIFIED, port))), None) {
-                Ok(bound) => return Ok(bound),
-                Err(error) => last = Some(error),
-            }
-        }
-        let error = last.map_or_else(String::new, |error| format!(": {error}"));
-        match ports {
-            Some(ports) => Err(Failure::usage(
-                format!("--port {ports}: none of them is free{error}"),
-                "`ss -lup` tells who has them",
-            )),
-            None => Err(Failure::Run(format!("no UDP port can be had{error}"))),
-        }
+    /// An endpoint that others come to; an address was said by `option`.
+    pub(crate) fn bind_to(&self, option: &str, listen: &Listen) -> Result<Bound, Failure> {
+        let (config, capacity) = self.config(None);
+        let endpoint = listen.bind(None, &config).map_err(|error| not_bound(option, listen, &error))?;
+        Ok(Bound { endpoint, capacity })
     }
 
     /// What this end node knows of a session.
@@ -106,10 +81,10 @@ impl Link {
         }
     }
 
-    fn bind_at(&self, listen: Option<SocketAddr>, peer: Option<IpAddr>) -> Result<Bound, BindError> {
+    /// What an endpoint is told, and the capacity that it has.
+    pub(crate) fn config(&self, peer: Option<IpAddr>) -> (EndpointConfig, Capacity) {
         let capacity = Capacity::find(self.capacity, peer);
         let mut config = EndpointConfig {
-            listen,
             send_capacity: capacity.rate,
             receive_capacity: capacity.rate,
             path: match self.path {
@@ -125,7 +100,21 @@ impl Link {
         if let Some(interval) = self.interval {
             config.interval = IntervalRule::Fixed(interval);
         }
-        Ok(Bound { endpoint: Endpoint::bind(&config)?, capacity })
+        (config, capacity)
+    }
+}
+
+/// Why nothing listens where the call asked for it; an address was said by `option`.
+pub(crate) fn not_bound(option: &str, listen: &Listen, error: &ListenError) -> Failure {
+    match listen {
+        Listen::At(address) => {
+            let hint = "`ss -lup` tells who has a port; port 0 is any that is free";
+            Failure::usage(format!("{option} {address}: {error}"), hint)
+        }
+        Listen::Among(ports) => {
+            Failure::usage(format!("--port {}: {error}", Ports(ports.clone())), "`ss -lup` tells who has them")
+        }
+        Listen::Usual => Failure::Run(error.to_string()),
     }
 }
 
@@ -192,6 +181,7 @@ fn interval(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::{Ipv6Addr, SocketAddr};
 
     #[test]
     fn ports__are_one_or_some_in_a_row() {
@@ -220,18 +210,21 @@ mod tests {
         assert_eq!(rule("abr-hou").as_deref(), Ok("abr-hou"));
         let error = rule("cubic").unwrap_err();
         assert!(error.starts_with("\"cubic\" is no node rule; use one of gtp, "), "{error}");
-        let bound = Link { rule: Some("abr-charny".to_owned()), ..Link::default() }.bind(None).unwrap();
+        let bound = Link { rule: Some("abr-charny".to_owned()), ..Link::default() }
+            .bind_to("--listen", &Listen::Usual)
+            .unwrap();
         assert!(bound.endpoint.local_addr().port() > 0);
     }
 
     #[test]
-    fn bind_among__takes_the_next_port_when_one_is_taken() {
+    fn bind_to__names_the_option_whose_port_is_taken() {
         let link = Link::default();
-        let first = link.bind_among(None, None).unwrap();
+        let first = link.bind_to("--listen", &Listen::Usual).unwrap();
         let port = first.endpoint.local_addr().port();
-        let error = link.bind_among(Some(&Ports(port..=port)), None).err().unwrap();
+        let error = link.bind_to("--listen", &Listen::Among(port..=port)).err().unwrap();
         assert!(error.message().unwrap().contains(&format!("--port {port}: none of them is free")), "{error:?}");
-        let second = link.bind_among(None, Some(port)).unwrap();
-        assert_ne!(second.endpoint.local_addr().port(), port);
+        let address = SocketAddr::from((Ipv6Addr::UNSPECIFIED, port));
+        let error = link.bind_to("--listen", &Listen::At(address)).err().unwrap();
+        assert!(error.message().unwrap().contains(&format!("--listen {address}: cannot listen")), "{error:?}");
     }
 }

@@ -1,16 +1,17 @@
 //! What the commands share that others come to: a port, a ticket, and who may have it.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use fairwave_host::{
-    DEFAULT_PORT, Keyring, MOST_ADDRESSES, ShareId, StateDir, StateError, Ticket, Validity, advertised, id_text,
+    DEFAULT_PORT, Keyring, Listen, Server, ServerError, ServerOptions, ShareId, StateDir, StateError, Ticket, Validity,
+    id_text,
 };
 use serde::Serialize;
 
-use super::link::{Bound, Link, Ports};
+use super::link::{Bound, Link, Ports, not_bound};
 use super::screen::Screen;
 use crate::Done;
 use crate::failure::Failure;
@@ -64,43 +65,29 @@ impl Offer {
     pub(crate) fn open(&self, link: &Link, share: ShareId) -> Result<Offered, Failure> {
         let state = StateDir::open().map_err(|error| of_state(&error))?;
         let keyring = Keyring::open(state, share).map_err(|error| of_state(&error))?;
-        let bound = match self.listen {
-            Some(address) => link.bind_to("--listen", address)?,
-            None => link.bind_among(self.port.as_ref(), keyring.port())?,
+        let (endpoint, capacity) = link.config(None);
+        let listen = match (self.listen, &self.port) {
+            (Some(address), _) => Listen::At(address),
+            (None, Some(Ports(ports))) => Listen::Among(ports.clone()),
+            (None, None) => Listen::Usual,
         };
-        let local = bound.endpoint.local_addr();
-        keyring.keep_port(local.port()).map_err(|error| of_state(&error))?;
-        let addresses = self.addresses(local)?;
-        // Whoever asks for nothing special gets the ticket of the last time again.
-        let again = if self.once || self.expires.is_some() { None } else { keyring.again(addresses.clone()) };
-        let ticket = match again {
-            Some(ticket) => ticket,
-            None => keyring.issue(self.validity(), addresses).map_err(|error| of_state(&error))?,
-        };
-        Ok(Offered { bound, keyring: Arc::new(keyring), ticket })
+        let options = ServerOptions { endpoint, listen, advertise: self.advertise.clone(), validity: self.validity() };
+        let Server { endpoint, keyring, ticket } = Server::open(keyring, &options).map_err(|error| match error {
+            ServerError::Listen(error) => not_bound("--listen", &options.listen, &error),
+            ServerError::State(error) => of_state(&error),
+            ServerError::Addresses(_) => Failure::Run(error.to_string()),
+            ServerError::Advertise { .. } => Failure::usage(
+                format!("--advertise {error}"),
+                "write an address or a name, and a port if it is another one: 192.0.2.7, [2001:db8::7]:9000",
+            ),
+        })?;
+        Ok(Offered { bound: Bound { endpoint, capacity }, keyring, ticket })
     }
 
-    fn validity(&self) -> Validity {
+    /// What the call says of the ticket; `None` where it says nothing.
+    fn validity(&self) -> Option<Validity> {
         let lasts_s = self.expires.map_or(Validity::default().lasts_s, |expiry| expiry.0);
-        Validity { lasts_s, is_once: self.once }
-    }
-
-    fn addresses(&self, local: SocketAddr) -> Result<Vec<SocketAddr>, Failure> {
-        if self.advertise.is_empty() {
-            return advertised(local).map_err(|error| Failure::Run(format!("this machine's addresses: {error}")));
-        }
-        let mut all = Vec::new();
-        for text in &self.advertise {
-            let found = resolved(text, local.port()).map_err(|error| {
-                Failure::usage(
-                    format!("--advertise {}: {error}", text.escape_debug()),
-                    "write an address or a name, and a port if it is another one: 192.0.2.7, [2001:db8::7]:9000",
-                )
-            })?;
-            all.extend(found);
-        }
-        all.truncate(MOST_ADDRESSES);
-        Ok(all)
+        (self.once || self.expires.is_some()).then_some(Validity { lasts_s, is_once: self.once })
     }
 }
 
@@ -162,17 +149,6 @@ fn until(expires_unix_s: u64) -> String {
     }
 }
 
-/// An address or a name, with a port or without.
-fn resolved(text: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
-    if let Ok(ip) = text.trim_matches(['[', ']']).parse::<IpAddr>() {
-        return Ok(vec![SocketAddr::new(ip, port)]);
-    }
-    let has_port = text.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-    let found = if has_port { text.to_socket_addrs() } else { (text, port).to_socket_addrs() };
-    let found: Vec<_> = found.map_err(|error: io::Error| error.to_string())?.collect();
-    if found.is_empty() { Err("has no address".into()) } else { Ok(found) }
-}
-
 /// Spans as people write them for a ticket: minutes as m, and days and weeks, which are no units of a simulation.
 fn in_days(text: &str) -> Option<f64> {
     let (number, unit) = text.trim().split_at_checked(text.trim().len().checked_sub(1)?)?;
@@ -215,17 +191,6 @@ fn validity(text: &str) -> Result<Expiry, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn resolved__takes_addresses_and_names() {
-        let find = |text: &str| resolved(text, 8642).unwrap();
-        assert_eq!(find("192.0.2.7"), ["192.0.2.7:8642".parse().unwrap()]);
-        assert_eq!(find("192.0.2.7:9000"), ["192.0.2.7:9000".parse().unwrap()]);
-        assert_eq!(find("2001:db8::7"), ["[2001:db8::7]:8642".parse().unwrap()]);
-        assert_eq!(find("[2001:db8::7]:9000"), ["[2001:db8::7]:9000".parse().unwrap()]);
-        assert!(find("localhost").iter().all(|address| address.ip().is_loopback() && address.port() == 8642));
-        assert!(resolved("no such name", 1).is_err());
-    }
 
     #[test]
     fn listen_address__has_the_usual_port_where_none_is_said() {

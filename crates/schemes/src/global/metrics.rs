@@ -5,7 +5,17 @@ use super::problem::{NONE, Problem};
 
 /// Length of the vector, sqrt(sum x^2); zero if empty.
 pub fn norm(rates: &[f64]) -> f64 {
-    scaled_root(rates.iter().copied())
+    norm_of(rates.iter().copied())
+}
+
+/// sqrt(sum x^2), summed in order, without overflow or underflow in the squares; NaN if any is NaN.
+pub fn norm_of(values: impl Iterator<Item = f64> + Clone) -> f64 {
+    let largest = values.clone().fold(0.0_f64, |most, x| if x.is_nan() { x } else { most.max(x.abs()) });
+    if largest == 0.0 || !largest.is_finite() {
+        return largest;
+    }
+    let scale = power_of_two_below(largest);
+    scale * values.map(|x| (x / scale) * (x / scale)).sum::<f64>().sqrt()
 }
 
 /// 2-norm distance D between two allocations, sqrt(sum (x - y)^2): zero at the optimum (Wu & Chien 2006, section 3.2).
@@ -14,7 +24,7 @@ pub fn norm(rates: &[f64]) -> f64 {
 /// If the lengths differ.
 pub fn distance(rates: &[f64], others: &[f64]) -> f64 {
     assert_eq!(rates.len(), others.len(), "a rate of each session on both sides");
-    scaled_root(rates.iter().zip(others).map(|(x, y)| x - y))
+    norm_of(rates.iter().zip(others).map(|(x, y)| x - y))
 }
 
 /// Jain's fairness index, (sum x)^2 / (n sum x^2), from 1/n (one session has everything) to 1 (all have the same). One
@@ -70,16 +80,6 @@ pub fn utilisation(problem: &Problem<'_>, rates: &[f64]) -> Vec<f64> {
 /// Load over capacity, with 0/0 = 0.
 fn share(load: f64, capacity: f64) -> f64 {
     if load == 0.0 { 0.0 } else { load / capacity }
-}
-
-/// sqrt(sum x^2) without overflow or underflow in the squares; NaN if any is NaN.
-fn scaled_root(values: impl Iterator<Item = f64> + Clone) -> f64 {
-    let largest = values.clone().fold(0.0_f64, |most, x| if x.is_nan() { x } else { most.max(x.abs()) });
-    if largest == 0.0 || !largest.is_finite() {
-        return largest;
-    }
-    let scale = power_of_two_below(largest);
-    scale * values.map(|x| (x / scale) * (x / scale)).sum::<f64>().sqrt()
 }
 
 /// The power of two at or below a number above zero. Divided by that of the largest, numbers keep all their digits and

@@ -7,11 +7,11 @@ use fairwave_proto::handshake::{HalfOpen, MOST_HALF_OPEN};
 use fairwave_proto::{
     DATA_OVERHEAD, Host, HostConfig, IntervalRule, Lasts, MOST_OPEN_BYTES, NodeConfig, PathKind, SessionOptions,
 };
-use fairwave_scenario::node_rule::{self, MixedRules};
+use fairwave_scenario::node_rule::{self, Beat, MixedRules};
 use fairwave_scenario::{Node, Scenario, SchemeChoice, Session, random};
 use fairwave_schemes::node::allocator;
-use fairwave_schemes::scheme::{OptionValue, Scheme};
-use fairwave_units::{Bytes, Duration, Rate, Time};
+use fairwave_schemes::scheme::Scheme;
+use fairwave_units::{Bytes, Rate, Time};
 
 use super::{Demand, End, GtpSession, HostAt, TICKET};
 use crate::engine::SimError;
@@ -27,14 +27,6 @@ pub(crate) const KIND: SourceKind = SourceKind {
     },
     ..SourceKind::new(is_run_by_hosts, add)
 };
-
-/// Shortest control interval that the round-trip times of a node's sessions may give.
-const LEAST_INTERVAL: Duration = Duration::from_millis(1);
-
-/// The interval that a session asks for by its round-trip time.
-fn interval_of(session: &Session) -> Duration {
-    session.rtt.max(LEAST_INTERVAL)
-}
 
 /// Whether hosts run a scheme: its rule says so.
 fn is_run_by_hosts(scheme: &Scheme) -> bool {
@@ -89,17 +81,11 @@ fn is_shared(choice: &SchemeChoice) -> bool {
 
 fn host(scenario: &Scenario, node: &Node, sessions: &[&Session]) -> HostAt {
     let choice = scenario.scheme_of(sessions[0]);
-    let interval = node_rule::interval(Some(node), choice);
+    let beat = Beat::of(scenario, Some(node), &node.name, choice);
     // Without a session, a node ticks as if all were there.
-    let first =
-        interval.unwrap_or_else(|| sessions.iter().map(|session| interval_of(session)).max().unwrap_or_default());
-    let rule = IntervalRule::Fixed(first);
-    let phase = if let Some(OptionValue::Time(phase)) = choice.scheme.value(&choice.options, "phase") {
-        phase
-    } else {
-        let share = random::stream(scenario.seed, &format!("phase {}", node.name)).unit();
-        Duration::from_nanos((share * first.as_nanos() as f64) as u64)
-    };
+    let largest_rtt = sessions.iter().map(|session| session.rtt).max().unwrap_or_default();
+    let rule = IntervalRule::Fixed(beat.interval(largest_rtt));
+    let phase = beat.first(largest_rtt);
     let direction = |capacity: Option<Rate>| {
         capacity.map(|capacity| NodeConfig {
             capacity,
@@ -146,7 +132,7 @@ fn host(scenario: &Scenario, node: &Node, sessions: &[&Session]) -> HostAt {
         timer: None,
         later_timer: None,
         flows: BTreeMap::new(),
-        rtts: interval.is_none().then(BTreeMap::new),
+        rtts: beat.follows_rtt().then(BTreeMap::new),
         lower_bytes,
     }
 }
@@ -177,7 +163,7 @@ fn add(simulator: &mut Simulator<'_>, asked: &Asked<'_>) -> Result<(), SimError>
         source: end(session.from, scenario.nodes[session.from as usize].send),
         sink: end(session.to, scenario.nodes[session.to as usize].receive),
         demand: session.demand.clone(),
-        rtt: interval_of(session),
+        rtt: node_rule::rtt_interval(session.rtt),
         size_bytes: session.size.map(|size| size.get().max(1)),
         is_wire: choice.options.flag("wire"),
         is_stopped: false,

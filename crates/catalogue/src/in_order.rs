@@ -1,0 +1,189 @@
+//! Pieces of work side by side, and what they gave in order: the cases of a scenario file, the runs of experiments.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+/// Does the pieces `0..count` on `threads` threads, each of which takes the first piece that nobody has taken, while
+/// `collect` hears on this thread what they gave.
+///
+/// After an error no further piece begins. Those before it have all begun, so the first error in order is the same on
+/// any number of threads. When `collect` returns, pieces that have begun come to their end unheard, and no other begins.
+///
+/// # Panics
+/// With what `work` panicked with, if it did.
+pub fn in_order<T: Send, E: Send, R>(
+    count: usize,
+    threads: usize,
+    work: impl Fn(usize) -> Result<T, E> + Sync,
+    collect: impl FnOnce(&mut InOrder<T, E>) -> R,
+) -> R {
+    let next = &AtomicUsize::new(0);
+    let work = &work;
+    std::thread::scope(|scope| {
+        let (sender, outcomes) = mpsc::channel();
+        let thread = |_| {
+            let sender = sender.clone();
+            scope.spawn(move || {
+                while let Some(piece) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|piece| *piece < count) {
+                    let stop = || next.store(count, Ordering::Relaxed);
+                    let outcome = catch_unwind(AssertUnwindSafe(|| work(piece))).unwrap_or_else(|cause| {
+                        stop();
+                        resume_unwind(cause)
+                    });
+                    if outcome.is_err() {
+                        stop();
+                    }
+                    if sender.send((piece, outcome)).is_err() {
+                        // Nobody hears it any more.
+                        stop();
+                    }
+                }
+            })
+        };
+        let threads: Vec<_> = (0..threads.clamp(1, count.max(1))).map(thread).collect();
+        // The end of the last thread is the end of the outcomes.
+        drop(sender);
+        let mut outcomes = InOrder { outcomes, early: BTreeMap::new(), next: 0 };
+        let collected = collect(&mut outcomes);
+        // Without a receiver the threads stop.
+        drop(outcomes);
+        // A panic goes on here with its cause: callers stop long work by one.
+        if let Some(cause) = threads.into_iter().filter_map(|thread| thread.join().err()).reduce(|first, _| first) {
+            resume_unwind(cause);
+        }
+        collected
+    })
+}
+
+/// The outcomes of [`in_order`], as they are heard.
+pub struct InOrder<T, E> {
+    outcomes: Receiver<(usize, Result<T, E>)>,
+    /// Outcomes that came before one in front of them.
+    early: BTreeMap<usize, Result<T, E>>,
+    next: usize,
+}
+
+/// What [`InOrder::hear`] heard.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Heard<T, E> {
+    /// The next piece in order, and what it gave.
+    Next(usize, Result<T, E>),
+    /// Nothing for so long.
+    Silence,
+    /// All is over.
+    End,
+}
+
+impl<T, E> InOrder<T, E> {
+    /// The next outcome in order; waits for it, but no longer than `patience` at a time.
+    pub fn hear(&mut self, patience: Duration) -> Heard<T, E> {
+        loop {
+            if let Some(outcome) = self.early.remove(&self.next) {
+                self.next += 1;
+                return Heard::Next(self.next - 1, outcome);
+            }
+            match self.outcomes.recv_timeout(patience) {
+                Ok((piece, outcome)) => {
+                    self.early.insert(piece, outcome);
+                }
+                Err(RecvTimeoutError::Timeout) => return Heard::Silence,
+                Err(RecvTimeoutError::Disconnected) => return Heard::End,
+            }
+        }
+    }
+
+    /// The next outcome in order; waits for it. `None` when all is over.
+    pub fn wait(&mut self) -> Option<(usize, Result<T, E>)> {
+        loop {
+            match self.hear(Duration::MAX) {
+                Heard::Next(piece, outcome) => return Some((piece, outcome)),
+                Heard::Silence => {}
+                Heard::End => return None,
+            }
+        }
+    }
+
+    /// What else is there already, though an outcome in front of it is missing.
+    pub fn early(&mut self) -> BTreeMap<usize, Result<T, E>> {
+        self.early.extend(self.outcomes.try_iter());
+        std::mem::take(&mut self.early)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+    use std::sync::mpsc::channel;
+
+    fn all<T, E>(outcomes: &mut InOrder<T, E>) -> Vec<(usize, Result<T, E>)> {
+        std::iter::from_fn(|| outcomes.wait()).collect()
+    }
+
+    #[test]
+    fn in_order__is_the_same_on_any_number_of_threads() {
+        let squares: Vec<_> = (0..50).map(|n| (n, Ok::<_, ()>(n * n))).collect();
+        for threads in [0, 1, 2, 7, 100] {
+            assert_eq!(in_order(50, threads, |n| Ok(n * n), all), squares, "{threads} threads");
+        }
+        assert!(in_order(0, 2, Ok::<_, ()>, all).is_empty());
+    }
+
+    #[test]
+    fn in_order__gives_what_lies_before_the_first_error_and_that() {
+        // Piece 0 ends after piece 1 has failed.
+        let (failed, waits) = channel();
+        let (failed, waits) = (Mutex::new(failed), Mutex::new(waits));
+        let work = |piece| match piece {
+            0 => waits.lock().unwrap().recv().map_err(|_| "never"),
+            1 => {
+                failed.lock().unwrap().send(()).unwrap();
+                Err("one")
+            }
+            _ => Ok(()),
+        };
+        let outcomes = in_order(1000, 2, work, all);
+        assert_eq!(outcomes[..2], [(0, Ok(())), (1, Err("one"))]);
+        // The thread of piece 0 may have taken one more at the most.
+        assert!(outcomes.len() <= 3, "{}", outcomes.len());
+    }
+
+    #[test]
+    fn in_order__begins_nothing_more_when_nobody_hears() {
+        // Else this would go on for ever.
+        let first = in_order(usize::MAX / 2, 2, Ok::<_, ()>, InOrder::wait);
+        assert_eq!(first, Some((0, Ok(0))));
+    }
+
+    #[test]
+    fn in_order__goes_on_with_the_cause_of_a_panic() {
+        let work = |piece| if piece == 5 { resume_unwind(Box::new("the cause")) } else { Ok::<usize, ()>(piece) };
+        let cause = catch_unwind(|| in_order(usize::MAX / 2, 2, work, all)).unwrap_err();
+        assert_eq!(cause.downcast_ref(), Some(&"the cause"));
+    }
+
+    #[test]
+    fn early__is_what_waits_for_one_in_front_of_it() {
+        let (go_on, waits) = channel::<()>();
+        let waits = Mutex::new(waits);
+        let work = |piece: usize| {
+            if piece == 0 {
+                let _ = waits.lock().unwrap().recv();
+            }
+            Ok::<_, ()>(piece)
+        };
+        in_order(3, 2, work, |outcomes| {
+            let mut early = BTreeMap::new();
+            while early.len() < 2 {
+                assert_eq!(outcomes.hear(Duration::from_millis(1)), Heard::Silence);
+                early.extend(outcomes.early());
+            }
+            assert_eq!(early, [(1, Ok(1)), (2, Ok(2))].into());
+            drop(go_on);
+            assert_eq!(outcomes.wait(), Some((0, Ok(0))));
+        });
+    }
+}
