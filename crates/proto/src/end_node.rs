@@ -59,8 +59,8 @@ pub(crate) struct Outcome {
     pub measured: Rate,
     /// Its rate until the next tick, and where that leads.
     pub grant: Grant,
-    /// Whether it has been measured above all that it was granted for [`EXCESS_TICKS`](crate::EXCESS_TICKS) intervals and
-    /// [`EXCESS_LASTS`](crate::EXCESS_LASTS): it is to be closed.
+    /// Whether it has been measured above all that it was granted for [`EXCESS_TICKS`](crate::flow_table::EXCESS_TICKS) intervals and
+    /// [`EXCESS_LASTS`](crate::flow_table::EXCESS_LASTS): it is to be closed.
     pub exceeds_grant: bool,
 }
 
