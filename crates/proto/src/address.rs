@@ -15,7 +15,7 @@ use crate::codec::Kind;
 ///
 /// After a move all that is known of the path is void: round trip, size of packets and path rate begin anew.
 ///
-/// Only packets that were opened and are new ([`Replay`](crate::Replay), [`Missing`](crate::Missing)) are handed in.
+/// Only packets that were opened and are new ([`Replay`](crate::replay::Replay), [`Missing`](crate::Missing)) are handed in.
 #[derive(Clone, Debug)]
 pub(crate) struct PeerAddress {
     proven: SocketAddr,

@@ -11,7 +11,7 @@ use crate::codec::CloseReason;
 /// halves the rate; so does the next one. Once ten seconds have been such, the session is closed. A second with less doubles
 /// the rate again, until nothing is left of the halvings.
 ///
-/// It needs no timer: it looks at the time when packets are settled. When none are, it is [`Silence`](crate::Silence) that acts.
+/// It needs no timer: it looks at the time when packets are settled. When none are, it is [`Silence`](crate::silence::Silence) that acts.
 #[derive(Clone, Debug)]
 pub(crate) struct Breaker {
     /// When the second began.

@@ -15,7 +15,7 @@ use crate::options::SessionOptions;
 ///
 /// A session is never measured above 1.25 times what it was granted lately, whatever its peer claims, so that a lie takes
 /// no more from the others than that; one that keeps claiming more is named.
-pub struct EndNode {
+pub(crate) struct EndNode {
     capacity: Rate,
     share: f64,
     rule: IntervalRule,
@@ -52,15 +52,15 @@ pub enum IntervalRule {
 
 /// What a tick says of one session.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Outcome {
+pub(crate) struct Outcome {
     /// The session.
     pub session: SessionId,
     /// Its measured rate, as far as it counts.
     pub measured: Rate,
     /// Its rate until the next tick, and where that leads.
     pub grant: Grant,
-    /// Whether it has been measured above all that it was granted for [`EXCESS_TICKS`](crate::EXCESS_TICKS) intervals and
-    /// [`EXCESS_LASTS`](crate::EXCESS_LASTS): it is to be closed.
+    /// Whether it has been measured above all that it was granted for [`EXCESS_TICKS`](crate::flow_table::EXCESS_TICKS) intervals and
+    /// [`EXCESS_LASTS`](crate::flow_table::EXCESS_LASTS): it is to be closed.
     pub exceeds_grant: bool,
 }
 
@@ -94,7 +94,7 @@ const RECOVERY_PER_S: f64 = 0.02;
 impl EndNode {
     /// A node without sessions, of which GTP may use `share` (0 to 1) of the capacity. Its first tick is at `phase` from
     /// now, which best is random within an interval: nodes need no common beat, and should have none.
-    pub fn new(
+    pub(crate) fn new(
         now: Time,
         phase: Duration,
         capacity: Rate,
@@ -122,41 +122,43 @@ impl EndNode {
     }
 
     /// What the rule allocates.
-    pub fn capacity(&self) -> Rate {
+    pub(crate) fn capacity(&self) -> Rate {
         self.lowered.unwrap_or(Rate::nearest_bps(f64::MAX)).min(self.whole())
     }
 
     /// Whether the capacity is lowered because the node's socket overflowed.
-    pub fn is_lowered(&self) -> bool {
+    #[cfg(test)]
+    pub(crate) fn is_lowered(&self) -> bool {
         self.lowered.is_some()
     }
 
     /// The node has another capacity from the next tick on.
-    pub fn set_capacity(&mut self, capacity: Rate) {
+    #[cfg(test)]
+    pub(crate) fn set_capacity(&mut self, capacity: Rate) {
         self.capacity = capacity;
     }
 
     /// The node has another rule for its interval, from the next tick on.
-    pub fn set_interval_rule(&mut self, rule: IntervalRule) {
+    pub(crate) fn set_interval_rule(&mut self, rule: IntervalRule) {
         self.rule = rule;
     }
 
     /// The socket overflowed in the interval that ends now, in which so much was read from it. The capacity becomes 95 % of
     /// that, and recovers: 2 % of the whole in a second, and after the first one faster, in proportion to the time without another
     /// overflow.
-    pub fn on_overflow(&mut self, read: Rate) {
+    pub(crate) fn on_overflow(&mut self, read: Rate) {
         self.lowered = Some((read * LOWERED).min(self.capacity()));
         self.has_overflowed = true;
     }
 
     /// This end as [`fair_start`](fairwave_schemes::node::fair_start) takes it: the capacity, and the sum of all weights
     /// with that of a newcomer.
-    pub fn fair_start_end(&self, weight: f64) -> (Rate, f64) {
+    pub(crate) fn fair_start_end(&self, weight: f64) -> (Rate, f64) {
         (self.capacity(), self.table.weights() + weight)
     }
 
     /// Changes a session's share and steps: whether it is here, and they can be.
-    pub fn set_options(&mut self, session: SessionId, options: SessionOptions) -> bool {
+    pub(crate) fn set_options(&mut self, session: SessionId, options: SessionOptions) -> bool {
         self.table.set_options(session, options)
     }
 
@@ -169,7 +171,7 @@ impl EndNode {
     }
 
     /// The node was not looked at while it had no sessions: its ticks go on with their beat.
-    pub fn resume(&mut self, now: Time) {
+    pub(crate) fn resume(&mut self, now: Time) {
         if self.next_tick <= now {
             let beats = now.since(self.next_tick).as_nanos() / self.interval.as_nanos() + 1;
             let span = Duration::from_nanos(beats.saturating_mul(self.interval.as_nanos()));
@@ -179,51 +181,51 @@ impl EndNode {
     }
 
     /// A session joins, with the rate that both ends agreed to start with.
-    pub fn join(&mut self, flow: Flow, start: Rate) -> Result<(), JoinError> {
+    pub(crate) fn join(&mut self, flow: Flow, start: Rate) -> Result<(), JoinError> {
         self.table.join(flow, start)
     }
 
     /// A session leaves: whether it was here.
-    pub fn leave(&mut self, session: SessionId) -> bool {
+    pub(crate) fn leave(&mut self, session: SessionId) -> bool {
         self.table.leave(session)
     }
 
     /// The round-trip time of a session changed.
-    pub fn set_rtt(&mut self, session: SessionId, rtt: Duration) {
+    pub(crate) fn set_rtt(&mut self, session: SessionId, rtt: Duration) {
         if let Some(entry) = self.table.get_mut(session) {
             entry.flow.rtt = rtt;
         }
     }
 
     /// The control interval.
-    pub fn interval(&self) -> Duration {
+    pub(crate) fn interval(&self) -> Duration {
         self.interval
     }
 
     /// How many sessions there are.
-    pub fn sessions(&self) -> usize {
+    pub(crate) fn sessions(&self) -> usize {
         self.table.len()
     }
 
     /// The rate that a session is granted now.
-    pub fn expected(&self, session: SessionId) -> Option<Rate> {
+    pub(crate) fn expected(&self, session: SessionId) -> Option<Rate> {
         self.table.get(session).map(|entry| entry.granted.current())
     }
 
     /// When the next control interval begins.
-    pub fn next_tick(&self) -> Time {
+    pub(crate) fn next_tick(&self) -> Time {
         self.next_tick
     }
 
     /// In the control interval that ends now, packets waited for so long at the least, as far as their receiver sees.
-    pub fn see_queue(&mut self, waiting: Duration) {
+    pub(crate) fn see_queue(&mut self, waiting: Duration) {
         self.queue = waiting.min(LONGEST_QUEUE);
         self.allocator.see_queue(waiting);
     }
 
     /// A control interval is over: what each session used in it comes from `measured`, and what it may use in the next is
     /// the outcome, in the order of the sessions' names. At a sink what it used is what its source sent.
-    pub fn tick(&mut self, now: Time, mut measured: impl FnMut(SessionId) -> Rate) -> &[Outcome] {
+    pub(crate) fn tick(&mut self, now: Time, mut measured: impl FnMut(SessionId) -> Rate) -> &[Outcome] {
         let elapsed = self.last_tick.map_or(Duration::ZERO, |last| now.since(last));
         self.recover(elapsed);
         self.rows.clear();

@@ -11,7 +11,7 @@ use crate::options::SessionOptions;
 
 /// A session as an end node's rule sees it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Flow {
+pub(crate) struct Flow {
     /// Its name at this host.
     pub session: SessionId,
     /// What this host was told of it: its weight in [`WEIGHTS`], 0 < alpha < 1, 0 <= beta <= 1 (Wu 2007, Eq. VI.3), and its
@@ -60,9 +60,9 @@ const TOLERANCE: f64 = 1.25;
 /// A peer that was measured above so many times its grant
 const EXCESS: f64 = 1.05;
 /// for so many intervals,
-pub const EXCESS_TICKS: u32 = 10;
+pub(crate) const EXCESS_TICKS: u32 = 10;
 /// and for so long, exceeds its grant: what a sink grants may get lost, and is said again each 200 ms.
-pub const EXCESS_LASTS: Duration = Duration::from_secs(2);
+pub(crate) const EXCESS_LASTS: Duration = Duration::from_secs(2);
 
 impl SessionOptions {
     /// Whether a rule can run with these.

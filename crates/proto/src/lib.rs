@@ -61,9 +61,9 @@ mod waiting;
 
 pub use byte_ranges::ByteRanges;
 pub use config::{HostConfig, NodeConfig};
-pub use end_node::{EndNode, IntervalRule, Outcome};
+pub use end_node::IntervalRule;
 pub use event::Event;
-pub use flow_table::{EXCESS_LASTS, EXCESS_TICKS, Flow, JoinError};
+pub use flow_table::JoinError;
 pub use host::Host;
 pub use inbound::Taken;
 pub use lasts::Lasts;

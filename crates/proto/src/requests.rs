@@ -16,7 +16,7 @@ use crate::missing::MOST_GAPS;
 /// A request may get lost. One of which nothing has come for a while is asked for again; a source that knows it already
 /// takes no notice. Lower streams go first, and within a stream what was asked for before, then the lowest offsets.
 ///
-/// Memory follows the requests, of which at most [`MOST_OPEN`] are open, and the gaps in what they brought.
+/// Memory follows the requests, of which at most `MOST_OPEN` are open, and the gaps in what they brought.
 #[derive(Clone, Debug, Default)]
 pub struct Requests {
     streams: BTreeMap<u32, Stream>,

@@ -26,7 +26,7 @@ fn name(slot: u32, chance: u64) -> SessionId {
     SessionId(chance << SLOT_BITS | u64::from(slot))
 }
 
-/// The slot of a session: no two sessions of a host have the same at a time, and it is below [`MOST_SESSIONS`].
+/// The slot of a session: no two sessions of a host have the same at a time, and it is below `MOST_SESSIONS`.
 pub fn slot(session: SessionId) -> u32 {
     (session.0 & (MOST_SESSIONS as u64 - 1)) as u32
 }

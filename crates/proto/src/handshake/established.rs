@@ -20,7 +20,7 @@ pub struct Terms {
     /// The session's weight at this end.
     pub weight: f64,
     /// Its sending capacity and the sum of weights there, with the newcomer's: for the rate to start with
-    /// ([`EndNode::fair_start_end`](crate::EndNode::fair_start_end)).
+    /// (`EndNode::fair_start_end`).
     pub send_end: Option<(Rate, f64)>,
     /// Its receiving capacity and the sum of weights there.
     pub receive_end: Option<(Rate, f64)>,

@@ -24,7 +24,7 @@ use crate::path_kind::PathKind;
 /// A yes is kept for five seconds, in a table of 1024 of which one ticket and one [`Prefix`] have a part: who sends the same hello
 /// again gets the same bytes. A session is open when the first packet of it has been opened with its keys
 /// ([`Responder::half_open`]): [`Responder::confirm`]. A hello whose session is open is worth nothing any more. A no is not kept:
-/// who asks again is refused again, so often and no more ([`MOST_REFUSALS`](super::MOST_REFUSALS)).
+/// who asks again is refused again, so often and no more (`MOST_REFUSALS`).
 #[derive(Debug)]
 pub struct Responder<C: ResponderCrypto> {
     crypto: C,
