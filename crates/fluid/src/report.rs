@@ -8,7 +8,7 @@ use fairwave_units::Time;
 use crate::grain::{self, Volume};
 use crate::plan::Plan;
 use crate::queue::Queue;
-use crate::record::{Recorder, packet_bytes};
+use crate::record::Recorder;
 
 /// What one session did.
 #[derive(Clone, Copy, Debug, Default)]
@@ -94,7 +94,8 @@ pub(crate) fn report(
             completed_s: outcome.completed.map(|at| at as f64 / 1e9),
         })
         .collect();
-    let packet = packet_bytes(plan);
+    // The fluid itself has no packets: its queues are told in those of the scenario.
+    let packet = scenario.full_packet().get() as f64;
     let span = window.1 - window.0;
     let mut peak_overload = 0.0_f64;
     let mut links = Vec::new();

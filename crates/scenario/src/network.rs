@@ -1,5 +1,6 @@
 //! End nodes, routers, links, queues and background traffic.
 
+use fairwave_schemes::scheme::Scheme;
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
 /// Sizes of packets.
@@ -9,6 +10,13 @@ pub struct Packet {
     pub payload: Bytes,
     /// Header bytes of every packet; a scheme adds its own.
     pub header: Bytes,
+}
+
+impl Packet {
+    /// A full data packet of a scheme as links carry it: payload, header, and what the scheme adds. At least a byte.
+    pub fn on_link(&self, scheme: &Scheme) -> Bytes {
+        (self.payload + self.header + scheme.header).max(Bytes::new(1))
+    }
 }
 
 /// An end node. In a lambda network its access link, with a queue in front, is the only place where packets wait.

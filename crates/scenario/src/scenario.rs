@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fairwave_schemes::scheme::{Options, Scheme};
-use fairwave_units::{Duration, Time};
+use fairwave_units::{Bytes, Duration, Time};
 
 use crate::{Background, Link, Node, Packet, Router, Session};
 
@@ -54,6 +54,12 @@ impl Scenario {
     /// The scheme that a session runs.
     pub fn scheme_of<'a>(&'a self, session: &'a Session) -> &'a SchemeChoice {
         session.scheme.as_deref().unwrap_or(&self.scheme)
+    }
+
+    /// "A packet" wherever one is counted in: queues, limits in bandwidth-delay products, RED, rates of links. It is a
+    /// full data packet of the scenario's scheme as links carry it.
+    pub fn full_packet(&self) -> Bytes {
+        self.packet.on_link(self.scheme.scheme)
     }
 
     /// The instant at which the run ends.

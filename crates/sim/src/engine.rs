@@ -123,8 +123,7 @@ fn add(simulator: &mut Simulator<'_>, scenario: &Scenario, session: &Session) ->
     let choice = scenario.scheme_of(session);
     let bytes = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
     let header = scenario.packet.header.get() + choice.scheme.ack_header.get();
-    let data_header = scenario.packet.header.get() + choice.scheme.header.get();
-    let data_bytes = bytes(scenario.packet.payload.get() + data_header);
+    let data_bytes = bytes(scenario.packet.on_link(choice.scheme).get());
 
     let size_packets = session.size.map_or(u64::MAX, |size| size.get().div_ceil(scenario.packet.payload.get().max(1)));
     let Some(kind) = source::kind_of(choice.scheme) else {

@@ -207,7 +207,7 @@ fn links(
     (from, to): (Time, Time),
 ) -> (Vec<LinkSummary>, f64) {
     let network = simulator.network();
-    let packet = (scenario.packet.payload.get() + scenario.packet.header.get()).max(1) as f64;
+    let packet = scenario.full_packet().get() as f64;
     let span_ns = to.since(from).as_nanos().max(1) as f64;
     let mut peak = 0.0_f64;
     let mut summaries = Vec::with_capacity(network.links.len());
@@ -276,7 +276,7 @@ fn rate_samples(scenario: &Scenario, simulator: &Simulator<'_>, log: &Log) -> Ra
 
 fn queue_samples(scenario: &Scenario, simulator: &Simulator<'_>, log: &Log) -> QueueSamples {
     let links = simulator.network().links.len();
-    let packet = (scenario.packet.payload.get() + scenario.packet.header.get()).max(1) as f64;
+    let packet = scenario.full_packet().get() as f64;
     let dropped = (0..log.ends.len()).flat_map(|sample| (0..links).map(move |link| (link, sample)));
     QueueSamples {
         ends: log.ends.clone(),

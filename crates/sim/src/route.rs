@@ -218,7 +218,7 @@ impl Builder<'_> {
             }
         };
         let rtt = self.largest_rtt.get(&origin).copied().unwrap_or_default();
-        let packet = self.scenario.packet.payload + self.scenario.packet.header;
+        let packet = self.scenario.full_packet();
         let limit = match queue {
             QueueLimit::Packets(packets) => Limit::Packets(packets),
             QueueLimit::Bytes(bytes) => Limit::Bytes(bytes.get()),
@@ -247,8 +247,7 @@ impl Builder<'_> {
         let rule = discipline.map_or(of_scheme, |discipline| Some(discipline.name()))?;
         // The options are the scheme's; a link that runs another's rule has that one's defaults.
         let options = if of_scheme == Some(rule) { options.clone() } else { Options::default() };
-        let packet = &self.scenario.packet;
-        let bytes = packet.payload.get() + packet.header.get() + find(rule).map_or(0, |scheme| scheme.header.get());
+        let bytes = self.scenario.packet.on_link(find(rule).unwrap_or(scheme)).get();
         let setup = LinkSetup {
             id: LinkId::of(u32::try_from(self.network.links.len()).unwrap_or(u32::MAX)),
             capacity,

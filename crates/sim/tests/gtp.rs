@@ -50,6 +50,32 @@ fn rates__are_the_fair_ones_and_count_ip_packets() {
 }
 
 #[test]
+fn queues__are_counted_in_packets_as_links_carry_them() {
+    // A packet of GTP is 1077 B on a link. Until they know of each other, the two sessions fill the sink's queue.
+    let run = run(&two("", "", ""));
+    let queues = run.queues.unwrap();
+    let waiting = queues.queue_bytes.iter().zip(&queues.queue_packets).filter(|(bytes, _)| **bytes > 0.0);
+    assert!(waiting.clone().count() > 0);
+    for (bytes, packets) in waiting {
+        assert_eq!(*packets, bytes / 1077.0);
+    }
+}
+
+#[test]
+fn queues__of_one_bdp_hold_no_more_than_that_on_the_link() {
+    // 100 Mb/s x 40 ms = 500 000 B are 464 packets of 1077 B. Sources of a constant rate fill the queue, with 1040 B each.
+    let flood = "scheme = \"cbr\"\ndemand = \"99 Mb/s\"";
+    let other = format!("[[session]]\nfrom = \"s2\"\nto = \"d\"\nrtt = \"20 ms\"\n{flood}");
+    let run = run(&two("", "", &format!("{flood}\n{other}")));
+    let sink = run.summary.links.iter().find(|link| &*link.name == "d:in").unwrap();
+    let largest_bytes = sink.max_queue_packets * 1077.0;
+    assert!(
+        sink.dropped_packets > 0 && (464.0 * 1040.0 - 1040.0..=500_000.0).contains(&largest_bytes),
+        "{largest_bytes}"
+    );
+}
+
+#[test]
 fn start__takes_three_round_trips() {
     let text = two("", "", "");
     let mut first = None;

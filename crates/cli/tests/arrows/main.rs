@@ -118,6 +118,19 @@ fn cores__ban_clocks_sockets_and_files() {
     }
 }
 
+#[test]
+fn peers__are_no_part_of_the_workspace() {
+    assert!(!packages().contains_key("peers"));
+    let text =
+        |name: &str| std::fs::read_to_string(root().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+    assert!(text("peers/Cargo.toml").contains("\n[workspace]\n"), "peers/ is a workspace of its own");
+    assert!(text("Cargo.toml").contains("exclude = [\"peers\"]"), "and excluded from this one");
+    let (ours, theirs) = (text("Cargo.lock"), text("peers/Cargo.lock"));
+    for peer in ["name = \"quinn\"\n", "name = \"s2n-quic\"\n"] {
+        assert!(theirs.contains(peer) && !ours.contains(peer), "{peer}");
+    }
+}
+
 /// Every room with all that it may use, directly or through others.
 fn closure() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
     let mut all: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
