@@ -7,6 +7,7 @@ use crate::RateAllocator;
 
 /// The rule of an end node in the list of schemes: how one is made, and what it can do. Drivers ask for these, never for a name.
 #[derive(Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a claim of its own")]
 pub struct NodeRule {
     /// Makes the rule for one capacity, with the options of its node.
     pub make: fn(&Options) -> Box<dyn RateAllocator>,
