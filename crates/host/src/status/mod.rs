@@ -109,6 +109,9 @@ pub struct TransferStatus {
     pub bytes_total: Option<u64>,
     /// Bytes at the destination.
     pub bytes_done: u64,
+    /// Bytes beside those, of blocks that are not whole or not verified yet: they need not come again.
+    #[serde(default)]
+    pub bytes_held: u64,
     /// Bytes beside those that were found right in a comparison that is not over.
     #[serde(default)]
     pub bytes_compared: u64,
@@ -229,6 +232,7 @@ impl TransferStatus {
             files_failed: progress.files_failed,
             bytes_total: progress.bytes_total,
             bytes_done: progress.bytes_done,
+            bytes_held: progress.bytes_held,
             bytes_compared: progress.bytes_compared,
             waits_for: progress.waits_for.map(|what| word(what).to_owned()),
         }
