@@ -143,6 +143,27 @@ fn parts__what_is_not_right_costs_its_block_once() {
 }
 
 #[test]
+fn parts__that_were_not_right_are_gone_though_nobody_has_time_to_say_so() {
+    let (old, new) = (content(1, 1_500_000), content(2, 1_500_000));
+    let world = World::new();
+    let get = Get { way: SLOW, ..Get::default() };
+    get_fake(&world, &old, &get, MB);
+    let parts = temporaries(&world).join("parts");
+    let (sink, transfer) = take(world.options(&get)).unwrap();
+    let mut loopback = Loopback::open(Box::new(Fake::new([file("a", &new)])), Box::new(sink), true, get.way);
+    // The rest is 500 000 bytes; what comes behind them comes again, from the block's beginning.
+    while loopback.carried[1] < MB {
+        let was_there = parts.exists() || loopback.carried[1] > 300_000;
+        assert!(was_there, "as long as nothing is wrong they stay, for who is killed");
+        loopback.step();
+    }
+    assert!(!parts.exists());
+    loopback.run(LASTS);
+    assert!(finish(&loopback, &transfer).outcome.is_complete());
+    assert!(fs::read(world.to().join("a")).unwrap() == new);
+}
+
+#[test]
 fn parts__of_a_file_that_changed_are_of_no_use() {
     let world = World::new();
     world.file("only", content(1, 3_000_000));
