@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use fairwave_host::{
     Capacity, DEFAULT_PORT, Durable, Ended, Endpoint, EndpointConfig, GetOptions, Keyring, Offering, PathKind, Share,
-    ShareId, ShareOptions, StateDir, Ticket, Transfer, Validity, advertised,
+    ShareId, ShareOptions, StateDir, Ticket, Transfer, Validity, advertised, listen_address,
 };
 use fairwave_units::{Bytes, Duration, Rate};
 use pyo3::exceptions::{PyOSError, PyValueError};
@@ -184,8 +184,9 @@ impl Server {
         keyring.keep_offering(offering).map_err(system)?;
         let endpoint = match listen {
             Some(text) => {
-                let address = text.parse().map_err(|_| {
-                    PyValueError::new_err(format!("listen: \"{text}\" is no address and port: write 192.0.2.7:8642"))
+                let address = listen_address(text).ok_or_else(|| {
+                    let hint = "write 192.0.2.7, 192.0.2.7:8642 or [2001:db8::7]:8642";
+                    PyValueError::new_err(format!("listen: \"{text}\" is no address: {hint}"))
                 })?;
                 Endpoint::bind(&link.config(py, Some(address), None)?).map_err(system)?
             }
