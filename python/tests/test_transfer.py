@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import math
 import os
@@ -72,6 +73,17 @@ def test_get__goes_on_when_the_server_comes_back(tmp_path: Path) -> None:
             transfer = slow.result()
     assert (tmp_path / "there" / "data.bin").read_bytes() == data.read_bytes()
     assert (transfer.bytes, transfer.resumed_bytes) == (12_000_000, 0)
+
+
+def test_serve__listens_at_the_usual_port_where_none_is_said(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+        with contextlib.suppress(OSError):
+            # If somebody else has it, that does as well.
+            other.bind(("127.0.0.1", 8642))
+        with pytest.raises(OSError, match="8642"):
+            fw.serve([tmp_path], listen="127.0.0.1")
+    with pytest.raises(ValueError, match=r'listen: "here" is no address: write 192\.0\.2\.7, '):
+        fw.serve([tmp_path], listen="here")
 
 
 def test_get__says_what_is_wrong(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use fairwave_host::{LimitedBy, ProcessStatus, SessionStatus, runtime_dir, statuses};
+use fairwave_host::{LimitedBy, ProcessStatus, SessionStatus, TransferStatus, runtime_dir, statuses};
 use serde::Serialize;
 
 use crate::Done;
@@ -185,10 +185,10 @@ fn row(session: &SessionStatus) -> [String; 9] {
     let optional = |bps: Option<f64>| bps.map_or_else(|| "-".into(), rate);
     let done = session.transfer.as_ref().map_or(String::new(), |transfer| match transfer.bytes_total {
         Some(0) => "100 %".into(),
-        Some(total) => format!("{:.0} %", transfer.bytes_done as f64 / total as f64 * 100.0),
-        None if transfer.bytes_done == 0 => "listing".into(),
+        Some(total) => format!("{:.0} %", bytes_there(transfer) as f64 / total as f64 * 100.0),
+        None if bytes_there(transfer) == 0 => "listing".into(),
         // Who is served chooses how much that will be.
-        None => size(transfer.bytes_done),
+        None => size(bytes_there(transfer)),
     });
     [
         session.id.clone(),
@@ -201,6 +201,12 @@ fn row(session: &SessionStatus) -> [String; 9] {
         session.limited_by.map_or_else(|| "-".into(), |by| by.to_string()),
         done,
     ]
+}
+
+/// As `get` shows it: with what came of blocks that are not whole. What comes twice is no more than there is.
+fn bytes_there(transfer: &TransferStatus) -> u64 {
+    let sum = transfer.bytes_done.saturating_add(transfer.bytes_held);
+    sum.min(transfer.bytes_total.unwrap_or(u64::MAX).max(transfer.bytes_done))
 }
 
 /// What this end's node grants is the source's or the sink's, as this end is one or the other.
@@ -285,6 +291,20 @@ mod tests {
 
     fn lines(text: &str) -> Vec<String> {
         anstream::adapter::strip_str(text).to_string().lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn text__counts_what_came_of_a_block() {
+        let mut process = process("192.0.2.7:50000");
+        for (bytes_total, done) in [(Some(3_000_000), "75 %"), (None, "2.2 MB")] {
+            process.sessions[0].transfer = serde_json::from_value(serde_json::json!({
+                "files_total": 1, "files_done": 0, "files_failed": 0, "bytes_total": bytes_total,
+                "bytes_done": 2_000_000, "bytes_held": 250_000, "waits_for": null,
+            }))
+            .unwrap();
+            let text = text(std::slice::from_ref(&process), None);
+            assert!(lines(&text).iter().any(|line| line.trim_end().ends_with(done)), "{text}");
+        }
     }
 
     #[test]

@@ -283,3 +283,34 @@ fn get__of_an_endpoint_that_is_closed_does_not_come_back() {
     hosts.client.close();
     assert_eq!(end(&transfer).ended, Ended::Stopped);
 }
+
+#[test]
+fn get_and_put__what_came_of_a_block_is_kept_and_counts_as_progress() {
+    const BYTES: usize = 1_500_000;
+    for is_put in [false, true] {
+        // A file of one block, which takes 6 s.
+        let mut hosts = Hosts::new(Lasts::default(), forever(), BYTES);
+        let transfer = hosts.begin(is_put, Rate::mbps(2.0), Duration::from_secs(60));
+        for cut in 1..=2 {
+            let far = cut * 450_000;
+            while transfer.progress().bytes_there() < far {
+                assert_eq!(transfer.wait(Some(Duration::from_millis(1))), None, "it ends too early");
+            }
+            hosts.leave();
+            let pause = pause_in(&transfer, |_| true);
+            // No block has been verified since it began, 1.8 s ago and more; bytes came until now.
+            let waits = pause.next_in.unwrap_or(Duration::ZERO);
+            assert!(waits < Duration::from_secs(2) && pause.gives_up_in > Duration::from_millis(58_800), "{pause:?}");
+            hosts.come_back();
+            while transfer.reconnects() < cut {
+                assert_eq!(transfer.wait(Some(Duration::from_millis(1))), None, "it ends too early");
+            }
+        }
+        assert_went_on(&hosts, &transfer, is_put, BYTES);
+        // What came in the last session: the rest, and headers, lists and hashes.
+        let stats = transfer.session().unwrap().stats();
+        let wire = if is_put { stats.sent_wire_bytes } else { stats.received_wire_bytes };
+        assert!((300_000..850_000).contains(&wire), "{wire} bytes in the last session");
+        assert_eq!((transfer.progress().bytes_held, transfer.progress().bytes_kept), (0, 0));
+    }
+}

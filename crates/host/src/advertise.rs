@@ -9,6 +9,12 @@ use crate::ticket::MOST_ADDRESSES;
 /// The UDP port that a host is asked at, where nobody says another. It lies below the ports that systems give out.
 pub const DEFAULT_PORT: u16 = 8642;
 
+/// An address to listen at, with a port or without, as users write it; [`DEFAULT_PORT`] where none is said.
+pub fn listen_address(text: &str) -> Option<SocketAddr> {
+    let ip = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
+    text.parse().ok().or_else(|| Some(SocketAddr::new(ip.parse().ok()?, DEFAULT_PORT)))
+}
+
 /// The addresses at which peers may find a socket of this host, the best first: where it is bound to one, that one; else
 /// all of the host's that others can reach: none of a link alone, and loopback only if there is nothing else.
 ///
@@ -46,6 +52,22 @@ fn is_of_a_link(ip: IpAddr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn listen_address__has_the_usual_port_where_none_is_said() {
+        for (text, address) in [
+            ("127.0.0.1", "127.0.0.1:8642"),
+            ("127.0.0.1:0", "127.0.0.1:0"),
+            ("::1", "[::1]:8642"),
+            ("[::1]", "[::1]:8642"),
+            ("[::1]:9000", "[::1]:9000"),
+        ] {
+            assert_eq!(listen_address(text), Some(address.parse().unwrap()), "{text}");
+        }
+        for text in ["here", "127.0.0.1:", "", "[", "[]", "8642"] {
+            assert_eq!(listen_address(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn chosen__no_link_local_and_no_loopback() {

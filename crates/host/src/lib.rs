@@ -35,7 +35,7 @@ mod stream;
 mod ticket;
 mod waiting;
 
-pub use advertise::{DEFAULT_PORT, advertised};
+pub use advertise::{DEFAULT_PORT, advertised, listen_address};
 pub use bench::{
     BenchDirection, BenchError, BenchFlow, BenchOptions, BenchProgress, BenchReport, bench, bench_accept, bench_judge,
 };

@@ -164,7 +164,7 @@ impl EndNode {
 
     /// What a session's application here wants to use, or takes, at the most; none if all there is. It is what this end knows: no
     /// packet carries it.
-    pub fn set_desired(&mut self, session: SessionId, desired: Option<Rate>) {
+    pub(crate) fn set_desired(&mut self, session: SessionId, desired: Option<Rate>) {
         if let Some(entry) = self.table.get_mut(session) {
             entry.flow.desired = desired;
         }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use fairwave_files::{Durable, Ended, GetOptions, Share, ShareOptions, Transfer};
 use fairwave_host::{
     Capacity, Endpoint, EndpointConfig, Keyring, Listen, Offering, PathKind, ServerOptions, ShareId, StateDir, Ticket,
-    Validity,
+    Validity, listen_address,
 };
 use fairwave_schemes::node::host_rule;
 use fairwave_units::{Bytes, Duration, Rate};
@@ -187,8 +187,9 @@ impl Server {
         let share = Share::new(absolute, options).map_err(|error| PyValueError::new_err(format!("paths: {error}")))?;
         let share = Arc::new(share);
         let listen = match listen {
-            Some(text) => Listen::At(text.parse().map_err(|_| {
-                PyValueError::new_err(format!("listen: \"{text}\" is no address and port: write 192.0.2.7:8642"))
+            Some(text) => Listen::At(listen_address(text).ok_or_else(|| {
+                let hint = "write 192.0.2.7, 192.0.2.7:8642 or [2001:db8::7]:8642";
+                PyValueError::new_err(format!("listen: \"{text}\" is no address: {hint}"))
             })?),
             None => Listen::Usual,
         };

@@ -43,6 +43,7 @@ struct RetryEvent<'a> {
     next_s: f64,
     gives_up_s: f64,
     bytes_done: u64,
+    bytes_held: u64,
 }
 
 /// Another session has followed.
@@ -68,6 +69,8 @@ struct EndEvent<'a> {
     files_skipped: u64,
     bytes: u64,
     bytes_resumed: u64,
+    /// Where it is not done: what is kept of blocks that are not whole.
+    bytes_held: u64,
     bytes_holes: u64,
     wall_s: f64,
     goodput_bps: f64,
@@ -191,6 +194,7 @@ impl<'a> Teller<'a> {
                 next_s: next_in.as_secs_f64(),
                 gives_up_s: pause.gives_up_in.as_secs_f64(),
                 bytes_done: moment.progress.bytes_done,
+                bytes_held: moment.progress.bytes_held,
             })?;
             return crate::terminal::flush();
         }
@@ -214,7 +218,7 @@ fn tell_end(screen: &Screen, outcome: &Outcome, moment: &Moment, transfer: &Tran
         say_entries(screen, outcome);
     }
     let (elapsed_s, new_bytes) = (moment.elapsed.as_secs_f64(), new_bytes(outcome, moment));
-    let there = size(moment.progress.bytes_done);
+    let there = size(moment.progress.bytes_there());
     match (&outcome.ended, dry) {
         (Ended::Done, Some(verb)) => {
             let progress = &moment.progress;
@@ -288,6 +292,7 @@ pub(crate) fn print_end(outcome: &Outcome, moment: &Moment, transfer: &Transfer,
         files_skipped: outcome.files_skipped,
         bytes: outcome.bytes,
         bytes_resumed: moment.progress.bytes_resumed,
+        bytes_held: moment.progress.bytes_held,
         bytes_holes: moment.progress.bytes_holes,
         wall_s,
         goodput_bps: moved_bytes as f64 * 8.0 / wall_s.max(1e-3),
@@ -331,7 +336,7 @@ pub(crate) fn mean_rate(new_bytes: u64, elapsed_s: f64) -> String {
 /// Bytes that were moved this time.
 pub(crate) fn new_bytes(outcome: &Outcome, moment: &Moment) -> u64 {
     let bytes_done = outcome.bytes.max(moment.progress.bytes_done);
-    Progress { bytes_done, ..moment.progress }.bytes_moved()
+    Progress { bytes_done, ..moment.progress }.bytes_come()
 }
 
 /// So many files.

@@ -107,7 +107,7 @@ impl Meter {
         });
         let sample = Sample::take(session.into_iter().collect(), self.transfer.carried().as_slice());
         // As they come: a block of 4 MiB takes a slow link long.
-        let new_bytes = progress.bytes_moved().saturating_add(progress.bytes_held);
+        let new_bytes = progress.bytes_come();
         while self.samples.front().is_some_and(|(at, _, _)| now.duration_since(*at) > WINDOW) && self.samples.len() > 1
         {
             self.samples.pop_front();
@@ -122,12 +122,7 @@ impl Meter {
         };
         // A session's keep-alive is not progress: a datagram's worth does not count.
         let files = progress.files_done + progress.files_known;
-        let movement = (
-            files,
-            progress.bytes_done.saturating_add(progress.bytes_held),
-            progress.bytes_compared,
-            wire_bytes / 10_000,
-        );
+        let movement = (files, progress.bytes_there(), progress.bytes_compared, wire_bytes / 10_000);
         if movement != self.moved.1 {
             self.moved = (now, movement);
         }
@@ -137,7 +132,7 @@ impl Meter {
         let silent_s = status.as_ref().filter(|session| session.is_silent()).map_or(0.0, |session| session.silent_s);
         let still = now.duration_since(self.moved.0);
         let reconnects = self.transfer.reconnects();
-        // At a block's end its bytes leave one count before they are in the other. What a session had of a block goes with it.
+        // At a block's end its bytes leave one count before they are in the other. What a session compared goes with it.
         let before = if self.seen.1 == reconnects { self.seen.0 } else { 0 };
         self.seen = (bytes_seen(&progress).max(before), reconnects);
         Moment {
@@ -156,8 +151,8 @@ impl Meter {
 
 /// Bytes at the destination, with those that came and those that have been compared so far.
 fn bytes_seen(progress: &Progress) -> u64 {
-    let &Progress { bytes_done, bytes_held, bytes_compared, bytes_total, .. } = progress;
-    let sum = bytes_done.saturating_add(bytes_held).saturating_add(bytes_compared);
+    let &Progress { bytes_done, bytes_compared, bytes_total, .. } = progress;
+    let sum = progress.bytes_there().saturating_add(bytes_compared);
     sum.min(bytes_total.unwrap_or(u64::MAX).max(bytes_done))
 }
 

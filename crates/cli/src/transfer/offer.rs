@@ -6,8 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use fairwave_host::{
-    DEFAULT_PORT, Keyring, Listen, Server, ServerError, ServerOptions, ShareId, StateDir, StateError, Ticket, Validity,
-    id_text,
+    Keyring, Listen, Server, ServerError, ServerOptions, ShareId, StateDir, StateError, Ticket, Validity, id_text,
 };
 use serde::Serialize;
 
@@ -162,14 +161,9 @@ fn in_days(text: &str) -> Option<f64> {
     (number.is_finite() && number >= 0.0).then_some(number * unit_s)
 }
 
-/// An address, with a port or without.
 fn listen_address(text: &str) -> Result<SocketAddr, String> {
-    let ip = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
-    match (text.parse(), ip.parse::<IpAddr>()) {
-        (Ok(address), _) => Ok(address),
-        (_, Ok(ip)) => Ok(SocketAddr::new(ip, DEFAULT_PORT)),
-        _ => Err("is no address: write 192.0.2.7, 192.0.2.7:8642 or [2001:db8::7]:8642".into()),
-    }
+    fairwave_host::listen_address(text)
+        .ok_or_else(|| "is no address: write 192.0.2.7, 192.0.2.7:8642 or [2001:db8::7]:8642".into())
 }
 
 fn validity(text: &str) -> Result<Expiry, String> {

@@ -149,6 +149,13 @@ impl Process {
         panic!("it ended before: {}", self.end().1);
     }
 
+    /// Looks at each event on stdout until it ends.
+    pub(crate) fn each(&mut self, mut look: impl FnMut(&Self, &Value)) {
+        while let Some(Ok(line)) = self.lines.next() {
+            look(self, &serde_json::from_str(&line).expect("a line is an object"));
+        }
+    }
+
     pub(crate) fn signal(&self, signal: rustix::process::Signal) {
         let id = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(id, signal).expect("it is our child");

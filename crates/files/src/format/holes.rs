@@ -122,18 +122,6 @@ impl Holes {
         ranges.map(move |hole| hole.start.max(start)..hole.end.min(end))
     }
 
-    /// And what of it is not.
-    pub(crate) fn outside(&self, range: &Range<u64>) -> Vec<Range<u64>> {
-        let (mut at, mut parts) = (range.start, Vec::new());
-        for hole in self.within(range).chain(std::iter::once(range.end..range.end)) {
-            if at < hole.start {
-                parts.push(at..hole.start);
-            }
-            at = hole.end;
-        }
-        parts
-    }
-
     /// Those that overlap a range or begin at its end.
     pub(crate) fn around(&self, range: &Range<u64>) -> Self {
         let mut around = Self::default();
@@ -250,11 +238,9 @@ mod tests {
     }
 
     #[test]
-    fn within__and_outside_are_all_of_a_range() {
+    fn within__a_part_of_a_range() {
         let holes = holes(&[10..20, 30..40]);
         assert_eq!(holes.within(&(15..35)).collect::<Vec<_>>(), [15..20, 30..35]);
-        assert_eq!(holes.outside(&(15..45)), [20..30, 40..45]);
-        assert!(holes.outside(&(12..18)).is_empty() && holes.outside(&(0..5)).into_iter().eq(std::iter::once(0..5)));
         assert!(holes.cover(&(10..20)) && !holes.cover(&(9..11)) && !holes.cover(&(15..31)) && !holes.cover(&(40..41)));
         assert_eq!(holes.around(&(12..30)), holes);
         assert_eq!(holes.around(&(20..29)).len(), 0);

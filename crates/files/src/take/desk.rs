@@ -81,8 +81,12 @@ pub(crate) struct Hollow {
 pub(crate) struct Report {
     /// Bytes of a parcel that are held no more; none if it was another job.
     pub(crate) parcel_bytes: Option<u64>,
-    /// And those of them that came.
-    pub(crate) came_bytes: u64,
+    /// And those of them that came, or that an earlier session left.
+    pub(crate) held_bytes: u64,
+    /// Those that an earlier session left,
+    pub(crate) kept_bytes: u64,
+    /// and of these, those that are verified and written.
+    pub(crate) resumed_bytes: u64,
     /// Bytes that are verified and written.
     pub(crate) written_bytes: u64,
     /// Bytes that are in holes.

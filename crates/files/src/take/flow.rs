@@ -77,6 +77,11 @@ impl Flow {
         Vec::from(removed)
     }
 
+    /// The files of which blocks are to be fetched and are not asked for.
+    pub(crate) fn items(&self) -> impl Iterator<Item = &Item> {
+        self.queue.iter().map(|wanted| &*wanted.item)
+    }
+
     /// Blocks are to be fetched before all others.
     pub(crate) fn want_again(&mut self, wanted: Wanted) {
         self.queue.push_front(wanted);

@@ -8,6 +8,7 @@ use fairwave_proto::codec::CloseReason;
 
 use super::desk::Report;
 use super::item::Item;
+use super::parcel::Parcel;
 
 /// Something that the coordinator should know.
 pub(crate) enum News {
@@ -29,6 +30,8 @@ pub(crate) enum News {
         reason: CloseReason,
         /// Whether the peer said so.
         by_peer: bool,
+        /// Parcels that were asked for and have not come as a whole.
+        open: Vec<Parcel>,
     },
 }
 

@@ -46,3 +46,10 @@ pub(crate) struct TakeOptions {
     /// Who else writes there, where an older transfer of the same gives way to a newer one.
     pub(crate) takers: Option<Takers>,
 }
+
+impl TakeOptions {
+    /// So much is kept at the most of blocks that are not whole.
+    pub(crate) fn most_parts(&self) -> u64 {
+        self.memory.get() / 4
+    }
+}

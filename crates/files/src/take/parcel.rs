@@ -27,6 +27,10 @@ pub(crate) struct Parcel {
     records: Filling,
     /// What of its bytes is zeros and is not asked for.
     holes: Holes,
+    /// What of them an earlier session left.
+    recalled: ByteRanges,
+    /// And what will not come.
+    absent: ByteRanges,
     /// Blocks that will not come.
     voids: Vec<(Range<u64>, VoidReason)>,
     void_bytes: Vec<(Range<u64>, VoidReason)>,
@@ -93,8 +97,9 @@ impl Parcel {
             holes.push(hole);
         }
         let records = Filling::new(blocks.start * HASH_RECORD_BYTES..blocks.end * HASH_RECORD_BYTES);
+        let (recalled, absent) = (ByteRanges::default(), ByteRanges::default());
         let (voids, void_bytes) = (Vec::new(), Vec::new());
-        Self { blocks, bytes, pieces, tries, is_check, data, records, holes, voids, void_bytes }
+        Self { blocks, bytes, pieces, tries, is_check, data, records, holes, recalled, absent, voids, void_bytes }
     }
 
     /// Whether only the hashes come, to compare them with what is there.
@@ -104,12 +109,58 @@ impl Parcel {
 
     /// What to ask for in the stream of the tree.
     pub(crate) fn wanted_bytes(&self) -> Vec<Range<u64>> {
-        self.holes.outside(&self.data.range)
+        self.data.missing()
     }
 
-    /// How much that is.
-    pub(crate) fn wanted_length(&self) -> u64 {
-        self.data.range.end - self.data.range.start - self.holes.bytes()
+    /// Whether bytes of files are to come.
+    pub(crate) fn awaits_bytes(&self) -> bool {
+        !self.data.is_filled()
+    }
+
+    /// How many bytes of files are held: those that came, and those that an earlier session left.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.held().bytes()
+    }
+
+    fn held(&self) -> ByteRanges {
+        let mut held = self.data.dealt_with();
+        self.holes.iter().chain(self.absent.iter()).for_each(|range| _ = held.remove(&range));
+        held
+    }
+
+    /// What is held of a piece: where each part begins in its block, and its bytes.
+    pub(crate) fn parts(&self, piece: &Piece) -> impl Iterator<Item = (u64, &[u8])> {
+        let bytes = piece.bytes();
+        let held: Vec<_> = self.held().overlapping(&bytes).collect();
+        held.into_iter().map(move |part| {
+            let part = part.start.max(bytes.start)..part.end.min(bytes.end);
+            (part.start - bytes.start, self.data.part(&part))
+        })
+    }
+
+    /// An earlier session left a part of a piece, which begins there in its block. It is not asked for, and proved with the rest.
+    pub(crate) fn recall(&mut self, piece: &Piece, start: u64, part: &[u8], buffer: impl FnOnce(usize) -> Buffer) {
+        let bytes = piece.bytes();
+        let start = bytes.start.saturating_add(start);
+        let end = start.saturating_add(part.len() as u64);
+        if end > bytes.end {
+            return;
+        }
+        self.data.on_data(start, part, buffer);
+        self.recalled.insert(start..end);
+        self.holes.within(&(start..end)).for_each(|hole| _ = self.recalled.remove(&hole));
+    }
+
+    /// How many bytes an earlier session left.
+    pub(crate) fn recalled_bytes(&self) -> u64 {
+        self.recalled.bytes()
+    }
+
+    /// And how many of a piece.
+    pub(crate) fn recalled_of(&self, piece: &Piece) -> u64 {
+        let bytes = piece.bytes();
+        let parts = self.recalled.overlapping(&bytes);
+        parts.map(|part| part.end.min(bytes.end) - part.start.max(bytes.start)).sum()
     }
 
     /// Puts the zeros to what came.
@@ -136,7 +187,11 @@ impl Parcel {
 
     /// Bytes of files will not come.
     pub(crate) fn on_void_bytes(&mut self, range: &Range<u64>, reason: VoidReason) {
+        let missing = self.data.missing();
         if self.data.skip(range) {
+            for part in missing {
+                self.absent.insert(part.start.max(range.start)..part.end.min(range.end));
+            }
             self.void_bytes.push((range.clone(), reason));
         }
     }
@@ -187,6 +242,25 @@ impl Filling {
         self.next >= self.range.end
     }
 
+    /// What is there or will not come.
+    fn dealt_with(&self) -> ByteRanges {
+        let mut ranges = self.beyond.clone();
+        ranges.insert(self.range.start..self.next);
+        ranges
+    }
+
+    /// And what is to come.
+    fn missing(&self) -> Vec<Range<u64>> {
+        let (mut at, mut missing) = (self.next, Vec::new());
+        for there in self.beyond.iter().chain([self.range.end..self.range.end]) {
+            if at < there.start {
+                missing.push(at..there.start);
+            }
+            at = at.max(there.end);
+        }
+        missing
+    }
+
     fn on_data(&mut self, offset: u64, bytes: &[u8], buffer: impl FnOnce(usize) -> Buffer) {
         let start = offset.max(self.range.start);
         let end = offset.saturating_add(bytes.len() as u64).min(self.range.end);
@@ -233,5 +307,68 @@ impl Filling {
     fn part(&self, range: &Range<u64>) -> &[u8] {
         let start = range.start.saturating_sub(self.range.start) as usize;
         self.buffer.get(start..start + (range.end - range.start) as usize).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tree::Old;
+    use super::*;
+    use crate::format::blocks::Layout;
+    use crate::format::manifest::{FileIdentity, Meta};
+    use crate::format::names::RelativePath;
+
+    /// Two files of one block each, the second with a hole from its 10th byte to its 20th.
+    fn parcel() -> Parcel {
+        let mut layout = Layout::default();
+        let mut pieces = Vec::new();
+        for (name, bytes) in [("a", 50), ("b", 100)] {
+            let span = layout.push(bytes).unwrap();
+            let path = RelativePath::new(name.as_bytes()).unwrap();
+            let item = Item::new(path, span.clone(), Meta::default(), FileIdentity([1; 16]), Old::Nothing);
+            let mut holes = Holes::default();
+            if name == "b" {
+                holes.push(10..20);
+            }
+            pieces.push(Piece { item: Arc::new(item.with_holes(holes)), block: span.blocks.start });
+        }
+        Parcel::new(pieces, 0, false)
+    }
+
+    fn parts(parcel: &Parcel, piece: usize) -> Vec<(u64, Vec<u8>)> {
+        parcel.parts(&parcel.pieces[piece]).map(|(start, bytes)| (start, bytes.to_vec())).collect()
+    }
+
+    #[test]
+    fn recall__is_not_asked_for_again() {
+        let mut parcel = parcel();
+        assert_eq!(parcel.wanted_bytes(), [0..60, 70..150]);
+        let (one, other) = (parcel.pieces[0].clone(), parcel.pieces[1].clone());
+        parcel.recall(&one, 5, &[1; 10], Buffer::new);
+        // One that overlaps it, one around the hole, and one that is longer than its block.
+        parcel.recall(&one, 10, &[2; 10], Buffer::new);
+        parcel.recall(&other, 5, &[3; 30], Buffer::new);
+        parcel.recall(&other, 95, &[4; 6], Buffer::new);
+        assert_eq!(parcel.wanted_bytes(), [0..5, 20..55, 85..150]);
+        assert_eq!((parcel.recalled_bytes(), parcel.held_bytes()), (35, 35));
+        assert_eq!((parcel.recalled_of(&one), parcel.recalled_of(&other)), (15, 20));
+        parcel.on_bytes(0, &[5; 5], Buffer::new);
+        // It ends in bytes that were there.
+        parcel.on_bytes(48, &[6; 7], Buffer::new);
+        assert_eq!(parcel.held_bytes(), 47);
+        assert_eq!(parts(&parcel, 0), [(0, [vec![5; 5], vec![1; 5], vec![2; 10]].concat()), (48, vec![6; 2])]);
+        assert_eq!(parts(&parcel, 1), [(0, [vec![6; 5], vec![3; 5]].concat()), (20, vec![3; 15])]);
+    }
+
+    #[test]
+    fn held__is_what_came_and_not_what_is_void() {
+        let mut parcel = parcel();
+        parcel.on_bytes(0, &[1; 30], Buffer::new);
+        parcel.on_void_bytes(&(20..80), VoidReason::Shrank);
+        assert_eq!((parcel.held_bytes(), parcel.wanted_bytes()), (30, vec![80..150]));
+        parcel.on_bytes(80, &[2; 70], Buffer::new);
+        assert_eq!((parcel.held_bytes(), parcel.awaits_bytes(), parcel.is_filled()), (100, false, false));
+        assert_eq!(parts(&parcel, 0), [(0, vec![1; 30])]);
+        assert_eq!(parts(&parcel, 1), [(30, vec![2; 70])]);
     }
 }

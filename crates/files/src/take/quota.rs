@@ -146,6 +146,14 @@ impl Quota {
         state.used = state.used.saturating_sub(bytes);
     }
 
+    /// Removes something that occupies so many bytes, whether it was measured or claimed.
+    pub(crate) fn free(&self, bytes: u64, remove: impl FnOnce()) {
+        let _measuring = self.shared.measuring.lock();
+        remove();
+        let mut state = self.lock();
+        state.used = state.used.saturating_sub(bytes);
+    }
+
     fn over(&self, state: &State) -> OverQuota {
         let left = self.shared.limit.saturating_sub(state.used);
         OverQuota { limit: Bytes::new(self.shared.limit), left: Bytes::new(left) }
@@ -188,7 +196,7 @@ fn measure(tree: &Tree) -> u64 {
     sum
 }
 
-fn occupied(stat: &Stat) -> u64 {
+pub(crate) fn occupied(stat: &Stat) -> u64 {
     // In blocks of 512 bytes, whatever the file system's are.
     stat.st_blocks.cast_unsigned().saturating_mul(512).max(PAGE)
 }

@@ -48,7 +48,7 @@ impl Sink {
 
     fn take_expected(&mut self) {
         while let Ok(parcel) = self.expected.try_recv() {
-            if parcel.wanted_length() > 0 {
+            if parcel.awaits_bytes() {
                 self.by_byte.insert(parcel.bytes.start, parcel.blocks.start);
             }
             self.open.insert(parcel.blocks.start, parcel);
@@ -118,7 +118,10 @@ impl Sink {
 
     fn close(&mut self, reason: CloseReason, by_peer: bool) {
         if !std::mem::replace(&mut self.is_over, true) {
-            let _ = self.news.send(News::Closed { reason, by_peer });
+            // What came of them is kept.
+            let open = std::mem::take(&mut self.open).into_values().collect();
+            self.by_byte.clear();
+            let _ = self.news.send(News::Closed { reason, by_peer, open });
         }
     }
 }

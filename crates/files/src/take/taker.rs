@@ -11,6 +11,7 @@
 
 mod crew;
 mod former;
+mod parts;
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -57,6 +58,8 @@ use crate::transfer::ledger::{Ledger, Transfer};
 use crate::transfer::outcome::{Ended, Outcome};
 use crate::transfer::progress::WaitsFor;
 
+use parts::Parts;
+
 #[expect(clippy::struct_excessive_bools, reason = "four facts that do not depend on each other")]
 struct Taker {
     options: TakeOptions,
@@ -68,6 +71,8 @@ struct Taker {
     news: Receiver<News>,
     news_in: Sender<News>,
     expected: Sender<Parcel>,
+    /// Those that the session ended before.
+    expects: Receiver<Parcel>,
     work: Option<Sender<Job>>,
     jobs: Receiver<Job>,
     pool: Pool,
@@ -76,6 +81,10 @@ struct Taker {
     /// Names its temporaries, once they are there.
     transfer: Option<Key>,
     crew: Option<Crew>,
+    /// What an earlier session left of blocks that are not whole.
+    parts: Parts,
+    /// Parcels that were open when the session ended.
+    open: Vec<Parcel>,
     /// Blocks of files that are compared with what is there, by the files' numbers.
     checks: HashMap<usize, Vec<(u64, Option<Value>)>>,
     /// Of a dry run: files that are being compared, and the thread that does it.
@@ -115,7 +124,7 @@ pub(crate) fn take(options: TakeOptions) -> Result<(Sink, Transfer), TransferErr
     let (work, jobs) = unbounded();
     let pool = Pool::new();
     let told = options.tells.then(Told::default);
-    let sink = Sink::new(ledger.clone(), expects, work.clone(), news_in.clone(), pool.clone(), told.clone());
+    let sink = Sink::new(ledger.clone(), expects.clone(), work.clone(), news_in.clone(), pool.clone(), told.clone());
     let plan = Plan::new(ledger.clone(), &options);
     let flow = Flow::new(options.memory.get());
     let taker = Taker {
@@ -127,6 +136,7 @@ pub(crate) fn take(options: TakeOptions) -> Result<(Sink, Transfer), TransferErr
         news,
         news_in,
         expected,
+        expects,
         work: Some(work),
         jobs,
         pool,
@@ -134,6 +144,8 @@ pub(crate) fn take(options: TakeOptions) -> Result<(Sink, Transfer), TransferErr
         session: None,
         transfer: None,
         crew: None,
+        parts: Parts::default(),
+        open: Vec::new(),
         checks: HashMap::new(),
         comparing: 0,
         reader: None,
@@ -158,8 +170,11 @@ impl Taker {
                     session.close(CloseReason::Stopped);
                 }
                 // Without anything to go on with, nothing stays.
-                if let Some(crew) = self.dismiss().filter(|crew| !self.has_something(&crew.desk.temps)) {
-                    crew.desk.temps.clear();
+                if let Some(crew) = self.dismiss() {
+                    let has_parts = self.keep_parts(&crew.desk);
+                    if !has_parts && !self.has_something(&crew.desk.temps) {
+                        crew.desk.temps.clear();
+                    }
                 }
                 ended
             }
@@ -216,7 +231,8 @@ impl Taker {
             News::Arrived(bytes) => self.flow.on_arrived(bytes),
             News::Worked(report) => self.on_worked(report),
             News::Placed(placed) => self.on_placed(placed),
-            News::Closed { reason, by_peer } => {
+            News::Closed { reason, by_peer, open } => {
+                self.open = open;
                 self.ledger.close(reason, by_peer);
                 let is_stopped = self.ledger.is_stopped();
                 return Err(if is_stopped { Ended::Stopped } else { Ended::from_close(reason, by_peer) });
@@ -323,6 +339,11 @@ impl Taker {
             let noted = top_note::write(temps.directory(), name).inspect_err(|error| self.tell_no_room(error));
             noted.map_err(|error| format!("the destination: cannot note the name \"{}\": {error}", escaped(name)))?;
         }
+        self.parts = Parts::open(&temps, self.options.most_parts());
+        if quota.is_some() {
+            // The blocks that they become parts of need their room.
+            self.parts.remove(&temps, quota.as_ref());
+        }
         let there = temps.list().unwrap_or_default();
         let boot = temps.since(self.options.boot);
         let journal = Journal::open(temps.directory(), boot, |key| Some(there.get(key)?.stamp));
@@ -398,8 +419,9 @@ impl Taker {
     fn ask(&mut self) {
         let Some((session, _)) = &self.session else { return };
         let window = window(session);
-        while let Some(parcel) = self.flow.next(window) {
+        while let Some(mut parcel) = self.flow.next(window) {
             self.is_flushed = false;
+            self.ledger.tally().recall(self.parts.fill(&mut parcel, &self.pool));
             let (records, parts) = (parcel.wanted_records().clone(), parcel.wanted_bytes());
             // Whoever takes the bytes must know of it before they can come.
             let _ = self.expected.send(parcel);
@@ -413,7 +435,10 @@ impl Taker {
     fn on_worked(&mut self, report: Report) {
         if let Some(bytes) = report.parcel_bytes {
             self.flow.on_worked(bytes, report.is_check);
-            self.ledger.tally().finish(report.came_bytes);
+            let tally = self.ledger.tally();
+            tally.finish(report.held_bytes);
+            tally.drop_kept(report.kept_bytes);
+            tally.resume_kept(report.resumed_bytes);
         } else {
             self.jobs_open = self.jobs_open.saturating_sub(1);
             self.hollow_open = self.hollow_open.saturating_sub(usize::from(report.is_of_holes));
@@ -429,6 +454,10 @@ impl Taker {
         if report.is_full {
             self.is_tight = true;
             self.drop_what_does_not_fit();
+        }
+        if let Some(crew) = self.crew.as_ref().filter(|_| !report.wrong.is_empty()) {
+            // If parts were in it, whoever comes next shall not find them again.
+            self.parts.remove(&crew.desk.temps, self.options.quota.as_ref());
         }
         for piece in report.wrong {
             self.on_wrong(piece, report.tries + 1, report.is_check);

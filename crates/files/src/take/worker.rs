@@ -53,7 +53,8 @@ impl Worker {
             match job {
                 Job::Parcel(mut parcel) => {
                     batch.report.parcel_bytes = Some(parcel.bytes.end - parcel.bytes.start);
-                    batch.report.came_bytes = parcel.wanted_length();
+                    batch.report.held_bytes = parcel.held_bytes();
+                    batch.report.kept_bytes = parcel.recalled_bytes();
                     (batch.report.tries, batch.report.is_check) = (parcel.tries, parcel.is_check());
                     if parcel.is_check() {
                         self.comparer().check(&parcel, &mut batch.report, &mut buffer);
@@ -110,7 +111,9 @@ impl Worker {
                 continue;
             }
             if item.is_whole() {
-                self.write_whole(piece, data, value, batch);
+                if self.write_whole(piece, data, value, batch) {
+                    batch.report.resumed_bytes += parcel.recalled_of(piece);
+                }
                 continue;
             }
             if let Err(trouble) = self.write_block(piece, data, batch, buffer) {
@@ -121,6 +124,7 @@ impl Worker {
             let data_bytes = data.len() as u64 - hole_bytes;
             batch.report.written_bytes += data_bytes;
             batch.report.hole_bytes += hole_bytes;
+            batch.report.resumed_bytes += parcel.recalled_of(piece);
             batch.written.push(Written { key: item.key, block: piece.in_file(), value });
             if item.complete(piece.in_file(), value) {
                 self.finish(Arc::clone(item), batch);
@@ -131,11 +135,11 @@ impl Worker {
         }
     }
 
-    /// A file of one block, which is here.
-    fn write_whole(&self, piece: &Piece, data: &[u8], value: Value, batch: &mut Batch) {
+    /// A file of one block, which is here. Whether it did not fail.
+    fn write_whole(&self, piece: &Piece, data: &[u8], value: Value, batch: &mut Batch) -> bool {
         let (item, hole_bytes) = (&piece.item, piece.hole_bytes());
         if !self.make_whole(item, data, batch) {
-            return;
+            return false;
         }
         batch.report.written_bytes += data.len() as u64 - hole_bytes;
         batch.report.hole_bytes += hole_bytes;
@@ -143,6 +147,7 @@ impl Worker {
         if batch.finished.last().is_some_and(|last| Arc::ptr_eq(last, item)) {
             batch.written.push(Written { key: item.key, block: 0, value });
         }
+        true
     }
 
     /// Writes all of a file, to its place if it may go there at once. Whether it did not fail.

@@ -80,6 +80,7 @@ impl Transfer {
             files_failed: progress.files_failed,
             bytes_total: progress.bytes_total,
             bytes_done: progress.bytes_done,
+            bytes_held: progress.bytes_held,
             bytes_compared: progress.bytes_compared,
             waits_for: None,
         };

@@ -58,9 +58,10 @@ impl<L: Leg> Legs<L> {
     /// Another leg follows.
     pub(crate) fn follow(&mut self, leg: L) {
         if let Some(before) = &self.now {
-            let Progress { bytes_done, bytes_resumed, .. } = before.progress();
+            let Progress { bytes_done, bytes_resumed, bytes_held, bytes_kept, .. } = before.progress();
             self.floor = self.progress();
-            self.moved_bytes += bytes_done.saturating_sub(bytes_resumed);
+            // What it holds at its end it has kept for the next one.
+            self.moved_bytes += bytes_done.saturating_sub(bytes_resumed) + bytes_held.saturating_sub(bytes_kept);
             self.again_packets += again(before).unwrap_or(0);
         }
         self.now = Some(leg);
@@ -161,6 +162,29 @@ mod tests {
         // 10 bytes were not written yet when the session ended, and came again.
         legs.follow(done(390, 610).transfer());
         assert_eq!((bytes(&legs), legs.reconnects()), ((1000, 100), 2));
+    }
+
+    #[test]
+    fn progress__what_a_leg_kept_of_a_block_was_not_there_before() {
+        let mut legs = Legs::default();
+        // 20 bytes of a block were there from an earlier call, 80 have come.
+        let first = leg(0, 300);
+        first.tally().recall(20);
+        first.tally().come(80);
+        legs.begin(first.transfer(), false);
+        assert_eq!((legs.progress().bytes_there(), legs.progress().bytes_come()), (400, 380));
+        let second = leg(300, 0);
+        second.tally().recall(100);
+        legs.follow(second.transfer());
+        second.tally().come(50);
+        assert_eq!((legs.progress().bytes_there(), legs.progress().bytes_come()), (450, 350));
+        // The block is whole, and the rest comes.
+        second.tally().finish(150);
+        second.tally().drop_kept(100);
+        second.tally().resume_kept(100);
+        second.tally().write(700);
+        second.end(Outcome::empty(Ended::Done));
+        assert_eq!((bytes(&legs), legs.progress().bytes_held), ((1000, 20), 0));
     }
 
     #[test]

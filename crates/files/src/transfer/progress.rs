@@ -29,8 +29,11 @@ pub struct Progress {
     pub bytes_resumed: u64,
     /// And bytes in holes, which do not travel.
     pub bytes_holes: u64,
-    /// Bytes that came, and are not verified and written yet.
+    /// And bytes of blocks that are not whole, or not verified and written yet: those that came, and those that an earlier session
+    /// left. When a session ends they are what is kept for the next one.
     pub bytes_held: u64,
+    /// Of those, bytes that an earlier session left.
+    pub bytes_kept: u64,
     /// And bytes that were found right in a comparison (`--check`) that is not over. At the giver: bytes of which the taker has asked
     /// for the hashes alone.
     pub bytes_compared: u64,
@@ -46,6 +49,16 @@ impl Progress {
     /// Bytes that came over the network and are verified and at the destination.
     pub fn bytes_moved(&self) -> u64 {
         self.bytes_done.saturating_sub(self.bytes_resumed).saturating_sub(self.bytes_holes)
+    }
+
+    /// Bytes that came over the network, whether they are verified already or not.
+    pub fn bytes_come(&self) -> u64 {
+        self.bytes_moved().saturating_add(self.bytes_held.saturating_sub(self.bytes_kept))
+    }
+
+    /// Bytes that another session need not fetch: those at the destination, and what there is of blocks that are not whole.
+    pub fn bytes_there(&self) -> u64 {
+        self.bytes_done.saturating_add(self.bytes_held)
     }
 }
 
@@ -63,6 +76,7 @@ pub(crate) struct Tally {
     bytes_hollow: AtomicU64,
     bytes_came: AtomicU64,
     bytes_used: AtomicU64,
+    bytes_kept: AtomicU64,
     bytes_compared: AtomicU64,
     is_listed: AtomicBool,
     /// Whether the other end asks for what it likes of what is listed: how much that will be is not known here.
@@ -94,7 +108,24 @@ impl Tally {
         self.bytes_came.fetch_add(bytes, Relaxed);
     }
 
-    /// Bytes that came are verified and written, or dropped.
+    /// Bytes that an earlier session left are held, to be verified with the rest of their blocks.
+    pub(crate) fn recall(&self, bytes: u64) {
+        self.bytes_came.fetch_add(bytes, Relaxed);
+        self.bytes_kept.fetch_add(bytes, Relaxed);
+    }
+
+    /// Of what an earlier session left, so much is kept no longer: it is verified and written, or was wrong.
+    pub(crate) fn drop_kept(&self, bytes: u64) {
+        // Whoever subtracts has added before.
+        self.bytes_kept.fetch_sub(bytes, Relaxed);
+    }
+
+    /// Bytes that are verified and written were left by an earlier session.
+    pub(crate) fn resume_kept(&self, bytes: u64) {
+        self.bytes_resumed.fetch_add(bytes, Relaxed);
+    }
+
+    /// Bytes that are held are verified and written, or dropped.
     pub(crate) fn finish(&self, bytes: u64) {
         self.bytes_used.fetch_add(bytes, Relaxed);
     }
@@ -200,6 +231,7 @@ impl Tally {
             bytes_resumed: self.bytes_resumed.load(Relaxed),
             bytes_holes: self.bytes_holes.load(Relaxed),
             bytes_held: self.bytes_came.load(Relaxed).saturating_sub(self.bytes_used.load(Relaxed)),
+            bytes_kept: self.bytes_kept.load(Relaxed),
             bytes_compared: self.bytes_compared.load(Relaxed),
             is_scanning: !is_listed,
             gives: held.is_some(),

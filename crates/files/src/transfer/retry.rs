@@ -109,7 +109,8 @@ impl Retry {
         loop {
             let outcome = leg.wait(Some(look));
             let progress = self.ledger.transfer().progress();
-            let far = (progress.files_done, progress.bytes_done);
+            // What came of a block is kept, and so it counts: of a slow link a block takes longer than anybody waits.
+            let far = (progress.files_done, progress.bytes_there());
             if far.0 > self.moved.1.0 || far.1 > self.moved.1.1 {
                 self.moved = (Instant::now(), far);
                 self.doublings = 0;

@@ -277,6 +277,7 @@ mod tests {
             files_failed: 0,
             bytes_total: None,
             bytes_done: 0,
+            bytes_held: 0,
             bytes_compared: 0,
             waits_for: None,
         }

@@ -110,6 +110,9 @@ pub struct TransferStatus {
     pub bytes_total: Option<u64>,
     /// Bytes at the destination.
     pub bytes_done: u64,
+    /// Bytes beside those, of blocks that are not whole or not verified yet: they need not come again.
+    #[serde(default)]
+    pub bytes_held: u64,
     /// Bytes beside those that were found right in a comparison that is not over.
     #[serde(default)]
     pub bytes_compared: u64,

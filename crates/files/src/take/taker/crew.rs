@@ -60,6 +60,7 @@ impl Taker {
             match news {
                 News::Worked(report) => self.on_worked(report),
                 News::Placed(placed) => self.on_placed(placed),
+                News::Closed { open, .. } => self.open = open,
                 _ => {}
             }
         }

@@ -6,6 +6,7 @@ mod fake;
 mod greedy;
 mod holes;
 mod hostile;
+mod parts;
 mod resume;
 
 use std::collections::BTreeMap;
@@ -100,6 +101,8 @@ struct Run {
     /// Bytes that the taker got, of all streams.
     carried: u64,
     resumed: u64,
+    /// Bytes that another session need not fetch.
+    there: u64,
     /// Files that are at their places.
     placed: u64,
 }
@@ -188,7 +191,8 @@ impl World {
 fn finish(loopback: &Loopback, transfer: &Transfer) -> Run {
     let outcome = transfer.wait(Some(fairwave_units::Duration::from_secs(600))).expect("it ends");
     let progress = transfer.progress();
-    Run { outcome, carried: loopback.carried[1], resumed: progress.bytes_resumed, placed: progress.files_done }
+    let (resumed, there) = (progress.bytes_resumed, progress.bytes_there());
+    Run { outcome, carried: loopback.carried[1], resumed, there, placed: progress.files_done }
 }
 
 /// What can be seen of something in a tree.

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use super::*;
 
 /// Small requests: little is under way at a time.
-const NARROW: Way = Way { room: Bytes::new(1 << 20), piece_bytes: 60_000, request_bytes: 1 << 20, ..FAIR };
+pub(super) const NARROW: Way = Way { room: Bytes::new(1 << 20), piece_bytes: 60_000, request_bytes: 1 << 20, ..FAIR };
 
 fn large_and_small(world: &World) -> u64 {
     world.file("large", content(1, 12 * BLOCK + 77));
@@ -16,16 +16,18 @@ fn large_and_small(world: &World) -> u64 {
 }
 
 /// Runs until so many bytes have come, and then the network dies.
-fn interrupt(world: &World, get: &Get, bytes: u64) -> Run {
+pub(super) fn interrupt(world: &World, get: &Get, bytes: u64) -> Run {
     let (mut loopback, transfer) = world.open(get);
     while loopback.carried[1] < bytes {
         loopback.step();
+        let ended = transfer.wait(Some(fairwave_units::Duration::ZERO));
+        assert!(ended.is_none(), "it ends before it is interrupted: {ended:?}");
     }
     loopback.cut();
     finish(&loopback, &transfer)
 }
 
-fn temporaries(world: &World) -> PathBuf {
+pub(super) fn temporaries(world: &World) -> PathBuf {
     let mut names = fs::read_dir(world.to()).unwrap().map(|entry| entry.unwrap().path());
     names
         .find(|path| path.file_name().unwrap().to_str().unwrap().starts_with(".fairwave-"))

@@ -1,0 +1,273 @@
+//! What came of blocks that are not whole when a session ends. It is kept for the next session, which asks for the rest.
+//!
+//! ```text
+//! parts = "fwp", 1, parts
+//! part  = key of the file (16 bytes), block in the file (u64 LE), where the part begins in the block (u32 LE),
+//!         its length (u32 LE), CRC-64/NVME of the part and of all that (u64 LE), the part
+//! ```
+//!
+//! No byte of a part is believed: with the rest of its block it is proved by the block's hash, as if it had come now. A block
+//! that is wrong with parts in it is fetched once more without any. The checksums only spare such a block where the file was
+//! cut or the disk lost something.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+
+use crc_fast::{CrcAlgorithm, Digest};
+use rustix::fs::{AtFlags, Mode, OFlags, fstat, openat, renameat, unlinkat};
+
+use super::super::desk::Desk;
+use super::super::key::Key;
+use super::super::parcel::Parcel;
+use super::super::pool::Pool;
+use super::super::quota::{Quota, occupied};
+use super::super::sparse::write_all;
+use super::super::temps::Temps;
+use super::Taker;
+use crate::format::blocks::BLOCK_BYTES;
+
+/// Parts that an earlier session left, until their blocks are asked for.
+#[derive(Debug, Default)]
+pub(super) struct Parts {
+    /// By the file and the block in it.
+    by_block: BTreeMap<(Key, u64), Vec<Part>>,
+    /// Whether they are on the disk, too.
+    is_on_disk: bool,
+}
+
+/// Bytes of a block that follow each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Part {
+    /// In the block.
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+/// The same, where the bytes are somebody else's.
+#[derive(Clone, Copy, Debug)]
+struct PartOf<'a> {
+    key: Key,
+    block: u64,
+    start: u64,
+    bytes: &'a [u8],
+}
+
+/// What is open when a session ends, and what became of it.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Kept {
+    /// Bytes that came, or were there before.
+    held: u64,
+    /// Those of them that were there before.
+    before: u64,
+    /// Bytes that are kept.
+    kept: u64,
+}
+
+const MAGIC: &[u8; 4] = b"fwp\x01";
+const NAME: &str = "parts";
+const NEXT: &str = "parts.new";
+const HEAD: usize = 40;
+/// More is not kept. It is sixteen blocks; where so much comes in a moment it comes again in another.
+const MOST_BYTES: u64 = 64 << 20;
+/// Nor are more parts.
+const MOST_PARTS: usize = 1 << 16;
+/// Of a block, so many parts are kept: each gap between them is a request, and of those 256 may be open.
+const MOST_IN_BLOCK: usize = 64;
+
+impl Parts {
+    /// What was left, at most so much. A part that is not what was written ends it.
+    pub(super) fn open(temps: &Temps, most_bytes: u64) -> Self {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let Ok(file) = openat(temps.directory(), NAME, flags, Mode::empty()) else { return Self::default() };
+        let mut parts = Self { is_on_disk: true, ..Self::default() };
+        // What cannot be read comes again.
+        let _ = parts.read(&mut File::from(file), most_bytes.min(MOST_BYTES));
+        parts
+    }
+
+    fn read(&mut self, file: &mut impl Read, mut room: u64) -> io::Result<()> {
+        let mut magic = [0; MAGIC.len()];
+        file.read_exact(&mut magic)?;
+        if magic != *MAGIC {
+            return Ok(());
+        }
+        let mut head = [0; HEAD];
+        for _ in 0..MOST_PARTS {
+            file.read_exact(&mut head)?;
+            let Some((key, block, start, length, sum)) = read_head(&head) else { return Ok(()) };
+            if length == 0 || start + length > BLOCK_BYTES || length > room {
+                return Ok(());
+            }
+            let mut bytes = vec![0; length as usize];
+            file.read_exact(&mut bytes)?;
+            if checksum(&head, &bytes) != sum {
+                return Ok(());
+            }
+            room -= length;
+            self.by_block.entry((key, block)).or_default().push(Part { start, bytes });
+        }
+        Ok(())
+    }
+
+    /// Removes them from the disk: here they are all the same.
+    pub(super) fn remove(&mut self, temps: &Temps, quota: Option<&Quota>) {
+        if !std::mem::take(&mut self.is_on_disk) {
+            return;
+        }
+        let remove = || _ = unlinkat(temps.directory(), NAME, AtFlags::empty());
+        let Some(quota) = quota else { return remove() };
+        let bytes = openat(temps.directory(), NAME, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
+            .and_then(fstat)
+            .map_or(0, |stat| occupied(&stat));
+        quota.free(bytes, remove);
+    }
+
+    /// Puts what there is of a parcel's blocks into it: how many bytes.
+    pub(super) fn fill(&mut self, parcel: &mut Parcel, pool: &Pool) -> u64 {
+        if self.by_block.is_empty() || parcel.is_check() {
+            return 0;
+        }
+        for piece in parcel.pieces.clone() {
+            for Part { start, bytes } in self.by_block.remove(&(piece.item.key, piece.in_file())).unwrap_or_default() {
+                parcel.recall(&piece, start, &bytes, |length| pool.take(length));
+            }
+        }
+        parcel.recalled_bytes()
+    }
+
+    fn iter(&self) -> impl Iterator<Item = PartOf<'_>> {
+        self.by_block.iter().flat_map(|(&(key, block), parts)| {
+            parts.iter().map(move |Part { start, bytes }| PartOf { key, block, start: *start, bytes })
+        })
+    }
+}
+
+impl Taker {
+    /// The session is over, and nobody works any more: what came of blocks that are not whole is kept. Whether there is
+    /// something.
+    pub(super) fn keep_parts(&mut self, desk: &Desk) -> bool {
+        let mut open = std::mem::take(&mut self.open);
+        // These were asked for, and nothing of them has come.
+        open.extend(self.expects.try_iter());
+        let mut rest = std::mem::take(&mut self.parts);
+        if self.has_planned_all() {
+            // What is of no file that is still missing is of no use.
+            let open = open.iter().flat_map(|parcel| &parcel.pieces).map(|piece| piece.item.key);
+            let missing: HashSet<Key> = self.flow.items().map(|item| item.key).chain(open).collect();
+            rest.by_block.retain(|(key, _), _| missing.contains(key));
+        }
+        let most = self.options.most_parts();
+        let Kept { held, before, kept } = keep(&open, &mut rest, desk, most);
+        tracing::debug!(parcels = open.len(), held, kept, "keeps what came of blocks that are not whole");
+        let tally = self.ledger.tally();
+        tally.finish(held.saturating_sub(kept));
+        if kept == 0 {
+            tally.drop_kept(before);
+        }
+        rest.is_on_disk
+    }
+
+    /// Whether all files that are missing are in the queue or in a parcel.
+    fn has_planned_all(&self) -> bool {
+        self.is_listed && self.jobs_open == 0 && self.checks.is_empty() && self.plan.wanted.is_empty()
+    }
+}
+
+/// Writes the parts of open parcels, and then what is left of an earlier session's, as long as there is room.
+fn keep(open: &[Parcel], rest: &mut Parts, desk: &Desk, most_bytes: u64) -> Kept {
+    let mut result = Kept::default();
+    let (mut parts, mut bytes) = (Vec::new(), 0);
+    for parcel in open.iter().filter(|parcel| !parcel.is_check()) {
+        result.held += parcel.held_bytes();
+        result.before += parcel.recalled_bytes();
+        for piece in parcel.pieces.iter().filter(|piece| !piece.item.is_failed()) {
+            let mut runs: Vec<_> = parcel.parts(piece).collect();
+            if runs.len() > MOST_IN_BLOCK {
+                runs.sort_by_key(|(_, bytes)| std::cmp::Reverse(bytes.len()));
+                runs.truncate(MOST_IN_BLOCK);
+            }
+            let (key, block) = (piece.item.key, piece.in_file());
+            parts.extend(runs.into_iter().map(|(start, bytes)| PartOf { key, block, start, bytes }));
+        }
+    }
+    let new_parts = parts.len();
+    parts.extend(rest.iter());
+    let fits = parts.iter().take(MOST_PARTS).take_while(|part| {
+        bytes += part.bytes.len() as u64;
+        bytes <= most_bytes
+    });
+    let fitting = fits.count();
+    parts.truncate(fitting);
+    match write(&parts, desk) {
+        Ok(()) => {
+            result.kept = parts.iter().take(new_parts).map(|part| part.bytes.len() as u64).sum();
+            rest.is_on_disk = !parts.is_empty();
+        }
+        // What is there from before is as good as it was.
+        Err(error) => tracing::debug!(error, "what came of blocks that are not whole is not kept"),
+    }
+    result
+}
+
+/// Replaces what is on the disk.
+fn write(parts: &[PartOf<'_>], desk: &Desk) -> Result<(), String> {
+    let directory = desk.temps.directory();
+    if parts.is_empty() {
+        let _ = unlinkat(directory, NAME, AtFlags::empty());
+        return Ok(());
+    }
+    let bytes = parts.iter().map(|part| (HEAD + part.bytes.len()) as u64).sum::<u64>() + MAGIC.len() as u64;
+    let claimed = desk.quota.as_ref().map(|quota| quota.claim(desk.temps.tree(), bytes)).transpose();
+    let _claim = claimed.map_err(|error| error.to_string())?;
+    let written = write_next(directory, parts).and_then(|()| renameat(directory, NEXT, directory, NAME));
+    // A disk that is full has the room back.
+    let _ =
+        written.inspect_err(|_| _ = unlinkat(directory, NEXT, AtFlags::empty())).map_err(|error| error.to_string())?;
+    Ok(())
+}
+
+fn write_next(directory: &OwnedFd, parts: &[PartOf<'_>]) -> rustix::io::Result<()> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = openat(directory, NEXT, flags, Mode::RUSR | Mode::WUSR)?;
+    write_all(&file, 0, MAGIC)?;
+    let mut offset = MAGIC.len() as u64;
+    for part in parts {
+        write_all(&file, offset, &head(part))?;
+        write_all(&file, offset + HEAD as u64, part.bytes)?;
+        offset += (HEAD + part.bytes.len()) as u64;
+    }
+    Ok(())
+}
+
+fn head(part: &PartOf<'_>) -> [u8; HEAD] {
+    let mut head = [0; HEAD];
+    let (start, length) = (part.start as u32, part.bytes.len() as u32);
+    head[..16].copy_from_slice(&part.key);
+    head[16..24].copy_from_slice(&part.block.to_le_bytes());
+    head[24..28].copy_from_slice(&start.to_le_bytes());
+    head[28..32].copy_from_slice(&length.to_le_bytes());
+    let sum = checksum(&head, part.bytes);
+    head[32..].copy_from_slice(&sum.to_le_bytes());
+    head
+}
+
+/// Key, block, start, length and checksum.
+fn read_head(head: &[u8; HEAD]) -> Option<(Key, u64, u64, u64, u64)> {
+    let (key, rest) = head.split_first_chunk::<16>()?;
+    let (block, rest) = rest.split_first_chunk::<8>()?;
+    let (start, rest) = rest.split_first_chunk::<4>()?;
+    let (length, rest) = rest.split_first_chunk::<4>()?;
+    let sum = rest.first_chunk::<8>()?;
+    let [start, length] = [start, length].map(|bytes| u64::from(u32::from_le_bytes(*bytes)));
+    Some((*key, u64::from_le_bytes(*block), start, length, u64::from_le_bytes(*sum)))
+}
+
+/// Of a head but for its checksum, and of the bytes.
+fn checksum(head: &[u8; HEAD], bytes: &[u8]) -> u64 {
+    let mut digest = Digest::new(CrcAlgorithm::Crc64Nvme);
+    digest.update(&head[..32]);
+    digest.update(bytes);
+    digest.finalize()
+}
