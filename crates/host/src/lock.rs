@@ -44,6 +44,7 @@ impl<T> Lock<T> {
 
 impl<T> Held<'_, T> {
     /// Gives the lock to others until somebody rings, or for so long at the most; no time is until somebody does.
+    #[must_use]
     pub fn wait(self, bell: &Condvar, most: Option<Duration>) -> Self {
         let Self { value, rank } = self;
         let value = match most {

@@ -124,7 +124,7 @@ impl Room {
                 return self.texts.contains_key(&below).then(|| self.step(&below, &path[1..], depth))?;
             }
         };
-        let mut rest = &path[..];
+        let mut rest = path;
         while let Some((first, more)) =
             rest.split_first().filter(|(first, _)| ["crate", "self", "super"].contains(&first.as_str()))
         {
