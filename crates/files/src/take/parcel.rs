@@ -252,7 +252,7 @@ impl Filling {
     /// And what is to come.
     fn missing(&self) -> Vec<Range<u64>> {
         let (mut at, mut missing) = (self.next, Vec::new());
-        for there in self.beyond.iter().chain([self.range.end..self.range.end]) {
+        for there in self.beyond.iter().chain(std::iter::once(self.range.end..self.range.end)) {
             if at < there.start {
                 missing.push(at..there.start);
             }
@@ -365,7 +365,8 @@ mod tests {
         let mut parcel = parcel();
         parcel.on_bytes(0, &[1; 30], Buffer::new);
         parcel.on_void_bytes(&(20..80), VoidReason::Shrank);
-        assert_eq!((parcel.held_bytes(), parcel.wanted_bytes()), (30, vec![80..150]));
+        assert_eq!(parcel.held_bytes(), 30);
+        assert!(parcel.wanted_bytes().into_iter().eq(std::iter::once(80..150)));
         parcel.on_bytes(80, &[2; 70], Buffer::new);
         assert_eq!((parcel.held_bytes(), parcel.awaits_bytes(), parcel.is_filled()), (100, false, false));
         assert_eq!(parts(&parcel, 0), [(0, vec![1; 30])]);

@@ -20,6 +20,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, fstat, openat, renameat, unlinkat};
 
 use super::super::desk::Desk;
 use super::super::key::Key;
+use super::super::disk_error::{Doing, Trouble};
 use super::super::parcel::Parcel;
 use super::super::pool::Pool;
 use super::super::quota::{Quota, occupied};
@@ -56,12 +57,12 @@ struct PartOf<'a> {
 
 /// What is open when a session ends, and what became of it.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Kept {
-    /// Bytes that came, or were there before.
-    held: u64,
-    /// Those of them that were there before.
-    before: u64,
-    /// Bytes that are kept.
+struct Held {
+    /// Bytes that came, or that an earlier session left.
+    bytes: u64,
+    /// Those of them that an earlier session left.
+    recalled: u64,
+    /// Those of them that are kept.
     kept: u64,
 }
 
@@ -159,12 +160,12 @@ impl Taker {
             rest.by_block.retain(|(key, _), _| missing.contains(key));
         }
         let most = self.options.most_parts();
-        let Kept { held, before, kept } = keep(&open, &mut rest, desk, most);
-        tracing::debug!(parcels = open.len(), held, kept, "keeps what came of blocks that are not whole");
+        let Held { bytes, recalled, kept } = keep(&open, &mut rest, desk, most);
+        tracing::debug!(parcels = open.len(), bytes, kept, "keeps what came of blocks that are not whole");
         let tally = self.ledger.tally();
-        tally.finish(held.saturating_sub(kept));
+        tally.finish(bytes.saturating_sub(kept));
         if kept == 0 {
-            tally.drop_kept(before);
+            tally.drop_kept(recalled);
         }
         rest.is_on_disk
     }
@@ -176,12 +177,12 @@ impl Taker {
 }
 
 /// Writes the parts of open parcels, and then what is left of an earlier session's, as long as there is room.
-fn keep(open: &[Parcel], rest: &mut Parts, desk: &Desk, most_bytes: u64) -> Kept {
-    let mut result = Kept::default();
+fn keep(open: &[Parcel], rest: &mut Parts, desk: &Desk, most_bytes: u64) -> Held {
+    let mut result = Held::default();
     let (mut parts, mut bytes) = (Vec::new(), 0);
     for parcel in open.iter().filter(|parcel| !parcel.is_check()) {
-        result.held += parcel.held_bytes();
-        result.before += parcel.recalled_bytes();
+        result.bytes += parcel.held_bytes();
+        result.recalled += parcel.recalled_bytes();
         for piece in parcel.pieces.iter().filter(|piece| !piece.item.is_failed()) {
             let mut runs: Vec<_> = parcel.parts(piece).collect();
             if runs.len() > MOST_IN_BLOCK {
@@ -206,26 +207,26 @@ fn keep(open: &[Parcel], rest: &mut Parts, desk: &Desk, most_bytes: u64) -> Kept
             rest.is_on_disk = !parts.is_empty();
         }
         // What is there from before is as good as it was.
-        Err(error) => tracing::debug!(error, "what came of blocks that are not whole is not kept"),
+        Err(trouble) => tracing::debug!(%trouble, "what came of blocks that are not whole is not kept"),
     }
     result
 }
 
 /// Replaces what is on the disk.
-fn write(parts: &[PartOf<'_>], desk: &Desk) -> Result<(), String> {
+fn write(parts: &[PartOf<'_>], desk: &Desk) -> Result<(), Trouble> {
     let directory = desk.temps.directory();
     if parts.is_empty() {
         let _ = unlinkat(directory, NAME, AtFlags::empty());
         return Ok(());
     }
     let bytes = parts.iter().map(|part| (HEAD + part.bytes.len()) as u64).sum::<u64>() + MAGIC.len() as u64;
-    let claimed = desk.quota.as_ref().map(|quota| quota.claim(desk.temps.tree(), bytes)).transpose();
-    let _claim = claimed.map_err(|error| error.to_string())?;
+    let _claim = desk.quota.as_ref().map(|quota| quota.claim(desk.temps.tree(), bytes)).transpose()?;
     let written = write_next(directory, parts).and_then(|()| renameat(directory, NEXT, directory, NAME));
-    // A disk that is full has the room back.
-    let _ =
-        written.inspect_err(|_| _ = unlinkat(directory, NEXT, AtFlags::empty())).map_err(|error| error.to_string())?;
-    Ok(())
+    if written.is_err() {
+        // A disk that is full has the room back.
+        let _ = unlinkat(directory, NEXT, AtFlags::empty());
+    }
+    Ok(written.doing("keep what came of blocks that are not whole")?)
 }
 
 fn write_next(directory: &OwnedFd, parts: &[PartOf<'_>]) -> rustix::io::Result<()> {
@@ -270,4 +271,61 @@ fn checksum(head: &[u8; HEAD], bytes: &[u8]) -> u64 {
     digest.update(&head[..32]);
     digest.update(bytes);
     digest.finalize()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn written(parts: &[(u8, u64, u64, &[u8])]) -> Vec<u8> {
+        let mut file = MAGIC.to_vec();
+        for &(key, block, start, bytes) in parts {
+            file.extend(head(&PartOf { key: [key; 16], block, start, bytes }));
+            file.extend(bytes);
+        }
+        file
+    }
+
+    fn read(file: &[u8], room: u64) -> Vec<(u8, u64, u64, usize)> {
+        let mut parts = Parts::default();
+        let _ = parts.read(&mut &file[..], room);
+        parts.iter().map(|part| (part.key[0], part.block, part.start, part.bytes.len())).collect()
+    }
+
+    #[test]
+    fn read__what_was_written_as_long_as_there_is_room() {
+        let whole = vec![7; BLOCK_BYTES as usize];
+        let file = written(&[(1, 9, 0, &whole), (1, 9, 5, b"overlaps"), (2, 0, BLOCK_BYTES - 3, b"end")]);
+        let all = [(1, 9, 0, whole.len()), (1, 9, 5, 8), (2, 0, BLOCK_BYTES - 3, 3)];
+        assert_eq!(read(&file, MOST_BYTES), all);
+        assert_eq!(read(&file, BLOCK_BYTES + 10), all[..2]);
+        assert_eq!(read(&file, BLOCK_BYTES - 1), []);
+        // What reaches behind its block was written by nobody.
+        assert_eq!(read(&written(&[(2, 0, BLOCK_BYTES - 3, b"more"), (1, 9, 0, b"x")]), MOST_BYTES), []);
+        assert_eq!(read(&written(&[(1, 9, 0, b"")]), MOST_BYTES), []);
+    }
+
+    proptest! {
+        /// A byte that changed costs its part and what follows, and never makes another part.
+        #[test]
+        fn read__a_changed_byte(at in any::<prop::sample::Index>(), bits in 0..=255_u8, cut in 0..40_usize) {
+            let parts = [(1, 0, 0, &b"first"[..]), (1, 0, 10, b"second"), (2, 3, 7, b"third")];
+            let mut file = written(&parts);
+            let at = at.index(file.len());
+            file[at] ^= bits;
+            file.truncate(file.len() - cut);
+            let read = read(&file, MOST_BYTES);
+            prop_assert!(read.len() == 3 || bits != 0 || cut > 0);
+            for (part, found) in parts.iter().zip(read) {
+                prop_assert_eq!((part.0, part.1, part.2, part.3.len()), found);
+            }
+        }
+
+        #[test]
+        fn read__anything(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            prop_assert!(read(&[MAGIC, &bytes[..]].concat(), MOST_BYTES).is_empty());
+        }
+    }
 }
