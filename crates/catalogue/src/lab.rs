@@ -1,24 +1,51 @@
 //! The simulators side by side: a scenario runs in the one that was asked for, or in the one that runs its schemes.
 
+use std::fmt;
+
 use fairwave_fluid::FluidError;
 use fairwave_scenario::{Run, Scenario, Settings};
 use fairwave_schemes::scheme::Model;
 use fairwave_sim::SimError;
-use thiserror::Error;
 
 /// The models that this version runs.
 pub const MODELS: &[Model] = &[Model::Fluid, Model::Packet];
 
-/// Why a scenario does not run in a model. The text says what to do on a line of its own, "hint: ...".
-#[derive(Clone, Debug, PartialEq, Error)]
+/// Why a scenario does not run in a model.
+#[derive(Clone, Debug, PartialEq)]
 pub enum LabError {
     /// In the fluid model.
-    #[error(transparent)]
     Fluid(Box<FluidError>),
     /// Packet by packet.
-    #[error(transparent)]
     Packet(Box<SimError>),
 }
+
+impl LabError {
+    /// What is wrong.
+    pub fn message(&self) -> String {
+        match self {
+            Self::Fluid(error) => error.to_string(),
+            Self::Packet(error) => error.to_string(),
+        }
+    }
+
+    /// What would do instead.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Fluid(error) => error.hint(),
+            Self::Packet(error) => error.hint(),
+        }
+    }
+}
+
+impl fmt::Display for LabError {
+    /// What is wrong, and what would do instead on a line of its own: `hint: ...`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message())?;
+        self.hint().map_or(Ok(()), |hint| write!(f, "\nhint: {hint}"))
+    }
+}
+
+impl std::error::Error for LabError {}
 
 /// The model that a scenario runs in where none was asked for: packets if all its schemes run packet by packet and it asks
 /// for nothing that fluids alone have, else the fluid one.
@@ -33,5 +60,25 @@ pub fn simulate(scenario: &Scenario, model: Option<Model>, settings: Settings<'_
     match model.unwrap_or_else(|| usual_model(scenario)) {
         Model::Fluid => fairwave_fluid::simulate(scenario, settings).map_err(|error| LabError::Fluid(Box::new(error))),
         Model::Packet => fairwave_sim::simulate(scenario, settings).map_err(|error| LabError::Packet(Box::new(error))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fairwave_scenario::{Document, Selection};
+
+    #[test]
+    fn simulate__says_what_is_wrong_and_what_would_do_apart() {
+        let text = crate::scenario_text("five-to-one").unwrap();
+        let document = Document::parse("five-to-one", text.as_bytes()).unwrap();
+        let selection = Selection { scheme: Some("cubic".into()), ..Selection::default() };
+        let case = document.cases(&selection).unwrap().remove(0);
+        let scenario = document.build(&case).unwrap().0;
+        let error = simulate(&scenario, Some(Model::Fluid), Settings::default()).unwrap_err();
+        let (message, hint) = (error.message(), error.hint().unwrap());
+        assert!(message.ends_with("does not run in the fluid model"), "{message}");
+        assert!(hint.starts_with("the fluid model runs gtp, "), "{hint}");
+        assert_eq!(error.to_string(), format!("{message}\nhint: {hint}"));
     }
 }

@@ -1,5 +1,6 @@
 //! Why a scenario does not run in the fluid model.
 
+use fairwave_scenario::node_rule::SAME_RULE_HINT;
 use fairwave_schemes::global::MaxMinError;
 use fairwave_units::Rate;
 use thiserror::Error;
@@ -7,13 +8,11 @@ use thiserror::Error;
 /// The largest rate that a run takes, 1 Pb/s: sums of volumes then stay exact for hours of 10^7 sessions.
 pub const LARGEST_BPS: f64 = 1e15;
 
-/// Why a scenario cannot be run in the fluid model.
+/// Why a scenario cannot be run in the fluid model. What would do instead is [`FluidError::hint`].
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum FluidError {
     /// The scheme has no fluid form.
-    #[error(
-        "scheme \"{scheme}\" of session \"{session}\" does not run in the fluid model\nhint: the fluid model runs {runs}"
-    )]
+    #[error("scheme \"{scheme}\" of session \"{session}\" does not run in the fluid model")]
     Scheme {
         /// The scheme.
         scheme: &'static str,
@@ -25,7 +24,7 @@ pub enum FluidError {
     /// Two sessions of one node (or link) ask it to run different rules.
     #[error(
         "{place} would have to run two rules: session \"{first}\" asks for {first_rule}, session \"{second}\" for \
-         {second_rule}\nhint: give all sessions of one node the same scheme and options; alpha and beta alone may differ"
+         {second_rule}"
     )]
     Mixed {
         /// The node or link, with its kind: `node "d1"`.
@@ -41,8 +40,7 @@ pub enum FluidError {
     },
     /// AECP's links and node rules in one network.
     #[error(
-        "session \"{first}\" runs aecp and session \"{second}\" {scheme}: the fluid model runs aecp by itself alone\nhint: \
-         give all sessions the same scheme"
+        "session \"{first}\" runs aecp and session \"{second}\" {scheme}: the fluid model runs aecp by itself alone"
     )]
     Apart {
         /// A session that runs AECP.
@@ -53,19 +51,13 @@ pub enum FluidError {
         scheme: &'static str,
     },
     /// Neither a node nor a link that runs a rule nor a demand limits a session.
-    #[error(
-        "nothing limits session \"{session}\" in the fluid model\nhint: give its source or its sink a capacity, a link \
-         on its path discipline = \"gtp\", or the session a demand"
-    )]
+    #[error("nothing limits session \"{session}\" in the fluid model")]
     Unlimited {
         /// The session.
         session: Box<str>,
     },
     /// Background traffic is made of packets.
-    #[error(
-        "background \"{background}\" does not run in the fluid model\nhint: choose schemes that run by packets, or \
-         take it out of the scenario"
-    )]
+    #[error("background \"{background}\" does not run in the fluid model")]
     Background {
         /// Its name.
         background: Box<str>,
@@ -74,11 +66,30 @@ pub enum FluidError {
     #[error("the max-min optimum of the network: {0}")]
     MaxMin(#[from] MaxMinError),
     /// A rate beyond [`LARGEST_BPS`].
-    #[error("{what}: {rate} is above the fluid model's limit of 1 Pb/s\nhint: \"inf\" stands for an unlimited rate")]
+    #[error("{what}: {rate} is above the fluid model's limit of 1 Pb/s")]
     TooFast {
         /// The thing and its key.
         what: String,
         /// The rate.
         rate: Rate,
     },
+}
+
+impl FluidError {
+    /// What would do instead, for people.
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Scheme { runs, .. } => format!("the fluid model runs {runs}"),
+            Self::Mixed { .. } => SAME_RULE_HINT.to_owned(),
+            Self::Apart { .. } => "give all sessions the same scheme".to_owned(),
+            Self::Unlimited { .. } => {
+                "give its source or its sink a capacity, a link on its path discipline = \"gtp\", \
+                                       or the session a demand"
+                    .to_owned()
+            }
+            Self::Background { .. } => "choose schemes that run by packets, or take it out of the scenario".to_owned(),
+            Self::TooFast { .. } => "\"inf\" stands for an unlimited rate".to_owned(),
+            Self::MaxMin(_) => return None,
+        })
+    }
 }

@@ -175,16 +175,11 @@ impl Lab<'_> {
         let mut progress = |_| stop.check();
         let settings = Settings { record: RECORD, window: self.window, progress: Some(&mut progress), trace: None };
         let began = Instant::now();
-        let mut run = lab::simulate(&scenario, self.model, settings).map_err(|error| {
-            let text = error.to_string();
-            let (message, hint) =
-                text.split_once("\nhint: ").map_or((&*text, None), |(message, hint)| (message, Some(hint)));
-            Mistake {
-                file: self.file.to_owned(),
-                line: None,
-                message: message.to_owned(),
-                hint: hint.map(str::to_owned),
-            }
+        let mut run = lab::simulate(&scenario, self.model, settings).map_err(|error| Mistake {
+            file: self.file.to_owned(),
+            line: None,
+            message: error.message(),
+            hint: error.hint(),
         })?;
         let wall_s = began.elapsed().as_secs_f64();
         let engine = &mut run.summary.engine;

@@ -103,6 +103,10 @@ fn parameter(name: &str, own: Option<f64>, scenario: &Scenario, session: &Sessio
     own.or_else(of_session).or(at_node).unwrap_or_else(of_scheme)
 }
 
+/// What to do about [`MixedRules`], for people.
+pub const SAME_RULE_HINT: &str =
+    "give all sessions of one node the same scheme and options; alpha and beta alone may differ";
+
 /// Two sessions of one node ask it to run different rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MixedRules {

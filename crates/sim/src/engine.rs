@@ -1,5 +1,6 @@
 //! From a scenario to a run.
 
+use fairwave_scenario::node_rule;
 use fairwave_scenario::{Discipline, MeanWindow, Run, Scenario, Session, Settings};
 use fairwave_schemes::scheme::{Model, NodeRule, schemes};
 use fairwave_schemes::session::RuleError;
@@ -13,14 +14,11 @@ use crate::route;
 use crate::simulator::Simulator;
 use crate::source::{self, Asked};
 
-/// Why a scenario cannot be run packet by packet.
+/// Why a scenario cannot be run packet by packet. What would do instead is [`SimError::hint`].
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SimError {
     /// The scheme has no packet form in this version.
-    #[error(
-        "scheme \"{scheme}\" of session \"{session}\" does not run in the packet model\nhint: the packet model runs {}",
-        runs()
-    )]
+    #[error("scheme \"{scheme}\" of session \"{session}\" does not run in the packet model")]
     Scheme {
         /// The scheme.
         scheme: &'static str,
@@ -38,7 +36,7 @@ pub enum SimError {
     /// Two sessions of one node ask its host to run different rules.
     #[error(
         "node \"{node}\" would have to run two rules: session \"{first}\" asks for {first_rule}, session \"{second}\" for \
-         {second_rule}\nhint: give all sessions of one node the same scheme and options; alpha and beta alone may differ"
+         {second_rule}"
     )]
     Mixed {
         /// The node.
@@ -53,7 +51,7 @@ pub enum SimError {
         second_rule: String,
     },
     /// A key has no effect in the packet model of this version.
-    #[error("{what} has no effect in the packet model of this version\nhint: {hint}")]
+    #[error("{what} has no effect in the packet model of this version")]
     Unsupported {
         /// The thing and the key.
         what: String,
@@ -61,7 +59,7 @@ pub enum SimError {
         hint: &'static str,
     },
     /// A session says too little for its scheme.
-    #[error("session \"{session}\" needs {what} to run \"{scheme}\"\nhint: {hint}")]
+    #[error("session \"{session}\" needs {what} to run \"{scheme}\"")]
     Incomplete {
         /// The session.
         session: Box<str>,
@@ -75,6 +73,18 @@ pub enum SimError {
     /// Nothing limits a session.
     #[error("{0}")]
     Unlimited(String),
+}
+
+impl SimError {
+    /// What would do instead, for people.
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Scheme { .. } => format!("the packet model runs {}", runs()),
+            Self::Mixed { .. } => node_rule::SAME_RULE_HINT.to_owned(),
+            Self::Unsupported { hint, .. } | Self::Incomplete { hint, .. } => (*hint).to_owned(),
+            Self::Options { .. } | Self::Unlimited(_) => return None,
+        })
+    }
 }
 
 /// Runs a scenario to its end. The outcome is a function of scenario and settings, to the last bit.

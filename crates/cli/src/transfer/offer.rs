@@ -1,7 +1,7 @@
 //! What the commands share that others come to: a port, a ticket, and who may have it.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 

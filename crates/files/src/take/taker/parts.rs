@@ -19,8 +19,8 @@ use crc_fast::{CrcAlgorithm, Digest};
 use rustix::fs::{AtFlags, Mode, OFlags, fstat, openat, renameat, unlinkat};
 
 use super::super::desk::Desk;
-use super::super::key::Key;
 use super::super::disk_error::{Doing, Trouble};
+use super::super::key::Key;
 use super::super::parcel::Parcel;
 use super::super::pool::Pool;
 use super::super::quota::{Quota, occupied};
