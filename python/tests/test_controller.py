@@ -14,7 +14,8 @@ import fairwave as fw
 
 INF = float("inf")
 # Window-based schemes: those with a first window.
-NAMES = [name for name, options in fw.schemes().set_index("name")["options"].items() if "initial_window" in options]
+OPTIONS = fw.schemes().set_index("name")["options"]
+NAMES = [str(name) for name, options in OPTIONS.items() if "initial_window" in options]
 
 
 def round_trip(controller: fw.Controller, rtt_s: float = 0.05) -> None:
