@@ -3,6 +3,62 @@
 //! An [`Endpoint`] is one UDP port with all its sessions; a [`Session`] is one of them, and a [`Handler`] is what an
 //! application makes of it: which bytes its streams hold, and where those go that arrive. The protocol is
 //! `fairwave-proto`'s, which knows no socket and no clock; this crate has them.
+//!
+//! A transport of one's own is a handler at each end. Here the one lends a text, and the other wants the first five bytes:
+//!
+//! ```
+//! use std::ops::Range;
+//! use std::sync::{Arc, mpsc};
+//!
+//! use fairwave_host::{
+//!     CloseReason, ConnectOptions, Endpoint, EndpointConfig, Handler, Identity, Keyring, Session, SessionOptions, ShareId,
+//!     Validity, VoidReason,
+//! };
+//!
+//! struct Giver;
+//!
+//! impl Handler for Giver {
+//!     fn on_request(&mut self, session: &Session, stream: u32, range: Range<u64>) {
+//!         session.serve(stream, range);
+//!     }
+//!
+//!     fn lend(&mut self, _: u32, range: Range<u64>, take: &mut dyn FnMut(&[u8])) -> Result<(), VoidReason> {
+//!         let text = b"hello, world";
+//!         take(text.get(range.start as usize..range.end as usize).ok_or(VoidReason::Vanished)?);
+//!         Ok(())
+//!     }
+//! }
+//!
+//! struct Taker(mpsc::Sender<Vec<u8>>);
+//!
+//! impl Handler for Taker {
+//!     fn on_open(&mut self, session: &Session) {
+//!         session.want(0, 0..5);
+//!     }
+//!
+//!     fn on_data(&mut self, session: &Session, _stream: u32, _offset: u64, bytes: &[u8]) {
+//!         let _ = self.0.send(bytes.to_vec());
+//!         session.close(CloseReason::Done);
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let config = EndpointConfig { listen: Some("127.0.0.1:0".parse()?), ..EndpointConfig::default() };
+//! let (server, client) = (Endpoint::bind(&config)?, Endpoint::bind(&config)?);
+//! let keyring = Arc::new(Keyring::in_memory(Identity::random()?, ShareId(1)));
+//! server.listen(Arc::clone(&keyring), Box::new(|_| Ok((SessionOptions::default(), Box::new(Giver)))));
+//! let ticket = keyring.issue(Validity { lasts_s: None, is_once: false }, vec![server.local_addr()])?;
+//!
+//! let (tell, told) = mpsc::channel();
+//! let options =
+//!     ConnectOptions { sends: false, receives: true, greeting: Vec::new(), options: SessionOptions::default() };
+//! client.connect(&ticket, options, Box::new(Taker(tell)))?;
+//! assert_eq!(told.recv()?, b"hello");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Files are such a transport: `fairwave-files`. [`Session::detached`] tests a handler without a network.
 
 #![cfg_attr(test, allow(non_snake_case))]
 

@@ -38,7 +38,7 @@ const IN_CYCLES: &[(&str, usize, &str)] = &[
     ("sim", 12, "the engine's kinds of sources, each a file of methods of the engine"),
     ("fluid", 11, "the engine's steps, each a file of methods of the engine"),
     ("catalogue", 18, "a claim and what it is about; a picture and its parts"),
-    ("host", 23, "the driver's parts, each a file of methods of the driver"),
+    ("host", 20, "the driver's parts, each a file of methods of the driver"),
     ("cli", 42, "commands use what `main` has, and it lists them"),
 ];
 

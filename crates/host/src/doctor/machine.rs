@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use rustix::process::{Resource, getrlimit};
 
-use super::Check;
+use super::check::Check;
 use crate::state::{StateDir, StateError};
 
 const CLOCK_SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";

@@ -9,7 +9,7 @@ use std::time::Duration;
 use quinn_udp::{UdpSockRef, UdpSocketState};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::Check;
+use super::check::Check;
 use crate::advertise::advertised;
 use crate::interface::{card_speed, default_routes, interface_addresses, interface_mtu};
 
