@@ -117,7 +117,8 @@ fn say(what: &str) {
 /// Takes from this process all descriptors that are not in use but so many: the limit bounds the numbers that they may have.
 fn leave_descriptors(free: usize) {
     let own = fs::read_dir("/proc/self/fd").expect("it is one's own");
-    let taken: HashSet<u64> = own.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
+    let taken: HashSet<u64> =
+        own.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
     // The one that the directory was read by is in the set, and closed by now: it is one of those that are free.
     let last = (0..).filter(|number| !taken.contains(number)).nth(free - 2).expect("numbers do not end");
     let maximum = getrlimit(Resource::Nofile).maximum;
