@@ -202,8 +202,8 @@ def serve(
         once: The ticket is for a single transfer.
         expires_s: How long the ticket is good, in seconds; ``math.inf`` for ever. Left out, a day: unless ``once`` asks
             for another, the ticket of the last time is then handed out again while it is good for an hour or more.
-        listen: The address to listen at, "192.0.2.7" or "192.0.2.7:9000"; the port is 8642 where none is said, and any that
-            is free for port 0. Left out, all addresses.
+        listen: The address to listen at, "192.0.2.7" or "192.0.2.7:9000"; the port is 8642 where none is said, and
+            any that is free for port 0. Left out, all addresses.
         capacity: What this end may send; left out, 95 % of the network card's speed.
         path: Who else uses the path: others ("shared"), or nobody ("dedicated"; both ends must say so).
         plain: No encryption of data; both ends must ask for it.

@@ -132,7 +132,8 @@ impl Meter {
         let silent_s = status.as_ref().filter(|session| session.is_silent()).map_or(0.0, |session| session.silent_s);
         let still = now.duration_since(self.moved.0);
         let reconnects = self.transfer.reconnects();
-        // At a block's end its bytes leave one count before they are in the other. What a session compared goes with it.
+        // At a block's end its bytes leave one count before they are in the other. What a session compared goes with
+        // it.
         let before = if self.seen.1 == reconnects { self.seen.0 } else { 0 };
         self.seen = (bytes_seen(&progress).max(before), reconnects);
         Moment {

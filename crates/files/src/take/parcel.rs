@@ -138,7 +138,8 @@ impl Parcel {
         })
     }
 
-    /// An earlier session left a part of a piece, which begins there in its block. It is not asked for, and proved with the rest.
+    /// An earlier session left a part of a piece, which begins there in its block. It is not asked for, and proved with
+    /// the rest.
     pub(crate) fn recall(&mut self, piece: &Piece, start: u64, part: &[u8], buffer: impl FnOnce(usize) -> Buffer) {
         let bytes = piece.bytes();
         let start = bytes.start.saturating_add(start);

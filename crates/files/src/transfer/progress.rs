@@ -29,8 +29,8 @@ pub struct Progress {
     pub bytes_resumed: u64,
     /// And bytes in holes, which do not travel.
     pub bytes_holes: u64,
-    /// And bytes of blocks that are not whole, or not verified and written yet: those that came, and those that an earlier session
-    /// left. When a session ends they are what is kept for the next one.
+    /// And bytes of blocks that are not whole, or not verified and written yet: those that came, and those that an
+    /// earlier session left. When a session ends they are what is kept for the next one.
     pub bytes_held: u64,
     /// Of those, bytes that an earlier session left.
     pub bytes_kept: u64,
@@ -56,7 +56,8 @@ impl Progress {
         self.bytes_moved().saturating_add(self.bytes_held.saturating_sub(self.bytes_kept))
     }
 
-    /// Bytes that another session need not fetch: those at the destination, and what there is of blocks that are not whole.
+    /// Bytes that another session need not fetch: those at the destination, and what there is of blocks that are not
+    /// whole.
     pub fn bytes_there(&self) -> u64 {
         self.bytes_done.saturating_add(self.bytes_held)
     }

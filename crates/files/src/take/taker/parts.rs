@@ -1,4 +1,5 @@
-//! What came of blocks that are not whole when a session ends. It is kept for the next session, which asks for the rest.
+//! What came of blocks that are not whole when a session ends. It is kept for the next session, which asks for the
+//! rest.
 //!
 //! ```text
 //! parts = "fwp", 1, parts
@@ -6,9 +7,9 @@
 //!         its length (u32 LE), CRC-64/NVME of the part and of all that (u64 LE), the part
 //! ```
 //!
-//! No byte of a part is believed: with the rest of its block it is proved by the block's hash, as if it had come now. A block
-//! that is wrong with parts in it is fetched once more without any. The checksums only spare such a block where the file was
-//! cut or the disk lost something.
+//! No byte of a part is believed: with the rest of its block it is proved by the block's hash, as if it had come now.
+//! A block that is wrong with parts in it is fetched once more without any. The checksums only spare such a block where
+//! the file was cut or the disk lost something.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;

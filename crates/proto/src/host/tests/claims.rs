@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use fairwave_schemes::{Grant, Interval, Row};
+use fairwave_schemes::{Grant, Interval, RateAllocator, Row};
 
 use super::*;
 
