@@ -111,6 +111,7 @@ mod rank {
     pub(super) struct Rank;
 
     impl Rank {
+        #[inline]
         pub(super) fn enter(_: bool) -> Self {
             Self
         }
