@@ -11,10 +11,12 @@ use super::claims::{Claim, Claims};
 use super::desk::{Blocks, Desk, Hollow, Job};
 use super::directories::{Directories, Opened};
 use super::disk_error::Doing;
+use super::entry_error::EntryError;
 use super::flow::Wanted;
 use super::item::{Item, Temporary, key};
 use super::journal::Kept;
 use super::key::Key;
+use super::list_error::ListError;
 use super::options::TakeOptions;
 use super::quota::{PAGE, Quota};
 use super::selection::Selection;
@@ -141,13 +143,13 @@ impl Plan {
     }
 
     /// An entry that is neither the first nor the last. What makes no sense to go on with is an error.
-    pub(crate) fn on_entry(&mut self, entry: Entry<'_>) -> Result<(), String> {
+    pub(crate) fn on_entry(&mut self, entry: Entry<'_>) -> Result<(), ListError> {
         if let Entry::Holes { pairs } = entry {
             let before = self.holes.len();
-            self.holes.read_pairs(pairs).map_err(|error| format!("the list of the other end's files: {error}"))?;
+            self.holes.read_pairs(pairs)?;
             self.holes_listed += self.holes.len() - before;
             if self.holes_listed > MOST_HOLES {
-                return Err(format!("the other end's list has more than {MOST_HOLES} holes"));
+                return Err(ListError::ManyHoles);
             }
             return self.check_memory();
         }
@@ -158,19 +160,19 @@ impl Plan {
         | Entry::Skipped { path, .. }
         | Entry::Failed { path, .. }) = entry
         else {
-            return Err("the other end's list has a beginning or an end in its middle".to_owned());
+            return Err(ListError::Middle);
         };
         // A peer that sends what nobody asked for is not believed in anything else, either: rsync ends there, too.
         if let Some(gate) = &mut self.gate {
-            gate.admit(path).map_err(|error| error.to_string())?;
+            gate.admit(path)?;
         }
         let mut span = None;
         // Each file has its place among the bytes, whether it is wanted or not.
         if let Entry::File { bytes, .. } = entry {
             if holes.end() > bytes {
-                return Err("the other end's list has a hole behind the end of its file".to_owned());
+                return Err(ListError::HoleBehindEnd);
             }
-            span = Some(self.layout.push(bytes).map_err(|error| error.to_string())?);
+            span = Some(self.layout.push(bytes)?);
         }
         self.check_memory()?;
         let checked = match RelativePath::new(path) {
@@ -178,7 +180,7 @@ impl Plan {
             Err(error) => {
                 // With names only, a bad one is nobody's wish.
                 if self.selection.is_all() {
-                    self.fail(path, error.to_string());
+                    self.fail(path, error);
                 }
                 return Ok(());
             }
@@ -188,8 +190,8 @@ impl Plan {
         }
         let checked = match self.renamed(checked) {
             Ok(checked) => checked,
-            Err(reason) => {
-                self.fail(path, reason);
+            Err(error) => {
+                self.fail(path, error);
                 return Ok(());
             }
         };
@@ -206,22 +208,19 @@ impl Plan {
             }
             _ => {
                 let Entry::Failed { reason, .. } = entry else { return Ok(()) };
-                Err(reason.to_owned())
+                Err(EntryError::Giver(reason.into()))
             }
         };
-        if let Err(reason) = planned {
-            self.fail(path, reason);
+        if let Err(error) = planned {
+            self.fail(path, error);
         }
         Ok(())
     }
 
     /// Whether what the list has made here, and will with another entry, is not too much.
-    fn check_memory(&self) -> Result<(), String> {
+    fn check_memory(&self) -> Result<(), ListError> {
         if self.memory_bytes() > self.most_memory {
-            return Err(format!(
-                "the list of the other end's files takes more than {} MiB here",
-                self.most_memory >> 20
-            ));
+            return Err(ListError::Memory { mib: self.most_memory >> 20 });
         }
         Ok(())
     }
@@ -241,13 +240,13 @@ impl Plan {
     }
 
     /// The list is complete: whether it is as long as its end says.
-    pub(crate) fn on_end(&mut self, files: u64, bytes: u64) -> Result<(), String> {
+    pub(crate) fn on_end(&mut self, files: u64, bytes: u64) -> Result<(), ListError> {
         if (files, bytes) != (self.layout.files() as u64, self.layout.bytes()) {
-            return Err("the other end's list is not as long as its end says".to_owned());
+            return Err(ListError::Length);
         }
         let missed: Vec<_> = self.selection.missed().map(<[u8]>::to_vec).collect();
         for name in missed {
-            self.fail(&name, "there is nothing of that name in the share".to_owned());
+            self.fail(&name, EntryError::Missing);
         }
         self.ledger.tally().end_list();
         Ok(())
@@ -304,7 +303,8 @@ impl Plan {
     }
 
     /// An entry failed.
-    pub(crate) fn fail(&mut self, path: &[u8], reason: String) {
+    pub(crate) fn fail(&mut self, path: &[u8], error: impl Into<EntryError>) {
+        let reason = error.into().to_string();
         self.ledger.tally().fail();
         tracing::debug!(path = %escaped(path), reason, "failed");
         let before = self.outcome.failed.bytes();
@@ -368,9 +368,9 @@ impl Plan {
             item.complete(*block, *value);
         }
         if let Old::There(there) = item.old
-            && let Err(reason) = self.complete(&item.path, item.bytes(), item.meta, &there)
+            && let Err(error) = self.complete(&item.path, item.bytes(), item.meta, &there)
         {
-            self.fail(item.path.as_bytes(), reason);
+            self.fail(item.path.as_bytes(), error);
         }
     }
 
@@ -381,13 +381,13 @@ impl Plan {
         bytes: u64,
         meta: Meta,
         there: &There,
-    ) -> Result<(), String> {
+    ) -> Result<(), EntryError> {
         let is_as_listed = (there.meta.mtime_s, there.meta.mtime_ns) == (meta.mtime_s, meta.mtime_ns);
         if !is_as_listed
             && !self.is_dry
             && let Some(Opened { directory, .. }) = self.parent(path)?
         {
-            set_time(&directory, path.name(), meta).doing("set its time").map_err(|error| error.to_string())?;
+            set_time(&directory, path.name(), meta).doing("set its time")?;
         }
         self.ledger.tally().resume(bytes);
         self.ledger.tally().place(1);
@@ -398,15 +398,15 @@ impl Plan {
     }
 
     /// Its path at the destination.
-    fn renamed(&mut self, path: RelativePath) -> Result<RelativePath, String> {
+    fn renamed(&mut self, path: RelativePath) -> Result<RelativePath, EntryError> {
         let Some(name) = &self.rename else { return Ok(path) };
         let bytes = path.as_bytes();
         let (top, rest) = bytes.split_at(bytes.iter().position(|byte| *byte == b'/').unwrap_or(bytes.len()));
         if **self.top.get_or_insert_with(|| top.into()) != *top {
-            let (first, name) = (escaped(self.top.as_deref().unwrap_or_default()), escaped(name));
-            return Err(format!("\"{first}\" was sent before it, and only one thing can have the name \"{name}\""));
+            let first = self.top.clone().unwrap_or_default();
+            return Err(EntryError::Renamed { first, name: name.as_slice().into() });
         }
-        RelativePath::new(&[name, rest].concat()).map_err(|error| error.to_string())
+        Ok(RelativePath::new(&[name, rest].concat())?)
     }
 
     fn on_file(
@@ -416,7 +416,7 @@ impl Plan {
         meta: Meta,
         identity: FileIdentity,
         holes: Holes,
-    ) -> Result<(), String> {
+    ) -> Result<(), EntryError> {
         let bytes = span.bytes.end - span.bytes.start;
         self.ledger.tally().find(bytes);
         self.files += 1;
@@ -450,10 +450,10 @@ impl Plan {
     }
 
     /// Whether a file fits into the quota by itself, as far as is known before any of it comes.
-    fn fit(&self, key: &Key, data_bytes: u64) -> Result<(), String> {
+    fn fit(&self, key: &Key, data_bytes: u64) -> Result<(), EntryError> {
         let Some((quota, tree)) = &self.quota else { return Ok(()) };
         let kept_bytes = self.kept.get(key).map_or(0, |kept| kept.len() as u64 * BLOCK_BYTES);
-        quota.fit(tree, data_bytes.saturating_sub(kept_bytes)).map_err(|error| error.to_string())
+        Ok(quota.fit(tree, data_bytes.saturating_sub(kept_bytes))?)
     }
 
     /// As rsync without --perms: what is there keeps its mode, and what is not has the giver's, but for the umask. So nobody
@@ -482,22 +482,22 @@ impl Plan {
         }
     }
 
-    fn on_directory(&mut self, path: &RelativePath, meta: Meta) -> Result<(), String> {
-        self.claims.claim(path, Claim::Directory).map_err(|error| error.to_string())?;
+    fn on_directory(&mut self, path: &RelativePath, meta: Meta) -> Result<(), EntryError> {
+        self.claims.claim(path, Claim::Directory)?;
         match &mut self.directories {
-            Some(directories) => directories.list(path, meta).map_err(|error| error.to_string()),
+            Some(directories) => Ok(directories.list(path, meta)?),
             None => Ok(()),
         }
     }
 
-    fn on_symlink(&mut self, path: RelativePath, target: &[u8], meta: Meta) -> Result<(), String> {
+    fn on_symlink(&mut self, path: RelativePath, target: &[u8], meta: Meta) -> Result<(), EntryError> {
         let old = self.prepare(&path, Claim::Leaf)?;
         match check_target(&path, target) {
             Ok(()) => {}
             // It is text: nothing is written through it, here or the next time.
             Err(error) if error.leads_out() && self.keeps_links => {}
-            Err(error) if error.leads_out() => return Err(format!("{error}; --links keeps it as it is")),
-            Err(error) => return Err(error.to_string()),
+            Err(error) if error.leads_out() => return Err(EntryError::LeadsOut(error)),
+            Err(error) => return Err(EntryError::Target(error)),
         }
         self.texts += (path.as_bytes().len() + target.len()) as u64;
         self.links.push(Link { path, target: target.into(), meta, old });
@@ -507,38 +507,34 @@ impl Plan {
     /// Makes the links, when all files are at their places.
     pub(crate) fn make_links(&mut self, desk: &Desk) {
         for link in std::mem::take(&mut self.links) {
-            if let Err(reason) = self.make_link(desk, &link) {
-                self.fail(link.path.as_bytes(), reason);
+            if let Err(error) = self.make_link(desk, &link) {
+                self.fail(link.path.as_bytes(), error);
             }
         }
     }
 
-    fn make_link(&mut self, desk: &Desk, link: &Link) -> Result<(), String> {
+    fn make_link(&mut self, desk: &Desk, link: &Link) -> Result<(), EntryError> {
         let Some(Opened { directory: parent, .. }) = self.parent(&link.path)? else { return Ok(()) };
         if matches!(link.old, Old::There(_)) && is_link_to(&parent, link.path.name(), &link.target) {
             return Ok(());
         }
-        let claimed = self.quota.as_ref().map(|(quota, tree)| quota.claim(tree, PAGE)).transpose();
-        let _claim = claimed.map_err(|error| error.to_string())?;
-        let made = desk.temps.link(&parent, &link.path, &link.target, link.meta, link.old);
-        made.map_err(|error| error.to_string())
+        let _claim = self.quota.as_ref().map(|(quota, tree)| quota.claim(tree, PAGE)).transpose()?;
+        Ok(desk.temps.link(&parent, &link.path, &link.target, link.meta, link.old)?)
     }
 
     /// Gives a path away, makes what is above it, and looks at what is there.
-    fn prepare(&mut self, path: &RelativePath, claim: Claim) -> Result<Old, String> {
-        self.claims.claim(path, claim).map_err(|error| error.to_string())?;
+    fn prepare(&mut self, path: &RelativePath, claim: Claim) -> Result<Old, EntryError> {
+        self.claims.claim(path, claim)?;
         let Some(Opened { directory, is_new: false }) = self.parent(path)? else { return Ok(Old::Nothing) };
-        match look(&directory, path.name()).doing("look at its place").map_err(|error| error.to_string())? {
-            Old::There(there) if there.kind == FileType::Directory => {
-                Err("there is a directory in its place".to_owned())
-            }
+        match look(&directory, path.name()).doing("look at its place")? {
+            Old::There(there) if there.kind == FileType::Directory => Err(EntryError::DirectoryInPlace),
             old => Ok(old),
         }
     }
 
-    fn parent(&mut self, path: &RelativePath) -> Result<Option<Opened>, String> {
+    fn parent(&mut self, path: &RelativePath) -> Result<Option<Opened>, EntryError> {
         match &mut self.directories {
-            Some(directories) => directories.open(path.parent()).map_err(|error| error.to_string()),
+            Some(directories) => Ok(directories.open(path.parent())?),
             None => Ok(None),
         }
     }

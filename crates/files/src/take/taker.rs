@@ -30,11 +30,13 @@ use super::crew::{Crew, MOST_WORKERS};
 use super::desk::{Desk, Job, Report};
 use super::disk_error::DiskError;
 use super::durable::Durable;
+use super::entry_error::EntryError;
 use super::flow::{Flow, Wanted, window};
 use super::group::GroupJob;
 use super::item::Temporary;
 use super::journal::Journal;
 use super::key::Key;
+use super::list_error::ListError;
 use super::news::{News, Placed};
 use super::options::TakeOptions;
 use super::parcel::{Parcel, Piece};
@@ -42,13 +44,13 @@ use super::plan::Plan;
 use super::pool::Pool;
 use super::quota::Quota;
 use super::sink::Sink;
+use super::take_error::TakeError;
 use super::temps::{Temps, TempsError};
 use super::told::Told;
 use super::top_note;
 use super::tree::{Old, There};
 use crate::format::blocks::{HashKey, Value};
 use crate::format::manifest::{Entries, Entry};
-use crate::format::names::escaped;
 use crate::format::reason::is_no_room;
 use crate::format::results::Before;
 use crate::format::segments::SegmentReader;
@@ -197,7 +199,7 @@ impl Taker {
             while let Ok(news) = self.news.try_recv() {
                 self.on_news(news)?;
             }
-            self.read_manifest().map_err(Ended::Failed)?;
+            self.read_manifest().map_err(|error| Ended::Failed(error.to_string()))?;
             self.hand_out();
             self.ask();
             if self.is_listed && self.plan.unresolved == 0 {
@@ -241,13 +243,13 @@ impl Taker {
         Ok(())
     }
 
-    fn read_manifest(&mut self) -> Result<(), String> {
+    fn read_manifest(&mut self) -> Result<(), TakeError> {
         while self.has_room() {
             let Some((_, reader)) = &mut self.session else { return Ok(()) };
-            let body = reader.next().map_err(|error| format!("the list of the other end's files: {error}"))?;
+            let body = reader.next().map_err(ListError::from)?;
             let Some(body) = body else { break };
             for entry in Entries::new(&body) {
-                let entry = entry.map_err(|error| format!("the list of the other end's files: {error}"))?;
+                let entry = entry.map_err(ListError::from)?;
                 self.on_entry(entry)?;
             }
         }
@@ -267,7 +269,7 @@ impl Taker {
         !self.is_listed && !is_crowded
     }
 
-    fn on_entry(&mut self, entry: Entry<'_>) -> Result<(), String> {
+    fn on_entry(&mut self, entry: Entry<'_>) -> Result<(), TakeError> {
         match entry {
             Entry::Begin { share } if !self.is_begun => {
                 self.is_begun = true;
@@ -277,22 +279,22 @@ impl Taker {
                 self.go_on_with_former(&transfer);
                 if self.options.look.is_dry { self.begin_dry() } else { self.begin(transfer) }
             }
-            _ if !self.is_begun => Err("the other end's list has no beginning".to_owned()),
-            _ if self.is_listed => Err("the other end's list goes on behind its end".to_owned()),
+            _ if !self.is_begun => Err(ListError::NoBeginning.into()),
+            _ if self.is_listed => Err(ListError::BehindEnd.into()),
             Entry::End { files, bytes } => {
                 self.is_listed = true;
                 if let Some((session, _)) = &self.session {
                     // What was wanted ahead of the end.
                     session.give_up(MANIFEST, 0..u64::MAX >> 2);
                 }
-                self.plan.on_end(files, bytes)
+                Ok(self.plan.on_end(files, bytes)?)
             }
-            entry => self.plan.on_entry(entry),
+            entry => Ok(self.plan.on_entry(entry)?),
         }
     }
 
     /// Nothing is written; but where hashes are to be compared, somebody has to read.
-    fn begin_dry(&mut self) -> Result<(), String> {
+    fn begin_dry(&mut self) -> Result<(), TakeError> {
         let (Some((session, _)), Some(tree)) = (&self.session, &self.options.tree) else { return Ok(()) };
         if self.options.look.does_check {
             let reader = Reader {
@@ -302,13 +304,13 @@ impl Taker {
                 news: self.news_in.clone(),
                 pool: self.pool.clone(),
             };
-            self.reader = Some(reader.start()?);
+            self.reader = Some(reader.start().map_err(TakeError::Thread)?);
         }
         Ok(())
     }
 
     /// It is known what is shared, and so which journal is to be continued.
-    fn begin(&mut self, transfer: Key) -> Result<(), String> {
+    fn begin(&mut self, transfer: Key) -> Result<(), TakeError> {
         let (Some((session, _)), Some(tree)) = (&self.session, &self.options.tree) else { return Ok(()) };
         let patience = self.options.takers.as_ref().map_or(Duration::ZERO, |takers| {
             takers.enter(transfer, self.ledger.transfer());
@@ -325,11 +327,10 @@ impl Taker {
                 opened => break opened,
             }
         };
-        let temps = temps.map_err(|error| {
+        let temps = temps.inspect_err(|error| {
             if let TempsError::Disk(DiskError { error, .. }) = error {
-                self.tell_no_room(&error.into());
+                self.tell_no_room(&(*error).into());
             }
-            format!("the destination: {error}")
         })?;
         let quota = self.options.quota.clone();
         if quota.is_some() {
@@ -337,7 +338,7 @@ impl Taker {
         }
         if let Some(name) = &self.options.rename {
             let noted = top_note::write(temps.directory(), name).inspect_err(|error| self.tell_no_room(error));
-            noted.map_err(|error| format!("the destination: cannot note the name \"{}\": {error}", escaped(name)))?;
+            noted.map_err(|error| TakeError::Name { name: name.clone(), error })?;
         }
         self.parts = Parts::open(&temps, self.options.most_parts());
         if quota.is_some() {
@@ -348,7 +349,7 @@ impl Taker {
         let boot = temps.since(self.options.boot);
         let journal = Journal::open(temps.directory(), boot, |key| Some(there.get(key)?.stamp));
         let journal = journal.inspect_err(|error| self.tell_no_room(error));
-        let (journal, kept) = journal.map_err(|error| format!("the destination: cannot write a journal: {error}"))?;
+        let (journal, kept) = journal.map_err(TakeError::Journal)?;
         for key in there.keys().filter(|key| !kept.contains_key(*key)) {
             temps.remove(key);
         }
@@ -366,7 +367,7 @@ impl Taker {
         let hashes = HashKey::new(session.secret("hashes"));
         let desk = Arc::new(Desk { temps, journal, hashes, places_at_once, quota });
         let threads = self.hire(&desk).inspect_err(|error| self.tell_no_room(error));
-        self.crew = Some(threads.map_err(|error| format!("no thread for the disk: {error}"))?);
+        self.crew = Some(threads.map_err(TakeError::Thread)?);
         Ok(())
     }
 
@@ -482,10 +483,12 @@ impl Taker {
                 }
                 self.plan.unresolved -= 1;
                 let bytes = wanted.data_bytes();
-                let full =
-                    if room < left { "the disk is full" } else { "the quota of what may be put here is used up" };
-                let reason = format!("{full}: {bytes} bytes are to come, and there is room for {room}");
-                self.plan.fail(wanted.item.path.as_bytes(), reason);
+                let error = if room < left {
+                    EntryError::DiskFull { bytes, room }
+                } else {
+                    EntryError::QuotaUsedUp { bytes, room }
+                };
+                self.plan.fail(wanted.item.path.as_bytes(), error);
             }
         }
     }
@@ -502,12 +505,7 @@ impl Taker {
             self.plan.unresolved -= 1;
             self.comparing = self.comparing.saturating_sub(1);
             let offset = item.span.block_bytes(block).start - item.span.bytes.start;
-            self.plan.fail(
-                item.path.as_bytes(),
-                format!(
-                    "what came of it at byte {offset} was wrong {MOST_TRIES} times: somebody on the path changes data"
-                ),
-            );
+            self.plan.fail(item.path.as_bytes(), EntryError::Forged { offset, tries: MOST_TRIES });
         }
     }
 
@@ -594,7 +592,7 @@ impl Taker {
             crew.desk.temps.clear();
             let failed = self.plan.directories.as_mut().map(|directories| directories.finish(is_durable));
             for (path, error) in failed.into_iter().flatten() {
-                self.plan.fail(&path, error.to_string());
+                self.plan.fail(&path, error);
             }
         }
         let Some((session, _)) = &self.session else { return Ended::Done };
