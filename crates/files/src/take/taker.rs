@@ -57,7 +57,7 @@ use crate::format::segments::SegmentReader;
 use crate::format::streams::{HASHES, MANIFEST, TREE};
 use crate::transfer::error::TransferError;
 use crate::transfer::ledger::{Ledger, Transfer};
-use crate::transfer::outcome::{Ended, Outcome};
+use crate::transfer::outcome::Ended;
 use crate::transfer::progress::WaitsFor;
 
 use parts::Parts;
@@ -181,9 +181,7 @@ impl Taker {
                 ended
             }
         };
-        let mut outcome = std::mem::replace(&mut self.plan.outcome, Outcome::empty(Ended::Done));
-        outcome.ended = ended;
-        outcome.blake3 = self.plan.only_hash().filter(|_| outcome.is_complete());
+        let outcome = self.plan.end(ended);
         if let (Some(takers), Some(transfer)) = (&self.options.takers, &self.transfer) {
             takers.leave(transfer, &self.ledger.transfer());
         }
@@ -202,7 +200,7 @@ impl Taker {
             self.read_manifest().map_err(|error| Ended::Failed(error.to_string()))?;
             self.hand_out();
             self.ask();
-            if self.is_listed && self.plan.unresolved == 0 {
+            if self.is_listed && self.plan.unresolved() == 0 {
                 return Ok(());
             }
             self.flush();
@@ -265,7 +263,7 @@ impl Taker {
 
     /// Whether more of the list is to be read now.
     fn has_room(&self) -> bool {
-        let is_crowded = self.plan.unresolved >= MOST_UNRESOLVED || self.plan.pending_bytes() >= MOST_PENDING_BYTES;
+        let is_crowded = self.plan.unresolved() >= MOST_UNRESOLVED || self.plan.pending_bytes() >= MOST_PENDING_BYTES;
         !self.is_listed && !is_crowded
     }
 
@@ -359,7 +357,7 @@ impl Taker {
         let _ = journal.append(&[], temps.stamps(freed.copied()));
         let blocks: usize = kept.values().map(BTreeMap::len).sum();
         tracing::info!(parent: session.span(), files = kept.len(), blocks, "found of an earlier transfer");
-        (self.plan.kept, self.plan.temporaries) = (kept, there);
+        self.plan.go_on_with(kept, there);
         if temps.is_in_memory() {
             self.options.durable = Durable::None;
         }
@@ -382,23 +380,14 @@ impl Taker {
     fn hand_out(&mut self) {
         if self.options.look.is_dry {
             // What would be fetched counts as done.
-            self.plan.drop_hollow();
-            for wanted in std::mem::take(&mut self.plan.wanted) {
-                if wanted.is_check {
-                    self.comparing += 1;
-                    self.flow.want(wanted);
-                    continue;
-                }
-                self.plan.outcome.bytes += wanted.bytes();
-                self.ledger.tally().pass_over(wanted.bytes() - wanted.data_bytes());
+            for wanted in self.plan.count_as_done(self.comparing) {
+                self.comparing += 1;
+                self.flow.want(wanted);
             }
-            self.plan.outcome.files += self.plan.unresolved - self.comparing;
-            self.plan.unresolved = self.comparing;
-            self.plan.jobs(true);
             return;
         }
-        if !self.plan.wanted.is_empty() {
-            self.plan.wanted.drain(..).for_each(|wanted| self.flow.want(wanted));
+        if self.plan.has_wanted() {
+            self.plan.take_wanted().for_each(|wanted| self.flow.want(wanted));
             if self.is_tight {
                 self.drop_what_does_not_fit();
             }
@@ -447,10 +436,9 @@ impl Taker {
         self.ledger.tally().pass_over(report.hole_bytes);
         self.is_flushed = false;
         self.ledger.tally().write(report.written_bytes);
-        for (item, reason) in report.failed {
-            self.plan.unresolved -= 1;
+        for (item, trouble) in report.failed {
             self.comparing = self.comparing.saturating_sub(1);
-            self.plan.fail(item.path.as_bytes(), reason);
+            self.plan.fail_file(&item, trouble);
         }
         if report.is_full {
             self.is_tight = true;
@@ -481,14 +469,13 @@ impl Taker {
                 if let Some(crew) = &self.crew {
                     crew.desk.discard(&wanted.item);
                 }
-                self.plan.unresolved -= 1;
                 let bytes = wanted.data_bytes();
                 let error = if room < left {
                     EntryError::DiskFull { bytes, room }
                 } else {
                     EntryError::QuotaUsedUp { bytes, room }
                 };
-                self.plan.fail(wanted.item.path.as_bytes(), error);
+                self.plan.fail_file(&wanted.item, error);
             }
         }
     }
@@ -502,10 +489,9 @@ impl Taker {
             if let Some(crew) = &self.crew {
                 crew.desk.discard(&item);
             }
-            self.plan.unresolved -= 1;
             self.comparing = self.comparing.saturating_sub(1);
             let offset = item.span.block_bytes(block).start - item.span.bytes.start;
-            self.plan.fail(item.path.as_bytes(), EntryError::Forged { offset, tries: MOST_TRIES });
+            self.plan.fail_file(&item, EntryError::Forged { offset, tries: MOST_TRIES });
         }
     }
 
@@ -530,7 +516,7 @@ impl Taker {
         let is_as_long = matches!(item.old, Old::There(There { bytes, .. }) if bytes == item.bytes());
         if good.len() == blocks.len() && is_as_long {
             self.plan.same(item, &good);
-        } else if good.is_empty() || item.is_whole() || self.plan.kept.contains_key(&item.key) {
+        } else if good.is_empty() || item.is_whole() || self.plan.has_kept(item) {
             self.plan.start(Arc::clone(item));
         } else {
             self.plan.keep(Arc::clone(item), &good);
@@ -539,21 +525,18 @@ impl Taker {
     }
 
     fn on_placed(&mut self, placed: Placed) {
-        self.plan.unresolved -= placed.files + placed.failed.len() as u64;
         if self.options.look.does_check {
             placed.items.iter().for_each(|item| self.options.verified.add(item.key));
         }
-        self.plan.outcome.files += placed.files;
-        self.plan.outcome.bytes += placed.bytes;
-        self.ledger.tally().place(placed.files);
-        for (item, reason) in placed.failed {
-            self.plan.fail(item.path.as_bytes(), reason);
+        self.plan.place(placed.files, placed.bytes);
+        for (item, trouble) in placed.failed {
+            self.plan.fail_file(&item, trouble);
         }
     }
 
     /// When nothing more can come, the group need not wait for it.
     fn flush(&mut self) {
-        let is_still = self.is_listed && self.flow.is_idle() && self.jobs_open == 0 && self.plan.unresolved > 0;
+        let is_still = self.is_listed && self.flow.is_idle() && self.jobs_open == 0 && self.plan.unresolved() > 0;
         if let Some(crew) = self.crew.as_ref().filter(|_| is_still && !self.is_flushed) {
             self.is_flushed = crew.group.send(GroupJob::Flush).is_ok();
         }
@@ -577,7 +560,7 @@ impl Taker {
         } else if !self.is_listed {
             Some(WaitsFor::List)
         } else {
-            (self.plan.unresolved > 0).then_some(WaitsFor::Sync)
+            (self.plan.unresolved() > 0).then_some(WaitsFor::Sync)
         }
     }
 
@@ -590,17 +573,14 @@ impl Taker {
             let is_durable = self.options.durable != Durable::None;
             // Its own entry has to be gone before the destination is made durable, and its times are set.
             crew.desk.temps.clear();
-            let failed = self.plan.directories.as_mut().map(|directories| directories.finish(is_durable));
-            for (path, error) in failed.into_iter().flatten() {
-                self.plan.fail(&path, error);
-            }
+            self.plan.finish_directories(is_durable);
         }
         let Some((session, _)) = &self.session else { return Ended::Done };
         if let Some(told) = &self.told {
             self.ledger.tally().wait_for(Some(WaitsFor::Results));
             let bytes = self.ledger.tally().progress().bytes_resumed;
-            self.plan.outcome.blake3 = self.plan.only_hash().filter(|_| self.plan.outcome.files_failed == 0);
-            told.tell(session, Before { files: self.plan.files_before, bytes }, &self.plan.outcome);
+            let before = Before { files: self.plan.files_before(), bytes };
+            told.tell(session, before, self.plan.results());
             let until = Instant::now() + FAREWELL;
             while let Ok(news) = self.news.recv_deadline(until) {
                 if matches!(news, News::Closed { .. }) {
@@ -609,7 +589,7 @@ impl Taker {
             }
         }
         // A ticket for one transfer is not used up by a look, nor by a name that there is not.
-        let outcome = &self.plan.outcome;
+        let outcome = self.plan.outcome();
         let is_of_use = !self.options.look.is_dry && (outcome.files > 0 || outcome.files_failed == 0);
         session.close(if is_of_use { CloseReason::Done } else { CloseReason::Stopped });
         self.ledger.tally().wait_for(None);

@@ -173,7 +173,7 @@ impl Taker {
 
     /// Whether all files that are missing are in the queue or in a parcel.
     fn has_planned_all(&self) -> bool {
-        self.is_listed && self.jobs_open == 0 && self.checks.is_empty() && self.plan.wanted.is_empty()
+        self.is_listed && self.jobs_open == 0 && self.checks.is_empty() && !self.plan.has_wanted()
     }
 }
 

@@ -31,6 +31,7 @@ use crate::give::source::Source;
 use crate::give::supply::Readers;
 use crate::loopback::{FAIR, Loopback, ROUGH, Way};
 use crate::transfer::ledger::{Ledger, Transfer};
+use crate::transfer::outcome::Outcome;
 
 const LASTS: Duration = Duration::from_secs(120);
 const BLOCK: usize = 4 << 20;
