@@ -36,7 +36,7 @@ use crate::transfer::ledger::Ledger;
 use crate::transfer::outcome::{Ended, Outcome};
 
 use link::Link;
-use names::Names;
+use names::TakenNames;
 use todo::Todo;
 
 /// Looks at one entry after the other, and at what is at its place.
@@ -44,7 +44,7 @@ pub(crate) struct Plan {
     ledger: Ledger,
     outcome: Outcome,
     look: Look,
-    names: Names,
+    names: TakenNames,
     layout: Layout,
     claims: Claims,
     directories: Option<Directories>,
@@ -85,7 +85,7 @@ impl Plan {
             ledger,
             outcome: Outcome::empty(Ended::Done),
             look: options.look,
-            names: Names::new(options),
+            names: TakenNames::new(options),
             layout: Layout::default(),
             claims: Claims::default(),
             directories: tree

@@ -7,7 +7,7 @@ use super::super::top_names::{Gate, Unasked};
 use crate::format::names::RelativePath;
 
 /// Which entries of a list are taken, and under which names.
-pub(super) struct Names {
+pub(super) struct TakenNames {
     pub(super) selection: Selection,
     /// Where it is known which names may stand at the top.
     gate: Option<Gate>,
@@ -16,7 +16,7 @@ pub(super) struct Names {
     top: Option<Box<[u8]>>,
 }
 
-impl Names {
+impl TakenNames {
     pub(super) fn new(options: &TakeOptions) -> Self {
         let rename = options.rename.clone();
         let gate = options.top_names.clone().map(|names| Gate::new(names, rename.is_some()));

@@ -19,7 +19,9 @@ use std::time::Duration;
 use fairwave_units::Bytes;
 use tempfile::TempDir;
 
+use super::super::durable::Durable;
 use super::super::journal::BootId;
+use super::super::quota::Quota;
 use super::super::selection::Selection;
 use super::super::top_names::TopNames;
 use super::super::tree::Tree;
