@@ -69,3 +69,35 @@ pub(crate) enum EntryError {
         tries: u32,
     },
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entry_error__says_why_in_words() {
+        let renamed = EntryError::Renamed { first: b"a\n".as_slice().into(), name: b"new".as_slice().into() };
+        for (error, text) in [
+            (renamed, r#""a\x0a" was sent before it, and only one thing can have the name "new""#),
+            (
+                EntryError::LeadsOut(TargetError::Absolute),
+                &format!("{}; --links keeps it as it is", TargetError::Absolute),
+            ),
+            (EntryError::Giver("it is cold".into()), "it is cold"),
+            (
+                EntryError::DiskFull { bytes: 70, room: 4 },
+                "the disk is full: 70 bytes are to come, and there is room for 4",
+            ),
+            (
+                EntryError::QuotaUsedUp { bytes: 70, room: 4 },
+                "the quota of what may be put here is used up: 70 bytes are to come, and there is room for 4",
+            ),
+            (
+                EntryError::Forged { offset: 5, tries: 8 },
+                "what came of it at byte 5 was wrong 8 times: somebody on the path changes data",
+            ),
+        ] {
+            assert_eq!(error.to_string(), text);
+        }
+    }
+}
