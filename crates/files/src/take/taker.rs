@@ -12,7 +12,7 @@
 mod comparisons;
 mod concluding;
 mod former;
-mod hearing;
+mod last_heard;
 mod listing;
 mod open_parcels;
 mod parts;
@@ -42,14 +42,14 @@ use crate::transfer::outcome::Ended;
 use crate::transfer::progress::WaitsFor;
 
 use comparisons::Comparisons;
-use hearing::Hearing;
+use last_heard::LastHeard;
 use open_parcels::OpenParcels;
 use state::TakeState;
 
 /// Coordinates a transfer at its taking end: asks for what the plan wants, and hears what became of it.
 ///
-/// How far it is says its state. Each noun has a file of its own; `listing`, `reports` and `concluding` have what is done at
-/// the beginning, about what the threads at the disk report, and at the end.
+/// Its state says how far it is. What it does is here and in three files more: `listing` reads the giver's list and
+/// begins, `reports` hears what the threads at the disk have done, `concluding` ends it.
 struct Taker {
     options: TakeOptions,
     ledger: Ledger,
@@ -63,7 +63,7 @@ struct Taker {
     plan: Plan,
     flow: Flow,
     parcels: OpenParcels,
-    hearing: Hearing,
+    last_heard: LastHeard,
     comparisons: Comparisons,
     crew: Crew,
     /// Whether something did not fit onto the disk.
@@ -96,7 +96,7 @@ pub(crate) fn take(options: TakeOptions) -> Result<(Sink, Transfer), TransferErr
         plan,
         flow,
         parcels: OpenParcels::new(expected, expects, pool.clone()),
-        hearing: Hearing::new(),
+        last_heard: LastHeard::new(),
         comparisons: Comparisons::default(),
         crew: Crew::new(work, jobs, news_in, pool),
         is_tight: false,
@@ -224,7 +224,7 @@ impl Taker {
     /// Notes whether anything comes.
     fn listen(&mut self) {
         let bytes = self.session.as_ref().map_or(0, |session| session.stats().received_bytes);
-        self.hearing.listen(bytes, self.flow.is_on_way());
+        self.last_heard.listen(bytes, self.flow.is_on_way());
     }
 
     fn waits_for(&self) -> Option<WaitsFor> {
@@ -233,7 +233,7 @@ impl Taker {
         } else if self.flow.is_held_by_disk() || (self.crew.is_busy() && !self.flow.is_on_way()) {
             Some(WaitsFor::Disk)
         } else if self.flow.is_on_way() {
-            self.hearing.is_quiet().then_some(WaitsFor::Peer)
+            self.last_heard.is_quiet().then_some(WaitsFor::Peer)
         } else if !self.state.is_listed() {
             Some(WaitsFor::List)
         } else {

@@ -38,7 +38,7 @@ impl Comparisons {
         self.blocks.is_empty()
     }
 
-    /// A block was compared. When that is so for all of its file: those, in order.
+    /// A block was compared. The blocks of its file, in order, when this was the last of them.
     pub(super) fn add(&mut self, piece: &Piece, value: Option<Value>) -> Option<Vec<Compared>> {
         let item = &piece.item;
         let blocks = self.blocks.entry(item.span.file).or_default();

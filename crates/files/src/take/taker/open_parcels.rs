@@ -63,8 +63,8 @@ impl OpenParcels {
         self.open = open;
     }
 
-    /// Nobody works any more: keeps what came of blocks that are not whole, at most so much, for the next session. Where
-    /// it is known which files are `missing`, it keeps what is of these and of the parcels alone.
+    /// Nobody works any more: keeps what came of blocks that are not whole, at most so much, for the next session.
+    /// Where it is known which files are `missing`, it keeps what is of these and of the parcels alone.
     pub(super) fn keep(&mut self, missing: Option<HashSet<Key>>, desk: &Desk, most_bytes: u64) -> KeptParts {
         // These were asked for, and nothing of them has come.
         self.open.extend(self.expects.try_iter());

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 /// How many bytes came on the session, and since when there are no more.
-pub(super) struct Hearing {
+pub(super) struct LastHeard {
     bytes: u64,
     since: Instant,
 }
@@ -11,7 +11,7 @@ pub(super) struct Hearing {
 /// When nothing comes for longer, somebody should know.
 const QUIET: Duration = Duration::from_secs(1);
 
-impl Hearing {
+impl LastHeard {
     pub(super) fn new() -> Self {
         Self { bytes: 0, since: Instant::now() }
     }
