@@ -1,5 +1,6 @@
 //! Comparing what is at the destination with the hashes of what is given.
 
+use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -7,7 +8,8 @@ use std::thread::{self, JoinHandle};
 use crossbeam_channel::{Receiver, Sender};
 use rustix::io::{Errno, pread};
 
-use super::desk::{Job, Report, explain_void};
+use super::desk::{Job, Report};
+use super::disk_error::Trouble;
 use super::item::Item;
 use super::news::News;
 use super::parcel::{Parcel, Piece};
@@ -52,7 +54,7 @@ impl Comparer<'_> {
             return None;
         }
         if let Some(reason) = parcel.void(piece) {
-            fail(report, &piece.item, explain_void(reason));
+            fail(report, &piece.item, Trouble::Void(reason));
             return None;
         }
         let value = self.hashes.check(piece.block, parcel.record(piece));
@@ -63,16 +65,16 @@ impl Comparer<'_> {
     }
 }
 
-fn fail(report: &mut Report, item: &Arc<Item>, reason: &str) {
+fn fail(report: &mut Report, item: &Arc<Item>, trouble: Trouble) {
     if item.fail() {
-        report.failed.push((Arc::clone(item), reason.to_owned()));
+        report.failed.push((Arc::clone(item), trouble));
     }
 }
 
 impl Reader {
-    pub(crate) fn start(self) -> Result<JoinHandle<()>, String> {
+    pub(crate) fn start(self) -> io::Result<JoinHandle<()>> {
         let thread = thread::Builder::new().name("fairwave-disk".to_owned());
-        thread.spawn(move || self.run()).map_err(|error| format!("no thread for the disk: {error}"))
+        thread.spawn(move || self.run())
     }
 
     /// Works until it is told to leave.

@@ -1,18 +1,140 @@
 //! The threads that a taker has at its disk.
 
+use std::io;
 use std::sync::Arc;
-use std::thread::JoinHandle;
+use std::thread::{self, JoinHandle};
 
-use crossbeam_channel::Sender;
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use tracing::Span;
 
-use super::desk::Desk;
-use super::group::GroupJob;
+use super::compare::Reader;
+use super::desk::{Desk, Job};
+use super::durable::Durable;
+use super::group::{Group, GroupJob};
+use super::news::News;
+use super::pool::Pool;
+use super::tree::Tree;
+use super::worker::Worker;
+use crate::format::blocks::HashKey;
 
-/// The threads at the disk.
-pub(super) struct Crew {
-    pub(super) desk: Arc<Desk>,
-    pub(super) group: Sender<GroupJob>,
-    pub(super) threads: Vec<JoinHandle<()>>,
+/// The threads that a taker has at its disk, from when it is known what they are for, and the jobs that they have.
+pub(crate) struct Crew {
+    /// Until nobody has anything to do any more.
+    work: Option<Sender<Job>>,
+    jobs: Receiver<Job>,
+    news: Sender<News>,
+    pool: Pool,
+    hired: Option<Hired>,
+    /// Of a dry run: the only thread.
+    reader: Option<JoinHandle<()>>,
+    /// Jobs that are with the workers, parcels aside.
+    open: usize,
+    /// Those of them that are about holes.
+    open_of_holes: usize,
 }
 
-pub(super) const MOST_WORKERS: usize = 4;
+/// Threads that write.
+struct Hired {
+    desk: Arc<Desk>,
+    group: Sender<GroupJob>,
+    grouper: JoinHandle<()>,
+    workers: Vec<JoinHandle<()>>,
+}
+
+const MOST_WORKERS: usize = 4;
+
+impl Crew {
+    /// One without threads. Its jobs come by `work`, and out of `jobs`; what became of them goes to `news`.
+    pub(crate) fn new(work: Sender<Job>, jobs: Receiver<Job>, news: Sender<News>, pool: Pool) -> Self {
+        let (hired, reader) = (None, None);
+        Self { work: Some(work), jobs, news, pool, hired, reader, open: 0, open_of_holes: 0 }
+    }
+
+    /// Starts the threads that write.
+    pub(crate) fn hire(&mut self, desk: Desk, durable: Durable, span: &Span) -> io::Result<()> {
+        let desk = Arc::new(desk);
+        let (group, grouped) = unbounded();
+        let grouper = Group::new(Arc::clone(&desk), durable, grouped, self.news.clone());
+        let named = |name: &str| thread::Builder::new().name(name.to_owned());
+        let span = span.clone();
+        let grouper = named("fairwave-place").spawn(move || span.in_scope(|| grouper.run()))?;
+        let count = thread::available_parallelism().map_or(1, |count| count.get().clamp(1, MOST_WORKERS));
+        let mut workers = Vec::with_capacity(count);
+        for _ in 0..count {
+            let (desk, jobs, group) = (Arc::clone(&desk), self.jobs.clone(), group.clone());
+            let worker = Worker { desk, jobs, group, news: self.news.clone(), pool: self.pool.clone() };
+            workers.push(named("fairwave-disk").spawn(move || worker.run())?);
+        }
+        self.hired = Some(Hired { desk, group, grouper, workers });
+        Ok(())
+    }
+
+    /// Starts the one that compares files in a dry run.
+    pub(crate) fn hire_reader(&mut self, tree: Arc<Tree>, hashes: HashKey) -> io::Result<()> {
+        let (jobs, news, pool) = (self.jobs.clone(), self.news.clone(), self.pool.clone());
+        self.reader = Some(Reader { tree, hashes, jobs, news, pool }.start()?);
+        Ok(())
+    }
+
+    /// What the threads that write share, while they are there.
+    pub(crate) fn desk(&self) -> Option<&Desk> {
+        self.hired.as_ref().map(|hired| &*hired.desk)
+    }
+
+    /// Gives the workers a job that is no parcel.
+    pub(crate) fn send(&mut self, job: Job) {
+        self.open += 1;
+        self.open_of_holes += usize::from(matches!(job, Job::Holes(_)));
+        if let Some(work) = &self.work {
+            let _ = work.send(job);
+        }
+    }
+
+    /// A job is done that was no parcel.
+    pub(crate) fn on_done(&mut self, is_of_holes: bool) {
+        self.open = self.open.saturating_sub(1);
+        self.open_of_holes = self.open_of_holes.saturating_sub(usize::from(is_of_holes));
+    }
+
+    /// Whether the workers have a job that is no parcel.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.open > 0
+    }
+
+    /// Whether a job about holes would be begun soon: what comes does not wait for what need not.
+    pub(crate) fn takes_holes(&self) -> bool {
+        self.open_of_holes < MOST_WORKERS
+    }
+
+    /// The group need not wait for more. Whether there is one that heard it.
+    pub(crate) fn flush(&self) -> bool {
+        self.hired.as_ref().is_some_and(|hired| hired.group.send(GroupJob::Flush).is_ok())
+    }
+
+    /// The threads do what they have, and end. What those shared that wrote, if there were any.
+    pub(crate) fn dismiss(&mut self) -> Option<Arc<Desk>> {
+        if let Some(reader) = self.reader.take() {
+            if let Some(work) = &self.work {
+                let _ = work.send(Job::Leave);
+            }
+            // A thread that panicked has said so itself.
+            let _ = reader.join();
+        }
+        let Hired { desk, group, grouper, workers } = self.hired.take()?;
+        if let Some(work) = self.work.take() {
+            for _ in &workers {
+                let _ = work.send(Job::Leave);
+            }
+        }
+        // A thread that panicked has said so itself.
+        for worker in workers {
+            let _ = worker.join();
+        }
+        let _ = group.send(GroupJob::Leave);
+        let _ = grouper.join();
+        // Nobody writes any more.
+        let given_back = desk.temps.give_back();
+        let _ = desk.journal.append(&[], desk.temps.stamps(given_back));
+        Some(desk)
+    }
+}

@@ -3,8 +3,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use fairwave_proto::codec::VoidReason;
-
 use super::disk_error::Trouble;
 use super::item::Item;
 use super::journal::Journal;
@@ -94,7 +92,7 @@ pub(crate) struct Report {
     /// Whether it was about holes alone.
     pub(crate) is_of_holes: bool,
     /// Files that failed, each once.
-    pub(crate) failed: Vec<(Arc<Item>, String)>,
+    pub(crate) failed: Vec<(Arc<Item>, Trouble)>,
     /// Whether one of them did because there was no room.
     pub(crate) is_full: bool,
     /// Pieces that were not what they should be, and how often they have been fetched.
@@ -114,17 +112,8 @@ impl Report {
         if item.fail() {
             desk.discard(item);
             let trouble = trouble.into();
-            self.is_full |= trouble.is_full;
-            self.failed.push((Arc::clone(item), trouble.to_string()));
+            self.is_full |= trouble.is_full();
+            self.failed.push((Arc::clone(item), trouble));
         }
-    }
-}
-
-/// Why the giver did not send a part of a file, in words.
-pub(crate) fn explain_void(reason: VoidReason) -> &'static str {
-    match reason {
-        VoidReason::Vanished => "it changed or vanished at the other end while it was copied",
-        VoidReason::Shrank => "it changed at the other end while it was copied",
-        VoidReason::Unreadable => "the other end cannot read it",
     }
 }

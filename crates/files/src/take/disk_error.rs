@@ -1,5 +1,6 @@
 //! What went wrong at a disk, in the words of a reason.
 
+use fairwave_proto::codec::VoidReason;
 use rustix::io::Errno;
 use thiserror::Error;
 
@@ -25,30 +26,37 @@ impl<T> Doing<T> for rustix::io::Result<T> {
     }
 }
 
-/// Why a file failed at the disk.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{reason}")]
-pub(crate) struct Trouble {
-    reason: String,
+/// Why a file failed while a worker or the group had it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub(crate) enum Trouble {
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    #[error(transparent)]
+    Quota(#[from] OverQuota),
+    #[error("the old file was changed at the destination while it was compared")]
+    OldChanged,
+    /// The giver did not send a part of it.
+    #[error("{}", explain_void(*.0))]
+    Void(VoidReason),
+}
+
+impl Trouble {
     /// Whether there was no room: then smaller files may fit all the same.
-    pub(crate) is_full: bool,
-}
-
-impl From<DiskError> for Trouble {
-    fn from(error: DiskError) -> Self {
-        Self { reason: error.to_string(), is_full: matches!(error.error, Errno::NOSPC | Errno::DQUOT) }
+    pub(crate) fn is_full(&self) -> bool {
+        match self {
+            Self::Disk(error) => matches!(error.error, Errno::NOSPC | Errno::DQUOT),
+            Self::Quota(_) => true,
+            Self::OldChanged | Self::Void(_) => false,
+        }
     }
 }
 
-impl From<OverQuota> for Trouble {
-    fn from(error: OverQuota) -> Self {
-        Self { reason: error.to_string(), is_full: true }
-    }
-}
-
-impl From<&str> for Trouble {
-    fn from(reason: &str) -> Self {
-        Self { reason: reason.to_owned(), is_full: false }
+/// Why the giver did not send a part of a file, in words.
+fn explain_void(reason: VoidReason) -> &'static str {
+    match reason {
+        VoidReason::Vanished => "it changed or vanished at the other end while it was copied",
+        VoidReason::Shrank => "it changed at the other end while it was copied",
+        VoidReason::Unreadable => "the other end cannot read it",
     }
 }
 
@@ -82,7 +90,7 @@ mod tests {
     fn disk_error__says_what_and_why() {
         let error = Err::<(), _>(Errno::NOSPC).doing("write it").unwrap_err();
         assert_eq!(error.to_string(), "cannot write it: the disk is full");
-        assert!(Trouble::from(error).is_full);
+        assert!(Trouble::from(error).is_full());
         let error = Err::<(), _>(Errno::PIPE).doing("write it").unwrap_err();
         assert!(error.to_string().starts_with("cannot write it: Broken pipe"));
     }

@@ -209,7 +209,7 @@ impl Group {
     fn fail(&self, item: &Arc<Item>, error: DiskError, placed: &mut Placed) {
         if item.fail() {
             self.desk.discard(item);
-            placed.failed.push((Arc::clone(item), error.to_string()));
+            placed.failed.push((Arc::clone(item), error.into()));
         }
     }
 }

@@ -7,6 +7,7 @@ use fairwave_host::Session;
 use fairwave_proto::codec::CloseReason;
 
 use super::desk::Report;
+use super::disk_error::Trouble;
 use super::item::Item;
 use super::parcel::Parcel;
 
@@ -45,5 +46,5 @@ pub(crate) struct Placed {
     /// Themselves.
     pub(crate) items: Vec<Arc<Item>>,
     /// Files that failed.
-    pub(crate) failed: Vec<(Arc<Item>, String)>,
+    pub(crate) failed: Vec<(Arc<Item>, Trouble)>,
 }

@@ -278,7 +278,7 @@ impl Worker {
         for &(block, value) in good {
             let is_read = read_block(&old, item, block, buffer).doing("read the old file")?;
             if !is_read || block_value(item.bytes(), block * BLOCK_BYTES, buffer) != value {
-                return Err("the old file was changed at the destination while it was compared".into());
+                return Err(Trouble::OldChanged);
             }
             write_sparse(&new, block * BLOCK_BYTES, buffer, Below::Anything).doing("write it")?;
             batch.written.push(Written { key: item.key, block, value });

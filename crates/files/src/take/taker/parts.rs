@@ -27,7 +27,6 @@ use super::super::pool::Pool;
 use super::super::quota::{Quota, occupied};
 use super::super::sparse::write_all;
 use super::super::temps::Temps;
-use super::Taker;
 use crate::format::blocks::BLOCK_BYTES;
 
 /// Parts that an earlier session left, until their blocks are asked for.
@@ -58,13 +57,15 @@ struct PartOf<'a> {
 
 /// What is open when a session ends, and what became of it.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Held {
+pub(super) struct KeptParts {
     /// Bytes that came, or that an earlier session left.
-    bytes: u64,
+    pub(super) bytes: u64,
     /// Those of them that an earlier session left.
-    recalled: u64,
+    pub(super) recalled: u64,
     /// Those of them that are kept.
-    kept: u64,
+    pub(super) kept: u64,
+    /// Whether the next session finds any part, of whichever session.
+    pub(super) is_some: bool,
 }
 
 const MAGIC: &[u8; 4] = b"fwp\x01";
@@ -139,78 +140,52 @@ impl Parts {
         parcel.recalled_bytes()
     }
 
+    /// What is of no file that is still missing is of no use.
+    pub(super) fn retain(&mut self, missing: &HashSet<Key>) {
+        self.by_block.retain(|(key, _), _| missing.contains(key));
+    }
+
+    /// Writes the parts of open parcels, and then what is left of an earlier session's, as long as there is room.
+    pub(super) fn keep(&self, open: &[Parcel], desk: &Desk, most_bytes: u64) -> KeptParts {
+        let mut result = KeptParts { is_some: self.is_on_disk, ..KeptParts::default() };
+        let (mut parts, mut bytes) = (Vec::new(), 0);
+        for parcel in open.iter().filter(|parcel| !parcel.is_check()) {
+            result.bytes += parcel.held_bytes();
+            result.recalled += parcel.recalled_bytes();
+            for piece in parcel.pieces.iter().filter(|piece| !piece.item.is_failed()) {
+                let mut runs: Vec<_> = parcel.parts(piece).collect();
+                if runs.len() > MOST_IN_BLOCK {
+                    runs.sort_by_key(|(_, bytes)| std::cmp::Reverse(bytes.len()));
+                    runs.truncate(MOST_IN_BLOCK);
+                }
+                let (key, block) = (piece.item.key, piece.in_file());
+                parts.extend(runs.into_iter().map(|(start, bytes)| PartOf { key, block, start, bytes }));
+            }
+        }
+        let new_parts = parts.len();
+        parts.extend(self.iter());
+        let fits = parts.iter().take(MOST_PARTS).take_while(|part| {
+            bytes += part.bytes.len() as u64;
+            bytes <= most_bytes
+        });
+        let fitting = fits.count();
+        parts.truncate(fitting);
+        match write(&parts, desk) {
+            Ok(()) => {
+                result.kept = parts.iter().take(new_parts).map(|part| part.bytes.len() as u64).sum();
+                result.is_some = !parts.is_empty();
+            }
+            // What is there from before is as good as it was.
+            Err(trouble) => tracing::debug!(%trouble, "what came of blocks that are not whole is not kept"),
+        }
+        result
+    }
+
     fn iter(&self) -> impl Iterator<Item = PartOf<'_>> {
         self.by_block.iter().flat_map(|(&(key, block), parts)| {
             parts.iter().map(move |Part { start, bytes }| PartOf { key, block, start: *start, bytes })
         })
     }
-}
-
-impl Taker {
-    /// The session is over, and nobody works any more: what came of blocks that are not whole is kept. Whether there is
-    /// something.
-    pub(super) fn keep_parts(&mut self, desk: &Desk) -> bool {
-        let mut open = std::mem::take(&mut self.open);
-        // These were asked for, and nothing of them has come.
-        open.extend(self.expects.try_iter());
-        let mut rest = std::mem::take(&mut self.parts);
-        if self.has_planned_all() {
-            // What is of no file that is still missing is of no use.
-            let open = open.iter().flat_map(|parcel| &parcel.pieces).map(|piece| piece.item.key);
-            let missing: HashSet<Key> = self.flow.items().map(|item| item.key).chain(open).collect();
-            rest.by_block.retain(|(key, _), _| missing.contains(key));
-        }
-        let most = self.options.most_parts();
-        let Held { bytes, recalled, kept } = keep(&open, &mut rest, desk, most);
-        tracing::debug!(parcels = open.len(), bytes, kept, "keeps what came of blocks that are not whole");
-        let tally = self.ledger.tally();
-        tally.finish(bytes.saturating_sub(kept));
-        if kept == 0 {
-            tally.drop_kept(recalled);
-        }
-        rest.is_on_disk
-    }
-
-    /// Whether all files that are missing are in the queue or in a parcel.
-    fn has_planned_all(&self) -> bool {
-        self.is_listed && self.jobs_open == 0 && self.checks.is_empty() && self.plan.wanted.is_empty()
-    }
-}
-
-/// Writes the parts of open parcels, and then what is left of an earlier session's, as long as there is room.
-fn keep(open: &[Parcel], rest: &mut Parts, desk: &Desk, most_bytes: u64) -> Held {
-    let mut result = Held::default();
-    let (mut parts, mut bytes) = (Vec::new(), 0);
-    for parcel in open.iter().filter(|parcel| !parcel.is_check()) {
-        result.bytes += parcel.held_bytes();
-        result.recalled += parcel.recalled_bytes();
-        for piece in parcel.pieces.iter().filter(|piece| !piece.item.is_failed()) {
-            let mut runs: Vec<_> = parcel.parts(piece).collect();
-            if runs.len() > MOST_IN_BLOCK {
-                runs.sort_by_key(|(_, bytes)| std::cmp::Reverse(bytes.len()));
-                runs.truncate(MOST_IN_BLOCK);
-            }
-            let (key, block) = (piece.item.key, piece.in_file());
-            parts.extend(runs.into_iter().map(|(start, bytes)| PartOf { key, block, start, bytes }));
-        }
-    }
-    let new_parts = parts.len();
-    parts.extend(rest.iter());
-    let fits = parts.iter().take(MOST_PARTS).take_while(|part| {
-        bytes += part.bytes.len() as u64;
-        bytes <= most_bytes
-    });
-    let fitting = fits.count();
-    parts.truncate(fitting);
-    match write(&parts, desk) {
-        Ok(()) => {
-            result.kept = parts.iter().take(new_parts).map(|part| part.bytes.len() as u64).sum();
-            rest.is_on_disk = !parts.is_empty();
-        }
-        // What is there from before is as good as it was.
-        Err(trouble) => tracing::debug!(%trouble, "what came of blocks that are not whole is not kept"),
-    }
-    result
 }
 
 /// Replaces what is on the disk.

@@ -19,7 +19,9 @@ use std::time::Duration;
 use fairwave_units::Bytes;
 use tempfile::TempDir;
 
+use super::super::durable::Durable;
 use super::super::journal::BootId;
+use super::super::quota::Quota;
 use super::super::selection::Selection;
 use super::super::top_names::TopNames;
 use super::super::tree::Tree;
@@ -31,6 +33,7 @@ use crate::give::source::Source;
 use crate::give::supply::Readers;
 use crate::loopback::{FAIR, Loopback, ROUGH, Way};
 use crate::transfer::ledger::{Ledger, Transfer};
+use crate::transfer::outcome::Outcome;
 
 const LASTS: Duration = Duration::from_secs(120);
 const BLOCK: usize = 4 << 20;

@@ -6,8 +6,8 @@ use fairwave_host::Handler;
 use fairwave_proto::codec::VoidReason;
 
 use super::*;
-use crate::format::blocks::{BLOCK_BYTES, Layout, block_value};
-use crate::format::manifest::{FileIdentity, Meta};
+use crate::format::blocks::{BLOCK_BYTES, HashKey, Layout, block_value};
+use crate::format::manifest::{Entry, FileIdentity, Meta};
 use crate::format::segments::SegmentWriter;
 use crate::format::streams::{HASHES, MANIFEST, TREE};
 

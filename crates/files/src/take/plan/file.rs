@@ -1,0 +1,169 @@
+//! What is to be done about a file of a manifest.
+
+use std::sync::Arc;
+
+use rustix::fs::FileType;
+
+use super::super::claims::Claim;
+use super::super::directories::Opened;
+use super::super::disk_error::Doing;
+use super::super::entry_error::EntryError;
+use super::super::flow::Wanted;
+use super::super::item::{Item, Temporary, key};
+use super::super::key::Key;
+use super::super::sparse::Below;
+use super::super::tree::{Old, There, set_time};
+use super::Plan;
+use crate::format::blocks::{BLOCK_BYTES, FileSpan, Value};
+use crate::format::holes::Holes;
+use crate::format::manifest::{FileIdentity, Meta};
+use crate::format::names::RelativePath;
+
+/// Where more blocks of the only file are in holes, nobody is told its hash: a tebibyte of zeros takes minutes to hash.
+const MOST_HOLLOW: u64 = 1 << 18;
+
+impl Plan {
+    pub(super) fn on_file(
+        &mut self,
+        path: RelativePath,
+        span: FileSpan,
+        meta: Meta,
+        identity: FileIdentity,
+        holes: Holes,
+    ) -> Result<(), EntryError> {
+        let bytes = span.bytes.end - span.bytes.start;
+        self.ledger.tally().find(bytes);
+        self.files += 1;
+        let old = self.prepare(&path, Claim::Leaf)?;
+        if let Old::There(there) = old
+            && there.kind == FileType::RegularFile
+            && there.bytes == bytes
+        {
+            let is_compared = self.look.does_check && !self.verified.has(&key(&path, bytes, meta, identity));
+            if !is_compared && is_same_time(there.meta, meta) || bytes == 0 {
+                return self.complete(&path, bytes, meta, &there);
+            }
+        }
+        let meta = Meta { mode: self.mode_of(meta, &old), ..meta };
+        self.fit(&key(&path, bytes, meta, identity), bytes - holes.bytes())?;
+        let is_only = self.files == 1
+            && holes.blocks_within(&(0..bytes), bytes).map(|blocks| blocks.end - blocks.start).sum::<u64>()
+                <= MOST_HOLLOW;
+        let item = Item::new(path, span, meta, identity, old).with_holes(holes).weighed(&self.gauge);
+        let item = Arc::new(if is_only { item.with_values() } else { item });
+        self.only = is_only.then(|| Arc::clone(&item));
+        self.unresolved += 1;
+        let comparable = if self.look.does_check { item.comparable_blocks() } else { 0 };
+        if comparable > 0 {
+            let blocks = item.span.blocks.start..item.span.blocks.start + comparable;
+            self.todo.wanted.push(Wanted { item, blocks, tries: 0, is_check: true });
+        } else {
+            self.start(item);
+        }
+        Ok(())
+    }
+
+    /// Whether a file fits into the quota by itself, as far as is known before any of it comes.
+    fn fit(&self, key: &Key, data_bytes: u64) -> Result<(), EntryError> {
+        let Some((quota, tree)) = &self.quota else { return Ok(()) };
+        let kept_bytes = self.kept.get(key).map_or(0, |kept| kept.len() as u64 * BLOCK_BYTES);
+        Ok(quota.fit(tree, data_bytes.saturating_sub(kept_bytes))?)
+    }
+
+    /// As rsync without --perms: what is there keeps its mode, and what is not has the giver's, but for the umask.
+    /// So nobody else's mode opens what was closed.
+    fn mode_of(&self, meta: Meta, old: &Old) -> u16 {
+        match old {
+            Old::There(there) if there.kind == FileType::RegularFile => there.meta.mode,
+            _ => meta.mode & !self.umask,
+        }
+    }
+
+    /// A file is to be fetched, but for what there is of it already.
+    pub(crate) fn start(&mut self, item: Arc<Item>) {
+        if item.bytes() == 0 {
+            self.todo.make.push(item);
+            return;
+        }
+        let there = self.temporaries.get(&item.key).map(|found| found.bytes);
+        let kept = self.kept.remove(&item.key).filter(|_| there == Some(item.bytes())).unwrap_or_default();
+        let last = item.span.blocks.end - item.span.blocks.start;
+        let blocks: Vec<_> = kept.range(..last).map(|(block, kept)| (*block, kept.value)).collect();
+        if kept.values().any(|kept| kept.boot.is_some()) {
+            self.todo.rehash.push((item, blocks));
+        } else {
+            self.keep(item, &blocks);
+        }
+    }
+
+    /// These blocks of a file's temporary are right; the others are to be fetched.
+    pub(crate) fn keep(&mut self, item: Arc<Item>, blocks: &[(u64, Value)]) {
+        let mut bytes = 0;
+        let mut next = item.span.blocks.start;
+        let mut gaps = Vec::new();
+        for &(block, value) in blocks {
+            let number = item.span.blocks.start + block;
+            let range = item.span.block_bytes(number);
+            bytes += range.end - range.start;
+            gaps.push(next..number);
+            next = number + 1;
+            item.complete(block, value);
+        }
+        gaps.push(next..item.span.blocks.end);
+        self.ledger.tally().resume(bytes);
+        if self.look.is_dry {
+            self.outcome.bytes += bytes;
+        }
+        if item.is_complete() {
+            self.todo.finish.push(item);
+            return;
+        }
+        if !blocks.is_empty() {
+            *item.temporary() = Temporary::There(Below::Anything);
+        }
+        for gap in gaps.into_iter().filter(|blocks| !blocks.is_empty()) {
+            self.todo.fetch(&item, gap);
+        }
+    }
+
+    /// Whether an earlier transfer left something of it that has not been used yet.
+    pub(crate) fn has_kept(&self, item: &Item) -> bool {
+        self.kept.contains_key(&item.key)
+    }
+
+    /// All blocks of a file are the same as those at its place.
+    pub(crate) fn same(&mut self, item: &Item, blocks: &[(u64, Value)]) {
+        self.unresolved -= 1;
+        self.verified.add(item.key);
+        for (block, value) in blocks {
+            item.complete(*block, *value);
+        }
+        if let Old::There(there) = item.old
+            && let Err(error) = self.complete(&item.path, item.bytes(), item.meta, &there)
+        {
+            self.fail(item.path.as_bytes(), error);
+        }
+    }
+
+    /// All of a file is at its place: nothing is to be done but to set its time.
+    fn complete(&mut self, path: &RelativePath, bytes: u64, meta: Meta, there: &There) -> Result<(), EntryError> {
+        let is_as_listed = (there.meta.mtime_s, there.meta.mtime_ns) == (meta.mtime_s, meta.mtime_ns);
+        if !is_as_listed
+            && !self.look.is_dry
+            && let Some(Opened { directory, .. }) = self.parent(path)?
+        {
+            set_time(&directory, path.name(), meta).doing("set its time")?;
+        }
+        self.ledger.tally().resume(bytes);
+        self.ledger.tally().place(1);
+        self.files_before += 1;
+        self.outcome.files += 1;
+        self.outcome.bytes += bytes;
+        Ok(())
+    }
+}
+
+/// Some file systems keep no parts of a second.
+fn is_same_time(there: Meta, meta: Meta) -> bool {
+    there.mtime_s == meta.mtime_s && (there.mtime_ns == meta.mtime_ns || there.mtime_ns == 0)
+}

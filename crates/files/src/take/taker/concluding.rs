@@ -1,0 +1,86 @@
+//! The end of a transfer at its taker: what comes after the last file, and what is kept of one that breaks off.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fairwave_proto::codec::CloseReason;
+
+use super::super::desk::Desk;
+use super::super::durable::Durable;
+use super::super::key::Key;
+use super::super::news::News;
+use super::Taker;
+use super::parts::KeptParts;
+use crate::format::results::Before;
+use crate::transfer::outcome::Ended;
+use crate::transfer::progress::WaitsFor;
+
+/// A giver that has heard the results closes the session; if not, the taker does after this.
+const FAREWELL: Duration = Duration::from_secs(30);
+
+impl Taker {
+    /// Every file is dealt with: links and directories follow, and whoever has to know is told.
+    pub(super) fn conclude(&mut self) -> Ended {
+        self.ledger.tally().wait_for(Some(WaitsFor::Sync));
+        let desk = self.dismiss();
+        if let Some(desk) = &desk {
+            self.plan.make_links(desk);
+            let is_durable = self.options.durable != Durable::None;
+            // Its own entry has to be gone before the destination is made durable, and its times are set.
+            desk.temps.clear();
+            self.plan.finish_directories(is_durable);
+        }
+        let Some(session) = &self.session else { return Ended::Done };
+        if let Some(told) = &self.told {
+            self.ledger.tally().wait_for(Some(WaitsFor::Results));
+            let bytes = self.ledger.tally().progress().bytes_resumed;
+            let before = Before { files: self.plan.files_before(), bytes };
+            told.tell(session, before, self.plan.results());
+            let until = Instant::now() + FAREWELL;
+            while let Ok(news) = self.news.recv_deadline(until) {
+                if matches!(news, News::Closed { .. }) {
+                    break;
+                }
+            }
+        }
+        // A ticket for one transfer is not used up by a look, nor by a name that there is not.
+        let outcome = self.plan.outcome();
+        let is_of_use = !self.options.look.is_dry && (outcome.files > 0 || outcome.files_failed == 0);
+        session.close(if is_of_use { CloseReason::Done } else { CloseReason::Stopped });
+        self.ledger.tally().wait_for(None);
+        Ended::Done
+    }
+
+    /// The threads at the disk do what they have, and end. What those shared that wrote, if there were any.
+    pub(super) fn dismiss(&mut self) -> Option<Arc<Desk>> {
+        let desk = self.crew.dismiss()?;
+        for news in self.news.try_iter().collect::<Vec<_>>() {
+            match news {
+                News::Worked(report) => self.on_worked(report),
+                News::Placed(placed) => self.on_placed(placed),
+                News::Closed { open, .. } => self.parcels.on_closed(open),
+                _ => {}
+            }
+        }
+        Some(desk)
+    }
+
+    /// The session is over, and nobody works any more: what came of blocks that are not whole is kept. Whether there is
+    /// something.
+    pub(super) fn keep_parts(&mut self, desk: &Desk) -> bool {
+        let missing = self.has_planned_all().then(|| self.flow.items().map(|item| item.key).collect::<HashSet<Key>>());
+        let KeptParts { bytes, recalled, kept, is_some } = self.parcels.keep(missing, desk, self.options.most_parts());
+        let tally = self.ledger.tally();
+        tally.finish(bytes.saturating_sub(kept));
+        if kept == 0 {
+            tally.drop_kept(recalled);
+        }
+        is_some
+    }
+
+    /// Whether all files that are missing are in the queue or in a parcel.
+    fn has_planned_all(&self) -> bool {
+        self.state.is_listed() && !self.crew.is_busy() && self.comparisons.is_empty() && !self.plan.has_wanted()
+    }
+}

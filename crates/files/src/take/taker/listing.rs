@@ -1,0 +1,184 @@
+//! The giver's list, and how taking begins with it.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fairwave_host::Session;
+use fairwave_proto::codec::{CloseReason, Refusal};
+
+use super::super::desk::Desk;
+use super::super::disk_error::DiskError;
+use super::super::durable::Durable;
+use super::super::journal::Journal;
+use super::super::key::Key;
+use super::super::list_error::ListError;
+use super::super::take_error::TakeError;
+use super::super::temps::{Temps, TempsError};
+use super::super::top_note;
+use super::super::tree::Tree;
+use super::state::TakeState;
+use super::{TICK, Taker};
+use crate::format::blocks::HashKey;
+use crate::format::manifest::{Entries, Entry};
+use crate::format::reason::is_no_room;
+use crate::format::streams::MANIFEST;
+
+/// More files that are known and not done are not asked for,
+const MOST_UNRESOLVED: u64 = 300_000;
+/// nor are more if those take so much of memory: with paths of 100 bytes they do not.
+const MOST_PENDING_BYTES: u64 = 256 << 20;
+/// So long an older transfer may take to write what it has.
+const PATIENCE: Duration = Duration::from_secs(40);
+
+impl Taker {
+    /// Reads on in the list, as far as it is here.
+    pub(super) fn read_manifest(&mut self) -> Result<(), TakeError> {
+        while self.has_room() {
+            let Some(list) = &mut self.list else { return Ok(()) };
+            let Some(body) = list.next().map_err(ListError::from)? else { break };
+            for entry in Entries::new(&body) {
+                self.on_entry(entry.map_err(ListError::from)?)?;
+            }
+        }
+        let has_room = self.has_room();
+        let (Some(session), Some(list)) = (&self.session, &mut self.list) else { return Ok(()) };
+        if has_room {
+            while let Some(range) = list.wants() {
+                session.want(MANIFEST, range);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether more of the list is to be read now.
+    fn has_room(&self) -> bool {
+        let is_crowded = self.plan.unresolved() >= MOST_UNRESOLVED || self.plan.pending_bytes() >= MOST_PENDING_BYTES;
+        !self.state.is_listed() && !is_crowded
+    }
+
+    fn on_entry(&mut self, entry: Entry<'_>) -> Result<(), TakeError> {
+        match (self.state, entry) {
+            (TakeState::Opening, Entry::Begin { share }) => {
+                self.state = TakeState::Listing;
+                self.begin(&share)
+            }
+            (TakeState::Opening, _) => Err(ListError::NoBeginning.into()),
+            (TakeState::Listing, Entry::End { files, bytes }) => {
+                self.state = TakeState::Fetching;
+                if let Some(session) = &self.session {
+                    // What was wanted ahead of the end.
+                    session.give_up(MANIFEST, 0..u64::MAX >> 2);
+                }
+                Ok(self.plan.on_end(files, bytes)?)
+            }
+            (TakeState::Listing, entry) => Ok(self.plan.on_entry(entry)?),
+            (TakeState::Fetching | TakeState::Flushing | TakeState::Concluding, _) => Err(ListError::BehindEnd.into()),
+        }
+    }
+
+    /// It is known what is shared.
+    fn begin(&mut self, share: &[u8]) -> Result<(), TakeError> {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(share).update(&self.options.scope);
+        let transfer = *hasher.finalize().as_bytes().first_chunk().expect("16 of 32 bytes");
+        self.go_on_with_former(&transfer);
+        let (Some(session), Some(tree)) = (self.session.clone(), self.options.tree.clone()) else { return Ok(()) };
+        if self.options.look.is_dry {
+            self.begin_dry(&session, tree)
+        } else {
+            self.begin_to_write(transfer, &session, &tree)
+        }
+    }
+
+    /// Nothing is written; but where hashes are to be compared, somebody has to read.
+    fn begin_dry(&mut self, session: &Session, tree: Arc<Tree>) -> Result<(), TakeError> {
+        if self.options.look.does_check {
+            let hashes = HashKey::new(session.secret("hashes"));
+            self.crew.hire_reader(tree, hashes).map_err(TakeError::Thread)?;
+        }
+        Ok(())
+    }
+
+    /// It is known which journal is to be continued.
+    fn begin_to_write(&mut self, transfer: Key, session: &Session, tree: &Arc<Tree>) -> Result<(), TakeError> {
+        let patience = self.options.takers.as_ref().map_or(Duration::ZERO, |takers| {
+            takers.enter(transfer, self.ledger.transfer());
+            PATIENCE
+        });
+        self.transfer = Some(transfer);
+        let temps = self.open_temps(&transfer, session, tree, patience)?;
+        let quota = self.options.quota.clone();
+        if quota.is_some() {
+            temps.set_nothing_aside();
+        }
+        if let Some(name) = &self.options.rename {
+            let noted = top_note::write(temps.directory(), name).inspect_err(|error| self.tell_no_room(error));
+            noted.map_err(|error| TakeError::Name { name: name.clone(), error })?;
+        }
+        self.parcels.open_parts(&temps, self.options.most_parts(), quota.as_ref());
+        let journal = self.open_journal(&temps, session)?;
+        if temps.is_in_memory() {
+            self.options.durable = Durable::None;
+        }
+        let places_at_once = self.options.durable == Durable::None;
+        let hashes = HashKey::new(session.secret("hashes"));
+        let desk = Desk { temps, journal, hashes, places_at_once, quota };
+        let hired = self.crew.hire(desk, self.options.durable, session.span());
+        hired.inspect_err(|error| self.tell_no_room(error)).map_err(TakeError::Thread)
+    }
+
+    /// The place for temporaries, when an older transfer of the same has left it.
+    fn open_temps(
+        &self,
+        transfer: &Key,
+        session: &Session,
+        tree: &Arc<Tree>,
+        patience: Duration,
+    ) -> Result<Temps, TempsError> {
+        let since = Instant::now();
+        let temps = loop {
+            match Temps::open(Arc::clone(tree), transfer) {
+                Err(TempsError::Busy) if since.elapsed() < patience && !self.ledger.is_stopped() => {
+                    tracing::debug!(parent: session.span(), "waits for an older transfer of the same to give way");
+                    thread::sleep(TICK / 2);
+                }
+                opened => break opened,
+            }
+        };
+        temps.inspect_err(|error| {
+            if let TempsError::Disk(DiskError { error, .. }) = error {
+                self.tell_no_room(&(*error).into());
+            }
+        })
+    }
+
+    /// The journal that an earlier transfer of the same left, to be continued: the plan goes on with what it lists.
+    fn open_journal(&mut self, temps: &Temps, session: &Session) -> Result<Journal, TakeError> {
+        let there = temps.list().unwrap_or_default();
+        let boot = temps.since(self.options.boot);
+        let journal = Journal::open(temps.directory(), boot, |key| Some(there.get(key)?.stamp));
+        let journal = journal.inspect_err(|error| self.tell_no_room(error));
+        let (journal, kept) = journal.map_err(TakeError::Journal)?;
+        for key in there.keys().filter(|key| !kept.contains_key(*key)) {
+            temps.remove(key);
+        }
+        // What a transfer set aside that was killed.
+        let freed =
+            kept.keys().filter(|key| there.get(*key).is_some_and(|found| temps.give_back_all(key, found.bytes)));
+        let _ = journal.append(&[], temps.stamps(freed.copied()));
+        let blocks: usize = kept.values().map(BTreeMap::len).sum();
+        tracing::info!(parent: session.span(), files = kept.len(), blocks, "found of an earlier transfer");
+        self.plan.go_on_with(kept, there);
+        Ok(journal)
+    }
+
+    /// A host that has no descriptor or thread left for what somebody puts says so: the other end comes again.
+    fn tell_no_room(&self, error: &io::Error) {
+        if let Some(session) = self.session.as_ref().filter(|_| self.told.is_some() && is_no_room(error)) {
+            session.close(CloseReason::Refused(Refusal::NoRoom));
+        }
+    }
+}

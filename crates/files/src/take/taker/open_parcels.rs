@@ -1,0 +1,84 @@
+//! Parcels that are asked for, as far as the coordinator has to do with them.
+
+use std::collections::HashSet;
+
+use crossbeam_channel::{Receiver, Sender};
+use fairwave_host::Session;
+
+use super::super::desk::Desk;
+use super::super::key::Key;
+use super::super::parcel::Parcel;
+use super::super::pool::Pool;
+use super::super::quota::Quota;
+use super::super::temps::Temps;
+use super::parts::{KeptParts, Parts};
+use crate::format::streams::{HASHES, TREE};
+
+/// Parcels that are asked for: the sink has them until they are filled.
+pub(super) struct OpenParcels {
+    expected: Sender<Parcel>,
+    /// Those that the session ended before.
+    expects: Receiver<Parcel>,
+    /// Those that the sink had when the session ended.
+    open: Vec<Parcel>,
+    /// What an earlier session left of blocks that are not whole.
+    parts: Parts,
+    pool: Pool,
+}
+
+impl OpenParcels {
+    pub(super) fn new(expected: Sender<Parcel>, expects: Receiver<Parcel>, pool: Pool) -> Self {
+        Self { expected, expects, open: Vec::new(), parts: Parts::default(), pool }
+    }
+
+    /// Goes on with what an earlier session left of blocks that are not whole, if it left at most so much.
+    pub(super) fn open_parts(&mut self, temps: &Temps, most_bytes: u64, quota: Option<&Quota>) {
+        self.parts = Parts::open(temps, most_bytes);
+        if quota.is_some() {
+            // The blocks that they become parts of need their room.
+            self.parts.remove(temps, quota);
+        }
+    }
+
+    /// Whoever comes next shall not find what an earlier session left.
+    pub(super) fn forget_parts(&mut self, desk: &Desk) {
+        self.parts.remove(&desk.temps, desk.quota.as_ref());
+    }
+
+    /// Asks for what is not there of a parcel: how many bytes an earlier session left of it.
+    pub(super) fn ask(&mut self, session: &Session, mut parcel: Parcel) -> u64 {
+        let recalled_bytes = self.parts.fill(&mut parcel, &self.pool);
+        let (records, parts) = (parcel.wanted_records().clone(), parcel.wanted_bytes());
+        // Whoever takes the bytes must know of it before they can come.
+        let _ = self.expected.send(parcel);
+        session.want(HASHES, records);
+        for part in parts {
+            session.want(TREE, part);
+        }
+        recalled_bytes
+    }
+
+    /// The session is over: these were open at the sink.
+    pub(super) fn on_closed(&mut self, open: Vec<Parcel>) {
+        self.open = open;
+    }
+
+    /// Nobody works any more: keeps what came of blocks that are not whole, at most so much, for the next session.
+    /// Where it is known which files are `missing`, it keeps what is of these and of the parcels alone.
+    pub(super) fn keep(&mut self, missing: Option<HashSet<Key>>, desk: &Desk, most_bytes: u64) -> KeptParts {
+        // These were asked for, and nothing of them has come.
+        self.open.extend(self.expects.try_iter());
+        if let Some(mut missing) = missing {
+            missing.extend(self.open.iter().flat_map(|parcel| &parcel.pieces).map(|piece| piece.item.key));
+            self.parts.retain(&missing);
+        }
+        let kept_parts = self.parts.keep(&self.open, desk, most_bytes);
+        tracing::debug!(
+            parcels = self.open.len(),
+            bytes = kept_parts.bytes,
+            kept = kept_parts.kept,
+            "keeps what came of blocks that are not whole"
+        );
+        kept_parts
+    }
+}

@@ -1,0 +1,126 @@
+//! What the taker does about what the threads at the disk report.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use rustix::fs::fstatvfs;
+
+use super::super::desk::Report;
+use super::super::entry_error::EntryError;
+use super::super::flow::Wanted;
+use super::super::item::Temporary;
+use super::super::news::Placed;
+use super::super::parcel::Piece;
+use super::super::quota::Quota;
+use super::super::tree::{Old, There};
+use super::Taker;
+use crate::format::blocks::Value;
+
+/// A block that is wrong this often is given up.
+const MOST_TRIES: u32 = 8;
+
+impl Taker {
+    pub(super) fn on_worked(&mut self, report: Report) {
+        if let Some(bytes) = report.parcel_bytes {
+            self.flow.on_worked(bytes, report.is_check);
+            let tally = self.ledger.tally();
+            tally.finish(report.held_bytes);
+            tally.drop_kept(report.kept_bytes);
+            tally.resume_kept(report.resumed_bytes);
+        } else {
+            self.crew.on_done(report.is_of_holes);
+        }
+        self.ledger.tally().pass_over(report.hole_bytes);
+        self.state.go_on();
+        self.ledger.tally().write(report.written_bytes);
+        for (item, trouble) in report.failed {
+            self.comparisons.end_file();
+            self.plan.fail_file(&item, trouble);
+        }
+        if report.is_full {
+            self.is_tight = true;
+            self.drop_what_does_not_fit();
+        }
+        if let Some(desk) = self.crew.desk().filter(|_| !report.wrong.is_empty()) {
+            // If parts were in it, whoever comes next shall not find them again.
+            self.parcels.forget_parts(desk);
+        }
+        for piece in report.wrong {
+            self.on_wrong(piece, report.tries + 1, report.is_check);
+        }
+        for (piece, value) in report.checked {
+            self.on_checked(&piece, value);
+        }
+        for (item, blocks) in report.rehashed {
+            self.plan.keep(item, &blocks);
+        }
+    }
+
+    /// Once the disk was full, what is larger than its room is not fetched in vain.
+    pub(super) fn drop_what_does_not_fit(&mut self) {
+        let Some(Ok(stat)) = self.options.tree.as_ref().map(|tree| fstatvfs(tree.root())) else { return };
+        let left = self.options.quota.as_ref().map_or(u64::MAX, Quota::left);
+        let room = stat.f_bavail.saturating_mul(stat.f_frsize).min(left);
+        for wanted in self.flow.remove_larger(room) {
+            if wanted.item.fail() {
+                if let Some(desk) = self.crew.desk() {
+                    desk.discard(&wanted.item);
+                }
+                let bytes = wanted.data_bytes();
+                let error = if room < left {
+                    EntryError::DiskFull { bytes, room }
+                } else {
+                    EntryError::QuotaUsedUp { bytes, room }
+                };
+                self.plan.fail_file(&wanted.item, error);
+            }
+        }
+    }
+
+    fn on_wrong(&mut self, piece: Piece, tries: u32, is_check: bool) {
+        let Piece { item, block } = piece;
+        tracing::debug!(path = ?item.path, block, tries, "a block is wrong");
+        if tries < MOST_TRIES {
+            self.flow.want_again(Wanted { item, blocks: block..block + 1, tries, is_check });
+        } else if item.fail() {
+            if let Some(desk) = self.crew.desk() {
+                desk.discard(&item);
+            }
+            self.comparisons.end_file();
+            let offset = item.span.block_bytes(block).start - item.span.bytes.start;
+            self.plan.fail_file(&item, EntryError::Forged { offset, tries: MOST_TRIES });
+        }
+    }
+
+    /// A block of a file is the same as what is there, or not. When all are known it is decided what to fetch.
+    fn on_checked(&mut self, piece: &Piece, value: Option<Value>) {
+        let item = &piece.item;
+        let Range { start, end } = piece.bytes();
+        self.ledger.tally().compare(if value.is_some() { end - start } else { 0 });
+        let Some(blocks) = self.comparisons.add(piece, value) else { return };
+        let good: Vec<_> = blocks.iter().filter_map(|(block, value)| Some((*block, (*value)?))).collect();
+        let first = item.span.blocks.start;
+        let right =
+            good.iter().map(|(block, _)| item.span.block_bytes(first + block)).map(|bytes| bytes.end - bytes.start);
+        self.ledger.tally().end_comparison(right.sum());
+        let is_as_long = matches!(item.old, Old::There(There { bytes, .. }) if bytes == item.bytes());
+        if good.len() == blocks.len() && is_as_long {
+            self.plan.same(item, &good);
+        } else if good.is_empty() || item.is_whole() || self.plan.has_kept(item) {
+            self.plan.start(Arc::clone(item));
+        } else {
+            self.plan.keep(Arc::clone(item), &good);
+            *item.temporary() = Temporary::Copied(good);
+        }
+    }
+
+    pub(super) fn on_placed(&mut self, placed: Placed) {
+        if self.options.look.does_check {
+            placed.items.iter().for_each(|item| self.options.verified.add(item.key));
+        }
+        self.plan.place(placed.files, placed.bytes);
+        for (item, trouble) in placed.failed {
+            self.plan.fail_file(&item, trouble);
+        }
+    }
+}
