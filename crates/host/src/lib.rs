@@ -65,6 +65,9 @@
 mod advertise;
 mod bench;
 mod capacity;
+mod commands;
+mod config;
+mod connect;
 mod crypto;
 mod doctor;
 mod driver;
@@ -78,7 +81,9 @@ mod interface;
 mod keyring;
 mod lock;
 mod one_use;
+mod orders;
 mod own_places;
+mod proof;
 mod purpose;
 mod secret;
 mod server;
@@ -89,6 +94,7 @@ mod state;
 mod status;
 mod stream;
 mod ticket;
+mod visitor;
 mod waiting;
 
 pub use advertise::{DEFAULT_PORT, advertised, listen_address};
@@ -96,13 +102,12 @@ pub use bench::{
     BenchDirection, BenchError, BenchFlow, BenchOptions, BenchProgress, BenchReport, bench, bench_accept, bench_judge,
 };
 pub use capacity::{Capacity, CapacityOrigin};
+pub use commands::Command;
+pub use config::{BindError, EndpointConfig, EndpointFacts};
+pub use connect::{ConnectError, ConnectOptions, MOST_GREETING_BYTES};
 pub use doctor::{Check, Verdict, examine};
-pub use driver::{Command, Proof};
 pub use ending::{AtEnd, at_end};
-pub use endpoint::{
-    Accept, BindError, ConnectError, ConnectOptions, Endpoint, EndpointConfig, EndpointFacts, Judge,
-    MOST_GREETING_BYTES, Visitor, WeakEndpoint,
-};
+pub use endpoint::{Endpoint, WeakEndpoint};
 pub use fairwave_proto::codec::{CloseReason, Refusal, SessionId, TicketId, VoidReason};
 pub use fairwave_proto::handshake::HandshakeError;
 pub use fairwave_proto::{IntervalRule, Lasts, Limit, PathKind, SessionOptions, SessionRates};
@@ -113,6 +118,7 @@ pub use keyring::{Issued, Keyring, Offering, Validity, id_text, now_unix_s, read
 pub use lock::{Held, Lock};
 pub use one_use::OneUse;
 pub use own_places::{OwnPlaces, own_places_below};
+pub use proof::Proof;
 pub use purpose::Purpose;
 pub use secret::Secret;
 pub use server::{Listen, ListenError, Server, ServerError, ServerOptions};
@@ -125,3 +131,4 @@ pub use status::{
 };
 pub use stream::{MemorySource, ReadError, StreamReader};
 pub use ticket::{MOST_ADDRESSES, Ticket, TicketError};
+pub use visitor::{Accept, Judge, Visitor};
