@@ -1,4 +1,4 @@
-//! GTP over real sockets: what people run.
+//! A transport over UDP: sessions that share the capacity of their hosts by GTP, under seal, and opened with a ticket.
 //!
 //! An [`Endpoint`] is one UDP port with all its sessions; a [`Session`] is one of them, and a [`Handler`] is what an
 //! application makes of it: which bytes its streams hold, and where those go that arrive. The protocol is
@@ -58,7 +58,18 @@
 //! # }
 //! ```
 //!
-//! Files are such a transport: `fairwave-files`. [`Session::detached`] tests a handler without a network.
+//! [`Session::detached`] tests a handler without a network. The crate `fairwave-files` is such a transport. This crate moves
+//! no files: it has words for them in greetings, in keyrings and in status reports ([`Purpose`], [`Offering`],
+//! [`TransferStatus`]).
+//!
+//! Beside endpoints and sessions, this crate has what a process around them wants:
+//!
+//! - [`MemorySource`] and [`StreamReader`]: streams that lie in memory, and streams that are read in order, for who wants to
+//!   write no handler (`examples/memory.rs`);
+//! - [`Server`]: the port and the ticket of the last time, where they are still good; [`StateDir`] keeps them;
+//! - [`Capacity`]: what this machine's network card carries, for [`EndpointConfig`];
+//! - [`Sample`] and [`StatusSocket`]: what sessions do and what limits them, for this process and for others of its user;
+//! - [`bench()`](bench()) measures between two endpoints, and [`examine`] says what of this machine holds them back.
 
 #![cfg_attr(test, allow(non_snake_case))]
 
