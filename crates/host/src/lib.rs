@@ -58,17 +58,17 @@
 //! # }
 //! ```
 //!
-//! [`Session::detached`] tests a handler without a network. The crate `fairwave-files` is such a transport. This crate moves
-//! no files: it has words for them in greetings, in keyrings and in status reports ([`Purpose`], [`Offering`],
+//! [`Session::detached`] tests a handler without a network. The crate `fairwave-files` is such a transport. This crate
+//! moves no files: it has words for them in greetings, in keyrings and in status reports ([`Purpose`], [`Offering`],
 //! [`TransferStatus`]).
 //!
 //! Beside endpoints and sessions, this crate has what a process around them wants:
 //!
-//! - [`MemorySource`] and [`StreamReader`]: streams that lie in memory, and streams that are read in order, for who wants to
-//!   write no handler (`examples/memory.rs`);
+//! - [`MemorySource`] and [`StreamReader`]: streams that lie in memory, and streams that are read in order, for who
+//!   wants to write no handler (`examples/memory.rs`);
 //! - [`Server`]: the port and the ticket of the last time, where they are still good; [`StateDir`] keeps them;
 //! - [`Capacity`]: what this machine's network card carries, for [`EndpointConfig`];
-//! - [`Sample`] and [`StatusSocket`]: what sessions do and what limits them, for this process and for others of its user;
+//! - [`Sample`] and [`StatusSocket`]: what sessions do and what limits them, for this process and others of its user;
 //! - [`bench()`](bench()) measures between two endpoints, and [`examine`] says what of this machine holds them back.
 
 #![cfg_attr(test, allow(non_snake_case))]

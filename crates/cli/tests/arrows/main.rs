@@ -31,8 +31,8 @@ const IN_CYCLES: &[(&str, usize, &str)] = &[
     (
         "schemes",
         33,
-        "the list of schemes takes each entry from the scheme's own file, which names the types of the list; the steps of one \
-         recursive search",
+        "the list of schemes takes each entry from the scheme's own file, which names the types of the list; the steps \
+         of one recursive search",
     ),
     (
         "scenario",
