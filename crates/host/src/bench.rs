@@ -13,11 +13,13 @@ use fairwave_schemes::global::metrics::jain_index;
 use fairwave_units::Rate;
 use thiserror::Error;
 
-use crate::endpoint::{Accept, ConnectError, ConnectOptions, Endpoint, Judge, Visitor};
+use crate::connect::{ConnectError, ConnectOptions};
+use crate::endpoint::Endpoint;
 use crate::handler::Handler;
 use crate::purpose::Purpose;
 use crate::session::Session;
 use crate::ticket::Ticket;
+use crate::visitor::{Accept, Judge, Visitor};
 
 /// Which way data go, as the client sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,16 +1,18 @@
 //! The tickets that a host has issued, and its identity.
 
 mod document;
+mod id;
+mod issued;
+mod known;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use fairwave_proto::codec::{Refusal, TicketId};
-use serde::{Deserialize, Serialize};
-use std::net::SocketAddr;
 
 use crate::identity::Identity;
 use crate::lock::{Held, Lock};
@@ -18,12 +20,13 @@ use crate::secret::Secret;
 use crate::share_id::ShareId;
 use crate::state::{StateDir, StateError};
 use crate::ticket::Ticket;
-use document::Document;
+use document::{Document, VERSION};
+use known::{Known, Stamp};
+
+pub use id::{id_text, read_id};
+pub use issued::{Issued, Offering, Validity};
 
 const FILE: &str = "keyring";
-const VERSION: u32 = 1;
-/// Tickets that ended are remembered for so long, so that who holds one is told.
-const REMEMBERED_S: u64 = 90 * 86_400;
 /// Tickets in one keyring at the most.
 const MOST_TICKETS: usize = 10_000;
 /// What other processes change is seen after so long.
@@ -40,88 +43,6 @@ pub struct Keyring {
     share: ShareId,
     state: Option<StateDir>,
     known: Lock<Known>,
-}
-
-/// What a keyring knows of a ticket.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Issued {
-    /// What proves that somebody holds it.
-    pub secret: Secret,
-    /// What it is for.
-    pub share: ShareId,
-    /// When it was issued, in seconds since 1970.
-    pub issued_unix_s: u64,
-    /// When it ends, in seconds since 1970; 0 is never.
-    pub expires_unix_s: u64,
-    /// Whether it is used up by the first transfer that completes.
-    pub is_once: bool,
-    /// Whether that has happened.
-    pub is_spent: bool,
-    /// Whether it was taken back.
-    pub is_revoked: bool,
-}
-
-/// What a share offers, as people know it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Offering {
-    /// Where it lies, as text.
-    pub paths: Vec<String>,
-    /// Whether others may put files there.
-    pub takes: bool,
-    /// Whether they may get what is there.
-    pub gives: bool,
-}
-
-/// How long a ticket lasts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Validity {
-    /// Seconds until it ends; `None` is never.
-    pub lasts_s: Option<u64>,
-    /// Whether it is used up by the first transfer that completes.
-    pub is_once: bool,
-}
-
-#[derive(Clone, Default)]
-struct Known {
-    tickets: BTreeMap<TicketId, Issued>,
-    /// Tickets that this process knows to be used up, whether the file says so yet or not.
-    spent: BTreeSet<TicketId>,
-    ports: BTreeMap<ShareId, u16>,
-    offerings: BTreeMap<ShareId, Offering>,
-    /// The file as it was read.
-    stamp: Option<Stamp>,
-    looked: Option<Instant>,
-}
-
-/// Tells one content of the file from another: each is a file of its own, renamed into place.
-type Stamp = (u64, i64, i64, u64);
-
-impl Default for Validity {
-    /// A day, as often as one likes.
-    fn default() -> Self {
-        Self { lasts_s: Some(86_400), is_once: false }
-    }
-}
-
-impl Issued {
-    /// Why its holder is not let in at a time, if so.
-    pub fn refusal(&self, now_unix_s: u64) -> Option<Refusal> {
-        if self.is_revoked {
-            Some(Refusal::Revoked)
-        } else if self.is_spent {
-            Some(Refusal::UsedUp)
-        } else if self.expires_unix_s != 0 && now_unix_s >= self.expires_unix_s {
-            Some(Refusal::Expired)
-        } else {
-            None
-        }
-    }
-
-    /// Whether nobody needs to know of it any more.
-    fn is_forgotten(&self, now_unix_s: u64) -> bool {
-        let end = if self.expires_unix_s == 0 { self.issued_unix_s } else { self.expires_unix_s };
-        self.refusal(now_unix_s).is_some() && end.saturating_add(REMEMBERED_S) < now_unix_s
-    }
 }
 
 impl Keyring {
@@ -352,17 +273,6 @@ impl Keyring {
     }
 }
 
-/// A ticket's name as people see it: no secret.
-pub fn id_text(id: TicketId) -> String {
-    format!("{:016x}", id.0)
-}
-
-/// Reads what [`id_text`] wrote.
-pub fn read_id(text: &str) -> Option<TicketId> {
-    let is_hex = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    is_hex.then(|| u64::from_str_radix(text, 16).ok().map(TicketId))?
-}
-
 /// The time of day, in seconds since 1970.
 #[expect(clippy::disallowed_methods, reason = "tickets end on a day, not after a time")]
 pub fn now_unix_s() -> u64 {
@@ -376,6 +286,7 @@ fn stamp(state: &StateDir) -> Option<Stamp> {
 
 #[cfg(test)]
 mod tests {
+    use super::issued::REMEMBERED_S;
     use super::*;
 
     const SHARE: ShareId = ShareId(1);
@@ -525,14 +436,6 @@ mod tests {
         assert_eq!(keyring.lookup(ticket.id).unwrap().secret, ticket.secret);
         keyring.keep_port(7).unwrap();
         assert_eq!(keyring.port(), Some(7));
-    }
-
-    #[test]
-    fn read_id__takes_what_id_text_wrote() {
-        assert_eq!(read_id(&id_text(TicketId(0xab))), Some(TicketId(0xab)));
-        for wrong in ["", "12", "+000000000000012", "00000000000000zz"] {
-            assert_eq!(read_id(wrong), None, "{wrong}");
-        }
     }
 
     fn keyring() -> (tempfile::TempDir, Keyring) {

@@ -1,4 +1,4 @@
-//! GTP over real sockets: what people run.
+//! A transport over UDP: sessions that share the capacity of their hosts by GTP, under seal, and opened with a ticket.
 //!
 //! An [`Endpoint`] is one UDP port with all its sessions; a [`Session`] is one of them, and a [`Handler`] is what an
 //! application makes of it: which bytes its streams hold, and where those go that arrive. The protocol is
@@ -58,13 +58,27 @@
 //! # }
 //! ```
 //!
-//! Files are such a transport: `fairwave-files`. [`Session::detached`] tests a handler without a network.
+//! [`Session::detached`] tests a handler without a network. The crate `fairwave-files` is such a transport. This crate
+//! moves no files: it has words for them in greetings, in keyrings and in status reports ([`Purpose`], [`Offering`],
+//! [`TransferStatus`]).
+//!
+//! Beside endpoints and sessions, this crate has what a process around them wants:
+//!
+//! - [`MemorySource`] and [`StreamReader`]: streams that lie in memory, and streams that are read in order, for who
+//!   wants to write no handler (`examples/memory.rs`);
+//! - [`Server`]: the port and the ticket of the last time, where they are still good; [`StateDir`] keeps them;
+//! - [`Capacity`]: what this machine's network card carries, for [`EndpointConfig`];
+//! - [`Sample`] and [`StatusSocket`]: what sessions do and what limits them, for this process and others of its user;
+//! - [`bench()`](bench()) measures between two endpoints, and [`examine`] says what of this machine holds them back.
 
 #![cfg_attr(test, allow(non_snake_case))]
 
 mod advertise;
 mod bench;
 mod capacity;
+mod commands;
+mod config;
+mod connect;
 mod crypto;
 mod doctor;
 mod driver;
@@ -78,7 +92,9 @@ mod interface;
 mod keyring;
 mod lock;
 mod one_use;
+mod orders;
 mod own_places;
+mod proof;
 mod purpose;
 mod secret;
 mod server;
@@ -89,6 +105,7 @@ mod state;
 mod status;
 mod stream;
 mod ticket;
+mod visitor;
 mod waiting;
 
 pub use advertise::{DEFAULT_PORT, advertised, listen_address};
@@ -96,13 +113,12 @@ pub use bench::{
     BenchDirection, BenchError, BenchFlow, BenchOptions, BenchProgress, BenchReport, bench, bench_accept, bench_judge,
 };
 pub use capacity::{Capacity, CapacityOrigin};
+pub use commands::Command;
+pub use config::{BindError, EndpointConfig, EndpointFacts};
+pub use connect::{ConnectError, ConnectOptions, MOST_GREETING_BYTES};
 pub use doctor::{Check, Verdict, examine};
-pub use driver::{Command, Proof};
 pub use ending::{AtEnd, at_end};
-pub use endpoint::{
-    Accept, BindError, ConnectError, ConnectOptions, Endpoint, EndpointConfig, EndpointFacts, Judge,
-    MOST_GREETING_BYTES, Visitor, WeakEndpoint,
-};
+pub use endpoint::{Endpoint, WeakEndpoint};
 pub use fairwave_proto::codec::{CloseReason, Refusal, SessionId, TicketId, VoidReason};
 pub use fairwave_proto::handshake::HandshakeError;
 pub use fairwave_proto::{IntervalRule, Lasts, Limit, PathKind, SessionOptions, SessionRates};
@@ -113,6 +129,7 @@ pub use keyring::{Issued, Keyring, Offering, Validity, id_text, now_unix_s, read
 pub use lock::{Held, Lock};
 pub use one_use::OneUse;
 pub use own_places::{OwnPlaces, own_places_below};
+pub use proof::Proof;
 pub use purpose::Purpose;
 pub use secret::Secret;
 pub use server::{Listen, ListenError, Server, ServerError, ServerOptions};
@@ -125,3 +142,4 @@ pub use status::{
 };
 pub use stream::{MemorySource, ReadError, StreamReader};
 pub use ticket::{MOST_ADDRESSES, Ticket, TicketError};
+pub use visitor::{Accept, Judge, Visitor};

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::driver::Proof;
 use crate::keyring::Keyring;
+use crate::proof::Proof;
 
 /// A ticket for one transfer that a visitor shows. Only the application knows when its transfer is done, and so when the ticket is
 /// used up: it then says so with [`Keyring::use_up`].

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::advertise::{DEFAULT_PORT, advertised};
-use crate::endpoint::{BindError, Endpoint, EndpointConfig};
+use crate::config::{BindError, EndpointConfig};
+use crate::endpoint::Endpoint;
 use crate::keyring::{Keyring, Validity};
 use crate::state::StateError;
 use crate::ticket::{MOST_ADDRESSES, Ticket};

@@ -11,7 +11,8 @@ use fairwave_units::{Bytes, Duration, Rate};
 use tracing::Span;
 use zeroize::Zeroizing;
 
-use crate::driver::{Command, Commands, Proof};
+use crate::commands::{Command, Commands};
+use crate::proof::Proof;
 
 /// A session: cheap to clone, and usable from any thread.
 ///

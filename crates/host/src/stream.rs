@@ -15,7 +15,8 @@ use fairwave_proto::SessionOptions;
 use fairwave_proto::codec::{CloseReason, VoidReason};
 use thiserror::Error;
 
-use crate::endpoint::{ConnectError, ConnectOptions, Endpoint};
+use crate::connect::{ConnectError, ConnectOptions};
+use crate::endpoint::Endpoint;
 use crate::handler::Handler;
 use crate::session::Session;
 use crate::ticket::Ticket;

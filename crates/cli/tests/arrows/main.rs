@@ -28,17 +28,21 @@ const ARROWS: &[(&str, &[&str])] = &[
 
 /// Rooms in which files still use each other in a circle: how many files at the most, and why. In all others none do.
 const IN_CYCLES: &[(&str, usize, &str)] = &[
-    ("schemes", 5, "the list of schemes and what it lists; the steps of one recursive search"),
-    ("proto", 9, "the types of a session's options and rates stand beside the host that drives them"),
+    (
+        "schemes",
+        33,
+        "the list of schemes takes each entry from the scheme's own file, which names the types of the list; the steps \
+         of one recursive search",
+    ),
     (
         "scenario",
-        21,
+        22,
         "a scenario is read by its parts, each with the reader of the whole; a scheme's options name runs",
     ),
-    ("sim", 12, "the engine's kinds of sources, each a file of methods of the engine"),
+    ("sim", 16, "the engine's kinds of sources, each a file of methods of the engine; and what they log and report"),
     ("fluid", 11, "the engine's steps, each a file of methods of the engine"),
     ("catalogue", 18, "a claim and what it is about; a picture and its parts"),
-    ("host", 20, "the driver's parts, each a file of methods of the driver"),
+    ("files", 2, "a taker and the parts that it is made of"),
     ("cli", 42, "commands use what `main` has, and it lists them"),
 ];
 

@@ -2,9 +2,9 @@
 
 use fairwave_proto::codec::{HEADER_BYTES, Kind, Seal, TAG_BYTES, Unseal};
 
-use super::keys::Pair;
+use super::keys::{OpenKeys, Pair, SessionKeys};
 use super::seal::{EPOCH_BITS, Sealer, can_be_opened};
-use super::{OpenKeys, SessionKeys, Suite};
+use super::suite::Suite;
 
 const SPLIT: ([u8; 32], [u8; 32]) = ([1; 32], [2; 32]);
 /// Expansions that whoever reads a memory tries: enough for two epochs' keys from the first secrets.

@@ -1,11 +1,11 @@
 //! The keys of a session.
 
-use aws_lc_rs::hkdf::{HKDF_SHA256, Prk};
 use fairwave_proto::codec::{Kind, Unseal};
 use zeroize::{Zeroize, Zeroizing};
 
-use super::Suite;
+use super::expand::expand;
 use super::seal::{Opener, Sealer};
+use super::suite::Suite;
 
 /// What the packets of a session are sealed with, while its driver has not taken them: before it opens, and when it closes.
 ///
@@ -114,14 +114,4 @@ impl Secrets {
         };
         expand(secret.as_slice(), label)
     }
-}
-
-/// HKDF-Expand (RFC 5869) with SHA-256, of a secret that is uniform already.
-pub(super) fn expand(secret: &[u8], label: &[u8]) -> Zeroizing<[u8; 32]> {
-    let mut out = Zeroizing::new([0; 32]);
-    Prk::new_less_safe(HKDF_SHA256, secret)
-        .expand(&[label], HKDF_SHA256)
-        .and_then(|okm| okm.fill(out.as_mut_slice()))
-        .expect("32 bytes are one block of SHA-256");
-    out
 }

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use fairwave_proto::codec::{MAC_BYTES, Mac, Prologue, Reset, SessionId, TicketId};
-use fairwave_proto::handshake::{InitiatorCrypto, ResponderCrypto};
+use fairwave_proto::handshake::{Crypto, InitiatorCrypto, ResponderCrypto};
 use snow::{Builder, HandshakeState};
 use zeroize::Zeroizing;
 
-use super::{SessionKeys, Suite};
+use super::keys::SessionKeys;
+use super::suite::Suite;
 use crate::keyring::{Issued, Keyring, id_text};
 use crate::secret::Secret;
 use crate::sparing::Sparing;
@@ -19,6 +20,10 @@ use crate::ticket::Ticket;
 const PATTERN: &str = "Noise_NKpsk0_25519_ChaChaPoly_BLAKE2s";
 /// The largest message of a handshake.
 const MOST_MESSAGE: usize = 1200;
+
+/// The cryptography of real hosts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Noise {}
 
 /// An initiator's part, for one attempt.
 pub(crate) struct NoiseInitiator {
@@ -49,6 +54,12 @@ pub(crate) struct NoisePending {
     suite: Suite,
     is_plain: bool,
     state: HandshakeState,
+}
+
+impl Crypto for Noise {
+    type Keys = SessionKeys;
+    type Initiator = NoiseInitiator;
+    type Responder = NoiseResponder;
 }
 
 impl NoiseInitiator {

@@ -6,8 +6,8 @@ use fairwave_proto::codec::{HEADER_BYTES, PIECE_BYTES, Seal, TAG_BYTES, Unseal};
 use siphasher::sip::SipHasher24;
 use zeroize::Zeroizing;
 
-use super::Suite;
-use super::keys::expand;
+use super::expand::expand;
+use super::suite::Suite;
 
 /// Numbers of one epoch: each has a key of its own, which nothing has to negotiate. Tests have smaller ones, to see many.
 pub(super) const EPOCH_BITS: u32 = if cfg!(test) { 10 } else { 22 };

@@ -9,13 +9,14 @@ use fairwave_proto::handshake::HandshakeError;
 use fairwave_proto::{Host, Wish};
 use fairwave_units::{Duration, Time};
 
+use super::address::canonical;
 use super::returns;
-use super::setup::Call;
 use super::socket::Socket;
+use crate::connect::{ConnectError, ConnectOptions};
 use crate::crypto::{Noise, NoiseInitiator};
-use crate::endpoint::{ConnectError, ConnectOptions};
 use crate::handler::Handler;
 use crate::keyring::id_text;
+use crate::orders::Call;
 use crate::session::Session;
 
 /// Addresses are tried one after the other, and side by side.
@@ -120,11 +121,6 @@ impl Attempt {
         }
         self.next = (!self.left.is_empty()).then(|| now.saturating_add(BETWEEN_ADDRESSES));
     }
-}
-
-/// As people write it: of IPv4 as such.
-pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
-    SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
 /// The families take turns, IPv6 first (RFC 8305 s4). Without a zone, addresses of a link lead nowhere.

@@ -9,8 +9,8 @@ use fairwave_proto::handshake::{HandshakeError, Prefix};
 use fairwave_proto::{ReceiverCounts, SenderCounts};
 
 use super::watch::Watch;
+use crate::connect::ConnectError;
 use crate::crypto::{Pair, SessionKeys};
-use crate::endpoint::ConnectError;
 use crate::handler::Handler;
 use crate::session::{Session, SessionStats};
 

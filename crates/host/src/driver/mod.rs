@@ -1,8 +1,8 @@
 //! What drives the cores: a thread, a socket and timers.
 
+mod address;
 mod attempts;
 mod clock;
-mod commands;
 mod entry;
 mod inbox;
 mod outbox;
@@ -16,8 +16,4 @@ mod tests;
 mod visits;
 mod watch;
 
-pub use commands::Command;
-pub(crate) use commands::{Bell, Commands};
-pub use returns::Proof;
 pub(crate) use run::Driver;
-pub(crate) use setup::{Call, Order, Shared};

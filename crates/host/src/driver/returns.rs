@@ -14,9 +14,7 @@ use fairwave_proto::codec::{CloseReason, Refusal, TicketId};
 use fairwave_units::{Duration, Time};
 
 use super::entry::Entry;
-
-/// Shows the other end of a session that whoever opens the next one had this one, too: only the two ends know it.
-pub type Proof = [u8; 16];
+use crate::proof::Proof;
 
 /// Bytes before what the application says, at the most.
 const AHEAD: usize = 1 + size_of::<Proof>();
@@ -96,7 +94,7 @@ mod tests {
 
     #[test]
     fn read__finds_what_greeting_wrote() {
-        let said = [7; crate::endpoint::MOST_GREETING_BYTES];
+        let said = [7; crate::connect::MOST_GREETING_BYTES];
         for proof in [None, Some([9; 16])] {
             let bytes = greeting(proof.as_ref(), &said);
             assert!(bytes.len() <= MOST_GREETING_BYTES, "{}", bytes.len());

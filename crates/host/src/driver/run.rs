@@ -12,17 +12,18 @@ use fairwave_proto::{ControlPacket, DataPacket, Event, Host, Limit, Opened, Pack
 use fairwave_units::{Duration, Rate, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::attempts::{Attempts, canonical};
+use super::address::canonical;
+use super::attempts::Attempts;
 use super::clock::Clock;
-use super::commands::{Bell, Command, Commands};
 use super::entry::{Entries, Entry};
 use super::inbox::{Inbox, Way};
 use super::outbox::Outbox;
 use super::overflow::{Overflow, Read, Verdict};
-use super::setup::{Order, Shared};
 use super::socket::Socket;
 use super::visits::{Reception, Visits};
+use crate::commands::{Bell, Command, Commands};
 use crate::crypto::{Noise, OpenKeys, SessionKeys};
+use crate::orders::{Order, Shared};
 use crate::session::{Session, SessionFacts, SessionStats};
 
 /// Drives the cores of one endpoint: it does over and over what [`Host`] asks of its driver, and sleeps in between.

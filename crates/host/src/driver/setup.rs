@@ -1,11 +1,11 @@
-//! What an endpoint's thread is made of, and what it shares with others.
+//! What an endpoint's thread is made of.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use arc_swap::ArcSwap;
-use crossbeam_channel::{Receiver, Sender};
+use crossbeam_channel::Receiver;
 use fairwave_proto::codec::SessionId;
 use fairwave_proto::{DATA_OVERHEAD, Host, HostConfig, IntervalRule, NodeConfig};
 use fairwave_schemes::node::host_rule;
@@ -14,46 +14,17 @@ use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use super::attempts::Attempts;
 use super::clock::Clock;
-use super::commands::{Bell, Command, Commands};
 use super::entry::Entries;
 use super::inbox::Inbox;
 use super::outbox::Outbox;
 use super::overflow::{Overflow, Verdict};
-use super::returns::Proof;
-use super::run::Driver;
+use super::run::{Arrivals, Driver};
 use super::socket::Socket;
 use super::visits::Visits;
+use crate::commands::{Bell, Command, Commands};
+use crate::config::{BindError, EndpointConfig, EndpointFacts};
 use crate::crypto::{Noise, NoiseResponder};
-use crate::endpoint::{Accept, BindError, ConnectError, ConnectOptions, EndpointConfig, EndpointFacts, Judge};
-use crate::handler::Handler;
-use crate::keyring::Keyring;
-use crate::session::Session;
-use crate::ticket::Ticket;
-
-/// What an endpoint is told.
-pub(crate) enum Order {
-    Connect(Box<Call>),
-    Listen { tickets: Arc<Keyring>, judge: Judge, accept: Accept },
-    Stop,
-}
-
-/// A session that is wanted.
-pub(crate) struct Call {
-    pub(crate) to: Ticket,
-    pub(crate) options: ConnectOptions,
-    pub(crate) handler: Box<dyn Handler>,
-    /// That it goes on with another one.
-    pub(crate) proof: Option<Proof>,
-    pub(crate) reply: Sender<Result<Session, ConnectError>>,
-}
-
-/// What others may look at.
-pub(crate) struct Shared {
-    pub(crate) facts: EndpointFacts,
-    pub(crate) sessions: ArcSwap<Vec<Session>>,
-    /// Datagrams that the socket had no room for.
-    pub(crate) overflows: AtomicU64,
-}
+use crate::orders::{Order, Shared};
 
 /// Bytes of IPv4 and UDP around a datagram.
 const LOWER_BYTES: u32 = 28;
@@ -108,7 +79,7 @@ impl Driver {
             overflow: Overflow::new(&socket),
             verdict: Verdict::default(),
             answer_from: None,
-            arrivals: super::run::Arrivals::default(),
+            arrivals: Arrivals::default(),
             sent_at_once: 0,
             stops_at: None,
             socket,

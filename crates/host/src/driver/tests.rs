@@ -10,11 +10,14 @@ use fairwave_proto::SessionOptions;
 use fairwave_proto::codec::{CloseReason, Header, Kind, Reader, SessionId, VoidReason, Writer};
 
 use super::*;
+use crate::commands::{Bell, Commands};
+use crate::config::EndpointConfig;
+use crate::connect::ConnectOptions;
 use crate::crypto::SessionKeys;
-use crate::endpoint::{ConnectOptions, EndpointConfig};
 use crate::handler::Handler;
 use crate::identity::Identity;
 use crate::keyring::{Keyring, Validity};
+use crate::orders::{Call, Order};
 use crate::session::Session;
 use crate::share_id::ShareId;
 use crate::ticket::Ticket;
@@ -92,9 +95,9 @@ impl End {
     /// Lets in who has a ticket of this keyring.
     fn listen(&self, tickets: &Arc<Keyring>) {
         let tell = self.tell.clone();
-        let accept: crate::endpoint::Accept =
+        let accept: crate::visitor::Accept =
             Box::new(move |_| Ok((SessionOptions::default(), Box::new(Teller(tell.clone())))));
-        let judge: crate::endpoint::Judge = Box::new(|_| Ok(SessionOptions::default()));
+        let judge: crate::visitor::Judge = Box::new(|_| Ok(SessionOptions::default()));
         self.orders.send(Order::Listen { tickets: Arc::clone(tickets), judge, accept }).unwrap();
     }
 

@@ -13,15 +13,16 @@ use fairwave_proto::codec::{Refusal, SessionId, TicketId};
 use fairwave_proto::handshake::{Prefix, Visit};
 use fairwave_units::{Duration, Time};
 
-use super::attempts::canonical;
+use super::address::canonical;
 use super::entry::{Entries, Entry};
-use super::returns::{self, Proof, Returns};
+use super::returns::{self, Returns};
 use crate::crypto::Noise;
-use crate::endpoint::{Accept, Judge, Visitor};
 use crate::handler::Handler;
 use crate::keyring::{Keyring, id_text};
 use crate::one_use::OneUse;
+use crate::proof::Proof;
 use crate::sparing::Sparing;
+use crate::visitor::{Accept, Judge, Visitor};
 
 /// Who listens at an endpoint, and who has come.
 #[derive(Default)]

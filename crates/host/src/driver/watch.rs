@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use fairwave_units::Duration;
 use tracing::Level;
 
-use super::attempts::canonical;
+use super::address::canonical;
 use crate::session::{Session, SessionStats};
 
 /// What was last logged of a session: it is looked at some twenty times a second, never for each packet.

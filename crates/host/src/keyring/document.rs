@@ -6,10 +6,15 @@ use fairwave_proto::codec::TicketId;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use super::{Issued, Known, Offering, VERSION, id_text, read_id};
+use super::id::{id_text, read_id};
+use super::issued::{Issued, Offering};
+use super::known::Known;
 use crate::secret::Secret;
 use crate::share_id::ShareId;
 use crate::ticket::{from_base32, to_base32};
+
+/// Of the format.
+pub(super) const VERSION: u32 = 1;
 
 /// What is in it.
 #[derive(Serialize, Deserialize)]

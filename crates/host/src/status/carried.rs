@@ -2,7 +2,7 @@
 
 use fairwave_proto::codec::SessionId;
 
-use super::TransferStatus;
+use super::transfer::TransferStatus;
 
 /// How far a transfer is, as the application says whose session carries it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub enum WaitsFor {
 
 impl WaitsFor {
     /// Its word in [`TransferStatus::waits_for`].
-    pub(super) fn word(self) -> &'static str {
+    fn word(self) -> &'static str {
         match self {
             Self::List => "list",
             Self::Peer => "peer",
@@ -48,5 +48,12 @@ impl WaitsFor {
             Self::Session => "session",
             Self::Comparing => "comparing",
         }
+    }
+}
+
+impl TransferStatus {
+    /// How far it is, with the word for what it waits for.
+    pub(super) fn of(carried: &Carried) -> Self {
+        Self { waits_for: carried.waits_for.map(|what| what.word().to_owned()), ..carried.status.clone() }
     }
 }

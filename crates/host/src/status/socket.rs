@@ -18,11 +18,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::ProcessStatus;
+use super::process::{ProcessStatus, VERSION};
 use crate::state::{StateDir, StateError, private_dir};
 
-/// Of the format.
-pub(super) const VERSION: u32 = 1;
 const MOST_ASKED_BYTES: u64 = 64 << 10;
 const MOST_TOLD_BYTES: u64 = 64 << 20;
 /// Who asks or answers more slowly than this hangs.

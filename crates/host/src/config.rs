@@ -1,0 +1,93 @@
+//! How an endpoint is set up, what it finds out about its system, and why it cannot be.
+
+use std::io;
+use std::net::SocketAddr;
+
+use fairwave_proto::{IntervalRule, Lasts, PathKind};
+use fairwave_schemes::node::NodeError;
+use fairwave_units::{Bytes, Duration, Rate};
+use thiserror::Error;
+
+/// The rule of an end node that was told none.
+const DEFAULT_RULE: &str = "gtp";
+
+/// How an endpoint is set up.
+#[derive(Clone, Debug)]
+pub struct EndpointConfig {
+    /// The address to listen at: any port of all addresses if it is not said.
+    pub listen: Option<SocketAddr>,
+    /// What its sessions may send together, as IP packets. Where nothing is known of it, a session's path alone sets the pace,
+    /// and fair shares are not promised.
+    pub send_capacity: Option<Rate>,
+    /// What its sessions may receive together.
+    pub receive_capacity: Option<Rate>,
+    /// What it takes its paths for. A session's is dedicated if both ends say so and know their capacities.
+    pub path: PathKind,
+    /// Whether data go without secrecy. Both ends must ask for it.
+    pub is_plain: bool,
+    /// The rule of its end node, by its name in the list of schemes: "gtp", or another that runs on hosts. Each end runs its own.
+    pub rule: String,
+    /// How long the control interval of its end node is.
+    pub interval: IntervalRule,
+    /// Whether a queue that grew is drained again, by a rule that can.
+    pub drain: bool,
+    /// Bytes that a session may have asked for and not received, at the most.
+    pub room: Bytes,
+    /// The largest datagram that it sends and takes, in bytes.
+    pub largest_datagram: u32,
+    /// When its sessions are over: after a silence of 30 s, and a day after their handshake. Transfers of files go on in new
+    /// ones.
+    pub lasts: Lasts,
+}
+
+impl Default for EndpointConfig {
+    fn default() -> Self {
+        Self {
+            listen: None,
+            send_capacity: None,
+            receive_capacity: None,
+            path: PathKind::Shared,
+            is_plain: false,
+            rule: DEFAULT_RULE.to_owned(),
+            interval: IntervalRule::Fixed(Duration::from_millis(20)),
+            drain: true,
+            room: Bytes::new(1 << 30),
+            largest_datagram: 8972,
+            lasts: Lasts::default(),
+        }
+    }
+}
+
+/// What an endpoint has found out about its system.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EndpointFacts {
+    /// Where it listens.
+    pub local: SocketAddr,
+    /// Datagrams that one call sends: 1 without segmentation (GSO).
+    pub segments: usize,
+    /// Whether one call receives several datagrams in one buffer (GRO).
+    pub receives_in_batches: bool,
+    /// Bytes that wait in the socket at the most before datagrams get lost.
+    pub receive_buffer_bytes: usize,
+    /// Bytes that wait to be sent.
+    pub send_buffer_bytes: usize,
+}
+
+/// Why an endpoint cannot be.
+#[derive(Debug, Error)]
+pub enum BindError {
+    /// The port cannot be had.
+    #[error("cannot listen at {address}: {source}")]
+    Socket {
+        /// The address that was asked for.
+        address: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// Its end node cannot run the rule. [`NodeError::hint`] names those that it can.
+    #[error(transparent)]
+    Rule(#[from] NodeError),
+    /// The system has no thread, no descriptor or no random numbers for it.
+    #[error("cannot start: {0}")]
+    System(io::Error),
+}

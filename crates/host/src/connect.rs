@@ -1,0 +1,41 @@
+//! How a session is opened, and why it cannot be.
+
+use fairwave_proto::SessionOptions;
+use fairwave_proto::handshake::HandshakeError;
+use thiserror::Error;
+
+/// The most bytes that an application can say with a hello.
+pub const MOST_GREETING_BYTES: usize = 512;
+
+/// What a session is opened with.
+#[derive(Clone, Debug)]
+pub struct ConnectOptions {
+    /// Whether this end sends data.
+    pub sends: bool,
+    /// Whether it receives data.
+    pub receives: bool,
+    /// What the peer's application should know, 512 bytes at the most.
+    pub greeting: Vec<u8>,
+    /// What this end node knows of it.
+    pub options: SessionOptions,
+}
+
+/// Why there is no session.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ConnectError {
+    /// The ticket names no address that this host can reach.
+    #[error("the ticket names no address that can be reached from here")]
+    NoAddress,
+    /// The peer did not answer, or said no.
+    #[error(transparent)]
+    Handshake(#[from] HandshakeError),
+    /// The attempt cannot even begin.
+    #[error("{0}")]
+    Wish(String),
+    /// The greeting is too long.
+    #[error("a greeting of {0} bytes is too long: {MOST_GREETING_BYTES} is the most")]
+    Greeting(usize),
+    /// The endpoint is closed.
+    #[error("the endpoint is closed")]
+    Closed,
+}

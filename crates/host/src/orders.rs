@@ -1,0 +1,41 @@
+//! What an endpoint tells its thread, and what the thread shares with it.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use arc_swap::ArcSwap;
+use crossbeam_channel::Sender;
+
+use crate::config::EndpointFacts;
+use crate::connect::{ConnectError, ConnectOptions};
+use crate::handler::Handler;
+use crate::keyring::Keyring;
+use crate::proof::Proof;
+use crate::session::Session;
+use crate::ticket::Ticket;
+use crate::visitor::{Accept, Judge};
+
+/// What an endpoint is told.
+pub(crate) enum Order {
+    Connect(Box<Call>),
+    Listen { tickets: Arc<Keyring>, judge: Judge, accept: Accept },
+    Stop,
+}
+
+/// A session that is wanted.
+pub(crate) struct Call {
+    pub(crate) to: Ticket,
+    pub(crate) options: ConnectOptions,
+    pub(crate) handler: Box<dyn Handler>,
+    /// That it goes on with another one.
+    pub(crate) proof: Option<Proof>,
+    pub(crate) reply: Sender<Result<Session, ConnectError>>,
+}
+
+/// What others may look at.
+pub(crate) struct Shared {
+    pub(crate) facts: EndpointFacts,
+    pub(crate) sessions: ArcSwap<Vec<Session>>,
+    /// Datagrams that the socket had no room for.
+    pub(crate) overflows: AtomicU64,
+}

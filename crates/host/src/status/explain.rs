@@ -1,0 +1,275 @@
+//! What limits a session, with the number that says so.
+
+use fairwave_units::Rate;
+
+use super::carried::WaitsFor;
+use super::limited_by::LimitedBy;
+use super::session::SessionStatus;
+use crate::Limit;
+
+/// A sink that gets this share of what it grants is what limits.
+const FULL: f64 = 0.95;
+/// A source that sends less than this share of what it may is held by something else.
+const IDLE: f64 = 0.7;
+/// What this end allows is kept to more loosely.
+const NEARLY: f64 = 0.85;
+
+/// What limits a session, as far as this end knows: the rest of its status is filled in. A disk goes before the network, where
+/// nothing is asked of that.
+pub(super) fn explain(
+    status: &SessionStatus,
+    source_limit: Option<Limit>,
+    waits_for: Option<WaitsFor>,
+    disk_bps: Option<f64>,
+) -> (Option<LimitedBy>, String) {
+    let gives = status.is_source;
+    let by_disk = match waits_for {
+        Some(WaitsFor::Disk) => Some(of_disk(gives, disk_bps)),
+        Some(WaitsFor::Sync) => Some("the disk here makes durable what was written".into()),
+        Some(WaitsFor::List) if gives => Some("the files here are still being listed".into()),
+        _ => None,
+    };
+    if let Some(text) = by_disk {
+        return (Some(LimitedBy::Disk), text);
+    }
+    if status.is_silent() {
+        let text = format!("nothing has come from {} for {:.0} s", status.peer, status.silent_s);
+        return (Some(LimitedBy::Path), text);
+    }
+    if waits_for == Some(WaitsFor::Comparing) {
+        let text = "what is there already is compared, hash by hash, with what would be sent";
+        return (Some(LimitedBy::Comparing), text.into());
+    }
+    let by_peer = match waits_for {
+        Some(WaitsFor::List) => Some("the other end still lists its files"),
+        Some(WaitsFor::Results) if gives => Some("all was sent; the other end writes it, and tells what became of it"),
+        Some(WaitsFor::Peer) if gives => Some("the other end asks for no more: it writes what it has"),
+        Some(WaitsFor::Peer) => Some("the other end is there and sends nothing: it reads its disk"),
+        _ => None,
+    };
+    if let Some(text) = by_peer {
+        return (Some(LimitedBy::PeerDisk), text.into());
+    }
+    if waits_for == Some(WaitsFor::Results) {
+        return (Some(LimitedBy::Idle), "all is here; the other end is told what became of it".into());
+    }
+    match source_limit {
+        Some(limit) => at_the_source(status, limit),
+        None => at_the_sink(status),
+    }
+}
+
+fn of_disk(gives: bool, bps: Option<f64>) -> String {
+    let does = if gives { "gives" } else { "takes" };
+    let all = if gives { "what is asked for, and no faster" } else { "what comes, and no faster" };
+    format!("the disk here {does} {}", bps.map_or_else(|| all.into(), rate))
+}
+
+fn at_the_source(status: &SessionStatus, limit: Limit) -> (Option<LimitedBy>, String) {
+    let (by, what, bps) = match limit {
+        Limit::Source => (LimitedBy::Node, "this end's node grants it", status.expected_bps),
+        Limit::Sink => (LimitedBy::PeerNode, "the other end grants it", status.sink_expected_bps),
+        Limit::Demand => (LimitedBy::Limit, "this end allows it", status.desired_bps),
+        Limit::Path => (LimitedBy::Path, "the path is taken to carry", status.path_rate_bps),
+    };
+    let Some(bps) = bps else { return (Some(by), format!("{what} a rate that is not known here")) };
+    if status.rate_bps >= IDLE * bps {
+        return (Some(by), format!("{what} {}", rate(bps)));
+    }
+    let text = format!("it sends {} of the {} that it may", rate(status.rate_bps), rate(bps));
+    if status.transfer.is_some() {
+        // More is asked for, and has been read.
+        return (None, text + ", with more to send: it has just begun, or the processors here have other work");
+    }
+    (Some(LimitedBy::Idle), text + ": no more is asked for, or ready")
+}
+
+/// A sink knows what it allows itself, and its node's grant.
+fn at_the_sink(status: &SessionStatus) -> (Option<LimitedBy>, String) {
+    let measured = status.measured_bps.unwrap_or(status.rate_bps);
+    let granted = status.expected_bps.unwrap_or(f64::INFINITY);
+    let desired = status.desired_bps.filter(|desired| *desired <= granted);
+    if let Some(desired) = desired.filter(|desired| measured >= NEARLY * desired) {
+        return (Some(LimitedBy::Limit), format!("this end allows it {}", rate(desired)));
+    }
+    if measured >= FULL * granted {
+        return (Some(LimitedBy::Node), format!("this end's node grants it {}", rate(granted)));
+    }
+    let sends = format!("the other end sends {}", rate(measured));
+    let text = match (desired, status.expected_bps) {
+        (Some(allowed), _) => format!("{sends} of the {} that this end allows: ask it why", rate(allowed)),
+        (None, Some(granted)) => format!("{sends} of the {} granted here: ask it why", rate(granted)),
+        (None, None) => format!("{sends}, and this end does not limit it: ask it why"),
+    };
+    (None, text)
+}
+
+fn rate(bps: f64) -> String {
+    format!("{:.2}", Rate::nearest_bps(bps))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::status::TransferStatus;
+
+    const ALL: [LimitedBy; 8] = [
+        LimitedBy::Path,
+        LimitedBy::Node,
+        LimitedBy::PeerNode,
+        LimitedBy::Disk,
+        LimitedBy::PeerDisk,
+        LimitedBy::Limit,
+        LimitedBy::Idle,
+        LimitedBy::Comparing,
+    ];
+
+    #[test]
+    fn limited_by__is_the_same_in_words_and_in_json() {
+        for by in ALL {
+            assert_eq!(serde_json::to_value(by).unwrap(), by.to_string());
+        }
+    }
+
+    #[test]
+    fn explain__a_source_names_the_term_and_its_number() {
+        let status = SessionStatus {
+            rate_bps: 8.5e8,
+            expected_bps: Some(9e8),
+            sink_expected_bps: Some(5e8),
+            desired_bps: Some(7e8),
+            path_rate_bps: Some(6e8),
+            ..status()
+        };
+        for (limit, by, number) in [
+            (Limit::Source, LimitedBy::Node, "900.00 Mb/s"),
+            (Limit::Sink, LimitedBy::PeerNode, "500.00 Mb/s"),
+            (Limit::Demand, LimitedBy::Limit, "700.00 Mb/s"),
+            (Limit::Path, LimitedBy::Path, "600.00 Mb/s"),
+        ] {
+            let (found, because) = explain(&status, Some(limit), None, None);
+            assert_eq!(found, Some(by));
+            assert!(because.ends_with(number), "{because}");
+        }
+    }
+
+    #[test]
+    fn explain__a_source_that_sends_less_than_it_may_has_no_more() {
+        let status = SessionStatus { rate_bps: 1e8, expected_bps: Some(9e8), ..status() };
+        let (by, because) = explain(&status, Some(Limit::Source), None, None);
+        assert_eq!(by, Some(LimitedBy::Idle));
+        assert_eq!(because, "it sends 100.00 Mb/s of the 900.00 Mb/s that it may: no more is asked for, or ready");
+        // Of files it is known that there is more.
+        let moving = SessionStatus { transfer: Some(transfer()), ..status };
+        assert_eq!(explain(&moving, Some(Limit::Source), None, None).0, None);
+    }
+
+    #[test]
+    fn explain__each_end_names_its_own_disk_and_the_other_ones() {
+        let (gives, takes) = (status(), SessionStatus { is_source: false, ..status() });
+        for (status, waits_for, by, because) in [
+            (&takes, WaitsFor::Disk, LimitedBy::Disk, "the disk here takes 80.00 Mb/s"),
+            (&gives, WaitsFor::Disk, LimitedBy::Disk, "the disk here gives 80.00 Mb/s"),
+            (&takes, WaitsFor::Sync, LimitedBy::Disk, "the disk here makes durable what was written"),
+            (&takes, WaitsFor::List, LimitedBy::PeerDisk, "the other end still lists its files"),
+            (&gives, WaitsFor::List, LimitedBy::Disk, "the files here are still being listed"),
+            (
+                &takes,
+                WaitsFor::Peer,
+                LimitedBy::PeerDisk,
+                "the other end is there and sends nothing: it reads its disk",
+            ),
+            (&gives, WaitsFor::Peer, LimitedBy::PeerDisk, "the other end asks for no more: it writes what it has"),
+        ] {
+            let limit = status.is_source.then_some(Limit::Sink);
+            let found = explain(status, limit, Some(waits_for), Some(8e7));
+            assert_eq!(found, (Some(by), because.into()), "{waits_for:?}");
+        }
+        assert_eq!(explain(&gives, Some(Limit::Sink), Some(WaitsFor::Results), None).0, Some(LimitedBy::PeerDisk));
+    }
+
+    #[test]
+    fn explain__a_comparison_is_no_stall() {
+        for is_source in [true, false] {
+            let status = SessionStatus { is_source, ..status() };
+            let limit = is_source.then_some(Limit::Sink);
+            assert_eq!(explain(&status, limit, Some(WaitsFor::Comparing), None).0, Some(LimitedBy::Comparing));
+        }
+    }
+
+    #[test]
+    fn explain__a_question_without_an_answer_is_the_path() {
+        let silent = SessionStatus { silent_s: 7.2, unanswered_s: 7.0, ..status() };
+        for waits_for in [None, Some(WaitsFor::Peer), Some(WaitsFor::Results)] {
+            let (by, because) = explain(&silent, Some(Limit::Sink), waits_for, None);
+            assert_eq!((by, because.as_str()), (Some(LimitedBy::Path), "nothing has come from 192.0.2.1:8642 for 7 s"));
+        }
+        // Who is asked for nothing says nothing, and while the disk has work, it is that which is waited for.
+        let idle = SessionStatus { unanswered_s: 0.0, ..silent.clone() };
+        assert_eq!(explain(&idle, Some(Limit::Sink), Some(WaitsFor::Peer), None).0, Some(LimitedBy::PeerDisk));
+        assert_eq!(explain(&silent, None, Some(WaitsFor::Disk), None).0, Some(LimitedBy::Disk));
+    }
+
+    #[test]
+    fn explain__a_sink_that_gets_what_it_grants_is_the_limit() {
+        let full = SessionStatus { measured_bps: Some(4.8e8), expected_bps: Some(5e8), ..status() };
+        assert_eq!(explain(&full, None, None, None).0, Some(LimitedBy::Node));
+        let half = SessionStatus { measured_bps: Some(2.4e8), ..full };
+        let (by, because) = explain(&half, None, None, None);
+        assert_eq!(by, None);
+        assert!(because.contains("240.00 Mb/s of the 500.00 Mb/s granted"), "{because}");
+    }
+
+    #[test]
+    fn explain__a_sink_that_gets_what_it_allows_is_limited_by_that() {
+        let allowed = SessionStatus { rate_bps: 1.9e8, desired_bps: Some(2e8), ..status() };
+        let (by, because) = explain(&allowed, None, None, None);
+        assert_eq!((by, because.as_str()), (Some(LimitedBy::Limit), "this end allows it 200.00 Mb/s"));
+        // Its node grants less than that.
+        let granted = SessionStatus { expected_bps: Some(1.95e8), ..allowed };
+        assert_eq!(explain(&granted, None, None, None).0, Some(LimitedBy::Node));
+    }
+
+    fn transfer() -> TransferStatus {
+        TransferStatus {
+            files_total: None,
+            files_done: 0,
+            files_failed: 0,
+            bytes_total: None,
+            bytes_done: 0,
+            bytes_held: 0,
+            bytes_compared: 0,
+            waits_for: None,
+        }
+    }
+
+    fn status() -> SessionStatus {
+        SessionStatus {
+            id: "0".into(),
+            peer: "192.0.2.1:8642".parse().unwrap(),
+            is_initiator: true,
+            sends: true,
+            receives: false,
+            is_source: true,
+            is_dedicated: false,
+            is_plain: false,
+            rate_bps: 0.0,
+            measured_bps: None,
+            expected_bps: None,
+            target_bps: None,
+            sink_expected_bps: None,
+            desired_bps: None,
+            path_rate_bps: None,
+            limited_by: None,
+            because: String::new(),
+            rtt_s: None,
+            datagram_bytes: 1200,
+            sent_packets: 0,
+            lost_packets: 0,
+            received_packets: 0,
+            silent_s: 0.0,
+            unanswered_s: 0.0,
+            transfer: None,
+        }
+    }
+}

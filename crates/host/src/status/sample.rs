@@ -1,0 +1,178 @@
+//! What sessions do, out of what they have done up to two moments.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fairwave_units::Rate;
+
+use super::carried::Carried;
+use super::explain::explain;
+use super::session::SessionStatus;
+use super::transfer::TransferStatus;
+use crate::PathKind;
+use crate::session::{Session, SessionStats};
+
+/// What sessions have done up to a moment. Two of them tell what they do.
+pub struct Sample {
+    at: Instant,
+    sessions: Vec<Seen>,
+}
+
+/// What a process knows of all its sessions.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Here {
+    /// Whether its capacity is known: an end node then grants them rates.
+    pub has_node: bool,
+}
+
+type Seen = (Session, Arc<SessionStats>, Option<Carried>);
+
+impl Sample {
+    /// Notes what these sessions have done, with what is known of the transfers that some of them carry.
+    pub fn take(sessions: Vec<Session>, carried: &[Carried]) -> Self {
+        let with_stats = |session: Session| {
+            let carried = carried.iter().find(|carried| carried.session == session.id()).cloned();
+            let stats = session.stats();
+            (session, stats, carried)
+        };
+        Self { at: Instant::now(), sessions: sessions.into_iter().map(with_stats).collect() }
+    }
+
+    /// What the sessions of this sample do, by what an earlier one says.
+    pub fn since(&self, before: &Self, here: Here) -> Vec<SessionStatus> {
+        let span = self.at.saturating_duration_since(before.at);
+        let each = |(session, stats, carried): &Seen| {
+            let earlier = before.sessions.iter().find(|(other, _, _)| other.id() == session.id());
+            let none = SessionStats::default();
+            let (stats_before, carried_before) =
+                earlier.map_or((&none, None), |(_, stats, carried)| (&**stats, carried.as_ref()));
+            SessionStatus::of(session, (stats, carried.as_ref()), (stats_before, carried_before), (span, here))
+        };
+        self.sessions.iter().map(each).collect()
+    }
+}
+
+impl SessionStatus {
+    fn of(
+        session: &Session,
+        (stats, carried): (&SessionStats, Option<&Carried>),
+        (earlier, carried_earlier): (&SessionStats, Option<&Carried>),
+        (span, here): (Duration, Here),
+    ) -> Self {
+        let facts = session.facts();
+        let span_s = span.as_secs_f64().max(1e-3);
+        let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 * 8.0 / span_s;
+        let sent_bps = rate(stats.sent_wire_bytes, earlier.sent_wire_bytes);
+        let received_bps = rate(stats.received_wire_bytes, earlier.received_wire_bytes);
+        // A put has a second direction for its results; the one that moves the files counts.
+        let sends_more = facts.sends && (!facts.receives || stats.sent_wire_bytes >= stats.received_wire_bytes);
+        let is_source = carried.map_or(sends_more, |carried| carried.gives);
+        let rates = if is_source { stats.source } else { stats.sink }.filter(|_| here.has_node);
+        let bps = |rate: Rate| Some(rate.as_bps()).filter(|bps| *bps < f64::MAX);
+        let both = carried.zip(carried_earlier);
+        let disk_bps = both.map(|(now, before)| rate(now.status.bytes_done, before.status.bytes_done));
+        let mut status = Self {
+            id: format!("{:016x}", session.id().0),
+            peer: facts.peer,
+            is_initiator: facts.is_initiator,
+            sends: facts.sends,
+            receives: facts.receives,
+            is_source,
+            is_dedicated: facts.path == PathKind::Dedicated,
+            is_plain: facts.is_plain,
+            rate_bps: if is_source { sent_bps } else { received_bps },
+            measured_bps: rates.and_then(|rates| bps(rates.measured)),
+            expected_bps: rates.and_then(|rates| bps(rates.expected)),
+            target_bps: rates.and_then(|rates| bps(rates.target)),
+            sink_expected_bps: stats.source.filter(|_| is_source).and_then(|rates| rates.sink_expected).and_then(bps),
+            desired_bps: stats.desired.and_then(bps),
+            path_rate_bps: stats.path_rate.filter(|_| is_source).and_then(bps),
+            limited_by: None,
+            because: String::new(),
+            rtt_s: stats.rtt.map(fairwave_units::Duration::as_secs_f64),
+            datagram_bytes: stats.datagram_bytes,
+            sent_packets: stats.sent_packets,
+            lost_packets: if is_source { stats.lost_packets } else { stats.missed_packets },
+            received_packets: stats.received_packets,
+            silent_s: stats.silent_for.as_secs_f64(),
+            unanswered_s: stats.unanswered_for.as_secs_f64(),
+            transfer: carried.map(TransferStatus::of),
+        };
+        let waits_for = carried.and_then(|carried| carried.waits_for);
+        let source_limit = stats.limited_by.filter(|_| is_source);
+        (status.limited_by, status.because) = explain(&status, source_limit, waits_for, disk_bps);
+        status
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::capacity::Capacity;
+    use crate::session::SessionFacts;
+    use crate::status::{LimitedBy, ProcessStatus};
+    use crate::{Limit, SessionRates};
+
+    #[test]
+    fn since__rates_are_of_the_time_between_two_samples() {
+        let session = session(true);
+        let begin = Instant::now();
+        let at = |ms: u64, sent: u64| {
+            let stats = SessionStats { sent_wire_bytes: sent, ..stats() };
+            let at = begin + Duration::from_millis(ms);
+            Sample { at, sessions: vec![(session.clone(), Arc::new(stats), None)] }
+        };
+        let found = at(500, 31_000_000).since(&at(0, 1_000_000), NODE);
+        // 480 Mb/s = (31 000 000 - 1 000 000) x 8 / 0.5 s
+        assert!((found[0].rate_bps - 4.8e8).abs() < 1.0, "{found:?}");
+        assert_eq!((found[0].expected_bps, found[0].sink_expected_bps), (Some(9e8), Some(5e8)));
+        assert_eq!(found[0].limited_by, Some(LimitedBy::PeerNode));
+        assert_eq!(found[0].because, "the other end grants it 500.00 Mb/s");
+    }
+
+    #[test]
+    fn since__an_unlimited_rate_is_none() {
+        let session = session(true);
+        let none = Rate::nearest_bps(f64::MAX);
+        session.publish(SessionStats { desired: Some(none), path_rate: Some(none), ..stats() });
+        let sample = Sample::take(vec![session.clone()], &[]);
+        let found = Sample::take(vec![session], &[]).since(&sample, NODE);
+        assert_eq!((found[0].desired_bps, found[0].path_rate_bps), (None, None));
+    }
+
+    #[test]
+    fn since__is_the_same_after_json() {
+        let session = session(false);
+        session.publish(stats());
+        let sample = Sample::take(vec![session.clone()], &[]);
+        let sessions = Sample::take(vec![session], &[]).since(&sample, NODE);
+        let capacity = Capacity::find(Some(Rate::mbps(100.0)), None);
+        let status = ProcessStatus::of("get", None, [&capacity, &capacity], sessions);
+        assert_eq!(serde_json::from_str::<ProcessStatus>(&serde_json::to_string(&status).unwrap()).unwrap(), status);
+        assert_eq!((status.send_capacity_bps, status.capacity_from.as_str()), (Some(1e8), "--capacity"));
+    }
+
+    const NODE: Here = Here { has_node: true };
+
+    fn stats() -> SessionStats {
+        let rates = SessionRates {
+            measured: Rate::mbps(480.0),
+            expected: Rate::mbps(900.0),
+            target: Rate::mbps(950.0),
+            sink_expected: Some(Rate::mbps(500.0)),
+        };
+        SessionStats { source: Some(rates), limited_by: Some(Limit::Sink), ..SessionStats::default() }
+    }
+
+    fn session(sends: bool) -> Session {
+        let facts = SessionFacts {
+            peer: "192.0.2.1:8642".parse().unwrap(),
+            is_initiator: true,
+            sends,
+            receives: !sends,
+            path: PathKind::Shared,
+            is_plain: false,
+        };
+        Session::detached(facts).0
+    }
+}
