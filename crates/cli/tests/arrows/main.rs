@@ -42,7 +42,6 @@ const IN_CYCLES: &[(&str, usize, &str)] = &[
     ("sim", 16, "the engine's kinds of sources, each a file of methods of the engine; and what they log and report"),
     ("fluid", 11, "the engine's steps, each a file of methods of the engine"),
     ("catalogue", 18, "a claim and what it is about; a picture and its parts"),
-    ("files", 2, "a taker and the parts that it is made of"),
     ("cli", 42, "commands use what `main` has, and it lists them"),
 ];
 
