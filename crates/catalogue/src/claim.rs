@@ -5,14 +5,14 @@ use serde::Deserialize;
 use crate::expectation::{Expectation, Tolerance};
 use crate::formula::Formula;
 use crate::measure::Measure;
-use crate::outcome::{Claim, Value};
+use crate::outcome::{Claim, ClaimValue};
 use crate::reduce::{Reduce, worst};
 use crate::unit::{Dimension, Unit};
 
 /// Where an expected value comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Source {
+pub enum ValueSource {
     /// Printed in the paper, as number or as prose.
     Paper,
     /// Follows from the paper's algorithm, not printed.
@@ -25,7 +25,7 @@ pub enum Source {
     Ours,
 }
 
-impl Source {
+impl ValueSource {
     /// The word in the data.
     pub fn name(self) -> &'static str {
         match self {
@@ -43,7 +43,7 @@ impl Source {
 #[serde(deny_unknown_fields)]
 pub struct ClaimData {
     what: String,
-    source: Source,
+    source: ValueSource,
     measure: Option<Measure>,
     formula: Option<Formula>,
     sessions: Option<Vec<String>>,
@@ -84,7 +84,7 @@ enum Stated {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CheckedClaim {
     pub(crate) what: String,
-    source: Source,
+    source: ValueSource,
     pub(crate) subject: Subject,
     pub(crate) sessions: Option<Vec<String>>,
     /// The values are taken over the mean of these sessions' values.
@@ -99,7 +99,7 @@ pub(crate) struct CheckedClaim {
     /// Too few draws cannot judge it: left out where some were.
     pub(crate) full_only: bool,
     unit: Unit,
-    paper: Option<Value>,
+    paper: Option<ClaimValue>,
     pub(crate) reason: Option<String>,
     referee: Option<f64>,
 }
@@ -170,8 +170,8 @@ impl ClaimData {
             full_only: self.full_only,
             unit,
             paper: self.paper.map(|stated| match stated {
-                Stated::Number(number) => Value::Number(number),
-                Stated::Text(text) => Value::Text(text),
+                Stated::Number(number) => ClaimValue::Number(number),
+                Stated::Text(text) => ClaimValue::Text(text),
             }),
             reason: self.reason,
             referee: self.referee,
@@ -252,7 +252,7 @@ impl CheckedClaim {
         let finals: Vec<f64> = if raw { finals.iter().map(scaled).collect() } else { finals };
         let expectation = self.expected_of(runs_judged);
         let ours = worst(&finals, &expectation);
-        self.verdict(Value::Number(ours), expectation.holds(ours), Some(expectation))
+        self.verdict(ClaimValue::Number(ours), expectation.holds(ours), Some(expectation))
     }
 
     /// The expectation, with a count of draws brought down to the draws that were run.
@@ -272,15 +272,15 @@ impl CheckedClaim {
         let holds = !verdicts.is_empty() && verdicts.iter().all(|(holds, _)| *holds);
         let shown = verdicts.iter().find(|(holds, _)| !holds).or(verdicts.first());
         let text = shown.map_or_else(String::new, |(_, text)| text.clone());
-        self.verdict(Value::Text(text), holds, None)
+        self.verdict(ClaimValue::Text(text), holds, None)
     }
 
-    fn verdict(&self, ours: Value, holds: bool, expectation: Option<Expectation>) -> Claim {
+    fn verdict(&self, ours: ClaimValue, holds: bool, expectation: Option<Expectation>) -> Claim {
         let order = if self.over_sessions.is_order() { self.over_sessions } else { self.over_variants };
         let words = if order == Reduce::Increasing { "strictly increasing" } else { "strictly decreasing" };
-        let stated = expectation.and_then(|expectation| expectation.stated()).map(Value::Number);
+        let stated = expectation.and_then(|expectation| expectation.stated()).map(ClaimValue::Number);
         let tolerance = expectation.map_or_else(|| words.to_owned(), |expectation| expectation.tolerance());
-        let fallback = || stated.unwrap_or_else(|| Value::Text(tolerance.clone()));
+        let fallback = || stated.unwrap_or_else(|| ClaimValue::Text(tolerance.clone()));
         Claim {
             what: self.what.clone(),
             paper: self.paper.clone().unwrap_or_else(fallback),
@@ -333,7 +333,7 @@ mod tests {
         let claim = claim("measure = \"final-rate\"\nunit = \"Mb/s\"\nvalue = 200\ntolerance = \"2 %\"").unwrap();
         let good = claim.judge(&[vec![vec![200e6, 199e6], vec![203e6, 200e6]]]);
         assert!(good.holds);
-        assert_eq!(good.ours, Value::Number(203.0));
+        assert_eq!(good.ours, ClaimValue::Number(203.0));
         assert!(!claim.judge(&[vec![vec![200e6, 199e6], vec![200e6, 150e6]]]).holds);
         assert!(!claim.judge(&[]).holds, "no values, no verdict");
     }
@@ -348,7 +348,7 @@ mod tests {
         // Sums 3, 30, 300 Mb/s: median 30; the other variant's median is 2.
         let first = vec![vec![1e6, 2e6], vec![10e6, 20e6], vec![100e6, 200e6]];
         let second = vec![vec![1e6, 1e6], vec![1e6, 1e6], vec![5e6, 5e6]];
-        assert_eq!(claim.judge(&[first, second]).ours, Value::Number(30.0));
+        assert_eq!(claim.judge(&[first, second]).ours, ClaimValue::Number(30.0));
     }
 
     #[test]
@@ -374,7 +374,7 @@ mod tests {
         assert!(variants.judge(&[vec![vec![1e6]], vec![vec![2e6]]]).holds);
         let miss = variants.judge(&[vec![vec![2e6]], vec![vec![1e6]]]);
         assert!(!miss.holds);
-        assert_eq!(miss.ours, Value::Text("2, 1".to_owned()));
+        assert_eq!(miss.ours, ClaimValue::Text("2, 1".to_owned()));
         let sessions = claim(&format!("{rising}over_sessions = \"increasing\"")).unwrap();
         assert!(sessions.judge(&[vec![vec![1e6, 2e6, 3e6]]]).holds);
         assert!(!sessions.judge(&[vec![vec![1e6, 3e6, 2e6]]]).holds);

@@ -7,11 +7,11 @@ use fairwave_scenario::Run;
 use fairwave_units::{Duration, Time};
 
 use crate::experiment::Experiment;
-use crate::measure::{Window, sessions};
-use crate::outcome::{Outcome, Shown};
+use crate::measure::{TimeSpan, sessions};
+use crate::outcome::{ExperimentOutcome, Shown};
 use crate::picture::{
-    Axis, Bar, BarChart, BarGroup, Caption, Curve, Line, Panel, PictureError, Scale, Weight, bar_chart, distances,
-    line_panels, lines, of_run, side_by_side,
+    Axis, Bar, BarChart, BarGroup, Caption, Curve, CurveWeight, Panel, PictureError, PlottedLine, Scale, bar_chart,
+    distances, line_panels, lines, of_run, side_by_side,
 };
 use crate::samples::Samples;
 use crate::sketch::{BarsSketch, CurvesSketch, IndexSketch, Picture, Shot};
@@ -20,7 +20,7 @@ use crate::sketch::{BarsSketch, CurvesSketch, IndexSketch, Picture, Shot};
 const STEPS: u32 = 200;
 
 /// The picture of an experiment as SVG text; `None` where there is nothing to show.
-pub fn picture_of(outcome: &Outcome) -> Option<Result<String, PictureError>> {
+pub fn picture_of(outcome: &ExperimentOutcome) -> Option<Result<String, PictureError>> {
     let (experiment, shown) = (outcome.experiment, &outcome.shown[..]);
     match &experiment.picture {
         Picture::None {} => None,
@@ -70,7 +70,7 @@ fn label(shown: &Shown) -> String {
 /// One run among others: thin if there are more of its variant.
 fn curve<'a>(one: &'a Shown, all: &[Arc<Shown>]) -> Curve<'a> {
     let alike = all.iter().filter(|other| variant(other) == variant(one)).count();
-    Curve { label: label(one), run: &one.run, weight: if alike > 1 { Weight::Thin } else { Weight::Thick } }
+    Curve { label: label(one), run: &one.run, weight: if alike > 1 { CurveWeight::Thin } else { CurveWeight::Thick } }
 }
 
 fn rates(experiment: &Experiment, shown: &[Arc<Shown>], shot: &Shot) -> Result<String, PictureError> {
@@ -82,7 +82,7 @@ fn rates(experiment: &Experiment, shown: &[Arc<Shown>], shot: &Shot) -> Result<S
     if let ([one], [run]) = (&shown[..], &runs[..]) {
         return of_run(&one.scenario, run);
     }
-    let panel = |(one, run)| Curve { label: label(one), run, weight: Weight::Thick };
+    let panel = |(one, run)| Curve { label: label(one), run, weight: CurveWeight::Thick };
     let curves: Vec<Curve<'_>> = shown.iter().map(Arc::as_ref).zip(&runs).map(panel).collect();
     side_by_side(&caption(experiment, &shown), &curves)
 }
@@ -98,7 +98,7 @@ fn windows(experiment: &Experiment, shown: &[Arc<Shown>], shot: &Shot) -> Result
         let line = |k: usize| {
             let cwnd = |(i, end): (usize, &Time)| (end.as_secs_f64(), samples.cwnd_packets[i * samples.sessions + k]);
             let points = samples.ends.iter().enumerate().map(cwnd).collect();
-            Line { label: run.summary.sessions[k].name.to_string(), points }
+            PlottedLine { label: run.summary.sessions[k].name.to_string(), points }
         };
         let lines = sessions(run, shot.sessions.as_deref())?.into_iter().map(line).collect();
         panels.push(Panel { label: variant(one).unwrap_or_default().to_owned(), lines });
@@ -123,7 +123,7 @@ fn part(run: &Run, shot: &Shot) -> Result<Run, PictureError> {
     let of = run.summary.sessions.len();
     let mut part = run.clone();
     part.summary.sessions = chosen.iter().map(|&k| run.summary.sessions[k].clone()).collect();
-    let end_s = shot.window.map_or(f64::INFINITY, |[_, to]: Window| to.0.as_secs_f64());
+    let end_s = shot.window.map_or(f64::INFINITY, |[_, to]: TimeSpan| to.0.as_secs_f64());
     part.summary.duration_s = run.summary.duration_s.min(end_s);
     part.summary.metrics.converged_s = None;
     for step in &mut part.max_min {
@@ -157,7 +157,10 @@ fn index(experiment: &Experiment, shown: &[Arc<Shown>], sketch: &IndexSketch) ->
     let mut all = Vec::with_capacity(shown.len());
     for one in &shown {
         let chosen = sessions(&one.run, sketch.sessions.as_deref())?;
-        all.push(Line { label: label(one), points: Samples::of(&one.run)?.jains(&chosen, sketch.width.0, from)? });
+        all.push(PlottedLine {
+            label: label(one),
+            points: Samples::of(&one.run)?.jains(&chosen, sketch.width.0, from)?,
+        });
     }
     let end_s = shown.iter().map(|one| one.run.summary.duration_s).fold(0.0, f64::max);
     let x = Axis { name: "time, s".into(), scale: Scale::Linear, range: Some((from.as_secs_f64(), end_s)) };
@@ -169,7 +172,7 @@ fn index(experiment: &Experiment, shown: &[Arc<Shown>], sketch: &IndexSketch) ->
     lines(&caption(experiment, &shown), &x, &y, &all)
 }
 
-fn bars(outcome: &Outcome, sketch: &BarsSketch) -> Result<String, PictureError> {
+fn bars(outcome: &ExperimentOutcome, sketch: &BarsSketch) -> Result<String, PictureError> {
     let experiment = outcome.experiment;
     let bar = |(variant, values): &(Option<String>, Vec<f64>), group: &str| {
         let label = variant.as_deref().unwrap_or_default();
@@ -217,11 +220,11 @@ fn bars(outcome: &Outcome, sketch: &BarsSketch) -> Result<String, PictureError> 
 fn curves(experiment: &Experiment, sketch: &CurvesSketch) -> Result<String, PictureError> {
     let [least, most] = sketch.loss_rate;
     let rate = |step: u32| least * (most / least).powf(f64::from(step) / f64::from(STEPS));
-    let line = |response: crate::response::Response| {
+    let line = |response: crate::response::ResponseCurve| {
         (0..=STEPS).map(rate).map(|loss_rate| (loss_rate, response.window(loss_rate))).collect()
     };
-    let all: Vec<Line> =
-        (sketch.lines.iter()).map(|one| Line { label: one.label.clone(), points: line(one.response) }).collect();
+    let all: Vec<PlottedLine> =
+        (sketch.lines.iter()).map(|one| PlottedLine { label: one.label.clone(), points: line(one.response) }).collect();
     let mut caption = caption(experiment, &[]);
     caption.subtitle = "response functions".into();
     let x = Axis { name: "loss events per packet".into(), scale: Scale::Log, range: Some((least, most)) };

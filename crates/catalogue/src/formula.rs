@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use crate::bic;
 use crate::quantity::Quantity;
-use crate::response::Response;
+use crate::response::ResponseCurve;
 use crate::unit::Dimension;
 
 /// A formula with its arguments; windows are in packets.
@@ -85,23 +85,23 @@ pub(crate) enum Formula {
     /// section IV).
     UnfairnessExponent { d: f64 },
     /// Mean window at a loss rate.
-    ResponseWindow { response: Response, loss_rate: f64 },
+    ResponseWindow { response: ResponseCurve, loss_rate: f64 },
     /// Loss rate at which the mean window is so many packets.
-    ResponseLossRate { response: Response, window: f64 },
+    ResponseLossRate { response: ResponseCurve, window: f64 },
     /// Exponent d of a response function at a loss rate.
-    ResponseExponent { response: Response, loss_rate: f64 },
+    ResponseExponent { response: ResponseCurve, loss_rate: f64 },
     /// Mean window at which a response function crosses TCP's.
-    CrossingWindow { response: Response },
+    CrossingWindow { response: ResponseCurve },
     /// Loss rate at which a response function crosses TCP's.
-    CrossingLossRate { response: Response },
+    CrossingLossRate { response: ResponseCurve },
     /// Largest loss rate at and below which the window stays within a share of another's.
-    MeetingLossRate { response: Response, other: Response, within: f64 },
+    MeetingLossRate { response: ResponseCurve, other: ResponseCurve, within: f64 },
     /// Rate over that of a session with a longer RTT, both losing at the same instants.
-    SynchronisedRatio { response: Response, rtt_ratio: f64, window: f64 },
+    SynchronisedRatio { response: ResponseCurve, rtt_ratio: f64, window: f64 },
     /// Mean window of the rule itself under a loss after every 1 / p packets.
-    RuleWindow { response: Response, loss_rate: f64 },
+    RuleWindow { response: ResponseCurve, loss_rate: f64 },
     /// The same over the response function's.
-    RuleOverResponse { response: Response, loss_rate: f64 },
+    RuleOverResponse { response: ResponseCurve, loss_rate: f64 },
     /// BIC's largest window where its epoch has rounds of additive increase (Xu 2004, Eq. 4).
     BicEq4 { loss_rate: f64 },
     /// BIC's mean window then (Xu 2004, Eq. 5).

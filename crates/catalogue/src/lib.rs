@@ -36,14 +36,14 @@ mod tests;
 mod unit;
 mod work;
 
-pub use claim::{ClaimData, Source};
+pub use claim::{ClaimData, ValueSource};
 pub use data::{scenario_names, scenario_text};
 pub use drawing::picture_of;
 pub use experiment::{Experiment, list};
 pub use in_order::{Heard, InOrder, in_order};
-pub use outcome::{Claim, Outcome, Shown, Value};
+pub use outcome::{Claim, ClaimValue, ExperimentOutcome, Shown};
 pub use report::report;
 pub use run::{RunError, RunOptions, run, run_all, run_experiment};
 pub use select::{UnknownExperiment, select};
 pub use sketch::Picture;
-pub use work::{Progress, Step};
+pub use work::{RunProgress, RunStep};

@@ -26,19 +26,19 @@ pub(crate) enum Measure {
     /// Per session: the same over the capacity of a link.
     Share { link: String },
     /// Per session: mean rate in a window.
-    MeanRate { window: Window },
+    MeanRate { window: TimeSpan },
     /// Per session: largest sample, in a window if one is given.
-    PeakRate { window: Option<Window> },
+    PeakRate { window: Option<TimeSpan> },
     /// Per session: when its samples come to this share of its optimum (or of a rate) for good.
     TimeTo { share: f64, of: Option<Quantity<Rate>> },
     /// Per session: what an end grants at an instant.
-    ExpectedRate { end: End, at: Quantity<Duration> },
+    ExpectedRate { end: SessionEnd, at: Quantity<Duration> },
     /// Per session: distance from its optimum at an instant, as a share of the optimum.
     Error { at: Quantity<Duration> },
     /// Per session: when its last byte was delivered.
     Completed,
     /// Per run: largest sum of the sessions' rates in a sample, in a window if one is given.
-    PeakTotal { window: Option<Window> },
+    PeakTotal { window: Option<TimeSpan> },
     /// Per run: how long, without a break, the sum of the sessions' rates stays above a rate.
     TimeAbove { rate: Quantity<Rate> },
     /// Per run: how long, without a break, every session stays within a share of a rate.
@@ -50,7 +50,7 @@ pub(crate) enum Measure {
     /// Per run: Jain's index of the sessions' final rates.
     FinalJain,
     /// Per run: Jain's index of the sessions' mean rates in a window.
-    Jain { window: Window },
+    Jain { window: TimeSpan },
     /// Per run: the end of the first window of this width, counted from an instant, from which on the index of the
     /// sessions' mean rates in each window stays at a value or above.
     TimeToJain { index: f64, width: Quantity<Duration>, from: Quantity<Duration> },
@@ -71,10 +71,10 @@ pub(crate) enum Measure {
     /// Per run: of the intervals in which some session loses, the share in which at least this share of them does. An
     /// interval is a tenth of the mean time between a session's loss events (Xu, Harfoush & Rhee 2004, section III).
     /// Over the second half of the run, or a window.
-    Synchronisation { threshold: f64, window: Option<Window> },
+    Synchronisation { threshold: f64, window: Option<TimeSpan> },
     /// Per session: mean time from one of its loss events to the next, in a window if one is given; infinite where it
     /// has fewer than two.
-    LossSpacing { window: Option<Window> },
+    LossSpacing { window: Option<TimeSpan> },
     /// Per run: 2-norm distance to the optimum over the optimum's norm, at an instant.
     Distance { at: Quantity<Duration> },
     /// Per run: when that quotient falls below a share for good.
@@ -84,12 +84,12 @@ pub(crate) enum Measure {
 }
 
 /// From and to.
-pub(crate) type Window = [Quantity<Duration>; 2];
+pub(crate) type TimeSpan = [Quantity<Duration>; 2];
 
 /// An end of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum End {
+pub(crate) enum SessionEnd {
     /// The source.
     Source,
     /// The sink, as the source knows it.
@@ -216,8 +216,8 @@ impl Measure {
             Self::ExpectedRate { end, at } => {
                 let samples = Samples::of(run)?;
                 let rates = match end {
-                    End::Source => &samples.0.source_expected_bps,
-                    End::Sink => &samples.0.sink_expected_bps,
+                    SessionEnd::Source => &samples.0.source_expected_bps,
+                    SessionEnd::Sink => &samples.0.sink_expected_bps,
                 };
                 let i = samples.at(at.0)?;
                 return each(&|k| rates.get(i * samples.0.sessions + k).copied().ok_or(MeasureError::Samples));

@@ -10,7 +10,7 @@ use crate::Experiment;
 
 /// The verdicts of one experiment; its JSON form is a line of `papers run --json`.
 #[derive(Clone, Debug, Serialize)]
-pub struct Outcome {
+pub struct ExperimentOutcome {
     /// "002/fig-vii-2a".
     pub id: String,
     /// One entry a claim, in the order of the data.
@@ -41,7 +41,7 @@ pub struct Shown {
     pub run: Run,
 }
 
-impl Outcome {
+impl ExperimentOutcome {
     /// Claims that do not hold and have a reason.
     pub fn known_misses(&self) -> usize {
         self.claims.iter().filter(|claim| !claim.holds && claim.reason.is_some()).count()
@@ -59,9 +59,9 @@ pub struct Claim {
     /// What is claimed, in a few words.
     pub what: String,
     /// What the paper (or the source named) says, in `unit`.
-    pub paper: Value,
+    pub paper: ClaimValue,
     /// What we get, in `unit`: the farthest of several values from what is claimed.
-    pub ours: Value,
+    pub ours: ClaimValue,
     /// Unit of both; empty for pure numbers.
     pub unit: &'static str,
     /// How close it must be: "3 %", "at most", "strictly increasing".
@@ -79,14 +79,14 @@ pub struct Claim {
 
 /// A number, or words where there is none.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub enum ClaimValue {
     /// A number; an infinite time means that it never happened.
     Number(f64),
     /// Words.
     Text(String),
 }
 
-impl Serialize for Value {
+impl Serialize for ClaimValue {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Number(number) if number.is_finite() => serializer.serialize_f64(*number),
@@ -95,7 +95,7 @@ impl Serialize for Value {
     }
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for ClaimValue {
     /// Five significant digits.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn value__that_is_no_number_in_json_is_a_word() {
-        assert_eq!(serde_json::to_string(&Value::Number(f64::INFINITY)).unwrap(), "\"never\"");
-        assert_eq!(serde_json::to_string(&Value::Number(1.5)).unwrap(), "1.5");
+        assert_eq!(serde_json::to_string(&ClaimValue::Number(f64::INFINITY)).unwrap(), "\"never\"");
+        assert_eq!(serde_json::to_string(&ClaimValue::Number(1.5)).unwrap(), "1.5");
     }
 }

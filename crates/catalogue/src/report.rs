@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 
 use crate::drawing::picture_of;
-use crate::outcome::{Claim, Outcome};
+use crate::outcome::{Claim, ExperimentOutcome};
 
 /// The report of several experiments as a self-contained HTML page: no script, nothing fetched, pictures inside.
-pub fn report(outcomes: &[Outcome]) -> String {
+pub fn report(outcomes: &[ExperimentOutcome]) -> String {
     let mut page = String::from(HEAD);
     summary(&mut page, outcomes);
     for outcome in outcomes {
@@ -17,10 +17,10 @@ pub fn report(outcomes: &[Outcome]) -> String {
 }
 
 /// The counts, and the list of experiments.
-fn summary(page: &mut String, outcomes: &[Outcome]) {
+fn summary(page: &mut String, outcomes: &[ExperimentOutcome]) {
     let claims: usize = outcomes.iter().map(|outcome| outcome.claims.len()).sum();
-    let known: usize = outcomes.iter().map(Outcome::known_misses).sum();
-    let unexplained: usize = outcomes.iter().map(Outcome::unexplained_misses).sum();
+    let known: usize = outcomes.iter().map(ExperimentOutcome::known_misses).sum();
+    let unexplained: usize = outcomes.iter().map(ExperimentOutcome::unexplained_misses).sum();
     let wall_s: f64 = outcomes.iter().map(|outcome| outcome.wall_s).sum();
     let _ = writeln!(
         page,
@@ -53,7 +53,7 @@ fn summary(page: &mut String, outcomes: &[Outcome]) {
 }
 
 /// One experiment.
-fn section(page: &mut String, outcome: &Outcome) {
+fn section(page: &mut String, outcome: &ExperimentOutcome) {
     let experiment = outcome.experiment;
     let id = escape(&outcome.id);
     let _ = writeln!(page, "<section id=\"{id}\">\n<h2>{}</h2>", escape(&experiment.title));
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn report__holds_everything_and_fetches_nothing() {
-        let outcomes: Vec<Outcome> = ["002/sec-ii-4a", "002/fig-vii-5", "002/fig-vii-3"]
+        let outcomes: Vec<ExperimentOutcome> = ["002/sec-ii-4a", "002/fig-vii-5", "002/fig-vii-3"]
             .iter()
             .map(|id| run(id, RunOptions::default()).unwrap())
             .collect();

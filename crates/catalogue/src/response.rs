@@ -11,7 +11,7 @@ use serde::Deserialize;
 /// A scheme with the constants that its response function depends on; those of the scheme where they are missing.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(crate) enum Response {
+pub(crate) enum ResponseCurve {
     /// TCP.
     Newreno {},
     /// Additive increase, multiplicative decrease.
@@ -27,7 +27,7 @@ pub(crate) enum Response {
 /// Where a search for a loss rate begins and ends.
 const RATES: (f64, f64) = (1e-12, 0.3);
 
-impl Response {
+impl ResponseCurve {
     /// Mean window in packets at a loss rate, loss events per packet.
     pub(crate) fn window(self, loss_rate: f64) -> f64 {
         match self {
@@ -208,16 +208,17 @@ mod tests {
     #[test]
     fn crossing__of_stcp_is_where_the_two_formulas_agree() {
         // 0.075 / p = sqrt(1.5 / p): p = 0.075^2 / 1.5 = 0.00375, and the window there is 20.
-        let crossing = Response::Stcp { low_window: None }.crossing();
+        let crossing = ResponseCurve::Stcp { low_window: None }.crossing();
         close(crossing, 0.003_75, 1e-9);
         close(reno(crossing), 20.0, 1e-9);
         // A line through (31, 1.5 / 31^2) begins on TCP's.
-        close(reno(Response::Hstcp { low_window: Some(31.0) }.crossing()), 31.0, 1e-6);
+        close(reno(ResponseCurve::Hstcp { low_window: Some(31.0) }.crossing()), 31.0, 1e-6);
     }
 
     #[test]
     fn loss_rate__is_the_inverse_of_the_window() {
-        for response in [Response::Newreno {}, Response::Bic { s_max: None, s_min: None, beta: None, low_window: None }]
+        for response in
+            [ResponseCurve::Newreno {}, ResponseCurve::Bic { s_max: None, s_min: None, beta: None, low_window: None }]
         {
             close(response.loss_rate(response.window(3e-6)), 3e-6, 1e-6);
         }
@@ -225,26 +226,26 @@ mod tests {
 
     #[test]
     fn exponent__of_power_laws() {
-        close(Response::Newreno {}.exponent(1e-5), 0.5, 1e-9);
-        close(Response::Stcp { low_window: None }.exponent(1e-5), 1.0, 1e-9);
+        close(ResponseCurve::Newreno {}.exponent(1e-5), 0.5, 1e-9);
+        close(ResponseCurve::Stcp { low_window: None }.exponent(1e-5), 1.0, 1e-9);
     }
 
     #[test]
     fn synchronised_ratio__of_a_power_law_is_a_power_of_the_rtt_ratio() {
         // Xu 2004, section IV: (RTT2 / RTT1)^(1 / (1 - d)), d = 1/2 for TCP.
-        close(Response::Newreno {}.synchronised_ratio(3.0, 1000.0), 9.0, 1e-6);
-        close(Response::Newreno {}.synchronised_ratio(6.0, 1000.0), 36.0, 1e-6);
+        close(ResponseCurve::Newreno {}.synchronised_ratio(3.0, 1000.0), 9.0, 1e-6);
+        close(ResponseCurve::Newreno {}.synchronised_ratio(6.0, 1000.0), 36.0, 1e-6);
     }
 
     #[test]
     fn rule_window__of_tcp_is_1_22_over_the_root() {
-        close(Response::Newreno {}.rule_window(1e-4), 122.47, 0.02);
+        close(ResponseCurve::Newreno {}.rule_window(1e-4), 122.47, 0.02);
     }
 
     #[test]
     fn meets__itself_everywhere_and_tcp_never() {
-        let aimd = Response::Aimd { increase: 32.0, decrease: 0.125 };
+        let aimd = ResponseCurve::Aimd { increase: 32.0, decrease: 0.125 };
         close(aimd.meets(aimd, 0.01), 1.0, 1e-9);
-        assert!(aimd.meets(Response::Newreno {}, 0.01).is_nan());
+        assert!(aimd.meets(ResponseCurve::Newreno {}, 0.01).is_nan());
     }
 }

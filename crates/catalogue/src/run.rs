@@ -7,10 +7,10 @@ use crate::claim::Subject;
 use crate::experiment::Experiment;
 use crate::lab::LabError;
 use crate::measure::MeasureError;
-use crate::outcome::{Claim, Outcome};
+use crate::outcome::{Claim, ExperimentOutcome};
 use crate::select::{UnknownExperiment, select};
 use crate::sketch::Picture;
-use crate::work::{Plan, Progress, Results, Taken, Work};
+use crate::work::{ExperimentPlan, Results, RunProgress, TakenResult, Work};
 
 /// How to run an experiment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub enum RunError {
 }
 
 /// Runs one experiment by its full id.
-pub fn run(id: &str, options: RunOptions) -> Result<Outcome, RunError> {
+pub fn run(id: &str, options: RunOptions) -> Result<ExperimentOutcome, RunError> {
     match select(&[id])?[..] {
         [experiment] => run_experiment(experiment, options, &|_| ()),
         _ => Err(UnknownExperiment { id: id.to_owned(), hint: "name one experiment in full".to_owned() }.into()),
@@ -71,8 +71,8 @@ pub fn run(id: &str, options: RunOptions) -> Result<Outcome, RunError> {
 pub fn run_experiment(
     experiment: &'static Experiment,
     options: RunOptions,
-    progress: Progress<'_>,
-) -> Result<Outcome, RunError> {
+    progress: RunProgress<'_>,
+) -> Result<ExperimentOutcome, RunError> {
     let mut only = None;
     run_all(&[experiment], options, progress, &mut |outcome| {
         only = Some(outcome);
@@ -86,8 +86,8 @@ pub fn run_experiment(
 pub fn run_all(
     experiments: &[&'static Experiment],
     options: RunOptions,
-    progress: Progress<'_>,
-    each: &mut dyn FnMut(Outcome) -> bool,
+    progress: RunProgress<'_>,
+    each: &mut dyn FnMut(ExperimentOutcome) -> bool,
 ) -> Result<(), RunError> {
     let work = Work::plan(experiments, options)?;
     work.run(progress, &mut |number, results, wall_s| {
@@ -97,12 +97,12 @@ pub fn run_all(
         let shown = results.into_iter().flatten().filter_map(|taken| taken.kept).collect();
         let experiment = plan.experiment;
         let (id, quick) = (experiment.id.clone(), plan.is_quick);
-        Ok(each(Outcome { id, claims, wall_s, quick, experiment, shown, heights }))
+        Ok(each(ExperimentOutcome { id, claims, wall_s, quick, experiment, shown, heights }))
     })
 }
 
 /// The verdicts of all claims; without those that too few draws or too short runs cannot judge.
-fn judge(plan: &Plan, results: &Results) -> Result<Vec<Claim>, RunError> {
+fn judge(plan: &ExperimentPlan, results: &Results) -> Result<Vec<Claim>, RunError> {
     let experiment = plan.experiment;
     let mut verdicts = Vec::with_capacity(experiment.claims.len());
     for (number, claim) in experiment.claims.iter().enumerate() {
@@ -133,10 +133,10 @@ fn judge(plan: &Plan, results: &Results) -> Result<Vec<Claim>, RunError> {
 }
 
 /// The heights of the picture's bars, per variant.
-fn heights(plan: &Plan, results: &Results) -> Vec<(Option<String>, Vec<f64>)> {
+fn heights(plan: &ExperimentPlan, results: &Results) -> Vec<(Option<String>, Vec<f64>)> {
     let Picture::Bars(bars) = &plan.experiment.picture else { return Vec::new() };
     let scale = bars.unit().map_or(1.0, |unit| unit.scale);
-    let height = |part: usize, runs: &[Taken]| {
+    let height = |part: usize, runs: &[TakenResult]| {
         let sketch = &bars.parts[part];
         let per_run: Vec<f64> =
             runs.iter().filter_map(|taken| sketch.over_sessions.apply(&taken.parts[part])).collect();

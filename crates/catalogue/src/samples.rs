@@ -4,7 +4,7 @@ use fairwave_scenario::{RateSamples, Run};
 use fairwave_schemes::global::metrics::jain_index;
 use fairwave_units::Duration;
 
-use crate::measure::{MeasureError, Window};
+use crate::measure::{MeasureError, TimeSpan};
 use crate::quantity::Quantity;
 
 /// Rates over time.
@@ -38,7 +38,7 @@ impl<'a> Samples<'a> {
     }
 
     /// The samples that lie in a window as a whole; all of them without one.
-    pub(crate) fn within(&self, window: Option<Window>) -> impl Iterator<Item = usize> + '_ {
+    pub(crate) fn within(&self, window: Option<TimeSpan>) -> impl Iterator<Item = usize> + '_ {
         let (from, to) = window.map_or((0.0, f64::INFINITY), |[from, to]| (from.0.as_secs_f64(), to.0.as_secs_f64()));
         (0..self.0.ends.len()).filter(move |&i| self.start_s(i) >= from - 1e-9 && self.end_s(i) <= to + 1e-9)
     }
@@ -48,7 +48,7 @@ impl<'a> Samples<'a> {
         (0..self.0.ends.len()).find(|&i| self.end_s(i) >= instant.as_secs_f64() - 1e-9).ok_or(MeasureError::Window)
     }
 
-    pub(crate) fn mean(&self, k: usize, window: Window) -> Result<f64, MeasureError> {
+    pub(crate) fn mean(&self, k: usize, window: TimeSpan) -> Result<f64, MeasureError> {
         let (mut sum, mut time) = (0.0, 0.0);
         for i in self.within(Some(window)) {
             sum += self.rate(i, k) * self.width_s(i);
@@ -57,7 +57,7 @@ impl<'a> Samples<'a> {
         if time > 0.0 { Ok(sum / time) } else { Err(MeasureError::Window) }
     }
 
-    pub(crate) fn jain(&self, sessions: &[usize], window: Window) -> Result<f64, MeasureError> {
+    pub(crate) fn jain(&self, sessions: &[usize], window: TimeSpan) -> Result<f64, MeasureError> {
         let rates: Result<Vec<f64>, _> = sessions.iter().map(|&k| self.mean(k, window)).collect();
         Ok(jain_index(&rates?))
     }
@@ -80,7 +80,7 @@ impl<'a> Samples<'a> {
         if windows.is_empty() { Err(MeasureError::Window) } else { Ok(windows) }
     }
 
-    pub(crate) fn peak(&self, window: Option<Window>, value: impl Fn(usize) -> f64) -> Result<f64, MeasureError> {
+    pub(crate) fn peak(&self, window: Option<TimeSpan>, value: impl Fn(usize) -> f64) -> Result<f64, MeasureError> {
         self.within(window).map(value).reduce(f64::max).ok_or(MeasureError::Window)
     }
 

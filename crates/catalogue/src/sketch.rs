@@ -4,10 +4,10 @@ use fairwave_scenario::Record;
 use fairwave_units::Duration;
 use serde::{Deserialize, Deserializer, de};
 
-use crate::measure::{Measure, Window};
+use crate::measure::{Measure, TimeSpan};
 use crate::quantity::Quantity;
 use crate::reduce::Reduce;
-use crate::response::Response;
+use crate::response::ResponseCurve;
 use crate::unit::{Dimension, Unit};
 
 /// What a picture shows. In the data a word, or a table of one entry where there is more to say.
@@ -40,7 +40,7 @@ pub struct Shot {
     /// These variants, in this order; all if missing.
     pub(crate) variants: Option<Vec<String>>,
     /// From and to; the whole run if missing.
-    pub(crate) window: Option<Window>,
+    pub(crate) window: Option<TimeSpan>,
 }
 
 /// An index over time.
@@ -130,7 +130,7 @@ pub struct CurvesSketch {
 #[serde(deny_unknown_fields)]
 pub(crate) struct ResponseSketch {
     pub(crate) label: String,
-    pub(crate) response: Response,
+    pub(crate) response: ResponseCurve,
 }
 
 impl Picture {
@@ -237,13 +237,13 @@ mod tests {
     use super::*;
 
     #[derive(Debug, Deserialize)]
-    struct Holder {
+    struct FormulaHolder {
         #[serde(deserialize_with = "picture")]
         picture: Option<Picture>,
     }
 
     fn read(text: &str) -> Result<Picture, String> {
-        let holder: Holder = toml::from_str(&format!("picture = {text}")).map_err(|error| error.to_string())?;
+        let holder: FormulaHolder = toml::from_str(&format!("picture = {text}")).map_err(|error| error.to_string())?;
         Ok(holder.picture.unwrap())
     }
 

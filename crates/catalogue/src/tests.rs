@@ -10,7 +10,7 @@ use crate::drawing::picture_of;
 use crate::experiment::{Experiment, list};
 use crate::lab::{simulate, usual_model};
 use crate::run::{RunOptions, run_experiment};
-use crate::work::Ask;
+use crate::work::RunQuery;
 
 /// Minutes in a debug build; the same claims as two smaller networks. `fairwave papers run all` has it.
 const LONG: &str = "002/fig-vii-18";
@@ -84,7 +84,7 @@ fn claims__miss_on_a_run_that_is_wrong() {
         for claim in experiment.claims.iter().filter(|claim| matches!(claim.subject, Subject::Measure(_))) {
             let misses = |wrong: &dyn Fn(&Run) -> Run| {
                 let value = |(variant, run, width): &(Option<String>, Run, Duration)| {
-                    let ask = Ask::of_claim(claim, variant.as_deref())?;
+                    let ask = RunQuery::of_claim(claim, variant.as_deref())?;
                     Some(vec![
                         ask.evaluate(&wrong(run), *width)
                             .unwrap_or_else(|error| panic!("{}: \"{}\": {error}", experiment.id, claim.what)),

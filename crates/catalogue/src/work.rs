@@ -19,11 +19,11 @@ use crate::run::{RunError, RunOptions};
 use crate::sketch::PartSketch;
 
 /// Told of the runs as they go on; from several threads.
-pub type Progress<'a> = &'a (dyn Fn(&Step<'_>) + Sync);
+pub type RunProgress<'a> = &'a (dyn Fn(&RunStep<'_>) + Sync);
 
 /// Something happened to a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Step<'a> {
+pub struct RunStep<'a> {
     /// Which: "001-fig3, BIC, seed 1".
     pub run: &'a str,
     /// By how much all the work has come forward since the last step of this run: the shares of all steps sum up to one.
@@ -34,26 +34,26 @@ pub struct Step<'a> {
 
 /// The runs of some experiments.
 pub(crate) struct Work {
-    pub(crate) plans: Vec<Plan>,
-    jobs: Vec<Job>,
+    pub(crate) plans: Vec<ExperimentPlan>,
+    jobs: Vec<RunJob>,
 }
 
 /// The runs of one experiment.
-pub(crate) struct Plan {
+pub(crate) struct ExperimentPlan {
     pub(crate) experiment: &'static Experiment,
-    pub(crate) groups: Vec<Group>,
+    pub(crate) groups: Vec<VariantRuns>,
     /// Something was left out or made shorter.
     pub(crate) is_quick: bool,
 }
 
 /// The runs of one variant.
-pub(crate) struct Group {
+pub(crate) struct VariantRuns {
     pub(crate) variant: Option<String>,
     jobs: Vec<usize>,
 }
 
 /// One run.
-struct Job {
+struct RunJob {
     name: String,
     document: Arc<Document>,
     case: Case,
@@ -77,7 +77,7 @@ struct User {
 
 /// What an experiment takes from one of its runs.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Taken {
+pub(crate) struct TakenResult {
     /// Per claim: its values in this run; empty where the claim is about other variants or about a formula.
     pub(crate) claims: Vec<Vec<f64>>,
     /// Per part of the picture: its values in this run.
@@ -87,7 +87,7 @@ pub(crate) struct Taken {
 }
 
 /// The runs of one experiment, after all of them are done: by group, then by run.
-pub(crate) type Results = Vec<Vec<Taken>>;
+pub(crate) type Results = Vec<Vec<TakenResult>>;
 
 impl Work {
     /// What must be run for some experiments. Runs that differ in nothing but who needs them become one.
@@ -97,7 +97,7 @@ impl Work {
         // What makes a run: scenario, model, what is laid over it, variant and seed.
         let mut known: BTreeMap<(&str, &str, String, Option<String>, u64), usize> = BTreeMap::new();
         for experiment in experiments {
-            let mut plan = Plan { experiment, groups: Vec::new(), is_quick: false };
+            let mut plan = ExperimentPlan { experiment, groups: Vec::new(), is_quick: false };
             let Some(name) = experiment.scenario.as_deref() else {
                 work.plans.push(plan);
                 continue;
@@ -126,12 +126,12 @@ impl Work {
                 let key =
                     (name, model.map_or("usual", Model::name), laid_over.clone(), case.variant.clone(), case.seed);
                 let job = *known.entry(key).or_insert_with(|| {
-                    work.jobs.push(Job::new(name, document, case.clone(), model));
+                    work.jobs.push(RunJob::new(name, document, case.clone(), model));
                     work.jobs.len() - 1
                 });
                 plan.groups[group].jobs.push(job);
                 let kept = experiment.picture.keeps(case.variant.as_deref(), runs == 0);
-                let needed = Ask::all(experiment, case.variant.as_deref()).map(|ask| ask.measure.record());
+                let needed = RunQuery::all(experiment, case.variant.as_deref()).map(|ask| ask.measure.record());
                 let record = &mut work.jobs[job].record;
                 *record = kept.into_iter().chain(needed).fold(*record, union);
                 let user = User { plan: work.plans.len(), group, case: runs, keeps: kept.is_some() };
@@ -170,7 +170,7 @@ impl Work {
     /// What is handed over, the wall times aside, is the same on any number of threads; so is the error.
     pub(crate) fn run(
         &self,
-        progress: Progress<'_>,
+        progress: RunProgress<'_>,
         done: &mut dyn FnMut(usize, Results, f64) -> Result<bool, RunError>,
     ) -> Result<(), RunError> {
         let one = |number: usize| {
@@ -178,7 +178,7 @@ impl Work {
             let begin = Instant::now();
             let taken = job.run(&self.plans, progress);
             let wall_s = begin.elapsed().as_secs_f64();
-            progress(&Step { run: &job.name, share: 0.0, ended_s: Some(wall_s) });
+            progress(&RunStep { run: &job.name, share: 0.0, ended_s: Some(wall_s) });
             taken.map(|taken| (taken, wall_s))
         };
         in_order(self.jobs.len(), rayon::current_num_threads(), one, |outcomes| {
@@ -194,12 +194,12 @@ impl Work {
     }
 }
 
-impl Plan {
+impl ExperimentPlan {
     /// The place of a case's variant among the groups; a new one at their end where it is new.
     fn group(&mut self, case: &Case) -> usize {
         let known = self.groups.iter().position(|group| group.variant == case.variant);
         known.unwrap_or_else(|| {
-            self.groups.push(Group { variant: case.variant.clone(), jobs: Vec::new() });
+            self.groups.push(VariantRuns { variant: case.variant.clone(), jobs: Vec::new() });
             self.groups.len() - 1
         })
     }
@@ -209,7 +209,7 @@ impl Plan {
     }
 }
 
-impl Job {
+impl RunJob {
     fn new(scenario: &str, document: &Arc<Document>, case: Case, model: Option<Model>) -> Self {
         let variant = case.variant.as_ref().map_or_else(String::new, |variant| format!(", {variant}"));
         let name = format!("{scenario}{variant}, seed {}", case.seed);
@@ -219,40 +219,40 @@ impl Job {
 
     /// Runs it, and takes from it what each of its users needs. The run itself is gone afterwards, unless a picture
     /// shows it.
-    fn run(&self, plans: &[Plan], progress: Progress<'_>) -> Result<Vec<Taken>, RunError> {
+    fn run(&self, plans: &[ExperimentPlan], progress: RunProgress<'_>) -> Result<Vec<TakenResult>, RunError> {
         let (scenario, _) = self.document.build(&self.case)?;
         let (whole_s, mut told) = (scenario.duration.as_secs_f64(), 0.0);
         let mut tell = |now: Time| {
             let reached = if whole_s > 0.0 { now.as_secs_f64() / whole_s } else { 1.0 };
             // A hundred steps are enough for any bar.
             if reached - told >= 0.01 {
-                progress(&Step { run: &self.name, share: (reached - told) * self.share, ended_s: None });
+                progress(&RunStep { run: &self.name, share: (reached - told) * self.share, ended_s: None });
                 told = reached;
             }
         };
         let settings = Settings { record: self.record, progress: Some(&mut tell), ..Settings::default() };
         let run = simulate(&scenario, self.model, settings)
             .map_err(|error| RunError::Lab { scenario: scenario.name.clone(), error })?;
-        progress(&Step { run: &self.name, share: (1.0 - told) * self.share, ended_s: None });
+        progress(&RunStep { run: &self.name, share: (1.0 - told) * self.share, ended_s: None });
         let mut taken = Vec::with_capacity(self.users.len());
         for user in &self.users {
-            let Plan { experiment, is_quick, .. } = &plans[user.plan];
-            let evaluate = |what: &str, ask: &Ask<'_>| {
+            let ExperimentPlan { experiment, is_quick, .. } = &plans[user.plan];
+            let evaluate = |what: &str, ask: &RunQuery<'_>| {
                 ask.evaluate(&run, scenario.sample).map_err(|error| RunError::Measure {
                     id: experiment.id.clone(),
                     what: what.to_owned(),
                     error,
                 })
             };
-            let mut mine = Taken::default();
+            let mut mine = TakenResult::default();
             for claim in &experiment.claims {
                 // A claim that is left out may look at a part of the run that a shorter one does not have.
                 let is_judged = !(*is_quick && claim.full_only);
-                let ask = Ask::of_claim(claim, self.case.variant.as_deref()).filter(|_| is_judged);
+                let ask = RunQuery::of_claim(claim, self.case.variant.as_deref()).filter(|_| is_judged);
                 mine.claims.push(ask.map_or(Ok(Vec::new()), |ask| evaluate(&claim.what, &ask))?);
             }
             for part in experiment.picture.parts() {
-                mine.parts.push(evaluate(&part.label, &Ask::of_part(part))?);
+                mine.parts.push(evaluate(&part.label, &RunQuery::of_part(part))?);
             }
             taken.push(mine);
         }
@@ -268,13 +268,13 @@ impl Job {
 
 /// The results that wait for the rest of their experiment.
 struct Handover<'a> {
-    plans: Vec<Waiting>,
+    plans: Vec<WaitingRun>,
     /// The first experiment that was not handed over.
     next: usize,
     done: &'a mut dyn FnMut(usize, Results, f64) -> Result<bool, RunError>,
 }
 
-struct Waiting {
+struct WaitingRun {
     results: Results,
     missing: usize,
     wall_s: f64,
@@ -282,15 +282,15 @@ struct Waiting {
 
 impl<'a> Handover<'a> {
     fn new(work: &Work, done: &'a mut dyn FnMut(usize, Results, f64) -> Result<bool, RunError>) -> Self {
-        let waiting = |plan: &Plan| Waiting {
-            results: plan.groups.iter().map(|group| vec![Taken::default(); group.jobs.len()]).collect(),
+        let waiting = |plan: &ExperimentPlan| WaitingRun {
+            results: plan.groups.iter().map(|group| vec![TakenResult::default(); group.jobs.len()]).collect(),
             missing: plan.jobs(),
             wall_s: 0.0,
         };
         Self { plans: work.plans.iter().map(waiting).collect(), next: 0, done }
     }
 
-    fn hand_in(&mut self, job: &Job, taken: Vec<Taken>, wall_s: f64) {
+    fn hand_in(&mut self, job: &RunJob, taken: Vec<TakenResult>, wall_s: f64) {
         for (place, (user, taken)) in job.users.iter().zip(taken).enumerate() {
             let plan = &mut self.plans[user.plan];
             plan.results[user.group][user.case] = taken;
@@ -317,14 +317,14 @@ impl<'a> Handover<'a> {
 }
 
 /// What a claim or a part of a picture wants to know of a run.
-pub(crate) struct Ask<'e> {
+pub(crate) struct RunQuery<'e> {
     measure: &'e Measure,
     sessions: Option<&'e [String]>,
     /// Sessions whose mean is what the values are taken over.
     against: Option<&'e [String]>,
 }
 
-impl<'e> Ask<'e> {
+impl<'e> RunQuery<'e> {
     /// What a claim asks, if it looks at this variant.
     pub(crate) fn of_claim(claim: &'e CheckedClaim, variant: Option<&str>) -> Option<Self> {
         let looks = match (&claim.variants, variant) {
@@ -446,7 +446,7 @@ mod tests {
     fn progress__shares_sum_up_to_one() {
         let sum = Mutex::new(0.0);
         let ended = AtomicUsize::new(0);
-        let progress = |step: &Step<'_>| {
+        let progress = |step: &RunStep<'_>| {
             *sum.lock().unwrap() += step.share;
             ended.fetch_add(usize::from(step.ended_s.is_some()), Ordering::Relaxed);
         };

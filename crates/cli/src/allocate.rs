@@ -2,16 +2,16 @@
 
 use std::fmt::Write as _;
 
-use fairwave_scenario::{Allocation, Scenario, Selection, Work, allocate};
+use fairwave_scenario::{Allocation, Scenario, Selection, WorkKind, allocate};
 use fairwave_units::{Bytes, Duration, Time};
 use serde::Serialize;
 
 use crate::Done;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::input;
 use crate::output::print_json;
 use crate::simulate::{assignment, quantity, rate};
-use crate::table::{Table, shortened};
+use crate::table::{TextTable, shortened};
 use crate::terminal::{self, BOLD, DIM, paint, print};
 
 /// So many sessions are listed; of more, the first few.
@@ -51,13 +51,13 @@ pub(crate) struct Args {
 }
 
 #[derive(Serialize)]
-struct Listing<'a> {
-    sessions: Vec<Entry<'a>>,
+struct AllocationListing<'a> {
+    sessions: Vec<AllocationRow<'a>>,
     total_bps: f64,
 }
 
 #[derive(Serialize)]
-struct Entry<'a> {
+struct AllocationRow<'a> {
     name: &'a str,
     from: &'a str,
     to: &'a str,
@@ -72,7 +72,7 @@ pub(crate) fn run(args: &Args) -> Done {
     let at = args.at.map(|at| Time::ZERO + at);
     let mut texts = Vec::new();
     for case in document.cases(&selection)? {
-        input::check_memory(&args.file, &document, &case, Work::Allocate, 1, args.memory)?;
+        input::check_memory(&args.file, &document, &case, WorkKind::Allocate, 1, args.memory)?;
         let (scenario, notes) = document.build(&case)?;
         for note in &notes {
             terminal::note(note);
@@ -80,7 +80,7 @@ pub(crate) fn run(args: &Args) -> Done {
         // The allocation names the scenario; people know the file.
         let allocation = allocate(&scenario, at).map_err(|mut error| {
             error.file.clone_from(&args.file);
-            Failure::from(error)
+            CommandFailure::from(error)
         })?;
         let listing = listing(&scenario, &allocation);
         if args.json {
@@ -92,10 +92,10 @@ pub(crate) fn run(args: &Args) -> Done {
     print(&texts.join("\n"))
 }
 
-fn listing<'a>(scenario: &'a Scenario, allocation: &Allocation) -> Listing<'a> {
+fn listing<'a>(scenario: &'a Scenario, allocation: &Allocation) -> AllocationListing<'a> {
     let rows = scenario.sessions.iter().zip(&allocation.rates).zip(&allocation.limited_by);
     let sessions = rows.filter_map(|((session, rate), limited_by)| {
-        Some(Entry {
+        Some(AllocationRow {
             name: &session.name,
             from: &scenario.nodes[session.from as usize].name,
             to: &scenario.nodes[session.to as usize].name,
@@ -103,16 +103,16 @@ fn listing<'a>(scenario: &'a Scenario, allocation: &Allocation) -> Listing<'a> {
             limited_by: limited_by.as_ref()?.name(scenario),
         })
     });
-    Listing { sessions: sessions.collect(), total_bps: allocation.total().as_bps() }
+    AllocationListing { sessions: sessions.collect(), total_bps: allocation.total().as_bps() }
 }
 
-fn text(scenario: &Scenario, listing: &Listing<'_>, at: Option<Time>) -> String {
+fn text(scenario: &Scenario, listing: &AllocationListing<'_>, at: Option<Time>) -> String {
     let title = if scenario.title.is_empty() { &scenario.name } else { &scenario.title };
     let when = at.map_or(String::new(), |at| format!(" at {at}"));
     let variant = scenario.variant.as_ref().map_or(String::new(), |variant| format!("variant \"{variant}\": "));
     let count = listing.sessions.len();
     let mut text = format!("{}\n{variant}max-min fair rates of {count} sessions{when}\n\n", paint(BOLD, title));
-    let mut table = Table::new(&["session", "from", "to", ">rate", "limited by"]);
+    let mut table = TextTable::new(&["session", "from", "to", ">rate", "limited by"]);
     let shown = if count > LISTED { FIRST } else { count };
     for entry in &listing.sessions[..shown] {
         let cell = |text: &str| shortened(text, 20);

@@ -21,12 +21,12 @@ Data goes to stdout, talk and progress to stderr.
 Exit status: 0 done; 1 the run failed or a claim does not hold; 2 the call or its input is wrong; 130 interrupted.")]
 pub(crate) struct Cli {
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: CliCommand,
 }
 
 /// The subcommands.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum CliCommand {
     Serve(crate::serve::Args),
     Get(crate::get::Args),
     Put(crate::put::Args),

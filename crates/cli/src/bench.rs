@@ -11,16 +11,16 @@ use fairwave_units::{Duration, Rate};
 use serde::Serialize;
 
 use crate::Done;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::interrupt;
 use crate::output::print_json;
 use crate::simulate::{quantity, rate};
-use crate::table::Table;
+use crate::table::TextTable;
 use crate::terminal::{self, print};
 use crate::transfer::connecting;
-use crate::transfer::link::{Link, positive_rate};
+use crate::transfer::link::{LinkArgs, positive_rate};
 use crate::transfer::monitor::monitor;
-use crate::transfer::offer::Offer;
+use crate::transfer::offer::TicketOffer;
 use crate::transfer::screen::{Screen, Talk};
 use crate::transfer::ticket;
 
@@ -52,12 +52,12 @@ pub(crate) struct Args {
     sessions: u64,
     /// Which way, as this end sees it
     #[arg(long, value_enum, value_name = "WAY", default_value = "send")]
-    direction: Direction,
+    direction: DirectionArg,
     /// No session is faster than this
     #[arg(long, value_name = "RATE", value_parser = positive_rate)]
     limit: Option<Rate>,
     #[command(flatten)]
-    link: Link,
+    link: LinkArgs,
     #[command(flatten)]
     talk: Talk,
 }
@@ -75,15 +75,15 @@ Examples:
   fairwave bench serve --listen 192.0.2.7:5000 --capacity \"10 Gb/s\"")]
 struct ServeArgs {
     #[command(flatten)]
-    offer: Offer,
+    offer: TicketOffer,
     #[command(flatten)]
-    link: Link,
+    link: LinkArgs,
     #[command(flatten)]
     talk: Talk,
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Direction {
+enum DirectionArg {
     /// To the other end
     Send,
     /// From it
@@ -93,7 +93,7 @@ enum Direction {
 }
 
 #[derive(Serialize)]
-struct ProgressEvent {
+struct BenchProgressEvent {
     event: &'static str,
     elapsed_s: f64,
     receive_goodput_bps: f64,
@@ -110,7 +110,7 @@ struct DoneEvent {
     cpu_s_per_gb: Cpu,
     lost_packets: u64,
     jain: f64,
-    sessions: Vec<Flow>,
+    sessions: Vec<FlowReport>,
 }
 
 /// CPU time of the two processes.
@@ -121,7 +121,7 @@ struct Cpu {
 }
 
 #[derive(Serialize)]
-struct Flow {
+struct FlowReport {
     session: usize,
     direction: &'static str,
     bytes: u64,
@@ -163,7 +163,10 @@ fn measure(args: &Args) -> Done {
     let ticket = match &args.ticket {
         Some(word) => ticket::read(word)?,
         None => ticket::from_environment().unwrap_or_else(|| {
-            Err(Failure::usage("bench: the ticket is missing", "`fairwave bench serve` at the other end prints one"))
+            Err(CommandFailure::usage(
+                "bench: the ticket is missing",
+                "`fairwave bench serve` at the other end prints one",
+            ))
         })?,
     };
     let bound = args.link.bind(ticket.addresses.first().map(SocketAddr::ip))?;
@@ -172,9 +175,9 @@ fn measure(args: &Args) -> Done {
         time: StdDuration::from_nanos(args.time.as_nanos()),
         sessions: args.sessions as usize,
         direction: match args.direction {
-            Direction::Send => BenchDirection::Send,
-            Direction::Receive => BenchDirection::Receive,
-            Direction::Both => BenchDirection::Both,
+            DirectionArg::Send => BenchDirection::Send,
+            DirectionArg::Receive => BenchDirection::Receive,
+            DirectionArg::Both => BenchDirection::Both,
         },
         limit: args.limit,
         session: args.link.session(),
@@ -188,7 +191,7 @@ fn measure(args: &Args) -> Done {
             let (elapsed_s, receive_bps, send_bps) =
                 (progress.elapsed.as_secs_f64(), progress.receive_bps, progress.send_wire_bps);
             if args.talk.json {
-                let event = ProgressEvent {
+                let event = BenchProgressEvent {
                     event: "progress",
                     elapsed_s,
                     receive_goodput_bps: receive_bps,
@@ -208,13 +211,13 @@ fn measure(args: &Args) -> Done {
     told?;
     let report = report.map_err(|error| match error {
         BenchError::Connect(error) => connecting::failure(&error, &ticket),
-        error => Failure::Run(error.to_string()),
+        error => CommandFailure::Run(error.to_string()),
     })?;
     if args.talk.json { print_json(&event(&report)) } else { print(&text(&report)) }
 }
 
 fn event(report: &BenchReport) -> DoneEvent {
-    let sessions = report.flows.iter().map(|flow| Flow {
+    let sessions = report.flows.iter().map(|flow| FlowReport {
         session: flow.session,
         direction: if flow.is_sent { "send" } else { "receive" },
         bytes: flow.bytes,
@@ -236,7 +239,7 @@ fn event(report: &BenchReport) -> DoneEvent {
 }
 
 fn text(report: &BenchReport) -> String {
-    let mut table = Table::new(&[">session", "direction", ">goodput", ">wire", ">lost packets"]);
+    let mut table = TextTable::new(&[">session", "direction", ">goodput", ">wire", ">lost packets"]);
     for flow in &report.flows {
         table.row([
             flow.session.to_string(),

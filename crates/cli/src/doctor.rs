@@ -9,7 +9,7 @@ use fairwave_host::{Check, DEFAULT_PORT, Verdict, examine};
 use serde::Serialize;
 
 use crate::Done;
-use crate::failure::{Failure, plain};
+use crate::failure::{CommandFailure, plain};
 use crate::output::print_json;
 use crate::terminal::{ACCENT, BAD, GOOD, WARY, paint, print};
 
@@ -49,7 +49,10 @@ pub(crate) fn run(args: &Args) -> Done {
     let left = args.destination.as_deref().map_or(Ok(Vec::new()), |destination| {
         unfinished(destination).map_err(|error| {
             let shown = escaped(destination.as_os_str().as_bytes());
-            Failure::usage(format!("{shown}: {}", plain(&error)), "name the directory that files were moved into")
+            CommandFailure::usage(
+                format!("{shown}: {}", plain(&error)),
+                "name the directory that files were moved into",
+            )
         })
     })?;
     let mut checks = examine(args.port);
@@ -62,7 +65,7 @@ pub(crate) fn run(args: &Args) -> Done {
     } else {
         print(&text(&findings))?;
     }
-    if failures > 0 { Err(Failure::Missed) } else { Ok(()) }
+    if failures > 0 { Err(CommandFailure::Missed) } else { Ok(()) }
 }
 
 fn text(findings: &Findings) -> String {

@@ -6,7 +6,7 @@ use fairwave_scenario::ScenarioError;
 
 /// The end of a command that did not do all it was asked for.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub(crate) enum CommandFailure {
     /// The call or its input is wrong: exit code 2.
     Usage(String),
     /// The run failed: exit code 1.
@@ -19,7 +19,7 @@ pub(crate) enum Failure {
     Unread,
 }
 
-impl Failure {
+impl CommandFailure {
     /// A wrong call: what is wrong, and how to mend it.
     pub(crate) fn usage(message: impl Into<String>, hint: &str) -> Self {
         Self::Usage(format!("{}\nhint: {hint}", message.into()))
@@ -52,7 +52,7 @@ impl Failure {
     }
 }
 
-impl From<ScenarioError> for Failure {
+impl From<ScenarioError> for CommandFailure {
     fn from(error: ScenarioError) -> Self {
         Self::Usage(error.to_string())
     }

@@ -5,7 +5,7 @@ use fairwave_host::ProcessStatus;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::cp::message::{Answer, Ask, What, receive, send};
+use crate::cp::message::{CpReply, CpRequest, What, receive, send};
 use crate::{status, terminal};
 
 /// Inputs at random in `cargo test`; BOLERO_RANDOM_ITERATIONS says otherwise.
@@ -28,14 +28,14 @@ fn read<T: DeserializeOwned + Serialize + PartialEq + std::fmt::Debug>(input: &[
 #[test]
 fn cp_ask() {
     bolero::check!().with_iterations(ITERATIONS).with_max_len(LARGEST).for_each(|input: &[u8]| {
-        for ask in read::<Ask>(input) {
+        for ask in read::<CpRequest>(input) {
             let paths = match ask.what {
                 What::Give(paths) => paths,
                 What::Take { place, .. } => vec![place],
             };
             for path in paths {
                 if let Ok(text) = path.to_os_string() {
-                    assert_eq!(crate::cp::message::Path::new(&text), path);
+                    assert_eq!(crate::cp::message::RemotePath::new(&text), path);
                 }
             }
         }
@@ -46,8 +46,8 @@ fn cp_ask() {
 #[test]
 fn cp_answer() {
     bolero::check!().with_iterations(ITERATIONS).with_max_len(LARGEST).for_each(|input: &[u8]| {
-        for answer in read::<Answer>(input) {
-            if let Answer::Refused { message, .. } = answer {
+        for answer in read::<CpReply>(input) {
+            if let CpReply::Refused { message, .. } = answer {
                 let shown = terminal::tamed(&message);
                 assert!(shown.chars().all(|character| character == '\n' || !character.is_control()), "{shown:?}");
             }

@@ -10,10 +10,10 @@ use fairwave_units::Rate;
 use serde::{Deserialize, Serialize};
 
 use crate::Done;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::transfer::connecting;
-use crate::transfer::follow::{Course, follow};
-use crate::transfer::link::{Link, positive_rate};
+use crate::transfer::follow::{KnownBefore, follow};
+use crate::transfer::link::{LinkArgs, positive_rate};
 use crate::transfer::monitor::monitor;
 use crate::transfer::patience::Patience;
 use crate::transfer::screen::{Screen, Talk};
@@ -39,14 +39,14 @@ pub(crate) struct Args {
     #[command(flatten)]
     taking: Taking,
     #[command(flatten)]
-    link: Link,
+    link: LinkArgs,
     #[command(flatten)]
     talk: Talk,
 }
 
 /// What the taking end looks at before files move.
 #[derive(Clone, Copy, Debug, clap::Args)]
-pub(crate) struct Look {
+pub(crate) struct LookArgs {
     /// Read what is there already, compare its hashes, and move what differs
     #[arg(long)]
     pub(crate) check: bool,
@@ -62,7 +62,7 @@ pub(crate) struct Look {
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct Taking {
     #[command(flatten)]
-    pub(crate) look: Look,
+    pub(crate) look: LookArgs,
     /// No faster than this, such as "200 Mb/s"
     #[arg(long, value_name = "RATE", value_parser = positive_rate)]
     pub(crate) limit: Option<Rate>,
@@ -118,7 +118,7 @@ pub(crate) fn run(args: &Args) -> Done {
 }
 
 /// Fetches with a ticket, and shows how it goes.
-pub(crate) fn fetch(screen: &Screen, link: &Link, ticket: &Ticket, options: &GetOptions) -> Done {
+pub(crate) fn fetch(screen: &Screen, link: &LinkArgs, ticket: &Ticket, options: &GetOptions) -> Done {
     let bound = link.bind(ticket.addresses.first().map(SocketAddr::ip))?;
     let wish = GetOptions { session: link.session(), ..options.clone() };
     let begun = connecting::patiently(screen, ticket, |_| get(&bound.endpoint, ticket, wish));
@@ -126,16 +126,19 @@ pub(crate) fn fetch(screen: &Screen, link: &Link, ticket: &Ticket, options: &Get
     let shown = transfer.clone();
     let _socket = monitor(screen, "get", &bound, move || vec![shown.clone()]);
     let dry = options.dry_run.then_some("fetch");
-    let course = Course { capacity: bound.capacity.rate, dry };
+    let course = KnownBefore { capacity: bound.capacity.rate, dry };
     let done = follow(screen, &transfer, course);
     bound.endpoint.close();
     done
 }
 
 /// Ticket, names and destination; the ticket may be in the environment.
-fn words(words: &[OsString]) -> Result<(Ticket, Vec<OsString>, PathBuf), Failure> {
+fn words(words: &[OsString]) -> Result<(Ticket, Vec<OsString>, PathBuf), CommandFailure> {
     let missing = |what: &str| {
-        Failure::usage(format!("get: {what} is missing"), "fairwave get TICKET [NAME]... DEST; `fairwave get @FILE .`")
+        CommandFailure::usage(
+            format!("get: {what} is missing"),
+            "fairwave get TICKET [NAME]... DEST; `fairwave get @FILE .`",
+        )
     };
     let (destination, rest) = words.split_last().ok_or_else(|| missing("the ticket"))?;
     let (ticket, names) = match (rest.split_first(), ticket::from_environment()) {

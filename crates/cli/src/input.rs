@@ -5,13 +5,13 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use fairwave_catalogue::{memory, scenario_names, scenario_text};
-use fairwave_scenario::{Case, Document, Work};
+use fairwave_scenario::{Case, Document, WorkKind};
 use fairwave_units::Bytes;
 
-use crate::failure::{Failure, plain};
+use crate::failure::{CommandFailure, plain};
 
 /// Reads the scenario file that a call names: "-" is stdin, and a file that is not there may be a shipped scenario.
-pub(crate) fn document(file: &str) -> Result<Document, Failure> {
+pub(crate) fn document(file: &str) -> Result<Document, CommandFailure> {
     let (name, bytes) = match file {
         "-" => ("stdin", limited("stdin", &mut io::stdin().lock())?),
         _ => match scenario_text(file) {
@@ -28,21 +28,21 @@ pub(crate) fn check_memory(
     file: &str,
     document: &Document,
     case: &Case,
-    work: Work,
+    work: WorkKind,
     side_by_side: usize,
     limit: Option<Bytes>,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     let Some(limit) = limit.map(Bytes::get).or_else(memory::available_bytes) else { return Ok(()) };
     let Some(size) = document.size(case) else { return Ok(()) };
     size.check(work, side_by_side as u64, limit).map_err(|error| {
-        Failure::usage(
+        CommandFailure::usage(
             format!("{file}: {error}"),
             "fewer sessions, a wider sample, or fewer runs at a time (RAYON_NUM_THREADS); --memory SIZE sets another limit",
         )
     })
 }
 
-fn from_disk(file: &str) -> Result<Vec<u8>, Failure> {
+fn from_disk(file: &str) -> Result<Vec<u8>, CommandFailure> {
     let mut opened = File::open(file).map_err(|error| unreadable(file, &error))?;
     let meta = opened.metadata().map_err(|error| unreadable(file, &error))?;
     if meta.is_dir() {
@@ -55,7 +55,7 @@ fn from_disk(file: &str) -> Result<Vec<u8>, Failure> {
 }
 
 /// Reads to the end, but not without end.
-fn limited(name: &str, source: &mut impl Read) -> Result<Vec<u8>, Failure> {
+fn limited(name: &str, source: &mut impl Read) -> Result<Vec<u8>, CommandFailure> {
     let mut bytes = Vec::new();
     let most = Document::LARGEST_BYTES as u64;
     source.take(most + 1).read_to_end(&mut bytes).map_err(|error| unreadable(name, &error))?;
@@ -65,29 +65,29 @@ fn limited(name: &str, source: &mut impl Read) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-fn too_large(name: &str, size: &str) -> Failure {
+fn too_large(name: &str, size: &str) -> CommandFailure {
     let limit = Document::LARGEST_BYTES >> 20;
-    Failure::usage(
+    CommandFailure::usage(
         format!("{name}: {size}, the limit for a scenario file is {limit} MiB"),
         "ranges (\"s{1..5}\"), count and [generate] make many sessions and nodes from one table",
     )
 }
 
-fn unreadable(name: &str, error: &io::Error) -> Failure {
+fn unreadable(name: &str, error: &io::Error) -> CommandFailure {
     let message = format!("{}: {}", name.escape_debug(), plain(error));
     let with_suffix = format!("{name}.toml");
     match error.kind() {
         io::ErrorKind::NotFound if Path::new(&with_suffix).is_file() => {
-            Failure::usage(message, &format!("did you mean \"{with_suffix}\"?"))
+            CommandFailure::usage(message, &format!("did you mean \"{with_suffix}\"?"))
         }
         io::ErrorKind::NotFound => {
             // Those of the papers have numbers and are many: `papers list` names them.
             let names: Vec<_> =
                 scenario_names().filter(|name| !name.starts_with(|c: char| c.is_ascii_digit())).collect();
             let hint = format!("FILE is a path, - for stdin, or a shipped scenario such as {}", names.join(", "));
-            Failure::usage(message, &hint)
+            CommandFailure::usage(message, &hint)
         }
-        io::ErrorKind::IsADirectory => Failure::usage(message, "name one scenario file in it"),
-        _ => Failure::Usage(message),
+        io::ErrorKind::IsADirectory => CommandFailure::usage(message, "name one scenario file in it"),
+        _ => CommandFailure::Usage(message),
     }
 }

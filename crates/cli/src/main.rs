@@ -37,28 +37,28 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use args::{Cli, Command};
-use failure::Failure;
+use args::{Cli, CliCommand};
+use failure::CommandFailure;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
     staging::clean_up_on_interrupt();
     let done = match cli.command {
-        Command::Schemes(args) => schemes::run(&args),
-        Command::Allocate(args) => allocate::run(&args),
-        Command::Simulate(args) => simulate::run(&args),
-        Command::Papers(args) => papers::run(&args),
-        Command::Serve(args) => serve::run(&args),
-        Command::Get(args) => get::run(&args),
-        Command::Put(args) => put::run(&args),
-        Command::Cp(args) => cp::run(&args),
-        Command::Bench(args) => bench::run(&args),
-        Command::Doctor(args) => doctor::run(&args),
-        Command::Status(args) => status::run(&args),
-        Command::Top(args) => top::run(&args),
-        Command::Why(args) => status::why(&args),
-        Command::Completions(args) => completions::run(&args),
-        Command::Man(args) => man::run(&args),
+        CliCommand::Schemes(args) => schemes::run(&args),
+        CliCommand::Allocate(args) => allocate::run(&args),
+        CliCommand::Simulate(args) => simulate::run(&args),
+        CliCommand::Papers(args) => papers::run(&args),
+        CliCommand::Serve(args) => serve::run(&args),
+        CliCommand::Get(args) => get::run(&args),
+        CliCommand::Put(args) => put::run(&args),
+        CliCommand::Cp(args) => cp::run(&args),
+        CliCommand::Bench(args) => bench::run(&args),
+        CliCommand::Doctor(args) => doctor::run(&args),
+        CliCommand::Status(args) => status::run(&args),
+        CliCommand::Top(args) => top::run(&args),
+        CliCommand::Why(args) => status::why(&args),
+        CliCommand::Completions(args) => completions::run(&args),
+        CliCommand::Man(args) => man::run(&args),
     };
     match done.and_then(|()| terminal::flush()) {
         Ok(()) => ExitCode::SUCCESS,
@@ -72,4 +72,4 @@ fn main() -> ExitCode {
 }
 
 /// What every subcommand gives back.
-type Done = Result<(), Failure>;
+type Done = Result<(), CommandFailure>;

@@ -5,7 +5,7 @@ use clap_mangen::Man;
 
 use crate::Done;
 use crate::args::Cli;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::terminal::print_bytes;
 
 /// Print the manual page of fairwave or of one of its commands.
@@ -25,7 +25,7 @@ pub(crate) fn run(args: &Args) -> Done {
     let mut command = &root;
     for name in &args.command {
         command = command.find_subcommand(name).ok_or_else(|| {
-            Failure::usage(
+            CommandFailure::usage(
                 format!("man: there is no command \"{}\"", name.escape_debug()),
                 "`fairwave help` lists them all",
             )
@@ -33,6 +33,6 @@ pub(crate) fn run(args: &Args) -> Done {
     }
     let mut page = Vec::new();
     let source = concat!("fairwave ", env!("CARGO_PKG_VERSION"));
-    Man::new(command.clone()).source(source).render(&mut page).map_err(|error| Failure::writing(&error))?;
+    Man::new(command.clone()).source(source).render(&mut page).map_err(|error| CommandFailure::writing(&error))?;
     print_bytes(&page)
 }

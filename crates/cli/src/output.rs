@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde::Serialize;
 
 use crate::Done;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::terminal::{is_obeyed, print_bytes};
 
 /// Prints one object on a line of its own.
@@ -15,8 +15,8 @@ pub(crate) fn print_json(value: &impl Serialize) -> Done {
 
 /// One object and a line break. Others' words are in it, such as the names of their files, and a terminal may show it: what
 /// that would obey is escaped, as RFC 8259 s7 lets any character be.
-pub(crate) fn json_line(value: &impl Serialize) -> Result<String, Failure> {
-    let text = serde_json::to_string(value).map_err(|error| Failure::Run(error.to_string()))?;
+pub(crate) fn json_line(value: &impl Serialize) -> Result<String, CommandFailure> {
+    let text = serde_json::to_string(value).map_err(|error| CommandFailure::Run(error.to_string()))?;
     let mut line = String::with_capacity(text.len() + 1);
     for c in text.chars() {
         // Such a character stands within a string, and none needs more than one \u.

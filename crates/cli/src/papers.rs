@@ -15,18 +15,18 @@ Examples:
   fairwave papers run all --quick --out report")]
 pub(crate) struct Args {
     #[command(subcommand)]
-    command: Command,
+    command: PapersCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+enum PapersCommand {
     List(list::Args),
     Run(run::Args),
 }
 
 pub(crate) fn run(args: &Args) -> Done {
     match &args.command {
-        Command::List(args) => list::run(args),
-        Command::Run(args) => run::run(args),
+        PapersCommand::List(args) => list::run(args),
+        PapersCommand::Run(args) => run::run(args),
     }
 }

@@ -10,12 +10,12 @@ use crate::terminal;
 const PATIENCE: Duration = Duration::from_millis(700);
 
 /// Progress through work that is counted in steps.
-pub(crate) struct Progress {
+pub(crate) struct StepProgress {
     bar: ProgressBar,
     begin: Instant,
 }
 
-impl Progress {
+impl StepProgress {
     /// A bar for `steps` steps, which stays away if `is_quiet` or if nobody watches.
     pub(crate) fn new(steps: u64, is_quiet: bool) -> Self {
         let bar = ProgressBar::with_draw_target(Some(steps), ProgressDrawTarget::hidden());

@@ -8,11 +8,11 @@ use fairwave_host::Ticket;
 use fairwave_units::Rate;
 
 use crate::Done;
-use crate::failure::Failure;
-use crate::get::Look;
+use crate::failure::CommandFailure;
+use crate::get::LookArgs;
 use crate::transfer::connecting;
-use crate::transfer::follow::{Course, follow};
-use crate::transfer::link::{Link, positive_rate};
+use crate::transfer::follow::{KnownBefore, follow};
+use crate::transfer::link::{LinkArgs, positive_rate};
 use crate::transfer::monitor::monitor;
 use crate::transfer::own_places::note_left_out;
 use crate::transfer::patience::Patience;
@@ -37,14 +37,14 @@ pub(crate) struct Args {
     #[arg(required = true, value_name = "PATH... TICKET")]
     words: Vec<PathBuf>,
     #[command(flatten)]
-    look: Look,
+    look: LookArgs,
     /// No faster than this, such as "200 Mb/s"
     #[arg(long, value_name = "RATE", value_parser = positive_rate)]
     limit: Option<Rate>,
     #[command(flatten)]
     patience: Patience,
     #[command(flatten)]
-    link: Link,
+    link: LinkArgs,
     #[command(flatten)]
     talk: Talk,
 }
@@ -56,12 +56,16 @@ pub(crate) fn run(args: &Args) -> Done {
 }
 
 /// What is asked of a put.
-pub(crate) fn options(Look { check, dry_run, links }: Look, limit: Option<Rate>, patience: Patience) -> PutOptions {
+pub(crate) fn options(
+    LookArgs { check, dry_run, links }: LookArgs,
+    limit: Option<Rate>,
+    patience: Patience,
+) -> PutOptions {
     PutOptions { check, dry_run, keeps_links: links, limit, retry: patience.retry, ..PutOptions::default() }
 }
 
 /// Sends with a ticket, and shows how it goes.
-pub(crate) fn send(screen: &Screen, link: &Link, ticket: &Ticket, paths: &[PathBuf], options: &PutOptions) -> Done {
+pub(crate) fn send(screen: &Screen, link: &LinkArgs, ticket: &Ticket, paths: &[PathBuf], options: &PutOptions) -> Done {
     let bound = link.bind(ticket.addresses.first().map(SocketAddr::ip))?;
     let wish = PutOptions { session: link.session(), ..options.clone() };
     note_left_out(screen, paths);
@@ -69,16 +73,19 @@ pub(crate) fn send(screen: &Screen, link: &Link, ticket: &Ticket, paths: &[PathB
     let transfer = begun.map_err(|error| connecting::transfer_failure(&error, ticket))?;
     let shown = transfer.clone();
     let _socket = monitor(screen, "put", &bound, move || vec![shown.clone()]);
-    let done =
-        follow(screen, &transfer, Course { capacity: bound.capacity.rate, dry: options.dry_run.then_some("send") });
+    let done = follow(
+        screen,
+        &transfer,
+        KnownBefore { capacity: bound.capacity.rate, dry: options.dry_run.then_some("send") },
+    );
     bound.endpoint.close();
     done
 }
 
 /// Paths and ticket; the ticket may be in the environment.
-fn words(words: &[PathBuf]) -> Result<(Vec<PathBuf>, Ticket), Failure> {
+fn words(words: &[PathBuf]) -> Result<(Vec<PathBuf>, Ticket), CommandFailure> {
     let missing = |what: &str| {
-        Failure::usage(format!("put: {what} is missing"), "fairwave put PATH... TICKET; `put FILE @TICKET`")
+        CommandFailure::usage(format!("put: {what} is missing"), "fairwave put PATH... TICKET; `put FILE @TICKET`")
     };
     let (last, rest) = words.split_last().ok_or_else(|| missing("the ticket"))?;
     let (paths, ticket) = match ticket::from_environment() {

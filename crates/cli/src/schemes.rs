@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 
 use crate::Done;
 use crate::output::print_json;
-use crate::table::Table;
+use crate::table::TextTable;
 use crate::terminal::{BOLD, DIM, paint, print};
 use fairwave_catalogue::lab::MODELS;
 
@@ -27,12 +27,12 @@ pub(crate) struct Args {
 }
 
 #[derive(Serialize)]
-struct Listing {
-    schemes: Vec<Entry>,
+struct SchemeListing {
+    schemes: Vec<SchemeRow>,
 }
 
 #[derive(Serialize)]
-struct Entry {
+struct SchemeRow {
     name: &'static str,
     kind: &'static str,
     needs: &'static str,
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Args) -> Done {
         Some(name) => vec![crate::simulate::scheme_named("NAME", name)?],
     };
     if args.json {
-        return print_json(&Listing { schemes: chosen.into_iter().map(entry).collect() });
+        return print_json(&SchemeListing { schemes: chosen.into_iter().map(entry).collect() });
     }
     match (&args.name, chosen.first()) {
         (Some(_), Some(scheme)) => print(&details(scheme)),
@@ -64,8 +64,8 @@ pub(crate) fn run(args: &Args) -> Done {
     }
 }
 
-fn entry(scheme: &'static Scheme) -> Entry {
-    Entry {
+fn entry(scheme: &'static Scheme) -> SchemeRow {
+    SchemeRow {
         name: scheme.name,
         kind: scheme.kind.name(),
         needs: scheme.needs,
@@ -81,7 +81,7 @@ fn models(scheme: &Scheme) -> String {
 }
 
 fn list(schemes: &[&Scheme]) -> String {
-    let mut table = Table::new(&["scheme", "kind", "runs in", "what it is"]);
+    let mut table = TextTable::new(&["scheme", "kind", "runs in", "what it is"]);
     for scheme in schemes {
         table.row([scheme.name.into(), scheme.kind.name().into(), models(scheme), scheme.help.into()]);
     }
@@ -103,7 +103,7 @@ fn details(scheme: &Scheme) -> String {
         let _ = writeln!(text, "  {what:<8} {value}");
     }
     if !scheme.options.is_empty() {
-        let mut table = Table::new(&["option", "default", "what it does"]);
+        let mut table = TextTable::new(&["option", "default", "what it does"]);
         for option in scheme.options {
             table.row([option.name.into(), option.default.into(), option.help.into()]);
         }

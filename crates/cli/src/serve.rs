@@ -13,15 +13,15 @@ use fairwave_units::Bytes;
 use serde::Serialize;
 
 use crate::Done;
-use crate::failure::{Failure, plain};
+use crate::failure::{CommandFailure, plain};
 use crate::interrupt;
 use crate::output::print_json;
 use crate::simulate::quantity;
-use crate::table::Table;
+use crate::table::TextTable;
 use crate::terminal::print;
-use crate::transfer::link::Link;
+use crate::transfer::link::LinkArgs;
 use crate::transfer::monitor::{monitor, transfers};
-use crate::transfer::offer::{Offer, Offered, of_state};
+use crate::transfer::offer::{Offered, TicketOffer, of_state};
 use crate::transfer::own_places::note_left_out;
 use crate::transfer::screen::{Screen, Talk};
 use attendance::Attendance;
@@ -66,9 +66,9 @@ pub(crate) struct Args {
     #[arg(long, hide = true, exclusive = true)]
     bootstrap: bool,
     #[command(flatten)]
-    offer: Offer,
+    offer: TicketOffer,
     #[command(flatten)]
-    link: Link,
+    link: LinkArgs,
     #[command(flatten)]
     talk: Talk,
 }
@@ -150,12 +150,15 @@ fn serve(screen: &Screen, offered: &Offered, share: &Arc<Share>, command: &str) 
 }
 
 /// What is offered, checked.
-fn share(paths: Vec<PathBuf>, args: &Args) -> Result<Share, Failure> {
+fn share(paths: Vec<PathBuf>, args: &Args) -> Result<Share, CommandFailure> {
     let writable_into = match (args.writable, paths.as_slice()) {
         (false, _) => None,
         (true, [one]) => Some(one.clone()),
         (true, _) => {
-            return Err(Failure::usage("--writable: name one directory, which others can put files into", "one PATH"));
+            return Err(CommandFailure::usage(
+                "--writable: name one directory, which others can put files into",
+                "one PATH",
+            ));
         }
     };
     let (quota, session) = (args.quota, args.link.session());
@@ -164,14 +167,14 @@ fn share(paths: Vec<PathBuf>, args: &Args) -> Result<Share, Failure> {
         paths,
         ShareOptions { writable_into, only_takes, may_keep_links, quota, session, ..ShareOptions::default() },
     )
-    .map_err(|error| Failure::Usage(error.to_string()))
+    .map_err(|error| CommandFailure::Usage(error.to_string()))
 }
 
 /// Paths that mean the same from anywhere, so that the same call names the same share.
-fn absolute(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+fn absolute(paths: &[PathBuf]) -> Result<Vec<PathBuf>, CommandFailure> {
     let one = |path: &PathBuf| {
         std::path::absolute(path).map_err(|error| {
-            Failure::usage(format!("{}: {}", shown(path), plain(&error)), "name files and directories")
+            CommandFailure::usage(format!("{}: {}", shown(path), plain(&error)), "name files and directories")
         })
     };
     paths.iter().map(one).collect()
@@ -183,7 +186,7 @@ fn shown(path: &Path) -> String {
 }
 
 /// The keyring of no share: all tickets are in it.
-fn keyring() -> Result<Keyring, Failure> {
+fn keyring() -> Result<Keyring, CommandFailure> {
     let state = StateDir::open().map_err(|error| of_state(&error))?;
     Keyring::open(state, ShareId(0)).map_err(|error| of_state(&error))
 }
@@ -192,7 +195,7 @@ fn revoke(id: TicketId) -> Done {
     if keyring()?.revoke(id).map_err(|error| of_state(&error))? {
         return Ok(());
     }
-    Err(Failure::usage(
+    Err(CommandFailure::usage(
         format!("--revoke {}: no such ticket was issued here", id_text(id)),
         "`fairwave serve --tickets` lists them",
     ))
@@ -223,7 +226,7 @@ fn list(is_json: bool) -> Done {
     if is_json {
         return all.iter().try_for_each(print_json);
     }
-    let mut table = Table::new(&["ticket", "share", "state", ">hours left", "uses"]);
+    let mut table = TextTable::new(&["ticket", "share", "state", ">hours left", "uses"]);
     for entry in all {
         let left = match (entry.state, entry.expires_unix_s) {
             ("good", 0) => "for ever".into(),

@@ -15,7 +15,7 @@ use fairwave_schemes::scheme::{self, Scheme, find, schemes};
 use fairwave_units::{Bytes, Duration, ParseError, Time};
 
 use crate::Done;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 pub(crate) use report::rate;
 
 /// Run a scenario file and compare it with the max-min fair optimum.
@@ -38,7 +38,7 @@ pub(crate) struct Args {
     file: String,
     /// Packet by packet, or rates as fluids; left out, packets where all schemes of the file run so
     #[arg(long, value_enum)]
-    model: Option<Model>,
+    model: Option<ModelArg>,
     /// Scheme of all sessions that name none, in place of the file's
     #[arg(long, value_name = "NAME")]
     scheme: Option<String>,
@@ -76,7 +76,7 @@ pub(crate) struct Args {
 
 /// How a scenario is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Model {
+enum ModelArg {
     /// Packet by packet
     Packet,
     /// Rates as fluids
@@ -94,11 +94,11 @@ pub(crate) fn run(args: &Args) -> Done {
         set: args.set.clone(),
         variant: args.variant.clone(),
     };
-    lab::Lab {
+    lab::SimulateCall {
         file: &args.file,
         model: args.model.map(|model| match model {
-            Model::Packet => scheme::Model::Packet,
-            Model::Fluid => scheme::Model::Fluid,
+            ModelArg::Packet => scheme::Model::Packet,
+            ModelArg::Fluid => scheme::Model::Fluid,
         }),
         selection: &selection,
         window: args.window,
@@ -112,10 +112,10 @@ pub(crate) fn run(args: &Args) -> Done {
 }
 
 /// The scheme of a name that the call gave.
-pub(crate) fn scheme_named(option: &str, name: &str) -> Result<&'static Scheme, Failure> {
+pub(crate) fn scheme_named(option: &str, name: &str) -> Result<&'static Scheme, CommandFailure> {
     find(name).ok_or_else(|| {
         let known: Vec<_> = schemes().iter().map(|scheme| scheme.name).collect();
-        Failure::usage(
+        CommandFailure::usage(
             format!("{option}: there is no scheme \"{}\"", name.escape_debug()),
             &format!("the schemes are {}", known.join(" ")),
         )

@@ -14,7 +14,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::Done;
-use crate::failure::{Failure, plain};
+use crate::failure::{CommandFailure, plain};
 use crate::interrupt;
 
 /// Hidden directories that are not in place yet: an interrupted command removes them.
@@ -33,14 +33,14 @@ pub(crate) struct Staging {
 
 impl Staging {
     /// Prepares to write below `target`, so that a place that cannot be written to is found out before the work.
-    pub(crate) fn begin(target: &Path) -> Result<Self, Failure> {
+    pub(crate) fn begin(target: &Path) -> Result<Self, CommandFailure> {
         Self::begin_for("--out", target)
     }
 
     /// The same for the place that an option of another name stands for.
-    pub(crate) fn begin_for(option: &str, target: &Path) -> Result<Self, Failure> {
+    pub(crate) fn begin_for(option: &str, target: &Path) -> Result<Self, CommandFailure> {
         let refuse = |error: &io::Error| {
-            Failure::usage(
+            CommandFailure::usage(
                 format!("{option} {}: {}", target.display(), plain(error)),
                 "name a directory that can be written to",
             )
@@ -147,8 +147,8 @@ impl Staging {
         self.written.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    fn failed(&self, name: &str, error: &io::Error) -> Failure {
-        Failure::Run(format!("{}: {}", self.target.join(name).display(), plain(error)))
+    fn failed(&self, name: &str, error: &io::Error) -> CommandFailure {
+        CommandFailure::Run(format!("{}: {}", self.target.join(name).display(), plain(error)))
     }
 }
 

@@ -6,10 +6,10 @@ use fairwave_host::{LimitedBy, ProcessStatus, SessionStatus, TransferStatus, run
 use serde::Serialize;
 
 use crate::Done;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::print_json;
 use crate::simulate::rate;
-use crate::table::{Table, shortened};
+use crate::table::{TextTable, shortened};
 use crate::terminal::{self, BOLD, DIM, paint, print};
 use crate::transfer::meter::size;
 
@@ -47,7 +47,7 @@ pub(crate) struct WhyArgs {
 }
 
 #[derive(Serialize)]
-struct Listing<'a> {
+struct StatusListing<'a> {
     processes: &'a [ProcessStatus],
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn run(args: &Args) -> Done {
 pub(crate) fn show(is_json: bool, before: &str, columns: Option<usize>) -> Done {
     let processes = processes()?;
     if is_json {
-        print_json(&Listing { processes: &processes })
+        print_json(&StatusListing { processes: &processes })
     } else {
         print(&format!("{before}{}", text(&processes, columns)))
     }
@@ -88,7 +88,7 @@ pub(crate) fn why(args: &WhyArgs) -> Done {
         Some(start) => all.filter(|(_, session)| session.id.starts_with(&start.to_ascii_lowercase())).collect(),
     };
     if let (Some(name), []) = (&args.session, found.as_slice()) {
-        return Err(Failure::usage(
+        return Err(CommandFailure::usage(
             format!("why: no session's name begins with \"{}\"", name.escape_debug()),
             "`fairwave status` lists them",
         ));
@@ -103,9 +103,10 @@ pub(crate) fn why(args: &WhyArgs) -> Done {
     print(&texts.join("\n"))
 }
 
-fn processes() -> Result<Vec<ProcessStatus>, Failure> {
-    let dir = runtime_dir().map_err(|error| Failure::Run(error.to_string()))?;
-    let (processes, mute) = statuses(&dir).map_err(|error| Failure::Run(format!("{}: {error}", dir.display())))?;
+fn processes() -> Result<Vec<ProcessStatus>, CommandFailure> {
+    let dir = runtime_dir().map_err(|error| CommandFailure::Run(error.to_string()))?;
+    let (processes, mute) =
+        statuses(&dir).map_err(|error| CommandFailure::Run(format!("{}: {error}", dir.display())))?;
     for one in mute {
         terminal::note(&format!("a process does not answer: {one}"));
     }
@@ -153,7 +154,7 @@ fn sessions(sessions: &[SessionStatus], columns: Option<usize>) -> String {
         let is_short = left_out > LEFT_OUT.len();
         let gone = &LEFT_OUT[..left_out.min(LEFT_OUT.len())];
         let kept: Vec<usize> = (0..HEADS.len()).filter(|column| !gone.contains(column)).collect();
-        let mut table = Table::new(&kept.iter().map(|column| HEADS[*column]).collect::<Vec<_>>());
+        let mut table = TextTable::new(&kept.iter().map(|column| HEADS[*column]).collect::<Vec<_>>());
         for row in &rows {
             table.row(kept.iter().map(|column| match SHORT.iter().find(|(short, _)| is_short && short == column) {
                 Some((_, most)) => shortened(&row[*column], *most),

@@ -5,22 +5,22 @@ use std::fmt::Write as _;
 use crate::terminal::{BOLD, paint};
 
 /// A table under construction.
-pub(crate) struct Table {
-    columns: Vec<Column>,
+pub(crate) struct TextTable {
+    columns: Vec<TableColumn>,
     rows: Vec<Vec<String>>,
 }
 
-struct Column {
+struct TableColumn {
     head: &'static str,
     is_number: bool,
 }
 
-impl Table {
+impl TextTable {
     /// Columns by their heads; a head that begins with ">" stands to the right, as numbers do.
     pub(crate) fn new(heads: &[&'static str]) -> Self {
         let column = |head: &&'static str| match head.strip_prefix('>') {
-            Some(head) => Column { head, is_number: true },
-            None => Column { head, is_number: false },
+            Some(head) => TableColumn { head, is_number: true },
+            None => TableColumn { head, is_number: false },
         };
         Self { columns: heads.iter().map(column).collect(), rows: Vec::new() }
     }
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn render__numbers_stand_to_the_right() {
-        let mut table = Table::new(&["name", ">rate"]);
+        let mut table = TextTable::new(&["name", ">rate"]);
         table.row(["a".into(), "1".into()]);
         table.row(["session".into(), "10 Mb/s".into()]);
         let plain = table.render(2).replace(&BOLD.render().to_string(), "");

@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal, Write};
 use anstyle::{AnsiColor, Style};
 
 use crate::Done;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 
 /// Headings.
 pub(crate) const BOLD: Style = Style::new().bold();
@@ -35,17 +35,17 @@ pub(crate) fn paint(style: Style, text: &str) -> String {
 
 /// Writes data to stdout.
 pub(crate) fn print(text: &str) -> Done {
-    anstream::stdout().lock().write_all(text.as_bytes()).map_err(|error| Failure::writing(&error))
+    anstream::stdout().lock().write_all(text.as_bytes()).map_err(|error| CommandFailure::writing(&error))
 }
 
 /// Writes bytes that are no text for people to stdout.
 pub(crate) fn print_bytes(bytes: &[u8]) -> Done {
-    io::stdout().lock().write_all(bytes).map_err(|error| Failure::writing(&error))
+    io::stdout().lock().write_all(bytes).map_err(|error| CommandFailure::writing(&error))
 }
 
 /// Brings all that was written to where it belongs.
 pub(crate) fn flush() -> Done {
-    io::stdout().flush().map_err(|error| Failure::writing(&error))
+    io::stdout().flush().map_err(|error| CommandFailure::writing(&error))
 }
 
 /// Says something to people, on stderr.

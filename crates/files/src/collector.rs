@@ -12,15 +12,15 @@ use fairwave_proto::codec::{CloseReason, VoidReason};
 use rustix::process::Uid;
 
 use crate::format::blocks::{HASH_RECORD_BYTES, HashKey, Layout, file_hash};
-use crate::format::manifest::{Entries, Entry};
-use crate::format::results::Record;
+use crate::format::manifest::{SegmentEntries, TreeEntry};
+use crate::format::results::ResultRecord;
 use crate::format::segments::{SegmentReader, SegmentWriter};
 use crate::format::streams::{HASHES, MANIFEST, RESULTS, TREE};
 use crate::give::schedule::records_of;
 
 /// Takes the list, then all bytes and hashes at once, and then closes the session or tells its results.
 pub(crate) struct Collector {
-    taken: Arc<Mutex<Taken>>,
+    taken: Arc<Mutex<Collected>>,
     reader: Option<SegmentReader>,
     layout: Layout,
     paths: Vec<Vec<u8>>,
@@ -41,7 +41,7 @@ pub(crate) struct Collector {
 
 /// What a collector took.
 #[derive(Default)]
-pub(crate) struct Taken {
+pub(crate) struct Collected {
     pub(crate) entries: Vec<String>,
     /// What is complete and has the hash that the giver says.
     pub(crate) files: BTreeMap<Vec<u8>, Vec<u8>>,
@@ -55,8 +55,8 @@ impl Collector {
         wants_bytes: bool,
         tells: bool,
         then: impl FnOnce() + Send + 'static,
-    ) -> (Self, Arc<Mutex<Taken>>) {
-        let taken = Arc::<Mutex<Taken>>::default();
+    ) -> (Self, Arc<Mutex<Collected>>) {
+        let taken = Arc::<Mutex<Collected>>::default();
         let collector = Self {
             taken: taken.clone(),
             reader: None,
@@ -131,8 +131,8 @@ impl Collector {
         }
         let mut writer = SegmentWriter::new(session.secret("results"));
         let bytes = taken.files.values().map(|content| content.len() as u64).sum();
-        let done = Record::Done { files: taken.files.len() as u64, bytes, failed: taken.failed.len() as u64 };
-        let failed = taken.failed.keys().map(|path| Record::Failed { path, reason: "as the taker says" });
+        let done = ResultRecord::Done { files: taken.files.len() as u64, bytes, failed: taken.failed.len() as u64 };
+        let failed = taken.failed.keys().map(|path| ResultRecord::Failed { path, reason: "as the taker says" });
         let mut stream = Vec::new();
         for record in failed.chain([done]) {
             stream.extend(writer.add(|writer| record.write(writer)).unwrap().full.into_iter().flatten());
@@ -205,22 +205,22 @@ impl Collector {
         while !self.is_listed
             && let Some(body) = self.reader.as_mut().unwrap().next().expect("nobody forges")
         {
-            for entry in Entries::new(&body) {
+            for entry in SegmentEntries::new(&body) {
                 let text = |path: &[u8]| path.escape_ascii().to_string();
                 let line = match entry.unwrap() {
-                    Entry::Begin { share } => format!("begin {share:?}"),
-                    Entry::File { path, bytes, .. } => {
+                    TreeEntry::Begin { share } => format!("begin {share:?}"),
+                    TreeEntry::File { path, bytes, .. } => {
                         self.layout.push(bytes).unwrap();
                         self.paths.push(path.to_vec());
                         format!("file {} {bytes}", text(path))
                     }
                     // It asks for them as for all else.
-                    Entry::Holes { .. } => continue,
-                    Entry::Directory { path, .. } => format!("directory {}", text(path)),
-                    Entry::Symlink { path, target, .. } => format!("link {} {}", text(path), text(target)),
-                    Entry::Skipped { path, reason } => format!("skipped {}: {reason}", text(path)),
-                    Entry::Failed { path, reason } => format!("failed {}: {reason}", text(path)),
-                    Entry::End { files, bytes } => {
+                    TreeEntry::Holes { .. } => continue,
+                    TreeEntry::Directory { path, .. } => format!("directory {}", text(path)),
+                    TreeEntry::Symlink { path, target, .. } => format!("link {} {}", text(path), text(target)),
+                    TreeEntry::Skipped { path, reason } => format!("skipped {}: {reason}", text(path)),
+                    TreeEntry::Failed { path, reason } => format!("failed {}: {reason}", text(path)),
+                    TreeEntry::End { files, bytes } => {
                         assert_eq!((files, bytes), (self.layout.files() as u64, self.layout.bytes()));
                         self.is_listed = true;
                         "end".to_owned()

@@ -17,17 +17,17 @@ use tempfile::TempDir;
 
 use crate::format::greeting::Look;
 use crate::format::holes::MOST_PAIRS_BYTES;
-use crate::format::manifest::{Entries, Entry, FileIdentity, Meta};
-use crate::format::results::Record;
+use crate::format::manifest::{FileIdentity, Meta, SegmentEntries, TreeEntry};
+use crate::format::results::ResultRecord;
 use crate::format::segments::{SegmentError, SegmentReader, SegmentWriter};
 use crate::format::streams::{MANIFEST, RESULTS};
 use crate::give::put::{PutOptions, giver};
 use crate::take::durable::Durable;
 use crate::take::journal::{Journal, Kept};
-use crate::take::key::{Key, Stamp};
+use crate::take::key::{TemporaryKey, TemporaryStamp};
 use crate::take::options::TakeOptions;
-use crate::take::plan::Plan;
-use crate::take::selection::Selection;
+use crate::take::plan::TakePlan;
+use crate::take::selection::NameSelection;
 use crate::take::tree::Tree;
 use crate::take::verified::Verified;
 use crate::transfer::failures::MOST_LISTED;
@@ -42,9 +42,9 @@ const KEY: [u8; 32] = [5; 32];
 const MOST_HOLLOW_JOBS: usize = 100;
 
 /// A directory with a destination that is not empty, and something beside it that nobody may touch.
-struct Place(TempDir);
+struct FuzzPlace(TempDir);
 
-impl Place {
+impl FuzzPlace {
     fn new() -> Self {
         let place = tempfile::tempdir().unwrap();
         fs::write(place.path().join("victim"), "untouched").unwrap();
@@ -81,14 +81,14 @@ impl Place {
 /// A list of files, and the plan that a taker makes of it.
 #[test]
 fn manifest() {
-    let place = Place::new();
+    let place = FuzzPlace::new();
     bolero::check!().with_iterations(ITERATIONS).with_max_len(LARGEST).for_each(|input: &[u8]| {
         let Some((&what, rest)) = input.split_first() else { return };
         let bit = |at: u8| what >> at & 1 == 1;
         let is_dry = bit(1);
         let options = TakeOptions {
             tree: (is_dry || bit(2)).then(|| Arc::new(Tree::open(&place.to()).unwrap())),
-            selection: Selection::new(if bit(3) { &["a", "d/l"][..] } else { &[] }),
+            selection: NameSelection::new(if bit(3) { &["a", "d/l"][..] } else { &[] }),
             top_names: None,
             rename: bit(4).then(|| b"b".to_vec()),
             former: None,
@@ -128,7 +128,7 @@ fn written(input: &[u8]) -> Vec<u8> {
         let entry = match what & 7 {
             0 | 1 => {
                 (files, sum) = (files + 1, sum.saturating_add(bytes));
-                Entry::File { path, bytes, meta, identity: FileIdentity([what; 16]) }
+                TreeEntry::File { path, bytes, meta, identity: FileIdentity([what; 16]) }
             }
             2 | 3 => {
                 let mut writer = Writer::new(&mut pairs);
@@ -137,13 +137,13 @@ fn written(input: &[u8]) -> Vec<u8> {
                     let _ = writer.varint(gap >> 2).and_then(|()| writer.varint(1 + (length >> 2)));
                 }
                 let used = writer.used();
-                Entry::Holes { pairs: &pairs[..used] }
+                TreeEntry::Holes { pairs: &pairs[..used] }
             }
-            4 => Entry::Directory { path, meta },
-            5 => Entry::Symlink { path, meta, target: path },
-            6 if what >> 6 == 3 => Entry::End { files, bytes: sum },
-            6 => Entry::Skipped { path, reason: "a reason" },
-            _ => Entry::Failed { path, reason: "a reason" },
+            4 => TreeEntry::Directory { path, meta },
+            5 => TreeEntry::Symlink { path, meta, target: path },
+            6 if what >> 6 == 3 => TreeEntry::End { files, bytes: sum },
+            6 => TreeEntry::Skipped { path, reason: "a reason" },
+            _ => TreeEntry::Failed { path, reason: "a reason" },
         };
         // One that no list can have is left out.
         let _ = entry.write(&mut writer);
@@ -187,7 +187,7 @@ fn spread(reader: &mut Reader<'_>) -> Option<u64> {
 
 /// As the taker does, without its threads.
 fn plan(body: &[u8], options: &TakeOptions) {
-    let mut plan = Plan::new(Ledger::default(), options);
+    let mut plan = TakePlan::new(Ledger::default(), options);
     let mut reader = SegmentReader::new(KEY);
     let Some(stream) = stream(body) else { return };
     let error = loop {
@@ -200,10 +200,10 @@ fn plan(body: &[u8], options: &TakeOptions) {
         }
         match reader.next() {
             Ok(Some(body)) => {
-                for entry in Entries::new(&body) {
+                for entry in SegmentEntries::new(&body) {
                     let taken = match entry {
-                        Ok(Entry::Begin { .. }) => Ok(()),
-                        Ok(Entry::End { files, bytes }) => plan.on_end(files, bytes),
+                        Ok(TreeEntry::Begin { .. }) => Ok(()),
+                        Ok(TreeEntry::End { files, bytes }) => plan.on_end(files, bytes),
                         Ok(entry) => plan.on_entry(entry),
                         Err(_) => return,
                     };
@@ -287,34 +287,34 @@ fn results() {
 }
 
 /// A record that owns its path.
-struct Told {
+struct OwnedRecord {
     path: Vec<u8>,
     what: u8,
     numbers: [u64; 3],
 }
 
-impl Told {
-    fn borrowed(&self) -> Record<'_> {
+impl OwnedRecord {
+    fn borrowed(&self) -> ResultRecord<'_> {
         let (path, [files, bytes, failed]) = (self.path.as_slice(), self.numbers);
         match self.what & 7 {
-            0 | 1 => Record::Failed { path, reason: "a reason" },
-            2 => Record::Skipped { path, reason: "\u{1b}[2J" },
-            3 => Record::Before { files, bytes },
-            4 => Record::Hash { blake3: [self.what; 32] },
-            _ => Record::Done { files, bytes, failed },
+            0 | 1 => ResultRecord::Failed { path, reason: "a reason" },
+            2 => ResultRecord::Skipped { path, reason: "\u{1b}[2J" },
+            3 => ResultRecord::Before { files, bytes },
+            4 => ResultRecord::Hash { blake3: [self.what; 32] },
+            _ => ResultRecord::Done { files, bytes, failed },
         }
     }
 }
 
 /// The next record, or nothing where the rest of the input is to be taken as it is.
-fn record(reader: &mut Reader<'_>) -> Option<Told> {
+fn record(reader: &mut Reader<'_>) -> Option<OwnedRecord> {
     let what = reader.u8("what").ok().filter(|what| what >> 5 != 7)?;
     let path = path(reader)?;
-    Some(Told { path, what, numbers: [spread(reader)?, spread(reader)?, spread(reader)?] })
+    Some(OwnedRecord { path, what, numbers: [spread(reader)?, spread(reader)?, spread(reader)?] })
 }
 
 /// When the temporaries of the journal were changed last.
-const STAMP: Stamp = Stamp { ctime_s: 1, ctime_ns: 2 };
+const STAMP: TemporaryStamp = TemporaryStamp { ctime_s: 1, ctime_ns: 2 };
 
 /// What a transfer that broke off has left in its journal.
 #[test]
@@ -328,7 +328,7 @@ fn journal() {
         let Some((&what, rest)) = input.split_first() else { return };
         let content = if what & 1 == 1 { rest.to_vec() } else { frames(rest) };
         fs::write(place.path().join("journal"), content).unwrap();
-        let first: HashMap<Key, Kept> = kept(place.path());
+        let first: HashMap<TemporaryKey, Kept> = kept(place.path());
         assert!(first.keys().all(|key| key[0] != 9));
         // What it says is said again, and no more.
         assert_eq!(kept(place.path()), first);

@@ -7,14 +7,14 @@ use std::thread;
 use std::time::Instant;
 
 use crossbeam_channel::Receiver;
-use fairwave_host::{Command, Handler, Session, SessionFacts};
+use fairwave_host::{Handler, Session, SessionCommand, SessionFacts};
 use fairwave_proto::codec::{CloseReason, SessionId, VoidReason};
 use fairwave_proto::{ByteRanges, PathKind, RequestQueue, Requests};
 use fairwave_units::{Bytes, Duration, Time};
 
 /// What the ways between two ends do. Probabilities are of each packet.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Way {
+pub(crate) struct LoopbackPath {
     /// Printed where a test fails.
     pub(crate) seed: u64,
     /// A packet does not arrive: bytes go again, requests are made again, what is void is told again.
@@ -34,7 +34,7 @@ pub(crate) struct Way {
 }
 
 /// Nothing goes wrong.
-pub(crate) const FAIR: Way = Way {
+pub(crate) const FAIR: LoopbackPath = LoopbackPath {
     seed: 1,
     loss: 0.0,
     reorder: 0.0,
@@ -46,23 +46,23 @@ pub(crate) const FAIR: Way = Way {
 };
 
 /// Much goes wrong.
-pub(crate) const ROUGH: Way =
-    Way { loss: 0.05, reorder: 0.2, repeat: 0.05, piece_bytes: 1300, request_bytes: 10_000, ..FAIR };
+pub(crate) const ROUGH: LoopbackPath =
+    LoopbackPath { loss: 0.05, reorder: 0.2, repeat: 0.05, piece_bytes: 1300, request_bytes: 10_000, ..FAIR };
 
 /// Requests of which nothing came for so long are made again.
 const PATIENCE: Duration = Duration::from_millis(100);
 /// Packets that may be on a way at a time.
 const MOST_UNDER_WAY: usize = 64;
 
-enum Packet {
+enum LoopbackPacket {
     Request { stream: u32, range: Range<u64> },
     Data { stream: u32, offset: u64, bytes: Vec<u8> },
     Void { stream: u32, range: Range<u64>, reason: VoidReason },
 }
 
-struct End {
+struct LoopbackEnd {
     session: Session,
-    told: Receiver<(SessionId, Command)>,
+    told: Receiver<(SessionId, SessionCommand)>,
     handler: Box<dyn Handler>,
     requests: Requests,
     /// What is wanted and has not come, by stream.
@@ -70,14 +70,14 @@ struct End {
     room: Bytes,
     queue: RequestQueue,
     /// What is on its way to this end.
-    inbox: Vec<Packet>,
+    inbox: Vec<LoopbackPacket>,
 }
 
 /// Two ends, driven by one thread.
 pub(crate) struct Loopback {
     /// The giver, and the taker.
-    ends: [End; 2],
-    way: Way,
+    ends: [LoopbackEnd; 2],
+    way: LoopbackPath,
     chance: u64,
     began: Instant,
     /// Bytes of streams that arrived at the giver and at the taker, each time that they did.
@@ -87,7 +87,7 @@ pub(crate) struct Loopback {
 
 impl Loopback {
     /// Opens a session between the two; the taker is its initiator if it is a get.
-    pub(crate) fn open(giver: Box<dyn Handler>, taker: Box<dyn Handler>, is_get: bool, way: Way) -> Self {
+    pub(crate) fn open(giver: Box<dyn Handler>, taker: Box<dyn Handler>, is_get: bool, way: LoopbackPath) -> Self {
         let end = |handler: Box<dyn Handler>, is_giver: bool| {
             let (session, told) = Session::detached(SessionFacts {
                 peer: ([127, 0, 0, 1], 1 + u16::from(is_giver)).into(),
@@ -97,7 +97,7 @@ impl Loopback {
                 path: PathKind::Dedicated,
                 is_plain: way.forge > 0.0,
             });
-            let mut end = End {
+            let mut end = LoopbackEnd {
                 session,
                 told,
                 handler,
@@ -155,25 +155,25 @@ impl Loopback {
             is_busy = true;
             let end = &mut self.ends[at];
             match command {
-                Command::Want { stream, range } => {
+                SessionCommand::Want { stream, range } => {
                     end.requests.want(stream, range.clone());
                     end.missing.entry(stream).or_default().insert(range);
                 }
-                Command::GiveUp { stream, range } => {
+                SessionCommand::GiveUp { stream, range } => {
                     end.requests.give_up(stream, &range);
                     end.missing.entry(stream).or_default().remove(&range);
                 }
-                Command::Room(room) => end.room = room.min(self.way.room),
-                Command::Serve { stream, range } => {
+                SessionCommand::Room(room) => end.room = room.min(self.way.room),
+                SessionCommand::Serve { stream, range } => {
                     // One that is not remembered will be asked for again.
                     end.queue.on_request(stream, range);
                 }
-                Command::Refuse { stream, range, reason } => {
+                SessionCommand::Refuse { stream, range, reason } => {
                     end.queue.cancel(stream, &range);
-                    self.post(1 - at, Packet::Void { stream, range, reason });
+                    self.post(1 - at, LoopbackPacket::Void { stream, range, reason });
                 }
-                Command::Desired(_) | Command::Ceiling(_) => {}
-                Command::Close(reason) => {
+                SessionCommand::Desired(_) | SessionCommand::Ceiling(_) => {}
+                SessionCommand::Close(reason) => {
                     self.closed = Some(reason);
                     for (index, end) in self.ends.iter_mut().enumerate() {
                         end.handler.on_closed(&end.session, reason, index != at);
@@ -197,7 +197,7 @@ impl Loopback {
             let (mut start, end) = (request.range.start, request.range.end);
             while start < end {
                 let to = end.min(start.saturating_add(1 + self.roll() % self.way.request_bytes));
-                self.post(1 - at, Packet::Request { stream: request.stream, range: start..to });
+                self.post(1 - at, LoopbackPacket::Request { stream: request.stream, range: start..to });
                 start = to;
             }
         }
@@ -210,7 +210,7 @@ impl Loopback {
             let mut bytes = Vec::with_capacity(piece.length as usize);
             let lent = end.handler.lend(piece.stream, range.clone(), &mut |part| bytes.extend_from_slice(part));
             if let Err(reason) = lent {
-                self.post(1 - at, Packet::Void { stream: piece.stream, range, reason });
+                self.post(1 - at, LoopbackPacket::Void { stream: piece.stream, range, reason });
                 continue;
             }
             assert_eq!(bytes.len(), piece.length as usize, "lent too much or too little of {range:?}");
@@ -222,7 +222,7 @@ impl Loopback {
                 let index = self.roll() as usize % bytes.len();
                 bytes[index] ^= 1 << (self.roll() % 8);
             }
-            self.post(1 - at, Packet::Data { stream: piece.stream, offset: piece.offset, bytes });
+            self.post(1 - at, LoopbackPacket::Data { stream: piece.stream, offset: piece.offset, bytes });
         }
         is_busy
     }
@@ -234,8 +234,8 @@ impl Loopback {
         for packet in packets {
             let end = &mut self.ends[at];
             match packet {
-                Packet::Request { stream, range } => end.handler.on_request(&end.session, stream, range),
-                Packet::Data { stream, offset, bytes } => {
+                LoopbackPacket::Request { stream, range } => end.handler.on_request(&end.session, stream, range),
+                LoopbackPacket::Data { stream, offset, bytes } => {
                     let range = offset..offset + bytes.len() as u64;
                     end.requests.on_data(now, stream, &range);
                     for part in end.take_missing(stream, &range) {
@@ -244,7 +244,7 @@ impl Loopback {
                         end.handler.on_data(&end.session, stream, part.start, bytes);
                     }
                 }
-                Packet::Void { stream, range, reason } => {
+                LoopbackPacket::Void { stream, range, reason } => {
                     end.requests.give_up(stream, &range);
                     for part in end.take_missing(stream, &range) {
                         end.handler.on_void(&end.session, stream, part, reason);
@@ -256,8 +256,8 @@ impl Loopback {
     }
 
     /// Puts a packet on the way to an end, if it is not lost. Data that are lost are dealt with where they are sent.
-    fn post(&mut self, to: usize, packet: Packet) {
-        let is_lost = !matches!(packet, Packet::Data { .. }) && self.is_so(self.way.loss);
+    fn post(&mut self, to: usize, packet: LoopbackPacket) {
+        let is_lost = !matches!(packet, LoopbackPacket::Data { .. }) && self.is_so(self.way.loss);
         if is_lost {
             return;
         }
@@ -284,7 +284,7 @@ impl Loopback {
     }
 }
 
-impl End {
+impl LoopbackEnd {
     /// The parts of a range that are wanted and have not come; from now on they have.
     fn take_missing(&mut self, stream: u32, range: &Range<u64>) -> Vec<Range<u64>> {
         let Some(missing) = self.missing.get_mut(&stream) else { return Vec::new() };
@@ -295,7 +295,7 @@ impl End {
     }
 }
 
-impl Packet {
+impl LoopbackPacket {
     fn again(&self) -> Self {
         match self {
             Self::Request { stream, range } => Self::Request { stream: *stream, range: range.clone() },

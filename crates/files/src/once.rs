@@ -33,12 +33,12 @@ const MOST_TIMES: u64 = 4;
 
 /// The tickets for one transfer that were shown at a share, in memory: a process that begins anew knows only which are used up.
 #[derive(Clone, Default)]
-pub(crate) struct Claims {
-    by_ticket: Arc<Lock<BTreeMap<TicketId, Claim>>>,
+pub(crate) struct TicketUses {
+    by_ticket: Arc<Lock<BTreeMap<TicketId, TicketUse>>>,
 }
 
 #[derive(Default)]
-struct Claim {
+struct TicketUse {
     owner: Option<Owner>,
     /// The owner's latest session that opened.
     session: Option<Session>,
@@ -55,7 +55,7 @@ struct Owner {
     away: Option<Instant>,
 }
 
-impl Claims {
+impl TicketUses {
     /// Why a visitor is not let in, if so: another one has the ticket.
     pub(crate) fn refusal(&self, now: Instant, ticket: TicketId, follows: Option<&Proof>) -> Option<Refusal> {
         let claims = self.by_ticket.lock();
@@ -110,7 +110,7 @@ impl Claims {
     }
 }
 
-impl Claim {
+impl TicketUse {
     /// Whether its owner has had what a transfer that is lost again and again may need.
     fn is_exhausted(&self) -> bool {
         self.all_bytes.is_some_and(|all| all > 0 && self.sent_bytes >= all.saturating_mul(MOST_TIMES))
@@ -131,7 +131,7 @@ impl Owner {
 pub(crate) struct Claiming {
     /// Nothing once somebody else turned out to own the ticket.
     handler: Option<Box<dyn Handler>>,
-    claims: Claims,
+    claims: TicketUses,
     ticket: TicketId,
     follows: Option<Proof>,
     /// Set when it owns the ticket, and how its session ended.
@@ -144,7 +144,7 @@ struct Own {
     is_lost: bool,
 }
 
-impl Claims {
+impl TicketUses {
     /// The same handler; its session owns the ticket if it is the first to open. When its transfer ends it is decided whether
     /// that has used the ticket up.
     pub(crate) fn claiming(

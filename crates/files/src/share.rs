@@ -11,12 +11,12 @@ use fairwave_proto::SessionOptions;
 use fairwave_proto::codec::{Refusal, TicketId};
 use fairwave_units::{Bytes, Rate};
 
-use super::once::Claims;
+use super::once::TicketUses;
 use crate::format::greeting::Greeting;
 use crate::format::reason::is_no_room;
 use crate::give::roots::Roots;
 use crate::give::share_name::share_name;
-use crate::give::source::Source;
+use crate::give::source::GivingEnd;
 use crate::give::supply::Readers;
 use crate::take::durable::Durable;
 use crate::take::get::Intake;
@@ -71,7 +71,7 @@ pub struct Share {
     intake: Option<Intake>,
     visits: Lock<Vec<Visit>>,
     /// Who has which ticket for one transfer.
-    claims: Claims,
+    claims: TicketUses,
     next: AtomicU64,
 }
 
@@ -99,7 +99,7 @@ impl Share {
         let name = share_name(&paths);
         let readers = Readers::start().map_err(ShareError::Thread)?;
         let (intake, visits, next) = (intake.transpose()?, Lock::default(), AtomicU64::new(0));
-        Ok(Self { paths, options, name, readers, intake, visits, claims: Claims::default(), next })
+        Ok(Self { paths, options, name, readers, intake, visits, claims: TicketUses::default(), next })
     }
 
     /// Whether a visitor may have what it asks for, without a look at the disk: an answer for [`fairwave_host::Endpoint::listen_with`].
@@ -133,7 +133,7 @@ impl Share {
                 let roots = Roots::find(&self.paths).map_err(|error| error.refusal())?;
                 let ledger = Ledger::default();
                 ledger.tally().let_choose();
-                let source = Source::new(roots, self.name, Arc::clone(&self.readers), ledger.clone());
+                let source = GivingEnd::new(roots, self.name, Arc::clone(&self.readers), ledger.clone());
                 let handler = Box::new(source.with_limit(self.options.limit));
                 Ok((self.options.session, self.enter(visitor, VisitKind::Get, ledger.transfer(), handler)))
             }
@@ -227,7 +227,7 @@ mod tests {
     use fairwave_units::Duration;
 
     use super::super::collector::{Collector, tree};
-    use super::super::loopback::{FAIR, Loopback, ROUGH, Way};
+    use super::super::loopback::{FAIR, Loopback, LoopbackPath, ROUGH};
     use super::*;
     use crate::format::greeting::Look;
     use crate::transfer::outcome::Ended;
@@ -264,7 +264,7 @@ mod tests {
     fn visit__what_is_put_is_there() {
         // On the third way anybody changes bytes: of files, of hashes, of the list, and of the results. A block of some 940 pieces
         // comes unharmed three times in four.
-        for way in [FAIR, ROUGH, Way { forge: 0.0003, ..FAIR }] {
+        for way in [FAIR, ROUGH, LoopbackPath { forge: 0.0003, ..FAIR }] {
             let place = tempfile::tempdir().unwrap();
             let (root, files) = tree(place.path(), &[10, 0, 5_000_000, 70_000, 4 << 20, (4 << 20) + 1]);
             let into = place.path().join("into");

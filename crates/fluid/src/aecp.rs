@@ -23,12 +23,12 @@ use crate::engine::BEAT_TURNS;
 use crate::error::FluidError;
 use crate::grain::{self, Volume};
 use crate::optimum::Optimum;
-use crate::plan::{NONE, Place, Plan, Resource};
+use crate::plan::{FluidPlan, NONE, Resource, ResourceKind};
 use crate::record::{RateSample, Recorder};
-use crate::report::{Load, Outcome, Totals, last_tenth, report};
+use crate::report::{FluidTotals, ResourceLoad, SessionOutcome, last_tenth, report};
 use crate::track::Track;
 use crate::trail::Trail;
-use dynamics::{Dynamics, Line, Source};
+use dynamics::{AecpResource, AecpSource, Dynamics};
 
 /// The longest step, 1 ms. AECP moves within seconds: the rates of a start are right to 10^-4 of the capacity, and
 /// four times better at half of it.
@@ -41,7 +41,7 @@ const LEAST_RTT_S: f64 = 0.001;
 const FIRST_WINDOW_PACKETS: f64 = 2.0;
 
 /// Whether a place runs AECP's rule: where it says so, or where it says nothing and the scenario's scheme is AECP.
-pub(crate) fn runs_rule(plan: &Plan<'_>, place: Place) -> bool {
+pub(crate) fn runs_rule(plan: &FluidPlan<'_>, place: ResourceKind) -> bool {
     match place.discipline(plan.scenario) {
         Some(discipline) => discipline == Discipline::Aecp,
         None => is_aecp(plan.scenario.scheme.scheme.name),
@@ -55,7 +55,7 @@ pub(crate) fn is_aecp(scheme: &str) -> bool {
 
 /// What is known beforehand, in the order of what happens first at one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Control {
+enum AecpChange {
     Stop,
     Start,
     /// The first round trip is over.
@@ -65,7 +65,7 @@ enum Control {
 
 /// A session, besides its source.
 #[derive(Clone, Debug, Default)]
-struct Flow {
+struct AecpFlow {
     start: u64,
     /// When it ends, unless its size ends it before.
     stop: u64,
@@ -83,16 +83,16 @@ struct Flow {
 }
 
 /// A run of the equations.
-pub(crate) struct Simulator<'a> {
-    plan: &'a Plan<'a>,
+pub(crate) struct AecpSimulator<'a> {
+    plan: &'a FluidPlan<'a>,
     now: u64,
     step: u64,
     dynamics: Dynamics,
-    flows: Vec<Flow>,
-    loads: Vec<Load>,
+    flows: Vec<AecpFlow>,
+    loads: Vec<ResourceLoad>,
     /// The line of each resource; [`NONE`] where the capacity is unlimited.
     lines: Vec<u32>,
-    controls: Vec<(u64, Control, u32)>,
+    controls: Vec<(u64, AecpChange, u32)>,
     next_control: usize,
     is_changed: bool,
     optimum: Optimum,
@@ -100,11 +100,11 @@ pub(crate) struct Simulator<'a> {
     /// Whether it closes with the last session that ends, and sessions that have not.
     closes_early: bool,
     open: usize,
-    totals: Totals,
+    totals: FluidTotals,
 }
 
-impl<'a> Simulator<'a> {
-    pub(crate) fn new(plan: &'a Plan<'a>, settings: &Settings<'_>) -> Self {
+impl<'a> AecpSimulator<'a> {
+    pub(crate) fn new(plan: &'a FluidPlan<'a>, settings: &Settings<'_>) -> Self {
         let mut lines = Vec::new();
         let mut index = vec![NONE; plan.resources.len()];
         for (resource, index) in plan.resources.iter().zip(&mut index) {
@@ -123,22 +123,22 @@ impl<'a> Simulator<'a> {
             let crossed = plan.rows_of(k).iter().map(|row| index[plan.rows[*row as usize].resource as usize]);
             let crossed: Vec<u32> = crossed.filter(|line| *line != NONE).collect();
             let tellers = crossed.iter().copied().filter(|line| lines[*line as usize].rule.is_some()).collect();
-            Source::new(alpha, session.rtt.as_nanos(), crossed, tellers)
+            AecpSource::new(alpha, session.rtt.as_nanos(), crossed, tellers)
         };
         let sources = (0..plan.scenario.sessions.len()).map(source).collect();
         let (window, closes_early) = plan.window(settings.window);
         let flows = plan.scenario.sessions.iter().enumerate().map(|(k, session)| {
-            let Some((start, stop)) = plan.active(k) else { return Flow::default() };
+            let Some((start, stop)) = plan.active(k) else { return AecpFlow::default() };
             let windows = [window, last_tenth(start, stop)];
             let size = session.size.map(|size| grain::of_bytes(size.get()));
-            Flow { start, stop, windows, size, track: Track::new(start), ..Flow::default() }
+            AecpFlow { start, stop, windows, size, track: Track::new(start), ..AecpFlow::default() }
         });
         Self {
             plan,
             now: 0,
             step: STEP,
             flows: flows.collect(),
-            loads: plan.resources.iter().map(|_| Load::default()).collect(),
+            loads: plan.resources.iter().map(|_| ResourceLoad::default()).collect(),
             dynamics: Dynamics::new(sources, lines),
             lines: index,
             controls: controls(plan),
@@ -148,7 +148,7 @@ impl<'a> Simulator<'a> {
             window,
             closes_early,
             open: (0..plan.scenario.sessions.len()).filter(|k| plan.active(*k).is_some()).count(),
-            totals: Totals::default(),
+            totals: FluidTotals::default(),
         }
     }
 
@@ -190,16 +190,16 @@ impl<'a> Simulator<'a> {
         Ok(self.finish(recorder))
     }
 
-    fn control(&mut self, control: Control, k: usize) {
+    fn control(&mut self, control: AecpChange, k: usize) {
         let (now, session) = (self.now, &self.plan.scenario.sessions[k]);
         let (flow, source) = (&mut self.flows[k], &mut self.dynamics.sources[k]);
         match control {
-            Control::Stop => {
+            AecpChange::Stop => {
                 if flow.is_active {
                     self.stop(k);
                 }
             }
-            Control::Start => {
+            AecpChange::Start => {
                 let packet_bits = self.plan.scenario.full_packet().as_bits_f64();
                 let first_bps = FIRST_WINDOW_PACKETS * packet_bits / session.rtt.as_secs_f64().max(LEAST_RTT_S);
                 let initial_bps = session.initial_rate.as_bps();
@@ -207,8 +207,8 @@ impl<'a> Simulator<'a> {
                 source.demand_bps = self.plan.demand(k, now);
                 (flow.is_active, flow.has_started, self.is_changed) = (true, true, true);
             }
-            Control::Hear => source.hears = flow.is_active,
-            Control::Demand => {
+            AecpChange::Hear => source.hears = flow.is_active,
+            AecpChange::Demand => {
                 if flow.is_active {
                     source.demand_bps = self.plan.demand(k, now);
                     self.is_changed = true;
@@ -330,8 +330,8 @@ impl<'a> Simulator<'a> {
     }
 }
 
-impl Flow {
-    fn outcome(&self, window: (u64, u64)) -> Outcome {
+impl AecpFlow {
+    fn outcome(&self, window: (u64, u64)) -> SessionOutcome {
         let mean = |volume, (from, to): (u64, u64)| grain::mean_bps(volume, to - from);
         // The step in which the last byte comes reaches beyond it.
         let in_window = if window.1 < self.windows[0].1 { self.delivered } else { self.sums[0] };
@@ -342,7 +342,7 @@ impl Flow {
             mean(self.sums[1], self.windows[1])
         };
         let rate_bps = mean(in_window, window);
-        Outcome {
+        SessionOutcome {
             rate_bps,
             final_bps,
             delivered: self.delivered,
@@ -352,9 +352,9 @@ impl Flow {
     }
 }
 
-impl Load {
+impl ResourceLoad {
     /// A step from one instant to another; what happens within `window` counts.
-    fn add(&mut self, line: &Line, queue_before_bits: f64, (now, then): (u64, u64), window: (u64, u64)) {
+    fn add(&mut self, line: &AecpResource, queue_before_bits: f64, (now, then): (u64, u64), window: (u64, u64)) {
         self.peak = self.peak.max(Volume::from(grain::grains(line.load_bps)));
         let within = overlap((now, then), window);
         if within == 0 {
@@ -372,26 +372,26 @@ impl Load {
 }
 
 /// The instants at which something changes by itself.
-fn controls(plan: &Plan<'_>) -> Vec<(u64, Control, u32)> {
+fn controls(plan: &FluidPlan<'_>) -> Vec<(u64, AecpChange, u32)> {
     let mut controls = Vec::new();
     for (k, session) in plan.scenario.sessions.iter().enumerate() {
         let Some((start, stop)) = plan.active(k) else { continue };
         let heard = start.saturating_add(session.rtt.as_nanos());
-        controls.push((start, Control::Start, k as u32));
+        controls.push((start, AecpChange::Start, k as u32));
         if heard < stop {
-            controls.push((heard, Control::Hear, k as u32));
+            controls.push((heard, AecpChange::Hear, k as u32));
         }
         if stop < plan.end {
-            controls.push((stop, Control::Stop, k as u32));
+            controls.push((stop, AecpChange::Stop, k as u32));
         }
-        controls.extend(plan.demand_steps(k).map(|(at, _)| (at, Control::Demand, k as u32)));
+        controls.extend(plan.demand_steps(k).map(|(at, _)| (at, AecpChange::Demand, k as u32)));
     }
     controls.sort_unstable();
     controls
 }
 
 /// The line of a resource with a finite capacity.
-fn line(plan: &Plan<'_>, resource: &Resource) -> Option<Line> {
+fn line(plan: &FluidPlan<'_>, resource: &Resource) -> Option<AecpResource> {
     let scenario = plan.scenario;
     let capacity_bps = resource.capacity?.as_bps();
     // The options are the scheme's; a link that runs another's rule has that one's defaults.
@@ -409,7 +409,7 @@ fn line(plan: &Plan<'_>, resource: &Resource) -> Option<Line> {
             (capacity_bps * largest_s * share).max(2.0 * packet_bits)
         }
     };
-    Some(Line::new(rule, capacity_bps, packet_bits, limit_bits))
+    Some(AecpResource::new(rule, capacity_bps, packet_bits, limit_bits))
 }
 
 /// How much of one span lies in another.

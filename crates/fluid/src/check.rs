@@ -1,6 +1,6 @@
 //! What a scenario must be for the fluid model.
 
-use fairwave_scenario::{Demand, Scenario, SchemeChoice, Session};
+use fairwave_scenario::{Demand, Scenario, SchemeChoice, SessionSpec};
 use fairwave_schemes::scheme::{Model, schemes};
 use fairwave_units::Rate;
 
@@ -13,7 +13,7 @@ pub(crate) fn check(scenario: &Scenario) -> Result<bool, FluidError> {
         return Err(FluidError::Background { background: background.name.clone() });
     }
     let mut known: Option<&SchemeChoice> = None;
-    let mut first: Option<(bool, &Session)> = None;
+    let mut first: Option<(bool, &SessionSpec)> = None;
     for session in &scenario.sessions {
         let choice = scenario.scheme_of(session);
         if known.is_none_or(|known| !std::ptr::eq(known, choice)) {
@@ -55,7 +55,7 @@ pub(crate) fn check(scenario: &Scenario) -> Result<bool, FluidError> {
 }
 
 /// Two sessions of which one runs AECP.
-fn apart(scenario: &Scenario, one: (bool, &Session), other: (bool, &Session)) -> FluidError {
+fn apart(scenario: &Scenario, one: (bool, &SessionSpec), other: (bool, &SessionSpec)) -> FluidError {
     let (first, second) = if one.0 { (one.1, other.1) } else { (other.1, one.1) };
     let scheme = scenario.scheme_of(second).scheme.name;
     FluidError::Apart { first: first.name.clone(), second: second.name.clone(), scheme }

@@ -13,14 +13,14 @@ use fairwave_units::{Duration, Rate, Time};
 use crate::Settings;
 use crate::calendar::Calendar;
 use crate::error::FluidError;
-use crate::flows::{Flows, State};
+use crate::flows::{FlowState, Flows};
 use crate::grain::{self, Grains, Volume};
 use crate::optimum::Optimum;
-use crate::plan::{NONE, Plan};
-use crate::post::{Known, Post, posts};
+use crate::plan::{FluidPlan, NONE};
+use crate::post::{KnownRow, Post, posts};
 use crate::queue::Queue;
 use crate::record::{RateSample, Recorder};
-use crate::report::{Load, Outcome, Totals, report};
+use crate::report::{FluidTotals, ResourceLoad, SessionOutcome, report};
 
 /// How often a link that runs no rule reads what has arrived.
 const LOOK_INTERVAL: u64 = 100_000_000;
@@ -33,7 +33,7 @@ const LARGE_ROWS: usize = 10_000;
 
 /// What is known beforehand, in the order of what happens first at one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Control {
+enum ScheduledChange {
     Stop,
     Start,
     Demand,
@@ -41,28 +41,28 @@ enum Control {
 
 /// What a row's rule said of it at its last tick.
 #[derive(Clone, Copy, Debug, Default)]
-struct Told {
+struct LastTick {
     measured_bps: f64,
     target_bps: f64,
 }
 
 /// A run of the fast engine.
-pub(crate) struct Simulator<'a> {
-    plan: &'a Plan<'a>,
+pub(crate) struct FluidSimulator<'a> {
+    plan: &'a FluidPlan<'a>,
     now: u64,
     flows: Flows<'a>,
     /// What the rules know of the rows besides measured rates: an entry for each row of a resource in order, or one for
     /// all.
-    table: Vec<Known>,
+    table: Vec<KnownRow>,
     /// Measured and target rates of the rows, if rates are recorded.
-    told: Vec<Told>,
+    told: Vec<LastTick>,
     posts: Vec<Post>,
     /// The rules; resources share one that remembers nothing.
     allocators: Vec<Box<dyn RateAllocator>>,
     /// Finite links without a rule; they follow the tickers in the calendar.
     looks: Vec<u32>,
     calendar: Calendar,
-    controls: Vec<(u64, Control, u32)>,
+    controls: Vec<(u64, ScheduledChange, u32)>,
     next_control: usize,
     optimum: Optimum,
     /// The window of the means.
@@ -73,7 +73,7 @@ pub(crate) struct Simulator<'a> {
     is_large: bool,
     /// The largest load of a node over its capacity so far.
     peak: f64,
-    totals: Totals,
+    totals: FluidTotals,
     ticks: u64,
     /// Memory of a tick: places of the rows that are there, their table, their grants.
     present: Vec<u32>,
@@ -81,18 +81,18 @@ pub(crate) struct Simulator<'a> {
     grants: Vec<Grant>,
 }
 
-impl<'a> Simulator<'a> {
-    pub(crate) fn new(plan: &'a Plan<'a>, settings: &Settings<'_>) -> Self {
+impl<'a> FluidSimulator<'a> {
+    pub(crate) fn new(plan: &'a FluidPlan<'a>, settings: &Settings<'_>) -> Self {
         let (window, closes_early) = plan.window(settings.window);
         let flows = Flows::new(plan, window);
         let mut controls = Vec::new();
         for k in 0..plan.scenario.sessions.len() {
             let Some((start, stop)) = plan.active(k) else { continue };
-            controls.push((start, Control::Start, k as u32));
+            controls.push((start, ScheduledChange::Start, k as u32));
             if stop < plan.end {
-                controls.push((stop, Control::Stop, k as u32));
+                controls.push((stop, ScheduledChange::Stop, k as u32));
             }
-            controls.extend(plan.demand_steps(k).map(|(at, _)| (at, Control::Demand, k as u32)));
+            controls.extend(plan.demand_steps(k).map(|(at, _)| (at, ScheduledChange::Demand, k as u32)));
         }
         controls.sort_unstable();
         let is_look = |resource: &u32| {
@@ -116,7 +116,7 @@ impl<'a> Simulator<'a> {
             now: 0,
             flows,
             table,
-            told: if settings.record.rates { vec![Told::default(); plan.rows.len()] } else { Vec::new() },
+            told: if settings.record.rates { vec![LastTick::default(); plan.rows.len()] } else { Vec::new() },
             posts,
             allocators,
             looks,
@@ -128,7 +128,7 @@ impl<'a> Simulator<'a> {
             closes_early,
             is_large: plan.rows.len() > LARGE_ROWS,
             peak: 0.0,
-            totals: Totals::default(),
+            totals: FluidTotals::default(),
             ticks: 0,
             present: Vec::new(),
             gathered: Vec::new(),
@@ -201,12 +201,12 @@ impl<'a> Simulator<'a> {
         self.next_control += 1;
         let k = k as usize;
         match control {
-            Control::Stop => self.flows.stop(k, self.now),
-            Control::Demand => {
+            ScheduledChange::Stop => self.flows.stop(k, self.now),
+            ScheduledChange::Demand => {
                 self.flows.want(k, self.now, self.plan.demand(k, self.now));
                 self.say_demand(k);
             }
-            Control::Start => {
+            ScheduledChange::Start => {
                 let session = &self.plan.scenario.sessions[k];
                 let start_rate = if self.plan.starts_fair(k) {
                     let ends = self.plan.rows_of(k).iter().filter_map(|row| self.weights_at(*row as usize));
@@ -219,7 +219,7 @@ impl<'a> Simulator<'a> {
                 if !self.told.is_empty() {
                     let start_bps = start_rate.as_bps();
                     for row in self.plan.rows_of(k) {
-                        self.told[*row as usize] = Told { measured_bps: start_bps, target_bps: start_bps };
+                        self.told[*row as usize] = LastTick { measured_bps: start_bps, target_bps: start_bps };
                     }
                 }
             }
@@ -363,7 +363,7 @@ impl<'a> Simulator<'a> {
             bound += Volume::from(reading.most);
             let flow = &self.flows.all[k];
             let forward = self.flows.rows[row].forward_ns;
-            if flow.state != State::Waiting && flow.is_at(now, forward) {
+            if flow.state != FlowState::Waiting && flow.is_at(now, forward) {
                 self.present.push(row as u32);
                 // A rate counts as measured once the session was there for a whole interval.
                 let measured = match last {
@@ -390,7 +390,7 @@ impl<'a> Simulator<'a> {
                 self.flows.grant_remote(row, now, bps);
             }
             if !self.told.is_empty() {
-                self.told[row] = Told { measured_bps: known.measured.as_bps(), target_bps: grant.target.as_bps() };
+                self.told[row] = LastTick { measured_bps: known.measured.as_bps(), target_bps: grant.target.as_bps() };
             }
         }
     }
@@ -514,11 +514,11 @@ impl<'a> Simulator<'a> {
         }
         let outcomes = (0..self.flows.all.len()).map(|k| {
             if plan.active(k).is_none() {
-                return Outcome::default();
+                return SessionOutcome::default();
             }
             let flow = &self.flows.all[k];
             let (in_window, (last, last_span)) = self.flows.means(k);
-            Outcome {
+            SessionOutcome {
                 rate_bps: grain::mean_bps(in_window, self.window.1 - self.window.0),
                 final_bps: grain::mean_bps(last, last_span),
                 delivered: self.flows.delivered(k),
@@ -527,7 +527,7 @@ impl<'a> Simulator<'a> {
             }
         });
         let outcomes: Vec<_> = outcomes.collect();
-        let loads: Vec<_> = self.posts.iter().map(|post| Load::from(&post.queue)).collect();
+        let loads: Vec<_> = self.posts.iter().map(|post| ResourceLoad::from(&post.queue)).collect();
         let (totals, window) = (self.totals, self.window);
         // The result of a large run needs the memory.
         drop(self);

@@ -7,8 +7,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::grain::{Grains, Volume};
-use crate::plan::{Crossing, NONE, Plan};
-use crate::ring::{Change, Pool, Ring};
+use crate::plan::{Crossing, FluidPlan, NONE};
+use crate::ring::{Change, Ring, RingPool};
 use crate::track::Track;
 
 mod readers;
@@ -22,7 +22,7 @@ const BACK_CELLS: u32 = 4;
 
 /// Where a session stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum FlowState {
     Waiting,
     Active,
     Ended,
@@ -30,7 +30,7 @@ pub(crate) enum State {
 
 /// One session: two cache lines, which all that a tick needs of a session fits into but for the changes themselves.
 #[repr(align(64))]
-pub(crate) struct Flow {
+pub(crate) struct FluidFlow {
     /// What the source grants; infinity if it is unlimited.
     pub(crate) own: f64,
     /// The least that the source has heard from sink and links.
@@ -51,15 +51,15 @@ pub(crate) struct Flow {
     sized: u32,
     /// Entry in `hops` of its first link that runs a rule, if there is one.
     hops: u32,
-    pub(crate) state: State,
+    pub(crate) state: FlowState,
     /// Whether two finite end nodes are all that reads its changes.
     has_two_readers: bool,
 }
 
 /// A session at a resource, as its reader sees it.
-pub(crate) struct Row {
+pub(crate) struct FluidRow {
     pub(crate) session: u32,
-    reader: Reader,
+    reader: RowReader,
     /// The rate that arrives.
     rate: f64,
     /// Until when it was read.
@@ -86,7 +86,7 @@ struct Hops {
 
 /// What reads at a row; in four bytes, since there are many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Reader(u32);
+struct RowReader(u32);
 
 /// The same, spelt out.
 enum Role {
@@ -114,10 +114,10 @@ struct Marks {
 
 /// All sessions, with all that is on its way.
 pub(crate) struct Flows<'a> {
-    pub(crate) plan: &'a Plan<'a>,
-    pub(crate) all: Vec<Flow>,
-    pub(crate) rows: Vec<Row>,
-    pool: Pool,
+    pub(crate) plan: &'a FluidPlan<'a>,
+    pub(crate) all: Vec<FluidFlow>,
+    pub(crate) rows: Vec<FluidRow>,
+    pool: RingPool,
     pub(crate) start_rates: Vec<f64>,
     marks: Vec<Marks>,
     /// Of the rows at sinks, in their order.
@@ -140,7 +140,7 @@ pub(crate) struct Flows<'a> {
     pub(crate) scratch: Vec<(u64, Grains)>,
 }
 
-impl Reader {
+impl RowReader {
     const SOURCE: Self = Self(u32::MAX);
     const LINK: u32 = 1 << 31;
 
@@ -164,10 +164,10 @@ impl Reader {
     }
 }
 
-impl Flow {
+impl FluidFlow {
     #[inline]
     pub(crate) fn is_active(&self) -> bool {
-        self.state == State::Active
+        self.state == FlowState::Active
     }
 
     /// Whether the session has a row in a resource `forward_ns` behind its source.
@@ -178,12 +178,12 @@ impl Flow {
 }
 
 impl<'a> Flows<'a> {
-    pub(crate) fn new(plan: &'a Plan<'a>, window: (u64, u64)) -> Self {
+    pub(crate) fn new(plan: &'a FluidPlan<'a>, window: (u64, u64)) -> Self {
         let count = plan.scenario.sessions.len();
         let mut flows = Vec::with_capacity(count);
         let (mut hops, mut sized) = (Vec::new(), Vec::new());
         // The rings of a session are neighbours, and those of a source's sessions too.
-        let mut pool = Pool::with_capacity(count * (FORWARD_CELLS + BACK_CELLS) as usize);
+        let mut pool = RingPool::with_capacity(count * (FORWARD_CELLS + BACK_CELLS) as usize);
         for (k, session) in plan.scenario.sessions.iter().enumerate() {
             let ruled_links = || {
                 plan.rows_of(k).iter().filter(|row| {
@@ -195,7 +195,7 @@ impl<'a> Flows<'a> {
             let [first, last] = [plan.rows_of(k)[0], plan.sink_row(k) as u32];
             let at = |row: u32| &plan.resources[plan.rows[row as usize].resource as usize];
             let is_pair = plan.rows_of(k).len() == 2 && at(first).place.is_source();
-            flows.push(Flow {
+            flows.push(FluidFlow {
                 own: f64::INFINITY,
                 remote: f64::INFINITY,
                 demand: f64::INFINITY,
@@ -208,7 +208,7 @@ impl<'a> Flows<'a> {
                 cursors: [0; 2],
                 sized: session.size.map_or(NONE, |_| sized.len() as u32),
                 hops: if has_links { hops.len() as u32 } else { NONE },
-                state: State::Waiting,
+                state: FlowState::Waiting,
                 has_two_readers: is_pair && at(last).capacity.is_some(),
             });
             if has_links {
@@ -223,15 +223,15 @@ impl<'a> Flows<'a> {
         let row = |crossing: &Crossing| {
             let place = plan.resources[crossing.resource as usize].place;
             let reader = if place.is_source() {
-                Reader::SOURCE
+                RowReader::SOURCE
             } else if place.is_sink() {
                 counts.push(Count::default());
-                Reader::sink(counts.len() - 1)
+                RowReader::sink(counts.len() - 1)
             } else {
                 link_cursors.push(0);
-                Reader::link(link_cursors.len() - 1)
+                RowReader::link(link_cursors.len() - 1)
             };
-            Row {
+            FluidRow {
                 session: crossing.session,
                 reader,
                 rate: 0.0,
@@ -267,7 +267,7 @@ impl<'a> Flows<'a> {
     pub(crate) fn start(&mut self, k: usize, now: u64, start_rate: f64) {
         let plan = self.plan;
         let flow = &mut self.all[k];
-        flow.state = State::Active;
+        flow.state = FlowState::Active;
         flow.demand = plan.demand(k, now);
         flow.track = Track::new(now);
         self.start_rates[k] = start_rate;
@@ -470,7 +470,7 @@ impl<'a> Flows<'a> {
 
     fn leave(&mut self, k: usize, now: u64) {
         let flow = &mut self.all[k];
-        flow.state = State::Ended;
+        flow.state = FlowState::Ended;
         flow.end = now;
         self.open -= 1;
         self.last_arrival = self.last_arrival.max(self.plan.last_arrival(k, now));

@@ -40,9 +40,9 @@ pub use naive::simulate_naive;
 
 /// Runs a scenario to its end. The outcome is a function of scenario and settings, to the last bit.
 pub fn simulate(scenario: &Scenario, mut settings: Settings<'_>) -> Result<Run, FluidError> {
-    let plan = plan::Plan::new(scenario)?;
+    let plan = plan::FluidPlan::new(scenario)?;
     if plan.is_aecp {
-        return aecp::Simulator::new(&plan, &settings).run(&mut settings);
+        return aecp::AecpSimulator::new(&plan, &settings).run(&mut settings);
     }
-    engine::Simulator::new(&plan, &settings).run(&mut settings)
+    engine::FluidSimulator::new(&plan, &settings).run(&mut settings)
 }

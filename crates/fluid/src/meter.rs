@@ -2,7 +2,7 @@
 
 /// Averages a piecewise constant rate since the last tick, piece by piece in order of time.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Meter {
+pub(crate) struct RateAverage {
     /// Start of the open piece.
     since: u64,
     /// Sum of rate x span over the closed pieces.
@@ -13,7 +13,7 @@ pub(crate) struct Meter {
     pieces: u8,
 }
 
-impl Meter {
+impl RateAverage {
     /// A meter whose interval begins at `from`.
     #[inline]
     pub(crate) fn new(from: u64) -> Self {
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn mean__weighs_pieces_by_their_length() {
-        let mut meter = Meter::new(100);
+        let mut meter = RateAverage::new(100);
         meter.close(4.0, 130);
         meter.close(9.0, 130); // no length, no weight
         meter.close(8.0, 140);
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn mean__of_one_piece_is_its_rate() {
-        let mut meter = Meter::new(0);
+        let mut meter = RateAverage::new(0);
         meter.close(0.1, 3);
         assert_eq!(meter.mean(0), 0.1); // 0.1 x 3 / 3 would be 0.10000000000000002
     }

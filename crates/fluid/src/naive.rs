@@ -19,15 +19,15 @@ use fairwave_units::{Duration, Rate, Time};
 use crate::Settings;
 use crate::error::FluidError;
 use crate::grain::{self, Volume, grains};
-use crate::meter::Meter;
+use crate::meter::RateAverage;
 use crate::optimum::Optimum;
-use crate::plan::{NONE, Plan};
+use crate::plan::{FluidPlan, NONE};
 use crate::queue::Queue;
 use crate::record::{RateSample, Recorder};
-use crate::report::{Load, Outcome, Totals, last_tenth, report};
+use crate::report::{FluidTotals, ResourceLoad, SessionOutcome, last_tenth, report};
 use crate::track::Track;
 use crate::trail::Trail;
-use event::{Event, Kind};
+use event::{NaiveEvent, NaiveEventKind};
 
 struct SessionState {
     active: bool,
@@ -53,7 +53,7 @@ struct RowState {
     present: bool,
     /// The rate that arrives.
     rate: f64,
-    meter: Meter,
+    meter: RateAverage,
     expected: f64,
     target: f64,
     measured: f64,
@@ -62,10 +62,10 @@ struct RowState {
 }
 
 struct Naive<'a> {
-    plan: &'a Plan<'a>,
+    plan: &'a FluidPlan<'a>,
     now: u64,
     numbers: u64,
-    events: BinaryHeap<Reverse<Event>>,
+    events: BinaryHeap<Reverse<NaiveEvent>>,
     sessions: Vec<SessionState>,
     rows: Vec<RowState>,
     queues: Vec<Queue>,
@@ -79,28 +79,28 @@ struct Naive<'a> {
     /// Sessions that have not ended, and when the last byte of those that have is at its sink.
     open: usize,
     last_arrival: u64,
-    totals: Totals,
+    totals: FluidTotals,
 }
 
 /// Runs a scenario with the plain engine. The outcome is that of [`crate::simulate`], to the last bit.
 pub fn simulate_naive(scenario: &Scenario, mut settings: Settings<'_>) -> Result<Run, FluidError> {
-    let plan = Plan::new(scenario)?;
+    let plan = FluidPlan::new(scenario)?;
     let mut engine = Naive::new(&plan, &settings);
     let mut recorder = Recorder::new(&plan, settings.record);
     let step = (plan.end / 200).max(1);
     let mut next_progress = step;
     if let Some(at) = recorder.next() {
-        engine.push(at, Kind::Sample, 0, 0.0);
+        engine.push(at, NaiveEventKind::Sample, 0, 0.0);
     }
     while let Some(Reverse(event)) = engine.events.pop() {
         if event.at >= plan.end {
             break;
         }
         engine.now = event.at;
-        if event.kind == Kind::Sample {
+        if event.kind == NaiveEventKind::Sample {
             engine.sample(&mut recorder);
             if let Some(at) = recorder.next() {
-                engine.push(at, Kind::Sample, 0, 0.0);
+                engine.push(at, NaiveEventKind::Sample, 0, 0.0);
             }
         } else {
             engine.handle(&event, &mut recorder)?;
@@ -120,7 +120,7 @@ pub fn simulate_naive(scenario: &Scenario, mut settings: Settings<'_>) -> Result
 }
 
 impl<'a> Naive<'a> {
-    fn new(plan: &'a Plan<'a>, settings: &Settings<'_>) -> Self {
+    fn new(plan: &'a FluidPlan<'a>, settings: &Settings<'_>) -> Self {
         let (window, closes_early) = plan.window(settings.window);
         let sessions = (0..plan.scenario.sessions.len())
             .map(|k| SessionState {
@@ -143,7 +143,7 @@ impl<'a> Naive<'a> {
                 row: plan.row(row),
                 present: false,
                 rate: 0.0,
-                meter: Meter::default(),
+                meter: RateAverage::default(),
                 expected: 0.0,
                 target: 0.0,
                 measured: 0.0,
@@ -166,57 +166,57 @@ impl<'a> Naive<'a> {
             closes_early,
             open: (0..plan.scenario.sessions.len()).filter(|k| plan.active(*k).is_some()).count(),
             last_arrival: 0,
-            totals: Totals::default(),
+            totals: FluidTotals::default(),
         };
         for k in 0..engine.sessions.len() {
             let Some((start, stop)) = plan.active(k) else { continue };
-            engine.push(start, Kind::Join, k, 0.0);
-            engine.push(start, Kind::Start, k, 0.0);
-            engine.push(stop, Kind::Stop, k, 0.0);
+            engine.push(start, NaiveEventKind::Join, k, 0.0);
+            engine.push(start, NaiveEventKind::Start, k, 0.0);
+            engine.push(stop, NaiveEventKind::Stop, k, 0.0);
             for (at, demand) in plan.demand_steps(k) {
-                engine.push(at, Kind::Demand, k, demand);
+                engine.push(at, NaiveEventKind::Demand, k, demand);
             }
         }
         for (t, ticker) in plan.tickers.iter().enumerate() {
             let starts_at_once =
                 |row: usize| plan.active(plan.rows[row].session as usize).is_some_and(|(start, _)| start == 0);
             let first = ticker.first(plan.largest_rtt(t, starts_at_once));
-            engine.push(first, Kind::Tick, t, 0.0);
+            engine.push(first, NaiveEventKind::Tick, t, 0.0);
         }
         engine
     }
 
-    fn push(&mut self, at: u64, kind: Kind, whom: usize, bps: f64) {
+    fn push(&mut self, at: u64, kind: NaiveEventKind, whom: usize, bps: f64) {
         self.numbers += 1;
-        self.events.push(Reverse(Event { at, kind, whom, number: self.numbers, bps }));
+        self.events.push(Reverse(NaiveEvent { at, kind, whom, number: self.numbers, bps }));
     }
 
-    fn handle(&mut self, event: &Event, recorder: &mut Recorder) -> Result<(), FluidError> {
+    fn handle(&mut self, event: &NaiveEvent, recorder: &mut Recorder) -> Result<(), FluidError> {
         let (now, whom) = (self.now, event.whom);
         match event.kind {
-            Kind::Sample => {}
-            Kind::Hear => {
+            NaiveEventKind::Sample => {}
+            NaiveEventKind::Hear => {
                 let crossing = &self.plan.rows[whom];
                 let session = crossing.session as usize;
                 let place = self.place(whom);
                 self.sessions[session].heard[place] = event.bps;
                 self.set_rate(session);
             }
-            Kind::Arrive => self.arrive(whom, event.bps),
-            Kind::Complete => {
+            NaiveEventKind::Arrive => self.arrive(whom, event.bps),
+            NaiveEventKind::Complete => {
                 if self.sessions[whom].active && self.sessions[whom].completion == event.number {
                     let arrival = now + self.plan.rows[self.plan.sink_row(whom)].forward_ns;
                     self.sessions[whom].completed = (arrival <= self.plan.end).then_some(arrival);
                     self.leave(whom);
                 }
             }
-            Kind::Stop => {
+            NaiveEventKind::Stop => {
                 if self.sessions[whom].active {
                     self.leave(whom);
                 }
             }
-            Kind::Vanish => self.rows[whom].present = false,
-            Kind::Join => {
+            NaiveEventKind::Vanish => self.rows[whom].present = false,
+            NaiveEventKind::Join => {
                 for row in self.plan.rows_of(whom) {
                     let forward = self.plan.rows[*row as usize].forward_ns;
                     let row = &mut self.rows[*row as usize];
@@ -225,8 +225,8 @@ impl<'a> Naive<'a> {
                     row.row.desired = None;
                 }
             }
-            Kind::Start => self.start(whom),
-            Kind::Demand => {
+            NaiveEventKind::Start => self.start(whom),
+            NaiveEventKind::Demand => {
                 if self.sessions[whom].active {
                     self.want(whom, event.bps);
                     self.totals.events += 1;
@@ -234,11 +234,11 @@ impl<'a> Naive<'a> {
                     self.optimum_changes();
                 }
             }
-            Kind::Optimum => {
+            NaiveEventKind::Optimum => {
                 self.find_optimum()?;
                 recorder.max_min(now, self.pairs().map(|(_, optimum)| optimum));
             }
-            Kind::Tick => self.tick(whom),
+            NaiveEventKind::Tick => self.tick(whom),
         }
         Ok(())
     }
@@ -296,7 +296,7 @@ impl<'a> Naive<'a> {
             if forward == 0 {
                 self.rows[*row as usize].present = false;
             } else {
-                self.push(self.now + forward, Kind::Vanish, *row as usize, 0.0);
+                self.push(self.now + forward, NaiveEventKind::Vanish, *row as usize, 0.0);
             }
         }
         self.optimum_changes();
@@ -306,7 +306,8 @@ impl<'a> Naive<'a> {
         self.sessions[k].demand = demand;
         // The source alone knows what its session wants.
         let row = self.plan.rows_of(k)[0] as usize;
-        if matches!(self.plan.resources[self.plan.rows[row].resource as usize].place, crate::plan::Place::Out(_)) {
+        if matches!(self.plan.resources[self.plan.rows[row].resource as usize].place, crate::plan::ResourceKind::Out(_))
+        {
             self.rows[row].row.desired = demand.is_finite().then(|| Rate::nearest_bps(demand));
         }
     }
@@ -344,7 +345,7 @@ impl<'a> Naive<'a> {
         self.sessions[k].rate = rate;
         self.totals.events += 1;
         for row in self.plan.rows_of(k) {
-            self.push(self.now + self.plan.rows[*row as usize].forward_ns, Kind::Arrive, *row as usize, rate);
+            self.push(self.now + self.plan.rows[*row as usize].forward_ns, NaiveEventKind::Arrive, *row as usize, rate);
         }
     }
 
@@ -359,7 +360,7 @@ impl<'a> Naive<'a> {
             left => (left + rate - 1) / rate,
         };
         let at = u64::try_from(Volume::from(session.since) + span).unwrap_or(u64::MAX);
-        self.push(at, Kind::Complete, k, 0.0);
+        self.push(at, NaiveEventKind::Complete, k, 0.0);
         self.sessions[k].completion = self.numbers;
     }
 
@@ -384,7 +385,7 @@ impl<'a> Naive<'a> {
     fn optimum_changes(&mut self) {
         if !self.optimum_is_due {
             self.optimum_is_due = true;
-            self.push(self.now, Kind::Optimum, 0, 0.0);
+            self.push(self.now, NaiveEventKind::Optimum, 0, 0.0);
         }
     }
 
@@ -432,7 +433,7 @@ impl<'a> Naive<'a> {
         }
         self.last[t] = Some(self.now);
         let next = ticker.next(self.now, self.plan.largest_rtt(t, |row| self.rows[row].present));
-        self.push(next, Kind::Tick, t, 0.0);
+        self.push(next, NaiveEventKind::Tick, t, 0.0);
     }
 
     fn allocate(&mut self, resource: usize, last: Option<u64>) {
@@ -451,7 +452,7 @@ impl<'a> Naive<'a> {
             rows.push(Row { measured: Rate::nearest_bps(measured), ..state.row });
         }
         for row in here.rows.clone() {
-            self.rows[row].meter = Meter::new(now);
+            self.rows[row].meter = RateAverage::new(now);
         }
         let mut grants = vec![Grant::default(); rows.len()];
         let elapsed = Duration::from_nanos(last.map_or(0, |last| now - last));
@@ -468,7 +469,7 @@ impl<'a> Naive<'a> {
                 self.sessions[session].heard[0] = grant.expected.as_bps();
                 self.set_rate(session);
             } else {
-                self.push(now + crossing.back_ns, Kind::Hear, row, grant.expected.as_bps());
+                self.push(now + crossing.back_ns, NaiveEventKind::Hear, row, grant.expected.as_bps());
             }
         }
     }
@@ -540,11 +541,11 @@ impl<'a> Naive<'a> {
             }
         }
         let outcomes = (0..self.sessions.len()).map(|k| {
-            let Some((start, _)) = plan.active(k) else { return Outcome::default() };
+            let Some((start, _)) = plan.active(k) else { return SessionOutcome::default() };
             let session = &self.sessions[k];
             let last = last_tenth(start, session.end);
             let mean = |(from, to)| grain::mean_bps(session.arrivals.volume(from, to), to - from);
-            Outcome {
+            SessionOutcome {
                 rate_bps: mean(self.window),
                 final_bps: mean(last),
                 delivered: session.arrivals.volume(0, plan.end),
@@ -552,7 +553,7 @@ impl<'a> Naive<'a> {
                 completed: session.completed,
             }
         });
-        let loads: Vec<_> = self.queues.iter().map(Load::from).collect();
+        let loads: Vec<_> = self.queues.iter().map(ResourceLoad::from).collect();
         report(plan, self.window, outcomes, &loads, &self.totals, recorder)
     }
 }

@@ -3,7 +3,7 @@
 use fairwave_schemes::global::{Paths, Problem, max_min};
 
 use crate::error::FluidError;
-use crate::plan::Plan;
+use crate::plan::FluidPlan;
 
 /// Solves for the optimum whenever the active sessions or their demands change.
 pub(crate) struct Optimum {
@@ -17,7 +17,7 @@ pub(crate) struct Optimum {
 }
 
 impl Optimum {
-    pub(crate) fn new(plan: &Plan<'_>) -> Self {
+    pub(crate) fn new(plan: &FluidPlan<'_>) -> Self {
         let capacities_bps = plan
             .resources
             .iter()
@@ -41,7 +41,7 @@ impl Optimum {
     /// demand of a session (infinity if unlimited), `None` if it is not active.
     pub(crate) fn solve(
         &mut self,
-        plan: &Plan<'_>,
+        plan: &FluidPlan<'_>,
         wants: impl Fn(usize) -> Option<f64>,
         mut take: impl FnMut(usize, f64),
     ) -> Result<(), FluidError> {

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use fairwave_scenario::node_rule::{self, Beat, MixedRules};
-use fairwave_scenario::{Demand, Discipline, Link, MeanWindow, QueueLimit, Scenario, Session};
+use fairwave_scenario::{Demand, Discipline, Link, MeanWindow, QueueLimit, Scenario, SessionSpec};
 use fairwave_schemes::node;
 use fairwave_schemes::{RateAllocator, Row};
 use fairwave_units::{Duration, Rate, Time};
@@ -15,7 +15,7 @@ use crate::error::FluidError;
 use crate::grain::{Grains, grains};
 
 /// A scenario, laid out for a run.
-pub(crate) struct Plan<'a> {
+pub(crate) struct FluidPlan<'a> {
     pub(crate) scenario: &'a Scenario,
     /// End of the run.
     pub(crate) end: u64,
@@ -35,7 +35,7 @@ pub(crate) struct Plan<'a> {
 
 /// Where capacity may be short: one direction of a node, or a link.
 pub(crate) struct Resource {
-    pub(crate) place: Place,
+    pub(crate) place: ResourceKind,
     /// `None` is unlimited.
     pub(crate) capacity: Option<Rate>,
     /// What a node rule may allocate of it; `None` if none runs here.
@@ -47,7 +47,7 @@ pub(crate) struct Resource {
 
 /// What a resource is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ResourceKind {
     /// The sending capacity of a node.
     Out(u32),
     /// The receiving capacity of a node.
@@ -77,14 +77,14 @@ pub(crate) struct Ticker {
 /// Marks the absence of an index.
 pub(crate) const NONE: u32 = u32::MAX;
 
-impl<'a> Plan<'a> {
+impl<'a> FluidPlan<'a> {
     pub(crate) fn new(scenario: &'a Scenario) -> Result<Self, FluidError> {
         let is_aecp = check(scenario)?;
         let (links, nodes) = (scenario.links.len(), scenario.nodes.len());
         // Resources are numbered links, out, in, out, in ... at first; then the unused ones go.
         let out = |node: u32| links + 2 * node as usize;
         let mut used = vec![0_u32; links + 2 * nodes];
-        let each = |session: &Session, visit: &mut dyn FnMut(usize)| {
+        let each = |session: &SessionSpec, visit: &mut dyn FnMut(usize)| {
             if scenario.nodes[session.from as usize].send.is_some() {
                 visit(out(session.from));
             }
@@ -104,11 +104,11 @@ impl<'a> Plan<'a> {
         let mut first = 0;
         for (raw, count) in used.iter().enumerate() {
             let place = if raw < links {
-                Place::Link(raw as u32)
+                ResourceKind::Link(raw as u32)
             } else if (raw - links) % 2 == 0 {
-                Place::Out(((raw - links) / 2) as u32)
+                ResourceKind::Out(((raw - links) / 2) as u32)
             } else {
-                Place::In(((raw - links) / 2) as u32)
+                ResourceKind::In(((raw - links) / 2) as u32)
             };
             let capacity = place.capacity(scenario);
             if *count == 0 && !(raw < links && capacity.is_some()) {
@@ -301,8 +301,8 @@ impl<'a> Plan<'a> {
         let crossing = &self.rows[row];
         let session = &self.scenario.sessions[crossing.session as usize];
         let node = match self.resources[crossing.resource as usize].place {
-            Place::Out(node) | Place::In(node) => self.scenario.nodes.get(node as usize),
-            Place::Link(_) => None,
+            ResourceKind::Out(node) | ResourceKind::In(node) => self.scenario.nodes.get(node as usize),
+            ResourceKind::Link(_) => None,
         };
         Row {
             measured: Rate::ZERO,
@@ -369,7 +369,7 @@ impl Ticker {
     }
 }
 
-impl Place {
+impl ResourceKind {
     fn capacity(self, scenario: &Scenario) -> Option<Rate> {
         match self {
             Self::Out(node) => scenario.nodes[node as usize].send,
@@ -443,7 +443,7 @@ struct Delays {
 }
 
 impl Delays {
-    fn new(session: &Session, links: &[Link]) -> Self {
+    fn new(session: &SessionSpec, links: &[Link]) -> Self {
         let sum = |path: &[u32]| path.iter().map(|link| links[*link as usize].delay.as_nanos()).sum::<u64>();
         let there = sum(&session.path);
         let back = if session.path_back.is_empty() { there } else { sum(&session.path_back) };
@@ -452,7 +452,7 @@ impl Delays {
     }
 
     /// From the source to the link at place `hop` of the path.
-    fn to_link(&self, session: &Session, links: &[Link], hop: usize) -> u64 {
+    fn to_link(&self, session: &SessionSpec, links: &[Link], hop: usize) -> u64 {
         self.access + session.path[..hop].iter().map(|link| links[*link as usize].delay.as_nanos()).sum::<u64>()
     }
 }
@@ -463,12 +463,14 @@ fn demand_bps(rate: Option<Rate>) -> f64 {
 
 /// Two sessions of one ticker must run the same rule; alpha and beta are parameters of a row, fair_start one of the
 /// session, and packets have no form here.
-fn same_rule(scenario: &Scenario, place: Place, first: u32, second: u32) -> Result<(), FluidError> {
+fn same_rule(scenario: &Scenario, place: ResourceKind, first: u32, second: u32) -> Result<(), FluidError> {
     let [first, second] = [first, second].map(|session| &scenario.sessions[session as usize]);
     node_rule::same_rule(scenario, first, second, &["alpha", "beta", "fair_start", "path", "wire"]).map_err(|mixed| {
         let place = match place {
-            Place::Out(node) | Place::In(node) => format!("node \"{}\"", scenario.nodes[node as usize].name),
-            Place::Link(link) => format!("link \"{}\"", scenario.links[link as usize].name),
+            ResourceKind::Out(node) | ResourceKind::In(node) => {
+                format!("node \"{}\"", scenario.nodes[node as usize].name)
+            }
+            ResourceKind::Link(link) => format!("link \"{}\"", scenario.links[link as usize].name),
         };
         let MixedRules { first, first_rule, second, second_rule } = mixed;
         FluidError::Mixed { place, first, first_rule, second, second_rule }

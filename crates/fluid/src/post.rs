@@ -7,7 +7,7 @@ use fairwave_schemes::{RateAllocator, Row as TableRow};
 use fairwave_units::Rate;
 
 use crate::grain::Grains;
-use crate::plan::{NONE, Plan};
+use crate::plan::{FluidPlan, NONE};
 use crate::queue::Queue;
 
 /// Rows of a resource up to which it shares its rule with others.
@@ -15,7 +15,7 @@ const MOST_SHARED_ROWS: usize = 24;
 
 /// A row as its rule knows it but for the measured rate, in one cache line.
 #[repr(align(64))]
-pub(crate) struct Known(pub(crate) TableRow);
+pub(crate) struct KnownRow(pub(crate) TableRow);
 
 /// A resource, with all that its ticks need in one place.
 pub(crate) struct Post {
@@ -49,7 +49,7 @@ impl Post {
 }
 
 /// The resources, with what their rules know of the rows, and the rules.
-pub(crate) fn posts(plan: &Plan<'_>) -> (Vec<Post>, Vec<Known>, Vec<Box<dyn RateAllocator>>) {
+pub(crate) fn posts(plan: &FluidPlan<'_>) -> (Vec<Post>, Vec<KnownRow>, Vec<Box<dyn RateAllocator>>) {
     let mut allocators: Vec<Box<dyn RateAllocator>> = Vec::new();
     let mut table = Vec::new();
     let mut shared = None;
@@ -86,7 +86,7 @@ pub(crate) fn posts(plan: &Plan<'_>) -> (Vec<Post>, Vec<Known>, Vec<Box<dyn Rate
 }
 
 /// Enters the rows of a resource into the table; says where, and how far from one to the next.
-fn enter(plan: &Plan<'_>, resource: usize, table: &mut Vec<Known>) -> (u32, u32) {
+fn enter(plan: &FluidPlan<'_>, resource: usize, table: &mut Vec<KnownRow>) -> (u32, u32) {
     let rows = plan.resources[resource].rows.clone();
     let first = table.len();
     let wants_all = |row: usize| {
@@ -94,10 +94,10 @@ fn enter(plan: &Plan<'_>, resource: usize, table: &mut Vec<Known>) -> (u32, u32)
         matches!(session.demand, Demand::Unlimited)
     };
     let known = rows.clone().map(|row| plan.row(row));
-    table.extend(known.clone().take(1).map(Known));
+    table.extend(known.clone().take(1).map(KnownRow));
     if rows.clone().all(wants_all) && known.clone().all(|row| row == table[first].0) {
         return (first as u32, 0);
     }
-    table.extend(known.skip(1).map(Known));
+    table.extend(known.skip(1).map(KnownRow));
     (first as u32, 1)
 }

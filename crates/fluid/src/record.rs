@@ -6,7 +6,7 @@ use fairwave_units::Time;
 
 use crate::Record;
 use crate::grain::{self, Volume};
-use crate::plan::Plan;
+use crate::plan::FluidPlan;
 
 /// Collects samples at the ends of the sample steps.
 pub(crate) struct Recorder {
@@ -38,7 +38,7 @@ pub(crate) struct RateSample {
 }
 
 impl Recorder {
-    pub(crate) fn new(plan: &Plan<'_>, record: Record) -> Self {
+    pub(crate) fn new(plan: &FluidPlan<'_>, record: Record) -> Self {
         let sessions = plan.scenario.sessions.len();
         let links = plan.resources.iter().filter(|resource| resource.capacity.is_some()).count();
         let step = plan.scenario.sample.as_nanos();

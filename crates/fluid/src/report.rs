@@ -6,13 +6,13 @@ use fairwave_scenario::{
 use fairwave_units::Time;
 
 use crate::grain::{self, Volume};
-use crate::plan::Plan;
+use crate::plan::FluidPlan;
 use crate::queue::Queue;
 use crate::record::Recorder;
 
 /// What one session did.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Outcome {
+pub(crate) struct SessionOutcome {
     /// Mean rate over the window.
     pub(crate) rate_bps: f64,
     /// Mean rate over the last tenth of the active time.
@@ -26,7 +26,7 @@ pub(crate) struct Outcome {
 
 /// What one resource carried within the window.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Load {
+pub(crate) struct ResourceLoad {
     /// Largest load that lasted for more than no time.
     pub(crate) peak: Volume,
     /// What left.
@@ -39,7 +39,7 @@ pub(crate) struct Load {
     pub(crate) dropped: Volume,
 }
 
-impl From<&Queue> for Load {
+impl From<&Queue> for ResourceLoad {
     fn from(queue: &Queue) -> Self {
         Self { peak: queue.peak(), carried: queue.carried(), area: queue.area(), largest: queue.largest(), dropped: 0 }
     }
@@ -47,7 +47,7 @@ impl From<&Queue> for Load {
 
 /// What all sessions did together.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Totals {
+pub(crate) struct FluidTotals {
     pub(crate) distance_start_bps: f64,
     pub(crate) distance_final_bps: f64,
     /// `None` if some session is not near its max-min rate at the end, or none ever started.
@@ -62,11 +62,11 @@ pub(crate) fn last_tenth(start: u64, end: u64) -> (u64, u64) {
 
 /// Puts the result together. Both iterators follow the plan's order; `None` stands for an unlimited resource.
 pub(crate) fn report(
-    plan: &Plan<'_>,
+    plan: &FluidPlan<'_>,
     window: (u64, u64),
-    outcomes: impl Iterator<Item = Outcome>,
-    loads: &[Load],
-    totals: &Totals,
+    outcomes: impl Iterator<Item = SessionOutcome>,
+    loads: &[ResourceLoad],
+    totals: &FluidTotals,
     recorder: Recorder,
 ) -> Run {
     let scenario = plan.scenario;

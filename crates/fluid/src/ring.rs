@@ -23,15 +23,15 @@ pub(crate) struct Ring {
 /// Cells of one cache line.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]
-struct Line([Change; LINE]);
+struct CacheLine([Change; LINE]);
 
 /// Changes in a line.
 const LINE: usize = 4;
 
 /// Cells of all rings, in whole lines. Rings that grow leave their old cells to others.
 #[derive(Debug, Default)]
-pub(crate) struct Pool {
-    lines: Vec<Line>,
+pub(crate) struct RingPool {
+    lines: Vec<CacheLine>,
     /// Offsets of unused blocks by the binary logarithm of their size.
     unused: [Vec<u32>; 32],
 }
@@ -78,7 +78,7 @@ impl Ring {
     }
 }
 
-impl Pool {
+impl RingPool {
     /// A pool with room for so many cells.
     pub(crate) fn with_capacity(cells: usize) -> Self {
         Self { lines: Vec::with_capacity(cells.div_ceil(LINE)), ..Self::default() }
@@ -121,7 +121,7 @@ impl Pool {
         let cells = if ring.mask == 0 { least.next_power_of_two().max(LINE as u32) } else { 2 * (ring.mask + 1) };
         let offset = self.unused[cells.ilog2() as usize].pop().unwrap_or_else(|| {
             let offset = u32::try_from(self.lines.len() * LINE).expect("fewer than 2^32 changes are on their way");
-            self.lines.resize(self.lines.len() + cells as usize / LINE, Line::default());
+            self.lines.resize(self.lines.len() + cells as usize / LINE, CacheLine::default());
             offset
         });
         let grown = Ring { offset, mask: cells - 1, ..*ring };
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn ring__keeps_order_while_it_wraps_and_grows() {
-        let mut pool = Pool::default();
+        let mut pool = RingPool::default();
         let mut rings = [Ring::default(), Ring::default()];
         for n in 0..1000 {
             for (which, ring) in rings.iter_mut().enumerate() {
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn ring__counts_wrap() {
-        let mut pool = Pool::default();
+        let mut pool = RingPool::default();
         let mut ring = Ring { head: u32::MAX - 1, tail: u32::MAX - 1, ..Ring::default() };
         for n in 0..4 {
             pool.push(&mut ring, change(n), 4);

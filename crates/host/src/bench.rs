@@ -165,7 +165,7 @@ pub fn bench(
     tell: &mut dyn FnMut(BenchProgress),
 ) -> Result<BenchReport, BenchError> {
     let (news, heard) = unbounded();
-    let counts = Arc::new(Counts::default());
+    let counts = Arc::new(BenchCounts::default());
     let mut sessions = Vec::new();
     for index in 0..options.sessions {
         let listener = Listener { index, news: news.clone(), counts: Arc::clone(&counts) };
@@ -198,8 +198,8 @@ pub fn bench(
 fn watch(
     options: &BenchOptions,
     sessions: &[Session],
-    heard: &Receiver<News>,
-    counts: &Counts,
+    heard: &Receiver<BenchNews>,
+    counts: &BenchCounts,
     start: Instant,
     tell: &mut dyn FnMut(BenchProgress),
 ) -> Result<(), BenchError> {
@@ -211,8 +211,8 @@ fn watch(
             return Ok(());
         }
         match heard.recv_timeout(left.min(options.every.saturating_sub(told_at.elapsed()))) {
-            Ok(News::Ended { session, reason }) => return Err(BenchError::Ended { session, reason }),
-            Ok(News::Report { .. }) | Err(RecvTimeoutError::Disconnected | RecvTimeoutError::Timeout) => {}
+            Ok(BenchNews::Ended { session, reason }) => return Err(BenchError::Ended { session, reason }),
+            Ok(BenchNews::Report { .. }) | Err(RecvTimeoutError::Disconnected | RecvTimeoutError::Timeout) => {}
         }
         if told_at.elapsed() >= options.every {
             let sent = sessions.iter().map(|session| session.stats().sent_wire_bytes).sum();
@@ -232,7 +232,7 @@ fn watch(
 fn finish(
     options: &BenchOptions,
     sessions: &[Session],
-    heard: &Receiver<News>,
+    heard: &Receiver<BenchNews>,
     start: Instant,
     cpu_before: f64,
 ) -> Result<BenchReport, BenchError> {
@@ -249,8 +249,8 @@ fn finish(
     let deadline = Instant::now() + REPORT_PATIENCE;
     while reports.iter().any(Option::is_none) {
         match heard.recv_deadline(deadline) {
-            Ok(News::Report { session, report }) => reports[session] = Some(report),
-            Ok(News::Ended { session, reason }) => return Err(BenchError::Ended { session, reason }),
+            Ok(BenchNews::Report { session, report }) => reports[session] = Some(report),
+            Ok(BenchNews::Ended { session, reason }) => return Err(BenchError::Ended { session, reason }),
             Err(_) => return Err(BenchError::NoReport(REPORT_PATIENCE.as_secs())),
         }
     }
@@ -304,11 +304,11 @@ fn cpu_s() -> f64 {
 }
 
 #[derive(Default)]
-struct Counts {
+struct BenchCounts {
     received: AtomicU64,
 }
 
-enum News {
+enum BenchNews {
     Report { session: usize, report: [u64; REPORT_BYTES / 8] },
     Ended { session: usize, reason: CloseReason },
 }
@@ -316,8 +316,8 @@ enum News {
 /// Who wants to know what a session of the client does.
 struct Listener {
     index: usize,
-    news: Sender<News>,
-    counts: Arc<Counts>,
+    news: Sender<BenchNews>,
+    counts: Arc<BenchCounts>,
 }
 
 /// Bytes from memory, and into it.
@@ -400,7 +400,7 @@ impl Handler for Load {
                 for (value, bytes) in report.iter_mut().zip(self.report.as_chunks::<8>().0) {
                     *value = u64::from_be_bytes(*bytes);
                 }
-                let _ = listener.news.send(News::Report { session: listener.index, report });
+                let _ = listener.news.send(BenchNews::Report { session: listener.index, report });
             }
             return;
         }
@@ -419,7 +419,7 @@ impl Handler for Load {
 
     fn on_closed(&mut self, _session: &Session, reason: CloseReason, _by_peer: bool) {
         if let Some(listener) = &self.listener {
-            let _ = listener.news.send(News::Ended { session: listener.index, reason });
+            let _ = listener.news.send(BenchNews::Ended { session: listener.index, reason });
         }
     }
 }

@@ -13,7 +13,7 @@ use rustix::event::{EventfdFlags, eventfd};
 /// What an application told its session, each by the method of [`Session`](crate::Session) that is named.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the fields are the methods' arguments")]
-pub enum Command {
+pub enum SessionCommand {
     /// `want`.
     Want { stream: u32, range: Range<u64> },
     /// `give_up`.
@@ -35,17 +35,17 @@ pub enum Command {
 /// The way of commands to the network thread. It is woken once for all that wait.
 #[derive(Clone)]
 pub(crate) struct Commands {
-    queue: Sender<(SessionId, Command)>,
-    bell: Arc<Bell>,
+    queue: Sender<(SessionId, SessionCommand)>,
+    bell: Arc<ThreadWaker>,
 }
 
 /// Wakes the network thread when it sleeps.
-pub(crate) struct Bell {
+pub(crate) struct ThreadWaker {
     pub(crate) fd: OwnedFd,
     is_awake: AtomicBool,
 }
 
-impl Bell {
+impl ThreadWaker {
     pub(crate) fn new() -> std::io::Result<Arc<Self>> {
         let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok(Arc::new(Self { fd, is_awake: AtomicBool::new(true) }))
@@ -73,12 +73,12 @@ impl Bell {
 }
 
 impl Commands {
-    pub(crate) fn new(bell: Arc<Bell>) -> (Self, Receiver<(SessionId, Command)>) {
+    pub(crate) fn new(bell: Arc<ThreadWaker>) -> (Self, Receiver<(SessionId, SessionCommand)>) {
         let (queue, receiver) = crossbeam_channel::unbounded();
         (Self { queue, bell }, receiver)
     }
 
-    pub(crate) fn send(&self, session: SessionId, command: Command) {
+    pub(crate) fn send(&self, session: SessionId, command: SessionCommand) {
         // Without a network thread there are no sessions any more.
         if self.queue.send((session, command)).is_ok() {
             self.bell.ring();
@@ -86,7 +86,7 @@ impl Commands {
     }
 
     /// Nobody is woken by these.
-    pub(crate) fn detached() -> (Self, Receiver<(SessionId, Command)>) {
-        Self::new(Bell::new().expect("a descriptor is left"))
+    pub(crate) fn detached() -> (Self, Receiver<(SessionId, SessionCommand)>) {
+        Self::new(ThreadWaker::new().expect("a descriptor is left"))
     }
 }

@@ -10,17 +10,17 @@ use crate::session::Session;
 /// Told how a session ended, and whether the peer said so. It is called on the network thread: it must not wait.
 pub type AtEnd = Box<dyn FnOnce(CloseReason, bool) + Send>;
 
-struct Heard {
+struct ToldAtEnd {
     handler: Box<dyn Handler>,
     tell: Option<AtEnd>,
 }
 
 /// The same handler, and `tell` is told the end of the session.
 pub fn at_end(handler: Box<dyn Handler>, tell: AtEnd) -> Box<dyn Handler> {
-    Box::new(Heard { handler, tell: Some(tell) })
+    Box::new(ToldAtEnd { handler, tell: Some(tell) })
 }
 
-impl Handler for Heard {
+impl Handler for ToldAtEnd {
     fn on_open(&mut self, session: &Session) {
         self.handler.on_open(session);
     }

@@ -8,14 +8,14 @@ use std::thread::JoinHandle;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use fairwave_proto::SessionOptions;
 
-use crate::commands::{Bell, Commands};
+use crate::commands::{Commands, ThreadWaker};
 use crate::config::{BindError, EndpointConfig, EndpointFacts};
 use crate::connect::{ConnectError, ConnectOptions, MOST_GREETING_BYTES};
 use crate::driver::Driver;
 use crate::handler::Handler;
 use crate::keyring::Keyring;
 use crate::lock::Lock;
-use crate::orders::{Call, Order, Shared};
+use crate::orders::{Call, EndpointOrder, EndpointShared};
 use crate::session::Session;
 use crate::ticket::Ticket;
 use crate::visitor::{Accept, Judge};
@@ -23,20 +23,20 @@ use crate::visitor::{Accept, Judge};
 /// One UDP port, with a thread of its own. Cheap to clone; it ends with its last clone, or with [`Endpoint::close`].
 #[derive(Clone)]
 pub struct Endpoint {
-    inner: Arc<Inner>,
+    inner: Arc<EndpointInner>,
 }
 
-struct Inner {
-    orders: Sender<Order>,
-    bell: Arc<Bell>,
-    shared: Arc<Shared>,
+struct EndpointInner {
+    orders: Sender<EndpointOrder>,
+    bell: Arc<ThreadWaker>,
+    shared: Arc<EndpointShared>,
     thread: Lock<Option<JoinHandle<()>>>,
 }
 
 impl Endpoint {
     /// Binds a port and starts its thread.
     pub fn bind(config: &EndpointConfig) -> Result<Self, BindError> {
-        let bell = Bell::new().map_err(BindError::System)?;
+        let bell = ThreadWaker::new().map_err(BindError::System)?;
         let (commands, told) = Commands::new(Arc::clone(&bell));
         let (orders, ordered) = crossbeam_channel::unbounded();
         let driver = Driver::new(config, Arc::clone(&bell), commands, told, ordered)?;
@@ -45,7 +45,7 @@ impl Endpoint {
             .name("fairwave-net".to_owned())
             .spawn(move || driver.run())
             .map_err(BindError::System)?;
-        Ok(Self { inner: Arc::new(Inner { orders, bell, shared, thread: Lock::new(Some(thread)) }) })
+        Ok(Self { inner: Arc::new(EndpointInner { orders, bell, shared, thread: Lock::new(Some(thread)) }) })
     }
 
     /// Opens a session, and waits until the other end has it open, too, or there can be none. The handler has it half a round
@@ -84,7 +84,7 @@ impl Endpoint {
         }
         let (reply, answer) = bounded(1);
         let proof = former.map(Session::proof);
-        self.order(Order::Connect(Box::new(Call { to: to.clone(), options, handler, proof, reply })));
+        self.order(EndpointOrder::Connect(Box::new(Call { to: to.clone(), options, handler, proof, reply })));
         Ok(answer)
     }
 
@@ -97,7 +97,7 @@ impl Endpoint {
     /// The same, where `judge` says at the hello what is known to be refused, and what the session begins with: it costs less
     /// than a session that is opened and closed.
     pub fn listen_with(&self, tickets: Arc<Keyring>, judge: Judge, accept: Accept) {
-        self.order(Order::Listen { tickets, judge, accept });
+        self.order(EndpointOrder::Listen { tickets, judge, accept });
     }
 
     /// Where it listens.
@@ -122,7 +122,7 @@ impl Endpoint {
 
     /// Ends all sessions, tells their peers, and waits for its thread to end.
     pub fn close(&self) {
-        self.order(Order::Stop);
+        self.order(EndpointOrder::Stop);
         let thread = self.inner.thread.lock().take();
         if let Some(thread) = thread {
             // A panic of the thread has been printed; there is nothing left to close.
@@ -135,7 +135,7 @@ impl Endpoint {
         WeakEndpoint { inner: Arc::downgrade(&self.inner) }
     }
 
-    fn order(&self, order: Order) {
+    fn order(&self, order: EndpointOrder) {
         if self.inner.orders.send(order).is_ok() {
             self.inner.bell.ring();
         }
@@ -144,7 +144,7 @@ impl Endpoint {
 
 /// An endpoint that ends when nobody else has it any more.
 pub struct WeakEndpoint {
-    inner: Weak<Inner>,
+    inner: Weak<EndpointInner>,
 }
 
 impl WeakEndpoint {
@@ -154,9 +154,9 @@ impl WeakEndpoint {
     }
 }
 
-impl Drop for Inner {
+impl Drop for EndpointInner {
     fn drop(&mut self) {
-        if self.orders.send(Order::Stop).is_ok() {
+        if self.orders.send(EndpointOrder::Stop).is_ok() {
             self.bell.ring();
         }
     }

@@ -20,8 +20,8 @@ use crate::secret::Secret;
 use crate::share_id::ShareId;
 use crate::state::{StateDir, StateError};
 use crate::ticket::Ticket;
-use document::{Document, VERSION};
-use known::{Known, Stamp};
+use document::{KeyringFile, VERSION};
+use known::{FileStamp, KnownTickets};
 
 pub use id::{id_text, read_id};
 pub use issued::{Issued, Offering, Validity};
@@ -42,7 +42,7 @@ pub struct Keyring {
     identity: Identity,
     share: ShareId,
     state: Option<StateDir>,
-    known: Lock<Known>,
+    known: Lock<KnownTickets>,
 }
 
 impl Keyring {
@@ -222,7 +222,7 @@ impl Keyring {
     }
 
     /// What is known, with what other processes have changed up to a second ago.
-    fn look(&self) -> Held<'_, Known> {
+    fn look(&self) -> Held<'_, KnownTickets> {
         let mut known = self.known.lock();
         if self.state.is_some() && known.looked.is_none_or(|looked| looked.elapsed() >= LOOK_AGAIN) {
             known.looked = Some(Instant::now());
@@ -234,7 +234,7 @@ impl Keyring {
     }
 
     /// Changes the newest state, here and in the file.
-    fn change<T>(&self, change: impl FnOnce(&mut Known) -> Result<T, String>) -> Result<T, StateError> {
+    fn change<T>(&self, change: impl FnOnce(&mut KnownTickets) -> Result<T, String>) -> Result<T, StateError> {
         let refuse = |what| StateError::Content {
             path: self.state.as_ref().map_or_else(|| FILE.into(), |state| state.path().join(FILE)),
             what,
@@ -245,7 +245,7 @@ impl Keyring {
         let mut newest = self.known.lock().clone();
         self.read(&mut newest)?;
         let value = change(&mut newest).map_err(refuse)?;
-        state.write(FILE, &Document::of(&newest).to_bytes())?;
+        state.write(FILE, &KeyringFile::of(&newest).to_bytes())?;
         newest.stamp = stamp(state);
         let mut known = self.known.lock();
         newest.spent = std::mem::take(&mut known.spent);
@@ -253,7 +253,7 @@ impl Keyring {
         Ok(value)
     }
 
-    fn read(&self, known: &mut Known) -> Result<(), StateError> {
+    fn read(&self, known: &mut KnownTickets) -> Result<(), StateError> {
         let Some(state) = &self.state else { return Ok(()) };
         let now = stamp(state);
         if now.is_some() && now == known.stamp {
@@ -261,14 +261,14 @@ impl Keyring {
         }
         let Some(bytes) = state.read(FILE)? else { return Ok(()) };
         let wrong = |what: String| StateError::Content { path: state.path().join(FILE), what };
-        let document: Document =
+        let document: KeyringFile =
             serde_json::from_slice(&bytes).map_err(|error| wrong(format!("is no keyring: {error}")))?;
         if document.version != VERSION {
             return Err(wrong(format!("is of version {}; this Fairwave reads version {VERSION}", document.version)));
         }
         let read = document.into_known().ok_or_else(|| wrong("has an entry that is no ticket".into()))?;
         let (spent, looked) = (std::mem::take(&mut known.spent), known.looked);
-        *known = Known { spent, looked, stamp: now, ..read };
+        *known = KnownTickets { spent, looked, stamp: now, ..read };
         Ok(())
     }
 }
@@ -279,7 +279,7 @@ pub fn now_unix_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-fn stamp(state: &StateDir) -> Option<Stamp> {
+fn stamp(state: &StateDir) -> Option<FileStamp> {
     let meta = std::fs::metadata(state.path().join(FILE)).ok()?;
     Some((meta.ino(), meta.mtime(), meta.mtime_nsec(), meta.len()))
 }

@@ -113,7 +113,7 @@ pub use bench::{
     BenchDirection, BenchError, BenchFlow, BenchOptions, BenchProgress, BenchReport, bench, bench_accept, bench_judge,
 };
 pub use capacity::{Capacity, CapacityOrigin};
-pub use commands::Command;
+pub use commands::SessionCommand;
 pub use config::{BindError, EndpointConfig, EndpointFacts};
 pub use connect::{ConnectError, ConnectOptions, MOST_GREETING_BYTES};
 pub use doctor::{Check, Verdict, examine};
@@ -121,7 +121,7 @@ pub use ending::{AtEnd, at_end};
 pub use endpoint::{Endpoint, WeakEndpoint};
 pub use fairwave_proto::codec::{CloseReason, Refusal, SessionId, TicketId, VoidReason};
 pub use fairwave_proto::handshake::HandshakeError;
-pub use fairwave_proto::{IntervalRule, Lasts, Limit, PathKind, SessionOptions, SessionRates};
+pub use fairwave_proto::{IntervalRule, Lasts, PathKind, RateTerm, SessionOptions, SessionRates};
 pub use fairwave_schemes::node::NodeError;
 pub use handler::Handler;
 pub use identity::Identity;
@@ -137,8 +137,8 @@ pub use session::{Session, SessionFacts, SessionStats};
 pub use share_id::ShareId;
 pub use state::{StateDir, StateError, StateLock};
 pub use status::{
-    Carried, Here, Leave, LimitedBy, ProcessStatus, Sample, SessionStatus, StatusSocket, TransferStatus, WaitsFor,
-    ask_to_leave, runtime_dir, statuses,
+    Carried, Here, Leave, LimitedBy, ProcessStatus, SessionStatus, StatusSample, StatusSocket, TransferStatus,
+    WaitsFor, ask_to_leave, runtime_dir, statuses,
 };
 pub use stream::{MemorySource, ReadError, StreamReader};
 pub use ticket::{MOST_ADDRESSES, Ticket, TicketError};

@@ -16,7 +16,7 @@ use crate::ticket::Ticket;
 use crate::visitor::{Accept, Judge};
 
 /// What an endpoint is told.
-pub(crate) enum Order {
+pub(crate) enum EndpointOrder {
     Connect(Box<Call>),
     Listen { tickets: Arc<Keyring>, judge: Judge, accept: Accept },
     Stop,
@@ -33,7 +33,7 @@ pub(crate) struct Call {
 }
 
 /// What others may look at.
-pub(crate) struct Shared {
+pub(crate) struct EndpointShared {
     pub(crate) facts: EndpointFacts,
     pub(crate) sessions: ArcSwap<Vec<Session>>,
     /// Datagrams that the socket had no room for.

@@ -9,14 +9,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Device and inode.
-type Node = (u64, u64);
+type FileId = (u64, u64);
 
 /// Where they are, as far as they are there.
 #[derive(Clone, Debug, Default)]
 pub struct OwnPlaces {
-    directories: Vec<(PathBuf, Node)>,
+    directories: Vec<(PathBuf, FileId)>,
     /// The files of keys in them, which may have other names elsewhere.
-    files: Vec<Node>,
+    files: Vec<FileId>,
     /// Where one would be that is not there yet.
     to_come: Vec<PathBuf>,
 }
@@ -57,12 +57,12 @@ impl OwnPlaces {
     }
 
     /// Whether a directory is one of them.
-    pub fn is_directory(&self, node: Node) -> bool {
+    pub fn is_directory(&self, node: FileId) -> bool {
         self.directories.iter().any(|(_, own)| *own == node)
     }
 
     /// Whether a file holds keys of theirs.
-    pub fn is_file(&self, node: Node) -> bool {
+    pub fn is_file(&self, node: FileId) -> bool {
         self.files.contains(&node)
     }
 
@@ -94,7 +94,7 @@ pub fn own_places_below(paths: &[PathBuf]) -> Vec<PathBuf> {
     found
 }
 
-fn node(path: &Path) -> Option<Node> {
+fn node(path: &Path) -> Option<FileId> {
     fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino()))
 }
 

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use fairwave_proto::codec::{CloseReason, SessionId, VoidReason};
-use fairwave_proto::{Limit, PathKind, SessionRates};
+use fairwave_proto::{PathKind, RateTerm, SessionRates};
 use fairwave_units::{Bytes, Duration, Rate};
 use tracing::Span;
 use zeroize::Zeroizing;
 
-use crate::commands::{Command, Commands};
+use crate::commands::{Commands, SessionCommand};
 use crate::proof::Proof;
 
 /// A session: cheap to clone, and usable from any thread.
@@ -19,10 +19,10 @@ use crate::proof::Proof;
 /// Calls return at once; the network thread does what they say. After the session's end they do nothing.
 #[derive(Clone)]
 pub struct Session {
-    inner: Arc<Inner>,
+    inner: Arc<SessionInner>,
 }
 
-struct Inner {
+struct SessionInner {
     id: SessionId,
     facts: SessionFacts,
     export: Zeroizing<[u8; 32]>,
@@ -78,7 +78,7 @@ pub struct SessionStats {
     /// What the application allows at most: at the source what it sends, at the sink what it takes.
     pub desired: Option<Rate>,
     /// The term that held it for most of the last second, at the source.
-    pub limited_by: Option<Limit>,
+    pub limited_by: Option<RateTerm>,
     /// The smoothed round-trip time.
     pub rtt: Option<Duration>,
     /// The largest datagram that the path is known to take, in bytes.
@@ -93,7 +93,7 @@ impl Session {
     pub(crate) fn new(id: SessionId, facts: SessionFacts, export: Zeroizing<[u8; 32]>, commands: Commands) -> Self {
         let stats = ArcSwap::default();
         let span = tracing::info_span!("session", id = %format_args!("{:016x}", id.0), peer = %facts.peer);
-        Self { inner: Arc::new(Inner { id, facts, export, commands, stats, span }) }
+        Self { inner: Arc::new(SessionInner { id, facts, export, commands, stats, span }) }
     }
 
     /// The span that log lines about it stand in.
@@ -124,43 +124,43 @@ impl Session {
 
     /// The sink wants a range of a stream, also one that it had and that turned out to be wrong.
     pub fn want(&self, stream: u32, range: Range<u64>) {
-        self.send(Command::Want { stream, range });
+        self.send(SessionCommand::Want { stream, range });
     }
 
     /// The sink wants a range no more.
     pub fn give_up(&self, stream: u32, range: Range<u64>) {
-        self.send(Command::GiveUp { stream, range });
+        self.send(SessionCommand::GiveUp { stream, range });
     }
 
     /// Bytes that the sink has asked for and not received are this many at the most.
     pub fn set_room(&self, room: Bytes) {
-        self.send(Command::Room(room));
+        self.send(SessionCommand::Room(room));
     }
 
     /// The source can lend a range that was asked for.
     pub fn serve(&self, stream: u32, range: Range<u64>) {
-        self.send(Command::Serve { stream, range });
+        self.send(SessionCommand::Serve { stream, range });
     }
 
     /// The source cannot send a range that was asked for.
     pub fn refuse(&self, stream: u32, range: Range<u64>, reason: VoidReason) {
-        self.send(Command::Refuse { stream, range, reason });
+        self.send(SessionCommand::Refuse { stream, range, reason });
     }
 
     /// The source sends no faster than this: its desired rate, of IP packets.
     pub fn set_desired(&self, rate: Rate) {
-        self.send(Command::Desired(rate));
+        self.send(SessionCommand::Desired(rate));
     }
 
     /// The sink takes no more than this, of IP packets, whatever its end node grants; none if it takes all. The source is told, and
     /// what exceeds it is refused.
     pub fn set_ceiling(&self, rate: Option<Rate>) {
-        self.send(Command::Ceiling(rate));
+        self.send(SessionCommand::Ceiling(rate));
     }
 
     /// Ends it.
     pub fn close(&self, reason: CloseReason) {
-        self.send(Command::Close(reason));
+        self.send(SessionCommand::Close(reason));
     }
 
     /// A secret that both ends of this session know and nobody else, one for each label: to prove with it what travels in
@@ -174,7 +174,7 @@ impl Session {
         *self.secret("return").first_chunk().expect("16 of 32 bytes")
     }
 
-    fn send(&self, command: Command) {
+    fn send(&self, command: SessionCommand) {
         self.inner.commands.send(self.inner.id, command);
     }
 }
@@ -182,7 +182,7 @@ impl Session {
 impl Session {
     /// A session without a network, to test a [`Handler`](crate::Handler) with: what it is told comes out of the receiver. Its
     /// secrets are the same for all.
-    pub fn detached(facts: SessionFacts) -> (Self, crossbeam_channel::Receiver<(SessionId, Command)>) {
+    pub fn detached(facts: SessionFacts) -> (Self, crossbeam_channel::Receiver<(SessionId, SessionCommand)>) {
         let (commands, told) = Commands::detached();
         (Self::new(SessionId(1), facts, Zeroizing::new([7; 32]), commands), told)
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 /// Allows so many of them a second: the log of a host that is flooded stays short.
 #[derive(Debug, Default)]
-pub(crate) struct Sparing {
+pub(crate) struct LogLimiter {
     since: Cell<Option<Instant>>,
     said: Cell<u32>,
 }
@@ -13,7 +13,7 @@ pub(crate) struct Sparing {
 const A_SECOND: Duration = Duration::from_secs(1);
 const MOST: u32 = 10;
 
-impl Sparing {
+impl LogLimiter {
     /// Whether another one may be said.
     pub(crate) fn allows(&self, now: Instant) -> bool {
         if self.since.get().is_none_or(|since| now.duration_since(since) >= A_SECOND) {
@@ -32,7 +32,7 @@ mod tests {
 
     #[test]
     fn allows__ten_a_second() {
-        let sparing = Sparing::default();
+        let sparing = LogLimiter::default();
         let begin = Instant::now();
         let allowed = |at: Instant| (0..1000).filter(|_| sparing.allows(at)).count();
         assert_eq!(allowed(begin), 10);

@@ -32,7 +32,7 @@ pub struct MemorySource {
 /// [`Read`] blocks, and [`StreamReader::chunk`] waits for any executor. Dropping it ends the session.
 pub struct StreamReader {
     session: Session,
-    news: Receiver<News>,
+    news: Receiver<StreamNews>,
     waker: Arc<AtomicWaker>,
     stream: u32,
     range: Range<u64>,
@@ -62,15 +62,15 @@ pub enum ReadError {
     Closed(CloseReason),
 }
 
-enum News {
+enum StreamNews {
     Data(u64, Vec<u8>),
     Void(Range<u64>, VoidReason),
     Closed(CloseReason),
 }
 
 /// Takes what comes to a reader.
-struct Taker {
-    news: Sender<News>,
+struct StreamTaker {
+    news: Sender<StreamNews>,
     waker: Arc<AtomicWaker>,
 }
 
@@ -106,22 +106,22 @@ impl Handler for MemorySource {
     }
 }
 
-impl Handler for Taker {
+impl Handler for StreamTaker {
     fn on_data(&mut self, _session: &Session, _stream: u32, offset: u64, bytes: &[u8]) {
-        self.tell(News::Data(offset, bytes.to_vec()));
+        self.tell(StreamNews::Data(offset, bytes.to_vec()));
     }
 
     fn on_void(&mut self, _session: &Session, _stream: u32, range: Range<u64>, reason: VoidReason) {
-        self.tell(News::Void(range, reason));
+        self.tell(StreamNews::Void(range, reason));
     }
 
     fn on_closed(&mut self, _session: &Session, reason: CloseReason, _by_peer: bool) {
-        self.tell(News::Closed(reason));
+        self.tell(StreamNews::Closed(reason));
     }
 }
 
-impl Taker {
-    fn tell(&self, news: News) {
+impl StreamTaker {
+    fn tell(&self, news: StreamNews) {
         // A reader that is gone has no need of it.
         let _ = self.news.send(news);
         self.waker.wake();
@@ -153,10 +153,10 @@ impl StreamReader {
         Ok(reader(endpoint.connect_async(ticket, options(greeting), Box::new(taker)).await?, stream, range))
     }
 
-    fn halves() -> (Taker, impl FnOnce(Session, u32, Range<u64>) -> Self) {
+    fn halves() -> (StreamTaker, impl FnOnce(Session, u32, Range<u64>) -> Self) {
         let (tell, news) = unbounded();
         let waker = Arc::new(AtomicWaker::new());
-        let taker = Taker { news: tell, waker: Arc::clone(&waker) };
+        let taker = StreamTaker { news: tell, waker: Arc::clone(&waker) };
         let reader = move |session, stream, range: Range<u64>| {
             let at = range.start;
             let (waiting, piece) = (BTreeMap::new(), Vec::new());
@@ -187,7 +187,7 @@ impl StreamReader {
                 match news.try_recv() {
                     Ok(heard) => Poll::Ready(heard),
                     Err(TryRecvError::Empty) => Poll::Pending,
-                    Err(TryRecvError::Disconnected) => Poll::Ready(News::Closed(CloseReason::Stopped)),
+                    Err(TryRecvError::Disconnected) => Poll::Ready(StreamNews::Closed(CloseReason::Stopped)),
                 }
             });
             let heard = heard.await;
@@ -206,13 +206,13 @@ impl StreamReader {
         Some(chunk)
     }
 
-    fn hear(&mut self, news: News) -> Result<(), ReadError> {
+    fn hear(&mut self, news: StreamNews) -> Result<(), ReadError> {
         match news {
-            News::Data(offset, bytes) => {
+            StreamNews::Data(offset, bytes) => {
                 self.waiting.insert(offset, bytes);
             }
-            News::Void(range, reason) => return Err(ReadError::Void { offset: range.start, reason }),
-            News::Closed(reason) => return Err(ReadError::Closed(reason)),
+            StreamNews::Void(range, reason) => return Err(ReadError::Void { offset: range.start, reason }),
+            StreamNews::Closed(reason) => return Err(ReadError::Closed(reason)),
         }
         self.pull();
         Ok(())
@@ -250,7 +250,7 @@ impl Read for StreamReader {
             return Ok(0);
         }
         while self.piece.is_empty() && self.at < self.range.end {
-            let news = self.news.recv().unwrap_or(News::Closed(CloseReason::Stopped));
+            let news = self.news.recv().unwrap_or(StreamNews::Closed(CloseReason::Stopped));
             self.hear(news).map_err(io::Error::other)?;
         }
         let left = &self.piece[self.used..];

@@ -13,7 +13,7 @@ use fairwave_host::{
     CloseReason, ConnectOptions, Endpoint, EndpointConfig, Handler, Identity, Keyring, PathKind, Session,
     SessionOptions, ShareId, Ticket, Validity, VoidReason,
 };
-use fairwave_proto::codec::{HEADER_BYTES, Header, Kind, PIECE_BYTES, Reader, TAG_BYTES};
+use fairwave_proto::codec::{HEADER_BYTES, Header, PIECE_BYTES, PacketKind, Reader, TAG_BYTES};
 use fairwave_units::Rate;
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -164,8 +164,8 @@ impl Path {
                     return;
                 }
                 match kind(datagram) {
-                    Some(Kind::Data) => datagram.clone_into(&mut heard.data.lock().unwrap()),
-                    Some(Kind::Control) => datagram.clone_into(&mut heard.control.lock().unwrap()),
+                    Some(PacketKind::Data) => datagram.clone_into(&mut heard.data.lock().unwrap()),
+                    Some(PacketKind::Control) => datagram.clone_into(&mut heard.control.lock().unwrap()),
                     None => {}
                 }
                 for _ in 0..=*heard.repeats.lock().unwrap() {
@@ -227,7 +227,7 @@ fn carry(from: &Arc<UdpSocket>, heard: &Arc<Heard>, pass: impl Fn(SocketAddr, &[
     });
 }
 
-fn kind(datagram: &[u8]) -> Option<Kind> {
+fn kind(datagram: &[u8]) -> Option<PacketKind> {
     Header::read(&mut Reader::new(datagram)).ok().map(|header| header.kind)
 }
 

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use fairwave_proto::codec::{Frame, Frames, Writer};
-use fairwave_proto::{Missing, Outstanding, PieceAt};
+use fairwave_proto::{MissingNumbers, Outstanding, PieceAt};
 use fairwave_units::{Duration, Time};
 
 const PACKETS: u64 = 1_000_000;
@@ -46,8 +46,8 @@ fn loss_report(criterion: &mut Criterion) {
 }
 
 /// What each end knows after the packets: holes of one packet, at random.
-fn ends() -> (Missing, Outstanding) {
-    let (mut missing, mut outstanding) = (Missing::default(), Outstanding::default());
+fn ends() -> (MissingNumbers, Outstanding) {
+    let (mut missing, mut outstanding) = (MissingNumbers::default(), Outstanding::default());
     let mut random = 1_u64;
     let mut hole = 0;
     for number in 0..PACKETS {
@@ -71,7 +71,7 @@ struct Pages {
     count: usize,
 }
 
-fn assemble(missing: &Missing, lost: &mut Vec<Range<u64>>, pages: &mut Pages) {
+fn assemble(missing: &MissingNumbers, lost: &mut Vec<Range<u64>>, pages: &mut Pages) {
     let mut numbers = missing.report(Time::from_secs(1), PATIENCE, lost);
     let mut left = lost.as_slice();
     pages.count = 0;

@@ -10,7 +10,7 @@ use std::time::Instant;
 use fairwave_proto::codec::TicketId;
 use fairwave_proto::handshake::insecure::{Insecure, InsecureInitiator, InsecureResponder};
 use fairwave_proto::{
-    Event, Host, HostConfig, IntervalRule, Lasts, NodeConfig, Packet, PathKind, SessionOptions, Wish,
+    Event, Host, HostConfig, IntervalRule, Lasts, NodeConfig, OpenRequest, Packet, PathKind, SessionOptions,
 };
 use fairwave_schemes::node::{Gtp, Reading};
 use fairwave_schemes::scheme::Options;
@@ -29,7 +29,7 @@ fn run(sessions: usize, loses_one_in: u64) {
     let address = SocketAddr::from(([10, 0, 0, 1], 1));
     let mut hosts = [host(1), host(2)];
     for nonce in 0..sessions as u64 {
-        let wish = Wish { sends: false, receives: true, greeting: b"", options: OPTIONS };
+        let wish = OpenRequest { sends: false, receives: true, greeting: b"", options: OPTIONS };
         let crypto = InsecureInitiator::new(TICKET.0, TICKET.1, nonce);
         hosts[1].connect(Time::ZERO, address, crypto, &wish).expect("there is room");
     }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use fairwave_units::{Duration, Time};
 
-use crate::codec::Kind;
+use crate::codec::PacketKind;
 
 /// The address of an initiator, which may move: from one network to another, or because a NAT forgot it.
 ///
@@ -64,12 +64,12 @@ impl PeerAddress {
         &mut self,
         now: Time,
         from: SocketAddr,
-        (kind, number): (Kind, u64),
+        (kind, number): (PacketKind, u64),
         bytes: u32,
         random: impl FnOnce() -> u64,
     ) {
         let [data, control] = &mut self.next;
-        let next = if kind == Kind::Data { data } else { control };
+        let next = if kind == PacketKind::Data { data } else { control };
         let is_newest = number >= *next;
         *next = (*next).max(number.saturating_add(1));
         if let Some(trial) = self.trial.as_mut().filter(|trial| trial.address == from) {
@@ -136,7 +136,7 @@ mod tests {
     }
 
     fn control(address: &mut PeerAddress, now: u64, port: u16, number: u64) {
-        address.on_packet(ms(now), at(port), (Kind::Control, number), 100, || 1000 + number);
+        address.on_packet(ms(now), at(port), (PacketKind::Control, number), 100, || 1000 + number);
     }
 
     #[test]
@@ -178,7 +178,7 @@ mod tests {
         control(&mut address, 0, 2, 4); // late: on another way, perhaps
         assert_eq!(address.poll_probe(ms(0), 1), None);
         // Each kind has its own numbers.
-        address.on_packet(ms(0), at(3), (Kind::Data, 0), 100, || 7);
+        address.on_packet(ms(0), at(3), (PacketKind::Data, 0), 100, || 7);
         assert_eq!(address.poll_probe(ms(0), 1), Some((at(3), 7)));
         control(&mut address, 999, 4, 6);
         assert_eq!(address.poll_probe(ms(999), 1), Some((at(3), 7)));

@@ -11,7 +11,7 @@ use crate::granted::Granted;
 /// source that keeps to its grants is refused nothing, unless the path held back more than a quarter of a second of its packets and
 /// then lets them go at once; and those go again.
 #[derive(Clone, Debug)]
-pub(crate) struct Allowance {
+pub(crate) struct SinkAllowance {
     /// None where nothing is limited.
     granted: Option<Granted>,
     /// Bytes that may come at `at`; below zero after the packet that took the last of it.
@@ -26,7 +26,7 @@ const WAITS: Duration = Duration::from_millis(500);
 const LEAST_DEPTH: f64 = 16_384.0;
 const DEPTH_S: f64 = 0.25;
 
-impl Allowance {
+impl SinkAllowance {
     /// A session that starts with a rate.
     pub(crate) fn new(now: Time, start: Rate) -> Self {
         Self { granted: Some(Granted::new(start)), credit: LEAST_DEPTH, at: now }
@@ -74,7 +74,7 @@ mod tests {
     }
 
     /// Bytes taken of 1000 B each `gap_us`, from one instant to another.
-    fn taken(allowance: &mut Allowance, from_us: u64, to_us: u64, gap_us: u64) -> u64 {
+    fn taken(allowance: &mut SinkAllowance, from_us: u64, to_us: u64, gap_us: u64) -> u64 {
         let at = (from_us..to_us).step_by(gap_us as usize);
         let taken = at.filter(|at| {
             let takes = allowance.takes(us(*at), PATH);
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn takes__all_of_who_keeps_to_his_grant() {
         // 8 Mb/s: 1000 B each millisecond.
-        let mut allowance = Allowance::new(us(0), Rate::mbps(8.0));
+        let mut allowance = SinkAllowance::new(us(0), Rate::mbps(8.0));
         assert_eq!(taken(&mut allowance, 0, 60_000_000, 1000), 60_000_000);
         // A path holds a quarter of a second of them back, and lets them go at once; then half as much is granted.
         assert_eq!(taken(&mut allowance, 60_250_000, 60_250_250, 1), 250_000);
@@ -100,14 +100,14 @@ mod tests {
 
     #[test]
     fn takes__one_per_cent_more_than_was_granted() {
-        let mut allowance = Allowance::new(us(0), Rate::mbps(8.0));
+        let mut allowance = SinkAllowance::new(us(0), Rate::mbps(8.0));
         taken(&mut allowance, 0, 1_000_000, 100);
         assert_eq!(taken(&mut allowance, 1_000_000, 11_000_000, 100), 10_100_000);
     }
 
     #[test]
     fn takes__after_a_time_without_a_limit_as_at_the_beginning() {
-        let mut allowance = Allowance::new(us(0), Rate::ZERO);
+        let mut allowance = SinkAllowance::new(us(0), Rate::ZERO);
         allowance.grant(us(0), None);
         taken(&mut allowance, 0, 1_000_000, 100);
         allowance.grant(us(1_000_000), Some(Rate::mbps(8.0)));
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn takes__all_where_nothing_is_limited() {
-        let mut allowance = Allowance::new(us(0), Rate::ZERO);
+        let mut allowance = SinkAllowance::new(us(0), Rate::ZERO);
         allowance.grant(us(0), None);
         assert_eq!(taken(&mut allowance, 0, 1_000_000, 1), 1_000_000_000);
     }

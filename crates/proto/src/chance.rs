@@ -5,9 +5,9 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 
 /// Random numbers that nobody can foretell who does not know the seed.
 #[derive(Clone, Debug)]
-pub(crate) struct Chance(ChaCha8Rng);
+pub(crate) struct SecureRandom(ChaCha8Rng);
 
-impl Chance {
+impl SecureRandom {
     /// The stream of one use of a seed.
     pub(crate) fn new(seed: [u8; 32], stream: u64) -> Self {
         let mut rng = ChaCha8Rng::from_seed(seed);

@@ -9,9 +9,9 @@ use std::net::SocketAddr;
 use fairwave_units::{Duration, Rate, Time};
 
 use crate::alarms::Alarms;
-use crate::chance::Chance;
-use crate::codec::{CloseReason, Frame, Kind, NO_LIMIT_BPS, SessionId};
-use crate::door::Door;
+use crate::chance::SecureRandom;
+use crate::codec::{CloseReason, Frame, NO_LIMIT_BPS, PacketKind, SessionId};
+use crate::door::Handshakes;
 use crate::end_node::EndNode;
 use crate::handshake::{Crypto, HalfOpen, HandshakeError};
 use crate::lasts::Lasts;
@@ -19,11 +19,11 @@ use crate::mtu::{Mtu, MtuProbe};
 use crate::options::SessionOptions;
 use crate::packet::{CONTROL_OVERHEAD, ControlPacket, DataPacket, MOST_FRAME_BYTES, Packet, Transmit, frames};
 use crate::path_kind::PathKind;
-use crate::peer::{CLOSE_TIMES, Closing, Peer};
+use crate::peer::{CLOSE_TIMES, ClosingSession, Peer};
 use crate::rates::SessionRates;
 use crate::rtt::Rtt;
 use crate::session::{Direction, Measured, Opened};
-use crate::slots::{Names, Slots, slot};
+use crate::slots::{SessionNames, Slots, slot};
 
 /// The core of a host that knows its peers: it opens and closes sessions, numbers all control packets, and runs the two
 /// end nodes.
@@ -31,8 +31,8 @@ use crate::slots::{Names, Slots, slot};
 /// At a tick it asks for what was measured ([`Control::due`], [`Control::tick`]), and says what every session may do from
 /// then on ([`ControlEvent::Grant`]).
 pub(crate) struct Control<C: Crypto> {
-    names: Names,
-    door: Door<C>,
+    names: SessionNames,
+    door: Handshakes<C>,
     setup: ControlSetup,
     peers: Slots<Peer<C::Keys>>,
     nodes: [Option<EndNode>; 2],
@@ -42,7 +42,7 @@ pub(crate) struct Control<C: Crypto> {
     /// Sessions whose peers are to be told something.
     unsaid: VecDeque<SessionId>,
     events: VecDeque<ControlEvent>,
-    chance: Chance,
+    chance: SecureRandom,
     /// Sessions that their responders can reset, by the id of the reset.
     resets: BTreeMap<SessionId, SessionId>,
 }
@@ -140,10 +140,15 @@ const LEAST_STEP: Duration = Duration::from_millis(1);
 
 impl<C: Crypto> Control<C> {
     /// Without sessions, with an end node for each direction whose capacity is known.
-    pub(crate) fn new(nodes: [Option<EndNode>; 2], setup: ControlSetup, crypto: C::Responder, chance: Chance) -> Self {
+    pub(crate) fn new(
+        nodes: [Option<EndNode>; 2],
+        setup: ControlSetup,
+        crypto: C::Responder,
+        chance: SecureRandom,
+    ) -> Self {
         Self {
-            names: Names::default(),
-            door: Door::new(crypto),
+            names: SessionNames::default(),
+            door: Handshakes::new(crypto),
             setup,
             peers: Slots::default(),
             nodes,
@@ -182,7 +187,7 @@ impl<C: Crypto> Control<C> {
         if peer.closing.is_some() {
             return;
         }
-        peer.closing = Some(Closing { reason, left: CLOSE_TIMES });
+        peer.closing = Some(ClosingSession { reason, left: CLOSE_TIMES });
         self.leave(session);
         self.alarms.set(slot(session), Some(now));
         self.events.push_back(ControlEvent::Closed { session, reason, by_peer: false });
@@ -200,17 +205,24 @@ impl<C: Crypto> Control<C> {
         (peer.heard, peer.is_heard, peer.unanswered) = (now, true, None);
         let is_open = peer.closing.is_none();
         let bytes = CONTROL_OVERHEAD + packet.frames.len() as u32;
-        self.locate(now, packet.session, from, (Kind::Control, packet.number), bytes);
+        self.locate(now, packet.session, from, (PacketKind::Control, packet.number), bytes);
         is_open
     }
 
     /// A data packet came that is newer than all before, from an address that is not its session's.
     pub(crate) fn on_data_from_elsewhere(&mut self, now: Time, from: SocketAddr, packet: &DataPacket) {
-        self.locate(now, packet.session, from, (Kind::Data, packet.number), packet.datagram_bytes());
+        self.locate(now, packet.session, from, (PacketKind::Data, packet.number), packet.datagram_bytes());
     }
 
     /// A packet shows where a session's initiator is.
-    fn locate(&mut self, now: Time, session: SessionId, from: SocketAddr, number: (Kind, u64), datagram_bytes: u32) {
+    fn locate(
+        &mut self,
+        now: Time,
+        session: SessionId,
+        from: SocketAddr,
+        number: (PacketKind, u64),
+        datagram_bytes: u32,
+    ) {
         let bytes = self.setup.lower_bytes + datagram_bytes;
         let chance = &mut self.chance;
         if let Some(place) = self.peers.get_mut(session).and_then(|peer| peer.place.as_mut()) {

@@ -11,7 +11,7 @@ use crate::requests::LEAST_WINDOW;
 /// says it: together no more than the socket holds, each as much as the others. So a thread that cannot keep up gets its data
 /// late in place of losing them, and every session has the same.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Crowd {
+pub(crate) struct SocketShare {
     pub(crate) sessions: u32,
     /// What has been asked for and has not come, of all sessions, less what is on its way on their paths.
     pub(crate) asked_bytes: u64,
@@ -26,7 +26,7 @@ const PERIOD_A_SESSION: Duration = Duration::from_micros(40);
 /// Half of the least patience of a source that knows its interval.
 const MOST_LEAST_PERIOD: Duration = Duration::from_millis(20);
 
-impl Crowd {
+impl SocketShare {
     /// A session speaks no more often.
     pub(crate) fn least_period(self) -> Duration {
         if self.buffer.is_none() {
@@ -56,18 +56,19 @@ mod tests {
 
     #[test]
     fn least_window__shares_the_buffer() {
-        let crowd = |sessions, asked_bytes, buffer| Crowd { sessions, asked_bytes, buffer: Some(Bytes::new(buffer)) };
+        let crowd =
+            |sessions, asked_bytes, buffer| SocketShare { sessions, asked_bytes, buffer: Some(Bytes::new(buffer)) };
         let window = |sessions, buffer| crowd(sessions, 0, buffer).least_window(Bytes::ZERO).get();
         assert_eq!([1, 4, 10_000].map(|sessions| window(sessions, 16 << 20)), [12 << 20, 3 << 20, 32 << 10]);
         // A small buffer holds no session up: what comes is read, as a rule, before the next.
         assert_eq!(window(1, 200_000), LEAST_WINDOW.get());
-        assert_eq!(Crowd { sessions: 50, ..Crowd::default() }.least_window(Bytes::ZERO), LEAST_WINDOW);
+        assert_eq!(SocketShare { sessions: 50, ..SocketShare::default() }.least_window(Bytes::ZERO), LEAST_WINDOW);
     }
 
     #[test]
     fn least_window__waits_for_what_others_have_asked_for() {
         let window = |asked_bytes, asked| {
-            let crowd = Crowd { sessions: 2, asked_bytes, buffer: Some(Bytes::new(16 << 20)) };
+            let crowd = SocketShare { sessions: 2, asked_bytes, buffer: Some(Bytes::new(16 << 20)) };
             crowd.least_window(Bytes::new(asked)).get()
         };
         // The first one has asked for all of 12 MiB; as that comes, the second may have its half.
@@ -79,8 +80,9 @@ mod tests {
 
     #[test]
     fn least_period__grows_with_the_sessions() {
-        let period = |sessions| Crowd { sessions, buffer: Some(LEAST_WINDOW), ..Crowd::default() }.least_period();
+        let period =
+            |sessions| SocketShare { sessions, buffer: Some(LEAST_WINDOW), ..SocketShare::default() }.least_period();
         assert_eq!([1, 50, 200, 5000].map(period), [2, 2, 8, 20].map(Duration::from_millis));
-        assert_eq!(Crowd { sessions: 5000, ..Crowd::default() }.least_period(), Duration::from_millis(2));
+        assert_eq!(SocketShare { sessions: 5000, ..SocketShare::default() }.least_period(), Duration::from_millis(2));
     }
 }

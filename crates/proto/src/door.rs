@@ -6,13 +6,13 @@ use fairwave_units::Time;
 
 use crate::codec::{Full, Refusal, Reset, SessionId};
 use crate::handshake::{
-    Crypto, Established, HalfOpen, HandshakeError, Incoming, Initiator, Progress, Responder, Terms, Visit,
+    AttemptProgress, Crypto, Established, HalfOpen, HandshakeError, Incoming, Initiator, PendingVisit, Responder, Terms,
 };
 use crate::options::SessionOptions;
 use crate::slots::Slots;
 
 /// The attempts of a host to open sessions, and its answers to others'.
-pub(crate) struct Door<C: Crypto> {
+pub(crate) struct Handshakes<C: Crypto> {
     attempts: Slots<Attempt<C>>,
     responder: Responder<C::Responder>,
     /// Of half-open sessions.
@@ -26,7 +26,7 @@ struct Attempt<C: Crypto> {
 }
 
 /// What becomes of a datagram.
-pub(crate) enum Outcome<C: Crypto> {
+pub(crate) enum DatagramOutcome<C: Crypto> {
     /// Nothing more.
     Nothing,
     /// This goes back.
@@ -36,10 +36,10 @@ pub(crate) enum Outcome<C: Crypto> {
     /// There is none.
     Failed(SessionId, HandshakeError),
     /// Somebody asks for one.
-    Asked(Visit<C>),
+    Asked(PendingVisit<C>),
 }
 
-impl<C: Crypto> Door<C> {
+impl<C: Crypto> Handshakes<C> {
     pub(crate) fn new(crypto: C::Responder) -> Self {
         Self { attempts: Slots::default(), responder: Responder::new(crypto), options: Slots::default() }
     }
@@ -73,21 +73,23 @@ impl<C: Crypto> Door<C> {
         self.attempts.remove(session).is_some()
     }
 
-    pub(crate) fn handle(&mut self, now: Time, from: SocketAddr, datagram: &[u8]) -> Outcome<C> {
+    pub(crate) fn handle(&mut self, now: Time, from: SocketAddr, datagram: &[u8]) -> DatagramOutcome<C> {
         let attempt = self.attempts.iter_mut().find(|(_, attempt)| attempt.initiator.is_for(datagram));
         if let Some((session, attempt)) = attempt {
             let outcome = match attempt.initiator.handle(now, datagram) {
-                Progress::Waiting => return Outcome::Nothing,
-                Progress::Established(established) => Outcome::Established(established, attempt.to, attempt.options),
-                Progress::Failed(error) => Outcome::Failed(session, error),
+                AttemptProgress::Waiting => return DatagramOutcome::Nothing,
+                AttemptProgress::Established(established) => {
+                    DatagramOutcome::Established(established, attempt.to, attempt.options)
+                }
+                AttemptProgress::Failed(error) => DatagramOutcome::Failed(session, error),
             };
             self.attempts.remove(session);
             return outcome;
         }
         match self.responder.handle(now, from, datagram) {
-            Incoming::Nothing => Outcome::Nothing,
-            Incoming::Answer(answer) => Outcome::Answer(answer),
-            Incoming::Asked(asked) => Outcome::Asked(asked),
+            Incoming::Nothing => DatagramOutcome::Nothing,
+            Incoming::Answer(answer) => DatagramOutcome::Answer(answer),
+            Incoming::Asked(asked) => DatagramOutcome::Asked(asked),
         }
     }
 
@@ -95,7 +97,7 @@ impl<C: Crypto> Door<C> {
     pub(crate) fn answer(
         &mut self,
         now: Time,
-        asked: Visit<C>,
+        asked: PendingVisit<C>,
         decision: Result<(Terms, SessionOptions), Refusal>,
     ) -> (Vec<u8>, bool) {
         let answered = match decision {

@@ -33,7 +33,7 @@ pub(crate) struct EndNode {
     next_tick: Time,
     rows: Vec<Row>,
     grants: Vec<Grant>,
-    outcomes: Vec<Outcome>,
+    outcomes: Vec<TickOutcome>,
 }
 
 /// How long a control interval is.
@@ -52,7 +52,7 @@ pub enum IntervalRule {
 
 /// What a tick says of one session.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Outcome {
+pub(crate) struct TickOutcome {
     /// The session.
     pub session: SessionId,
     /// Its measured rate, as far as it counts.
@@ -225,7 +225,7 @@ impl EndNode {
 
     /// A control interval is over: what each session used in it comes from `measured`, and what it may use in the next is
     /// the outcome, in the order of the sessions' names. At a sink what it used is what its source sent.
-    pub(crate) fn tick(&mut self, now: Time, mut measured: impl FnMut(SessionId) -> Rate) -> &[Outcome] {
+    pub(crate) fn tick(&mut self, now: Time, mut measured: impl FnMut(SessionId) -> Rate) -> &[TickOutcome] {
         let elapsed = self.last_tick.map_or(Duration::ZERO, |last| now.since(last));
         self.recover(elapsed);
         self.rows.clear();
@@ -241,7 +241,7 @@ impl EndNode {
         self.outcomes.clear();
         for ((entry, row), &grant) in self.table.iter_mut().zip(&self.rows).zip(&self.grants) {
             entry.granted.grant(now, grant.expected);
-            self.outcomes.push(Outcome {
+            self.outcomes.push(TickOutcome {
                 session: entry.flow.session,
                 measured: row.measured,
                 grant,

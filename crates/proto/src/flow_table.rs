@@ -43,12 +43,12 @@ pub enum JoinError {
 /// The sessions that share one capacity, in the order of their names: the node rule breaks ties by it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FlowTable {
-    entries: Vec<Entry>,
+    entries: Vec<FlowEntry>,
 }
 
 /// A session, and what it was granted.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct FlowEntry {
     pub(crate) flow: Flow,
     pub(crate) granted: Granted,
     /// For how long it has used more than any grant explains; an interval in which it has not takes a quarter of one off.
@@ -85,7 +85,7 @@ impl FlowTable {
     pub(crate) fn join(&mut self, flow: Flow, start: Rate) -> Result<(), JoinError> {
         flow.options.check()?;
         let at = self.find(flow.session).err().ok_or(JoinError::Known(flow.session.0))?;
-        self.entries.insert(at, Entry { flow, granted: Granted::new(start), excess: Duration::ZERO });
+        self.entries.insert(at, FlowEntry { flow, granted: Granted::new(start), excess: Duration::ZERO });
         Ok(())
     }
 
@@ -100,16 +100,16 @@ impl FlowTable {
         self.find(session).map(|at| self.entries.remove(at)).is_ok()
     }
 
-    pub(crate) fn get(&self, session: SessionId) -> Option<&Entry> {
+    pub(crate) fn get(&self, session: SessionId) -> Option<&FlowEntry> {
         self.entries.get(self.find(session).ok()?)
     }
 
-    pub(crate) fn get_mut(&mut self, session: SessionId) -> Option<&mut Entry> {
+    pub(crate) fn get_mut(&mut self, session: SessionId) -> Option<&mut FlowEntry> {
         let at = self.find(session).ok()?;
         self.entries.get_mut(at)
     }
 
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut FlowEntry> {
         self.entries.iter_mut()
     }
 
@@ -131,7 +131,7 @@ impl FlowTable {
     }
 }
 
-impl Entry {
+impl FlowEntry {
     /// The row of a session that is measured to use `measured`: no more counts than its grants of the last round trip and
     /// two intervals explain, and of the time for which what comes now has waited in a queue.
     pub(crate) fn row(&mut self, now: Time, interval: Duration, queue: Duration, measured: Rate) -> Row {

@@ -8,15 +8,15 @@ use std::ops::Range;
 
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
-use crate::chance::Chance;
+use crate::chance::SecureRandom;
 use crate::codec::{CloseReason, Frame, Frames, Header, Refusal, SessionId, VoidReason};
 use crate::config::{HostConfig, NodeConfig};
 use crate::control::{Control, ControlEvent, ControlSetup};
 use crate::end_node::{EndNode, IntervalRule};
 use crate::event::Event;
-use crate::handshake::{Crypto, HalfOpen, Visit};
+use crate::handshake::{Crypto, HalfOpen, PendingVisit};
 use crate::inbound::{Inbound, InboundEvent, Taken};
-use crate::limits::Limit;
+use crate::limits::RateTerm;
 use crate::mtu::LEAST_DATAGRAM;
 use crate::options::SessionOptions;
 use crate::outbound::{Outbound, OutboundEvent};
@@ -24,7 +24,7 @@ use crate::packet::{ControlPacket, DATA_OVERHEAD, DataPacket, MOST_FRAME_BYTES, 
 use crate::path_kind::PathKind;
 use crate::receiver::ReceiverSetup;
 use crate::sender::SenderSetup;
-use crate::session::{ConnectError, Direction, Measured, Opened, Wish};
+use crate::session::{Direction, Measured, OpenError, OpenRequest, Opened};
 
 /// One end of all its sessions: what a driver drives, on a network or in a simulation, and what a newcomer reads first.
 ///
@@ -74,9 +74,9 @@ impl<C: Crypto> Host<C> {
         };
         let silence = config.lasts.silent;
         Self {
-            outbound: Outbound::new(Chance::new(seed, 0)),
+            outbound: Outbound::new(SecureRandom::new(seed, 0)),
             inbound: Inbound::new(config.buffer),
-            control: Control::new(nodes, setup, config.crypto, Chance::new(seed, 1)),
+            control: Control::new(nodes, setup, config.crypto, SecureRandom::new(seed, 1)),
             sender: SenderSetup { piece_bytes, lower_bytes, send_bytes, start, path: PathKind::Shared, rtt, silence },
             receiver: ReceiverSetup { lower_bytes, start, room, rtt },
             probes_mtu: config.probes_mtu,
@@ -91,8 +91,8 @@ impl<C: Crypto> Host<C> {
         now: Time,
         to: SocketAddr,
         crypto: C::Initiator,
-        wish: &Wish<'_>,
-    ) -> Result<SessionId, ConnectError> {
+        wish: &OpenRequest<'_>,
+    ) -> Result<SessionId, OpenError> {
         self.control.connect(now, to, crypto, wish)
     }
 
@@ -129,7 +129,7 @@ impl<C: Crypto> Host<C> {
 
     /// The source sends no faster than this: it is what its end node takes the session's desired rate for.
     pub fn set_desired(&mut self, now: Time, session: SessionId, desired: Rate) {
-        self.outbound.set_limit(now, session, Limit::Demand, desired);
+        self.outbound.set_limit(now, session, RateTerm::Demand, desired);
         self.control.set_desired(session, desired);
     }
 
@@ -242,7 +242,7 @@ impl<C: Crypto> Host<C> {
         now: Time,
         from: SocketAddr,
         datagram: &[u8],
-        decide: &mut dyn FnMut(&Visit<C>) -> Result<SessionOptions, Refusal>,
+        decide: &mut dyn FnMut(&PendingVisit<C>) -> Result<SessionOptions, Refusal>,
     ) {
         self.control.handle_handshake(now, from, datagram, decide);
         self.route(now);

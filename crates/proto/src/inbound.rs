@@ -8,9 +8,9 @@ use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use crate::alarms::Alarms;
 use crate::codec::{Frame, SessionId, VoidReason};
-use crate::crowd::Crowd;
+use crate::crowd::SocketShare;
 use crate::packet::DataPacket;
-use crate::quiet::Quiet;
+use crate::quiet::StallDetector;
 use crate::receiver::{Receiver, ReceiverCounts, ReceiverSetup};
 use crate::session::Measured;
 use crate::slots::{Slots, slot};
@@ -23,13 +23,13 @@ use crate::slots::{Slots, slot};
 pub(crate) struct Inbound {
     receivers: Slots<Receiver>,
     alarms: Alarms,
-    crowd: Crowd,
+    crowd: SocketShare,
     /// When those that want something are counted again.
     count_at: Time,
     events: VecDeque<InboundEvent>,
     lost: Vec<Range<u64>>,
     pages: Vec<Vec<u8>>,
-    quiet: Quiet,
+    quiet: StallDetector,
 }
 
 /// What a receiver wants done.
@@ -72,7 +72,7 @@ const COUNT_EVERY: Duration = Duration::from_millis(20);
 impl Inbound {
     /// Without sessions, at a host whose system keeps so many bytes of what comes; none where all is read as it comes.
     pub(crate) fn new(buffer: Option<Bytes>) -> Self {
-        Self { crowd: Crowd { buffer, ..Crowd::default() }, ..Self::default() }
+        Self { crowd: SocketShare { buffer, ..SocketShare::default() }, ..Self::default() }
     }
 
     /// A session that receives opens; its source is at `from`.

@@ -67,7 +67,7 @@ pub use flow_table::JoinError;
 pub use host::Host;
 pub use inbound::Taken;
 pub use lasts::Lasts;
-pub use limits::Limit;
+pub use limits::RateTerm;
 pub use options::SessionOptions;
 pub use outstanding::PieceAt;
 pub use packet::{ControlPacket, DATA_FRONT, DATA_OVERHEAD, DataPacket, Packet, Transmit};
@@ -77,12 +77,12 @@ pub use receiver::ReceiverCounts;
 pub use request_queue::{MOST_OPEN_BYTES, RequestQueue};
 pub use requests::Requests;
 pub use sender::SenderCounts;
-pub use session::{ConnectError, Direction, Measured, Opened, Wish};
+pub use session::{Direction, Measured, OpenError, OpenRequest, Opened};
 pub use slots::slot as slot_of;
 
 // For the benches, fuzz targets and tests of this crate alone.
 #[doc(hidden)]
-pub use missing::{MOST_GAPS, Missing};
+pub use missing::{MOST_GAPS, MissingNumbers};
 #[doc(hidden)]
 pub use outstanding::{Outstanding, Settlement};
 #[doc(hidden)]

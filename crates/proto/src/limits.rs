@@ -16,7 +16,7 @@ pub(crate) struct Limits {
 
 /// A term of a session's rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
+pub enum RateTerm {
     /// What the source's end node grants.
     Source,
     /// What the sink's end node grants, as far as heard.
@@ -27,7 +27,7 @@ pub enum Limit {
     Path,
 }
 
-const ALL: [Limit; 4] = [Limit::Source, Limit::Sink, Limit::Demand, Limit::Path];
+const ALL: [RateTerm; 4] = [RateTerm::Source, RateTerm::Sink, RateTerm::Demand, RateTerm::Path];
 const SPAN: Duration = Duration::from_millis(500);
 
 impl Limits {
@@ -37,12 +37,12 @@ impl Limits {
         Self { rates: [Rate::ZERO, Rate::ZERO, none, none], before: [0; 4], now: [0; 4], from: now, at: now }
     }
 
-    pub(crate) fn set(&mut self, now: Time, limit: Limit, rate: Rate) {
+    pub(crate) fn set(&mut self, now: Time, limit: RateTerm, rate: Rate) {
         self.count(now);
         self.rates[limit as usize] = rate;
     }
 
-    pub(crate) fn get(&self, limit: Limit) -> Rate {
+    pub(crate) fn get(&self, limit: RateTerm) -> Rate {
         self.rates[limit as usize]
     }
 
@@ -52,16 +52,16 @@ impl Limits {
     }
 
     /// The term that is the least now; of equal ones the first.
-    pub(crate) fn binding(&self) -> Limit {
+    pub(crate) fn binding(&self) -> RateTerm {
         ALL.into_iter()
             .reduce(|least, limit| if self.get(limit) < self.get(least) { limit } else { least })
             .unwrap_or(ALL[0])
     }
 
     /// The term that was the least for most of the last second or half of one.
-    pub(crate) fn limited_by(&mut self, now: Time) -> Limit {
+    pub(crate) fn limited_by(&mut self, now: Time) -> RateTerm {
         self.count(now);
-        let held = |limit: Limit| self.before[limit as usize] + self.now[limit as usize];
+        let held = |limit: RateTerm| self.before[limit as usize] + self.now[limit as usize];
         ALL.into_iter().reduce(|most, limit| if held(limit) > held(most) { limit } else { most }).unwrap_or(ALL[0])
     }
 
@@ -82,14 +82,14 @@ mod tests {
     fn limited_by__is_what_held_for_most_of_the_last_second() {
         let at = |ms: u64| Time::from_nanos(ms * 1_000_000);
         let mut limits = Limits::new(Time::ZERO);
-        limits.set(at(0), Limit::Source, Rate::mbps(100.0));
-        limits.set(at(0), Limit::Sink, Rate::mbps(50.0));
-        assert_eq!((limits.rate(), limits.binding()), (Rate::mbps(50.0), Limit::Sink));
-        limits.set(at(300), Limit::Demand, Rate::mbps(20.0));
-        assert_eq!(limits.limited_by(at(500)), Limit::Sink);
-        assert_eq!(limits.limited_by(at(700)), Limit::Demand);
-        limits.set(at(710), Limit::Demand, Rate::mbps(70.0));
-        assert_eq!(limits.limited_by(at(999)), Limit::Sink);
-        assert_eq!(limits.limited_by(at(2000)), Limit::Sink);
+        limits.set(at(0), RateTerm::Source, Rate::mbps(100.0));
+        limits.set(at(0), RateTerm::Sink, Rate::mbps(50.0));
+        assert_eq!((limits.rate(), limits.binding()), (Rate::mbps(50.0), RateTerm::Sink));
+        limits.set(at(300), RateTerm::Demand, Rate::mbps(20.0));
+        assert_eq!(limits.limited_by(at(500)), RateTerm::Sink);
+        assert_eq!(limits.limited_by(at(700)), RateTerm::Demand);
+        limits.set(at(710), RateTerm::Demand, Rate::mbps(70.0));
+        assert_eq!(limits.limited_by(at(999)), RateTerm::Sink);
+        assert_eq!(limits.limited_by(at(2000)), RateTerm::Sink);
     }
 }

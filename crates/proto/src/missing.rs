@@ -13,7 +13,7 @@ use fairwave_units::{Duration, Time};
 ///
 /// Memory follows the gaps, not their size, and there is a bound on the gaps.
 #[derive(Clone, Debug, Default)]
-pub struct Missing {
+pub struct MissingNumbers {
     /// All below are settled.
     base: u64,
     /// One above the highest number that has arrived.
@@ -44,7 +44,7 @@ pub enum Arrival {
 /// Gaps at the most; 24 bytes each.
 pub const MOST_GAPS: usize = 32_768;
 
-impl Missing {
+impl MissingNumbers {
     /// One above the highest number that has arrived.
     pub fn next(&self) -> u64 {
         self.next
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn report__leaves_what_may_be_late() {
-        let mut missing = Missing::default();
+        let mut missing = MissingNumbers::default();
         for (at, number) in [(0, 0), (1, 3), (4, 5), (4, 6)] {
             assert_eq!(missing.on_packet(ms(at), number), Arrival::New);
         }
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn report__of_numbers_that_only_the_source_has_told() {
-        let mut missing = Missing::default();
+        let mut missing = MissingNumbers::default();
         missing.on_packet(ms(0), 0);
         for (at, next) in [(1, 3), (2, 2), (3, 5)] {
             missing.on_sent(ms(at), next);
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn on_packet__bounds_the_gaps() {
-        let mut missing = Missing::default();
+        let mut missing = MissingNumbers::default();
         let most = MOST_GAPS as u64;
         for at in 0..most {
             assert_eq!(missing.on_packet(ms(0), 4 * at + 3), Arrival::New);

@@ -7,16 +7,16 @@ use std::ops::Range;
 use fairwave_units::{Duration, Rate, Time};
 
 use crate::alarms::Alarms;
-use crate::chance::Chance;
+use crate::chance::SecureRandom;
 use crate::codec::{CloseReason, Frame, SessionId, VoidReason};
-use crate::limits::Limit;
+use crate::limits::RateTerm;
 use crate::outstanding::{PieceAt, Settlement};
 use crate::packet::{DataPacket, frames};
-use crate::quiet::Quiet;
+use crate::quiet::StallDetector;
 use crate::sender::{Sender, SenderCounts, SenderSetup};
 use crate::session::Measured;
 use crate::slots::{Slots, slot};
-use crate::turns::Turns;
+use crate::turns::RoundRobin;
 
 /// The core of a host that sends data.
 ///
@@ -28,13 +28,13 @@ pub(crate) struct Outbound {
     /// When packets are due.
     paces: Alarms,
     /// Whose packets are due, and have not gone.
-    turns: Turns,
+    turns: RoundRobin,
     /// When senders are looked after.
     beats: Alarms,
     events: VecDeque<OutboundEvent>,
-    chance: Chance,
+    chance: SecureRandom,
     lost: Vec<PieceAt>,
-    quiet: Quiet,
+    quiet: StallDetector,
 }
 
 /// What a sender wants done.
@@ -84,16 +84,16 @@ const BEAT: Duration = Duration::from_millis(5);
 
 impl Outbound {
     /// Without sessions.
-    pub(crate) fn new(chance: Chance) -> Self {
+    pub(crate) fn new(chance: SecureRandom) -> Self {
         Self {
             senders: Slots::default(),
             paces: Alarms::default(),
-            turns: Turns::default(),
+            turns: RoundRobin::default(),
             beats: Alarms::default(),
             events: VecDeque::new(),
             chance,
             lost: Vec::new(),
-            quiet: Quiet::default(),
+            quiet: StallDetector::default(),
         }
     }
 
@@ -129,7 +129,7 @@ impl Outbound {
     }
 
     /// Sets a term of a session's rate.
-    pub(crate) fn set_limit(&mut self, now: Time, session: SessionId, limit: Limit, rate: Rate) {
+    pub(crate) fn set_limit(&mut self, now: Time, session: SessionId, limit: RateTerm, rate: Rate) {
         if let Some(sender) = self.senders.get_mut(session) {
             sender.limit(now, limit, rate);
             self.rearm(now, session);
@@ -290,12 +290,12 @@ impl Outbound {
     }
 
     /// A term of a session's rate.
-    pub(crate) fn limit(&self, session: SessionId, limit: Limit) -> Option<Rate> {
+    pub(crate) fn limit(&self, session: SessionId, limit: RateTerm) -> Option<Rate> {
         self.senders.get(session).map(|sender| sender.limits().get(limit))
     }
 
     /// The term that held a session for most of the last second.
-    pub(crate) fn limited_by(&mut self, now: Time, session: SessionId) -> Option<Limit> {
+    pub(crate) fn limited_by(&mut self, now: Time, session: SessionId) -> Option<RateTerm> {
         self.senders.get_mut(session).map(|sender| sender.limited_by(now))
     }
 

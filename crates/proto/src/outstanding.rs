@@ -25,7 +25,7 @@ pub struct Outstanding {
     /// When each packet was sent, from `una` on: microseconds, of which the lowest 32 bits are kept.
     stamps: VecDeque<u32>,
     /// What they carry, from `una` on or before; each run ends where the next begins.
-    runs: VecDeque<Run>,
+    runs: VecDeque<PacketRun>,
     /// The numbers that are not settled: in order, apart from each other. The first range begins at `una`.
     open: VecDeque<Range<u64>>,
     /// Those of them that were skipped, in order.
@@ -77,7 +77,7 @@ pub struct Settlement {
 
 /// Packets whose pieces have one length and follow each other; or numbers that were skipped, with a length of zero.
 #[derive(Clone, Copy, Debug)]
-struct Run {
+struct PacketRun {
     /// The number of its first packet.
     first: u64,
     /// What that carries.
@@ -173,7 +173,7 @@ impl Outstanding {
             Some(last) if last.at(number) == piece => {}
             _ => {
                 grow(&mut self.runs);
-                self.runs.push_back(Run { first: number, piece });
+                self.runs.push_back(PacketRun { first: number, piece });
             }
         }
         match self.open.back_mut() {
@@ -301,7 +301,7 @@ impl Outstanding {
     }
 }
 
-impl Run {
+impl PacketRun {
     /// The piece of a packet, if it is one of this run.
     #[inline]
     fn at(&self, number: u64) -> PieceAt {
@@ -312,23 +312,23 @@ impl Run {
 
 /// A place in the runs, which goes forward.
 struct Runs<'a> {
-    all: &'a VecDeque<Run>,
+    all: &'a VecDeque<PacketRun>,
     index: usize,
-    run: Run,
+    run: PacketRun,
     /// Where the next run begins.
     end: u64,
 }
 
 impl<'a> Runs<'a> {
     fn new(outstanding: &'a Outstanding, number: u64) -> Self {
-        let run = Run { first: outstanding.una, piece: SKIPPED };
+        let run = PacketRun { first: outstanding.una, piece: SKIPPED };
         let mut runs = Self { all: &outstanding.runs, index: 0, run, end: 0 };
         runs.search(number);
         runs
     }
 
     /// The run of a packet under way. Numbers go up.
-    fn of(&mut self, number: u64) -> &Run {
+    fn of(&mut self, number: u64) -> &PacketRun {
         if number >= self.end {
             self.find(number);
         }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use crate::codec::{
-    DecodeError, Frame, Full, HEADER_BYTES, Header, Kind, PIECE_BYTES, Piece, Seal, SessionId, TAG_BYTES, Unseal,
+    DecodeError, Frame, Full, HEADER_BYTES, Header, PIECE_BYTES, PacketKind, Piece, Seal, SessionId, TAG_BYTES, Unseal,
     Writer, open_datagram, seal_datagram,
 };
 use crate::outstanding::PieceAt;
@@ -92,7 +92,7 @@ impl ControlPacket {
 
     /// Writes its datagram into `room`, sealed: its length.
     pub fn seal(&self, seal: &mut impl Seal, room: &mut [u8]) -> Result<usize, Full> {
-        let header = Header { kind: Kind::Control, session: self.session, number: self.number };
+        let header = Header { kind: PacketKind::Control, session: self.session, number: self.number };
         seal_datagram(&header, seal, room, &self.frames, |_| Ok(()))
     }
 
@@ -136,7 +136,7 @@ impl DataPacket {
 
     #[inline]
     fn header(&self) -> Header {
-        Header { kind: Kind::Data, session: self.session, number: self.number }
+        Header { kind: PacketKind::Data, session: self.session, number: self.number }
     }
 
     /// What is in front of the bytes.

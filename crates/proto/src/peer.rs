@@ -42,14 +42,14 @@ pub(crate) struct Peer<K> {
     pub(crate) heard: Time,
     pub(crate) is_heard: bool,
     pub(crate) rates: [SessionRates; 2],
-    pub(crate) closing: Option<Closing>,
+    pub(crate) closing: Option<ClosingSession>,
     /// What a responder that does not know the session any more says so with.
     pub(crate) reset: Option<Reset>,
 }
 
 /// A session that is over; its peer may not know.
 #[derive(Debug)]
-pub(crate) struct Closing {
+pub(crate) struct ClosingSession {
     pub(crate) reason: CloseReason,
     pub(crate) left: u32,
 }

@@ -9,7 +9,7 @@ use fairwave_units::{Duration, Time};
 /// never reports would make its source remember packet after packet, and one that reports all of them lost would have them
 /// sent again, for as long as keys last.
 #[derive(Clone, Debug)]
-pub(crate) struct Progress {
+pub(crate) struct SourcePatience {
     lasts: Duration,
     una: u64,
     /// Since when the packet `una` is the oldest whose fate is not known; none if there is none.
@@ -21,7 +21,7 @@ pub(crate) struct Progress {
 /// Fewer packets in a row may all be lost.
 const LEAST_LOST: u64 = 100;
 
-impl Progress {
+impl SourcePatience {
     pub(crate) fn new(lasts: Duration) -> Self {
         Self { lasts, una: 0, oldest: None, lost: None }
     }
@@ -68,8 +68,8 @@ mod tests {
         Time::from_secs(s)
     }
 
-    fn progress() -> Progress {
-        Progress::new(Duration::from_secs(30))
+    fn progress() -> SourcePatience {
+        SourcePatience::new(Duration::from_secs(30))
     }
 
     #[test]

@@ -7,14 +7,14 @@ use fairwave_units::{Duration, Time};
 /// A session without packets while others have some is slow. Where nobody has any, it is the host that stalls, or the path
 /// of all: nobody needs what a silent one has, and all go on as they were.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Quiet {
+pub(crate) struct StallDetector {
     since: Option<Time>,
 }
 
 /// A silence that lasts longer is an end.
 const LASTS: Duration = Duration::from_secs(5);
 
-impl Quiet {
+impl StallDetector {
     /// An interval is over, in which some session had a packet or none: whether it says nothing.
     pub(crate) fn tick(&mut self, now: Time, has_packets: bool) -> bool {
         if has_packets {
@@ -31,7 +31,7 @@ mod tests {
 
     #[test]
     fn tick__says_nothing_for_five_seconds_without_any_packet() {
-        let mut quiet = Quiet::default();
+        let mut quiet = StallDetector::default();
         assert!(!quiet.tick(Time::from_secs(1), true));
         let ticks = [2, 6, 7].map(|second| quiet.tick(Time::from_secs(second), false));
         assert_eq!(ticks, [true, true, false]);

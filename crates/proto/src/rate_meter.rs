@@ -12,8 +12,8 @@ use fairwave_units::{Duration, Rate, Time};
 #[derive(Clone, Debug)]
 pub(crate) struct RateMeter {
     /// The packets between which the next measurement lies.
-    base: Option<Sample>,
-    highest: Option<Sample>,
+    base: Option<PacketSample>,
+    highest: Option<PacketSample>,
     /// Packets that arrived since the last measurement, however often, and their bytes.
     packets: u64,
     bytes: u64,
@@ -24,19 +24,19 @@ pub(crate) struct RateMeter {
     /// Whether the last tick measured.
     is_new: bool,
     rate: Rate,
-    stage: Stage,
+    stage: MeterStage,
 }
 
 /// A packet of a source.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Sample {
+struct PacketSample {
     number: u64,
     sent: Time,
 }
 
 /// What is known of a source.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Stage {
+enum MeterStage {
     /// Nothing has arrived, also not in the time since the first tick.
     Idle { since: Option<Time> },
     /// Something has, but not for a whole interval yet.
@@ -48,7 +48,7 @@ enum Stage {
 impl RateMeter {
     /// A session that has sent nothing; until it has sent for an interval it counts with `start`.
     pub(crate) fn new(start: Rate) -> Self {
-        let stage = Stage::Idle { since: None };
+        let stage = MeterStage::Idle { since: None };
         let (base, highest) = (None, None);
         Self { base, highest, packets: 0, bytes: 0, other_bytes: 0, has_news: false, is_new: false, rate: start, stage }
     }
@@ -64,10 +64,10 @@ impl RateMeter {
         self.packets += 1;
         self.bytes += u64::from(wire_bytes);
         self.stage = match self.stage {
-            Stage::Idle { .. } | Stage::New { .. } => Stage::New { last_arrival: now },
-            Stage::Known { .. } => Stage::Known { last_arrival: now, silent_ticks: 0 },
+            MeterStage::Idle { .. } | MeterStage::New { .. } => MeterStage::New { last_arrival: now },
+            MeterStage::Known { .. } => MeterStage::Known { last_arrival: now, silent_ticks: 0 },
         };
-        let sample = Sample { number, sent };
+        let sample = PacketSample { number, sent };
         match self.highest {
             Some(highest) if number <= highest.number => {}
             Some(highest) if sent >= highest.sent => self.highest = Some(sample),
@@ -91,22 +91,22 @@ impl RateMeter {
         let has_news = std::mem::take(&mut self.has_news);
         self.is_new = false;
         match self.stage {
-            Stage::Idle { since: None } => self.stage = Stage::Idle { since: Some(now) },
-            Stage::Idle { since: Some(since) } => {
+            MeterStage::Idle { since: None } => self.stage = MeterStage::Idle { since: Some(now) },
+            MeterStage::Idle { since: Some(since) } => {
                 let silence = now.since(since);
                 if silence >= START_PATIENCE {
                     self.fade(silence);
                 }
             }
-            Stage::New { last_arrival } => {
+            MeterStage::New { last_arrival } => {
                 // What else was sent before the data began is no part of their rate.
                 self.other_bytes = 0;
-                self.stage = Stage::Known { last_arrival, silent_ticks: 0 };
+                self.stage = MeterStage::Known { last_arrival, silent_ticks: 0 };
             }
-            Stage::Known { .. } if has_news => self.measure(),
-            Stage::Known { last_arrival, silent_ticks } => {
+            MeterStage::Known { .. } if has_news => self.measure(),
+            MeterStage::Known { last_arrival, silent_ticks } => {
                 let silent_ticks = silent_ticks.saturating_add(1);
-                self.stage = Stage::Known { last_arrival, silent_ticks };
+                self.stage = MeterStage::Known { last_arrival, silent_ticks };
                 if silent_ticks > PATIENCE_TICKS {
                     self.fade(now.since(last_arrival));
                 }

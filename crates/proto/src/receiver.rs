@@ -5,15 +5,15 @@ use std::ops::Range;
 
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
-use crate::allowance::Allowance;
+use crate::allowance::SinkAllowance;
 use crate::codec::{Frame, Writer};
-use crate::crowd::Crowd;
-use crate::missing::{Arrival, Missing};
+use crate::crowd::SocketShare;
+use crate::missing::{Arrival, MissingNumbers};
 use crate::packet::{DataPacket, MOST_FRAME_BYTES};
 use crate::rate_meter::RateMeter;
 use crate::requests::{LEAST_WINDOW, Requests, request_window};
 use crate::stamps::Stamps;
-use crate::waiting::Waiting;
+use crate::waiting::QueueDelay;
 
 /// What a sink keeps of one session: what it wants, what it lacks, and how fast its source sends.
 ///
@@ -22,19 +22,19 @@ use crate::waiting::Waiting;
 pub(crate) struct Receiver {
     pub(crate) from: SocketAddr,
     setup: ReceiverSetup,
-    missing: Missing,
+    missing: MissingNumbers,
     meter: RateMeter,
     requests: Requests,
     /// What may come, as far as this end node has a say.
     expected: Option<Rate>,
     /// What may come, as far as the application has one.
     ceiling: Option<Rate>,
-    allowance: Allowance,
+    allowance: SinkAllowance,
     interval: Duration,
     rtt: Duration,
     least_rtt: Duration,
     stamps: Stamps,
-    waiting: Waiting,
+    waiting: QueueDelay,
     /// The stamp of the highest number, and when it came.
     newest: Option<(u32, Time)>,
     /// Whether anything came since the last report.
@@ -98,17 +98,17 @@ impl Receiver {
         Self {
             from,
             setup,
-            missing: Missing::default(),
+            missing: MissingNumbers::default(),
             meter: RateMeter::new(setup.start),
             requests: Requests::default(),
             expected: Some(setup.start),
             ceiling: None,
-            allowance: Allowance::new(now, setup.start),
+            allowance: SinkAllowance::new(now, setup.start),
             interval: Duration::ZERO,
             rtt: setup.rtt.unwrap_or(FIRST_RTT),
             least_rtt: setup.rtt.unwrap_or(FIRST_RTT),
             stamps: Stamps::default(),
-            waiting: Waiting::default(),
+            waiting: QueueDelay::default(),
             newest: None,
             has_news: false,
             repeats: 0,
@@ -241,7 +241,7 @@ impl Receiver {
     pub(crate) fn speak(
         &mut self,
         now: Time,
-        crowd: Crowd,
+        crowd: SocketShare,
         lost: &mut Vec<Range<u64>>,
         pages: &mut Vec<Vec<u8>>,
     ) -> Option<Time> {
@@ -285,7 +285,7 @@ impl Receiver {
         }
     }
 
-    fn ask(&mut self, now: Time, crowd: Crowd, page: &mut Page, pages: &mut Vec<Vec<u8>>) {
+    fn ask(&mut self, now: Time, crowd: SocketShare, page: &mut Page, pages: &mut Vec<Vec<u8>>) {
         let measured = self.meter.rate();
         let window = if self.expected.is_none() && crowd.buffer.is_some() {
             // Where packets wait in this host's own socket, the round trip shows it, and more is not to be asked for because of that.

@@ -19,7 +19,7 @@ use crate::missing::MOST_GAPS;
 /// Memory follows the requests, of which at most `MOST_OPEN` are open, and the gaps in what they brought.
 #[derive(Clone, Debug, Default)]
 pub struct Requests {
-    streams: BTreeMap<u32, Stream>,
+    streams: BTreeMap<u32, WantedStream>,
     /// In all streams.
     open: usize,
     asked_bytes: u64,
@@ -38,17 +38,17 @@ pub struct Request {
 
 /// A byte that is wanted and has not come is in one of three places.
 #[derive(Clone, Debug, Default)]
-struct Stream {
+struct WantedStream {
     /// Never asked for.
     fresh: ByteRanges,
     /// Asked for in vain.
     lapsed: ByteRanges,
     /// Asked for, by where the request began. Requests do not overlap.
-    asks: BTreeMap<u64, Ask>,
+    asks: BTreeMap<u64, RequestedRange>,
 }
 
 #[derive(Clone, Debug)]
-struct Ask {
+struct RequestedRange {
     end: u64,
     missing: ByteRanges,
     /// When it was made, or when something of it came.
@@ -57,7 +57,7 @@ struct Ask {
 
 /// Why bytes are missing no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Taken {
+enum Removal {
     Arrived(Time),
     GivenUp,
 }
@@ -111,19 +111,19 @@ impl Requests {
     pub fn give_up(&mut self, stream: u32, range: &Range<u64>) -> u64 {
         let Some(entry) = self.streams.get_mut(&stream) else { return 0 };
         let bytes = entry.fresh.remove(range);
-        bytes + self.take(Taken::GivenUp, stream, range)
+        bytes + self.take(Removal::GivenUp, stream, range)
     }
 
     /// Bytes of a stream arrived: how many of them were asked for and come for the first time. Where a source leaves gaps
     /// that no packets have, they are refused, as if they had been lost on the way.
     pub fn on_data(&mut self, now: Time, stream: u32, range: &Range<u64>) -> u64 {
-        self.take(Taken::Arrived(now), stream, range)
+        self.take(Removal::Arrived(now), stream, range)
     }
 
     /// Requests of which nothing has come for as long as `patience` are to be made again.
     pub fn lapse(&mut self, now: Time, patience: Duration) {
         for stream in self.streams.values_mut() {
-            let Stream { asks, lapsed, .. } = stream;
+            let WantedStream { asks, lapsed, .. } = stream;
             asks.retain(|_, ask| {
                 let is_waiting = now.since(ask.since) < patience;
                 if !is_waiting {
@@ -161,7 +161,7 @@ impl Requests {
         let missing = ByteRanges::from(range.clone());
         self.open += 1;
         self.asked_bytes += missing.bytes();
-        stream.asks.insert(range.start, Ask { end: range.end, missing, since: now });
+        stream.asks.insert(range.start, RequestedRange { end: range.end, missing, since: now });
         Some(Request { stream: name, range })
     }
 
@@ -198,12 +198,12 @@ impl Requests {
     }
 
     /// Takes a range out of what was asked for: how many of its bytes were there.
-    fn take(&mut self, why: Taken, name: u32, range: &Range<u64>) -> u64 {
+    fn take(&mut self, why: Removal, name: u32, range: &Range<u64>) -> u64 {
         let parts = &mut self.parts;
         parts.clear();
         let Some(stream) = self.streams.get_mut(&name) else { return 0 };
         let is_refused = |ranges: &ByteRanges, most: usize| {
-            why != Taken::GivenUp && ranges.len() >= most && ranges.would_split(range)
+            why != Removal::GivenUp && ranges.len() >= most && ranges.would_split(range)
         };
         let lapsed = if is_refused(&stream.lapsed, MOST_GAPS) {
             0
@@ -221,7 +221,7 @@ impl Requests {
             let bytes = ask.missing.remove_each(range, |part| parts.push(part));
             asked += bytes;
             if bytes > 0
-                && let Taken::Arrived(now) = why
+                && let Removal::Arrived(now) = why
             {
                 ask.since = now;
             }
@@ -241,7 +241,7 @@ impl Requests {
     }
 }
 
-impl Stream {
+impl WantedStream {
     /// Whether there is anything to ask for.
     fn waits(&self) -> bool {
         !self.fresh.is_empty() || !self.lapsed.is_empty()

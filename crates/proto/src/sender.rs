@@ -3,19 +3,19 @@
 use std::net::SocketAddr;
 use std::ops::Range;
 
-use fairwave_schemes::session::{Fate, PathRate, PathReport};
+use fairwave_schemes::session::{PacketFate, PathRate, PathReport};
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use crate::breaker::Breaker;
-use crate::chance::Chance;
+use crate::chance::SecureRandom;
 use crate::codec::{CloseReason, LossReport, NO_LIMIT_BPS, SessionId};
-use crate::limits::{Limit, Limits};
+use crate::limits::{Limits, RateTerm};
 use crate::mtu::LEAST_DATAGRAM;
 use crate::outstanding::{MOST_UNDER_WAY, Outstanding, PieceAt, Settled, Settlement};
 use crate::pacer::Pacer;
 use crate::packet::{DATA_OVERHEAD, DataPacket};
 use crate::path_kind::PathKind;
-use crate::progress::Progress;
+use crate::progress::SourcePatience;
 use crate::rate_meter::RateMeter;
 use crate::request_queue::RequestQueue;
 use crate::rtt::Rtt;
@@ -36,7 +36,7 @@ pub(crate) struct Sender {
     limits: Limits,
     rtt: Rtt,
     silence: Silence,
-    progress: Progress,
+    progress: SourcePatience,
     /// The next number when the last silence ended: what is below says nothing about the path of now.
     heard_again_at: u64,
     /// On a dedicated path.
@@ -44,7 +44,7 @@ pub(crate) struct Sender {
     /// On a shared one.
     path: Option<PathRate>,
     interval: Duration,
-    told: Told,
+    told: ToldNumbers,
     /// What the reports of the packet that is being read settle.
     reported: Option<Settlement>,
     pub(crate) counts: SenderCounts,
@@ -82,7 +82,7 @@ pub struct SenderCounts {
 
 /// What the sink was last told of numbers.
 #[derive(Clone, Copy, Debug)]
-struct Told {
+struct ToldNumbers {
     settled: u64,
     next: u64,
     at: Time,
@@ -117,17 +117,17 @@ impl Sender {
             limits: Limits::new(now),
             rtt,
             silence: Silence::new(now, setup.path, setup.silence),
-            progress: Progress::new(setup.silence),
+            progress: SourcePatience::new(setup.silence),
             heard_again_at: 0,
             breaker: (setup.path == PathKind::Dedicated).then(|| Breaker::new(now)),
             path: (setup.path == PathKind::Shared).then(|| PathRate::new(now, rtt.smoothed(), packet)),
             interval: Duration::ZERO,
-            told: Told { settled: 0, next: 0, at: now, wait: FIRST_WAIT },
+            told: ToldNumbers { settled: 0, next: 0, at: now, wait: FIRST_WAIT },
             reported: None,
             counts: SenderCounts::default(),
         };
-        sender.limit(now, Limit::Source, setup.start);
-        sender.limit(now, Limit::Sink, setup.start);
+        sender.limit(now, RateTerm::Source, setup.start);
+        sender.limit(now, RateTerm::Sink, setup.start);
         sender
     }
 
@@ -143,7 +143,7 @@ impl Sender {
     }
 
     /// Sets a term of the rate.
-    pub(crate) fn limit(&mut self, now: Time, limit: Limit, rate: Rate) {
+    pub(crate) fn limit(&mut self, now: Time, limit: RateTerm, rate: Rate) {
         self.limits.set(now, limit, rate);
         self.apply(now);
     }
@@ -151,15 +151,15 @@ impl Sender {
     /// Its end node grants it a rate, until its next tick.
     pub(crate) fn grant(&mut self, now: Time, rate: Rate, interval: Duration) {
         self.interval = interval;
-        self.limit(now, Limit::Source, rate);
+        self.limit(now, RateTerm::Source, rate);
     }
 
     /// The pacer keeps to the least of all that limits.
     fn apply(&mut self, now: Time) {
         if let Some(path) = &self.path {
-            self.limits.set(now, Limit::Path, path.rate());
+            self.limits.set(now, RateTerm::Path, path.rate());
         }
-        self.pacer.set_granted(matches!(self.limits.binding(), Limit::Source | Limit::Sink));
+        self.pacer.set_granted(matches!(self.limits.binding(), RateTerm::Source | RateTerm::Sink));
         let caps = [self.silence.cap(), self.breaker.as_ref().and_then(Breaker::cap)];
         let rate = caps.into_iter().flatten().fold(self.limits.rate(), Rate::min);
         self.pacer.set_rate(now, rate);
@@ -217,7 +217,7 @@ impl Sender {
     /// What the sink expects, as it says.
     pub(crate) fn on_feedback(&mut self, now: Time, expected_bps: u64) {
         let bps = if expected_bps >= NO_LIMIT_BPS { f64::MAX } else { expected_bps as f64 };
-        self.limit(now, Limit::Sink, Rate::nearest_bps(bps));
+        self.limit(now, RateTerm::Sink, Rate::nearest_bps(bps));
     }
 
     /// A packet of this stamp was held for so long at the sink before it says so.
@@ -239,7 +239,7 @@ impl Sender {
         let around = self.setup.lower_bytes + DATA_OVERHEAD;
         let mut tell = self.path.as_mut().map(|path| {
             move |settled: Settled| {
-                let fate = if settled.is_lost { Fate::Lost } else { Fate::Arrived };
+                let fate = if settled.is_lost { PacketFate::Lost } else { PacketFate::Arrived };
                 path.on_packet(settled.sent, Bytes::new(u64::from(around + settled.piece.length)), fate);
             }
         });
@@ -280,7 +280,7 @@ impl Sender {
     /// The packet that brought reports is over: what they settle of packets that not every path takes.
     pub(crate) fn end_report(&mut self, now: Time) -> Option<Settlement> {
         let reported = self.reported.take()?;
-        let path_limited = self.limits.binding() == Limit::Path && !self.queue.is_empty();
+        let path_limited = self.limits.binding() == RateTerm::Path && !self.queue.is_empty();
         if let Some(path) = &mut self.path {
             let (smoothed_rtt, min_rtt) = (self.rtt.smoothed(), self.rtt.min());
             path.on_report(&PathReport { now, smoothed_rtt, min_rtt, path_limited });
@@ -350,7 +350,7 @@ impl Sender {
 
     /// The next packet, if one may go.
     #[inline]
-    pub(crate) fn transmit(&mut self, now: Time, chance: &mut Chance) -> Option<DataPacket> {
+    pub(crate) fn transmit(&mut self, now: Time, chance: &mut SecureRandom) -> Option<DataPacket> {
         self.next_at().filter(|at| *at <= now)?;
         let Some(piece) = self.queue.next_piece(self.setup.piece_bytes) else {
             self.pacer.set_busy(now, false);
@@ -376,7 +376,7 @@ impl Sender {
 
     /// A control interval of the source's node is over: what was sent in it. Where `is_quiet`, the interval says nothing.
     pub(crate) fn measure(&mut self, now: Time, is_quiet: bool) -> Rate {
-        self.meter.tick_of_node(now, Some(self.limits.get(Limit::Source)), is_quiet)
+        self.meter.tick_of_node(now, Some(self.limits.get(RateTerm::Source)), is_quiet)
     }
 
     /// Whether data were sent since the last tick.
@@ -388,7 +388,7 @@ impl Sender {
         &self.limits
     }
 
-    pub(crate) fn limited_by(&mut self, now: Time) -> Limit {
+    pub(crate) fn limited_by(&mut self, now: Time) -> RateTerm {
         self.limits.limited_by(now)
     }
 
@@ -433,7 +433,7 @@ mod tests {
             silence: Duration::from_secs(30),
         };
         let mut sender = Sender::new(now, SessionId(1), SocketAddr::from(([10, 0, 0, 1], 1)), setup);
-        let mut chance = Chance::new([1; 32], 0);
+        let mut chance = SecureRandom::new([1; 32], 0);
         sender.serve(now, 1, 0..2000 * most);
         for sent in 0..2 * most {
             now = now.saturating_add(Duration::from_micros(1));

@@ -13,7 +13,7 @@ use crate::slots::MOST_SESSIONS;
 
 /// A session that this host wants to open.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Wish<'a> {
+pub struct OpenRequest<'a> {
     /// Whether this host will send data.
     pub sends: bool,
     /// Whether it will receive data.
@@ -26,7 +26,7 @@ pub struct Wish<'a> {
 
 /// Why a host cannot even begin to open a session.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
-pub enum ConnectError {
+pub enum OpenError {
     /// It has as many as it can have.
     #[error("a host has at most {MOST_SESSIONS} sessions")]
     TooMany,

@@ -29,7 +29,7 @@ pub(crate) struct Silence {
     asked: Option<Time>,
     /// The last packet either way.
     last: Time,
-    phase: Phase,
+    phase: SilencePhase,
 }
 
 /// Times that the rate is halved before the source stops.
@@ -38,7 +38,7 @@ const MOST_HALVINGS: u32 = 6;
 pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Phase {
+enum SilencePhase {
     Heard,
     /// So often halved, the last time at `at`, from `before`.
     Halved {
@@ -84,21 +84,23 @@ pub(crate) enum Return {
 impl Silence {
     /// A session begins at `now`, with a packet from its sink; it is over after a silence of `closes`.
     pub(crate) fn new(now: Time, path: PathKind, closes: Duration) -> Self {
-        Self { path, closes, asked: None, last: now, phase: Phase::Heard }
+        Self { path, closes, asked: None, last: now, phase: SilencePhase::Heard }
     }
 
     /// A sealed packet of the sink arrived.
     pub(crate) fn on_heard(&mut self, now: Time) -> Return {
         self.asked = None;
         self.last = now;
-        let (Phase::Halved { before, .. } | Phase::Stopped { before }) = self.phase else { return Return::Usual };
+        let (SilencePhase::Halved { before, .. } | SilencePhase::Stopped { before }) = self.phase else {
+            return Return::Usual;
+        };
         match self.path {
             PathKind::Dedicated => {
-                self.phase = Phase::Returned { since: now, before };
+                self.phase = SilencePhase::Returned { since: now, before };
                 Return::AtHalf
             }
             PathKind::Shared => {
-                self.phase = Phase::Heard;
+                self.phase = SilencePhase::Heard;
                 Return::Anew
             }
         }
@@ -114,25 +116,27 @@ impl Silence {
     /// Harmless to repeat.
     pub(crate) fn tick(&mut self, now: Time, interval: Duration, rtt: Duration, rate: Rate) -> Hearing {
         if let Some(asked) = self.asked
-            && self.phase != Phase::Closed
+            && self.phase != SilencePhase::Closed
         {
             // As often as it may be halved, once to stop, and once to see that there is no more to do.
             for _ in 0..MOST_HALVINGS + 2 {
                 let Some(at) = self.next_step(asked, interval, rtt).filter(|at| *at <= now) else { break };
                 self.phase = match self.phase {
-                    Phase::Halved { times, before, .. } if times >= MOST_HALVINGS => Phase::Stopped { before },
-                    Phase::Halved { times, before, .. } => Phase::Halved { times: times + 1, at, before },
-                    _ => Phase::Halved { times: 1, at, before: rate },
+                    SilencePhase::Halved { times, before, .. } if times >= MOST_HALVINGS => {
+                        SilencePhase::Stopped { before }
+                    }
+                    SilencePhase::Halved { times, before, .. } => SilencePhase::Halved { times: times + 1, at, before },
+                    _ => SilencePhase::Halved { times: 1, at, before: rate },
                 };
             }
             if now.since(asked) >= self.closes {
-                self.phase = Phase::Closed;
+                self.phase = SilencePhase::Closed;
             }
         }
-        if let Phase::Returned { since, .. } = self.phase
+        if let SilencePhase::Returned { since, .. } = self.phase
             && now.since(since) >= patience(interval, rtt)
         {
-            self.phase = Phase::Heard;
+            self.phase = SilencePhase::Heard;
         }
         self.hearing()
     }
@@ -140,10 +144,10 @@ impl Silence {
     /// What held at the last tick.
     pub(crate) fn hearing(&self) -> Hearing {
         match self.phase {
-            Phase::Heard | Phase::Returned { .. } => Hearing::Heard,
-            Phase::Halved { times, .. } => Hearing::Halved(times),
-            Phase::Stopped { .. } => Hearing::Stopped,
-            Phase::Closed => Hearing::Closed,
+            SilencePhase::Heard | SilencePhase::Returned { .. } => Hearing::Heard,
+            SilencePhase::Halved { times, .. } => Hearing::Halved(times),
+            SilencePhase::Stopped { .. } => Hearing::Stopped,
+            SilencePhase::Closed => Hearing::Closed,
         }
     }
 
@@ -151,10 +155,10 @@ impl Silence {
     /// patience lasts; then the nodes, which have seen that half, raise it by their rule.
     pub(crate) fn cap(&self) -> Option<Rate> {
         match self.phase {
-            Phase::Heard => None,
-            Phase::Halved { times, before, .. } => Some(before * 0.5_f64.powi(times.cast_signed())),
-            Phase::Returned { before, .. } => Some(before * 0.5),
-            Phase::Stopped { .. } | Phase::Closed => Some(Rate::ZERO),
+            SilencePhase::Heard => None,
+            SilencePhase::Halved { times, before, .. } => Some(before * 0.5_f64.powi(times.cast_signed())),
+            SilencePhase::Returned { before, .. } => Some(before * 0.5),
+            SilencePhase::Stopped { .. } | SilencePhase::Closed => Some(Rate::ZERO),
         }
     }
 
@@ -168,7 +172,7 @@ impl Silence {
         let closes = self.asked.map(|asked| asked.saturating_add(self.closes));
         let step = self.asked.and_then(|asked| self.next_step(asked, interval, rtt));
         let lifted = match self.phase {
-            Phase::Returned { since, .. } => Some(since.saturating_add(patience(interval, rtt))),
+            SilencePhase::Returned { since, .. } => Some(since.saturating_add(patience(interval, rtt))),
             _ => None,
         };
         let probe = self.probe_at(interval, rtt)?;
@@ -178,17 +182,17 @@ impl Silence {
     /// When the rate changes next, if no answer comes.
     fn next_step(&self, asked: Time, interval: Duration, rtt: Duration) -> Option<Time> {
         match self.phase {
-            Phase::Heard | Phase::Returned { .. } => Some(asked.saturating_add(patience(interval, rtt))),
-            Phase::Halved { at, .. } => Some(at.saturating_add(interval.max(rtt.half()).max(LEAST_STEP))),
-            Phase::Stopped { .. } | Phase::Closed => None,
+            SilencePhase::Heard | SilencePhase::Returned { .. } => Some(asked.saturating_add(patience(interval, rtt))),
+            SilencePhase::Halved { at, .. } => Some(at.saturating_add(interval.max(rtt.half()).max(LEAST_STEP))),
+            SilencePhase::Stopped { .. } | SilencePhase::Closed => None,
         }
     }
 
     /// When the next probe goes, if nothing else does.
     fn probe_at(&self, interval: Duration, rtt: Duration) -> Option<Time> {
         let wait = match (self.phase, self.asked) {
-            (Phase::Closed, _) => return None,
-            (Phase::Stopped { .. }, _) | (_, None) => KEEP_ALIVE,
+            (SilencePhase::Closed, _) => return None,
+            (SilencePhase::Stopped { .. }, _) | (_, None) => KEEP_ALIVE,
             _ => patience(interval, rtt).half().half().min(KEEP_ALIVE),
         };
         Some(self.last.saturating_add(wait))

@@ -86,13 +86,13 @@ impl<T> Slots<T> {
 
 /// The names that a host gives to its sessions.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Names {
+pub(crate) struct SessionNames {
     /// Slots that were used, and are free.
     free: Vec<u32>,
     used: u32,
 }
 
-impl Names {
+impl SessionNames {
     /// A name with these random bits, if there is room for one more session.
     pub(crate) fn take(&mut self, chance: u64) -> Option<SessionId> {
         let slot = self.free.pop().or_else(|| {
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn names__are_taken_and_given_back() {
-        let mut names = Names::default();
+        let mut names = SessionNames::default();
         let first: Vec<_> = (0..MOST_SESSIONS as u64).filter_map(|chance| names.take(chance)).collect();
         assert_eq!((first.len(), names.take(1)), (MOST_SESSIONS, None));
         names.give_back(first[7]);

@@ -11,7 +11,7 @@ use fairwave_units::Time;
 /// for all that is granted, shares that time evenly here: without turns whoever has credit left would go on, and the rest
 /// would have a packet each time the thread comes round.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Turns {
+pub(crate) struct RoundRobin {
     waiting: VecDeque<u32>,
     /// By slot: whether it is among them.
     is_waiting: Vec<bool>,
@@ -24,7 +24,7 @@ pub(crate) struct Turns {
 /// Bytes of a turn: what one send of the system carries, so that turns cost no calls.
 const TURN_BYTES: u32 = 65_000;
 
-impl Turns {
+impl RoundRobin {
     /// A slot has a packet due: it goes behind all others.
     pub(crate) fn enter(&mut self, now: Time, slot: u32) {
         let index = slot as usize;
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn turns__each_has_as_much_whatever_its_packets() {
-        let mut turns = Turns::default();
+        let mut turns = RoundRobin::default();
         let packets = [1500, 9000, 200];
         for slot in 0..3 {
             turns.enter(Time::ZERO, slot);
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn turns__who_has_nothing_more_makes_room() {
-        let mut turns = Turns::default();
+        let mut turns = RoundRobin::default();
         turns.enter(Time::from_secs(1), 7);
         turns.enter(Time::from_secs(2), 3);
         assert_eq!((turns.first(), turns.since()), (Some(7), Some(Time::from_secs(1))));

@@ -5,7 +5,7 @@ use fairwave_units::{Duration, Time};
 /// What a receiver sees of queues: the least one-way delay of an interval, above the least one of the last ten seconds. The
 /// clocks of both ends need not agree, as only differences count.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Waiting {
+pub(crate) struct QueueDelay {
     /// The least difference of both clocks since it was asked for, in nanoseconds.
     interval: Option<i128>,
     /// The least in this span of five seconds, and in the one before.
@@ -15,7 +15,7 @@ pub(crate) struct Waiting {
 
 const SPAN: Duration = Duration::from_secs(5);
 
-impl Waiting {
+impl QueueDelay {
     /// A packet came that its source sent at `sent` by its own clock.
     #[inline]
     pub(crate) fn on_packet(&mut self, now: Time, sent: Time) {
@@ -44,7 +44,7 @@ mod tests {
     #[test]
     fn take__is_the_least_of_the_interval_above_that_of_ten_seconds() {
         let ms = |ms: u64| Time::from_nanos(ms * 1_000_000);
-        let waiting = &mut Waiting::default();
+        let waiting = &mut QueueDelay::default();
         let mut delays = |from: u64, delays: &[u64]| {
             // The source's clock is 100 s ahead.
             for delay in delays {

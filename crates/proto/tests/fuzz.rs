@@ -12,7 +12,7 @@ use fairwave_proto::codec::{
     TicketId, Writer, open_datagram,
 };
 use fairwave_proto::handshake::insecure::{InsecureInitiator, InsecureResponder};
-use fairwave_proto::handshake::{Incoming, Initiator, Progress, Responder, Terms};
+use fairwave_proto::handshake::{AttemptProgress, Incoming, Initiator, Responder, Terms};
 use fairwave_proto::{Outstanding, PathKind, PieceAt, Settlement};
 use fairwave_units::Time;
 
@@ -155,7 +155,7 @@ fn door() {
             assert!(matches!(responder.handle(Time::ZERO, from, datagram), Incoming::Nothing));
             let crypto = InsecureInitiator::new(ticket, 2, 3);
             let mut initiator = Initiator::new(Time::ZERO, crypto, TERMS, (true, false), b"").expect("no greeting");
-            assert_eq!(initiator.handle(Time::ZERO, datagram), Progress::Waiting);
+            assert_eq!(initiator.handle(Time::ZERO, datagram), AttemptProgress::Waiting);
         }
     });
 }

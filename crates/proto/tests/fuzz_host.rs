@@ -15,8 +15,8 @@ use std::net::SocketAddr;
 use fairwave_proto::codec::{CloseReason, Frame, Frames, Piece, Reader, SessionId, TicketId, VoidReason, Writer};
 use fairwave_proto::handshake::insecure::{Insecure, InsecureInitiator, InsecureResponder};
 use fairwave_proto::{
-    ControlPacket, DataPacket, Direction, Event, Host, HostConfig, IntervalRule, Lasts, NodeConfig, Opened, Packet,
-    PathKind, PieceAt, SessionOptions, Wish,
+    ControlPacket, DataPacket, Direction, Event, Host, HostConfig, IntervalRule, Lasts, NodeConfig, OpenRequest,
+    Opened, Packet, PathKind, PieceAt, SessionOptions,
 };
 use fairwave_schemes::node::{Gtp, Reading};
 use fairwave_schemes::scheme::Options;
@@ -177,7 +177,7 @@ impl Scene {
     }
 
     fn connect(&mut self, from: usize, to: usize, (sends, receives): (bool, bool), nonce: u64) {
-        let wish = Wish { sends, receives, greeting: b"", options: OPTIONS };
+        let wish = OpenRequest { sends, receives, greeting: b"", options: OPTIONS };
         let crypto = InsecureInitiator::new(TICKET.0, TICKET.1, nonce);
         self.hosts[from].connect(self.now, address(to), crypto, &wish).expect("there is room");
     }

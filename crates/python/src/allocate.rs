@@ -1,6 +1,6 @@
 //! The max-min allocation of a scenario file.
 
-use fairwave_scenario::{Document, LimitedBy, Scenario, Work};
+use fairwave_scenario::{AllocationLimit, Document, Scenario, WorkKind};
 use fairwave_units::Time;
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
@@ -26,7 +26,7 @@ pub(crate) fn allocate<'py>(
             let document = Document::parse(file, text)?;
             let cases = document.cases(&selection)?;
             let case = cases.first().expect("a document has at least one case");
-            check_memory(file, &document, &cases[..1], Work::Allocate, 1)?;
+            check_memory(file, &document, &cases[..1], WorkKind::Allocate, 1)?;
             let (scenario, notes) = document.build(case)?;
             let allocation = fairwave_scenario::allocate(&scenario, at)?;
             Ok((scenario, notes, allocation))
@@ -45,10 +45,10 @@ pub(crate) fn allocate<'py>(
     Ok((columns, notes))
 }
 
-fn limit_name(scenario: &Scenario, by: LimitedBy) -> &str {
+fn limit_name(scenario: &Scenario, by: AllocationLimit) -> &str {
     match by {
-        LimitedBy::Demand => "demand",
-        LimitedBy::Source(node) | LimitedBy::Sink(node) => &scenario.nodes[node as usize].name,
-        LimitedBy::Link(link) => &scenario.links[link as usize].name,
+        AllocationLimit::Demand => "demand",
+        AllocationLimit::Source(node) | AllocationLimit::Sink(node) => &scenario.nodes[node as usize].name,
+        AllocationLimit::Link(link) => &scenario.links[link as usize].name,
     }
 }

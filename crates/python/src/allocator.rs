@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use fairwave_schemes::scheme::{self, Kind, OptionValue, Scheme};
+use fairwave_schemes::scheme::{self, OptionValue, Scheme, SchemeKind};
 use fairwave_schemes::{Grant, Interval, RateAllocator, Row, node};
 use fairwave_units::{Duration, Rate};
 use numpy::{PyArray1, PyReadonlyArray1};
@@ -115,7 +115,7 @@ impl Node {
 }
 
 fn node_rule(name: &str) -> PyResult<&'static Scheme> {
-    let is_node_rule = |scheme: &&Scheme| scheme.kind == Kind::Node;
+    let is_node_rule = |scheme: &&Scheme| scheme.kind == SchemeKind::Node;
     scheme::find(name).filter(is_node_rule).ok_or_else(|| {
         let names: Vec<_> = scheme::schemes().iter().filter(is_node_rule).map(|scheme| scheme.name).collect();
         PyValueError::new_err(format!("rule: \"{name}\" is no node rule\nhint: use one of {}", names.join(", ")))

@@ -1,6 +1,6 @@
 //! Options of a scheme out of keyword arguments.
 
-use fairwave_schemes::scheme::{Given, Options, Scheme};
+use fairwave_schemes::scheme::{GivenValue, Options, Scheme};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyString};
@@ -18,12 +18,12 @@ pub(crate) fn read_options(scheme: &'static Scheme, given: &Bound<'_, PyDict>) -
         let kind = value.get_type().name()?.to_string();
         let text = value.cast::<PyString>().ok().map(ToString::to_string);
         let given = match (text, value.cast::<PyBool>(), value.extract::<f64>()) {
-            (Some(ref text), _, _) => spec.read(Given::Text(text)),
-            (_, Ok(flag), _) => spec.read(Given::Flag(flag.is_true())),
+            (Some(ref text), _, _) => spec.read(GivenValue::Text(text)),
+            (_, Ok(flag), _) => spec.read(GivenValue::Flag(flag.is_true())),
             // Infinity is a number of Python as well as a word of some options.
-            (_, _, Ok(f64::INFINITY)) if spec.words().contains(&"inf") => spec.read(Given::Text("inf")),
-            (_, _, Ok(number)) => spec.read(Given::Number(number)),
-            _ => spec.read(Given::Other(&kind)),
+            (_, _, Ok(f64::INFINITY)) if spec.words().contains(&"inf") => spec.read(GivenValue::Text("inf")),
+            (_, _, Ok(number)) => spec.read(GivenValue::Number(number)),
+            _ => spec.read(GivenValue::Other(&kind)),
         };
         let value = given.map_err(|error| PyValueError::new_err(format!("{error}\nhint: {}", error.hint())))?;
         options.set(spec.name, value);

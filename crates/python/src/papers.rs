@@ -13,7 +13,7 @@ use crate::run::Run;
 /// What one experiment gave, for `fairwave.papers.Outcome` to wrap.
 #[pyclass(frozen, module = "fairwave._core")]
 pub(crate) struct Outcome {
-    outcome: fairwave_catalogue::Outcome,
+    outcome: fairwave_catalogue::ExperimentOutcome,
     runs: Vec<Py<Run>>,
 }
 
@@ -83,7 +83,7 @@ pub(crate) fn papers_run(py: Python<'_>, id: &str, quick: bool) -> PyResult<Vec<
     outcomes.into_iter().map(|outcome| wrap(py, outcome)).collect()
 }
 
-fn wrap(py: Python<'_>, mut outcome: fairwave_catalogue::Outcome) -> PyResult<Outcome> {
+fn wrap(py: Python<'_>, mut outcome: fairwave_catalogue::ExperimentOutcome) -> PyResult<Outcome> {
     let runs = std::mem::take(&mut outcome.shown)
         .into_iter()
         .map(|shown| {

@@ -53,11 +53,11 @@ pub(crate) fn response<'py>(
 }
 
 /// Mean window in packets at a loss rate, by one of BIC's forms.
-type BicForm = fn(&BicConfig, f64) -> f64;
+type BicResponse = fn(&BicConfig, f64) -> f64;
 
 enum Window {
     Plain(Response, Duration),
-    Bic(BicConfig, BicForm),
+    Bic(BicConfig, BicResponse),
 }
 
 impl Window {
@@ -92,7 +92,7 @@ fn read_response(scheme: &str, options: &Bound<'_, PyDict>) -> PyResult<Response
 }
 
 /// BIC's forms by name.
-const BIC_FORMS: [(&str, BicForm); 5] = [
+const BIC_FORMS: [(&str, BicResponse); 5] = [
     ("paper", BicConfig::mean_window_packets),
     ("search", BicConfig::mean_window_of_search_packets),
     ("large", BicConfig::mean_window_of_large_packets),
@@ -100,7 +100,7 @@ const BIC_FORMS: [(&str, BicForm); 5] = [
     ("rule", BicConfig::mean_window_of_rule_packets),
 ];
 
-fn bic_form(form: &str) -> PyResult<BicForm> {
+fn bic_form(form: &str) -> PyResult<BicResponse> {
     let found = BIC_FORMS.iter().find(|(name, _)| *name == form).map(|(_, window)| *window);
     found.ok_or_else(|| {
         let names: Vec<_> = BIC_FORMS.iter().map(|(name, _)| *name).collect();

@@ -4,7 +4,7 @@ use std::str::FromStr;
 use std::time::Instant;
 
 use fairwave_catalogue::{in_order, lab, memory};
-use fairwave_scenario::{Case, Document, Record, ScenarioError as Mistake, Selection, Settings, Work};
+use fairwave_scenario::{Case, Document, Record, ScenarioError as Mistake, Selection, Settings, WorkKind};
 use fairwave_schemes::scheme::Model;
 use fairwave_units::{Duration, ParseError, Time};
 use pyo3::exceptions::PyValueError;
@@ -64,12 +64,12 @@ pub(crate) fn simulate(
                 return Err(several(file, &cases));
             }
             let side_by_side = workers(&cases);
-            let work = Work::Run(model.unwrap_or(Model::Fluid), RECORD);
+            let work = WorkKind::Run(model.unwrap_or(Model::Fluid), RECORD);
             check_memory(file, &document, &cases, work, side_by_side)?;
             Ok((document, cases))
         })
         .map_err(|mistake| scenario_error(py, &mistake))?;
-    let lab = Lab { file, document: &document, cases: &cases, window, model };
+    let lab = RunningCases { file, document: &document, cases: &cases, window, model };
     let (mut runs, mut notes) = (Vec::new(), Vec::new());
     let outcome = interruptible(py, |stop| lab.run_all(stop))?;
     for (run, more) in outcome.map_err(|mistake| scenario_error(py, &mistake))? {
@@ -104,7 +104,7 @@ pub(crate) fn check_memory(
     file: &str,
     document: &Document,
     cases: &[Case],
-    work: Work,
+    work: WorkKind,
     side_by_side: usize,
 ) -> Result<(), Mistake> {
     let Some(limit) = memory::available_bytes() else { return Ok(()) };
@@ -139,7 +139,7 @@ pub(crate) fn parse<T: FromStr<Err = ParseError>>(py: Python<'_>, argument: &str
 const RECORD: Record = Record { rates: true, queues: true, windows: true, distances: true };
 
 /// A file's cases while they run.
-struct Lab<'a> {
+struct RunningCases<'a> {
     file: &'a str,
     document: &'a Document,
     cases: &'a [Case],
@@ -149,7 +149,7 @@ struct Lab<'a> {
 
 type Outcome = Result<(Run, Vec<String>), Mistake>;
 
-impl Lab<'_> {
+impl RunningCases<'_> {
     /// What the cases gave, in their order, or the first mistake; the cases so far where it was stopped.
     fn run_all(&self, stop: &Stop) -> Result<Vec<(Run, Vec<String>)>, Mistake> {
         // `None` is the error of a case that was stopped.

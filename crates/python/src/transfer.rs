@@ -26,7 +26,7 @@ const STOP_TAKES: Duration = Duration::from_secs(5);
 
 /// What this end of a transfer is told: capacity and limit as texts.
 #[derive(FromPyObject)]
-pub(crate) struct Link {
+pub(crate) struct LinkOptions {
     #[pyo3(item)]
     capacity: Option<String>,
     #[pyo3(item)]
@@ -37,7 +37,7 @@ pub(crate) struct Link {
     rule: String,
 }
 
-impl Link {
+impl LinkOptions {
     fn config(&self, py: Python<'_>, ticket: Option<&Ticket>) -> PyResult<EndpointConfig> {
         let said = self.capacity.as_deref().map(|text| rate(py, "capacity", text)).transpose()?;
         let peer = ticket.and_then(|ticket| ticket.addresses.first()).map(SocketAddr::ip);
@@ -78,7 +78,7 @@ pub(crate) fn get<'py>(
     durable: &str,
     limit: Option<String>,
     retry: &str,
-    link: Link,
+    link: LinkOptions,
 ) -> PyResult<Bound<'py, PyDict>> {
     let ticket: Ticket = ticket.trim().parse().map_err(|error| PyValueError::new_err(format!("ticket: {error}")))?;
     let durable: Durable = durable.parse().map_err(|error| PyValueError::new_err(format!("durable: {error}")))?;
@@ -154,7 +154,7 @@ impl Server {
         once: bool,
         expires_s: Option<f64>,
         listen: Option<&str>,
-        link: Link,
+        link: LinkOptions,
     ) -> PyResult<Self> {
         let absolute: Vec<PathBuf> = paths.iter().map(std::path::absolute).collect::<Result<_, _>>().map_err(system)?;
         let writable_into = match (writable, absolute.as_slice()) {

@@ -3,7 +3,7 @@
 use fairwave_schemes::global::{Limit, MaxMinError, Paths, Problem, max_min};
 use fairwave_units::{Rate, Time};
 
-use crate::{Scenario, ScenarioError, Session};
+use crate::{Scenario, ScenarioError, SessionSpec};
 
 /// The max-min fair rates of a scenario's sessions at one instant (Wu 2007, Algorithm 1).
 #[derive(Clone, Debug, PartialEq)]
@@ -11,12 +11,12 @@ pub struct Allocation {
     /// Rate of each session, in the scenario's order; zero where it is not active.
     pub rates: Vec<Rate>,
     /// What limited each session; `None` where it is not active.
-    pub limited_by: Vec<Option<LimitedBy>>,
+    pub limited_by: Vec<Option<AllocationLimit>>,
 }
 
 /// What limits a session; ties in this order, links along the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LimitedBy {
+pub enum AllocationLimit {
     /// Its own demand.
     Demand,
     /// The sending capacity of a node, by index.
@@ -27,7 +27,7 @@ pub enum LimitedBy {
     Sink(u32),
 }
 
-impl LimitedBy {
+impl AllocationLimit {
     /// The name of the node or link, or "demand".
     ///
     /// # Panics
@@ -58,7 +58,7 @@ impl Allocation {
 /// # Errors
 /// The first session that nothing limits, by name.
 pub fn allocate(scenario: &Scenario, at: Option<Time>) -> Result<Allocation, ScenarioError> {
-    let is_active = |session: &Session| at.is_none_or(|at| session.is_active(at));
+    let is_active = |session: &SessionSpec| at.is_none_or(|at| session.is_active(at));
     let active: Vec<usize> =
         (0..scenario.sessions.len()).filter(|index| is_active(&scenario.sessions[*index])).collect();
     let resources = Resources { nodes: scenario.nodes.len() };
@@ -89,7 +89,7 @@ pub fn allocate(scenario: &Scenario, at: Option<Time>) -> Result<Allocation, Sce
     for ((index, rate_bps), limit) in active.iter().zip(&optimum.rates_bps).zip(optimum.limits(&problem)) {
         rates[*index] = Rate::nearest_bps(*rate_bps);
         limited_by[*index] = Some(match limit {
-            Limit::Demand => LimitedBy::Demand,
+            Limit::Demand => AllocationLimit::Demand,
             Limit::Resource(resource) => resources.meaning(resource),
         });
     }
@@ -115,12 +115,12 @@ impl Resources {
         2 * self.nodes as u32 + link
     }
 
-    fn meaning(&self, resource: u32) -> LimitedBy {
+    fn meaning(&self, resource: u32) -> AllocationLimit {
         let nodes = self.nodes as u32;
         match resource {
-            source if source < nodes => LimitedBy::Source(source),
-            sink if sink < 2 * nodes => LimitedBy::Sink(sink - nodes),
-            link => LimitedBy::Link(link - 2 * nodes),
+            source if source < nodes => AllocationLimit::Source(source),
+            sink if sink < 2 * nodes => AllocationLimit::Sink(sink - nodes),
+            link => AllocationLimit::Link(link - 2 * nodes),
         }
     }
 
@@ -166,7 +166,8 @@ mod tests {
     fn outcome(text: &str, at: Option<Time>) -> Vec<(f64, &'static str)> {
         let scenario = scenario(text);
         let allocation = allocate(&scenario, at).unwrap();
-        let name = |by: &Option<LimitedBy>| by.map_or("", |by| by.name(&scenario)).to_owned().leak() as &'static str;
+        let name =
+            |by: &Option<AllocationLimit>| by.map_or("", |by| by.name(&scenario)).to_owned().leak() as &'static str;
         allocation.rates.iter().map(|rate| rate.as_mbps()).zip(allocation.limited_by.iter().map(name)).collect()
     }
 

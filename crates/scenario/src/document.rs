@@ -7,19 +7,19 @@ use fairwave_units::Duration;
 
 use crate::read::elements::{Patches, tables};
 use crate::read::layer;
-use crate::read::mistake::{Mistake, Reading, did_you_mean, quoted};
+use crate::read::mistake::{Mistake, ReadResult, did_you_mean, quoted};
 use crate::read::reader::{Field, Thing};
 use crate::read::scenario::{self, seed_and_runs};
 use crate::read::shape::MANY_FROM_ONE;
 use crate::read::size;
-use crate::read::tree::{self, Entry, Item, Place, Table, Value};
+use crate::read::tree::{self, Located, Position, TableKey, TomlTable, TomlValue};
 use crate::{Scenario, ScenarioError, Size, limits};
 
 /// A scenario file that is well-formed TOML; what it means is checked when a [`Case`] of it is built.
 #[derive(Clone, Debug)]
 pub struct Document {
     file: String,
-    root: Table,
+    root: TomlTable,
 }
 
 /// What the caller changes about a file.
@@ -77,9 +77,9 @@ impl Document {
         self.try_build(case).map_err(|mistake| error(&self.file, mistake))
     }
 
-    fn try_cases(&self, selection: &Selection) -> Reading<Vec<Case>> {
+    fn try_cases(&self, selection: &Selection) -> ReadResult<Vec<Case>> {
         let variants = self.variants()?;
-        let chosen: Vec<Option<(&str, &Table)>> = match &selection.variant {
+        let chosen: Vec<Option<(&str, &TomlTable)>> = match &selection.variant {
             Some(label) => {
                 let found = variants.iter().find(|(known, _)| known == label).copied();
                 vec![Some(found.ok_or_else(|| unknown_variant(label, &variants))?)]
@@ -92,15 +92,15 @@ impl Document {
         let mut cases = Vec::new();
         for variant in chosen {
             // Seed and runs stand at the top of the file: the rest of a variant does not matter here.
-            let mut top = Table::default();
+            let mut top = TomlTable::default();
             let layers = [Some(&self.root), variant.map(|(_, table)| table)].into_iter().flatten().chain(&call);
-            for entry in layers.flat_map(Table::entries).filter(|entry| matches!(&*entry.key, "runs" | "seed")) {
+            for entry in layers.flat_map(TomlTable::entries).filter(|entry| matches!(&*entry.key, "runs" | "seed")) {
                 top.set(entry.clone());
             }
             let (seed, runs) = seed_and_runs(&scenario::top(&top)?)?;
             if cases.len() as u64 + runs > limits::RUNS {
                 return Err(Mistake::new(
-                    Place::File,
+                    Position::File,
                     format!("variants and runs make more than {} runs", limits::RUNS),
                     "fewer runs, or --variant for one variant alone",
                 ));
@@ -121,7 +121,7 @@ impl Document {
         size::count(&root).ok()
     }
 
-    fn try_build(&self, case: &Case) -> Reading<(Scenario, Vec<String>)> {
+    fn try_build(&self, case: &Case) -> ReadResult<(Scenario, Vec<String>)> {
         let (mut patches, mut notes) = (Patches::default(), Vec::new());
         let root = self.layered(case, &mut patches, &mut notes)?;
         let scenario = scenario::read(&root, case.seed, case.variant.as_deref(), patches, &mut notes)?;
@@ -129,7 +129,7 @@ impl Document {
     }
 
     /// The file's table with the variant's changes and the call's laid over it; `patches` takes those to single elements.
-    fn layered(&self, case: &Case, patches: &mut Patches, notes: &mut Vec<String>) -> Reading<Cow<'_, Table>> {
+    fn layered(&self, case: &Case, patches: &mut Patches, notes: &mut Vec<String>) -> ReadResult<Cow<'_, TomlTable>> {
         let variant = match &case.variant {
             Some(label) => {
                 let variants = self.variants()?;
@@ -153,8 +153,8 @@ impl Document {
     }
 
     /// The variants by label, in the order of the file.
-    fn variants(&self) -> Reading<Vec<(&str, &Table)>> {
-        let mut variants: Vec<(&str, &Table)> = Vec::new();
+    fn variants(&self) -> ReadResult<Vec<(&str, &TomlTable)>> {
+        let mut variants: Vec<(&str, &TomlTable)> = Vec::new();
         let mut labels = std::collections::HashMap::new();
         for (n, (table, place)) in tables(&self.root, "variant")?.into_iter().enumerate() {
             let thing = Thing::Nth("variant", n + 1);
@@ -169,7 +169,7 @@ impl Document {
             }
             if let Some(earlier) = labels.insert(label, item.place) {
                 let on = match (earlier, item.place) {
-                    (Place::Line(a), Place::Line(b)) => format!(", on lines {a} and {b}"),
+                    (Position::Line(a), Position::Line(b)) => format!(", on lines {a} and {b}"),
                     _ => String::new(),
                 };
                 return Err(field.wrong(format!("stands twice{on}"), "every variant needs a label of its own"));
@@ -180,33 +180,33 @@ impl Document {
     }
 }
 
-fn parse(bytes: &[u8]) -> Reading<Table> {
+fn parse(bytes: &[u8]) -> ReadResult<TomlTable> {
     if bytes.len() > limits::FILE_BYTES {
         let message =
             format!("{} bytes, the limit for a scenario file is {} MiB", bytes.len(), limits::FILE_BYTES >> 20);
-        return Err(Mistake::new(Place::File, message, MANY_FROM_ONE));
+        return Err(Mistake::new(Position::File, message, MANY_FROM_ONE));
     }
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let line = bytes[..error.valid_up_to()].split(|byte| *byte == b'\n').count();
-        Mistake::new(Place::Line(line as u32), "not UTF-8 text", "a scenario is a text file in TOML")
+        Mistake::new(Position::Line(line as u32), "not UTF-8 text", "a scenario is a text file in TOML")
     })?;
     tree::parse(text)
 }
 
-fn unknown_variant(label: &str, variants: &[(&str, &Table)]) -> Mistake {
+fn unknown_variant(label: &str, variants: &[(&str, &TomlTable)]) -> Mistake {
     let hint = match variants {
         [] => "the file has no variants".to_owned(),
         variants => did_you_mean(label, variants.iter().map(|(label, _)| *label)),
     };
-    Mistake::new(Place::Call("--variant"), format!("no variant is labelled {}", quoted(label)), hint)
+    Mistake::new(Position::Call("--variant"), format!("no variant is labelled {}", quoted(label)), hint)
 }
 
 /// What the call lays over the file, in order: the scheme first, since options belong to one.
-fn call_layers(selection: &Selection) -> Reading<Vec<Table>> {
+fn call_layers(selection: &Selection) -> ReadResult<Vec<TomlTable>> {
     let call = |place: &'static str, key: &str, value| {
-        let place = Place::Call(place);
-        let mut table = Table::default();
-        table.set(Entry { key: key.into(), place, item: Item { value, place } });
+        let place = Position::Call(place);
+        let mut table = TomlTable::default();
+        table.set(TableKey { key: key.into(), place, item: Located { value, place } });
         table
     };
     let mut layers = Vec::new();
@@ -216,13 +216,13 @@ fn call_layers(selection: &Selection) -> Reading<Vec<Table>> {
     layers.sort_by_key(|layer| layer.get("scheme").is_none());
     if let Some(scheme) = &selection.scheme {
         layers.retain(|layer| layer.get("scheme").is_none());
-        layers.insert(0, call("--scheme", "scheme", Value::Text(scheme.as_str().into())));
+        layers.insert(0, call("--scheme", "scheme", TomlValue::Text(scheme.as_str().into())));
     }
     if let Some(seed) = selection.seed {
-        layers.push(call("--seed", "seed", Value::Integer(Some(i128::from(seed)))));
+        layers.push(call("--seed", "seed", TomlValue::Integer(Some(i128::from(seed)))));
     }
     if let Some(duration) = selection.duration {
-        layers.push(call("--duration", "duration", Value::Text(duration.to_string().into())));
+        layers.push(call("--duration", "duration", TomlValue::Text(duration.to_string().into())));
     }
     Ok(layers)
 }
@@ -231,9 +231,9 @@ fn call_layers(selection: &Selection) -> Reading<Vec<Table>> {
 fn error(file: &str, mistake: Mistake) -> ScenarioError {
     let Mistake { place, message, hint } = mistake;
     let (file, line) = match place {
-        Place::Line(line) => (file, Some(line as usize)),
-        Place::File => (file, None),
-        Place::Call(option) => (option, None),
+        Position::Line(line) => (file, Some(line as usize)),
+        Position::File => (file, None),
+        Position::Call(option) => (option, None),
     };
     ScenarioError { file: file.to_owned(), line, message, hint: Some(hint) }
 }

@@ -25,18 +25,18 @@ mod settings;
 mod size;
 mod trace;
 
-pub use allocation::{Allocation, LimitedBy, allocate};
+pub use allocation::{Allocation, AllocationLimit, allocate};
 pub use by_scheme::{SchemeOptions, SchemeSummary, by_scheme};
 pub use document::{Case, Document, Selection};
 pub use error::ScenarioError;
 pub use metrics::{Course, Metrics, is_far};
-pub use network::{Background, BackgroundKind, Discipline, Link, LinkEnd, Node, Packet, QueueLimit, Red, Router};
+pub use network::{Background, BackgroundKind, Discipline, Link, LinkEnd, Node, PacketSizes, QueueLimit, Red, Router};
 pub use run::{
     BackgroundSummary, Engine, LinkSummary, LossEvent, LossKind, MaxMinStep, QueueSamples, RateSamples, Run,
     SessionSummary, Summary, Window, WindowSamples,
 };
 pub use scenario::{Scenario, SchemeChoice};
-pub use session::{Demand, DemandBy, Session};
+pub use session::{Demand, DemandBy, SessionSpec};
 pub use settings::{MeanWindow, Record, Settings};
-pub use size::{Size, TooLarge, Work};
+pub use size::{Size, TooLarge, WorkKind};
 pub use trace::{TraceContent, TraceEvent, TraceKind, TraceLink, TraceOwner, TracePacket};

@@ -5,14 +5,14 @@ use fairwave_units::{Bytes, Duration, Rate, Time};
 
 /// Sizes of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Packet {
+pub struct PacketSizes {
     /// Payload of a full data packet.
     pub payload: Bytes,
     /// Header bytes of every packet; a scheme adds its own.
     pub header: Bytes,
 }
 
-impl Packet {
+impl PacketSizes {
     /// A full data packet of a scheme as links carry it: payload, header, and what the scheme adds. At least a byte.
     pub fn on_link(&self, scheme: &Scheme) -> Bytes {
         (self.payload + self.header + scheme.header).max(Bytes::new(1))

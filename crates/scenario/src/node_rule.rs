@@ -3,7 +3,7 @@
 use fairwave_schemes::scheme::OptionValue;
 use fairwave_units::{Duration, Time};
 
-use crate::{Node, Scenario, SchemeChoice, Session, random};
+use crate::{Node, Scenario, SchemeChoice, SessionSpec, random};
 
 /// Shortest control interval that the round-trip times of a node's sessions may give: 1 ms.
 const SHORTEST_RTT_INTERVAL: Duration = Duration::from_millis(1);
@@ -84,16 +84,16 @@ fn interval(node: Option<&Node>, choice: &SchemeChoice) -> Option<Duration> {
 }
 
 /// Alpha of a session at one of its nodes. The session's goes before the node's, and that before the scenario's.
-pub fn alpha(scenario: &Scenario, session: &Session, node: Option<&Node>) -> f64 {
+pub fn alpha(scenario: &Scenario, session: &SessionSpec, node: Option<&Node>) -> f64 {
     parameter("alpha", session.alpha, scenario, session, node.and_then(|node| node.alpha))
 }
 
 /// Beta, likewise.
-pub fn beta(scenario: &Scenario, session: &Session, node: Option<&Node>) -> f64 {
+pub fn beta(scenario: &Scenario, session: &SessionSpec, node: Option<&Node>) -> f64 {
     parameter("beta", session.beta, scenario, session, node.and_then(|node| node.beta))
 }
 
-fn parameter(name: &str, own: Option<f64>, scenario: &Scenario, session: &Session, at_node: Option<f64>) -> f64 {
+fn parameter(name: &str, own: Option<f64>, scenario: &Scenario, session: &SessionSpec, at_node: Option<f64>) -> f64 {
     let choice = scenario.scheme_of(session);
     let of_session = || session.scheme.as_ref().and_then(|choice| choice.options.number(name));
     let of_scheme = || match choice.scheme.value(&choice.options, name) {
@@ -122,7 +122,12 @@ pub struct MixedRules {
 
 /// Sees to it that two sessions of one node ask for the same rule: the same scheme and the same options but for those that
 /// are `free`, which are the session's own business.
-pub fn same_rule(scenario: &Scenario, first: &Session, second: &Session, free: &[&str]) -> Result<(), MixedRules> {
+pub fn same_rule(
+    scenario: &Scenario,
+    first: &SessionSpec,
+    second: &SessionSpec,
+    free: &[&str],
+) -> Result<(), MixedRules> {
     let [one, other] = [first, second].map(|session| scenario.scheme_of(session));
     let of_rule = |choice: &SchemeChoice| {
         let options = choice.options.iter().filter(|(name, _)| !free.contains(name));

@@ -6,10 +6,10 @@ use rand_pcg::rand_core::{Rng, SeedableRng};
 
 /// The random stream of one component.
 #[derive(Clone, Debug)]
-pub struct Stream(Pcg64);
+pub struct RandomStream(Pcg64);
 
 /// The stream of component `name` in a run with this seed.
-pub fn stream(seed: u64, name: &str) -> Stream {
+pub fn stream(seed: u64, name: &str) -> RandomStream {
     // FNV-1a, 64 bit: stable for ever, and names are short.
     let hash = name
         .bytes()
@@ -18,10 +18,10 @@ pub fn stream(seed: u64, name: &str) -> Stream {
     for (i, part) in key.chunks_exact_mut(8).enumerate() {
         part.copy_from_slice(&mix(seed.wrapping_add(mix(hash.wrapping_add(i as u64)))).to_le_bytes());
     }
-    Stream(Pcg64::from_seed(key))
+    RandomStream(Pcg64::from_seed(key))
 }
 
-impl Stream {
+impl RandomStream {
     /// Uniform in [0, 1), in steps of 2^-53.
     pub fn unit(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 * (1.0 / 9_007_199_254_740_992.0)

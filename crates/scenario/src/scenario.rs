@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fairwave_schemes::scheme::{Options, Scheme};
 use fairwave_units::{Bytes, Duration, Time};
 
-use crate::{Background, Link, Node, Packet, Router, Session};
+use crate::{Background, Link, Node, PacketSizes, Router, SessionSpec};
 
 /// A valid scenario: names resolved to indices, ranges and counts spelled out, random draws made from the seed.
 /// Nothing after this checks again.
@@ -28,11 +28,11 @@ pub struct Scenario {
     /// Width of a sample.
     pub sample: Duration,
     /// Sizes of packets.
-    pub packet: Packet,
+    pub packet: PacketSizes,
     /// End nodes.
     pub nodes: Vec<Node>,
     /// Sessions, in the order of the file.
-    pub sessions: Vec<Session>,
+    pub sessions: Vec<SessionSpec>,
     /// Routers; empty in a lambda network.
     pub routers: Vec<Router>,
     /// Links, one direction each; empty in a lambda network.
@@ -52,7 +52,7 @@ pub struct SchemeChoice {
 
 impl Scenario {
     /// The scheme that a session runs.
-    pub fn scheme_of<'a>(&'a self, session: &'a Session) -> &'a SchemeChoice {
+    pub fn scheme_of<'a>(&'a self, session: &'a SessionSpec) -> &'a SchemeChoice {
         session.scheme.as_deref().unwrap_or(&self.scheme)
     }
 

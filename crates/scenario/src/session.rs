@@ -8,7 +8,7 @@ use crate::SchemeChoice;
 
 /// One session: from a source node to a sink node.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Session {
+pub struct SessionSpec {
     /// Unique.
     pub name: Box<str>,
     /// Index of the source in [`crate::Scenario::nodes`].
@@ -57,7 +57,7 @@ pub enum Demand {
     Schedule(Arc<[(Time, Option<Rate>)]>),
 }
 
-impl Session {
+impl SessionSpec {
     /// Whether it runs at an instant, from its start up to its stop; when a finite size is delivered is not known here.
     pub fn is_active(&self, time: Time) -> bool {
         self.start <= time && self.stop.is_none_or(|stop| time < stop)

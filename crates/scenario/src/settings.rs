@@ -2,7 +2,7 @@
 
 use fairwave_units::Time;
 
-use crate::{Scenario, Session, TraceEvent};
+use crate::{Scenario, SessionSpec, TraceEvent};
 
 /// What to record besides the summary.
 #[expect(clippy::struct_excessive_bools, reason = "each says whether one table is kept; they combine freely")]
@@ -54,7 +54,7 @@ impl MeanWindow {
             let to = to.min(end);
             return Self { from: from.min(to), to, closes_early: false };
         }
-        let has_end = |session: &Session| session.size.is_some() || session.stop.is_some_and(|stop| stop < end);
+        let has_end = |session: &SessionSpec| session.size.is_some() || session.stop.is_some_and(|stop| stop < end);
         let started = || scenario.sessions.iter().filter(|session| session.start < end);
         if started().next().is_some() && started().all(has_end) {
             return Self { from: Time::ZERO, to: end, closes_early: true };

@@ -20,7 +20,7 @@ pub struct Size {
 
 /// What is done with a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Work {
+pub enum WorkKind {
     /// The max-min optimum alone.
     Allocate,
     /// A run in a model, and what it keeps besides the summary.
@@ -43,7 +43,7 @@ impl Size {
     /// Bytes that the work takes at its peak, scenario and result included. Measured in release builds with 10^6 sessions
     /// between two and 5 x 10^5 nodes: 400 bytes a session for an allocation, 1050 in the fluid model, 1200 (windows) to
     /// 2600 (GTP) packet by packet, of which the packets on their way are not counted.
-    pub fn bytes(&self, work: Work) -> u64 {
+    pub fn bytes(&self, work: WorkKind) -> u64 {
         const NUMBER: u64 = 8;
         let each = |session: u64, node: u64, link: u64| {
             let sum = u128::from(self.sessions) * u128::from(session)
@@ -52,13 +52,13 @@ impl Size {
             u64::try_from(sum).unwrap_or(u64::MAX)
         };
         let (elements, (a_session, a_link)) = match work {
-            Work::Allocate => (each(400, 100, 400), (0, 0)),
-            Work::Run(Model::Fluid, record) => {
+            WorkKind::Allocate => (each(400, 100, 400), (0, 0)),
+            WorkKind::Run(Model::Fluid, record) => {
                 let rates = if record.rates { 5 * NUMBER } else { 0 };
                 let queues = if record.queues { 3 * NUMBER } else { 0 };
                 (each(1050, 250, 800), (rates, queues))
             }
-            Work::Run(Model::Packet, record) => {
+            WorkKind::Run(Model::Packet, record) => {
                 let rates = if record.rates { 10 * NUMBER } else { 0 };
                 let windows = if record.windows { 4 * NUMBER } else { 0 };
                 let queues = if record.queues { 3 * NUMBER } else { 0 };
@@ -74,7 +74,7 @@ impl Size {
     }
 
     /// Refuses work that takes more than there is, `side_by_side` times over.
-    pub fn check(&self, work: Work, side_by_side: u64, limit_bytes: u64) -> Result<(), TooLarge> {
+    pub fn check(&self, work: WorkKind, side_by_side: u64, limit_bytes: u64) -> Result<(), TooLarge> {
         let needed_bytes = self.bytes(work).saturating_mul(side_by_side);
         if needed_bytes <= limit_bytes {
             return Ok(());
@@ -85,8 +85,8 @@ impl Size {
             what = format!("{what} in {} samples", self.samples);
         }
         match work {
-            Work::Allocate => {}
-            Work::Run(model, _) => what = format!("{what} in the {} model", model.name()),
+            WorkKind::Allocate => {}
+            WorkKind::Run(model, _) => what = format!("{what} in the {} model", model.name()),
         }
         if side_by_side > 1 {
             what = format!("{what}, {side_by_side} runs side by side,");
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn check__names_what_how_much_and_the_limit() {
         let size = Size { nodes: 2, sessions: 10_000_000, links: 0, samples: 600 };
-        let fluid = Work::Run(Model::Fluid, Record::default());
+        let fluid = WorkKind::Run(Model::Fluid, Record::default());
         assert_eq!(size.check(fluid, 1, 16 << 30), Ok(()));
         let error = size.check(fluid, 2, 16 << 30).unwrap_err();
         // 2 x 10^7 x 1050 bytes = 19.6 x 2^30.
@@ -144,7 +144,7 @@ mod tests {
             error.to_string(),
             "10000000 sessions and 2 nodes in the fluid model, 2 runs side by side, need about 19.6 GiB, and there is 16 GiB"
         );
-        let recorded = Work::Run(Model::Fluid, Record { rates: true, ..Record::default() });
+        let recorded = WorkKind::Run(Model::Fluid, Record { rates: true, ..Record::default() });
         assert!(size.check(recorded, 1, 16 << 30).unwrap_err().what.contains("in 600 samples"));
     }
 }

@@ -8,7 +8,7 @@ mod option;
 pub(crate) mod registry;
 
 pub use node_rule::NodeRule;
-pub use option::{Domain, Given, OptionError, OptionSpec, OptionValue, Options};
+pub use option::{Domain, GivenValue, OptionError, OptionSpec, OptionValue, Options};
 
 use fairwave_units::Bytes;
 
@@ -23,7 +23,7 @@ pub struct Scheme {
     /// What it is, in one line.
     pub help: &'static str,
     /// What it supplies.
-    pub kind: Kind,
+    pub kind: SchemeKind,
     /// The simulators that run it in this version; empty if none does yet.
     pub models: &'static [Model],
     /// What it needs from the network or the hosts, in a few words; empty for nothing.
@@ -55,7 +55,7 @@ impl PartialEq for Scheme {
 
 /// What a scheme supplies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum SchemeKind {
     /// A rule of one session.
     Session,
     /// A rule of an end node, which its sessions follow.
@@ -64,7 +64,7 @@ pub enum Kind {
     Link,
 }
 
-impl Kind {
+impl SchemeKind {
     /// The word for it in output: "session", "node" or "link".
     pub const fn name(self) -> &'static str {
         match self {
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn schemes__fluid_runs_the_node_rules_and_aecp() {
         for scheme in schemes() {
-            let is_fluid = scheme.kind == Kind::Node || scheme.name == "aecp";
+            let is_fluid = scheme.kind == SchemeKind::Node || scheme.name == "aecp";
             assert_eq!(scheme.runs_in(Model::Fluid), is_fluid, "{}", scheme.name);
         }
     }
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn node__is_what_a_node_rule_has_and_no_other_scheme() {
         for scheme in schemes() {
-            assert_eq!(scheme.node.is_some(), scheme.kind == Kind::Node, "{}", scheme.name);
+            assert_eq!(scheme.node.is_some(), scheme.kind == SchemeKind::Node, "{}", scheme.name);
             let Some(rule) = scheme.node else { continue };
             assert_eq!(scheme.runs_in(Model::Packet), rule.runs_on_hosts, "{}", scheme.name);
             for option in ["interval", "phase"] {

@@ -6,7 +6,7 @@ use fairwave_units::Time;
 
 /// The last times between packets, and between the packets of pairs that were sent back to back.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Arrivals {
+pub(crate) struct PacketGaps {
     last: Option<Time>,
     gaps_ns: VecDeque<u64>,
     pairs_ns: VecDeque<u64>,
@@ -19,7 +19,7 @@ const PAIRS: usize = 64;
 /// What is so many times the median, or so small a part of it, does not count.
 const FAR: u64 = 8;
 
-impl Arrivals {
+impl PacketGaps {
     /// A packet arrives; `is_pair` says whether it was sent right behind the one before.
     pub(crate) fn on_packet(&mut self, now: Time, is_pair: bool) {
         if let Some(last) = self.last {
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn rate__leaves_out_what_is_far_from_the_median() {
-        let mut arrivals = Arrivals::default();
+        let mut arrivals = PacketGaps::default();
         let mut now = 0;
         assert_eq!(arrivals.rate_packets_per_s(), 0.0);
         // Gaps of 100 us, and four of 10 ms among the last 16: 10 000 packets/s.
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn capacity__is_that_of_pairs_alone() {
-        let mut arrivals = Arrivals::default();
+        let mut arrivals = PacketGaps::default();
         let mut now = 0;
         // Pairs 10 us apart, everything else 50 us.
         for packet in 0..200 {

@@ -8,12 +8,12 @@ use fairwave_schemes::scheme::{Options, find};
 use fairwave_schemes::session::{CongestionController, controller};
 use fairwave_units::{Duration, Time};
 
-use crate::flow::Flow;
+use crate::flow::SimFlow;
 use crate::on_off::OnOff;
 use crate::route::Route;
-use crate::sender::{Sender, SenderConfig};
-use crate::simulator::{Event, Simulator};
-use crate::source::Source;
+use crate::sender::{SenderConfig, WindowSender};
+use crate::simulator::{SimEvent, Simulator};
+use crate::source::TrafficSource;
 use crate::web::Web;
 use crate::window_source::min_rto;
 
@@ -21,7 +21,7 @@ use crate::window_source::min_rto;
 const WEB_SCHEME: &str = "sack";
 
 /// One table of background traffic.
-pub(crate) struct Background {
+pub(crate) struct BackgroundTable {
     /// Draws the flows of web traffic; on-off sources are flows that draw for themselves.
     web: Option<Web>,
     /// Ways there and back: one for all sources, or one for each.
@@ -60,7 +60,7 @@ pub(crate) fn add(simulator: &mut Simulator<'_>, scenario: &Scenario) {
             BackgroundKind::OnOff { .. } => 0,
         };
         let header = packet.header.get() + of_scheme;
-        let mut background = Background {
+        let mut background = BackgroundTable {
             web: None,
             routes,
             bytes: [bytes(packet.payload.get() + header), bytes(header)],
@@ -85,7 +85,7 @@ pub(crate) fn add(simulator: &mut Simulator<'_>, scenario: &Scenario) {
                 for route in background.routes.iter().flatten() {
                     simulator.network_mut().open(*route, true);
                 }
-                simulator.schedule(first.min(stop), Event::Background(index));
+                simulator.schedule(first.min(stop), SimEvent::Background(index));
                 simulator.backgrounds.push(background);
             }
             BackgroundKind::OnOff { on, off } => {
@@ -100,7 +100,7 @@ pub(crate) fn add(simulator: &mut Simulator<'_>, scenario: &Scenario) {
                     let first = traffic.next();
                     let flow = simulator.add_background_flow(index, source, traffic.into());
                     if let Some(first) = first {
-                        simulator.schedule(first, Event::Offer(flow));
+                        simulator.schedule(first, SimEvent::Offer(flow));
                     }
                 }
             }
@@ -108,7 +108,7 @@ pub(crate) fn add(simulator: &mut Simulator<'_>, scenario: &Scenario) {
     }
 }
 
-fn web_sender(packet_bytes: u32, size_packets: u64) -> Sender {
+fn web_sender(packet_bytes: u32, size_packets: u64) -> WindowSender {
     let controller: Box<dyn CongestionController> =
         controller(WEB_SCHEME, &Options::default()).expect("the scheme of web flows is a window rule");
     let scheme = find(WEB_SCHEME).expect("the scheme of web flows is listed");
@@ -120,7 +120,7 @@ fn web_sender(packet_bytes: u32, size_packets: u64) -> Sender {
         pacing: false,
         packet_bytes,
     };
-    Sender::new(controller, config)
+    WindowSender::new(controller, config)
 }
 
 impl Simulator<'_> {
@@ -150,12 +150,12 @@ impl Simulator<'_> {
             }
             None => self.add_background_flow(index, arrival.source, sender.into()),
         };
-        self.schedule(next, Event::Background(index));
+        self.schedule(next, SimEvent::Background(index));
         self.send_all(flow);
     }
 
     /// A new flow of a table of background traffic; its index.
-    fn add_background_flow(&mut self, index: u32, source: u32, sender: Source) -> u32 {
+    fn add_background_flow(&mut self, index: u32, source: u32, sender: TrafficSource) -> u32 {
         let background = &self.backgrounds[index as usize];
         let flow = self.push_flow(sender, background.way(source), background.bytes);
         self.owners.push(index);
@@ -174,7 +174,7 @@ impl Simulator<'_> {
     }
 
     /// Totals of a table of background traffic up to now.
-    pub(crate) fn background_counts(&self, background: &Background) -> BackgroundCounts {
+    pub(crate) fn background_counts(&self, background: &BackgroundTable) -> BackgroundCounts {
         let mut counts = BackgroundCounts { delivered: background.delivered_before, ..BackgroundCounts::default() };
         for flow in &background.flows {
             let flow = &self.flows[*flow as usize];
@@ -186,7 +186,7 @@ impl Simulator<'_> {
     }
 }
 
-impl Background {
+impl BackgroundTable {
     /// Bytes of a data packet on the wire.
     pub(crate) fn data_bytes(&self) -> u32 {
         self.bytes[0]
@@ -197,7 +197,7 @@ impl Background {
     }
 }
 
-impl Flow {
+impl SimFlow {
     /// Makes room for another flow's life on this way; packets that this one delivered.
     fn begin_again(&mut self, routes: [Route; 2]) -> u64 {
         self.routes = routes;

@@ -4,9 +4,9 @@ use fairwave_scenario::{Demand, TraceKind};
 use fairwave_units::{Rate, Time};
 
 use crate::flow::FlowOptions;
-use crate::simulator::{Event, Simulator};
+use crate::simulator::{SimEvent, Simulator};
 use crate::source::SourceKind;
-use crate::wire::Wire;
+use crate::wire::Transmitter;
 
 /// Of sessions that send at their demand. Their sinks say nothing.
 pub(crate) const KIND: SourceKind = SourceKind::new(
@@ -23,7 +23,7 @@ pub(crate) const KIND: SourceKind = SourceKind::new(
 pub(crate) struct Constant {
     demand: Demand,
     rate: Option<Rate>,
-    clock: Wire,
+    clock: Transmitter,
     stop: Time,
     size_packets: u64,
     next: u64,
@@ -32,7 +32,7 @@ pub(crate) struct Constant {
 impl Constant {
     pub(crate) fn new(demand: &Demand, stop: Option<Time>, size_packets: u64) -> Self {
         let stop = stop.unwrap_or(Time::MAX);
-        Self { demand: demand.clone(), rate: None, clock: Wire::new(1), stop, size_packets, next: 0 }
+        Self { demand: demand.clone(), rate: None, clock: Transmitter::new(1), stop, size_packets, next: 0 }
     }
 
     /// Packets to deliver.
@@ -48,7 +48,7 @@ impl Constant {
         let rate = self.demand.at(now).filter(|rate| *rate > Rate::ZERO);
         if rate != self.rate {
             self.rate = rate;
-            self.clock = Wire::new(rate.map_or(1, |rate| rate.as_bps().round() as u64));
+            self.clock = Transmitter::new(rate.map_or(1, |rate| rate.as_bps().round() as u64));
         }
         if rate.is_none() {
             return (None, self.demand.next_change(now));
@@ -70,7 +70,7 @@ impl Simulator<'_> {
             self.send(index, number, TraceKind::Sent);
         }
         if let Some(again) = again {
-            self.schedule(again, Event::Offer(index));
+            self.schedule(again, SimEvent::Offer(index));
         }
     }
 }

@@ -9,22 +9,22 @@ use std::collections::VecDeque;
 use fairwave_schemes::link::{LinkController, Passage};
 use fairwave_units::Time;
 
-use crate::packet::{HeaderStore, Kind};
+use crate::packet::{HeaderStore, SimPacketKind};
 
 /// A link rule with the packets that have not left its queue as far as it knows.
 pub(crate) struct Controlled {
     rule: Box<dyn LinkController>,
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<QueuedPacket>,
     queue_bytes: u64,
 }
 
 /// A packet in the queue.
 #[derive(Clone, Copy, Debug)]
-struct Waiting {
+struct QueuedPacket {
     /// When it leaves the queue.
     leaves: Time,
     bytes: u32,
-    kind: Kind,
+    kind: SimPacketKind,
     /// Whether it found the wire busy.
     waits: bool,
 }
@@ -46,7 +46,7 @@ impl Controlled {
     }
 
     /// A packet reaches the queue.
-    pub(crate) fn on_arrival(&mut self, now: Time, bytes: u32, kind: Kind, headers: &mut HeaderStore) {
+    pub(crate) fn on_arrival(&mut self, now: Time, bytes: u32, kind: SimPacketKind, headers: &mut HeaderStore) {
         self.catch_up(now, headers);
         let passage = Passage { now, bytes, is_data: kind.is_data(), queue_bytes: self.queue_bytes };
         let header = if passage.is_data { headers.get(kind) } else { None };
@@ -54,15 +54,15 @@ impl Controlled {
     }
 
     /// It has room, and will leave the queue then.
-    pub(crate) fn enqueue(&mut self, leaves: Time, bytes: u32, kind: Kind, waits: bool) {
+    pub(crate) fn enqueue(&mut self, leaves: Time, bytes: u32, kind: SimPacketKind, waits: bool) {
         self.queue_bytes += u64::from(bytes);
-        self.waiting.push_back(Waiting { leaves, bytes, kind, waits });
+        self.waiting.push_back(QueuedPacket { leaves, bytes, kind, waits });
     }
 
     /// Tells the rule of all packets that have left the queue. Their headers are final afterwards.
     #[inline]
     pub(crate) fn catch_up(&mut self, now: Time, headers: &mut HeaderStore) {
-        while let Some(Waiting { leaves, bytes, kind, waits }) = self.waiting.front().copied()
+        while let Some(QueuedPacket { leaves, bytes, kind, waits }) = self.waiting.front().copied()
             && leaves <= now
         {
             self.waiting.pop_front();

@@ -63,7 +63,7 @@ impl DelayedAck {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::receiver::Receiver;
+    use crate::receiver::WindowReceiver;
 
     fn ms(ms: u64) -> Time {
         Time::from_nanos(ms * 1_000_000)
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn on_data__answers_every_second_packet_and_all_that_is_odd() {
-        let (mut delayed, mut receiver) = (DelayedAck::default(), Receiver::default());
+        let (mut delayed, mut receiver) = (DelayedAck::default(), WindowReceiver::default());
         // Arrival in ms, number, stamp echoed in ms. A packet is sent 10 ms before it arrives.
         for (at, number, echo) in [
             (20, 0, None),

@@ -1,7 +1,7 @@
 //! From a scenario to a run.
 
 use fairwave_scenario::node_rule;
-use fairwave_scenario::{Discipline, MeanWindow, Run, Scenario, Session, Settings};
+use fairwave_scenario::{Discipline, MeanWindow, Run, Scenario, SessionSpec, Settings};
 use fairwave_schemes::scheme::{Model, NodeRule, schemes};
 use fairwave_schemes::session::RuleError;
 use fairwave_units::{Rate, Time};
@@ -126,10 +126,10 @@ fn run(scenario: &Scenario, settings: Settings<'_>, is_naive: bool) -> Result<Ru
         progress(at);
     }
     simulator.count_in_flight();
-    report::report(scenario, &simulator, &log, &report::Asked { window: (from, to), record }, progress)
+    report::report(scenario, &simulator, &log, &report::Recording { window: (from, to), record }, progress)
 }
 
-fn add(simulator: &mut Simulator<'_>, scenario: &Scenario, session: &Session) -> Result<(), SimError> {
+fn add(simulator: &mut Simulator<'_>, scenario: &Scenario, session: &SessionSpec) -> Result<(), SimError> {
     let choice = scenario.scheme_of(session);
     let bytes = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
     let header = scenario.packet.header.get() + choice.scheme.ack_header.get();
@@ -182,14 +182,14 @@ fn refuse_unsupported(scenario: &Scenario) -> Result<(), SimError> {
 pub fn is_fluid_only(scenario: &Scenario) -> bool {
     let nodes = scenario.nodes.iter().map(|node| node.discipline);
     let mut disciplines = nodes.chain(scenario.links.iter().map(|link| link.discipline));
-    let asks = |session: &Session| {
+    let asks = |session: &SessionSpec| {
         scenario.scheme_of(session).scheme.node.is_some_and(|rule| fluid_key(session, rule).is_some())
     };
     disciplines.any(|discipline| discipline == Some(Discipline::Gtp)) || scenario.sessions.iter().any(asks)
 }
 
 /// What a session of a node rule asks for that the rule does not look at packet by packet.
-fn fluid_key(session: &Session, rule: NodeRule) -> Option<&'static str> {
+fn fluid_key(session: &SessionSpec, rule: NodeRule) -> Option<&'static str> {
     if session.initial_rate > Rate::ZERO {
         return Some("initial_rate");
     }

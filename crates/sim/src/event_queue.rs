@@ -4,9 +4,9 @@ use fairwave_units::Time;
 
 /// When an event happens; simultaneous events happen in the order in which they were scheduled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Key(u128);
+pub(crate) struct EventTime(u128);
 
-impl Key {
+impl EventTime {
     /// At `time`; `order` is the number of the scheduling, counted over the whole run.
     #[inline]
     pub(crate) fn new(time: Time, order: u64) -> Self {
@@ -43,12 +43,12 @@ pub(crate) struct EventQueue<T> {
 /// Keys that are looked at together.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
-struct Four([Key; 4]);
+struct Four([EventTime; 4]);
 
 /// Index of the head.
 const HEAD: usize = 3;
 /// Where there is no entry.
-const NONE: Key = Key(u128::MAX);
+const NONE: EventTime = EventTime(u128::MAX);
 
 impl<T: Copy> EventQueue<T> {
     pub(crate) fn new() -> Self {
@@ -57,7 +57,7 @@ impl<T: Copy> EventQueue<T> {
 
     /// Adds an event.
     #[inline]
-    pub(crate) fn push(&mut self, key: Key, event: T) {
+    pub(crate) fn push(&mut self, key: EventTime, event: T) {
         if std::mem::take(&mut self.is_open) {
             return self.sink(key, event);
         }
@@ -80,7 +80,7 @@ impl<T: Copy> EventQueue<T> {
 
     /// Key of the next event; one that no event has if there is none.
     #[inline]
-    pub(crate) fn first(&mut self) -> Key {
+    pub(crate) fn first(&mut self) -> EventTime {
         if self.is_open {
             self.close();
         }
@@ -89,7 +89,7 @@ impl<T: Copy> EventQueue<T> {
 
     /// Takes the next event, if it comes before `limit`.
     #[inline]
-    pub(crate) fn pop_before(&mut self, limit: Key) -> Option<(Time, T)> {
+    pub(crate) fn pop_before(&mut self, limit: EventTime) -> Option<(Time, T)> {
         let first = self.first();
         if first >= limit {
             return None;
@@ -116,7 +116,7 @@ impl<T: Copy> EventQueue<T> {
 
     /// Puts an entry that belongs at the head or below into its place.
     #[inline]
-    fn sink(&mut self, key: Key, event: T) {
+    fn sink(&mut self, key: EventTime, event: T) {
         let mut at = HEAD;
         while let Some(Four(keys)) = self.keys.get(at - 2) {
             let low = usize::from(keys[1] < keys[0]);
@@ -133,12 +133,12 @@ impl<T: Copy> EventQueue<T> {
     }
 
     #[inline]
-    fn key(&self, at: usize) -> Key {
+    fn key(&self, at: usize) -> EventTime {
         self.keys[at / 4].0[at % 4]
     }
 
     #[inline]
-    fn put(&mut self, at: usize, key: Key, event: T) {
+    fn put(&mut self, at: usize, key: EventTime, event: T) {
         self.keys[at / 4].0[at % 4] = key;
         self.events[at / 4][at % 4] = event;
     }
@@ -149,8 +149,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn key(time: u64, order: u64) -> Key {
-        Key::new(Time::from_nanos(time), order)
+    fn key(time: u64, order: u64) -> EventTime {
+        EventTime::new(Time::from_nanos(time), order)
     }
 
     proptest! {

@@ -5,15 +5,15 @@ use fairwave_units::Time;
 
 use crate::delayed_ack::DelayedAck;
 use crate::jitter::Jitter;
-use crate::offer::Offer;
-use crate::receiver::Receiver;
+use crate::offer::TokenBucket;
+use crate::receiver::WindowReceiver;
 use crate::route::Route;
-use crate::source::Source;
+use crate::source::TrafficSource;
 
 /// A session in the network.
-pub(crate) struct Flow {
-    pub(crate) source: Source,
-    pub(crate) receiver: Receiver,
+pub(crate) struct SimFlow {
+    pub(crate) source: TrafficSource,
+    pub(crate) receiver: WindowReceiver,
     pub(crate) routes: [Route; 2],
     pub(crate) data_bytes: u32,
     pub(crate) ack_bytes: u32,
@@ -23,7 +23,7 @@ pub(crate) struct Flow {
     /// When the event fires that was the next before one was added.
     pub(crate) later_timer: Option<Time>,
     /// What the application offers, where that is limited.
-    pub(crate) offer: Option<Offer>,
+    pub(crate) offer: Option<TokenBucket>,
     pub(crate) options: FlowOptions,
     pub(crate) jitter: Option<Box<Jitter>>,
     pub(crate) delayed_ack: Option<Box<DelayedAck>>,
@@ -56,7 +56,7 @@ impl Default for FlowOptions {
     }
 }
 
-impl Flow {
+impl SimFlow {
     /// Bits of one count of [`Flow::delivered`] and of [`Flow::arrived`], given the payload of a packet.
     pub(crate) fn bits(&self, payload_bits: f64) -> [f64; 2] {
         if self.source.is_between_hosts() {

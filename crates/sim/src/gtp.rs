@@ -14,26 +14,26 @@ use std::net::{Ipv4Addr, SocketAddr};
 use fairwave_proto::codec::{CloseReason, SessionId, TicketId};
 use fairwave_proto::handshake::insecure::{Insecure, InsecureInitiator};
 use fairwave_proto::{
-    Direction, Event as Heard, Host, IntervalRule, Packet as Content, SessionOptions, Transmit, Wish,
+    Direction, Event as Heard, Host, IntervalRule, OpenRequest, Packet as Content, SessionOptions, Transmit,
 };
 use fairwave_scenario::{Demand, TraceKind};
 use fairwave_units::{Duration, Rate, Time};
 
-use crate::gtp::parcel::{Parcel, Parcels};
-use crate::gtp::wire::Wire;
-use crate::packet::{Kind, Packet};
-use crate::simulator::{Event, Simulator};
+use crate::gtp::parcel::{GtpParcel, Parcels};
+use crate::gtp::wire::DatagramCodec;
+use crate::packet::{SimPacket, SimPacketKind};
+use crate::simulator::{SimEvent, Simulator};
 
 pub(crate) use setup::KIND;
 
 /// The hosts of all nodes that have sessions of GTP, and what is between them.
 #[derive(Default)]
-pub(crate) struct Gtp {
+pub(crate) struct GtpHosts {
     hosts: Vec<HostAt>,
     /// Index of the host of each node that has one.
     places: BTreeMap<u32, u32>,
     pub(crate) parcels: Parcels,
-    wire: Wire,
+    wire: DatagramCodec,
 }
 
 /// A node's host.
@@ -53,8 +53,8 @@ struct HostAt {
 
 /// A session: its two ends, and what has become of its data.
 pub(crate) struct GtpSession {
-    source: End,
-    sink: End,
+    source: GtpEnd,
+    sink: GtpEnd,
     demand: Demand,
     size_bytes: Option<u64>,
     /// Propagation both ways.
@@ -75,7 +75,7 @@ pub(crate) struct GtpSession {
 }
 
 /// One end of a session.
-struct End {
+struct GtpEnd {
     /// Index of its host.
     host: u32,
     /// Its name there, while it has one.
@@ -139,7 +139,7 @@ impl HostAt {
 }
 
 impl GtpSession {
-    fn end(&mut self, is_source: bool) -> &mut End {
+    fn end(&mut self, is_source: bool) -> &mut GtpEnd {
         if is_source { &mut self.source } else { &mut self.sink }
     }
 
@@ -164,7 +164,7 @@ impl Simulator<'_> {
         let (at, options) = (gtp.sink.host, gtp.sink.options);
         gtp.attempts += 1;
         let nonce = u64::from(flow) << 32 | u64::from(gtp.attempts);
-        let wish = Wish { sends: false, receives: true, greeting: &[], options };
+        let wish = OpenRequest { sends: false, receives: true, greeting: &[], options };
         let crypto = InsecureInitiator::new(TICKET.0, TICKET.1, nonce);
         let name = self.gtp.hosts[at as usize].host.connect(now, address(flow, true), crypto, &wish);
         let name = name.expect("a node has fewer sessions than a host has room for");
@@ -195,7 +195,7 @@ impl Simulator<'_> {
             self.attend(host);
         }
         if let Some(next) = next {
-            self.schedule(next, Event::Demand(flow));
+            self.schedule(next, SimEvent::Demand(flow));
         }
     }
 
@@ -212,10 +212,10 @@ impl Simulator<'_> {
     }
 
     /// A packet of GTP has come to its end.
-    pub(crate) fn arrive_gtp(&mut self, packet: Packet) {
+    pub(crate) fn arrive_gtp(&mut self, packet: SimPacket) {
         let now = self.now();
-        let is_data = packet.kind == Kind::DATA;
-        let from_source = packet.kind != Kind::PLAIN_ACK;
+        let is_data = packet.kind == SimPacketKind::DATA;
+        let from_source = packet.kind != SimPacketKind::PLAIN_ACK;
         let flow = &mut self.flows[packet.flow as usize];
         if is_data {
             flow.counts.arrived += 1;
@@ -227,8 +227,8 @@ impl Simulator<'_> {
         let at = session.end(!from_source).host;
         let host = &mut self.gtp.hosts[at as usize].host;
         let content = match self.gtp.parcels.take(packet.number) {
-            Parcel::Value(content) => content,
-            Parcel::Bytes(datagram) => {
+            GtpParcel::Value(content) => content,
+            GtpParcel::Bytes(datagram) => {
                 let keys = |name| host.keys(name).map(|keys| (*keys, !from_source));
                 let (content, room) = self.gtp.wire.open(packet.flow, &keys, datagram);
                 self.gtp.parcels.reuse(room);
@@ -278,7 +278,7 @@ impl Simulator<'_> {
             let deadline = deadline.max(now);
             host.later_timer = host.later_timer.or(host.timer);
             host.timer = Some(deadline);
-            self.schedule(deadline, Event::Host(at));
+            self.schedule(deadline, SimEvent::Host(at));
         }
     }
 
@@ -347,22 +347,22 @@ impl Simulator<'_> {
             let is_again = session.is_again(data.piece.offset, data.piece.length);
             flow.counts.sent += 1;
             flow.counts.resent += u64::from(is_again);
-            (Kind::DATA, if is_again { TraceKind::Resent } else { TraceKind::Sent }, data.number)
+            (SimPacketKind::DATA, if is_again { TraceKind::Resent } else { TraceKind::Sent }, data.number)
         } else {
             let messages = &mut session.messages[usize::from(to_source)];
             *messages += 1;
-            (if to_source { Kind::PLAIN_ACK } else { Kind::NOTICE }, TraceKind::Sent, *messages - 1)
+            (if to_source { SimPacketKind::PLAIN_ACK } else { SimPacketKind::NOTICE }, TraceKind::Sent, *messages - 1)
         };
         let stage = flow.routes[usize::from(to_source)].begin;
         let parcel = if session.is_wire {
             let room = self.gtp.parcels.room();
             let keys = name.and_then(|name| self.gtp.hosts[at as usize].host.keys(name));
-            Parcel::Bytes(self.gtp.wire.seal(index, keys.map(|keys| (*keys, to_source)), &content, room))
+            GtpParcel::Bytes(self.gtp.wire.seal(index, keys.map(|keys| (*keys, to_source)), &content, room))
         } else {
-            Parcel::Value(content)
+            GtpParcel::Value(content)
         };
         let place = self.gtp.parcels.keep(number, parcel);
-        let packet = Packet { number: place, stamp: self.now(), flow: index, bytes, stage, kind };
+        let packet = SimPacket { number: place, stamp: self.now(), flow: index, bytes, stage, kind };
         self.trace(packet, what, None);
         self.forward(packet);
     }
@@ -370,8 +370,8 @@ impl Simulator<'_> {
     /// What the end nodes of a session know of its rates.
     pub(crate) fn known_rates(&self, flow: usize) -> KnownRates {
         let Some(session) = self.flows[flow].source.gtp() else { return KnownRates::NONE };
-        let host = |end: &End| &self.gtp.hosts[end.host as usize].host;
-        let ruled = |end: &End| end.session.filter(|_| end.is_ruled);
+        let host = |end: &GtpEnd| &self.gtp.hosts[end.host as usize].host;
+        let ruled = |end: &GtpEnd| end.session.filter(|_| end.is_ruled);
         let of_source = session.source.session.and_then(|name| host(&session.source).source_rates(name));
         let of_sink = ruled(&session.sink).and_then(|name| host(&session.sink).sink_rates(name));
         let own = of_source.filter(|_| session.source.is_ruled);

@@ -1,13 +1,13 @@
 //! A sending host's small random delays, which keep equal sessions from marching in step.
 
-use fairwave_scenario::random::Stream;
+use fairwave_scenario::random::RandomStream;
 use fairwave_units::{Duration, Time};
 
 /// Draws when a session's packets enter their first link: uniformly within a bound after they were sent, and never
 /// before the packet in front.
 #[derive(Clone, Debug)]
 pub(crate) struct Jitter {
-    stream: Stream,
+    stream: RandomStream,
     most_ns: f64,
     last: Time,
     /// Index of the line on which packets wait for it.
@@ -15,7 +15,7 @@ pub(crate) struct Jitter {
 }
 
 impl Jitter {
-    pub(crate) fn new(most: Duration, stream: Stream, line: u32) -> Self {
+    pub(crate) fn new(most: Duration, stream: RandomStream, line: u32) -> Self {
         Self { stream, most_ns: most.as_nanos() as f64, last: Time::ZERO, line }
     }
 

@@ -3,15 +3,15 @@
 
 use fairwave_units::{Duration, Time};
 
-use crate::event_queue::Key;
-use crate::packet::Packet;
+use crate::event_queue::EventTime;
+use crate::packet::SimPacket;
 
 /// Packets under way, in order of arrival.
 #[derive(Debug)]
-pub(crate) struct Line {
+pub(crate) struct Pipe {
     pub(crate) delay: Duration,
     /// Who minds when packets arrive.
-    end: End,
+    end: PipeEnd,
     /// The link that it is behind, if that has a rule for congestion headers.
     pub(crate) controlled: Option<u32>,
     /// Places of the first and of the last packet in [`LinePool`].
@@ -22,7 +22,7 @@ pub(crate) struct Line {
 
 /// Who minds when the packets of a line arrive at its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum End {
+pub(crate) enum PipeEnd {
     /// No packet has come so far.
     Unused,
     /// Sinks that do not answer: packets may be counted later, as those of their time, and need no event.
@@ -43,33 +43,33 @@ pub(crate) struct LinePool {
 /// A few packets of one line with their times of arrival.
 #[derive(Clone, Copy, Debug)]
 struct Chunk {
-    packets: [(Key, Packet); CHUNK as usize],
+    packets: [(EventTime, SimPacket); CHUNK as usize],
     /// The line's next chunk, if this is not its last.
     next: u32,
 }
 
 const CHUNK: u32 = 8;
 
-impl Line {
+impl Pipe {
     pub(crate) fn new(delay: Duration) -> Self {
-        Self { delay, end: End::Unused, controlled: None, first: 0, last: 0, length: 0 }
+        Self { delay, end: PipeEnd::Unused, controlled: None, first: 0, last: 0, length: 0 }
     }
 
     /// Whether nobody minds when packets arrive at its end.
     #[inline]
     pub(crate) fn is_quiet(&self) -> bool {
-        self.end == End::Quiet
+        self.end == PipeEnd::Quiet
     }
 
     /// Takes note that packets will come, to an end that minds when they arrive or does not.
-    pub(crate) fn open(&mut self, end: End) {
+    pub(crate) fn open(&mut self, end: PipeEnd) {
         debug_assert!(self.length == 0 || end <= self.end, "packets are under way without an event");
         self.end = self.end.max(end);
     }
 
     /// Adds a packet that arrives after all others; true if it is the only one.
     #[inline]
-    pub(crate) fn push(&mut self, pool: &mut LinePool, arrival: Key, packet: Packet) -> bool {
+    pub(crate) fn push(&mut self, pool: &mut LinePool, arrival: EventTime, packet: SimPacket) -> bool {
         let place = self.last + 1;
         if self.length > 0 && !place.is_multiple_of(CHUNK) {
             pool.chunks[(place / CHUNK) as usize].packets[(place % CHUNK) as usize] = (arrival, packet);
@@ -90,7 +90,7 @@ impl Line {
 
     /// Takes the packet that arrives, and says when the next one does.
     #[inline]
-    pub(crate) fn pop(&mut self, pool: &mut LinePool) -> (Option<Packet>, Option<Key>) {
+    pub(crate) fn pop(&mut self, pool: &mut LinePool) -> (Option<SimPacket>, Option<EventTime>) {
         if self.length == 0 {
             return (None, None);
         }
@@ -101,7 +101,7 @@ impl Line {
 
     /// Takes the packet that arrives first, and its time, if it is not later than `now`.
     #[inline]
-    pub(crate) fn pop_until(&mut self, pool: &mut LinePool, now: Time) -> Option<(Time, Packet)> {
+    pub(crate) fn pop_until(&mut self, pool: &mut LinePool, now: Time) -> Option<(Time, SimPacket)> {
         if self.length == 0 {
             return None;
         }
@@ -130,7 +130,7 @@ impl Line {
     }
 
     /// Packets under way.
-    pub(crate) fn packets<'a>(&self, pool: &'a LinePool) -> impl Iterator<Item = &'a Packet> {
+    pub(crate) fn packets<'a>(&self, pool: &'a LinePool) -> impl Iterator<Item = &'a SimPacket> {
         let mut place = self.first;
         (0..self.length).map(move |_| {
             let chunk = &pool.chunks[(place / CHUNK) as usize];
@@ -143,20 +143,20 @@ impl Line {
 
 impl LinePool {
     #[inline]
-    fn at(&self, place: u32) -> (Key, Packet) {
+    fn at(&self, place: u32) -> (EventTime, SimPacket) {
         self.chunks[(place / CHUNK) as usize].packets[(place % CHUNK) as usize]
     }
 
     /// A chunk for a line, with its first packet.
     #[inline]
-    fn take(&mut self, first: (Key, Packet)) -> u32 {
+    fn take(&mut self, first: (EventTime, SimPacket)) -> u32 {
         let Some(chunk) = self.free.pop() else { return self.add(first) };
         self.chunks[chunk as usize].packets[0] = first;
         chunk
     }
 
     #[cold]
-    fn add(&mut self, first: (Key, Packet)) -> u32 {
+    fn add(&mut self, first: (EventTime, SimPacket)) -> u32 {
         if self.chunks.len() == self.chunks.capacity() {
             // By a quarter, where a vector by itself doubles: this is most of what a run keeps.
             self.chunks.reserve_exact(self.chunks.len() / 4 + 4);
@@ -174,11 +174,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::packet::Kind;
+    use crate::packet::SimPacketKind;
 
-    fn packet(number: u64) -> (Key, Packet) {
-        let packet = Packet { number, stamp: Time::ZERO, flow: 0, bytes: 0, stage: 0, kind: Kind::DATA };
-        (Key::new(Time::from_nanos(number), 0), packet)
+    fn packet(number: u64) -> (EventTime, SimPacket) {
+        let packet = SimPacket { number, stamp: Time::ZERO, flow: 0, bytes: 0, stage: 0, kind: SimPacketKind::DATA };
+        (EventTime::new(Time::from_nanos(number), 0), packet)
     }
 
     proptest! {

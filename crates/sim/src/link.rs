@@ -2,31 +2,31 @@
 
 use std::collections::VecDeque;
 
-use fairwave_scenario::random::Stream;
+use fairwave_scenario::random::RandomStream;
 use fairwave_units::{Duration, Time};
 
 use crate::controlled::Controlled;
-use crate::packet::{HeaderStore, Kind};
-use crate::red::Red;
-use crate::wire::Wire;
+use crate::packet::{HeaderStore, SimPacketKind};
+use crate::red::RedQueue;
+use crate::wire::Transmitter;
 
 /// How much may wait in front of a link. The packet on the wire does not wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Limit {
+pub(crate) enum QueueBound {
     Packets(u64),
     Bytes(u64),
 }
 
 /// A link that sends one packet after another; what does not fit in its queue is dropped at its tail.
-pub(crate) struct Link {
-    wire: Wire,
-    limit: Limit,
+pub(crate) struct SimLink {
+    wire: Transmitter,
+    limit: QueueBound,
     /// When the packets in the queue and on the wire leave, but for the last, oldest first. Those that left already are
     /// taken out when the queue, or the memory for it, may be full.
     departures: VecDeque<Time>,
     loss: Option<Box<Bernoulli>>,
     /// Drops before the queue is full, if the discipline is RED, and the size of the packets that it counts in.
-    red: Option<Box<(Red, f64)>>,
+    red: Option<Box<(RedQueue, f64)>>,
     /// The rule that reads and writes congestion headers here, if there is one.
     control: Option<Box<Controlled>>,
     pub(crate) counts: LinkCounts,
@@ -52,7 +52,7 @@ pub(crate) struct LinkCounts {
 
 /// What becomes of a packet that reaches a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum LinkVerdict {
     /// Its last bit has left then.
     Leaves(Time),
     /// There was no room.
@@ -61,15 +61,15 @@ pub(crate) enum Fate {
     Lost,
 }
 
-impl Link {
-    pub(crate) fn new(rate_bps: u64, limit: Limit, loss: Option<Bernoulli>, window: (Time, Time)) -> Self {
+impl SimLink {
+    pub(crate) fn new(rate_bps: u64, limit: QueueBound, loss: Option<Bernoulli>, window: (Time, Time)) -> Self {
         let (departures, counts) = (VecDeque::new(), LinkCounts::default());
         let loss = loss.map(Box::new);
-        Self { wire: Wire::new(rate_bps), limit, departures, loss, red: None, control: None, counts, window }
+        Self { wire: Transmitter::new(rate_bps), limit, departures, loss, red: None, control: None, counts, window }
     }
 
     /// Puts RED in front of the queue, in packets of `packet_bytes`.
-    pub(crate) fn with_red(mut self, red: Red, packet_bytes: f64) -> Self {
+    pub(crate) fn with_red(mut self, red: RedQueue, packet_bytes: f64) -> Self {
         self.red = Some(Box::new((red, packet_bytes)));
         self
     }
@@ -94,12 +94,18 @@ impl Link {
 
     /// A packet reaches the queue.
     #[inline]
-    pub(crate) fn offer(&mut self, now: Time, bytes: u32, kind: Kind, headers: &mut HeaderStore) -> Fate {
+    pub(crate) fn offer(
+        &mut self,
+        now: Time,
+        bytes: u32,
+        kind: SimPacketKind,
+        headers: &mut HeaderStore,
+    ) -> LinkVerdict {
         if let Some(loss) = &mut self.loss
             && loss.strikes()
         {
             self.counts.lost_packets += 1;
-            return Fate::Lost;
+            return LinkVerdict::Lost;
         }
         self.counts.offered_bytes += u64::from(bytes);
         if let Some(control) = &mut self.control {
@@ -108,12 +114,12 @@ impl Link {
         let starts = self.wire.free_at().max(now);
         if self.red_drops(now) || (starts > now && !self.has_room(now, bytes)) {
             self.counts.dropped_packets += 1;
-            return Fate::Dropped;
+            return LinkVerdict::Dropped;
         }
         if starts == now {
             // The link is idle: all have left.
             self.departures.clear();
-        } else if self.red.is_some() || matches!(self.limit, Limit::Packets(_)) {
+        } else if self.red.is_some() || matches!(self.limit, QueueBound::Packets(_)) {
             self.note_departure(now, starts);
         }
         let leaves = self.wire.send(now, bytes);
@@ -121,7 +127,7 @@ impl Link {
             control.enqueue(starts, bytes, kind, starts > now);
         }
         self.count(now, starts, leaves, bytes);
-        Fate::Leaves(leaves)
+        LinkVerdict::Leaves(leaves)
     }
 
     /// The largest number of bytes that waited.
@@ -180,13 +186,13 @@ impl Link {
     fn has_room(&mut self, now: Time, bytes: u32) -> bool {
         match self.limit {
             // The one on the wire and those waiting, but for the last: as many as the limit is full.
-            Limit::Packets(limit) => {
+            QueueBound::Packets(limit) => {
                 if self.departures.len() as u64 >= limit {
                     self.forget_departed(now);
                 }
                 (self.departures.len() as u64) < limit
             }
-            Limit::Bytes(limit) => self.wire.backlog_bytes(now) + f64::from(bytes) <= limit as f64,
+            QueueBound::Bytes(limit) => self.wire.backlog_bytes(now) + f64::from(bytes) <= limit as f64,
         }
     }
 
@@ -216,14 +222,14 @@ fn part(starts: Time, leaves: Time, from: Time, to: Time) -> f64 {
 
 /// Losses that strike each packet with the same chance, by drawing how many packets are spared in between.
 pub(crate) struct Bernoulli {
-    stream: Stream,
+    stream: RandomStream,
     log_spared: f64,
     spared: u64,
 }
 
 impl Bernoulli {
     /// Losses with chance `p`, or none for zero.
-    pub(crate) fn new(p: f64, stream: Stream) -> Option<Self> {
+    pub(crate) fn new(p: f64, stream: RandomStream) -> Option<Self> {
         if p <= 0.0 {
             return None;
         }
@@ -251,18 +257,18 @@ impl Bernoulli {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event_queue::Key;
-    use crate::line::{Line, LinePool};
-    use crate::packet::Packet;
+    use crate::event_queue::EventTime;
+    use crate::line::{LinePool, Pipe};
+    use crate::packet::SimPacket;
 
     #[test]
     fn carried_bytes__are_those_on_the_wire_within_the_window() {
         // 8 Mb/s: 1000 B take 1 ms. Of two packets that follow each other from 0.75 ms on, 0.25 + 0.5 ms lie in 1.5 to 2.25 ms.
         let ms = |ms: f64| Time::from_nanos((ms * 1e6) as u64);
-        let mut link = Link::new(8_000_000, Limit::Packets(10), None, (ms(1.5), ms(2.25)));
+        let mut link = SimLink::new(8_000_000, QueueBound::Packets(10), None, (ms(1.5), ms(2.25)));
         let mut headers = HeaderStore::default();
         for _ in 0..2 {
-            link.offer(ms(0.75), 1000, Kind::DATA, &mut headers);
+            link.offer(ms(0.75), 1000, SimPacketKind::DATA, &mut headers);
         }
         assert!((link.counts.carried_bytes - 750.0).abs() < 1e-9, "{}", link.counts.carried_bytes);
     }
@@ -271,15 +277,15 @@ mod tests {
     fn arrivals__behind_a_loaded_link_equal_the_closed_form() {
         const PACKETS: u64 = 10_000_000;
         // 1040 B at 450 Mb/s take 18 488.888... ns. The load is a little above: a packet every 18 480 ns.
-        let mut link = Link::new(450_000_000, Limit::Packets(100), None, (Time::ZERO, Time::MAX));
+        let mut link = SimLink::new(450_000_000, QueueBound::Packets(100), None, (Time::ZERO, Time::MAX));
         let mut headers = HeaderStore::default();
-        let (mut line, mut pool) = (Line::new(Duration::from_micros(5000)), LinePool::default());
+        let (mut line, mut pool) = (Pipe::new(Duration::from_micros(5000)), LinePool::default());
         let start = 777;
         let (mut sent, mut arrived, mut dropped) = (0, 0, 0);
         let mut next = None;
         while arrived < PACKETS {
             let offered_at = Time::from_nanos(start + (sent + dropped) * 18_480);
-            while let Some(key) = next.filter(|key: &Key| key.time() <= offered_at) {
+            while let Some(key) = next.filter(|key: &EventTime| key.time() <= offered_at) {
                 let (packet, following) = line.pop(&mut pool);
                 arrived += 1;
                 assert_eq!(packet.unwrap().number, arrived);
@@ -287,18 +293,24 @@ mod tests {
                 assert_eq!(key.time().as_nanos(), start + arrived * 8320 * 20 / 9 + 5_000_000);
                 next = following;
             }
-            match link.offer(offered_at, 1040, Kind::DATA, &mut headers) {
-                Fate::Leaves(leaves) => {
+            match link.offer(offered_at, 1040, SimPacketKind::DATA, &mut headers) {
+                LinkVerdict::Leaves(leaves) => {
                     sent += 1;
-                    let packet =
-                        Packet { number: sent, stamp: offered_at, flow: 0, bytes: 1040, stage: 0, kind: Kind::DATA };
-                    let key = Key::new(leaves.saturating_add(line.delay), sent);
+                    let packet = SimPacket {
+                        number: sent,
+                        stamp: offered_at,
+                        flow: 0,
+                        bytes: 1040,
+                        stage: 0,
+                        kind: SimPacketKind::DATA,
+                    };
+                    let key = EventTime::new(leaves.saturating_add(line.delay), sent);
                     if line.push(&mut pool, key, packet) {
                         next = Some(key);
                     }
                 }
-                Fate::Dropped => dropped += 1,
-                Fate::Lost => unreachable!("the link loses nothing at random"),
+                LinkVerdict::Dropped => dropped += 1,
+                LinkVerdict::Lost => unreachable!("the link loses nothing at random"),
             }
         }
         // Of each 18 488.9 packets offered the link cannot take 8.9, once its queue of a hundred is full: 1 in 2080.

@@ -6,7 +6,7 @@ use fairwave_units::{Duration, Rate, Time};
 /// A bucket that fills at the desired rate. It holds two packets or a millisecond's worth, whichever is more, so that
 /// what was not sent in time is mostly forgone: a demand is a rate, not a backlog.
 #[derive(Clone, Debug)]
-pub(crate) struct Offer {
+pub(crate) struct TokenBucket {
     demand: Demand,
     filled_at: Time,
     bits: f64,
@@ -14,7 +14,7 @@ pub(crate) struct Offer {
     pub(crate) is_waiting: bool,
 }
 
-impl Offer {
+impl TokenBucket {
     /// The offer of a demand, if it is limited at any time.
     pub(crate) fn new(demand: &Demand, start: Time) -> Option<Self> {
         match demand {
@@ -78,7 +78,7 @@ mod tests {
 
     /// Sends whenever the offer allows: packets sent up to `end`.
     fn sent(demand: &Demand, end: Time) -> u32 {
-        let mut offer = Offer::new(demand, Time::ZERO).unwrap();
+        let mut offer = TokenBucket::new(demand, Time::ZERO).unwrap();
         let (mut now, mut packets) = (Time::ZERO, 0);
         while now <= end {
             while offer.has_packet(now, 1000) {
@@ -104,7 +104,7 @@ mod tests {
         // 8 Mb/s up to 2 s, all up to 4 s, 8 Mb/s from there on.
         let steps =
             [(0, Some(8.0)), (2, None), (4, Some(8.0))].map(|(at, mbps)| (Time::from_secs(at), mbps.map(Rate::mbps)));
-        let mut offer = Offer::new(&Demand::Schedule(steps.into()), Time::ZERO).unwrap();
+        let mut offer = TokenBucket::new(&Demand::Schedule(steps.into()), Time::ZERO).unwrap();
         let change = Time::from_secs(2);
         while offer.has_packet(Time::from_nanos(1_999_500_000), 1000) {
             offer.take(1000);

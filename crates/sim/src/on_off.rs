@@ -1,17 +1,17 @@
 //! A source that sends at a constant rate while it is on, and nothing while it is off.
 
 use fairwave_scenario::TraceKind;
-use fairwave_scenario::random::Stream;
+use fairwave_scenario::random::RandomStream;
 use fairwave_units::{Duration, Time};
 
-use crate::simulator::{Event, Simulator};
+use crate::simulator::{SimEvent, Simulator};
 use crate::web::exponential;
 
 /// Draws when a source's packets leave. On and off periods are exponential. What is left of the time to the next packet
 /// when a period ends is waited for in the next one, so that the mean rate is that of the on-time exactly.
 #[derive(Clone, Debug)]
 pub(crate) struct OnOff {
-    stream: Stream,
+    stream: RandomStream,
     /// On-time between packets.
     interval_ns: f64,
     /// What rounding to whole nanoseconds has left over.
@@ -35,7 +35,7 @@ impl OnOff {
         on: Duration,
         off: Duration,
         (start, end): (Time, Time),
-        stream: Stream,
+        stream: RandomStream,
     ) -> Self {
         let (on_ns, off_ns) = (on.as_nanos() as f64, off.as_nanos() as f64);
         let (interval_ns, rest_ns, number) = (interval_s * 1e9, 0.0, 0);
@@ -94,7 +94,7 @@ impl Simulator<'_> {
         let again = source.next();
         self.send(index, number, TraceKind::Sent);
         if let Some(again) = again {
-            self.schedule(again, Event::Offer(index));
+            self.schedule(again, SimEvent::Offer(index));
         }
     }
 }

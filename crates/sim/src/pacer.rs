@@ -11,7 +11,7 @@ use fairwave_units::{Duration, Time};
 /// (RFC 9002 s7.7 has 1.25 throughout.) Time that went by unused is not made up for: no packet leaves earlier than one
 /// spacing after the last.
 #[derive(Clone, Debug)]
-pub(crate) struct Pacer {
+pub(crate) struct WindowPacer {
     spreads_window: bool,
     packet_bits: f64,
     last_sent: Option<Time>,
@@ -23,7 +23,7 @@ pub(crate) struct Pacer {
 const GAIN_IN_SLOW_START: f64 = 2.0;
 const GAIN: f64 = 1.2;
 
-impl Pacer {
+impl WindowPacer {
     /// For packets of so many bytes on the wire.
     pub(crate) fn new(spreads_window: bool, packet_bytes: u32) -> Self {
         let packet_bits = f64::from(packet_bytes) * 8.0;
@@ -95,7 +95,7 @@ mod tests {
         Time::from_nanos(us * 1000)
     }
 
-    fn holds(pacer: &mut Pacer, allowance: (f64, Option<Rate>), ssthresh: f64, rtt_ms: u64) -> Option<Time> {
+    fn holds(pacer: &mut WindowPacer, allowance: (f64, Option<Rate>), ssthresh: f64, rtt_ms: u64) -> Option<Time> {
         let allowance = Allowance { window_packets: allowance.0, pacing: allowance.1 };
         pacer.hold(us(0), allowance, ssthresh, Duration::from_millis(rtt_ms));
         pacer.held_until
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn hold__spreads_the_window_over_the_rtt() {
-        let mut pacer = Pacer::new(true, 1000);
+        let mut pacer = WindowPacer::new(true, 1000);
         assert_eq!(holds(&mut pacer, (50.0, None), f64::INFINITY, 100), None); // the first packet
         pacer.on_sent(us(0));
         assert_eq!(holds(&mut pacer, (50.0, None), f64::INFINITY, 0), None); // no sample yet
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn hold__obeys_the_rule_s_rate() {
-        let mut pacer = Pacer::new(false, 1000);
+        let mut pacer = WindowPacer::new(false, 1000);
         pacer.on_sent(us(0));
         assert_eq!(holds(&mut pacer, (50.0, None), 1.0, 100), None);
         // 8000 bits at 8 Mb/s.
@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(holds(&mut pacer, (50.0, slow), 1.0, 0), Some(us(1000)));
         assert_eq!(holds(&mut pacer, (50.0, Some(Rate::ZERO)), 1.0, 0), Some(Time::MAX));
         // The slower of both.
-        let mut both = Pacer::new(true, 1000);
+        let mut both = WindowPacer::new(true, 1000);
         both.on_sent(us(0));
         assert_eq!(holds(&mut both, (50.0, slow), f64::INFINITY, 100), Some(us(1000)));
         assert_eq!(holds(&mut both, (25.0, slow), f64::INFINITY, 100), Some(us(2000)));
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn arm__an_earlier_event_takes_the_place_of_a_later_one() {
-        let mut pacer = Pacer::new(true, 1000);
+        let mut pacer = WindowPacer::new(true, 1000);
         pacer.on_sent(us(0));
         holds(&mut pacer, (50.0, None), f64::INFINITY, 100);
         assert_eq!((pacer.arm(), pacer.arm()), (Some(us(1000)), None));

@@ -5,7 +5,7 @@ use fairwave_units::Time;
 
 /// A data packet or an acknowledgement, in half a cache line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Packet {
+pub(crate) struct SimPacket {
     /// Data: its number. Acknowledgement: the first number that the receiver still lacks.
     pub(crate) number: u64,
     /// Data: when it was sent. Acknowledgement: the same of the packet that it answers.
@@ -16,7 +16,7 @@ pub(crate) struct Packet {
     pub(crate) bytes: u32,
     /// Index of the stage of its way that comes next.
     pub(crate) stage: u32,
-    pub(crate) kind: Kind,
+    pub(crate) kind: SimPacketKind,
 }
 
 /// What a packet is: data, an acknowledgement with or without blocks, or a message of the source to the sink; and where
@@ -25,13 +25,13 @@ pub(crate) struct Packet {
 /// Below 2^31 it is an acknowledgement, and the place of its blocks; from there on data, from 3 x 2^30 on an
 /// acknowledgement, with the place of the header; and the last few are those without any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Kind(u32);
+pub(crate) struct SimPacketKind(u32);
 
 const HEADED: u32 = 1 << 31;
 const HEADED_ACK: u32 = HEADED | 1 << 30;
 const PLACES: u32 = 1 << 30;
 
-impl Kind {
+impl SimPacketKind {
     pub(crate) const DATA: Self = Self(u32::MAX);
     /// An acknowledgement of all that was sent up to a number, and of nothing above.
     pub(crate) const PLAIN_ACK: Self = Self(u32::MAX - 1);
@@ -61,37 +61,37 @@ pub(crate) struct Block {
 pub(crate) const BLOCKS: usize = 3;
 
 /// What an acknowledgement says that the receiver holds above its number, newest first; empty blocks last.
-pub(crate) type Blocks = [Block; BLOCKS];
+pub(crate) type SackBlocks = [Block; BLOCKS];
 
 /// The blocks of all acknowledgements under way. Few have any, so that they are not part of a packet.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BlockStore {
-    blocks: Vec<Blocks>,
+    blocks: Vec<SackBlocks>,
     /// Places that are free.
     free: Vec<u32>,
 }
 
 impl BlockStore {
     /// Keeps blocks until the acknowledgement of this kind arrives or is dropped.
-    pub(crate) fn keep(&mut self, blocks: Blocks) -> Kind {
+    pub(crate) fn keep(&mut self, blocks: SackBlocks) -> SimPacketKind {
         if let Some(place) = self.free.pop() {
             self.blocks[place as usize] = blocks;
-            return Kind(place);
+            return SimPacketKind(place);
         }
         self.blocks.push(blocks);
-        let place = u32::try_from(self.blocks.len() - 1).ok().map(Kind);
+        let place = u32::try_from(self.blocks.len() - 1).ok().map(SimPacketKind);
         place.filter(|kind| kind.0 < HEADED).expect("fewer than 2^31 acknowledgements are under way")
     }
 
     /// The blocks of a packet that is under way.
-    pub(crate) fn get(&self, kind: Kind) -> Option<&Blocks> {
+    pub(crate) fn get(&self, kind: SimPacketKind) -> Option<&SackBlocks> {
         // Data and plain acknowledgements have numbers that no place has.
         self.blocks.get(kind.0 as usize)
     }
 
     /// The blocks of a packet that arrives or is dropped; none for data.
     #[inline]
-    pub(crate) fn take(&mut self, kind: Kind) -> Option<Blocks> {
+    pub(crate) fn take(&mut self, kind: SimPacketKind) -> Option<SackBlocks> {
         if kind.0 >= HEADED {
             return None;
         }
@@ -104,53 +104,53 @@ impl BlockStore {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HeaderStore {
     /// Each with the kind that an acknowledgement would have without it.
-    headers: Vec<(CongestionHeader, Kind)>,
+    headers: Vec<(CongestionHeader, SimPacketKind)>,
     free: Vec<u32>,
 }
 
 impl HeaderStore {
     /// Keeps the header of a data packet until it arrives or is dropped.
-    pub(crate) fn keep(&mut self, header: CongestionHeader) -> Kind {
-        self.store(HEADED, header, Kind::DATA)
+    pub(crate) fn keep(&mut self, header: CongestionHeader) -> SimPacketKind {
+        self.store(HEADED, header, SimPacketKind::DATA)
     }
 
     /// Keeps the header of an acknowledgement that would be `plain` without it.
-    pub(crate) fn keep_ack(&mut self, header: CongestionHeader, plain: Kind) -> Kind {
+    pub(crate) fn keep_ack(&mut self, header: CongestionHeader, plain: SimPacketKind) -> SimPacketKind {
         self.store(HEADED_ACK, header, plain)
     }
 
-    fn store(&mut self, base: u32, header: CongestionHeader, plain: Kind) -> Kind {
+    fn store(&mut self, base: u32, header: CongestionHeader, plain: SimPacketKind) -> SimPacketKind {
         if let Some(place) = self.free.pop() {
             self.headers[place as usize] = (header, plain);
-            return Kind(base + place);
+            return SimPacketKind(base + place);
         }
         self.headers.push((header, plain));
         // The last few numbers have a meaning of their own.
         let place = u32::try_from(self.headers.len() - 1).ok().filter(|place| *place < PLACES - 3);
-        Kind(base + place.expect("fewer than 2^30 packets with headers are under way"))
+        SimPacketKind(base + place.expect("fewer than 2^30 packets with headers are under way"))
     }
 
     /// The header of a packet that is under way.
     #[inline]
-    pub(crate) fn get(&self, kind: Kind) -> Option<&CongestionHeader> {
+    pub(crate) fn get(&self, kind: SimPacketKind) -> Option<&CongestionHeader> {
         kind.header_place().map(|place| &self.headers[place].0)
     }
 
     /// The same, to be changed.
     #[inline]
-    pub(crate) fn get_mut(&mut self, kind: Kind) -> Option<&mut CongestionHeader> {
+    pub(crate) fn get_mut(&mut self, kind: SimPacketKind) -> Option<&mut CongestionHeader> {
         kind.header_place().map(|place| &mut self.headers[place].0)
     }
 
     /// What a packet that is under way would be without its header.
     #[inline]
-    pub(crate) fn plain(&self, kind: Kind) -> Kind {
+    pub(crate) fn plain(&self, kind: SimPacketKind) -> SimPacketKind {
         kind.header_place().map_or(kind, |place| self.headers[place].1)
     }
 
     /// The header of a packet that arrives or is dropped, and what it is without.
     #[inline]
-    pub(crate) fn take(&mut self, kind: Kind) -> (Option<CongestionHeader>, Kind) {
+    pub(crate) fn take(&mut self, kind: SimPacketKind) -> (Option<CongestionHeader>, SimPacketKind) {
         let Some(place) = kind.header_place() else { return (None, kind) };
         self.free.push(kind.0 % PLACES);
         let (header, plain) = self.headers[place];
@@ -172,8 +172,11 @@ mod tests {
         assert_eq!(store.take(kinds[1]), Some(blocks(2)));
         assert_eq!(store.keep(blocks(4)), kinds[1]);
         assert_eq!([0, 1, 2].map(|at| store.take(kinds[at])), [1, 4, 3].map(|begin| Some(blocks(begin))));
-        assert_eq!([Kind::DATA, Kind::PLAIN_ACK, Kind::NOTICE].map(|kind| store.take(kind)), [None; 3]);
-        assert_eq!(size_of::<Packet>(), 32);
+        assert_eq!(
+            [SimPacketKind::DATA, SimPacketKind::PLAIN_ACK, SimPacketKind::NOTICE].map(|kind| store.take(kind)),
+            [None; 3]
+        );
+        assert_eq!(size_of::<SimPacket>(), 32);
     }
 
     #[test]
@@ -182,13 +185,16 @@ mod tests {
         let [low, high] = [LoadCode::Low, LoadCode::High].map(CongestionHeader::Vcp);
         let data = store.keep(low);
         let held = blocks.keep([Block { begin: 1, end: 2 }; BLOCKS]);
-        let acks = [store.keep_ack(high, Kind::PLAIN_ACK), store.keep_ack(high, held)];
-        assert_eq!([data, acks[0], acks[1], Kind::DATA].map(Kind::is_data), [true, false, false, true]);
-        assert_eq!(store.get(Kind::PLAIN_ACK).or(store.get(held)).or(store.get(Kind::NOTICE)), None);
+        let acks = [store.keep_ack(high, SimPacketKind::PLAIN_ACK), store.keep_ack(high, held)];
+        assert_eq!(
+            [data, acks[0], acks[1], SimPacketKind::DATA].map(SimPacketKind::is_data),
+            [true, false, false, true]
+        );
+        assert_eq!(store.get(SimPacketKind::PLAIN_ACK).or(store.get(held)).or(store.get(SimPacketKind::NOTICE)), None);
         *store.get_mut(data).unwrap() = high;
         assert_eq!((store.get(data), store.plain(acks[1])), (Some(&high), held));
-        assert_eq!((store.take(data), store.take(acks[1])), ((Some(high), Kind::DATA), (Some(high), held)));
-        assert_eq!(store.keep(low), data.max(Kind(HEADED + 2)));
-        assert_eq!((store.take(Kind::DATA), blocks.take(acks[0])), ((None, Kind::DATA), None));
+        assert_eq!((store.take(data), store.take(acks[1])), ((Some(high), SimPacketKind::DATA), (Some(high), held)));
+        assert_eq!(store.keep(low), data.max(SimPacketKind(HEADED + 2)));
+        assert_eq!((store.take(SimPacketKind::DATA), blocks.take(acks[0])), ((None, SimPacketKind::DATA), None));
     }
 }

@@ -3,7 +3,7 @@
 use fairwave_scenario::{LossKind, TraceKind};
 use fairwave_units::Time;
 
-use crate::receiver::Receiver;
+use crate::receiver::WindowReceiver;
 use crate::simulator::Simulator;
 
 /// Both ends of such a session. Whatever happens to one of them, it may send, by way of `out`. Messages are small
@@ -16,19 +16,19 @@ pub(crate) trait Rated {
     fn stop(&mut self);
 
     /// The session starts, or the time of [`Rated::wake`] has come. Harmless too early.
-    fn on_wake(&mut self, now: Time, receiver: &Receiver, out: &mut Vec<Out>);
+    fn on_wake(&mut self, now: Time, receiver: &WindowReceiver, out: &mut Vec<Out>);
 
     /// When to come with [`Rated::on_wake`].
     fn wake(&self) -> Option<Time>;
 
     /// A data packet reached the sink; `receiver` has taken it.
-    fn on_data(&mut self, now: Time, number: u64, receiver: &Receiver, out: &mut Vec<Out>);
+    fn on_data(&mut self, now: Time, number: u64, receiver: &WindowReceiver, out: &mut Vec<Out>);
 
     /// A message reached the source.
-    fn at_source(&mut self, now: Time, message: u64, receiver: &Receiver, out: &mut Vec<Out>);
+    fn at_source(&mut self, now: Time, message: u64, receiver: &WindowReceiver, out: &mut Vec<Out>);
 
     /// A message reached the sink.
-    fn at_sink(&mut self, now: Time, message: u64, receiver: &Receiver, out: &mut Vec<Out>);
+    fn at_sink(&mut self, now: Time, message: u64, receiver: &WindowReceiver, out: &mut Vec<Out>);
 }
 
 /// What a session wants done.

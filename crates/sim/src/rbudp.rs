@@ -11,11 +11,11 @@ use fairwave_units::{Duration, Rate, Time};
 use crate::engine::SimError;
 use crate::flow::FlowOptions;
 use crate::rated::{Out, Rated};
-use crate::receiver::Receiver;
-use crate::rtt::{MinRto, Rtt};
+use crate::receiver::WindowReceiver;
+use crate::rtt::{MinRto, RttEstimator};
 use crate::simulator::Simulator;
 use crate::source::{Asked, SourceKind};
-use crate::wire::Wire;
+use crate::wire::Transmitter;
 
 /// Of sessions that blast at their demand.
 pub(crate) const KIND: SourceKind = SourceKind::new(|scheme| scheme.name == "rbudp", add);
@@ -54,7 +54,7 @@ pub(crate) struct RbudpSession {
     config: RbudpConfig,
     transfer: Rbudp,
     rate: Option<Rate>,
-    clock: Wire,
+    clock: Transmitter,
     /// When the next data packet leaves.
     due: Option<Time>,
     /// Number of the question that is open, and when it was asked.
@@ -64,7 +64,7 @@ pub(crate) struct RbudpSession {
     questions: u64,
     /// Packets of the bitmap that answers it which have arrived.
     parts: u64,
-    rtt: Rtt,
+    rtt: RttEstimator,
     is_over: bool,
 }
 
@@ -73,13 +73,13 @@ const LEAST_TIMEOUT: Duration = Duration::from_millis(200);
 
 impl RbudpSession {
     pub(crate) fn new(config: RbudpConfig, start: Time) -> Self {
-        let mut rtt = Rtt::new(MinRto::Whole(LEAST_TIMEOUT));
+        let mut rtt = RttEstimator::new(MinRto::Whole(LEAST_TIMEOUT));
         rtt.on_sample(config.rtt, true);
         Self {
             transfer: Rbudp::new(config.size_packets),
             config,
             rate: None,
-            clock: Wire::new(1),
+            clock: Transmitter::new(1),
             due: Some(start),
             asked: None,
             deadline: None,
@@ -118,12 +118,12 @@ impl Rated for RbudpSession {
         (self.due, self.deadline) = (None, None);
     }
 
-    fn on_wake(&mut self, now: Time, _: &Receiver, out: &mut Vec<Out>) {
+    fn on_wake(&mut self, now: Time, _: &WindowReceiver, out: &mut Vec<Out>) {
         if self.due.is_some_and(|due| due <= now) {
             let rate = self.config.rate.at(now).filter(|rate| *rate > Rate::ZERO);
             if rate != self.rate {
                 self.rate = rate;
-                self.clock = Wire::new(rate.map_or(1, |rate| rate.as_bps().round() as u64).max(1));
+                self.clock = Transmitter::new(rate.map_or(1, |rate| rate.as_bps().round() as u64).max(1));
             }
             self.due = match rate {
                 None => self.config.rate.next_change(now),
@@ -147,9 +147,9 @@ impl Rated for RbudpSession {
         self.due.into_iter().chain(self.deadline).min()
     }
 
-    fn on_data(&mut self, _: Time, _: u64, _: &Receiver, _: &mut Vec<Out>) {}
+    fn on_data(&mut self, _: Time, _: u64, _: &WindowReceiver, _: &mut Vec<Out>) {}
 
-    fn at_sink(&mut self, _: Time, message: u64, _: &Receiver, out: &mut Vec<Out>) {
+    fn at_sink(&mut self, _: Time, message: u64, _: &WindowReceiver, out: &mut Vec<Out>) {
         let mut left = Rbudp::bitmap_bytes(self.config.size_packets).max(1);
         while left > 0 {
             let part = left.min(self.part_bytes());
@@ -159,7 +159,7 @@ impl Rated for RbudpSession {
         }
     }
 
-    fn at_source(&mut self, now: Time, message: u64, receiver: &Receiver, out: &mut Vec<Out>) {
+    fn at_source(&mut self, now: Time, message: u64, receiver: &WindowReceiver, out: &mut Vec<Out>) {
         let Some((number, asked)) = self.asked else { return };
         if message != number || self.is_over {
             return;

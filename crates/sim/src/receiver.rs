@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use crate::packet::{BLOCKS, Block, Blocks};
+use crate::packet::{BLOCKS, Block, SackBlocks};
 use crate::ranges::Ranges;
 
 /// What a receiver holds. One for all window-based schemes.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Receiver {
+pub(crate) struct WindowReceiver {
     /// The first number that has not arrived.
     next: u64,
     /// Numbers above it that have.
@@ -18,7 +18,7 @@ pub(crate) struct Receiver {
     delivered_packets: u64,
 }
 
-impl Receiver {
+impl WindowReceiver {
     /// Takes a data packet; false if it was a duplicate.
     pub(crate) fn on_data(&mut self, number: u64) -> bool {
         if number == self.next {
@@ -65,7 +65,7 @@ impl Receiver {
 
     /// Blocks for an acknowledgement (RFC 2018 s4): the newest first, relative to [`Receiver::next`]. None if nothing above
     /// it has arrived.
-    pub(crate) fn blocks(&self) -> Option<Blocks> {
+    pub(crate) fn blocks(&self) -> Option<SackBlocks> {
         if self.above.is_empty() {
             return None;
         }
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn on_data__fills_holes_and_knows_duplicates() {
-        let mut receiver = Receiver::default();
+        let mut receiver = WindowReceiver::default();
         for (number, is_new, next) in
             [(0, true, 1), (2, true, 1), (2, false, 1), (3, true, 1), (1, true, 4), (0, false, 4)]
         {
@@ -118,8 +118,8 @@ mod tests {
 
     #[test]
     fn missing_below__is_what_has_not_arrived() {
-        let mut receiver = Receiver::default();
-        let missing = |receiver: &Receiver, end| receiver.missing_below(end).collect::<Vec<_>>();
+        let mut receiver = WindowReceiver::default();
+        let missing = |receiver: &WindowReceiver, end| receiver.missing_below(end).collect::<Vec<_>>();
         assert_eq!(missing(&receiver, 5).first(), Some(&(0..5)));
         for number in [0, 3, 4, 8] {
             receiver.on_data(number);
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn blocks__newest_first() {
-        let mut receiver = Receiver::default();
+        let mut receiver = WindowReceiver::default();
         for number in [2, 4, 6, 8] {
             receiver.on_data(number);
         }

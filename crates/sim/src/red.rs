@@ -1,14 +1,14 @@
 //! Random early detection (Floyd & Jacobson 1993) and its adaptive form (Floyd, Gummadi & Shenker 2001).
 
 use fairwave_scenario::Red as RedConfig;
-use fairwave_scenario::random::Stream;
+use fairwave_scenario::random::RandomStream;
 use fairwave_units::{Duration, Time};
 
 /// Drops arrivals at random, the more the longer the queue has been on average. The queue is counted in packets, or in
 /// bytes as mean packets.
 #[derive(Clone, Debug)]
-pub(crate) struct Red {
-    stream: Stream,
+pub(crate) struct RedQueue {
+    stream: RandomStream,
     /// Weight of a new sample in the average.
     weight: f64,
     min_th_packets: f64,
@@ -22,9 +22,9 @@ pub(crate) struct Red {
     next_adaption: Time,
 }
 
-impl Red {
+impl RedQueue {
     /// The rule of a queue in front of a link that sends `packets_per_s` full packets a second.
-    pub(crate) fn new(config: RedConfig, packets_per_s: f64, stream: Stream) -> Self {
+    pub(crate) fn new(config: RedConfig, packets_per_s: f64, stream: RandomStream) -> Self {
         let weight = if config.q_weight > 0.0 { config.q_weight } else { 1.0 - (-1.0 / packets_per_s).exp() };
         let min_th_packets = match config.min_th_packets {
             // Floyd, Gummadi & Shenker 2001: half of the target delay, at least five packets.
@@ -137,9 +137,9 @@ mod tests {
     use super::*;
     use fairwave_scenario::random::stream;
 
-    fn red(adaptive: bool) -> Red {
+    fn red(adaptive: bool) -> RedQueue {
         let config = RedConfig { adaptive, ..RedConfig::default() };
-        Red::new(config, 10_000.0, stream(1, "red"))
+        RedQueue::new(config, 10_000.0, stream(1, "red"))
     }
 
     #[test]
@@ -161,7 +161,7 @@ mod tests {
 
     /// Arrivals between one drop and the next, at an average queue whose chance is 0.05.
     fn gaps(config: RedConfig) -> Vec<usize> {
-        let mut red = Red::new(config, 10_000.0, stream(1, "red"));
+        let mut red = RedQueue::new(config, 10_000.0, stream(1, "red"));
         red.average_packets = 50.0;
         let at: Vec<_> = (0..100_000).filter(|_| red.drops(Time::ZERO, 50.0, None)).collect();
         at.windows(2).map(|pair| pair[1] - pair[0]).collect()
@@ -187,7 +187,7 @@ mod tests {
     fn max_p__is_the_chance_at_the_upper_threshold() {
         for (max_p, expected) in [(0.0, 0.1), (0.02, 0.02), (1.0, 1.0)] {
             let config = RedConfig { adaptive: false, max_p, ..RedConfig::default() };
-            let mut red = Red::new(config, 10_000.0, stream(1, "red"));
+            let mut red = RedQueue::new(config, 10_000.0, stream(1, "red"));
             for (average, share) in [(25.0, 0.0), (50.0, 0.5), (74.999_999, 1.0)] {
                 red.average_packets = average;
                 assert!((red.chance() - share * expected).abs() < 1e-6, "max_p {max_p} at {average}: {}", red.chance());

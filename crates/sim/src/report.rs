@@ -8,13 +8,13 @@ use fairwave_schemes::global::metrics;
 use fairwave_units::{Bytes, Time};
 
 use crate::engine::SimError;
-use crate::flow::Flow;
+use crate::flow::SimFlow;
 use crate::gtp::KnownRates;
 use crate::log::Log;
 use crate::simulator::Simulator;
 
 /// What the caller wants to have of a run.
-pub(crate) struct Asked {
+pub(crate) struct Recording {
     /// Window of the summary's means; it ends earlier where all sessions have ended by themselves.
     pub(crate) window: (Time, Time),
     /// What to keep besides the summary.
@@ -26,10 +26,10 @@ pub(crate) fn report(
     scenario: &Scenario,
     simulator: &Simulator<'_>,
     log: &Log,
-    asked: &Asked,
+    asked: &Recording,
     beat: &mut dyn FnMut(Time),
 ) -> Result<Run, SimError> {
-    let Asked { window: (from, to), record } = *asked;
+    let Recording { window: (from, to), record } = *asked;
     let window = (from, simulator.closed().map_or(to, |totals| totals.at));
     let optimum = optimum(scenario, simulator, beat)?;
     let sessions: Vec<_> =
@@ -151,7 +151,7 @@ fn session(
 }
 
 /// When a session's active time ends: delivered, stopped, or the end of the run.
-fn active_end(scenario: &Scenario, flow: &Flow, at: usize) -> Time {
+fn active_end(scenario: &Scenario, flow: &SimFlow, at: usize) -> Time {
     let session = &scenario.sessions[at];
     let stop = session.stop.unwrap_or(Time::MAX).min(scenario.end());
     let done = session.size.and(flow.completed).unwrap_or(Time::MAX);
@@ -195,7 +195,7 @@ fn in_force(optimum: &[MaxMinStep], before: Time) -> &[f64] {
     &optimum[step].rates_bps
 }
 
-fn wire_bps(log: &Log, flow: &Flow, at: usize, sample: usize) -> f64 {
+fn wire_bps(log: &Log, flow: &SimFlow, at: usize, sample: usize) -> f64 {
     let [_, wire_bits] = flow.bits(0.0);
     log.arrived_in(at, sample) as f64 * wire_bits / log.span_s(sample)
 }

@@ -3,21 +3,21 @@
 use std::collections::BTreeMap;
 
 use fairwave_scenario::random;
-use fairwave_scenario::{Background, Discipline, Node, QueueLimit, Red, Scenario, SchemeChoice, Session};
+use fairwave_scenario::{Background, Discipline, Node, QueueLimit, Red, Scenario, SchemeChoice, SessionSpec};
 use fairwave_schemes::header::LinkId;
 use fairwave_schemes::link::{LinkController, LinkSetup, link_controller};
-use fairwave_schemes::scheme::{Kind, Options, Scheme, find};
+use fairwave_schemes::scheme::{Options, Scheme, SchemeKind, find};
 use fairwave_units::{Duration, Rate, Time};
 
 use crate::controlled::Controlled;
-use crate::line::{End, Line, LinePool};
-use crate::link::{Bernoulli, Fate, Limit, Link};
-use crate::packet::{HeaderStore, Packet};
+use crate::line::{LinePool, Pipe, PipeEnd};
+use crate::link::{Bernoulli, LinkVerdict, QueueBound, SimLink};
+use crate::packet::{HeaderStore, SimPacket};
 use crate::red;
 
 /// One step of a way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub(crate) enum RouteStep {
     /// A link and the line behind it, by their indices.
     Link { link: u32, line: u32 },
     /// Propagation alone: a line.
@@ -34,13 +34,13 @@ pub(crate) struct Route {
 
 /// Everything that packets cross.
 pub(crate) struct Network {
-    pub(crate) links: Vec<Link>,
+    pub(crate) links: Vec<SimLink>,
     /// Names of the links, for people: "d1:in", "s1:out", or the scenario's own.
     pub(crate) names: Vec<String>,
     pub(crate) rates: Vec<Rate>,
-    pub(crate) lines: Vec<Line>,
+    pub(crate) lines: Vec<Pipe>,
     pub(crate) pool: LinePool,
-    pub(crate) stages: Vec<Stage>,
+    pub(crate) stages: Vec<RouteStep>,
     /// Ways of data and of acknowledgements, by session.
     pub(crate) routes: Vec<[Route; 2]>,
     /// The same of background traffic: by table, one for all its sources or one for each.
@@ -50,15 +50,15 @@ pub(crate) struct Network {
 impl Network {
     /// A packet reaches a link.
     #[inline]
-    pub(crate) fn offer(&mut self, link: u32, now: Time, packet: &Packet, headers: &mut HeaderStore) -> Fate {
+    pub(crate) fn offer(&mut self, link: u32, now: Time, packet: &SimPacket, headers: &mut HeaderStore) -> LinkVerdict {
         self.links[link as usize].offer(now, packet.bytes, packet.kind, headers)
     }
 
     /// Adds a line of its own; its index.
     pub(crate) fn add_line(&mut self, delay: Duration) -> u32 {
         let index = u32::try_from(self.lines.len()).expect("a scenario has at most 10^7 elements");
-        let mut line = Line::new(delay);
-        line.open(End::Busy);
+        let mut line = Pipe::new(delay);
+        line.open(PipeEnd::Busy);
         self.lines.push(line);
         index
     }
@@ -67,19 +67,19 @@ impl Network {
     pub(crate) fn open(&mut self, route: Route, is_answered: bool) {
         let stages = self.stages[route.begin as usize..].iter();
         let mut lines = stages.map_while(|stage| match stage {
-            Stage::Link { line, .. } | Stage::Delay { line } => Some(*line),
-            Stage::End => None,
+            RouteStep::Link { line, .. } | RouteStep::Delay { line } => Some(*line),
+            RouteStep::End => None,
         });
         let mut next = lines.next();
         while let Some(line) = next {
             next = lines.next();
-            self.lines[line as usize].open(if next.is_none() && !is_answered { End::Quiet } else { End::Busy });
+            self.lines[line as usize].open(if next.is_none() && !is_answered { PipeEnd::Quiet } else { PipeEnd::Busy });
         }
     }
 }
 
 /// What a way is made of, before links and lines are shared.
-enum Element {
+enum RouteElement {
     Link(u32),
     Delay(Duration),
 }
@@ -143,8 +143,8 @@ struct Trip<'a> {
 }
 
 impl<'a> Trip<'a> {
-    fn of(session: &'a Session) -> Self {
-        let Session { from, to, rtt, path, path_back, .. } = session;
+    fn of(session: &'a SessionSpec) -> Self {
+        let SessionSpec { from, to, rtt, path, path_back, .. } = session;
         Self { from: *from, to: *to, rtt: *rtt, path, path_back }
     }
 
@@ -170,10 +170,10 @@ impl Builder<'_> {
             if is_back { (trip.to, trip.from, trip.path_back) } else { (trip.from, trip.to, trip.path) };
         let mut elements = Vec::with_capacity(path.len() * 2 + 3);
         self.add(&mut elements, Origin::Send(from));
-        elements.push(Element::Delay(self.access_delay(trip, is_back)));
+        elements.push(RouteElement::Delay(self.access_delay(trip, is_back)));
         for link in path {
             self.add(&mut elements, Origin::Link(*link));
-            elements.push(Element::Delay(self.scenario.links[*link as usize].delay));
+            elements.push(RouteElement::Delay(self.scenario.links[*link as usize].delay));
         }
         self.add(&mut elements, Origin::Receive(to));
         self.stages(&elements)
@@ -188,20 +188,20 @@ impl Builder<'_> {
     }
 
     /// Adds a link unless it is unlimited.
-    fn add(&mut self, elements: &mut Vec<Element>, origin: Origin) {
+    fn add(&mut self, elements: &mut Vec<RouteElement>, origin: Origin) {
         if let Some(index) = self.known.get(&origin) {
-            elements.push(Element::Link(*index));
+            elements.push(RouteElement::Link(*index));
         } else if let Some((name, rate, link)) = self.link(origin) {
             let index = u32::try_from(self.network.links.len()).expect("a scenario has at most 10^7 elements");
             self.known.insert(origin, index);
             self.network.links.push(link);
             self.network.names.push(name);
             self.network.rates.push(rate);
-            elements.push(Element::Link(index));
+            elements.push(RouteElement::Link(index));
         }
     }
 
-    fn link(&self, origin: Origin) -> Option<(String, Rate, Link)> {
+    fn link(&self, origin: Origin) -> Option<(String, Rate, SimLink)> {
         let direction = |node: &Node, way: &str| format!("{}:{way}", node.name);
         let (name, capacity, queue, loss, discipline, red) = match origin {
             Origin::Send(node) => {
@@ -220,19 +220,19 @@ impl Builder<'_> {
         let rtt = self.largest_rtt.get(&origin).copied().unwrap_or_default();
         let packet = self.scenario.full_packet();
         let limit = match queue {
-            QueueLimit::Packets(packets) => Limit::Packets(packets),
-            QueueLimit::Bytes(bytes) => Limit::Bytes(bytes.get()),
+            QueueLimit::Packets(packets) => QueueBound::Packets(packets),
+            QueueLimit::Bytes(bytes) => QueueBound::Bytes(bytes.get()),
             QueueLimit::Bdp(share) => {
                 let bits = capacity.as_bps() * rtt.as_secs_f64() * share;
-                Limit::Packets(((bits / packet.as_bits_f64()).round() as u64).max(2))
+                QueueBound::Packets(((bits / packet.as_bits_f64()).round() as u64).max(2))
             }
         };
         let losses = Bernoulli::new(loss, random::stream(self.scenario.seed, &format!("loss {name}")));
-        let mut link = Link::new(capacity.as_bps().round() as u64, limit, losses, self.window);
+        let mut link = SimLink::new(capacity.as_bps().round() as u64, limit, losses, self.window);
         if discipline == Some(Discipline::Red) {
             let packets_per_s = capacity.as_bps() / packet.as_bits_f64();
             let stream = random::stream(self.scenario.seed, &format!("red {name}"));
-            link = link.with_red(red::Red::new(red, packets_per_s, stream), packet.get() as f64);
+            link = link.with_red(red::RedQueue::new(red, packets_per_s, stream), packet.get() as f64);
         }
         if let Some(rule) = self.rule(discipline, &name, capacity) {
             link = link.with_control(Controlled::new(rule));
@@ -259,29 +259,29 @@ impl Builder<'_> {
 
     /// Turns elements into stages: delays in a row are one, and a line is shared by all that leave a link, or set out, with
     /// the same delay.
-    fn stages(&mut self, elements: &[Element]) -> Route {
+    fn stages(&mut self, elements: &[RouteElement]) -> Route {
         let begin = self.network.stages.len();
         let mut at = elements.iter().peekable();
         let mut link = None;
         loop {
             let mut delay = Duration::ZERO;
-            while let Some(Element::Delay(more)) = at.peek() {
+            while let Some(RouteElement::Delay(more)) = at.peek() {
                 delay = delay + *more;
                 at.next();
             }
             // A way begins with propagation alone only where there is some.
             if link.is_some() || !delay.is_zero() || at.peek().is_none() {
                 let line = self.line(link, delay);
-                let stage = link.map_or(Stage::Delay { line }, |link| Stage::Link { link, line });
+                let stage = link.map_or(RouteStep::Delay { line }, |link| RouteStep::Link { link, line });
                 self.network.stages.push(stage);
             }
             match at.next() {
-                Some(Element::Link(next)) => link = Some(*next),
-                Some(Element::Delay(_)) => unreachable!("delays were taken above"),
+                Some(RouteElement::Link(next)) => link = Some(*next),
+                Some(RouteElement::Delay(_)) => unreachable!("delays were taken above"),
                 None => break,
             }
         }
-        self.network.stages.push(Stage::End);
+        self.network.stages.push(RouteStep::End);
         Route { begin: u32::try_from(begin).expect("a scenario has at most 10^7 elements") }
     }
 
@@ -290,7 +290,7 @@ impl Builder<'_> {
         // Without a link in front, too, whoever enters first leaves first.
         let line = *self.shared.entry((link, delay)).or_insert(index);
         if line == index {
-            let mut line = Line::new(delay);
+            let mut line = Pipe::new(delay);
             line.controlled = link.filter(|link| self.network.links[*link as usize].control().is_some());
             self.network.lines.push(line);
         }
@@ -302,7 +302,7 @@ impl Builder<'_> {
 pub(crate) fn link_rule(scheme: &Scheme) -> Option<&'static str> {
     match scheme.name {
         "endpoint-xcp" => Some("xcp"),
-        name => (scheme.kind == Kind::Link).then_some(name),
+        name => (scheme.kind == SchemeKind::Link).then_some(name),
     }
 }
 

@@ -17,7 +17,7 @@ pub(crate) enum MinRto {
 /// a round trip, the largest: with a sample an acknowledgement, RFC 6298's gains forget within eight packets (RFC 7323,
 /// Appendix G), and in a window of thousands nothing is left of a queue's variation but the floor of the clock.
 #[derive(Clone, Debug)]
-pub(crate) struct Rtt {
+pub(crate) struct RttEstimator {
     smoothed_ns: u64,
     least: Duration,
     /// SRTT and RTTVAR of RFC 6298.
@@ -29,7 +29,7 @@ pub(crate) struct Rtt {
     backoff: u32,
 }
 
-impl Rtt {
+impl RttEstimator {
     /// No sample yet; `min_rto` bounds the time-out from below.
     pub(crate) fn new(min_rto: MinRto) -> Self {
         Self { smoothed_ns: 0, least: Duration::MAX, mean_ns: 0, variation_ns: 0, largest_ns: 0, min_rto, backoff: 0 }
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn timeout__follows_rfc_6298() {
-        let mut rtt = Rtt::new(MinRto::Whole(Duration::from_millis(200)));
+        let mut rtt = RttEstimator::new(MinRto::Whole(Duration::from_millis(200)));
         assert_eq!(rtt.timeout(), Duration::from_secs(3));
         rtt.on_sample(Duration::from_millis(100), true);
         assert_eq!(rtt.timeout(), Duration::from_millis(300)); // 100 + 4 x 50
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn timeout__of_a_steady_round_trip_comes_down_to_the_granularity() {
-        let mut rtt = Rtt::new(MinRto::Whole(Duration::from_millis(200)));
+        let mut rtt = RttEstimator::new(MinRto::Whole(Duration::from_millis(200)));
         // R = 1 s again and again: RTTVAR = 1/2, 3/8, 9/32, ... s, and SRTT = 1 s.
         for timeout_us in [3_000_000, 2_500_000, 2_125_000, 1_843_750] {
             rtt.on_sample(Duration::from_secs(1), true);
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn timeout__remembers_a_round_trip_s_variation_in_a_window_of_thousands() {
         // Rounds of 5000 samples: 600 ms, but for a queue that makes it 700 ms for a tenth of every other round.
-        let mut rtt = Rtt::new(MinRto::Whole(Duration::ZERO));
+        let mut rtt = RttEstimator::new(MinRto::Whole(Duration::ZERO));
         for round in 0..40 {
             for at in 0..5000 {
                 let queued = round % 2 == 0 && (1000..1500).contains(&at);
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn timeout__linux_s_floor_is_beyond_the_round_trip() {
-        let mut rtt = Rtt::new(MinRto::BeyondRtt(Duration::from_millis(200)));
+        let mut rtt = RttEstimator::new(MinRto::BeyondRtt(Duration::from_millis(200)));
         for _ in 0..100 {
             rtt.on_sample(Duration::from_millis(600), true);
         }
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn timeout__is_bounded_below() {
-        let mut rtt = Rtt::new(MinRto::Whole(Duration::from_millis(200)));
+        let mut rtt = RttEstimator::new(MinRto::Whole(Duration::from_millis(200)));
         for _ in 0..100 {
             rtt.on_sample(Duration::from_millis(10), true);
         }

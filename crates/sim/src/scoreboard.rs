@@ -36,7 +36,7 @@ pub(crate) struct Scoreboard {
 
 /// What an acknowledgement brought.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct News {
+pub(crate) struct AckNews {
     /// Packets that are known to have arrived and were not before.
     pub(crate) acked_packets: u64,
     /// Whether the first unacknowledged number moved.
@@ -138,8 +138,8 @@ impl Scoreboard {
     }
 
     /// An acknowledgement of everything below `number` and of the blocks above it.
-    pub(crate) fn on_ack(&mut self, number: u64, blocks: impl Iterator<Item = Range<u64>>) -> News {
-        let mut news = News::default();
+    pub(crate) fn on_ack(&mut self, number: u64, blocks: impl Iterator<Item = Range<u64>>) -> AckNews {
+        let mut news = AckNews::default();
         let limit = self.next();
         let number = number.min(limit);
         if number > self.una {
@@ -259,7 +259,7 @@ mod tests {
         board
     }
 
-    fn sack(board: &mut Scoreboard, number: u64, block: Range<u64>) -> News {
+    fn sack(board: &mut Scoreboard, number: u64, block: Range<u64>) -> AckNews {
         board.on_ack(number, std::iter::once(block))
     }
 

@@ -5,9 +5,9 @@ use fairwave_schemes::header::CongestionHeader;
 use fairwave_schemes::session::{Ack, Allowance, CongestionController, Feedback, Loss, Sending};
 use fairwave_units::Time;
 
-use crate::pacer::Pacer;
-use crate::packet::Blocks;
-use crate::rtt::{MinRto, Rtt};
+use crate::pacer::WindowPacer;
+use crate::packet::SackBlocks;
+use crate::rtt::{MinRto, RttEstimator};
 use crate::scoreboard::Scoreboard;
 
 /// How a sender is set up.
@@ -28,12 +28,12 @@ pub(crate) struct SenderConfig {
 }
 
 /// A window-based sender.
-pub(crate) struct Sender {
+pub(crate) struct WindowSender {
     controller: Box<dyn CongestionController>,
     config: SenderConfig,
     board: Scoreboard,
-    rtt: Rtt,
-    state: State,
+    rtt: RttEstimator,
+    state: SenderState,
     /// Round trips so far, and the number of the first packet sent in this one, whose acknowledgement ends it.
     round: u64,
     round_end: u64,
@@ -52,12 +52,12 @@ pub(crate) struct Sender {
     /// Whether the window stopped the last attempt to send.
     window_limited: bool,
     /// Only where packets are paced, or were: by option from the start, by the rule from when it first sets a rate.
-    pacer: Option<Box<Pacer>>,
+    pacer: Option<Box<WindowPacer>>,
 }
 
 /// Where a sender stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum SenderState {
     /// No loss is being repaired.
     Open,
     /// Loss is being repaired until `point` is acknowledged; the window was cut once for it.
@@ -69,7 +69,7 @@ enum State {
 
 /// What came of a timer event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Expiry {
+pub(crate) enum TimerOutcome {
     /// The timer had been moved or stopped.
     Moved,
     /// It ran out, and the window was cut.
@@ -87,14 +87,14 @@ pub(crate) enum Next {
     Again(u64),
 }
 
-impl Sender {
+impl WindowSender {
     pub(crate) fn new(controller: Box<dyn CongestionController>, config: SenderConfig) -> Self {
         Self {
             controller,
             config,
             board: Scoreboard::default(),
-            rtt: Rtt::new(config.min_rto),
-            state: State::Open,
+            rtt: RttEstimator::new(config.min_rto),
+            state: SenderState::Open,
             round: 0,
             round_end: 0,
             deadline: None,
@@ -104,7 +104,7 @@ impl Sender {
             careful_until: None,
             must_resend: false,
             window_limited: true,
-            pacer: config.pacing.then(|| Box::new(Pacer::new(true, config.packet_bytes))),
+            pacer: config.pacing.then(|| Box::new(WindowPacer::new(true, config.packet_bytes))),
         }
     }
 
@@ -202,7 +202,7 @@ impl Sender {
         let has_receiver_room = self.board.outstanding() < self.config.max_window_packets;
         if has_receiver_room && is_within && may_send_new {
             let is_beyond = self.duplicates > 0 && self.board.outstanding() >= allowance.window_packets as u64;
-            self.limited_transmits += u64::from(is_beyond && self.state == State::Open);
+            self.limited_transmits += u64::from(is_beyond && self.state == SenderState::Open);
             return Some(Next::New(self.board.send_new(now)));
         }
         if let Some(number) = self.repair_ahead(now) {
@@ -214,7 +214,7 @@ impl Sender {
 
     /// What a recovery with SACK sends again when there is nothing lost and nothing new to send.
     fn repair_ahead(&mut self, now: Time) -> Option<u64> {
-        let State::Recovery { is_rescued, .. } = &mut self.state else { return None };
+        let SenderState::Recovery { is_rescued, .. } = &mut self.state else { return None };
         if !self.config.sack {
             return None;
         }
@@ -233,7 +233,7 @@ impl Sender {
     #[inline(never)]
     fn is_held_by_pacer(&mut self, now: Time, allowance: Allowance) -> bool {
         let may_send = self.must_resend || self.has_room(allowance.window_packets);
-        let pacer = self.pacer.get_or_insert_with(|| Box::new(Pacer::new(false, self.config.packet_bytes)));
+        let pacer = self.pacer.get_or_insert_with(|| Box::new(WindowPacer::new(false, self.config.packet_bytes)));
         let window_packets = allowance.window_packets.min(self.config.max_window_packets as f64);
         let allowance = Allowance { window_packets, ..allowance };
         let held = pacer.hold(now, allowance, self.controller.ssthresh_packets(), self.rtt.smoothed());
@@ -247,7 +247,7 @@ impl Sender {
     #[inline]
     fn has_room(&self, window_packets: f64) -> bool {
         // Casts round down, as windows are above zero.
-        if self.config.sack || matches!(self.state, State::TimedOut { .. }) {
+        if self.config.sack || matches!(self.state, SenderState::TimedOut { .. }) {
             // RFC 6675 s5 (C): cwnd - pipe >= 1.
             self.board.pipe() < window_packets as u64
         } else {
@@ -279,7 +279,7 @@ impl Sender {
 
     /// An acknowledgement of everything below `number` and of `blocks` above it; `stamp` is when the packet that caused
     /// it was sent. True if the window was cut.
-    pub(crate) fn on_ack(&mut self, now: Time, number: u64, blocks: &Blocks, stamp: Time) -> bool {
+    pub(crate) fn on_ack(&mut self, now: Time, number: u64, blocks: &SackBlocks, stamp: Time) -> bool {
         let pipe = self.board.pipe();
         let base = number;
         let held = blocks.iter().filter(|block| block.begin < block.end);
@@ -294,7 +294,7 @@ impl Sender {
             self.round += 1;
             self.round_end = self.board.next();
         }
-        let was_in_recovery = matches!(self.state, State::Recovery { .. });
+        let was_in_recovery = matches!(self.state, SenderState::Recovery { .. });
         if news.advanced {
             self.judge_timeout(stamp);
             self.advance(now, news.acked_packets);
@@ -316,7 +316,7 @@ impl Sender {
             });
         }
         let is_lost = if self.config.sack { self.board.has_lost() } else { self.has_three_duplicates() };
-        if is_lost && self.state == State::Open {
+        if is_lost && self.state == SenderState::Open {
             self.enter_recovery(now);
             return true;
         }
@@ -330,11 +330,11 @@ impl Sender {
         let una = self.board.una();
         let mut restart_timer = true;
         match &mut self.state {
-            State::Recovery { point, .. } | State::TimedOut { point, .. } if una >= *point => {
-                self.state = State::Open;
+            SenderState::Recovery { point, .. } | SenderState::TimedOut { point, .. } if una >= *point => {
+                self.state = SenderState::Open;
                 self.inflation = 0;
             }
-            State::Recovery { partial_acks, .. } if !self.config.sack => {
+            SenderState::Recovery { partial_acks, .. } if !self.config.sack => {
                 // RFC 6582 s3.2 step 5: the next hole; deflate by what was acknowledged, and one back. "Impatient": the
                 // first partial acknowledgement alone restarts the timer.
                 restart_timer = *partial_acks == 0;
@@ -342,8 +342,8 @@ impl Sender {
                 self.inflation -= i64::try_from(acked_packets).unwrap_or(i64::MAX) - 1;
                 self.must_resend = true;
             }
-            State::Open => self.inflation = 0,
-            State::Recovery { .. } | State::TimedOut { .. } => {}
+            SenderState::Open => self.inflation = 0,
+            SenderState::Recovery { .. } | SenderState::TimedOut { .. } => {}
         }
         if self.board.outstanding() == 0 {
             self.deadline = None;
@@ -356,9 +356,9 @@ impl Sender {
     fn on_duplicate(&mut self) {
         self.duplicates += 1;
         match self.state {
-            State::Recovery { .. } => self.inflation += 1,
+            SenderState::Recovery { .. } => self.inflation += 1,
             // RFC 3042: the first two duplicates let a new packet go each.
-            State::Open if self.duplicates < DUP_THRESH => self.inflation += 1,
+            SenderState::Open if self.duplicates < DUP_THRESH => self.inflation += 1,
             _ => {}
         }
     }
@@ -375,7 +375,7 @@ impl Sender {
         let flight = self.board.outstanding() - self.limited_transmits;
         let in_flight_packets = u32::try_from(flight).unwrap_or(u32::MAX);
         self.controller.on_loss(&Loss { now, in_flight_packets });
-        self.state = State::Recovery { point: self.board.next(), partial_acks: 0, is_rescued: false };
+        self.state = SenderState::Recovery { point: self.board.next(), partial_acks: 0, is_rescued: false };
         self.inflation = i64::from(DUP_THRESH);
         self.limited_transmits = 0;
         self.must_resend = true;
@@ -386,14 +386,14 @@ impl Sender {
     }
 
     /// The timer event came. A timer that was moved meanwhile is left alone.
-    pub(crate) fn on_timer(&mut self, now: Time) -> Expiry {
+    pub(crate) fn on_timer(&mut self, now: Time) -> TimerOutcome {
         match self.deadline {
             Some(deadline) if deadline <= now && self.board.outstanding() > 0 => {}
-            _ => return Expiry::Moved,
+            _ => return TimerOutcome::Moved,
         }
         let first = self.board.una();
         // RFC 5681 s3.1: ssthresh stays when the timer runs out again for a packet that it has sent again.
-        let is_again = matches!(self.state, State::TimedOut { first: before, .. } if before == first);
+        let is_again = matches!(self.state, SenderState::TimedOut { first: before, .. } if before == first);
         if !is_again {
             // What the receiver is known to hold, or duplicates stand for, is not in flight.
             let outside = u64::try_from(self.inflation).unwrap_or(0);
@@ -404,7 +404,7 @@ impl Sender {
         }
         self.board.on_timeout(self.answered_by(now));
         self.rtt.on_timeout();
-        self.state = State::TimedOut { first, point: self.board.next(), at: now, is_judged: false };
+        self.state = SenderState::TimedOut { first, point: self.board.next(), at: now, is_judged: false };
         self.careful_until = Some(self.board.next());
         self.duplicates = 0;
         self.inflation = 0;
@@ -412,7 +412,7 @@ impl Sender {
         // Whatever else is under way, the first packet goes.
         self.must_resend = true;
         self.deadline = Some(now.saturating_add(self.rtt.timeout()));
-        if is_again { Expiry::Again } else { Expiry::Cut }
+        if is_again { TimerOutcome::Again } else { TimerOutcome::Cut }
     }
 
     /// What was sent by then has had time for its answer, had it arrived.
@@ -430,14 +430,14 @@ impl Sender {
     /// for nothing (RFC 3522, Eifel: by the stamp), and nothing but the first packet goes again for it. The window stays
     /// cut, as in ns-2: RFC 4015 leaves it to the sender.
     fn judge_timeout(&mut self, stamp: Time) {
-        let State::TimedOut { at, is_judged, .. } = &mut self.state else { return };
+        let SenderState::TimedOut { at, is_judged, .. } = &mut self.state else { return };
         if std::mem::replace(is_judged, true) || stamp >= *at {
             return;
         }
         self.board.on_spurious_timeout();
         if !self.board.has_lost() {
             // Copies of the first packet will make duplicates: it stays careful.
-            self.state = State::Open;
+            self.state = SenderState::Open;
         }
     }
 }

@@ -4,28 +4,28 @@ mod closing;
 mod reception;
 
 use fairwave_scenario::TraceKind;
-use fairwave_scenario::random::Stream;
+use fairwave_scenario::random::RandomStream;
 use fairwave_units::{Duration, Time};
 
-use crate::background::Background;
-use crate::event_queue::{EventQueue, Key};
-use crate::flow::{Flow, FlowCounts, FlowOptions};
-use crate::gtp::Gtp;
+use crate::background::BackgroundTable;
+use crate::event_queue::{EventQueue, EventTime};
+use crate::flow::{FlowCounts, FlowOptions, SimFlow};
+use crate::gtp::GtpHosts;
 use crate::jitter::Jitter;
-use crate::link::Fate;
-use crate::offer::Offer;
-use crate::packet::{BlockStore, HeaderStore, Kind, Packet};
+use crate::link::LinkVerdict;
+use crate::offer::TokenBucket;
+use crate::packet::{BlockStore, HeaderStore, SimPacket, SimPacketKind};
 use crate::rated::Out;
-use crate::receiver::Receiver;
-use crate::route::{Network, Route, Stage};
-use crate::sender::Sender;
-use crate::source::Source;
+use crate::receiver::WindowReceiver;
+use crate::route::{Network, Route, RouteStep};
+use crate::sender::WindowSender;
+use crate::source::TrafficSource;
 use crate::tracer::Observer;
-use closing::Closing;
+use closing::Unfinished;
 
 /// Something that happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Event {
+pub(crate) enum SimEvent {
     /// The first packet of a line arrives.
     Arrival(u32),
     /// A flow's retransmission timer.
@@ -56,21 +56,21 @@ const BEAT_EVENTS: u64 = 65_536;
 pub(crate) struct Simulator<'a> {
     pub(crate) network: Network,
     /// The sessions, then the flows of background traffic.
-    pub(crate) flows: Vec<Flow>,
+    pub(crate) flows: Vec<SimFlow>,
     /// How many of `flows` are sessions.
     pub(crate) sessions: usize,
-    pub(crate) backgrounds: Vec<Background>,
+    pub(crate) backgrounds: Vec<BackgroundTable>,
     /// By background flow: index of the table that it belongs to.
     pub(crate) owners: Vec<u32>,
     pub(crate) blocks: BlockStore,
     pub(crate) headers: HeaderStore,
-    pub(crate) gtp: Gtp,
+    pub(crate) gtp: GtpHosts,
     /// What a session wants done; kept for its room.
     pub(crate) outbox: Vec<Out>,
     /// What is on the way, an entry a line.
-    queue: EventQueue<Event>,
+    queue: EventQueue<SimEvent>,
     /// All else. Short flows leave many timers behind that fire for nothing; here they make no arrival dearer.
-    timers: EventQueue<Event>,
+    timers: EventQueue<SimEvent>,
     order: u64,
     now: Time,
     /// One pending event a packet, in place of one a line: the plain engine that tests compare with.
@@ -81,7 +81,7 @@ pub(crate) struct Simulator<'a> {
     /// Hears of all that happens to packets.
     pub(crate) observer: Option<&'a mut Observer<'a>>,
     /// Where the window of the means closes with the last session that ends.
-    pub(crate) closing: Option<Closing>,
+    pub(crate) closing: Option<Unfinished>,
 }
 
 impl Simulator<'_> {
@@ -94,7 +94,7 @@ impl Simulator<'_> {
             owners: Vec::new(),
             blocks: BlockStore::default(),
             headers: HeaderStore::default(),
-            gtp: Gtp::default(),
+            gtp: GtpHosts::default(),
             outbox: Vec::new(),
             queue: EventQueue::new(),
             timers: EventQueue::new(),
@@ -117,7 +117,7 @@ impl Simulator<'_> {
     }
 
     /// The flows that are sessions, in the scenario's order.
-    pub(crate) fn sessions(&self) -> &[Flow] {
+    pub(crate) fn sessions(&self) -> &[SimFlow] {
         &self.flows[..self.sessions]
     }
 
@@ -125,7 +125,7 @@ impl Simulator<'_> {
     pub(crate) fn arm_links(&mut self) {
         for link in 0..self.network.links.len() {
             if let Some(at) = self.network.links[link].control().map(|control| control.next_timer()) {
-                self.schedule(at, Event::Control(link as u32));
+                self.schedule(at, SimEvent::Control(link as u32));
             }
         }
     }
@@ -133,9 +133,9 @@ impl Simulator<'_> {
     /// Adds the session of the next route; its index.
     pub(crate) fn add_flow(
         &mut self,
-        source: Source,
+        source: TrafficSource,
         [data_bytes, ack_bytes]: [u32; 2],
-        offer: Option<Offer>,
+        offer: Option<TokenBucket>,
         (start, stop): (Time, Option<Time>),
         options: FlowOptions,
     ) -> u32 {
@@ -145,23 +145,28 @@ impl Simulator<'_> {
         flow.offer = offer;
         flow.options = options;
         flow.delayed_ack = options.delayed_ack.then(Box::default);
-        self.schedule(start, Event::Start(index));
+        self.schedule(start, SimEvent::Start(index));
         if let Some(stop) = stop {
-            self.schedule(stop, Event::Stop(index));
+            self.schedule(stop, SimEvent::Stop(index));
         }
         index
     }
 
     /// Adds a flow on a way; its index.
-    pub(crate) fn push_flow(&mut self, source: Source, routes: [Route; 2], [data_bytes, ack_bytes]: [u32; 2]) -> u32 {
+    pub(crate) fn push_flow(
+        &mut self,
+        source: TrafficSource,
+        routes: [Route; 2],
+        [data_bytes, ack_bytes]: [u32; 2],
+    ) -> u32 {
         let flow = u32::try_from(self.flows.len()).expect("a scenario has at most 10^7 elements");
         self.network.open(routes[0], source.is_answered());
         if source.is_answered() {
             self.network.open(routes[1], true);
         }
-        self.flows.push(Flow {
+        self.flows.push(SimFlow {
             source,
-            receiver: Receiver::default(),
+            receiver: WindowReceiver::default(),
             routes,
             data_bytes,
             ack_bytes,
@@ -181,14 +186,14 @@ impl Simulator<'_> {
     }
 
     /// Delays each data packet of a flow by a random time up to `most` before its first link.
-    pub(crate) fn add_jitter(&mut self, flow: u32, most: Duration, stream: Stream) {
+    pub(crate) fn add_jitter(&mut self, flow: u32, most: Duration, stream: RandomStream) {
         let line = self.network.add_line(Duration::ZERO);
         self.flows[flow as usize].jitter = Some(Box::new(Jitter::new(most, stream, line)));
     }
 
     /// Runs all events up to and including `end`; calls `beat` once in [`BEAT_EVENTS`] events.
     pub(crate) fn run_until(&mut self, end: Time, beat: &mut dyn FnMut(Time)) {
-        let end_key = Key::after(end);
+        let end_key = EventTime::after(end);
         loop {
             let timer = self.timers.first().min(end_key);
             let next = self.queue.pop_before(timer).or_else(|| self.timers.pop_before(end_key));
@@ -200,7 +205,7 @@ impl Simulator<'_> {
                 beat(now);
             }
             match event {
-                Event::Arrival(line) => {
+                SimEvent::Arrival(line) => {
                     let line = &mut self.network.lines[line as usize];
                     let (packet, next) = line.pop(&mut self.network.pool);
                     if let Some(link) = line.controlled {
@@ -213,27 +218,27 @@ impl Simulator<'_> {
                     }
                     self.forward(packet.expect("a line with an event holds a packet"));
                 }
-                Event::Timer(flow) => self.on_timer(flow),
-                Event::AckTimer(flow) => self.on_ack_timer(flow),
-                Event::Pace(flow) => {
+                SimEvent::Timer(flow) => self.on_timer(flow),
+                SimEvent::AckTimer(flow) => self.on_ack_timer(flow),
+                SimEvent::Pace(flow) => {
                     if let Some(sender) = self.flows[flow as usize].source.sender_mut()
                         && sender.on_pace(self.now)
                     {
                         self.send_all(flow);
                     }
                 }
-                Event::Start(flow) => self.send_all(flow),
-                Event::Offer(flow) => {
+                SimEvent::Start(flow) => self.send_all(flow),
+                SimEvent::Offer(flow) => {
                     if let Some(offer) = &mut self.flows[flow as usize].offer {
                         offer.is_waiting = false;
                     }
                     self.send_all(flow);
                 }
-                Event::Background(index) => self.on_background(index),
-                Event::Control(link) => self.on_control(link),
-                Event::Host(host) => self.on_host_timer(host),
-                Event::Demand(flow) => self.change_demand(flow),
-                Event::Stop(flow) => self.stop(flow),
+                SimEvent::Background(index) => self.on_background(index),
+                SimEvent::Control(link) => self.on_control(link),
+                SimEvent::Host(host) => self.on_host_timer(host),
+                SimEvent::Demand(flow) => self.change_demand(flow),
+                SimEvent::Stop(flow) => self.stop(flow),
             }
         }
         self.now = end;
@@ -265,7 +270,7 @@ impl Simulator<'_> {
         let Some(control) = self.network.links[link as usize].control() else { return };
         control.on_timer(self.now, &mut self.headers);
         let next = control.next_timer();
-        self.schedule(next, Event::Control(link));
+        self.schedule(next, SimEvent::Control(link));
     }
 
     /// Counts what has arrived at sinks that do not answer.
@@ -285,42 +290,42 @@ impl Simulator<'_> {
     }
 
     #[inline]
-    fn key(&mut self, time: Time) -> Key {
+    fn key(&mut self, time: Time) -> EventTime {
         self.order += 1;
-        Key::new(time, self.order)
+        EventTime::new(time, self.order)
     }
 
-    pub(crate) fn schedule(&mut self, time: Time, event: Event) {
+    pub(crate) fn schedule(&mut self, time: Time, event: SimEvent) {
         let key = self.key(time);
         self.timers.push(key, event);
     }
 
     /// A packet goes on: into its next link, or to its end.
     #[inline]
-    pub(crate) fn forward(&mut self, packet: Packet) {
+    pub(crate) fn forward(&mut self, packet: SimPacket) {
         let (line, leaves) = match self.network.stages[packet.stage as usize] {
-            Stage::Link { link, line } => match self.network.offer(link, self.now, &packet, &mut self.headers) {
-                Fate::Leaves(leaves) => {
+            RouteStep::Link { link, line } => match self.network.offer(link, self.now, &packet, &mut self.headers) {
+                LinkVerdict::Leaves(leaves) => {
                     self.trace(packet, TraceKind::Entered, Some(link));
                     (line, leaves)
                 }
-                Fate::Dropped => {
+                LinkVerdict::Dropped => {
                     self.trace(packet, TraceKind::Dropped, Some(link));
                     return self.drop(packet);
                 }
-                Fate::Lost => {
+                LinkVerdict::Lost => {
                     self.trace(packet, TraceKind::Lost, Some(link));
                     return self.drop(packet);
                 }
             },
-            Stage::Delay { line } => (line, self.now),
-            Stage::End => return self.arrive(packet),
+            RouteStep::Delay { line } => (line, self.now),
+            RouteStep::End => return self.arrive(packet),
         };
         let arrives = leaves.saturating_add(self.network.lines[line as usize].delay);
-        self.put(line, arrives, Packet { stage: packet.stage + 1, ..packet });
+        self.put(line, arrives, SimPacket { stage: packet.stage + 1, ..packet });
     }
 
-    fn drop(&mut self, packet: Packet) {
+    fn drop(&mut self, packet: SimPacket) {
         let (_, plain) = self.headers.take(packet.kind);
         self.blocks.take(plain);
         let flow = &mut self.flows[packet.flow as usize];
@@ -340,14 +345,14 @@ impl Simulator<'_> {
 
     /// Puts a packet on a line whose end it reaches at `arrives`, after all others on it.
     #[inline]
-    fn put(&mut self, index: u32, arrives: Time, packet: Packet) {
+    fn put(&mut self, index: u32, arrives: Time, packet: SimPacket) {
         let key = self.key(arrives);
         self.deliver_quietly(index);
         let line = &mut self.network.lines[index as usize];
         let is_quiet = line.is_quiet();
         let is_first = line.push(&mut self.network.pool, key, packet);
         if self.is_naive || (is_first && (!is_quiet || self.takes_each_in_turn())) {
-            self.queue.push(key, Event::Arrival(index));
+            self.queue.push(key, SimEvent::Arrival(index));
         }
     }
 
@@ -357,14 +362,14 @@ impl Simulator<'_> {
         let flow = &mut self.flows[index as usize];
         flow.counts.sent += 1;
         let sender = flow.source.sender().filter(|_| flow.options.is_headed);
-        let header = sender.and_then(Sender::header);
-        let mut packet = Packet {
+        let header = sender.and_then(WindowSender::header);
+        let mut packet = SimPacket {
             number,
             stamp: self.now,
             flow: index,
             bytes: flow.data_bytes,
             stage: flow.routes[0].begin,
-            kind: header.map_or(Kind::DATA, |header| self.headers.keep(header)),
+            kind: header.map_or(SimPacketKind::DATA, |header| self.headers.keep(header)),
         };
         self.trace(packet, what, None);
         let Some(jitter) = &mut self.flows[index as usize].jitter else { return self.forward(packet) };
@@ -372,13 +377,13 @@ impl Simulator<'_> {
         packet.stamp = jitter.enters(self.now);
         match self.network.stages[packet.stage as usize] {
             // Propagation comes first: one way together, on a line of its own, as others' packets would overtake.
-            Stage::Delay { line: shared } => {
+            RouteStep::Delay { line: shared } => {
                 let line = jitter.line;
                 packet.stage += 1;
                 let arrives = packet.stamp.saturating_add(self.network.lines[shared as usize].delay);
                 self.put(line, arrives, packet);
             }
-            Stage::Link { .. } | Stage::End => {
+            RouteStep::Link { .. } | RouteStep::End => {
                 let line = jitter.line;
                 self.put(line, packet.stamp, packet);
             }
@@ -393,7 +398,7 @@ impl Simulator<'_> {
             let at = deadline.max(self.now);
             flow.later_timer = flow.later_timer.or(flow.timer);
             flow.timer = Some(at);
-            self.schedule(at, Event::Timer(index));
+            self.schedule(at, SimEvent::Timer(index));
         }
     }
 

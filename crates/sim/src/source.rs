@@ -3,27 +3,27 @@
 //! How a session of a kind is made, what the kind asks of a scenario and what it refuses stands in the kind's own file, in
 //! its [`SourceKind`]. The loop and the reports ask here; nobody else looks at which kind a source is.
 
-use fairwave_scenario::{DemandBy, Scenario, SchemeChoice, Session};
+use fairwave_scenario::{DemandBy, Scenario, SchemeChoice, SessionSpec};
 use fairwave_schemes::scheme::{OptionValue, Scheme};
 use fairwave_units::Time;
 
 use crate::constant::{self, Constant};
 use crate::engine::SimError;
-use crate::flow::Flow;
+use crate::flow::SimFlow;
 use crate::gtp::{self, GtpSession};
-use crate::offer::Offer;
+use crate::offer::TokenBucket;
 use crate::on_off::OnOff;
 use crate::rated::{Input, Rated};
 use crate::rbudp;
-use crate::sender::Sender;
+use crate::sender::WindowSender;
 use crate::simulator::Simulator;
 use crate::udt;
 use crate::window_source;
 
 /// What sends a session's packets.
-pub(crate) enum Source {
+pub(crate) enum TrafficSource {
     /// A window-based sender, which acknowledgements drive.
-    Window(Box<Sender>),
+    Window(Box<WindowSender>),
     /// A constant rate; its sink does not answer.
     Constant(Constant),
     /// A constant rate at times, of background traffic; its sink does not answer.
@@ -39,7 +39,7 @@ pub(crate) struct SourceKind {
     /// Whether a scheme's sessions are of this kind.
     pub(crate) runs: fn(&Scheme) -> bool,
     /// Refuses a session that asks for what the kind does not do, before anything is made.
-    pub(crate) refuse: fn(&Scenario, &Session) -> Result<(), SimError>,
+    pub(crate) refuse: fn(&Scenario, &SessionSpec) -> Result<(), SimError>,
     /// Makes what the sessions of the kind share, before the first of them.
     pub(crate) prepare: fn(&mut Simulator<'_>, &Scenario) -> Result<(), SimError>,
     /// Adds a session, the next in the scenario's order.
@@ -72,7 +72,7 @@ impl SourceKind {
 /// A session to be added: what the scenario says of it, and the bytes of its packets on the wire.
 pub(crate) struct Asked<'a> {
     pub(crate) scenario: &'a Scenario,
-    pub(crate) session: &'a Session,
+    pub(crate) session: &'a SessionSpec,
     pub(crate) choice: &'a SchemeChoice,
     /// Packets to deliver.
     pub(crate) size_packets: u64,
@@ -93,14 +93,14 @@ impl Asked<'_> {
     }
 
     /// What limits a session beside its rule: packets in flight at the most, and what its application offers.
-    pub(crate) fn limits(&self) -> (u64, Option<Offer>) {
+    pub(crate) fn limits(&self) -> (u64, Option<TokenBucket>) {
         let Self { session, choice, .. } = self;
         let max_window_packets = match choice.scheme.value(&choice.options, "max_window") {
             Some(OptionValue::Packets(packets)) => packets,
             _ => u64::MAX,
         };
         match session.demand_by {
-            DemandBy::Application => (max_window_packets, Offer::new(&session.demand, session.start)),
+            DemandBy::Application => (max_window_packets, TokenBucket::new(&session.demand, session.start)),
             DemandBy::Window => {
                 let by_demand = session.demand.at(session.start).map_or(u64::MAX, |rate| {
                     let packets = rate.as_bps() * session.rtt.as_secs_f64() / (f64::from(self.data_bytes) * 8.0);
@@ -112,46 +112,46 @@ impl Asked<'_> {
     }
 }
 
-impl From<Sender> for Source {
-    fn from(sender: Sender) -> Self {
+impl From<WindowSender> for TrafficSource {
+    fn from(sender: WindowSender) -> Self {
         Self::Window(Box::new(sender))
     }
 }
 
-impl From<Constant> for Source {
+impl From<Constant> for TrafficSource {
     fn from(constant: Constant) -> Self {
         Self::Constant(constant)
     }
 }
 
-impl From<OnOff> for Source {
+impl From<OnOff> for TrafficSource {
     fn from(source: OnOff) -> Self {
         Self::OnOff(Box::new(source))
     }
 }
 
-impl From<GtpSession> for Source {
+impl From<GtpSession> for TrafficSource {
     fn from(session: GtpSession) -> Self {
         Self::Gtp(Box::new(session))
     }
 }
 
-impl<R: Rated + 'static> From<R> for Source {
+impl<R: Rated + 'static> From<R> for TrafficSource {
     fn from(session: R) -> Self {
         Self::Rated(Box::new(session))
     }
 }
 
-impl Source {
+impl TrafficSource {
     /// The sender, of a source that acknowledgements drive.
     #[inline]
-    pub(crate) fn sender(&self) -> Option<&Sender> {
+    pub(crate) fn sender(&self) -> Option<&WindowSender> {
         if let Self::Window(sender) = self { Some(sender) } else { None }
     }
 
     /// The same, to drive it.
     #[inline]
-    pub(crate) fn sender_mut(&mut self) -> Option<&mut Sender> {
+    pub(crate) fn sender_mut(&mut self) -> Option<&mut WindowSender> {
         if let Self::Window(sender) = self { Some(sender) } else { None }
     }
 
@@ -187,7 +187,7 @@ impl Source {
 
     /// Congestion window and ssthresh, in packets; `None` for a source that has no window.
     pub(crate) fn window_packets(&self) -> Option<(f64, f64)> {
-        self.sender().map(Sender::window_packets)
+        self.sender().map(WindowSender::window_packets)
     }
 
     /// Whether the sink answers.
@@ -231,13 +231,15 @@ impl Source {
     }
 }
 
-impl Flow {
+impl SimFlow {
     /// What its sink got once: packets, or bytes of GTP.
     pub(crate) fn delivered(&self) -> u64 {
         match &self.source {
-            Source::Gtp(session) => session.delivered_bytes,
-            Source::OnOff(_) => self.counts.arrived,
-            Source::Window(_) | Source::Constant(_) | Source::Rated(_) => self.receiver.delivered_packets(),
+            TrafficSource::Gtp(session) => session.delivered_bytes,
+            TrafficSource::OnOff(_) => self.counts.arrived,
+            TrafficSource::Window(_) | TrafficSource::Constant(_) | TrafficSource::Rated(_) => {
+                self.receiver.delivered_packets()
+            }
         }
     }
 
@@ -251,30 +253,30 @@ impl Simulator<'_> {
     /// Sends all that the source has to send now, and sees to it that it is asked again.
     pub(crate) fn send_all(&mut self, index: u32) {
         match &self.flows[index as usize].source {
-            Source::Window(_) => self.send_window(index),
-            Source::Constant(_) => self.send_constant(index),
-            Source::OnOff(_) => self.send_on_off(index),
-            Source::Rated(_) => self.drive(index, Input::Wake),
-            Source::Gtp(_) => self.start_gtp(index),
+            TrafficSource::Window(_) => self.send_window(index),
+            TrafficSource::Constant(_) => self.send_constant(index),
+            TrafficSource::OnOff(_) => self.send_on_off(index),
+            TrafficSource::Rated(_) => self.drive(index, Input::Wake),
+            TrafficSource::Gtp(_) => self.start_gtp(index),
         }
     }
 
     /// A flow's timer has come.
     pub(crate) fn wake(&mut self, index: u32) {
         match &self.flows[index as usize].source {
-            Source::Window(_) => self.on_window_timer(index),
-            Source::Rated(_) => self.drive(index, Input::Wake),
-            Source::Constant(_) | Source::OnOff(_) | Source::Gtp(_) => {}
+            TrafficSource::Window(_) => self.on_window_timer(index),
+            TrafficSource::Rated(_) => self.drive(index, Input::Wake),
+            TrafficSource::Constant(_) | TrafficSource::OnOff(_) | TrafficSource::Gtp(_) => {}
         }
     }
 
     /// No new packets from here on.
     pub(crate) fn stop_source(&mut self, index: u32) {
         match &mut self.flows[index as usize].source {
-            Source::Window(sender) => sender.stop(),
-            Source::Rated(session) => session.stop(),
-            Source::Constant(_) | Source::OnOff(_) => {}
-            Source::Gtp(_) => self.stop_gtp(index),
+            TrafficSource::Window(sender) => sender.stop(),
+            TrafficSource::Rated(session) => session.stop(),
+            TrafficSource::Constant(_) | TrafficSource::OnOff(_) => {}
+            TrafficSource::Gtp(_) => self.stop_gtp(index),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use fairwave_scenario::{TraceContent, TraceEvent, TraceKind, TraceLink, TraceOwner, TracePacket};
 
-use crate::packet::{Kind, Packet};
+use crate::packet::{SimPacket, SimPacketKind};
 use crate::simulator::Simulator;
 
 /// Hears of all that happens to packets.
@@ -13,7 +13,7 @@ impl Simulator<'_> {
     /// comes by value, as a reference would keep it out of registers everywhere.
     #[expect(clippy::inline_always, reason = "a call a hop would cost what the observer must not")]
     #[inline(always)]
-    pub(crate) fn trace(&mut self, packet: Packet, what: TraceKind, link: Option<u32>) {
+    pub(crate) fn trace(&mut self, packet: SimPacket, what: TraceKind, link: Option<u32>) {
         if self.observer.is_some() {
             self.tell(packet, what, link);
         }
@@ -21,7 +21,7 @@ impl Simulator<'_> {
 
     #[cold]
     #[inline(never)]
-    fn tell(&mut self, packet: Packet, what: TraceKind, link: Option<u32>) {
+    fn tell(&mut self, packet: SimPacket, what: TraceKind, link: Option<u32>) {
         let time = self.now();
         let Self { observer: Some(observer), flows, sessions, owners, .. } = self else { return };
         let network = &self.network;
@@ -36,7 +36,7 @@ impl Simulator<'_> {
         let content = if packet.kind.is_data() {
             TraceContent::Data(number)
         } else if flow.source.has_messages() {
-            TraceContent::Message { number, to_sink: packet.kind == Kind::NOTICE }
+            TraceContent::Message { number, to_sink: packet.kind == SimPacketKind::NOTICE }
         } else {
             let blocks = self.blocks.get(self.headers.plain(packet.kind)).copied().unwrap_or_default();
             TraceContent::Ack {

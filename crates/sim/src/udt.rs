@@ -8,18 +8,18 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
-use fairwave_scenario::random::{self, Stream};
+use fairwave_scenario::random::{self, RandomStream};
 use fairwave_schemes::session::{Udt, UdtAck, UdtConfig};
 use fairwave_units::{Duration, Time};
 
-use crate::arrivals::Arrivals;
+use crate::arrivals::PacketGaps;
 use crate::engine::SimError;
 use crate::flow::FlowOptions;
 use crate::messages::Messages;
-use crate::offer::Offer;
+use crate::offer::TokenBucket;
 use crate::ranges::Ranges;
 use crate::rated::{Out, Rated};
-use crate::receiver::Receiver;
+use crate::receiver::WindowReceiver;
 use crate::simulator::Simulator;
 use crate::source::{Asked, SourceKind};
 
@@ -45,8 +45,8 @@ pub(crate) struct UdtSetup {
     /// Bytes on the wire: of a data packet, and of a message without its contents.
     pub(crate) data_bytes: u32,
     pub(crate) message_bytes: u32,
-    pub(crate) offer: Option<Offer>,
-    pub(crate) stream: Stream,
+    pub(crate) offer: Option<TokenBucket>,
+    pub(crate) stream: RandomStream,
 }
 
 /// One session.
@@ -87,8 +87,8 @@ struct UdtSink {
     /// The number that arrived last.
     previous: Option<u64>,
     /// Missing numbers, by the first of each range.
-    missing: BTreeMap<u64, Missing>,
-    arrivals: Arrivals,
+    missing: BTreeMap<u64, MissingRange>,
+    arrivals: PacketGaps,
     /// Packets since the last acknowledgement, and light ones among these.
     packets: u64,
     light: u64,
@@ -107,7 +107,7 @@ struct UdtSink {
 
 /// A range of missing numbers up to `end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Missing {
+struct MissingRange {
     end: u64,
     reported: Time,
     /// It is reported again after so many round trips.
@@ -167,7 +167,7 @@ impl UdtSession {
             largest: None,
             previous: None,
             missing: BTreeMap::new(),
-            arrivals: Arrivals::default(),
+            arrivals: PacketGaps::default(),
             packets: 0,
             light: 0,
             next_ack: None,
@@ -192,7 +192,7 @@ impl Rated for UdtSession {
         self.source.setup.size_packets = self.source.next;
     }
 
-    fn on_wake(&mut self, now: Time, receiver: &Receiver, out: &mut Vec<Out>) {
+    fn on_wake(&mut self, now: Time, receiver: &WindowReceiver, out: &mut Vec<Out>) {
         let message_bytes = self.source.setup.message_bytes;
         self.sink.on_time(now, receiver.next(), message_bytes, out);
         self.source.on_time(now);
@@ -203,17 +203,17 @@ impl Rated for UdtSession {
         [self.source.wake(), self.sink.wake(self.source.setup.size_packets)].into_iter().flatten().min()
     }
 
-    fn on_data(&mut self, now: Time, number: u64, receiver: &Receiver, out: &mut Vec<Out>) {
+    fn on_data(&mut self, now: Time, number: u64, receiver: &WindowReceiver, out: &mut Vec<Out>) {
         self.sink.on_data(now, number, receiver.next(), self.source.setup.message_bytes, out);
     }
 
-    fn at_source(&mut self, now: Time, message: u64, _: &Receiver, out: &mut Vec<Out>) {
+    fn at_source(&mut self, now: Time, message: u64, _: &WindowReceiver, out: &mut Vec<Out>) {
         let Some(said) = self.sink.to_source.take(message) else { return };
         self.source.on_message(now, said, out);
         self.source.send(now, out);
     }
 
-    fn at_sink(&mut self, now: Time, message: u64, _: &Receiver, _: &mut Vec<Out>) {
+    fn at_sink(&mut self, now: Time, message: u64, _: &WindowReceiver, _: &mut Vec<Out>) {
         if let Some(ack_number) = self.source.to_sink.take(message) {
             self.sink.on_confirmation(now, ack_number);
         }
@@ -346,7 +346,7 @@ impl UdtSink {
         if number >= expected {
             self.largest = Some(number);
             if number > expected {
-                self.missing.insert(expected, Missing { end: number, reported: now, patience: 2 });
+                self.missing.insert(expected, MissingRange { end: number, reported: now, patience: 2 });
                 self.report(std::iter::once(expected..number), message_bytes, out);
             }
         } else {
@@ -368,7 +368,7 @@ impl UdtSink {
         }
         self.missing.remove(&begin);
         if begin < number {
-            self.missing.insert(begin, Missing { end: number, ..range });
+            self.missing.insert(begin, MissingRange { end: number, ..range });
         }
         if number + 1 < range.end {
             self.missing.insert(number + 1, range);

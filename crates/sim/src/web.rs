@@ -1,6 +1,6 @@
 //! Web traffic: flows that arrive at random, most of them short and some very long.
 
-use fairwave_scenario::random::Stream;
+use fairwave_scenario::random::RandomStream;
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
 /// Draws when flows arrive, at which source, and how long they are.
@@ -9,7 +9,7 @@ use fairwave_units::{Bytes, Duration, Rate, Time};
 /// belongs to any of the sources with the same chance; so there is one process, however many sources.
 #[derive(Clone, Debug)]
 pub(crate) struct Web {
-    stream: Stream,
+    stream: RandomStream,
     sources: u32,
     /// Mean time between flows, of all sources together.
     gap_ns: f64,
@@ -19,7 +19,7 @@ pub(crate) struct Web {
 
 /// A flow that arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Arrival {
+pub(crate) struct WebFlow {
     pub(crate) source: u32,
     pub(crate) packets: u64,
 }
@@ -33,7 +33,7 @@ impl Web {
         shape: f64,
         payload: Bytes,
         wire_bytes: u32,
-        stream: Stream,
+        stream: RandomStream,
     ) -> Self {
         let payload_bytes = payload.get().max(1) as f64;
         let size = Pareto::new(mean_size.get() as f64, shape);
@@ -47,15 +47,15 @@ impl Web {
     }
 
     /// The flow that arrives now.
-    pub(crate) fn arrival(&mut self) -> Arrival {
+    pub(crate) fn arrival(&mut self) -> WebFlow {
         let source = self.stream.below(u64::from(self.sources)) as u32;
         let bytes = self.size.draw(self.stream.unit());
-        Arrival { source, packets: ((bytes / self.payload_bytes).ceil() as u64).max(1) }
+        WebFlow { source, packets: ((bytes / self.payload_bytes).ceil() as u64).max(1) }
     }
 }
 
 /// An exponential time of this mean, in whole nanoseconds.
-pub(crate) fn exponential(stream: &mut Stream, mean_ns: f64) -> Duration {
+pub(crate) fn exponential(stream: &mut RandomStream, mean_ns: f64) -> Duration {
     // The unit is below one, and the cast stays at the largest span.
     Duration::from_nanos((-(1.0 - stream.unit()).ln() * mean_ns) as u64)
 }

@@ -1,7 +1,7 @@
 //! The source that acknowledgements drive: how a session of it is made, and what the loop does for it.
 
-use fairwave_scenario::{LossKind, Scenario, Session, TraceKind, random};
-use fairwave_schemes::scheme::{Kind, OptionValue, Options, Scheme};
+use fairwave_scenario::{LossKind, Scenario, SessionSpec, TraceKind, random};
+use fairwave_schemes::scheme::{OptionValue, Options, Scheme, SchemeKind};
 use fairwave_schemes::session::led_controller;
 use fairwave_units::Duration;
 
@@ -9,8 +9,8 @@ use crate::engine::SimError;
 use crate::flow::FlowOptions;
 use crate::route::link_rule;
 use crate::rtt::MinRto;
-use crate::sender::{Expiry, Next, Sender, SenderConfig};
-use crate::simulator::{Event, Simulator};
+use crate::sender::{Next, SenderConfig, TimerOutcome, WindowSender};
+use crate::simulator::{SimEvent, Simulator};
 use crate::source::{Asked, SourceKind};
 
 /// What runs every rule that is a `CongestionController`.
@@ -21,7 +21,7 @@ fn add(simulator: &mut Simulator<'_>, asked: &Asked<'_>) -> Result<(), SimError>
     let Asked { scenario, session, choice, size_packets, data_bytes, .. } = *asked;
     let (max_window_packets, offer) = asked.limits();
     let sack = choice.scheme.value(&choice.options, "sack") == Some(OptionValue::Flag(true));
-    let is_headed = choice.scheme.kind == Kind::Link;
+    let is_headed = choice.scheme.kind == SchemeKind::Link;
     let mut options = choice.options.clone();
     if is_headed && max_window_packets < u64::MAX {
         // What the links grant beyond the window that can be used is not saved up.
@@ -44,7 +44,7 @@ fn add(simulator: &mut Simulator<'_>, asked: &Asked<'_>) -> Result<(), SimError>
         sack,
         is_headed,
     };
-    let sender = Sender::new(controller, config);
+    let sender = WindowSender::new(controller, config);
     let flow = simulator.add_flow(sender.into(), asked.bytes(), offer, asked.active(), flow_options);
     if let Some(most) = options.time("send_jitter").filter(|most| !most.is_zero()) {
         let stream = random::stream(scenario.seed, &format!("jitter {}", session.name));
@@ -63,7 +63,7 @@ pub(crate) fn min_rto(scheme: &Scheme, options: &Options) -> MinRto {
 }
 
 /// A session that follows links has to cross one that leads: headers that nobody writes would hold it at its first window.
-fn refuse_unled(scenario: &Scenario, session: &Session) -> Result<(), SimError> {
+fn refuse_unled(scenario: &Scenario, session: &SessionSpec) -> Result<(), SimError> {
     let scheme = scenario.scheme_of(session).scheme;
     let Some(rule) = link_rule(scheme) else { return Ok(()) };
     let needs =
@@ -131,7 +131,7 @@ impl Simulator<'_> {
         }
         if let Some(at) = offer.next_packet(now, flow.data_bytes) {
             offer.is_waiting = true;
-            self.schedule(at, Event::Offer(index));
+            self.schedule(at, SimEvent::Offer(index));
         }
     }
 
@@ -144,7 +144,7 @@ impl Simulator<'_> {
             self.arm_at(index, deadline);
         }
         if let Some(at) = paced {
-            self.schedule(at, Event::Pace(index));
+            self.schedule(at, SimEvent::Pace(index));
         }
     }
 
@@ -154,11 +154,11 @@ impl Simulator<'_> {
         let flow = &mut self.flows[index as usize];
         let Some(sender) = flow.source.sender_mut() else { return };
         let expiry = sender.on_timer(now);
-        flow.counts.timeouts += u64::from(expiry != Expiry::Moved);
-        if expiry == Expiry::Cut {
+        flow.counts.timeouts += u64::from(expiry != TimerOutcome::Moved);
+        if expiry == TimerOutcome::Cut {
             flow.losses.push((now, LossKind::Timeout));
         }
-        if expiry == Expiry::Moved {
+        if expiry == TimerOutcome::Moved {
             self.arm(index);
         } else {
             self.send_all(index);

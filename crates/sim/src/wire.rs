@@ -7,7 +7,7 @@ use fairwave_units::{Duration, Time};
 /// Times are whole nanoseconds. What the division leaves over is carried along a busy period, so that the n-th
 /// departure is floor(start + n x bits / rate) however long the period lasts: rounding never drifts.
 #[derive(Clone, Debug)]
-pub(crate) struct Wire {
+pub(crate) struct Transmitter {
     /// Bits per second, a whole number.
     rate: u64,
     free_at: Time,
@@ -25,7 +25,7 @@ struct Transmission {
     rest: u64,
 }
 
-impl Wire {
+impl Transmitter {
     /// An idle wire of `rate` bits per second, at least one.
     pub(crate) fn new(rate: u64) -> Self {
         let rate = rate.max(1);
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn send__never_drifts_in_a_busy_period() {
         // 1040 B at 450 Mb/s take 18 488.888... ns.
-        let mut wire = Wire::new(450_000_000);
+        let mut wire = Transmitter::new(450_000_000);
         let start = 12_345;
         let mut left = Time::ZERO;
         for packet in 1..=10_000_000_u64 {

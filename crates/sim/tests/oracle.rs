@@ -4,7 +4,7 @@
 #![allow(non_snake_case)]
 
 use fairwave_scenario::{Document, Record, Scenario, Selection, Settings};
-use fairwave_schemes::scheme::{Kind, Model, schemes};
+use fairwave_schemes::scheme::{Model, SchemeKind, schemes};
 use fairwave_schemes::session::window_schemes;
 use fairwave_sim::{simulate, simulate_naive};
 use proptest::prelude::*;
@@ -18,7 +18,7 @@ fn scenario(text: &str) -> Scenario {
 /// The schemes of sessions and end nodes that the packet model runs, and GTP with sealed packets as well. Those of links
 /// are in `explicit.rs`: here the links have other rules.
 fn names() -> Vec<&'static str> {
-    let runs = schemes().iter().filter(|scheme| scheme.runs_in(Model::Packet) && scheme.kind != Kind::Link);
+    let runs = schemes().iter().filter(|scheme| scheme.runs_in(Model::Packet) && scheme.kind != SchemeKind::Link);
     runs.map(|scheme| scheme.name).chain(["gtp wire"]).collect()
 }
 

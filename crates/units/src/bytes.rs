@@ -5,7 +5,7 @@ use std::ops::Add;
 use std::str::FromStr;
 
 use crate::number::{self, Meant};
-use crate::{ParseError, Problem};
+use crate::{ParseError, ParseProblem};
 
 /// A size in whole bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,7 +60,7 @@ impl FromStr for Bytes {
         let (_, factor) = UNITS
             .iter()
             .find(|(name, _)| *name == unit)
-            .ok_or_else(|| MEANT.error(text, Problem::UnknownUnit(unit.to_owned())))?;
+            .ok_or_else(|| MEANT.error(text, ParseProblem::UnknownUnit(unit.to_owned())))?;
         number::whole(number, *factor, text, MEANT).map(Self)
     }
 }
@@ -86,9 +86,9 @@ mod tests {
         for (text, bytes) in [("1000 B", 1_000), ("1.5kB", 1_500), ("64 KiB", 65_536), ("1.5 GB", 1_500_000_000)] {
             assert_eq!(text.parse::<Bytes>().map(Bytes::get), Ok(bytes), "{text}");
         }
-        assert_eq!("0.5 B".parse::<Bytes>().unwrap_err().problem, Problem::TooFine);
-        assert_eq!("1 Kb".parse::<Bytes>().unwrap_err().problem, Problem::UnknownUnit("Kb".into()));
-        assert_eq!("20000000 TB".parse::<Bytes>().unwrap_err().problem, Problem::TooLarge);
+        assert_eq!("0.5 B".parse::<Bytes>().unwrap_err().problem, ParseProblem::TooFine);
+        assert_eq!("1 Kb".parse::<Bytes>().unwrap_err().problem, ParseProblem::UnknownUnit("Kb".into()));
+        assert_eq!("20000000 TB".parse::<Bytes>().unwrap_err().problem, ParseProblem::TooLarge);
     }
 
     proptest! {

@@ -15,6 +15,6 @@ mod rate;
 mod time;
 
 pub use bytes::Bytes;
-pub use parse_error::{ParseError, Problem};
+pub use parse_error::{ParseError, ParseProblem};
 pub use rate::{InvalidRate, Rate};
 pub use time::{Duration, Time};

@@ -1,6 +1,6 @@
 //! Numbers with a unit behind them, and exact decimal scaling.
 
-use crate::parse_error::{ParseError, Problem};
+use crate::parse_error::{ParseError, ParseProblem};
 
 /// The kind of quantity that a text is parsed as, for error messages.
 #[derive(Clone, Copy)]
@@ -10,7 +10,7 @@ pub(crate) struct Meant {
 }
 
 impl Meant {
-    pub(crate) fn error(self, text: &str, problem: Problem) -> ParseError {
+    pub(crate) fn error(self, text: &str, problem: ParseProblem) -> ParseError {
         ParseError { text: shorten(text), quantity: self.quantity, problem, example: self.example }
     }
 }
@@ -19,15 +19,15 @@ impl Meant {
 pub(crate) fn split(text: &str, meant: Meant) -> Result<(&str, &str), ParseError> {
     let trimmed = text.trim();
     if trimmed.starts_with('-') {
-        return Err(meant.error(text, Problem::Negative));
+        return Err(meant.error(text, ParseProblem::Negative));
     }
     let end = number_end(trimmed);
     let number = &trimmed[..end];
     if !number.contains(|c: char| c.is_ascii_digit()) {
-        return Err(meant.error(text, Problem::NotANumber));
+        return Err(meant.error(text, ParseProblem::NotANumber));
     }
     match trimmed[end..].trim_start() {
-        "" => Err(meant.error(text, Problem::NoUnit)),
+        "" => Err(meant.error(text, ParseProblem::NoUnit)),
         unit => Ok((number, unit)),
     }
 }
@@ -59,7 +59,7 @@ fn number_end(text: &str) -> usize {
 pub(crate) fn whole(number: &str, factor: u64, text: &str, meant: Meant) -> Result<u64, ParseError> {
     let bad = |problem| meant.error(text, problem);
     let (mantissa, exponent) = match number.split_once(['e', 'E']) {
-        Some((m, e)) => (m, e.parse::<i32>().map_err(|_| bad(Problem::TooLarge))?),
+        Some((m, e)) => (m, e.parse::<i32>().map_err(|_| bad(ParseProblem::TooLarge))?),
         None => (number, 0),
     };
     let mantissa = mantissa.strip_prefix('+').unwrap_or(mantissa);
@@ -74,33 +74,33 @@ pub(crate) fn whole(number: &str, factor: u64, text: &str, meant: Meant) -> Resu
         .parse::<u128>()
         .ok()
         .and_then(|value| value.checked_mul(u128::from(factor)))
-        .ok_or_else(|| bad(if frac.len() > 20 { Problem::TooFine } else { Problem::TooLarge }))?;
-    let places = i32::try_from(frac.len()).map_err(|_| bad(Problem::TooFine))?;
-    let mut scale = exponent.checked_sub(places).ok_or_else(|| bad(Problem::TooFine))?;
+        .ok_or_else(|| bad(if frac.len() > 20 { ParseProblem::TooFine } else { ParseProblem::TooLarge }))?;
+    let places = i32::try_from(frac.len()).map_err(|_| bad(ParseProblem::TooFine))?;
+    let mut scale = exponent.checked_sub(places).ok_or_else(|| bad(ParseProblem::TooFine))?;
     while scale > 0 {
-        value = value.checked_mul(10).ok_or_else(|| bad(Problem::TooLarge))?;
+        value = value.checked_mul(10).ok_or_else(|| bad(ParseProblem::TooLarge))?;
         scale -= 1;
     }
     while scale < 0 {
         if value % 10 != 0 {
-            return Err(bad(Problem::TooFine));
+            return Err(bad(ParseProblem::TooFine));
         }
         value /= 10;
         scale += 1;
     }
-    u64::try_from(value).map_err(|_| bad(Problem::TooLarge))
+    u64::try_from(value).map_err(|_| bad(ParseProblem::TooLarge))
 }
 
 /// `number` x 10^`exponent` as the nearest f64.
 pub(crate) fn scaled(number: &str, exponent: i32, text: &str, meant: Meant) -> Result<f64, ParseError> {
     let (mantissa, own) = match number.split_once(['e', 'E']) {
-        Some((m, e)) => (m, e.parse::<i32>().map_err(|_| meant.error(text, Problem::TooLarge))?),
+        Some((m, e)) => (m, e.parse::<i32>().map_err(|_| meant.error(text, ParseProblem::TooLarge))?),
         None => (number, 0),
     };
     let value: f64 = format!("{mantissa}e{}", i64::from(own) + i64::from(exponent))
         .parse()
-        .map_err(|_| meant.error(text, Problem::NotANumber))?;
-    if value.is_finite() { Ok(value) } else { Err(meant.error(text, Problem::TooLarge)) }
+        .map_err(|_| meant.error(text, ParseProblem::NotANumber))?;
+    if value.is_finite() { Ok(value) } else { Err(meant.error(text, ParseProblem::TooLarge)) }
 }
 
 /// The shortest decimal text of `value` x 10^-`exponent` that reads back to the same value.

@@ -10,14 +10,14 @@ pub struct ParseError {
     /// What was meant: "rate", "time" or "size".
     pub quantity: &'static str,
     /// What is wrong with it.
-    pub problem: Problem,
+    pub problem: ParseProblem,
     /// A quantity that would be accepted.
     pub example: &'static str,
 }
 
 /// What is wrong with a quantity's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Problem {
+pub enum ParseProblem {
     /// There is no number in front of the unit.
     NotANumber,
     /// The number is below zero.
@@ -37,14 +37,14 @@ impl fmt::Display for ParseError {
         let Self { text, quantity, problem, .. } = self;
         let text = text.escape_debug();
         match problem {
-            Problem::NotANumber => write!(f, "\"{text}\" is not a {quantity}: no number before the unit"),
-            Problem::Negative => write!(f, "\"{text}\" is not a {quantity}: it must not be below zero"),
-            Problem::NoUnit => write!(f, "\"{text}\" is not a {quantity}: the unit is missing"),
-            Problem::UnknownUnit(unit) => {
+            ParseProblem::NotANumber => write!(f, "\"{text}\" is not a {quantity}: no number before the unit"),
+            ParseProblem::Negative => write!(f, "\"{text}\" is not a {quantity}: it must not be below zero"),
+            ParseProblem::NoUnit => write!(f, "\"{text}\" is not a {quantity}: the unit is missing"),
+            ParseProblem::UnknownUnit(unit) => {
                 write!(f, "\"{text}\" is not a {quantity}: unknown unit \"{}\"", unit.escape_debug())
             }
-            Problem::TooFine => write!(f, "\"{text}\" is finer than a {quantity} can be"),
-            Problem::TooLarge => write!(f, "\"{text}\" is larger than a {quantity} can be"),
+            ParseProblem::TooFine => write!(f, "\"{text}\" is finer than a {quantity} can be"),
+            ParseProblem::TooLarge => write!(f, "\"{text}\" is larger than a {quantity} can be"),
         }
     }
 }
@@ -53,7 +53,7 @@ impl ParseError {
     /// How to mend it, in one line: an accepted form.
     pub fn hint(&self) -> String {
         match &self.problem {
-            Problem::UnknownUnit(unit) if self.quantity == "rate" && unit.ends_with("ps") => {
+            ParseProblem::UnknownUnit(unit) if self.quantity == "rate" && unit.ends_with("ps") => {
                 format!("write rates as \"{}\": b = bit, B = byte, /s", self.example)
             }
             _ => format!("write it like \"{}\"", self.example),

@@ -6,7 +6,7 @@ use std::ops::{Add, Mul, Sub};
 use std::str::FromStr;
 
 use crate::number::{self, Meant};
-use crate::{Bytes, Duration, ParseError, Problem};
+use crate::{Bytes, Duration, ParseError, ParseProblem};
 
 /// A rate in bits per second: finite and not below zero. "Unlimited" is `Option<Rate>::None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
@@ -119,7 +119,7 @@ impl FromStr for Rate {
     /// "500 Mb/s", "1.5 GB/s"; b = bit, B = byte, k M G T decimal, "/s" required.
     fn from_str(text: &str) -> Result<Self, ParseError> {
         let (number, unit) = number::split(text, Self::MEANT)?;
-        let unknown = || Self::MEANT.error(text, Problem::UnknownUnit(unit.to_owned()));
+        let unknown = || Self::MEANT.error(text, ParseProblem::UnknownUnit(unit.to_owned()));
         let symbol = unit.strip_suffix("/s").ok_or_else(unknown)?;
         let (prefix, bytes) = match symbol.strip_suffix('b') {
             Some(prefix) => (prefix, false),
@@ -135,7 +135,7 @@ impl FromStr for Rate {
         };
         let value = number::scaled(number, exponent, text, Self::MEANT)?;
         let bps = if bytes { value * 8.0 } else { value };
-        Self::from_bps(bps).map_err(|_| Self::MEANT.error(text, Problem::TooLarge))
+        Self::from_bps(bps).map_err(|_| Self::MEANT.error(text, ParseProblem::TooLarge))
     }
 }
 
@@ -186,14 +186,14 @@ mod tests {
     #[test]
     fn parse__mistakes_are_named() {
         let problem = |text: &str| text.parse::<Rate>().unwrap_err().problem;
-        assert_eq!(problem("500"), Problem::NoUnit);
-        assert_eq!(problem("500 Mb"), Problem::UnknownUnit("Mb".into()));
-        assert_eq!(problem("500 Mbps"), Problem::UnknownUnit("Mbps".into()));
-        assert_eq!(problem("-1 Mb/s"), Problem::Negative);
-        assert_eq!(problem("fast"), Problem::NotANumber);
-        assert_eq!(problem("NaN Mb/s"), Problem::NotANumber);
-        assert_eq!(problem("1e400 Mb/s"), Problem::TooLarge);
-        assert_eq!(problem("1e99999999999 Mb/s"), Problem::TooLarge);
+        assert_eq!(problem("500"), ParseProblem::NoUnit);
+        assert_eq!(problem("500 Mb"), ParseProblem::UnknownUnit("Mb".into()));
+        assert_eq!(problem("500 Mbps"), ParseProblem::UnknownUnit("Mbps".into()));
+        assert_eq!(problem("-1 Mb/s"), ParseProblem::Negative);
+        assert_eq!(problem("fast"), ParseProblem::NotANumber);
+        assert_eq!(problem("NaN Mb/s"), ParseProblem::NotANumber);
+        assert_eq!(problem("1e400 Mb/s"), ParseProblem::TooLarge);
+        assert_eq!(problem("1e99999999999 Mb/s"), ParseProblem::TooLarge);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::ops::{Add, AddAssign, Mul, Sub};
 use std::str::FromStr;
 
 use crate::number::{self, Meant};
-use crate::{ParseError, Problem};
+use crate::{ParseError, ParseProblem};
 
 /// An instant: nanoseconds since the start of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -209,7 +209,7 @@ impl FromStr for Duration {
         let (_, factor) = UNITS
             .iter()
             .find(|(name, _)| *name == unit)
-            .ok_or_else(|| MEANT.error(text, Problem::UnknownUnit(unit.to_owned())))?;
+            .ok_or_else(|| MEANT.error(text, ParseProblem::UnknownUnit(unit.to_owned())))?;
         number::whole(number, *factor, text, MEANT).map(Self)
     }
 }
@@ -266,13 +266,13 @@ mod tests {
     #[test]
     fn parse__mistakes_are_named() {
         let problem = |text: &str| text.parse::<Duration>().unwrap_err().problem;
-        assert_eq!(problem("60"), Problem::NoUnit);
-        assert_eq!(problem("60 sec"), Problem::UnknownUnit("sec".into()));
-        assert_eq!(problem("-1 s"), Problem::Negative);
-        assert_eq!(problem("0.1 ns"), Problem::TooFine);
-        assert_eq!(problem("18446744074 s"), Problem::TooLarge);
-        assert_eq!(problem("1e300 s"), Problem::TooLarge);
-        assert_eq!(problem(""), Problem::NotANumber);
+        assert_eq!(problem("60"), ParseProblem::NoUnit);
+        assert_eq!(problem("60 sec"), ParseProblem::UnknownUnit("sec".into()));
+        assert_eq!(problem("-1 s"), ParseProblem::Negative);
+        assert_eq!(problem("0.1 ns"), ParseProblem::TooFine);
+        assert_eq!(problem("18446744074 s"), ParseProblem::TooLarge);
+        assert_eq!(problem("1e300 s"), ParseProblem::TooLarge);
+        assert_eq!(problem(""), ParseProblem::NotANumber);
     }
 
     #[test]

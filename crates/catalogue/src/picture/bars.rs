@@ -5,7 +5,7 @@ use plotters::style::{Color, RGBColor};
 
 use super::axis::{Grid, Margins, decade_ticks, ticks};
 use super::canvas::{Area, Canvas, drawing, fit, font, text_width, units};
-use super::label::{self, Label, Sample};
+use super::label::{self, CurveSample, Label};
 use super::palette::{self, FAINT, INK, PAPER};
 use super::{Caption, PictureError};
 
@@ -108,7 +108,7 @@ fn draw(area: &Area<'_>, chart: &BarChart) -> Result<(), PictureError> {
     let count = chart.parts.len();
     let labels = chart.parts.iter().enumerate().map(|(n, part)| {
         let row = if chart.is_stacked { count - 1 - n } else { n };
-        let sample = Sample::Band(colour(chart, n), 1.0);
+        let sample = CurveSample::Band(colour(chart, n), 1.0);
         Label { y: grid.top + 10.0 + 20.0 * row as f64, text: part.clone(), sample }
     });
     label::draw(&grid, labels.collect(), 12)

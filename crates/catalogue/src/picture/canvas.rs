@@ -27,7 +27,7 @@ pub(super) struct Canvas<'a> {
 }
 
 /// The parts of a sheet that are left once title and footer stand.
-pub(super) struct Frame<'a> {
+pub(super) struct PlotArea<'a> {
     /// Where the plot goes.
     pub(super) plot: Area<'a>,
 }
@@ -47,7 +47,7 @@ impl<'c> Canvas<'c> {
     /// Draws title and footer, lets `body` draw the rest, and gives the SVG.
     pub(super) fn draw(
         &self,
-        body: impl FnOnce(&Frame<'_>) -> Result<(), PictureError>,
+        body: impl FnOnce(&PlotArea<'_>) -> Result<(), PictureError>,
     ) -> Result<String, PictureError> {
         let (width, height) = (self.width, self.height);
         let mut svg = String::new();
@@ -67,7 +67,7 @@ impl<'c> Canvas<'c> {
                 let cites = format!("after {}", self.caption.cites);
                 whole.text(width - 24, height - 16, &fit(&cites, width / 2, 11), at_right)?;
             }
-            let frame = Frame { plot: whole.margins(66, 30, 24, 24) };
+            let frame = PlotArea { plot: whole.margins(66, 30, 24, 24) };
             body(&frame)?;
             whole.sheet.present().map_err(drawing)?;
         }

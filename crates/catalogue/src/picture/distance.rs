@@ -5,9 +5,9 @@ use plotters::style::Color;
 
 use super::axis::{Grid, Margins, power_ticks};
 use super::canvas::Area;
-use super::label::{self, Label, Sample};
+use super::label::{self, CurveSample, Label};
 use super::palette::{self, FIRST};
-use super::{Curve, PictureError, Weight, curve, rates, spread};
+use super::{Curve, CurveWeight, PictureError, curve, rates, spread};
 
 /// Distances below this share of |x*| are drawn at it: nobody tells them apart, and a logarithm knows no zero.
 const FLOOR: f64 = 1e-4;
@@ -27,7 +27,7 @@ pub(super) fn draw_one(area: &Area<'_>, run: &Run) -> Result<(), PictureError> {
         share if share <= FLOOR * 100.0 => format!("under {} %", FLOOR * 100.0),
         share => format!("{share:.*} % at the end", usize::from(share < 10.0) + usize::from(share < 1.0)),
     };
-    let sample = Sample::Curve(FIRST, 2.4, None);
+    let sample = CurveSample::Curve(FIRST, 2.4, None);
     label::draw(&grid, vec![Label { y: grid.at(*last).1, text, sample }], 12)
 }
 
@@ -42,7 +42,7 @@ pub(super) fn draw_many(area: &Area<'_>, curves: &[Curve<'_>]) -> Result<(), Pic
     let grid = grid(area, duration_s, right, &points.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
     let mut labels: Vec<Label> = Vec::new();
     let mut thin: Vec<(&str, Vec<f64>)> = Vec::new();
-    for (curve, points) in curves.iter().zip(&points).filter(|(curve, _)| curve.weight == Weight::Thin) {
+    for (curve, points) in curves.iter().zip(&points).filter(|(curve, _)| curve.weight == CurveWeight::Thin) {
         curve::line(&grid, points, FIRST.mix(0.3), 1.0)?;
         let y = points.last().map_or(grid.bottom, |point| grid.at(*point).1);
         match thin.iter_mut().find(|(label, _)| *label == curve.label) {
@@ -52,10 +52,10 @@ pub(super) fn draw_many(area: &Area<'_>, curves: &[Curve<'_>]) -> Result<(), Pic
     }
     for (label, heights) in thin {
         let y = heights.iter().sum::<f64>() / heights.len() as f64;
-        labels.push(Label { y, text: label.to_owned(), sample: Sample::Curve(FIRST, 1.0, None) });
+        labels.push(Label { y, text: label.to_owned(), sample: CurveSample::Curve(FIRST, 1.0, None) });
     }
-    let thick = curves.iter().zip(&points).filter(|(curve, _)| curve.weight == Weight::Thick);
-    let count = curves.iter().filter(|curve| curve.weight == Weight::Thick).count();
+    let thick = curves.iter().zip(&points).filter(|(curve, _)| curve.weight == CurveWeight::Thick);
+    let count = curves.iter().filter(|curve| curve.weight == CurveWeight::Thick).count();
     for (n, (curve, points)) in thick.enumerate() {
         // The first colour is that of the thin curves.
         let (colour, shape) = (palette::colour(n + 1), palette::marker(n));
@@ -66,7 +66,7 @@ pub(super) fn draw_many(area: &Area<'_>, curves: &[Curve<'_>]) -> Result<(), Pic
             }
         }
         let y = points.last().map_or(grid.bottom, |point| grid.at(*point).1);
-        labels.push(Label { y, text: curve.label.clone(), sample: Sample::Curve(colour, 2.4, Some(shape)) });
+        labels.push(Label { y, text: curve.label.clone(), sample: CurveSample::Curve(colour, 2.4, Some(shape)) });
     }
     label::draw(&grid, labels, 12)
 }

@@ -18,12 +18,12 @@ pub(super) struct Label {
     /// Its words.
     pub(super) text: String,
     /// The piece of line in front of them.
-    pub(super) sample: Sample,
+    pub(super) sample: CurveSample,
 }
 
 /// A piece of a line that shows which one is meant.
 #[derive(Clone, Copy)]
-pub(super) enum Sample {
+pub(super) enum CurveSample {
     /// A curve, with its marker where it has one.
     Curve(RGBColor, f64, Option<Marker>),
     /// A dashed line.
@@ -42,14 +42,14 @@ pub(super) fn draw(grid: &Grid<'_, '_>, mut labels: Vec<Label>, size: i32) -> Re
     let room = grid.area.size().0 - grid.right as i32 - SAMPLE_ROOM;
     for (label, y) in labels.iter().zip(heights) {
         match label.sample {
-            Sample::Curve(colour, width, shape) => {
+            CurveSample::Curve(colour, width, shape) => {
                 grid.area.line(&[(from, y), (to, y)], colour.to_rgba(), width)?;
                 if let Some(shape) = shape {
                     curve::marker(grid, (f64::midpoint(from, to), y), shape, colour, 3.5)?;
                 }
             }
-            Sample::Dashed(colour) => curve::dashed(grid, (from, y), (to, y), colour, (5.0, 3.0))?,
-            Sample::Band(colour, opacity) => {
+            CurveSample::Dashed(colour) => curve::dashed(grid, (from, y), (to, y), colour, (5.0, 3.0))?,
+            CurveSample::Band(colour, opacity) => {
                 grid.area.line(&[(from, y), (to, y)], colour.mix(opacity), 8.0)?;
             }
         }

@@ -4,7 +4,7 @@ use plotters::style::Color;
 
 use super::axis::{Grid, Margins, decade_ticks, ticks};
 use super::canvas::{Area, Canvas, fit, font};
-use super::label::{self, Label, Sample};
+use super::label::{self, CurveSample, Label};
 use super::palette::{self, INK};
 use super::{Caption, PictureError, curve};
 
@@ -33,7 +33,7 @@ pub struct Axis {
 
 /// Points with a name, in order of x. A point that is no number parts the line.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Line {
+pub struct PlottedLine {
     /// Names it.
     pub label: String,
     /// x and y.
@@ -46,11 +46,11 @@ pub struct Panel {
     /// Names it.
     pub label: String,
     /// What it shows.
-    pub lines: Vec<Line>,
+    pub lines: Vec<PlottedLine>,
 }
 
 /// Lines over two axes, on a sheet of their own.
-pub fn lines(caption: &Caption, x: &Axis, y: &Axis, lines: &[Line]) -> Result<String, PictureError> {
+pub fn lines(caption: &Caption, x: &Axis, y: &Axis, lines: &[PlottedLine]) -> Result<String, PictureError> {
     if lines.is_empty() {
         return Err(PictureError::Empty);
     }
@@ -96,7 +96,7 @@ struct Fitted<'a> {
 }
 
 impl Axis {
-    fn over<'a>(&self, lines: impl Iterator<Item = &'a Line>, which: usize) -> Fitted<'_> {
+    fn over<'a>(&self, lines: impl Iterator<Item = &'a PlottedLine>, which: usize) -> Fitted<'_> {
         let value = |point: &(f64, f64)| if which == 0 { point.0 } else { point.1 };
         let placed = |value: f64| self.place(value);
         let of_data = || {
@@ -136,7 +136,7 @@ fn draw(
     area: &Area<'_>,
     x: &Fitted<'_>,
     y: &Fitted<'_>,
-    lines: &[Line],
+    lines: &[PlottedLine],
     margins: Margins,
     size: i32,
 ) -> Result<(), PictureError> {
@@ -165,7 +165,7 @@ fn draw(
             marks.extend((0..4).filter_map(place).map(|point| (*point, n)));
         }
         let end = good.last().map_or(grid.bottom, |point| grid.at(*point).1);
-        labels.push(Label { y: end, text: line.label.clone(), sample: Sample::Curve(colour, width, Some(shape)) });
+        labels.push(Label { y: end, text: line.label.clone(), sample: CurveSample::Curve(colour, width, Some(shape)) });
     }
     // Markers stand on top of all lines.
     for (point, n) in marks {
@@ -182,8 +182,8 @@ mod tests {
         Axis { name: "packets".into(), scale, range }
     }
 
-    fn line(points: &[(f64, f64)]) -> Line {
-        Line { label: "one".into(), points: points.to_vec() }
+    fn line(points: &[(f64, f64)]) -> PlottedLine {
+        PlottedLine { label: "one".into(), points: points.to_vec() }
     }
 
     #[test]

@@ -27,7 +27,7 @@ use crate::measure::MeasureError;
 use canvas::Canvas;
 
 pub use bars::{Bar, BarChart, BarGroup, bar_chart};
-pub use lines::{Axis, Line, Panel, Scale, line_panels, lines};
+pub use lines::{Axis, Panel, PlottedLine, Scale, line_panels, lines};
 
 /// Up to this many sessions each have a curve of their own; more are shown by their distance to max-min and the
 /// spread of their rates.
@@ -52,12 +52,12 @@ pub struct Curve<'a> {
     /// The run; what the picture shows must have been recorded.
     pub run: &'a Run,
     /// How it is drawn.
-    pub weight: Weight,
+    pub weight: CurveWeight,
 }
 
 /// How a curve is drawn among others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Weight {
+pub enum CurveWeight {
     /// One of many alike: thin, pale, without a label of its own.
     Thin,
     /// One that counts by itself.

@@ -5,7 +5,7 @@ use plotters::style::Color;
 
 use super::axis::{Grid, Margins, rate_limit, rate_unit, ticks};
 use super::canvas::{Area, fit, font};
-use super::label::{self, Label, Sample};
+use super::label::{self, CurveSample, Label};
 use super::palette::{self, FAINT, INK};
 use super::{FEW_SESSIONS, PictureError, curve, max_min, spread};
 
@@ -70,7 +70,7 @@ pub(super) fn draw(area: &Area<'_>, run: &Run, style: Style<'_>) -> Result<(), P
         marks.extend(mark_places(&points, session, sessions).into_iter().map(|point| (point, session)));
         let last = points.last().map_or(grid.bottom, |point| grid.at(*point).1);
         let text = run.summary.sessions[session].name.to_string();
-        labels.push(Label { y: last, text, sample: Sample::Curve(colour, width, Some(shape)) });
+        labels.push(Label { y: last, text, sample: CurveSample::Curve(colour, width, Some(shape)) });
     }
     for level in max_min::levels(run) {
         let y = grid.y(level.bps / unit.bps);

@@ -5,7 +5,7 @@ use plotters::style::Color;
 
 use super::axis::{Grid, Margins, ticks};
 use super::canvas::Area;
-use super::label::{self, Label, Sample};
+use super::label::{self, CurveSample, Label};
 use super::palette::{FIRST, INK};
 use super::{PictureError, curve, max_min};
 
@@ -65,10 +65,10 @@ pub(super) fn draw(area: &Area<'_>, run: &Run) -> Result<(), PictureError> {
         .map(|(n, (text, opacity))| Label {
             y: grid.top + 10.0 + 20.0 * n as f64,
             text: text.into(),
-            sample: Sample::Band(FIRST, opacity),
+            sample: CurveSample::Band(FIRST, opacity),
         })
         .collect();
-    labels.push(Label { y: grid.top + 70.0, text: MEDIAN.into(), sample: Sample::Curve(FIRST, 2.2, None) });
-    labels.push(Label { y: grid.top + 90.0, text: FAIR.into(), sample: Sample::Dashed(INK) });
+    labels.push(Label { y: grid.top + 70.0, text: MEDIAN.into(), sample: CurveSample::Curve(FIRST, 2.2, None) });
+    labels.push(Label { y: grid.top + 90.0, text: FAIR.into(), sample: CurveSample::Dashed(INK) });
     label::draw(&grid, labels, 12)
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use fairwave_scenario::{
-    Demand, DemandBy, Engine, MaxMinStep, Metrics, Packet, RateSamples, Run, Scenario, SchemeChoice, SchemeOptions,
-    Session, SessionSummary, Summary, Window,
+    Demand, DemandBy, Engine, MaxMinStep, Metrics, PacketSizes, RateSamples, Run, Scenario, SchemeChoice,
+    SchemeOptions, SessionSpec, SessionSummary, Summary, Window,
 };
 use fairwave_schemes::scheme::{self, Options};
 use fairwave_units::{Bytes, Duration, Rate, Time};
@@ -81,7 +81,7 @@ fn distances__thin_curves_share_a_label() {
     let curve = |(i, (_, run)): (usize, &'static (Scenario, Run))| Curve {
         label: if i < 8 { "8 draws".into() } else { format!("synchronous {i}") },
         run,
-        weight: if i < 8 { Weight::Thin } else { Weight::Thick },
+        weight: if i < 8 { CurveWeight::Thin } else { CurveWeight::Thick },
     };
     let curves: Vec<_> = Box::leak(Box::new(runs)).iter().enumerate().map(curve).collect();
     let svg = distances(&Caption::default(), &curves).unwrap();
@@ -95,7 +95,7 @@ fn side_by_side__every_panel_has_its_name() {
     let curve = |label: &str, made: &'static (Scenario, Run)| Curve {
         label: label.into(),
         run: &made.1,
-        weight: Weight::Thick,
+        weight: CurveWeight::Thick,
     };
     let (few, many) = (&*Box::leak(Box::new(few)), &*Box::leak(Box::new(many)));
     let svg = side_by_side(&Caption::default(), &[curve("alpha 0.1", few), curve("alpha 0.2", few), curve("40", many)]);
@@ -158,7 +158,7 @@ fn made(sessions: usize, seconds: u64) -> (Scenario, Run) {
         seed: 1,
         scheme: Arc::new(SchemeChoice { scheme, options: Options::default() }),
         sample: Duration::from_millis(100),
-        packet: Packet { payload: Bytes::new(1000), header: Bytes::new(40) },
+        packet: PacketSizes { payload: Bytes::new(1000), header: Bytes::new(40) },
         nodes: Vec::new(),
         sessions: (0..sessions).map(session).collect(),
         routers: Vec::new(),
@@ -178,8 +178,8 @@ fn made(sessions: usize, seconds: u64) -> (Scenario, Run) {
     (scenario, run)
 }
 
-fn session(k: usize) -> Session {
-    Session {
+fn session(k: usize) -> SessionSpec {
+    SessionSpec {
         name: format!("s{}-d{}", k + 1, k % 3 + 1).into(),
         from: 0,
         to: 1,

@@ -18,11 +18,11 @@ use fairwave_host::{
 };
 use fairwave_units::Rate;
 
-use super::message::{self, Answer, Ask, What};
+use super::message::{self, CpReply, CpRequest, What};
 use super::place::Target;
 use crate::Done;
-use crate::failure::{Failure, plain};
-use crate::transfer::link::{self, Bound, Link};
+use crate::failure::{CommandFailure, plain};
+use crate::transfer::link::{self, Bound, LinkArgs};
 use crate::transfer::monitor::{monitor_until, transfers};
 use crate::transfer::screen::{Screen, Talk};
 
@@ -35,8 +35,8 @@ const TICK: Duration = Duration::from_millis(50);
 pub(crate) fn run() -> Done {
     // A terminal that goes away takes its processes with it. It fails for who leads a group already.
     let _ = rustix::process::setsid();
-    let ask: Ask = message::receive(&mut io::stdin().lock()).map_err(|error| {
-        Failure::usage(
+    let ask: CpRequest = message::receive(&mut io::stdin().lock()).map_err(|error| {
+        CommandFailure::usage(
             format!("--bootstrap: stdin: {}", plain(&error)),
             "`fairwave cp` calls this at the other end; it is of no use by hand",
         )
@@ -44,12 +44,12 @@ pub(crate) fn run() -> Done {
     let begun = begin(&ask);
     let answer = match &begun {
         Ok(far) => far.answer(),
-        Err(failure) => Answer::Refused {
+        Err(failure) => CpReply::Refused {
             version: message::VERSION,
             message: failure.message().unwrap_or("it cannot be done").to_owned(),
         },
     };
-    message::send(&mut io::stdout().lock(), &answer).map_err(|error| Failure::writing(&error))?;
+    message::send(&mut io::stdout().lock(), &answer).map_err(|error| CommandFailure::writing(&error))?;
     // The near end has been told why, and says so.
     if let Ok(far) = begun {
         far.stay();
@@ -65,22 +65,22 @@ struct Far {
     ends: Receiver<(CloseReason, bool)>,
 }
 
-fn begin(ask: &Ask) -> Result<Far, Failure> {
+fn begin(ask: &CpRequest) -> Result<Far, CommandFailure> {
     if ask.version != message::VERSION {
-        return Err(Failure::Usage(format!(
+        return Err(CommandFailure::Usage(format!(
             "the two ends are of different versions: messages of version {} and {}",
             ask.version,
             message::VERSION
         )));
     }
-    let failed = |error: &dyn std::fmt::Display| Failure::Run(error.to_string());
-    let link = Link {
+    let failed = |error: &dyn std::fmt::Display| CommandFailure::Run(error.to_string());
+    let link = LinkArgs {
         capacity: ask.capacity_bps.map(Rate::nearest_bps),
-        path: if ask.is_dedicated { link::Path::Dedicated } else { link::Path::Shared },
+        path: if ask.is_dedicated { link::PathUse::Dedicated } else { link::PathUse::Shared },
         interval: ask.interval_s.and_then(fairwave_units::Duration::from_secs_f64),
         alpha: ask.alpha,
         beta: ask.beta,
-        rule: ask.rule.as_deref().map(link::rule).transpose().map_err(Failure::Usage)?,
+        rule: ask.rule.as_deref().map(link::rule).transpose().map_err(CommandFailure::Usage)?,
         plain: ask.is_plain,
     };
     let (share, id) = share(&ask.what, link.session())?;
@@ -115,19 +115,19 @@ fn begin(ask: &Ask) -> Result<Far, Failure> {
 }
 
 /// What is given or taken, and a name for it that is the same the next time.
-fn share(what: &What, session: SessionOptions) -> Result<(Share, ShareId), Failure> {
-    let path = |path: &message::Path| {
+fn share(what: &What, session: SessionOptions) -> Result<(Share, ShareId), CommandFailure> {
+    let path = |path: &message::RemotePath| {
         path.to_os_string()
             .map(|path| home_relative(PathBuf::from(path)))
             .and_then(std::path::absolute)
-            .map_err(|error| Failure::Usage(format!("a path: {}", plain(&error))))
+            .map_err(|error| CommandFailure::Usage(format!("a path: {}", plain(&error))))
     };
     match what {
         What::Give(paths) => {
             let paths = paths.iter().map(path).collect::<Result<Vec<_>, _>>()?;
             let id = ShareId::of(&paths, false);
             let share = Share::new(paths, ShareOptions { session, ..ShareOptions::default() });
-            Ok((share.map_err(|error| Failure::Usage(error.to_string()))?, id))
+            Ok((share.map_err(|error| CommandFailure::Usage(error.to_string()))?, id))
         }
         What::Take { place, is_single, is_dry, durable, keeps_links } => {
             let place = path(place)?;
@@ -146,7 +146,7 @@ fn share(what: &What, session: SessionOptions) -> Result<(Share, ShareId), Failu
                 ..ShareOptions::default()
             };
             let share = Share::new(Vec::new(), options);
-            Ok((share.map_err(|error| Failure::Usage(error.to_string()))?, id))
+            Ok((share.map_err(|error| CommandFailure::Usage(error.to_string()))?, id))
         }
     }
 }
@@ -162,8 +162,8 @@ pub(super) fn home_relative(path: PathBuf) -> PathBuf {
 }
 
 impl Far {
-    fn answer(&self) -> Answer {
-        Answer::Ready {
+    fn answer(&self) -> CpReply {
+        CpReply::Ready {
             version: message::VERSION,
             ticket: self.ticket.clone(),
             ssh_address: std::env::var("SSH_CONNECTION").ok().as_deref().and_then(server_of),

@@ -18,7 +18,7 @@ const MOST_BYTES: u32 = 16 << 20;
 
 /// What the near end asks for.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Ask {
+pub(crate) struct CpRequest {
     pub(crate) version: u32,
     pub(crate) what: What,
     /// The far end's own capacity, bit/s.
@@ -40,11 +40,11 @@ pub(crate) struct Ask {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum What {
     /// The far end gives these paths.
-    Give(Vec<Path>),
+    Give(Vec<RemotePath>),
     /// It takes what comes to this place: a single thing, which may get a new name there, or several.
     Take {
         /// As the call has it.
-        place: Path,
+        place: RemotePath,
         /// Whether a single thing comes.
         is_single: bool,
         /// Whether nothing is written.
@@ -60,12 +60,12 @@ pub(crate) enum What {
 /// A path, whose bytes need not be text.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct Path(String);
+pub(crate) struct RemotePath(String);
 
 /// What the far end answers.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Answer {
+pub(crate) enum CpReply {
     /// It can be reached with this.
     Ready {
         version: u32,
@@ -77,7 +77,7 @@ pub(crate) enum Answer {
     Refused { version: u32, message: String },
 }
 
-impl Path {
+impl RemotePath {
     pub(crate) fn new(path: &OsStr) -> Self {
         Self(BASE64.encode(path.as_bytes()))
     }
@@ -121,9 +121,9 @@ mod tests {
 
     #[test]
     fn receive__reads_what_send_wrote() {
-        let ask = Ask {
+        let ask = CpRequest {
             version: VERSION,
-            what: What::Give(vec![Path::new(OsStr::from_bytes(b"a\xff\n")), Path::new(OsStr::new(""))]),
+            what: What::Give(vec![RemotePath::new(OsStr::from_bytes(b"a\xff\n")), RemotePath::new(OsStr::new(""))]),
             capacity_bps: Some(1e9),
             ports: Some((5000, 5010)),
             is_plain: false,
@@ -135,7 +135,7 @@ mod tests {
         };
         let mut bytes = Vec::new();
         send(&mut bytes, &ask).unwrap();
-        let read: Ask = receive(&mut bytes.as_slice()).unwrap();
+        let read: CpRequest = receive(&mut bytes.as_slice()).unwrap();
         assert_eq!(read, ask);
         let What::Give(paths) = read.what else { panic!("{read:?}") };
         assert_eq!(paths[0].to_os_string().unwrap().as_bytes(), b"a\xff\n");
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn receive__refuses_what_is_no_message() {
-        let error = |bytes: &[u8]| receive::<Ask>(&mut &*bytes).unwrap_err();
+        let error = |bytes: &[u8]| receive::<CpRequest>(&mut &*bytes).unwrap_err();
         assert_eq!(error(b"Welcome to host\n").to_string(), "something else than a message came");
         assert_eq!(error(&[0, 0, 0, 9, b'{']).kind(), io::ErrorKind::UnexpectedEof);
         assert_eq!(error(&[0]).kind(), io::ErrorKind::UnexpectedEof);

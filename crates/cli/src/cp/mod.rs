@@ -15,15 +15,15 @@ use fairwave_host::{Identity, Keyring, Listen, ShareId, StateDir, Validity};
 use fairwave_units::Duration;
 
 use crate::Done;
-use crate::failure::{Failure, plain};
+use crate::failure::{CommandFailure, plain};
 use crate::get::{self, Taking};
 use crate::put;
-use crate::transfer::link::{Link, Path, Ports};
+use crate::transfer::link::{LinkArgs, PathUse, Ports};
 use crate::transfer::offer::of_state;
 use crate::transfer::own_places::note_left_out;
 use crate::transfer::screen::{Screen, Talk};
-use message::{Ask, What};
-use place::{Place, Target};
+use message::{CpRequest, What};
+use place::{CpPlace, Target};
 use ssh::FarEnd;
 
 /// Copy files to or from another machine that ssh reaches, with no server and no set-up there.
@@ -52,13 +52,13 @@ pub(crate) struct Args {
     #[command(flatten)]
     taking: Taking,
     #[command(flatten)]
-    link: Link,
+    link: LinkArgs,
     #[command(flatten)]
     talk: Talk,
 }
 
 /// What goes where.
-enum Way {
+enum CopyDirection {
     Local { from: Vec<PathBuf>, to: PathBuf },
     Fetch { host: String, from: Vec<OsString>, to: PathBuf },
     Send { from: Vec<PathBuf>, host: String, to: OsString },
@@ -67,9 +67,9 @@ enum Way {
 pub(crate) fn run(args: &Args) -> Done {
     let screen = Screen::new(args.talk);
     match way(&args.words)? {
-        Way::Local { from, to } => copy_here(&screen, args, &from, &to),
-        Way::Fetch { host, from, to } => {
-            let what = What::Give(from.iter().map(|path| message::Path::new(path)).collect());
+        CopyDirection::Local { from, to } => copy_here(&screen, args, &from, &to),
+        CopyDirection::Fetch { host, from, to } => {
+            let what = What::Give(from.iter().map(|path| message::RemotePath::new(path)).collect());
             let far = FarEnd::start(&args.ssh, &host, &ask(args, what))?;
             // Whatever the far end is, it says in its list what each thing is called.
             let names = TopNames::of(from.iter().map(|path| far::home_relative(path.into())));
@@ -78,9 +78,9 @@ pub(crate) fn run(args: &Args) -> Done {
             far.end();
             done
         }
-        Way::Send { from, host, to } => {
+        CopyDirection::Send { from, host, to } => {
             let what = What::Take {
-                place: message::Path::new(&to),
+                place: message::RemotePath::new(&to),
                 is_single: from.len() == 1,
                 is_dry: args.taking.look.dry_run,
                 durable: args.taking.durable,
@@ -95,19 +95,22 @@ pub(crate) fn run(args: &Args) -> Done {
     }
 }
 
-fn way(words: &[OsString]) -> Result<Way, Failure> {
-    let wrong = |message: String, hint: &str| Failure::usage(format!("cp: {message}"), hint);
+fn way(words: &[OsString]) -> Result<CopyDirection, CommandFailure> {
+    let wrong = |message: String, hint: &str| CommandFailure::usage(format!("cp: {message}"), hint);
     let hint = "fairwave cp [HOST:]SRC... [HOST:]DEST";
-    let places: Vec<_> =
-        words.iter().map(|word| Place::read(word)).collect::<Result<_, _>>().map_err(|message| wrong(message, hint))?;
+    let places: Vec<_> = words
+        .iter()
+        .map(|word| CpPlace::read(word))
+        .collect::<Result<_, _>>()
+        .map_err(|message| wrong(message, hint))?;
     let Some((to, from)) = places.split_last().filter(|(_, from)| !from.is_empty()) else {
         return Err(wrong("the destination is missing".into(), hint));
     };
     let (mut here, mut there, mut hosts) = (Vec::new(), Vec::new(), Vec::new());
     for place in from {
         match place {
-            Place::Here(path) => here.push(path.clone()),
-            Place::There { host, path } => {
+            CpPlace::Here(path) => here.push(path.clone()),
+            CpPlace::There { host, path } => {
                 there.push(path.clone());
                 if !hosts.contains(host) {
                     hosts.push(host.clone());
@@ -116,28 +119,30 @@ fn way(words: &[OsString]) -> Result<Way, Failure> {
         }
     }
     match (to, hosts.as_slice()) {
-        (Place::Here(to), []) => Ok(Way::Local { from: here, to: to.clone() }),
-        (Place::Here(to), [host]) if here.is_empty() => {
-            Ok(Way::Fetch { host: host.clone(), from: there, to: to.clone() })
+        (CpPlace::Here(to), []) => Ok(CopyDirection::Local { from: here, to: to.clone() }),
+        (CpPlace::Here(to), [host]) if here.is_empty() => {
+            Ok(CopyDirection::Fetch { host: host.clone(), from: there, to: to.clone() })
         }
-        (Place::There { host, path }, []) => Ok(Way::Send { from: here, host: host.clone(), to: path.clone() }),
-        (Place::There { .. }, _) => {
+        (CpPlace::There { host, path }, []) => {
+            Ok(CopyDirection::Send { from: here, host: host.clone(), to: path.clone() })
+        }
+        (CpPlace::There { .. }, _) => {
             Err(wrong("one end must be on this machine".into(), "run it on one of the two: ssh HOST fairwave cp ..."))
         }
-        (Place::Here(_), _) => {
+        (CpPlace::Here(_), _) => {
             Err(wrong("the sources are on several machines".into(), "copy from one after the other"))
         }
     }
 }
 
-fn ask(args: &Args, what: What) -> Ask {
-    Ask {
+fn ask(args: &Args, what: What) -> CpRequest {
+    CpRequest {
         version: message::VERSION,
         what,
         capacity_bps: args.link.capacity.map(fairwave_units::Rate::as_bps),
         ports: args.port.as_ref().map(|ports| (*ports.0.start(), *ports.0.end())),
         is_plain: args.link.plain,
-        is_dedicated: args.link.path == Path::Dedicated,
+        is_dedicated: args.link.path == PathUse::Dedicated,
         interval_s: args.link.interval.map(Duration::as_secs_f64),
         alpha: args.link.alpha,
         beta: args.link.beta,
@@ -154,13 +159,13 @@ fn into(args: &Args, to: &std::path::Path, sources: usize) -> GetOptions {
 /// Both ends are this process: what goes on after an interrupt does so here, too.
 fn copy_here(screen: &Screen, args: &Args, from: &[PathBuf], to: &std::path::Path) -> Done {
     let absolute = |path: &PathBuf| {
-        std::path::absolute(path).map_err(|error| Failure::usage(plain(&error), "name files and directories"))
+        std::path::absolute(path).map_err(|error| CommandFailure::usage(plain(&error), "name files and directories"))
     };
     let paths = from.iter().map(absolute).collect::<Result<Vec<_>, _>>()?;
     let id = ShareId::of(&paths, false);
     note_left_out(screen, &paths);
     let share = Share::new(paths, ShareOptions { session: args.link.session(), ..ShareOptions::default() })
-        .map_err(|error| Failure::Usage(error.to_string()))?;
+        .map_err(|error| CommandFailure::Usage(error.to_string()))?;
     let loopback = Listen::At(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
     let giver = args.link.bind_to("cp", &loopback)?;
     let identity = StateDir::open().and_then(|state| Identity::open(&state)).map_err(|error| of_state(&error))?;
@@ -182,11 +187,11 @@ mod tests {
     #[test]
     fn way__one_end_is_here() {
         let of = |words: &[&str]| way(&words.iter().map(OsString::from).collect::<Vec<_>>());
-        assert!(matches!(of(&["a", "b", "c"]), Ok(Way::Local { from, .. }) if from.len() == 2));
+        assert!(matches!(of(&["a", "b", "c"]), Ok(CopyDirection::Local { from, .. }) if from.len() == 2));
         assert!(
-            matches!(of(&["h:a", "h:b", "c"]), Ok(Way::Fetch { host, from, .. }) if host == "h" && from.len() == 2)
+            matches!(of(&["h:a", "h:b", "c"]), Ok(CopyDirection::Fetch { host, from, .. }) if host == "h" && from.len() == 2)
         );
-        assert!(matches!(of(&["a", "h:"]), Ok(Way::Send { host, to, .. }) if host == "h" && to.is_empty()));
+        assert!(matches!(of(&["a", "h:"]), Ok(CopyDirection::Send { host, to, .. }) if host == "h" && to.is_empty()));
         for (words, says) in [
             (["h:a", "b", "c"], "several machines"),
             (["h:a", "i:b", "c"], "several machines"),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// A place that a call names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum CpPlace {
     /// On this machine.
     Here(PathBuf),
     /// On another one, which ssh knows by this name.
@@ -18,7 +18,7 @@ pub(crate) enum Place {
     },
 }
 
-impl Place {
+impl CpPlace {
     /// Reads a place as scp does: what has a colon before any slash is on another machine.
     pub(crate) fn read(word: &OsStr) -> Result<Self, String> {
         let bytes = word.as_bytes();
@@ -95,22 +95,22 @@ mod tests {
 
     #[test]
     fn read__a_colon_before_any_slash_is_another_machine() {
-        let there = |host: &str, path: &str| Place::There { host: host.into(), path: path.into() };
+        let there = |host: &str, path: &str| CpPlace::There { host: host.into(), path: path.into() };
         for (word, place) in [
-            ("a.txt", Place::Here("a.txt".into())),
-            ("./a:b", Place::Here("./a:b".into())),
-            ("dir/a:b", Place::Here("dir/a:b".into())),
+            ("a.txt", CpPlace::Here("a.txt".into())),
+            ("./a:b", CpPlace::Here("./a:b".into())),
+            ("dir/a:b", CpPlace::Here("dir/a:b".into())),
             ("host:", there("host", "")),
             ("me@host:dir/a:b", there("me@host", "dir/a:b")),
             ("host:/abs", there("host", "/abs")),
             ("[2001:db8::7]:x", there("2001:db8::7", "x")),
             ("root@[::1]:dir/", there("root@::1", "dir/")),
             ("me@[2001:db8::7]:", there("me@2001:db8::7", "")),
-            ("[x", Place::Here("[x".into())),
+            ("[x", CpPlace::Here("[x".into())),
             ("a[1]:b", there("a[1]", "b")),
-            ("dir/[::1]:x", Place::Here("dir/[::1]:x".into())),
+            ("dir/[::1]:x", CpPlace::Here("dir/[::1]:x".into())),
         ] {
-            assert_eq!(Place::read(OsStr::new(word)), Ok(place), "{word}");
+            assert_eq!(CpPlace::read(OsStr::new(word)), Ok(place), "{word}");
         }
     }
 
@@ -141,7 +141,7 @@ mod tests {
         for (word, says) in
             [("-oProxyCommand=x:y", "does not begin"), (":a", "host is missing"), ("a b:c", "no blanks")]
         {
-            let error = Place::read(OsStr::new(word)).unwrap_err();
+            let error = CpPlace::read(OsStr::new(word)).unwrap_err();
             assert!(error.contains(says), "{word}: {error}");
         }
     }

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use fairwave_host::{MOST_ADDRESSES, Ticket};
 
-use super::message::{self, Answer, Ask};
-use crate::failure::{Failure, plain};
+use super::message::{self, CpReply, CpRequest};
+use crate::failure::{CommandFailure, plain};
 
 /// All that ever goes through a remote shell.
 const REMOTE: &str = "fairwave serve --bootstrap";
@@ -23,10 +23,10 @@ pub(super) struct FarEnd {
 
 impl FarEnd {
     /// Starts it. `ssh` is the command in place of ssh, with its own arguments.
-    pub(super) fn start(ssh: &str, host: &str, ask: &Ask) -> Result<Self, Failure> {
+    pub(super) fn start(ssh: &str, host: &str, ask: &CpRequest) -> Result<Self, CommandFailure> {
         let mut words = ssh.split_whitespace();
         let program = words.next().ok_or_else(|| {
-            Failure::usage("--ssh: the command is empty", "left out, it is ssh: --ssh \"ssh -p 2222\"")
+            CommandFailure::usage("--ssh: the command is empty", "left out, it is ssh: --ssh \"ssh -p 2222\"")
         })?;
         let words: Vec<_> = words.collect();
         let begun = Command::new(program)
@@ -36,17 +36,20 @@ impl FarEnd {
             .stdout(Stdio::piped())
             .spawn();
         let mut child = begun.map_err(|error| {
-            Failure::usage(format!("{}: {}", program.escape_debug(), plain(&error)), "--ssh names another command")
+            CommandFailure::usage(
+                format!("{}: {}", program.escape_debug(), plain(&error)),
+                "--ssh names another command",
+            )
         })?;
         let answer = exchange(&mut child, ask);
         let refuse = |child: &mut Child, message: String| {
             end(child);
-            Err(Failure::Run(format!("{host}: {message}")))
+            Err(CommandFailure::Run(format!("{host}: {message}")))
         };
         let (text, ssh_address) = match answer {
-            Ok(Answer::Ready { version: message::VERSION, ticket, ssh_address }) => (ticket, ssh_address),
-            Ok(Answer::Refused { message, .. }) => return refuse(&mut child, message),
-            Ok(Answer::Ready { version, .. }) => {
+            Ok(CpReply::Ready { version: message::VERSION, ticket, ssh_address }) => (ticket, ssh_address),
+            Ok(CpReply::Refused { message, .. }) => return refuse(&mut child, message),
+            Ok(CpReply::Ready { version, .. }) => {
                 let message = format!("its fairwave is of another version: messages of version {version}, not 1");
                 return refuse(&mut child, message);
             }
@@ -75,7 +78,7 @@ impl FarEnd {
     }
 }
 
-fn exchange(child: &mut Child, ask: &Ask) -> io::Result<Answer> {
+fn exchange(child: &mut Child, ask: &CpRequest) -> io::Result<CpReply> {
     let (Some(stdin), Some(stdout)) = (child.stdin.as_mut(), child.stdout.as_mut()) else {
         return Err(io::ErrorKind::BrokenPipe.into());
     };

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::Done;
 use crate::output::print_json;
-use crate::table::{Table, shortened};
+use crate::table::{TextTable, shortened};
 use crate::terminal::print;
 
 /// List the experiments: what each shows, how many claims it checks, where it comes from.
@@ -21,12 +21,12 @@ pub(super) struct Args {
 }
 
 #[derive(Serialize)]
-struct Listing {
-    experiments: Vec<Entry>,
+struct PaperListing {
+    experiments: Vec<PaperRow>,
 }
 
 #[derive(Serialize)]
-struct Entry {
+struct PaperRow {
     id: &'static str,
     title: &'static str,
     cites: &'static str,
@@ -36,9 +36,9 @@ struct Entry {
 
 pub(super) fn run(args: &Args) -> Done {
     if args.json {
-        return print_json(&Listing { experiments: list().iter().map(entry).collect() });
+        return print_json(&PaperListing { experiments: list().iter().map(entry).collect() });
     }
-    let mut table = Table::new(&["experiment", ">claims", "what", "from"]);
+    let mut table = TextTable::new(&["experiment", ">claims", "what", "from"]);
     for experiment in list() {
         let claims = experiment.claim_count().to_string();
         table.row([experiment.id.clone(), claims, shortened(&experiment.title, 60), experiment.cites.clone()]);
@@ -46,8 +46,8 @@ pub(super) fn run(args: &Args) -> Done {
     print(&table.render(0))
 }
 
-fn entry(experiment: &'static Experiment) -> Entry {
-    Entry {
+fn entry(experiment: &'static Experiment) -> PaperRow {
+    PaperRow {
         id: &experiment.id,
         title: &experiment.title,
         cites: &experiment.cites,

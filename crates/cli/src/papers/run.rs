@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use fairwave_catalogue::{Claim, Outcome, RunError, RunOptions, Step, report, run_all, select};
+use fairwave_catalogue::{Claim, ExperimentOutcome, RunError, RunOptions, RunStep, report, run_all, select};
 
 use crate::Done;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::json_line;
-use crate::progress::Progress;
+use crate::progress::StepProgress;
 use crate::staging::Staging;
 use crate::terminal::{self, BAD, BOLD, DIM, GOOD, WARY, paint};
 
@@ -48,10 +48,10 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Done {
-    let experiments = select(&args.ids).map_err(|error| Failure::Usage(error.to_string()))?;
+    let experiments = select(&args.ids).map_err(|error| CommandFailure::Usage(error.to_string()))?;
     let staging = args.out.as_deref().map(Staging::begin).transpose()?;
-    let progress = Progress::new(STEPS, false);
-    let told = Told::new(&progress);
+    let progress = StepProgress::new(STEPS, false);
+    let told = RunBar::new(&progress);
     let mut outcomes = Vec::with_capacity(experiments.len());
     let mut printed = Ok(());
     run_all(&experiments, RunOptions { quick: args.quick }, &|step| told.hear(step), &mut |mut outcome| {
@@ -72,7 +72,7 @@ pub(super) fn run(args: &Args) -> Done {
         staging.commit()?;
         terminal::note(&format!("wrote {}", out.join("report.html").display()));
     }
-    let unexplained: usize = outcomes.iter().map(Outcome::unexplained_misses).sum();
+    let unexplained: usize = outcomes.iter().map(ExperimentOutcome::unexplained_misses).sum();
     let counts = counts(&outcomes, unexplained);
     // With --json the objects hold it all, and stdout stays an object a line.
     if args.json {
@@ -83,22 +83,22 @@ pub(super) fn run(args: &Args) -> Done {
 "
         ))?;
     }
-    if unexplained > 0 { Err(Failure::Missed) } else { Ok(()) }
+    if unexplained > 0 { Err(CommandFailure::Missed) } else { Ok(()) }
 }
 
 /// The runs' progress on a bar of whole steps.
-struct Told<'a> {
-    bar: &'a Progress,
+struct RunBar<'a> {
+    bar: &'a StepProgress,
     /// Share of the work that is done, and the steps that the bar shows of it.
     state: Mutex<(f64, u64)>,
 }
 
-impl<'a> Told<'a> {
-    fn new(bar: &'a Progress) -> Self {
+impl<'a> RunBar<'a> {
+    fn new(bar: &'a StepProgress) -> Self {
         Self { bar, state: Mutex::new((0.0, 0)) }
     }
 
-    fn hear(&self, step: &Step<'_>) {
+    fn hear(&self, step: &RunStep<'_>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.0 += step.share;
         let reached = (state.0 * STEPS as f64) as u64;
@@ -110,16 +110,16 @@ impl<'a> Told<'a> {
     }
 }
 
-fn failed(error: RunError) -> Failure {
+fn failed(error: RunError) -> CommandFailure {
     match error {
-        RunError::Unknown(error) => Failure::Usage(error.to_string()),
-        other => Failure::Run(other.to_string()),
+        RunError::Unknown(error) => CommandFailure::Usage(error.to_string()),
+        other => CommandFailure::Run(other.to_string()),
     }
 }
 
-fn counts(outcomes: &[Outcome], unexplained: usize) -> String {
+fn counts(outcomes: &[ExperimentOutcome], unexplained: usize) -> String {
     let claims: usize = outcomes.iter().map(|outcome| outcome.claims.len()).sum();
-    let known: usize = outcomes.iter().map(Outcome::known_misses).sum();
+    let known: usize = outcomes.iter().map(ExperimentOutcome::known_misses).sum();
     let holding = claims - known - unexplained;
     format!(
         "{holding} of {claims} claims hold in {} experiments; known misses, each with its reason: {known}; misses \
@@ -129,7 +129,7 @@ fn counts(outcomes: &[Outcome], unexplained: usize) -> String {
 }
 
 /// One experiment in words.
-fn told_in_words(outcome: &Outcome) -> String {
+fn told_in_words(outcome: &ExperimentOutcome) -> String {
     let experiment = outcome.experiment;
     let mut text = format!("{}  {}\n", paint(BOLD, &outcome.id), experiment.title);
     let quick = if outcome.quick { ", fewer draws or shorter runs" } else { "" };

@@ -10,7 +10,7 @@ use crate::Done;
 use crate::output::print_json;
 use crate::terminal;
 use crate::transfer::follow::{Teller, counted, mean_rate, new_bytes, print_end};
-use crate::transfer::meter::{Meter, Moment, size, span};
+use crate::transfer::meter::{Moment, ProgressMeter, size, span};
 use crate::transfer::screen::Screen;
 
 /// The visitors of a process that serves.
@@ -25,7 +25,7 @@ pub(super) struct Attendance<'a> {
 
 struct Guest<'a> {
     visit: Visit,
-    meter: Meter,
+    meter: ProgressMeter,
     teller: Teller<'a>,
 }
 
@@ -81,7 +81,7 @@ impl<'a> Attendance<'a> {
             self.screen.say(&format!("{peer}: {what}"));
         }
         let teller = Teller::new(self.screen, format!("{peer}: "));
-        let meter = Meter::new(visit.transfer.clone(), self.capacity);
+        let meter = ProgressMeter::new(visit.transfer.clone(), self.capacity);
         self.here.insert(visit.number, Guest { visit, meter, teller });
         Ok(())
     }

@@ -11,7 +11,7 @@ use fairwave_scenario::{
 use serde::Serialize;
 
 use crate::Done;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::staging::Staging;
 
 /// A run's summary as a function of scenario and seed: without what the clock says.
@@ -31,18 +31,19 @@ struct Timeless<'a> {
     links: &'a [LinkSummary],
     background: &'a [BackgroundSummary],
     metrics: &'a Metrics,
-    engine: Counts,
+    engine: SampleCounts,
 }
 
 #[derive(Serialize)]
-struct Counts {
+struct SampleCounts {
     events: u64,
     packet_hops: u64,
 }
 
 /// Writes the files of one result below `place`: a directory's name and a slash, or nothing.
 pub(super) fn write(staging: &Staging, place: &str, scenario: &Scenario, run: &Run) -> Done {
-    let picture = picture::of_run(scenario, run).map_err(|error| Failure::Run(format!("{place}rates.svg: {error}")))?;
+    let picture =
+        picture::of_run(scenario, run).map_err(|error| CommandFailure::Run(format!("{place}rates.svg: {error}")))?;
     staging.write(&format!("{place}summary.json"), |out| write_summary(run, out))?;
     staging.write(&format!("{place}rates.csv"), |mut out| csv::write_rates(run, &mut out))?;
     staging.write(&format!("{place}queues.csv"), |mut out| csv::write_queues(run, &mut out))?;
@@ -70,7 +71,7 @@ fn write_summary(run: &Run, out: &mut dyn Write) -> io::Result<()> {
         links: &summary.links,
         background: &summary.background,
         metrics: &summary.metrics,
-        engine: Counts { events: summary.engine.events, packet_hops: summary.engine.packet_hops },
+        engine: SampleCounts { events: summary.engine.events, packet_hops: summary.engine.packet_hops },
     };
     serde_json::to_writer_pretty(&mut *out, &timeless)?;
     out.write_all(b"\n")

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use fairwave_catalogue::lab::{simulate, usual_model};
 use fairwave_catalogue::picture::FEW_SESSIONS;
 use fairwave_catalogue::{Heard, InOrder, in_order};
-use fairwave_scenario::{Case, Document, Record, Run, Scenario, Selection, Settings, TraceEvent, Work};
+use fairwave_scenario::{Case, Document, Record, Run, Scenario, Selection, Settings, TraceEvent, WorkKind};
 use fairwave_schemes::scheme::Model;
 use fairwave_units::{Bytes, Time};
 use rayon::prelude::*;
@@ -15,9 +15,9 @@ use rayon::prelude::*;
 use super::trace::{Format, Trace};
 use super::{files, report};
 use crate::Done;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::json_line;
-use crate::progress::Progress;
+use crate::progress::StepProgress;
 use crate::staging::{self, Staging};
 use crate::{input, interrupt, terminal};
 
@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_millis(50);
 const STEPS_PER_SECOND: f64 = 1e3;
 
 /// A call of `simulate`.
-pub(super) struct Lab<'a> {
+pub(super) struct SimulateCall<'a> {
     pub(super) file: &'a str,
     pub(super) model: Option<Model>,
     pub(super) selection: &'a Selection,
@@ -49,21 +49,21 @@ struct TraceFile {
 }
 
 /// All cases of a call.
-struct Batch<'a> {
+struct CaseBatch<'a> {
     heading: &'a str,
     /// Where the files of each go.
     places: &'a [String],
     staging: Option<&'a Staging>,
-    progress: &'a Progress,
+    progress: &'a StepProgress,
 }
 
 /// What one case gave, ready to be printed.
 struct Finished {
     text: String,
-    line: Option<report::Line>,
+    line: Option<report::RunLine>,
 }
 
-impl Lab<'_> {
+impl SimulateCall<'_> {
     pub(super) fn run(&self) -> Done {
         let document = input::document(self.file)?;
         let cases = document.cases(self.selection)?;
@@ -73,13 +73,13 @@ impl Lab<'_> {
         let staging = self.out.map(Staging::begin).transpose()?;
         let places = files::places(&cases);
         let steps = cases.len() as f64 * checked.longest_s * STEPS_PER_SECOND;
-        let progress = Progress::new(steps as u64, self.is_quiet);
+        let progress = StepProgress::new(steps as u64, self.is_quiet);
 
         let mut lines = Vec::new();
         // From here on an interrupt keeps what has ended.
         interrupt::be_gentle();
         let batch =
-            Batch { heading: &checked.heading, places: &places, staging: staging.as_ref(), progress: &progress };
+            CaseBatch { heading: &checked.heading, places: &places, staging: staging.as_ref(), progress: &progress };
         let one = |index: usize| {
             let place = staging.as_ref().map(|staging| (staging, places[index].as_str()));
             self.finish(&document, &cases[index], cases.len(), place, trace.as_ref(), &progress)
@@ -106,9 +106,9 @@ impl Lab<'_> {
     /// the process: the runs that have not ended have no way out before their end.
     fn collect(
         &self,
-        results: &mut InOrder<Finished, Failure>,
-        batch: &Batch<'_>,
-        lines: &mut Vec<report::Line>,
+        results: &mut InOrder<Finished, CommandFailure>,
+        batch: &CaseBatch<'_>,
+        lines: &mut Vec<report::RunLine>,
     ) -> Done {
         let mut next = 0;
         while next == batch.places.len() || !interrupt::is_asked() {
@@ -130,7 +130,7 @@ impl Lab<'_> {
     }
 
     /// Puts the results of the runs that have ended into place, and ends the process.
-    fn end_early(&self, batch: &Batch<'_>, kept: &BTreeSet<&str>, lines: &[report::Line]) -> Done {
+    fn end_early(&self, batch: &CaseBatch<'_>, kept: &BTreeSet<&str>, lines: &[report::RunLine]) -> Done {
         batch.progress.clear();
         if let Some(staging) = batch.staging
             && !kept.is_empty()
@@ -156,7 +156,7 @@ impl Lab<'_> {
         let is_kept = self.out.is_some();
         let record = Record { rates: is_kept, queues: is_kept, windows: is_kept, distances: is_kept };
         // Of a model that is not known before the scenario is made, the lesser.
-        let work = Work::Run(self.model.unwrap_or(Model::Fluid), record);
+        let work = WorkKind::Run(self.model.unwrap_or(Model::Fluid), record);
         // Cases differ in a few keys: those of one variant not at all.
         let mut variants = cases.iter().collect::<Vec<_>>();
         variants.dedup_by(|a, b| a.variant == b.variant);
@@ -165,8 +165,8 @@ impl Lab<'_> {
     }
 
     /// Builds every case once, so that no mistake comes to light in the midst of the results.
-    fn check(&self, document: &Document, cases: &[Case]) -> Result<Checked, Failure> {
-        let built: Vec<Result<Checked, Failure>> = cases
+    fn check(&self, document: &Document, cases: &[Case]) -> Result<Checked, CommandFailure> {
+        let built: Vec<Result<Checked, CommandFailure>> = cases
             .par_iter()
             .map(|case| {
                 let (scenario, notes) = document.build(case)?;
@@ -174,7 +174,7 @@ impl Lab<'_> {
                     && to > scenario.end()
                 {
                     let message = format!("--window: {to} lies after the end of the run at {}", scenario.end());
-                    return Err(Failure::usage(message, "choose a part of the run, or a longer --duration"));
+                    return Err(CommandFailure::usage(message, "choose a part of the run, or a longer --duration"));
                 }
                 let heading = report::heading(&scenario);
                 Ok(Checked { longest_s: scenario.duration.as_secs_f64(), heading, notes })
@@ -204,8 +204,8 @@ impl Lab<'_> {
         of: usize,
         place: Option<(&Staging, &str)>,
         trace: Option<&TraceFile>,
-        progress: &Progress,
-    ) -> Result<Finished, Failure> {
+        progress: &StepProgress,
+    ) -> Result<Finished, CommandFailure> {
         let (scenario, _) = document.build(case)?;
         let is_report = !self.is_json && of <= FULL_REPORTS;
         let is_few = scenario.sessions.len() <= FEW_SESSIONS;
@@ -229,14 +229,15 @@ impl Lab<'_> {
         if is_report {
             return Ok(Finished { text: report::full(&scenario, &run), line: None });
         }
-        Ok(Finished { text: String::new(), line: Some(report::Line::of(&run)) })
+        Ok(Finished { text: String::new(), line: Some(report::RunLine::of(&run)) })
     }
 
     /// Gets the file of `--trace` ready: of a single run, by packets.
-    fn begin_trace(&self, document: &Document, cases: &[Case]) -> Result<Option<TraceFile>, Failure> {
+    fn begin_trace(&self, document: &Document, cases: &[Case]) -> Result<Option<TraceFile>, CommandFailure> {
         let Some(path) = self.trace else { return Ok(None) };
         let format = Format::of(path)?;
-        let refuse = |what: &str, hint: &str| Failure::usage(format!("--trace {}: {what}", path.display()), hint);
+        let refuse =
+            |what: &str, hint: &str| CommandFailure::usage(format!("--trace {}: {what}", path.display()), hint);
         let [case] = cases else {
             let what = format!("a trace is of one run, and there are {}", cases.len());
             return Err(refuse(&what, "choose one with --variant and --set runs=1"));
@@ -264,15 +265,15 @@ impl Lab<'_> {
         scenario: &Scenario,
         record: Record,
         file: &TraceFile,
-        progress: &Progress,
-    ) -> Result<Run, Failure> {
+        progress: &StepProgress,
+    ) -> Result<Run, CommandFailure> {
         let mut outcome = None;
         file.staging.write(&file.name, |out| {
             let mut trace = Trace::begin(file.format, scenario, out)?;
             outcome = Some(self.simulate(scenario, record, Some(&mut trace), progress));
             trace.end()
         })?;
-        outcome.unwrap_or_else(|| Err(Failure::Run("the run gave no outcome".into())))
+        outcome.unwrap_or_else(|| Err(CommandFailure::Run("the run gave no outcome".into())))
     }
 
     fn simulate(
@@ -280,8 +281,8 @@ impl Lab<'_> {
         scenario: &Scenario,
         record: Record,
         trace: Option<&mut Trace<'_>>,
-        progress: &Progress,
-    ) -> Result<Run, Failure> {
+        progress: &StepProgress,
+    ) -> Result<Run, CommandFailure> {
         let mut passed = 0;
         let mut step = |now: Time| {
             let steps = (now.as_secs_f64() * STEPS_PER_SECOND) as u64;
@@ -299,7 +300,7 @@ impl Lab<'_> {
         let begin = Instant::now();
         let settings = Settings { record, window: self.window, progress: Some(&mut step), trace: on_event };
         let mut run = simulate(scenario, self.model, settings)
-            .map_err(|error| Failure::Usage(format!("{}: {error}", self.file)))?;
+            .map_err(|error| CommandFailure::Usage(format!("{}: {error}", self.file)))?;
         let wall_s = begin.elapsed().as_secs_f64();
         run.summary.engine.wall_s = wall_s;
         run.summary.engine.packet_hops_per_s = run.summary.engine.packet_hops as f64 / wall_s.max(1e-9);
@@ -307,7 +308,13 @@ impl Lab<'_> {
         Ok(run)
     }
 
-    fn hand_out(&self, finished: Finished, index: usize, progress: &Progress, lines: &mut Vec<report::Line>) -> Done {
+    fn hand_out(
+        &self,
+        finished: Finished,
+        index: usize,
+        progress: &StepProgress,
+        lines: &mut Vec<report::RunLine>,
+    ) -> Done {
         lines.extend(finished.line);
         if finished.text.is_empty() {
             return Ok(());

@@ -8,7 +8,7 @@ use fairwave_units::{Duration, Rate};
 
 use super::tables;
 use crate::blocks;
-use crate::table::{Table, shortened};
+use crate::table::{TextTable, shortened};
 use crate::terminal::{ACCENT, BAD, BOLD, DIM, GOOD, paint};
 
 /// Width of the plots' curves: with names and numbers beside them they fit 80 columns.
@@ -178,7 +178,7 @@ fn time_axis_of(run: &Run, indent: usize, width: usize) -> String {
 }
 
 /// One run among many.
-pub(super) struct Line {
+pub(super) struct RunLine {
     variant: Option<String>,
     seed: u64,
     total_bps: f64,
@@ -188,7 +188,7 @@ pub(super) struct Line {
     peak_overload: f64,
 }
 
-impl Line {
+impl RunLine {
     pub(super) fn of(run: &Run) -> Self {
         let (summary, metrics) = (&run.summary, &run.summary.metrics);
         Self {
@@ -204,17 +204,17 @@ impl Line {
 }
 
 /// Many runs: a line each, or a line for the runs of a variant where these are more than a few.
-pub(super) fn overview(heading: &str, lines: &[Line]) -> String {
-    let groups: Vec<&[Line]> = lines.chunk_by(|a, b| a.variant == b.variant).collect();
+pub(super) fn overview(heading: &str, lines: &[RunLine]) -> String {
+    let groups: Vec<&[RunLine]> = lines.chunk_by(|a, b| a.variant == b.variant).collect();
     let is_grouped = lines.len() > 12 && groups.iter().any(|group| group.len() > 1);
-    let rows: Vec<&[Line]> = if is_grouped { groups } else { lines.chunks(1).collect() };
+    let rows: Vec<&[RunLine]> = if is_grouped { groups } else { lines.chunks(1).collect() };
     let has_variants = lines.iter().any(|line| line.variant.is_some());
     let which = if is_grouped { ">runs" } else { ">seed" };
     let heads = ["variant", which, ">total rate", ">Jain", ">largest gap", ">converged", ">peak load"];
-    let mut table = Table::new(if has_variants { &heads } else { &heads[1..] });
+    let mut table = TextTable::new(if has_variants { &heads } else { &heads[1..] });
     for row in rows {
         let variant = has_variants.then(|| shortened(row[0].variant.as_deref().unwrap_or(""), 24));
-        let largest = |value: &dyn Fn(&Line) -> f64| row.iter().map(value).fold(0.0, f64::max);
+        let largest = |value: &dyn Fn(&RunLine) -> f64| row.iter().map(value).fold(0.0, f64::max);
         let never = row.iter().filter(|line| line.converged_s.is_none()).count();
         let converged = match median(row, |line| line.converged_s.unwrap_or(f64::INFINITY)) {
             _ if never > 0 && row.len() == 1 => "no".into(),
@@ -243,7 +243,7 @@ pub(super) fn overview(heading: &str, lines: &[Line]) -> String {
 }
 
 /// The middle value; of an even number the mean of the middle two.
-fn median(lines: &[Line], value: impl Fn(&Line) -> f64) -> f64 {
+fn median(lines: &[RunLine], value: impl Fn(&RunLine) -> f64) -> f64 {
     let mut values: Vec<_> = lines.iter().map(value).collect();
     values.sort_unstable_by(f64::total_cmp);
     let (low, high) = (values[(values.len() - 1) / 2], values[values.len() / 2]);

@@ -8,7 +8,7 @@ use fairwave_schemes::scheme::{OptionValue, find};
 use fairwave_units::{Bytes, Duration};
 
 use super::report::{in_ms, rate};
-use crate::table::{Table, shortened};
+use crate::table::{TextTable, shortened};
 use crate::terminal::{DIM, paint};
 
 /// Of more sessions or links than a table holds, it shows so many.
@@ -32,7 +32,7 @@ pub(super) fn sessions(run: &Run) -> String {
     let shown = shown(run);
     let which = if is_mixed { "scheme" } else { ">RTT" };
     let share = if is_mixed { ">of max-min" } else { ">final/max-min" };
-    let mut table = Table::new(&["session", which, ">mean rate", ">final rate", ">max-min rate", share]);
+    let mut table = TextTable::new(&["session", which, ">mean rate", ">final rate", ">max-min rate", share]);
     for session in &shown {
         table.row([
             shortened(&session.name, if is_mixed { 12 } else { 18 }),
@@ -58,7 +58,7 @@ pub(super) fn sessions(run: &Run) -> String {
 /// The sums of the sessions of each scheme.
 fn schemes(run: &Run) -> String {
     let heads = ["scheme", ">sessions", ">mean rate", ">final rate", ">max-min rate", ">of max-min"];
-    let mut table = Table::new(&heads);
+    let mut table = TextTable::new(&heads);
     for sums in &run.summary.schemes {
         table.row([
             shortened(&named(sums), 16),
@@ -90,7 +90,7 @@ pub(super) fn deliveries(run: &Run) -> String {
     let mut heads = vec!["session", ">RTT", ">delivered"];
     heads.extend(if is_packet { &[">sent", ">lost", ">sent again"][..] } else { &[] });
     heads.extend(is_done.then_some(">completed"));
-    let mut table = Table::new(&heads);
+    let mut table = TextTable::new(&heads);
     for session in shown(run) {
         let mut row =
             vec![shortened(&session.name, 12), rtt(session), format!("{:.2}", Bytes::new(session.delivered_bytes))];
@@ -116,7 +116,7 @@ pub(super) fn links(run: &Run) -> String {
     links.sort_by(|a, b| b.utilisation.total_cmp(&a.utilisation));
     let most = if links.len() <= FEW_LINKS { FEW_LINKS } else { SHOWN };
     let heads = ["link", ">capacity", ">utilisation", ">mean queue", ">largest", ">dropped"];
-    let mut table = Table::new(&heads);
+    let mut table = TextTable::new(&heads);
     for link in links.iter().take(most) {
         table.row([
             shortened(&link.name, 18),

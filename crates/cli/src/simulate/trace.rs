@@ -8,7 +8,7 @@ use std::path::Path;
 
 use fairwave_scenario::{Scenario, TraceEvent, csv};
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use pcapng::Pcapng;
 
 /// The form of a trace, from the ending of its file's name.
@@ -19,14 +19,14 @@ pub(super) enum Format {
 }
 
 impl Format {
-    pub(super) fn of(path: &Path) -> Result<Self, Failure> {
+    pub(super) fn of(path: &Path) -> Result<Self, CommandFailure> {
         let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or("");
         if ending.eq_ignore_ascii_case("csv") {
             Ok(Self::Csv)
         } else if ending.eq_ignore_ascii_case("pcapng") {
             Ok(Self::Pcapng)
         } else {
-            Err(Failure::usage(
+            Err(CommandFailure::usage(
                 format!("--trace {}: the ending of the name says no format", path.display()),
                 "end it in .pcapng (for Wireshark) or in .csv",
             ))

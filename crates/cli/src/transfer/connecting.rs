@@ -7,7 +7,7 @@ use fairwave_files::TransferError;
 use fairwave_host::{ConnectError, Refusal, Ticket};
 
 use super::screen::Screen;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 
 /// After so long without an answer people are told what it may be.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -30,39 +30,41 @@ pub(crate) fn patiently<T>(screen: &Screen, ticket: &Ticket, connect: impl FnOnc
 }
 
 /// Why there is no session, and what may help.
-pub(crate) fn failure(error: &ConnectError, ticket: &Ticket) -> Failure {
+pub(crate) fn failure(error: &ConnectError, ticket: &Ticket) -> CommandFailure {
     let message = error.to_string();
     match refusal(error) {
         Some(Refusal::Expired | Refusal::UsedUp | Refusal::Revoked) => {
-            Failure::Run(format!("{message}\nhint: ask for a new ticket"))
+            CommandFailure::Run(format!("{message}\nhint: ask for a new ticket"))
         }
-        Some(Refusal::Plain) => Failure::Run(format!("{message}\nhint: say --plain at both ends, or at neither")),
-        Some(Refusal::UnknownName) => Failure::Run(format!(
+        Some(Refusal::Plain) => {
+            CommandFailure::Run(format!("{message}\nhint: say --plain at both ends, or at neither"))
+        }
+        Some(Refusal::UnknownName) => CommandFailure::Run(format!(
             "{message}\nhint: what was served was moved or removed, or the server offers something else now: ask for a ticket"
         )),
-        Some(Refusal::Direction) => {
-            Failure::Run(format!("{message}\nhint: `put` needs a ticket of `fairwave serve DIRECTORY --writable`"))
-        }
-        Some(Refusal::Purpose) => Failure::Run(format!(
+        Some(Refusal::Direction) => CommandFailure::Run(format!(
+            "{message}\nhint: `put` needs a ticket of `fairwave serve DIRECTORY --writable`"
+        )),
+        Some(Refusal::Purpose) => CommandFailure::Run(format!(
             "{message}\nhint: `fairwave serve` prints tickets for files, `fairwave bench serve` for benches"
         )),
-        Some(Refusal::InUse) => Failure::Run(format!(
+        Some(Refusal::InUse) => CommandFailure::Run(format!(
             "{message}\nhint: it is free when that one stops, or 10 min after its connection was lost; or ask for a new ticket"
         )),
-        Some(Refusal::NoRoom) => Failure::Run(message),
-        None => Failure::Run(format!("{}: {message}\nhint: {}", places(ticket), blocked(ticket))),
+        Some(Refusal::NoRoom) => CommandFailure::Run(message),
+        None => CommandFailure::Run(format!("{}: {message}\nhint: {}", places(ticket), blocked(ticket))),
     }
 }
 
 /// Why a transfer did not begin, and what may help.
-pub(crate) fn transfer_failure(error: &TransferError, ticket: &Ticket) -> Failure {
+pub(crate) fn transfer_failure(error: &TransferError, ticket: &Ticket) -> CommandFailure {
     match error {
         TransferError::Connect(error) => failure(error, ticket),
-        TransferError::Thread(_) => Failure::Run(error.to_string()),
-        TransferError::OnlyTakes => Failure::Run(format!(
+        TransferError::Thread(_) => CommandFailure::Run(error.to_string()),
+        TransferError::OnlyTakes => CommandFailure::Run(format!(
             "{error}\nhint: a ticket of `fairwave serve DIRECTORY --writable --readable` does both; --writable alone no longer gives"
         )),
-        error => Failure::Usage(error.to_string()),
+        error => CommandFailure::Usage(error.to_string()),
     }
 }
 

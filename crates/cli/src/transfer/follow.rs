@@ -7,11 +7,11 @@ use fairwave_host::Refusal;
 use fairwave_units::Rate;
 use serde::Serialize;
 
-use super::meter::{Meter, Moment, paused, size, span};
+use super::meter::{Moment, ProgressMeter, paused, size, span};
 use super::name::Name;
 use super::screen::{Screen, set_style};
 use crate::Done;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::interrupt;
 use crate::output::print_json;
 use crate::simulate::rate;
@@ -84,16 +84,16 @@ struct EndEvent<'a> {
 
 /// What is known of a transfer before it begins.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Course {
+pub(crate) struct KnownBefore {
     pub(crate) capacity: Option<Rate>,
     /// What would be done, if nothing is written: a verb.
     pub(crate) dry: Option<&'static str>,
 }
 
 /// Shows a transfer until it ends. An interrupt stops it where it can go on.
-pub(crate) fn follow(screen: &Screen, transfer: &Transfer, course: Course) -> Done {
+pub(crate) fn follow(screen: &Screen, transfer: &Transfer, course: KnownBefore) -> Done {
     interrupt::be_gentle();
-    let mut meter = Meter::new(transfer.clone(), course.capacity);
+    let mut meter = ProgressMeter::new(transfer.clone(), course.capacity);
     let mut teller = Teller::new(screen, String::new());
     let mut stopping: Option<Instant> = None;
     let outcome = loop {
@@ -241,10 +241,12 @@ fn tell_end(screen: &Screen, outcome: &Outcome, moment: &Moment, transfer: &Tran
             screen.say(&format!("{files}, {bytes} in {}{mean}{before}{holes}{hash}", span(elapsed_s)));
             all_well(outcome)
         }
-        (Ended::Stopped, _) => Err(Failure::Interrupted(format!(
+        (Ended::Stopped, _) => Err(CommandFailure::Interrupted(format!(
             "stopped; {there} are there\nhint: the same command goes on where it stopped"
         ))),
-        (Ended::Failed(reason), _) => Err(Failure::Run(format!("{reason}\nhint: {}", what_next(transfer, &there)))),
+        (Ended::Failed(reason), _) => {
+            Err(CommandFailure::Run(format!("{reason}\nhint: {}", what_next(transfer, &there))))
+        }
     }
 }
 
@@ -265,7 +267,7 @@ fn what_next(transfer: &Transfer, there: &str) -> String {
 fn all_well(outcome: &Outcome) -> Done {
     match outcome.files_failed {
         0 => Ok(()),
-        count => Err(Failure::Run(format!("{} failed", counted(count)))),
+        count => Err(CommandFailure::Run(format!("{} failed", counted(count)))),
     }
 }
 

@@ -8,7 +8,7 @@ use fairwave_host::{Capacity, Endpoint, EndpointConfig, IntervalRule, Listen, Li
 use fairwave_schemes::node::host_rule;
 use fairwave_units::{Duration, Rate};
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::simulate::quantity;
 
 /// Control intervals are within these.
@@ -16,13 +16,13 @@ const INTERVALS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration:
 
 /// This end of a transfer.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub(crate) struct Link {
+pub(crate) struct LinkArgs {
     /// What this end may send, and receive, such as "1 Gb/s"; left out, 95 % of the network card's speed
     #[arg(long, value_name = "RATE", value_parser = positive_rate)]
     pub(crate) capacity: Option<Rate>,
     /// Who else uses the path: others (shared), or nobody (dedicated: both ends must say so and know their capacities)
     #[arg(long, value_enum, value_name = "KIND", default_value = "shared")]
-    pub(crate) path: Path,
+    pub(crate) path: PathUse,
     /// The rule by which this end shares its capacity, one that runs on hosts; see `fairwave schemes` [default: gtp]
     #[arg(long, value_name = "NAME", value_parser = rule)]
     pub(crate) rule: Option<String>,
@@ -42,7 +42,7 @@ pub(crate) struct Link {
 
 /// Who else uses a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Path {
+pub(crate) enum PathUse {
     /// Others do
     #[default]
     Shared,
@@ -56,16 +56,16 @@ pub(crate) struct Bound {
     pub(crate) capacity: Capacity,
 }
 
-impl Link {
+impl LinkArgs {
     /// An endpoint at any port, for a session with a peer that is known, or will be.
-    pub(crate) fn bind(&self, peer: Option<IpAddr>) -> Result<Bound, Failure> {
+    pub(crate) fn bind(&self, peer: Option<IpAddr>) -> Result<Bound, CommandFailure> {
         let (config, capacity) = self.config(peer);
-        let endpoint = Endpoint::bind(&config).map_err(|error| Failure::Run(error.to_string()))?;
+        let endpoint = Endpoint::bind(&config).map_err(|error| CommandFailure::Run(error.to_string()))?;
         Ok(Bound { endpoint, capacity })
     }
 
     /// An endpoint that others come to; an address was said by `option`.
-    pub(crate) fn bind_to(&self, option: &str, listen: &Listen) -> Result<Bound, Failure> {
+    pub(crate) fn bind_to(&self, option: &str, listen: &Listen) -> Result<Bound, CommandFailure> {
         let (config, capacity) = self.config(None);
         let endpoint = listen.bind(None, &config).map_err(|error| not_bound(option, listen, &error))?;
         Ok(Bound { endpoint, capacity })
@@ -88,8 +88,8 @@ impl Link {
             send_capacity: capacity.rate,
             receive_capacity: capacity.rate,
             path: match self.path {
-                Path::Shared => PathKind::Shared,
-                Path::Dedicated => PathKind::Dedicated,
+                PathUse::Shared => PathKind::Shared,
+                PathUse::Dedicated => PathKind::Dedicated,
             },
             is_plain: self.plain,
             ..EndpointConfig::default()
@@ -105,16 +105,16 @@ impl Link {
 }
 
 /// Why nothing listens where the call asked for it; an address was said by `option`.
-pub(crate) fn not_bound(option: &str, listen: &Listen, error: &ListenError) -> Failure {
+pub(crate) fn not_bound(option: &str, listen: &Listen, error: &ListenError) -> CommandFailure {
     match listen {
         Listen::At(address) => {
             let hint = "`ss -lup` tells who has a port; port 0 is any that is free";
-            Failure::usage(format!("{option} {address}: {error}"), hint)
+            CommandFailure::usage(format!("{option} {address}: {error}"), hint)
         }
         Listen::Among(ports) => {
-            Failure::usage(format!("--port {}: {error}", Ports(ports.clone())), "`ss -lup` tells who has them")
+            CommandFailure::usage(format!("--port {}: {error}", Ports(ports.clone())), "`ss -lup` tells who has them")
         }
-        Listen::Usual => Failure::Run(error.to_string()),
+        Listen::Usual => CommandFailure::Run(error.to_string()),
     }
 }
 
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn session__takes_what_was_said() {
-        let link = Link { alpha: Some(0.3), ..Link::default() };
+        let link = LinkArgs { alpha: Some(0.3), ..LinkArgs::default() };
         let expected = SessionOptions { alpha: 0.3, ..SessionOptions::default() };
         assert_eq!(link.session(), expected);
         assert_eq!((share("0.5"), closed_share("1")), (Ok(0.5), Ok(1.0)));
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(rule("abr-hou").as_deref(), Ok("abr-hou"));
         let error = rule("cubic").unwrap_err();
         assert!(error.starts_with("\"cubic\" is no node rule; use one of gtp, "), "{error}");
-        let bound = Link { rule: Some("abr-charny".to_owned()), ..Link::default() }
+        let bound = LinkArgs { rule: Some("abr-charny".to_owned()), ..LinkArgs::default() }
             .bind_to("--listen", &Listen::Usual)
             .unwrap();
         assert!(bound.endpoint.local_addr().port() > 0);
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn bind_to__names_the_option_whose_port_is_taken() {
-        let link = Link::default();
+        let link = LinkArgs::default();
         let first = link.bind_to("--listen", &Listen::Usual).unwrap();
         let port = first.endpoint.local_addr().port();
         let error = link.bind_to("--listen", &Listen::Among(port..=port)).err().unwrap();

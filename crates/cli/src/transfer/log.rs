@@ -27,7 +27,7 @@ pub(super) fn start(multi: &MultiProgress, talk: Talk) {
         None => (of_options(talk), None),
     };
     // Colour would be taken for what a file's name does to a terminal.
-    let lines = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(Lines { multi: multi.clone() });
+    let lines = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(StderrLines { multi: multi.clone() });
     let is_first = tracing_subscriber::registry().with(targets).with(lines).try_init().is_ok();
     if let Some(error) = wrong.filter(|_| is_first) {
         terminal::note(&format!("{VARIABLE} is not used: {error}; write debug, or fairwave_files=trace"));
@@ -45,25 +45,25 @@ fn of_options(talk: Talk) -> Targets {
 }
 
 /// Writes lines to stderr, the bars aside.
-struct Lines {
+struct StderrLines {
     multi: MultiProgress,
 }
 
 /// One of them, as it comes together.
-struct Line<'a> {
+struct LogLine<'a> {
     multi: &'a MultiProgress,
     bytes: Vec<u8>,
 }
 
-impl<'a> MakeWriter<'a> for Lines {
-    type Writer = Line<'a>;
+impl<'a> MakeWriter<'a> for StderrLines {
+    type Writer = LogLine<'a>;
 
     fn make_writer(&'a self) -> Self::Writer {
-        Line { multi: &self.multi, bytes: Vec::new() }
+        LogLine { multi: &self.multi, bytes: Vec::new() }
     }
 }
 
-impl io::Write for Line<'_> {
+impl io::Write for LogLine<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.bytes.extend_from_slice(bytes);
         Ok(bytes.len())
@@ -74,7 +74,7 @@ impl io::Write for Line<'_> {
     }
 }
 
-impl Drop for Line<'_> {
+impl Drop for LogLine<'_> {
     fn drop(&mut self) {
         let text = String::from_utf8_lossy(&self.bytes);
         // Whatever a name in it does to terminals is taken out there.

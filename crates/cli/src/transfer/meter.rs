@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use fairwave_files::{Pause, Progress, Transfer};
-use fairwave_host::{Here, LimitedBy, Sample, SessionStatus, WaitsFor};
+use fairwave_host::{Here, LimitedBy, SessionStatus, StatusSample, WaitsFor};
 use fairwave_units::{Bytes, Rate};
 use serde::Serialize;
 
@@ -18,12 +18,12 @@ const BETWEEN_SAMPLES: Duration = Duration::from_millis(250);
 const STALL: Duration = Duration::from_secs(3);
 
 /// Looks at a transfer again and again.
-pub(crate) struct Meter {
+pub(crate) struct ProgressMeter {
     transfer: Transfer,
     capacity: Option<Rate>,
     here: Here,
     began: Instant,
-    samples: VecDeque<(Instant, Sample, u64)>,
+    samples: VecDeque<(Instant, StatusSample, u64)>,
     /// When something last moved, and how far it was.
     moved: (Instant, Movement),
     /// The most bytes that were told of, and after how many reconnects.
@@ -79,7 +79,7 @@ pub(crate) struct ProgressEvent<'a> {
     waits_for: Option<&'a str>,
 }
 
-impl Meter {
+impl ProgressMeter {
     /// Begins to look at a transfer of an end node with this capacity.
     pub(crate) fn new(transfer: Transfer, capacity: Option<Rate>) -> Self {
         let now = Instant::now();
@@ -105,7 +105,7 @@ impl Meter {
             let stats = session.stats();
             stats.sent_wire_bytes.saturating_add(stats.received_wire_bytes)
         });
-        let sample = Sample::take(session.into_iter().collect(), self.transfer.carried().as_slice());
+        let sample = StatusSample::take(session.into_iter().collect(), self.transfer.carried().as_slice());
         // As they come: a block of 4 MiB takes a slow link long.
         let new_bytes = progress.bytes_come();
         while self.samples.front().is_some_and(|(at, _, _)| now.duration_since(*at) > WINDOW) && self.samples.len() > 1

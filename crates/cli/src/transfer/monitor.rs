@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fairwave_files::{Share, Transfer};
-use fairwave_host::{Here, Leave, ProcessStatus, Sample, StatusSocket, runtime_dir};
+use fairwave_host::{Here, Leave, ProcessStatus, StatusSample, StatusSocket, runtime_dir};
 
 use super::link::Bound;
 use super::screen::Screen;
@@ -47,8 +47,12 @@ fn open(
     let (endpoint, capacity) = (bound.endpoint.clone(), bound.capacity.clone());
     let here = Here { has_node: capacity.rate.is_some() };
     let status = move || {
-        let take =
-            || Sample::take(endpoint.sessions(), &transfers().iter().filter_map(Transfer::carried).collect::<Vec<_>>());
+        let take = || {
+            StatusSample::take(
+                endpoint.sessions(),
+                &transfers().iter().filter_map(Transfer::carried).collect::<Vec<_>>(),
+            )
+        };
         let before = take();
         std::thread::sleep(LOOKED);
         let sessions = take().since(&before, here);

@@ -10,17 +10,17 @@ use fairwave_host::{
 };
 use serde::Serialize;
 
-use super::link::{Bound, Link, Ports, not_bound};
+use super::link::{Bound, LinkArgs, Ports, not_bound};
 use super::screen::Screen;
 use crate::Done;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::print_json;
 use crate::simulate::quantity;
 use crate::terminal::{self, print};
 
 /// Where a process is found, and how long.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub(crate) struct Offer {
+pub(crate) struct TicketOffer {
     /// Listen at this address alone, at port 8642 where none is said; port 0 is any that is free
     #[arg(long, value_name = "ADDR[:PORT]", conflicts_with = "port", value_parser = listen_address)]
     listen: Option<SocketAddr>,
@@ -32,7 +32,7 @@ pub(crate) struct Offer {
     advertise: Vec<String>,
     /// How long the ticket is good, such as 30m, 12h, 1d or "2 h", or "never" to end
     #[arg(long, value_name = "T", value_parser = validity)]
-    expires: Option<Expiry>,
+    expires: Option<TicketExpiry>,
     /// The ticket is good until the first transfer with it is complete
     #[arg(long)]
     pub(crate) once: bool,
@@ -40,7 +40,7 @@ pub(crate) struct Offer {
 
 /// When a ticket ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Expiry(Option<u64>);
+struct TicketExpiry(Option<u64>);
 
 /// A process that others can come to.
 pub(crate) struct Offered {
@@ -59,9 +59,9 @@ struct TicketEvent<'a> {
     is_once: bool,
 }
 
-impl Offer {
+impl TicketOffer {
     /// Takes a port and issues a ticket for what goes by this name.
-    pub(crate) fn open(&self, link: &Link, share: ShareId) -> Result<Offered, Failure> {
+    pub(crate) fn open(&self, link: &LinkArgs, share: ShareId) -> Result<Offered, CommandFailure> {
         let state = StateDir::open().map_err(|error| of_state(&error))?;
         let keyring = Keyring::open(state, share).map_err(|error| of_state(&error))?;
         let (endpoint, capacity) = link.config(None);
@@ -74,8 +74,8 @@ impl Offer {
         let Server { endpoint, keyring, ticket } = Server::open(keyring, &options).map_err(|error| match error {
             ServerError::Listen(error) => not_bound("--listen", &options.listen, &error),
             ServerError::State(error) => of_state(&error),
-            ServerError::Addresses(_) => Failure::Run(error.to_string()),
-            ServerError::Advertise { .. } => Failure::usage(
+            ServerError::Addresses(_) => CommandFailure::Run(error.to_string()),
+            ServerError::Advertise { .. } => CommandFailure::usage(
                 format!("--advertise {error}"),
                 "write an address or a name, and a port if it is another one: 192.0.2.7, [2001:db8::7]:9000",
             ),
@@ -131,8 +131,8 @@ fn is_open_to_others() -> bool {
 }
 
 /// What is wrong with the state directory.
-pub(crate) fn of_state(error: &StateError) -> Failure {
-    Failure::Run(format!("{error}\nhint: `fairwave doctor` looks at the state directory, too"))
+pub(crate) fn of_state(error: &StateError) -> CommandFailure {
+    CommandFailure::Run(format!("{error}\nhint: `fairwave doctor` looks at the state directory, too"))
 }
 
 fn until(expires_unix_s: u64) -> String {
@@ -166,9 +166,9 @@ fn listen_address(text: &str) -> Result<SocketAddr, String> {
         .ok_or_else(|| "is no address: write 192.0.2.7, 192.0.2.7:8642 or [2001:db8::7]:8642".into())
 }
 
-fn validity(text: &str) -> Result<Expiry, String> {
+fn validity(text: &str) -> Result<TicketExpiry, String> {
     if matches!(text, "never" | "inf") {
-        return Ok(Expiry(None));
+        return Ok(TicketExpiry(None));
     }
     let seconds = match in_days(text) {
         Some(seconds) => seconds,
@@ -179,7 +179,7 @@ fn validity(text: &str) -> Result<Expiry, String> {
             .as_secs_f64(),
     };
     let seconds = seconds.ceil() as u64;
-    if seconds == 0 { Err("must be above zero".into()) } else { Ok(Expiry(Some(seconds))) }
+    if seconds == 0 { Err("must be above zero".into()) } else { Ok(TicketExpiry(Some(seconds))) }
 }
 
 #[cfg(test)]
@@ -202,13 +202,13 @@ mod tests {
 
     #[test]
     fn validity__is_a_span_or_never() {
-        assert_eq!(validity("2 h"), Ok(Expiry(Some(7200))));
-        assert_eq!(validity("never"), Ok(Expiry(None)));
+        assert_eq!(validity("2 h"), Ok(TicketExpiry(Some(7200))));
+        assert_eq!(validity("never"), Ok(TicketExpiry(None)));
         assert_eq!(validity("0 s"), Err("must be above zero".into()));
         for (text, seconds) in
             [("1d", 86_400), ("1.5 d", 129_600), ("12h", 43_200), ("30m", 1800), ("30 min", 1800), ("1w", 604_800)]
         {
-            assert_eq!(validity(text), Ok(Expiry(Some(seconds))), "{text}");
+            assert_eq!(validity(text), Ok(TicketExpiry(Some(seconds))), "{text}");
         }
         for wrong in ["2", "1y", "-1d", "d", "", "NaNd", "0d"] {
             assert!(validity(wrong).is_err(), "{wrong}");

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use fairwave_files::escaped;
 use fairwave_host::Ticket;
 
-use crate::failure::{Failure, plain};
+use crate::failure::{CommandFailure, plain};
 use crate::terminal;
 
 /// Where a ticket is looked for when the call names none.
@@ -25,9 +25,9 @@ pub(crate) fn is_ticket(word: &OsStr) -> bool {
 }
 
 /// The ticket of the environment.
-pub(crate) fn from_environment() -> Option<Result<Ticket, Failure>> {
+pub(crate) fn from_environment() -> Option<Result<Ticket, CommandFailure>> {
     let text = std::env::var_os(VARIABLE)?;
-    let wrong = |error: String| Failure::usage(format!("{VARIABLE}: {error}"), HINT);
+    let wrong = |error: String| CommandFailure::usage(format!("{VARIABLE}: {error}"), HINT);
     Some(match text.to_str() {
         Some(text) => text.parse().map_err(|error: fairwave_host::TicketError| wrong(error.to_string())),
         None => Err(wrong("is no text".into())),
@@ -35,7 +35,7 @@ pub(crate) fn from_environment() -> Option<Result<Ticket, Failure>> {
 }
 
 /// The ticket that a word names.
-pub(crate) fn read(word: &OsStr) -> Result<Ticket, Failure> {
+pub(crate) fn read(word: &OsStr) -> Result<Ticket, CommandFailure> {
     let (name, text) = match word.as_bytes().strip_prefix(b"@") {
         Some(file) => (escaped(file), limited(&escaped(file), File::open(OsStr::from_bytes(file)))?),
         None if word == "-" => ("stdin".into(), limited("stdin", Ok(io::stdin().lock()))?),
@@ -47,8 +47,8 @@ pub(crate) fn read(word: &OsStr) -> Result<Ticket, Failure> {
         }
     };
     text.parse().map_err(|error| match meant(word) {
-        Some(meant) => Failure::usage(format!("{name}: {error}"), &meant),
-        None => Failure::usage(format!("{name}: {error}"), HINT),
+        Some(meant) => CommandFailure::usage(format!("{name}: {error}"), &meant),
+        None => CommandFailure::usage(format!("{name}: {error}"), HINT),
     })
 }
 
@@ -59,7 +59,7 @@ fn meant(word: &OsStr) -> Option<String> {
     Some(format!("did you mean @{}? A file that holds a ticket has an @ before its name", escaped(word.as_bytes())))
 }
 
-fn limited(name: &str, source: io::Result<impl Read>) -> Result<String, Failure> {
+fn limited(name: &str, source: io::Result<impl Read>) -> Result<String, CommandFailure> {
     let read = || {
         let mut text = String::new();
         source?.take(MOST_BYTES).read_to_string(&mut text)?;
@@ -70,7 +70,7 @@ fn limited(name: &str, source: io::Result<impl Read>) -> Result<String, Failure>
             io::ErrorKind::InvalidData => "holds no ticket".into(),
             _ => plain(&error),
         };
-        Failure::usage(format!("{name}: {what}"), HINT)
+        CommandFailure::usage(format!("{name}: {what}"), HINT)
     })
 }
 

@@ -23,7 +23,7 @@ pub(crate) const HASH_RECORD_BYTES: u64 = 48;
 const MOST_OFFSET: u64 = (1 << 62) - 1;
 
 /// What a block hashes to.
-pub(crate) type Value = [u8; 32];
+pub(crate) type BlockHash = [u8; 32];
 
 /// How many blocks a file of so many bytes has.
 pub(crate) fn blocks_of(file_bytes: u64) -> u64 {
@@ -31,7 +31,7 @@ pub(crate) fn blocks_of(file_bytes: u64) -> u64 {
 }
 
 /// The value of the block that begins at `offset` in a file of `file_bytes`. There is at least one byte in it.
-pub(crate) fn block_value(file_bytes: u64, offset: u64, block: &[u8]) -> Value {
+pub(crate) fn block_value(file_bytes: u64, offset: u64, block: &[u8]) -> BlockHash {
     let mut hasher = blake3::Hasher::new();
     if file_bytes <= BLOCK_BYTES {
         return hasher.update(block).finalize().into();
@@ -41,7 +41,7 @@ pub(crate) fn block_value(file_bytes: u64, offset: u64, block: &[u8]) -> Value {
 }
 
 /// The hash of a file with these values, in order: what `blake3::hash` says of its bytes.
-pub(crate) fn file_hash(values: &[Value]) -> Value {
+pub(crate) fn file_hash(values: &[BlockHash]) -> BlockHash {
     match values {
         [] => blake3::hash(&[]).into(),
         [only] => *only,
@@ -53,7 +53,7 @@ pub(crate) fn file_hash(values: &[Value]) -> Value {
 }
 
 /// As deep as the logarithm of the count.
-fn subtree(values: &[Value]) -> Value {
+fn subtree(values: &[BlockHash]) -> BlockHash {
     if let [only] = values {
         return *only;
     }
@@ -77,7 +77,7 @@ impl HashKey {
     }
 
     /// The record of a block.
-    pub(crate) fn record(&self, block: u64, value: &Value) -> [u8; 48] {
+    pub(crate) fn record(&self, block: u64, value: &BlockHash) -> [u8; 48] {
         let mut record = [0; 48];
         let (head, tail) = record.split_at_mut(32);
         head.copy_from_slice(value);
@@ -86,13 +86,13 @@ impl HashKey {
     }
 
     /// The value in a record of 48 bytes, if it is this block's and nobody changed it.
-    pub(crate) fn check(&self, block: u64, record: &[u8]) -> Option<Value> {
+    pub(crate) fn check(&self, block: u64, record: &[u8]) -> Option<BlockHash> {
         let (value, mac) = record.split_first_chunk::<32>()?;
         aws_lc_rs::constant_time::verify_slices_are_equal(&self.mac(block, value), mac).ok()?;
         Some(*value)
     }
 
-    fn mac(&self, block: u64, value: &Value) -> [u8; 16] {
+    fn mac(&self, block: u64, value: &BlockHash) -> [u8; 16] {
         let mut said = [0; 40];
         let (head, tail) = said.split_at_mut(8);
         head.copy_from_slice(&block.to_le_bytes());
@@ -104,7 +104,7 @@ impl HashKey {
 /// A tree has more bytes than a stream can number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the files have more than 2^62 bytes together")]
-pub(crate) struct TooLarge;
+pub(crate) struct TreeTooLarge;
 
 /// Where a file is in the tree's streams.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -139,12 +139,12 @@ pub(crate) struct Layout {
 
 impl Layout {
     /// The next file of the manifest.
-    pub(crate) fn push(&mut self, file_bytes: u64) -> Result<FileSpan, TooLarge> {
+    pub(crate) fn push(&mut self, file_bytes: u64) -> Result<FileSpan, TreeTooLarge> {
         let (bytes, blocks) = (self.bytes(), self.blocks());
-        let end = bytes.checked_add(file_bytes).filter(|end| *end <= MOST_OFFSET).ok_or(TooLarge)?;
+        let end = bytes.checked_add(file_bytes).filter(|end| *end <= MOST_OFFSET).ok_or(TreeTooLarge)?;
         // Each block but a file's last has 4 MiB; and there are fewer than 2^48 files.
-        let last = blocks.checked_add(blocks_of(file_bytes)).ok_or(TooLarge)?;
-        last.checked_mul(HASH_RECORD_BYTES).filter(|end| *end <= MOST_OFFSET).ok_or(TooLarge)?;
+        let last = blocks.checked_add(blocks_of(file_bytes)).ok_or(TreeTooLarge)?;
+        last.checked_mul(HASH_RECORD_BYTES).filter(|end| *end <= MOST_OFFSET).ok_or(TreeTooLarge)?;
         self.ends.push((end, last));
         Ok(FileSpan { file: self.ends.len() - 1, bytes: bytes..end, blocks: blocks..last })
     }
@@ -192,7 +192,7 @@ mod tests {
         (0..bytes).map(|at| (at % 251) as u8 ^ (at >> 13) as u8).collect()
     }
 
-    fn values(content: &[u8]) -> Vec<Value> {
+    fn values(content: &[u8]) -> Vec<BlockHash> {
         let blocks = content.chunks(BLOCK_BYTES as usize).enumerate();
         blocks.map(|(i, block)| block_value(content.len() as u64, i as u64 * BLOCK_BYTES, block)).collect()
     }
@@ -244,7 +244,7 @@ mod tests {
     fn layout__ends_where_offsets_end() {
         let mut layout = Layout::default();
         layout.push(MOST_OFFSET).unwrap();
-        assert_eq!((layout.push(1), layout.push(u64::MAX)), (Err(TooLarge), Err(TooLarge)));
+        assert_eq!((layout.push(1), layout.push(u64::MAX)), (Err(TreeTooLarge), Err(TreeTooLarge)));
         assert_eq!(layout.push(0).map(|span| span.file), Ok(1));
     }
 

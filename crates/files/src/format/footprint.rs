@@ -34,7 +34,7 @@ pub(crate) struct Gauge {
 
 /// What one of them takes; with it, that is gone from the sum.
 #[derive(Debug)]
-pub(crate) struct Weight {
+pub(crate) struct Weighed {
     gauge: Gauge,
     bytes: u64,
 }
@@ -44,13 +44,13 @@ impl Gauge {
         self.bytes.load(Relaxed)
     }
 
-    pub(crate) fn weigh(&self, bytes: u64) -> Weight {
+    pub(crate) fn weigh(&self, bytes: u64) -> Weighed {
         self.bytes.fetch_add(bytes, Relaxed);
-        Weight { gauge: self.clone(), bytes }
+        Weighed { gauge: self.clone(), bytes }
     }
 }
 
-impl Drop for Weight {
+impl Drop for Weighed {
     fn drop(&mut self) {
         self.gauge.bytes.fetch_sub(self.bytes, Relaxed);
     }

@@ -31,7 +31,7 @@ use fairwave_proto::codec::{Full, Reader, Writer};
 
 use super::error::FormatError;
 use super::holes::MOST_PAIRS_BYTES;
-use super::sequence::{Element, Sequence};
+use super::sequence::{SegmentElement, Sequence};
 
 /// Bytes of a path at the most, and of a link's target.
 pub(crate) const MOST_PATH_BYTES: usize = 4096;
@@ -42,7 +42,7 @@ pub(crate) const MOST_REASON_BYTES: usize = 200;
 ///
 /// Paths and targets are bounded in length and not looked at otherwise: a taker trusts none of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Entry<'a> {
+pub(crate) enum TreeEntry<'a> {
     /// The first of all.
     Begin {
         /// Names what is shared, the same each time that the same host shares the same paths.
@@ -129,7 +129,7 @@ const HOLES: u8 = 8;
 
 const SECOND_NS: u32 = 1_000_000_000;
 
-impl<'a> Element<'a> for Entry<'a> {
+impl<'a> SegmentElement<'a> for TreeEntry<'a> {
     fn read(reader: &mut Reader<'a>) -> Result<Self, FormatError> {
         Ok(match reader.u8("an entry")? {
             BEGIN => Self::Begin { share: array(reader, "the share's name")? },
@@ -159,7 +159,7 @@ impl<'a> Element<'a> for Entry<'a> {
     }
 }
 
-impl Entry<'_> {
+impl TreeEntry<'_> {
     /// Writes it. There is no room for paths and reasons that are too long.
     pub(crate) fn write(&self, writer: &mut Writer<'_>) -> Result<(), Full> {
         writer.whole(|writer| match *self {
@@ -226,7 +226,7 @@ impl Meta {
 }
 
 /// The entries of a segment.
-pub(crate) type Entries<'a> = Sequence<'a, Entry<'a>>;
+pub(crate) type SegmentEntries<'a> = Sequence<'a, TreeEntry<'a>>;
 
 pub(super) fn read_path<'a>(reader: &mut Reader<'a>, what: &'static str) -> Result<&'a [u8], FormatError> {
     let length = usize::try_from(reader.varint(what)?).ok().filter(|length| (1..=MOST_PATH_BYTES).contains(length));
@@ -275,7 +275,7 @@ mod tests {
 
     use super::*;
 
-    fn written(entries: &[Entry<'_>]) -> Vec<u8> {
+    fn written(entries: &[TreeEntry<'_>]) -> Vec<u8> {
         let mut room = vec![0; 64 << 10];
         let mut writer = Writer::new(&mut room);
         for entry in entries {
@@ -286,8 +286,8 @@ mod tests {
         room
     }
 
-    fn read(body: &[u8]) -> Vec<Result<Entry<'_>, FormatError>> {
-        Entries::new(body).collect()
+    fn read(body: &[u8]) -> Vec<Result<TreeEntry<'_>, FormatError>> {
+        SegmentEntries::new(body).collect()
     }
 
     const META: Meta = Meta { mode: 0o640, mtime_s: -1, mtime_ns: 999_999_999 };
@@ -296,24 +296,24 @@ mod tests {
     fn entries__are_read_as_they_were_written() {
         let long = [b'x'; MOST_PATH_BYTES];
         let entries = [
-            Entry::Begin { share: [9; 16] },
-            Entry::Directory { path: b"data", meta: META },
-            Entry::Holes { pairs: &[0, 9, 1, 1] },
-            Entry::File { path: b"data/\xff\xfe", bytes: 1 << 60, meta: META, identity: FileIdentity([1; 16]) },
-            Entry::Symlink { path: b"data/link", meta: META, target: b"../elsewhere" },
-            Entry::Skipped { path: &long, reason: "a FIFO is not copied" },
-            Entry::Failed { path: b"data/secret", reason: "Permission denied" },
-            Entry::End { files: 1, bytes: 1 << 60 },
+            TreeEntry::Begin { share: [9; 16] },
+            TreeEntry::Directory { path: b"data", meta: META },
+            TreeEntry::Holes { pairs: &[0, 9, 1, 1] },
+            TreeEntry::File { path: b"data/\xff\xfe", bytes: 1 << 60, meta: META, identity: FileIdentity([1; 16]) },
+            TreeEntry::Symlink { path: b"data/link", meta: META, target: b"../elsewhere" },
+            TreeEntry::Skipped { path: &long, reason: "a FIFO is not copied" },
+            TreeEntry::Failed { path: b"data/secret", reason: "Permission denied" },
+            TreeEntry::End { files: 1, bytes: 1 << 60 },
         ];
         assert_eq!(read(&written(&entries)), entries.map(Ok));
     }
 
     #[test]
     fn entries__end_with_the_first_that_is_none() {
-        let mut body = written(&[Entry::End { files: 0, bytes: 0 }]);
+        let mut body = written(&[TreeEntry::End { files: 0, bytes: 0 }]);
         body.extend([99, END, 0, 0]);
         let none = Err(FormatError::Kind { what: "entry", kind: 99 });
-        assert_eq!(read(&body), [Ok(Entry::End { files: 0, bytes: 0 }), none]);
+        assert_eq!(read(&body), [Ok(TreeEntry::End { files: 0, bytes: 0 }), none]);
     }
 
     #[test]
@@ -327,7 +327,7 @@ mod tests {
         assert_eq!(read(&[DIRECTORY, 1, b'x', 0x43, 0xff]), [Err(FormatError::Range("the mode"))]);
         assert_eq!(read(&[HOLES, 0]), [Err(FormatError::Range("the holes"))]);
         assert_eq!(read(&[&[HOLES, 0x50, 0x01][..], &[1; 5000]].concat()), [Err(FormatError::Range("the holes"))]);
-        let mut late = written(&[Entry::Directory { path: b"x", meta: META }]);
+        let mut late = written(&[TreeEntry::Directory { path: b"x", meta: META }]);
         let at = late.len() - 4;
         late[at..].copy_from_slice(&SECOND_NS.to_be_bytes());
         assert_eq!(read(&late), [Err(FormatError::Range("the time"))]);
@@ -340,10 +340,13 @@ mod tests {
     #[test]
     fn write__a_reason_is_cut_and_cleaned() {
         let reason = format!("\u{1b}[2J{}", "\u{e9}".repeat(200));
-        let body = written(&[Entry::Failed { path: b"x", reason: &reason }, Entry::Skipped { path: b"y", reason: "" }]);
+        let body = written(&[
+            TreeEntry::Failed { path: b"x", reason: &reason },
+            TreeEntry::Skipped { path: b"y", reason: "" },
+        ]);
         // 4 bytes, then 98 of two bytes each: 200.
         let cut = format!(" [2J{}", "\u{e9}".repeat(98));
-        let expected = [Entry::Failed { path: b"x", reason: &cut }, Entry::Skipped { path: b"y", reason: "?" }];
+        let expected = [TreeEntry::Failed { path: b"x", reason: &cut }, TreeEntry::Skipped { path: b"y", reason: "?" }];
         assert_eq!(read(&body), expected.map(Ok));
     }
 
@@ -352,7 +355,7 @@ mod tests {
         let mut room = vec![0; 64 << 10];
         let mut writer = Writer::new(&mut room);
         for path in [&[][..], &[b'x'; MOST_PATH_BYTES + 1]] {
-            assert_eq!(Entry::Directory { path, meta: META }.write(&mut writer), Err(Full));
+            assert_eq!(TreeEntry::Directory { path, meta: META }.write(&mut writer), Err(Full));
         }
         assert_eq!(writer.used(), 0);
     }
@@ -374,10 +377,10 @@ mod tests {
         #[test]
         fn entries__changed_a_little(at in any::<prop::sample::Index>(), bits in any::<u8>(), cut in any::<prop::sample::Index>()) {
             let mut body = written(&[
-                Entry::Holes { pairs: &[0, 9, 1, 1] },
-                Entry::File { path: b"data/a", bytes: 70_000, meta: META, identity: FileIdentity([1; 16]) },
-                Entry::Symlink { path: b"data/link", meta: META, target: b"../elsewhere" },
-                Entry::Skipped { path: b"data/fifo", reason: "a FIFO is not copied" },
+                TreeEntry::Holes { pairs: &[0, 9, 1, 1] },
+                TreeEntry::File { path: b"data/a", bytes: 70_000, meta: META, identity: FileIdentity([1; 16]) },
+                TreeEntry::Symlink { path: b"data/link", meta: META, target: b"../elsewhere" },
+                TreeEntry::Skipped { path: b"data/fifo", reason: "a FIFO is not copied" },
             ]);
             let at = at.index(body.len());
             body[at] ^= bits;

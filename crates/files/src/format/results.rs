@@ -23,7 +23,7 @@ use fairwave_proto::codec::{Full, Reader, Writer};
 
 use super::error::FormatError;
 use super::manifest::{array, read_path, read_reason, write_path, write_reason};
-use super::sequence::{Element, Sequence};
+use super::sequence::{SegmentElement, Sequence};
 
 /// What was there before a transfer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub(crate) struct Before {
 
 /// One thing that the giver should know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Record<'a> {
+pub(crate) enum ResultRecord<'a> {
     /// A path that is not there as it should be.
     Failed {
         /// The path, as in the manifest.
@@ -80,7 +80,7 @@ const DONE: u8 = 3;
 const BEFORE: u8 = 4;
 const HASH: u8 = 5;
 
-impl<'a> Element<'a> for Record<'a> {
+impl<'a> SegmentElement<'a> for ResultRecord<'a> {
     fn read(reader: &mut Reader<'a>) -> Result<Self, FormatError> {
         Ok(match reader.u8("a result")? {
             FAILED => Self::Failed { path: read_path(reader, "the path")?, reason: read_reason(reader)? },
@@ -100,7 +100,7 @@ impl<'a> Element<'a> for Record<'a> {
     }
 }
 
-impl Record<'_> {
+impl ResultRecord<'_> {
     /// Writes it. There is no room for paths that are too long.
     pub(crate) fn write(&self, writer: &mut Writer<'_>) -> Result<(), Full> {
         writer.whole(|writer| match *self {
@@ -128,13 +128,13 @@ impl Record<'_> {
 }
 
 /// The records of a segment.
-pub(crate) type Records<'a> = Sequence<'a, Record<'a>>;
+pub(crate) type Records<'a> = Sequence<'a, ResultRecord<'a>>;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn written(records: &[Record<'_>]) -> Vec<u8> {
+    fn written(records: &[ResultRecord<'_>]) -> Vec<u8> {
         let mut room = vec![0; 64 << 10];
         let mut writer = Writer::new(&mut room);
         for record in records {
@@ -148,11 +148,11 @@ mod tests {
     #[test]
     fn records__are_read_as_they_were_written() {
         let records = [
-            Record::Failed { path: b"data/a", reason: "No space left on device" },
-            Record::Skipped { path: b"data/\xff", reason: "its target is outside" },
-            Record::Before { files: 99_999, bytes: 1 << 49 },
-            Record::Hash { blake3: [7; 32] },
-            Record::Done { files: 100_000, bytes: 1 << 50, failed: 1 },
+            ResultRecord::Failed { path: b"data/a", reason: "No space left on device" },
+            ResultRecord::Skipped { path: b"data/\xff", reason: "its target is outside" },
+            ResultRecord::Before { files: 99_999, bytes: 1 << 49 },
+            ResultRecord::Hash { blake3: [7; 32] },
+            ResultRecord::Done { files: 100_000, bytes: 1 << 50, failed: 1 },
         ];
         let body = written(&records);
         assert_eq!(Records::new(&body).collect::<Vec<_>>(), records.map(Ok));

@@ -15,7 +15,7 @@ use fairwave_proto::codec::Reader;
 use super::error::FormatError;
 
 /// Something that a segment holds many of.
-pub(crate) trait Element<'a>: Sized {
+pub(crate) trait SegmentElement<'a>: Sized {
     /// Reads one.
     fn read(reader: &mut Reader<'a>) -> Result<Self, FormatError>;
 }
@@ -34,7 +34,7 @@ impl<'a, T> Sequence<'a, T> {
     }
 }
 
-impl<'a, T: Element<'a>> Iterator for Sequence<'a, T> {
+impl<'a, T: SegmentElement<'a>> Iterator for Sequence<'a, T> {
     type Item = Result<T, FormatError>;
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -10,7 +10,7 @@ const MOST_RANGES: usize = 1 << 16;
 
 /// The bytes of a tree that were given. A byte that goes again, since it was lost on the way, is not given again.
 #[derive(Debug, Default)]
-pub(crate) struct Given {
+pub(crate) struct GivenBytes {
     ranges: ByteRanges,
     /// Bytes that are not among the ranges yet: mostly each part begins where the one before has ended.
     run: Range<u64>,
@@ -18,7 +18,7 @@ pub(crate) struct Given {
     clear_to: u64,
 }
 
-impl Given {
+impl GivenBytes {
     /// A part was given: how many bytes of it are new.
     #[inline]
     pub(crate) fn add(&mut self, part: &Range<u64>) -> u64 {
@@ -63,7 +63,7 @@ mod tests {
     proptest! {
         #[test]
         fn add__counts_each_byte_once(parts in proptest::collection::vec((0_u64..60, 0_u64..12), 0..80)) {
-            let (mut given, mut bytes, mut at) = (Given::default(), std::collections::BTreeSet::new(), 0);
+            let (mut given, mut bytes, mut at) = (GivenBytes::default(), std::collections::BTreeSet::new(), 0);
             for (to, length) in parts {
                 // Mostly where the last one ended.
                 let start = if to < 40 { at } else { to };
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn add__scattered_bytes_take_no_more_memory_than_some() {
-        let mut given = Given::default();
+        let mut given = GivenBytes::default();
         for at in 0..3 * MOST_RANGES as u64 {
             assert_eq!(given.add(&(2 * at..2 * at + 1)), 1);
         }

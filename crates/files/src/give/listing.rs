@@ -7,7 +7,7 @@ use fairwave_proto::ByteRanges;
 
 use crate::format::blocks::{BLOCK_BYTES, FileSpan, HASH_RECORD_BYTES, Layout, blocks_of};
 use crate::format::holes::Holes;
-use crate::format::manifest::{Entries, Entry, FileIdentity};
+use crate::format::manifest::{FileIdentity, SegmentEntries, TreeEntry};
 use crate::format::segments::SegmentWriter;
 
 /// Bytes of a manifest at the most.
@@ -20,7 +20,7 @@ const MOST_TOGETHER: usize = 1024;
 /// A manifest in the making.
 pub(crate) struct Draft {
     writer: SegmentWriter,
-    files: Vec<Found>,
+    files: Vec<FoundFile>,
     /// Of the next file.
     holes: Holes,
     files_count: u64,
@@ -29,13 +29,13 @@ pub(crate) struct Draft {
 }
 
 /// A part of a manifest, ready to be sent, and the files in it.
-pub(crate) struct Part {
+pub(crate) struct ManifestPart {
     segment: Vec<u8>,
-    files: Vec<Found>,
+    files: Vec<FoundFile>,
 }
 
 /// A file in a segment: its length, its holes, and where its entry begins.
-struct Found {
+struct FoundFile {
     bytes: u64,
     holes: Holes,
     entry: u32,
@@ -50,11 +50,13 @@ impl Draft {
     }
 
     /// Adds an entry: the part that it completes.
-    pub(crate) fn add(&mut self, entry: &Entry<'_>) -> Option<Part> {
-        let bytes = if let Entry::File { path, bytes, .. } = *entry {
+    pub(crate) fn add(&mut self, entry: &TreeEntry<'_>) -> Option<ManifestPart> {
+        let bytes = if let TreeEntry::File { path, bytes, .. } = *entry {
             if self.tree_bytes.checked_add(bytes).is_none_or(|sum| sum > MOST_TREE_BYTES) {
-                return self
-                    .add(&Entry::Failed { path, reason: "the files before and this one have more than 2^60 bytes" });
+                return self.add(&TreeEntry::Failed {
+                    path,
+                    reason: "the files before and this one have more than 2^60 bytes",
+                });
             }
             Some(bytes)
         } else {
@@ -62,13 +64,13 @@ impl Draft {
         };
         let added = self.writer.add(|writer| entry.write(writer)).expect("an entry has less than 64 KiB");
         let part = added.full.map(|segment| self.part(segment));
-        if let Entry::Holes { pairs } = *entry {
+        if let TreeEntry::Holes { pairs } = *entry {
             self.holes.read_pairs(pairs).expect("they were written here");
             return part;
         }
         let holes = std::mem::take(&mut self.holes);
         if let Some(bytes) = bytes {
-            self.files.push(Found { bytes, holes, entry: added.offset as u32 });
+            self.files.push(FoundFile { bytes, holes, entry: added.offset as u32 });
             self.files_count += 1;
             self.tree_bytes += bytes;
         }
@@ -76,12 +78,12 @@ impl Draft {
     }
 
     /// Adds the last entry.
-    pub(crate) fn end(&mut self) -> Option<Part> {
-        self.add(&Entry::End { files: self.files_count, bytes: self.tree_bytes })
+    pub(crate) fn end(&mut self) -> Option<ManifestPart> {
+        self.add(&TreeEntry::End { files: self.files_count, bytes: self.tree_bytes })
     }
 
     /// What has been added since the last part, if there is anything.
-    pub(crate) fn finish(&mut self) -> Option<Part> {
+    pub(crate) fn finish(&mut self) -> Option<ManifestPart> {
         let segment = self.writer.finish()?;
         Some(self.part(segment))
     }
@@ -91,13 +93,13 @@ impl Draft {
         self.stream_bytes > MOST_MANIFEST_BYTES
     }
 
-    fn part(&mut self, segment: Vec<u8>) -> Part {
+    fn part(&mut self, segment: Vec<u8>) -> ManifestPart {
         self.stream_bytes += segment.len() as u64;
-        Part { segment, files: std::mem::take(&mut self.files) }
+        ManifestPart { segment, files: std::mem::take(&mut self.files) }
     }
 }
 
-impl Part {
+impl ManifestPart {
     /// How many of its files are nothing but a hole, and how many bytes of all of them are in holes.
     pub(crate) fn holes(&self) -> (u64, u64) {
         let hollow = self.files.iter().filter(|file| file.bytes > 0 && file.holes.bytes() == file.bytes).count();
@@ -117,7 +119,7 @@ pub(crate) struct Listing {
     layout: Layout,
     /// Where each file's entry is in its segment.
     entries: Vec<u32>,
-    runs: Vec<Run>,
+    runs: Vec<FileRun>,
     /// In the stream of the tree.
     holes: Holes,
     is_complete: bool,
@@ -125,7 +127,7 @@ pub(crate) struct Listing {
 
 /// Files that follow each other: one that has several blocks, or several that have at most one each.
 #[derive(Clone, Copy)]
-struct Run {
+struct FileRun {
     files_end: usize,
     bytes_end: u64,
     blocks_end: u64,
@@ -134,7 +136,7 @@ struct Run {
 
 /// What to read at once.
 #[derive(Clone)]
-pub(crate) struct Batch {
+pub(crate) struct BatchPlan {
     /// Its bytes in the stream of the tree.
     pub(crate) bytes: Range<u64>,
     /// Its blocks.
@@ -162,19 +164,19 @@ pub(crate) struct Listed<'a> {
 
 impl Listing {
     /// Adds what a draft has completed: the part's bytes as they are sent, and where they end in the stream.
-    pub(crate) fn push(&mut self, part: Part) -> (u64, Arc<[u8]>) {
+    pub(crate) fn push(&mut self, part: ManifestPart) -> (u64, Arc<[u8]>) {
         let segment: Arc<[u8]> = part.segment.into();
         let end = self.manifest_bytes() + segment.len() as u64;
         self.segments.push((end, segment.clone()));
         let mut together = None;
-        for Found { bytes, holes, entry } in part.files {
+        for FoundFile { bytes, holes, entry } in part.files {
             let span = self.layout.push(bytes).expect("the draft bounds the sum");
             holes.iter().for_each(|hole| self.holes.push(span.bytes.start + hole.start..span.bytes.start + hole.end));
             self.entries.push(entry);
             let is_small = blocks_of(bytes) <= 1;
             let (files, sum) = together.filter(|_| is_small).unwrap_or((0, 0));
             let fits = files < MOST_TOGETHER && sum + bytes <= BLOCK_BYTES;
-            let run = Run {
+            let run = FileRun {
                 files_end: span.file + 1,
                 bytes_end: span.bytes.end,
                 blocks_end: span.blocks.end,
@@ -211,19 +213,19 @@ impl Listing {
     }
 
     /// The batch with this byte of the stream of the tree.
-    pub(crate) fn batch_at(&self, offset: u64) -> Option<Batch> {
+    pub(crate) fn batch_at(&self, offset: u64) -> Option<BatchPlan> {
         let run = self.runs.partition_point(|run| run.bytes_end <= offset);
         self.batch(run, |span| span.block_at(offset))
     }
 
     /// The batch with this block.
-    pub(crate) fn batch_of_block(&self, block: u64) -> Option<Batch> {
+    pub(crate) fn batch_of_block(&self, block: u64) -> Option<BatchPlan> {
         let run = self.runs.partition_point(|run| run.blocks_end <= block);
         self.batch(run, |_| block)
     }
 
     /// The file with this byte of the stream of the tree, and its entry's place.
-    pub(crate) fn file_at(&self, offset: u64) -> Option<(FileSpan, Batch)> {
+    pub(crate) fn file_at(&self, offset: u64) -> Option<(FileSpan, BatchPlan)> {
         let span = self.layout.file_at(offset)?;
         let mut batch = self.batch_at(offset)?;
         batch.entry = *self.entries.get(span.file)? as usize;
@@ -249,7 +251,7 @@ impl Listing {
         if is_all { files + without_data } else { files }
     }
 
-    fn batch(&self, index: usize, block: impl FnOnce(&FileSpan) -> u64) -> Option<Batch> {
+    fn batch(&self, index: usize, block: impl FnOnce(&FileSpan) -> u64) -> Option<BatchPlan> {
         let run = *self.runs.get(index)?;
         let before = index.checked_sub(1).map(|before| self.runs[before]);
         let (file, start, first) = before.map_or((0, 0, 0), |run| (run.files_end, run.bytes_end, run.blocks_end));
@@ -262,7 +264,7 @@ impl Listing {
             (bytes, blocks) = (span.block_bytes(block), block..block + 1);
         }
         let (offset, holes) = (bytes.start - start, self.holes.around(&bytes));
-        Some(Batch { bytes, blocks, files, offset, holes, segment, entry })
+        Some(BatchPlan { bytes, blocks, files, offset, holes, segment, entry })
     }
 
     fn manifest_bytes(&self) -> u64 {
@@ -270,12 +272,12 @@ impl Listing {
     }
 }
 
-impl Batch {
+impl BatchPlan {
     /// Its files, in order.
     pub(crate) fn listed(&self) -> impl Iterator<Item = Listed<'_>> {
-        let entries = Entries::new(self.segment.get(self.entry..).unwrap_or_default()).map_while(Result::ok);
+        let entries = SegmentEntries::new(self.segment.get(self.entry..).unwrap_or_default()).map_while(Result::ok);
         let files = entries.filter_map(|entry| match entry {
-            Entry::File { path, bytes, identity, .. } => Some(Listed { path, bytes, identity }),
+            TreeEntry::File { path, bytes, identity, .. } => Some(Listed { path, bytes, identity }),
             _ => None,
         });
         files.take(self.files.len())
@@ -289,9 +291,9 @@ mod tests {
     use super::*;
     use crate::format::streams::{HASHES, MANIFEST, TREE};
 
-    fn file(path: &[u8], bytes: u64) -> Entry<'_> {
+    fn file(path: &[u8], bytes: u64) -> TreeEntry<'_> {
         let identity = FileIdentity([path.len() as u8; 16]);
-        Entry::File { path, bytes, meta: crate::format::manifest::Meta::default(), identity }
+        TreeEntry::File { path, bytes, meta: crate::format::manifest::Meta::default(), identity }
     }
 
     /// A listing of files of these lengths, told after each of `told` files and when a segment is full.
@@ -299,7 +301,8 @@ mod tests {
         let (mut listing, mut draft) = (Listing::default(), Draft::new([1; 32]));
         for (index, length) in lengths.iter().enumerate() {
             let path = format!("data/{index}");
-            let directory = Entry::Directory { path: path.as_bytes(), meta: crate::format::manifest::Meta::default() };
+            let directory =
+                TreeEntry::Directory { path: path.as_bytes(), meta: crate::format::manifest::Meta::default() };
             let parts = [draft.add(&directory), draft.add(&file(path.as_bytes(), *length))];
             let part = if index % told == told - 1 { draft.finish() } else { None };
             parts.into_iter().chain([part]).flatten().for_each(|part| _ = listing.push(part));

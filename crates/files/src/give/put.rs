@@ -12,10 +12,10 @@ use fairwave_units::{Duration, Rate};
 
 use super::roots::Roots;
 use super::share_name::share_name;
-use super::source::Source;
+use super::source::GivingEnd;
 use super::supply::Readers;
 use crate::format::greeting::{Greeting, Look};
-use crate::format::results::{Before, Record, Records};
+use crate::format::results::{Before, Records, ResultRecord};
 use crate::format::segments::SegmentReader;
 use crate::format::streams::{RESULTS, TREE};
 use crate::transfer::error::TransferError;
@@ -83,13 +83,13 @@ pub(crate) fn giver(paths: &[PathBuf], options: &PutOptions) -> Result<(Box<dyn 
     let readers = Readers::start().map_err(TransferError::Thread)?;
     let ledger = Ledger::default();
     let source =
-        Source::new(roots, share_name(paths), readers, ledger.clone()).with_limit(options.limit).counting_holes();
+        GivingEnd::new(roots, share_name(paths), readers, ledger.clone()).with_limit(options.limit).counting_holes();
     Ok((Box::new(Giver::new(source, ledger.clone(), options.dry_run)), ledger.transfer()))
 }
 
 /// The client's end of a put: gives, and hears what became of it.
 struct Giver {
-    source: Source,
+    source: GivingEnd,
     ledger: Ledger,
     results: Option<SegmentReader>,
     told: Outcome,
@@ -103,7 +103,7 @@ struct Giver {
 const MOST_TOLD_BYTES: usize = 64 << 20;
 
 impl Giver {
-    fn new(source: Source, ledger: Ledger, is_dry: bool) -> Self {
+    fn new(source: GivingEnd, ledger: Ledger, is_dry: bool) -> Self {
         let (told, before) = (Outcome::empty(Ended::Done), Before::default());
         Self { source, ledger, results: None, told, before, told_bytes: 0, is_dry }
     }
@@ -123,11 +123,11 @@ impl Giver {
             }
             for record in Records::new(&body) {
                 match record {
-                    Ok(Record::Failed { path, reason }) => self.told.fail(path, reason.to_owned()),
-                    Ok(Record::Skipped { path, reason }) => self.told.skip(path, reason.to_owned()),
-                    Ok(Record::Before { files, bytes }) => self.before = Before { files, bytes },
-                    Ok(Record::Hash { blake3 }) => self.told.blake3 = Some(blake3),
-                    Ok(Record::Done { files, bytes, failed }) => return self.end(session, files, bytes, failed),
+                    Ok(ResultRecord::Failed { path, reason }) => self.told.fail(path, reason.to_owned()),
+                    Ok(ResultRecord::Skipped { path, reason }) => self.told.skip(path, reason.to_owned()),
+                    Ok(ResultRecord::Before { files, bytes }) => self.before = Before { files, bytes },
+                    Ok(ResultRecord::Hash { blake3 }) => self.told.blake3 = Some(blake3),
+                    Ok(ResultRecord::Done { files, bytes, failed }) => return self.end(session, files, bytes, failed),
                     Err(error) => return self.break_off(session, &error.to_string()),
                 }
             }
@@ -236,16 +236,20 @@ mod tests {
     use std::time::Duration as StdDuration;
 
     use super::*;
-    use crate::collector::{Collector, Taken, tree};
+    use crate::collector::{Collected, Collector, tree};
     use crate::format::segments::SegmentWriter;
-    use crate::loopback::{FAIR, Loopback, ROUGH, Way};
+    use crate::loopback::{FAIR, Loopback, LoopbackPath, ROUGH};
 
     const LASTS: StdDuration = StdDuration::from_secs(600);
 
-    fn run(root: &Path, way: Way, then: impl FnOnce() + Send + 'static) -> (Option<CloseReason>, Taken, Outcome) {
+    fn run(
+        root: &Path,
+        way: LoopbackPath,
+        then: impl FnOnce() + Send + 'static,
+    ) -> (Option<CloseReason>, Collected, Outcome) {
         let ledger = Ledger::default();
         let roots = Roots::find(&[root.to_owned()]).unwrap();
-        let source = Source::new(roots, [3; 16], Readers::start().unwrap(), ledger.clone());
+        let source = GivingEnd::new(roots, [3; 16], Readers::start().unwrap(), ledger.clone());
         let giver = Giver::new(source, ledger.clone(), false);
         let (collector, taken) = Collector::new(true, true, then);
         let closed = Loopback::open(Box::new(giver), Box::new(collector), false, way).run(LASTS);
@@ -288,7 +292,7 @@ mod tests {
         fn on_open(&mut self, session: &Session) {
             let (mut writer, path) = (SegmentWriter::new(session.secret("results")), [b'x'; 4096]);
             while self.told.len() < MOST_TOLD_BYTES + (8 << 20) {
-                let record = Record::Failed { path: &path, reason: "as the taker says" };
+                let record = ResultRecord::Failed { path: &path, reason: "as the taker says" };
                 let added = writer.add(|writer| record.write(writer)).unwrap();
                 self.told.extend(added.full.into_iter().flatten());
             }
@@ -309,7 +313,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let (root, _) = tree(place.path(), &[10]);
         let ledger = Ledger::default();
-        let source = Source::new(Roots::find(&[root]).unwrap(), [3; 16], Readers::start().unwrap(), ledger.clone());
+        let source = GivingEnd::new(Roots::find(&[root]).unwrap(), [3; 16], Readers::start().unwrap(), ledger.clone());
         let giver = Giver::new(source, ledger.clone(), false);
         let closed = Loopback::open(Box::new(giver), Box::new(Talker::default()), false, FAIR).run(LASTS);
         assert_eq!(closed, Some(CloseReason::Protocol));
@@ -329,7 +333,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let (root, _) = tree(place.path(), &[10]);
         let ledger = Ledger::default();
-        let source = Source::new(Roots::find(&[root]).unwrap(), [3; 16], Readers::start().unwrap(), ledger.clone());
+        let source = GivingEnd::new(Roots::find(&[root]).unwrap(), [3; 16], Readers::start().unwrap(), ledger.clone());
         let giver = Giver::new(source, ledger.clone(), false);
         let (collector, _) = Collector::new(true, true, || {});
         let mut loopback = Loopback::open(Box::new(giver), Box::new(collector), false, FAIR);

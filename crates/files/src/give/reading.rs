@@ -10,7 +10,7 @@ use fairwave_proto::codec::VoidReason;
 use rustix::fs::{Advice, fadvise, fstat};
 use rustix::io::{Errno, pread};
 
-use super::listing::{Batch, Listed};
+use super::listing::{BatchPlan, Listed};
 use super::roots::Roots;
 use super::scan::identity;
 use crate::format::blocks::{BLOCK_BYTES, HASH_RECORD_BYTES, HashKey, block_value, blocks_of};
@@ -28,7 +28,7 @@ pub(crate) struct Disk {
 
 /// A batch in memory.
 #[derive(Debug)]
-pub(crate) struct Read {
+pub(crate) struct BatchBytes {
     /// Its bytes in the stream of the tree.
     pub(crate) bytes: Range<u64>,
     /// Its blocks.
@@ -116,11 +116,11 @@ impl Disk {
     /// What cannot be read is told apart.
     pub(crate) fn read(
         &self,
-        batch: &Batch,
+        batch: &BatchPlan,
         key: Option<&HashKey>,
         mut room: Vec<u8>,
         fail: &mut dyn FnMut(usize, &[u8], &Gone),
-    ) -> Read {
+    ) -> BatchBytes {
         let length = (batch.bytes.end - batch.bytes.start) as usize;
         if room.len() < length {
             // What was there need not be kept, nor copied.
@@ -157,7 +157,7 @@ impl Disk {
             offset = 0;
         }
         let (bytes, blocks) = (batch.bytes.clone(), batch.blocks.clone());
-        Read { bytes, blocks, files_ended, hole_bytes, content: room, records, voids: voids.into() }
+        BatchBytes { bytes, blocks, files_ended, hole_bytes, content: room, records, voids: voids.into() }
     }
 
     /// Reads a part of a file, if the file is what it was.
@@ -226,11 +226,11 @@ mod tests {
     use super::super::scan::scan;
     use super::*;
     use crate::collector::tree;
-    use crate::format::manifest::Entry;
+    use crate::format::manifest::TreeEntry;
 
     fn listed(roots: &Roots) -> Listing {
         let (mut draft, mut listing) = (Draft::new([1; 32]), Listing::default());
-        let outcome = scan(roots, &mut |entry: &Entry<'_>| {
+        let outcome = scan(roots, &mut |entry: &TreeEntry<'_>| {
             draft.add(entry).into_iter().for_each(|part| _ = listing.push(part));
             std::ops::ControlFlow::Continue(())
         });

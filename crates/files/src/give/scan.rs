@@ -9,12 +9,12 @@ use rustix::io::Errno;
 
 use super::roots::Roots;
 use crate::format::holes::{Holes, LEAST_HOLE, MOST_HOLES};
-use crate::format::manifest::{Entry, FileIdentity, MOST_PATH_BYTES, Meta};
+use crate::format::manifest::{FileIdentity, MOST_PATH_BYTES, Meta, TreeEntry};
 use crate::format::reason::reason;
 
 /// Tells `found` of every entry below the roots: a directory, then what is in it but directories, then those, each by
 /// name; and of the holes of a file before it. A directory that cannot be listed is an entry that failed; what goes away during the walk was never there.
-pub(crate) fn scan(roots: &Roots, found: &mut dyn FnMut(&Entry<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
+pub(crate) fn scan(roots: &Roots, found: &mut dyn FnMut(&TreeEntry<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
     let mut walk = Walk { roots, found, names: Vec::new(), bytes: Vec::new(), holes: 0 };
     for name in roots.names() {
         match roots.stat(name) {
@@ -48,7 +48,7 @@ const OWN: &str = "where Fairwave keeps its keys, which nobody else gets";
 
 struct Walk<'a> {
     roots: &'a Roots,
-    found: &'a mut dyn FnMut(&Entry<'_>) -> ControlFlow<()>,
+    found: &'a mut dyn FnMut(&TreeEntry<'_>) -> ControlFlow<()>,
     /// The names of a directory: where each begins in `bytes`, and ends.
     names: Vec<(usize, usize)>,
     bytes: Vec<u8>,
@@ -77,9 +77,9 @@ impl Walk<'_> {
             Err(error) => return self.fail(path, &error),
         };
         if self.roots.is_own(&stat) {
-            return (self.found)(&Entry::Skipped { path, reason: OWN });
+            return (self.found)(&TreeEntry::Skipped { path, reason: OWN });
         }
-        (self.found)(&Entry::Directory { path, meta: meta(&stat) })?;
+        (self.found)(&TreeEntry::Directory { path, meta: meta(&stat) })?;
         let error = self.list(&mut directory).err();
         let (names, bytes) = (std::mem::take(&mut self.names), std::mem::take(&mut self.bytes));
         let (mut below, mut has_long) = ([path, b"/"].concat(), false);
@@ -106,7 +106,7 @@ impl Walk<'_> {
         (self.names, self.bytes) = (names, bytes);
         if has_long {
             let reason = format!("there are paths of more than {MOST_PATH_BYTES} bytes in it");
-            (self.found)(&Entry::Failed { path, reason: &reason })?;
+            (self.found)(&TreeEntry::Failed { path, reason: &reason })?;
         }
         error.map_or(ControlFlow::Continue(()), |error| self.fail(path, &error))
     }
@@ -140,20 +140,20 @@ impl Walk<'_> {
         let meta = meta(stat);
         let what = match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile if self.roots.is_own(stat) => {
-                return (self.found)(&Entry::Skipped { path, reason: OWN });
+                return (self.found)(&TreeEntry::Skipped { path, reason: OWN });
             }
             FileType::RegularFile => {
                 let bytes = stat.st_size.cast_unsigned();
                 for pairs in self.holes(path, stat).to_pairs() {
-                    (self.found)(&Entry::Holes { pairs: &pairs })?;
+                    (self.found)(&TreeEntry::Holes { pairs: &pairs })?;
                 }
-                return (self.found)(&Entry::File { path, bytes, meta, identity: identity(stat) });
+                return (self.found)(&TreeEntry::File { path, bytes, meta, identity: identity(stat) });
             }
             FileType::Symlink => match target() {
                 Ok(target) if (1..=MOST_PATH_BYTES).contains(&target.len()) => {
-                    return (self.found)(&Entry::Symlink { path, meta, target: &target });
+                    return (self.found)(&TreeEntry::Symlink { path, meta, target: &target });
                 }
-                Ok(_) => return (self.found)(&Entry::Failed { path, reason: "the link's target is too long" }),
+                Ok(_) => return (self.found)(&TreeEntry::Failed { path, reason: "the link's target is too long" }),
                 Err(Errno::NOENT) => return ControlFlow::Continue(()),
                 Err(error) => return self.fail(path, &error.into()),
             },
@@ -162,7 +162,7 @@ impl Walk<'_> {
             FileType::CharacterDevice | FileType::BlockDevice => "a device",
             FileType::Directory | FileType::Unknown => "neither file, directory nor link",
         };
-        (self.found)(&Entry::Skipped { path, reason: &format!("{what}, which is not copied") })
+        (self.found)(&TreeEntry::Skipped { path, reason: &format!("{what}, which is not copied") })
     }
 
     /// The holes of a file, as long as it is what was looked at. Whether it can be read is told when it is.
@@ -183,7 +183,7 @@ impl Walk<'_> {
     }
 
     fn fail(&mut self, path: &[u8], error: &io::Error) -> ControlFlow<()> {
-        (self.found)(&Entry::Failed { path, reason: &reason(error) })
+        (self.found)(&TreeEntry::Failed { path, reason: &reason(error) })
     }
 }
 
@@ -211,17 +211,17 @@ mod tests {
         let outcome = scan(&Roots::find(paths).unwrap(), &mut |entry| {
             let text = |path: &[u8]| path.escape_ascii().to_string();
             lines.push(match *entry {
-                Entry::File { path, bytes, meta, .. } => format!("file {} {bytes} {:o}", text(path), meta.mode),
-                Entry::Holes { pairs } => {
+                TreeEntry::File { path, bytes, meta, .. } => format!("file {} {bytes} {:o}", text(path), meta.mode),
+                TreeEntry::Holes { pairs } => {
                     let mut holes = crate::format::holes::Holes::default();
                     holes.read_pairs(pairs).unwrap();
                     format!("holes {:?}", holes.iter().collect::<Vec<_>>())
                 }
-                Entry::Directory { path, meta } => format!("directory {} {:o}", text(path), meta.mode),
-                Entry::Symlink { path, target, .. } => format!("link {} {}", text(path), text(target)),
-                Entry::Skipped { path, reason } => format!("skipped {}: {reason}", text(path)),
-                Entry::Failed { path, reason } => format!("failed {}: {reason}", text(path)),
-                Entry::Begin { .. } | Entry::End { .. } => unreachable!("the walk knows neither"),
+                TreeEntry::Directory { path, meta } => format!("directory {} {:o}", text(path), meta.mode),
+                TreeEntry::Symlink { path, target, .. } => format!("link {} {}", text(path), text(target)),
+                TreeEntry::Skipped { path, reason } => format!("skipped {}: {reason}", text(path)),
+                TreeEntry::Failed { path, reason } => format!("failed {}: {reason}", text(path)),
+                TreeEntry::Begin { .. } | TreeEntry::End { .. } => unreachable!("the walk knows neither"),
             });
             ControlFlow::Continue(())
         });

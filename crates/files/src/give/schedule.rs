@@ -7,8 +7,8 @@ use std::sync::Arc;
 use fairwave_proto::codec::VoidReason;
 use fairwave_proto::{ByteRanges, MOST_OPEN_BYTES};
 
-use super::listing::{Batch, Listing, Part};
-use super::reading::{Read, Void};
+use super::listing::{BatchPlan, Listing, ManifestPart};
+use super::reading::{BatchBytes, Void};
 use crate::format::blocks::HASH_RECORD_BYTES;
 use crate::format::streams::{HASHES, MANIFEST, TREE};
 use crate::transfer::hold::Hold;
@@ -41,7 +41,7 @@ pub(crate) struct Schedule {
     /// bytes are asked for soon after, and one reading does for both.
     parked: BTreeMap<u64, ByteRanges>,
     /// By the number of a batch's first block, here and below.
-    reading: HashMap<u64, Waiting>,
+    reading: HashMap<u64, BatchWaiter>,
     /// Batches in memory, with what is void in them.
     cached: HashMap<u64, Arc<[Void]>>,
     /// Batches whose blocks' values are known, with what is void in them.
@@ -53,19 +53,19 @@ pub(crate) struct Schedule {
 
 /// Who waits for a batch.
 #[derive(Default)]
-struct Waiting {
+struct BatchWaiter {
     tree: ByteRanges,
     hashes: ByteRanges,
 }
 
 /// What has to be done.
-pub(crate) enum Step {
+pub(crate) enum WorkStep {
     /// This can be lent now.
     Serve(u32, Range<u64>),
     /// This will never be.
     Refuse(u32, Range<u64>, VoidReason),
     /// This has to be read, and hashed if its values are not known; [`Schedule::on_read`] follows.
-    Read(Batch, bool),
+    Read(BatchPlan, bool),
 }
 
 impl Schedule {
@@ -75,35 +75,35 @@ impl Schedule {
     }
 
     /// The walk has found more: the part's bytes, and where they end in the manifest's stream.
-    pub(crate) fn on_part(&mut self, part: Part, steps: &mut Vec<Step>) -> (u64, Arc<[u8]>) {
+    pub(crate) fn on_part(&mut self, part: ManifestPart, steps: &mut Vec<WorkStep>) -> (u64, Arc<[u8]>) {
         let told = self.listing.push(part);
         let there = 0..told.0;
         let ranges: Vec<_> = self.awaited.overlapping(&there).collect();
         for range in ranges {
             let range = range.start..range.end.min(told.0);
             self.awaited.remove(&range);
-            steps.push(Step::Serve(MANIFEST, range));
+            steps.push(WorkStep::Serve(MANIFEST, range));
         }
         told
     }
 
     /// The walk is at its end: what was asked for beyond is refused.
-    pub(crate) fn on_complete(&mut self, steps: &mut Vec<Step>) {
+    pub(crate) fn on_complete(&mut self, steps: &mut Vec<WorkStep>) {
         self.listing.complete();
         let awaited = std::mem::take(&mut self.awaited);
-        steps.extend(awaited.iter().map(|range| Step::Refuse(MANIFEST, range, VoidReason::Shrank)));
+        steps.extend(awaited.iter().map(|range| WorkStep::Refuse(MANIFEST, range, VoidReason::Shrank)));
     }
 
     /// The taker asks for a range, perhaps again.
-    pub(crate) fn on_request(&mut self, stream: u32, range: Range<u64>, steps: &mut Vec<Step>) {
+    pub(crate) fn on_request(&mut self, stream: u32, range: Range<u64>, steps: &mut Vec<WorkStep>) {
         if !matches!(stream, MANIFEST | TREE | HASHES) {
-            steps.push(Step::Refuse(stream, range, VoidReason::Vanished));
+            steps.push(WorkStep::Refuse(stream, range, VoidReason::Vanished));
             return;
         }
         let end = self.listing.stream_bytes(stream);
         let (there, beyond) = (range.start..range.end.min(end), range.start.max(end)..range.end);
         if !beyond.is_empty() && self.listing.is_complete() {
-            steps.push(Step::Refuse(stream, beyond, VoidReason::Shrank));
+            steps.push(WorkStep::Refuse(stream, beyond, VoidReason::Shrank));
         } else if !beyond.is_empty() && stream == MANIFEST && self.awaited.len() < MOST_PARTS {
             self.awaited.insert(beyond);
         }
@@ -111,7 +111,7 @@ impl Schedule {
             return;
         }
         if stream == MANIFEST {
-            steps.push(Step::Serve(stream, there));
+            steps.push(WorkStep::Serve(stream, there));
             return;
         }
         // No source sends more than that for the requests that are open; the rest will be asked for again.
@@ -125,18 +125,18 @@ impl Schedule {
     }
 
     /// A batch was read: whether any of its bytes are served now. It is in memory until [`Schedule::on_dropped`].
-    pub(crate) fn on_read(&mut self, read: &Read, steps: &mut Vec<Step>) -> bool {
+    pub(crate) fn on_read(&mut self, read: &BatchBytes, steps: &mut Vec<WorkStep>) -> bool {
         let key = read.blocks.start;
         self.cached.insert(key, read.voids.clone());
         if !read.records.is_empty() {
             self.hashed.insert(key, read.voids.clone());
         }
-        if let Some(Waiting { tree, hashes }) = self.reading.remove(&key) {
+        if let Some(BatchWaiter { tree, hashes }) = self.reading.remove(&key) {
             let voids = self.hashed.get(&key).unwrap_or(&read.voids);
             tree.iter().for_each(|range| answer(TREE, range, &read.voids, steps));
             hashes.iter().for_each(|range| answer(HASHES, range, voids, steps));
         }
-        let is_awaited = steps.iter().any(|step| matches!(step, Step::Serve(TREE, _)));
+        let is_awaited = steps.iter().any(|step| matches!(step, WorkStep::Serve(TREE, _)));
         if is_awaited {
             self.unsent += 1;
         } else {
@@ -147,14 +147,14 @@ impl Schedule {
     }
 
     /// What a batch was read for has been sent: more can be read.
-    pub(crate) fn on_spent(&mut self, batch: &Range<u64>, steps: &mut Vec<Step>) {
+    pub(crate) fn on_spent(&mut self, batch: &Range<u64>, steps: &mut Vec<WorkStep>) {
         self.ahead = self.ahead.saturating_sub(charge(batch));
         self.unsent = self.unsent.saturating_sub(1);
         self.go_on(steps);
     }
 
     /// Nothing has been sent for long: what was read is not waited for any more.
-    pub(crate) fn on_stall(&mut self, steps: &mut Vec<Step>) {
+    pub(crate) fn on_stall(&mut self, steps: &mut Vec<WorkStep>) {
         self.ahead = 0;
         self.go_on(steps);
     }
@@ -192,7 +192,7 @@ impl Schedule {
     }
 
     /// Looks at what waits, from the first on, until there is enough to do.
-    fn go_on(&mut self, steps: &mut Vec<Step>) {
+    fn go_on(&mut self, steps: &mut Vec<WorkStep>) {
         // What was asked for is below the listing's end, and every byte there is some batch's.
         while let Some(range) = self.tree.front().cloned()
             && let Some(batch) = self.listing.batch_at(range.start)
@@ -236,7 +236,7 @@ impl Schedule {
     }
 
     /// Begins to read a batch, unless too much is in memory that waits to be sent.
-    fn begin(&mut self, batch: Batch, steps: &mut Vec<Step>) -> bool {
+    fn begin(&mut self, batch: BatchPlan, steps: &mut Vec<WorkStep>) -> bool {
         let charge = charge(&batch.bytes);
         if self.ahead > 0 && self.ahead + charge > READ_AHEAD {
             return false;
@@ -244,10 +244,10 @@ impl Schedule {
         self.ahead += charge;
         let key = batch.blocks.start;
         let hashes = self.parked.remove(&key).unwrap_or_default();
-        self.reading.insert(key, Waiting { tree: ByteRanges::default(), hashes });
+        self.reading.insert(key, BatchWaiter { tree: ByteRanges::default(), hashes });
         // What was void before may not be so again.
         let is_hashed = self.hashed.get(&key).is_some_and(|voids| voids.is_empty());
-        steps.push(Step::Read(batch, !is_hashed));
+        steps.push(WorkStep::Read(batch, !is_hashed));
         true
     }
 }
@@ -262,7 +262,7 @@ fn advance(queue: &mut VecDeque<Range<u64>>, to: u64) {
     }
 }
 
-impl Waiting {
+impl BatchWaiter {
     fn add(&mut self, stream: u32, range: Range<u64>) {
         let ranges = if stream == TREE { &mut self.tree } else { &mut self.hashes };
         if ranges.len() < MOST_PARTS {
@@ -281,7 +281,7 @@ pub(crate) fn records_of(blocks: &Range<u64>) -> Range<u64> {
 }
 
 /// Serves a range of a batch but for what is void in it.
-fn answer(stream: u32, range: Range<u64>, voids: &[Void], steps: &mut Vec<Step>) {
+fn answer(stream: u32, range: Range<u64>, voids: &[Void], steps: &mut Vec<WorkStep>) {
     let mut at = range.start;
     for void in voids {
         let whole = if stream == TREE { void.bytes.clone() } else { records_of(&void.blocks) };
@@ -290,13 +290,13 @@ fn answer(stream: u32, range: Range<u64>, voids: &[Void], steps: &mut Vec<Step>)
             continue;
         }
         if at < part.start {
-            steps.push(Step::Serve(stream, at..part.start));
+            steps.push(WorkStep::Serve(stream, at..part.start));
         }
         at = part.end;
-        steps.push(Step::Refuse(stream, part, void.reason));
+        steps.push(WorkStep::Refuse(stream, part, void.reason));
     }
     if at < range.end {
-        steps.push(Step::Serve(stream, at..range.end));
+        steps.push(WorkStep::Serve(stream, at..range.end));
     }
 }
 
@@ -305,15 +305,17 @@ mod tests {
     use super::super::listing::Draft;
     use super::*;
     use crate::format::blocks::BLOCK_BYTES;
-    use crate::format::manifest::{Entry, FileIdentity, Meta};
+    use crate::format::manifest::{FileIdentity, Meta, TreeEntry};
 
     const MIB: u64 = 1 << 20;
 
-    fn part(lengths: &[u64]) -> Part {
+    fn part(lengths: &[u64]) -> ManifestPart {
         let mut draft = Draft::new([1; 32]);
         for bytes in lengths {
             let identity = FileIdentity([1; 16]);
-            assert!(draft.add(&Entry::File { path: b"a", bytes: *bytes, meta: Meta::default(), identity }).is_none());
+            assert!(
+                draft.add(&TreeEntry::File { path: b"a", bytes: *bytes, meta: Meta::default(), identity }).is_none()
+            );
         }
         draft.finish().unwrap()
     }
@@ -328,13 +330,13 @@ mod tests {
     }
 
     /// Steps as text, and what is to be read.
-    fn taken(steps: &mut Vec<Step>) -> (Vec<String>, Vec<Batch>) {
+    fn taken(steps: &mut Vec<WorkStep>) -> (Vec<String>, Vec<BatchPlan>) {
         let (mut lines, mut reads) = (Vec::new(), Vec::new());
         for step in steps.drain(..) {
             lines.push(match step {
-                Step::Serve(stream, range) => format!("serve {} {range:?}", name(stream)),
-                Step::Refuse(stream, range, reason) => format!("refuse {} {range:?} {reason:?}", name(stream)),
-                Step::Read(batch, is_hashed) => {
+                WorkStep::Serve(stream, range) => format!("serve {} {range:?}", name(stream)),
+                WorkStep::Refuse(stream, range, reason) => format!("refuse {} {range:?} {reason:?}", name(stream)),
+                WorkStep::Read(batch, is_hashed) => {
                     reads.push(batch.clone());
                     format!("{} {:?}", if is_hashed { "hash" } else { "read" }, batch.bytes)
                 }
@@ -348,10 +350,10 @@ mod tests {
         names.into_iter().find(|(other, _)| *other == stream).map_or(stream.to_string(), |(_, name)| name.to_owned())
     }
 
-    fn read(batch: &Batch, voids: Vec<Void>) -> Read {
+    fn read(batch: &BatchPlan, voids: Vec<Void>) -> BatchBytes {
         let (bytes, blocks) = (batch.bytes.clone(), batch.blocks.clone());
         let records = vec![0; 48 * (blocks.end - blocks.start) as usize];
-        Read { bytes, blocks, files_ended: 0, hole_bytes: 0, content: Vec::new(), records, voids: voids.into() }
+        BatchBytes { bytes, blocks, files_ended: 0, hole_bytes: 0, content: Vec::new(), records, voids: voids.into() }
     }
 
     #[test]
@@ -482,7 +484,7 @@ mod tests {
             schedule.on_request(TREE, 2 * at..2 * at + 1, &mut steps);
             schedule.on_request(TREE, at << 40..u64::MAX >> 2, &mut steps);
             schedule.on_request(HASHES, at * 1000..u64::MAX >> 2, &mut steps);
-            steps.retain(|step| matches!(step, Step::Read(..)));
+            steps.retain(|step| matches!(step, WorkStep::Read(..)));
         }
         assert!(steps.len() <= 8 && schedule.tree.len() <= MOST_WAITING && schedule.parked.len() <= MOST_WAITING);
         assert!(schedule.reading.values().all(|waiting| waiting.tree.len() <= MOST_PARTS));

@@ -12,10 +12,10 @@ use fairwave_proto::ByteRanges;
 use fairwave_proto::codec::{CloseReason, VoidReason};
 use fairwave_units::Rate;
 
-use super::given::Given;
-use super::reading::Read;
+use super::given::GivenBytes;
+use super::reading::BatchBytes;
 use super::roots::Roots;
-use super::supply::{News, Readers, Supply};
+use super::supply::{Readers, Supply, SupplyNews};
 use crate::format::blocks::HASH_RECORD_BYTES;
 use crate::format::streams::{HASHES, MANIFEST, TREE};
 use crate::transfer::ledger::Ledger;
@@ -32,13 +32,13 @@ const STALL: Duration = Duration::from_secs(1);
 ///
 /// The network thread asks it for bytes; it waits for no disk, but where bytes have to be sent again that have left
 /// memory: those are read at once.
-pub(crate) struct Source {
-    state: State,
+pub(crate) struct GivingEnd {
+    state: GivingState,
 }
 
-enum State {
+enum GivingState {
     Waiting(Setup),
-    Open(Open),
+    Open(LentFile),
     Closed,
 }
 
@@ -51,9 +51,9 @@ struct Setup {
     counts_holes: bool,
 }
 
-struct Open {
+struct LentFile {
     supply: Arc<Supply>,
-    news: Receiver<News>,
+    news: Receiver<SupplyNews>,
     /// The manifest's parts, by where they end.
     manifest: BTreeMap<u64, Arc<[u8]>>,
     /// Batches in memory, by their first byte.
@@ -64,13 +64,13 @@ struct Open {
     /// Batches of which nothing but the hashes was asked for, by their first byte.
     compared: BTreeSet<u64>,
     scratch: Vec<u8>,
-    given: Given,
+    given: GivenBytes,
     clock: u64,
     lent_at: Instant,
 }
 
 struct Cached {
-    read: Read,
+    read: BatchBytes,
     /// What was served of it and has not been lent.
     owed: ByteRanges,
     /// All that was served of it has been lent once.
@@ -80,15 +80,15 @@ struct Cached {
     used: u64,
 }
 
-impl Source {
+impl GivingEnd {
     /// Gives what lies at these roots; `share` names it to the taker.
     pub(crate) fn new(roots: Roots, share: [u8; 16], readers: Arc<Readers>, ledger: Ledger) -> Self {
-        Self { state: State::Waiting(Setup { roots, share, readers, ledger, limit: None, counts_holes: false }) }
+        Self { state: GivingState::Waiting(Setup { roots, share, readers, ledger, limit: None, counts_holes: false }) }
     }
 
     /// All that it lists is to arrive: what is in holes counts as given when it is listed.
     pub(crate) fn counting_holes(mut self) -> Self {
-        if let State::Waiting(setup) = &mut self.state {
+        if let GivingState::Waiting(setup) = &mut self.state {
             setup.counts_holes = true;
         }
         self
@@ -96,7 +96,7 @@ impl Source {
 
     /// It gives no faster than this.
     pub(crate) fn with_limit(mut self, limit: Option<Rate>) -> Self {
-        if let State::Waiting(setup) = &mut self.state {
+        if let GivingState::Waiting(setup) = &mut self.state {
             setup.limit = limit;
         }
         self
@@ -104,22 +104,22 @@ impl Source {
 
     /// Ends it, as [`Handler::on_closed`] does, and says what became of what it gave, if it was open.
     pub(crate) fn close(&mut self) -> Option<Outcome> {
-        match std::mem::replace(&mut self.state, State::Closed) {
-            State::Open(mut open) => Some(open.supply.close(open.given.ranges())),
-            State::Waiting(_) | State::Closed => None,
+        match std::mem::replace(&mut self.state, GivingState::Closed) {
+            GivingState::Open(mut open) => Some(open.supply.close(open.given.ranges())),
+            GivingState::Waiting(_) | GivingState::Closed => None,
         }
     }
 }
 
-impl Handler for Source {
+impl Handler for GivingEnd {
     fn on_open(&mut self, session: &Session) {
-        if let State::Waiting(setup) = std::mem::replace(&mut self.state, State::Closed) {
-            self.state = State::Open(Open::new(session, setup));
+        if let GivingState::Waiting(setup) = std::mem::replace(&mut self.state, GivingState::Closed) {
+            self.state = GivingState::Open(LentFile::new(session, setup));
         }
     }
 
     fn on_request(&mut self, session: &Session, stream: u32, range: Range<u64>) {
-        let State::Open(open) = &mut self.state else {
+        let GivingState::Open(open) = &mut self.state else {
             session.refuse(stream, range, VoidReason::Vanished);
             return;
         };
@@ -134,7 +134,7 @@ impl Handler for Source {
     }
 
     fn lend(&mut self, stream: u32, range: Range<u64>, take: &mut dyn FnMut(&[u8])) -> Result<(), VoidReason> {
-        let State::Open(open) = &mut self.state else { return Err(VoidReason::Vanished) };
+        let GivingState::Open(open) = &mut self.state else { return Err(VoidReason::Vanished) };
         open.hear();
         match stream {
             MANIFEST => open.lend_manifest(range, take),
@@ -145,7 +145,7 @@ impl Handler for Source {
     }
 
     fn on_closed(&mut self, _: &Session, reason: CloseReason, by_peer: bool) {
-        let State::Open(Open { supply, .. }) = &self.state else { return };
+        let GivingState::Open(LentFile { supply, .. }) = &self.state else { return };
         let ledger = supply.ledger().clone();
         let Some(mut outcome) = self.close() else { return };
         // A taker that has all says so by closing.
@@ -155,13 +155,13 @@ impl Handler for Source {
     }
 }
 
-impl Drop for Source {
+impl Drop for GivingEnd {
     fn drop(&mut self) {
         // An endpoint that goes without a word takes its sessions along; and one that never opened ends here.
         let ledger = match &self.state {
-            State::Waiting(setup) => setup.ledger.clone(),
-            State::Open(open) => open.supply.ledger().clone(),
-            State::Closed => return,
+            GivingState::Waiting(setup) => setup.ledger.clone(),
+            GivingState::Open(open) => open.supply.ledger().clone(),
+            GivingState::Closed => return,
         };
         let mut outcome = self.close().unwrap_or_else(|| Outcome::empty(Ended::Stopped));
         outcome.ended = Ended::Stopped;
@@ -169,7 +169,7 @@ impl Drop for Source {
     }
 }
 
-impl Open {
+impl LentFile {
     fn new(session: &Session, setup: Setup) -> Self {
         let Setup { roots, share, readers, ledger, limit, counts_holes } = setup;
         ledger.open(session);
@@ -186,7 +186,7 @@ impl Open {
             records: BTreeMap::new(),
             compared: BTreeSet::new(),
             scratch: Vec::new(),
-            given: Given::default(),
+            given: GivenBytes::default(),
             clock: 0,
             lent_at: Instant::now(),
         }
@@ -197,9 +197,9 @@ impl Open {
     fn hear(&mut self) {
         while let Ok(news) = self.news.try_recv() {
             match news {
-                News::Manifest(end, bytes) => _ = self.manifest.insert(end, bytes),
-                News::Read(read, is_awaited) => self.keep(read, is_awaited),
-                News::Served(range) => {
+                SupplyNews::Manifest(end, bytes) => _ = self.manifest.insert(end, bytes),
+                SupplyNews::Read(read, is_awaited) => self.keep(read, is_awaited),
+                SupplyNews::Served(range) => {
                     if let Some(cached) = find(&mut self.batches, range.start) {
                         cached.owed.insert(range);
                         let bytes = cached.read.bytes.clone();
@@ -210,7 +210,7 @@ impl Open {
         }
     }
 
-    fn keep(&mut self, mut read: Read, is_awaited: bool) {
+    fn keep(&mut self, mut read: BatchBytes, is_awaited: bool) {
         if !read.records.is_empty() {
             self.records.insert(read.blocks.start, std::mem::take(&mut read.records));
         }

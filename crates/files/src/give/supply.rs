@@ -13,13 +13,13 @@ use fairwave_host::{Held, Lock, Session};
 use fairwave_proto::ByteRanges;
 use fairwave_proto::codec::{CloseReason, Refusal, VoidReason};
 
-use super::listing::{Batch, Draft, MOST_MANIFEST_BYTES, Part};
-use super::reading::{Disk, Gone, Read};
+use super::listing::{BatchPlan, Draft, MOST_MANIFEST_BYTES, ManifestPart};
+use super::reading::{BatchBytes, Disk, Gone};
 use super::roots::Roots;
 use super::scan::scan;
-use super::schedule::{Schedule, Step};
+use super::schedule::{Schedule, WorkStep};
 use crate::format::blocks::HashKey;
-use crate::format::manifest::Entry;
+use crate::format::manifest::TreeEntry;
 use crate::format::streams::TREE;
 use crate::transfer::ledger::Ledger;
 use crate::transfer::outcome::{Ended, Outcome};
@@ -36,13 +36,13 @@ const TELL_AFTER: Duration = Duration::from_millis(50);
 
 /// Threads that read files, for all sessions of a share. They end with the last of these.
 pub(crate) struct Readers {
-    jobs: Sender<Job>,
+    jobs: Sender<SupplyJob>,
 }
 
 /// Something that the network thread need not wait for.
-enum Job {
+enum SupplyJob {
     /// To read a batch, and to hash it if so.
-    Read(Arc<Supply>, Batch, bool),
+    Read(Arc<Supply>, BatchPlan, bool),
     /// To let go of what has no more use: long lists take their time.
     Drop(Vec<Visit>),
 }
@@ -55,7 +55,7 @@ pub(crate) struct Supply {
     readers: Arc<Readers>,
     ledger: Ledger,
     schedule: Lock<Schedule>,
-    news: Sender<News>,
+    news: Sender<SupplyNews>,
     spare: Lock<Vec<Vec<u8>>>,
     account: Lock<Account>,
     /// Whether what is in holes counts as given when it is listed.
@@ -70,11 +70,11 @@ struct Account {
 }
 
 /// What the handler should know before it lends.
-pub(crate) enum News {
+pub(crate) enum SupplyNews {
     /// A part of the manifest, and where it ends in the stream.
     Manifest(u64, Arc<[u8]>),
     /// A batch was read; whether any of its bytes are asked for.
-    Read(Read, bool),
+    Read(BatchBytes, bool),
     /// A range of the tree was served.
     Served(Range<u64>),
 }
@@ -82,14 +82,14 @@ pub(crate) enum News {
 impl Readers {
     /// Starts them: one for each processor, but two at the least, and at most eight.
     pub(crate) fn start() -> io::Result<Arc<Self>> {
-        let (jobs, waiting) = unbounded::<Job>();
+        let (jobs, waiting) = unbounded::<SupplyJob>();
         let count = thread::available_parallelism().map_or(2, |count| count.get().clamp(2, 8));
         for _ in 0..count {
             let waiting = waiting.clone();
             let work = move || {
                 waiting.into_iter().for_each(|job| match job {
-                    Job::Read(supply, batch, is_hashed) => supply.read(&batch, is_hashed),
-                    Job::Drop(visits) => drop(visits),
+                    SupplyJob::Read(supply, batch, is_hashed) => supply.read(&batch, is_hashed),
+                    SupplyJob::Drop(visits) => drop(visits),
                 });
             };
             thread::Builder::new().name("fairwave-read".to_owned()).spawn(work)?;
@@ -100,7 +100,7 @@ impl Readers {
     /// Lets go of visits that nobody is told of any more.
     pub(crate) fn drop_visits(&self, visits: Vec<Visit>) {
         // Without readers it is done here.
-        let _ = self.jobs.send(Job::Drop(visits));
+        let _ = self.jobs.send(SupplyJob::Drop(visits));
     }
 }
 
@@ -114,7 +114,7 @@ impl Supply {
         readers: Arc<Readers>,
         ledger: Ledger,
         counts_holes: bool,
-    ) -> (Arc<Self>, Receiver<News>) {
+    ) -> (Arc<Self>, Receiver<SupplyNews>) {
         let (sender, news) = unbounded();
         let supply = Arc::new(Self {
             session: session.clone(),
@@ -147,7 +147,7 @@ impl Supply {
     }
 
     /// Changes the schedule and does what follows from it. What `change` tells the handler comes before that.
-    pub(crate) fn step(self: &Arc<Self>, change: impl FnOnce(&mut Schedule, &mut Vec<Step>)) {
+    pub(crate) fn step(self: &Arc<Self>, change: impl FnOnce(&mut Schedule, &mut Vec<WorkStep>)) {
         let mut steps = Vec::new();
         // Nobody serves in between: else bytes could be lent before the handler hears of them.
         let mut schedule = self.lock();
@@ -157,15 +157,15 @@ impl Supply {
         }
         for step in steps {
             match step {
-                Step::Serve(stream, range) => {
+                WorkStep::Serve(stream, range) => {
                     if stream == TREE {
-                        self.tell(News::Served(range.clone()));
+                        self.tell(SupplyNews::Served(range.clone()));
                     }
                     self.session.serve(stream, range);
                 }
-                Step::Refuse(stream, range, reason) => self.session.refuse(stream, range, reason),
-                Step::Read(batch, is_hashed) => {
-                    let job = Job::Read(self.clone(), batch, is_hashed);
+                WorkStep::Refuse(stream, range, reason) => self.session.refuse(stream, range, reason),
+                WorkStep::Read(batch, is_hashed) => {
+                    let job = SupplyJob::Read(self.clone(), batch, is_hashed);
                     self.readers.jobs.send(job).expect("readers live as long as their share");
                 }
             }
@@ -228,7 +228,7 @@ impl Supply {
     }
 
     /// The handler hears of it when it looks; without a handler the session is over.
-    fn tell(&self, news: News) {
+    fn tell(&self, news: SupplyNews) {
         let _ = self.news.send(news);
     }
 
@@ -241,7 +241,7 @@ impl Supply {
     }
 
     /// Work of a reader.
-    fn read(self: &Arc<Self>, batch: &Batch, is_hashed: bool) {
+    fn read(self: &Arc<Self>, batch: &BatchPlan, is_hashed: bool) {
         if self.is_closed.load(Ordering::SeqCst) {
             return;
         }
@@ -250,7 +250,7 @@ impl Supply {
         let read = self.disk.read(batch, key, room, &mut |file, path, gone| self.fail(file, path, gone));
         self.step(|schedule, steps| {
             let is_awaited = schedule.on_read(&read, steps);
-            self.tell(News::Read(read, is_awaited));
+            self.tell(SupplyNews::Read(read, is_awaited));
         });
     }
 
@@ -258,18 +258,21 @@ impl Supply {
     fn walk(self: &Arc<Self>, share: [u8; 16]) {
         let mut draft = Draft::new(self.session.secret("manifest"));
         let mut told_at = Instant::now();
-        let part = draft.add(&Entry::Begin { share });
+        let part = draft.add(&TreeEntry::Begin { share });
         debug_assert!(part.is_none(), "the first entry fits");
-        let mut found = |entry: &Entry<'_>| {
+        let mut found = |entry: &TreeEntry<'_>| {
             if self.is_closed.load(Ordering::Relaxed) {
                 return ControlFlow::Break(());
             }
             if draft.is_full() {
                 let reason =
                     format!("the list of files has {} MiB before this one: it ends here", MOST_MANIFEST_BYTES >> 20);
-                if let Entry::File { path, .. } | Entry::Directory { path, .. } = *entry {
-                    self.enter(&Entry::Failed { path, reason: &reason });
-                    draft.add(&Entry::Failed { path, reason: &reason }).into_iter().for_each(|part| self.on_part(part));
+                if let TreeEntry::File { path, .. } | TreeEntry::Directory { path, .. } = *entry {
+                    self.enter(&TreeEntry::Failed { path, reason: &reason });
+                    draft
+                        .add(&TreeEntry::Failed { path, reason: &reason })
+                        .into_iter()
+                        .for_each(|part| self.on_part(part));
                     return ControlFlow::Break(());
                 }
             }
@@ -291,7 +294,7 @@ impl Supply {
         self.step(Schedule::on_complete);
     }
 
-    fn on_part(self: &Arc<Self>, part: Part) {
+    fn on_part(self: &Arc<Self>, part: ManifestPart) {
         let (files, bytes) = part.holes();
         self.ledger.tally().find_hollow(bytes);
         if self.counts_holes {
@@ -300,29 +303,29 @@ impl Supply {
         }
         self.step(|schedule, steps| {
             let (end, bytes) = schedule.on_part(part, steps);
-            self.tell(News::Manifest(end, bytes));
+            self.tell(SupplyNews::Manifest(end, bytes));
         });
     }
 
     /// Counts an entry.
-    fn enter(&self, entry: &Entry<'_>) {
+    fn enter(&self, entry: &TreeEntry<'_>) {
         match *entry {
-            Entry::File { bytes, .. } => {
+            TreeEntry::File { bytes, .. } => {
                 self.ledger.tally().find(bytes);
                 // Nobody asks for what an empty file has.
                 let is_given = self.counts_holes && bytes == 0;
                 self.ledger.tally().files_done.fetch_add(u64::from(is_given), Ordering::Relaxed);
             }
-            Entry::Failed { path, reason } => {
+            TreeEntry::Failed { path, reason } => {
                 self.account().outcome.fail(path, reason.to_owned());
                 self.ledger.tally().files_failed.fetch_add(1, Ordering::Relaxed);
             }
-            Entry::Skipped { path, reason } => self.account().outcome.skip(path, reason.to_owned()),
-            Entry::Begin { .. }
-            | Entry::Holes { .. }
-            | Entry::Directory { .. }
-            | Entry::Symlink { .. }
-            | Entry::End { .. } => {}
+            TreeEntry::Skipped { path, reason } => self.account().outcome.skip(path, reason.to_owned()),
+            TreeEntry::Begin { .. }
+            | TreeEntry::Holes { .. }
+            | TreeEntry::Directory { .. }
+            | TreeEntry::Symlink { .. }
+            | TreeEntry::End { .. } => {}
         }
     }
 }

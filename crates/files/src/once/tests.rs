@@ -20,7 +20,7 @@ const THREE: Proof = [3; 16];
 
 #[test]
 fn claims__belong_to_the_first_who_opens_and_to_who_follows() {
-    let (claims, now) = (Claims::default(), Instant::now());
+    let (claims, now) = (TicketUses::default(), Instant::now());
     assert_eq!(claims.refusal(now, TICKET, None), None);
     assert!(claims.begin(now, TICKET, None, ONE) && claims.is_held(now, TICKET));
     // Another one asked before the first had opened.
@@ -41,7 +41,7 @@ fn claims__belong_to_the_first_who_opens_and_to_who_follows() {
 
 #[test]
 fn claims__of_who_was_lost_last_as_long_as_it_tries_to_come_back() {
-    let (claims, now) = (Claims::default(), Instant::now());
+    let (claims, now) = (TicketUses::default(), Instant::now());
     assert!(claims.begin(now, TICKET, None, ONE));
     claims.end(now, TICKET, &ONE, true);
     let last = now + COMES_BACK_WITHIN.saturating_sub(Duration::from_millis(1));
@@ -58,7 +58,7 @@ fn claims__of_who_was_lost_last_as_long_as_it_tries_to_come_back() {
 
 #[test]
 fn claims__count_the_bytes_of_all_sessions() {
-    let claims = Claims::default();
+    let claims = TicketUses::default();
     assert!(!claims.count(TICKET, (0, Some(0))), "a look at empty files");
     assert!(!claims.count(TICKET, (60, Some(100))));
     assert!(!claims.count(TICKET, (39, None)), "not all are known");
@@ -69,7 +69,7 @@ fn claims__count_the_bytes_of_all_sessions() {
 
 #[test]
 fn claims__of_who_is_lost_again_and_again_have_an_end() {
-    let (claims, now) = (Claims::default(), Instant::now());
+    let (claims, now) = (TicketUses::default(), Instant::now());
     assert!(claims.begin(now, TICKET, None, ONE));
     let mut proofs = [ONE, TWO].into_iter().cycle();
     // 400 = 4 x 100

@@ -11,7 +11,7 @@ use fairwave_host::Lock;
 use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
 use rustix::io::Errno;
 
-use super::key::Key;
+use super::key::TemporaryKey;
 use super::sparse::punch;
 use crate::format::blocks::BLOCK_BYTES;
 
@@ -25,7 +25,7 @@ const MOST_LOOKS: u64 = STEP_BYTES / 4096;
 pub(crate) struct Aside {
     is_possible: AtomicBool,
     /// By the file and the step's number in it: bytes that are to come.
-    steps: Lock<BTreeMap<(Key, u64), u64>>,
+    steps: Lock<BTreeMap<(TemporaryKey, u64), u64>>,
 }
 
 impl Aside {
@@ -43,7 +43,14 @@ impl Aside {
     }
 
     /// A block of a file of `file_bytes` is about to be written: sets aside the step that it lies in. Whether room is below it.
-    pub(crate) fn set(&self, key: &Key, file: impl AsFd, file_bytes: u64, offset: u64, block_bytes: u64) -> bool {
+    pub(crate) fn set(
+        &self,
+        key: &TemporaryKey,
+        file: impl AsFd,
+        file_bytes: u64,
+        offset: u64,
+        block_bytes: u64,
+    ) -> bool {
         let number = offset / STEP_BYTES;
         let start = number * STEP_BYTES;
         let step_bytes = STEP_BYTES.min(file_bytes.saturating_sub(start));
@@ -67,7 +74,7 @@ impl Aside {
     }
 
     /// A file is complete, or is no more.
-    pub(crate) fn forget(&self, key: &Key) {
+    pub(crate) fn forget(&self, key: &TemporaryKey) {
         let mut steps = self.steps.lock();
         let mine: Vec<_> = steps.range((*key, 0)..=(*key, u64::MAX)).map(|(step, _)| *step).collect();
         for step in mine {
@@ -76,7 +83,7 @@ impl Aside {
     }
 
     /// The steps of which something is missing, with where each begins in its file. They are forgotten.
-    pub(crate) fn take(&self) -> Vec<(Key, u64)> {
+    pub(crate) fn take(&self) -> Vec<(TemporaryKey, u64)> {
         let steps = std::mem::take(&mut *self.steps.lock());
         steps.into_keys().map(|(key, number)| (key, number * STEP_BYTES)).collect()
     }
@@ -107,7 +114,7 @@ mod tests {
 
     use super::*;
 
-    const KEY: Key = [1; 16];
+    const KEY: TemporaryKey = [1; 16];
 
     fn occupied(file: &File) -> u64 {
         file.metadata().unwrap().blocks() * 512

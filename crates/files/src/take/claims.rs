@@ -10,12 +10,12 @@ use crate::format::names::RelativePath;
 
 /// What each path is taken for. A path is a hash of 16 bytes here: a list of millions stays small.
 #[derive(Debug, Default)]
-pub(crate) struct Claims {
-    paths: HashMap<[u8; 16], Claim>,
+pub(crate) struct PathClaims {
+    paths: HashMap<[u8; 16], PathClaim>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Claim {
+pub(crate) enum PathClaim {
     /// A file or a link: nothing else can have this path.
     Leaf,
     /// A directory that was listed.
@@ -26,35 +26,35 @@ pub(crate) enum Claim {
 
 /// Why a path cannot be had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub(crate) enum Taken {
+pub(crate) enum ClaimRefusal {
     #[error("another entry has the same path")]
     Path,
     #[error("a name in its path is another entry, and that is no directory")]
     Parent,
 }
 
-impl Claims {
+impl PathClaims {
     /// Bytes that it takes in memory.
     pub(crate) fn memory_bytes(&self) -> u64 {
         of_table(&self.paths)
     }
 
     /// Gives a path away, with all directories above it.
-    pub(crate) fn claim(&mut self, path: &RelativePath, claim: Claim) -> Result<(), Taken> {
+    pub(crate) fn claim(&mut self, path: &RelativePath, claim: PathClaim) -> Result<(), ClaimRefusal> {
         for (at, _) in path.as_bytes().iter().enumerate().rev().filter(|(_, byte)| **byte == b'/') {
             match self.paths.entry(hash(&path.as_bytes()[..at])) {
-                Entry::Vacant(entry) => _ = entry.insert(Claim::Parent),
-                Entry::Occupied(entry) if *entry.get() == Claim::Leaf => return Err(Taken::Parent),
+                Entry::Vacant(entry) => _ = entry.insert(PathClaim::Parent),
+                Entry::Occupied(entry) if *entry.get() == PathClaim::Leaf => return Err(ClaimRefusal::Parent),
                 // Whatever is above was looked at when this was given away.
                 Entry::Occupied(_) => break,
             }
         }
         match self.paths.entry(hash(path.as_bytes())) {
             Entry::Vacant(entry) => _ = entry.insert(claim),
-            Entry::Occupied(mut entry) if claim == Claim::Directory && *entry.get() == Claim::Parent => {
+            Entry::Occupied(mut entry) if claim == PathClaim::Directory && *entry.get() == PathClaim::Parent => {
                 entry.insert(claim);
             }
-            Entry::Occupied(_) => return Err(Taken::Path),
+            Entry::Occupied(_) => return Err(ClaimRefusal::Path),
         }
         Ok(())
     }
@@ -70,18 +70,18 @@ mod tests {
 
     #[test]
     fn claim__the_second_of_two_fails() {
-        let mut claims = Claims::default();
+        let mut claims = PathClaims::default();
         let mut claim = |path: &str, claim| claims.claim(&RelativePath::new(path.as_bytes()).unwrap(), claim);
-        assert_eq!(claim("a", Claim::Leaf), Ok(()));
-        assert_eq!(claim("a", Claim::Leaf), Err(Taken::Path));
-        assert_eq!(claim("a", Claim::Directory), Err(Taken::Path));
-        assert_eq!(claim("a/b/c", Claim::Leaf), Err(Taken::Parent));
-        assert_eq!(claim("A", Claim::Leaf), Ok(()));
-        assert_eq!(claim("d/e/f", Claim::Leaf), Ok(()));
-        assert_eq!(claim("d/e", Claim::Leaf), Err(Taken::Path));
-        assert_eq!(claim("d/e", Claim::Directory), Ok(()));
-        assert_eq!(claim("d/e", Claim::Directory), Err(Taken::Path));
-        assert_eq!(claim("d/e/g", Claim::Leaf), Ok(()));
-        assert_eq!(claim("d/e/g/h/i", Claim::Leaf), Err(Taken::Parent));
+        assert_eq!(claim("a", PathClaim::Leaf), Ok(()));
+        assert_eq!(claim("a", PathClaim::Leaf), Err(ClaimRefusal::Path));
+        assert_eq!(claim("a", PathClaim::Directory), Err(ClaimRefusal::Path));
+        assert_eq!(claim("a/b/c", PathClaim::Leaf), Err(ClaimRefusal::Parent));
+        assert_eq!(claim("A", PathClaim::Leaf), Ok(()));
+        assert_eq!(claim("d/e/f", PathClaim::Leaf), Ok(()));
+        assert_eq!(claim("d/e", PathClaim::Leaf), Err(ClaimRefusal::Path));
+        assert_eq!(claim("d/e", PathClaim::Directory), Ok(()));
+        assert_eq!(claim("d/e", PathClaim::Directory), Err(ClaimRefusal::Path));
+        assert_eq!(claim("d/e/g", PathClaim::Leaf), Ok(()));
+        assert_eq!(claim("d/e/g/h/i", PathClaim::Leaf), Err(ClaimRefusal::Parent));
     }
 }

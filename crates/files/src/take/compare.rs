@@ -8,14 +8,14 @@ use std::thread::{self, JoinHandle};
 use crossbeam_channel::{Receiver, Sender};
 use rustix::io::{Errno, pread};
 
-use super::desk::{Job, Report};
+use super::desk::{DiskJob, Report};
 use super::disk_error::Trouble;
-use super::item::Item;
-use super::news::News;
-use super::parcel::{Parcel, Piece};
-use super::pool::Pool;
+use super::item::TakenFile;
+use super::news::TakeNews;
+use super::parcel::{Parcel, ParcelBlock};
+use super::pool::BufferPool;
 use super::tree::Tree;
-use crate::format::blocks::{BLOCK_BYTES, HashKey, Value, block_value};
+use crate::format::blocks::{BLOCK_BYTES, BlockHash, HashKey, block_value};
 
 /// Compares files with hashes that came, and writes nothing.
 #[derive(Clone, Copy)]
@@ -25,12 +25,12 @@ pub(crate) struct Comparer<'a> {
 }
 
 /// The only thread at the disk of a transfer that writes nothing.
-pub(crate) struct Reader {
+pub(crate) struct ComparingReader {
     pub(crate) tree: Arc<Tree>,
     pub(crate) hashes: HashKey,
-    pub(crate) jobs: Receiver<Job>,
-    pub(crate) news: Sender<News>,
-    pub(crate) pool: Pool,
+    pub(crate) jobs: Receiver<DiskJob>,
+    pub(crate) news: Sender<TakeNews>,
+    pub(crate) pool: BufferPool,
 }
 
 impl Comparer<'_> {
@@ -49,7 +49,7 @@ impl Comparer<'_> {
     }
 
     /// The value that a piece must have, if it came and its file has not failed.
-    pub(crate) fn expected(self, parcel: &Parcel, piece: &Piece, report: &mut Report) -> Option<Value> {
+    pub(crate) fn expected(self, parcel: &Parcel, piece: &ParcelBlock, report: &mut Report) -> Option<BlockHash> {
         if piece.item.is_failed() {
             return None;
         }
@@ -65,13 +65,13 @@ impl Comparer<'_> {
     }
 }
 
-fn fail(report: &mut Report, item: &Arc<Item>, trouble: Trouble) {
+fn fail(report: &mut Report, item: &Arc<TakenFile>, trouble: Trouble) {
     if item.fail() {
         report.failed.push((Arc::clone(item), trouble));
     }
 }
 
-impl Reader {
+impl ComparingReader {
     pub(crate) fn start(self) -> io::Result<JoinHandle<()>> {
         let thread = thread::Builder::new().name("fairwave-disk".to_owned());
         thread.spawn(move || self.run())
@@ -81,7 +81,7 @@ impl Reader {
     fn run(self) {
         let comparer = Comparer { tree: &self.tree, hashes: &self.hashes };
         let mut buffer = Vec::new();
-        while let Ok(Job::Parcel(parcel)) = self.jobs.recv() {
+        while let Ok(DiskJob::Parcel(parcel)) = self.jobs.recv() {
             let mut report = Report {
                 parcel_bytes: Some(parcel.bytes.end - parcel.bytes.start),
                 tries: parcel.tries,
@@ -91,13 +91,18 @@ impl Reader {
             comparer.check(&parcel, &mut report, &mut buffer);
             self.pool.give((*parcel).into_buffer());
             // Who is gone needs nothing any more.
-            let _ = self.news.send(News::Worked(report));
+            let _ = self.news.send(TakeNews::Worked(report));
         }
     }
 }
 
 /// Reads a block of a file: whether all of it is there.
-pub(super) fn read_block(file: &OwnedFd, item: &Item, block: u64, buffer: &mut Vec<u8>) -> rustix::io::Result<bool> {
+pub(super) fn read_block(
+    file: &OwnedFd,
+    item: &TakenFile,
+    block: u64,
+    buffer: &mut Vec<u8>,
+) -> rustix::io::Result<bool> {
     let start = block * BLOCK_BYTES;
     let length = item.bytes().saturating_sub(start).min(BLOCK_BYTES) as usize;
     buffer.resize(length, 0);

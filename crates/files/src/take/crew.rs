@@ -7,12 +7,12 @@ use std::thread::{self, JoinHandle};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use tracing::Span;
 
-use super::compare::Reader;
-use super::desk::{Desk, Job};
+use super::compare::ComparingReader;
+use super::desk::{DiskJob, DiskQueue};
 use super::durable::Durable;
-use super::group::{Group, GroupJob};
-use super::news::News;
-use super::pool::Pool;
+use super::group::{Committer, GroupJob};
+use super::news::TakeNews;
+use super::pool::BufferPool;
 use super::tree::Tree;
 use super::worker::Worker;
 use crate::format::blocks::HashKey;
@@ -20,10 +20,10 @@ use crate::format::blocks::HashKey;
 /// The threads that a taker has at its disk, from when it is known what they are for, and the jobs that they have.
 pub(crate) struct Crew {
     /// Until nobody has anything to do any more.
-    work: Option<Sender<Job>>,
-    jobs: Receiver<Job>,
-    news: Sender<News>,
-    pool: Pool,
+    work: Option<Sender<DiskJob>>,
+    jobs: Receiver<DiskJob>,
+    news: Sender<TakeNews>,
+    pool: BufferPool,
     hired: Option<Hired>,
     /// Of a dry run: the only thread.
     reader: Option<JoinHandle<()>>,
@@ -35,7 +35,7 @@ pub(crate) struct Crew {
 
 /// Threads that write.
 struct Hired {
-    desk: Arc<Desk>,
+    desk: Arc<DiskQueue>,
     group: Sender<GroupJob>,
     grouper: JoinHandle<()>,
     workers: Vec<JoinHandle<()>>,
@@ -45,16 +45,21 @@ const MOST_WORKERS: usize = 4;
 
 impl Crew {
     /// One without threads. Its jobs come by `work`, and out of `jobs`; what became of them goes to `news`.
-    pub(crate) fn new(work: Sender<Job>, jobs: Receiver<Job>, news: Sender<News>, pool: Pool) -> Self {
+    pub(crate) fn new(
+        work: Sender<DiskJob>,
+        jobs: Receiver<DiskJob>,
+        news: Sender<TakeNews>,
+        pool: BufferPool,
+    ) -> Self {
         let (hired, reader) = (None, None);
         Self { work: Some(work), jobs, news, pool, hired, reader, open: 0, open_of_holes: 0 }
     }
 
     /// Starts the threads that write.
-    pub(crate) fn hire(&mut self, desk: Desk, durable: Durable, span: &Span) -> io::Result<()> {
+    pub(crate) fn hire(&mut self, desk: DiskQueue, durable: Durable, span: &Span) -> io::Result<()> {
         let desk = Arc::new(desk);
         let (group, grouped) = unbounded();
-        let grouper = Group::new(Arc::clone(&desk), durable, grouped, self.news.clone());
+        let grouper = Committer::new(Arc::clone(&desk), durable, grouped, self.news.clone());
         let named = |name: &str| thread::Builder::new().name(name.to_owned());
         let span = span.clone();
         let grouper = named("fairwave-place").spawn(move || span.in_scope(|| grouper.run()))?;
@@ -72,19 +77,19 @@ impl Crew {
     /// Starts the one that compares files in a dry run.
     pub(crate) fn hire_reader(&mut self, tree: Arc<Tree>, hashes: HashKey) -> io::Result<()> {
         let (jobs, news, pool) = (self.jobs.clone(), self.news.clone(), self.pool.clone());
-        self.reader = Some(Reader { tree, hashes, jobs, news, pool }.start()?);
+        self.reader = Some(ComparingReader { tree, hashes, jobs, news, pool }.start()?);
         Ok(())
     }
 
     /// What the threads that write share, while they are there.
-    pub(crate) fn desk(&self) -> Option<&Desk> {
+    pub(crate) fn desk(&self) -> Option<&DiskQueue> {
         self.hired.as_ref().map(|hired| &*hired.desk)
     }
 
     /// Gives the workers a job that is no parcel.
-    pub(crate) fn send(&mut self, job: Job) {
+    pub(crate) fn send(&mut self, job: DiskJob) {
         self.open += 1;
-        self.open_of_holes += usize::from(matches!(job, Job::Holes(_)));
+        self.open_of_holes += usize::from(matches!(job, DiskJob::Holes(_)));
         if let Some(work) = &self.work {
             let _ = work.send(job);
         }
@@ -112,10 +117,10 @@ impl Crew {
     }
 
     /// The threads do what they have, and end. What those shared that wrote, if there were any.
-    pub(crate) fn dismiss(&mut self) -> Option<Arc<Desk>> {
+    pub(crate) fn dismiss(&mut self) -> Option<Arc<DiskQueue>> {
         if let Some(reader) = self.reader.take() {
             if let Some(work) = &self.work {
-                let _ = work.send(Job::Leave);
+                let _ = work.send(DiskJob::Leave);
             }
             // A thread that panicked has said so itself.
             let _ = reader.join();
@@ -123,7 +128,7 @@ impl Crew {
         let Hired { desk, group, grouper, workers } = self.hired.take()?;
         if let Some(work) = self.work.take() {
             for _ in &workers {
-                let _ = work.send(Job::Leave);
+                let _ = work.send(DiskJob::Leave);
             }
         }
         // A thread that panicked has said so itself.

@@ -4,15 +4,15 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::disk_error::Trouble;
-use super::item::Item;
+use super::item::TakenFile;
 use super::journal::Journal;
-use super::parcel::{Parcel, Piece};
-use super::quota::{Claim, OverQuota, Quota};
+use super::parcel::{Parcel, ParcelBlock};
+use super::quota::{OverQuota, Quota, Reservation};
 use super::temps::Temps;
-use crate::format::blocks::{HashKey, Value};
+use crate::format::blocks::{BlockHash, HashKey};
 
 /// What the disk threads of a transfer share.
-pub(crate) struct Desk {
+pub(crate) struct DiskQueue {
     pub(crate) temps: Temps,
     pub(crate) journal: Journal,
     pub(crate) hashes: HashKey,
@@ -22,10 +22,10 @@ pub(crate) struct Desk {
     pub(crate) quota: Option<Quota>,
 }
 
-impl Desk {
+impl DiskQueue {
     /// Leave to write so many bytes of a file, which is not whole with them if it has several blocks. Keep it until they are
     /// written.
-    pub(crate) fn claim(&self, item: &Item, bytes: u64) -> Result<Option<Claim>, OverQuota> {
+    pub(crate) fn claim(&self, item: &TakenFile, bytes: u64) -> Result<Option<Reservation>, OverQuota> {
         let Some(quota) = &self.quota else { return Ok(None) };
         let tree = self.temps.tree();
         if item.is_whole() {
@@ -36,7 +36,7 @@ impl Desk {
     }
 
     /// Removes what there is of a file that failed: its room is free.
-    pub(crate) fn discard(&self, item: &Item) {
+    pub(crate) fn discard(&self, item: &TakenFile) {
         match &self.quota {
             Some(quota) => quota.discard(&item.key, || self.temps.remove(&item.key)),
             None => self.temps.remove(&item.key),
@@ -45,21 +45,21 @@ impl Desk {
 }
 
 /// Blocks by their numbers in a file, in order, and their values.
-pub(crate) type Blocks = Vec<(u64, Value)>;
+pub(crate) type BlockMap = Vec<(u64, BlockHash)>;
 
 /// Something for a disk worker to do.
 #[derive(Debug)]
-pub(crate) enum Job {
+pub(crate) enum DiskJob {
     /// To verify and write what came, or to compare it with what is there.
     Parcel(Box<Parcel>),
     /// To make empty files.
-    Make(Vec<Arc<Item>>),
+    Make(Vec<Arc<TakenFile>>),
     /// To see to blocks that are in holes.
     Holes(Vec<Hollow>),
     /// To hash again what a journal of another boot lists.
-    Rehash(Vec<(Arc<Item>, Blocks)>),
+    Rehash(Vec<(Arc<TakenFile>, BlockMap)>),
     /// To finish files of which every block is there.
-    Finish(Vec<Arc<Item>>),
+    Finish(Vec<Arc<TakenFile>>),
     /// To end: each worker takes one of these.
     Leave,
 }
@@ -67,7 +67,7 @@ pub(crate) enum Job {
 /// Blocks of a file that are in holes.
 #[derive(Debug)]
 pub(crate) struct Hollow {
-    pub(crate) item: Arc<Item>,
+    pub(crate) item: Arc<TakenFile>,
     /// By their numbers in the file.
     pub(crate) blocks: Range<u64>,
     /// Whether somebody will ask for their values.
@@ -92,23 +92,23 @@ pub(crate) struct Report {
     /// Whether it was about holes alone.
     pub(crate) is_of_holes: bool,
     /// Files that failed, each once.
-    pub(crate) failed: Vec<(Arc<Item>, Trouble)>,
+    pub(crate) failed: Vec<(Arc<TakenFile>, Trouble)>,
     /// Whether one of them did because there was no room.
     pub(crate) is_full: bool,
     /// Pieces that were not what they should be, and how often they have been fetched.
-    pub(crate) wrong: Vec<Piece>,
+    pub(crate) wrong: Vec<ParcelBlock>,
     pub(crate) tries: u32,
     /// Whether they were only to be compared.
     pub(crate) is_check: bool,
     /// Pieces that were compared with what is there, and their values where they are the same.
-    pub(crate) checked: Vec<(Piece, Option<Value>)>,
+    pub(crate) checked: Vec<(ParcelBlock, Option<BlockHash>)>,
     /// Files of which these blocks are there.
-    pub(crate) rehashed: Vec<(Arc<Item>, Blocks)>,
+    pub(crate) rehashed: Vec<(Arc<TakenFile>, BlockMap)>,
 }
 
 impl Report {
     /// A file failed; what there is of it is removed, so that its room is free.
-    pub(crate) fn fail(&mut self, desk: &Desk, item: &Arc<Item>, trouble: impl Into<Trouble>) {
+    pub(crate) fn fail(&mut self, desk: &DiskQueue, item: &Arc<TakenFile>, trouble: impl Into<Trouble>) {
         if item.fail() {
             desk.discard(item);
             let trouble = trouble.into();

@@ -27,10 +27,10 @@ pub(crate) struct Directories {
     /// What the process takes off the modes of what it makes.
     umask: u16,
     /// Those that were used last, the newest first.
-    recent: VecDeque<(Box<[u8]>, Opened)>,
+    recent: VecDeque<(Box<[u8]>, OpenDirectory)>,
     /// Hashes of the paths that the file system has for each.
     by_id: HashMap<(u64, u64), [u8; 16]>,
-    fates: HashMap<Box<[u8]>, Fate>,
+    fates: HashMap<Box<[u8]>, DirectoryFate>,
     /// Bytes of the paths of those.
     path_bytes: u64,
     quota: Option<Quota>,
@@ -38,7 +38,7 @@ pub(crate) struct Directories {
 
 /// What is to become of a directory when nothing more comes.
 #[derive(Clone, Debug)]
-struct Fate {
+struct DirectoryFate {
     mode: Option<u16>,
     time: Option<Timestamps>,
     /// Whether it was not there before.
@@ -47,7 +47,7 @@ struct Fate {
 
 /// An open directory.
 #[derive(Clone, Debug)]
-pub(crate) struct Opened {
+pub(crate) struct OpenDirectory {
     pub(crate) directory: Arc<OwnedFd>,
     /// Whether it was made just now, so that there is nothing in it but what was put there since.
     pub(crate) is_new: bool,
@@ -79,12 +79,12 @@ impl Directories {
     }
 
     /// A directory, made if it is not there; nothing if it is not there and only looked for.
-    pub(crate) fn open(&mut self, path: &[u8]) -> Result<Option<Opened>, DirectoryError> {
+    pub(crate) fn open(&mut self, path: &[u8]) -> Result<Option<OpenDirectory>, DirectoryError> {
         self.open_with(path, USUAL_MODE)
     }
 
     /// The same; if it is made, it has this mode, and can be written by its owner until nothing more comes.
-    fn open_with(&mut self, path: &[u8], mode: u16) -> Result<Option<Opened>, DirectoryError> {
+    fn open_with(&mut self, path: &[u8], mode: u16) -> Result<Option<OpenDirectory>, DirectoryError> {
         if let Some(at) = self.recent.iter().position(|(other, _)| **other == *path) {
             let entry = self.recent.remove(at).expect("found above");
             let opened = entry.1.clone();
@@ -126,7 +126,7 @@ impl Directories {
     }
 
     /// The deepest of the open directories that a path leads through, or the destination: how much of the path leads there.
-    fn nearest(&mut self, path: &[u8]) -> Result<(usize, Opened), DirectoryError> {
+    fn nearest(&mut self, path: &[u8]) -> Result<(usize, OpenDirectory), DirectoryError> {
         let is_above =
             |above: &[u8]| path.strip_prefix(above).is_some_and(|rest| above.is_empty() || rest.first() == Some(&b'/'));
         let above = self.recent.iter().filter(|(above, _)| is_above(above));
@@ -138,7 +138,7 @@ impl Directories {
     }
 
     /// Takes note of an open directory.
-    fn enter(&mut self, path: &[u8], directory: OwnedFd, is_new: bool) -> Result<Opened, DirectoryError> {
+    fn enter(&mut self, path: &[u8], directory: OwnedFd, is_new: bool) -> Result<OpenDirectory, DirectoryError> {
         let there = There::new(&fstat(&directory).doing("look at its directory")?);
         let hash = *blake3::hash(path).as_bytes().first_chunk().expect("16 of 32 bytes");
         if *self.by_id.entry(there.id).or_insert(hash) != hash {
@@ -151,14 +151,14 @@ impl Directories {
                 // One that is not listed gets back what it had.
                 let mode = (!is_new && is_closed).then_some(there.meta.mode);
                 let time = mode.map(|_| times(there.meta));
-                entry.insert(Fate { mode, time, is_made: is_new });
+                entry.insert(DirectoryFate { mode, time, is_made: is_new });
             }
             if is_closed {
                 // Where this is not allowed, what is to be made in it will say so.
                 let _ = fchmod(&directory, Mode::from_raw_mode((there.meta.mode | 0o700).into()));
             }
         }
-        let opened = Opened { directory: Arc::new(directory), is_new };
+        let opened = OpenDirectory { directory: Arc::new(directory), is_new };
         self.recent.truncate(MOST_OPEN - 1);
         self.recent.push_front((path.into(), opened.clone()));
         Ok(opened)
@@ -179,7 +179,7 @@ impl Directories {
     /// Bytes that it takes in memory.
     pub(crate) fn memory_bytes(&self) -> u64 {
         // When nothing more comes they are put in order beside the table.
-        let ordered = (self.fates.len() * size_of::<(Box<[u8]>, Fate)>()) as u64;
+        let ordered = (self.fates.len() * size_of::<(Box<[u8]>, DirectoryFate)>()) as u64;
         of_table(&self.by_id) + of_table(&self.fates) + ordered + self.path_bytes
     }
 
@@ -203,7 +203,7 @@ impl Directories {
         failed
     }
 
-    fn finish_one(&self, path: &[u8], fate: Fate, is_durable: bool) -> Result<(), DiskError> {
+    fn finish_one(&self, path: &[u8], fate: DirectoryFate, is_durable: bool) -> Result<(), DiskError> {
         let directory = self.tree.directory(path).doing("open it")?;
         if let Some(mode) = fate.mode {
             fchmod(&directory, Mode::from_raw_mode(mode.into())).doing("set its mode")?;

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::claims::Taken;
+use super::claims::ClaimRefusal;
 use super::directories::DirectoryError;
 use super::disk_error::{DiskError, Trouble};
 use super::quota::OverQuota;
@@ -15,7 +15,7 @@ pub(crate) enum EntryError {
     #[error(transparent)]
     Name(#[from] NameError),
     #[error(transparent)]
-    Taken(#[from] Taken),
+    Taken(#[from] ClaimRefusal),
     #[error(transparent)]
     Directory(#[from] DirectoryError),
     #[error(transparent)]

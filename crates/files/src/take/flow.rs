@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use fairwave_host::Session;
 
-use super::item::Item;
-use super::parcel::{Parcel, Piece};
+use super::item::TakenFile;
+use super::parcel::{Parcel, ParcelBlock};
 use crate::format::blocks::BLOCK_BYTES;
 
 /// Blocks that are to be fetched, and what is under way of them.
@@ -16,8 +16,8 @@ use crate::format::blocks::BLOCK_BYTES;
 /// As much is asked for as comes in a second, so that neither the network nor the giver's disk ever waits for a request;
 /// and what is held in memory, from the request on until it is written, is bounded.
 #[derive(Debug)]
-pub(crate) struct Flow {
-    queue: VecDeque<Wanted>,
+pub(crate) struct FetchWindow {
+    queue: VecDeque<WantedBlocks>,
     /// Bytes that may be held at the most.
     memory: u64,
     /// Bytes of parcels that are asked for and have not come as a whole.
@@ -28,13 +28,13 @@ pub(crate) struct Flow {
     parcels: usize,
     /// Those of them of which only the hashes come.
     checks: usize,
-    arrivals: Arrivals,
+    arrivals: RecentBytes,
 }
 
 /// Blocks of a file that are to be fetched.
 #[derive(Clone, Debug)]
-pub(crate) struct Wanted {
-    pub(crate) item: Arc<Item>,
+pub(crate) struct WantedBlocks {
+    pub(crate) item: Arc<TakenFile>,
     pub(crate) blocks: Range<u64>,
     pub(crate) tries: u32,
     /// Whether only their hashes are, to compare them with what is there.
@@ -43,7 +43,7 @@ pub(crate) struct Wanted {
 
 /// How much came of late.
 #[derive(Debug)]
-struct Arrivals {
+struct RecentBytes {
     since: Instant,
     now: u64,
     before: u64,
@@ -57,33 +57,33 @@ const MOST_PIECES: usize = 4096;
 const MOST_PARCELS: usize = 1024;
 const SPAN: Duration = Duration::from_millis(500);
 
-impl Flow {
+impl FetchWindow {
     pub(crate) fn new(memory: u64) -> Self {
-        let arrivals = Arrivals { since: Instant::now(), now: 0, before: 0 };
+        let arrivals = RecentBytes { since: Instant::now(), now: 0, before: 0 };
         Self { queue: VecDeque::new(), memory, on_way: 0, at_work: 0, parcels: 0, checks: 0, arrivals }
     }
 
     /// Blocks are to be fetched when it is their turn.
-    pub(crate) fn want(&mut self, wanted: Wanted) {
+    pub(crate) fn want(&mut self, wanted: WantedBlocks) {
         if !wanted.blocks.is_empty() {
             self.queue.push_back(wanted);
         }
     }
 
     /// Takes out what has more bytes than there is room for.
-    pub(crate) fn remove_larger(&mut self, room: u64) -> Vec<Wanted> {
+    pub(crate) fn remove_larger(&mut self, room: u64) -> Vec<WantedBlocks> {
         let (fits, removed) = self.queue.drain(..).partition(|wanted| wanted.is_check || wanted.data_bytes() <= room);
         self.queue = fits;
         Vec::from(removed)
     }
 
     /// The files of which blocks are to be fetched and are not asked for.
-    pub(crate) fn items(&self) -> impl Iterator<Item = &Item> {
+    pub(crate) fn items(&self) -> impl Iterator<Item = &TakenFile> {
         self.queue.iter().map(|wanted| &*wanted.item)
     }
 
     /// Blocks are to be fetched before all others.
-    pub(crate) fn want_again(&mut self, wanted: Wanted) {
+    pub(crate) fn want_again(&mut self, wanted: WantedBlocks) {
         self.queue.push_front(wanted);
     }
 
@@ -151,10 +151,10 @@ impl Flow {
                 wanted.blocks.start = end;
                 continue;
             }
-            let piece = Piece { item: Arc::clone(&wanted.item), block: wanted.blocks.start };
+            let piece = ParcelBlock { item: Arc::clone(&wanted.item), block: wanted.blocks.start };
             let range = piece.bytes();
             let length = range.end - range.start;
-            let follows = pieces.last().is_none_or(|last: &Piece| last.block + 1 == piece.block);
+            let follows = pieces.last().is_none_or(|last: &ParcelBlock| last.block + 1 == piece.block);
             let fits = pieces.is_empty() || (bytes + length <= PARCEL_BYTES && pieces.len() < MOST_PIECES);
             if !follows
                 || !fits
@@ -174,7 +174,7 @@ impl Flow {
     }
 }
 
-impl Wanted {
+impl WantedBlocks {
     /// How many bytes they have.
     pub(crate) fn bytes(&self) -> u64 {
         let Range { start, end } = self.blocks;
@@ -199,7 +199,7 @@ impl Wanted {
     }
 }
 
-impl Arrivals {
+impl RecentBytes {
     fn add(&mut self, bytes: u64) {
         self.turn();
         self.now += bytes;
@@ -236,26 +236,26 @@ mod tests {
     use crate::format::manifest::{FileIdentity, Meta};
     use crate::format::names::RelativePath;
 
-    fn items(lengths: &[u64]) -> Vec<Arc<Item>> {
+    fn items(lengths: &[u64]) -> Vec<Arc<TakenFile>> {
         let mut layout = Layout::default();
         let item = |(i, bytes): (usize, &u64)| {
             let path = RelativePath::new(format!("f{i}").as_bytes()).unwrap();
             let span = layout.push(*bytes).unwrap();
-            Arc::new(Item::new(path, span, Meta::default(), FileIdentity([0; 16]), Old::Nothing))
+            Arc::new(TakenFile::new(path, span, Meta::default(), FileIdentity([0; 16]), Old::Nothing))
         };
         lengths.iter().enumerate().map(item).collect()
     }
 
-    fn want_all(flow: &mut Flow, items: &[Arc<Item>]) {
+    fn want_all(flow: &mut FetchWindow, items: &[Arc<TakenFile>]) {
         for item in items {
             let (item, blocks) = (Arc::clone(item), item.span.blocks.clone());
-            flow.want(Wanted { item, blocks, tries: 0, is_check: false });
+            flow.want(WantedBlocks { item, blocks, tries: 0, is_check: false });
         }
     }
 
     #[test]
     fn next__small_files_share_a_parcel_and_large_ones_do_not() {
-        let mut flow = Flow::new(256 << 20);
+        let mut flow = FetchWindow::new(256 << 20);
         let items = items(&[1000, 0, 2000, 2 * BLOCK_BYTES + 5, 10, 700_000, 400_000]);
         want_all(&mut flow, &items);
         let parcels: Vec<_> = std::iter::from_fn(|| flow.next(0)).map(|parcel| (parcel.blocks, parcel.bytes)).collect();
@@ -271,23 +271,23 @@ mod tests {
 
     #[test]
     fn next__holds_no_more_than_its_memory() {
-        let mut flow = Flow::new(2 * BLOCK_BYTES + PARCEL_BYTES);
+        let mut flow = FetchWindow::new(2 * BLOCK_BYTES + PARCEL_BYTES);
         want_all(&mut flow, &items(&[10 * BLOCK_BYTES]));
-        let take = |flow: &mut Flow| std::iter::from_fn(|| flow.next(1 << 40)).count();
+        let take = |flow: &mut FetchWindow| std::iter::from_fn(|| flow.next(1 << 40)).count();
         assert_eq!(take(&mut flow), 3);
         flow.on_arrived(BLOCK_BYTES);
         assert_eq!(take(&mut flow), 0);
         flow.on_worked(BLOCK_BYTES, false);
         assert_eq!(take(&mut flow), 1);
         // With hardly any memory it is one at a time.
-        let mut flow = Flow::new(0);
+        let mut flow = FetchWindow::new(0);
         want_all(&mut flow, &items(&[10 * BLOCK_BYTES]));
         assert_eq!(take(&mut flow), 1);
     }
 
     #[test]
     fn next__asks_for_a_window_ahead() {
-        let mut flow = Flow::new(1 << 40);
+        let mut flow = FetchWindow::new(1 << 40);
         want_all(&mut flow, &items(&[100 * BLOCK_BYTES]));
         // 16 MiB are four blocks.
         assert_eq!(std::iter::from_fn(|| flow.next(0)).count(), 4);
@@ -296,10 +296,10 @@ mod tests {
 
     #[test]
     fn is_comparing__while_nothing_but_hashes_comes() {
-        let mut flow = Flow::new(1 << 40);
+        let mut flow = FetchWindow::new(1 << 40);
         let items = items(&[2 * BLOCK_BYTES, 10]);
-        let want = |flow: &mut Flow, item: &Arc<Item>, is_check| {
-            flow.want(Wanted { item: Arc::clone(item), blocks: item.span.blocks.clone(), tries: 0, is_check });
+        let want = |flow: &mut FetchWindow, item: &Arc<TakenFile>, is_check| {
+            flow.want(WantedBlocks { item: Arc::clone(item), blocks: item.span.blocks.clone(), tries: 0, is_check });
         };
         want(&mut flow, &items[0], true);
         assert!(!flow.is_comparing());
@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn next__leaves_out_what_failed() {
-        let mut flow = Flow::new(1 << 40);
+        let mut flow = FetchWindow::new(1 << 40);
         let items = items(&[10, 10, 10]);
         want_all(&mut flow, &items);
         items[1].fail();

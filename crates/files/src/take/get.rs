@@ -16,7 +16,7 @@ use super::durable::Durable;
 use super::journal::boot_id;
 use super::options::TakeOptions;
 use super::quota::Quota;
-use super::selection::Selection;
+use super::selection::NameSelection;
 use super::taker::take;
 use super::takers::Takers;
 use super::top_names::TopNames;
@@ -119,7 +119,7 @@ fn begin(
     let made = options.continues_rename.then(|| Former::of(&options.destination)).flatten();
     let (sink, transfer) = take(TakeOptions {
         tree: tree.map_err(|error| TransferError::Destination { path: options.destination, error })?,
-        selection: Selection::new(options.names.iter().map(|name| name.as_bytes())),
+        selection: NameSelection::new(options.names.iter().map(|name| name.as_bytes())),
         top_names: options.top_names,
         rename: options.rename.map(OsString::into_vec),
         former: made,
@@ -197,7 +197,7 @@ impl Intake {
             if look.is_dry { look_for(&self.directory) } else { Tree::open(&self.directory).map(Arc::new).map(Some) };
         let (sink, transfer) = take(TakeOptions {
             tree: tree.map_err(|error| TransferError::Destination { path: self.directory.clone(), error })?,
-            selection: Selection::default(),
+            selection: NameSelection::default(),
             top_names: None,
             rename: self.rename.clone().map(OsString::into_vec),
             former: self.continues_rename.then(|| Former::of(&self.directory)).flatten(),

@@ -8,11 +8,11 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use rustix::fs::{fdatasync, fsync, syncfs};
 use rustix::io::Errno;
 
-use super::desk::Desk;
+use super::desk::DiskQueue;
 use super::disk_error::{DiskError, Doing};
 use super::durable::Durable;
-use super::item::Item;
-use super::news::{News, Placed};
+use super::item::TakenFile;
+use super::news::{Placed, TakeNews};
 use super::sync_choice::{SyncChoice, SyncWay};
 use super::temps::PLACE;
 
@@ -20,9 +20,9 @@ use super::temps::PLACE;
 #[derive(Debug)]
 pub(crate) enum GroupJob {
     /// Files whose temporaries are whole.
-    Finished(Vec<Arc<Item>>),
+    Finished(Vec<Arc<TakenFile>>),
     /// So many bytes were written of a file that is not whole yet.
-    Touched(Arc<Item>, u64),
+    Touched(Arc<TakenFile>, u64),
     /// Nothing more comes for the time being.
     Flush,
     /// Nothing more comes at all.
@@ -30,14 +30,14 @@ pub(crate) enum GroupJob {
 }
 
 /// The thread that makes files durable and moves them to their places.
-pub(crate) struct Group {
-    desk: Arc<Desk>,
+pub(crate) struct Committer {
+    desk: Arc<DiskQueue>,
     durable: Durable,
     jobs: Receiver<GroupJob>,
-    news: Sender<News>,
-    finished: Vec<Arc<Item>>,
+    news: Sender<TakeNews>,
+    finished: Vec<Arc<TakenFile>>,
     /// By their numbers.
-    touched: BTreeMap<usize, Arc<Item>>,
+    touched: BTreeMap<usize, Arc<TakenFile>>,
     bytes: u64,
     since: Option<Instant>,
     choice: SyncChoice,
@@ -53,8 +53,13 @@ const LONGEST: Duration = Duration::from_secs(1);
 const FEW: usize = 16;
 const SYNC: &str = "make it durable";
 
-impl Group {
-    pub(crate) fn new(desk: Arc<Desk>, durable: Durable, jobs: Receiver<GroupJob>, news: Sender<News>) -> Self {
+impl Committer {
+    pub(crate) fn new(
+        desk: Arc<DiskQueue>,
+        durable: Durable,
+        jobs: Receiver<GroupJob>,
+        news: Sender<TakeNews>,
+    ) -> Self {
         let (finished, touched) = (Vec::new(), BTreeMap::new());
         Self { desk, durable, jobs, news, finished, touched, bytes: 0, since: None, choice: SyncChoice::default() }
     }
@@ -121,13 +126,18 @@ impl Group {
         let ms = begin.elapsed().as_millis() as u64;
         tracing::debug!(bytes, files = placed.files, failed = placed.failed.len(), ms, way = ?self.choice.way(), "a group is at its place");
         // After the news of it nothing of the group is under way.
-        let _ = self.news.send(News::Placed(placed));
+        let _ = self.news.send(TakeNews::Placed(placed));
     }
 
-    fn commit_some(&mut self, items: Vec<Arc<Item>>, touched: &BTreeMap<usize, Arc<Item>>, placed: &mut Placed) {
+    fn commit_some(
+        &mut self,
+        items: Vec<Arc<TakenFile>>,
+        touched: &BTreeMap<usize, Arc<TakenFile>>,
+        placed: &mut Placed,
+    ) {
         let is_durable = self.durable != Durable::None;
         let items = if is_durable { self.sync(items, touched, placed) } else { items };
-        let is_together = |one: &Arc<Item>, other: &Arc<Item>| one.path.parent() == other.path.parent();
+        let is_together = |one: &Arc<TakenFile>, other: &Arc<TakenFile>| one.path.parent() == other.path.parent();
         let is_one_by_one = self.choice.way() == SyncWay::OneByOne || items.chunk_by(is_together).count() <= FEW;
         for items in items.chunk_by(is_together) {
             let Some(first) = items.first() else { continue };
@@ -166,10 +176,10 @@ impl Group {
     /// Makes the bytes of files durable: those of which that is so now.
     fn sync(
         &mut self,
-        items: Vec<Arc<Item>>,
-        touched: &BTreeMap<usize, Arc<Item>>,
+        items: Vec<Arc<TakenFile>>,
+        touched: &BTreeMap<usize, Arc<TakenFile>>,
         placed: &mut Placed,
-    ) -> Vec<Arc<Item>> {
+    ) -> Vec<Arc<TakenFile>> {
         let count = items.len() + touched.len();
         if count <= FEW {
             return self.sync_one_by_one(items, touched, placed);
@@ -184,10 +194,10 @@ impl Group {
 
     fn sync_one_by_one(
         &self,
-        items: Vec<Arc<Item>>,
-        touched: &BTreeMap<usize, Arc<Item>>,
+        items: Vec<Arc<TakenFile>>,
+        touched: &BTreeMap<usize, Arc<TakenFile>>,
         placed: &mut Placed,
-    ) -> Vec<Arc<Item>> {
+    ) -> Vec<Arc<TakenFile>> {
         for item in touched.values() {
             // It may be whole and at its place by now; if not, whoever finishes it will see the error.
             let _ = self.desk.temps.read(&item.key).and_then(fdatasync);
@@ -206,7 +216,7 @@ impl Group {
         synced
     }
 
-    fn fail(&self, item: &Arc<Item>, error: DiskError, placed: &mut Placed) {
+    fn fail(&self, item: &Arc<TakenFile>, error: DiskError, placed: &mut Placed) {
         if item.fail() {
             self.desk.discard(item);
             placed.failed.push((Arc::clone(item), error.into()));

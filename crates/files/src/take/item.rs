@@ -7,23 +7,23 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::AcqRel, Ordering::Acqui
 use fairwave_host::{Held, Lock};
 use rustix::fs::FileType;
 
-use super::key::Key;
+use super::key::TemporaryKey;
 use super::sparse::Below;
 use super::tree::{Old, There};
-use crate::format::blocks::{BLOCK_BYTES, FileSpan, Value};
-use crate::format::footprint::{Gauge, Weight};
+use crate::format::blocks::{BLOCK_BYTES, BlockHash, FileSpan};
+use crate::format::footprint::{Gauge, Weighed};
 use crate::format::holes::Holes;
 use crate::format::manifest::{FileIdentity, Meta};
 use crate::format::names::RelativePath;
 
 /// A file that is being taken: several threads work on its blocks.
 #[derive(Debug)]
-pub(crate) struct Item {
+pub(crate) struct TakenFile {
     pub(crate) path: RelativePath,
     pub(crate) span: FileSpan,
     pub(crate) meta: Meta,
     /// Names its temporary.
-    pub(crate) key: Key,
+    pub(crate) key: TemporaryKey,
     /// What was at its place when it was planned.
     pub(crate) old: Old,
     /// What of it is zeros and need not come.
@@ -34,9 +34,9 @@ pub(crate) struct Item {
     /// Held while the journal is told that an older one is void.
     temporary: Lock<Temporary>,
     /// Where the hash of the whole file will be asked for: the values of its blocks.
-    values: Option<Lock<BTreeMap<u64, Value>>>,
+    values: Option<Lock<BTreeMap<u64, BlockHash>>>,
     /// What it takes of memory, as long as it is there.
-    weight: Option<Weight>,
+    weight: Option<Weighed>,
 }
 
 /// Beside an item: where queues, jobs and parcels have it.
@@ -48,12 +48,12 @@ pub(crate) enum Temporary {
     /// Nothing yet.
     Absent,
     /// Nothing yet; these blocks of the old file at its place are right, and to be copied first.
-    Copied(Vec<(u64, Value)>),
+    Copied(Vec<(u64, BlockHash)>),
     /// It has its length.
     There(Below),
 }
 
-impl Item {
+impl TakenFile {
     pub(crate) fn new(path: RelativePath, span: FileSpan, meta: Meta, identity: FileIdentity, old: Old) -> Self {
         let key = key(&path, span.bytes.end - span.bytes.start, meta, identity);
         let left = AtomicU64::new(span.blocks.end - span.blocks.start);
@@ -116,7 +116,7 @@ impl Item {
     }
 
     /// A block is there. Whether all are now: that is so for one of them only.
-    pub(crate) fn complete(&self, block: u64, value: Value) -> bool {
+    pub(crate) fn complete(&self, block: u64, value: BlockHash) -> bool {
         if let Some(values) = &self.values {
             values.lock().insert(block, value);
         }
@@ -147,7 +147,7 @@ impl Item {
     }
 
     /// The values of all blocks, if they were kept and all are there.
-    pub(crate) fn values(&self) -> Option<Vec<Value>> {
+    pub(crate) fn values(&self) -> Option<Vec<BlockHash>> {
         let values = self.values.as_ref()?.lock();
         let is_all = values.len() as u64 == self.span.blocks.end - self.span.blocks.start;
         is_all.then(|| values.values().copied().collect())
@@ -156,7 +156,7 @@ impl Item {
 
 /// Two temporaries have the same name only if they are of the same path, the giver takes the files for the same, and all
 /// that the list says of them is the same.
-pub(crate) fn key(path: &RelativePath, bytes: u64, meta: Meta, identity: FileIdentity) -> Key {
+pub(crate) fn key(path: &RelativePath, bytes: u64, meta: Meta, identity: FileIdentity) -> TemporaryKey {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&identity.0).update(&bytes.to_le_bytes()).update(&meta.mtime_s.to_le_bytes());
     hasher.update(&meta.mtime_ns.to_le_bytes()).update(path.as_bytes());

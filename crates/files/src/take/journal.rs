@@ -24,17 +24,17 @@ use crc_fast::CrcAlgorithm;
 use fairwave_host::{Held, Lock};
 use rustix::fs::{Mode, OFlags, fdatasync, ftruncate, openat, renameat};
 
-use super::key::{Key, Stamp};
+use super::key::{TemporaryKey, TemporaryStamp};
 use super::sparse::write_all;
-use crate::format::blocks::Value;
+use crate::format::blocks::BlockHash;
 
 /// A block of a temporary that was verified and written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Written {
-    pub(crate) key: Key,
+    pub(crate) key: TemporaryKey,
     /// In its file.
     pub(crate) block: u64,
-    pub(crate) value: Value,
+    pub(crate) value: BlockHash,
 }
 
 /// The blocks of a temporary, by their numbers in the file.
@@ -43,7 +43,7 @@ pub(crate) type Kept = BTreeMap<u64, KeptBlock>;
 /// A block that a journal lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeptBlock {
-    pub(crate) value: Value,
+    pub(crate) value: BlockHash,
     /// The boot under which it was written, if that is not this one or none can be told: then it has to be hashed again.
     pub(crate) boot: Option<BootId>,
 }
@@ -80,8 +80,8 @@ impl Journal {
     pub(crate) fn open(
         directory: &OwnedFd,
         boot: BootId,
-        stamp: impl Fn(&Key) -> Option<Stamp>,
-    ) -> io::Result<(Self, HashMap<Key, Kept>)> {
+        stamp: impl Fn(&TemporaryKey) -> Option<TemporaryStamp>,
+    ) -> io::Result<(Self, HashMap<TemporaryKey, Kept>)> {
         let Said { mut kept, mut stamps } = read(directory, boot).unwrap_or_default();
         kept.retain(|key, _| stamp(key).is_some());
         stamps.retain(|key, said| kept.contains_key(key) && stamp(key) == Some(*said));
@@ -112,7 +112,7 @@ impl Journal {
     }
 
     /// A temporary is about to be made anew: what is listed of it so far is void.
-    pub(crate) fn begin_anew(&self, key: &Key) -> rustix::io::Result<()> {
+    pub(crate) fn begin_anew(&self, key: &TemporaryKey) -> rustix::io::Result<()> {
         let mut bytes = Vec::with_capacity(64);
         push_frame(&mut bytes, ANEW, |body| body.extend(key));
         self.write(&bytes)
@@ -122,7 +122,7 @@ impl Journal {
     pub(crate) fn append(
         &self,
         blocks: &[Written],
-        stamps: impl IntoIterator<Item = (Key, Stamp)>,
+        stamps: impl IntoIterator<Item = (TemporaryKey, TemporaryStamp)>,
     ) -> rustix::io::Result<()> {
         let mut bytes = Vec::with_capacity(blocks.len() * (BLOCK + STAMP) + 64);
         push_blocks(&mut bytes, blocks);
@@ -188,9 +188,9 @@ fn push_blocks(bytes: &mut Vec<u8>, blocks: &[Written]) {
     }
 }
 
-fn push_stamps(bytes: &mut Vec<u8>, stamps: impl IntoIterator<Item = (Key, Stamp)>) {
+fn push_stamps(bytes: &mut Vec<u8>, stamps: impl IntoIterator<Item = (TemporaryKey, TemporaryStamp)>) {
     let mut body = Vec::new();
-    for (key, Stamp { ctime_s, ctime_ns }) in stamps {
+    for (key, TemporaryStamp { ctime_s, ctime_ns }) in stamps {
         body.extend(key);
         body.extend(ctime_s.to_le_bytes());
         body.extend(ctime_ns.to_le_bytes());
@@ -207,8 +207,8 @@ fn checksum(body: &[u8]) -> u64 {
 /// What a journal says.
 #[derive(Default)]
 struct Said {
-    kept: HashMap<Key, Kept>,
-    stamps: HashMap<Key, Stamp>,
+    kept: HashMap<TemporaryKey, Kept>,
+    stamps: HashMap<TemporaryKey, TemporaryStamp>,
 }
 
 fn read(directory: &OwnedFd, boot: BootId) -> io::Result<Said> {
@@ -230,7 +230,7 @@ fn understand(bytes: &[u8], boot: BootId) -> Said {
         match body.split_first() {
             Some((&BOOT, id)) => written_under = id.try_into().ok(),
             Some((&ANEW, key)) => {
-                if let Ok(key) = Key::try_from(key) {
+                if let Ok(key) = TemporaryKey::try_from(key) {
                     kept.remove(&key);
                     stamps.remove(&key);
                 }
@@ -240,7 +240,7 @@ fn understand(bytes: &[u8], boot: BootId) -> Said {
                 for block in blocks.chunks_exact(BLOCK) {
                     let Some((key, block)) = block.split_first_chunk::<16>() else { continue };
                     let Some((number, value)) = block.split_first_chunk::<8>() else { continue };
-                    let Ok(value) = Value::try_from(value) else { continue };
+                    let Ok(value) = BlockHash::try_from(value) else { continue };
                     let boot = (under != boot).then_some(under);
                     kept.entry(*key).or_default().insert(u64::from_le_bytes(*number), KeptBlock { value, boot });
                 }
@@ -258,11 +258,11 @@ fn understand(bytes: &[u8], boot: BootId) -> Said {
     said
 }
 
-fn read_stamp(bytes: &[u8]) -> Option<(Key, Stamp)> {
+fn read_stamp(bytes: &[u8]) -> Option<(TemporaryKey, TemporaryStamp)> {
     let (key, rest) = bytes.split_first_chunk::<16>()?;
     let (seconds, rest) = rest.split_first_chunk::<8>()?;
     let ns = rest.first_chunk::<4>()?;
-    Some((*key, Stamp { ctime_s: i64::from_le_bytes(*seconds), ctime_ns: u32::from_le_bytes(*ns) }))
+    Some((*key, TemporaryStamp { ctime_s: i64::from_le_bytes(*seconds), ctime_ns: u32::from_le_bytes(*ns) }))
 }
 
 fn split_frame(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
@@ -282,9 +282,9 @@ mod tests {
 
     const BOOT_A: BootId = [0xa; 16];
     const BOOT_B: BootId = [0xb; 16];
-    const STAMPED: Stamp = Stamp { ctime_s: -5, ctime_ns: 7 };
+    const STAMPED: TemporaryStamp = TemporaryStamp { ctime_s: -5, ctime_ns: 7 };
 
-    fn open(path: &std::path::Path, boot: BootId) -> (Journal, HashMap<Key, Kept>) {
+    fn open(path: &std::path::Path, boot: BootId) -> (Journal, HashMap<TemporaryKey, Kept>) {
         let directory = OwnedFd::from(File::open(path).unwrap());
         Journal::open(&directory, boot, |_| Some(STAMPED)).unwrap()
     }
@@ -298,7 +298,7 @@ mod tests {
         Written { key: [key; 16], block, value: [block as u8; 32] }
     }
 
-    fn blocks(kept: &HashMap<Key, Kept>, key: u8) -> Vec<(u64, bool)> {
+    fn blocks(kept: &HashMap<TemporaryKey, Kept>, key: u8) -> Vec<(u64, bool)> {
         let blocks = kept.get(&[key; 16]).into_iter().flatten();
         blocks.map(|(block, kept)| (*block, kept.boot.is_none())).collect()
     }
@@ -336,11 +336,11 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let fd = OwnedFd::from(File::open(directory.path()).unwrap());
         let (journal, _) = open(directory.path(), BOOT_A);
-        let later = Stamp { ctime_ns: 8, ..STAMPED };
+        let later = TemporaryStamp { ctime_ns: 8, ..STAMPED };
         // Two threads wrote to the first: what they say stands in any order.
         journal.append(&[written(1, 0)], [([1; 16], later)]).unwrap();
         journal.append(&[written(1, 1), written(2, 0), written(3, 0)], [1, 2].map(|key| ([key; 16], STAMPED))).unwrap();
-        let stamp = |key: &Key| Some(if key[0] == 1 { later } else { STAMPED });
+        let stamp = |key: &TemporaryKey| Some(if key[0] == 1 { later } else { STAMPED });
         for _ in 0..2 {
             let (_, kept) = Journal::open(&fd, BOOT_A, stamp).unwrap();
             assert_eq!((blocks(&kept, 1), blocks(&kept, 2)), (vec![(0, true), (1, true)], vec![(0, true)]));

@@ -1,11 +1,11 @@
 //! What temporaries are known by.
 
 /// Names a temporary: a hash of all that makes a file the same file.
-pub(crate) type Key = [u8; 16];
+pub(crate) type TemporaryKey = [u8; 16];
 
 /// When a temporary was written to last, or its mode or times were set: nobody can set that itself, but by the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Stamp {
+pub(crate) struct TemporaryStamp {
     pub(crate) ctime_s: i64,
     pub(crate) ctime_ns: u32,
 }

@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use super::top_names::Unasked;
-use crate::format::blocks::TooLarge;
+use crate::format::blocks::TreeTooLarge;
 use crate::format::error::FormatError;
 use crate::format::holes::MOST_HOLES;
 use crate::format::segments::SegmentError;
@@ -33,7 +33,7 @@ pub(crate) enum ListError {
         mib: u64,
     },
     #[error(transparent)]
-    TooLarge(#[from] TooLarge),
+    TooLarge(#[from] TreeTooLarge),
     #[error(transparent)]
     Unasked(#[from] Unasked),
 }

@@ -8,11 +8,11 @@ use fairwave_proto::codec::CloseReason;
 
 use super::desk::Report;
 use super::disk_error::Trouble;
-use super::item::Item;
+use super::item::TakenFile;
 use super::parcel::Parcel;
 
 /// Something that the coordinator should know.
-pub(crate) enum News {
+pub(crate) enum TakeNews {
     /// The session is open.
     Opened(Session),
     /// Bytes of the manifest came.
@@ -44,7 +44,7 @@ pub(crate) struct Placed {
     /// Their bytes.
     pub(crate) bytes: u64,
     /// Themselves.
-    pub(crate) items: Vec<Arc<Item>>,
+    pub(crate) items: Vec<Arc<TakenFile>>,
     /// Files that failed.
-    pub(crate) failed: Vec<(Arc<Item>, Trouble)>,
+    pub(crate) failed: Vec<(Arc<TakenFile>, Trouble)>,
 }

@@ -7,7 +7,7 @@ use fairwave_units::{Bytes, Rate};
 use super::durable::Durable;
 use super::journal::BootId;
 use super::quota::Quota;
-use super::selection::Selection;
+use super::selection::NameSelection;
 use super::takers::Takers;
 use super::top_names::TopNames;
 use super::top_note::Former;
@@ -19,7 +19,7 @@ use crate::format::greeting::Look;
 pub(crate) struct TakeOptions {
     /// The destination, or nothing if it is not there and this is only a trial.
     pub(crate) tree: Option<Arc<Tree>>,
-    pub(crate) selection: Selection,
+    pub(crate) selection: NameSelection,
     /// The names that may stand at the top of the list, if they are known.
     pub(crate) top_names: Option<TopNames>,
     /// The name at the destination of the only thing at the top that is taken, if it is to have another.

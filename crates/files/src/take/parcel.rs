@@ -7,7 +7,7 @@ use fairwave_proto::ByteRanges;
 use fairwave_proto::codec::VoidReason;
 
 use super::buffer::Buffer;
-use super::item::Item;
+use super::item::TakenFile;
 use crate::format::blocks::HASH_RECORD_BYTES;
 use crate::format::holes::Holes;
 
@@ -19,12 +19,12 @@ pub(crate) struct Parcel {
     /// In the stream of the tree; nothing is asked for there if only the hashes are.
     pub(crate) bytes: Range<u64>,
     /// One for each block.
-    pub(crate) pieces: Vec<Piece>,
+    pub(crate) pieces: Vec<ParcelBlock>,
     /// How often it came before, and was wrong.
     pub(crate) tries: u32,
     is_check: bool,
-    data: Filling,
-    records: Filling,
+    data: Reassembly,
+    records: Reassembly,
     /// What of its bytes is zeros and is not asked for.
     holes: Holes,
     /// What of them an earlier session left.
@@ -38,15 +38,15 @@ pub(crate) struct Parcel {
 
 /// A block of a parcel.
 #[derive(Clone, Debug)]
-pub(crate) struct Piece {
-    pub(crate) item: Arc<Item>,
+pub(crate) struct ParcelBlock {
+    pub(crate) item: Arc<TakenFile>,
     /// Its number in the stream of hashes.
     pub(crate) block: u64,
 }
 
 /// Bytes of a stream that come in any order.
 #[derive(Debug)]
-struct Filling {
+struct Reassembly {
     range: Range<u64>,
     /// Everything below is there.
     next: u64,
@@ -55,7 +55,7 @@ struct Filling {
     buffer: Buffer,
 }
 
-impl Piece {
+impl ParcelBlock {
     /// Its bytes in the stream of the tree.
     pub(crate) fn bytes(&self) -> Range<u64> {
         self.item.span.block_bytes(self.block)
@@ -86,17 +86,17 @@ impl Piece {
 
 impl Parcel {
     /// Of pieces that follow each other: at least one.
-    pub(crate) fn new(pieces: Vec<Piece>, tries: u32, is_check: bool) -> Self {
+    pub(crate) fn new(pieces: Vec<ParcelBlock>, tries: u32, is_check: bool) -> Self {
         let ends = pieces.first().zip(pieces.last());
         let (blocks, bytes) = ends
             .map_or((0..0, 0..0), |(first, last)| (first.block..last.block + 1, first.bytes().start..last.bytes().end));
-        let mut data = Filling::new(if is_check { bytes.start..bytes.start } else { bytes.clone() });
+        let mut data = Reassembly::new(if is_check { bytes.start..bytes.start } else { bytes.clone() });
         let mut holes = Holes::default();
-        for hole in pieces.iter().flat_map(Piece::holes).filter(|_| !is_check) {
+        for hole in pieces.iter().flat_map(ParcelBlock::holes).filter(|_| !is_check) {
             data.skip(&hole);
             holes.push(hole);
         }
-        let records = Filling::new(blocks.start * HASH_RECORD_BYTES..blocks.end * HASH_RECORD_BYTES);
+        let records = Reassembly::new(blocks.start * HASH_RECORD_BYTES..blocks.end * HASH_RECORD_BYTES);
         let (recalled, absent) = (ByteRanges::default(), ByteRanges::default());
         let (voids, void_bytes) = (Vec::new(), Vec::new());
         Self { blocks, bytes, pieces, tries, is_check, data, records, holes, recalled, absent, voids, void_bytes }
@@ -129,7 +129,7 @@ impl Parcel {
     }
 
     /// What is held of a piece: where each part begins in its block, and its bytes.
-    pub(crate) fn parts(&self, piece: &Piece) -> impl Iterator<Item = (u64, &[u8])> {
+    pub(crate) fn parts(&self, piece: &ParcelBlock) -> impl Iterator<Item = (u64, &[u8])> {
         let bytes = piece.bytes();
         let held: Vec<_> = self.held().overlapping(&bytes).collect();
         held.into_iter().map(move |part| {
@@ -140,7 +140,13 @@ impl Parcel {
 
     /// An earlier session left a part of a piece, which begins there in its block. It is not asked for, and proved with
     /// the rest.
-    pub(crate) fn recall(&mut self, piece: &Piece, start: u64, part: &[u8], buffer: impl FnOnce(usize) -> Buffer) {
+    pub(crate) fn recall(
+        &mut self,
+        piece: &ParcelBlock,
+        start: u64,
+        part: &[u8],
+        buffer: impl FnOnce(usize) -> Buffer,
+    ) {
         let bytes = piece.bytes();
         let start = bytes.start.saturating_add(start);
         let end = start.saturating_add(part.len() as u64);
@@ -158,7 +164,7 @@ impl Parcel {
     }
 
     /// And how many of a piece.
-    pub(crate) fn recalled_of(&self, piece: &Piece) -> u64 {
+    pub(crate) fn recalled_of(&self, piece: &ParcelBlock) -> u64 {
         let bytes = piece.bytes();
         let parts = self.recalled.overlapping(&bytes);
         parts.map(|part| part.end.min(bytes.end) - part.start.max(bytes.start)).sum()
@@ -210,7 +216,7 @@ impl Parcel {
     }
 
     /// Why a piece did not come, if it did not.
-    pub(crate) fn void(&self, piece: &Piece) -> Option<VoidReason> {
+    pub(crate) fn void(&self, piece: &ParcelBlock) -> Option<VoidReason> {
         let overlaps = |range: &Range<u64>, other: &Range<u64>| range.start < other.end && other.start < range.end;
         let (block, bytes) = (piece.block..piece.block + 1, piece.bytes());
         let by_block = self.voids.iter().find(|(range, _)| overlaps(range, &block));
@@ -219,12 +225,12 @@ impl Parcel {
     }
 
     /// A piece's bytes.
-    pub(crate) fn data(&self, piece: &Piece) -> &[u8] {
+    pub(crate) fn data(&self, piece: &ParcelBlock) -> &[u8] {
         self.data.part(&piece.bytes())
     }
 
     /// A piece's record of its hash.
-    pub(crate) fn record(&self, piece: &Piece) -> &[u8] {
+    pub(crate) fn record(&self, piece: &ParcelBlock) -> &[u8] {
         self.records.part(&(piece.block * HASH_RECORD_BYTES..(piece.block + 1) * HASH_RECORD_BYTES))
     }
 
@@ -234,7 +240,7 @@ impl Parcel {
     }
 }
 
-impl Filling {
+impl Reassembly {
     fn new(range: Range<u64>) -> Self {
         Self { next: range.start, range, beyond: ByteRanges::default(), buffer: Buffer::default() }
     }
@@ -326,12 +332,12 @@ mod tests {
         for (name, bytes) in [("a", 50), ("b", 100)] {
             let span = layout.push(bytes).unwrap();
             let path = RelativePath::new(name.as_bytes()).unwrap();
-            let item = Item::new(path, span.clone(), Meta::default(), FileIdentity([1; 16]), Old::Nothing);
+            let item = TakenFile::new(path, span.clone(), Meta::default(), FileIdentity([1; 16]), Old::Nothing);
             let mut holes = Holes::default();
             if name == "b" {
                 holes.push(10..20);
             }
-            pieces.push(Piece { item: Arc::new(item.with_holes(holes)), block: span.blocks.start });
+            pieces.push(ParcelBlock { item: Arc::new(item.with_holes(holes)), block: span.blocks.start });
         }
         Parcel::new(pieces, 0, false)
     }

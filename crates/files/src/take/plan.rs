@@ -10,19 +10,19 @@ use std::sync::Arc;
 
 use rustix::fs::FileType;
 
-use super::claims::{Claim, Claims};
-use super::desk::{Desk, Job};
-use super::directories::{Directories, Opened};
+use super::claims::{PathClaim, PathClaims};
+use super::desk::{DiskJob, DiskQueue};
+use super::directories::{Directories, OpenDirectory};
 use super::disk_error::Doing;
 use super::entry_error::EntryError;
-use super::flow::Wanted;
-use super::item::Item;
+use super::flow::WantedBlocks;
+use super::item::TakenFile;
 use super::journal::Kept;
-use super::key::Key;
+use super::key::TemporaryKey;
 use super::list_error::ListError;
 use super::options::TakeOptions;
 use super::quota::{PAGE, Quota};
-use super::temps::{Found, umask};
+use super::temps::{FoundTemporary, umask};
 use super::tree::{Old, Tree, look};
 use super::verified::Verified;
 use crate::format::blocks::{Layout, file_hash};
@@ -30,36 +30,36 @@ use crate::format::footprint::{Gauge, of_elements};
 use crate::format::greeting::Look;
 use crate::format::holes::{Holes, MOST_HOLES};
 use crate::format::link::check_target;
-use crate::format::manifest::{Entry, Meta};
+use crate::format::manifest::{Meta, TreeEntry};
 use crate::format::names::{RelativePath, escaped};
 use crate::transfer::ledger::Ledger;
 use crate::transfer::outcome::{Ended, Outcome};
 
-use link::Link;
-use names::TakenNames;
+use link::PlannedSymlink;
+use names::PlannedNames;
 use todo::Todo;
 
 /// Looks at one entry after the other, and at what is at its place.
-pub(crate) struct Plan {
+pub(crate) struct TakePlan {
     ledger: Ledger,
     outcome: Outcome,
     look: Look,
-    names: TakenNames,
+    names: PlannedNames,
     layout: Layout,
-    claims: Claims,
+    claims: PathClaims,
     directories: Option<Directories>,
-    links: Vec<Link>,
+    links: Vec<PlannedSymlink>,
     /// Holes of the next file.
     holes: Holes,
     /// Holes that were listed.
     holes_listed: usize,
     /// What the journal lists.
-    kept: HashMap<Key, Kept>,
+    kept: HashMap<TemporaryKey, Kept>,
     /// The temporaries that are there.
-    temporaries: HashMap<Key, Found>,
+    temporaries: HashMap<TemporaryKey, FoundTemporary>,
     todo: Todo,
     /// The first file, if it is the only one so far.
-    only: Option<Arc<Item>>,
+    only: Option<Arc<TakenFile>>,
     /// Files that are asked for, at their place or not.
     files: u64,
     /// Of these, files that were complete before.
@@ -78,16 +78,16 @@ pub(crate) struct Plan {
     most_memory: u64,
 }
 
-impl Plan {
+impl TakePlan {
     pub(crate) fn new(ledger: Ledger, options: &TakeOptions) -> Self {
         let (tree, umask) = (options.tree.as_ref(), umask());
         Self {
             ledger,
             outcome: Outcome::empty(Ended::Done),
             look: options.look,
-            names: TakenNames::new(options),
+            names: PlannedNames::new(options),
             layout: Layout::default(),
-            claims: Claims::default(),
+            claims: PathClaims::default(),
             directories: tree
                 .map(|tree| Directories::new(Arc::clone(tree), options.look.is_dry, umask, options.quota.clone())),
             links: Vec::new(),
@@ -110,13 +110,17 @@ impl Plan {
     }
 
     /// An earlier transfer of the same left these temporaries, of which its journal lists blocks.
-    pub(crate) fn go_on_with(&mut self, kept: HashMap<Key, Kept>, temporaries: HashMap<Key, Found>) {
+    pub(crate) fn go_on_with(
+        &mut self,
+        kept: HashMap<TemporaryKey, Kept>,
+        temporaries: HashMap<TemporaryKey, FoundTemporary>,
+    ) {
         (self.kept, self.temporaries) = (kept, temporaries);
     }
 
     /// An entry that is neither the first nor the last. What makes no sense to go on with is an error.
-    pub(crate) fn on_entry(&mut self, entry: Entry<'_>) -> Result<(), ListError> {
-        if let Entry::Holes { pairs } = entry {
+    pub(crate) fn on_entry(&mut self, entry: TreeEntry<'_>) -> Result<(), ListError> {
+        if let TreeEntry::Holes { pairs } = entry {
             let before = self.holes.len();
             self.holes.read_pairs(pairs)?;
             self.holes_listed += self.holes.len() - before;
@@ -126,18 +130,18 @@ impl Plan {
             return self.check_memory();
         }
         let holes = std::mem::take(&mut self.holes);
-        let (Entry::File { path, .. }
-        | Entry::Directory { path, .. }
-        | Entry::Symlink { path, .. }
-        | Entry::Skipped { path, .. }
-        | Entry::Failed { path, .. }) = entry
+        let (TreeEntry::File { path, .. }
+        | TreeEntry::Directory { path, .. }
+        | TreeEntry::Symlink { path, .. }
+        | TreeEntry::Skipped { path, .. }
+        | TreeEntry::Failed { path, .. }) = entry
         else {
             return Err(ListError::Middle);
         };
         self.names.admit(path)?;
         let mut span = None;
         // Each file has its place among the bytes, whether it is wanted or not.
-        if let Entry::File { bytes, .. } = entry {
+        if let TreeEntry::File { bytes, .. } = entry {
             if holes.end() > bytes {
                 return Err(ListError::HoleBehindEnd);
             }
@@ -165,18 +169,18 @@ impl Plan {
             }
         };
         let planned = match entry {
-            Entry::File { meta, identity, .. } => match span {
+            TreeEntry::File { meta, identity, .. } => match span {
                 Some(span) => self.on_file(checked, span, meta, identity, holes),
                 None => Ok(()),
             },
-            Entry::Directory { meta, .. } => self.on_directory(&checked, meta),
-            Entry::Symlink { meta, target, .. } => self.on_symlink(checked, target, meta),
-            Entry::Skipped { reason, .. } => {
+            TreeEntry::Directory { meta, .. } => self.on_directory(&checked, meta),
+            TreeEntry::Symlink { meta, target, .. } => self.on_symlink(checked, target, meta),
+            TreeEntry::Skipped { reason, .. } => {
                 self.skip(path, reason.to_owned());
                 Ok(())
             }
             _ => {
-                let Entry::Failed { reason, .. } = entry else { return Ok(()) };
+                let TreeEntry::Failed { reason, .. } = entry else { return Ok(()) };
                 Err(EntryError::Giver(reason.into()))
             }
         };
@@ -196,7 +200,7 @@ impl Plan {
 
     /// All that a list makes here.
     fn memory_bytes(&self) -> u64 {
-        let links = of_elements(size_of::<Link>(), self.links.len(), self.links.capacity());
+        let links = of_elements(size_of::<PlannedSymlink>(), self.links.len(), self.links.capacity());
         let verified = if self.look.does_check { self.verified.memory_bytes() } else { 0 };
         let directories = self.directories.as_ref().map_or(0, Directories::memory_bytes);
         let tables = self.layout.memory_bytes() + self.claims.memory_bytes() + directories + links + verified;
@@ -261,23 +265,23 @@ impl Plan {
     }
 
     /// What is to be asked for.
-    pub(crate) fn take_wanted(&mut self) -> impl Iterator<Item = Wanted> {
+    pub(crate) fn take_wanted(&mut self) -> impl Iterator<Item = WantedBlocks> {
         self.todo.wanted.drain(..)
     }
 
     /// Jobs for the workers that have come together; all of them if `is_all`.
-    pub(crate) fn jobs(&mut self, is_all: bool) -> Vec<Job> {
+    pub(crate) fn jobs(&mut self, is_all: bool) -> Vec<DiskJob> {
         self.todo.jobs(is_all)
     }
 
     /// Blocks that are in holes, for a worker to see to: as many as take it some milliseconds.
-    pub(crate) fn next_hollow(&mut self) -> Option<Job> {
+    pub(crate) fn next_hollow(&mut self) -> Option<DiskJob> {
         self.todo.next_hollow(self.files == 1)
     }
 
     /// Nothing is written: what is planned counts as done, but for what is to be compared, and so many files that are
     /// being compared already. What is to be compared now.
-    pub(crate) fn count_as_done(&mut self, comparing: u64) -> Vec<Wanted> {
+    pub(crate) fn count_as_done(&mut self, comparing: u64) -> Vec<WantedBlocks> {
         let todo = std::mem::take(&mut self.todo);
         let (checks, fetches): (Vec<_>, Vec<_>) = todo.wanted.into_iter().partition(|wanted| wanted.is_check);
         for wanted in fetches {
@@ -299,7 +303,7 @@ impl Plan {
     }
 
     /// A file that was to be fetched or compared failed.
-    pub(crate) fn fail_file(&mut self, item: &Item, error: impl Into<EntryError>) {
+    pub(crate) fn fail_file(&mut self, item: &TakenFile, error: impl Into<EntryError>) {
         self.unresolved -= 1;
         self.fail(item.path.as_bytes(), error);
     }
@@ -322,7 +326,7 @@ impl Plan {
     }
 
     fn on_directory(&mut self, path: &RelativePath, meta: Meta) -> Result<(), EntryError> {
-        self.claims.claim(path, Claim::Directory)?;
+        self.claims.claim(path, PathClaim::Directory)?;
         match &mut self.directories {
             Some(directories) => Ok(directories.list(path, meta)?),
             None => Ok(()),
@@ -330,7 +334,7 @@ impl Plan {
     }
 
     fn on_symlink(&mut self, path: RelativePath, target: &[u8], meta: Meta) -> Result<(), EntryError> {
-        let old = self.prepare(&path, Claim::Leaf)?;
+        let old = self.prepare(&path, PathClaim::Leaf)?;
         match check_target(&path, target) {
             Ok(()) => {}
             // It is text: nothing is written through it, here or the next time.
@@ -339,12 +343,12 @@ impl Plan {
             Err(error) => return Err(EntryError::Target(error)),
         }
         self.texts += (path.as_bytes().len() + target.len()) as u64;
-        self.links.push(Link { path, target: target.into(), meta, old });
+        self.links.push(PlannedSymlink { path, target: target.into(), meta, old });
         Ok(())
     }
 
     /// Makes the links, when all files are at their places.
-    pub(crate) fn make_links(&mut self, desk: &Desk) {
+    pub(crate) fn make_links(&mut self, desk: &DiskQueue) {
         for link in std::mem::take(&mut self.links) {
             if let Err(error) = self.make_link(desk, &link) {
                 self.fail(link.path.as_bytes(), error);
@@ -360,8 +364,8 @@ impl Plan {
         }
     }
 
-    fn make_link(&mut self, desk: &Desk, link: &Link) -> Result<(), EntryError> {
-        let Some(Opened { directory: parent, .. }) = self.parent(&link.path)? else { return Ok(()) };
+    fn make_link(&mut self, desk: &DiskQueue, link: &PlannedSymlink) -> Result<(), EntryError> {
+        let Some(OpenDirectory { directory: parent, .. }) = self.parent(&link.path)? else { return Ok(()) };
         if link.is_there(&parent) {
             return Ok(());
         }
@@ -370,16 +374,16 @@ impl Plan {
     }
 
     /// Gives a path away, makes what is above it, and looks at what is there.
-    fn prepare(&mut self, path: &RelativePath, claim: Claim) -> Result<Old, EntryError> {
+    fn prepare(&mut self, path: &RelativePath, claim: PathClaim) -> Result<Old, EntryError> {
         self.claims.claim(path, claim)?;
-        let Some(Opened { directory, is_new: false }) = self.parent(path)? else { return Ok(Old::Nothing) };
+        let Some(OpenDirectory { directory, is_new: false }) = self.parent(path)? else { return Ok(Old::Nothing) };
         match look(&directory, path.name()).doing("look at its place")? {
             Old::There(there) if there.kind == FileType::Directory => Err(EntryError::DirectoryInPlace),
             old => Ok(old),
         }
     }
 
-    fn parent(&mut self, path: &RelativePath) -> Result<Option<Opened>, EntryError> {
+    fn parent(&mut self, path: &RelativePath) -> Result<Option<OpenDirectory>, EntryError> {
         match &mut self.directories {
             Some(directories) => Ok(directories.open(path.parent())?),
             None => Ok(None),

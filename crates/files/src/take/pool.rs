@@ -7,13 +7,13 @@ use crate::format::blocks::BLOCK_BYTES;
 
 /// Buffers that nobody uses at present: a fresh one costs the system a page fault for each 4 KiB.
 #[derive(Clone, Debug)]
-pub(crate) struct Pool {
-    sizes: [Size; 2],
+pub(crate) struct BufferPool {
+    sizes: [BufferSize; 2],
 }
 
 /// Buffers of one size.
 #[derive(Clone, Debug)]
-struct Size {
+struct BufferSize {
     bytes: usize,
     give: Sender<Buffer>,
     take: Receiver<Buffer>,
@@ -28,11 +28,11 @@ const LARGE: usize = BLOCK_BYTES as usize;
 /// What takes less than this part of a buffer is as good fresh.
 const LEAST_PART: usize = 4;
 
-impl Pool {
+impl BufferPool {
     pub(crate) fn new() -> Self {
         let size = |bytes| {
             let (give, take) = bounded(MOST_IDLE);
-            Size { bytes, give, take }
+            BufferSize { bytes, give, take }
         };
         Self { sizes: [SMALL, LARGE].map(size) }
     }

@@ -10,7 +10,7 @@ use rustix::fs::{AtFlags, Dir, FileType, Stat, fstatfs, statat, syncfs};
 use thiserror::Error;
 
 use super::file_system::keeps_count;
-use super::key::Key;
+use super::key::TemporaryKey;
 use super::tree::Tree;
 
 /// What lies below a directory may occupy so many bytes. All transfers into it share one of these.
@@ -20,19 +20,19 @@ use super::tree::Tree;
 /// refused, since somebody may have removed something. Each file, directory and link occupies a page at the least, empty or not.
 #[derive(Clone, Debug)]
 pub(crate) struct Quota {
-    shared: Arc<Shared>,
+    shared: Arc<QuotaShared>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct QuotaShared {
     limit: u64,
-    state: Lock<State>,
+    state: Lock<QuotaState>,
     /// Held by who measures.
     measuring: Lock<()>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct QuotaState {
     /// When it was measured last, and how long that took. Never, so far, if there is none.
     measured: Option<(Instant, Duration)>,
     /// What was measured, and what was claimed since.
@@ -42,13 +42,13 @@ struct State {
     /// What was claimed since a measurement began.
     since: u64,
     /// Claims of files that are not whole, since a measurement began.
-    unfinished: HashMap<Key, u64>,
+    unfinished: HashMap<TemporaryKey, u64>,
 }
 
 /// Leave to write so many bytes. It ends when they are written.
 #[must_use]
 #[derive(Debug)]
-pub(crate) struct Claim {
+pub(crate) struct Reservation {
     quota: Quota,
     bytes: u64,
 }
@@ -71,11 +71,11 @@ const PAUSE_FACTOR: u32 = 10;
 impl Quota {
     pub(crate) fn new(limit: Bytes) -> Self {
         let (state, measuring) = (Lock::default(), Lock::over_leaves(()));
-        Self { shared: Arc::new(Shared { limit: limit.get(), state, measuring }) }
+        Self { shared: Arc::new(QuotaShared { limit: limit.get(), state, measuring }) }
     }
 
     /// Leave to write so many bytes below a directory; whole pages count.
-    pub(crate) fn claim(&self, tree: &Tree, bytes: u64) -> Result<Claim, OverQuota> {
+    pub(crate) fn claim(&self, tree: &Tree, bytes: u64) -> Result<Reservation, OverQuota> {
         let bytes = bytes.div_ceil(PAGE).max(1).saturating_mul(PAGE);
         self.fit(tree, bytes)?;
         let mut state = self.lock();
@@ -86,11 +86,11 @@ impl Quota {
         state.used += bytes;
         state.since += bytes;
         state.open += bytes;
-        Ok(Claim { quota: self.clone(), bytes })
+        Ok(Reservation { quota: self.clone(), bytes })
     }
 
     /// The same for a part of a file: what was claimed for it is free again with [`Quota::discard`].
-    pub(crate) fn claim_part(&self, tree: &Tree, key: &Key, bytes: u64) -> Result<Claim, OverQuota> {
+    pub(crate) fn claim_part(&self, tree: &Tree, key: &TemporaryKey, bytes: u64) -> Result<Reservation, OverQuota> {
         let claim = self.claim(tree, bytes)?;
         *self.lock().unfinished.entry(*key).or_default() += claim.bytes;
         Ok(claim)
@@ -98,7 +98,8 @@ impl Quota {
 
     /// Whether so many bytes fit, as far as is known now.
     pub(crate) fn fit(&self, tree: &Tree, bytes: u64) -> Result<(), OverQuota> {
-        let is_fit = |state: &State| state.measured.is_some() && state.used.saturating_add(bytes) <= self.shared.limit;
+        let is_fit =
+            |state: &QuotaState| state.measured.is_some() && state.used.saturating_add(bytes) <= self.shared.limit;
         if is_fit(&self.lock()) {
             return Ok(());
         }
@@ -132,12 +133,12 @@ impl Quota {
     }
 
     /// A file is whole: what was claimed for it stays.
-    pub(crate) fn keep(&self, key: &Key) {
+    pub(crate) fn keep(&self, key: &TemporaryKey) {
         self.lock().unfinished.remove(key);
     }
 
     /// Removes a file that is not whole.
-    pub(crate) fn discard(&self, key: &Key, remove: impl FnOnce()) {
+    pub(crate) fn discard(&self, key: &TemporaryKey, remove: impl FnOnce()) {
         // A measurement between the two would not find it, and it would be free twice.
         let _measuring = self.shared.measuring.lock();
         remove();
@@ -154,17 +155,17 @@ impl Quota {
         state.used = state.used.saturating_sub(bytes);
     }
 
-    fn over(&self, state: &State) -> OverQuota {
+    fn over(&self, state: &QuotaState) -> OverQuota {
         let left = self.shared.limit.saturating_sub(state.used);
         OverQuota { limit: Bytes::new(self.shared.limit), left: Bytes::new(left) }
     }
 
-    fn lock(&self) -> Held<'_, State> {
+    fn lock(&self) -> Held<'_, QuotaState> {
         self.shared.state.lock()
     }
 }
 
-impl Drop for Claim {
+impl Drop for Reservation {
     fn drop(&mut self) {
         self.quota.lock().open -= self.bytes;
     }

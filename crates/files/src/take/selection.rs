@@ -4,11 +4,11 @@ use crate::format::names::RelativePath;
 
 /// Names that were asked for, each with all below it; without any, everything is.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Selection {
+pub(crate) struct NameSelection {
     names: Vec<(Vec<u8>, bool)>,
 }
 
-impl Selection {
+impl NameSelection {
     /// Of names as people write them: `./a/` is `a`, and `.` is everything.
     pub(crate) fn new<N: AsRef<[u8]>>(names: impl IntoIterator<Item = N>) -> Self {
         let mut selection = Self::default();
@@ -50,13 +50,13 @@ impl Selection {
 mod tests {
     use super::*;
 
-    fn takes(selection: &mut Selection, path: &str) -> bool {
+    fn takes(selection: &mut NameSelection, path: &str) -> bool {
         selection.takes(&RelativePath::new(path.as_bytes()).unwrap())
     }
 
     #[test]
     fn takes__a_name_and_what_is_below_it() {
-        let mut selection = Selection::new(["./a/b/", "c"]);
+        let mut selection = NameSelection::new(["./a/b/", "c"]);
         for (path, is_asked) in
             [("a/b", true), ("a/b/x", true), ("a", false), ("a/bc", false), ("c", true), ("d", false)]
         {
@@ -67,14 +67,14 @@ mod tests {
 
     #[test]
     fn missed__names_that_nothing_has() {
-        let mut selection = Selection::new(["a", "b"]);
+        let mut selection = NameSelection::new(["a", "b"]);
         assert!(takes(&mut selection, "b/c"));
         assert_eq!(selection.missed().collect::<Vec<_>>(), [b"a"]);
     }
 
     #[test]
     fn new__without_names_everything_is_asked_for() {
-        assert!(takes(&mut Selection::default(), "x"));
-        assert!(takes(&mut Selection::new(["a", "./"]), "x"));
+        assert!(takes(&mut NameSelection::default(), "x"));
+        assert!(takes(&mut NameSelection::new(["a", "./"]), "x"));
     }
 }

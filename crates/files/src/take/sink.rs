@@ -7,25 +7,25 @@ use crossbeam_channel::{Receiver, Sender};
 use fairwave_host::{Handler, Session};
 use fairwave_proto::codec::{CloseReason, VoidReason};
 
-use super::desk::Job;
-use super::news::News;
+use super::desk::DiskJob;
+use super::news::TakeNews;
 use super::parcel::Parcel;
-use super::pool::Pool;
-use super::told::Told;
+use super::pool::BufferPool;
+use super::told::ResultsFeed;
 use crate::format::blocks::HASH_RECORD_BYTES;
 use crate::format::streams::{HASHES, MANIFEST, RESULTS, TREE};
 use crate::transfer::ledger::Ledger;
 
 /// Puts what comes into parcels, and gives those that are filled to the workers. It waits for nobody and takes no locks: what
 /// is expected was sent to it before it was asked for.
-pub(crate) struct Sink {
+pub(crate) struct TakingEnd {
     ledger: Ledger,
     /// Parcels that are being asked for.
     expected: Receiver<Parcel>,
-    work: Sender<Job>,
-    news: Sender<News>,
-    pool: Pool,
-    told: Option<Told>,
+    work: Sender<DiskJob>,
+    news: Sender<TakeNews>,
+    pool: BufferPool,
+    told: Option<ResultsFeed>,
     /// Open parcels by their first blocks.
     open: BTreeMap<u64, Parcel>,
     /// Where their bytes begin, and their first blocks.
@@ -33,14 +33,14 @@ pub(crate) struct Sink {
     is_over: bool,
 }
 
-impl Sink {
+impl TakingEnd {
     pub(crate) fn new(
         ledger: Ledger,
         expected: Receiver<Parcel>,
-        work: Sender<Job>,
-        news: Sender<News>,
-        pool: Pool,
-        told: Option<Told>,
+        work: Sender<DiskJob>,
+        news: Sender<TakeNews>,
+        pool: BufferPool,
+        told: Option<ResultsFeed>,
     ) -> Self {
         let (open, by_byte) = (BTreeMap::new(), BTreeMap::new());
         Self { ledger, expected, work, news, pool, told, open, by_byte, is_over: false }
@@ -112,8 +112,8 @@ impl Sink {
         let Some(parcel) = self.open.remove(&block) else { return };
         self.by_byte.remove(&parcel.bytes.start);
         // If they are gone the transfer is over.
-        let _ = self.news.send(News::Arrived(parcel.bytes.end - parcel.bytes.start));
-        let _ = self.work.send(Job::Parcel(Box::new(parcel)));
+        let _ = self.news.send(TakeNews::Arrived(parcel.bytes.end - parcel.bytes.start));
+        let _ = self.work.send(DiskJob::Parcel(Box::new(parcel)));
     }
 
     fn close(&mut self, reason: CloseReason, by_peer: bool) {
@@ -121,15 +121,15 @@ impl Sink {
             // What came of them is kept.
             let open = std::mem::take(&mut self.open).into_values().collect();
             self.by_byte.clear();
-            let _ = self.news.send(News::Closed { reason, by_peer, open });
+            let _ = self.news.send(TakeNews::Closed { reason, by_peer, open });
         }
     }
 }
 
-impl Handler for Sink {
+impl Handler for TakingEnd {
     fn on_open(&mut self, session: &Session) {
         self.ledger.open(session);
-        let _ = self.news.send(News::Opened(session.clone()));
+        let _ = self.news.send(TakeNews::Opened(session.clone()));
     }
 
     fn on_request(&mut self, session: &Session, stream: u32, range: Range<u64>) {
@@ -151,7 +151,7 @@ impl Handler for Sink {
             self.take_expected();
         }
         match stream {
-            MANIFEST => _ = self.news.send(News::Manifest(offset, bytes.to_vec())),
+            MANIFEST => _ = self.news.send(TakeNews::Manifest(offset, bytes.to_vec())),
             TREE => {
                 self.ledger.tally().come(bytes.len() as u64);
                 self.on_bytes(offset, bytes);
@@ -164,7 +164,7 @@ impl Handler for Sink {
     fn on_void(&mut self, _session: &Session, stream: u32, range: Range<u64>, reason: VoidReason) {
         self.take_expected();
         match stream {
-            MANIFEST => _ = self.news.send(News::ManifestVoid(range)),
+            MANIFEST => _ = self.news.send(TakeNews::ManifestVoid(range)),
             TREE | HASHES => self.on_void_of_files(stream, &range, reason),
             _ => {}
         }
@@ -175,7 +175,7 @@ impl Handler for Sink {
     }
 }
 
-impl Drop for Sink {
+impl Drop for TakingEnd {
     fn drop(&mut self) {
         // An endpoint that goes without a word takes its sessions along.
         self.close(CloseReason::Stopped, false);

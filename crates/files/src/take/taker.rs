@@ -27,14 +27,14 @@ use fairwave_host::Session;
 use fairwave_proto::codec::CloseReason;
 
 use super::crew::Crew;
-use super::flow::{Flow, window};
-use super::key::Key;
-use super::news::News;
+use super::flow::{FetchWindow, window};
+use super::key::TemporaryKey;
+use super::news::TakeNews;
 use super::options::TakeOptions;
-use super::plan::Plan;
-use super::pool::Pool;
-use super::sink::Sink;
-use super::told::Told;
+use super::plan::TakePlan;
+use super::pool::BufferPool;
+use super::sink::TakingEnd;
+use super::told::ResultsFeed;
 use crate::format::segments::SegmentReader;
 use crate::transfer::error::TransferError;
 use crate::transfer::ledger::{Ledger, Transfer};
@@ -53,38 +53,39 @@ use state::TakeState;
 struct Taker {
     options: TakeOptions,
     ledger: Ledger,
-    news: Receiver<News>,
+    news: Receiver<TakeNews>,
     state: TakeState,
     session: Option<Session>,
     /// The giver's list, as far as it is here.
     list: Option<SegmentReader>,
     /// Names its temporaries, once they are there.
-    transfer: Option<Key>,
-    plan: Plan,
-    flow: Flow,
+    transfer: Option<TemporaryKey>,
+    plan: TakePlan,
+    flow: FetchWindow,
     parcels: OpenParcels,
     last_heard: LastHeard,
     comparisons: Comparisons,
     crew: Crew,
     /// Whether something did not fit onto the disk.
     is_tight: bool,
-    told: Option<Told>,
+    told: Option<ResultsFeed>,
 }
 
 /// Something is looked after this often in any case.
 const TICK: Duration = Duration::from_millis(100);
 
 /// A taker, and the handler of its session.
-pub(crate) fn take(options: TakeOptions) -> Result<(Sink, Transfer), TransferError> {
+pub(crate) fn take(options: TakeOptions) -> Result<(TakingEnd, Transfer), TransferError> {
     let ledger = Ledger::default();
     let (news_in, news) = unbounded();
     let (expected, expects) = unbounded();
     let (work, jobs) = unbounded();
-    let pool = Pool::new();
-    let told = options.tells.then(Told::default);
-    let sink = Sink::new(ledger.clone(), expects.clone(), work.clone(), news_in.clone(), pool.clone(), told.clone());
-    let plan = Plan::new(ledger.clone(), &options);
-    let flow = Flow::new(options.memory.get());
+    let pool = BufferPool::new();
+    let told = options.tells.then(ResultsFeed::default);
+    let sink =
+        TakingEnd::new(ledger.clone(), expects.clone(), work.clone(), news_in.clone(), pool.clone(), told.clone());
+    let plan = TakePlan::new(ledger.clone(), &options);
+    let flow = FetchWindow::new(options.memory.get());
     let taker = Taker {
         options,
         ledger: ledger.clone(),
@@ -145,29 +146,29 @@ impl Taker {
         }
     }
 
-    fn on_news(&mut self, news: News) -> Result<(), Ended> {
+    fn on_news(&mut self, news: TakeNews) -> Result<(), Ended> {
         match news {
-            News::Opened(session) => {
+            TakeNews::Opened(session) => {
                 if self.options.limit.is_some() {
                     session.set_ceiling(self.options.limit);
                 }
                 self.list = Some(SegmentReader::new(session.secret("manifest")));
                 self.session = Some(session);
             }
-            News::Manifest(offset, bytes) => {
+            TakeNews::Manifest(offset, bytes) => {
                 if let Some(list) = &mut self.list {
                     list.on_data(offset, &bytes);
                 }
             }
-            News::ManifestVoid(range) => {
+            TakeNews::ManifestVoid(range) => {
                 if let Some(list) = &mut self.list {
                     list.on_void(&range);
                 }
             }
-            News::Arrived(bytes) => self.flow.on_arrived(bytes),
-            News::Worked(report) => self.on_worked(report),
-            News::Placed(placed) => self.on_placed(placed),
-            News::Closed { reason, by_peer, open } => {
+            TakeNews::Arrived(bytes) => self.flow.on_arrived(bytes),
+            TakeNews::Worked(report) => self.on_worked(report),
+            TakeNews::Placed(placed) => self.on_placed(placed),
+            TakeNews::Closed { reason, by_peer, open } => {
                 self.parcels.on_closed(open);
                 self.ledger.close(reason, by_peer);
                 let is_stopped = self.ledger.is_stopped();

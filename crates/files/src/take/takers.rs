@@ -5,19 +5,19 @@ use std::sync::Arc;
 
 use fairwave_host::Lock;
 
-use super::key::Key;
+use super::key::TemporaryKey;
 use crate::transfer::ledger::Transfer;
 
 /// The transfers into one share. A giver that was killed and comes again finds its own dead session there, which would hold
 /// the temporaries until it is silent for long enough: the newer one stops it.
 #[derive(Clone, Default)]
 pub(crate) struct Takers {
-    running: Arc<Lock<HashMap<Key, Transfer>>>,
+    running: Arc<Lock<HashMap<TemporaryKey, Transfer>>>,
 }
 
 impl Takers {
     /// A transfer begins; an older one of the same is stopped.
-    pub(crate) fn enter(&self, key: Key, transfer: Transfer) {
+    pub(crate) fn enter(&self, key: TemporaryKey, transfer: Transfer) {
         let older = self.running.lock().insert(key, transfer);
         if let Some(older) = older {
             older.stop();
@@ -25,7 +25,7 @@ impl Takers {
     }
 
     /// It is over.
-    pub(crate) fn leave(&self, key: &Key, transfer: &Transfer) {
+    pub(crate) fn leave(&self, key: &TemporaryKey, transfer: &Transfer) {
         let mut running = self.running.lock();
         if running.get(key).is_some_and(|other| other.is(transfer)) {
             running.remove(key);

@@ -19,7 +19,7 @@ use super::buffer::ALIGNMENT;
 use super::disk_error::{DiskError, Doing};
 use super::file_system::{BTRFS, EXT4, TMPFS, XFS};
 use super::journal::BootId;
-use super::key::{Key, Stamp};
+use super::key::{TemporaryKey, TemporaryStamp};
 use super::sparse::{Below, has_hole, write_all, write_sparse};
 use super::tree::{Old, There, Tree, look, times};
 use crate::format::manifest::Meta;
@@ -44,9 +44,9 @@ pub(crate) struct Temps {
 
 /// A temporary that is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct FoundTemporary {
     pub(crate) bytes: u64,
-    pub(crate) stamp: Stamp,
+    pub(crate) stamp: TemporaryStamp,
 }
 
 /// Why there is no place for temporaries.
@@ -76,7 +76,7 @@ pub(super) const PLACE: &str = "put it in its place";
 const LINK: &[u8] = b"link";
 
 /// The name of the directory for a transfer.
-pub(crate) fn directory_name(transfer: &Key) -> Vec<u8> {
+pub(crate) fn directory_name(transfer: &TemporaryKey) -> Vec<u8> {
     [TEMPORARIES, HEXLOWER.encode(transfer).as_bytes()].concat()
 }
 
@@ -87,7 +87,7 @@ pub(crate) fn is_temporaries(name: &[u8]) -> bool {
 
 impl Temps {
     /// The directory for a transfer, made if it is not there.
-    pub(crate) fn open(tree: Arc<Tree>, transfer: &Key) -> Result<Self, TempsError> {
+    pub(crate) fn open(tree: Arc<Tree>, transfer: &TemporaryKey) -> Result<Self, TempsError> {
         let name = directory_name(transfer);
         match mkdirat(tree.root(), name.as_slice(), Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => {}
@@ -138,7 +138,7 @@ impl Temps {
     }
 
     /// All temporaries.
-    pub(crate) fn list(&self) -> rustix::io::Result<HashMap<Key, Found>> {
+    pub(crate) fn list(&self) -> rustix::io::Result<HashMap<TemporaryKey, FoundTemporary>> {
         let mut list = HashMap::new();
         for entry in Dir::read_from(&self.directory)? {
             let entry = entry?;
@@ -156,17 +156,17 @@ impl Temps {
     }
 
     /// Those of these temporaries that are there.
-    pub(crate) fn stamps(&self, keys: impl IntoIterator<Item = Key>) -> Vec<(Key, Stamp)> {
+    pub(crate) fn stamps(&self, keys: impl IntoIterator<Item = TemporaryKey>) -> Vec<(TemporaryKey, TemporaryStamp)> {
         keys.into_iter().filter_map(|key| Some((key, self.find(&key).ok()??.stamp))).collect()
     }
 
     /// A temporary, if it is there.
-    pub(crate) fn find(&self, key: &Key) -> rustix::io::Result<Option<Found>> {
+    pub(crate) fn find(&self, key: &TemporaryKey) -> rustix::io::Result<Option<FoundTemporary>> {
         match statat(&self.directory, &name(key)[..], AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {
                 let ns = u32::try_from(stat.st_ctime_nsec).unwrap_or(0);
-                let stamp = Stamp { ctime_s: stat.st_ctime, ctime_ns: ns };
-                Ok(u64::try_from(stat.st_size).ok().map(|bytes| Found { bytes, stamp }))
+                let stamp = TemporaryStamp { ctime_s: stat.st_ctime, ctime_ns: ns };
+                Ok(u64::try_from(stat.st_size).ok().map(|bytes| FoundTemporary { bytes, stamp }))
             }
             Ok(_) | Err(Errno::NOENT) => Ok(None),
             Err(error) => Err(error),
@@ -176,7 +176,7 @@ impl Temps {
     /// Writes a file that is there as a whole: nothing of an older one with this name stays.
     ///
     /// Its length is right only when all of it is written: then, a transfer that was killed in between takes it for unfinished.
-    pub(crate) fn write_whole(&self, key: &Key, content: &[u8], meta: Meta) -> Result<(), DiskError> {
+    pub(crate) fn write_whole(&self, key: &TemporaryKey, content: &[u8], meta: Meta) -> Result<(), DiskError> {
         self.fill(&self.create(key, meta.mode)?, content, meta)
     }
 
@@ -228,19 +228,26 @@ impl Temps {
     }
 
     /// Makes a file of so many bytes, whose parts come later: nothing is below them.
-    pub(crate) fn begin(&self, key: &Key, bytes: u64) -> Result<(), DiskError> {
+    pub(crate) fn begin(&self, key: &TemporaryKey, bytes: u64) -> Result<(), DiskError> {
         let file = self.create(key, 0o600)?;
         ftruncate(&file, bytes).doing("make it that large")
     }
 
     /// A block of a file that was begun is about to be written: sets room aside for it and some that follow, if it is a large
     /// file. Whether room is below it.
-    pub(crate) fn set_aside(&self, key: &Key, file: impl AsFd, bytes: u64, offset: u64, block_bytes: u64) -> bool {
+    pub(crate) fn set_aside(
+        &self,
+        key: &TemporaryKey,
+        file: impl AsFd,
+        bytes: u64,
+        offset: u64,
+        block_bytes: u64,
+    ) -> bool {
         bytes >= LARGE && self.aside.is_possible() && self.aside.set(key, file, bytes, offset, block_bytes)
     }
 
     /// Nothing more is written: gives back what is set aside. The files that it was for.
-    pub(crate) fn give_back(&self) -> Vec<Key> {
+    pub(crate) fn give_back(&self) -> Vec<TemporaryKey> {
         let steps = self.aside.take();
         for (key, start) in &steps {
             if let Ok(file) = self.reopen(key) {
@@ -253,13 +260,13 @@ impl Temps {
     }
 
     /// The same of a file that a transfer left behind which was killed: whether there could be something.
-    pub(crate) fn give_back_all(&self, key: &Key, bytes: u64) -> bool {
+    pub(crate) fn give_back_all(&self, key: &TemporaryKey, bytes: u64) -> bool {
         let file = if bytes >= LARGE && self.aside.is_possible() { self.reopen(key).ok() } else { None };
         file.inspect(|file| give_back(file, 0, bytes)).is_some()
     }
 
     /// Opens a file that was begun, for reading and writing.
-    pub(crate) fn reopen(&self, key: &Key) -> rustix::io::Result<OwnedFd> {
+    pub(crate) fn reopen(&self, key: &TemporaryKey) -> rustix::io::Result<OwnedFd> {
         openat(&self.directory, &name(key)[..], OLD | OFlags::RDWR, Mode::empty())
     }
 
@@ -269,7 +276,7 @@ impl Temps {
     ///
     /// It costs the processor a third of what writing through the cache does or less, and nothing of it is left to be done when the file
     /// is made durable.
-    pub(crate) fn write_directly(&self, key: &Key, offset: u64, bytes: &[u8]) -> rustix::io::Result<usize> {
+    pub(crate) fn write_directly(&self, key: &TemporaryKey, offset: u64, bytes: &[u8]) -> rustix::io::Result<usize> {
         let whole = bytes.len() / ALIGNMENT * ALIGNMENT;
         if whole == 0 || !self.has_direct.load(Relaxed) || has_hole(bytes) {
             return Ok(0);
@@ -288,12 +295,12 @@ impl Temps {
     }
 
     /// Opens a file for nothing but its being made durable or read.
-    pub(crate) fn read(&self, key: &Key) -> rustix::io::Result<OwnedFd> {
+    pub(crate) fn read(&self, key: &TemporaryKey) -> rustix::io::Result<OwnedFd> {
         openat(&self.directory, &name(key)[..], OLD | OFlags::RDONLY, Mode::empty())
     }
 
     /// All parts of a file are written: it gets its mode and its time.
-    pub(crate) fn finish(&self, key: &Key, meta: Meta) -> Result<(), DiskError> {
+    pub(crate) fn finish(&self, key: &TemporaryKey, meta: Meta) -> Result<(), DiskError> {
         self.aside.forget(key);
         let old = look(&self.directory, &name(key)).doing("look at it")?;
         if matches!(old, Old::There(there) if there.meta == meta) {
@@ -305,7 +312,7 @@ impl Temps {
     }
 
     /// Removes a temporary, if it is there.
-    pub(crate) fn remove(&self, key: &Key) {
+    pub(crate) fn remove(&self, key: &TemporaryKey) {
         self.aside.forget(key);
         // What cannot be removed now is found by the next transfer.
         let _ = unlinkat(&self.directory, &name(key)[..], AtFlags::empty());
@@ -313,7 +320,13 @@ impl Temps {
 
     /// Moves a temporary to its place, which is in the open directory `parent`. What was there when the file was planned is
     /// replaced; what came meanwhile is not: that is how two names that the file system takes for one are told.
-    pub(crate) fn place(&self, key: &Key, parent: impl AsFd, path: &RelativePath, old: Old) -> rustix::io::Result<()> {
+    pub(crate) fn place(
+        &self,
+        key: &TemporaryKey,
+        parent: impl AsFd,
+        path: &RelativePath,
+        old: Old,
+    ) -> rustix::io::Result<()> {
         self.move_to(&name(key), parent, path, old)
     }
 
@@ -364,7 +377,7 @@ impl Temps {
         let _ = unlinkat(self.tree.root(), self.name.as_slice(), AtFlags::REMOVEDIR);
     }
 
-    fn create(&self, key: &Key, mode: u16) -> Result<OwnedFd, DiskError> {
+    fn create(&self, key: &TemporaryKey, mode: u16) -> Result<OwnedFd, DiskError> {
         let (name, mode) = (name(key), Mode::from_raw_mode(mode.into()));
         match openat(&self.directory, &name[..], NEW, mode) {
             Err(Errno::EXIST) => {
@@ -376,13 +389,13 @@ impl Temps {
     }
 }
 
-fn name(key: &Key) -> [u8; 32] {
+fn name(key: &TemporaryKey) -> [u8; 32] {
     let mut name = [0; 32];
     HEXLOWER.encode_mut(key, &mut name);
     name
 }
 
-fn read_key(name: &[u8]) -> Option<Key> {
+fn read_key(name: &[u8]) -> Option<TemporaryKey> {
     HEXLOWER.decode(name).ok()?.try_into().ok()
 }
 
@@ -402,7 +415,7 @@ mod tests {
     use super::*;
 
     const META: Meta = Meta { mode: 0o640, mtime_s: -5, mtime_ns: 7 };
-    const KEY: Key = [1; 16];
+    const KEY: TemporaryKey = [1; 16];
 
     fn open() -> (tempfile::TempDir, Temps) {
         let place = tempfile::tempdir().unwrap();

@@ -7,19 +7,19 @@ use fairwave_host::{Lock, Session};
 use fairwave_proto::ByteRanges;
 use fairwave_proto::codec::VoidReason;
 
-use crate::format::results::{Before, Record};
+use crate::format::results::{Before, ResultRecord};
 use crate::format::segments::SegmentWriter;
 use crate::format::streams::RESULTS;
 use crate::transfer::outcome::Outcome;
 
 /// The results, which the network thread lends and the coordinator writes.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Told {
-    shared: Arc<Lock<Shared>>,
+pub(crate) struct ResultsFeed {
+    shared: Arc<Lock<ResultsShared>>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct ResultsShared {
     stream: Option<Arc<[u8]>>,
     asked: ByteRanges,
 }
@@ -27,7 +27,7 @@ struct Shared {
 /// Ranges that are remembered until the results are known. An honest giver asks for what lies end to end.
 const MOST_ASKED: usize = 1024;
 
-impl Told {
+impl ResultsFeed {
     /// The giver asks for a range.
     pub(crate) fn on_request(&self, session: &Session, range: Range<u64>) {
         let mut shared = self.shared.lock();
@@ -74,13 +74,13 @@ fn stream(secret: [u8; 32], Before { files, bytes }: Before, outcome: &Outcome) 
     let mut stream = Vec::new();
     let failed = outcome.failed.iter().map(|entry| (true, entry));
     let skipped = outcome.skipped.iter().map(|entry| (false, entry));
-    let hash = outcome.blake3.map(|blake3| Record::Hash { blake3 });
-    let done = Record::Done { files: outcome.files, bytes: outcome.bytes, failed: outcome.files_failed };
+    let hash = outcome.blake3.map(|blake3| ResultRecord::Hash { blake3 });
+    let done = ResultRecord::Done { files: outcome.files, bytes: outcome.bytes, failed: outcome.files_failed };
     let records = failed.chain(skipped).map(|(is_failed, entry)| {
         let (path, reason) = (entry.path.as_slice(), entry.reason.as_str());
-        if is_failed { Record::Failed { path, reason } } else { Record::Skipped { path, reason } }
+        if is_failed { ResultRecord::Failed { path, reason } } else { ResultRecord::Skipped { path, reason } }
     });
-    for record in records.chain([Record::Before { files, bytes }]).chain(hash).chain([done]) {
+    for record in records.chain([ResultRecord::Before { files, bytes }]).chain(hash).chain([done]) {
         // A path that is too long to be told came from the giver, who knows that it is.
         if let Ok(added) = writer.add(|writer| record.write(writer)) {
             stream.extend(added.full.into_iter().flatten());

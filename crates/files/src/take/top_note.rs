@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use rustix::fs::{FileType, Mode, OFlags, fdatasync, fstat, openat, renameat};
 
-use super::key::Key;
+use super::key::TemporaryKey;
 use super::sparse::write_all;
 use super::temps::directory_name;
 use super::tree::{Old, There, Tree, look};
@@ -39,7 +39,7 @@ impl Former {
     }
 
     /// Whether this transfer began there under that name, and is not finished.
-    pub(crate) fn is_unfinished(&self, transfer: &Key) -> bool {
+    pub(crate) fn is_unfinished(&self, transfer: &TemporaryKey) -> bool {
         is_directory(&self.tree, &self.name) && read(&self.tree, transfer).is_some_and(|noted| noted == self.name)
     }
 }
@@ -59,7 +59,7 @@ pub(crate) fn write(temporaries: &OwnedFd, name: &[u8]) -> io::Result<()> {
 }
 
 /// What was noted, by nobody but this user.
-fn read(tree: &Tree, transfer: &Key) -> Option<Vec<u8>> {
+fn read(tree: &Tree, transfer: &TemporaryKey) -> Option<Vec<u8>> {
     let temporaries = tree.directory(&directory_name(transfer)).ok()?;
     if fstat(&temporaries).ok()?.st_uid != rustix::process::geteuid().as_raw() {
         return None;

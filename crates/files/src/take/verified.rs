@@ -5,18 +5,18 @@ use std::sync::Arc;
 
 use fairwave_host::Lock;
 
-use super::key::Key;
+use super::key::TemporaryKey;
 use crate::format::footprint::of_set;
 
 /// Files that were found to be right, or put into their place: one transfer, in all its sessions, compares each once. A file
 /// is known by its path and by what the giver says of it: one that changed there has another key.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Verified {
-    keys: Arc<Lock<HashSet<Key>>>,
+    keys: Arc<Lock<HashSet<TemporaryKey>>>,
 }
 
 impl Verified {
-    pub(crate) fn add(&self, key: Key) {
+    pub(crate) fn add(&self, key: TemporaryKey) {
         self.keys.lock().insert(key);
     }
 
@@ -25,7 +25,7 @@ impl Verified {
         of_set(&self.keys.lock())
     }
 
-    pub(crate) fn has(&self, key: &Key) -> bool {
+    pub(crate) fn has(&self, key: &TemporaryKey) -> bool {
         self.keys.lock().contains(key)
     }
 }

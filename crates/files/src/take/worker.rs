@@ -6,40 +6,40 @@ use std::sync::Arc;
 use crossbeam_channel::{Receiver, Sender};
 
 use super::compare::{Comparer, read_block};
-use super::desk::{Blocks, Desk, Hollow, Job, Report};
+use super::desk::{BlockMap, DiskJob, DiskQueue, Hollow, Report};
 use super::disk_error::{DiskError, Doing, Trouble};
 use super::group::GroupJob;
-use super::item::{Item, Temporary};
+use super::item::{TakenFile, Temporary};
 use super::journal::Written;
-use super::news::{News, Placed};
-use super::parcel::{Parcel, Piece};
-use super::pool::Pool;
+use super::news::{Placed, TakeNews};
+use super::parcel::{Parcel, ParcelBlock};
+use super::pool::BufferPool;
 use super::sparse::{Below, write_sparse};
 use super::temps::LARGE;
 use super::tree::Old;
-use crate::format::blocks::{BLOCK_BYTES, Value, block_value};
+use crate::format::blocks::{BLOCK_BYTES, BlockHash, block_value};
 
 /// One of several threads that do the same.
 pub(crate) struct Worker {
-    pub(crate) desk: Arc<Desk>,
-    pub(crate) jobs: Receiver<Job>,
+    pub(crate) desk: Arc<DiskQueue>,
+    pub(crate) jobs: Receiver<DiskJob>,
     pub(crate) group: Sender<GroupJob>,
-    pub(crate) news: Sender<News>,
-    pub(crate) pool: Pool,
+    pub(crate) news: Sender<TakeNews>,
+    pub(crate) pool: BufferPool,
 }
 
 /// What a job brings about beside its report.
 #[derive(Default)]
-struct Batch {
+struct JobEffects {
     report: Report,
     written: Vec<Written>,
-    finished: Vec<Arc<Item>>,
+    finished: Vec<Arc<TakenFile>>,
     /// Files that are at their places already.
     placed: Placed,
     /// The last of them, and its directory.
-    parent: Option<(Arc<Item>, OwnedFd)>,
+    parent: Option<(Arc<TakenFile>, OwnedFd)>,
     /// A larger file that is not complete, and how much of it was written.
-    touched: Option<(Arc<Item>, u64)>,
+    touched: Option<(Arc<TakenFile>, u64)>,
 }
 
 const JOURNAL: &str = "note in the journal what is done of it";
@@ -49,9 +49,9 @@ impl Worker {
     pub(crate) fn run(self) {
         let mut buffer = Vec::new();
         while let Ok(job) = self.jobs.recv() {
-            let mut batch = Batch::default();
+            let mut batch = JobEffects::default();
             match job {
-                Job::Parcel(mut parcel) => {
+                DiskJob::Parcel(mut parcel) => {
                     batch.report.parcel_bytes = Some(parcel.bytes.end - parcel.bytes.start);
                     batch.report.held_bytes = parcel.held_bytes();
                     batch.report.kept_bytes = parcel.recalled_bytes();
@@ -64,11 +64,11 @@ impl Worker {
                     }
                     self.pool.give((*parcel).into_buffer());
                 }
-                Job::Make(items) => self.make(items, &mut batch),
-                Job::Holes(hollow) => self.leave(hollow, &mut batch, &mut buffer),
-                Job::Rehash(items) => self.rehash(items, &mut batch, &mut buffer),
-                Job::Leave => return,
-                Job::Finish(items) => {
+                DiskJob::Make(items) => self.make(items, &mut batch),
+                DiskJob::Holes(hollow) => self.leave(hollow, &mut batch, &mut buffer),
+                DiskJob::Rehash(items) => self.rehash(items, &mut batch, &mut buffer),
+                DiskJob::Leave => return,
+                DiskJob::Finish(items) => {
                     for item in items {
                         self.finish_kept(item, &mut batch, &mut buffer);
                     }
@@ -78,7 +78,7 @@ impl Worker {
         }
     }
 
-    fn hand_on(&self, batch: Batch) {
+    fn hand_on(&self, batch: JobEffects) {
         let mut stamps = Vec::new();
         for written in &batch.written {
             if stamps.last().is_none_or(|(key, _)| *key != written.key)
@@ -97,12 +97,12 @@ impl Worker {
             let _ = self.group.send(GroupJob::Touched(item, bytes));
         }
         if batch.placed.files > 0 {
-            let _ = self.news.send(News::Placed(batch.placed));
+            let _ = self.news.send(TakeNews::Placed(batch.placed));
         }
-        let _ = self.news.send(News::Worked(batch.report));
+        let _ = self.news.send(TakeNews::Worked(batch.report));
     }
 
-    fn write(&self, parcel: &Parcel, batch: &mut Batch, buffer: &mut Vec<u8>) {
+    fn write(&self, parcel: &Parcel, batch: &mut JobEffects, buffer: &mut Vec<u8>) {
         for piece in &parcel.pieces {
             let Some(value) = self.expected(parcel, piece, &mut batch.report) else { continue };
             let (item, data) = (&piece.item, parcel.data(piece));
@@ -136,7 +136,7 @@ impl Worker {
     }
 
     /// A file of one block, which is here. Whether it did not fail.
-    fn write_whole(&self, piece: &Piece, data: &[u8], value: Value, batch: &mut Batch) -> bool {
+    fn write_whole(&self, piece: &ParcelBlock, data: &[u8], value: BlockHash, batch: &mut JobEffects) -> bool {
         let (item, hole_bytes) = (&piece.item, piece.hole_bytes());
         if !self.make_whole(item, data, batch) {
             return false;
@@ -151,7 +151,7 @@ impl Worker {
     }
 
     /// Writes all of a file, to its place if it may go there at once. Whether it did not fail.
-    fn make_whole(&self, item: &Arc<Item>, data: &[u8], batch: &mut Batch) -> bool {
+    fn make_whole(&self, item: &Arc<TakenFile>, data: &[u8], batch: &mut JobEffects) -> bool {
         let claimed = self.desk.claim(item, item.bytes() - item.holes.bytes());
         let _claim = match claimed {
             Ok(claim) => claim,
@@ -184,9 +184,9 @@ impl Worker {
     /// Whether it is at its place then.
     fn write_at_place(
         &self,
-        item: &Arc<Item>,
+        item: &Arc<TakenFile>,
         data: &[u8],
-        parent: &mut Option<(Arc<Item>, OwnedFd)>,
+        parent: &mut Option<(Arc<TakenFile>, OwnedFd)>,
     ) -> Result<bool, DiskError> {
         // What is to be replaced stays until all of the new one is there.
         if !self.desk.places_at_once || item.old != Old::Nothing {
@@ -203,7 +203,7 @@ impl Worker {
     }
 
     /// The value that a piece must have, if it came and its file has not failed.
-    fn expected(&self, parcel: &Parcel, piece: &Piece, report: &mut Report) -> Option<Value> {
+    fn expected(&self, parcel: &Parcel, piece: &ParcelBlock, report: &mut Report) -> Option<BlockHash> {
         let value = self.comparer().expected(parcel, piece, report);
         if value.is_none() && piece.item.is_failed() {
             // So that its room is free.
@@ -217,7 +217,13 @@ impl Worker {
     }
 
     /// A block of a file that has more than one.
-    fn write_block(&self, piece: &Piece, data: &[u8], batch: &mut Batch, buffer: &mut Vec<u8>) -> Result<(), Trouble> {
+    fn write_block(
+        &self,
+        piece: &ParcelBlock,
+        data: &[u8],
+        batch: &mut JobEffects,
+        buffer: &mut Vec<u8>,
+    ) -> Result<(), Trouble> {
         let (item, temps) = (&piece.item, &self.desk.temps);
         let mut below = self.prepare(item, batch, buffer)?;
         let _claim = self.desk.claim(item, data.len() as u64 - piece.hole_bytes())?;
@@ -240,7 +246,7 @@ impl Worker {
     }
 
     /// Sees to it that there is a temporary of a file's length: what is below what will be written.
-    fn prepare(&self, item: &Item, batch: &mut Batch, buffer: &mut Vec<u8>) -> Result<Below, Trouble> {
+    fn prepare(&self, item: &TakenFile, batch: &mut JobEffects, buffer: &mut Vec<u8>) -> Result<Below, Trouble> {
         // Before the lock is held: a quota may have to measure what there is.
         let bytes = match &*item.temporary() {
             Temporary::There(below) => return Ok(*below),
@@ -265,14 +271,20 @@ impl Worker {
         Ok(below)
     }
 
-    fn begin(&self, item: &Item) -> Result<(), Trouble> {
+    fn begin(&self, item: &TakenFile) -> Result<(), Trouble> {
         // What is listed of an older temporary must be void before there is a new one that has its length.
         self.desk.journal.begin_anew(&item.key).doing(JOURNAL)?;
         Ok(self.desk.temps.begin(&item.key, item.bytes())?)
     }
 
     /// Copies the blocks that are right from the file that is at the item's place.
-    fn copy(&self, item: &Item, good: &[(u64, Value)], batch: &mut Batch, buffer: &mut Vec<u8>) -> Result<(), Trouble> {
+    fn copy(
+        &self,
+        item: &TakenFile,
+        good: &[(u64, BlockHash)],
+        batch: &mut JobEffects,
+        buffer: &mut Vec<u8>,
+    ) -> Result<(), Trouble> {
         let old = self.desk.temps.tree().read(&item.path).doing("read the old file")?;
         let new = self.desk.temps.reopen(&item.key).doing("open its copy")?;
         for &(block, value) in good {
@@ -286,14 +298,14 @@ impl Worker {
         Ok(())
     }
 
-    fn make(&self, items: Vec<Arc<Item>>, batch: &mut Batch) {
+    fn make(&self, items: Vec<Arc<TakenFile>>, batch: &mut JobEffects) {
         for item in items {
             self.make_whole(&item, &[], batch);
         }
     }
 
     /// Blocks without data: there is nothing to write, but a temporary has to be there.
-    fn leave(&self, hollow: Vec<Hollow>, batch: &mut Batch, buffer: &mut Vec<u8>) {
+    fn leave(&self, hollow: Vec<Hollow>, batch: &mut JobEffects, buffer: &mut Vec<u8>) {
         batch.report.is_of_holes = true;
         for Hollow { item, blocks, has_values } in hollow.into_iter().filter(|hollow| !hollow.item.is_failed()) {
             let bytes = item.bytes().min(blocks.end * BLOCK_BYTES) - blocks.start * BLOCK_BYTES;
@@ -328,7 +340,7 @@ impl Worker {
         }
     }
 
-    fn rehash(&self, items: Vec<(Arc<Item>, Blocks)>, batch: &mut Batch, buffer: &mut Vec<u8>) {
+    fn rehash(&self, items: Vec<(Arc<TakenFile>, BlockMap)>, batch: &mut JobEffects, buffer: &mut Vec<u8>) {
         for (item, mut blocks) in items {
             match self.desk.temps.read(&item.key) {
                 Ok(file) => blocks.retain(|(block, value)| {
@@ -343,7 +355,7 @@ impl Worker {
     }
 
     /// All blocks of a file were there from before: in its temporary, or in a longer file at its place.
-    fn finish_kept(&self, item: Arc<Item>, batch: &mut Batch, buffer: &mut Vec<u8>) {
+    fn finish_kept(&self, item: Arc<TakenFile>, batch: &mut JobEffects, buffer: &mut Vec<u8>) {
         let is_elsewhere = matches!(*item.temporary(), Temporary::Copied(_));
         if is_elsewhere && let Err(trouble) = self.prepare(&item, batch, buffer) {
             batch.report.fail(&self.desk, &item, trouble);
@@ -353,7 +365,7 @@ impl Worker {
     }
 
     /// All blocks of a file are there.
-    fn finish(&self, item: Arc<Item>, batch: &mut Batch) {
+    fn finish(&self, item: Arc<TakenFile>, batch: &mut JobEffects) {
         match self.desk.temps.finish(&item.key, item.meta) {
             Ok(()) => {
                 self.desk.quota.iter().for_each(|quota| quota.keep(&item.key));

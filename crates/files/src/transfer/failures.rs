@@ -25,11 +25,11 @@ pub struct Failure {
 /// It holds at most [`MOST_LISTED`] entries and [`MOST_LISTED_BYTES`]; an [`Outcome`](crate::Outcome) counts all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Failures {
-    shared: Arc<Shared>,
+    shared: Arc<FailuresShared>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Shared {
+struct FailuresShared {
     entries: Vec<Failure>,
     /// Of all that were to be listed, up to the first that was not.
     bytes: usize,
@@ -38,7 +38,7 @@ struct Shared {
 impl Failures {
     /// Lists one more, if there is room.
     pub(crate) fn push(&mut self, path: &[u8], reason: String) {
-        let Shared { entries, bytes } = &*self.shared;
+        let FailuresShared { entries, bytes } = &*self.shared;
         if entries.len() >= MOST_LISTED || *bytes > MOST_LISTED_BYTES {
             return;
         }

@@ -8,10 +8,10 @@ use fairwave_host::{Carried, Held, Lock, Session, TransferStatus};
 use fairwave_proto::codec::{CloseReason, Refusal};
 use fairwave_units::Duration;
 
-use super::legs::{Leg, Legs, again};
+use super::legs::{Leg, TransferSessions, again};
 use super::outcome::{Ended, Outcome};
 use super::pause::{Break, Pause};
-use super::progress::{Progress, Tally};
+use super::progress::{Progress, ProgressCounts};
 
 /// A transfer: cheap to clone, and usable from any thread.
 #[derive(Clone)]
@@ -22,19 +22,19 @@ pub struct Transfer {
 /// What the threads of a transfer write down: progress as it goes, the outcome at the end.
 #[derive(Clone, Default)]
 pub(crate) struct Ledger {
-    shared: Arc<Shared>,
+    shared: Arc<TransferShared>,
 }
 
 #[derive(Default)]
-struct Shared {
-    tally: Tally,
+struct TransferShared {
+    tally: ProgressCounts,
     session: OnceLock<Session>,
     /// How the session ended, where the transfer ended for that.
     closed: OnceLock<(CloseReason, bool)>,
     /// What the server said that no other session changes.
     refusal: OnceLock<Refusal>,
     /// Of a transfer that outlives its sessions.
-    legs: Lock<Legs<Transfer>>,
+    legs: Lock<TransferSessions<Transfer>>,
     is_stopped: AtomicBool,
     is_over: AtomicBool,
     /// What the outcome's lists take in memory.
@@ -50,7 +50,7 @@ struct Ending {
 }
 
 /// Told the outcome of a transfer, by the thread that ended it: perhaps the network thread, so it must not wait.
-pub(crate) type Then = Box<dyn FnOnce(&Outcome, &Tally) + Send>;
+pub(crate) type Then = Box<dyn FnOnce(&Outcome, &ProgressCounts) + Send>;
 
 impl Transfer {
     /// Whether both are the same.
@@ -193,7 +193,7 @@ impl Ledger {
         Transfer { ledger: self.clone() }
     }
 
-    pub(crate) fn tally(&self) -> &Tally {
+    pub(crate) fn tally(&self) -> &ProgressCounts {
         &self.shared.tally
     }
 
@@ -216,12 +216,12 @@ impl Ledger {
     }
 
     /// Its legs as of now.
-    pub(crate) fn legs(&self) -> Legs<Transfer> {
+    pub(crate) fn legs(&self) -> TransferSessions<Transfer> {
         self.shared.legs.lock().clone()
     }
 
     /// Changes its legs, without looking into any of them.
-    pub(crate) fn change_legs(&self, change: impl FnOnce(&mut Legs<Transfer>)) {
+    pub(crate) fn change_legs(&self, change: impl FnOnce(&mut TransferSessions<Transfer>)) {
         change(&mut self.shared.legs.lock());
     }
 
@@ -281,7 +281,7 @@ mod tests {
         let (session, told) = session();
         ledger.open(&session);
         let (_, command) = told.try_recv().unwrap();
-        assert!(matches!(command, fairwave_host::Command::Close(CloseReason::Stopped)));
+        assert!(matches!(command, fairwave_host::SessionCommand::Close(CloseReason::Stopped)));
     }
 
     /// A transfer of a server has no legs: it is looked at from the thread that prints, while the network thread has it.
@@ -298,7 +298,8 @@ mod tests {
         assert_eq!(told.recv_timeout(std::time::Duration::from_secs(10)), Ok(Some(5)));
     }
 
-    fn session() -> (Session, crossbeam_channel::Receiver<(fairwave_proto::codec::SessionId, fairwave_host::Command)>) {
+    fn session()
+    -> (Session, crossbeam_channel::Receiver<(fairwave_proto::codec::SessionId, fairwave_host::SessionCommand)>) {
         Session::detached(fairwave_host::SessionFacts {
             peer: ([127, 0, 0, 1], 1).into(),
             is_initiator: true,

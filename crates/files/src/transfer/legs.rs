@@ -7,7 +7,7 @@ use fairwave_host::Session;
 /// The parts of a transfer that outlives its sessions: each leg is the transfer of one session. It is a value, looked at and
 /// changed outside of the lock that keeps it: a leg has locks of its own.
 #[derive(Clone)]
-pub(crate) struct Legs<L> {
+pub(crate) struct TransferSessions<L> {
     /// The leg of now, or the last one.
     now: Option<L>,
     /// Whether what a leg has moved adds to what those before have. A taker finds that at its destination; a giver does not know it.
@@ -35,7 +35,7 @@ pub(crate) trait Leg {
     fn is_done(&self) -> bool;
 }
 
-impl<L> Default for Legs<L> {
+impl<L> Default for TransferSessions<L> {
     fn default() -> Self {
         Self {
             now: None,
@@ -49,7 +49,7 @@ impl<L> Default for Legs<L> {
     }
 }
 
-impl<L: Leg> Legs<L> {
+impl<L: Leg> TransferSessions<L> {
     /// A transfer begins with this leg; `adds` if its end gives.
     pub(crate) fn begin(&mut self, leg: L, adds: bool) {
         (self.now, self.adds) = (Some(leg), adds);
@@ -146,14 +146,14 @@ mod tests {
     }
 
     /// Bytes that are there, and of those the ones that were there before.
-    fn bytes(legs: &Legs<Transfer>) -> (u64, u64) {
+    fn bytes(legs: &TransferSessions<Transfer>) -> (u64, u64) {
         let progress = legs.progress();
         (progress.bytes_done, progress.bytes_resumed)
     }
 
     #[test]
     fn progress__a_taker_finds_what_it_had() {
-        let mut legs = Legs::default();
+        let mut legs = TransferSessions::default();
         legs.begin(leg(100, 300).transfer(), false);
         assert_eq!(bytes(&legs), (400, 100));
         // It is still finding it.
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn progress__what_a_leg_kept_of_a_block_was_not_there_before() {
-        let mut legs = Legs::default();
+        let mut legs = TransferSessions::default();
         // 20 bytes of a block were there from an earlier call, 80 have come.
         let first = leg(0, 300);
         first.tally().recall(20);
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn progress__what_the_first_session_had_no_time_to_find_was_there_before() {
-        let mut legs = Legs::default();
+        let mut legs = TransferSessions::default();
         // The list was not read to its end: 500 more were there.
         legs.begin(leg(100, 200).transfer(), false);
         legs.follow(done(800, 200).transfer());
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn progress__a_giver_adds_what_it_sent() {
-        let mut legs = Legs::default();
+        let mut legs = TransferSessions::default();
         legs.begin(leg(0, 300).transfer(), true);
         legs.follow(leg(0, 250).transfer());
         assert_eq!(bytes(&legs), (550, 0));

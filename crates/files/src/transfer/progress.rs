@@ -65,7 +65,7 @@ impl Progress {
 
 /// The counts behind a [`Progress`]: one thread writes each, any thread reads.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct ProgressCounts {
     pub(crate) files_known: AtomicU64,
     pub(crate) bytes_known: AtomicU64,
     pub(crate) files_done: AtomicU64,
@@ -97,7 +97,7 @@ const WAITS: [WaitsFor; 7] = [
     WaitsFor::Comparing,
 ];
 
-impl Tally {
+impl ProgressCounts {
     /// Adds a file to those that are known.
     pub(crate) fn find(&self, bytes: u64) {
         self.files_known.fetch_add(1, Relaxed);
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn progress__totals_are_known_at_the_end_of_the_list() {
-        let tally = Tally::default();
+        let tally = ProgressCounts::default();
         tally.find(100);
         tally.find(23);
         let progress = tally.progress();
@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn progress__of_what_the_other_end_chooses_has_no_totals() {
-        let tally = Tally::default();
+        let tally = ProgressCounts::default();
         tally.let_choose();
         tally.find(100);
         tally.end_list();
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn wait_for__comes_back_as_it_was() {
-        let tally = Tally::default();
+        let tally = ProgressCounts::default();
         for what in WAITS.map(Some).into_iter().chain([None]) {
             tally.wait_for(what);
             assert_eq!(tally.progress().waits_for, what);

@@ -17,13 +17,13 @@ use super::pause::Break;
 pub(crate) type Opening = (Receiver<Result<Session, ConnectError>>, Transfer);
 
 /// Begins the next leg; it may go on with what a former session was let in for.
-pub(crate) type Open = Box<dyn FnMut(&Endpoint, Option<&Session>) -> Result<Opening, TransferError> + Send>;
+pub(crate) type OpenLeg = Box<dyn FnMut(&Endpoint, Option<&Session>) -> Result<Opening, TransferError> + Send>;
 
 /// Follows the legs of a transfer.
 struct Retry {
     ledger: Ledger,
     endpoint: WeakEndpoint,
-    open: Open,
+    open: OpenLeg,
     patience: Duration,
     /// Doubles with each attempt until new bytes come.
     doublings: u32,
@@ -48,7 +48,7 @@ pub(crate) fn persist(
     endpoint: &Endpoint,
     patience: fairwave_units::Duration,
     gives: bool,
-    mut open: Open,
+    mut open: OpenLeg,
 ) -> Result<Transfer, TransferError> {
     let (answer, leg) = open(endpoint, None)?;
     let refused = match answer.recv().unwrap_or(Err(ConnectError::Closed)) {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fairwave_files::{Ended, GetOptions, get};
-use fairwave_proto::codec::{CloseReason, Frame, Kind, VoidReason, Writer};
+use fairwave_proto::codec::{CloseReason, Frame, PacketKind, VoidReason, Writer};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 
@@ -80,7 +80,7 @@ impl Draw {
                 peer.say_bytes(&body);
             } else if self.below(2) == 0 {
                 let body = self.bytes(1400);
-                let kind = if self.below(2) == 0 { Kind::Data } else { Kind::Control };
+                let kind = if self.below(2) == 0 { PacketKind::Data } else { PacketKind::Control };
                 // Of the first keys and the next: those of far epochs take a sealer long to derive.
                 let number = self.below(2 << 22);
                 peer.send(kind, number, &body);

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use fairwave_host::{Keyring, Ticket};
 use fairwave_proto::codec::{
-    CloseReason, Frame, Frames, HEADER_BYTES, Header, Kind, PIECE_BYTES, Piece, Reader, SessionId, TAG_BYTES, Writer,
-    is_handshake, open_datagram, seal_datagram,
+    CloseReason, Frame, Frames, HEADER_BYTES, Header, PIECE_BYTES, PacketKind, Piece, Reader, SessionId, TAG_BYTES,
+    Writer, is_handshake, open_datagram, seal_datagram,
 };
 use fairwave_proto::{
-    ControlPacket, Event, Host, HostConfig, Lasts, Opened, Packet, PathKind, SessionOptions, Transmit, Wish,
+    ControlPacket, Event, Host, HostConfig, Lasts, OpenRequest, Opened, Packet, PathKind, SessionOptions, Transmit,
 };
 use fairwave_units::{Bytes, Time};
 
@@ -56,7 +56,7 @@ impl Peer {
     pub(crate) fn call(ticket: &Ticket, (sends, receives): (bool, bool), greeting: &[u8]) -> Self {
         let mut cores = Cores::new(bind());
         let to = ticket.addresses[0];
-        let wish = Wish { sends, receives, greeting, options: SessionOptions::default() };
+        let wish = OpenRequest { sends, receives, greeting, options: SessionOptions::default() };
         cores.host.connect(cores.now(), to, NoiseInitiator::new(ticket), &wish).expect("the greeting fits");
         cores.open()
     }
@@ -83,7 +83,7 @@ impl Peer {
     pub(crate) fn say_bytes(&mut self, body: &[u8]) {
         let number = self.next[1];
         self.next[1] += 1;
-        self.send(Kind::Control, number, body);
+        self.send(PacketKind::Control, number, body);
     }
 
     /// Seals a piece of a stream and sends it, under the next number.
@@ -93,11 +93,11 @@ impl Peer {
         let mut body = vec![0; PIECE_BYTES + bytes.len()];
         let piece = Piece { stamp_us: 0, stream, offset, bytes };
         piece.write(&mut Writer::new(&mut body)).expect("there is room");
-        self.send(Kind::Data, number, &body);
+        self.send(PacketKind::Data, number, &body);
     }
 
     /// Seals anything as a packet of a kind and number, and sends it.
-    pub(crate) fn send(&mut self, kind: Kind, number: u64, body: &[u8]) {
+    pub(crate) fn send(&mut self, kind: PacketKind, number: u64, body: &[u8]) {
         let mut datagram = vec![0; HEADER_BYTES + body.len() + TAG_BYTES];
         let header = Header { kind, session: self.names.1, number };
         let sealer = &mut self.keys[index(kind)].sealer;
@@ -120,8 +120,8 @@ impl Peer {
             let opener = &mut self.keys[index(header.kind)].opener;
             let Ok(mut body) = open_datagram(&header, opener, datagram) else { continue };
             return Some(match header.kind {
-                Kind::Control => Heard::Control(body.rest().to_vec()),
-                Kind::Data => {
+                PacketKind::Control => Heard::Control(body.rest().to_vec()),
+                PacketKind::Data => {
                     let Piece { stream, offset, bytes, .. } = Piece::read(&mut body).expect("it is honest");
                     Heard::Data { number: header.number, stream, offset, bytes: bytes.to_vec() }
                 }
@@ -231,7 +231,7 @@ impl Cores {
     /// A control packet came: whether it is one of the session.
     fn on_control(&mut self, from: SocketAddr, datagram: &mut [u8]) -> bool {
         let Ok(header) = Header::read(&mut Reader::new(datagram)) else { return false };
-        if header.kind != Kind::Control {
+        if header.kind != PacketKind::Control {
             return false;
         }
         let packet = if let Some((_, keys)) = &mut self.opened {
@@ -277,6 +277,6 @@ fn receive(socket: &UdpSocket, room: &mut [u8]) -> Option<(usize, SocketAddr)> {
     }
 }
 
-fn index(kind: Kind) -> usize {
-    usize::from(kind == Kind::Control)
+fn index(kind: PacketKind) -> usize {
+    usize::from(kind == PacketKind::Control)
 }

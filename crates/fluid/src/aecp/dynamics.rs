@@ -12,7 +12,7 @@ const MOST_SHARE: f64 = 2.0;
 
 /// One session's source.
 #[derive(Clone, Debug)]
-pub(crate) struct Source {
+pub(crate) struct AecpSource {
     /// Gain in 1/s.
     pub(crate) alpha_per_s: f64,
     /// How old the links' word is that it hears.
@@ -36,7 +36,7 @@ pub(crate) struct Source {
 
 /// One finite capacity, with the queue before it.
 #[derive(Clone, Debug)]
-pub(crate) struct Line {
+pub(crate) struct AecpResource {
     /// The rule's constants; `None` where no rule runs.
     pub(crate) rule: Option<AecpConfig>,
     pub(crate) capacity_bps: f64,
@@ -55,8 +55,8 @@ pub(crate) struct Line {
 /// The whole state, at an instant.
 #[derive(Clone, Debug)]
 pub(crate) struct Dynamics {
-    pub(crate) sources: Vec<Source>,
-    pub(crate) lines: Vec<Line>,
+    pub(crate) sources: Vec<AecpSource>,
+    pub(crate) lines: Vec<AecpResource>,
     history: History,
     /// Memory of a step.
     slopes: [Slopes; 2],
@@ -83,7 +83,7 @@ struct History {
     keep_ns: u64,
 }
 
-impl Source {
+impl AecpSource {
     pub(crate) fn new(alpha_per_s: f64, rtt_ns: u64, lines: Vec<u32>, tellers: Vec<u32>) -> Self {
         Self {
             alpha_per_s,
@@ -105,7 +105,7 @@ impl Source {
     }
 }
 
-impl Line {
+impl AecpResource {
     /// A line without a queue. The first rate factor is that of the rule.
     pub(crate) fn new(rule: Option<AecpConfig>, capacity_bps: f64, packet_bits: f64, limit_bits: f64) -> Self {
         let first = rule.as_ref().map_or(1.0, |config| config.first_share);
@@ -138,7 +138,7 @@ impl Line {
 }
 
 impl Dynamics {
-    pub(crate) fn new(sources: Vec<Source>, lines: Vec<Line>) -> Self {
+    pub(crate) fn new(sources: Vec<AecpSource>, lines: Vec<AecpResource>) -> Self {
         let (width, keep_ns) = (lines.len(), sources.iter().map(|source| source.rtt_ns).max().unwrap_or(0));
         let history = History { width, keep_ns, ..History::default() };
         let slopes = || Slopes {
@@ -170,7 +170,7 @@ impl Dynamics {
         }
         // Where the explicit step leads is what the second slopes start from. The factors of then are in the history as
         // long as the step lasts, for sources that hear them sooner.
-        let explicit = |line: &Line, slope: f64| line.within(line.ln_factor + span_s * slope);
+        let explicit = |line: &AecpResource, slope: f64| line.within(line.ln_factor + span_s * slope);
         history.push(then, lines.iter().zip(&first.ln_factors).map(|(line, slope)| explicit(line, *slope)));
         second.rates(sources, |k, source| source.ln_rate + span_s * first.ln_rates[k]);
         second.loads(sources);
@@ -205,7 +205,7 @@ impl Dynamics {
     }
 }
 
-impl Source {
+impl AecpSource {
     /// Eqs. 3 and 4 over x: the growth of the logarithm of the rate, in 1/s, by the least rate factor on the way.
     fn growth_per_s(&self, ln_rate: f64, ln_factor: impl Fn(usize) -> Option<f64>) -> f64 {
         if !self.hears {
@@ -217,7 +217,7 @@ impl Source {
     }
 }
 
-impl Line {
+impl AecpResource {
     /// The share of what arrived in the last step that was not dropped.
     fn passes(&self, span_s: f64) -> f64 {
         if self.dropped_bits > 0.0 { 1.0 - (self.dropped_bits / (self.load_bps * span_s)).min(1.0) } else { 1.0 }
@@ -225,14 +225,14 @@ impl Line {
 }
 
 impl Slopes {
-    fn rates(&mut self, sources: &[Source], ln_rate: impl Fn(usize, &Source) -> f64) {
+    fn rates(&mut self, sources: &[AecpSource], ln_rate: impl Fn(usize, &AecpSource) -> f64) {
         for (k, (rate_bps, source)) in self.rates_bps.iter_mut().zip(sources).enumerate() {
             let active = source.demand_bps > 0.0;
             *rate_bps = if active { ln_rate(k, source).exp().min(source.demand_bps) } else { 0.0 };
         }
     }
 
-    fn loads(&mut self, sources: &[Source]) {
+    fn loads(&mut self, sources: &[AecpSource]) {
         self.loads_bps.fill(0.0);
         for (source, rate_bps) in sources.iter().zip(&self.rates_bps) {
             for line in &source.lines {

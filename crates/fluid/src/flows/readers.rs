@@ -1,14 +1,14 @@
 //! Who reads a session's rate: its end nodes and links, each until its last tick; and what its sink has counted.
 
 use crate::grain::{Grains, Volume, grains, volume};
-use crate::meter::Meter;
+use crate::meter::RateAverage;
 use crate::plan::NONE;
 use crate::report::last_tenth;
 
-use super::{Flow, Flows, Role, State};
+use super::{FlowState, Flows, FluidFlow, Role};
 
 /// What a row read.
-pub(crate) struct Reading {
+pub(crate) struct RowReading {
     /// Mean rate over the interval.
     pub(crate) mean: f64,
     pub(crate) volume: Volume,
@@ -53,7 +53,7 @@ impl Flows<'_> {
     pub(crate) fn is_done(&self, row: usize) -> bool {
         let state = &self.rows[row];
         let flow = &self.all[state.session as usize];
-        flow.state != State::Active && state.rate == 0.0 && self.cursor(row) == flow.changes.tail()
+        flow.state != FlowState::Active && state.rate == 0.0 && self.cursor(row) == flow.changes.tail()
     }
 
     /// Count of the next change to read at a row.
@@ -71,7 +71,7 @@ impl Flows<'_> {
     /// Reads what has arrived at a row before `now`, and leaves the changes of its rate, in grains, in the scratch. At a
     /// sink it counts what is delivered.
     #[inline]
-    pub(crate) fn read(&mut self, row: usize, now: u64) -> Reading {
+    pub(crate) fn read(&mut self, row: usize, now: u64) -> RowReading {
         let role = self.rows[row].reader.role();
         if let Role::Sink(count) = role
             && now >= self.counts[count].next_mark
@@ -79,7 +79,7 @@ impl Flows<'_> {
             self.counts[count].next_mark = self.mark(row, now);
         }
         let state = &mut self.rows[row];
-        let Flow { changes, cursors: [source, sink], .. } = &mut self.all[state.session as usize];
+        let FluidFlow { changes, cursors: [source, sink], .. } = &mut self.all[state.session as usize];
         let cursor = match role {
             Role::Source => source,
             Role::Sink(_) => sink,
@@ -88,11 +88,11 @@ impl Flows<'_> {
         let from = state.since;
         let mut rate_grains = grains(state.rate);
         state.since = now;
-        let mut reading = Reading { mean: state.rate, volume: 0, most: rate_grains };
+        let mut reading = RowReading { mean: state.rate, volume: 0, most: rate_grains };
         let tail = changes.tail();
         let mut since = from;
         if *cursor != tail {
-            let mut meter = Meter::new(from);
+            let mut meter = RateAverage::new(from);
             while *cursor != tail {
                 let change = self.pool.get(changes, *cursor);
                 let at = change.at + state.forward_ns;

@@ -9,7 +9,7 @@ use crate::plan::NONE;
 use crate::report::last_tenth;
 use crate::trail::Trail;
 
-use super::{Flow, Flows};
+use super::{Flows, FluidFlow};
 
 /// A session of finite size. Its end changes what the others may have, so it is looked at on time.
 pub(super) struct Sized {
@@ -33,7 +33,7 @@ impl Sized {
     }
 
     /// The rate of its session is `rate_bps` from `at` on, and `forward_ns` later at the sink.
-    pub(super) fn change(&mut self, flow: &Flow, at: u64, rate_bps: f64, forward_ns: u64) {
+    pub(super) fn change(&mut self, flow: &FluidFlow, at: u64, rate_bps: f64, forward_ns: u64) {
         self.left -= volume(grains(flow.rate), at - self.since);
         self.since = at;
         self.trail.push(at + forward_ns, grains(rate_bps));

@@ -2,7 +2,7 @@
 
 /// What happens, in the order of what happens first at one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
+pub(super) enum NaiveEventKind {
     /// A sample ends just before this instant.
     Sample,
     /// A source hears a grant.
@@ -29,30 +29,30 @@ pub(super) enum Kind {
 
 /// An event: when, what, to whom (row, session or ticker), its number, and a value.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Event {
+pub(super) struct NaiveEvent {
     pub(super) at: u64,
-    pub(super) kind: Kind,
+    pub(super) kind: NaiveEventKind,
     pub(super) whom: usize,
     pub(super) number: u64,
     /// A rate, where the event brings one.
     pub(super) bps: f64,
 }
 
-impl PartialEq for Event {
+impl PartialEq for NaiveEvent {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Event {}
+impl Eq for NaiveEvent {}
 
-impl PartialOrd for Event {
+impl PartialOrd for NaiveEvent {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Event {
+impl Ord for NaiveEvent {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         let key = |event: &Self| (event.at, event.kind, event.whom, event.number);
         key(self).cmp(&key(other))

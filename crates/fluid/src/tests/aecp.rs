@@ -6,9 +6,9 @@ use fairwave_units::{Bytes, Duration, Rate, Time};
 use proptest::prelude::*;
 
 use super::network::{Network, choice, number};
-use crate::aecp::Simulator;
+use crate::aecp::AecpSimulator;
 use crate::error::FluidError;
-use crate::plan::Plan;
+use crate::plan::FluidPlan;
 use crate::{Record, Settings, simulate};
 
 const ALL: Record = Record { rates: true, queues: true, windows: false, distances: true };
@@ -104,10 +104,10 @@ fn aecp__the_error_falls_with_the_square_of_the_step() {
         network.0
     };
     let scenario = scenario();
-    let plan = Plan::new(&scenario).unwrap();
+    let plan = FluidPlan::new(&scenario).unwrap();
     let at_step = |nanos: u64| {
         let mut settings = Settings { record: ALL, ..Settings::default() };
-        let run = Simulator::new(&plan, &settings).with_step(nanos).run(&mut settings).unwrap();
+        let run = AecpSimulator::new(&plan, &settings).with_step(nanos).run(&mut settings).unwrap();
         (0..3).flat_map(|k| rates_mbps(&run, k)).collect::<Vec<_>>()
     };
     let (whole, half, quarter) = (at_step(1_000_000), at_step(500_000), at_step(250_000));

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use fairwave_scenario::random::{Stream, stream};
+use fairwave_scenario::random::{RandomStream, stream};
 
 /// What kind of network is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ pub(crate) fn instance(seed: u64, scheme: &str, shape: Shape) -> String {
 }
 
 /// A chain of routers, both ways; no link is as fast as the fastest node.
-fn chain(text: &mut String, random: &mut Stream, routers: u64) {
+fn chain(text: &mut String, random: &mut RandomStream, routers: u64) {
     for router in 1..=routers {
         write(text, format_args!("[[router]]\nname = \"r{router}\"\n"));
     }
@@ -94,7 +94,7 @@ fn chain(text: &mut String, random: &mut Stream, routers: u64) {
     }
 }
 
-fn capacity(random: &mut Stream) -> String {
+fn capacity(random: &mut RandomStream) -> String {
     if random.unit() < 0.5 { "1 Gb/s".to_owned() } else { format!("{:.3} Mb/s", random.uniform(100.0, 1000.0)) }
 }
 

@@ -1,6 +1,6 @@
 //! What the keys of a session can still open as it goes on.
 
-use fairwave_proto::codec::{HEADER_BYTES, Kind, Seal, TAG_BYTES, Unseal};
+use fairwave_proto::codec::{HEADER_BYTES, PacketKind, Seal, TAG_BYTES, Unseal};
 
 use super::keys::{OpenKeys, Pair, SessionKeys};
 use super::seal::{EPOCH_BITS, Sealer, can_be_opened};
@@ -49,10 +49,10 @@ fn closing__holds_no_key_of_an_epoch_before_the_last_but_one() {
     let [mut here, mut there] = ends();
     let mut recorded = Vec::new();
     for epoch in 0..=4 {
-        for kind in [Kind::Data, Kind::Control] {
+        for kind in [PacketKind::Data, PacketKind::Control] {
             let (one, other) = match kind {
-                Kind::Data => (&mut here.data, &mut there.data),
-                Kind::Control => (&mut here.control, &mut there.control),
+                PacketKind::Data => (&mut here.data, &mut there.data),
+                PacketKind::Control => (&mut here.control, &mut there.control),
             };
             recorded.extend(
                 [exchanged(one, other, epoch), exchanged(other, one, epoch)].map(|packet| (epoch, kind, packet)),
@@ -74,9 +74,9 @@ fn closing__holds_no_key_of_an_epoch_before_the_last_but_one() {
     let SessionKeys::Closing(kept) = &closing else { unreachable!() };
     for (epoch, kind, datagram) in &recorded {
         let opened = opens(&mut &closing, first(*epoch), datagram);
-        assert!(!opened || (*kind == Kind::Control && *epoch >= 3), "{kind:?} of epoch {epoch} opens");
+        assert!(!opened || (*kind == PacketKind::Control && *epoch >= 3), "{kind:?} of epoch {epoch} opens");
         let is_derived = derived(&held(kept), *epoch, datagram);
-        assert!(!is_derived || (*kind == Kind::Control && *epoch >= 3), "{kind:?} of epoch {epoch} is derived");
+        assert!(!is_derived || (*kind == PacketKind::Control && *epoch >= 3), "{kind:?} of epoch {epoch} is derived");
     }
 }
 

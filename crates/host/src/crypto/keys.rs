@@ -1,6 +1,6 @@
 //! The keys of a session.
 
-use fairwave_proto::codec::{Kind, Unseal};
+use fairwave_proto::codec::{PacketKind, Unseal};
 use zeroize::{Zeroize, Zeroizing};
 
 use super::expand::expand;
@@ -62,7 +62,7 @@ impl SessionKeys {
     /// Seals the last control packets. A session that was given up before it opened never seals others.
     pub(crate) fn closing(&mut self) -> &mut Sealer {
         if let Self::Fresh(secrets) = self {
-            *self = Self::Closing(secrets.pair(Kind::Control));
+            *self = Self::Closing(secrets.pair(PacketKind::Control));
         }
         match self {
             Self::Closing(control) => &mut control.sealer,
@@ -75,7 +75,7 @@ impl SessionKeys {
 impl Unseal for &SessionKeys {
     fn open<'a>(&mut self, number: u64, header: &[u8], body: &'a mut [u8]) -> Option<&'a mut [u8]> {
         match self {
-            SessionKeys::Fresh(secrets) => secrets.opener(Kind::Control).look(number, header, body),
+            SessionKeys::Fresh(secrets) => secrets.opener(PacketKind::Control).look(number, header, body),
             SessionKeys::Closing(control) => control.opener.look(number, header, body),
         }
     }
@@ -85,32 +85,32 @@ impl Secrets {
     fn open(&self) -> OpenKeys {
         let both = Zeroizing::new([*self.from_initiator, *self.from_responder].concat());
         let export = expand(&both, b"fairwave export");
-        OpenKeys { data: self.pair(Kind::Data), control: self.pair(Kind::Control), export }
+        OpenKeys { data: self.pair(PacketKind::Data), control: self.pair(PacketKind::Control), export }
     }
 
-    fn pair(&self, kind: Kind) -> Pair {
+    fn pair(&self, kind: PacketKind) -> Pair {
         Pair { sealer: self.sealer(kind), opener: self.opener(kind) }
     }
 
-    fn sealer(&self, kind: Kind) -> Sealer {
+    fn sealer(&self, kind: PacketKind) -> Sealer {
         let secret = self.chain(self.is_initiator, kind);
         if self.is_clear(kind) { Sealer::plain(&secret) } else { Sealer::new(self.suite, secret) }
     }
 
-    fn opener(&self, kind: Kind) -> Opener {
+    fn opener(&self, kind: PacketKind) -> Opener {
         let secret = self.chain(!self.is_initiator, kind);
         if self.is_clear(kind) { Opener::plain(&secret) } else { Opener::new(self.suite, secret) }
     }
 
-    fn is_clear(&self, kind: Kind) -> bool {
-        self.is_plain && kind == Kind::Data
+    fn is_clear(&self, kind: PacketKind) -> bool {
+        self.is_plain && kind == PacketKind::Data
     }
 
-    fn chain(&self, from_initiator: bool, kind: Kind) -> Zeroizing<[u8; 32]> {
+    fn chain(&self, from_initiator: bool, kind: PacketKind) -> Zeroizing<[u8; 32]> {
         let secret = if from_initiator { &self.from_initiator } else { &self.from_responder };
         let label: &[u8] = match kind {
-            Kind::Data => b"fairwave data",
-            Kind::Control => b"fairwave control",
+            PacketKind::Data => b"fairwave data",
+            PacketKind::Control => b"fairwave control",
         };
         expand(secret.as_slice(), label)
     }

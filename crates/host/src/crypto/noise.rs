@@ -13,7 +13,7 @@ use super::keys::SessionKeys;
 use super::suite::Suite;
 use crate::keyring::{Issued, Keyring, id_text};
 use crate::secret::Secret;
-use crate::sparing::Sparing;
+use crate::sparing::LogLimiter;
 use crate::ticket::Ticket;
 
 /// The handshake of all suites: the initiator knows the responder's key from the ticket, and both know its secret.
@@ -46,7 +46,7 @@ pub(crate) struct NoiseResponder {
     /// Where the host receives.
     local: SocketAddr,
     /// Log lines about tickets that are not known: anybody can cause them.
-    unknown: Sparing,
+    unknown: LogLimiter,
 }
 
 /// A handshake between its messages.
@@ -75,7 +75,7 @@ impl NoiseResponder {
     pub(crate) fn new(local: SocketAddr) -> Result<Self, getrandom::Error> {
         let mut cookie_key = Zeroizing::new([0; 32]);
         getrandom::fill(cookie_key.as_mut_slice())?;
-        Ok(Self { tickets: None, cookie_key, reset_key: None, local, unknown: Sparing::default() })
+        Ok(Self { tickets: None, cookie_key, reset_key: None, local, unknown: LogLimiter::default() })
     }
 
     /// From now on hellos with these tickets are answered.

@@ -17,7 +17,7 @@ pub(crate) struct Sealer(Closes);
 
 enum Closes {
     Sealed(Chain),
-    Plain(Mac),
+    Plain(PlainMac),
 }
 
 /// Opens them.
@@ -27,7 +27,7 @@ pub(crate) struct Opener(Opens);
 
 enum Opens {
     Sealed(Epochs),
-    Plain(Mac),
+    Plain(PlainMac),
 }
 
 /// The key of an epoch, and what the next one comes from.
@@ -45,7 +45,7 @@ struct Epochs {
 }
 
 /// What proves packets whose data are not secret.
-struct Mac {
+struct PlainMac {
     key: Zeroizing<[u8; 16]>,
 }
 
@@ -72,7 +72,7 @@ impl Sealer {
 
     /// No secrecy: a MAC in place of the tag, of all but the data, and of their checksum.
     pub(super) fn plain(secret: &Zeroizing<[u8; 32]>) -> Self {
-        Self(Closes::Plain(Mac::new(secret)))
+        Self(Closes::Plain(PlainMac::new(secret)))
     }
 }
 
@@ -106,7 +106,7 @@ impl Opener {
     }
 
     pub(super) fn plain(secret: &Zeroizing<[u8; 32]>) -> Self {
-        Self(Opens::Plain(Mac::new(secret)))
+        Self(Opens::Plain(PlainMac::new(secret)))
     }
 
     /// Opens a body in place as [`Unseal::open`] does, and the epoch stays.
@@ -145,7 +145,7 @@ impl Unseal for Opener {
     }
 }
 
-impl Mac {
+impl PlainMac {
     fn new(secret: &Zeroizing<[u8; 32]>) -> Self {
         let mut key = Zeroizing::new([0; 16]);
         key.copy_from_slice(&expand(secret.as_slice(), b"fairwave plain")[..16]);

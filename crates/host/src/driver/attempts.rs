@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use crossbeam_channel::Sender;
 use fairwave_proto::codec::{CloseReason, SessionId};
 use fairwave_proto::handshake::HandshakeError;
-use fairwave_proto::{Host, Wish};
+use fairwave_proto::{Host, OpenRequest};
 use fairwave_units::{Duration, Time};
 
 use super::address::canonical;
@@ -22,10 +22,10 @@ use crate::session::Session;
 /// Addresses are tried one after the other, and side by side.
 #[derive(Default)]
 pub(crate) struct Attempts {
-    attempts: Vec<Attempt>,
+    attempts: Vec<PendingConnect>,
 }
 
-struct Attempt {
+struct PendingConnect {
     call: Call,
     left: VecDeque<SocketAddr>,
     /// One for each address that was tried.
@@ -36,7 +36,7 @@ struct Attempt {
 }
 
 /// What goes with a session that was wanted.
-pub(crate) struct Wanted {
+pub(crate) struct ConnectWanted {
     pub(crate) handler: Box<dyn Handler>,
     pub(crate) reply: Sender<Result<Session, ConnectError>>,
 }
@@ -52,7 +52,7 @@ impl Attempts {
         tracing::debug!(ticket = %id_text(call.to.id), addresses = ?left, is_back, "connects");
         let error = ConnectError::NoAddress;
         let (sessions, next) = (Vec::new(), Some(now));
-        self.attempts.push(Attempt { call, left, sessions, next, error });
+        self.attempts.push(PendingConnect { call, left, sessions, next, error });
     }
 
     /// Tries the addresses whose time has come.
@@ -75,14 +75,14 @@ impl Attempts {
     }
 
     /// A session is open: whose it is, if it was wanted here. The others of its attempt are given up.
-    pub(crate) fn opened(&mut self, now: Time, session: SessionId, host: &mut Host<Noise>) -> Option<Wanted> {
+    pub(crate) fn opened(&mut self, now: Time, session: SessionId, host: &mut Host<Noise>) -> Option<ConnectWanted> {
         let index = self.attempts.iter().position(|attempt| attempt.address_of(session).is_some())?;
-        let Attempt { sessions, call: Call { handler, reply, .. }, .. } = self.attempts.swap_remove(index);
+        let PendingConnect { sessions, call: Call { handler, reply, .. }, .. } = self.attempts.swap_remove(index);
         for (other, address) in sessions.into_iter().filter(|(other, _)| *other != session) {
             tracing::debug!(address = %canonical(address), "given up: another address was faster");
             host.close(now, other, CloseReason::Done);
         }
-        Some(Wanted { handler, reply })
+        Some(ConnectWanted { handler, reply })
     }
 
     /// An attempt at one address has failed. The next is tried at once.
@@ -101,7 +101,7 @@ impl Attempts {
     }
 }
 
-impl Attempt {
+impl PendingConnect {
     fn address_of(&self, session: SessionId) -> Option<SocketAddr> {
         self.sessions.iter().find(|(other, _)| *other == session).map(|(_, address)| *address)
     }
@@ -112,7 +112,7 @@ impl Attempt {
         let crypto = NoiseInitiator::new(&self.call.to);
         let ConnectOptions { sends, receives, ref greeting, options } = self.call.options;
         let greeting = returns::greeting(self.call.proof.as_ref(), greeting);
-        match host.connect(now, address, crypto, &Wish { sends, receives, greeting: &greeting, options }) {
+        match host.connect(now, address, crypto, &OpenRequest { sends, receives, greeting: &greeting, options }) {
             Ok(session) => {
                 tracing::info!(address = %canonical(address), "tries");
                 self.sessions.push((session, address));

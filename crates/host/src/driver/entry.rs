@@ -15,7 +15,7 @@ use crate::handler::Handler;
 use crate::session::{Session, SessionStats};
 
 /// A session that is open.
-pub(crate) struct Entry {
+pub(crate) struct OpenSession {
     pub(crate) session: Session,
     /// What the peer was let in with, where it opened the session.
     pub(crate) ticket: Option<TicketId>,
@@ -31,7 +31,7 @@ pub(crate) struct Entry {
     pub(crate) watch: Watch,
 }
 
-impl Entry {
+impl OpenSession {
     pub(crate) fn new(
         session: Session,
         ticket: Option<TicketId>,
@@ -114,16 +114,16 @@ impl Entry {
 
 /// The sessions of a host. A name says where its session is.
 #[derive(Default)]
-pub(crate) struct Entries {
-    slots: Vec<Option<Box<Entry>>>,
+pub(crate) struct OpenSessions {
+    slots: Vec<Option<Box<OpenSession>>>,
     count: usize,
     /// How many others have opened here, by what they were let in with and by where they were.
     by_ticket: BTreeMap<TicketId, usize>,
     by_prefix: BTreeMap<Prefix, usize>,
 }
 
-impl Entries {
-    pub(crate) fn insert(&mut self, entry: Entry) {
+impl OpenSessions {
+    pub(crate) fn insert(&mut self, entry: OpenSession) {
         let slot = fairwave_proto::slot_of(entry.session.id()) as usize;
         if slot >= self.slots.len() {
             self.slots.resize_with(slot + 1, || None);
@@ -139,7 +139,7 @@ impl Entries {
         }
     }
 
-    fn discount(&mut self, entry: &Entry) {
+    fn discount(&mut self, entry: &OpenSession) {
         self.count -= 1;
         if let Some(ticket) = entry.ticket {
             lower(&mut self.by_ticket, ticket);
@@ -162,19 +162,19 @@ impl Entries {
         self.by_ticket.keys().copied()
     }
 
-    pub(crate) fn get_mut(&mut self, session: SessionId) -> Option<&mut Entry> {
+    pub(crate) fn get_mut(&mut self, session: SessionId) -> Option<&mut OpenSession> {
         let entry = self.slots.get_mut(fairwave_proto::slot_of(session) as usize)?.as_deref_mut()?;
         (entry.session.id() == session).then_some(entry)
     }
 
-    pub(crate) fn remove(&mut self, session: SessionId) -> Option<Box<Entry>> {
+    pub(crate) fn remove(&mut self, session: SessionId) -> Option<Box<OpenSession>> {
         let slot = self.slots.get_mut(fairwave_proto::slot_of(session) as usize)?;
         let entry = slot.take_if(|entry| entry.session.id() == session)?;
         self.discount(&entry);
         Some(entry)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Entry> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &OpenSession> {
         self.slots.iter().flatten().map(|entry| &**entry)
     }
 
@@ -184,7 +184,7 @@ impl Entries {
 }
 
 /// Where who opened a session was then.
-fn prefix(entry: &Entry) -> Prefix {
+fn prefix(entry: &OpenSession) -> Prefix {
     Prefix::of(entry.session.facts().peer.ip())
 }
 

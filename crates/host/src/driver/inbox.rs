@@ -16,7 +16,7 @@ pub(crate) struct Inbox {
 
 /// Where a datagram came from, and which of this host's addresses it came to.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Way {
+pub(crate) struct DatagramPath {
     pub(crate) from: SocketAddr,
     pub(crate) to: Option<IpAddr>,
 }
@@ -43,11 +43,11 @@ impl Inbox {
     }
 
     /// The datagrams of so many messages.
-    pub(crate) fn datagrams(&mut self, messages: usize) -> impl Iterator<Item = (Way, &mut [u8])> {
+    pub(crate) fn datagrams(&mut self, messages: usize) -> impl Iterator<Item = (DatagramPath, &mut [u8])> {
         self.buffers.iter_mut().zip(&self.meta).take(messages).flat_map(|(buffer, meta)| {
             let length = meta.len.min(buffer.len());
             let stride = meta.stride.max(1);
-            let way = Way { from: meta.addr, to: meta.dst_ip };
+            let way = DatagramPath { from: meta.addr, to: meta.dst_ip };
             buffer[..length].chunks_mut(stride).map(move |datagram| (way, datagram))
         })
     }

@@ -11,7 +11,7 @@ use crate::crypto::Sealer;
 use crate::handler::Handler;
 
 /// Datagrams to one address that wait for a call: of one session, or of several.
-struct Batch {
+struct DatagramBatch {
     /// Each once, unless others were between.
     sessions: Vec<SessionId>,
     to: (Option<IpAddr>, SocketAddr),
@@ -25,9 +25,9 @@ struct Batch {
 /// Collects data packets to the same address into batches of equal size, and sends them.
 pub(crate) struct Outbox {
     /// Those to which another datagram may be added.
-    open: Vec<Batch>,
+    open: Vec<DatagramBatch>,
     /// Those that go next.
-    ready: VecDeque<Batch>,
+    ready: VecDeque<DatagramBatch>,
     spare: Vec<Box<[u8]>>,
     scratch: Vec<u8>,
     too_large: Vec<(SessionId, u32)>,
@@ -156,12 +156,12 @@ impl Outbox {
             self.flush(socket);
         }
         let bytes = self.spare.pop().unwrap_or_else(|| vec![0; 1 << 16].into_boxed_slice());
-        self.open.push(Batch { sessions: Vec::new(), to, bytes, used: 0, count: 0, segment: length });
+        self.open.push(DatagramBatch { sessions: Vec::new(), to, bytes, used: 0, count: 0, segment: length });
         self.open.len() - 1
     }
 }
 
-impl Batch {
+impl DatagramBatch {
     /// Whether a datagram of `length` bytes can be added: all but the last are alike.
     fn takes(&self, length: usize, most: usize) -> bool {
         let is_whole = self.used == self.count * self.segment;
@@ -177,7 +177,7 @@ fn most_segments(socket: &Socket) -> usize {
 const ROOM: &str = "a datagram has room for all of its packet";
 
 /// Sends a batch: whether the system had room.
-fn send(batch: &mut Batch, socket: &mut Socket, too_large: &mut Vec<(SessionId, u32)>) -> bool {
+fn send(batch: &mut DatagramBatch, socket: &mut Socket, too_large: &mut Vec<(SessionId, u32)>) -> bool {
     if batch.used == 0 {
         return true;
     }

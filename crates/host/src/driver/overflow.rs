@@ -15,13 +15,13 @@ pub(crate) struct Overflow {
 
 /// Datagrams that were read from a socket since it was last looked at.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Read {
+pub(crate) struct ReadCount {
     pub(crate) datagrams: u64,
     /// Those of them that opened under a session's seal, for the first time.
     pub(crate) known: u64,
 }
 
-impl Read {
+impl ReadCount {
     /// Whether it is the sessions that sent more than could be read. Where a stranger fills the socket, asking the sessions
     /// for less makes room for nobody but him: it would take their rate down as far as he likes. Datagrams count, not bytes:
     /// the smallest one takes as much of a socket's room as many bytes.
@@ -34,15 +34,15 @@ impl Read {
 ///
 /// What waits in a socket came before what found no room in it. So the verdict waits until that has been read: at the next look.
 #[derive(Debug, Default)]
-pub(crate) struct Verdict {
+pub(crate) struct OverflowVerdict {
     /// Bytes that were read in a second when drops were seen.
     waiting: Option<f64>,
 }
 
-impl Verdict {
+impl OverflowVerdict {
     /// At a look: so many were dropped, and so much was read, since the last one. If sessions were too fast: the bytes that could be
     /// read of them in a second.
-    pub(crate) fn look(&mut self, dropped: u64, read: Read, bytes_per_s: f64) -> Option<f64> {
+    pub(crate) fn look(&mut self, dropped: u64, read: ReadCount, bytes_per_s: f64) -> Option<f64> {
         let before = std::mem::replace(&mut self.waiting, (dropped > 0).then_some(bytes_per_s));
         before.filter(|_| read.is_of_sessions())
     }
@@ -102,15 +102,15 @@ mod tests {
 
     #[test]
     fn is_of_sessions__where_nearly_all_that_was_read_opened() {
-        let read = |datagrams, known| Read { datagrams, known }.is_of_sessions();
+        let read = |datagrams, known| ReadCount { datagrams, known }.is_of_sessions();
         assert!(read(1000, 1000) && read(1000, 900));
         assert!(!read(1000, 899) && !read(50_000, 10) && !read(1, 0));
     }
 
     #[test]
     fn look__judges_by_what_was_there_when_there_was_no_room() {
-        let read = |datagrams, known| Read { datagrams, known };
-        let mut verdict = Verdict::default();
+        let read = |datagrams, known| ReadCount { datagrams, known };
+        let mut verdict = OverflowVerdict::default();
         // Sessions, at 1 MB/s, and then what waited behind them: it was a stranger.
         assert_eq!(verdict.look(5000, read(1000, 1000), 1e6), None);
         assert_eq!(verdict.look(0, read(9000, 800), 1e6), None);

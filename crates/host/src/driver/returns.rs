@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use fairwave_proto::codec::{CloseReason, Refusal, TicketId};
 use fairwave_units::{Duration, Time};
 
-use super::entry::Entry;
+use super::entry::OpenSession;
 use crate::proof::Proof;
 
 /// Bytes before what the application says, at the most.
@@ -30,7 +30,7 @@ pub(super) struct Returns {
 
 impl Returns {
     /// A session is over that somebody else opened.
-    pub(super) fn on_closed(&mut self, now: Time, entry: &Entry, reason: CloseReason) {
+    pub(super) fn on_closed(&mut self, now: Time, entry: &OpenSession, reason: CloseReason) {
         let may_return = match reason {
             CloseReason::Silence | CloseReason::Path | CloseReason::Keys | CloseReason::Leaving => true,
             // The application found out after it had begun.
@@ -59,7 +59,7 @@ impl Returns {
 
 /// Whether a session that is still open here was opened with this ticket and is the one that is shown: the other end has seen its
 /// end first.
-pub(super) fn is_shown(entry: &Entry, ticket: TicketId, shown: &Proof) -> bool {
+pub(super) fn is_shown(entry: &OpenSession, ticket: TicketId, shown: &Proof) -> bool {
     entry.ticket == Some(ticket) && is_same(&entry.session.proof(), shown)
 }
 

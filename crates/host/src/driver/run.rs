@@ -6,24 +6,24 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crossbeam_channel::Receiver;
-use fairwave_proto::codec::{CloseReason, Header, Kind, Reader, Refusal, SessionId, is_handshake};
-use fairwave_proto::handshake::{HandshakeError, Visit};
-use fairwave_proto::{ControlPacket, DataPacket, Event, Host, Limit, Opened, Packet, PieceAt, Transmit};
+use fairwave_proto::codec::{CloseReason, Header, PacketKind, Reader, Refusal, SessionId, is_handshake};
+use fairwave_proto::handshake::{HandshakeError, PendingVisit};
+use fairwave_proto::{ControlPacket, DataPacket, Event, Host, Opened, Packet, PieceAt, RateTerm, Transmit};
 use fairwave_units::{Duration, Rate, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::address::canonical;
 use super::attempts::Attempts;
 use super::clock::Clock;
-use super::entry::{Entries, Entry};
-use super::inbox::{Inbox, Way};
+use super::entry::{OpenSession, OpenSessions};
+use super::inbox::{DatagramPath, Inbox};
 use super::outbox::Outbox;
-use super::overflow::{Overflow, Read, Verdict};
+use super::overflow::{Overflow, OverflowVerdict, ReadCount};
 use super::socket::Socket;
 use super::visits::{Reception, Visits};
-use crate::commands::{Bell, Command, Commands};
+use crate::commands::{Commands, SessionCommand, ThreadWaker};
 use crate::crypto::{Noise, OpenKeys, SessionKeys};
-use crate::orders::{Order, Shared};
+use crate::orders::{EndpointOrder, EndpointShared};
 use crate::session::{Session, SessionFacts, SessionStats};
 
 /// Drives the cores of one endpoint: it does over and over what [`Host`] asks of its driver, and sleeps in between.
@@ -33,22 +33,22 @@ pub(crate) struct Driver {
     pub(super) socket: Socket,
     pub(super) inbox: Inbox,
     pub(super) outbox: Outbox,
-    pub(super) entries: Entries,
+    pub(super) entries: OpenSessions,
     pub(super) attempts: Attempts,
     /// Who comes to open sessions here.
     pub(super) visits: Visits,
-    pub(super) bell: Arc<Bell>,
+    pub(super) bell: Arc<ThreadWaker>,
     pub(super) commands: Commands,
-    pub(super) told: Receiver<(SessionId, Command)>,
-    pub(super) orders: Receiver<Order>,
-    pub(super) shared: Arc<Shared>,
+    pub(super) told: Receiver<(SessionId, SessionCommand)>,
+    pub(super) orders: Receiver<EndpointOrder>,
+    pub(super) shared: Arc<EndpointShared>,
     pub(super) is_plain: bool,
     pub(super) publish_at: Time,
     pub(super) arrivals: Arrivals,
     /// Packets that went when there was last anything to send.
     pub(super) sent_at_once: usize,
     pub(super) overflow: Overflow,
-    pub(super) verdict: Verdict,
+    pub(super) verdict: OverflowVerdict,
     /// The address of this host that a handshake came to, while it is answered.
     pub(super) answer_from: Option<IpAddr>,
     /// No later than this, once it is told to stop.
@@ -64,7 +64,7 @@ pub(super) struct Arrivals {
     bytes_per_s: f64,
     since: Time,
     /// Since it was last looked whether the socket overflowed.
-    read: Read,
+    read: ReadCount,
 }
 
 /// Statistics of sessions are renewed so often.
@@ -142,19 +142,19 @@ impl Driver {
         is_more
     }
 
-    fn on_datagram(&mut self, now: Time, way: Way, datagram: &mut [u8]) {
+    fn on_datagram(&mut self, now: Time, way: DatagramPath, datagram: &mut [u8]) {
         if is_handshake(datagram) {
             return self.on_handshake(now, way, datagram);
         }
         // Whatever is no packet of a session is dropped in silence.
         let Ok(header) = Header::read(&mut Reader::new(datagram)) else { return };
         match header.kind {
-            Kind::Data => self.on_data(now, way, &header, datagram),
-            Kind::Control => self.on_control(now, way, &header, datagram),
+            PacketKind::Data => self.on_data(now, way, &header, datagram),
+            PacketKind::Control => self.on_control(now, way, &header, datagram),
         }
     }
 
-    fn on_data(&mut self, now: Time, way: Way, header: &Header, datagram: &mut [u8]) {
+    fn on_data(&mut self, now: Time, way: DatagramPath, header: &Header, datagram: &mut [u8]) {
         let from = way.from;
         let Some(entry) = self.entries.get_mut(header.session) else {
             return self.on_stray(now, way, header, datagram);
@@ -177,7 +177,7 @@ impl Driver {
         }
     }
 
-    fn on_control(&mut self, now: Time, way: Way, header: &Header, datagram: &mut [u8]) {
+    fn on_control(&mut self, now: Time, way: DatagramPath, header: &Header, datagram: &mut [u8]) {
         let from = way.from;
         let wire_bytes = datagram.len() as u64 + u64::from(self.host.lower_bytes(from));
         let opened = if let Some(entry) = self.entries.get_mut(header.session) {
@@ -206,16 +206,16 @@ impl Driver {
     }
 
     /// A packet of no session that is known here: it is answered so, or is such an answer.
-    fn on_stray(&mut self, now: Time, way: Way, header: &Header, datagram: &[u8]) {
+    fn on_stray(&mut self, now: Time, way: DatagramPath, header: &Header, datagram: &[u8]) {
         if let Some(reset) = self.host.handle_stray(now, way.from, header, datagram) {
             self.socket.send((way.to, way.from), &reset, reset.len());
         }
         self.take_events(now);
     }
 
-    fn on_handshake(&mut self, now: Time, Way { from, to }: Way, datagram: &[u8]) {
+    fn on_handshake(&mut self, now: Time, DatagramPath { from, to }: DatagramPath, datagram: &[u8]) {
         let (visits, entries, is_plain) = (&mut self.visits, &self.entries, self.is_plain);
-        let mut decide = |visit: &Visit<Noise>| visits.judge(now, visit, entries, is_plain);
+        let mut decide = |visit: &PendingVisit<Noise>| visits.judge(now, visit, entries, is_plain);
         self.host.handle_handshake(now, from, datagram, &mut decide);
         self.take_events(now);
         // The answer leaves from where the question came to.
@@ -227,12 +227,12 @@ impl Driver {
     fn take_orders(&mut self, now: Time) {
         while let Ok(order) = self.orders.try_recv() {
             match order {
-                Order::Connect(call) => self.attempts.begin(now, &self.socket, *call),
-                Order::Listen { tickets, judge, accept } => {
+                EndpointOrder::Connect(call) => self.attempts.begin(now, &self.socket, *call),
+                EndpointOrder::Listen { tickets, judge, accept } => {
                     self.host.crypto().listen(Arc::clone(&tickets));
                     self.visits.listen(Reception { tickets, judge, accept });
                 }
-                Order::Stop => {
+                EndpointOrder::Stop => {
                     let open: Vec<SessionId> = self.entries.iter().map(|entry| entry.session.id()).collect();
                     for session in &open {
                         self.host.close(now, *session, CloseReason::Leaving);
@@ -250,14 +250,16 @@ impl Driver {
                 continue;
             }
             match command {
-                Command::Want { stream, range } => self.host.want(now, session, stream, range),
-                Command::GiveUp { stream, range } => self.host.give_up(session, stream, &range),
-                Command::Room(room) => self.host.set_room(now, session, room),
-                Command::Serve { stream, range } => self.host.serve(now, session, stream, range),
-                Command::Refuse { stream, range, reason } => self.host.refuse(now, session, stream, range, reason),
-                Command::Desired(rate) => self.host.set_desired(now, session, rate),
-                Command::Ceiling(rate) => self.host.set_ceiling(now, session, rate),
-                Command::Close(reason) => self.host.close(now, session, reason),
+                SessionCommand::Want { stream, range } => self.host.want(now, session, stream, range),
+                SessionCommand::GiveUp { stream, range } => self.host.give_up(session, stream, &range),
+                SessionCommand::Room(room) => self.host.set_room(now, session, room),
+                SessionCommand::Serve { stream, range } => self.host.serve(now, session, stream, range),
+                SessionCommand::Refuse { stream, range, reason } => {
+                    self.host.refuse(now, session, stream, range, reason);
+                }
+                SessionCommand::Desired(rate) => self.host.set_desired(now, session, rate),
+                SessionCommand::Ceiling(rate) => self.host.set_ceiling(now, session, rate),
+                SessionCommand::Close(reason) => self.host.close(now, session, reason),
             }
         }
     }
@@ -327,7 +329,7 @@ impl Driver {
         let session = Session::new(session, facts, export, self.commands.clone());
         tracing::info!(parent: session.span(), is_initiator, sends, receives, ?path, "open");
         handler.on_open(&session);
-        self.entries.insert(Entry { reply, ..Entry::new(session, ticket, handler, (data, control)) });
+        self.entries.insert(OpenSession { reply, ..OpenSession::new(session, ticket, handler, (data, control)) });
         self.list_sessions();
     }
 
@@ -345,7 +347,7 @@ impl Driver {
         let read = std::mem::take(&mut self.arrivals.read);
         self.shared.overflows.fetch_add(dropped, Ordering::Relaxed);
         if dropped > 0 {
-            let Read { datagrams, known } = read;
+            let ReadCount { datagrams, known } = read;
             tracing::debug!(dropped, datagrams, known, "the socket was full");
         }
         let Some(bytes_per_s) = self.verdict.look(dropped, read, self.arrivals.bytes_per_s) else { return };
@@ -387,7 +389,7 @@ impl Driver {
             (Packet::Data(packet), Some(session)) => {
                 let Some(entry) = self.entries.get_mut(session) else { return };
                 entry.sent_wire_bytes += wire_bytes;
-                let Entry { data, handler, local, .. } = entry;
+                let OpenSession { data, handler, local, .. } = entry;
                 let way = (*local, to);
                 let pushed =
                     self.outbox.push_data(&mut self.socket, session, way, packet, &mut data.sealer, handler.as_mut());
@@ -462,8 +464,8 @@ impl Driver {
         let received = host.received(session).unwrap_or_default();
         let limit = |limit| host.limit(session, limit);
         let stats = SessionStats {
-            path_rate: limit(Limit::Path),
-            desired: limit(Limit::Demand).into_iter().chain(host.ceiling(session)).reduce(Rate::min),
+            path_rate: limit(RateTerm::Path),
+            desired: limit(RateTerm::Demand).into_iter().chain(host.ceiling(session)).reduce(Rate::min),
             source: host.source_rates(session),
             sink: host.sink_rates(session),
             limited_by: host.limited_by(now, session),

@@ -14,17 +14,17 @@ use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use super::attempts::Attempts;
 use super::clock::Clock;
-use super::entry::Entries;
+use super::entry::OpenSessions;
 use super::inbox::Inbox;
 use super::outbox::Outbox;
-use super::overflow::{Overflow, Verdict};
+use super::overflow::{Overflow, OverflowVerdict};
 use super::run::{Arrivals, Driver};
 use super::socket::Socket;
 use super::visits::Visits;
-use crate::commands::{Bell, Command, Commands};
+use crate::commands::{Commands, SessionCommand, ThreadWaker};
 use crate::config::{BindError, EndpointConfig, EndpointFacts};
 use crate::crypto::{Noise, NoiseResponder};
-use crate::orders::{Order, Shared};
+use crate::orders::{EndpointOrder, EndpointShared};
 
 /// Bytes of IPv4 and UDP around a datagram.
 const LOWER_BYTES: u32 = 28;
@@ -34,10 +34,10 @@ const SEND_BYTES: Bytes = Bytes::new(4 << 16);
 impl Driver {
     pub(crate) fn new(
         config: &EndpointConfig,
-        bell: Arc<Bell>,
+        bell: Arc<ThreadWaker>,
         commands: Commands,
-        told: Receiver<(SessionId, Command)>,
-        orders: Receiver<Order>,
+        told: Receiver<(SessionId, SessionCommand)>,
+        orders: Receiver<EndpointOrder>,
     ) -> Result<Self, BindError> {
         let random = |error: getrandom::Error| BindError::System(error.into());
         let rule = host_rule(&config.rule)?;
@@ -66,18 +66,18 @@ impl Driver {
             host,
             inbox: Inbox::new(),
             outbox: Outbox::new(),
-            entries: Entries::default(),
+            entries: OpenSessions::default(),
             attempts: Attempts::default(),
             visits: Visits::default(),
             bell,
             commands,
             told,
             orders,
-            shared: Arc::new(Shared { facts, sessions: ArcSwap::default(), overflows: AtomicU64::new(0) }),
+            shared: Arc::new(EndpointShared { facts, sessions: ArcSwap::default(), overflows: AtomicU64::new(0) }),
             is_plain: config.is_plain,
             publish_at: now,
             overflow: Overflow::new(&socket),
-            verdict: Verdict::default(),
+            verdict: OverflowVerdict::default(),
             answer_from: None,
             arrivals: Arrivals::default(),
             sent_at_once: 0,
@@ -86,7 +86,7 @@ impl Driver {
         })
     }
 
-    pub(crate) fn shared(&self) -> Arc<Shared> {
+    pub(crate) fn shared(&self) -> Arc<EndpointShared> {
         Arc::clone(&self.shared)
     }
 }

@@ -7,17 +7,17 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use fairwave_proto::SessionOptions;
-use fairwave_proto::codec::{CloseReason, Header, Kind, Reader, SessionId, VoidReason, Writer};
+use fairwave_proto::codec::{CloseReason, Header, PacketKind, Reader, SessionId, VoidReason, Writer};
 
 use super::*;
-use crate::commands::{Bell, Commands};
+use crate::commands::{Commands, ThreadWaker};
 use crate::config::EndpointConfig;
 use crate::connect::ConnectOptions;
 use crate::crypto::SessionKeys;
 use crate::handler::Handler;
 use crate::identity::Identity;
 use crate::keyring::{Keyring, Validity};
-use crate::orders::{Call, Order};
+use crate::orders::{Call, EndpointOrder};
 use crate::session::Session;
 use crate::share_id::ShareId;
 use crate::ticket::Ticket;
@@ -58,7 +58,7 @@ impl Handler for Teller {
 
 struct End {
     driver: Driver,
-    orders: Sender<Order>,
+    orders: Sender<EndpointOrder>,
     seen: Receiver<Seen>,
     tell: Sender<Seen>,
     session: Option<Session>,
@@ -73,7 +73,7 @@ impl End {
 
     fn at(place: SocketAddr) -> Self {
         let config = EndpointConfig { listen: Some(place), ..EndpointConfig::default() };
-        let bell = Bell::new().unwrap();
+        let bell = ThreadWaker::new().unwrap();
         let (commands, told) = Commands::new(bell.clone());
         let (orders, ordered) = unbounded();
         let driver = Driver::new(&config, bell, commands, told, ordered).unwrap();
@@ -98,7 +98,7 @@ impl End {
         let accept: crate::visitor::Accept =
             Box::new(move |_| Ok((SessionOptions::default(), Box::new(Teller(tell.clone())))));
         let judge: crate::visitor::Judge = Box::new(|_| Ok(SessionOptions::default()));
-        self.orders.send(Order::Listen { tickets: Arc::clone(tickets), judge, accept }).unwrap();
+        self.orders.send(EndpointOrder::Listen { tickets: Arc::clone(tickets), judge, accept }).unwrap();
     }
 
     fn connect(&self, to: Ticket) {
@@ -106,7 +106,7 @@ impl End {
             ConnectOptions { sends: false, receives: true, greeting: vec![], options: SessionOptions::default() };
         let handler = Box::new(Teller(self.tell.clone()));
         self.orders
-            .send(Order::Connect(Box::new(Call { to, options, handler, proof: None, reply: bounded(1).0 })))
+            .send(EndpointOrder::Connect(Box::new(Call { to, options, handler, proof: None, reply: bounded(1).0 })))
             .unwrap();
     }
 
@@ -218,7 +218,7 @@ fn reset__of_another_process_with_the_same_identity_ends_nothing() {
     other.turn();
     // Somebody who has seen a packet on its way asks the other process about its session, and knows how to forge addresses.
     let mut stray = vec![0; 100];
-    let header = Header { kind: Kind::Control, session: ends[1].id(), number: 5 };
+    let header = Header { kind: PacketKind::Control, session: ends[1].id(), number: 5 };
     header.write(&mut Writer::new(&mut stray)).unwrap();
     let server = ends[1].place();
     let told = other.driver.host.handle_stray(other.driver.clock.now(), ends[0].place(), &header, &stray).unwrap();
@@ -250,8 +250,11 @@ fn reset__a_flood_of_unknown_sessions_gets_few_and_small_answers() {
     let mut stray = [9; 100];
     while begin.elapsed() < Duration::from_millis(2500) {
         for _ in 0..50 {
-            let header =
-                Header { kind: Kind::Data, session: SessionId(sent.wrapping_mul(0x9e37_79b9_7f4a_7c15)), number: sent };
+            let header = Header {
+                kind: PacketKind::Data,
+                session: SessionId(sent.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+                number: sent,
+            };
             header.write(&mut Writer::new(&mut stray)).unwrap();
             sent += u64::from(flooder.send_to(&stray, server.place()).is_ok());
         }

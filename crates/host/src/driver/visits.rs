@@ -10,18 +10,18 @@ use std::time::Instant;
 
 use fairwave_proto::SessionOptions;
 use fairwave_proto::codec::{Refusal, SessionId, TicketId};
-use fairwave_proto::handshake::{Prefix, Visit};
+use fairwave_proto::handshake::{PendingVisit, Prefix};
 use fairwave_units::{Duration, Time};
 
 use super::address::canonical;
-use super::entry::{Entries, Entry};
+use super::entry::{OpenSession, OpenSessions};
 use super::returns::{self, Returns};
 use crate::crypto::Noise;
 use crate::handler::Handler;
 use crate::keyring::{Keyring, id_text};
 use crate::one_use::OneUse;
 use crate::proof::Proof;
-use crate::sparing::Sparing;
+use crate::sparing::LogLimiter;
 use crate::visitor::{Accept, Judge, Visitor};
 
 /// Who listens at an endpoint, and who has come.
@@ -33,7 +33,7 @@ pub(super) struct Visits {
     /// Who may come back with a ticket that has expired.
     pub(super) returns: Returns,
     /// Log lines about who was not let in.
-    refusals: Sparing,
+    refusals: LogLimiter,
     looked: Time,
 }
 
@@ -79,8 +79,8 @@ impl Visits {
     pub(super) fn judge(
         &mut self,
         now: Time,
-        visit: &Visit<Noise>,
-        entries: &Entries,
+        visit: &PendingVisit<Noise>,
+        entries: &OpenSessions,
         is_plain: bool,
     ) -> Result<SessionOptions, Refusal> {
         let (from, ticket) = (visit.from(), visit.prologue.ticket);
@@ -90,12 +90,17 @@ impl Visits {
         let (proof, greeting) = returns::read(&visit.greeting).unwrap_or_default();
         let greeting = greeting.to_vec();
         self.admitted.retain(|admitted| admitted.peer != visit.peer || admitted.from != from);
-        let Visit::<Noise> { peer, sends, receives, .. } = *visit;
+        let PendingVisit::<Noise> { peer, sends, receives, .. } = *visit;
         self.admitted.push(Admitted { peer, from, at: now, ticket, proof, greeting, sends, receives, options });
         Ok(options)
     }
 
-    fn judgement(&mut self, now: Time, visit: &Visit<Noise>, entries: &Entries) -> Result<SessionOptions, Refusal> {
+    fn judgement(
+        &mut self,
+        now: Time,
+        visit: &PendingVisit<Noise>,
+        entries: &OpenSessions,
+    ) -> Result<SessionOptions, Refusal> {
         let Some(Reception { tickets, judge, .. }) = &mut self.reception else { return Err(Refusal::UnknownName) };
         let (from, ticket) = (visit.from(), visit.prologue.ticket);
         let (proof, greeting) = returns::read(&visit.greeting).ok_or(Refusal::UnknownName)?;
@@ -122,7 +127,7 @@ impl Visits {
         &mut self,
         now: Time,
         admitted: &Admitted,
-        entries: &Entries,
+        entries: &OpenSessions,
     ) -> Result<(Option<SessionOptions>, Box<dyn Handler>), Refusal> {
         let Admitted { from, ticket, proof, ref greeting, sends, receives, options, .. } = *admitted;
         let Some(Reception { tickets, accept, .. }) = &mut self.reception else { return Err(Refusal::UnknownName) };
@@ -142,7 +147,7 @@ impl Visits {
     }
 
     /// Sessions whose tickets were taken back meanwhile.
-    pub(super) fn revoked(&mut self, now: Time, entries: &Entries) -> Vec<SessionId> {
+    pub(super) fn revoked(&mut self, now: Time, entries: &OpenSessions) -> Vec<SessionId> {
         self.admitted.retain(|admitted| now.since(admitted.at) < ADMISSION_LASTS);
         let Some(Reception { tickets, .. }) = self.reception.as_ref().filter(|_| now.since(self.looked) >= LOOK_EVERY)
         else {
@@ -154,7 +159,7 @@ impl Visits {
         if revoked.is_empty() {
             return Vec::new();
         }
-        let is_one = |entry: &&Entry| entry.ticket.is_some_and(|ticket| revoked.contains(&ticket));
+        let is_one = |entry: &&OpenSession| entry.ticket.is_some_and(|ticket| revoked.contains(&ticket));
         entries.iter().filter(is_one).map(|entry| entry.session.id()).collect()
     }
 
@@ -166,7 +171,7 @@ impl Visits {
 }
 
 /// Whether a visitor shows that it follows a session that was opened with its ticket.
-fn comes_back(returns: &Returns, now: Time, entries: &Entries, ticket: TicketId, proof: Option<Proof>) -> bool {
+fn comes_back(returns: &Returns, now: Time, entries: &OpenSessions, ticket: TicketId, proof: Option<Proof>) -> bool {
     proof.is_some_and(|shown| {
         returns.knows(now, ticket, &shown) || entries.iter().any(|entry| returns::is_shown(entry, ticket, &shown))
     })
@@ -178,7 +183,7 @@ fn one_use(tickets: &Arc<Keyring>, ticket: TicketId, follows: Option<Proof>) -> 
 }
 
 /// How many sessions a ticket has, if it may have another one.
-fn room(entries: &Entries, ticket: TicketId, ip: IpAddr) -> Result<usize, Refusal> {
+fn room(entries: &OpenSessions, ticket: TicketId, ip: IpAddr) -> Result<usize, Refusal> {
     let sessions = entries.of_ticket(ticket);
     let is_full = sessions >= MOST_OF_TICKET || entries.of_prefix(Prefix::of(ip)) >= MOST_OF_PREFIX;
     if is_full { Err(Refusal::NoRoom) } else { Ok(sessions) }

@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 
 use super::id::{id_text, read_id};
 use super::issued::{Issued, Offering};
-use super::known::Known;
+use super::known::KnownTickets;
 use crate::secret::Secret;
 use crate::share_id::ShareId;
 use crate::ticket::{from_base32, to_base32};
@@ -18,17 +18,17 @@ pub(super) const VERSION: u32 = 1;
 
 /// What is in it.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Document {
+pub(super) struct KeyringFile {
     pub(super) version: u32,
     ports: BTreeMap<String, u16>,
     /// Files of before have none.
     #[serde(default)]
     offerings: BTreeMap<String, Offering>,
-    tickets: Vec<Entry>,
+    tickets: Vec<TicketRecord>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Entry {
+struct TicketRecord {
     id: String,
     secret: Zeroizing<String>,
     share: String,
@@ -39,9 +39,9 @@ struct Entry {
     is_revoked: bool,
 }
 
-impl Document {
-    pub(super) fn of(known: &Known) -> Self {
-        let entry = |(id, issued): (&TicketId, &Issued)| Entry {
+impl KeyringFile {
+    pub(super) fn of(known: &KnownTickets) -> Self {
+        let entry = |(id, issued): (&TicketId, &Issued)| TicketRecord {
             id: id_text(*id),
             secret: Zeroizing::new(to_base32(issued.secret.as_bytes())),
             share: issued.share.to_string(),
@@ -61,8 +61,8 @@ impl Document {
         Zeroizing::new(serde_json::to_vec(self).expect("texts and numbers alone are written"))
     }
 
-    pub(super) fn into_known(self) -> Option<Known> {
-        let ticket = |entry: Entry| {
+    pub(super) fn into_known(self) -> Option<KnownTickets> {
+        let ticket = |entry: TicketRecord| {
             let secret = <[u8; 32]>::try_from(from_base32(&entry.secret)?.as_slice()).ok()?;
             let issued = Issued {
                 secret: Secret::new(secret),
@@ -77,11 +77,11 @@ impl Document {
         };
         let share = |text: String| u64::from_str_radix(&text, 16).ok().map(ShareId);
         let (ports, offerings) = (self.ports.into_iter(), self.offerings.into_iter());
-        Some(Known {
+        Some(KnownTickets {
             tickets: self.tickets.into_iter().map(ticket).collect::<Option<_>>()?,
             ports: ports.map(|(id, port)| Some((share(id)?, port))).collect::<Option<_>>()?,
             offerings: offerings.map(|(id, offering)| Some((share(id)?, offering))).collect::<Option<_>>()?,
-            ..Known::default()
+            ..KnownTickets::default()
         })
     }
 }

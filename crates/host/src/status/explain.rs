@@ -5,7 +5,7 @@ use fairwave_units::Rate;
 use super::carried::WaitsFor;
 use super::limited_by::LimitedBy;
 use super::session::SessionStatus;
-use crate::Limit;
+use crate::RateTerm;
 
 /// A sink that gets this share of what it grants is what limits.
 const FULL: f64 = 0.95;
@@ -18,7 +18,7 @@ const NEARLY: f64 = 0.85;
 /// nothing is asked of that.
 pub(super) fn explain(
     status: &SessionStatus,
-    source_limit: Option<Limit>,
+    source_limit: Option<RateTerm>,
     waits_for: Option<WaitsFor>,
     disk_bps: Option<f64>,
 ) -> (Option<LimitedBy>, String) {
@@ -65,12 +65,12 @@ fn of_disk(gives: bool, bps: Option<f64>) -> String {
     format!("the disk here {does} {}", bps.map_or_else(|| all.into(), rate))
 }
 
-fn at_the_source(status: &SessionStatus, limit: Limit) -> (Option<LimitedBy>, String) {
+fn at_the_source(status: &SessionStatus, limit: RateTerm) -> (Option<LimitedBy>, String) {
     let (by, what, bps) = match limit {
-        Limit::Source => (LimitedBy::Node, "this end's node grants it", status.expected_bps),
-        Limit::Sink => (LimitedBy::PeerNode, "the other end grants it", status.sink_expected_bps),
-        Limit::Demand => (LimitedBy::Limit, "this end allows it", status.desired_bps),
-        Limit::Path => (LimitedBy::Path, "the path is taken to carry", status.path_rate_bps),
+        RateTerm::Source => (LimitedBy::Node, "this end's node grants it", status.expected_bps),
+        RateTerm::Sink => (LimitedBy::PeerNode, "the other end grants it", status.sink_expected_bps),
+        RateTerm::Demand => (LimitedBy::Limit, "this end allows it", status.desired_bps),
+        RateTerm::Path => (LimitedBy::Path, "the path is taken to carry", status.path_rate_bps),
     };
     let Some(bps) = bps else { return (Some(by), format!("{what} a rate that is not known here")) };
     if status.rate_bps >= IDLE * bps {
@@ -142,10 +142,10 @@ mod tests {
             ..status()
         };
         for (limit, by, number) in [
-            (Limit::Source, LimitedBy::Node, "900.00 Mb/s"),
-            (Limit::Sink, LimitedBy::PeerNode, "500.00 Mb/s"),
-            (Limit::Demand, LimitedBy::Limit, "700.00 Mb/s"),
-            (Limit::Path, LimitedBy::Path, "600.00 Mb/s"),
+            (RateTerm::Source, LimitedBy::Node, "900.00 Mb/s"),
+            (RateTerm::Sink, LimitedBy::PeerNode, "500.00 Mb/s"),
+            (RateTerm::Demand, LimitedBy::Limit, "700.00 Mb/s"),
+            (RateTerm::Path, LimitedBy::Path, "600.00 Mb/s"),
         ] {
             let (found, because) = explain(&status, Some(limit), None, None);
             assert_eq!(found, Some(by));
@@ -156,12 +156,12 @@ mod tests {
     #[test]
     fn explain__a_source_that_sends_less_than_it_may_has_no_more() {
         let status = SessionStatus { rate_bps: 1e8, expected_bps: Some(9e8), ..status() };
-        let (by, because) = explain(&status, Some(Limit::Source), None, None);
+        let (by, because) = explain(&status, Some(RateTerm::Source), None, None);
         assert_eq!(by, Some(LimitedBy::Idle));
         assert_eq!(because, "it sends 100.00 Mb/s of the 900.00 Mb/s that it may: no more is asked for, or ready");
         // Of files it is known that there is more.
         let moving = SessionStatus { transfer: Some(transfer()), ..status };
-        assert_eq!(explain(&moving, Some(Limit::Source), None, None).0, None);
+        assert_eq!(explain(&moving, Some(RateTerm::Source), None, None).0, None);
     }
 
     #[test]
@@ -181,18 +181,18 @@ mod tests {
             ),
             (&gives, WaitsFor::Peer, LimitedBy::PeerDisk, "the other end asks for no more: it writes what it has"),
         ] {
-            let limit = status.is_source.then_some(Limit::Sink);
+            let limit = status.is_source.then_some(RateTerm::Sink);
             let found = explain(status, limit, Some(waits_for), Some(8e7));
             assert_eq!(found, (Some(by), because.into()), "{waits_for:?}");
         }
-        assert_eq!(explain(&gives, Some(Limit::Sink), Some(WaitsFor::Results), None).0, Some(LimitedBy::PeerDisk));
+        assert_eq!(explain(&gives, Some(RateTerm::Sink), Some(WaitsFor::Results), None).0, Some(LimitedBy::PeerDisk));
     }
 
     #[test]
     fn explain__a_comparison_is_no_stall() {
         for is_source in [true, false] {
             let status = SessionStatus { is_source, ..status() };
-            let limit = is_source.then_some(Limit::Sink);
+            let limit = is_source.then_some(RateTerm::Sink);
             assert_eq!(explain(&status, limit, Some(WaitsFor::Comparing), None).0, Some(LimitedBy::Comparing));
         }
     }
@@ -201,12 +201,12 @@ mod tests {
     fn explain__a_question_without_an_answer_is_the_path() {
         let silent = SessionStatus { silent_s: 7.2, unanswered_s: 7.0, ..status() };
         for waits_for in [None, Some(WaitsFor::Peer), Some(WaitsFor::Results)] {
-            let (by, because) = explain(&silent, Some(Limit::Sink), waits_for, None);
+            let (by, because) = explain(&silent, Some(RateTerm::Sink), waits_for, None);
             assert_eq!((by, because.as_str()), (Some(LimitedBy::Path), "nothing has come from 192.0.2.1:8642 for 7 s"));
         }
         // Who is asked for nothing says nothing, and while the disk has work, it is that which is waited for.
         let idle = SessionStatus { unanswered_s: 0.0, ..silent.clone() };
-        assert_eq!(explain(&idle, Some(Limit::Sink), Some(WaitsFor::Peer), None).0, Some(LimitedBy::PeerDisk));
+        assert_eq!(explain(&idle, Some(RateTerm::Sink), Some(WaitsFor::Peer), None).0, Some(LimitedBy::PeerDisk));
         assert_eq!(explain(&silent, None, Some(WaitsFor::Disk), None).0, Some(LimitedBy::Disk));
     }
 

@@ -12,7 +12,7 @@ mod transfer;
 pub use carried::{Carried, WaitsFor};
 pub use limited_by::LimitedBy;
 pub use process::ProcessStatus;
-pub use sample::{Here, Sample};
+pub use sample::{Here, StatusSample};
 pub use session::SessionStatus;
 pub use socket::{Leave, StatusSocket, ask_to_leave, runtime_dir, statuses};
 pub use transfer::TransferStatus;

@@ -13,7 +13,7 @@ use crate::PathKind;
 use crate::session::{Session, SessionStats};
 
 /// What sessions have done up to a moment. Two of them tell what they do.
-pub struct Sample {
+pub struct StatusSample {
     at: Instant,
     sessions: Vec<Seen>,
 }
@@ -27,7 +27,7 @@ pub struct Here {
 
 type Seen = (Session, Arc<SessionStats>, Option<Carried>);
 
-impl Sample {
+impl StatusSample {
     /// Notes what these sessions have done, with what is known of the transfers that some of them carry.
     pub fn take(sessions: Vec<Session>, carried: &[Carried]) -> Self {
         let with_stats = |session: Session| {
@@ -111,7 +111,7 @@ mod tests {
     use crate::capacity::Capacity;
     use crate::session::SessionFacts;
     use crate::status::{LimitedBy, ProcessStatus};
-    use crate::{Limit, SessionRates};
+    use crate::{RateTerm, SessionRates};
 
     #[test]
     fn since__rates_are_of_the_time_between_two_samples() {
@@ -120,7 +120,7 @@ mod tests {
         let at = |ms: u64, sent: u64| {
             let stats = SessionStats { sent_wire_bytes: sent, ..stats() };
             let at = begin + Duration::from_millis(ms);
-            Sample { at, sessions: vec![(session.clone(), Arc::new(stats), None)] }
+            StatusSample { at, sessions: vec![(session.clone(), Arc::new(stats), None)] }
         };
         let found = at(500, 31_000_000).since(&at(0, 1_000_000), NODE);
         // 480 Mb/s = (31 000 000 - 1 000 000) x 8 / 0.5 s
@@ -135,8 +135,8 @@ mod tests {
         let session = session(true);
         let none = Rate::nearest_bps(f64::MAX);
         session.publish(SessionStats { desired: Some(none), path_rate: Some(none), ..stats() });
-        let sample = Sample::take(vec![session.clone()], &[]);
-        let found = Sample::take(vec![session], &[]).since(&sample, NODE);
+        let sample = StatusSample::take(vec![session.clone()], &[]);
+        let found = StatusSample::take(vec![session], &[]).since(&sample, NODE);
         assert_eq!((found[0].desired_bps, found[0].path_rate_bps), (None, None));
     }
 
@@ -144,8 +144,8 @@ mod tests {
     fn since__is_the_same_after_json() {
         let session = session(false);
         session.publish(stats());
-        let sample = Sample::take(vec![session.clone()], &[]);
-        let sessions = Sample::take(vec![session], &[]).since(&sample, NODE);
+        let sample = StatusSample::take(vec![session.clone()], &[]);
+        let sessions = StatusSample::take(vec![session], &[]).since(&sample, NODE);
         let capacity = Capacity::find(Some(Rate::mbps(100.0)), None);
         let status = ProcessStatus::of("get", None, [&capacity, &capacity], sessions);
         assert_eq!(serde_json::from_str::<ProcessStatus>(&serde_json::to_string(&status).unwrap()).unwrap(), status);
@@ -161,7 +161,7 @@ mod tests {
             target: Rate::mbps(950.0),
             sink_expected: Some(Rate::mbps(500.0)),
         };
-        SessionStats { source: Some(rates), limited_by: Some(Limit::Sink), ..SessionStats::default() }
+        SessionStats { source: Some(rates), limited_by: Some(RateTerm::Sink), ..SessionStats::default() }
     }
 
     fn session(sends: bool) -> Session {

@@ -34,7 +34,7 @@ pub struct StatusSocket {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Asked {
+struct StatusRequest {
     ask: String,
     #[serde(default)]
     what: String,
@@ -119,7 +119,7 @@ fn answer(stream: &UnixStream, status: &impl Fn() -> ProcessStatus, leave: Optio
     let mut reader = BufReader::new(stream.take(MOST_ASKED_BYTES));
     let mut line = String::new();
     while reader.read_line(&mut line)? > 0 {
-        let told = match serde_json::from_str::<Asked>(&line) {
+        let told = match serde_json::from_str::<StatusRequest>(&line) {
             Ok(asked) if asked.ask == "status" => serde_json::to_string(&status())?,
             Ok(asked) if asked.ask == "leave" => {
                 serde_json::to_string(&Leaves { leaves: leave.is_some_and(|leave| leave(&asked.what)) })?
@@ -156,7 +156,7 @@ pub fn statuses(dir: &Path) -> io::Result<(Vec<ProcessStatus>, Vec<String>)> {
 /// Asks all processes whose sockets are in a directory to leave a transfer, if they only wait for its peer to come back:
 /// how many do.
 pub fn ask_to_leave(dir: &Path, what: &str) -> io::Result<usize> {
-    let asked = Asked { ask: "leave".into(), what: what.to_owned() };
+    let asked = StatusRequest { ask: "leave".into(), what: what.to_owned() };
     let leaves = |path: &PathBuf| {
         let answer = ask(path, &asked).ok().flatten()?;
         serde_json::from_str::<Leaves>(&answer).ok().filter(|answer| answer.leaves)
@@ -170,7 +170,7 @@ fn sockets(dir: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 fn status_of(path: &Path) -> io::Result<Option<ProcessStatus>> {
-    let Some(line) = ask(path, &Asked { ask: "status".into(), what: String::new() })? else { return Ok(None) };
+    let Some(line) = ask(path, &StatusRequest { ask: "status".into(), what: String::new() })? else { return Ok(None) };
     let status: ProcessStatus = serde_json::from_str(&line)?;
     if status.version != VERSION {
         return Err(io::Error::other(format!(
@@ -182,7 +182,7 @@ fn status_of(path: &Path) -> io::Result<Option<ProcessStatus>> {
 }
 
 /// What the process behind a socket says; nothing if it is gone.
-fn ask(path: &Path, asked: &Asked) -> io::Result<Option<String>> {
+fn ask(path: &Path, asked: &StatusRequest) -> io::Result<Option<String>> {
     let stream = match UnixStream::connect(path) {
         Ok(stream) => stream,
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {

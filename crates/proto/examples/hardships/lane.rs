@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use fairwave_proto::codec::{SessionId, TicketId};
 use fairwave_proto::handshake::insecure::{Insecure, InsecureInitiator, InsecureResponder};
 use fairwave_proto::{
-    Direction, Event, Host, HostConfig, IntervalRule, Lasts, Measured, NodeConfig, Packet, PathKind, SessionOptions,
-    Wish,
+    Direction, Event, Host, HostConfig, IntervalRule, Lasts, Measured, NodeConfig, OpenRequest, Packet, PathKind,
+    SessionOptions,
 };
 use fairwave_schemes::node::{Gtp, Reading};
 use fairwave_schemes::scheme::{OptionValue, Options};
@@ -146,7 +146,7 @@ impl Lane {
         let mut hosts: Vec<_> = (0..=SINK).map(|at| host(at, seed)).collect();
         let sessions = std::array::from_fn(|source| {
             let crypto = InsecureInitiator::new(TICKET.0, TICKET.1, source as u64);
-            let wish = Wish { sends: false, receives: true, greeting: b"", options: OPTIONS };
+            let wish = OpenRequest { sends: false, receives: true, greeting: b"", options: OPTIONS };
             hosts[SINK].connect(Time::ZERO, address(source), crypto, &wish).ok()
         });
         Self {

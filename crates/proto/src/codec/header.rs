@@ -6,7 +6,7 @@ use super::{DecodeError, Full, Reader, VERSION, Writer};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// What its body is.
-    pub kind: Kind,
+    pub kind: PacketKind,
     /// The session, as its receiver names it.
     pub session: SessionId,
     /// Its number: one more for each packet of this direction and kind, never used again. A packet that carries the same
@@ -16,7 +16,7 @@ pub struct Header {
 
 /// What the body of a packet is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum PacketKind {
     /// A piece of a stream.
     Data,
     /// Frames.
@@ -39,8 +39,8 @@ impl Header {
             return Err(DecodeError::Version(version));
         }
         let kind = match first & 0xf {
-            DATA => Kind::Data,
-            CONTROL => Kind::Control,
+            DATA => PacketKind::Data,
+            CONTROL => PacketKind::Control,
             kind => return Err(DecodeError::Kind { what: "packet", kind }),
         };
         let session = SessionId(reader.u64("the session id")?);
@@ -50,8 +50,8 @@ impl Header {
     /// Writes it.
     pub fn write(&self, writer: &mut Writer<'_>) -> Result<(), Full> {
         let kind = match self.kind {
-            Kind::Data => DATA,
-            Kind::Control => CONTROL,
+            PacketKind::Data => DATA,
+            PacketKind::Control => CONTROL,
         };
         writer.whole(|writer| {
             writer.u8(VERSION << 4 | kind)?;
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn read__what_was_written() {
-        for kind in [Kind::Data, Kind::Control] {
+        for kind in [PacketKind::Data, PacketKind::Control] {
             let header = Header { kind, session: SessionId(0x0102_0304_0506_0708), number: 9 };
             let mut bytes = [0; HEADER_BYTES];
             header.write(&mut Writer::new(&mut bytes)).unwrap();

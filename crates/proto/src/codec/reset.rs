@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{DecodeError, Full, HEADER_BYTES, Header, Kind, Reader, SessionId, TAG_BYTES, Writer};
+use super::{DecodeError, Full, HEADER_BYTES, Header, PacketKind, Reader, SessionId, TAG_BYTES, Writer};
 
 /// What a responder tells an initiator under seal, so that it can say later, when it has no key of the session any more, that it does
 /// not know the session: a stateless reset (RFC 9000 s10.3). It can be made again from the session's name by who has the responder's
@@ -57,7 +57,7 @@ impl Reset {
         let more = usize::try_from(random().checked_rem(u64::try_from(choices).ok()?)?).ok()?;
         let mut datagram = vec![0; LEAST_RESET_BYTES.checked_add(more)?];
         // A number that this direction may have come to: the other one has come so far.
-        let header = Header { kind: Kind::Control, session: self.id, number: to.number };
+        let header = Header { kind: PacketKind::Control, session: self.id, number: to.number };
         header.write(&mut Writer::new(&mut datagram)).ok()?;
         let (rest, token) = datagram.get_mut(HEADER_BYTES..)?.split_last_chunk_mut::<TOKEN_BYTES>()?;
         *token = self.token;
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     const RESET: Reset = Reset { id: SessionId(5), token: [7; TOKEN_BYTES] };
-    const HEADER: Header = Header { kind: Kind::Data, session: SessionId(9), number: 1 << 20 };
+    const HEADER: Header = Header { kind: PacketKind::Data, session: SessionId(9), number: 1 << 20 };
 
     #[test]
     fn answer__to_the_smallest_packets_there_is_none() {

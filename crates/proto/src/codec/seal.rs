@@ -131,10 +131,10 @@ impl Unseal for Checksum {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::{Kind, Piece, SessionId};
+    use super::super::{PacketKind, Piece, SessionId};
     use super::*;
 
-    const HEADER: Header = Header { kind: Kind::Data, session: SessionId(5), number: 1 << 40 };
+    const HEADER: Header = Header { kind: PacketKind::Data, session: SessionId(5), number: 1 << 40 };
 
     fn datagram(bytes: &[u8]) -> Vec<u8> {
         let mut room = [0; 1500];

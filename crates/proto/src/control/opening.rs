@@ -6,15 +6,15 @@ use fairwave_units::{Duration, Rate, Time};
 
 use super::{Control, ControlEvent, Direction};
 use crate::codec::{Refusal, SessionId};
-use crate::door::Outcome;
+use crate::door::DatagramOutcome;
 use crate::flow_table::Flow;
-use crate::handshake::{Crypto, Established, HandshakeError, Terms, Visit};
+use crate::handshake::{Crypto, Established, HandshakeError, PendingVisit, Terms};
 use crate::options::SessionOptions;
 use crate::packet::{Packet, Transmit};
 use crate::path_kind::PathKind;
 use crate::peer::Peer;
 use crate::rtt::Rtt;
-use crate::session::{ConnectError, Opened, Wish};
+use crate::session::{OpenError, OpenRequest, Opened};
 use crate::slots::slot;
 
 impl<C: Crypto> Control<C> {
@@ -31,16 +31,16 @@ impl<C: Crypto> Control<C> {
         now: Time,
         to: SocketAddr,
         crypto: C::Initiator,
-        wish: &Wish<'_>,
-    ) -> Result<SessionId, ConnectError> {
-        wish.options.check().map_err(ConnectError::Options)?;
-        let session = self.name().ok_or(ConnectError::TooMany)?;
+        wish: &OpenRequest<'_>,
+    ) -> Result<SessionId, OpenError> {
+        wish.options.check().map_err(OpenError::Options)?;
+        let session = self.name().ok_or(OpenError::TooMany)?;
         let flows = (wish.sends, wish.receives);
         let terms = self.terms(session, flows, wish.options);
         let connected = self.door.connect(now, to, crypto, terms, flows, (wish.greeting, wish.options));
         if connected.is_err() {
             self.names.give_back(session);
-            return Err(ConnectError::Greeting(wish.greeting.len()));
+            return Err(OpenError::Greeting(wish.greeting.len()));
         }
         Ok(session)
     }
@@ -71,14 +71,14 @@ impl<C: Crypto> Control<C> {
         now: Time,
         from: SocketAddr,
         datagram: &[u8],
-        decide: &mut dyn FnMut(&Visit<C>) -> Result<SessionOptions, Refusal>,
+        decide: &mut dyn FnMut(&PendingVisit<C>) -> Result<SessionOptions, Refusal>,
     ) {
         match self.door.handle(now, from, datagram) {
-            Outcome::Nothing => {}
-            Outcome::Answer(answer) => self.answer(from, answer),
-            Outcome::Failed(session, error) => self.fail(session, error),
-            Outcome::Established(established, to, options) => self.open(now, *established, to, options),
-            Outcome::Asked(asked) => {
+            DatagramOutcome::Nothing => {}
+            DatagramOutcome::Answer(answer) => self.answer(from, answer),
+            DatagramOutcome::Failed(session, error) => self.fail(session, error),
+            DatagramOutcome::Established(established, to, options) => self.open(now, *established, to, options),
+            DatagramOutcome::Asked(asked) => {
                 let mut named = None;
                 let decision = decide(&asked).and_then(|options| {
                     options.check().map_err(|_| Refusal::NoRoom)?;

@@ -30,7 +30,7 @@ fn node() -> EndNode {
     EndNode::new(Time::ZERO, MS * 5, Rate::mbps(100.0), 1.0, rule, gtp(false))
 }
 
-fn mbps(outcomes: &[Outcome]) -> Vec<f64> {
+fn mbps(outcomes: &[TickOutcome]) -> Vec<f64> {
     outcomes.iter().map(|outcome| (outcome.grant.expected.as_bps() / 1e3).round() / 1e3).collect()
 }
 

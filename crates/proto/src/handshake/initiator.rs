@@ -44,7 +44,7 @@ pub struct Initiator<C> {
 
 /// How an attempt goes.
 #[derive(Debug, PartialEq)]
-pub enum Progress<K> {
+pub enum AttemptProgress<K> {
     /// It goes on. The datagram may have been another's, old or forged.
     Waiting,
     /// The session is there.
@@ -163,22 +163,22 @@ impl<C: InitiatorCrypto> Initiator<C> {
     }
 
     /// A datagram of the handshake came, from wherever. Ask [`Initiator::poll_transmit`] afterwards.
-    pub fn handle(&mut self, now: Time, datagram: &[u8]) -> Progress<C::Keys> {
+    pub fn handle(&mut self, now: Time, datagram: &[u8]) -> AttemptProgress<C::Keys> {
         if self.is_over {
-            return Progress::Waiting;
+            return AttemptProgress::Waiting;
         }
         match Handshake::read(datagram) {
             Ok(Handshake::Cookie { hello, cookie }) if hello == self.mac => {
                 self.on_cookie(now, cookie);
-                Progress::Waiting
+                AttemptProgress::Waiting
             }
             // Which of them it is, its payload says under seal.
             Ok(Handshake::Reply { hello, message } | Handshake::Refusal { hello, message }) if hello == self.mac => {
-                let Some((payload, keys)) = self.crypto.read_reply(message) else { return Progress::Waiting };
+                let Some((payload, keys)) = self.crypto.read_reply(message) else { return AttemptProgress::Waiting };
                 self.is_over = true;
                 self.conclude(now, &payload, keys)
             }
-            _ => Progress::Waiting,
+            _ => AttemptProgress::Waiting,
         }
     }
 
@@ -207,11 +207,11 @@ impl<C: InitiatorCrypto> Initiator<C> {
         }
     }
 
-    fn conclude(&mut self, now: Time, payload: &[u8], keys: C::Keys) -> Progress<C::Keys> {
+    fn conclude(&mut self, now: Time, payload: &[u8], keys: C::Keys) -> AttemptProgress<C::Keys> {
         if let Ok(refusal) = Refusal::read(payload) {
-            return Progress::Failed(HandshakeError::Refused(refusal));
+            return AttemptProgress::Failed(HandshakeError::Refused(refusal));
         }
-        let Ok(answer) = Answer::read(payload) else { return Progress::Failed(HandshakeError::Protocol) };
+        let Ok(answer) = Answer::read(payload) else { return AttemptProgress::Failed(HandshakeError::Protocol) };
         self.sample(now);
         let path = if answer.is_dedicated { self.terms.path } else { PathKind::Shared };
         // No more than this end offered, whatever the other one says.
@@ -219,7 +219,7 @@ impl<C: InitiatorCrypto> Initiator<C> {
         let agreed = |flows: bool, share, bps: Option<u64>| {
             (flows && path == PathKind::Dedicated && bps.is_some()).then(|| start(share, bps)).flatten()
         };
-        Progress::Established(Box::new(Established {
+        AttemptProgress::Established(Box::new(Established {
             local: self.terms.session,
             peer: answer.session,
             is_initiator: true,

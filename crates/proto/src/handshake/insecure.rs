@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::{Crypto, InitiatorCrypto, ResponderCrypto};
-use crate::codec::{Checksum, Kind, MAC_BYTES, Mac, Prologue, Reset, SessionId, TAG_BYTES, TicketId, mixed};
+use crate::codec::{Checksum, MAC_BYTES, Mac, PacketKind, Prologue, Reset, SessionId, TAG_BYTES, TicketId, mixed};
 
 /// The suite of no security. Real hosts do not speak it.
 pub const INSECURE_SUITE: u8 = 0;
@@ -52,8 +52,8 @@ pub struct InsecureKeys(u64);
 
 impl InsecureKeys {
     /// The seal of the packets of a kind that the initiator sends, or that the responder does.
-    pub fn seal(self, from_initiator: bool, kind: Kind) -> Checksum {
-        let direction = u64::from(from_initiator) | if kind == Kind::Data { 2 } else { 0 };
+    pub fn seal(self, from_initiator: bool, kind: PacketKind) -> Checksum {
+        let direction = u64::from(from_initiator) | if kind == PacketKind::Data { 2 } else { 0 };
         Checksum::new(mixed(self.0 ^ direction))
     }
 }

@@ -28,9 +28,9 @@ mod responder;
 
 pub use crypto::{Crypto, InitiatorCrypto, ResponderCrypto};
 pub use established::{Established, Terms};
-pub use initiator::{HandshakeError, Initiator, Progress};
+pub use initiator::{AttemptProgress, HandshakeError, Initiator};
 pub use prefix::Prefix;
-pub use responder::{Answered, Asked, HalfOpen, Incoming, MOST_HALF_OPEN, Responder, Visit};
+pub use responder::{Answered, HalfOpen, Incoming, MOST_HALF_OPEN, PendingVisit, Responder, SessionRequest};
 
 #[cfg(test)]
 pub(crate) use resets::MOST_RESETS;

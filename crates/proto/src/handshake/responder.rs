@@ -31,19 +31,19 @@ pub struct Responder<C: ResponderCrypto> {
     most: HalfOpen,
     refusals: Refusals,
     resets: Resets,
-    table: BTreeMap<Key, Entry<C::Keys>>,
-    sessions: BTreeMap<SessionId, Key>,
+    table: BTreeMap<HelloKey, HalfOpenEntry<C::Keys>>,
+    sessions: BTreeMap<SessionId, HelloKey>,
     /// Hellos whose sessions were opened lately, and when.
-    done: VecDeque<(Time, Key)>,
+    done: VecDeque<(Time, HelloKey)>,
     /// No entry ends before.
     earliest: Option<Time>,
 }
 
 /// A hello is known by where it comes from and by its MAC.
-type Key = (SocketAddr, Mac);
+type HelloKey = (SocketAddr, Mac);
 
 #[derive(Debug)]
-struct Entry<K> {
+struct HalfOpenEntry<K> {
     since: Time,
     answer: Vec<u8>,
     /// Times that it was sent.
@@ -78,16 +78,16 @@ pub enum Incoming<P> {
     Answer(Vec<u8>),
     /// Somebody who holds a ticket, at the address that he says he has, wants a session.
     /// It is to be answered before the next datagram is handed in.
-    Asked(Asked<P>),
+    Asked(SessionRequest<P>),
 }
 
 /// What a host that is asked for a session sees of it.
-pub type Visit<C> = Asked<<<C as Crypto>::Responder as ResponderCrypto>::Pending>;
+pub type PendingVisit<C> = SessionRequest<<<C as Crypto>::Responder as ResponderCrypto>::Pending>;
 
 /// Who asks for a session, and what for.
 #[derive(Debug)]
-pub struct Asked<P> {
-    key: Key,
+pub struct SessionRequest<P> {
+    key: HelloKey,
     pending: P,
     /// What the hello begins with: the ticket, and what the initiator says about path and secrecy.
     pub prologue: Prologue,
@@ -104,7 +104,7 @@ pub struct Asked<P> {
     receive_bps: Option<u64>,
 }
 
-impl<P> Asked<P> {
+impl<P> SessionRequest<P> {
     /// Where it comes from.
     pub fn from(&self) -> SocketAddr {
         self.key.0
@@ -195,7 +195,7 @@ impl<C: ResponderCrypto> Responder<C> {
     /// Whether no other session may be half open with this ticket, from there.
     fn is_full(&self, ticket: TicketId, prefix: Prefix) -> bool {
         let HalfOpen { all, of_ticket, of_prefix } = self.most;
-        let count = |is_one: &dyn Fn(&Key, TicketId) -> bool| {
+        let count = |is_one: &dyn Fn(&HelloKey, TicketId) -> bool| {
             self.table.iter().filter(|(key, entry)| is_one(key, entry.session.ticket)).count()
         };
         self.table.len() >= all
@@ -203,10 +203,10 @@ impl<C: ResponderCrypto> Responder<C> {
             || count(&|(from, _), _| Prefix::of(from.ip()) == prefix) >= of_prefix
     }
 
-    fn read(&mut self, key: Key, hello: &Hello<'_>) -> Option<Asked<C::Pending>> {
+    fn read(&mut self, key: HelloKey, hello: &Hello<'_>) -> Option<SessionRequest<C::Pending>> {
         let (payload, pending) = self.crypto.read_hello(&hello.prologue, hello.message)?;
         let offer = Offer::read(&payload).ok()?;
-        Some(Asked {
+        Some(SessionRequest {
             key,
             pending,
             prologue: hello.prologue,
@@ -222,7 +222,7 @@ impl<C: ResponderCrypto> Responder<C> {
 
     /// Yes, unless one end alone asks for data without secrecy, or there is no room any more. The path is dedicated if both
     /// say so, and then the rates to start with are the smaller of both ends' shares.
-    pub fn accept(&mut self, now: Time, asked: Asked<C::Pending>, terms: &Terms) -> Answered {
+    pub fn accept(&mut self, now: Time, asked: SessionRequest<C::Pending>, terms: &Terms) -> Answered {
         if asked.prologue.is_plain != terms.is_plain {
             return self.refuse(now, asked, Refusal::Plain);
         }
@@ -267,14 +267,14 @@ impl<C: ResponderCrypto> Responder<C> {
         };
         self.sessions.insert(terms.session, asked.key);
         let datagram = written(&Handshake::Reply { hello: asked.key.1, message: &message });
-        let entry = Entry { since: now, answer: datagram.clone(), times: 1, session: Box::new(established) };
+        let entry = HalfOpenEntry { since: now, answer: datagram.clone(), times: 1, session: Box::new(established) };
         self.table.insert(asked.key, entry);
         self.earliest.get_or_insert(now.saturating_add(HALF_OPEN_LASTS));
         Answered { datagram, refusal: None }
     }
 
     /// No. Nothing is kept of it: the same hello is read and refused again.
-    pub fn refuse(&mut self, now: Time, asked: Asked<C::Pending>, why: Refusal) -> Answered {
+    pub fn refuse(&mut self, now: Time, asked: SessionRequest<C::Pending>, why: Refusal) -> Answered {
         let prefix = Prefix::of(asked.from().ip());
         self.refusals.count(&self.crypto, epoch(now), asked.prologue.ticket, prefix);
         let payload = bytes(|writer| why.write(writer));

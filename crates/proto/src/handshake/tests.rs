@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::insecure::{InsecureInitiator, InsecureKeys, InsecurePending, InsecureResponder};
 use super::*;
 use crate::codec::{
-    Frame, HELLO_BYTES, Handshake, Header, Hello, Kind, Mac, PROLOGUE_BYTES, Prologue, Reader, Refusal, Reset,
+    Frame, HELLO_BYTES, Handshake, Header, Hello, Mac, PROLOGUE_BYTES, PacketKind, Prologue, Reader, Refusal, Reset,
     SessionId, TicketId, VERSION, Writer, is_handshake, open_datagram, seal_datagram,
 };
 use crate::path_kind::PathKind;
@@ -101,11 +101,16 @@ fn proven(responder: &mut Responder<Counting>, now: Time, from: SocketAddr, nonc
     let mut initiator = initiator(now, nonce, terms(nonce));
     let hello = initiator.poll_transmit(now).unwrap().to_vec();
     let cookie = answer(responder, now, from, &hello);
-    assert_eq!(initiator.handle(now, &cookie), Progress::Waiting);
+    assert_eq!(initiator.handle(now, &cookie), AttemptProgress::Waiting);
     initiator.poll_transmit(now).unwrap().to_vec()
 }
 
-fn asked(responder: &mut Responder<Counting>, now: Time, from: SocketAddr, hello: &[u8]) -> Asked<InsecurePending> {
+fn asked(
+    responder: &mut Responder<Counting>,
+    now: Time,
+    from: SocketAddr,
+    hello: &[u8],
+) -> SessionRequest<InsecurePending> {
     match responder.handle(now, from, hello) {
         Incoming::Asked(asked) => asked,
         other => panic!("{other:?} in place of a question"),
@@ -121,18 +126,18 @@ fn opened(initiator_terms: Terms, directions: (bool, bool), responder_terms: &Te
     let mut initiator = Initiator::new(ms(0), crypto, initiator_terms, directions, b"hi").unwrap();
     let hello = initiator.poll_transmit(ms(0)).unwrap().to_vec();
     let cookie = answer(&mut responder, ms(10), address(1), &hello);
-    assert_eq!(initiator.handle(ms(20), &cookie), Progress::Waiting);
+    assert_eq!(initiator.handle(ms(20), &cookie), AttemptProgress::Waiting);
     let hello = initiator.poll_transmit(ms(20)).unwrap().to_vec();
     let asked = asked(&mut responder, ms(30), address(1), &hello);
     assert_eq!((asked.greeting.as_slice(), asked.from()), (&b"hi"[..], address(1)));
     let answered = responder.accept(ms(30), asked, responder_terms);
     let here = match initiator.handle(ms(40), &answered.datagram) {
-        Progress::Established(established) => *established,
-        Progress::Failed(error) => {
+        AttemptProgress::Established(established) => *established,
+        AttemptProgress::Failed(error) => {
             assert_eq!(answered.refusal.map(HandshakeError::Refused), Some(error));
             return Err(error);
         }
-        Progress::Waiting => panic!("a reply that says nothing"),
+        AttemptProgress::Waiting => panic!("a reply that says nothing"),
     };
     assert_eq!(initiator.poll_transmit(ms(9000)), None);
     assert_eq!(initiator.next_timeout(), None);
@@ -210,7 +215,7 @@ fn initiator__repeats_itself_and_gives_up() {
     let (mut heard, mut responder, mut sent) = (initiator(ms(0), 1, terms(1)), responder(), Vec::new());
     let hello = heard.poll_transmit(ms(0)).unwrap().to_vec();
     let cookie = answer(&mut responder, ms(15), address(1), &hello);
-    assert_eq!(heard.handle(ms(30), &cookie), Progress::Waiting);
+    assert_eq!(heard.handle(ms(30), &cookie), AttemptProgress::Waiting);
     while let Some(at) = heard.next_timeout() {
         if let Some(error) = heard.handle_timeout(at) {
             assert_eq!((at, error), (ms(5000), HandshakeError::FellSilent));
@@ -218,7 +223,7 @@ fn initiator__repeats_itself_and_gives_up() {
             sent.push(at);
         }
         // The same one once more changes nothing.
-        assert_eq!(heard.handle(at, &cookie), Progress::Waiting);
+        assert_eq!(heard.handle(at, &cookie), AttemptProgress::Waiting);
     }
     assert_eq!(sent, [30, 90, 210, 450, 930, 1890, 3810].map(ms));
 }
@@ -254,16 +259,16 @@ fn initiator__a_cookie_for_an_earlier_hello_comes_too_late() {
     let (mut initiator, mut responder) = (initiator(ms(0), 1, terms(1)), responder());
     let first = initiator.poll_transmit(ms(0)).unwrap().to_vec();
     let cookie = answer(&mut responder, ms(10), address(1), &first);
-    assert_eq!(initiator.handle(ms(64), &cookie), Progress::Waiting);
+    assert_eq!(initiator.handle(ms(64), &cookie), AttemptProgress::Waiting);
     let second = initiator.poll_transmit(ms(64)).unwrap().to_vec();
     // The first hello was doubled on its way, and the answer to its double was changed: it came 10 ms after the second hello.
     let mut changed = answer(&mut responder, ms(64), address(1), &first);
     changed[20] ^= 1;
-    assert_eq!(initiator.handle(ms(74), &changed), Progress::Waiting);
+    assert_eq!(initiator.handle(ms(74), &changed), AttemptProgress::Waiting);
     assert!(initiator.poll_transmit(ms(74)).is_none());
     let asked = asked(&mut responder, ms(90), address(1), &second);
     let reply = responder.accept(ms(90), asked, &terms(2)).datagram;
-    let Progress::Established(established) = initiator.handle(ms(114), &reply) else { panic!("no session") };
+    let AttemptProgress::Established(established) = initiator.handle(ms(114), &reply) else { panic!("no session") };
     assert_eq!(established.rtt, Some(Duration::from_millis(50)));
 }
 
@@ -273,11 +278,11 @@ fn initiator__goes_on_when_its_cookie_is_too_old() {
     let first = initiator.poll_transmit(ms(4_000)).unwrap().to_vec();
     let cookie = answer(&mut responder, ms(4_500), address(1), &first);
     // All but nothing comes through: the cookie of the first five seconds is good up to the tenth.
-    assert_eq!(initiator.handle(ms(8_900), &cookie), Progress::Waiting);
+    assert_eq!(initiator.handle(ms(8_900), &cookie), AttemptProgress::Waiting);
     let second = initiator.poll_transmit(ms(8_900)).unwrap().to_vec();
     let other = answer(&mut responder, ms(10_000), address(1), &second);
     assert_eq!((other.len(), reads(&mut responder)), (33, 0));
-    assert_eq!(initiator.handle(ms(8_950), &other), Progress::Waiting);
+    assert_eq!(initiator.handle(ms(8_950), &other), AttemptProgress::Waiting);
     let third = initiator.poll_transmit(ms(8_950)).unwrap().to_vec();
     let [Ok(Handshake::Hello(second)), Ok(Handshake::Hello(third_read))] =
         [&second, &third].map(|hello| Handshake::read(hello))
@@ -288,7 +293,7 @@ fn initiator__goes_on_when_its_cookie_is_too_old() {
     assert_ne!(second.message.get(..32), third_read.message.get(..32));
     let asked = asked(&mut responder, ms(10_100), address(1), &third);
     let reply = responder.accept(ms(10_100), asked, &terms(2)).datagram;
-    assert!(matches!(initiator.handle(ms(8_999), &reply), Progress::Established(_)));
+    assert!(matches!(initiator.handle(ms(8_999), &reply), AttemptProgress::Established(_)));
 }
 
 #[test]
@@ -324,7 +329,7 @@ fn responder__refuses_under_seal_and_in_the_same_words() {
         // Somebody on the path calls it a reply: what is under the seal counts.
         let mut called_reply = refused.datagram.clone();
         called_reply[0] ^= 3 ^ 4;
-        assert_eq!(initiator.handle(ms(2), &called_reply), Progress::Failed(HandshakeError::Refused(why)));
+        assert_eq!(initiator.handle(ms(2), &called_reply), AttemptProgress::Failed(HandshakeError::Refused(why)));
     }
 }
 
@@ -448,9 +453,9 @@ impl<F: Iterator<Item = (u8, u16)>> Network<F> {
 
 /// The first packet of a session.
 fn first_packet(session: &Established<InsecureKeys>, number: u64) -> Vec<u8> {
-    let header = Header { kind: Kind::Control, session: session.peer, number };
+    let header = Header { kind: PacketKind::Control, session: session.peer, number };
     let mut room = [0; 100];
-    let mut seal = session.keys.seal(true, Kind::Control);
+    let mut seal = session.keys.seal(true, PacketKind::Control);
     let length = seal_datagram(&header, &mut seal, &mut room, &[], |writer| Frame::Probe(1).write(writer)).unwrap();
     room[..length].to_vec()
 }

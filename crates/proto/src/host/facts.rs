@@ -8,7 +8,7 @@ use super::Host;
 use crate::codec::SessionId;
 use crate::end_node::EndNode;
 use crate::handshake::Crypto;
-use crate::limits::Limit;
+use crate::limits::RateTerm;
 use crate::rates::SessionRates;
 use crate::receiver::ReceiverCounts;
 use crate::sender::SenderCounts;
@@ -18,7 +18,7 @@ impl<C: Crypto> Host<C> {
     /// The rates of a session at its source, if this is it.
     pub fn source_rates(&self, session: SessionId) -> Option<SessionRates> {
         let rates = self.control.rates(session, Direction::Sending)?;
-        let sink_expected = self.outbound.limit(session, Limit::Sink)?;
+        let sink_expected = self.outbound.limit(session, RateTerm::Sink)?;
         Some(SessionRates { sink_expected: Some(sink_expected), ..rates })
     }
 
@@ -29,12 +29,12 @@ impl<C: Crypto> Host<C> {
     }
 
     /// A term of a session's rate at its source, if this is it.
-    pub fn limit(&self, session: SessionId, limit: Limit) -> Option<Rate> {
+    pub fn limit(&self, session: SessionId, limit: RateTerm) -> Option<Rate> {
         self.outbound.limit(session, limit)
     }
 
     /// The term that held a session at its source for most of the last second.
-    pub fn limited_by(&mut self, now: Time, session: SessionId) -> Option<Limit> {
+    pub fn limited_by(&mut self, now: Time, session: SessionId) -> Option<RateTerm> {
         self.outbound.limited_by(now, session)
     }
 

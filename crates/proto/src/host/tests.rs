@@ -114,7 +114,7 @@ impl Network {
     /// The sink asks its source for data; its name for the session.
     fn open(&mut self, from: usize, to: usize) -> SessionId {
         let crypto = InsecureInitiator::new(TICKET.0, TICKET.1, self.order);
-        let wish = Wish { sends: false, receives: true, greeting: b"", options: OPTIONS };
+        let wish = OpenRequest { sends: false, receives: true, greeting: b"", options: OPTIONS };
         self.hosts[to].connect(self.now, address(from), crypto, &wish).unwrap()
     }
 

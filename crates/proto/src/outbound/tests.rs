@@ -27,7 +27,7 @@ struct Source {
 
 impl Source {
     fn new() -> Self {
-        let mut outbound = Outbound::new(Chance::new([7; 32], 0));
+        let mut outbound = Outbound::new(SecureRandom::new([7; 32], 0));
         let setup = SenderSetup {
             piece_bytes: 1000,
             lower_bytes: 28,
@@ -39,7 +39,7 @@ impl Source {
         };
         outbound.open(ms(0), SESSION, SessionId(2), SocketAddr::from(([10, 0, 0, 1], 1)), setup);
         outbound.grant(ms(0), SESSION, Rate::mbps(80.0), Duration::from_millis(20));
-        outbound.set_limit(ms(0), SESSION, Limit::Sink, Rate::mbps(80.0));
+        outbound.set_limit(ms(0), SESSION, RateTerm::Sink, Rate::mbps(80.0));
         outbound.serve(ms(0), SESSION, STREAM, 0..4 << 30);
         Self { outbound, now: 0, next: 0, skipped: BTreeSet::new(), ended: None }
     }

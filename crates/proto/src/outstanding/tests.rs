@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::byte_ranges::ByteRanges;
 use crate::codec::{Reader, Writer};
-use crate::missing::Missing;
+use crate::missing::MissingNumbers;
 
 const AT: Time = Time::ZERO;
 
@@ -126,9 +126,9 @@ fn outstanding__takes_32_bytes_a_packet() {
     for step in [1, 2] {
         let mut outstanding = Outstanding::default();
         let bytes = |outstanding: &Outstanding| {
-            outstanding.stamps.capacity() * size_of::<u32>() + outstanding.runs.capacity() * size_of::<Run>()
+            outstanding.stamps.capacity() * size_of::<u32>() + outstanding.runs.capacity() * size_of::<PacketRun>()
         };
-        let free = FREE_PACKETS * (size_of::<u32>() + size_of::<Run>());
+        let free = FREE_PACKETS * (size_of::<u32>() + size_of::<PacketRun>());
         for number in 0..100_000 {
             outstanding.send(piece(number * step), AT);
             let a_packet = if step == 1 { 5 } else { 32 };

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-use fairwave_proto::codec::{Checksum, CloseReason, Header, Kind, Reader, SessionId, TicketId, is_handshake};
+use fairwave_proto::codec::{Checksum, CloseReason, Header, PacketKind, Reader, SessionId, TicketId, is_handshake};
 use fairwave_proto::handshake::insecure::{Insecure, InsecureInitiator, InsecureResponder};
 use fairwave_proto::{
-    ControlPacket, DataPacket, Event, Host, HostConfig, IntervalRule, Lasts, NodeConfig, Packet, PathKind, PieceAt,
-    SessionOptions, Wish,
+    ControlPacket, DataPacket, Event, Host, HostConfig, IntervalRule, Lasts, NodeConfig, OpenRequest, Packet, PathKind,
+    PieceAt, SessionOptions,
 };
 use fairwave_schemes::node::{Gtp, Reading};
 use fairwave_schemes::scheme::{OptionValue, Options};
@@ -132,7 +132,7 @@ impl Machine {
         self.nonces = self.nonces.wrapping_add(1);
         let crypto = InsecureInitiator::new(TICKET.0, TICKET.1, mixed(self.nonces));
         let greeting = (transfer as u64).to_be_bytes();
-        let wish = Wish { sends: !receives, receives, greeting: &greeting, options: OPTIONS };
+        let wish = OpenRequest { sends: !receives, receives, greeting: &greeting, options: OPTIONS };
         let host = &mut self.host;
         let session = memory::counted(&mut self.held, || host.connect(now, to, crypto, &wish)).ok()?;
         self.initiated.insert(session);
@@ -141,7 +141,7 @@ impl Machine {
     }
 
     /// What a session's packets are sealed with.
-    fn seal(&self, session: SessionId, is_own: bool, kind: Kind) -> Option<Checksum> {
+    fn seal(&self, session: SessionId, is_own: bool, kind: PacketKind) -> Option<Checksum> {
         let is_initiator = self.initiated.contains(&session);
         Some(self.host.keys(session)?.seal(is_initiator == is_own, kind))
     }
@@ -150,7 +150,7 @@ impl Machine {
     pub(crate) fn receive(&mut self, now: Time, from: SocketAddr, datagram: &mut [u8]) -> Option<Arrived> {
         if is_handshake(datagram) {
             let visits = &mut self.visits;
-            let mut decide = |visit: &fairwave_proto::handshake::Visit<Insecure>| {
+            let mut decide = |visit: &fairwave_proto::handshake::PendingVisit<Insecure>| {
                 let greeting =
                     visit.greeting.first_chunk().map_or(usize::MAX, |bytes| u64::from_be_bytes(*bytes) as usize);
                 visits.insert((visit.from(), visit.peer), greeting);
@@ -165,12 +165,12 @@ impl Machine {
         let session = header.session;
         let host = &mut self.host;
         match header.kind {
-            Kind::Data => {
+            PacketKind::Data => {
                 let (packet, bytes) = DataPacket::open(&header, &mut seal, datagram).ok()?;
                 let new = memory::counted(&mut self.held, || host.handle_data(now, from, &packet).bytes);
                 (new > 0).then(|| Arrived { session, piece: packet.piece, bytes: bytes.to_vec() })
             }
-            Kind::Control => {
+            PacketKind::Control => {
                 let mut packet = ControlPacket::open(&header, &mut seal, datagram).ok()?;
                 if let Some(trick) = &self.trick {
                     packet.frames = trick.hear(&packet.frames);
@@ -230,7 +230,7 @@ impl Machine {
             Packet::Handshake(bytes) => Some(bytes),
             Packet::Data(packet) => {
                 let session = session?;
-                let mut seal = self.seal(session, true, Kind::Data)?;
+                let mut seal = self.seal(session, true, PacketKind::Data)?;
                 let PieceAt { stream, length, offset } = packet.piece;
                 let transfer = self.sessions.get(&session).copied().unwrap_or(usize::MAX);
                 self.payload.resize(length as usize, 0);
@@ -239,7 +239,7 @@ impl Machine {
                 Some(self.room[..used].to_vec())
             }
             Packet::Control(packet) => {
-                let mut seal = self.seal(session?, true, Kind::Control)?;
+                let mut seal = self.seal(session?, true, PacketKind::Control)?;
                 let used = packet.seal(&mut seal, &mut self.room).ok()?;
                 Some(self.room[..used].to_vec())
             }

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 
 use fairwave_proto::codec::{CloseReason, SessionId, VoidReason};
-use fairwave_proto::{ByteRanges, Event, Limit, MOST_GAPS};
+use fairwave_proto::{ByteRanges, Event, MOST_GAPS, RateTerm};
 use fairwave_units::{Duration, Time};
 
 use crate::content;
@@ -220,7 +220,7 @@ impl World {
             let Machine { host, sessions, .. } = machine;
             let open = sessions.iter().filter(|(session, _)| host.keys(**session).is_some());
             open.map(move |(session, transfer)| {
-                let limits = [Limit::Source, Limit::Sink, Limit::Path].map(|limit| host.limit(*session, limit));
+                let limits = [RateTerm::Source, RateTerm::Sink, RateTerm::Path].map(|limit| host.limit(*session, limit));
                 let under_way = host.sent_under_way(*session);
                 let (sent, came) = (host.sent(*session), host.received(*session));
                 let rates = [host.source_rates(*session), host.sink_rates(*session)];

@@ -3,12 +3,12 @@
 use fairwave_units::{Bytes, Duration, Rate};
 
 use super::drawn::Drawn;
-use super::elements::{Names, lookup, tables};
-use super::mistake::Reading;
-use super::nodes::{Ends, check_count};
-use super::paths::{Paths, Way, no_way};
-use super::reader::{Field, Reader, Thing};
-use super::tree::Table;
+use super::elements::{TakenNames, lookup, tables};
+use super::mistake::ReadResult;
+use super::nodes::{KnownNodes, check_count};
+use super::paths::{RoundTripRoute, Routes, no_way};
+use super::reader::{Field, TableReader, Thing};
+use super::tree::TomlTable;
 use crate::{Background, BackgroundKind, LinkEnd, limits};
 
 pub(super) const KEYS: &[&str] =
@@ -23,17 +23,17 @@ const RTT: Duration = Duration::from_millis(100);
 
 /// Reads all tables.
 pub(crate) fn read(
-    root: &Table,
+    root: &TomlTable,
     seed: u64,
-    ends: &Ends,
-    paths: &mut Paths<'_>,
+    ends: &KnownNodes,
+    paths: &mut Routes<'_>,
     notes: &mut Vec<String>,
-) -> Reading<Vec<Background>> {
+) -> ReadResult<Vec<Background>> {
     let mut made = Vec::new();
-    let mut names = Names::default();
+    let mut names = TakenNames::default();
     let mut sources = 0;
     for (n, (table, place)) in tables(root, "background")?.into_iter().enumerate() {
-        let reader = Reader::new(Thing::Nth("background", n + 1), place, table, KEYS)?;
+        let reader = TableReader::new(Thing::Nth("background", n + 1), place, table, KEYS)?;
         let name =
             reader.need("kind", "kind = \"web\" or \"on-off\"")?.word(&[("web", "web"), ("on-off", "on-off")])?;
         let (background, way) = one(&reader, name, ends, paths)?;
@@ -46,7 +46,12 @@ pub(crate) fn read(
     Ok(made)
 }
 
-fn one(reader: &Reader<'_>, kind: &'static str, ends: &Ends, paths: &mut Paths<'_>) -> Reading<(Background, Way)> {
+fn one(
+    reader: &TableReader<'_>,
+    kind: &'static str,
+    ends: &KnownNodes,
+    paths: &mut Routes<'_>,
+) -> ReadResult<(Background, RoundTripRoute)> {
     let node = |field: Field<'_>| match lookup(&ends.names, field.text()?, field, "node", || ends.node_names())? {
         LinkEnd::Node(node) => Ok(node),
         LinkEnd::Router(_) => Err(field.wrong("is a router; traffic begins and ends at nodes", "name an end node")),
@@ -89,7 +94,7 @@ fn one(reader: &Reader<'_>, kind: &'static str, ends: &Ends, paths: &mut Paths<'
         above => above,
     };
     let way = if paths.is_lambda() {
-        Way { there: Box::default(), back: Box::default(), delay: Duration::ZERO }
+        RoundTripRoute { there: Box::default(), back: Box::default(), delay: Duration::ZERO }
     } else {
         let way = paths.find(from, to, None);
         way.map_err(|why| no_way(reader, paths, &why, from, to))?
@@ -101,13 +106,13 @@ fn one(reader: &Reader<'_>, kind: &'static str, ends: &Ends, paths: &mut Paths<'
 
 /// The round-trip times of the sources: one where they are all the same.
 fn rtts(
-    reader: &Reader<'_>,
-    way: &Way,
+    reader: &TableReader<'_>,
+    way: &RoundTripRoute,
     sources: u32,
     seed: u64,
     name: &str,
     notes: &mut Vec<String>,
-) -> Reading<Box<[Duration]>> {
+) -> ReadResult<Box<[Duration]>> {
     let count = u64::from(sources);
     let rtt = reader.read("rtt", |field| Drawn::read(field, count, |field| field.positive_span(limits::DELAY)))?;
     let Some(rtt) = rtt else {

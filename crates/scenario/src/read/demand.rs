@@ -3,9 +3,9 @@
 use fairwave_units::{Rate, Time};
 
 use super::drawn::each;
-use super::mistake::Reading;
-use super::reader::{Field, Reader};
-use super::tree::Value;
+use super::mistake::ReadResult;
+use super::reader::{Field, TableReader};
+use super::tree::TomlValue;
 use crate::{Demand, limits};
 
 /// The demands of a table: one for all sessions, or one for each.
@@ -14,17 +14,17 @@ pub(super) enum Demands {
     Each(Box<[Demand]>),
 }
 
-pub(super) fn demands(field: Field<'_>, count: u64) -> Reading<Demands> {
-    let Value::Table(table) = &field.item.value else { return demand(field).map(Demands::All) };
+pub(super) fn demands(field: Field<'_>, count: u64) -> ReadResult<Demands> {
+    let TomlValue::Table(table) = &field.item.value else { return demand(field).map(Demands::All) };
     let list =
-        Reader::new(field.thing, field.item.place, table, &["each"])?.need("each", "demand = { each = [..] }")?;
+        TableReader::new(field.thing, field.item.place, table, &["each"])?.need("each", "demand = { each = [..] }")?;
     each(Field { key: field.key, ..list }, count, demand).map(Demands::Each)
 }
 
 /// A rate, "inf", or a schedule of both.
-fn demand(field: Field<'_>) -> Reading<Demand> {
+fn demand(field: Field<'_>) -> ReadResult<Demand> {
     const EXAMPLE: &str = "[[\"0 s\", \"400 Mb/s\"], [\"4 s\", \"800 Mb/s\"]]";
-    let Value::List(steps) = &field.item.value else {
+    let TomlValue::List(steps) = &field.item.value else {
         let rate = field.or_inf(Field::rate)?;
         return Ok(rate.map_or(Demand::Unlimited, Demand::Constant));
     };
@@ -37,7 +37,7 @@ fn demand(field: Field<'_>) -> Reading<Demand> {
     let mut schedule: Vec<(Time, Option<Rate>)> = Vec::with_capacity(steps.len());
     for step in steps {
         let field = field.entry(step);
-        let Value::List(pair) = &step.value else { return Err(field.not("a step of a schedule", EXAMPLE)) };
+        let TomlValue::List(pair) = &step.value else { return Err(field.not("a step of a schedule", EXAMPLE)) };
         let [time, rate] = &pair[..] else {
             return Err(field.wrong("has a step that is not a time and a rate", format!("write it like {EXAMPLE}")));
         };

@@ -3,9 +3,9 @@
 
 use fairwave_units::{Duration, Rate, Time};
 
-use super::mistake::Reading;
-use super::reader::{Field, Reader};
-use super::tree::{Table, Value};
+use super::mistake::ReadResult;
+use super::reader::{Field, TableReader};
+use super::tree::{TomlTable, TomlValue};
 use crate::random;
 
 /// One value for each of several elements.
@@ -75,9 +75,9 @@ impl<T: Draw> Drawn<T> {
     }
 
     /// A value, or a range `["1 ms", "100 ms"]`.
-    pub(crate) fn value_or_range<'a>(field: Field<'a>, read: impl Fn(Field<'a>) -> Reading<T>) -> Reading<Self> {
+    pub(crate) fn value_or_range<'a>(field: Field<'a>, read: impl Fn(Field<'a>) -> ReadResult<T>) -> ReadResult<Self> {
         match &field.item.value {
-            Value::List(_) => uniform(field, read),
+            TomlValue::List(_) => uniform(field, read),
             _ => read(field).map(Self::Fixed),
         }
     }
@@ -85,9 +85,13 @@ impl<T: Draw> Drawn<T> {
 
 impl<T: Draw> Drawn<T> {
     /// A value, `{ uniform = [least, most] }`, or `{ each = [..] }` with `count` values.
-    pub(crate) fn read<'a>(field: Field<'a>, count: u64, read: impl Fn(Field<'a>) -> Reading<T>) -> Reading<Self> {
-        let Value::Table(table) = &field.item.value else { return read(field).map(Self::Fixed) };
-        let reader = Reader::new(field.thing, field.item.place, table, &["each", "uniform"])?;
+    pub(crate) fn read<'a>(
+        field: Field<'a>,
+        count: u64,
+        read: impl Fn(Field<'a>) -> ReadResult<T>,
+    ) -> ReadResult<Self> {
+        let TomlValue::Table(table) = &field.item.value else { return read(field).map(Self::Fixed) };
+        let reader = TableReader::new(field.thing, field.item.place, table, &["each", "uniform"])?;
         match (reader.get("uniform"), reader.get("each")) {
             (Some(range), None) => uniform(Field { key: field.key, ..range }, read),
             (None, Some(list)) => each(Field { key: field.key, ..list }, count, read).map(Self::Each),
@@ -98,11 +102,11 @@ impl<T: Draw> Drawn<T> {
 
 /// In a table that was changed for element number `index` alone, makes that element's own value of every list with one
 /// for each that was not changed.
-pub(crate) fn keep_own(changed: &mut Table, table: &Table, keys: &[&str], index: u64) {
+pub(crate) fn keep_own(changed: &mut TomlTable, table: &TomlTable, keys: &[&str], index: u64) {
     for key in keys {
         if let Some(item) = changed.get_mut(key)
-            && let Value::Table(lists) = &item.value
-            && let Some(Value::List(values)) = lists.get("each").map(|item| &item.value)
+            && let TomlValue::Table(lists) = &item.value
+            && let Some(TomlValue::List(values)) = lists.get("each").map(|item| &item.value)
             && let Some(own) = values.get(index as usize)
             && table.get(key) == Some(&*item)
         {
@@ -112,7 +116,11 @@ pub(crate) fn keep_own(changed: &mut Table, table: &Table, keys: &[&str], index:
 }
 
 /// A list with one value for each of `count` elements.
-pub(crate) fn each<'a, T>(field: Field<'a>, count: u64, read: impl Fn(Field<'a>) -> Reading<T>) -> Reading<Box<[T]>> {
+pub(crate) fn each<'a, T>(
+    field: Field<'a>,
+    count: u64,
+    read: impl Fn(Field<'a>) -> ReadResult<T>,
+) -> ReadResult<Box<[T]>> {
     let items = field.list("[\"10 ms\", \"20 ms\"]")?;
     if items.len() as u64 != count {
         return Err(field.wrong(
@@ -123,7 +131,7 @@ pub(crate) fn each<'a, T>(field: Field<'a>, count: u64, read: impl Fn(Field<'a>)
     items.iter().map(|item| read(field.entry(item))).collect()
 }
 
-fn uniform<'a, T: Draw>(field: Field<'a>, read: impl Fn(Field<'a>) -> Reading<T>) -> Reading<Drawn<T>> {
+fn uniform<'a, T: Draw>(field: Field<'a>, read: impl Fn(Field<'a>) -> ReadResult<T>) -> ReadResult<Drawn<T>> {
     const EXAMPLE: &str = "a range has two ends, for instance [\"1 ms\", \"100 ms\"]";
     let [least, most] = field.list("[\"1 ms\", \"100 ms\"]")? else {
         return Err(field.wrong("needs two values", EXAMPLE));

@@ -4,9 +4,9 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
 use super::layer::merge_element;
-use super::mistake::{Mistake, Reading, did_you_mean, quoted};
+use super::mistake::{Mistake, ReadResult, did_you_mean, quoted};
 use super::reader::Field;
-use super::tree::{Item, Place, Table, Value};
+use super::tree::{Located, Position, TomlTable, TomlValue};
 
 /// Changes to single elements, by kind ("session", "node", "link") and name; each must be used up.
 #[derive(Clone, Debug, Default)]
@@ -15,8 +15,8 @@ pub(crate) struct Patches(pub(crate) BTreeMap<&'static str, BTreeMap<Box<str>, P
 /// A change to one element.
 #[derive(Clone, Debug)]
 pub(crate) struct Patch {
-    pub(crate) table: Table,
-    pub(crate) place: Place,
+    pub(crate) table: TomlTable,
+    pub(crate) place: Position,
     pub(crate) is_used: bool,
 }
 
@@ -26,9 +26,9 @@ impl Patches {
         &mut self,
         kind: &'static str,
         name: &str,
-        table: &Table,
+        table: &TomlTable,
         notes: &mut Vec<String>,
-    ) -> Reading<Option<Table>> {
+    ) -> ReadResult<Option<TomlTable>> {
         let Some(patch) = self.0.get_mut(kind).and_then(|patches| patches.get_mut(name)) else { return Ok(None) };
         patch.is_used = true;
         let mut table = table.clone();
@@ -43,7 +43,7 @@ impl Patches {
     }
 
     /// Refuses the changes whose element does not exist.
-    pub(crate) fn finish<'a>(&self, kind: &'static str, names: impl Iterator<Item = &'a str>) -> Reading<()> {
+    pub(crate) fn finish<'a>(&self, kind: &'static str, names: impl Iterator<Item = &'a str>) -> ReadResult<()> {
         let unused = self.0.get(kind).into_iter().flatten().find(|(_, patch)| !patch.is_used);
         match unused {
             None => Ok(()),
@@ -57,35 +57,35 @@ impl Patches {
 }
 
 /// The tables `[[kind]]`.
-pub(crate) fn tables<'a>(root: &'a Table, kind: &'static str) -> Reading<Vec<(&'a Table, Place)>> {
+pub(crate) fn tables<'a>(root: &'a TomlTable, kind: &'static str) -> ReadResult<Vec<(&'a TomlTable, Position)>> {
     let Some(item) = root.get(kind) else { return Ok(Vec::new()) };
-    let wrong = |item: &Item| {
+    let wrong = |item: &Located| {
         Mistake::new(
             item.place,
             format!("{kind} is {}, not a list of tables", item.value.kind()),
             format!("write [[{kind}]] above each, with two brackets"),
         )
     };
-    let Value::List(items) = &item.value else { return Err(wrong(item)) };
-    let table = |item: &'a Item| match &item.value {
-        Value::Table(table) => Ok((table, item.place)),
+    let TomlValue::List(items) = &item.value else { return Err(wrong(item)) };
+    let table = |item: &'a Located| match &item.value {
+        TomlValue::Table(table) => Ok((table, item.place)),
         _ => Err(wrong(item)),
     };
     items.iter().map(table).collect()
 }
 
 /// The text of a table's name, for messages before it is read.
-pub(crate) fn raw_name(table: &Table) -> Option<&str> {
+pub(crate) fn raw_name(table: &TomlTable) -> Option<&str> {
     match &table.get("name")?.value {
-        Value::Text(text) => Some(text),
+        TomlValue::Text(text) => Some(text),
         _ => None,
     }
 }
 
 /// The name as the file writes it, or the default one made from the ends as the file writes them.
-pub(crate) fn default_name(kind: &str, table: &Table) -> Option<String> {
+pub(crate) fn default_name(kind: &str, table: &TomlTable) -> Option<String> {
     let text = |key: &str| match table.get(key).map(|item| &item.value) {
-        Some(Value::Text(text)) => Some(&**text),
+        Some(TomlValue::Text(text)) => Some(&**text),
         _ => None,
     };
     match raw_name(table) {
@@ -96,17 +96,17 @@ pub(crate) fn default_name(kind: &str, table: &Table) -> Option<String> {
 }
 
 /// The names that are taken, a value and a place for each; and how often a default name repeated.
-pub(crate) struct Names<T>(HashMap<Box<str>, (T, Place)>, HashMap<Box<str>, u64>);
+pub(crate) struct TakenNames<T>(HashMap<Box<str>, (T, Position)>, HashMap<Box<str>, u64>);
 
-impl<T> Default for Names<T> {
+impl<T> Default for TakenNames<T> {
     fn default() -> Self {
         Self(HashMap::new(), HashMap::new())
     }
 }
 
-impl<T: Copy> Names<T> {
+impl<T: Copy> TakenNames<T> {
     /// Takes a name; refuses one that is taken.
-    pub(crate) fn take(&mut self, kind: &str, name: &str, value: T, place: Place) -> Reading<()> {
+    pub(crate) fn take(&mut self, kind: &str, name: &str, value: T, place: Position) -> ReadResult<()> {
         if let Some((_, (_, earlier))) = self.0.get_key_value(name) {
             return Err(twice(kind, name, *earlier, place));
         }
@@ -115,7 +115,7 @@ impl<T: Copy> Names<T> {
     }
 
     /// Takes a name, with "#2", "#3" ... behind it if it is taken.
-    pub(crate) fn take_numbered(&mut self, name: String, value: T, place: Place) -> String {
+    pub(crate) fn take_numbered(&mut self, name: String, value: T, place: Position) -> String {
         let (mut fresh, mut plain) = (name, None);
         loop {
             match self.0.entry(fresh.as_str().into()) {
@@ -139,9 +139,9 @@ impl<T: Copy> Names<T> {
 }
 
 /// The mistake of a name that stands twice.
-pub(crate) fn twice(kind: &str, name: &str, first: Place, second: Place) -> Mistake {
+pub(crate) fn twice(kind: &str, name: &str, first: Position, second: Position) -> Mistake {
     let message = match (first, second) {
-        (Place::Line(a), Place::Line(b)) if a != b => {
+        (Position::Line(a), Position::Line(b)) if a != b => {
             format!("{kind} {}: the name stands twice, on lines {a} and {b}", quoted(name))
         }
         _ => format!("{kind} {}: the name stands twice", quoted(name)),
@@ -151,12 +151,12 @@ pub(crate) fn twice(kind: &str, name: &str, first: Place, second: Place) -> Mist
 
 /// The index of a node that a value names.
 pub(crate) fn lookup<T: Copy>(
-    names: &Names<T>,
+    names: &TakenNames<T>,
     name: &str,
     field: Field<'_>,
     kind: &str,
     all: impl Fn() -> Vec<String>,
-) -> Reading<T> {
+) -> ReadResult<T> {
     names.get(name).ok_or_else(|| {
         let all = all();
         let hint = match all[..] {

@@ -6,13 +6,13 @@ use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use super::drawn::Drawn;
 use super::elements::Patches;
-use super::mistake::{Mistake, Reading};
+use super::mistake::{Mistake, ReadResult};
 use super::nodes;
 use super::options::gtp_number;
-use super::reader::{Field, Reader, Thing};
-use super::tree::{Item, Value};
+use super::reader::{Field, TableReader, Thing};
+use super::tree::{Located, TomlValue};
 use crate::random;
-use crate::{Demand, DemandBy, Node, Session, limits};
+use crate::{Demand, DemandBy, Node, SessionSpec, limits};
 
 pub(super) const KEYS: &[&str] =
     &["alpha", "beta", "capacity", "interval", "kind", "rtt", "sessions_per_source", "sinks", "sources"];
@@ -32,19 +32,19 @@ struct Lambda {
 
 /// Makes the nodes, sources s1 ... first and sinks d1 ... after them, and the sessions of each source in turn.
 pub(crate) fn read(
-    item: &Item,
+    item: &Located,
     seed: u64,
     patches: &mut Patches,
     notes: &mut Vec<String>,
-) -> Reading<(Vec<Node>, Vec<Session>)> {
-    let Value::Table(table) = &item.value else {
+) -> ReadResult<(Vec<Node>, Vec<SessionSpec>)> {
+    let TomlValue::Table(table) = &item.value else {
         return Err(Mistake::new(
             item.place,
             format!("generate is {}, not a table", item.value.kind()),
             "write [generate] above its keys",
         ));
     };
-    let reader = Reader::new(Thing::Section("generate"), item.place, table, KEYS)?;
+    let reader = TableReader::new(Thing::Section("generate"), item.place, table, KEYS)?;
     let lambda = lambda(&reader)?;
     let mut all = Vec::with_capacity((lambda.sources + lambda.sinks) as usize);
     for (letter, count) in [('s', lambda.sources), ('d', lambda.sinks)] {
@@ -58,7 +58,7 @@ pub(crate) fn read(
     Ok((all, sessions))
 }
 
-fn lambda(reader: &Reader<'_>) -> Reading<Lambda> {
+fn lambda(reader: &TableReader<'_>) -> ReadResult<Lambda> {
     reader.need("kind", "kind = \"lambda\"")?.word(&[("lambda", ())])?;
     let count = |key| reader.need(key, "a whole number from 1")?.whole(1, limits::ELEMENTS);
     let (sources, sinks) = (count("sources")?, count("sinks")?);
@@ -99,7 +99,7 @@ impl Lambda {
         }
     }
 
-    fn sessions(&self, seed: u64, nodes: &[Node]) -> Vec<Session> {
+    fn sessions(&self, seed: u64, nodes: &[Node]) -> Vec<SessionSpec> {
         let mut sessions = Vec::with_capacity((self.sources * self.sessions_per_source) as usize);
         let mut seen: HashMap<u64, u64> = HashMap::new();
         for from in 0..self.sources as usize {
@@ -115,7 +115,7 @@ impl Lambda {
                     1 => format!("{source}-{}", nodes[to].name),
                     again => format!("{source}-{}#{again}", nodes[to].name),
                 };
-                sessions.push(Session {
+                sessions.push(SessionSpec {
                     from: from as u32,
                     to: to as u32,
                     rtt: self.rtt.value(seed, "rtt", &name, 0),
@@ -128,8 +128,8 @@ impl Lambda {
 }
 
 /// A session as a table that says nothing would make it.
-fn session(name: String) -> Session {
-    Session {
+fn session(name: String) -> SessionSpec {
+    SessionSpec {
         name: name.into(),
         from: 0,
         to: 0,

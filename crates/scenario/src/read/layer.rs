@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use super::elements::{Patch, Patches, default_name};
-use super::mistake::{Mistake, Reading, did_you_mean, quoted};
+use super::mistake::{Mistake, ReadResult, did_you_mean, quoted};
 use super::reader::Thing;
-use super::tree::{Entry, Item, Place, Table, Value};
+use super::tree::{Located, Position, TableKey, TomlTable, TomlValue};
 
 /// Keys of the file that a change may set, besides elements by name.
 const TOP: [&str; 8] = ["cites", "duration", "runs", "sample", "scheme", "seed", "title", "name"];
@@ -16,14 +16,14 @@ const KINDS: [&str; 4] = ["background", "link", "node", "session"];
 
 /// Lays changes over a file. Changes to single elements of a range go to `patches`; `notes` says what was dropped.
 pub(crate) fn apply(
-    root: &mut Table,
-    layer: &Table,
+    root: &mut TomlTable,
+    layer: &TomlTable,
     thing: Thing<'_>,
     patches: &mut Patches,
     notes: &mut Vec<String>,
-) -> Reading<()> {
+) -> ReadResult<()> {
     change_scheme(root, layer, notes);
-    let mut entries: Vec<&Entry> = layer.entries().iter().collect();
+    let mut entries: Vec<&TableKey> = layer.entries().iter().collect();
     entries.sort_by_key(|entry| entry.place);
     for entry in entries {
         let key = &*entry.key;
@@ -47,16 +47,16 @@ pub(crate) fn apply(
 }
 
 /// Another scheme starts from its own defaults: what was named for the scheme before is dropped.
-fn change_scheme(root: &mut Table, layer: &Table, notes: &mut Vec<String>) {
-    let Some(Value::Text(to)) = layer.get("scheme").map(|item| &item.value) else { return };
+fn change_scheme(root: &mut TomlTable, layer: &TomlTable, notes: &mut Vec<String>) {
+    let Some(TomlValue::Text(to)) = layer.get("scheme").map(|item| &item.value) else { return };
     let from = match root.get("scheme").map(|item| &item.value) {
-        Some(Value::Text(from)) => from.clone(),
+        Some(TomlValue::Text(from)) => from.clone(),
         _ => super::scenario::DEFAULT_SCHEME.into(),
     };
     if from == *to {
         return;
     }
-    if let Some(Item { value: Value::Table(options), .. }) = root.remove("options")
+    if let Some(Located { value: TomlValue::Table(options), .. }) = root.remove("options")
         && let Some(keys) = key_list("options", &options)
     {
         notes.push(format!("scheme {to} in place of {from}: dropped {keys}"));
@@ -64,13 +64,13 @@ fn change_scheme(root: &mut Table, layer: &Table, notes: &mut Vec<String>) {
 }
 
 /// "options.alpha, options.beta".
-fn key_list(section: &str, table: &Table) -> Option<String> {
+fn key_list(section: &str, table: &TomlTable) -> Option<String> {
     let keys: Vec<String> = table.entries().iter().map(|entry| format!("{section}.{}", entry.key)).collect();
     (!keys.is_empty()).then(|| keys.join(", "))
 }
 
-fn merge_section(root: &mut Table, entry: &Entry) -> Reading<()> {
-    let Value::Table(changes) = &entry.item.value else {
+fn merge_section(root: &mut TomlTable, entry: &TableKey) -> ReadResult<()> {
+    let TomlValue::Table(changes) = &entry.item.value else {
         return Err(Mistake::new(
             entry.place,
             format!("{} is {}, not a table", entry.key, entry.item.value.kind()),
@@ -78,7 +78,7 @@ fn merge_section(root: &mut Table, entry: &Entry) -> Reading<()> {
         ));
     };
     match root.get_mut(&entry.key).map(|item| &mut item.value) {
-        Some(Value::Table(table)) => {
+        Some(TomlValue::Table(table)) => {
             for change in changes.entries() {
                 table.set(change.clone());
             }
@@ -91,22 +91,23 @@ fn merge_section(root: &mut Table, entry: &Entry) -> Reading<()> {
 }
 
 /// `background.KIND.KEY = ...`: all traffic of that kind.
-fn background(root: &mut Table, entry: &Entry) -> Reading<()> {
+fn background(root: &mut TomlTable, entry: &TableKey) -> ReadResult<()> {
     let hint = "write background.KIND.KEY = ..., with a kind that the file has: \"web\" or \"on-off\"";
-    let mistake = |entry: &Entry, what: &str| Mistake::new(entry.place, what.to_owned(), hint);
-    let Value::Table(by_kind) = &entry.item.value else {
+    let mistake = |entry: &TableKey, what: &str| Mistake::new(entry.place, what.to_owned(), hint);
+    let TomlValue::Table(by_kind) = &entry.item.value else {
         return Err(mistake(entry, &format!("background is {}, not a table", entry.item.value.kind())));
     };
     for named in by_kind.entries() {
         let what = format!("background.{}", named.key);
-        let Value::Table(changes) = &named.item.value else {
+        let TomlValue::Table(changes) = &named.item.value else {
             return Err(mistake(named, &format!("{what} is {}, not a table", named.item.value.kind())));
         };
         let mut is_used = false;
-        if let Some(Value::List(items)) = root.get_mut("background").map(|item| &mut item.value) {
+        if let Some(TomlValue::List(items)) = root.get_mut("background").map(|item| &mut item.value) {
             for item in items {
-                let Value::Table(table) = &mut item.value else { continue };
-                if matches!(table.get("kind").map(|kind| &kind.value), Some(Value::Text(kind)) if *kind == named.key) {
+                let TomlValue::Table(table) = &mut item.value else { continue };
+                if matches!(table.get("kind").map(|kind| &kind.value), Some(TomlValue::Text(kind)) if *kind == named.key)
+                {
                     merge_element(table, changes)?;
                     is_used = true;
                 }
@@ -121,30 +122,30 @@ fn background(root: &mut Table, entry: &Entry) -> Reading<()> {
 
 /// `session.NAME.KEY = ...`: a table of the file by the text of its name, or one element of a range.
 fn elements(
-    root: &mut Table,
+    root: &mut TomlTable,
     kind: &'static str,
-    entry: &Entry,
+    entry: &TableKey,
     patches: &mut Patches,
     notes: &mut Vec<String>,
-) -> Reading<()> {
+) -> ReadResult<()> {
     let hint = format!("write {kind}.NAME.KEY = ..., with the name of a {kind}");
-    let Value::Table(by_name) = &entry.item.value else {
+    let TomlValue::Table(by_name) = &entry.item.value else {
         return Err(Mistake::new(entry.place, format!("{kind} is {}, not a table", entry.item.value.kind()), hint));
     };
     let mut templates = match root.get_mut(kind).map(|item| &mut item.value) {
-        Some(Value::List(items)) => Some(items),
+        Some(TomlValue::List(items)) => Some(items),
         _ => None,
     };
     let mut index = HashMap::new();
     for (at, item) in templates.iter().flat_map(|items| items.iter()).enumerate() {
-        if let Value::Table(table) = &item.value
+        if let TomlValue::Table(table) = &item.value
             && let Some(name) = default_name(kind, table)
         {
             index.entry(name).or_insert(at);
         }
     }
     for named in by_name.entries() {
-        let Value::Table(changes) = &named.item.value else {
+        let TomlValue::Table(changes) = &named.item.value else {
             return Err(Mistake::new(
                 named.place,
                 format!("{kind}.{} is {}, not a table", named.key, named.item.value.kind()),
@@ -153,7 +154,7 @@ fn elements(
         };
         let template = index.get(&*named.key).and_then(|at| templates.as_mut()?.get_mut(*at));
         match template.map(|item| &mut item.value) {
-            Some(Value::Table(table)) => {
+            Some(TomlValue::Table(table)) => {
                 let dropped = merge_element(table, changes)?;
                 notes.extend(
                     dropped.map(|keys| format!("{kind} {}: another scheme: dropped {keys}", quoted(&named.key))),
@@ -166,7 +167,7 @@ fn elements(
 }
 
 /// A change to one element, kept until it is known which names there are.
-fn patch(patches: &mut Patches, kind: &'static str, named: &Entry, changes: &Table) -> Reading<()> {
+fn patch(patches: &mut Patches, kind: &'static str, named: &TableKey, changes: &TomlTable) -> ReadResult<()> {
     if let Some(shape) =
         changes.entries().iter().find(|entry| matches!(&*entry.key, "count" | "duplex" | "name" | "pair"))
     {
@@ -189,19 +190,19 @@ fn patch(patches: &mut Patches, kind: &'static str, named: &Entry, changes: &Tab
 
 /// Sets the keys of one element; `options` and `red` key by key. Another scheme drops the options of the one before,
 /// which are given back for a note.
-pub(crate) fn merge_element(table: &mut Table, changes: &Table) -> Reading<Option<String>> {
+pub(crate) fn merge_element(table: &mut TomlTable, changes: &TomlTable) -> ReadResult<Option<String>> {
     let mut dropped = None;
     if let Some(scheme) = changes.get("scheme")
         && table.get("scheme").is_none_or(|before| before.value != scheme.value)
-        && let Some(Item { value: Value::Table(options), .. }) = table.remove("options")
+        && let Some(Located { value: TomlValue::Table(options), .. }) = table.remove("options")
     {
         dropped = key_list("options", &options);
     }
     for change in changes.entries() {
         let is_section = matches!(&*change.key, "options" | "red");
         match table.get_mut(&change.key).map(|item| &mut item.value) {
-            Some(Value::Table(inner)) if is_section => {
-                let Value::Table(keys) = &change.item.value else {
+            Some(TomlValue::Table(inner)) if is_section => {
+                let TomlValue::Table(keys) = &change.item.value else {
                     return Err(Mistake::new(
                         change.place,
                         format!("{} is {}, not a table", change.key, change.item.value.kind()),
@@ -244,8 +245,8 @@ pub(crate) fn path(text: &str) -> Option<Vec<String>> {
 }
 
 /// `PATH = VALUE` as nested tables; the value is TOML, or the text itself where that is none.
-pub(crate) fn set(path_text: &str, value: &str) -> Reading<Table> {
-    const SET: Place = Place::Call("--set");
+pub(crate) fn set(path_text: &str, value: &str) -> ReadResult<TomlTable> {
+    const SET: Position = Position::Call("--set");
     const DEEPEST: usize = 8;
     let path = path(path_text).filter(|path| path.len() <= DEEPEST).ok_or_else(|| {
         Mistake::new(SET, format!("{} is no path of keys", quoted(path_text)), "for instance session.a.demand=25 Mb/s")
@@ -258,19 +259,19 @@ pub(crate) fn set(path_text: &str, value: &str) -> Reading<Table> {
             item.relocate(SET);
             item
         }
-        None => Item { value: Value::Text(value.trim().into()), place: SET },
+        None => Located { value: TomlValue::Text(value.trim().into()), place: SET },
     };
-    let mut table = Table::default();
+    let mut table = TomlTable::default();
     for key in path.into_iter().rev() {
-        table = Table::default();
-        table.set(Entry { key: key.into(), place: SET, item });
-        item = Item { value: Value::Table(table.clone()), place: SET };
+        table = TomlTable::default();
+        table.set(TableKey { key: key.into(), place: SET, item });
+        item = Located { value: TomlValue::Table(table.clone()), place: SET };
     }
     Ok(table)
 }
 
 /// Says what of a variant the call changes once more.
-pub(crate) fn overridden(variant: &Table, call: &[Table], label: &str, notes: &mut Vec<String>) {
+pub(crate) fn overridden(variant: &TomlTable, call: &[TomlTable], label: &str, notes: &mut Vec<String>) {
     let mut of_variant = Vec::new();
     leaves(variant, &mut Vec::new(), &mut of_variant);
     for layer in call {
@@ -279,7 +280,7 @@ pub(crate) fn overridden(variant: &Table, call: &[Table], label: &str, notes: &m
         for (path, item) in of_call {
             let meets = |other: &Vec<&str>| other.iter().zip(&path).all(|(one, other)| one == other);
             let is_changed = of_variant.iter().any(|(other, value)| meets(other) && value.value != item.value);
-            if let (true, Place::Call(option)) = (is_changed, item.place) {
+            if let (true, Position::Call(option)) = (is_changed, item.place) {
                 let what = if option == "--set" { format!("--set {}", path.join(".")) } else { option.to_owned() };
                 notes.push(format!("{what} goes before variant {}, which says otherwise", quoted(label)));
             }
@@ -288,11 +289,11 @@ pub(crate) fn overridden(variant: &Table, call: &[Table], label: &str, notes: &m
 }
 
 /// All values of a table with their paths.
-fn leaves<'a>(table: &'a Table, path: &mut Vec<&'a str>, into: &mut Vec<(Vec<&'a str>, &'a Item)>) {
+fn leaves<'a>(table: &'a TomlTable, path: &mut Vec<&'a str>, into: &mut Vec<(Vec<&'a str>, &'a Located)>) {
     for entry in table.entries() {
         path.push(&entry.key);
         match &entry.item.value {
-            Value::Table(inner) => leaves(inner, path, into),
+            TomlValue::Table(inner) => leaves(inner, path, into),
             _ => into.push((path.clone(), &entry.item)),
         }
         path.pop();

@@ -1,11 +1,11 @@
 //! `[[link]]`: the directions between nodes and routers.
 
-use super::elements::{Names, Patches, default_name, lookup, tables};
-use super::mistake::Reading;
-use super::nodes::{Ends, check_count};
+use super::elements::{Patches, TakenNames, default_name, lookup, tables};
+use super::mistake::ReadResult;
+use super::nodes::{KnownNodes, check_count};
 use super::pattern::Pattern;
-use super::reader::{Field, Reader, Thing};
-use super::tree::{Place, Table};
+use super::reader::{Field, TableReader, Thing};
+use super::tree::{Position, TomlTable};
 use crate::{Discipline, Link, LinkEnd, QueueLimit, Red, limits};
 
 pub(super) const KEYS: &[&str] =
@@ -27,14 +27,19 @@ const DISCIPLINES: [(&str, Discipline); 10] = [
 ];
 
 /// A queue's rule by its name.
-pub(crate) fn discipline(field: Field<'_>) -> Reading<Discipline> {
+pub(crate) fn discipline(field: Field<'_>) -> ReadResult<Discipline> {
     field.word(&DISCIPLINES)
 }
 
 /// Reads all links; a duplex link gives two, the way back right after.
-pub(crate) fn read(root: &Table, ends: &Ends, patches: &mut Patches, notes: &mut Vec<String>) -> Reading<Vec<Link>> {
+pub(crate) fn read(
+    root: &TomlTable,
+    ends: &KnownNodes,
+    patches: &mut Patches,
+    notes: &mut Vec<String>,
+) -> ReadResult<Vec<Link>> {
     let mut links = Vec::new();
-    let mut names = Names::default();
+    let mut names = TakenNames::default();
     for (n, (table, place)) in tables(root, "link")?.into_iter().enumerate() {
         let mut maker = Maker { table, place, ends, links: &mut links, names: &mut names };
         let name = default_name("link", table);
@@ -46,16 +51,16 @@ pub(crate) fn read(root: &Table, ends: &Ends, patches: &mut Patches, notes: &mut
 
 /// Makes the links of one table.
 struct Maker<'a> {
-    table: &'a Table,
-    place: Place,
-    ends: &'a Ends,
+    table: &'a TomlTable,
+    place: Position,
+    ends: &'a KnownNodes,
     links: &'a mut Vec<Link>,
-    names: &'a mut Names<()>,
+    names: &'a mut TakenNames<()>,
 }
 
 impl Maker<'_> {
-    fn make(&mut self, thing: Thing<'_>, patches: &mut Patches, notes: &mut Vec<String>) -> Reading<()> {
-        let reader = Reader::new(thing, self.place, self.table, KEYS)?;
+    fn make(&mut self, thing: Thing<'_>, patches: &mut Patches, notes: &mut Vec<String>) -> ReadResult<()> {
+        let reader = TableReader::new(thing, self.place, self.table, KEYS)?;
         let from_field = reader.need("from", "a link begins at a node or router")?;
         let to_field = reader.need("to", "a link ends at a node or router")?;
         let (from, to) = (Pattern::read(from_field)?, Pattern::read(to_field)?);
@@ -100,9 +105,9 @@ impl Maker<'_> {
         template: &Link,
         patches: &mut Patches,
         notes: &mut Vec<String>,
-    ) -> Reading<()> {
+    ) -> ReadResult<()> {
         let made = match patches.apply("link", &name, self.table, notes)? {
-            Some(changed) => link(&Reader::new(Thing::Named("link", &name), self.place, &changed, KEYS)?)?,
+            Some(changed) => link(&TableReader::new(Thing::Named("link", &name), self.place, &changed, KEYS)?)?,
             None => template.clone(),
         };
         self.names.take("link", &name, (), self.place)?;
@@ -122,7 +127,7 @@ pub(super) enum Pairs {
 
 impl Pairs {
     /// As a table's `pair` says.
-    pub(super) fn read(reader: &Reader<'_>, from: &Pattern, to: &Pattern) -> Reading<Self> {
+    pub(super) fn read(reader: &TableReader<'_>, from: &Pattern, to: &Pattern) -> ReadResult<Self> {
         if !reader.read_or("pair", false, Field::flag)? {
             return Ok(Self::Every(from.len(), to.len()));
         }
@@ -152,7 +157,7 @@ impl Pairs {
 }
 
 /// How many links a table asks for.
-pub(super) fn count(reader: &Reader<'_>) -> Reading<u64> {
+pub(super) fn count(reader: &TableReader<'_>) -> ReadResult<u64> {
     let [from, to] = ["from", "to"].map(|key| reader.need(key, "").and_then(Pattern::read));
     let directions = if reader.read_or("duplex", false, Field::flag)? { 2 } else { 1 };
     Ok(Pairs::read(reader, &from?, &to?)?.count().saturating_mul(directions))
@@ -167,7 +172,7 @@ pub(crate) fn wrong_count(field: Field<'_>, names: u64, elements: u64) -> super:
 }
 
 /// One link without its name and ends.
-fn link(reader: &Reader<'_>) -> Reading<Link> {
+fn link(reader: &TableReader<'_>) -> ReadResult<Link> {
     let capacity = reader.need("capacity", "for instance capacity = \"155 Mb/s\", or \"inf\"")?;
     let delay = reader.need("delay", "for instance delay = \"20 ms\", one way")?;
     Ok(Link {
@@ -186,13 +191,13 @@ fn link(reader: &Reader<'_>) -> Reading<Link> {
     })
 }
 
-fn red(field: Field<'_>) -> Reading<Red> {
+fn red(field: Field<'_>) -> ReadResult<Red> {
     let table = field.table("{ adaptive = true, bottom = 0.001 }")?;
     let thing = match field.thing {
         Thing::Named(kind, name) => Thing::Part("red", kind, name),
         _ => Thing::Section("link.red"),
     };
-    let reader = Reader::new(thing, field.item.place, table, RED_KEYS)?;
+    let reader = TableReader::new(thing, field.item.place, table, RED_KEYS)?;
     let usual = Red::default();
     let red = Red {
         adaptive: reader.read_or("adaptive", usual.adaptive, Field::flag)?,

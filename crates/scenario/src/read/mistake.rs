@@ -2,24 +2,24 @@
 
 use std::fmt::Display;
 
-use super::tree::Place;
+use super::tree::Position;
 
 /// What is wrong, where, and how to mend it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Mistake {
-    pub(crate) place: Place,
+    pub(crate) place: Position,
     pub(crate) message: String,
     pub(crate) hint: String,
 }
 
 impl Mistake {
-    pub(crate) fn new(place: Place, message: impl Into<String>, hint: impl Into<String>) -> Self {
+    pub(crate) fn new(place: Position, message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { place, message: message.into(), hint: hint.into() }
     }
 }
 
 /// The outcome of reading a part of a file.
-pub(crate) type Reading<T> = Result<T, Mistake>;
+pub(crate) type ReadResult<T> = Result<T, Mistake>;
 
 /// The hint for an unknown word: a known one that is close to it, else all of them if they are few.
 pub(crate) fn did_you_mean<'a>(written: &str, words: impl IntoIterator<Item = &'a str>) -> String {

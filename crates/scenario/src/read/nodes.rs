@@ -3,13 +3,13 @@
 use fairwave_units::Duration;
 
 use super::drawn::{Drawn, keep_own};
-use super::elements::{Names, Patches, lookup, raw_name, tables};
+use super::elements::{Patches, TakenNames, lookup, raw_name, tables};
 use super::links::discipline;
-use super::mistake::Reading;
+use super::mistake::ReadResult;
 use super::options::{gtp_interval, gtp_number};
 use super::pattern::Pattern;
-use super::reader::{Field, Reader, Thing};
-use super::tree::{Place, Table, Value};
+use super::reader::{Field, TableReader, Thing};
+use super::tree::{Position, TomlTable, TomlValue};
 use crate::{LinkEnd, Node, QueueLimit, Router, limits};
 
 pub(super) const KEYS: &[&str] = &[
@@ -31,13 +31,13 @@ pub(super) const KEYS: &[&str] = &[
 
 /// The ends that sessions and links may have.
 #[derive(Default)]
-pub(crate) struct Ends {
+pub(crate) struct KnownNodes {
     pub(crate) nodes: Vec<Node>,
     pub(crate) routers: Vec<Router>,
-    pub(crate) names: Names<LinkEnd>,
+    pub(crate) names: TakenNames<LinkEnd>,
 }
 
-impl Ends {
+impl KnownNodes {
     /// The names of all nodes, for hints.
     pub(crate) fn node_names(&self) -> Vec<String> {
         self.nodes.iter().map(|node| node.name.to_string()).collect()
@@ -55,28 +55,33 @@ impl Ends {
 }
 
 /// Reads all nodes and routers.
-pub(crate) fn read(root: &Table, seed: u64, patches: &mut Patches, notes: &mut Vec<String>) -> Reading<Ends> {
-    let mut ends = Ends::default();
+pub(crate) fn read(
+    root: &TomlTable,
+    seed: u64,
+    patches: &mut Patches,
+    notes: &mut Vec<String>,
+) -> ReadResult<KnownNodes> {
+    let mut ends = KnownNodes::default();
     routers(root, &mut ends)?;
     let is_lambda = root.get("link").is_none();
     for (n, (table, place)) in tables(root, "node")?.into_iter().enumerate() {
         let thing = raw_name(table).map_or(Thing::Nth("node", n + 1), |name| Thing::Named("node", name));
-        let reader = Reader::new(thing, place, table, KEYS)?;
+        let reader = TableReader::new(thing, place, table, KEYS)?;
         let field = reader.need("name", "every node needs a name")?;
         let names = Pattern::read(field)?;
         check_count(&reader, ends.nodes.len(), names.len(), "nodes")?;
         if is_lambda && ["capacity", "receive", "send"].iter().all(|key| reader.get(key).is_none()) {
             return Err(reader.wrong("capacity is missing", "capacity = \"500 Mb/s\", or send = and receive ="));
         }
-        let template = Template::read(&reader, names.len(), unsaid(), &ends)?;
+        let template = NodeTemplate::read(&reader, names.len(), unsaid(), &ends)?;
         for i in 0..names.len() {
             let name = names.name(i);
             ends.names.take("node", &name, LinkEnd::Node(ends.nodes.len() as u32), place)?;
             let node = match patches.apply("node", &name, table, notes)? {
                 Some(mut changed) => {
                     keep_own(&mut changed, table, &["alpha", "beta", "interval"], i);
-                    let reader = Reader::new(Thing::Named("node", &name), place, &changed, KEYS)?;
-                    Template::read(&reader, 1, unsaid(), &ends)?.node(&name, seed, 0)
+                    let reader = TableReader::new(Thing::Named("node", &name), place, &changed, KEYS)?;
+                    NodeTemplate::read(&reader, 1, unsaid(), &ends)?.node(&name, seed, 0)
                 }
                 None => template.node(&name, seed, i),
             };
@@ -86,10 +91,10 @@ pub(crate) fn read(root: &Table, seed: u64, patches: &mut Patches, notes: &mut V
     Ok(ends)
 }
 
-fn routers(root: &Table, ends: &mut Ends) -> Reading<()> {
+fn routers(root: &TomlTable, ends: &mut KnownNodes) -> ReadResult<()> {
     for (n, (table, place)) in tables(root, "router")?.into_iter().enumerate() {
         let thing = raw_name(table).map_or(Thing::Nth("router", n + 1), |name| Thing::Named("router", name));
-        let reader = Reader::new(thing, place, table, &["name"])?;
+        let reader = TableReader::new(thing, place, table, &["name"])?;
         let field = reader.need("name", "every router needs a name")?;
         let names = Pattern::read(field)?;
         check_count(&reader, ends.routers.len(), names.len(), "routers")?;
@@ -103,7 +108,7 @@ fn routers(root: &Table, ends: &mut Ends) -> Reading<()> {
 }
 
 /// Refuses too many elements before any is made.
-pub(crate) fn check_count(reader: &Reader<'_>, so_far: usize, more: u64, kind: &str) -> Reading<()> {
+pub(crate) fn check_count(reader: &TableReader<'_>, so_far: usize, more: u64, kind: &str) -> ReadResult<()> {
     let all = more.saturating_add(so_far as u64);
     if all > limits::ELEMENTS {
         let count = if all == u64::MAX { "far too many".to_owned() } else { all.to_string() };
@@ -116,12 +121,12 @@ pub(crate) fn check_count(reader: &Reader<'_>, so_far: usize, more: u64, kind: &
 }
 
 /// A generated node with a change to it.
-pub(crate) fn changed(base: Node, seed: u64, patches: &mut Patches, notes: &mut Vec<String>) -> Reading<Node> {
+pub(crate) fn changed(base: Node, seed: u64, patches: &mut Patches, notes: &mut Vec<String>) -> ReadResult<Node> {
     let name = base.name.clone();
-    let Some(table) = patches.apply("node", &name, &Table::default(), notes)? else { return Ok(base) };
-    let place = table.entries().iter().map(|entry| entry.place).min().unwrap_or(Place::File);
-    let reader = Reader::new(Thing::Named("node", &name), place, &table, KEYS)?;
-    Ok(Template::read(&reader, 1, base, &Ends::default())?.node(&name, seed, 0))
+    let Some(table) = patches.apply("node", &name, &TomlTable::default(), notes)? else { return Ok(base) };
+    let place = table.entries().iter().map(|entry| entry.place).min().unwrap_or(Position::File);
+    let reader = TableReader::new(Thing::Named("node", &name), place, &table, KEYS)?;
+    Ok(NodeTemplate::read(&reader, 1, base, &KnownNodes::default())?.node(&name, seed, 0))
 }
 
 /// A node of which nothing is said.
@@ -144,16 +149,16 @@ pub(crate) fn unsaid() -> Node {
 }
 
 /// What the nodes of one table have in common, and what differs between them.
-struct Template {
+struct NodeTemplate {
     common: Node,
     alpha: Option<Drawn<f64>>,
     beta: Option<Drawn<f64>>,
     interval: Option<Drawn<Duration>>,
 }
 
-impl Template {
+impl NodeTemplate {
     /// Reads the table of `count` nodes; what is not said is as in `base`.
-    fn read(reader: &Reader<'_>, count: u64, base: Node, ends: &Ends) -> Reading<Self> {
+    fn read(reader: &TableReader<'_>, count: u64, base: Node, ends: &KnownNodes) -> ReadResult<Self> {
         let mut node = base;
         if let Some(both) = reader.read("capacity", |field| field.or_inf(Field::capacity))? {
             (node.send, node.receive) = (both, both);
@@ -211,21 +216,21 @@ impl Template {
 /// A control interval: `None` for "rtt", and what `read` makes of lists and tables.
 pub(crate) fn interval(
     field: Field<'_>,
-    read: impl FnOnce(Field<'_>) -> Reading<Drawn<Duration>>,
-) -> Reading<Option<Drawn<Duration>>> {
+    read: impl FnOnce(Field<'_>) -> ReadResult<Drawn<Duration>>,
+) -> ReadResult<Option<Drawn<Duration>>> {
     match &field.item.value {
-        Value::List(_) | Value::Table(_) => read(field).map(Some),
+        TomlValue::List(_) | TomlValue::Table(_) => read(field).map(Some),
         _ => Ok(gtp_interval(field)?.map(Drawn::Fixed)),
     }
 }
 
 /// A control interval among several: a time.
-pub(crate) fn span_of_interval(field: Field<'_>) -> Reading<Duration> {
+pub(crate) fn span_of_interval(field: Field<'_>) -> ReadResult<Duration> {
     gtp_interval(field)?
         .ok_or_else(|| field.wrong("is for all nodes of a table, not for one among several", "write a time"))
 }
 
-fn router(field: Field<'_>, ends: &Ends) -> Reading<u32> {
+fn router(field: Field<'_>, ends: &KnownNodes) -> ReadResult<u32> {
     match lookup(&ends.names, field.text()?, field, "router", || ends.router_names())? {
         LinkEnd::Router(router) => Ok(router),
         LinkEnd::Node(_) => Err(field.wrong("is a node, not a router", "a node is attached to a [[router]]")),

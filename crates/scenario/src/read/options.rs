@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use fairwave_schemes::scheme::{self, Given, OptionSpec, OptionValue, Options, Scheme};
+use fairwave_schemes::scheme::{self, GivenValue, OptionSpec, OptionValue, Options, Scheme};
 use fairwave_units::Duration;
 
-use super::mistake::{Mistake, Reading, did_you_mean, near, quoted};
+use super::mistake::{Mistake, ReadResult, did_you_mean, near, quoted};
 use super::reader::{Field, Thing};
-use super::tree::{Entry, Table, Value};
+use super::tree::{TableKey, TomlTable, TomlValue};
 use crate::SchemeChoice;
 
 /// The scheme that a value names.
-pub(crate) fn scheme(field: Field<'_>) -> Reading<&'static Scheme> {
+pub(crate) fn scheme(field: Field<'_>) -> ReadResult<&'static Scheme> {
     let name = field.text()?;
     scheme::find(name).ok_or_else(|| {
         let names = || scheme::schemes().iter().map(|scheme| scheme.name);
@@ -24,9 +24,9 @@ pub(crate) fn scheme(field: Field<'_>) -> Reading<&'static Scheme> {
 }
 
 /// A scheme with the options that a table names.
-pub(crate) fn choice(scheme: &'static Scheme, thing: Thing<'_>, table: Option<&Table>) -> Reading<SchemeChoice> {
+pub(crate) fn choice(scheme: &'static Scheme, thing: Thing<'_>, table: Option<&TomlTable>) -> ReadResult<SchemeChoice> {
     let mut options = Options::default();
-    let mut entries: Vec<&Entry> = table.map(Table::entries).unwrap_or_default().iter().collect();
+    let mut entries: Vec<&TableKey> = table.map(TomlTable::entries).unwrap_or_default().iter().collect();
     entries.sort_by_key(|entry| entry.place);
     for entry in entries {
         let spec = scheme.option(&entry.key).ok_or_else(|| unknown(scheme, thing, entry))?;
@@ -35,7 +35,7 @@ pub(crate) fn choice(scheme: &'static Scheme, thing: Thing<'_>, table: Option<&T
     Ok(SchemeChoice { scheme, options })
 }
 
-fn unknown(scheme: &Scheme, thing: Thing<'_>, entry: &Entry) -> Mistake {
+fn unknown(scheme: &Scheme, thing: Thing<'_>, entry: &TableKey) -> Mistake {
     let message = format!("{thing}scheme \"{}\" has no option {}", scheme.name, quoted(&entry.key));
     let hint = match scheme.options {
         [] => "it takes no options".to_owned(),
@@ -45,15 +45,17 @@ fn unknown(scheme: &Scheme, thing: Thing<'_>, entry: &Entry) -> Mistake {
 }
 
 /// An option's value out of a file.
-fn value(spec: &OptionSpec, field: Field<'_>) -> Reading<OptionValue> {
+fn value(spec: &OptionSpec, field: Field<'_>) -> ReadResult<OptionValue> {
     let given = match &field.item.value {
-        Value::Text(text) => Given::Text(text),
-        Value::Flag(flag) => Given::Flag(*flag),
+        TomlValue::Text(text) => GivenValue::Text(text),
+        TomlValue::Flag(flag) => GivenValue::Flag(*flag),
         // "inf" is a number of TOML as well as a word of some options.
-        Value::Float(number) if *number == f64::INFINITY && spec.words().contains(&"inf") => Given::Text("inf"),
-        Value::Float(number) => Given::Number(*number),
-        Value::Integer(whole) => Given::Number(whole.map_or(f64::NAN, |whole| whole as f64)),
-        other => Given::Other(other.kind()),
+        TomlValue::Float(number) if *number == f64::INFINITY && spec.words().contains(&"inf") => {
+            GivenValue::Text("inf")
+        }
+        TomlValue::Float(number) => GivenValue::Number(*number),
+        TomlValue::Integer(whole) => GivenValue::Number(whole.map_or(f64::NAN, |whole| whole as f64)),
+        other => GivenValue::Other(other.kind()),
     };
     spec.read(given).map_err(|error| {
         let message = format!("{}{}: {}", field.thing, field.key, error.problem);
@@ -62,7 +64,7 @@ fn value(spec: &OptionSpec, field: Field<'_>) -> Reading<OptionValue> {
 }
 
 /// GTP's alpha and beta outside of `[options]`.
-pub(crate) fn gtp_number(field: Field<'_>) -> Reading<f64> {
+pub(crate) fn gtp_number(field: Field<'_>) -> ReadResult<f64> {
     match gtp_option(field)? {
         Some(OptionValue::Number(number)) => Ok(number),
         _ => field.number(0.0, 1.0, false),
@@ -70,7 +72,7 @@ pub(crate) fn gtp_number(field: Field<'_>) -> Reading<f64> {
 }
 
 /// GTP's control interval outside of `[options]`: a time, or `None` for "rtt".
-pub(crate) fn gtp_interval(field: Field<'_>) -> Reading<Option<Duration>> {
+pub(crate) fn gtp_interval(field: Field<'_>) -> ReadResult<Option<Duration>> {
     match gtp_option(field)? {
         Some(OptionValue::Time(span)) => Ok(Some(span)),
         _ => Ok(None),
@@ -78,7 +80,7 @@ pub(crate) fn gtp_interval(field: Field<'_>) -> Reading<Option<Duration>> {
 }
 
 /// A key that means the same as GTP's option of that name.
-fn gtp_option(field: Field<'_>) -> Reading<Option<OptionValue>> {
+fn gtp_option(field: Field<'_>) -> ReadResult<Option<OptionValue>> {
     let spec = scheme::find("gtp").and_then(|gtp| gtp.option(field.key));
     spec.map(|spec| value(spec, field)).transpose()
 }

@@ -6,13 +6,13 @@ use std::collections::{BinaryHeap, HashMap};
 use fairwave_units::Duration;
 
 use super::mistake::{Mistake, quoted};
-use super::nodes::Ends;
-use super::reader::Reader;
+use super::nodes::KnownNodes;
+use super::reader::TableReader;
 use crate::{Link, LinkEnd, limits};
 
 /// The ways through a network.
-pub(crate) struct Paths<'a> {
-    ends: &'a Ends,
+pub(crate) struct Routes<'a> {
+    ends: &'a KnownNodes,
     pub(crate) links: &'a [Link],
     /// The best link between two ends: least delay, then first in the file.
     hops: HashMap<(LinkEnd, LinkEnd), u32>,
@@ -23,14 +23,14 @@ pub(crate) struct Paths<'a> {
     /// Links out of the network, by node.
     exits: Vec<Vec<u32>>,
     /// Shortest ways from one router to all, made when asked for.
-    trees: HashMap<u32, Vec<Leg>>,
+    trees: HashMap<u32, Vec<RouteEnd>>,
     /// Links on all ways that were found.
     crossings: usize,
 }
 
 /// The end of the shortest way to a router.
 #[derive(Clone, Copy)]
-struct Leg {
+struct RouteEnd {
     cost: Cost,
     /// The last link, or `NOTHING` at the root and where no way leads.
     link: u32,
@@ -44,7 +44,7 @@ const NEVER: Cost = (u64::MAX, u32::MAX);
 
 /// A way and its way back, with the delay of both together.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Way {
+pub(crate) struct RoundTripRoute {
     pub(crate) there: Box<[u32]>,
     pub(crate) back: Box<[u32]>,
     pub(crate) delay: Duration,
@@ -63,8 +63,8 @@ pub(crate) enum NoWay {
     TooMany,
 }
 
-impl<'a> Paths<'a> {
-    pub(crate) fn new(ends: &'a Ends, links: &'a [Link]) -> Self {
+impl<'a> Routes<'a> {
+    pub(crate) fn new(ends: &'a KnownNodes, links: &'a [Link]) -> Self {
         let mut hops = HashMap::new();
         let mut onward = vec![Vec::new(); ends.routers.len()];
         let nodes = if links.is_empty() { 0 } else { ends.nodes.len() };
@@ -100,7 +100,7 @@ impl<'a> Paths<'a> {
     }
 
     /// The way between two nodes, over the routers that are named or the shortest, and the same routers backwards.
-    pub(crate) fn find(&mut self, from: u32, to: u32, routers: Option<&[u32]>) -> Result<Way, NoWay> {
+    pub(crate) fn find(&mut self, from: u32, to: u32, routers: Option<&[u32]>) -> Result<RoundTripRoute, NoWay> {
         let stops = match routers {
             Some(routers) => routers.iter().map(|router| LinkEnd::Router(*router)).collect(),
             None => self.shortest(from, to).ok_or(NoWay::There)?,
@@ -116,7 +116,7 @@ impl<'a> Paths<'a> {
             .iter()
             .chain(&back)
             .fold(0_u64, |sum, link| sum.saturating_add(self.links[*link as usize].delay.as_nanos()));
-        Ok(Way { there: there.into(), back: back.into(), delay: Duration::from_nanos(delay) })
+        Ok(RoundTripRoute { there: there.into(), back: back.into(), delay: Duration::from_nanos(delay) })
     }
 
     /// The links between stops that follow each other; the pair that has none.
@@ -196,7 +196,7 @@ impl<'a> Paths<'a> {
         if (self.trees.len() + 1) * self.onward.len() > KEPT {
             self.trees.clear();
         }
-        let mut legs = vec![Leg { cost: NEVER, link: NOTHING }; self.onward.len()];
+        let mut legs = vec![RouteEnd { cost: NEVER, link: NOTHING }; self.onward.len()];
         legs[root as usize].cost = (0, 0);
         let mut open = BinaryHeap::from([Reverse(((0, 0), root))]);
         while let Some(Reverse((cost, at))) = open.pop() {
@@ -207,7 +207,7 @@ impl<'a> Paths<'a> {
                 let further = add(cost, (self.links[*link as usize].delay.as_nanos(), 1));
                 let leg = &mut legs[*next as usize];
                 if further < leg.cost {
-                    *leg = Leg { cost: further, link: *link };
+                    *leg = RouteEnd { cost: further, link: *link };
                     open.push(Reverse((further, *next)));
                 }
             }
@@ -221,7 +221,7 @@ fn add(a: Cost, b: Cost) -> Cost {
 }
 
 /// Why a session has no way, with a hint.
-pub(crate) fn no_way(reader: &Reader<'_>, paths: &Paths<'_>, no_way: &NoWay, from: u32, to: u32) -> Mistake {
+pub(crate) fn no_way(reader: &TableReader<'_>, paths: &Routes<'_>, no_way: &NoWay, from: u32, to: u32) -> Mistake {
     let name = |end| quoted(paths.name(end));
     let (source, sink) = (name(LinkEnd::Node(from)), name(LinkEnd::Node(to)));
     match *no_way {

@@ -2,19 +2,19 @@
 
 use std::fmt::Write as _;
 
-use super::mistake::Reading;
+use super::mistake::ReadResult;
 use super::reader::Field;
 use crate::limits;
 
 /// A name, or a range of names in order.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Pattern {
-    parts: Vec<Part>,
+    parts: Vec<PatternPart>,
     len: u64,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Part {
+enum PatternPart {
     Plain(Box<str>),
     /// Numbers from the first on, so many, at least so many digits each.
     Range {
@@ -28,7 +28,7 @@ const EXAMPLE: &str = "a range is written \"s{1..5}\"";
 
 impl Pattern {
     /// Reads a name or a range of names.
-    pub(crate) fn read(field: Field<'_>) -> Reading<Self> {
+    pub(crate) fn read(field: Field<'_>) -> ReadResult<Self> {
         let text = field.text()?;
         if text.is_empty() {
             return Err(field.wrong("must not be empty", "for instance name = \"s1\""));
@@ -79,8 +79,8 @@ impl Pattern {
         let mut index = index;
         for part in &self.parts {
             match part {
-                Part::Plain(text) => into.push_str(text),
-                Part::Range { first, count, digits } => {
+                PatternPart::Plain(text) => into.push_str(text),
+                PatternPart::Range { first, count, digits } => {
                     below /= count;
                     let number = first + index / below;
                     index %= below;
@@ -92,7 +92,7 @@ impl Pattern {
     }
 }
 
-impl Part {
+impl PatternPart {
     fn count(&self) -> u64 {
         match self {
             Self::Plain(_) => 1,
@@ -101,7 +101,7 @@ impl Part {
     }
 }
 
-fn push_plain(parts: &mut Vec<Part>, text: &str, field: Field<'_>) -> Reading<()> {
+fn push_plain(parts: &mut Vec<PatternPart>, text: &str, field: Field<'_>) -> ReadResult<()> {
     let allowed = |c: char| c.is_alphanumeric() || "-_.#+/>@~".contains(c);
     if let Some(bad) = text.chars().find(|c| !allowed(*c)) {
         return Err(field.wrong(
@@ -110,12 +110,12 @@ fn push_plain(parts: &mut Vec<Part>, text: &str, field: Field<'_>) -> Reading<()
         ));
     }
     if !text.is_empty() {
-        parts.push(Part::Plain(text.into()));
+        parts.push(PatternPart::Plain(text.into()));
     }
     Ok(())
 }
 
-fn range_part(text: &str) -> Option<Part> {
+fn range_part(text: &str) -> Option<PatternPart> {
     let (first, last) = text.split_once("..")?;
     let number = |text: &str| {
         let digits = !text.is_empty() && text.len() <= 18 && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -124,5 +124,5 @@ fn range_part(text: &str) -> Option<Part> {
     let (low, high) = (number(first)?, number(last)?);
     let count = high.checked_sub(low)? + 1;
     let digits = if first.starts_with('0') && first.len() > 1 { first.len() } else { 1 };
-    Some(Part::Range { first: low, count, digits })
+    Some(PatternPart::Range { first: low, count, digits })
 }

@@ -2,9 +2,9 @@
 
 use fairwave_units::{Bytes, Duration, ParseError, Rate, Time};
 
-use super::mistake::{Mistake, Reading};
+use super::mistake::{Mistake, ReadResult};
 use super::reader::Field;
-use super::tree::Value;
+use super::tree::TomlValue;
 use crate::QueueLimit;
 use crate::limits;
 
@@ -12,19 +12,19 @@ impl Field<'_> {
     /// Whether the value is "inf".
     pub(crate) fn is_inf(self) -> bool {
         match &self.item.value {
-            Value::Text(text) => text.trim() == "inf",
-            Value::Float(number) => *number == f64::INFINITY,
+            TomlValue::Text(text) => text.trim() == "inf",
+            TomlValue::Float(number) => *number == f64::INFINITY,
             _ => false,
         }
     }
 
     /// "inf" as `None`, and everything else as `read` takes it.
-    pub(crate) fn or_inf<T>(self, read: impl FnOnce(Self) -> Reading<T>) -> Reading<Option<T>> {
+    pub(crate) fn or_inf<T>(self, read: impl FnOnce(Self) -> ReadResult<T>) -> ReadResult<Option<T>> {
         if self.is_inf() { Ok(None) } else { read(self).map(Some) }
     }
 
     /// A rate; zero is one.
-    pub(crate) fn rate(self) -> Reading<Rate> {
+    pub(crate) fn rate(self) -> ReadResult<Rate> {
         let rate: Rate = self.quantity("a rate", "\"500 Mb/s\"")?;
         if rate > limits::largest_rate() {
             return Err(self.wrong(
@@ -36,7 +36,7 @@ impl Field<'_> {
     }
 
     /// A rate that something can be sent at.
-    pub(crate) fn capacity(self) -> Reading<Rate> {
+    pub(crate) fn capacity(self) -> ReadResult<Rate> {
         let rate = self.rate()?;
         if rate == Rate::ZERO {
             return Err(self.wrong("must be above zero", "use \"inf\" for an unlimited one"));
@@ -51,7 +51,7 @@ impl Field<'_> {
     }
 
     /// A span of time; zero is one.
-    pub(crate) fn span(self, most: Duration) -> Reading<Duration> {
+    pub(crate) fn span(self, most: Duration) -> ReadResult<Duration> {
         let span: Duration = self.quantity("a time", "\"60 ms\"")?;
         if span > most {
             return Err(self.wrong(
@@ -63,18 +63,18 @@ impl Field<'_> {
     }
 
     /// A span of time above zero.
-    pub(crate) fn positive_span(self, most: Duration) -> Reading<Duration> {
+    pub(crate) fn positive_span(self, most: Duration) -> ReadResult<Duration> {
         let span = self.span(most)?;
         if span.is_zero() { Err(self.wrong("must be above zero", "use a time above zero")) } else { Ok(span) }
     }
 
     /// An instant of the run.
-    pub(crate) fn instant(self) -> Reading<Time> {
+    pub(crate) fn instant(self) -> ReadResult<Time> {
         self.span(limits::RUN).map(|span| Time::ZERO + span)
     }
 
     /// A size within bounds.
-    pub(crate) fn size(self, least: Bytes, most: Bytes) -> Reading<Bytes> {
+    pub(crate) fn size(self, least: Bytes, most: Bytes) -> ReadResult<Bytes> {
         let size: Bytes = self.quantity("a size", "\"1.5 GB\"")?;
         if size < least || size > most {
             return Err(self.wrong(
@@ -86,9 +86,9 @@ impl Field<'_> {
     }
 
     /// "bdp", "0.5 bdp", "2000 packets" or "3 MB".
-    pub(crate) fn queue(self) -> Reading<QueueLimit> {
+    pub(crate) fn queue(self) -> ReadResult<QueueLimit> {
         const EXAMPLES: &str = "\"bdp\", \"0.5 bdp\", \"2000 packets\" or \"3 MB\"";
-        let Value::Text(text) = &self.item.value else { return Err(self.not("a queue", EXAMPLES)) };
+        let TomlValue::Text(text) = &self.item.value else { return Err(self.not("a queue", EXAMPLES)) };
         let text = text.trim();
         if text == "bdp" {
             return Ok(QueueLimit::Bdp(1.0));
@@ -114,9 +114,11 @@ impl Field<'_> {
     }
 
     /// "64 packets".
-    pub(crate) fn packets(self, least: u64) -> Reading<u64> {
+    pub(crate) fn packets(self, least: u64) -> ReadResult<u64> {
         let wrong = || self.wrong("is not a number of packets", "write it like \"64 packets\"");
-        let Value::Text(text) = &self.item.value else { return Err(self.not("a number of packets", "\"64 packets\"")) };
+        let TomlValue::Text(text) = &self.item.value else {
+            return Err(self.not("a number of packets", "\"64 packets\""));
+        };
         let text = text.trim();
         let number = text.strip_suffix("packets").or_else(|| text.strip_suffix("packet")).ok_or_else(wrong)?.trim_end();
         if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -131,15 +133,15 @@ impl Field<'_> {
     }
 
     /// The chance of a loss, 0 <= p < 1.
-    pub(crate) fn chance(self) -> Reading<f64> {
+    pub(crate) fn chance(self) -> ReadResult<f64> {
         let chance = self.number(0.0, 1.0, false)?;
         if chance < 1.0 { Ok(chance) } else { Err(self.wrong("must be below 1", "at 1 nothing arrives")) }
     }
 
-    fn quantity<T: std::str::FromStr<Err = ParseError>>(self, meant: &str, example: &str) -> Reading<T> {
+    fn quantity<T: std::str::FromStr<Err = ParseError>>(self, meant: &str, example: &str) -> ReadResult<T> {
         let place = self.item.place;
         match &self.item.value {
-            Value::Text(text) => text.parse().map_err(|error: ParseError| {
+            TomlValue::Text(text) => text.parse().map_err(|error: ParseError| {
                 Mistake::new(place, format!("{}{} {error}", self.thing, self.key), error.hint())
             }),
             _ => Err(self.not(meant, example)),

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::mistake::{Mistake, Reading, did_you_mean, quoted};
-use super::tree::{Item, Place, Table, Value};
+use super::mistake::{Mistake, ReadResult, did_you_mean, quoted};
+use super::tree::{Located, Position, TomlTable, TomlValue};
 
 /// What a table describes, as messages begin.
 #[derive(Clone, Copy, Debug)]
@@ -34,10 +34,10 @@ impl fmt::Display for Thing<'_> {
 
 /// A table whose keys are all known.
 #[derive(Clone, Copy)]
-pub(crate) struct Reader<'a> {
+pub(crate) struct TableReader<'a> {
     pub(crate) thing: Thing<'a>,
-    pub(crate) place: Place,
-    table: &'a Table,
+    pub(crate) place: Position,
+    table: &'a TomlTable,
     keys: &'static [&'static str],
 }
 
@@ -46,17 +46,17 @@ pub(crate) struct Reader<'a> {
 pub(crate) struct Field<'a> {
     pub(crate) thing: Thing<'a>,
     pub(crate) key: &'a str,
-    pub(crate) item: &'a Item,
+    pub(crate) item: &'a Located,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> TableReader<'a> {
     /// Refuses a key that is not in the list; the first in the file.
     pub(crate) fn new(
         thing: Thing<'a>,
-        place: Place,
-        table: &'a Table,
+        place: Position,
+        table: &'a TomlTable,
         keys: &'static [&'static str],
-    ) -> Reading<Self> {
+    ) -> ReadResult<Self> {
         let unknown =
             table.entries().iter().filter(|entry| !keys.contains(&&*entry.key)).min_by_key(|entry| entry.place);
         match unknown {
@@ -76,12 +76,16 @@ impl<'a> Reader<'a> {
     }
 
     /// A key that must be there.
-    pub(crate) fn need(&self, key: &'static str, hint: &str) -> Reading<Field<'a>> {
+    pub(crate) fn need(&self, key: &'static str, hint: &str) -> ReadResult<Field<'a>> {
         self.get(key).ok_or_else(|| self.wrong(format!("{key} is missing"), hint))
     }
 
     /// Reads a key's value, if it is there.
-    pub(crate) fn read<T>(&self, key: &'static str, read: impl FnOnce(Field<'a>) -> Reading<T>) -> Reading<Option<T>> {
+    pub(crate) fn read<T>(
+        &self,
+        key: &'static str,
+        read: impl FnOnce(Field<'a>) -> ReadResult<T>,
+    ) -> ReadResult<Option<T>> {
         self.get(key).map(read).transpose()
     }
 
@@ -90,8 +94,8 @@ impl<'a> Reader<'a> {
         &self,
         key: &'static str,
         default: T,
-        read: impl FnOnce(Field<'a>) -> Reading<T>,
-    ) -> Reading<T> {
+        read: impl FnOnce(Field<'a>) -> ReadResult<T>,
+    ) -> ReadResult<T> {
         self.get(key).map_or(Ok(default), read)
     }
 
@@ -118,52 +122,54 @@ impl<'a> Field<'a> {
     }
 
     /// The same key with another value: an entry of a list.
-    pub(crate) fn entry(self, item: &'a Item) -> Self {
+    pub(crate) fn entry(self, item: &'a Located) -> Self {
         Self { item, ..self }
     }
 
-    pub(crate) fn text(self) -> Reading<&'a str> {
+    pub(crate) fn text(self) -> ReadResult<&'a str> {
         match &self.item.value {
-            Value::Text(text) => Ok(text),
+            TomlValue::Text(text) => Ok(text),
             _ => Err(self.not("text", "\"...\", in quotes")),
         }
     }
 
-    pub(crate) fn flag(self) -> Reading<bool> {
+    pub(crate) fn flag(self) -> ReadResult<bool> {
         match self.item.value {
-            Value::Flag(flag) => Ok(flag),
+            TomlValue::Flag(flag) => Ok(flag),
             _ => Err(self.not("true or false", "true")),
         }
     }
 
-    pub(crate) fn list(self, example: &str) -> Reading<&'a [Item]> {
+    pub(crate) fn list(self, example: &str) -> ReadResult<&'a [Located]> {
         match &self.item.value {
-            Value::List(items) => Ok(items),
+            TomlValue::List(items) => Ok(items),
             _ => Err(self.not("a list", example)),
         }
     }
 
-    pub(crate) fn table(self, example: &str) -> Reading<&'a Table> {
+    pub(crate) fn table(self, example: &str) -> ReadResult<&'a TomlTable> {
         match &self.item.value {
-            Value::Table(table) => Ok(table),
+            TomlValue::Table(table) => Ok(table),
             _ => Err(self.not("a table", example)),
         }
     }
 
     /// A whole number within bounds.
-    pub(crate) fn whole(self, least: u64, most: u64) -> Reading<u64> {
-        let Value::Integer(whole) = self.item.value else { return Err(self.not("a whole number", &least.to_string())) };
+    pub(crate) fn whole(self, least: u64, most: u64) -> ReadResult<u64> {
+        let TomlValue::Integer(whole) = self.item.value else {
+            return Err(self.not("a whole number", &least.to_string()));
+        };
         whole.and_then(|whole| u64::try_from(whole).ok()).filter(|whole| (least..=most).contains(whole)).ok_or_else(
             || self.wrong(format!("must be from {least} to {most}"), format!("for instance {} = {least}", self.key)),
         )
     }
 
     /// A number within bounds; `open` leaves the ends out.
-    pub(crate) fn number(self, least: f64, most: f64, open: bool) -> Reading<f64> {
+    pub(crate) fn number(self, least: f64, most: f64, open: bool) -> ReadResult<f64> {
         let number = match self.item.value {
-            Value::Integer(Some(whole)) => whole as f64,
-            Value::Integer(None) => f64::INFINITY,
-            Value::Float(number) => number,
+            TomlValue::Integer(Some(whole)) => whole as f64,
+            TomlValue::Integer(None) => f64::INFINITY,
+            TomlValue::Float(number) => number,
             _ => return Err(self.not("a number", &if open { f64::midpoint(least, most) } else { least }.to_string())),
         };
         // NaN is in no range.
@@ -184,7 +190,7 @@ impl<'a> Field<'a> {
     }
 
     /// One of a list of words.
-    pub(crate) fn word<T: Copy>(self, words: &[(&'static str, T)]) -> Reading<T> {
+    pub(crate) fn word<T: Copy>(self, words: &[(&'static str, T)]) -> ReadResult<T> {
         let text = self.text()?;
         words
             .iter()
@@ -194,7 +200,7 @@ impl<'a> Field<'a> {
     }
 
     /// Text for people: one line, not long.
-    pub(crate) fn line(self) -> Reading<String> {
+    pub(crate) fn line(self) -> ReadResult<String> {
         let text = self.text()?;
         if text.chars().any(char::is_control) {
             return Err(
@@ -223,12 +229,12 @@ fn misplaced(key: &str, thing: Thing<'_>) -> Option<String> {
 }
 
 /// A value as messages show it; lists and tables are too long.
-fn shown(value: &Value) -> Option<String> {
+fn shown(value: &TomlValue) -> Option<String> {
     match value {
-        Value::Text(text) => Some(quoted(text)),
-        Value::Integer(Some(whole)) => Some(whole.to_string()),
-        Value::Float(number) => Some(number.to_string()),
-        Value::Flag(flag) => Some(flag.to_string()),
-        Value::Integer(None) | Value::Date | Value::List(_) | Value::Table(_) => None,
+        TomlValue::Text(text) => Some(quoted(text)),
+        TomlValue::Integer(Some(whole)) => Some(whole.to_string()),
+        TomlValue::Float(number) => Some(number.to_string()),
+        TomlValue::Flag(flag) => Some(flag.to_string()),
+        TomlValue::Integer(None) | TomlValue::Date | TomlValue::List(_) | TomlValue::Table(_) => None,
     }
 }

@@ -6,14 +6,14 @@ use fairwave_schemes::scheme;
 use fairwave_units::{Bytes, Duration};
 
 use super::elements::Patches;
-use super::mistake::{Mistake, Reading};
-use super::nodes::Ends;
-use super::paths::Paths;
-use super::reader::{Field, Reader, Thing};
+use super::mistake::{Mistake, ReadResult};
+use super::nodes::KnownNodes;
+use super::paths::Routes;
+use super::reader::{Field, TableReader, Thing};
 use super::sessions::Sessions;
-use super::tree::{Place, Table};
+use super::tree::{Position, TomlTable};
 use super::{background, generate, links, nodes, options};
-use crate::{Packet, Scenario, SchemeChoice, Session, limits};
+use crate::{PacketSizes, Scenario, SchemeChoice, SessionSpec, limits};
 
 /// The keys of a file as a whole.
 pub(crate) const KEYS: &[&str] = &[
@@ -43,21 +43,21 @@ pub(super) const PACKET_KEYS: &[&str] = &["header", "payload"];
 pub(crate) const DEFAULT_SCHEME: &str = "gtp";
 const DEFAULT_DURATION: Duration = Duration::from_secs(60);
 const DEFAULT_SAMPLE: Duration = Duration::from_millis(100);
-const DEFAULT_PACKET: Packet = Packet { payload: Bytes::new(1000), header: Bytes::new(40) };
+const DEFAULT_PACKET: PacketSizes = PacketSizes { payload: Bytes::new(1000), header: Bytes::new(40) };
 
 /// A file's own keys, checked to be known.
-pub(crate) fn top(root: &Table) -> Reading<Reader<'_>> {
-    Reader::new(Thing::Top, Place::File, root, KEYS)
+pub(crate) fn top(root: &TomlTable) -> ReadResult<TableReader<'_>> {
+    TableReader::new(Thing::Top, Position::File, root, KEYS)
 }
 
 /// Reads a file's table, with all changes laid over it.
 pub(crate) fn read(
-    root: &Table,
+    root: &TomlTable,
     seed: u64,
     variant: Option<&str>,
     mut patches: Patches,
     notes: &mut Vec<String>,
-) -> Reading<Scenario> {
+) -> ReadResult<Scenario> {
     let top = top(root)?;
     let name = scenario_name(top.need("name", "for instance name = \"five-to-one\"")?)?;
     let title = top.read_or("title", String::new(), Field::line)?;
@@ -81,12 +81,12 @@ pub(crate) fn read(
         (ends.nodes, sessions) = generate::read(field.item, seed, &mut patches, notes)?;
     }
     patches.finish("node", ends.nodes.iter().map(|node| &*node.name))?;
-    let mut maker = Sessions::new(seed, &ends, Paths::new(&ends, &links), sessions);
+    let mut maker = Sessions::new(seed, &ends, Routes::new(&ends, &links), sessions);
     maker.read(root, &mut patches, notes)?;
     let background = background::read(root, seed, &ends, &mut maker.paths, notes)?;
     let sessions = maker.made;
     check_network(&top, &ends, &sessions)?;
-    let Ends { nodes, routers, .. } = ends;
+    let KnownNodes { nodes, routers, .. } = ends;
     let variant = variant.map(str::to_owned);
     Ok(Scenario {
         name,
@@ -107,17 +107,17 @@ pub(crate) fn read(
 }
 
 /// Length of the run and width of a sample.
-pub(crate) fn duration_and_sample(top: &Reader<'_>) -> Reading<(Duration, Duration)> {
+pub(crate) fn duration_and_sample(top: &TableReader<'_>) -> ReadResult<(Duration, Duration)> {
     let span = |key, default| top.read_or(key, default, |field| field.positive_span(limits::RUN));
     Ok((span("duration", DEFAULT_DURATION)?, span("sample", DEFAULT_SAMPLE)?))
 }
 
 /// The seed and the number of runs.
-pub(crate) fn seed_and_runs(top: &Reader<'_>) -> Reading<(u64, u64)> {
+pub(crate) fn seed_and_runs(top: &TableReader<'_>) -> ReadResult<(u64, u64)> {
     let seed = top.read_or("seed", 1, |field| field.whole(0, u64::MAX))?;
     let runs = top.read_or("runs", 1, |field| field.whole(1, limits::RUNS))?;
     if seed.checked_add(runs - 1).is_none() {
-        let place = top.get("seed").map_or(Place::File, |field| field.item.place);
+        let place = top.get("seed").map_or(Position::File, |field| field.item.place);
         return Err(Mistake::new(
             place,
             format!("seed {seed} leaves no room for {runs} runs, each with the next seed"),
@@ -127,7 +127,7 @@ pub(crate) fn seed_and_runs(top: &Reader<'_>) -> Reading<(u64, u64)> {
     Ok((seed, runs))
 }
 
-fn scenario_name(field: Field<'_>) -> Reading<String> {
+fn scenario_name(field: Field<'_>) -> ReadResult<String> {
     let name = field.text()?;
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     if name.is_empty() || !name.bytes().all(is_plain) {
@@ -139,17 +139,17 @@ fn scenario_name(field: Field<'_>) -> Reading<String> {
     Ok(name.to_owned())
 }
 
-fn check_samples(top: &Reader<'_>, duration: Duration, sample: Duration) -> Reading<()> {
+fn check_samples(top: &TableReader<'_>, duration: Duration, sample: Duration) -> ReadResult<()> {
     let samples = duration.as_nanos().div_ceil(sample.as_nanos());
     if samples <= limits::SAMPLES {
         return Ok(());
     }
     let message = format!("{duration} in samples of {sample} are {samples} samples, the limit is {}", limits::SAMPLES);
-    let place = top.get("duration").or(top.get("sample")).map_or(Place::File, |field| field.item.place);
+    let place = top.get("duration").or(top.get("sample")).map_or(Position::File, |field| field.item.place);
     Err(Mistake::new(place, message, "a wider sample, for instance sample = \"10 s\""))
 }
 
-fn own_scheme(top: &Reader<'_>) -> Reading<SchemeChoice> {
+fn own_scheme(top: &TableReader<'_>) -> ReadResult<SchemeChoice> {
     let scheme = match top.get("scheme") {
         Some(field) => options::scheme(field)?,
         None => scheme::find(DEFAULT_SCHEME)
@@ -159,10 +159,10 @@ fn own_scheme(top: &Reader<'_>) -> Reading<SchemeChoice> {
     options::choice(scheme, Thing::Section("options"), table)
 }
 
-fn packet(field: Field<'_>) -> Reading<Packet> {
+fn packet(field: Field<'_>) -> ReadResult<PacketSizes> {
     let table = field.table("[packet]")?;
-    let reader = Reader::new(Thing::Section("packet"), field.item.place, table, PACKET_KEYS)?;
-    Ok(Packet {
+    let reader = TableReader::new(Thing::Section("packet"), field.item.place, table, PACKET_KEYS)?;
+    Ok(PacketSizes {
         payload: reader
             .read_or("payload", DEFAULT_PACKET.payload, |field| field.size(Bytes::new(1), limits::PACKET))?,
         header: reader.read_or("header", DEFAULT_PACKET.header, |field| field.size(Bytes::ZERO, limits::PACKET))?,
@@ -170,7 +170,7 @@ fn packet(field: Field<'_>) -> Reading<Packet> {
 }
 
 /// A network is generated, or written out; with routers it has links.
-fn check_network_kind(top: &Reader<'_>) -> Reading<()> {
+fn check_network_kind(top: &TableReader<'_>) -> ReadResult<()> {
     if top.get("generate").is_some() {
         let written = ["node", "session", "router", "link", "background"].iter().find_map(|key| top.get(key));
         if let Some(field) = written {
@@ -185,7 +185,7 @@ fn check_network_kind(top: &Reader<'_>) -> Reading<()> {
 }
 
 /// Refuses a network in which nothing happens.
-fn check_network(top: &Reader<'_>, ends: &Ends, sessions: &[Session]) -> Reading<()> {
+fn check_network(top: &TableReader<'_>, ends: &KnownNodes, sessions: &[SessionSpec]) -> ReadResult<()> {
     const EXAMPLE: &str = "write [[node]] and [[session]], or [generate]";
     if ends.nodes.is_empty() {
         return Err(top.wrong("the network has no nodes", EXAMPLE));

@@ -6,16 +6,16 @@ use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use super::demand::{Demands, demands};
 use super::drawn::{Drawn, keep_own};
-use super::elements::{Names, Patches, default_name, lookup, tables};
+use super::elements::{Patches, TakenNames, default_name, lookup, tables};
 use super::links::{Pairs, wrong_count};
-use super::mistake::{Reading, quoted};
-use super::nodes::{Ends, check_count};
+use super::mistake::{ReadResult, quoted};
+use super::nodes::{KnownNodes, check_count};
 use super::options::{self, Choices, gtp_number};
-use super::paths::{Paths, Way, no_way};
+use super::paths::{RoundTripRoute, Routes, no_way};
 use super::pattern::Pattern;
-use super::reader::{Field, Reader, Thing};
-use super::tree::{Place, Table};
-use crate::{Demand, DemandBy, Link, LinkEnd, SchemeChoice, Session, limits};
+use super::reader::{Field, TableReader, Thing};
+use super::tree::{Position, TomlTable};
+use crate::{Demand, DemandBy, Link, LinkEnd, SchemeChoice, SessionSpec, limits};
 
 pub(super) const KEYS: &[&str] = &[
     "alpha",
@@ -42,16 +42,16 @@ pub(super) const KEYS: &[&str] = &[
 /// What sessions are made from, and those that are made.
 pub(crate) struct Sessions<'a> {
     seed: u64,
-    ends: &'a Ends,
-    pub(crate) paths: Paths<'a>,
+    ends: &'a KnownNodes,
+    pub(crate) paths: Routes<'a>,
     choices: Choices,
-    pub(crate) made: Vec<Session>,
+    pub(crate) made: Vec<SessionSpec>,
 }
 
 /// The sessions that one table asks for.
-struct Plan<'a> {
-    reader: Reader<'a>,
-    table: &'a Table,
+struct SessionPlan<'a> {
+    reader: TableReader<'a>,
+    table: &'a TomlTable,
     from: (Pattern, Field<'a>),
     to: (Pattern, Field<'a>),
     names: Option<Pattern>,
@@ -62,14 +62,14 @@ struct Plan<'a> {
 }
 
 /// What the sessions of one table have in common, and what differs between them.
-struct Template<'a> {
-    reader: Reader<'a>,
+struct SessionTemplate<'a> {
+    reader: TableReader<'a>,
     rtt: Option<Drawn<Duration>>,
     start: Drawn<Time>,
     stop: Option<Drawn<Time>>,
     demands: Option<Box<[Demand]>>,
     routers: Option<Box<[u32]>>,
-    common: Session,
+    common: SessionSpec,
 }
 
 /// A session's part in its table.
@@ -82,25 +82,25 @@ struct Turn<'a> {
 
 impl<'a> Sessions<'a> {
     /// A maker that begins with the sessions that were generated.
-    pub(crate) fn new(seed: u64, ends: &'a Ends, paths: Paths<'a>, made: Vec<Session>) -> Self {
+    pub(crate) fn new(seed: u64, ends: &'a KnownNodes, paths: Routes<'a>, made: Vec<SessionSpec>) -> Self {
         Self { seed, ends, paths, choices: Choices::default(), made }
     }
 
     /// Reads all tables.
-    pub(crate) fn read(&mut self, root: &Table, patches: &mut Patches, notes: &mut Vec<String>) -> Reading<()> {
+    pub(crate) fn read(&mut self, root: &TomlTable, patches: &mut Patches, notes: &mut Vec<String>) -> ReadResult<()> {
         self.change_generated(patches, notes)?;
         let tables = tables(root, "session")?;
         let default_names: Vec<Option<String>> =
             tables.iter().map(|(table, _)| default_name("session", table)).collect();
         let (mut plans, mut all) = (Vec::new(), self.made.len());
         // Names that the file gives come first: default names step aside for them, wherever they stand.
-        let mut names = Names::default();
+        let mut names = TakenNames::default();
         for (n, ((table, place), default)) in tables.iter().zip(&default_names).enumerate() {
             let thing = match default {
                 Some(name) => Thing::Named("session", name),
                 None => Thing::Nth("session", n + 1),
             };
-            let plan = Plan::read(Reader::new(thing, *place, table, KEYS)?, table)?;
+            let plan = SessionPlan::read(TableReader::new(thing, *place, table, KEYS)?, table)?;
             check_count(&plan.reader, all, plan.count, "sessions")?;
             all += plan.count as usize;
             if let Some(given) = &plan.names {
@@ -118,15 +118,15 @@ impl<'a> Sessions<'a> {
     }
 
     /// Generated sessions that the caller changes by name.
-    fn change_generated(&mut self, patches: &mut Patches, notes: &mut Vec<String>) -> Reading<()> {
+    fn change_generated(&mut self, patches: &mut Patches, notes: &mut Vec<String>) -> ReadResult<()> {
         if !patches.has("session") {
             return Ok(());
         }
         for at in 0..self.made.len() {
             let base = self.made[at].clone();
-            let Some(changed) = patches.apply("session", &base.name, &Table::default(), notes)? else { continue };
-            let place = changed.entries().iter().map(|entry| entry.place).min().unwrap_or(Place::File);
-            let reader = Reader::new(Thing::Named("session", &base.name), place, &changed, KEYS)?;
+            let Some(changed) = patches.apply("session", &base.name, &TomlTable::default(), notes)? else { continue };
+            let place = changed.entries().iter().map(|entry| entry.place).min().unwrap_or(Position::File);
+            let reader = TableReader::new(Thing::Named("session", &base.name), place, &changed, KEYS)?;
             if let Some(field) = reader.get("from").or(reader.get("to")) {
                 return Err(field.wrong(
                     "cannot be changed for a generated session",
@@ -142,14 +142,14 @@ impl<'a> Sessions<'a> {
 
     fn make_all(
         &mut self,
-        plan: &Plan<'_>,
-        names: &mut Names<()>,
+        plan: &SessionPlan<'_>,
+        names: &mut TakenNames<()>,
         patches: &mut Patches,
         notes: &mut Vec<String>,
-    ) -> Reading<()> {
+    ) -> ReadResult<()> {
         let template = self.template(plan.reader, plan.count)?;
         let ((from, from_field), (to, to_field)) = (&plan.from, &plan.to);
-        let ends = |names: &Pattern, field: Field<'_>| -> Reading<Vec<u32>> {
+        let ends = |names: &Pattern, field: Field<'_>| -> ReadResult<Vec<u32>> {
             (0..names.len()).map(|index| self.node(&names.name(index), field)).collect()
         };
         let (sources, sinks) = (ends(from, *from_field)?, ends(to, *to_field)?);
@@ -181,12 +181,12 @@ impl<'a> Sessions<'a> {
     /// One session: as its table says, or as a change to it alone says.
     fn session(
         &mut self,
-        template: &Template<'_>,
+        template: &SessionTemplate<'_>,
         turn: &Turn<'_>,
-        plan: &Plan<'_>,
+        plan: &SessionPlan<'_>,
         patches: &mut Patches,
         notes: &mut Vec<String>,
-    ) -> Reading<Session> {
+    ) -> ReadResult<SessionSpec> {
         let table = plan.table;
         if !patches.has("session") {
             return self.make(template, turn);
@@ -195,7 +195,7 @@ impl<'a> Sessions<'a> {
             return self.make(template, turn);
         };
         keep_own(&mut changed, table, &["demand", "rtt", "start", "stop"], turn.index);
-        let reader = Reader::new(Thing::Named("session", turn.name), plan.reader.place, &changed, KEYS)?;
+        let reader = TableReader::new(Thing::Named("session", turn.name), plan.reader.place, &changed, KEYS)?;
         let own = self.template(reader, 1)?;
         let end = |key, index| match reader.get(key) {
             Some(field) if changed.get(key) != table.get(key) => self.node(field.text()?, field),
@@ -208,13 +208,13 @@ impl<'a> Sessions<'a> {
         self.make(&own, &Turn { index: 0, from, to, ..*turn })
     }
 
-    fn template<'t>(&mut self, reader: Reader<'t>, count: u64) -> Reading<Template<'t>> {
+    fn template<'t>(&mut self, reader: TableReader<'t>, count: u64) -> ReadResult<SessionTemplate<'t>> {
         let demands = reader.read_or("demand", Demands::All(Demand::Unlimited), |field| demands(field, count))?;
         let (demand, demands) = match demands {
             Demands::All(demand) => (demand, None),
             Demands::Each(demands) => (Demand::Unlimited, Some(demands)),
         };
-        let common = Session {
+        let common = SessionSpec {
             name: Box::default(),
             from: 0,
             to: 0,
@@ -236,7 +236,7 @@ impl<'a> Sessions<'a> {
             path: Box::default(),
             path_back: Box::default(),
         };
-        Ok(Template {
+        Ok(SessionTemplate {
             rtt: reader.read("rtt", |field| Drawn::read(field, count, |field| field.positive_span(limits::DELAY)))?,
             start: reader
                 .read_or("start", Drawn::Fixed(Time::ZERO), |field| Drawn::read(field, count, Field::instant))?,
@@ -250,10 +250,10 @@ impl<'a> Sessions<'a> {
         })
     }
 
-    fn make(&mut self, template: &Template<'_>, turn: &Turn<'_>) -> Reading<Session> {
+    fn make(&mut self, template: &SessionTemplate<'_>, turn: &Turn<'_>) -> ReadResult<SessionSpec> {
         let Turn { name, index, from, to } = *turn;
         let reader = &template.reader;
-        let mut session = Session { name: name.into(), from, to, ..template.common.clone() };
+        let mut session = SessionSpec { name: name.into(), from, to, ..template.common.clone() };
         if let Some(demands) = &template.demands {
             session.demand = demands[index as usize].clone();
         }
@@ -287,7 +287,7 @@ impl<'a> Sessions<'a> {
     }
 
     /// The scheme that a session names, with its options.
-    fn scheme(&mut self, reader: &Reader<'_>) -> Reading<Option<Arc<SchemeChoice>>> {
+    fn scheme(&mut self, reader: &TableReader<'_>) -> ReadResult<Option<Arc<SchemeChoice>>> {
         let Some(field) = reader.get("scheme") else {
             return match reader.get("options") {
                 None => Ok(None),
@@ -308,7 +308,7 @@ impl<'a> Sessions<'a> {
     }
 
     /// The index of a node that a value names, in a range or by itself.
-    fn node(&self, name: &str, field: Field<'_>) -> Reading<u32> {
+    fn node(&self, name: &str, field: Field<'_>) -> ReadResult<u32> {
         match lookup(&self.ends.names, name, field, "node", || self.ends.node_names())? {
             LinkEnd::Node(node) => Ok(node),
             LinkEnd::Router(_) => Err(field
@@ -316,7 +316,7 @@ impl<'a> Sessions<'a> {
         }
     }
 
-    fn routers(&self, field: Field<'_>) -> Reading<Box<[u32]>> {
+    fn routers(&self, field: Field<'_>) -> ReadResult<Box<[u32]>> {
         if self.paths.is_lambda() {
             return Err(field.wrong(
                 "needs [[link]]: this network has none",
@@ -333,7 +333,7 @@ impl<'a> Sessions<'a> {
                 )),
             }
         };
-        let routers: Box<[u32]> = field.list("[\"r1\", \"r2\"]")?.iter().map(router).collect::<Reading<_>>()?;
+        let routers: Box<[u32]> = field.list("[\"r1\", \"r2\"]")?.iter().map(router).collect::<ReadResult<_>>()?;
         let mut sorted = routers.to_vec();
         sorted.sort_unstable();
         if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -345,12 +345,12 @@ impl<'a> Sessions<'a> {
 }
 
 /// How many sessions a table asks for.
-pub(super) fn count(reader: Reader<'_>, table: &Table) -> Reading<u64> {
-    Ok(Plan::read(reader, table)?.count)
+pub(super) fn count(reader: TableReader<'_>, table: &TomlTable) -> ReadResult<u64> {
+    Ok(SessionPlan::read(reader, table)?.count)
 }
 
-impl<'a> Plan<'a> {
-    fn read(reader: Reader<'a>, table: &'a Table) -> Reading<Self> {
+impl<'a> SessionPlan<'a> {
+    fn read(reader: TableReader<'a>, table: &'a TomlTable) -> ReadResult<Self> {
         let from_field = reader.need("from", "the node that sends: from = \"s1\"")?;
         let to_field = reader.need("to", "the node that receives: to = \"d1\"")?;
         let (from, to) = (Pattern::read(from_field)?, Pattern::read(to_field)?);
@@ -383,7 +383,7 @@ impl<'a> Plan<'a> {
 }
 
 /// Refuses a guaranteed rate that a part of the path cannot carry.
-fn check_minimum(reader: &Reader<'_>, session: &Session, ends: &Ends, links: &[Link]) -> Reading<()> {
+fn check_minimum(reader: &TableReader<'_>, session: &SessionSpec, ends: &KnownNodes, links: &[Link]) -> ReadResult<()> {
     if session.minimum == Rate::ZERO {
         return Ok(());
     }
@@ -401,7 +401,7 @@ fn check_minimum(reader: &Reader<'_>, session: &Session, ends: &Ends, links: &[L
 }
 
 /// The whole RTT of a session in a routed network: what it says, or what its links take.
-fn whole_rtt(reader: &Reader<'_>, rtt: Option<Duration>, way: &Way) -> Reading<Duration> {
+fn whole_rtt(reader: &TableReader<'_>, rtt: Option<Duration>, way: &RoundTripRoute) -> ReadResult<Duration> {
     match rtt {
         Some(rtt) if rtt < way.delay => Err(reader.need("rtt", "")?.wrong(
             format!("is below the delay of its links both ways, {}", way.delay),

@@ -4,14 +4,14 @@
 use toml_parser::Source;
 use toml_parser::lexer::TokenKind;
 
-use super::mistake::{Mistake, Reading};
-use super::tree::{Lines, Place};
+use super::mistake::{Mistake, ReadResult};
+use super::tree::{LineStarts, Position};
 use crate::limits;
 
 /// Refuses what nests too deep or has too many values.
 ///
 /// It errs on the safe side where the text is no TOML: a bracket that is closed by the wrong one stays open here.
-pub(super) fn check(text: &str, lines: &Lines) -> Reading<()> {
+pub(super) fn check(text: &str, lines: &LineStarts) -> ReadResult<()> {
     let mut open: Vec<TokenKind> = Vec::new();
     let (mut dots, mut values) = (0_usize, 0_usize);
     for token in Source::new(text).lex() {
@@ -43,14 +43,14 @@ pub(super) fn check(text: &str, lines: &Lines) -> Reading<()> {
             dots = 0;
         }
         if open.len() > limits::NESTING || dots > limits::NESTING {
-            let place = Place::Line(lines.line(token.span().start()));
+            let place = Position::Line(lines.line(token.span().start()));
             let message = format!("tables and lists nest deeper than {}", limits::NESTING);
             return Err(Mistake::new(place, message, "a scenario needs four levels at most"));
         }
     }
     if values > limits::VALUES {
         let message = format!("{values} values, the limit is {}", limits::VALUES);
-        return Err(Mistake::new(Place::File, message, MANY_FROM_ONE));
+        return Err(Mistake::new(Position::File, message, MANY_FROM_ONE));
     }
     Ok(())
 }

@@ -3,12 +3,12 @@
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::mistake::{Mistake, Reading};
+use super::mistake::{Mistake, ReadResult};
 use super::shape;
 
 /// Where a value was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Place {
+pub(crate) enum Position {
     /// A line of the file, from one.
     Line(u32),
     /// The file as a whole.
@@ -19,66 +19,66 @@ pub(crate) enum Place {
 
 /// A value and its place.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Item {
-    pub(crate) value: Value,
-    pub(crate) place: Place,
+pub(crate) struct Located {
+    pub(crate) value: TomlValue,
+    pub(crate) place: Position,
 }
 
 /// A TOML value.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Value {
+pub(crate) enum TomlValue {
     Text(Box<str>),
     /// `None` beyond the range of an i128.
     Integer(Option<i128>),
     Float(f64),
     Flag(bool),
     Date,
-    List(Vec<Item>),
-    Table(Table),
+    List(Vec<Located>),
+    Table(TomlTable),
 }
 
 /// Keys with their values, sorted by key.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Table {
-    entries: Vec<Entry>,
+pub(crate) struct TomlTable {
+    entries: Vec<TableKey>,
 }
 
 /// One key of a table.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Entry {
+pub(crate) struct TableKey {
     pub(crate) key: Box<str>,
     /// Where the key stands.
-    pub(crate) place: Place,
-    pub(crate) item: Item,
+    pub(crate) place: Position,
+    pub(crate) item: Located,
 }
 
-impl Table {
-    pub(crate) fn get(&self, key: &str) -> Option<&Item> {
+impl TomlTable {
+    pub(crate) fn get(&self, key: &str) -> Option<&Located> {
         self.find(key).ok().map(|at| &self.entries[at].item)
     }
 
-    pub(crate) fn get_mut(&mut self, key: &str) -> Option<&mut Item> {
+    pub(crate) fn get_mut(&mut self, key: &str) -> Option<&mut Located> {
         self.find(key).ok().map(|at| &mut self.entries[at].item)
     }
 
     /// Sets a key, replacing an earlier value.
-    pub(crate) fn set(&mut self, entry: Entry) {
+    pub(crate) fn set(&mut self, entry: TableKey) {
         match self.find(&entry.key) {
             Ok(at) => self.entries[at] = entry,
             Err(at) => self.entries.insert(at, entry),
         }
     }
 
-    pub(crate) fn remove(&mut self, key: &str) -> Option<Item> {
+    pub(crate) fn remove(&mut self, key: &str) -> Option<Located> {
         self.find(key).ok().map(|at| self.entries.remove(at).item)
     }
 
-    pub(crate) fn entries(&self) -> &[Entry] {
+    pub(crate) fn entries(&self) -> &[TableKey] {
         &self.entries
     }
 
     /// Gives every value in it one place.
-    fn relocate(&mut self, place: Place) {
+    fn relocate(&mut self, place: Position) {
         for entry in &mut self.entries {
             entry.place = place;
             entry.item.relocate(place);
@@ -90,25 +90,25 @@ impl Table {
     }
 
     /// Takes keys in any order; of equal keys the last one counts.
-    pub(crate) fn from_entries(mut entries: Vec<Entry>) -> Self {
+    pub(crate) fn from_entries(mut entries: Vec<TableKey>) -> Self {
         entries.sort_by(|a, b| a.key.cmp(&b.key));
         Self { entries }
     }
 }
 
-impl Item {
+impl Located {
     /// Gives it and every value in it one place.
-    pub(crate) fn relocate(&mut self, place: Place) {
+    pub(crate) fn relocate(&mut self, place: Position) {
         self.place = place;
         match &mut self.value {
-            Value::List(items) => items.iter_mut().for_each(|item| item.relocate(place)),
-            Value::Table(table) => table.relocate(place),
+            TomlValue::List(items) => items.iter_mut().for_each(|item| item.relocate(place)),
+            TomlValue::Table(table) => table.relocate(place),
             _ => {}
         }
     }
 }
 
-impl Value {
+impl TomlValue {
     /// What it is, with its article, for messages.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
@@ -124,13 +124,13 @@ impl Value {
 }
 
 /// Reads TOML text.
-pub(crate) fn parse(text: &str) -> Reading<Table> {
-    let lines = Lines::new(text);
+pub(crate) fn parse(text: &str) -> ReadResult<TomlTable> {
+    let lines = LineStarts::new(text);
     shape::check(text, &lines)?;
     let root = DeTable::parse(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
         Mistake::new(
-            Place::Line(lines.line(at)),
+            Position::Line(lines.line(at)),
             format!("not TOML: {}", error.message()),
             syntax_hint(error.message(), lines.text(text, at)),
         )
@@ -150,36 +150,36 @@ fn syntax_hint(message: &str, line: &str) -> String {
     format!("text and quantities stand in quotes: \"{}\"", value.chars().take(40).collect::<String>())
 }
 
-fn table(table: DeTable<'_>, lines: &Lines) -> Reading<Table> {
+fn table(table: DeTable<'_>, lines: &LineStarts) -> ReadResult<TomlTable> {
     let mut entries = Vec::with_capacity(table.len());
     for (key, value) in table {
-        let place = Place::Line(lines.line(key.span().start));
-        entries.push(Entry { key: key.into_inner().into(), place, item: item(value, lines)? });
+        let place = Position::Line(lines.line(key.span().start));
+        entries.push(TableKey { key: key.into_inner().into(), place, item: item(value, lines)? });
     }
-    Ok(Table::from_entries(entries))
+    Ok(TomlTable::from_entries(entries))
 }
 
-fn item(value: Spanned<DeValue<'_>>, lines: &Lines) -> Reading<Item> {
-    let place = Place::Line(lines.line(value.span().start));
+fn item(value: Spanned<DeValue<'_>>, lines: &LineStarts) -> ReadResult<Located> {
+    let place = Position::Line(lines.line(value.span().start));
     let value = match value.into_inner() {
-        DeValue::String(text) => Value::Text(text.into()),
-        DeValue::Integer(whole) => Value::Integer(i128::from_str_radix(whole.as_str(), whole.radix()).ok()),
-        DeValue::Float(number) => Value::Float(number.as_str().parse().unwrap_or(f64::NAN)),
-        DeValue::Boolean(flag) => Value::Flag(flag),
-        DeValue::Datetime(_) => Value::Date,
+        DeValue::String(text) => TomlValue::Text(text.into()),
+        DeValue::Integer(whole) => TomlValue::Integer(i128::from_str_radix(whole.as_str(), whole.radix()).ok()),
+        DeValue::Float(number) => TomlValue::Float(number.as_str().parse().unwrap_or(f64::NAN)),
+        DeValue::Boolean(flag) => TomlValue::Flag(flag),
+        DeValue::Datetime(_) => TomlValue::Date,
         DeValue::Array(items) => {
             let items = items.into_iter().map(|value| item(value, lines));
-            Value::List(items.collect::<Reading<_>>()?)
+            TomlValue::List(items.collect::<ReadResult<_>>()?)
         }
-        DeValue::Table(inner) => Value::Table(table(inner, lines)?),
+        DeValue::Table(inner) => TomlValue::Table(table(inner, lines)?),
     };
-    Ok(Item { value, place })
+    Ok(Located { value, place })
 }
 
 /// Where lines begin.
-pub(super) struct Lines(Vec<usize>);
+pub(super) struct LineStarts(Vec<usize>);
 
-impl Lines {
+impl LineStarts {
     fn new(text: &str) -> Self {
         Self(
             std::iter::once(0)

@@ -33,7 +33,7 @@ pub(super) fn resume(problem: &Problem<'_>, open: impl Iterator<Item = (Double, 
 struct Filling<'a> {
     problem: &'a Problem<'a>,
     index: &'a Index,
-    shares: Vec<Share>,
+    shares: Vec<ResourceShare>,
     determined: Vec<bool>,
     levels: Vec<f64>,
     /// The level filled last. No later one is lower but for rounding.
@@ -42,7 +42,7 @@ struct Filling<'a> {
 
 /// What one resource has left.
 #[derive(Clone, Copy)]
-struct Share {
+struct ResourceShare {
     /// Capacity without the rates of the determined sessions.
     remaining: Double,
     /// A level that it had before.
@@ -57,7 +57,7 @@ struct Share {
 
 /// A resource in the heap, with a lower bound of its level. The lowest is the greatest; ties go to the lower number.
 #[derive(PartialEq)]
-struct Entry {
+struct HeapEntry {
     level: f64,
     resource: u32,
 }
@@ -72,7 +72,13 @@ impl<'a> Filling<'a> {
                 for &session in sessions {
                     weight.add(problem.weight(session as usize));
                 }
-                Share { remaining, least, weight, undetermined: sessions.len() as u32, summed_weight: weight.value() }
+                ResourceShare {
+                    remaining,
+                    least,
+                    weight,
+                    undetermined: sessions.len() as u32,
+                    summed_weight: weight.value(),
+                }
             })
             .collect();
         Self {
@@ -87,9 +93,9 @@ impl<'a> Filling<'a> {
 
     fn run(mut self) -> Vec<f64> {
         let mut demands = self.demands().into_iter().peekable();
-        let mut heap: BinaryHeap<Entry> = (0..self.shares.len() as u32)
+        let mut heap: BinaryHeap<HeapEntry> = (0..self.shares.len() as u32)
             .filter(|&resource| self.is_open(resource))
-            .map(|resource| Entry { level: self.shares[resource as usize].level().value(), resource })
+            .map(|resource| HeapEntry { level: self.shares[resource as usize].level().value(), resource })
             .collect();
         while let Some(mut head) = heap.peek_mut() {
             // A demand at or below a lower bound of all levels is met.
@@ -106,7 +112,7 @@ impl<'a> Filling<'a> {
             } else if level.value() > head.level {
                 head.level = level.value();
             } else {
-                let Entry { resource, .. } = std::collections::binary_heap::PeekMut::pop(head);
+                let HeapEntry { resource, .. } = std::collections::binary_heap::PeekMut::pop(head);
                 self.fill(resource, level);
             }
         }
@@ -179,7 +185,7 @@ impl<'a> Filling<'a> {
     }
 }
 
-impl Share {
+impl ResourceShare {
     /// b(v) = remaining capacity / weights of the undetermined sessions (Wu 2007, Eq. V.2; there all weights are one).
     #[inline]
     fn level(&self) -> Double {
@@ -189,15 +195,15 @@ impl Share {
     }
 }
 
-impl Eq for Entry {}
+impl Eq for HeapEntry {}
 
-impl Ord for Entry {
+impl Ord for HeapEntry {
     fn cmp(&self, other: &Self) -> Ordering {
         other.level.total_cmp(&self.level).then(other.resource.cmp(&self.resource))
     }
 }
 
-impl PartialOrd for Entry {
+impl PartialOrd for HeapEntry {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }

@@ -19,7 +19,7 @@ mod tests {
     use super::*;
     use crate::header::{CongestionHeader, LinkId, LoadCode, RcpHeader};
     use crate::link::Passage;
-    use crate::scheme::{Kind, schemes};
+    use crate::scheme::{SchemeKind, schemes};
     use crate::session::{Sending, controller};
 
     /// The schemes whose rule a link may run.
@@ -44,7 +44,7 @@ mod tests {
     fn link_controller__is_of_every_scheme_of_links_that_runs() {
         for scheme in schemes() {
             // endpoint-xcp is xcp at a node's links.
-            let wanted = scheme.kind == Kind::Link && !scheme.models.is_empty() && scheme.name != "endpoint-xcp";
+            let wanted = scheme.kind == SchemeKind::Link && !scheme.models.is_empty() && scheme.name != "endpoint-xcp";
             assert_eq!(scheme.link_controller.is_some(), wanted, "{}", scheme.name);
         }
     }

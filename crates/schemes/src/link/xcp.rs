@@ -28,9 +28,9 @@ pub struct XcpLink {
     interval_began: Time,
     next_control: Time,
     /// What is left to hand out in this interval, to all.
-    spare: Pool,
+    spare: XcpPool,
     /// The same, to sessions that this link limits: iXCP alone.
-    shuffled: Pool,
+    shuffled: XcpPool,
     mean_rtt: Duration,
     /// The queue that did not drain during the last queue period, and the least one so far in this.
     persistent_queue_bytes: u64,
@@ -85,7 +85,7 @@ pub struct XcpPools {
 
 /// What there is left of [`XcpPools`], and what a packet gets.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Pool {
+struct XcpPool {
     left: XcpPools,
     per_interval_s_bps: f64,
     per_byte_bps: f64,
@@ -95,7 +95,7 @@ impl XcpConfig {
     /// XCP's control law for one interval that showed `input_bytes` in `interval_s`, with a queue of `queue_bytes` that did
     /// not drain, for sessions with a mean round-trip time of `mean_rtt_s`; shuffling `shuffled_bps` of the traffic at the
     /// most (Katabi, Handley & Rohrs 2002, Eqs. 1 and 4; per second, as draft-falk-xcp-spec-03 s4.2 has it).
-    fn control(&self, interval: &Interval, shuffled_bps: f64) -> (f64, f64) {
+    fn control(&self, interval: &XcpInterval, shuffled_bps: f64) -> (f64, f64) {
         let spare_bps = interval.capacity_bps - interval.input_bps();
         let drained_bps = interval.queue_bytes * 8.0 / interval.mean_rtt_s;
         let change_bps = self.alpha * spare_bps - self.beta * drained_bps;
@@ -106,7 +106,7 @@ impl XcpConfig {
 
 /// An interval, for the control law.
 #[derive(Clone, Copy, Debug)]
-struct Interval {
+struct XcpInterval {
     capacity_bps: f64,
     length_s: f64,
     input_bytes: f64,
@@ -114,7 +114,7 @@ struct Interval {
     mean_rtt_s: f64,
 }
 
-impl Interval {
+impl XcpInterval {
     fn input_bps(&self) -> f64 {
         self.input_bytes * 8.0 / self.length_s
     }
@@ -131,7 +131,7 @@ pub fn xcp_control(
     queue_bytes: f64,
     mean_rtt_s: f64,
 ) -> XcpPools {
-    let interval = Interval { capacity_bps, length_s: interval_s, input_bytes, queue_bytes, mean_rtt_s };
+    let interval = XcpInterval { capacity_bps, length_s: interval_s, input_bytes, queue_bytes, mean_rtt_s };
     let (change_bps, shuffle_bps) = config.control(&interval, interval.input_bps());
     XcpPools::of(change_bps).and(shuffle_bps)
 }
@@ -150,7 +150,7 @@ impl XcpPools {
     }
 }
 
-impl Pool {
+impl XcpPool {
     /// For traffic with these sums; nothing where there was none.
     fn new(pools: XcpPools, interval_s: f64, bytes: f64) -> Self {
         let mut pool = Self::default();
@@ -215,8 +215,8 @@ impl XcpLink {
             sums: Sums::default(),
             interval_began: Time::ZERO,
             next_control: first(setup.phase),
-            spare: Pool::default(),
-            shuffled: Pool::default(),
+            spare: XcpPool::default(),
+            shuffled: XcpPool::default(),
             mean_rtt: FIRST_INTERVAL,
             persistent_queue_bytes: 0,
             least_queue_bytes: 0,
@@ -235,7 +235,7 @@ impl XcpLink {
         };
         // The traffic is that of the interval that ends, the round-trip time the new one.
         let length_s = now.since(self.interval_began).as_secs_f64();
-        let interval = Interval {
+        let interval = XcpInterval {
             capacity_bps: self.capacity_bps,
             length_s,
             input_bytes,
@@ -251,13 +251,13 @@ impl XcpLink {
         }
         let spare = XcpPools::of(change_bps);
         if is_ixcp {
-            self.spare = Pool::new(spare, interval_s, input_bytes);
+            self.spare = XcpPool::new(spare, interval_s, input_bytes);
             // What is taken from the sessions limited here has to come back to them.
             let has_limited = limited_bytes > 0.0 && limited_interval_s > 0.0;
             let shuffle = XcpPools::default().and(if has_limited { shuffle_bps } else { 0.0 });
-            self.shuffled = Pool::new(shuffle, limited_interval_s, limited_bytes);
+            self.shuffled = XcpPool::new(shuffle, limited_interval_s, limited_bytes);
         } else {
-            self.spare = Pool::new(spare.and(shuffle_bps), interval_s, input_bytes);
+            self.spare = XcpPool::new(spare.and(shuffle_bps), interval_s, input_bytes);
         }
         self.interval_began = now;
         self.next_control = now.saturating_add(self.mean_rtt.max(LEAST_INTERVAL).min(MOST_INTERVAL));

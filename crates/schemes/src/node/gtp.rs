@@ -8,7 +8,7 @@ use crate::{Grant, Interval, RateAllocator, Row};
 
 use super::compensated::Compensated;
 use super::drain::Drain;
-use super::order::{Order, Place};
+use super::order::{RowOrder, RowPlace};
 use super::{INTERVAL, PHASE, entry};
 
 /// The adopted reading in the list of schemes.
@@ -99,7 +99,7 @@ pub struct Gtp {
     /// Sessions below this share of their target double.
     exponential: Option<f64>,
     drain: Option<Drain>,
-    order: Order,
+    order: RowOrder,
 }
 
 /// Which reading of the printed algorithm a [`Gtp`] follows.
@@ -121,7 +121,7 @@ impl Gtp {
             budget: options.number("budget"),
             exponential: options.number("exponential_start"),
             drain: options.flag("drain").then(Drain::default),
-            order: Order::default(),
+            order: RowOrder::default(),
         }
     }
 
@@ -131,7 +131,7 @@ impl Gtp {
         let places = self.order.sort(rows);
         let mut remaining = Compensated::new(capacity.as_bps());
         let mut at = 0;
-        while let Some(&Place { ratio, weights, .. }) = places.get(at) {
+        while let Some(&RowPlace { ratio, weights, .. }) = places.get(at) {
             // Wu 2007, Eq. VI.3: x_f = (C - sum of determined measured rates) / undetermined sessions.
             // Differs from Algorithm 2 line 5, which prints "!= 0": the prose takes undetermined sessions.
             let target = remaining.value() / weights;
@@ -221,7 +221,7 @@ impl RateAllocator for Gtp {
 
 /// Shrinks all steps alike so that they add at most `most` to the measured rates of the determined sessions.
 /// See "Budget" in docs/design-notes.md.
-fn limit_steps(determined: &[Place], most: f64, rows: &[Row], grants: &mut [Grant]) {
+fn limit_steps(determined: &[RowPlace], most: f64, rows: &[Row], grants: &mut [Grant]) {
     let mut steps = Compensated::default();
     for place in determined {
         let index = place.row as usize;

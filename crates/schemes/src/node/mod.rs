@@ -23,7 +23,7 @@ use thiserror::Error;
 
 use crate::RateAllocator;
 use crate::scheme::registry::session;
-use crate::scheme::{Domain, Kind, Model, NodeRule, OptionSpec, Options, Scheme, find};
+use crate::scheme::{Domain, Model, NodeRule, OptionSpec, Options, Scheme, SchemeKind, find};
 
 /// The rules of end nodes, in the order in which lists show them. A new one is a file here, its `mod` line above and its place in
 /// this list: everybody else finds it by what it can do.
@@ -43,7 +43,7 @@ const fn entry(
         (&[Model::Fluid], Bytes::ZERO, Bytes::ZERO)
     };
     let node = Some(rule);
-    Scheme { kind: Kind::Node, models, options, header, ack_header, node, ..session(name, help, cites) }
+    Scheme { kind: SchemeKind::Node, models, options, header, ack_header, node, ..session(name, help, cites) }
 }
 
 /// Of a datagram 17 bytes of header, 16 in front of its piece and 16 of seal, with IP and UDP 28: 37 more than TCP and IP.
@@ -115,7 +115,7 @@ mod tests {
     fn allocator__knows_every_listed_node_rule_and_no_other() {
         for scheme in schemes() {
             let made = allocator(scheme.name, &Options::default());
-            assert_eq!(made.is_ok(), scheme.kind == Kind::Node, "{}", scheme.name);
+            assert_eq!(made.is_ok(), scheme.kind == SchemeKind::Node, "{}", scheme.name);
         }
         let error = allocator("GTP", &Options::default()).err().map(|error| error.to_string());
         assert_eq!(error.as_deref(), Some("\"GTP\" is no node rule"));

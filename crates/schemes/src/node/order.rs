@@ -9,7 +9,7 @@ const PATIENCE: usize = 4;
 
 /// One row's place in the order.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct RowPlace {
     /// Measured rate per unit of weight.
     pub(super) ratio: f64,
     /// Sum of the weights from this place to the end.
@@ -23,17 +23,17 @@ pub(super) struct Place {
 /// Rates change little from one interval to the next, so a large table begins with the order of the last call. The
 /// outcome does not depend on it: the index breaks every tie.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Order {
-    places: Vec<Place>,
+pub(super) struct RowOrder {
+    places: Vec<RowPlace>,
 }
 
-impl Order {
+impl RowOrder {
     /// Sorts the rows.
     ///
     /// # Panics
     /// With 2^32 rows or more.
     #[inline]
-    pub(super) fn sort(&mut self, rows: &[Row]) -> &[Place] {
+    pub(super) fn sort(&mut self, rows: &[Row]) -> &[RowPlace] {
         if rows.len() <= SMALL {
             self.sort_small(rows);
         } else {
@@ -52,7 +52,7 @@ impl Order {
         self.places.clear();
         for (row, place) in (0..).zip(rows.iter().map(ratio)) {
             let mut at = self.places.len();
-            let place = Place { ratio: place, weights: 0.0, row };
+            let place = RowPlace { ratio: place, weights: 0.0, row };
             self.places.push(place);
             // Equal ratios stay in the order of the rows.
             while at > 0 && self.places[at - 1].ratio > place.ratio {
@@ -71,7 +71,7 @@ impl Order {
         } else {
             let count = u32::try_from(rows.len()).expect("a node has fewer than 2^32 sessions");
             self.places.clear();
-            self.places.extend((0..count).zip(rows).map(|(row, of)| Place { ratio: ratio(of), weights: 0.0, row }));
+            self.places.extend((0..count).zip(rows).map(|(row, of)| RowPlace { ratio: ratio(of), weights: 0.0, row }));
         }
         if !insert_all(&mut self.places) {
             // Ratios are not below zero and never -0, so their bits order as they do.
@@ -87,8 +87,8 @@ fn ratio(row: &Row) -> f64 {
 }
 
 /// An insertion sort that gives up where the places are far from sorted; false if it did.
-fn insert_all(places: &mut [Place]) -> bool {
-    let before = |a: &Place, b: &Place| a.ratio < b.ratio || (a.ratio == b.ratio && a.row < b.row);
+fn insert_all(places: &mut [RowPlace]) -> bool {
+    let before = |a: &RowPlace, b: &RowPlace| a.ratio < b.ratio || (a.ratio == b.ratio && a.row < b.row);
     let mut left = PATIENCE * places.len();
     for from in 1..places.len() {
         let place = places[from];
@@ -123,7 +123,7 @@ mod tests {
             tables in prop::collection::vec(prop::collection::vec((0..40u32, 1..4u8), 0..80), 1..4),
             length in 25..80usize,
         ) {
-            let mut warm = Order::default();
+            let mut warm = RowOrder::default();
             for table in tables {
                 // Tables of one length in a row reach the warm start.
                 let rows: Vec<_> = table.into_iter().cycle().take(length).map(row).collect();

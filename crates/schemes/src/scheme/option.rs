@@ -81,7 +81,7 @@ pub enum OptionValue {
 
 /// A value as a file, the command line or Python gave it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Given<'a> {
+pub enum GivenValue<'a> {
     /// A number without unit.
     Number(f64),
     /// true or false.
@@ -124,48 +124,48 @@ impl OptionSpec {
     /// Reads a value that was written without quotes, as on a command line: a number and a flag may be text, too.
     pub fn read_text(&self, text: &str) -> Result<OptionValue, OptionError> {
         match text.trim() {
-            "true" => self.read(Given::Flag(true)),
-            "false" => self.read(Given::Flag(false)),
+            "true" => self.read(GivenValue::Flag(true)),
+            "false" => self.read(GivenValue::Flag(false)),
             bare => match bare.parse::<f64>() {
-                Ok(number) if !self.words().contains(&bare) => self.read(Given::Number(number)),
-                _ => self.read(Given::Text(bare)),
+                Ok(number) if !self.words().contains(&bare) => self.read(GivenValue::Number(number)),
+                _ => self.read(GivenValue::Text(bare)),
             },
         }
     }
 
     /// Reads a value of a known kind, as TOML and Python give it.
-    pub fn read(&self, given: Given<'_>) -> Result<OptionValue, OptionError> {
-        if let Given::Text(text) = given
+    pub fn read(&self, given: GivenValue<'_>) -> Result<OptionValue, OptionError> {
+        if let GivenValue::Text(text) = given
             && let Some(word) = self.words().iter().find(|word| **word == text)
         {
             return Ok(OptionValue::Word(word));
         }
         match (self.domain, given) {
-            (Domain::Number { least, most, open }, Given::Number(number)) => {
+            (Domain::Number { least, most, open }, GivenValue::Number(number)) => {
                 let within = if open { least < number && number < most } else { least <= number && number <= most };
                 if within && number.is_finite() { Ok(OptionValue::Number(number)) } else { Err(self.outside(number)) }
             }
-            (Domain::Switch { usual, .. }, Given::Flag(on)) => {
+            (Domain::Switch { usual, .. }, GivenValue::Flag(on)) => {
                 Ok(if on { OptionValue::Number(usual) } else { OptionValue::Flag(false) })
             }
-            (Domain::Switch { least, most, .. }, Given::Number(number)) => {
+            (Domain::Switch { least, most, .. }, GivenValue::Number(number)) => {
                 if (least..=most).contains(&number) {
                     Ok(OptionValue::Number(number))
                 } else {
                     Err(self.outside(number))
                 }
             }
-            (Domain::Flag, Given::Flag(flag)) => Ok(OptionValue::Flag(flag)),
-            (Domain::Time { least, most, .. }, Given::Text(text)) => {
+            (Domain::Flag, GivenValue::Flag(flag)) => Ok(OptionValue::Flag(flag)),
+            (Domain::Time { least, most, .. }, GivenValue::Text(text)) => {
                 let span = text.parse::<Duration>().map_err(|error| self.unreadable(&error))?;
                 if (least..=most).contains(&span) { Ok(OptionValue::Time(span)) } else { Err(self.outside(span)) }
             }
-            (Domain::Rate, Given::Text(text)) => {
+            (Domain::Rate, GivenValue::Text(text)) => {
                 let rate = text.parse::<Rate>().map_err(|error| self.unreadable(&error))?;
                 if rate > Rate::ZERO { Ok(OptionValue::Rate(rate)) } else { Err(self.outside(rate)) }
             }
-            (Domain::Packets { .. }, Given::Number(number)) => self.packets(number),
-            (Domain::Packets { .. }, Given::Text(text)) => {
+            (Domain::Packets { .. }, GivenValue::Number(number)) => self.packets(number),
+            (Domain::Packets { .. }, GivenValue::Text(text)) => {
                 let number = text.strip_suffix("packets").or_else(|| text.strip_suffix("packet"));
                 let number =
                     number.and_then(|number| number.trim().parse().ok()).ok_or_else(|| self.unsuited(given))?;
@@ -206,16 +206,16 @@ impl OptionSpec {
         OptionError { hint: Some(hint), ..self.error(error.to_string()) }
     }
 
-    fn unsuited(&self, given: Given<'_>) -> OptionError {
+    fn unsuited(&self, given: GivenValue<'_>) -> OptionError {
         let what = match given {
-            Given::Number(number) => format!("the number {number}"),
-            Given::Flag(flag) => flag.to_string(),
-            Given::Text(text) => {
+            GivenValue::Number(number) => format!("the number {number}"),
+            GivenValue::Flag(flag) => flag.to_string(),
+            GivenValue::Text(text) => {
                 let head: String = text.chars().take(40).collect();
                 let dots = if head.len() < text.len() { "…" } else { "" };
                 format!("\"{}{dots}\"", head.escape_debug())
             }
-            Given::Other(what) => what.to_owned(),
+            GivenValue::Other(what) => what.to_owned(),
         };
         self.error(format!("{what} does not suit; it must be {}", self.domain))
     }
@@ -372,59 +372,59 @@ mod tests {
     #[test]
     fn read__takes_what_the_domain_allows() {
         let alpha = option("gtp", "alpha");
-        assert_eq!(alpha.read(Given::Number(0.15)), Ok(OptionValue::Number(0.15)));
+        assert_eq!(alpha.read(GivenValue::Number(0.15)), Ok(OptionValue::Number(0.15)));
         assert_eq!(alpha.read_text("0.15"), Ok(OptionValue::Number(0.15)));
         let interval = option("gtp", "interval");
-        assert_eq!(interval.read(Given::Text("rtt")), Ok(OptionValue::Word("rtt")));
-        assert_eq!(interval.read(Given::Text("20 ms")), Ok(OptionValue::Time(Duration::from_millis(20))));
+        assert_eq!(interval.read(GivenValue::Text("rtt")), Ok(OptionValue::Word("rtt")));
+        assert_eq!(interval.read(GivenValue::Text("20 ms")), Ok(OptionValue::Time(Duration::from_millis(20))));
         let budget = option("gtp", "budget");
-        assert_eq!(budget.read(Given::Flag(true)), Ok(OptionValue::Number(1.05)));
-        assert_eq!(budget.read(Given::Flag(false)), Ok(OptionValue::Flag(false)));
-        assert_eq!(budget.read(Given::Number(1.1)), Ok(OptionValue::Number(1.1)));
+        assert_eq!(budget.read(GivenValue::Flag(true)), Ok(OptionValue::Number(1.05)));
+        assert_eq!(budget.read(GivenValue::Flag(false)), Ok(OptionValue::Flag(false)));
+        assert_eq!(budget.read(GivenValue::Number(1.1)), Ok(OptionValue::Number(1.1)));
         let window = option("newreno", "max_window");
-        assert_eq!(window.read(Given::Text("64 packets")), Ok(OptionValue::Packets(64)));
-        assert_eq!(window.read(Given::Text("1 packet")), Ok(OptionValue::Packets(1)));
-        assert_eq!(window.read(Given::Number(64.0)), Ok(OptionValue::Packets(64)));
+        assert_eq!(window.read(GivenValue::Text("64 packets")), Ok(OptionValue::Packets(64)));
+        assert_eq!(window.read(GivenValue::Text("1 packet")), Ok(OptionValue::Packets(1)));
+        assert_eq!(window.read(GivenValue::Number(64.0)), Ok(OptionValue::Packets(64)));
         // "inf" reads as a number, too; the domain's own word goes first.
         assert_eq!(window.read_text("inf"), Ok(OptionValue::Word("inf")));
-        assert_eq!(option("bic", "constants").read(Given::Text("linux")), Ok(OptionValue::Word("linux")));
+        assert_eq!(option("bic", "constants").read(GivenValue::Text("linux")), Ok(OptionValue::Word("linux")));
     }
 
     #[test]
     fn read__says_what_is_wrong_and_what_would_do() {
         let message = |scheme, name, given| option(scheme, name).read(given).unwrap_err().to_string();
         assert_eq!(
-            message("gtp", "alpha", Given::Number(1.5)),
+            message("gtp", "alpha", GivenValue::Number(1.5)),
             "option \"alpha\": 1.5 is out of range; it must be a number above 0 and below 1"
         );
         assert_eq!(
-            message("gtp", "alpha", Given::Text("0.1")),
+            message("gtp", "alpha", GivenValue::Text("0.1")),
             "option \"alpha\": \"0.1\" does not suit; it must be a number above 0 and below 1"
         );
         assert_eq!(
-            message("gtp", "interval", Given::Text("0.5 ms")),
+            message("gtp", "interval", GivenValue::Text("0.5 ms")),
             "option \"interval\": 500 us is out of range; it must be a time from 1 ms to 60 s, or \"rtt\""
         );
         assert_eq!(
-            message("gtp", "drain", Given::Number(1.0)),
+            message("gtp", "drain", GivenValue::Number(1.0)),
             "option \"drain\": the number 1 does not suit; it must be true or false"
         );
         assert_eq!(
-            message("newreno", "max_window", Given::Number(0.5)),
+            message("newreno", "max_window", GivenValue::Number(0.5)),
             "option \"max_window\": 0.5 is out of range; it must be a whole number of packets (\"64 packets\"), or \"inf\""
         );
         assert_eq!(
-            message("bic", "constants", Given::Other("a list")),
+            message("bic", "constants", GivenValue::Other("a list")),
             "option \"constants\": a list does not suit; it must be \"paper\" or \"linux\""
         );
-        let error = option("gtp", "phase").read(Given::Text("5 parsec")).unwrap_err();
+        let error = option("gtp", "phase").read(GivenValue::Text("5 parsec")).unwrap_err();
         assert_eq!(error.to_string(), "option \"phase\": \"5 parsec\" is not a time: unknown unit \"parsec\"");
         assert_eq!(error.hint(), "write it like \"60 ms\", or \"random\"");
         for number in [f64::NAN, f64::INFINITY, -0.1, 0.0, 1.0] {
-            assert!(option("gtp", "alpha").read(Given::Number(number)).is_err(), "{number}");
-            assert!(option("gtp", "budget").read(Given::Number(number)).is_err(), "{number}");
+            assert!(option("gtp", "alpha").read(GivenValue::Number(number)).is_err(), "{number}");
+            assert!(option("gtp", "budget").read(GivenValue::Number(number)).is_err(), "{number}");
         }
-        assert!(option("aimd", "increase").read(Given::Number(f64::INFINITY)).is_err());
+        assert!(option("aimd", "increase").read(GivenValue::Number(f64::INFINITY)).is_err());
     }
 
     proptest! {

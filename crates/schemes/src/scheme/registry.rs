@@ -4,7 +4,7 @@
 
 use fairwave_units::{Bytes, Duration};
 
-use super::{Domain, Kind, Model, OptionSpec, Scheme};
+use super::{Domain, Model, OptionSpec, Scheme, SchemeKind};
 use crate::link::{self, MakeLinkController};
 use crate::node::RULES;
 use crate::session::{self, MakeController};
@@ -34,7 +34,7 @@ pub(crate) const fn session(name: &'static str, help: &'static str, cites: &'sta
     Scheme {
         name,
         help,
-        kind: Kind::Session,
+        kind: SchemeKind::Session,
         models: &[],
         needs: "",
         options: &[],
@@ -62,7 +62,7 @@ pub(crate) const fn window(
 pub(crate) const fn link(name: &'static str, help: &'static str, cites: &'static str, header: u64) -> Scheme {
     let needs = "the rule at every link that may be a bottleneck";
     let header = Bytes::new(header);
-    Scheme { kind: Kind::Link, needs, header, ack_header: header, ..session(name, help, cites) }
+    Scheme { kind: SchemeKind::Link, needs, header, ack_header: header, ..session(name, help, cites) }
 }
 
 /// One that the packet model runs.

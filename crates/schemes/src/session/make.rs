@@ -62,7 +62,7 @@ pub fn controller_from(
 
 /// The schemes that [`controller_from`] knows, in the order of the list: window-based, and by themselves.
 pub fn window_schemes() -> impl Iterator<Item = &'static str> {
-    let sessions = scheme::schemes().iter().filter(|scheme| scheme.kind == scheme::Kind::Session);
+    let sessions = scheme::schemes().iter().filter(|scheme| scheme.kind == scheme::SchemeKind::Session);
     sessions.filter(|scheme| scheme.controller.is_some()).map(|scheme| scheme.name)
 }
 
@@ -79,7 +79,7 @@ mod tests {
     use super::super::{Ack, Feedback, Sending, test_ack, test_loss};
     use super::*;
     use crate::header::{AecpHeader, CongestionHeader, LoadCode, RcpHeader, XcpHeader};
-    use crate::scheme::{Kind, Model, OptionValue, find, schemes};
+    use crate::scheme::{Model, OptionValue, SchemeKind, find, schemes};
     use fairwave_units::{Duration, Time};
 
     fn names() -> Vec<&'static str> {
@@ -88,7 +88,7 @@ mod tests {
 
     /// Those that links drive.
     fn driven() -> Vec<&'static str> {
-        let led = schemes().iter().filter(|scheme| scheme.kind == Kind::Link && scheme.controller.is_some());
+        let led = schemes().iter().filter(|scheme| scheme.kind == SchemeKind::Link && scheme.controller.is_some());
         led.map(|scheme| scheme.name).collect()
     }
 

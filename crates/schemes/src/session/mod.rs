@@ -45,7 +45,7 @@ pub use hstcp::{HighSpeed, HighSpeedConfig};
 pub use htcp::{Htcp, HtcpConfig};
 pub use make::{RuleError, controller, controller_from, led_controller, window_schemes};
 pub use new_reno::NewReno;
-pub use path::{Fate, PathRate, PathReport};
+pub use path::{PacketFate, PathRate, PathReport};
 pub use rbudp::{Rbudp, rbudp_loss, rbudp_transfer_s};
 pub use rcp::Rcp;
 pub use slow_start::SlowStart;

@@ -37,16 +37,16 @@ pub struct PathRate {
     /// What was sent before is of no interest.
     epoch: Time,
     /// Of the current round-trip time.
-    round: Tally,
+    round: FateCounts,
     /// Of one round-trip time and 100 packets.
-    judged: Tally,
+    judged: FateCounts,
     /// Round-trip times in a row in which there was a queue.
     slow_rounds: u32,
 }
 
 /// What became of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum PacketFate {
     /// It arrived.
     Arrived,
     /// It arrived with a mark of congestion.
@@ -70,7 +70,7 @@ pub struct PathReport {
 
 /// Packets whose fate became known from an instant on.
 #[derive(Clone, Copy, Debug, Default)]
-struct Tally {
+struct FateCounts {
     /// The report before the first of them; none before there was one.
     since: Option<Time>,
     /// When the last packet before them was sent, and the last of them.
@@ -111,7 +111,7 @@ impl PathRate {
     /// A path of which nothing is known but its round-trip time, for packets of so many bytes.
     pub fn new(now: Time, rtt: Duration, packet: Bytes) -> Self {
         let rate = per_rtt(packet, rtt) * FIRST_PACKETS;
-        let [round, judged] = [Tally::default(); 2];
+        let [round, judged] = [FateCounts::default(); 2];
         Self { rate, packet, is_starting: true, top: rate, grown_s: 0.0, epoch: now, round, judged, slow_rounds: 0 }
     }
 
@@ -121,7 +121,7 @@ impl PathRate {
     }
 
     /// A packet's fate is known: in the order in which they were sent.
-    pub fn on_packet(&mut self, sent: Time, bytes: Bytes, fate: Fate) {
+    pub fn on_packet(&mut self, sent: Time, bytes: Bytes, fate: PacketFate) {
         if sent >= self.epoch {
             self.round.add(sent, bytes, fate);
             self.judged.add(sent, bytes, fate);
@@ -139,7 +139,7 @@ impl PathRate {
             return;
         };
         if now.since(judged_since) >= smoothed_rtt && self.judged.packets >= LEAST_PACKETS {
-            let Tally { packets, lost, .. } = self.judged;
+            let FateCounts { packets, lost, .. } = self.judged;
             if lost as f64 <= MOST_LOSS * packets as f64 {
                 self.judged = self.judged.next(now);
             } else if lost >= FEWEST_LOST {
@@ -200,7 +200,7 @@ impl PathRate {
         self.rate = (delivered * CUT).min(self.rate).max(per_rtt(self.packet, report.smoothed_rtt));
         self.is_starting = false;
         self.epoch = report.now;
-        (self.round, self.judged) = (Tally::default(), Tally::default());
+        (self.round, self.judged) = (FateCounts::default(), FateCounts::default());
         self.slow_rounds = 0;
     }
 }
@@ -213,15 +213,15 @@ impl PathReport {
     }
 }
 
-impl Tally {
-    fn add(&mut self, sent: Time, bytes: Bytes, fate: Fate) {
+impl FateCounts {
+    fn add(&mut self, sent: Time, bytes: Bytes, fate: PacketFate) {
         self.sent_to = self.sent_to.max(sent);
         self.packets += 1;
         self.sent_bytes += bytes.get();
         match fate {
-            Fate::Arrived => {}
-            Fate::Marked => self.marked += 1,
-            Fate::Lost => {
+            PacketFate::Arrived => {}
+            PacketFate::Marked => self.marked += 1,
+            PacketFate::Lost => {
                 self.lost += 1;
                 self.lost_bytes += bytes.get();
             }
@@ -279,7 +279,7 @@ mod tests {
     fn begun() -> PathRate {
         let mut path = PathRate::new(Time::ZERO, RTT, PACKET);
         assert_eq!(path.rate(), Rate::mbps(1.0)); // 10 x 10 000 bits in 0.1 s
-        path.on_packet(ms(0), PACKET, Fate::Arrived);
+        path.on_packet(ms(0), PACKET, PacketFate::Arrived);
         path.on_report(&report(ms(100), true));
         path
     }
@@ -288,7 +288,7 @@ mod tests {
     fn round(path: &mut PathRate, to: u64, packets: u64, lost: u64, path_limited: bool) {
         for packet in 1..=packets {
             let sent = Time::from_nanos(ms(to - 100).as_nanos() + packet * 100_000_000 / packets);
-            path.on_packet(sent, PACKET, if packet > packets - lost { Fate::Lost } else { Fate::Arrived });
+            path.on_packet(sent, PACKET, if packet > packets - lost { PacketFate::Lost } else { PacketFate::Arrived });
         }
         path.on_report(&report(ms(to + 100), path_limited));
     }
@@ -347,7 +347,7 @@ mod tests {
     fn on_report__cuts_after_three_round_trips_with_a_queue_and_at_a_mark() {
         let mut path = begun();
         let queue = |path: &mut PathRate, to: u64, rtt: u64| {
-            (1..=10).for_each(|packet| path.on_packet(ms(to - 100 + packet * 10), PACKET, Fate::Arrived));
+            (1..=10).for_each(|packet| path.on_packet(ms(to - 100 + packet * 10), PACKET, PacketFate::Arrived));
             let smoothed_rtt = Duration::from_millis(rtt);
             path.on_report(&PathReport { smoothed_rtt, ..report(ms(to + 100), false) });
         };
@@ -359,7 +359,7 @@ mod tests {
         queue(&mut path, 1200, 251);
         assert!((path.rate().as_mbps() - 0.425).abs() < 1e-9);
         let mut marked = begun();
-        marked.on_packet(ms(100), PACKET, Fate::Marked);
+        marked.on_packet(ms(100), PACKET, PacketFate::Marked);
         marked.on_report(&report(ms(200), true));
         // 1 packet in 0.1 s are 0.1 Mb/s, and less than a packet per round trip it never is.
         assert_eq!(marked.rate(), Rate::mbps(0.1));
@@ -371,7 +371,7 @@ mod tests {
             let mut path = begun();
             round(&mut path, 100, 10, 0, true);
             (1..=20).for_each(|at| {
-                path.on_packet(ms(100 + at * 5), PACKET, if at == 9 { Fate::Lost } else { Fate::Arrived });
+                path.on_packet(ms(100 + at * 5), PACKET, if at == 9 { PacketFate::Lost } else { PacketFate::Arrived });
             });
             let smoothed_rtt = Duration::from_millis(rtt_ms);
             path.on_report(&PathReport { smoothed_rtt, ..report(ms(311), true) });
@@ -404,7 +404,7 @@ mod tests {
     }
 
     /// A session through a bottleneck, packet by packet.
-    struct Lab {
+    struct PathLab {
         path: PathRate,
         capacity: Rate,
         /// Drop-tail, as time at the capacity.
@@ -420,11 +420,11 @@ mod tests {
         delivered_bits: f64,
     }
 
-    impl Lab {
+    impl PathLab {
         fn run(&mut self, secs: u64) {
             let base = Duration::from_millis(40);
             let (mut next, mut departure) = (Time::ZERO, Time::ZERO);
-            let mut under_way: VecDeque<(Time, Time, Fate)> = VecDeque::new();
+            let mut under_way: VecDeque<(Time, Time, PacketFate)> = VecDeque::new();
             let (mut smoothed, mut draws) = (base.as_secs_f64(), 12345_u64);
             for tick in 1..secs * 100 {
                 let now = ms(tick * 10);
@@ -433,19 +433,22 @@ mod tests {
                     departure = departure.max(next);
                     draws = draws.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                     let is_unlucky = (draws >> 11) as f64 / (1_u64 << 53) as f64 * 1000.0 < self.random_loss;
-                    let fate =
-                        if is_unlucky || departure.since(next) > self.buffer { Fate::Lost } else { Fate::Arrived };
+                    let fate = if is_unlucky || departure.since(next) > self.buffer {
+                        PacketFate::Lost
+                    } else {
+                        PacketFate::Arrived
+                    };
                     if departure.since(next) <= self.buffer {
                         departure += self.capacity.time_for(PACKET).unwrap();
                     }
                     under_way.push_back((next, departure + base, fate));
-                    (self.sent, self.lost) = (self.sent + 1, self.lost + u64::from(fate == Fate::Lost));
+                    (self.sent, self.lost) = (self.sent + 1, self.lost + u64::from(fate == PacketFate::Lost));
                     next += rate.time_for(PACKET).unwrap();
                 }
                 while let Some(&(sent, back, fate)) = under_way.front().filter(|(_, back, _)| *back <= now) {
                     under_way.pop_front();
                     self.path.on_packet(sent, PACKET, fate);
-                    if fate == Fate::Arrived {
+                    if fate == PacketFate::Arrived {
                         smoothed += (back.since(sent).as_secs_f64() - smoothed) / 8.0;
                         self.delivered_bits += if now >= Time::from_secs(10) { PACKET.as_bits_f64() } else { 0.0 };
                     }
@@ -477,7 +480,7 @@ mod tests {
     fn path_rate__never_fires_below_the_capacity() {
         // Grants below the capacity, without and with a random loss of 0.1 %.
         for (grant, random_loss) in [(95.0, 0.0), (95.0, 1.0), (20.0, 1.0)] {
-            let mut lab = Lab::new(100.0, 40, grant, random_loss);
+            let mut lab = PathLab::new(100.0, 40, grant, random_loss);
             lab.run(60);
             assert_eq!(lab.cuts, 0, "{grant} {random_loss}");
             assert!(lab.path.rate() >= lab.grant);
@@ -490,7 +493,7 @@ mod tests {
     #[test]
     fn path_rate__finds_a_bottleneck() {
         for buffer_ms in [10, 40, 200] {
-            let mut lab = Lab::new(100.0, buffer_ms, 1000.0, 0.0);
+            let mut lab = PathLab::new(100.0, buffer_ms, 1000.0, 0.0);
             lab.run(60);
             let used = lab.delivered_bits / 50.0 / lab.capacity.as_bps();
             let lost = lab.lost as f64 / lab.sent as f64;
@@ -508,7 +511,7 @@ mod tests {
             let mut now = Time::ZERO;
             for (wait, sent, fate, rtt) in steps {
                 now += Duration::from_nanos(wait);
-                let fate = [Fate::Arrived, Fate::Marked, Fate::Lost][usize::from(fate) % 3];
+                let fate = [PacketFate::Arrived, PacketFate::Marked, PacketFate::Lost][usize::from(fate) % 3];
                 path.on_packet(Time::from_nanos(sent), PACKET, fate);
                 let [smoothed_rtt, min_rtt] = [rtt, rtt / 2].map(Duration::from_nanos);
                 path.on_report(&PathReport { now, smoothed_rtt, min_rtt, path_limited: wait % 2 == 0 });

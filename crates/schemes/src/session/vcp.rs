@@ -12,7 +12,7 @@ use crate::scheme::Options;
 pub struct Vcp {
     config: VcpSourceConfig,
     window: CongestionWindow,
-    phase: Phase,
+    phase: VcpPhase,
     /// Newly acknowledged packets that the window has not grown for.
     acked_packets: u32,
     smoothed_rtt: Duration,
@@ -36,7 +36,7 @@ pub struct VcpSourceConfig {
 
 /// What the source does about overload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum VcpPhase {
     /// It cuts its window.
     Free,
     /// It did; the links have to measure anew first.
@@ -74,7 +74,7 @@ impl Vcp {
         Self {
             config,
             window: CongestionWindow::new(&window),
-            phase: Phase::Free,
+            phase: VcpPhase::Free,
             acked_packets: 0,
             smoothed_rtt: Duration::ZERO,
             packet_bits: 0.0,
@@ -83,15 +83,15 @@ impl Vcp {
 
     /// The phase at `now`.
     fn pass(&mut self, now: Time) {
-        if let Phase::Frozen { until } = self.phase
+        if let VcpPhase::Frozen { until } = self.phase
             && now >= until
         {
-            self.phase = Phase::Adding { until: until.saturating_add(self.smoothed_rtt) };
+            self.phase = VcpPhase::Adding { until: until.saturating_add(self.smoothed_rtt) };
         }
-        if let Phase::Adding { until } = self.phase
+        if let VcpPhase::Adding { until } = self.phase
             && now >= until
         {
-            self.phase = Phase::Free;
+            self.phase = VcpPhase::Free;
         }
     }
 
@@ -136,15 +136,15 @@ impl CongestionController for Vcp {
         self.pass(feedback.now);
         let acked_packets = std::mem::take(&mut self.acked_packets);
         match (self.phase, code) {
-            (Phase::Frozen { .. }, _) => {}
-            (Phase::Free, LoadCode::Overload) => {
+            (VcpPhase::Frozen { .. }, _) => {}
+            (VcpPhase::Free, LoadCode::Overload) => {
                 self.window.set(self.window.packets() * self.config.beta);
-                self.phase = Phase::Frozen { until: feedback.now.saturating_add(self.config.t_rho) };
+                self.phase = VcpPhase::Frozen { until: feedback.now.saturating_add(self.config.t_rho) };
             }
             // A session that does not use its window has no use for a larger one.
             (_, _) if !feedback.window_limited => {}
-            (Phase::Adding { .. }, _) => self.grow(LoadCode::High, acked_packets),
-            (Phase::Free, code) => self.grow(code, acked_packets),
+            (VcpPhase::Adding { .. }, _) => self.grow(LoadCode::High, acked_packets),
+            (VcpPhase::Free, code) => self.grow(code, acked_packets),
         }
     }
 

@@ -4,7 +4,7 @@ use fairwave_proto::Packet;
 
 /// The contents of a packet.
 #[derive(Debug)]
-pub(crate) enum Parcel {
+pub(crate) enum GtpParcel {
     /// As the cores give it.
     Value(Packet),
     /// As it would travel, from its header to its seal.
@@ -15,7 +15,7 @@ pub(crate) enum Parcel {
 #[derive(Debug, Default)]
 pub(crate) struct Parcels {
     /// With the number that a trace shows.
-    slots: Vec<(u64, Option<Parcel>)>,
+    slots: Vec<(u64, Option<GtpParcel>)>,
     free: Vec<u32>,
     /// Room of datagrams that have arrived, for the next.
     spare: Vec<Vec<u8>>,
@@ -27,7 +27,7 @@ const MOST_SPARE: usize = 64;
 impl Parcels {
     /// Keeps contents until their packet arrives or is dropped: their place.
     #[inline]
-    pub(crate) fn keep(&mut self, number: u64, parcel: Parcel) -> u64 {
+    pub(crate) fn keep(&mut self, number: u64, parcel: GtpParcel) -> u64 {
         if let Some(place) = self.free.pop() {
             self.slots[place as usize] = (number, Some(parcel));
             return u64::from(place);
@@ -38,7 +38,7 @@ impl Parcels {
 
     /// The contents of a packet that arrives or is dropped.
     #[inline]
-    pub(crate) fn take(&mut self, place: u64) -> Parcel {
+    pub(crate) fn take(&mut self, place: u64) -> GtpParcel {
         let parcel = self.slots[place as usize].1.take().expect("a packet arrives or is dropped once");
         self.free.push(u32::try_from(place).expect("fewer than 2^32 packets are under way"));
         parcel

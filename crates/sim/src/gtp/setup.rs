@@ -8,15 +8,15 @@ use fairwave_proto::{
     DATA_OVERHEAD, Host, HostConfig, IntervalRule, Lasts, MOST_OPEN_BYTES, NodeConfig, PathKind, SessionOptions,
 };
 use fairwave_scenario::node_rule::{self, Beat, MixedRules};
-use fairwave_scenario::{Node, Scenario, SchemeChoice, Session, random};
+use fairwave_scenario::{Node, Scenario, SchemeChoice, SessionSpec, random};
 use fairwave_schemes::node::allocator;
 use fairwave_schemes::scheme::Scheme;
 use fairwave_units::{Bytes, Rate, Time};
 
-use super::{Demand, End, GtpSession, HostAt, TICKET};
+use super::{Demand, GtpEnd, GtpSession, HostAt, TICKET};
 use crate::engine::SimError;
 use crate::flow::FlowOptions;
-use crate::simulator::{Event, Simulator};
+use crate::simulator::{SimEvent, Simulator};
 use crate::source::{Asked, SourceKind};
 
 /// Of sessions whose ends are hosts.
@@ -39,7 +39,7 @@ fn hosts(simulator: &mut Simulator<'_>, scenario: &Scenario) -> Result<BTreeMap<
     for session in scenario.sessions.iter().filter(|session| is_run_by_hosts(scenario.scheme_of(session).scheme)) {
         refuse_unlimited(scenario, session)?;
         for node in [session.from, session.to] {
-            let there: &mut Vec<&Session> = first.entry(node).or_default();
+            let there: &mut Vec<&SessionSpec> = first.entry(node).or_default();
             if let Some(one) = there.first() {
                 let place = &scenario.nodes[node as usize].name;
                 node_rule::same_rule(scenario, one, session, &["alpha", "beta"]).map_err(|mixed| at(place, mixed))?;
@@ -61,7 +61,7 @@ fn at(place: &str, mixed: MixedRules) -> SimError {
 }
 
 /// Without a capacity at either end, and without a demand, nothing would keep packets from going all at once.
-fn refuse_unlimited(scenario: &Scenario, session: &Session) -> Result<(), SimError> {
+fn refuse_unlimited(scenario: &Scenario, session: &SessionSpec) -> Result<(), SimError> {
     let ends = [scenario.nodes[session.from as usize].send, scenario.nodes[session.to as usize].receive];
     let choice = scenario.scheme_of(session);
     if ends.iter().any(Option::is_some) || session.demand.largest().is_some() || is_shared(choice) {
@@ -79,7 +79,7 @@ fn is_shared(choice: &SchemeChoice) -> bool {
     choice.options.word("path") == Some("shared")
 }
 
-fn host(scenario: &Scenario, node: &Node, sessions: &[&Session]) -> HostAt {
+fn host(scenario: &Scenario, node: &Node, sessions: &[&SessionSpec]) -> HostAt {
     let choice = scenario.scheme_of(sessions[0]);
     let beat = Beat::of(scenario, Some(node), &node.name, choice);
     // Without a session, a node ticks as if all were there.
@@ -137,7 +137,7 @@ fn host(scenario: &Scenario, node: &Node, sessions: &[&Session]) -> HostAt {
     }
 }
 
-fn options(scenario: &Scenario, session: &Session, node: &Node) -> SessionOptions {
+fn options(scenario: &Scenario, session: &SessionSpec, node: &Node) -> SessionOptions {
     let usual = SessionOptions::default();
     let has = |option| scenario.scheme_of(session).scheme.option(option).is_some();
     SessionOptions {
@@ -153,7 +153,7 @@ fn options(scenario: &Scenario, session: &Session, node: &Node) -> SessionOption
 #[expect(clippy::unnecessary_wraps, reason = "other kinds refuse sessions here")]
 fn add(simulator: &mut Simulator<'_>, asked: &Asked<'_>) -> Result<(), SimError> {
     let Asked { scenario, session, choice, .. } = *asked;
-    let end = |node: u32, capacity: Option<Rate>| End {
+    let end = |node: u32, capacity: Option<Rate>| GtpEnd {
         host: simulator.gtp.places[&node],
         session: None,
         options: options(scenario, session, &scenario.nodes[node as usize]),
@@ -177,7 +177,7 @@ fn add(simulator: &mut Simulator<'_>, asked: &Asked<'_>) -> Result<(), SimError>
     if let Demand::Schedule(_) = &session.demand
         && let Some(change) = session.demand.next_change(session.start)
     {
-        simulator.schedule(change, Event::Demand(flow));
+        simulator.schedule(change, SimEvent::Demand(flow));
     }
     Ok(())
 }

@@ -1,17 +1,17 @@
 //! The way of a GTP packet over a wire: from what a host gives to a sealed datagram and back, framed as real hosts frame it.
 
-use fairwave_proto::codec::{Header, Kind, Reader, SessionId};
+use fairwave_proto::codec::{Header, PacketKind, Reader, SessionId};
 use fairwave_proto::handshake::insecure::InsecureKeys;
 use fairwave_proto::{ControlPacket, DataPacket, Packet, PieceAt};
 
 /// Writes and reads the datagrams of all sessions.
 #[derive(Debug, Default)]
-pub(crate) struct Wire {
+pub(crate) struct DatagramCodec {
     /// Room for the bytes of a piece.
     bytes: Vec<u8>,
 }
 
-impl Wire {
+impl DatagramCodec {
     /// Makes a packet of flow `flow` a datagram, in `room`, with the keys of its session and whether its initiator, the sink,
     /// sends it.
     pub(crate) fn seal(
@@ -30,9 +30,9 @@ impl Wire {
             Packet::Data(data) => {
                 let PieceAt { stream, offset, length } = data.piece;
                 fill(&mut self.bytes, flow, stream, offset, length);
-                data.seal(&mut seal(Kind::Data), &mut room, &self.bytes)
+                data.seal(&mut seal(PacketKind::Data), &mut room, &self.bytes)
             }
-            Packet::Control(control) => control.seal(&mut seal(Kind::Control), &mut room),
+            Packet::Control(control) => control.seal(&mut seal(PacketKind::Control), &mut room),
             // Ready as it is.
             Packet::Handshake(datagram) => {
                 room.copy_from_slice(datagram);
@@ -60,11 +60,11 @@ impl Wire {
         let Some((keys, from_initiator)) = keys(header.session) else { return (None, datagram) };
         let seal = &mut keys.seal(from_initiator, header.kind);
         let packet = match header.kind {
-            Kind::Control => {
+            PacketKind::Control => {
                 let control = ControlPacket::open(&header, seal, &mut datagram);
                 Packet::Control(control.expect("a datagram that was sealed opens"))
             }
-            Kind::Data => {
+            PacketKind::Data => {
                 let opened = DataPacket::open(&header, seal, &mut datagram);
                 let (data, bytes) = opened.expect("a datagram that was sealed opens");
                 let PieceAt { stream, offset, length } = data.piece;

@@ -24,10 +24,10 @@ fn config(sack: bool) -> SenderConfig {
 }
 
 /// A sender of a scheme that begins with this window.
-fn sender(scheme: &str, window_packets: f64, config: SenderConfig) -> Sender {
+fn sender(scheme: &str, window_packets: f64, config: SenderConfig) -> WindowSender {
     let mut rule = controller(scheme, &Options::default()).expect("a window rule");
     rule.set_window_packets(window_packets);
-    Sender::new(rule, config)
+    WindowSender::new(rule, config)
 }
 
 /// What one flow sends until `end`, where the first transmissions of `lost` are dropped.

@@ -6,14 +6,14 @@ use super::Simulator;
 use crate::background::BackgroundCounts;
 
 /// Sessions that have not ended yet, and what was counted when the last of them did.
-pub(crate) struct Closing {
+pub(crate) struct Unfinished {
     open: usize,
     latest: Time,
-    pub(crate) totals: Option<Totals>,
+    pub(crate) totals: Option<WindowTotals>,
 }
 
 /// What was counted when the window closed.
-pub(crate) struct Totals {
+pub(crate) struct WindowTotals {
     pub(crate) at: Time,
     /// By session: delivered once, and arrived, in the flow's own counts.
     pub(crate) sessions: Vec<[u64; 2]>,
@@ -24,7 +24,7 @@ pub(crate) struct Totals {
 impl Simulator<'_> {
     /// Closes the window of the means when so many sessions have ended.
     pub(crate) fn close_with_the_last_of(&mut self, sessions: usize) {
-        self.closing = Some(Closing { open: sessions, latest: Time::ZERO, totals: None });
+        self.closing = Some(Unfinished { open: sessions, latest: Time::ZERO, totals: None });
     }
 
     /// A session has delivered all, or was stopped. What it is told twice makes no difference.
@@ -45,7 +45,7 @@ impl Simulator<'_> {
             let BackgroundCounts { delivered, arrived, .. } = self.background_counts(background);
             [delivered, arrived]
         };
-        let totals = Totals { at, sessions, backgrounds: self.backgrounds.iter().map(counts).collect() };
+        let totals = WindowTotals { at, sessions, backgrounds: self.backgrounds.iter().map(counts).collect() };
         for link in &mut self.network.links {
             link.close(at);
         }
@@ -53,7 +53,7 @@ impl Simulator<'_> {
     }
 
     /// What was counted when the window closed, if it has.
-    pub(crate) fn closed(&self) -> Option<&Totals> {
+    pub(crate) fn closed(&self) -> Option<&WindowTotals> {
         self.closing.as_ref()?.totals.as_ref()
     }
 }

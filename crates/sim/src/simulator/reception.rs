@@ -4,13 +4,13 @@ use fairwave_scenario::{LossKind, TraceKind};
 use fairwave_schemes::header::CongestionHeader;
 use fairwave_units::Time;
 
-use super::{Event, Simulator};
-use crate::packet::{Kind, Packet};
+use super::{SimEvent, Simulator};
+use crate::packet::{SimPacket, SimPacketKind};
 use crate::rated::Input;
 
 impl Simulator<'_> {
     #[inline]
-    pub(super) fn arrive(&mut self, packet: Packet) {
+    pub(super) fn arrive(&mut self, packet: SimPacket) {
         self.trace(packet, TraceKind::Arrived, None);
         if self.flows[packet.flow as usize].source.is_between_hosts() {
             self.arrive_gtp(packet);
@@ -21,7 +21,7 @@ impl Simulator<'_> {
         }
     }
 
-    pub(super) fn arrive_data(&mut self, packet: Packet, at: Time) {
+    pub(super) fn arrive_data(&mut self, packet: SimPacket, at: Time) {
         let flow = &mut self.flows[packet.flow as usize];
         flow.counts.arrived += 1;
         if !flow.source.is_received() {
@@ -55,7 +55,7 @@ impl Simulator<'_> {
         self.acknowledge(packet.flow, stamp, header);
     }
 
-    fn arrive_ack(&mut self, packet: Packet) {
+    fn arrive_ack(&mut self, packet: SimPacket) {
         let flow = &mut self.flows[packet.flow as usize];
         flow.counts.acks_arrived += 1;
         let (header, plain) = self.headers.take(packet.kind);
@@ -72,7 +72,7 @@ impl Simulator<'_> {
                 self.free_if_over(packet.flow);
             }
         } else {
-            let to_sink = packet.kind == Kind::NOTICE;
+            let to_sink = packet.kind == SimPacketKind::NOTICE;
             let input = if to_sink { Input::AtSink(packet.number) } else { Input::AtSource(packet.number) };
             self.drive(packet.flow, input);
         }
@@ -80,9 +80,9 @@ impl Simulator<'_> {
 
     /// A message of a session that sets its own rate sets out.
     pub(crate) fn send_message(&mut self, index: u32, message: u64, bytes: u32, to_source: bool) {
-        let kind = if to_source { Kind::PLAIN_ACK } else { Kind::NOTICE };
+        let kind = if to_source { SimPacketKind::PLAIN_ACK } else { SimPacketKind::NOTICE };
         let stage = self.flows[index as usize].routes[usize::from(to_source)].begin;
-        let packet = Packet { number: message, stamp: self.now, flow: index, bytes, stage, kind };
+        let packet = SimPacket { number: message, stamp: self.now, flow: index, bytes, stage, kind };
         self.trace(packet, TraceKind::Sent, None);
         self.forward(packet);
     }
@@ -92,8 +92,8 @@ impl Simulator<'_> {
     fn acknowledge(&mut self, index: u32, stamp: Time, header: Option<CongestionHeader>) {
         let flow = &self.flows[index as usize];
         let blocks = if flow.options.sack { flow.receiver.blocks() } else { None };
-        let plain = blocks.map_or(Kind::PLAIN_ACK, |blocks| self.blocks.keep(blocks));
-        let ack = Packet {
+        let plain = blocks.map_or(SimPacketKind::PLAIN_ACK, |blocks| self.blocks.keep(blocks));
+        let ack = SimPacket {
             number: flow.receiver.next(),
             stamp,
             flow: index,
@@ -108,7 +108,7 @@ impl Simulator<'_> {
     /// Schedules the event of a delayed acknowledgement if none is pending.
     fn arm_ack(&mut self, index: u32) {
         if let Some(at) = self.flows[index as usize].delayed_ack.as_mut().and_then(|delayed| delayed.arm()) {
-            self.schedule(at, Event::AckTimer(index));
+            self.schedule(at, SimEvent::AckTimer(index));
         }
     }
 

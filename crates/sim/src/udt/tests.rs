@@ -29,7 +29,7 @@ fn send__each_sixteenth_packet_has_the_next_one_at_its_heels() {
     let mut session = session();
     let (mut out, mut times) = (Vec::new(), Vec::new());
     session.source.rule.on_timeout(); // out of slow start: 110 ms / 16 packets
-    let receiver = Receiver::default();
+    let receiver = WindowReceiver::default();
     while times.len() < 16 {
         let now = session.source.wake().unwrap();
         session.on_wake(now, &receiver, &mut out);
@@ -47,7 +47,7 @@ fn send__each_sixteenth_packet_has_the_next_one_at_its_heels() {
 
 #[test]
 fn on_data__reports_a_gap_at_once_and_acknowledges_what_is_in_order() {
-    let (mut session, mut receiver, mut out) = (session(), Receiver::default(), Vec::new());
+    let (mut session, mut receiver, mut out) = (session(), WindowReceiver::default(), Vec::new());
     for number in [0, 1, 5] {
         receiver.on_data(number);
         session.on_data(at(10), number, &receiver, &mut out);
@@ -80,7 +80,7 @@ fn on_data__reports_a_gap_at_once_and_acknowledges_what_is_in_order() {
 #[test]
 fn silence__sends_all_that_is_unacknowledged_again() {
     let mut session = session();
-    let (receiver, mut out) = (Receiver::default(), Vec::new());
+    let (receiver, mut out) = (WindowReceiver::default(), Vec::new());
     while session.source.next < 3 {
         session.on_wake(session.source.wake().unwrap(), &receiver, &mut out);
     }

@@ -29,7 +29,7 @@ const PORTS: u32 = 65_536 - FIRST_PORT;
 impl Headers {
     /// Makes the headers of an event's packet, in place of the old ones.
     pub(super) fn set(&mut self, scenario: &Scenario, event: &TraceEvent<'_>) {
-        let Ends { from, to, ports } = Ends::of(scenario, event.owner);
+        let PacketEnds { from, to, ports } = PacketEnds::of(scenario, event.owner);
         let unit = u32::try_from(scenario.packet.payload.get()).unwrap_or(u32::MAX);
         let (payload, ends, ports) = match event.packet.content {
             TraceContent::Data(_) => (unit, [from, to], ports),
@@ -68,13 +68,13 @@ impl Headers {
 }
 
 /// The nodes at both ends of a packet's session, and the ports there.
-struct Ends {
+struct PacketEnds {
     from: u32,
     to: u32,
     ports: [u16; 2],
 }
 
-impl Ends {
+impl PacketEnds {
     fn of(scenario: &Scenario, owner: TraceOwner) -> Self {
         let port = |number: u32| (FIRST_PORT + number % PORTS) as u16;
         match owner {

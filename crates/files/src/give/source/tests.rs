@@ -7,9 +7,9 @@ use std::path::Path;
 use fairwave_units::Bytes;
 
 use super::*;
-use crate::collector::{Collector, Taken, as_nobody, open_place, tree};
+use crate::collector::{Collected, Collector, as_nobody, open_place, tree};
 use crate::format::blocks::BLOCK_BYTES;
-use crate::loopback::{FAIR, Loopback, ROUGH, Way};
+use crate::loopback::{FAIR, Loopback, LoopbackPath, ROUGH};
 
 const LASTS: std::time::Duration = std::time::Duration::from_secs(600);
 
@@ -19,19 +19,19 @@ struct Nobody;
 impl Handler for Nobody {}
 
 struct Run {
-    taken: Taken,
+    taken: Collected,
     outcome: Outcome,
 }
 
 /// Gives what is at a path to a collector; `then` happens between the list and the bytes.
-fn give(path: &Path, way: Way, then: impl FnOnce() + Send + 'static) -> Run {
+fn give(path: &Path, way: LoopbackPath, then: impl FnOnce() + Send + 'static) -> Run {
     give_more(path, way, true, then)
 }
 
-fn give_more(path: &Path, way: Way, wants_bytes: bool, then: impl FnOnce() + Send + 'static) -> Run {
+fn give_more(path: &Path, way: LoopbackPath, wants_bytes: bool, then: impl FnOnce() + Send + 'static) -> Run {
     let ledger = Ledger::default();
     let roots = Roots::find(&[path.to_owned()]).unwrap();
-    let source = Source::new(roots, [3; 16], Readers::start().unwrap(), ledger.clone());
+    let source = GivingEnd::new(roots, [3; 16], Readers::start().unwrap(), ledger.clone());
     let (collector, taken) = Collector::new(wants_bytes, false, then);
     let mut loopback = Loopback::open(Box::new(source), Box::new(collector), true, way);
     let closed = loopback.run(LASTS);
@@ -59,7 +59,7 @@ fn source__over_rough_ways() {
     for seed in [1, 2, 3] {
         let place = tempfile::tempdir().unwrap();
         let (root, files) = tree(place.path(), &[5, 0, 3000, BLOCK_BYTES + 1, 200, 0, 100_000]);
-        let run = give(&root, Way { seed, ..ROUGH }, || {});
+        let run = give(&root, LoopbackPath { seed, ..ROUGH }, || {});
         assert!(run.taken.files == files, "seed {seed}");
     }
 }
@@ -80,7 +80,7 @@ fn source__ten_thousand_small_files() {
     let place = tempfile::tempdir().unwrap();
     let lengths: Vec<_> = (0..10_000_u64).map(|index| index % 37).collect();
     let (root, files) = tree(place.path(), &lengths);
-    let run = give(&root, Way { loss: 0.01, ..FAIR }, || {});
+    let run = give(&root, LoopbackPath { loss: 0.01, ..FAIR }, || {});
     assert!(run.taken.files == files);
     assert_eq!(run.outcome.bytes, lengths.iter().sum::<u64>());
 }
@@ -90,7 +90,7 @@ fn source__more_than_memory_keeps() {
     let place = tempfile::tempdir().unwrap();
     let (root, files) = tree(place.path(), &[25 * BLOCK_BYTES + 1]);
     // All of it is asked for at once, and some of it is lost after it has left memory.
-    let way = Way { room: Bytes::new(1 << 30), reorder: 0.3, loss: 0.01, piece_bytes: 65_000, ..FAIR };
+    let way = LoopbackPath { room: Bytes::new(1 << 30), reorder: 0.3, loss: 0.01, piece_bytes: 65_000, ..FAIR };
     let run = give(&root, way, || {});
     assert!(run.taken.files == files);
     // What was read again, and what went again, is counted once.
@@ -194,7 +194,7 @@ fn source__files_that_change_all_the_time() {
         let (root, files) = tree(place.path(), &lengths);
         let (stop, stopped) = crossbeam_channel::bounded::<()>(0);
         let mut vandal = None;
-        let run = give(&root, Way { seed, room: Bytes::new(1 << 20), ..ROUGH }, {
+        let run = give(&root, LoopbackPath { seed, room: Bytes::new(1 << 20), ..ROUGH }, {
             let (root, vandal) = (root.clone(), &mut vandal);
             // Times that a file system keeps change every few milliseconds.
             std::thread::sleep(Duration::from_millis(20));
@@ -257,7 +257,7 @@ fn source__that_is_closed_forgets() {
     let place = tempfile::tempdir().unwrap();
     let (root, _) = tree(place.path(), &[BLOCK_BYTES; 3]);
     let ledger = Ledger::default();
-    let source = Source::new(Roots::find(&[root]).unwrap(), [3; 16], Readers::start().unwrap(), ledger.clone());
+    let source = GivingEnd::new(Roots::find(&[root]).unwrap(), [3; 16], Readers::start().unwrap(), ledger.clone());
     let mut loopback = Loopback::open(Box::new(source), Box::new(Nobody), true, FAIR);
     loopback.step();
     loopback.cut();
@@ -281,13 +281,13 @@ fn source__reads_and_keeps_no_more_than_it_says() {
     };
     let (session, told) = Session::detached(facts);
     let roots = Roots::find(&[path]).unwrap();
-    let mut source = Source::new(roots, [3; 16], Readers::start().unwrap(), Ledger::default());
+    let mut source = GivingEnd::new(roots, [3; 16], Readers::start().unwrap(), Ledger::default());
     source.on_open(&session);
     // What is served of a stream, from so many ranges on, until nothing comes for a while.
     let hear = |stream: u32, least: usize, quiet: u64| {
         let (mut served, mut until) = (Vec::new(), Instant::now() + LASTS);
         while let Ok((_, command)) = told.recv_deadline(until) {
-            if let fairwave_host::Command::Serve { stream: other, range } = command {
+            if let fairwave_host::SessionCommand::Serve { stream: other, range } = command {
                 served.extend((other == stream).then_some(range));
             }
             if served.len() >= least {
@@ -307,7 +307,7 @@ fn source__reads_and_keeps_no_more_than_it_says() {
     while let Some(range) = ranges.pop() {
         lent += range.end - range.start;
         source.lend(TREE, range, &mut |bytes| assert!(bytes.iter().all(|byte| *byte == 0))).unwrap();
-        let State::Open(open) = &source.state else { panic!("it is open") };
+        let GivingState::Open(open) = &source.state else { panic!("it is open") };
         assert!(open.batches_bytes <= MOST_CACHED_BYTES);
         if ranges.is_empty() && lent < 60 * BLOCK_BYTES {
             ranges = hear(TREE, 1, 20);
@@ -315,7 +315,7 @@ fn source__reads_and_keeps_no_more_than_it_says() {
         }
     }
     assert_eq!(lent, 60 * BLOCK_BYTES);
-    let State::Open(open) = &source.state else { panic!("it is open") };
+    let GivingState::Open(open) = &source.state else { panic!("it is open") };
     // 64 MiB.
     assert_eq!((open.batches.len(), open.batches_bytes), (16, 64 << 20));
     source.on_closed(&session, CloseReason::Done, true);

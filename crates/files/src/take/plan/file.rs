@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use rustix::fs::FileType;
 
-use super::super::claims::Claim;
-use super::super::directories::Opened;
+use super::super::claims::PathClaim;
+use super::super::directories::OpenDirectory;
 use super::super::disk_error::Doing;
 use super::super::entry_error::EntryError;
-use super::super::flow::Wanted;
-use super::super::item::{Item, Temporary, key};
-use super::super::key::Key;
+use super::super::flow::WantedBlocks;
+use super::super::item::{TakenFile, Temporary, key};
+use super::super::key::TemporaryKey;
 use super::super::sparse::Below;
 use super::super::tree::{Old, There, set_time};
-use super::Plan;
-use crate::format::blocks::{BLOCK_BYTES, FileSpan, Value};
+use super::TakePlan;
+use crate::format::blocks::{BLOCK_BYTES, BlockHash, FileSpan};
 use crate::format::holes::Holes;
 use crate::format::manifest::{FileIdentity, Meta};
 use crate::format::names::RelativePath;
@@ -22,7 +22,7 @@ use crate::format::names::RelativePath;
 /// Where more blocks of the only file are in holes, nobody is told its hash: a tebibyte of zeros takes minutes to hash.
 const MOST_HOLLOW: u64 = 1 << 18;
 
-impl Plan {
+impl TakePlan {
     pub(super) fn on_file(
         &mut self,
         path: RelativePath,
@@ -34,7 +34,7 @@ impl Plan {
         let bytes = span.bytes.end - span.bytes.start;
         self.ledger.tally().find(bytes);
         self.files += 1;
-        let old = self.prepare(&path, Claim::Leaf)?;
+        let old = self.prepare(&path, PathClaim::Leaf)?;
         if let Old::There(there) = old
             && there.kind == FileType::RegularFile
             && there.bytes == bytes
@@ -49,14 +49,14 @@ impl Plan {
         let is_only = self.files == 1
             && holes.blocks_within(&(0..bytes), bytes).map(|blocks| blocks.end - blocks.start).sum::<u64>()
                 <= MOST_HOLLOW;
-        let item = Item::new(path, span, meta, identity, old).with_holes(holes).weighed(&self.gauge);
+        let item = TakenFile::new(path, span, meta, identity, old).with_holes(holes).weighed(&self.gauge);
         let item = Arc::new(if is_only { item.with_values() } else { item });
         self.only = is_only.then(|| Arc::clone(&item));
         self.unresolved += 1;
         let comparable = if self.look.does_check { item.comparable_blocks() } else { 0 };
         if comparable > 0 {
             let blocks = item.span.blocks.start..item.span.blocks.start + comparable;
-            self.todo.wanted.push(Wanted { item, blocks, tries: 0, is_check: true });
+            self.todo.wanted.push(WantedBlocks { item, blocks, tries: 0, is_check: true });
         } else {
             self.start(item);
         }
@@ -64,7 +64,7 @@ impl Plan {
     }
 
     /// Whether a file fits into the quota by itself, as far as is known before any of it comes.
-    fn fit(&self, key: &Key, data_bytes: u64) -> Result<(), EntryError> {
+    fn fit(&self, key: &TemporaryKey, data_bytes: u64) -> Result<(), EntryError> {
         let Some((quota, tree)) = &self.quota else { return Ok(()) };
         let kept_bytes = self.kept.get(key).map_or(0, |kept| kept.len() as u64 * BLOCK_BYTES);
         Ok(quota.fit(tree, data_bytes.saturating_sub(kept_bytes))?)
@@ -80,7 +80,7 @@ impl Plan {
     }
 
     /// A file is to be fetched, but for what there is of it already.
-    pub(crate) fn start(&mut self, item: Arc<Item>) {
+    pub(crate) fn start(&mut self, item: Arc<TakenFile>) {
         if item.bytes() == 0 {
             self.todo.make.push(item);
             return;
@@ -97,7 +97,7 @@ impl Plan {
     }
 
     /// These blocks of a file's temporary are right; the others are to be fetched.
-    pub(crate) fn keep(&mut self, item: Arc<Item>, blocks: &[(u64, Value)]) {
+    pub(crate) fn keep(&mut self, item: Arc<TakenFile>, blocks: &[(u64, BlockHash)]) {
         let mut bytes = 0;
         let mut next = item.span.blocks.start;
         let mut gaps = Vec::new();
@@ -127,12 +127,12 @@ impl Plan {
     }
 
     /// Whether an earlier transfer left something of it that has not been used yet.
-    pub(crate) fn has_kept(&self, item: &Item) -> bool {
+    pub(crate) fn has_kept(&self, item: &TakenFile) -> bool {
         self.kept.contains_key(&item.key)
     }
 
     /// All blocks of a file are the same as those at its place.
-    pub(crate) fn same(&mut self, item: &Item, blocks: &[(u64, Value)]) {
+    pub(crate) fn same(&mut self, item: &TakenFile, blocks: &[(u64, BlockHash)]) {
         self.unresolved -= 1;
         self.verified.add(item.key);
         for (block, value) in blocks {
@@ -150,7 +150,7 @@ impl Plan {
         let is_as_listed = (there.meta.mtime_s, there.meta.mtime_ns) == (meta.mtime_s, meta.mtime_ns);
         if !is_as_listed
             && !self.look.is_dry
-            && let Some(Opened { directory, .. }) = self.parent(path)?
+            && let Some(OpenDirectory { directory, .. }) = self.parent(path)?
         {
             set_time(&directory, path.name(), meta).doing("set its time")?;
         }

@@ -10,14 +10,14 @@ use crate::format::names::RelativePath;
 
 /// A symbolic link that is made at the end.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct PlannedSymlink {
     pub(super) path: RelativePath,
     pub(super) target: Box<[u8]>,
     pub(super) meta: Meta,
     pub(super) old: Old,
 }
 
-impl Link {
+impl PlannedSymlink {
     /// Whether it is in its directory already, as the list has it.
     pub(super) fn is_there(&self, parent: impl AsFd) -> bool {
         let there = || readlinkat(parent, self.path.name(), Vec::new());

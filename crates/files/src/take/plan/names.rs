@@ -2,13 +2,13 @@
 
 use super::super::entry_error::EntryError;
 use super::super::options::TakeOptions;
-use super::super::selection::Selection;
+use super::super::selection::NameSelection;
 use super::super::top_names::{Gate, Unasked};
 use crate::format::names::RelativePath;
 
 /// Which entries of a list are taken, and under which names.
-pub(super) struct TakenNames {
-    pub(super) selection: Selection,
+pub(super) struct PlannedNames {
+    pub(super) selection: NameSelection,
     /// Where it is known which names may stand at the top.
     gate: Option<Gate>,
     rename: Option<Vec<u8>>,
@@ -16,7 +16,7 @@ pub(super) struct TakenNames {
     top: Option<Box<[u8]>>,
 }
 
-impl TakenNames {
+impl PlannedNames {
     pub(super) fn new(options: &TakeOptions) -> Self {
         let rename = options.rename.clone();
         let gate = options.top_names.clone().map(|names| Gate::new(names, rename.is_some()));

@@ -4,21 +4,21 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::super::desk::{Blocks, Hollow, Job};
-use super::super::flow::Wanted;
-use super::super::item::Item;
+use super::super::desk::{BlockMap, DiskJob, Hollow};
+use super::super::flow::WantedBlocks;
+use super::super::item::TakenFile;
 
 /// What came out of a plan and nobody has taken yet: blocks to ask for, and jobs for the workers.
 #[derive(Debug, Default)]
 pub(super) struct Todo {
-    pub(super) wanted: Vec<Wanted>,
+    pub(super) wanted: Vec<WantedBlocks>,
     /// Files without a byte.
-    pub(super) make: Vec<Arc<Item>>,
+    pub(super) make: Vec<Arc<TakenFile>>,
     /// Files of which every block is there.
-    pub(super) finish: Vec<Arc<Item>>,
-    pub(super) rehash: Vec<(Arc<Item>, Blocks)>,
+    pub(super) finish: Vec<Arc<TakenFile>>,
+    pub(super) rehash: Vec<(Arc<TakenFile>, BlockMap)>,
     /// Files with blocks that are in holes, and where to look for them, by the blocks' numbers in their files.
-    hollow: VecDeque<(Arc<Item>, Range<u64>)>,
+    hollow: VecDeque<(Arc<TakenFile>, Range<u64>)>,
 }
 
 /// Files that a worker gets at a time.
@@ -28,35 +28,35 @@ const HOLLOW_BATCH: u64 = 16;
 
 impl Todo {
     /// Blocks of a file are to be fetched, but for those that are in holes.
-    pub(super) fn fetch(&mut self, item: &Arc<Item>, blocks: Range<u64>) {
+    pub(super) fn fetch(&mut self, item: &Arc<TakenFile>, blocks: Range<u64>) {
         let first = item.span.blocks.start;
         let in_file = blocks.start - first..blocks.end - first;
         // Where they are is looked for when it is their turn: a list that has millions takes no more than they do.
         if item.hollow(in_file.clone()).next().is_some() {
             self.hollow.push_back((Arc::clone(item), in_file));
         }
-        self.wanted.push(Wanted { item: Arc::clone(item), blocks, tries: 0, is_check: false });
+        self.wanted.push(WantedBlocks { item: Arc::clone(item), blocks, tries: 0, is_check: false });
     }
 
     /// Jobs for the workers that have come together; all of them if `is_all`.
-    pub(super) fn jobs(&mut self, is_all: bool) -> Vec<Job> {
+    pub(super) fn jobs(&mut self, is_all: bool) -> Vec<DiskJob> {
         let least = if is_all { 1 } else { BATCH };
         let mut jobs = Vec::new();
         if self.make.len() >= least {
-            jobs.push(Job::Make(std::mem::take(&mut self.make)));
+            jobs.push(DiskJob::Make(std::mem::take(&mut self.make)));
         }
         if self.finish.len() >= least {
-            jobs.push(Job::Finish(std::mem::take(&mut self.finish)));
+            jobs.push(DiskJob::Finish(std::mem::take(&mut self.finish)));
         }
         if self.rehash.len() >= least.min(8) {
-            jobs.push(Job::Rehash(std::mem::take(&mut self.rehash)));
+            jobs.push(DiskJob::Rehash(std::mem::take(&mut self.rehash)));
         }
         jobs
     }
 
     /// Blocks that are in holes, for a worker to see to: as many as take it some milliseconds. `is_only`: there is one
     /// file so far, whose hash somebody may be told.
-    pub(super) fn next_hollow(&mut self, is_only: bool) -> Option<Job> {
+    pub(super) fn next_hollow(&mut self, is_only: bool) -> Option<DiskJob> {
         let mut some = Vec::new();
         while some.len() < BATCH
             && let Some((item, blocks)) = self.hollow.front_mut()
@@ -75,6 +75,6 @@ impl Todo {
                 break;
             }
         }
-        (!some.is_empty()).then_some(Job::Holes(some))
+        (!some.is_empty()).then_some(DiskJob::Holes(some))
     }
 }

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::super::parcel::Piece;
-use crate::format::blocks::Value;
+use super::super::parcel::ParcelBlock;
+use crate::format::blocks::BlockHash;
 
 /// Files that are compared with what is there, block by block.
 #[derive(Default)]
@@ -15,7 +15,7 @@ pub(super) struct Comparisons {
 }
 
 /// A block by its number in the file, and its value if it is the same.
-pub(super) type Compared = (u64, Option<Value>);
+pub(super) type Compared = (u64, Option<BlockHash>);
 
 impl Comparisons {
     /// In a dry run the comparison of so many files begins.
@@ -39,7 +39,7 @@ impl Comparisons {
     }
 
     /// A block was compared. The blocks of its file, in order, when this was the last of them.
-    pub(super) fn add(&mut self, piece: &Piece, value: Option<Value>) -> Option<Vec<Compared>> {
+    pub(super) fn add(&mut self, piece: &ParcelBlock, value: Option<BlockHash>) -> Option<Vec<Compared>> {
         let item = &piece.item;
         let blocks = self.blocks.entry(item.span.file).or_default();
         blocks.push((piece.in_file(), value));

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use fairwave_proto::codec::CloseReason;
 
-use super::super::desk::Desk;
+use super::super::desk::DiskQueue;
 use super::super::durable::Durable;
-use super::super::key::Key;
-use super::super::news::News;
+use super::super::key::TemporaryKey;
+use super::super::news::TakeNews;
 use super::Taker;
 use super::parts::KeptParts;
 use crate::format::results::Before;
@@ -39,7 +39,7 @@ impl Taker {
             told.tell(session, before, self.plan.results());
             let until = Instant::now() + FAREWELL;
             while let Ok(news) = self.news.recv_deadline(until) {
-                if matches!(news, News::Closed { .. }) {
+                if matches!(news, TakeNews::Closed { .. }) {
                     break;
                 }
             }
@@ -53,13 +53,13 @@ impl Taker {
     }
 
     /// The threads at the disk do what they have, and end. What those shared that wrote, if there were any.
-    pub(super) fn dismiss(&mut self) -> Option<Arc<Desk>> {
+    pub(super) fn dismiss(&mut self) -> Option<Arc<DiskQueue>> {
         let desk = self.crew.dismiss()?;
         for news in self.news.try_iter().collect::<Vec<_>>() {
             match news {
-                News::Worked(report) => self.on_worked(report),
-                News::Placed(placed) => self.on_placed(placed),
-                News::Closed { open, .. } => self.parcels.on_closed(open),
+                TakeNews::Worked(report) => self.on_worked(report),
+                TakeNews::Placed(placed) => self.on_placed(placed),
+                TakeNews::Closed { open, .. } => self.parcels.on_closed(open),
                 _ => {}
             }
         }
@@ -68,8 +68,9 @@ impl Taker {
 
     /// The session is over, and nobody works any more: what came of blocks that are not whole is kept. Whether there is
     /// something.
-    pub(super) fn keep_parts(&mut self, desk: &Desk) -> bool {
-        let missing = self.has_planned_all().then(|| self.flow.items().map(|item| item.key).collect::<HashSet<Key>>());
+    pub(super) fn keep_parts(&mut self, desk: &DiskQueue) -> bool {
+        let missing =
+            self.has_planned_all().then(|| self.flow.items().map(|item| item.key).collect::<HashSet<TemporaryKey>>());
         let KeptParts { bytes, recalled, kept, is_some } = self.parcels.keep(missing, desk, self.options.most_parts());
         let tally = self.ledger.tally();
         tally.finish(bytes.saturating_sub(kept));

@@ -1,21 +1,21 @@
 //! What an unfinished transfer left for the next one, and what it meant by the destination.
 
-use super::super::key::Key;
-use super::super::plan::Plan;
+use super::super::key::TemporaryKey;
+use super::super::plan::TakePlan;
 use super::super::temps::Temps;
 use super::super::top_note::{self, Former};
 use super::Taker;
 
 impl Taker {
     /// What an unfinished transfer of the same meant by the destination, this one means, too.
-    pub(super) fn go_on_with_former(&mut self, transfer: &Key) {
+    pub(super) fn go_on_with_former(&mut self, transfer: &TemporaryKey) {
         let Some(Former { tree, name }) = self.options.former.take_if(|former| former.is_unfinished(transfer)) else {
             return;
         };
         self.options.tree = Some(tree);
         self.options.rename = Some(name);
         // Nothing is planned before the list begins.
-        self.plan = Plan::new(self.ledger.clone(), &self.options);
+        self.plan = TakePlan::new(self.ledger.clone(), &self.options);
     }
 
     /// Whether whoever comes next goes on with what is there: files that are not complete, or the note of a name that exists

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use fairwave_host::Session;
 use fairwave_proto::codec::{CloseReason, Refusal};
 
-use super::super::desk::Desk;
+use super::super::desk::DiskQueue;
 use super::super::disk_error::DiskError;
 use super::super::durable::Durable;
 use super::super::journal::Journal;
-use super::super::key::Key;
+use super::super::key::TemporaryKey;
 use super::super::list_error::ListError;
 use super::super::take_error::TakeError;
 use super::super::temps::{Temps, TempsError};
@@ -22,7 +22,7 @@ use super::super::tree::Tree;
 use super::state::TakeState;
 use super::{TICK, Taker};
 use crate::format::blocks::HashKey;
-use crate::format::manifest::{Entries, Entry};
+use crate::format::manifest::{SegmentEntries, TreeEntry};
 use crate::format::reason::is_no_room;
 use crate::format::streams::MANIFEST;
 
@@ -39,7 +39,7 @@ impl Taker {
         while self.has_room() {
             let Some(list) = &mut self.list else { return Ok(()) };
             let Some(body) = list.next().map_err(ListError::from)? else { break };
-            for entry in Entries::new(&body) {
+            for entry in SegmentEntries::new(&body) {
                 self.on_entry(entry.map_err(ListError::from)?)?;
             }
         }
@@ -59,14 +59,14 @@ impl Taker {
         !self.state.is_listed() && !is_crowded
     }
 
-    fn on_entry(&mut self, entry: Entry<'_>) -> Result<(), TakeError> {
+    fn on_entry(&mut self, entry: TreeEntry<'_>) -> Result<(), TakeError> {
         match (self.state, entry) {
-            (TakeState::Opening, Entry::Begin { share }) => {
+            (TakeState::Opening, TreeEntry::Begin { share }) => {
                 self.state = TakeState::Listing;
                 self.begin(&share)
             }
             (TakeState::Opening, _) => Err(ListError::NoBeginning.into()),
-            (TakeState::Listing, Entry::End { files, bytes }) => {
+            (TakeState::Listing, TreeEntry::End { files, bytes }) => {
                 self.state = TakeState::Fetching;
                 if let Some(session) = &self.session {
                     // What was wanted ahead of the end.
@@ -103,7 +103,7 @@ impl Taker {
     }
 
     /// It is known which journal is to be continued.
-    fn begin_to_write(&mut self, transfer: Key, session: &Session, tree: &Arc<Tree>) -> Result<(), TakeError> {
+    fn begin_to_write(&mut self, transfer: TemporaryKey, session: &Session, tree: &Arc<Tree>) -> Result<(), TakeError> {
         let patience = self.options.takers.as_ref().map_or(Duration::ZERO, |takers| {
             takers.enter(transfer, self.ledger.transfer());
             PATIENCE
@@ -125,7 +125,7 @@ impl Taker {
         }
         let places_at_once = self.options.durable == Durable::None;
         let hashes = HashKey::new(session.secret("hashes"));
-        let desk = Desk { temps, journal, hashes, places_at_once, quota };
+        let desk = DiskQueue { temps, journal, hashes, places_at_once, quota };
         let hired = self.crew.hire(desk, self.options.durable, session.span());
         hired.inspect_err(|error| self.tell_no_room(error)).map_err(TakeError::Thread)
     }
@@ -133,7 +133,7 @@ impl Taker {
     /// The place for temporaries, when an older transfer of the same has left it.
     fn open_temps(
         &self,
-        transfer: &Key,
+        transfer: &TemporaryKey,
         session: &Session,
         tree: &Arc<Tree>,
         patience: Duration,

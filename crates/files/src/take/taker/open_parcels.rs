@@ -5,10 +5,10 @@ use std::collections::HashSet;
 use crossbeam_channel::{Receiver, Sender};
 use fairwave_host::Session;
 
-use super::super::desk::Desk;
-use super::super::key::Key;
+use super::super::desk::DiskQueue;
+use super::super::key::TemporaryKey;
 use super::super::parcel::Parcel;
-use super::super::pool::Pool;
+use super::super::pool::BufferPool;
 use super::super::quota::Quota;
 use super::super::temps::Temps;
 use super::parts::{KeptParts, Parts};
@@ -23,11 +23,11 @@ pub(super) struct OpenParcels {
     open: Vec<Parcel>,
     /// What an earlier session left of blocks that are not whole.
     parts: Parts,
-    pool: Pool,
+    pool: BufferPool,
 }
 
 impl OpenParcels {
-    pub(super) fn new(expected: Sender<Parcel>, expects: Receiver<Parcel>, pool: Pool) -> Self {
+    pub(super) fn new(expected: Sender<Parcel>, expects: Receiver<Parcel>, pool: BufferPool) -> Self {
         Self { expected, expects, open: Vec::new(), parts: Parts::default(), pool }
     }
 
@@ -41,7 +41,7 @@ impl OpenParcels {
     }
 
     /// Whoever comes next shall not find what an earlier session left.
-    pub(super) fn forget_parts(&mut self, desk: &Desk) {
+    pub(super) fn forget_parts(&mut self, desk: &DiskQueue) {
         self.parts.remove(&desk.temps, desk.quota.as_ref());
     }
 
@@ -65,7 +65,12 @@ impl OpenParcels {
 
     /// Nobody works any more: keeps what came of blocks that are not whole, at most so much, for the next session.
     /// Where it is known which files are `missing`, it keeps what is of these and of the parcels alone.
-    pub(super) fn keep(&mut self, missing: Option<HashSet<Key>>, desk: &Desk, most_bytes: u64) -> KeptParts {
+    pub(super) fn keep(
+        &mut self,
+        missing: Option<HashSet<TemporaryKey>>,
+        desk: &DiskQueue,
+        most_bytes: u64,
+    ) -> KeptParts {
         // These were asked for, and nothing of them has come.
         self.open.extend(self.expects.try_iter());
         if let Some(mut missing) = missing {

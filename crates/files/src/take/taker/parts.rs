@@ -19,11 +19,11 @@ use std::os::fd::OwnedFd;
 use crc_fast::{CrcAlgorithm, Digest};
 use rustix::fs::{AtFlags, Mode, OFlags, fstat, openat, renameat, unlinkat};
 
-use super::super::desk::Desk;
+use super::super::desk::DiskQueue;
 use super::super::disk_error::{Doing, Trouble};
-use super::super::key::Key;
+use super::super::key::TemporaryKey;
 use super::super::parcel::Parcel;
-use super::super::pool::Pool;
+use super::super::pool::BufferPool;
 use super::super::quota::{Quota, occupied};
 use super::super::sparse::write_all;
 use super::super::temps::Temps;
@@ -33,7 +33,7 @@ use crate::format::blocks::BLOCK_BYTES;
 #[derive(Debug, Default)]
 pub(super) struct Parts {
     /// By the file and the block in it.
-    by_block: BTreeMap<(Key, u64), Vec<Part>>,
+    by_block: BTreeMap<(TemporaryKey, u64), Vec<Part>>,
     /// Whether they are on the disk, too.
     is_on_disk: bool,
 }
@@ -49,7 +49,7 @@ struct Part {
 /// The same, where the bytes are somebody else's.
 #[derive(Clone, Copy, Debug)]
 struct PartOf<'a> {
-    key: Key,
+    key: TemporaryKey,
     block: u64,
     start: u64,
     bytes: &'a [u8],
@@ -128,7 +128,7 @@ impl Parts {
     }
 
     /// Puts what there is of a parcel's blocks into it: how many bytes.
-    pub(super) fn fill(&mut self, parcel: &mut Parcel, pool: &Pool) -> u64 {
+    pub(super) fn fill(&mut self, parcel: &mut Parcel, pool: &BufferPool) -> u64 {
         if self.by_block.is_empty() || parcel.is_check() {
             return 0;
         }
@@ -141,12 +141,12 @@ impl Parts {
     }
 
     /// What is of no file that is still missing is of no use.
-    pub(super) fn retain(&mut self, missing: &HashSet<Key>) {
+    pub(super) fn retain(&mut self, missing: &HashSet<TemporaryKey>) {
         self.by_block.retain(|(key, _), _| missing.contains(key));
     }
 
     /// Writes the parts of open parcels, and then what is left of an earlier session's, as long as there is room.
-    pub(super) fn keep(&self, open: &[Parcel], desk: &Desk, most_bytes: u64) -> KeptParts {
+    pub(super) fn keep(&self, open: &[Parcel], desk: &DiskQueue, most_bytes: u64) -> KeptParts {
         let mut result = KeptParts { is_some: self.is_on_disk, ..KeptParts::default() };
         let (mut parts, mut bytes) = (Vec::new(), 0);
         for parcel in open.iter().filter(|parcel| !parcel.is_check()) {
@@ -189,7 +189,7 @@ impl Parts {
 }
 
 /// Replaces what is on the disk.
-fn write(parts: &[PartOf<'_>], desk: &Desk) -> Result<(), Trouble> {
+fn write(parts: &[PartOf<'_>], desk: &DiskQueue) -> Result<(), Trouble> {
     let directory = desk.temps.directory();
     if parts.is_empty() {
         let _ = unlinkat(directory, NAME, AtFlags::empty());
@@ -231,7 +231,7 @@ fn head(part: &PartOf<'_>) -> [u8; HEAD] {
 }
 
 /// Key, block, start, length and checksum.
-fn read_head(head: &[u8; HEAD]) -> Option<(Key, u64, u64, u64, u64)> {
+fn read_head(head: &[u8; HEAD]) -> Option<(TemporaryKey, u64, u64, u64, u64)> {
     let (key, rest) = head.split_first_chunk::<16>()?;
     let (block, rest) = rest.split_first_chunk::<8>()?;
     let (start, rest) = rest.split_first_chunk::<4>()?;

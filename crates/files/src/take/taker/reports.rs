@@ -7,14 +7,14 @@ use rustix::fs::fstatvfs;
 
 use super::super::desk::Report;
 use super::super::entry_error::EntryError;
-use super::super::flow::Wanted;
+use super::super::flow::WantedBlocks;
 use super::super::item::Temporary;
 use super::super::news::Placed;
-use super::super::parcel::Piece;
+use super::super::parcel::ParcelBlock;
 use super::super::quota::Quota;
 use super::super::tree::{Old, There};
 use super::Taker;
-use crate::format::blocks::Value;
+use crate::format::blocks::BlockHash;
 
 /// A block that is wrong this often is given up.
 const MOST_TRIES: u32 = 8;
@@ -77,11 +77,11 @@ impl Taker {
         }
     }
 
-    fn on_wrong(&mut self, piece: Piece, tries: u32, is_check: bool) {
-        let Piece { item, block } = piece;
+    fn on_wrong(&mut self, piece: ParcelBlock, tries: u32, is_check: bool) {
+        let ParcelBlock { item, block } = piece;
         tracing::debug!(path = ?item.path, block, tries, "a block is wrong");
         if tries < MOST_TRIES {
-            self.flow.want_again(Wanted { item, blocks: block..block + 1, tries, is_check });
+            self.flow.want_again(WantedBlocks { item, blocks: block..block + 1, tries, is_check });
         } else if item.fail() {
             if let Some(desk) = self.crew.desk() {
                 desk.discard(&item);
@@ -93,7 +93,7 @@ impl Taker {
     }
 
     /// A block of a file is the same as what is there, or not. When all are known it is decided what to fetch.
-    fn on_checked(&mut self, piece: &Piece, value: Option<Value>) {
+    fn on_checked(&mut self, piece: &ParcelBlock, value: Option<BlockHash>) {
         let item = &piece.item;
         let Range { start, end } = piece.bytes();
         self.ledger.tally().compare(if value.is_some() { end - start } else { 0 });

@@ -22,16 +22,16 @@ use tempfile::TempDir;
 use super::super::durable::Durable;
 use super::super::journal::BootId;
 use super::super::quota::Quota;
-use super::super::selection::Selection;
+use super::super::selection::NameSelection;
 use super::super::top_names::TopNames;
 use super::super::tree::Tree;
 use super::super::verified::Verified;
 use super::*;
 use crate::format::greeting::Look;
 use crate::give::roots::Roots;
-use crate::give::source::Source;
+use crate::give::source::GivingEnd;
 use crate::give::supply::Readers;
-use crate::loopback::{FAIR, Loopback, ROUGH, Way};
+use crate::loopback::{FAIR, Loopback, LoopbackPath, ROUGH};
 use crate::transfer::ledger::{Ledger, Transfer};
 use crate::transfer::outcome::Outcome;
 
@@ -50,7 +50,7 @@ struct Get {
     durable: Durable,
     memory: u64,
     list_memory: u64,
-    way: Way,
+    way: LoopbackPath,
     boot: BootId,
     verified: Verified,
     quota: Option<Quota>,
@@ -140,7 +140,7 @@ impl World {
 
     fn open(&self, get: &Get) -> (Loopback, Transfer) {
         let roots = Roots::find(&[self.data()]).unwrap();
-        let source = Source::new(roots, [3; 16], Readers::start().unwrap(), Ledger::default());
+        let source = GivingEnd::new(roots, [3; 16], Readers::start().unwrap(), Ledger::default());
         let (sink, transfer) = take(self.options(get)).unwrap();
         (Loopback::open(Box::new(source), Box::new(sink), true, get.way), transfer)
     }
@@ -148,7 +148,7 @@ impl World {
     fn options(&self, get: &Get) -> TakeOptions {
         TakeOptions {
             tree: Some(Arc::new(Tree::open(&self.to()).unwrap())),
-            selection: Selection::new(&get.names),
+            selection: NameSelection::new(&get.names),
             top_names: get.top_names.clone(),
             rename: get.rename.map(|name| name.as_bytes().to_vec()),
             former: None,
@@ -269,7 +269,7 @@ fn get__over_a_way_that_loses_and_reorders() {
     for seed in 1..3 {
         let world = World::new();
         mixed(&world);
-        world.get_all(&Get { way: Way { seed, ..ROUGH }, ..Get::default() });
+        world.get_all(&Get { way: LoopbackPath { seed, ..ROUGH }, ..Get::default() });
     }
 }
 
@@ -388,7 +388,7 @@ fn get__a_comparison_is_seen_while_it_goes_on() {
     world.get_all(&Get::default());
     let roots = Roots::find(&[world.data()]).unwrap();
     let given = Ledger::default();
-    let source = Source::new(roots, [3; 16], Readers::start().unwrap(), given.clone());
+    let source = GivingEnd::new(roots, [3; 16], Readers::start().unwrap(), given.clone());
     let (sink, taken) = take(world.options(&Get { does_check: true, ..Get::default() })).unwrap();
     let mut loopback = Loopback::open(Box::new(source), Box::new(sink), true, FAIR);
     let (mut seen, mut far) = ([0; 2], [0; 2]);
@@ -511,7 +511,7 @@ fn get__what_somebody_changes_on_the_way_is_fetched_again() {
         let world = World::new();
         world.file("a", content(1, 300_000)).file("b", content(2, 10)).file("c", content(3, 100_000));
         // Of some 50 pieces one in a hundred is wrong.
-        world.get_all(&Get { way: Way { seed, forge: 0.01, ..FAIR }, ..Get::default() });
+        world.get_all(&Get { way: LoopbackPath { seed, forge: 0.01, ..FAIR }, ..Get::default() });
     }
 }
 
@@ -519,7 +519,7 @@ fn get__what_somebody_changes_on_the_way_is_fetched_again() {
 fn get__what_somebody_changes_each_time_fails() {
     let world = World::new();
     world.file("a", content(1, 3_000_000));
-    let run = world.get(&Get { way: Way { forge: 0.2, seed: 3, ..FAIR }, ..Get::default() });
+    let run = world.get(&Get { way: LoopbackPath { forge: 0.2, seed: 3, ..FAIR }, ..Get::default() });
     let text = format!("{:?}", run.outcome);
     assert!(text.contains("somebody on the path changes data"), "{text}");
     assert!(!world.to().join("data/a").exists());

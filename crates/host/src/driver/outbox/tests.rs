@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use fairwave_proto::PieceAt;
-use fairwave_proto::codec::{Checksum, Header, Kind, Reader};
+use fairwave_proto::codec::{Checksum, Header, PacketKind, Reader};
 
 use super::*;
 use crate::crypto::{OpenKeys, SessionKeys, Suite};
@@ -93,12 +93,12 @@ fn open__finds_in_what_is_on_record_what_was_sealed() {
         let OpenKeys { mut data, mut control, .. } = keys(seal, false);
         for (number, recorded) in NUMBERS.into_iter().zip(recorded.chunks(2)) {
             let [mut of_data, mut of_control] = [bytes(recorded[0]), bytes(recorded[1])];
-            let header = Header { kind: Kind::Data, session: SESSION, number };
+            let header = Header { kind: PacketKind::Data, session: SESSION, number };
             assert_eq!(Header::read(&mut Reader::new(&of_data)), Ok(header));
             let expected: Vec<u8> = (0x10..0x10 + 21).collect();
             let opened = DataPacket::open(&header, &mut data.opener, &mut of_data);
             assert_eq!(opened, Ok((self::data(number), &expected[..])), "{seal:?}");
-            let header = Header { kind: Kind::Control, ..header };
+            let header = Header { kind: PacketKind::Control, ..header };
             assert_eq!(Header::read(&mut Reader::new(&of_control)), Ok(header));
             let opened = ControlPacket::open(&header, &mut control.opener, &mut of_control);
             assert_eq!(opened, Ok(self::control(number)), "{seal:?}");

@@ -8,7 +8,7 @@ fn recorded(responder: &mut Responder<Counting>, now: Time, from: SocketAddr) ->
     let mut initiator = initiator(now, 1, terms(1));
     let first = initiator.poll_transmit(now).unwrap().to_vec();
     let cookie = answer(responder, now, from, &first);
-    assert_eq!(initiator.handle(now, &cookie), Progress::Waiting);
+    assert_eq!(initiator.handle(now, &cookie), AttemptProgress::Waiting);
     [first, initiator.poll_transmit(now).unwrap().to_vec()]
 }
 

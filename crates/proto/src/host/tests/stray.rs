@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::codec::{Header, Kind, LEAST_RESET_BYTES, MOST_RESET_BYTES, Reader, TOKEN_BYTES, Writer};
+use crate::codec::{Header, LEAST_RESET_BYTES, MOST_RESET_BYTES, PacketKind, Reader, TOKEN_BYTES, Writer};
 use crate::handshake::MOST_RESETS;
 
 const IDENTITY: u64 = 4711;
@@ -33,7 +33,7 @@ fn open(network: &mut Network) -> (SessionId, SessionId) {
 /// What a host says to a packet of a session with no keys there.
 fn answer(host: &mut TestHost, now: Time, from: SocketAddr, session: SessionId, bytes: usize) -> Option<Vec<u8>> {
     let mut datagram = vec![0; bytes.max(17)];
-    let header = Header { kind: Kind::Data, session, number: 3 };
+    let header = Header { kind: PacketKind::Data, session, number: 3 };
     header.write(&mut Writer::new(&mut datagram)).unwrap();
     hears(host, now, from, &datagram[..bytes.max(17)])
 }

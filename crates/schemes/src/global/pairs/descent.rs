@@ -1,11 +1,11 @@
 //! The walk to lower neighbours.
 
-use super::Demand;
+use super::OptionalDemand;
 use super::rest::Rest;
 use crate::global::double::Double;
 
 /// A resource on the way down, with how far its neighbours were looked at.
-struct Step {
+struct DescentStep {
     node: u32,
     /// The neighbours before this one were looked at since the level was last compared.
     next: u32,
@@ -13,14 +13,14 @@ struct Step {
     least: f64,
 }
 
-impl Step {
+impl DescentStep {
     fn new(node: u32) -> Self {
         Self { node, next: 0, least: f64::INFINITY }
     }
 }
 
 /// What a look at the neighbours of a node came to.
-enum Found {
+enum DescentResult {
     /// A neighbour has a lower level.
     Lower(u32),
     /// None has: the node is lowest.
@@ -31,7 +31,7 @@ enum Found {
     Enough,
 }
 
-impl<D: Demand> Rest<D> {
+impl<D: OptionalDemand> Rest<D> {
     /// Fills the open resources, each after its lower neighbours. Stops, and says so with `false`, once it has looked
     /// at `looks` neighbours.
     ///
@@ -42,13 +42,13 @@ impl<D: Demand> Rest<D> {
     pub(super) fn descend(&mut self, levels: &mut [f64], mut looks: usize) -> bool {
         let mut way = Vec::new();
         for start in 0..self.nodes.len() as u32 {
-            way.push(Step::new(start));
+            way.push(DescentStep::new(start));
             while let Some(step) = way.last_mut() {
                 match self.look(step, &mut looks) {
-                    Found::Lower(neighbour) => way.push(Step::new(neighbour)),
-                    Found::Again => *step = Step::new(step.node),
-                    Found::Enough => return false,
-                    Found::Lowest => {
+                    DescentResult::Lower(neighbour) => way.push(DescentStep::new(neighbour)),
+                    DescentResult::Again => *step = DescentStep::new(step.node),
+                    DescentResult::Enough => return false,
+                    DescentResult::Lowest => {
                         self.fill_node(step.node, levels);
                         way.pop();
                     }
@@ -60,18 +60,18 @@ impl<D: Demand> Rest<D> {
 
     /// Looks at the neighbours of a node, from where it stopped, for a lower one. Meets demands that lie below both
     /// levels, and forgets sessions that are determined.
-    fn look(&mut self, step: &mut Step, looks: &mut usize) -> Found {
+    fn look(&mut self, step: &mut DescentStep, looks: &mut usize) -> DescentResult {
         let here = step.node as usize;
         loop {
             let node = self.nodes[here];
             if node.share.undetermined == 0 {
-                return Found::Lowest;
+                return DescentResult::Lowest;
             }
             if step.next == node.length {
-                return if node.key <= step.least { Found::Lowest } else { Found::Again };
+                return if node.key <= step.least { DescentResult::Lowest } else { DescentResult::Again };
             }
             if *looks == 0 {
-                return Found::Enough;
+                return DescentResult::Enough;
             }
             *looks -= 1;
             let place = (node.begin + step.next) as usize;
@@ -90,7 +90,7 @@ impl<D: Demand> Rest<D> {
                 self.neighbours[place] = self.neighbours[(node.begin + node.length - 1) as usize];
                 self.nodes[here].length -= 1;
             } else if other.key < node.key {
-                return Found::Lower(neighbour.node);
+                return DescentResult::Lower(neighbour.node);
             } else {
                 step.least = step.least.min(other.key).min(demand);
                 step.next += 1;

@@ -45,7 +45,7 @@ fn rows<'a>(problem: &Problem<'a>) -> Option<&'a [[u32; 2]]> {
     }
 }
 
-fn solve<D: Demand>(
+fn solve<D: OptionalDemand>(
     problem: &Problem<'_>,
     edges: impl ExactSizeIterator<Item = Edge<D>> + Clone,
 ) -> Result<Vec<f64>, MaxMinError> {
@@ -70,7 +70,7 @@ struct Edge<D> {
 }
 
 /// A demand that may be infinite, or () where all are, so that no memory and time goes into them.
-trait Demand: Copy + Default {
+trait OptionalDemand: Copy + Default {
     /// Whether there are finite ones.
     const FINITE: bool;
     /// The number of a session, kept where its demand may determine it.
@@ -81,7 +81,7 @@ trait Demand: Copy + Default {
     fn index(number: Self::Number) -> usize;
 }
 
-impl Demand for () {
+impl OptionalDemand for () {
     const FINITE: bool = false;
     type Number = ();
 
@@ -97,7 +97,7 @@ impl Demand for () {
     }
 }
 
-impl Demand for f64 {
+impl OptionalDemand for f64 {
     const FINITE: bool = true;
     type Number = u32;
 
@@ -119,14 +119,14 @@ impl Demand for f64 {
 
 /// What a resource has left.
 #[derive(Clone, Copy, Debug)]
-struct Share {
+struct PairShare {
     /// Capacity without the rates of the determined sessions; once the resource is filled, its level.
     remaining: Double,
     /// Number of the undetermined sessions.
     undetermined: u32,
 }
 
-impl Share {
+impl PairShare {
     /// The level to about a unit in the last place, but never below what it was before, which only rounding could make
     /// of it.
     #[inline]
@@ -201,7 +201,7 @@ mod tests {
     }
 
     /// The rates by descent alone, with a limit on the looks.
-    fn rates<D: Demand>(capacities: &[f64], edges: &[Edge<D>], looks: usize) -> Vec<f64> {
+    fn rates<D: OptionalDemand>(capacities: &[f64], edges: &[Edge<D>], looks: usize) -> Vec<f64> {
         let mut rounds = Rounds::new(capacities, edges.iter().map(|edge| edge.ends)).unwrap();
         rounds.open =
             (0..capacities.len() as u32).filter(|&resource| rounds.node(resource).1.undetermined > 0).collect();

@@ -1,14 +1,14 @@
 //! What the rounds leave, with new numbers and lists of neighbours.
 
 use super::rounds::Rounds;
-use super::{Demand, Edge, Share};
+use super::{Edge, OptionalDemand, PairShare};
 use crate::global::double::Double;
 use crate::global::filling;
 use crate::global::problem::{Paths, Problem};
 
 /// The open resources, numbered from zero, and the undetermined sessions between them.
-pub(super) struct Rest<D: Demand> {
-    pub(super) nodes: Vec<Node>,
+pub(super) struct Rest<D: OptionalDemand> {
+    pub(super) nodes: Vec<OpenResource>,
     /// The neighbours of each node, one list after another.
     pub(super) neighbours: Vec<Neighbour<D>>,
     /// Whether a session was determined by its demand. Empty where there are no demands.
@@ -21,9 +21,9 @@ pub(super) struct Rest<D: Demand> {
 
 /// An open resource.
 #[derive(Clone, Copy)]
-pub(super) struct Node {
+pub(super) struct OpenResource {
     /// What it has left. Without undetermined sessions: it is filled, or others determined them all.
-    pub(super) share: Share,
+    pub(super) share: PairShare,
     /// Its level; never falls.
     pub(super) key: f64,
     /// Where its list of neighbours begins.
@@ -34,13 +34,13 @@ pub(super) struct Node {
 
 /// The other end of a session, seen from a node.
 #[derive(Clone, Copy)]
-pub(super) struct Neighbour<D: Demand> {
+pub(super) struct Neighbour<D: OptionalDemand> {
     pub(super) node: u32,
     pub(super) demand: D,
     pub(super) number: D::Number,
 }
 
-impl<D: Demand> Rest<D> {
+impl<D: OptionalDemand> Rest<D> {
     /// Numbers the open resources and lists their neighbours.
     pub(super) fn new(rounds: &Rounds, mut edges: Vec<Edge<D>>) -> Self {
         let mut numbers = vec![0; rounds.count()];
@@ -49,7 +49,7 @@ impl<D: Demand> Rest<D> {
         for (number, &resource) in rounds.open.iter().enumerate() {
             numbers[resource as usize] = number as u32;
             let (key, share) = rounds.node(resource);
-            nodes.push(Node { share, key, begin, length: 0 });
+            nodes.push(OpenResource { share, key, begin, length: 0 });
             begin += share.undetermined;
         }
         let mut neighbours = Vec::new();
@@ -106,7 +106,7 @@ impl<D: Demand> Rest<D> {
     }
 }
 
-impl Node {
+impl OpenResource {
     /// Takes out a session that was determined elsewhere.
     #[inline]
     pub(super) fn take(&mut self, rate: Double) {

@@ -1,6 +1,6 @@
 //! Rounds that fill all lowest resources at once.
 
-use super::{BOUNDLESS, Demand, Edge, Share, finite};
+use super::{BOUNDLESS, Edge, OptionalDemand, PairShare, finite};
 use crate::global::double::Double;
 use crate::global::problem::NONE;
 
@@ -50,9 +50,9 @@ impl Rounds {
     }
 
     /// An open resource: its level and what is left.
-    pub(super) fn node(&self, resource: u32) -> (f64, Share) {
+    pub(super) fn node(&self, resource: u32) -> (f64, PairShare) {
         let r = resource as usize;
-        (self.keys[r], Share { remaining: self.remaining[r], undetermined: self.undetermined[r] })
+        (self.keys[r], PairShare { remaining: self.remaining[r], undetermined: self.undetermined[r] })
     }
 
     /// The levels of what is filled, infinity for the others.
@@ -71,7 +71,10 @@ impl Rounds {
 
     /// Fills until all is done or a round determines less than a quarter of the sessions; gives back the undetermined
     /// ones.
-    pub(super) fn run<D: Demand>(&mut self, edges: impl ExactSizeIterator<Item = Edge<D>> + Clone) -> Vec<Edge<D>> {
+    pub(super) fn run<D: OptionalDemand>(
+        &mut self,
+        edges: impl ExactSizeIterator<Item = Edge<D>> + Clone,
+    ) -> Vec<Edge<D>> {
         let none = self.keys.len() as u32 - 1;
         let edges = edges.map(|Edge { ends, demand }| Edge { ends: ends.map(|end| end.min(none)), demand });
         let mut before = edges.len();
@@ -95,7 +98,7 @@ impl Rounds {
 
     /// Marks the ends that a session shows not to be lowest.
     #[inline]
-    fn mark<D: Demand>(&mut self, Edge { ends: [source, sink], demand }: Edge<D>) {
+    fn mark<D: OptionalDemand>(&mut self, Edge { ends: [source, sink], demand }: Edge<D>) {
         let (at_source, at_sink) = (self.keys[source as usize], self.keys[sink as usize]);
         let (source_level, sink_level) = (at_source.abs(), at_sink.abs());
         let mut lowest = source_level.min(sink_level);
@@ -112,7 +115,7 @@ impl Rounds {
             let r = resource as usize;
             let key = self.keys[r];
             if key.is_sign_positive() && self.undetermined[r] > 0 {
-                let share = Share { remaining: self.remaining[r], undetermined: self.undetermined[r] };
+                let share = PairShare { remaining: self.remaining[r], undetermined: self.undetermined[r] };
                 let level = share.exact_level(key);
                 self.keys[r] = level.value();
                 self.remaining[r] = level;
@@ -121,7 +124,7 @@ impl Rounds {
     }
 
     /// Determines the sessions that can be, and collects the others.
-    fn keep_of<D: Demand>(&mut self, mut edges: impl Iterator<Item = Edge<D>>) -> Vec<Edge<D>> {
+    fn keep_of<D: OptionalDemand>(&mut self, mut edges: impl Iterator<Item = Edge<D>>) -> Vec<Edge<D>> {
         let mut undetermined = Vec::new();
         let mut block = [Edge::default(); BLOCK];
         loop {
@@ -139,7 +142,7 @@ impl Rounds {
     }
 
     /// Determines the sessions that can be, and removes them.
-    fn keep_in<D: Demand>(&mut self, edges: &mut Vec<Edge<D>>) {
+    fn keep_in<D: OptionalDemand>(&mut self, edges: &mut Vec<Edge<D>>) {
         let mut length = 0;
         for begin in (0..edges.len()).step_by(BLOCK) {
             let end = edges.len().min(begin + BLOCK);
@@ -151,7 +154,7 @@ impl Rounds {
     }
 
     /// Determines the sessions that can be, and moves the others to the front. Says how many these are.
-    fn keep_in_block<D: Demand>(&mut self, edges: &mut [Edge<D>]) -> usize {
+    fn keep_in_block<D: OptionalDemand>(&mut self, edges: &mut [Edge<D>]) -> usize {
         if self.keys.len() > CACHED {
             self.touch(edges);
         }
@@ -180,7 +183,7 @@ impl Rounds {
     ///
     /// Without branches: which way it goes is a matter of chance, and known only when the nodes have come from memory.
     #[inline]
-    fn keep<D: Demand>(&mut self, Edge { ends: [source, sink], demand }: Edge<D>) -> bool {
+    fn keep<D: OptionalDemand>(&mut self, Edge { ends: [source, sink], demand }: Edge<D>) -> bool {
         let (at_source, at_sink) = (self.keys[source as usize], self.keys[sink as usize]);
         let is_source_filled = at_source.is_sign_positive();
         let is_sink_filled = at_sink.is_sign_positive();
@@ -216,7 +219,7 @@ impl Rounds {
             let resource = self.open[place];
             let r = resource as usize;
             let key = self.keys[r];
-            let share = Share { remaining: self.remaining[r], undetermined: self.undetermined[r] };
+            let share = PairShare { remaining: self.remaining[r], undetermined: self.undetermined[r] };
             let is_open = key.is_sign_negative() && share.undetermined > 0;
             // Chance again, so that it is worked out in any case and then selected.
             let level = share.level(key.abs());

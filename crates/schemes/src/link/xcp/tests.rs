@@ -286,7 +286,7 @@ fn any_kind() -> impl Strategy<Value = XcpKind> {
     prop_oneof![Just(XcpKind::Plain), Just(XcpKind::Improved), Just(XcpKind::Scaled)]
 }
 
-fn is_pool(pool: &Pool) -> bool {
+fn is_pool(pool: &XcpPool) -> bool {
     let values = [pool.left.positive_bps, pool.left.negative_bps, pool.per_byte_bps, pool.per_interval_s_bps];
     values.into_iter().all(|value| value >= 0.0 && value.is_finite())
 }

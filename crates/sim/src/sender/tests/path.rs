@@ -5,22 +5,22 @@ use std::collections::VecDeque;
 use fairwave_units::Duration;
 
 use super::super::*;
-use crate::packet::Blocks;
-use crate::receiver::Receiver;
+use crate::packet::SackBlocks;
+use crate::receiver::WindowReceiver;
 
 /// Time that a data packet takes on the wire.
 const SERVICE: Duration = Duration::from_micros(10);
 
 pub(super) struct Path {
-    pub(super) sender: Sender,
-    pub(super) receiver: Receiver,
+    pub(super) sender: WindowSender,
+    pub(super) receiver: WindowReceiver,
     pub(super) now: Time,
     pub(super) delay: Duration,
     wire_free_at: Time,
     /// Data under way: arrival, number, when it was sent.
     data: VecDeque<(Time, u64, Time)>,
     /// Acknowledgements under way.
-    acks: VecDeque<(Time, u64, Blocks, Time)>,
+    acks: VecDeque<(Time, u64, SackBlocks, Time)>,
     /// Which of the next acknowledgements are lost.
     pub(super) lost_acks: VecDeque<bool>,
     pub(super) sent: Vec<(Time, Next)>,
@@ -38,10 +38,10 @@ pub(super) struct Path {
 }
 
 impl Path {
-    pub(super) fn new(sender: Sender, rtt: Duration) -> Self {
+    pub(super) fn new(sender: WindowSender, rtt: Duration) -> Self {
         Self {
             sender,
-            receiver: Receiver::default(),
+            receiver: WindowReceiver::default(),
             now: Time::ZERO,
             delay: Duration::from_nanos((rtt.as_nanos() - SERVICE.as_nanos()) / 2),
             wire_free_at: Time::ZERO,
@@ -80,7 +80,7 @@ impl Path {
                 self.arrive();
                 continue;
             }
-            let was_open = self.sender.state == State::Open;
+            let was_open = self.sender.state == SenderState::Open;
             if ack == Some(at) {
                 let (_, number, blocks, stamp) = self.acks.pop_front().expect("looked at above");
                 if self.sender.on_ack(self.now, number, &blocks, stamp) {
@@ -88,15 +88,15 @@ impl Path {
                 }
             } else {
                 match self.sender.on_timer(self.now) {
-                    Expiry::Moved => {}
-                    Expiry::Again => self.timeouts.push(self.now),
-                    Expiry::Cut => {
+                    TimerOutcome::Moved => {}
+                    TimerOutcome::Again => self.timeouts.push(self.now),
+                    TimerOutcome::Cut => {
                         self.timeouts.push(self.now);
                         self.cuts.push(self.now);
                     }
                 }
             }
-            if !was_open && self.sender.state == State::Open {
+            if !was_open && self.sender.state == SenderState::Open {
                 self.recovered = Some(self.now);
             }
             self.send(&mut loses);

@@ -7,7 +7,7 @@ use fairwave_proto::codec::VoidReason;
 
 use super::*;
 use crate::format::blocks::{BLOCK_BYTES, HashKey, Layout, block_value};
-use crate::format::manifest::{Entry, FileIdentity, Meta};
+use crate::format::manifest::{FileIdentity, Meta, TreeEntry};
 use crate::format::segments::SegmentWriter;
 use crate::format::streams::{HASHES, MANIFEST, TREE};
 
@@ -75,19 +75,21 @@ impl Fake {
             _ => None,
         });
         let (files, bytes) = lengths.fold((0, 0), |(files, all), bytes| (files + 1, all + bytes));
-        let end = Entry::End { files, bytes };
+        let end = TreeEntry::End { files, bytes };
         let meta = Meta { mode: self.mode.unwrap_or(META.mode), ..META };
         let identity = FileIdentity([1; 16]);
-        let mut entries = vec![Entry::Begin { share: [7; 16] }];
+        let mut entries = vec![TreeEntry::Begin { share: [7; 16] }];
         entries.extend(self.entries.iter().map(|said| match said {
-            Said::File(path, bytes) => Entry::File { path, bytes: bytes.len() as u64, meta, identity },
+            Said::File(path, bytes) => TreeEntry::File { path, bytes: bytes.len() as u64, meta, identity },
             Said::Huge(path, bytes) | Said::Begun(path, bytes, _) => {
-                Entry::File { path, bytes: *bytes, meta, identity }
+                TreeEntry::File { path, bytes: *bytes, meta, identity }
             }
-            Said::Directory(path) => Entry::Directory { path, meta: Meta { mode: self.mode.unwrap_or(0o755), ..META } },
-            Said::Link(path, target) => Entry::Symlink { path, target, meta: META },
-            Said::Failed(path, reason) => Entry::Failed { path, reason },
-            Said::Holes(pairs) => Entry::Holes { pairs },
+            Said::Directory(path) => {
+                TreeEntry::Directory { path, meta: Meta { mode: self.mode.unwrap_or(0o755), ..META } }
+            }
+            Said::Link(path, target) => TreeEntry::Symlink { path, target, meta: META },
+            Said::Failed(path, reason) => TreeEntry::Failed { path, reason },
+            Said::Holes(pairs) => TreeEntry::Holes { pairs },
             Said::End => end,
         }));
         entries.extend((!self.is_cut).then_some(end));

@@ -95,7 +95,7 @@ fn holes__however_large_take_no_time() {
 
 #[test]
 fn holes__after_an_interruption() {
-    let narrow = Way { room: Bytes::new(1 << 20), piece_bytes: 60_000, request_bytes: 1 << 20, ..FAIR };
+    let narrow = LoopbackPath { room: Bytes::new(1 << 20), piece_bytes: 60_000, request_bytes: 1 << 20, ..FAIR };
     for part in 1..6 {
         let world = World::new();
         let islands: Vec<_> = (0..10).map(|i| (i * 7 * BLOCK as u64 + MIB, BLOCK / 2)).collect();

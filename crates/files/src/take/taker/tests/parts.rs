@@ -7,7 +7,7 @@ use super::resume::{NARROW, interrupt, temporaries};
 use super::*;
 
 /// Little comes at a time, and so a session can be cut anywhere.
-const SLOW: Way = Way { piece_bytes: 2000, ..NARROW };
+const SLOW: LoopbackPath = LoopbackPath { piece_bytes: 2000, ..NARROW };
 /// The list, the hashes, and what comes at a time: each session may take so much beside what was left for it.
 const BESIDE: u64 = 150_000;
 const MB: u64 = 1_000_000;
@@ -56,7 +56,7 @@ fn parts__over_a_way_that_loses_and_reorders() {
     world.file("only", content(1, 3_500_000));
     let mut sum = 0;
     for seed in 1..5 {
-        let get = Get { way: Way { seed, room: Bytes::new(1 << 20), ..ROUGH }, ..Get::default() };
+        let get = Get { way: LoopbackPath { seed, room: Bytes::new(1 << 20), ..ROUGH }, ..Get::default() };
         sum += interrupt(&world, &get, 700_000).carried;
     }
     sum += world.get_all(&Get::default()).carried;

@@ -5,7 +5,8 @@ use std::process::{Command, Stdio};
 use super::*;
 
 /// Small requests: little is under way at a time.
-pub(super) const NARROW: Way = Way { room: Bytes::new(1 << 20), piece_bytes: 60_000, request_bytes: 1 << 20, ..FAIR };
+pub(super) const NARROW: LoopbackPath =
+    LoopbackPath { room: Bytes::new(1 << 20), piece_bytes: 60_000, request_bytes: 1 << 20, ..FAIR };
 
 fn large_and_small(world: &World) -> u64 {
     world.file("large", content(1, 12 * BLOCK + 77));
@@ -156,7 +157,7 @@ const SEED: &str = "FAIRWAVE_SEED";
 fn child__takes_until_it_is_killed() {
     let Some(place) = std::env::var_os(PLACE) else { return };
     let roots = Roots::find(&[Path::new(&place).join("data")]).unwrap();
-    let source = Source::new(roots, [3; 16], Readers::start().unwrap(), Ledger::default());
+    let source = GivingEnd::new(roots, [3; 16], Readers::start().unwrap(), Ledger::default());
     let world = World::at(Path::new(&place));
     let (sink, transfer) =
         take(world.options(&Get { way: NARROW, durable: Durable::Group, ..Get::default() })).unwrap();
