@@ -6,7 +6,7 @@
 //!
 //! What it is not: a simulator. It runs scenarios through the simulators ([`lab`]), many side by side.
 //!
-//! Read [`Experiment`] and [`Outcome`] first.
+//! Read [`Experiment`] and [`ExperimentOutcome`] first.
 
 #![cfg_attr(test, allow(non_snake_case))]
 

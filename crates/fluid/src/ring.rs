@@ -7,7 +7,7 @@ pub(crate) struct Change {
     pub(crate) bps: f64,
 }
 
-/// A queue of changes in a [`Pool`]. Entries are counted from the first one ever; counts wrap.
+/// A queue of changes in a [`RingPool`]. Entries are counted from the first one ever; counts wrap.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ring {
     /// Where its cells begin in the pool.

@@ -68,7 +68,7 @@
 //!   wants to write no handler (`examples/memory.rs`);
 //! - [`Server`]: the port and the ticket of the last time, where they are still good; [`StateDir`] keeps them;
 //! - [`Capacity`]: what this machine's network card carries, for [`EndpointConfig`];
-//! - [`Sample`] and [`StatusSocket`]: what sessions do and what limits them, for this process and others of its user;
+//! - [`StatusSample`] and [`StatusSocket`]: what sessions do and what limits them, for this process and others of its user;
 //! - [`bench()`](bench()) measures between two endpoints, and [`examine`] says what of this machine holds them back.
 
 #![cfg_attr(test, allow(non_snake_case))]
@@ -91,6 +91,7 @@ mod identity;
 mod interface;
 mod keyring;
 mod lock;
+mod log_limiter;
 mod one_use;
 mod orders;
 mod own_places;
@@ -100,7 +101,6 @@ mod secret;
 mod server;
 mod session;
 mod share_id;
-mod sparing;
 mod state;
 mod status;
 mod stream;

@@ -15,7 +15,7 @@ use crate::codec::PacketKind;
 ///
 /// After a move all that is known of the path is void: round trip, size of packets and path rate begin anew.
 ///
-/// Only packets that were opened and are new ([`Replay`](crate::replay::Replay), [`Missing`](crate::Missing)) are handed in.
+/// Only packets that were opened and are new ([`Replay`](crate::replay::Replay), [`MissingNumbers`](crate::MissingNumbers)) are handed in.
 #[derive(Clone, Debug)]
 pub(crate) struct PeerAddress {
     proven: SocketAddr,
@@ -219,7 +219,7 @@ mod tests {
                     }
                     _ => {
                         balance.entry(at(port)).or_default().0 += u64::from(bytes);
-                        let kind = if what == 2 { Kind::Data } else { Kind::Control };
+                        let kind = if what == 2 { PacketKind::Data } else { PacketKind::Control };
                         address.on_packet(ms(now), at(port), (kind, number), bytes, || {
                             drawn += 1;
                             drawn

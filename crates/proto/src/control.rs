@@ -9,11 +9,10 @@ use std::net::SocketAddr;
 use fairwave_units::{Duration, Rate, Time};
 
 use crate::alarms::Alarms;
-use crate::chance::SecureRandom;
 use crate::codec::{CloseReason, Frame, NO_LIMIT_BPS, PacketKind, SessionId};
-use crate::door::Handshakes;
 use crate::end_node::EndNode;
 use crate::handshake::{Crypto, HalfOpen, HandshakeError};
+use crate::handshakes::Handshakes;
 use crate::lasts::Lasts;
 use crate::mtu::{Mtu, MtuProbe};
 use crate::options::SessionOptions;
@@ -22,6 +21,7 @@ use crate::path_kind::PathKind;
 use crate::peer::{CLOSE_TIMES, ClosingSession, Peer};
 use crate::rates::SessionRates;
 use crate::rtt::Rtt;
+use crate::secure_random::SecureRandom;
 use crate::session::{Direction, Measured, Opened};
 use crate::slots::{SessionNames, Slots, slot};
 

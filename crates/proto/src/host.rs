@@ -8,7 +8,6 @@ use std::ops::Range;
 
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
-use crate::chance::SecureRandom;
 use crate::codec::{CloseReason, Frame, Frames, Header, Refusal, SessionId, VoidReason};
 use crate::config::{HostConfig, NodeConfig};
 use crate::control::{Control, ControlEvent, ControlSetup};
@@ -23,6 +22,7 @@ use crate::outbound::{Outbound, OutboundEvent};
 use crate::packet::{ControlPacket, DATA_OVERHEAD, DataPacket, MOST_FRAME_BYTES, Packet, Transmit};
 use crate::path_kind::PathKind;
 use crate::receiver::ReceiverSetup;
+use crate::secure_random::SecureRandom;
 use crate::sender::SenderSetup;
 use crate::session::{Direction, Measured, OpenError, OpenRequest, Opened};
 

@@ -8,12 +8,12 @@ use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use crate::alarms::Alarms;
 use crate::codec::{Frame, SessionId, VoidReason};
-use crate::crowd::SocketShare;
 use crate::packet::DataPacket;
-use crate::quiet::StallDetector;
 use crate::receiver::{Receiver, ReceiverCounts, ReceiverSetup};
 use crate::session::Measured;
 use crate::slots::{Slots, slot};
+use crate::socket_share::SocketShare;
+use crate::stall_detector::StallDetector;
 
 /// The core of a host that receives data.
 ///

@@ -15,25 +15,22 @@
 
 mod address;
 mod alarms;
-mod allowance;
 mod breaker;
 mod byte_ranges;
-mod chance;
 pub mod codec;
 mod config;
 mod control;
-mod crowd;
-mod door;
 mod end_node;
 mod event;
 mod flow_table;
 mod granted;
 pub mod handshake;
+mod handshakes;
 mod host;
 mod inbound;
 mod lasts;
 mod limits;
-mod missing;
+mod missing_numbers;
 mod mtu;
 mod options;
 mod outbound;
@@ -42,22 +39,25 @@ mod pacer;
 mod packet;
 mod path_kind;
 mod peer;
-mod progress;
-mod quiet;
+mod queue_delay;
 mod rate_meter;
 mod rates;
 mod receiver;
 mod replay;
 mod request_queue;
 mod requests;
+mod round_robin;
 mod rtt;
+mod secure_random;
 mod sender;
 mod session;
 mod silence;
+mod sink_allowance;
 mod slots;
+mod socket_share;
+mod source_patience;
+mod stall_detector;
 mod stamps;
-mod turns;
-mod waiting;
 
 pub use byte_ranges::ByteRanges;
 pub use config::{HostConfig, NodeConfig};
@@ -82,7 +82,7 @@ pub use slots::slot as slot_of;
 
 // For the benches, fuzz targets and tests of this crate alone.
 #[doc(hidden)]
-pub use missing::{MOST_GAPS, MissingNumbers};
+pub use missing_numbers::{MOST_GAPS, MissingNumbers};
 #[doc(hidden)]
 pub use outstanding::{Outstanding, Settlement};
 #[doc(hidden)]

@@ -5,7 +5,7 @@ use fairwave_units::{Duration, Rate, Time};
 /// The terms of a session's rate, whose least it is (Wu 2007, Eq. VI.4, and the path).
 #[derive(Clone, Debug)]
 pub(crate) struct Limits {
-    /// By [`Limit`].
+    /// By [`RateTerm`].
     rates: [Rate; 4],
     /// How long each held, in the last whole span and in this one.
     before: [u64; 4],

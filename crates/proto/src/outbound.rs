@@ -7,16 +7,16 @@ use std::ops::Range;
 use fairwave_units::{Duration, Rate, Time};
 
 use crate::alarms::Alarms;
-use crate::chance::SecureRandom;
 use crate::codec::{CloseReason, Frame, SessionId, VoidReason};
 use crate::limits::RateTerm;
 use crate::outstanding::{PieceAt, Settlement};
 use crate::packet::{DataPacket, frames};
-use crate::quiet::StallDetector;
+use crate::round_robin::RoundRobin;
+use crate::secure_random::SecureRandom;
 use crate::sender::{Sender, SenderCounts, SenderSetup};
 use crate::session::Measured;
 use crate::slots::{Slots, slot};
-use crate::turns::RoundRobin;
+use crate::stall_detector::StallDetector;
 
 /// The core of a host that sends data.
 ///

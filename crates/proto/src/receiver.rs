@@ -5,15 +5,15 @@ use std::ops::Range;
 
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
-use crate::allowance::SinkAllowance;
 use crate::codec::{Frame, Writer};
-use crate::crowd::SocketShare;
-use crate::missing::{Arrival, MissingNumbers};
+use crate::missing_numbers::{Arrival, MissingNumbers};
 use crate::packet::{DataPacket, MOST_FRAME_BYTES};
+use crate::queue_delay::QueueDelay;
 use crate::rate_meter::RateMeter;
 use crate::requests::{LEAST_WINDOW, Requests, request_window};
+use crate::sink_allowance::SinkAllowance;
+use crate::socket_share::SocketShare;
 use crate::stamps::Stamps;
-use crate::waiting::QueueDelay;
 
 /// What a sink keeps of one session: what it wants, what it lacks, and how fast its source sends.
 ///

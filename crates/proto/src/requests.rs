@@ -6,7 +6,7 @@ use std::ops::Range;
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use crate::byte_ranges::ByteRanges;
-use crate::missing::MOST_GAPS;
+use crate::missing_numbers::MOST_GAPS;
 
 /// The bytes that a sink wants and has not received, and which of them its source knows of.
 ///

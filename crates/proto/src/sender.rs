@@ -7,7 +7,6 @@ use fairwave_schemes::session::{PacketFate, PathRate, PathReport};
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use crate::breaker::Breaker;
-use crate::chance::SecureRandom;
 use crate::codec::{CloseReason, LossReport, NO_LIMIT_BPS, SessionId};
 use crate::limits::{Limits, RateTerm};
 use crate::mtu::LEAST_DATAGRAM;
@@ -15,11 +14,12 @@ use crate::outstanding::{MOST_UNDER_WAY, Outstanding, PieceAt, Settled, Settleme
 use crate::pacer::Pacer;
 use crate::packet::{DATA_OVERHEAD, DataPacket};
 use crate::path_kind::PathKind;
-use crate::progress::SourcePatience;
 use crate::rate_meter::RateMeter;
 use crate::request_queue::RequestQueue;
 use crate::rtt::Rtt;
+use crate::secure_random::SecureRandom;
 use crate::silence::{Hearing, Return, Silence};
+use crate::source_patience::SourcePatience;
 
 /// What a source keeps of one session: what was asked of it, what is under way, and how fast it may send.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use fairwave_units::{Rate, Time};
 use crate::flow::FlowOptions;
 use crate::simulator::{SimEvent, Simulator};
 use crate::source::SourceKind;
-use crate::wire::Transmitter;
+use crate::transmitter::Transmitter;
 
 /// Of sessions that send at their demand. Their sinks say nothing.
 pub(crate) const KIND: SourceKind = SourceKind::new(

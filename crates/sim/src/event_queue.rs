@@ -162,7 +162,7 @@ mod tests {
             }
             let mut expected: Vec<usize> = (0..times.len()).collect();
             expected.sort_by_key(|order| (times[*order], *order));
-            let got: Vec<usize> = std::iter::from_fn(|| queue.pop_before(Key::after(Time::MAX))).map(|(_, event)| event).collect();
+            let got: Vec<usize> = std::iter::from_fn(|| queue.pop_before(EventTime::after(Time::MAX))).map(|(_, event)| event).collect();
             prop_assert_eq!(got, expected);
         }
 
@@ -181,7 +181,7 @@ mod tests {
                 for _ in 0..takes {
                     let end = now.saturating_add(random >> 1);
                     let due = sorted.first_key_value().filter(|(key, _)| key.0 <= end).map(|(key, _)| *key);
-                    let got = queue.pop_before(Key::after(Time::from_nanos(end)));
+                    let got = queue.pop_before(EventTime::after(Time::from_nanos(end)));
                     prop_assert_eq!(got, due.map(|(time, event)| (Time::from_nanos(time), event)));
                     if let Some(due) = due {
                         sorted.remove(&due);

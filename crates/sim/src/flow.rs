@@ -5,10 +5,10 @@ use fairwave_units::Time;
 
 use crate::delayed_ack::DelayedAck;
 use crate::jitter::Jitter;
-use crate::offer::TokenBucket;
 use crate::receiver::WindowReceiver;
 use crate::route::Route;
 use crate::source::TrafficSource;
+use crate::token_bucket::TokenBucket;
 
 /// A session in the network.
 pub(crate) struct SimFlow {
@@ -57,7 +57,7 @@ impl Default for FlowOptions {
 }
 
 impl SimFlow {
-    /// Bits of one count of [`Flow::delivered`] and of [`Flow::arrived`], given the payload of a packet.
+    /// Bits of one count of [`SimFlow::delivered`] and of [`SimFlow::arrived`], given the payload of a packet.
     pub(crate) fn bits(&self, payload_bits: f64) -> [f64; 2] {
         if self.source.is_between_hosts() {
             return [8.0, 8.0];

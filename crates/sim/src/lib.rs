@@ -5,12 +5,11 @@
 //! so is its arrival behind the propagation that follows; it waits there in a ring whose head alone is a pending event.
 //! The event queue holds a handful of entries, one a ring and a few timers, however many packets are in flight.
 //!
-//! Read [`simulate`] first, then `simulator.rs` (the loop), `source.rs` (what sends), `wire.rs` (the arithmetic of a link)
+//! Read [`simulate`] first, then `simulator.rs` (the loop), `source.rs` (what sends), `transmitter.rs` (the arithmetic of a link)
 //! and `scoreboard.rs` (what a sender knows).
 
 #![cfg_attr(test, allow(non_snake_case))]
 
-mod arrivals;
 mod background;
 mod constant;
 mod controlled;
@@ -20,19 +19,19 @@ mod event_queue;
 mod flow;
 mod gtp;
 mod jitter;
-mod line;
 mod link;
 mod log;
 mod messages;
-mod offer;
 mod on_off;
 mod pacer;
 mod packet;
+mod packet_gaps;
+mod pipe;
 mod ranges;
 mod rated;
 mod rbudp;
 mod receiver;
-mod red;
+mod red_queue;
 mod report;
 mod route;
 mod rtt;
@@ -40,11 +39,12 @@ mod scoreboard;
 mod sender;
 mod simulator;
 mod source;
+mod token_bucket;
 mod tracer;
+mod transmitter;
 mod udt;
 mod web;
 mod window_source;
-mod wire;
 
 #[doc(hidden)]
 pub use engine::simulate_naive;

@@ -7,8 +7,8 @@ use fairwave_units::{Duration, Time};
 
 use crate::controlled::Controlled;
 use crate::packet::{HeaderStore, SimPacketKind};
-use crate::red::RedQueue;
-use crate::wire::Transmitter;
+use crate::red_queue::RedQueue;
+use crate::transmitter::Transmitter;
 
 /// How much may wait in front of a link. The packet on the wire does not wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -258,8 +258,8 @@ impl Bernoulli {
 mod tests {
     use super::*;
     use crate::event_queue::EventTime;
-    use crate::line::{LinePool, Pipe};
     use crate::packet::SimPacket;
+    use crate::pipe::{Pipe, PipePool};
 
     #[test]
     fn carried_bytes__are_those_on_the_wire_within_the_window() {
@@ -279,7 +279,7 @@ mod tests {
         // 1040 B at 450 Mb/s take 18 488.888... ns. The load is a little above: a packet every 18 480 ns.
         let mut link = SimLink::new(450_000_000, QueueBound::Packets(100), None, (Time::ZERO, Time::MAX));
         let mut headers = HeaderStore::default();
-        let (mut line, mut pool) = (Pipe::new(Duration::from_micros(5000)), LinePool::default());
+        let (mut line, mut pool) = (Pipe::new(Duration::from_micros(5000)), PipePool::default());
         let start = 777;
         let (mut sent, mut arrived, mut dropped) = (0, 0, 0);
         let mut next = None;

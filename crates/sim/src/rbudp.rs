@@ -15,7 +15,7 @@ use crate::receiver::WindowReceiver;
 use crate::rtt::{MinRto, RttEstimator};
 use crate::simulator::Simulator;
 use crate::source::{Asked, SourceKind};
-use crate::wire::Transmitter;
+use crate::transmitter::Transmitter;
 
 /// Of sessions that blast at their demand.
 pub(crate) const KIND: SourceKind = SourceKind::new(|scheme| scheme.name == "rbudp", add);

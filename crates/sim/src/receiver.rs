@@ -63,7 +63,7 @@ impl WindowReceiver {
         self.delivered_packets
     }
 
-    /// Blocks for an acknowledgement (RFC 2018 s4): the newest first, relative to [`Receiver::next`]. None if nothing above
+    /// Blocks for an acknowledgement (RFC 2018 s4): the newest first, relative to [`WindowReceiver::next`]. None if nothing above
     /// it has arrived.
     pub(crate) fn blocks(&self) -> Option<SackBlocks> {
         if self.above.is_empty() {

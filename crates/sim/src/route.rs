@@ -10,10 +10,10 @@ use fairwave_schemes::scheme::{Options, Scheme, SchemeKind, find};
 use fairwave_units::{Duration, Rate, Time};
 
 use crate::controlled::Controlled;
-use crate::line::{LinePool, Pipe, PipeEnd};
 use crate::link::{Bernoulli, LinkVerdict, QueueBound, SimLink};
 use crate::packet::{HeaderStore, SimPacket};
-use crate::red;
+use crate::pipe::{Pipe, PipeEnd, PipePool};
+use crate::red_queue;
 
 /// One step of a way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub(crate) enum RouteStep {
     End,
 }
 
-/// A flow's way there or back: from a place in [`Network::stages`] to the next [`Stage::End`].
+/// A flow's way there or back: from a place in [`Network::stages`] to the next [`RouteStep::End`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Route {
     pub(crate) begin: u32,
@@ -39,7 +39,7 @@ pub(crate) struct Network {
     pub(crate) names: Vec<String>,
     pub(crate) rates: Vec<Rate>,
     pub(crate) lines: Vec<Pipe>,
-    pub(crate) pool: LinePool,
+    pub(crate) pool: PipePool,
     pub(crate) stages: Vec<RouteStep>,
     /// Ways of data and of acknowledgements, by session.
     pub(crate) routes: Vec<[Route; 2]>,
@@ -105,7 +105,7 @@ pub(crate) fn build(scenario: &Scenario, window: (Time, Time)) -> Network {
             names: Vec::new(),
             rates: Vec::new(),
             lines: Vec::new(),
-            pool: LinePool::default(),
+            pool: PipePool::default(),
             stages: Vec::new(),
             routes: Vec::new(),
             background_routes: Vec::new(),
@@ -232,7 +232,7 @@ impl Builder<'_> {
         if discipline == Some(Discipline::Red) {
             let packets_per_s = capacity.as_bps() / packet.as_bits_f64();
             let stream = random::stream(self.scenario.seed, &format!("red {name}"));
-            link = link.with_red(red::RedQueue::new(red, packets_per_s, stream), packet.get() as f64);
+            link = link.with_red(red_queue::RedQueue::new(red, packets_per_s, stream), packet.get() as f64);
         }
         if let Some(rule) = self.rule(discipline, &name, capacity) {
             link = link.with_control(Controlled::new(rule));

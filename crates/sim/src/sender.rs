@@ -108,7 +108,7 @@ impl WindowSender {
         }
     }
 
-    /// When to come with [`Sender::on_pace`], if the pacer stopped the last attempt to send and that is not settled.
+    /// When to come with [`WindowSender::on_pace`], if the pacer stopped the last attempt to send and that is not settled.
     #[inline]
     pub(crate) fn arm_pace(&mut self) -> Option<Time> {
         self.pacer.as_mut().and_then(|pacer| pacer.arm())
@@ -155,7 +155,7 @@ impl WindowSender {
     }
 
     /// The burst at this acknowledgement is as long as it may be; what is left waits for the next one. `may_send_new` as
-    /// for [`Sender::poll_send`].
+    /// for [`WindowSender::poll_send`].
     pub(crate) fn end_burst(&mut self, may_send_new: bool) {
         self.window_limited = may_send_new;
     }
@@ -265,7 +265,7 @@ impl WindowSender {
         self.controller.header(&Sending { smoothed_rtt: (!smoothed.is_zero()).then_some(smoothed), window_packets })
     }
 
-    /// A congestion header came back; call after [`Sender::on_ack`] of the same acknowledgement, which knows its
+    /// A congestion header came back; call after [`WindowSender::on_ack`] of the same acknowledgement, which knows its
     /// round-trip time.
     pub(crate) fn on_feedback(&mut self, now: Time, header: CongestionHeader) {
         self.controller.on_feedback(&Feedback {

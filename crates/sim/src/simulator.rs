@@ -13,13 +13,13 @@ use crate::flow::{FlowCounts, FlowOptions, SimFlow};
 use crate::gtp::GtpHosts;
 use crate::jitter::Jitter;
 use crate::link::LinkVerdict;
-use crate::offer::TokenBucket;
 use crate::packet::{BlockStore, HeaderStore, SimPacket, SimPacketKind};
 use crate::rated::Out;
 use crate::receiver::WindowReceiver;
 use crate::route::{Network, Route, RouteStep};
 use crate::sender::WindowSender;
 use crate::source::TrafficSource;
+use crate::token_bucket::TokenBucket;
 use crate::tracer::Observer;
 use closing::Unfinished;
 

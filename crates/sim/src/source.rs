@@ -11,12 +11,12 @@ use crate::constant::{self, Constant};
 use crate::engine::SimError;
 use crate::flow::SimFlow;
 use crate::gtp::{self, GtpSession};
-use crate::offer::TokenBucket;
 use crate::on_off::OnOff;
 use crate::rated::{Input, Rated};
 use crate::rbudp;
 use crate::sender::WindowSender;
 use crate::simulator::Simulator;
+use crate::token_bucket::TokenBucket;
 use crate::udt;
 use crate::window_source;
 

@@ -12,16 +12,16 @@ use fairwave_scenario::random::{self, RandomStream};
 use fairwave_schemes::session::{Udt, UdtAck, UdtConfig};
 use fairwave_units::{Duration, Time};
 
-use crate::arrivals::PacketGaps;
 use crate::engine::SimError;
 use crate::flow::FlowOptions;
 use crate::messages::Messages;
-use crate::offer::TokenBucket;
+use crate::packet_gaps::PacketGaps;
 use crate::ranges::Ranges;
 use crate::rated::{Out, Rated};
 use crate::receiver::WindowReceiver;
 use crate::simulator::Simulator;
 use crate::source::{Asked, SourceKind};
+use crate::token_bucket::TokenBucket;
 
 /// Of sessions of UDT.
 pub(crate) const KIND: SourceKind = SourceKind::new(|scheme| scheme.name == "udt", add);

@@ -1,6 +1,7 @@
 //! The end that has the files: it finds and reads them, and answers requests.
 
-pub(crate) mod given;
+pub(crate) mod given_bytes;
+pub(crate) mod giving_end;
 pub(crate) mod listing;
 pub(crate) mod put;
 pub(crate) mod reading;
@@ -8,5 +9,4 @@ pub(crate) mod roots;
 pub(crate) mod scan;
 pub(crate) mod schedule;
 pub(crate) mod share_name;
-pub(crate) mod source;
 pub(crate) mod supply;

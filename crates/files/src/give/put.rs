@@ -10,9 +10,9 @@ use fairwave_proto::SessionOptions;
 use fairwave_proto::codec::{CloseReason, VoidReason};
 use fairwave_units::{Duration, Rate};
 
+use super::giving_end::GivingEnd;
 use super::roots::Roots;
 use super::share_name::share_name;
-use super::source::GivingEnd;
 use super::supply::Readers;
 use crate::format::greeting::{Greeting, Look};
 use crate::format::results::{Before, Records, ResultRecord};

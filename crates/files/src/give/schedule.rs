@@ -27,7 +27,7 @@ const MOST_PARTS: usize = 1024;
 
 /// The requests of a taker that wait for the disk or for the walk, and what has been read for them.
 ///
-/// A core without threads: what happens goes in, and [`Step`]s come out.
+/// A core without threads: what happens goes in, and [`WorkStep`]s come out.
 #[derive(Default)]
 pub(crate) struct Schedule {
     listing: Listing,

@@ -8,12 +8,12 @@ use std::thread::{self, JoinHandle};
 use crossbeam_channel::{Receiver, Sender};
 use rustix::io::{Errno, pread};
 
-use super::desk::{DiskJob, Report};
 use super::disk_error::Trouble;
-use super::item::TakenFile;
+use super::disk_queue::{DiskJob, Report};
 use super::news::TakeNews;
 use super::parcel::{Parcel, ParcelBlock};
 use super::pool::BufferPool;
+use super::taken_file::TakenFile;
 use super::tree::Tree;
 use crate::format::blocks::{BLOCK_BYTES, BlockHash, HashKey, block_value};
 

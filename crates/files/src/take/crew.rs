@@ -7,10 +7,10 @@ use std::thread::{self, JoinHandle};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use tracing::Span;
 
+use super::committer::{Committer, GroupJob};
 use super::compare::ComparingReader;
-use super::desk::{DiskJob, DiskQueue};
+use super::disk_queue::{DiskJob, DiskQueue};
 use super::durable::Durable;
-use super::group::{Committer, GroupJob};
 use super::news::TakeNews;
 use super::pool::BufferPool;
 use super::tree::Tree;

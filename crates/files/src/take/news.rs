@@ -6,10 +6,10 @@ use std::sync::Arc;
 use fairwave_host::Session;
 use fairwave_proto::codec::CloseReason;
 
-use super::desk::Report;
 use super::disk_error::Trouble;
-use super::item::TakenFile;
+use super::disk_queue::Report;
 use super::parcel::Parcel;
+use super::taken_file::TakenFile;
 
 /// Something that the coordinator should know.
 pub(crate) enum TakeNews {

@@ -7,7 +7,7 @@ use fairwave_proto::ByteRanges;
 use fairwave_proto::codec::VoidReason;
 
 use super::buffer::Buffer;
-use super::item::TakenFile;
+use super::taken_file::TakenFile;
 use crate::format::blocks::HASH_RECORD_BYTES;
 use crate::format::holes::Holes;
 

@@ -27,14 +27,14 @@ use fairwave_host::Session;
 use fairwave_proto::codec::CloseReason;
 
 use super::crew::Crew;
-use super::flow::{FetchWindow, window};
+use super::fetch_window::{FetchWindow, window};
 use super::key::TemporaryKey;
 use super::news::TakeNews;
 use super::options::TakeOptions;
 use super::plan::TakePlan;
 use super::pool::BufferPool;
-use super::sink::TakingEnd;
-use super::told::ResultsFeed;
+use super::results_feed::ResultsFeed;
+use super::taking_end::TakingEnd;
 use crate::format::segments::SegmentReader;
 use crate::transfer::error::TransferError;
 use crate::transfer::ledger::{Ledger, Transfer};

@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender};
 
+use super::committer::GroupJob;
 use super::compare::{Comparer, read_block};
-use super::desk::{BlockMap, DiskJob, DiskQueue, Hollow, Report};
 use super::disk_error::{DiskError, Doing, Trouble};
-use super::group::GroupJob;
-use super::item::{TakenFile, Temporary};
+use super::disk_queue::{BlockMap, DiskJob, DiskQueue, Hollow, Report};
 use super::journal::Written;
 use super::news::{Placed, TakeNews};
 use super::parcel::{Parcel, ParcelBlock};
 use super::pool::BufferPool;
 use super::sparse::{Below, write_sparse};
+use super::taken_file::{TakenFile, Temporary};
 use super::temps::LARGE;
 use super::tree::Old;
 use crate::format::blocks::{BLOCK_BYTES, BlockHash, block_value};

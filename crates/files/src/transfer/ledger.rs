@@ -8,10 +8,10 @@ use fairwave_host::{Carried, Held, Lock, Session, TransferStatus};
 use fairwave_proto::codec::{CloseReason, Refusal};
 use fairwave_units::Duration;
 
-use super::legs::{Leg, TransferSessions, again};
 use super::outcome::{Ended, Outcome};
 use super::pause::{Break, Pause};
 use super::progress::{Progress, ProgressCounts};
+use super::transfer_sessions::{Leg, TransferSessions, again};
 
 /// A transfer: cheap to clone, and usable from any thread.
 #[derive(Clone)]

@@ -21,8 +21,8 @@
 #[path = "../../../host/src/crypto/mod.rs"]
 mod crypto;
 #[allow(dead_code, reason = "a peer needs a part of it")]
-#[path = "../../../host/src/sparing.rs"]
-mod sparing;
+#[path = "../../../host/src/log_limiter.rs"]
+mod log_limiter;
 
 /// What `crypto` knows of the rest of its crate.
 mod keyring {

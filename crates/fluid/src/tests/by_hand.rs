@@ -167,7 +167,7 @@ fn simulate__a_link_that_runs_the_rule_limits_its_sessions() {
         .node("d1", 100.0)
         .node("d2", f64::INFINITY)
         .link(300.0, 10, Some(Discipline::Gtp));
-    let path = |session: &mut fairwave_scenario::Session| {
+    let path = |session: &mut fairwave_scenario::SessionSpec| {
         session.path = Box::new([0]);
         session.path_back = Box::new([1]);
     };

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use fairwave_scenario::{
-    Demand, DemandBy, Discipline, Link, LinkEnd, Node, Packet, QueueLimit, Red, Router, Scenario, SchemeChoice, Session,
+    Demand, DemandBy, Discipline, Link, LinkEnd, Node, PacketSizes, QueueLimit, Red, Router, Scenario, SchemeChoice,
+    SessionSpec,
 };
 use fairwave_schemes::scheme::{self, OptionValue, Options};
 use fairwave_units::{Bytes, Duration, Rate, Time};
@@ -23,7 +24,7 @@ impl Network {
             seed: 1,
             scheme: choice("gtp", &[]),
             sample: Duration::from_millis(100),
-            packet: Packet { payload: Bytes::new(1000), header: Bytes::new(40) },
+            packet: PacketSizes { payload: Bytes::new(1000), header: Bytes::new(40) },
             nodes: Vec::new(),
             sessions: Vec::new(),
             routers: Vec::new(),
@@ -68,9 +69,15 @@ impl Network {
         self.session_with(from, to, rtt_ms, |_| {})
     }
 
-    pub(crate) fn session_with(mut self, from: &str, to: &str, rtt_ms: u64, change: impl FnOnce(&mut Session)) -> Self {
+    pub(crate) fn session_with(
+        mut self,
+        from: &str,
+        to: &str,
+        rtt_ms: u64,
+        change: impl FnOnce(&mut SessionSpec),
+    ) -> Self {
         let index = |name: &str| self.0.nodes.iter().position(|node| *node.name == *name).unwrap() as u32;
-        let mut session = Session {
+        let mut session = SessionSpec {
             name: format!("{from}-{to}#{}", self.0.sessions.len()).into(),
             from: index(from),
             to: index(to),

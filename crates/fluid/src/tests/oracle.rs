@@ -1,7 +1,7 @@
 //! The fast engine against the plain one, to the last bit.
 
-use fairwave_scenario::random::{Stream, stream};
-use fairwave_scenario::{Demand, Discipline, Session};
+use fairwave_scenario::random::{RandomStream, stream};
+use fairwave_scenario::{Demand, Discipline, SessionSpec};
 use fairwave_schemes::scheme::OptionValue;
 use fairwave_units::{Bytes, Duration, Rate, Time};
 use proptest::prelude::*;
@@ -22,12 +22,12 @@ struct Features {
     window: bool,
 }
 
-fn one_in(draw: &mut Stream, n: u64) -> bool {
+fn one_in(draw: &mut RandomStream, n: u64) -> bool {
     draw.below(n) == 0
 }
 
 /// A time up to `most` milliseconds, on a grid of 10 ms or of a nanosecond.
-fn time(draw: &mut Stream, most_ms: u64, coarse: bool) -> Duration {
+fn time(draw: &mut RandomStream, most_ms: u64, coarse: bool) -> Duration {
     if coarse {
         Duration::from_millis(10 * draw.below(most_ms / 10 + 1))
     } else {
@@ -39,7 +39,7 @@ fn at(time: Duration) -> Time {
     Time::ZERO + time
 }
 
-fn options(draw: &mut Stream, features: Features) -> Vec<(&'static str, OptionValue)> {
+fn options(draw: &mut RandomStream, features: Features) -> Vec<(&'static str, OptionValue)> {
     let mut options = Vec::new();
     if features.scheme.starts_with("gtp") {
         options.extend([("alpha", number(draw.uniform(0.02, 0.4))), ("beta", number(draw.uniform(0.0, 0.4)))]);
@@ -90,10 +90,10 @@ fn scenario(seed: u64, features: Features) -> Network {
     network
 }
 
-fn change(session: &mut Session, draw: &mut Stream, features: Features) {
+fn change(session: &mut SessionSpec, draw: &mut RandomStream, features: Features) {
     let coarse = features.coarse;
     session.rtt = if one_in(draw, 8) { Duration::ZERO } else { time(draw, 120, coarse) };
-    let rate = |draw: &mut Stream| Rate::mbps(draw.uniform(0.0, 400.0));
+    let rate = |draw: &mut RandomStream| Rate::mbps(draw.uniform(0.0, 400.0));
     // A demand is always finite, as some sessions meet no limit but that.
     session.demand = match draw.below(3) {
         0 => Demand::Constant(Rate::mbps(2000.0)),

@@ -12,8 +12,8 @@ use zeroize::Zeroizing;
 use super::keys::SessionKeys;
 use super::suite::Suite;
 use crate::keyring::{Issued, Keyring, id_text};
+use crate::log_limiter::LogLimiter;
 use crate::secret::Secret;
-use crate::sparing::LogLimiter;
 use crate::ticket::Ticket;
 
 /// The handshake of all suites: the initiator knows the responder's key from the ticket, and both know its secret.

@@ -19,9 +19,9 @@ use super::returns::{self, Returns};
 use crate::crypto::Noise;
 use crate::handler::Handler;
 use crate::keyring::{Keyring, id_text};
+use crate::log_limiter::LogLimiter;
 use crate::one_use::OneUse;
 use crate::proof::Proof;
-use crate::sparing::LogLimiter;
 use crate::visitor::{Accept, Judge, Visitor};
 
 /// Who listens at an endpoint, and who has come.

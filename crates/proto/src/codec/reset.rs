@@ -115,7 +115,7 @@ mod tests {
             let datagram = RESET.answer(&HEADER, bytes, &mut random).unwrap();
             prop_assert!(datagram.len() < bytes && (LEAST_RESET_BYTES..=MOST_RESET_BYTES).contains(&datagram.len()));
             let header = Header::read(&mut Reader::new(&datagram)).unwrap();
-            prop_assert_eq!(header, Header { kind: Kind::Control, session: RESET.id, number: HEADER.number });
+            prop_assert_eq!(header, Header { kind: PacketKind::Control, session: RESET.id, number: HEADER.number });
             prop_assert!(RESET.is_shown(&datagram));
             let again = RESET.answer(&HEADER, bytes, &mut random).unwrap();
             let padding = |datagram: &[u8]| datagram[HEADER_BYTES..HEADER_BYTES + LEAST_PADDING].to_vec();

@@ -6,9 +6,9 @@ use fairwave_units::{Duration, Rate, Time};
 
 use super::{Control, ControlEvent, Direction};
 use crate::codec::{Refusal, SessionId};
-use crate::door::DatagramOutcome;
 use crate::flow_table::Flow;
 use crate::handshake::{Crypto, Established, HandshakeError, PendingVisit, Terms};
+use crate::handshakes::DatagramOutcome;
 use crate::options::SessionOptions;
 use crate::packet::{Packet, Transmit};
 use crate::path_kind::PathKind;

@@ -479,9 +479,9 @@ proptest! {
                 let Flying { to_responder, mut datagram } = entry.remove();
                 match (to_responder, is_handshake(&datagram)) {
                     (false, _) => match initiator.handle(at, &datagram) {
-                        Progress::Established(established) => here = Some(*established),
-                        Progress::Failed(error) => failed = Some(error),
-                        Progress::Waiting => {}
+                        AttemptProgress::Established(established) => here = Some(*established),
+                        AttemptProgress::Failed(error) => failed = Some(error),
+                        AttemptProgress::Waiting => {}
                     },
                     (true, true) => {
                         received += datagram.len();
@@ -504,7 +504,7 @@ proptest! {
                     (true, false) => {
                         let Ok(header) = Header::read(&mut Reader::new(&datagram)) else { continue };
                         let Some(half_open) = responder.half_open(header.session) else { continue };
-                        let mut seal = half_open.keys.seal(true, Kind::Control);
+                        let mut seal = half_open.keys.seal(true, PacketKind::Control);
                         if open_datagram(&header, &mut seal, &mut datagram).is_ok()
                             && let Some(established) = responder.confirm(at, header.session)
                         {
@@ -593,6 +593,6 @@ proptest! {
             *first = VERSION << 4 | kind;
         }
         prop_assert!(matches!(responder().handle(ms(0), address(1), &datagram), Incoming::Nothing));
-        prop_assert_eq!(initiator(ms(0), 1, terms(1)).handle(ms(0), &datagram), Progress::Waiting);
+        prop_assert_eq!(initiator(ms(0), 1, terms(1)).handle(ms(0), &datagram), AttemptProgress::Waiting);
     }
 }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::byte_ranges::ByteRanges;
 use crate::codec::{Reader, Writer};
-use crate::missing::MissingNumbers;
+use crate::missing_numbers::MissingNumbers;
 
 const AT: Time = Time::ZERO;
 
@@ -246,7 +246,7 @@ proptest! {
     #[test]
     fn pieces__all_arrive(fates in proptest::collection::vec(0_u8..10, 400), pieces in 1_u64..40) {
         let mut fates = fates.into_iter().chain(std::iter::repeat(9));
-        let (mut outstanding, mut missing) = (Outstanding::default(), Missing::default());
+        let (mut outstanding, mut missing) = (Outstanding::default(), MissingNumbers::default());
         let mut waiting: Vec<PieceAt> = (0..pieces).map(piece).collect();
         let mut arrived = BTreeSet::new();
         let mut late = Vec::new();

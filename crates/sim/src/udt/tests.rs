@@ -101,7 +101,7 @@ proptest! {
     #[test]
     fn missing__is_what_has_not_arrived(numbers in proptest::collection::vec(0_u64..60, 1..100)) {
         let mut session = session();
-        let (mut receiver, mut out, mut arrived) = (Receiver::default(), Vec::new(), BTreeSet::new());
+        let (mut receiver, mut out, mut arrived) = (WindowReceiver::default(), Vec::new(), BTreeSet::new());
         for (ms, number) in (0..).zip(numbers) {
             arrived.insert(number);
             receiver.on_data(number);

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::super::desk::{BlockMap, DiskJob, Hollow};
-use super::super::flow::WantedBlocks;
-use super::super::item::TakenFile;
+use super::super::disk_queue::{BlockMap, DiskJob, Hollow};
+use super::super::fetch_window::WantedBlocks;
+use super::super::taken_file::TakenFile;
 
 /// What came out of a plan and nobody has taken yet: blocks to ask for, and jobs for the workers.
 #[derive(Debug, Default)]

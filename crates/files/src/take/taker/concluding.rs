@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use fairwave_proto::codec::CloseReason;
 
-use super::super::desk::DiskQueue;
+use super::super::disk_queue::DiskQueue;
 use super::super::durable::Durable;
 use super::super::key::TemporaryKey;
 use super::super::news::TakeNews;

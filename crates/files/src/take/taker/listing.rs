@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use fairwave_host::Session;
 use fairwave_proto::codec::{CloseReason, Refusal};
 
-use super::super::desk::DiskQueue;
 use super::super::disk_error::DiskError;
+use super::super::disk_queue::DiskQueue;
 use super::super::durable::Durable;
 use super::super::journal::Journal;
 use super::super::key::TemporaryKey;

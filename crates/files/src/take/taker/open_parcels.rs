@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use crossbeam_channel::{Receiver, Sender};
 use fairwave_host::Session;
 
-use super::super::desk::DiskQueue;
+use super::super::disk_queue::DiskQueue;
 use super::super::key::TemporaryKey;
 use super::super::parcel::Parcel;
 use super::super::pool::BufferPool;

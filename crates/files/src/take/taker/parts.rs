@@ -19,8 +19,8 @@ use std::os::fd::OwnedFd;
 use crc_fast::{CrcAlgorithm, Digest};
 use rustix::fs::{AtFlags, Mode, OFlags, fstat, openat, renameat, unlinkat};
 
-use super::super::desk::DiskQueue;
 use super::super::disk_error::{Doing, Trouble};
+use super::super::disk_queue::DiskQueue;
 use super::super::key::TemporaryKey;
 use super::super::parcel::Parcel;
 use super::super::pool::BufferPool;

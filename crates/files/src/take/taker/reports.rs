@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use rustix::fs::fstatvfs;
 
-use super::super::desk::Report;
+use super::super::disk_queue::Report;
 use super::super::entry_error::EntryError;
-use super::super::flow::WantedBlocks;
-use super::super::item::Temporary;
+use super::super::fetch_window::WantedBlocks;
 use super::super::news::Placed;
 use super::super::parcel::ParcelBlock;
 use super::super::quota::Quota;
+use super::super::taken_file::Temporary;
 use super::super::tree::{Old, There};
 use super::Taker;
 use crate::format::blocks::BlockHash;

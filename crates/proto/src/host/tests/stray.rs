@@ -202,7 +202,7 @@ proptest! {
         let id = Header::read(&mut Reader::new(&reset)).unwrap().session;
         for (kind, number, name, bytes) in strays {
             let session = [source, sink, id, SessionId(number)][name % 4];
-            let header = Header { kind: if kind < 2 { Kind::Data } else { Kind::Control }, session, number };
+            let header = Header { kind: if kind < 2 { PacketKind::Data } else { PacketKind::Control }, session, number };
             let mut datagram = vec![number as u8; 17 + bytes];
             header.write(&mut Writer::new(&mut datagram)).unwrap();
             let (to, from) = (name / 4, 1 - name / 4);

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use fairwave_host::Session;
 
-use super::item::TakenFile;
 use super::parcel::{Parcel, ParcelBlock};
+use super::taken_file::TakenFile;
 use crate::format::blocks::BLOCK_BYTES;
 
 /// Blocks that are to be fetched, and what is under way of them.

@@ -14,7 +14,7 @@ pub(crate) struct Pipe {
     end: PipeEnd,
     /// The link that it is behind, if that has a rule for congestion headers.
     pub(crate) controlled: Option<u32>,
-    /// Places of the first and of the last packet in [`LinePool`].
+    /// Places of the first and of the last packet in [`PipePool`].
     first: u32,
     last: u32,
     length: u32,
@@ -34,7 +34,7 @@ pub(crate) enum PipeEnd {
 /// The packets on all lines. A line takes chunks of a few when it needs them and gives them back: what a run keeps follows
 /// the packets under way, however they move from line to line, and the memory used last is used next.
 #[derive(Debug, Default)]
-pub(crate) struct LinePool {
+pub(crate) struct PipePool {
     chunks: Vec<Chunk>,
     /// Chunks that no line has.
     free: Vec<u32>,
@@ -69,7 +69,7 @@ impl Pipe {
 
     /// Adds a packet that arrives after all others; true if it is the only one.
     #[inline]
-    pub(crate) fn push(&mut self, pool: &mut LinePool, arrival: EventTime, packet: SimPacket) -> bool {
+    pub(crate) fn push(&mut self, pool: &mut PipePool, arrival: EventTime, packet: SimPacket) -> bool {
         let place = self.last + 1;
         if self.length > 0 && !place.is_multiple_of(CHUNK) {
             pool.chunks[(place / CHUNK) as usize].packets[(place % CHUNK) as usize] = (arrival, packet);
@@ -90,7 +90,7 @@ impl Pipe {
 
     /// Takes the packet that arrives, and says when the next one does.
     #[inline]
-    pub(crate) fn pop(&mut self, pool: &mut LinePool) -> (Option<SimPacket>, Option<EventTime>) {
+    pub(crate) fn pop(&mut self, pool: &mut PipePool) -> (Option<SimPacket>, Option<EventTime>) {
         if self.length == 0 {
             return (None, None);
         }
@@ -101,7 +101,7 @@ impl Pipe {
 
     /// Takes the packet that arrives first, and its time, if it is not later than `now`.
     #[inline]
-    pub(crate) fn pop_until(&mut self, pool: &mut LinePool, now: Time) -> Option<(Time, SimPacket)> {
+    pub(crate) fn pop_until(&mut self, pool: &mut PipePool, now: Time) -> Option<(Time, SimPacket)> {
         if self.length == 0 {
             return None;
         }
@@ -115,7 +115,7 @@ impl Pipe {
 
     /// Gives up the first place.
     #[inline]
-    fn step(&mut self, pool: &mut LinePool) {
+    fn step(&mut self, pool: &mut PipePool) {
         self.length -= 1;
         let chunk = self.first / CHUNK;
         let place = self.first + 1;
@@ -130,7 +130,7 @@ impl Pipe {
     }
 
     /// Packets under way.
-    pub(crate) fn packets<'a>(&self, pool: &'a LinePool) -> impl Iterator<Item = &'a SimPacket> {
+    pub(crate) fn packets<'a>(&self, pool: &'a PipePool) -> impl Iterator<Item = &'a SimPacket> {
         let mut place = self.first;
         (0..self.length).map(move |_| {
             let chunk = &pool.chunks[(place / CHUNK) as usize];
@@ -141,7 +141,7 @@ impl Pipe {
     }
 }
 
-impl LinePool {
+impl PipePool {
     #[inline]
     fn at(&self, place: u32) -> (EventTime, SimPacket) {
         self.chunks[(place / CHUNK) as usize].packets[(place % CHUNK) as usize]
@@ -185,8 +185,8 @@ mod tests {
         /// Lines that share a pool keep each its own packets in order, and the pool no more than they need.
         #[test]
         fn lines__are_queues(steps in proptest::collection::vec((0_usize..3, any::<bool>(), 0_u64..12), 1..200)) {
-            let mut pool = LinePool::default();
-            let mut lines = [0, 1, 2].map(|_| (Line::new(Duration::ZERO), VecDeque::new()));
+            let mut pool = PipePool::default();
+            let mut lines = [0, 1, 2].map(|_| (Pipe::new(Duration::ZERO), VecDeque::new()));
             let (mut number, mut most) = (0, 0);
             for (line, is_push, count) in steps {
                 let (line, expected) = &mut lines[line];
@@ -202,7 +202,7 @@ mod tests {
                         prop_assert_eq!(line.pop(&mut pool), (first.map(|(_, packet)| packet), next));
                     }
                 }
-                let got: Vec<Packet> = line.packets(&pool).copied().collect();
+                let got: Vec<SimPacket> = line.packets(&pool).copied().collect();
                 prop_assert_eq!(got, expected.iter().map(|(_, packet)| *packet).collect::<Vec<_>>());
                 most = most.max(lines.iter().map(|(_, expected)| expected.len()).sum());
             }

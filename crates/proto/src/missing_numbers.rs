@@ -204,7 +204,7 @@ mod tests {
         fn missing__is_what_has_not_arrived(
             steps in proptest::collection::vec((0_u64..60, any::<bool>()), 1..120),
         ) {
-            let (mut missing, mut arrived, mut settled) = (Missing::default(), BTreeSet::new(), 0);
+            let (mut missing, mut arrived, mut settled) = (MissingNumbers::default(), BTreeSet::new(), 0);
             for (number, is_packet) in steps {
                 if is_packet {
                     let expected =

@@ -8,12 +8,12 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use rustix::fs::{fdatasync, fsync, syncfs};
 use rustix::io::Errno;
 
-use super::desk::DiskQueue;
 use super::disk_error::{DiskError, Doing};
+use super::disk_queue::DiskQueue;
 use super::durable::Durable;
-use super::item::TakenFile;
 use super::news::{Placed, TakeNews};
 use super::sync_choice::{SyncChoice, SyncWay};
+use super::taken_file::TakenFile;
 use super::temps::PLACE;
 
 /// Something for the group.

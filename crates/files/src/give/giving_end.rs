@@ -12,7 +12,7 @@ use fairwave_proto::ByteRanges;
 use fairwave_proto::codec::{CloseReason, VoidReason};
 use fairwave_units::Rate;
 
-use super::given::GivenBytes;
+use super::given_bytes::GivenBytes;
 use super::reading::BatchBytes;
 use super::roots::Roots;
 use super::supply::{Readers, Supply, SupplyNews};

@@ -4,10 +4,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::disk_error::Trouble;
-use super::item::TakenFile;
 use super::journal::Journal;
 use super::parcel::{Parcel, ParcelBlock};
 use super::quota::{OverQuota, Quota, Reservation};
+use super::taken_file::TakenFile;
 use super::temps::Temps;
 use crate::format::blocks::{BlockHash, HashKey};
 

@@ -7,11 +7,11 @@ use crossbeam_channel::{Receiver, Sender};
 use fairwave_host::{Handler, Session};
 use fairwave_proto::codec::{CloseReason, VoidReason};
 
-use super::desk::DiskJob;
+use super::disk_queue::DiskJob;
 use super::news::TakeNews;
 use super::parcel::Parcel;
 use super::pool::BufferPool;
-use super::told::ResultsFeed;
+use super::results_feed::ResultsFeed;
 use crate::format::blocks::HASH_RECORD_BYTES;
 use crate::format::streams::{HASHES, MANIFEST, RESULTS, TREE};
 use crate::transfer::ledger::Ledger;
