@@ -59,8 +59,8 @@ pub struct GetOptions {
     pub memory: Bytes,
     /// What the server's list of its files may take of memory, all in all; one that takes more ends the transfer.
     pub list_memory: Bytes,
-    /// When a session ends for a reason that may pass, others are opened to go on, for so long after the last block that
-    /// came whole; zero is not at all, but when keys are old.
+    /// When a session ends for a reason that may pass, others are opened to go on, for so long after the last bytes that
+    /// came; zero is not at all, but when keys are old.
     pub retry: Duration,
     /// What this end node knows of the session.
     pub session: SessionOptions,

@@ -128,13 +128,17 @@ impl Parcel {
         held
     }
 
-    /// What is held of a piece: where each part begins in its block, and its bytes.
-    pub(crate) fn parts(&self, piece: &ParcelBlock) -> impl Iterator<Item = (u64, &[u8])> {
-        let bytes = piece.bytes();
-        let held: Vec<_> = self.held().overlapping(&bytes).collect();
-        held.into_iter().map(move |part| {
-            let part = part.start.max(bytes.start)..part.end.min(bytes.end);
-            (part.start - bytes.start, self.data.part(&part))
+    /// What is held of each piece: where each part begins in its block, and its bytes.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = (&ParcelBlock, Vec<(u64, &[u8])>)> {
+        // A parcel may have thousands of pieces, and who sends it chooses how many parts: they are sorted out once.
+        let held = self.held();
+        self.pieces.iter().map(move |piece| {
+            let bytes = piece.bytes();
+            let parts = held.overlapping(&bytes).map(|part| {
+                let part = part.start.max(bytes.start)..part.end.min(bytes.end);
+                (part.start - bytes.start, self.data.part(&part))
+            });
+            (piece, parts.collect())
         })
     }
 
@@ -194,11 +198,10 @@ impl Parcel {
 
     /// Bytes of files will not come.
     pub(crate) fn on_void_bytes(&mut self, range: &Range<u64>, reason: VoidReason) {
-        let missing = self.data.missing();
+        for part in self.data.missing_within(range) {
+            self.absent.insert(part);
+        }
         if self.data.skip(range) {
-            for part in missing {
-                self.absent.insert(part.start.max(range.start)..part.end.min(range.end));
-            }
             self.void_bytes.push((range.clone(), reason));
         }
     }
@@ -258,8 +261,17 @@ impl Reassembly {
 
     /// And what is to come.
     fn missing(&self) -> Vec<Range<u64>> {
-        let (mut at, mut missing) = (self.next, Vec::new());
-        for there in self.beyond.iter().chain(std::iter::once(self.range.end..self.range.end)) {
+        self.missing_within(&self.range)
+    }
+
+    /// The same of a range: what lies elsewhere is not looked at, however many parts there are.
+    fn missing_within(&self, range: &Range<u64>) -> Vec<Range<u64>> {
+        let (mut at, end) = (range.start.max(self.next), range.end.min(self.range.end));
+        let mut missing = Vec::new();
+        if at >= end {
+            return missing;
+        }
+        for there in self.beyond.overlapping(&(at..end)).chain(std::iter::once(end..end)) {
             if at < there.start {
                 missing.push(at..there.start);
             }
@@ -343,7 +355,8 @@ mod tests {
     }
 
     fn parts(parcel: &Parcel, piece: usize) -> Vec<(u64, Vec<u8>)> {
-        parcel.parts(&parcel.pieces[piece]).map(|(start, bytes)| (start, bytes.to_vec())).collect()
+        let (_, parts) = parcel.parts().nth(piece).unwrap();
+        parts.into_iter().map(|(start, bytes)| (start, bytes.to_vec())).collect()
     }
 
     #[test]
@@ -378,5 +391,38 @@ mod tests {
         assert_eq!((parcel.held_bytes(), parcel.awaits_bytes(), parcel.is_filled()), (100, false, false));
         assert_eq!(parts(&parcel, 0), [(0, vec![1; 30])]);
         assert_eq!(parts(&parcel, 1), [(30, vec![2; 70])]);
+    }
+
+    /// Files of so many bytes each.
+    fn parcel_of(files: usize, bytes: u64) -> Parcel {
+        let mut layout = Layout::default();
+        let pieces = (0..files).map(|number| {
+            let span = layout.push(bytes).unwrap();
+            let path = RelativePath::new(number.to_string().as_bytes()).unwrap();
+            let item = TakenFile::new(path, span.clone(), Meta::default(), FileIdentity([1; 16]), Old::Nothing);
+            ParcelBlock { item: Arc::new(item), block: span.blocks.start }
+        });
+        Parcel::new(pieces.collect(), 0, false)
+    }
+
+    /// Each void would look at all the gaps before it: two hundred thousand times a hundred thousand.
+    #[test]
+    fn on_void_bytes__of_single_bytes_without_number_costs_each_its_own() {
+        let mut parcel = parcel_of(1, 400_000);
+        for byte in (1..400_000).step_by(2) {
+            parcel.on_void_bytes(&(byte..byte + 1), VoidReason::Shrank);
+        }
+        assert_eq!((parcel.wanted_bytes().len(), parcel.held_bytes()), (200_000, 0));
+    }
+
+    /// Each piece would sort out all parts of the parcel: four thousand times a hundred thousand.
+    #[test]
+    fn parts__of_thousands_of_pieces_are_sorted_out_once() {
+        let mut parcel = parcel_of(4000, 250);
+        for byte in (1..1_000_000).step_by(10) {
+            parcel.on_bytes(byte, &[7; 5], Buffer::new);
+        }
+        let parts = parcel.parts().map(|(_, parts)| parts.iter().map(|(_, bytes)| bytes.len()).sum::<usize>());
+        assert!(parts.eq(std::iter::repeat_n(125, 4000)));
     }
 }

@@ -9,6 +9,7 @@
 //!
 //! The taker reads the manifest, plans what is to be fetched, and asks for it.
 
+mod budget;
 mod comparisons;
 mod concluding;
 mod former;

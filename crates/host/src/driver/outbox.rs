@@ -79,7 +79,9 @@ impl Outbox {
         let (mut copied, mut is_sealed) = (0, false);
         let range = packet.piece.offset..packet.piece.offset + data as u64;
         handler.lend(packet.piece.stream, range, &mut |bytes| {
-            if bytes.len() == data && copied == 0 {
+            if is_sealed {
+                // Whoever lends all and goes on would put it over what is sealed.
+            } else if bytes.len() == data && copied == 0 {
                 // As a rule: sealed from where it is.
                 packet.seal(sealer, datagram, bytes).expect(ROOM);
                 is_sealed = true;

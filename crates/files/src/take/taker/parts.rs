@@ -19,6 +19,7 @@ use std::os::fd::OwnedFd;
 use crc_fast::{CrcAlgorithm, Digest};
 use rustix::fs::{AtFlags, Mode, OFlags, fstat, openat, renameat, unlinkat};
 
+use super::budget::{Budget, Room};
 use super::super::disk_error::{Doing, Trouble};
 use super::super::disk_queue::DiskQueue;
 use super::super::key::TemporaryKey;
@@ -36,6 +37,8 @@ pub(super) struct Parts {
     by_block: BTreeMap<(TemporaryKey, u64), Vec<Part>>,
     /// Whether they are on the disk, too.
     is_on_disk: bool,
+    /// The memory that they take.
+    room: Option<Room>,
 }
 
 /// Bytes of a block that follow each other.
@@ -74,6 +77,9 @@ const NEXT: &str = "parts.new";
 const HEAD: usize = 40;
 /// More is not kept. It is sixteen blocks; where so much comes in a moment it comes again in another.
 const MOST_BYTES: u64 = 64 << 20;
+/// All takers of a process hold no more together: a ticket's holder may leave parts in many places, and come back to
+/// all of them at once. What does not fit comes again.
+static ALL_ROOM: Budget = Budget::new(256 << 20);
 /// Nor are more parts.
 const MOST_PARTS: usize = 1 << 16;
 /// Of a block, so many parts are kept: each gap between them is a request, and of those 256 may be open.
@@ -82,11 +88,18 @@ const MOST_IN_BLOCK: usize = 64;
 impl Parts {
     /// What was left, at most so much. A part that is not what was written ends it.
     pub(super) fn open(temps: &Temps, most_bytes: u64) -> Self {
+        Self::open_within(temps, most_bytes, &ALL_ROOM)
+    }
+
+    fn open_within(temps: &Temps, most_bytes: u64, budget: &'static Budget) -> Self {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let Ok(file) = openat(temps.directory(), NAME, flags, Mode::empty()) else { return Self::default() };
         let mut parts = Self { is_on_disk: true, ..Self::default() };
+        let mut room = budget.take(most_bytes.min(MOST_BYTES));
         // What cannot be read comes again.
-        let _ = parts.read(&mut File::from(file), most_bytes.min(MOST_BYTES));
+        let _ = parts.read(&mut File::from(file), room.bytes);
+        room.keep(parts.iter().map(|part| part.bytes.len() as u64).sum());
+        parts.room = Some(room);
         parts
     }
 
@@ -152,8 +165,7 @@ impl Parts {
         for parcel in open.iter().filter(|parcel| !parcel.is_check()) {
             result.bytes += parcel.held_bytes();
             result.recalled += parcel.recalled_bytes();
-            for piece in parcel.pieces.iter().filter(|piece| !piece.item.is_failed()) {
-                let mut runs: Vec<_> = parcel.parts(piece).collect();
+            for (piece, mut runs) in parcel.parts().filter(|(piece, _)| !piece.item.is_failed()) {
                 if runs.len() > MOST_IN_BLOCK {
                     runs.sort_by_key(|(_, bytes)| std::cmp::Reverse(bytes.len()));
                     runs.truncate(MOST_IN_BLOCK);
@@ -166,7 +178,7 @@ impl Parts {
         parts.extend(self.iter());
         let fits = parts.iter().take(MOST_PARTS).take_while(|part| {
             bytes += part.bytes.len() as u64;
-            bytes <= most_bytes
+            bytes <= most_bytes.min(MOST_BYTES)
         });
         let fitting = fits.count();
         parts.truncate(fitting);
@@ -206,7 +218,9 @@ fn write(parts: &[PartOf<'_>], desk: &DiskQueue) -> Result<(), Trouble> {
 }
 
 fn write_next(directory: &OwnedFd, parts: &[PartOf<'_>]) -> rustix::io::Result<()> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    // What has the name already may be no file, or have another name, too.
+    let _ = unlinkat(directory, NEXT, AtFlags::empty());
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = openat(directory, NEXT, flags, Mode::RUSR | Mode::WUSR)?;
     write_all(&file, 0, MAGIC)?;
     let mut offset = MAGIC.len() as u64;
