@@ -81,8 +81,8 @@ def get(
         links: Keep symbolic links that lead out of what is fetched as they are; without it each fails, by name.
         durable: When files are safe from a power failure before they get their names: one by one, in groups, or never.
         limit: No faster than this, as IP packets: "200 Mb/s".
-        retry: Connect again when the connection or the server is lost, for so long after the last block that came
-            whole; "0 s" is not at all.
+        retry: Connect again when the connection or the server is lost, for so long after the last bytes that came;
+            "0 s" is not at all.
         capacity: What this end may receive; left out, 95 % of the network card's speed.
         path: Who else uses the path: others ("shared"), or nobody ("dedicated"; both ends must say so).
         plain: No encryption of data; both ends must ask for it.
@@ -201,7 +201,8 @@ def serve(
             exceeds it fails. Left out, as much as the disk holds.
         once: The ticket is for a single transfer.
         expires_s: How long the ticket is good, in seconds; ``math.inf`` for ever. Left out, a day: unless ``once`` asks
-            for another, the ticket of the last time is then handed out again while it is good for an hour or more.
+            for another, a ticket of earlier is then handed out again: the one that lasts longest, if that is an hour or
+            more.
         listen: The address to listen at, "192.0.2.7" or "192.0.2.7:9000"; the port is 8642 where none is said, and
             any that is free for port 0. Left out, all addresses.
         capacity: What this end may send; left out, 95 % of the network card's speed.

@@ -68,8 +68,8 @@ pub struct ServerOptions {
     pub listen: Listen,
     /// Addresses or names, with a port or without, that go into the ticket in place of this machine's own.
     pub advertise: Vec<String>,
-    /// How long its ticket is good. `None` is a day, and then the ticket of the last time is handed out again while it
-    /// is good for an hour or more.
+    /// How long its ticket is good. `None` is a day, and then a ticket of earlier is handed out again: the one that
+    /// lasts longest, if that is an hour or more.
     pub validity: Option<Validity>,
 }
 
@@ -114,7 +114,7 @@ impl Server {
         keyring.keep_port(local.port())?;
         let addresses = addresses(&options.advertise, local)?;
         let ticket = match options.validity {
-            // Who asks for nothing special gets the ticket of the last time again.
+            // Who asks for nothing special gets a ticket of earlier again.
             None => match keyring.again(addresses.clone()) {
                 Some(ticket) => ticket,
                 None => keyring.issue(Validity::default(), addresses)?,

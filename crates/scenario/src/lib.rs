@@ -1,5 +1,5 @@
 //! Scenario files: from TOML text to a valid [`Scenario`], or an error with file, line, key, what is wrong and a
-//! hint; and [`Run`], the result that every simulator and the testbed give back.
+//! hint; and [`Run`], the result that every simulator gives back.
 //!
 //! Nothing here reads or writes a file: text comes in, text goes out.
 //!

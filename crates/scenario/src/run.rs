@@ -1,4 +1,4 @@
-//! The result of a run: the same from every simulator and from the testbed.
+//! The result of a run: the same from every simulator.
 
 use fairwave_units::Time;
 use serde::Serialize;
@@ -38,7 +38,7 @@ pub struct Summary {
     pub scheme: String,
     /// The options of that scheme, defaults included.
     pub options: SchemeOptions,
-    /// "fluid", "packet" or "testbed".
+    /// "fluid" or "packet".
     pub model: &'static str,
     /// The seed.
     pub seed: u64,

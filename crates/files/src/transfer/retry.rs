@@ -31,7 +31,7 @@ struct Retry {
     moved: (Instant, (u64, u64)),
 }
 
-/// Transfers come back for so long after the last block that came whole, if nothing else is said.
+/// Transfers come back for so long after the last bytes that came, if nothing else is said.
 pub(crate) const RETRY: fairwave_units::Duration = fairwave_units::Duration::from_secs(600);
 
 /// The first attempt comes after about this.
