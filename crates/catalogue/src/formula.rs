@@ -118,8 +118,8 @@ pub(crate) enum Formula {
     BitmapCovers { bitmap: Quantity<Bytes>, packet: Quantity<Bytes> },
     /// Bytes of a header over those of a packet.
     HeaderShare { header: Quantity<Bytes>, packet: Quantity<Bytes> },
-    /// Rate of the one session that an XCP link limits beside others of `external` in all that something else limits (Low,
-    /// Andrew & Wydrowski 2005).
+    /// Rate of the one session that an XCP link limits beside others of `external` in all that something else limits
+    /// (Low, Andrew & Wydrowski 2005).
     XcpEquilibriumRate { capacity: Quantity<Rate>, external: Quantity<Rate>, sessions: u32 },
     /// Utilisation of that link.
     XcpEquilibriumUtilisation { capacity: Quantity<Rate>, external: Quantity<Rate>, sessions: u32 },

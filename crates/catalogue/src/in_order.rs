@@ -10,7 +10,8 @@ use std::time::Duration;
 /// `collect` hears on this thread what they gave.
 ///
 /// After an error no further piece begins. Those before it have all begun, so the first error in order is the same on
-/// any number of threads. When `collect` returns, pieces that have begun come to their end unheard, and no other begins.
+/// any number of threads. When `collect` returns, pieces that have begun come to their end unheard, and no other
+/// begins.
 ///
 /// # Panics
 /// With what `work` panicked with, if it did.

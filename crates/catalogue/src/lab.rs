@@ -47,8 +47,8 @@ impl fmt::Display for LabError {
 
 impl std::error::Error for LabError {}
 
-/// The model that a scenario runs in where none was asked for: packets if all its schemes run packet by packet and it asks
-/// for nothing that fluids alone have, else the fluid one.
+/// The model that a scenario runs in where none was asked for: packets if all its schemes run packet by packet and it
+/// asks for nothing that fluids alone have, else the fluid one.
 pub fn usual_model(scenario: &Scenario) -> Model {
     let runs = scenario.sessions.iter().all(|session| scenario.scheme_of(session).scheme.runs_in(Model::Packet));
     if runs && !fairwave_sim::is_fluid_only(scenario) { Model::Packet } else { Model::Fluid }

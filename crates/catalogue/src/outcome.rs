@@ -15,8 +15,8 @@ pub struct ExperimentOutcome {
     pub id: String,
     /// One entry a claim, in the order of the data.
     pub claims: Vec<Claim>,
-    /// Wall time of its runs one after the other, seconds, without those that an experiment before it has made: the one
-    /// number here that is no function of data and options.
+    /// Wall time of its runs one after the other, seconds, without those that an experiment before it has made: the
+    /// one number here that is no function of data and options.
     pub wall_s: f64,
     /// Whether some draws were left out, or runs made shorter.
     #[serde(skip_serializing_if = "std::ops::Not::not")]

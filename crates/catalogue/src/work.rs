@@ -26,7 +26,8 @@ pub type RunProgress<'a> = &'a (dyn Fn(&RunStep<'_>) + Sync);
 pub struct RunStep<'a> {
     /// Which: "001-fig3, BIC, seed 1".
     pub run: &'a str,
-    /// By how much all the work has come forward since the last step of this run: the shares of all steps sum up to one.
+    /// By how much all the work has come forward since the last step of this run: the shares of all steps sum up to
+    /// one.
     pub share: f64,
     /// Wall time that the run has taken, if it has ended.
     pub ended_s: Option<f64>,

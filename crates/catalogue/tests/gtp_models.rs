@@ -11,8 +11,9 @@ const NEAR: f64 = 0.95;
 /// A packet of 1077 bytes more or less in a sample of 20 ms.
 const GRAIN_BPS: f64 = 1077.0 * 8.0 / 0.02;
 
-/// Networks without links, of nodes of 100 Mb/s, with their largest round-trip time. Where demands differ, round-trip times do
-/// as well: sessions that are alike rise together as fluids, as ties of the rule, and packets are never that much alike.
+/// Networks without links, of nodes of 100 Mb/s, with their largest round-trip time. Where demands differ, round-trip
+/// times do as well: sessions that are alike rise together as fluids, as ties of the rule, and packets are never that
+/// much alike.
 const NETWORKS: &[(&str, f64, &str)] = &[
     ("one", 0.05, "[[session]]\nfrom = \"s1\"\nto = \"d1\"\nrtt = \"50 ms\"\n"),
     ("five-to-one", 0.05, "[[session]]\nfrom = \"s{1..5}\"\nto = \"d1\"\nrtt = \"50 ms\"\n"),

@@ -4,8 +4,8 @@ use clap::{Parser, Subcommand};
 
 /// Move files fast and share networks fairly: transfers, and a lab of the schemes behind them.
 ///
-/// `serve` here and `get` there move files, `put` brings some to a server, `cp` needs nothing but ssh. `simulate`, `allocate`,
-/// `schemes` and `papers` are the lab: the fair shares of a network, and how schemes come near to them.
+/// `serve` here and `get` there move files, `put` brings some to a server, `cp` needs nothing but ssh. `simulate`,
+/// `allocate`, `schemes` and `papers` are the lab: the fair shares of a network, and how schemes come near to them.
 #[derive(Debug, Parser)]
 #[command(name = "fairwave", version, propagate_version = true, arg_required_else_help = true)]
 #[command(after_help = "\

@@ -30,8 +30,8 @@ const EVERY: StdDuration = StdDuration::from_secs(1);
 
 /// Measure how fast this machine and another one move data, from memory to memory.
 ///
-/// `fairwave bench serve` runs at one end and prints a ticket; `fairwave bench TICKET` runs at the other, and at as many
-/// more as one likes: many to one, or one to many, with Jain's index of the sessions' goodputs.
+/// `fairwave bench serve` runs at one end and prints a ticket; `fairwave bench TICKET` runs at the other, and at as
+/// many more as one likes: many to one, or one to many, with Jain's index of the sessions' goodputs.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "\

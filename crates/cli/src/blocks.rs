@@ -18,8 +18,8 @@ pub(crate) fn area(values: &[f64], most: f64, width: usize, height: usize) -> Ve
         .collect()
 }
 
-/// Values that hold each until its end, as means over `width` spans of equal length; the last end is the end of the last
-/// span. What is no number does not count, and a span without numbers has none.
+/// Values that hold each until its end, as means over `width` spans of equal length; the last end is the end of the
+/// last span. What is no number does not count, and a span without numbers has none.
 pub(crate) fn over_time(ends: &[f64], values: &[f64], width: usize) -> Vec<f64> {
     let whole = ends.last().copied().unwrap_or(0.0);
     let begins = std::iter::once(&0.0).chain(ends);

@@ -1,5 +1,5 @@
-//! What the other end of a copy over ssh may say, and what another process may tell of itself: `make fuzz` looks for inputs
-//! that break what reads it, and `cargo test` runs the ones in `__fuzz__` again, and some at random.
+//! What the other end of a copy over ssh may say, and what another process may tell of itself: `make fuzz` looks for
+//! inputs that break what reads it, and `cargo test` runs the ones in `__fuzz__` again, and some at random.
 
 use fairwave_host::ProcessStatus;
 use serde::Serialize;

@@ -21,8 +21,9 @@ use crate::transfer::ticket;
 
 /// Fetch files that another machine serves.
 ///
-/// What is there already is not fetched again: after an interrupt or a crash the same command goes on where it was; when the
-/// connection or the server is lost, it goes on by itself when they are back (--retry). Files appear at their place whole, with their hash verified, or not at all.
+/// What is there already is not fetched again: after an interrupt or a crash the same command goes on where it was;
+/// when the connection or the server is lost, it goes on by itself when they are back (--retry). Files appear at their
+/// place whole, with their hash verified, or not at all.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "fairwave get [OPTIONS] TICKET [NAME]... DEST")]
 #[command(after_help = "\

@@ -13,8 +13,8 @@ pub(crate) fn print_json(value: &impl Serialize) -> Done {
     print_bytes(json_line(value)?.as_bytes())
 }
 
-/// One object and a line break. Others' words are in it, such as the names of their files, and a terminal may show it: what
-/// that would obey is escaped, as RFC 8259 s7 lets any character be.
+/// One object and a line break. Others' words are in it, such as the names of their files, and a terminal may show it:
+/// what that would obey is escaped, as RFC 8259 s7 lets any character be.
 pub(crate) fn json_line(value: &impl Serialize) -> Result<String, CommandFailure> {
     let text = serde_json::to_string(value).map_err(|error| CommandFailure::Run(error.to_string()))?;
     let mut line = String::with_capacity(text.len() + 1);

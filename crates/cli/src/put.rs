@@ -21,8 +21,8 @@ use crate::transfer::ticket;
 
 /// Send files to another machine that runs `fairwave serve --writable`.
 ///
-/// What is there already is not sent again: after an interrupt or a crash the same command goes on where it was; when the
-/// connection or the server is lost, it goes on by itself when they are back (--retry).
+/// What is there already is not sent again: after an interrupt or a crash the same command goes on where it was; when
+/// the connection or the server is lost, it goes on by itself when they are back (--retry).
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "fairwave put [OPTIONS] PATH... TICKET")]
 #[command(after_help = "\

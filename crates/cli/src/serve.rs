@@ -53,7 +53,8 @@ pub(crate) struct Args {
     /// Keep symbolic links as they are that lead out of PATH, for who puts with --links; left out, each of them fails
     #[arg(long, requires = "writable")]
     links: bool,
-    /// What lies below PATH may occupy so much when others have put files there, such as "10 GB": what exceeds it fails
+    /// What lies below PATH may occupy so much when others have put files there, such as "10 GB": what exceeds it
+    /// fails
     #[arg(long, value_name = "SIZE", value_parser = size, requires = "writable")]
     quota: Option<Bytes>,
     /// Take a ticket back, by its name in --tickets, also from a process that serves now

@@ -106,7 +106,8 @@ impl Staging {
     }
 
     /// Puts those files into place that the filter takes by their names, with a list of them, and removes what the call
-    /// before wrote there and this one did not; a call that did not come to its end removes nothing. The others are never seen.
+    /// before wrote there and this one did not; a call that did not come to its end removes nothing. The others are
+    /// never seen.
     pub(crate) fn commit_listed(&self, is_whole: bool, takes: impl Fn(&str) -> bool) -> Done {
         let mut files = self.written().clone();
         files.retain(|name, _| takes(name));

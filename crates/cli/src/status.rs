@@ -30,9 +30,9 @@ pub(crate) struct Args {
 
 /// Explain what limits a session, with the numbers that say so.
 ///
-/// One of these holds a session: this end's node, the peer's node (or what is allowed there), --limit, the disk here, the
-/// peer's disk, a comparison (--check), the path; or there is nothing to send. Without SESSION all sessions of this user's
-/// processes are explained.
+/// One of these holds a session: this end's node, the peer's node (or what is allowed there), --limit, the disk here,
+/// the peer's disk, a comparison (--check), the path; or there is nothing to send. Without SESSION all sessions of this
+/// user's processes are explained.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

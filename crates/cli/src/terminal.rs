@@ -85,8 +85,8 @@ pub(crate) fn tamed(text: &str) -> String {
     tame
 }
 
-/// Whether a terminal takes it for more than a character to show: controls (C0 and C1), and marks that turn the direction of text
-/// around.
+/// Whether a terminal takes it for more than a character to show: controls (C0 and C1), and marks that turn the
+/// direction of text around.
 pub(crate) fn is_obeyed(c: char) -> bool {
     let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     c.is_control() || turns

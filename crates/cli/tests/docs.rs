@@ -1,5 +1,5 @@
-//! What the pages say of schemes, against the list of schemes: names, defaults, header bytes. A scheme that a page forgets, or
-//! that there is no more, fails here.
+//! What the pages say of schemes, against the list of schemes: names, defaults, header bytes. A scheme that a page
+//! forgets, or that there is no more, fails here.
 
 #![allow(non_snake_case)]
 

@@ -1,5 +1,6 @@
-//! How fast a tree goes from one directory to another through two endpoints of one process, beside a bare loop that creates,
-//! writes and renames as many files; if they are to be durable, the loop makes each so before its name. The two take turns:
+//! How fast a tree goes from one directory to another through two endpoints of one process, beside a bare loop that
+//! creates, writes and renames as many files; if they are to be durable, the loop makes each so before its name. The
+//! two take turns:
 //!
 //! ```text
 //! cargo run --release -p fairwave-files --example tree_speed -- 100000 1024 /dev/shm

@@ -1,5 +1,5 @@
-//! What the other end of a transfer, or a file that a crash has left behind, may say: `make fuzz` looks for inputs that break
-//! what reads it, and `cargo test` runs the ones in `__fuzz__` again, and some at random.
+//! What the other end of a transfer, or a file that a crash has left behind, may say: `make fuzz` looks for inputs that
+//! break what reads it, and `cargo test` runs the ones in `__fuzz__` again, and some at random.
 //!
 //! Segments prove themselves here: who speaks has the session's keys and says what it likes.
 

@@ -7,10 +7,11 @@
 //! stream 3  results: what could not be written (put alone)     taker -> giver
 //! ```
 //!
-//! An application calls [`get`] or [`put`], or offers a [`Share`] at an [`Endpoint`](fairwave_host::Endpoint); each is a [`Transfer`]
-//! then. Inside, read `format::manifest::TreeEntry` and `format::blocks::Layout` first: the one says what a tree is on the wire, the
-//! other where its bytes are. The folders, each on those before it: `format` (what is said, byte by byte), `transfer` (one that is
-//! under way, over all its sessions), `give` and `take` (the two ends), and the share, which has both.
+//! An application calls [`get`] or [`put`], or offers a [`Share`] at an [`Endpoint`](fairwave_host::Endpoint); each is
+//! a [`Transfer`] then. Inside, read `format::manifest::TreeEntry` and `format::blocks::Layout` first: the one says
+//! what a tree is on the wire, the other where its bytes are. The folders, each on those before it: `format` (what is
+//! said, byte by byte), `transfer` (one that is under way, over all its sessions), `give` and `take` (the two ends),
+//! and the share, which has both.
 
 #![cfg_attr(test, allow(non_snake_case))]
 

@@ -1,5 +1,5 @@
-//! Two handlers and no network between them: requests and bytes go through the protocol's own queues, on ways that lose,
-//! reorder, repeat and forge as a seed says.
+//! Two handlers and no network between them: requests and bytes go through the protocol's own queues, on ways that
+//! lose, reorder, repeat and forge as a seed says.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -1,15 +1,15 @@
 //! Who a ticket for one transfer belongs to, and when it is used up.
 //!
-//! The first session that opens with such a ticket owns it. A session that follows another of the same transfer shows that it
-//! does, and takes its place; nobody else is let in meanwhile. It is this end that says when the ticket is used up, whatever the
-//! other end says when it closes:
+//! The first session that opens with such a ticket owns it. A session that follows another of the same transfer shows
+//! that it does, and takes its place; nobody else is let in meanwhile. It is this end that says when the ticket is used
+//! up, whatever the other end says when it closes:
 //!
-//! - a get: when the taker says that it is done, or when as many bytes of files have been sent with the ticket as the share has,
-//!   in all sessions together;
+//! - a get: when the taker says that it is done, or when as many bytes of files have been sent with the ticket as the
+//!   share has, in all sessions together;
 //! - a put: when this end has dealt with all that it was given, and something of it is there.
 //!
-//! Its owner may come back to the end of what began, also when the ticket is used up: for what was lost on the way. That is bounded,
-//! too: one session at a time, and four times as many bytes as the share has.
+//! Its owner may come back to the end of what began, also when the ticket is used up: for what was lost on the way.
+//! That is bounded, too: one session at a time, and four times as many bytes as the share has.
 //!
 //! A look is neither: no bytes of files are sent, and nothing is put.
 
@@ -25,13 +25,15 @@ use crate::transfer::ledger::Transfer;
 use crate::transfer::outcome::{Ended, Outcome};
 use crate::transfer::visit::VisitKind;
 
-/// An owner whose session was lost may come back for so long before somebody else may begin: as long as transfers try to.
+/// An owner whose session was lost may come back for so long before somebody else may begin: as long as transfers try
+/// to.
 pub(crate) const COMES_BACK_WITHIN: Duration = Duration::from_secs(600);
 
 /// Files are sent so often with a ticket for one transfer at the most, however often its sessions are lost.
 const MOST_TIMES: u64 = 4;
 
-/// The tickets for one transfer that were shown at a share, in memory: a process that begins anew knows only which are used up.
+/// The tickets for one transfer that were shown at a share, in memory: a process that begins anew knows only which are
+/// used up.
 #[derive(Clone, Default)]
 pub(crate) struct TicketUses {
     by_ticket: Arc<Lock<BTreeMap<TicketId, TicketUse>>>,
@@ -82,7 +84,8 @@ impl TicketUses {
         self.by_ticket.lock().entry(ticket).or_default().session.replace(session.clone())
     }
 
-    /// A session has sent so many bytes of files, of as many as there are if that is known: whether as many have been sent in all.
+    /// A session has sent so many bytes of files, of as many as there are if that is known: whether as many have been
+    /// sent in all.
     fn count(&self, ticket: TicketId, (sent, all): (u64, Option<u64>)) -> bool {
         let mut claims = self.by_ticket.lock();
         let claim = claims.entry(ticket).or_default();
@@ -145,8 +148,8 @@ struct Own {
 }
 
 impl TicketUses {
-    /// The same handler; its session owns the ticket if it is the first to open. When its transfer ends it is decided whether
-    /// that has used the ticket up.
+    /// The same handler; its session owns the ticket if it is the first to open. When its transfer ends it is decided
+    /// whether that has used the ticket up.
     pub(crate) fn claiming(
         &self,
         ticket: TicketId,

@@ -43,12 +43,13 @@ pub struct ShareOptions {
     pub may_keep_links: bool,
     /// The name there of what a visitor puts, if it is to have another than it comes with.
     pub rename: Option<OsString>,
-    /// Whether an unfinished put of the same, in the directory around that one and with its name for [`ShareOptions::rename`], is
-    /// gone on with: it made the directory itself.
+    /// Whether an unfinished put of the same, in the directory around that one and with its name for
+    /// [`ShareOptions::rename`], is gone on with: it made the directory itself.
     pub continues_rename: bool,
     /// How what they put is made durable.
     pub durable: Durable,
-    /// How much all that lies below that directory may occupy on the disk when they have put something: what exceeds it fails.
+    /// How much all that lies below that directory may occupy on the disk when they have put something: what exceeds
+    /// it fails.
     pub quota: Option<Bytes>,
     /// Whether they may only look: nothing is written, whatever they ask for, and no directory is made.
     pub is_dry: bool,
@@ -76,7 +77,8 @@ pub struct Share {
 }
 
 impl Share {
-    /// Offers what lies at these paths. They have to be there, and to be readable. There may be none, if visitors may put.
+    /// Offers what lies at these paths. They have to be there, and to be readable. There may be none, if visitors may
+    /// put.
     pub fn new(paths: Vec<PathBuf>, options: ShareOptions) -> Result<Self, ShareError> {
         if options.writable_into.is_none() || !paths.is_empty() {
             Roots::find(&paths)?;
@@ -102,7 +104,8 @@ impl Share {
         Ok(Self { paths, options, name, readers, intake, visits, claims: TicketUses::default(), next })
     }
 
-    /// Whether a visitor may have what it asks for, without a look at the disk: an answer for [`fairwave_host::Endpoint::listen_with`].
+    /// Whether a visitor may have what it asks for, without a look at the disk: an answer for
+    /// [`fairwave_host::Endpoint::listen_with`].
     pub fn judge(&self, visitor: &Visitor<'_>) -> Result<SessionOptions, Refusal> {
         if let Some(one_use) = &visitor.one_use
             && let Some(refusal) = self.claims.refusal(Instant::now(), visitor.ticket, one_use.follows.as_ref())
@@ -169,7 +172,8 @@ impl Share {
         self.visits.lock().clone()
     }
 
-    /// Whether somebody has a ticket for one transfer: a session is open with it, or was lost and may be followed by another.
+    /// Whether somebody has a ticket for one transfer: a session is open with it, or was lost and may be followed by
+    /// another.
     pub fn is_held(&self, ticket: TicketId) -> bool {
         self.claims.is_held(Instant::now(), ticket)
     }
@@ -262,8 +266,8 @@ mod tests {
     /// Both ends as they are, without a network between them.
     #[test]
     fn visit__what_is_put_is_there() {
-        // On the third way anybody changes bytes: of files, of hashes, of the list, and of the results. A block of some 940 pieces
-        // comes unharmed three times in four.
+        // On the third way anybody changes bytes: of files, of hashes, of the list, and of the results. A block of some
+        // 940 pieces comes unharmed three times in four.
         for way in [FAIR, ROUGH, LoopbackPath { forge: 0.0003, ..FAIR }] {
             let place = tempfile::tempdir().unwrap();
             let (root, files) = tree(place.path(), &[10, 0, 5_000_000, 70_000, 4 << 20, (4 << 20) + 1]);

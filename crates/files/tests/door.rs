@@ -89,8 +89,8 @@ fn is_served(ticket: &Ticket, destination: &Path) -> bool {
     }
 }
 
-/// Recorded hellos come again, so many a second, each from a port of its own: the server's threads and descriptors stay what they
-/// were, and others are served.
+/// Recorded hellos come again, so many a second, each from a port of its own: the server's threads and descriptors stay
+/// what they were, and others are served.
 fn replay(what: What, is_revoked: bool, per_s: f64) {
     let place = tempfile::tempdir().expect("there is room");
     fs::write(place.path().join("put"), [7; 1000]).expect("there is room");
@@ -126,7 +126,8 @@ fn replay(what: What, is_revoked: bool, per_s: f64) {
     );
     drop(replayer);
     assert!(sent as f64 > 0.5 * FLOOD.as_secs_f64() * per_s, "the flood was none: {sent}");
-    // Where much comes, the network thread now and then opens a file in /proc for a moment, to read whether the socket overflowed.
+    // Where much comes, the network thread now and then opens a file in /proc for a moment, to read whether the socket
+    // overflowed.
     let descriptors = before.descriptors..=before.descriptors + 1;
     assert!(most.threads == before.threads && descriptors.contains(&most.descriptors), "{before}, and then {most}");
     assert_eq!((served, others), (GETS, 0));

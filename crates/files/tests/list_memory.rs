@@ -1,5 +1,5 @@
-//! What a list of somebody else's costs in memory, by an allocator that counts: the only test of its process, which looks at all
-//! of it.
+//! What a list of somebody else's costs in memory, by an allocator that counts: the only test of its process, which
+//! looks at all of it.
 
 #![allow(missing_docs, non_snake_case)]
 

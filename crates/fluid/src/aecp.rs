@@ -1,14 +1,15 @@
 //! AECP as a fluid: the differential equations of Huang et al. 2010, Eqs. (2) to (6), between the instants at which
 //! sessions start, stop and change their demands.
 //!
-//! As in the paper all of the delay lies on the way back: a link feels a rate at once, and a source hears the links' word
-//! of a round-trip time ago. Until its first round trip is over it keeps its first rate, `initial_rate` or two packets a
-//! round trip. Nothing here is exact as it is for the node rules: the equations are stepped, [`STEP`] at a time.
+//! As in the paper all of the delay lies on the way back: a link feels a rate at once, and a source hears the links'
+//! word of a round-trip time ago. Until its first round trip is over it keeps its first rate, `initial_rate` or two
+//! packets a round trip. Nothing here is exact as it is for the node rules: the equations are stepped, [`STEP`] at a
+//! time.
 //!
-//! Differs from the paper: rate factors stay between one packet a second and twice the capacity (a demand below its share
-//! would else let them grow without end; were the capacity the limit, as it is at packets, a single session could never
-//! build the queue that its link aims at), and queues are as long as the scenario says. What does not fit is dropped, and
-//! does not arrive.
+//! Differs from the paper: rate factors stay between one packet a second and twice the capacity (a demand below its
+//! share would else let them grow without end; were the capacity the limit, as it is at packets, a single session could
+//! never build the queue that its link aims at), and queues are as long as the scenario says. What does not fit is
+//! dropped, and does not arrive.
 
 mod dynamics;
 

@@ -51,8 +51,8 @@ pub(crate) struct FluidSimulator<'a> {
     plan: &'a FluidPlan<'a>,
     now: u64,
     flows: Flows<'a>,
-    /// What the rules know of the rows besides measured rates: an entry for each row of a resource in order, or one for
-    /// all.
+    /// What the rules know of the rows besides measured rates: an entry for each row of a resource in order, or one
+    /// for all.
     table: Vec<KnownRow>,
     /// Measured and target rates of the rows, if rates are recorded.
     told: Vec<LastTick>,
@@ -187,7 +187,8 @@ impl<'a> FluidSimulator<'a> {
         Ok(self.finish(recorder))
     }
 
-    /// Where all sessions have been and gone, the window ends with the last arrival. No queue has been looked at beyond the present.
+    /// Where all sessions have been and gone, the window ends with the last arrival. No queue has been looked at beyond
+    /// the present.
     #[inline]
     fn close_window(&mut self) {
         if self.closes_early && self.flows.open == 0 && self.flows.last_arrival > 0 {

@@ -17,8 +17,9 @@ pub(crate) fn grains(bps: f64) -> Grains {
     (bps * PER_BPS + 0.5).min(MOST) as Grains
 }
 
-/// A rate as a node measures it: the nearest whole number of grains. Whoever measures counts in some unit, and rules that
-/// live on exact numbers are not to look better here than they are: see "Measured rates are counted" in design-notes.
+/// A rate as a node measures it: the nearest whole number of grains. Whoever measures counts in some unit, and rules
+/// that live on exact numbers are not to look better here than they are: see "Measured rates are counted" in
+/// design-notes.
 #[inline]
 pub(crate) fn counted(bps: f64) -> f64 {
     grains(bps) as f64 / PER_BPS

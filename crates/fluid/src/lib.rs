@@ -1,6 +1,6 @@
 //! The fluid simulator: rates are piecewise constant, end nodes tick asynchronously, feedback and data take rtt/2.
-//! It is exact: nothing is stepped, every integral is taken over its pieces. AECP alone is made of differential equations,
-//! which are stepped (`aecp`).
+//! It is exact: nothing is stepped, every integral is taken over its pieces. AECP alone is made of differential
+//! equations, which are stepped (`aecp`).
 //!
 //! What it is not: packets. There are no headers (wire rate = payload rate), queues follow from the rates but change
 //! neither rates nor delays, and nothing is lost.

@@ -1,9 +1,9 @@
 //! The plain engine: one event per change, kept as the yardstick of the fast one.
 //!
 //! Every change of a rate is an event at its source, one at each place that it reaches, and every grant is one where it
-//! is heard. Nothing is deferred. Events at the same instant come in the order of [`NaiveEventKind`], then of the row, session or
-//! ticker, then of their making: what flows and what is heard first, then who leaves, who joins and what is wanted, then
-//! ticks; so a change at t counts for the interval that begins at t.
+//! is heard. Nothing is deferred. Events at the same instant come in the order of [`NaiveEventKind`], then of the row,
+//! session or ticker, then of their making: what flows and what is heard first, then who leaves, who joins and what is
+//! wanted, then ticks; so a change at t counts for the interval that begins at t.
 
 mod event;
 

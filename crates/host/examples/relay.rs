@@ -6,8 +6,8 @@
 //! ip netns exec a ping 10.66.1.1
 //! ```
 //!
-//! Host number N has the addresses 10.66.N.1 and fd66:0:0:N::1. It runs until its standard input ends, and then says what
-//! it carried, how precisely, and what that cost, and as JSON what came out for whom.
+//! Host number N has the addresses 10.66.N.1 and fd66:0:0:N::1. It runs until its standard input ends, and then says
+//! what it carried, how precisely, and what that cost, and as JSON what came out for whom.
 
 use std::io::{self, Read as _};
 use std::process::ExitCode;

@@ -15,8 +15,8 @@ pub fn listen_address(text: &str) -> Option<SocketAddr> {
     text.parse().ok().or_else(|| Some(SocketAddr::new(ip.parse().ok()?, DEFAULT_PORT)))
 }
 
-/// The addresses at which peers may find a socket of this host, the best first: where it is bound to one, that one; else
-/// all of the host's that others can reach: none of a link alone, and loopback only if there is nothing else.
+/// The addresses at which peers may find a socket of this host, the best first: where it is bound to one, that one;
+/// else all of the host's that others can reach: none of a link alone, and loopback only if there is nothing else.
 ///
 /// Of each kind those of the default route come first, and IPv6 before IPv4.
 pub fn advertised(bound: SocketAddr) -> io::Result<Vec<SocketAddr>> {

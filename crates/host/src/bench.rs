@@ -125,8 +125,8 @@ const BOTH: u8 = 2;
 const ENDLESS: Range<u64> = 0..1 << 60;
 /// CPU time, bytes of streams received, bytes of datagrams received, time since the first, packets lost: 8 bytes each.
 const REPORT_BYTES: usize = 40;
-/// Loads come from and go to a buffer of this size: one for all sessions of a process to come from, and one for all of a network
-/// thread to go to.
+/// Loads come from and go to a buffer of this size: one for all sessions of a process to come from, and one for all of
+/// a network thread to go to.
 const BUFFER: usize = 4 << 20;
 
 static LOADED: LazyLock<Vec<u8>> =
@@ -137,8 +137,8 @@ thread_local! {
 }
 const REPORT_PATIENCE: StdDuration = StdDuration::from_secs(10);
 
-/// Which visitors a server of benches lets in, with what its end node knows of each session. Who asks for files is refused: tickets
-/// for a bench are for nothing else.
+/// Which visitors a server of benches lets in, with what its end node knows of each session. Who asks for files is
+/// refused: tickets for a bench are for nothing else.
 pub fn bench_judge(session: SessionOptions) -> Judge {
     Box::new(move |visitor| client_sends(visitor).map(|_| session))
 }

@@ -16,8 +16,8 @@ const DEFAULT_RULE: &str = "gtp";
 pub struct EndpointConfig {
     /// The address to listen at: any port of all addresses if it is not said.
     pub listen: Option<SocketAddr>,
-    /// What its sessions may send together, as IP packets. Where nothing is known of it, a session's path alone sets the pace,
-    /// and fair shares are not promised.
+    /// What its sessions may send together, as IP packets. Where nothing is known of it, a session's path alone sets
+    /// the pace, and fair shares are not promised.
     pub send_capacity: Option<Rate>,
     /// What its sessions may receive together.
     pub receive_capacity: Option<Rate>,
@@ -25,7 +25,8 @@ pub struct EndpointConfig {
     pub path: PathKind,
     /// Whether data go without secrecy. Both ends must ask for it.
     pub is_plain: bool,
-    /// The rule of its end node, by its name in the list of schemes: "gtp", or another that runs on hosts. Each end runs its own.
+    /// The rule of its end node, by its name in the list of schemes: "gtp", or another that runs on hosts. Each end
+    /// runs its own.
     pub rule: String,
     /// How long the control interval of its end node is.
     pub interval: IntervalRule,
@@ -35,8 +36,8 @@ pub struct EndpointConfig {
     pub room: Bytes,
     /// The largest datagram that it sends and takes, in bytes.
     pub largest_datagram: u32,
-    /// When its sessions are over: after a silence of 30 s, and a day after their handshake. Transfers of files go on in new
-    /// ones.
+    /// When its sessions are over: after a silence of 30 s, and a day after their handshake. Transfers of files go on
+    /// in new ones.
     pub lasts: Lasts,
 }
 

@@ -48,8 +48,8 @@ impl Endpoint {
         Ok(Self { inner: Arc::new(EndpointInner { orders, bell, shared, thread: Lock::new(Some(thread)) }) })
     }
 
-    /// Opens a session, and waits until the other end has it open, too, or there can be none. The handler has it half a round
-    /// trip before that.
+    /// Opens a session, and waits until the other end has it open, too, or there can be none. The handler has it half a
+    /// round trip before that.
     pub fn connect(
         &self,
         to: &Ticket,
@@ -70,8 +70,9 @@ impl Endpoint {
         crate::waiting::received(answer).await.unwrap_or(Err(ConnectError::Closed))
     }
 
-    /// Begins to open a session: the answer comes through the receiver. It may go on with what a former one, which this end
-    /// opened with the same ticket, was let in for: then it does not matter whether the ticket has expired meanwhile.
+    /// Begins to open a session: the answer comes through the receiver. It may go on with what a former one, which this
+    /// end opened with the same ticket, was let in for: then it does not matter whether the ticket has expired
+    /// meanwhile.
     pub fn begin(
         &self,
         to: &Ticket,
@@ -88,14 +89,14 @@ impl Endpoint {
         Ok(answer)
     }
 
-    /// Answers who wants to open a session with a ticket of this keyring, as `accept` says. The keyring says itself what has
-    /// expired or is used up; the sessions of a ticket that is taken back end within a second or two.
+    /// Answers who wants to open a session with a ticket of this keyring, as `accept` says. The keyring says itself
+    /// what has expired or is used up; the sessions of a ticket that is taken back end within a second or two.
     pub fn listen(&self, tickets: Arc<Keyring>, accept: Accept) {
         self.listen_with(tickets, Box::new(|_| Ok(SessionOptions::default())), accept);
     }
 
-    /// The same, where `judge` says at the hello what is known to be refused, and what the session begins with: it costs less
-    /// than a session that is opened and closed.
+    /// The same, where `judge` says at the hello what is known to be refused, and what the session begins with: it
+    /// costs less than a session that is opened and closed.
     pub fn listen_with(&self, tickets: Arc<Keyring>, judge: Judge, accept: Accept) {
         self.order(EndpointOrder::Listen { tickets, judge, accept });
     }
@@ -115,7 +116,8 @@ impl Endpoint {
         self.inner.shared.sessions.load().as_ref().clone()
     }
 
-    /// Datagrams that came and got lost since the socket had no room for them: larger buffers help, or a faster machine.
+    /// Datagrams that came and got lost since the socket had no room for them: larger buffers help, or a faster
+    /// machine.
     pub fn overflows(&self) -> u64 {
         self.inner.shared.overflows.load(Ordering::Relaxed)
     }

@@ -1,5 +1,5 @@
-//! Texts and files that this crate reads, and what the two ends of a status socket may say: `make fuzz` looks for inputs that
-//! break what reads them, and `cargo test` runs the ones in `__fuzz__` again, and some at random.
+//! Texts and files that this crate reads, and what the two ends of a status socket may say: `make fuzz` looks for
+//! inputs that break what reads them, and `cargo test` runs the ones in `__fuzz__` again, and some at random.
 
 use std::fs;
 use std::io::{Read, Write};

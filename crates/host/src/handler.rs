@@ -8,8 +8,8 @@ use crate::session::Session;
 
 /// What the streams of a session hold at this end, and where the bytes go that come.
 ///
-/// The network thread owns it and calls it: a call that takes long holds up all sessions of the process. Whatever has to
-/// wait, a disk above all, belongs to a thread of its own, which speaks to the session through its [`Session`].
+/// The network thread owns it and calls it: a call that takes long holds up all sessions of the process. Whatever has
+/// to wait, a disk above all, belongs to a thread of its own, which speaks to the session through its [`Session`].
 pub trait Handler: Send {
     /// The session is there.
     fn on_open(&mut self, session: &Session) {
@@ -22,8 +22,8 @@ pub trait Handler: Send {
         session.refuse(stream, range, VoidReason::Vanished);
     }
 
-    /// Lends bytes of a range that was served: `take` gets them in one piece or in several, in order, together exactly as
-    /// many as asked for. They may be asked for again as long as the session lives: what was lost goes again.
+    /// Lends bytes of a range that was served: `take` gets them in one piece or in several, in order, together exactly
+    /// as many as asked for. They may be asked for again as long as the session lives: what was lost goes again.
     fn lend(&mut self, stream: u32, range: Range<u64>, take: &mut dyn FnMut(&[u8])) -> Result<(), VoidReason> {
         let _ = (stream, range, take);
         Err(VoidReason::Vanished)

@@ -240,7 +240,8 @@ impl Keyring {
             what,
         };
         let Some(state) = &self.state else { return change(&mut self.known.lock()).map_err(refuse) };
-        // The file's lock keeps other writers out, of this process too. The network thread does not wait for the disk meanwhile.
+        // The file's lock keeps other writers out, of this process too. The network thread does not wait for the disk
+        // meanwhile.
         let _lock = state.lock(FILE)?;
         let mut newest = self.known.lock().clone();
         self.read(&mut newest)?;

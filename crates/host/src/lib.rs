@@ -4,7 +4,8 @@
 //! application makes of it: which bytes its streams hold, and where those go that arrive. The protocol is
 //! `fairwave-proto`'s, which knows no socket and no clock; this crate has them.
 //!
-//! A transport of one's own is a handler at each end. Here the one lends a text, and the other wants the first five bytes:
+//! A transport of one's own is a handler at each end. Here the one lends a text, and the other wants the first five
+//! bytes:
 //!
 //! ```
 //! use std::ops::Range;
@@ -68,7 +69,8 @@
 //!   wants to write no handler (`examples/memory.rs`);
 //! - [`Server`]: the port and the ticket of the last time, where they are still good; [`StateDir`] keeps them;
 //! - [`Capacity`]: what this machine's network card carries, for [`EndpointConfig`];
-//! - [`StatusSample`] and [`StatusSocket`]: what sessions do and what limits them, for this process and others of its user;
+//! - [`StatusSample`] and [`StatusSocket`]: what sessions do and what limits them, for this process and others of its
+//!   user;
 //! - [`bench()`](bench()) measures between two endpoints, and [`examine`] says what of this machine holds them back.
 
 #![cfg_attr(test, allow(non_snake_case))]

@@ -1,9 +1,9 @@
 //! Locks that cannot be taken in two orders.
 //!
-//! Each lock of this crate and of those on it is a *leaf*: whoever holds it takes no other, and calls nothing that may. What has to be done with
-//! other objects is done before or after, with what was copied out. The one lock that may be held while a leaf is taken says so
-//! where it is made ([`Lock::over_leaves`]). Builds with debug assertions check it wherever a lock is taken, whether another
-//! thread is in the way or not. See "Locks" in design-notes.
+//! Each lock of this crate and of those on it is a *leaf*: whoever holds it takes no other, and calls nothing that may.
+//! What has to be done with other objects is done before or after, with what was copied out. The one lock that may be
+//! held while a leaf is taken says so where it is made ([`Lock::over_leaves`]). Builds with debug assertions check it
+//! wherever a lock is taken, whether another thread is in the way or not. See "Locks" in design-notes.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -35,7 +35,8 @@ impl<T> Lock<T> {
         Self { value: Mutex::new(value), is_over_leaves: true }
     }
 
-    /// Waits until no other thread holds it. What a thread that panicked left there counts: each change leaves a whole value behind.
+    /// Waits until no other thread holds it. What a thread that panicked left there counts: each change leaves a whole
+    /// value behind.
     pub fn lock(&self) -> Held<'_, T> {
         let rank = Rank::enter(self.is_over_leaves);
         Held { value: self.value.lock().unwrap_or_else(PoisonError::into_inner), rank }

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use crate::keyring::Keyring;
 use crate::proof::Proof;
 
-/// A ticket for one transfer that a visitor shows. Only the application knows when its transfer is done, and so when the ticket is
-/// used up: it then says so with [`Keyring::use_up`].
+/// A ticket for one transfer that a visitor shows. Only the application knows when its transfer is done, and so when
+/// the ticket is used up: it then says so with [`Keyring::use_up`].
 #[derive(Clone, Copy)]
 pub struct OneUse<'a> {
     /// The keyring that has the ticket: whom to tell that it is used up.
     pub keyring: &'a Arc<Keyring>,
-    /// The proof of the session that the visitor's follows ([`Session::proof`](crate::Session::proof)), if it shows one.
+    /// The proof of the session that the visitor's follows ([`Session::proof`](crate::Session::proof)), if it shows
+    /// one.
     pub follows: Option<Proof>,
 }
 

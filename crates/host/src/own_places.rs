@@ -1,8 +1,8 @@
 //! The directories in which this user's Fairwave keeps its keys and its sockets.
 //!
-//! Nothing of them is given away, wherever a walk meets them: whoever has the identity is this host to all who hold a ticket of
-//! it, and whoever has the keyring is let in. They are known by device and inode, so that neither a link, a mount nor another
-//! name is a way around.
+//! Nothing of them is given away, wherever a walk meets them: whoever has the identity is this host to all who hold a
+//! ticket of it, and whoever has the keyring is let in. They are known by device and inode, so that neither a link, a
+//! mount nor another name is a way around.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -86,7 +86,8 @@ impl OwnPlaces {
     }
 }
 
-/// The directories with Fairwave's own keys and sockets that lie below these paths: what is given of these paths is without them.
+/// The directories with Fairwave's own keys and sockets that lie below these paths: what is given of these paths is
+/// without them.
 pub fn own_places_below(paths: &[PathBuf]) -> Vec<PathBuf> {
     let own = OwnPlaces::find();
     let mut found: Vec<_> = own.directories.iter().map(|(own, _)| own.clone()).collect();

@@ -5,7 +5,8 @@
 //! ```
 
 /// What a client comes for: the second byte of its greeting. A server that is there for another purpose so can say that
-/// ([`Refusal::Purpose`](crate::Refusal::Purpose)). An application may greet in any other way: what it says is bytes to a session.
+/// ([`Refusal::Purpose`](crate::Refusal::Purpose)). An application may greet in any other way: what it says is bytes to
+/// a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Purpose {

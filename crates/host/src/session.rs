@@ -66,8 +66,8 @@ pub struct SessionStats {
     pub received_wire_bytes: u64,
     /// Data packets received.
     pub received_packets: u64,
-    /// Data packets of which this sink has heard and that have not come: lost ones, some that are late, and on shared paths
-    /// the one in some 4096 whose number the source skips on purpose.
+    /// Data packets of which this sink has heard and that have not come: lost ones, some that are late, and on shared
+    /// paths the one in some 4096 whose number the source skips on purpose.
     pub missed_packets: u64,
     /// The rates at the source, where this is it.
     pub source: Option<SessionRates>,
@@ -116,8 +116,8 @@ impl Session {
         self.inner.stats.load_full()
     }
 
-    /// Sets what [`Session::stats`] tells. The network thread does it for sessions of an endpoint; of a detached one, whoever tests
-    /// with it.
+    /// Sets what [`Session::stats`] tells. The network thread does it for sessions of an endpoint; of a detached one,
+    /// whoever tests with it.
     pub fn publish(&self, stats: SessionStats) {
         self.inner.stats.store(Arc::new(stats));
     }
@@ -152,8 +152,8 @@ impl Session {
         self.send(SessionCommand::Desired(rate));
     }
 
-    /// The sink takes no more than this, of IP packets, whatever its end node grants; none if it takes all. The source is told, and
-    /// what exceeds it is refused.
+    /// The sink takes no more than this, of IP packets, whatever its end node grants; none if it takes all. The source
+    /// is told, and what exceeds it is refused.
     pub fn set_ceiling(&self, rate: Option<Rate>) {
         self.send(SessionCommand::Ceiling(rate));
     }
@@ -163,13 +163,14 @@ impl Session {
         self.send(SessionCommand::Close(reason));
     }
 
-    /// A secret that both ends of this session know and nobody else, one for each label: to prove with it what travels in
-    /// the clear.
+    /// A secret that both ends of this session know and nobody else, one for each label: to prove with it what travels
+    /// in the clear.
     pub fn secret(&self, label: &str) -> [u8; 32] {
         blake3::Hasher::new_keyed(&self.inner.export).update(label.as_bytes()).finalize().into()
     }
 
-    /// Shows the other end that a session which is opened later follows this one ([`Endpoint::begin`](crate::Endpoint::begin)).
+    /// Shows the other end that a session which is opened later follows this one
+    /// ([`Endpoint::begin`](crate::Endpoint::begin)).
     pub fn proof(&self) -> Proof {
         *self.secret("return").first_chunk().expect("16 of 32 bytes")
     }
@@ -180,8 +181,8 @@ impl Session {
 }
 
 impl Session {
-    /// A session without a network, to test a [`Handler`](crate::Handler) with: what it is told comes out of the receiver. Its
-    /// secrets are the same for all.
+    /// A session without a network, to test a [`Handler`](crate::Handler) with: what it is told comes out of the
+    /// receiver. Its secrets are the same for all.
     pub fn detached(facts: SessionFacts) -> (Self, crossbeam_channel::Receiver<(SessionId, SessionCommand)>) {
         let (commands, told) = Commands::detached();
         (Self::new(SessionId(1), facts, Zeroizing::new([7; 32]), commands), told)

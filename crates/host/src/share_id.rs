@@ -13,8 +13,8 @@ pub struct ShareId(pub u64);
 const EXCHANGE: u8 = 2;
 
 impl ShareId {
-    /// The name of a directory that takes files and gives them, too. It is not that of one that only takes: whoever was let in to
-    /// write alone is not let in here to read.
+    /// The name of a directory that takes files and gives them, too. It is not that of one that only takes: whoever was
+    /// let in to write alone is not let in here to read.
     pub fn of_exchange(path: impl AsRef<Path>) -> Self {
         Self::named(EXCHANGE, [path])
     }

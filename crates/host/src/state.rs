@@ -15,8 +15,8 @@ const MOST_BYTES: u64 = 64 << 20;
 const LOCK_TRIES: u32 = 500;
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
-/// The directory of what outlives a process: the host's identity, its tickets, the journals of transfers. Nobody else may
-/// read it.
+/// The directory of what outlives a process: the host's identity, its tickets, the journals of transfers. Nobody else
+/// may read it.
 #[derive(Clone, Debug)]
 pub struct StateDir {
     path: PathBuf,

@@ -1,6 +1,7 @@
 //! Streams as bytes in order: the short way for who has them in memory, or reads them as they come.
 //!
-//! It copies more than a [`Handler`] of one's own would, and holds a stream's bytes until those in front of them have come.
+//! It copies more than a [`Handler`] of one's own would, and holds a stream's bytes until those in front of them have
+//! come.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;

@@ -27,12 +27,12 @@ pub struct Visitor<'a> {
     pub one_use: Option<OneUse<'a>>,
 }
 
-/// Judges a hello: what this end node knows of the session, or why there is to be none. It is called on the network thread, as often
-/// as hellos come, also for the same one again, and for some that lead to nothing: it must look at what it is given and at what is
-/// in memory alone, and begin nothing.
+/// Judges a hello: what this end node knows of the session, or why there is to be none. It is called on the network
+/// thread, as often as hellos come, also for the same one again, and for some that lead to nothing: it must look at
+/// what it is given and at what is in memory alone, and begin nothing.
 pub type Judge = Box<dyn FnMut(&Visitor<'_>) -> Result<SessionOptions, Refusal> + Send>;
 
-/// Takes part in a session that is open: what this end node knows of it, and what the application makes of it; or why it cannot, which
-/// closes the session with [`CloseReason::Refused`](crate::CloseReason::Refused). It is called once a session, when the first packet
-/// under its keys has come: nobody gets so far who has only recorded what others sent.
+/// Takes part in a session that is open: what this end node knows of it, and what the application makes of it; or why
+/// it cannot, which closes the session with [`CloseReason::Refused`](crate::CloseReason::Refused). It is called once a
+/// session, when the first packet under its keys has come: nobody gets so far who has only recorded what others sent.
 pub type Accept = Box<dyn FnMut(&Visitor<'_>) -> Result<(SessionOptions, Box<dyn Handler>), Refusal> + Send>;

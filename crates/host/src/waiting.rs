@@ -9,8 +9,8 @@ use crossbeam_channel::{Receiver, RecvError};
 
 use crate::lock::Lock;
 
-/// What comes out of a channel, for whoever awaits it; an error if nothing ever will. A thread waits for it, so that any
-/// executor will do: for things that are rare.
+/// What comes out of a channel, for whoever awaits it; an error if nothing ever will. A thread waits for it, so that
+/// any executor will do: for things that are rare.
 pub(crate) fn received<T: Send + 'static>(from: Receiver<T>) -> impl Future<Output = Result<T, RecvError>> {
     let slot = Arc::new(Lock::new(Slot { value: None, waker: None }));
     let filled = Arc::clone(&slot);

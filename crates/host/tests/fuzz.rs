@@ -1,6 +1,6 @@
-//! A live endpoint and what anybody may send it: datagrams that are none, hellos and sealed packets with bytes changed, also
-//! from the address of a peer; and a peer that asks for anything and offers what nobody wants. `make fuzz` looks for inputs
-//! that break it, `cargo test` tries some at random.
+//! A live endpoint and what anybody may send it: datagrams that are none, hellos and sealed packets with bytes changed,
+//! also from the address of a peer; and a peer that asks for anything and offers what nobody wants. `make fuzz` looks
+//! for inputs that break it, `cargo test` tries some at random.
 //!
 //! Whatever comes: the endpoint goes on to serve, its sessions stay open, and no wrong byte arrives.
 
@@ -174,7 +174,8 @@ impl Scene {
     }
 }
 
-/// Carries between a client that thinks `inside` is the server, and the server, which thinks that `outside` is the client.
+/// Carries between a client that thinks `inside` is the server, and the server, which thinks that `outside` is the
+/// client.
 fn carry(inside: &UdpSocket, outside: &UdpSocket, server: SocketAddr, passed: &Arc<Mutex<Vec<Vec<u8>>>>) {
     let client = Arc::new(Mutex::new(None));
     let clone = |socket: &UdpSocket| socket.try_clone().expect("a descriptor is left");

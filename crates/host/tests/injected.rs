@@ -184,7 +184,8 @@ impl Path {
         self.heard.client.lock().unwrap().expect("the client has spoken")
     }
 
-    /// Sends what `forge` makes of the newest data packet to the client, 1000 times a second while `meanwhile` runs: how often.
+    /// Sends what `forge` makes of the newest data packet to the client, 1000 times a second while `meanwhile` runs:
+    /// how often.
     fn inject<T>(&self, forge: impl Fn(u64, &[u8]) -> Vec<u8> + Sync, meanwhile: impl FnOnce() -> T) -> (u64, T) {
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {

@@ -1,7 +1,7 @@
 //! A loss report about 10^6 packets under way with 10^4 holes: `cargo bench -p fairwave-proto --bench loss_report`.
 //!
-//! "assemble": what the sink lacks, into pages of 1200 bytes. "settle": those pages, read and settled at the source. "both"
-//! is what the two ends spend on it together.
+//! "assemble": what the sink lacks, into pages of 1200 bytes. "settle": those pages, read and settled at the source.
+//! "both" is what the two ends spend on it together.
 
 #![allow(missing_docs, reason = "criterion_group makes public functions")]
 

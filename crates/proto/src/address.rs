@@ -8,14 +8,15 @@ use crate::codec::PacketKind;
 
 /// The address of an initiator, which may move: from one network to another, or because a NAT forgot it.
 ///
-/// Packets go to the address that is proven. When a packet that is newer than all others comes from elsewhere, that place is
-/// asked: a [`Probe`](crate::codec::Frame::Probe) with 64 random bits goes there, and only an
+/// Packets go to the address that is proven. When a packet that is newer than all others comes from elsewhere, that
+/// place is asked: a [`Probe`](crate::codec::Frame::Probe) with 64 random bits goes there, and only an
 /// [`Echo`](crate::codec::Frame::Echo) of it that comes from there proves that the peer is. Until then no more bytes go
 /// there than came from there, so a forged address is a poor weapon, and at most one place a second is asked.
 ///
 /// After a move all that is known of the path is void: round trip, size of packets and path rate begin anew.
 ///
-/// Only packets that were opened and are new ([`Replay`](crate::replay::Replay), [`MissingNumbers`](crate::MissingNumbers)) are handed in.
+/// Only packets that were opened and are new ([`Replay`](crate::replay::Replay),
+/// [`MissingNumbers`](crate::MissingNumbers)) are handed in.
 #[derive(Clone, Debug)]
 pub(crate) struct PeerAddress {
     proven: SocketAddr,
@@ -58,8 +59,8 @@ impl PeerAddress {
         self.proven
     }
 
-    /// A packet of the session came, of so many bytes with IP and UDP. `random` draws a challenge, if one is needed; ask
-    /// [`PeerAddress::poll_probe`] afterwards.
+    /// A packet of the session came, of so many bytes with IP and UDP. `random` draws a challenge, if one is needed;
+    /// ask [`PeerAddress::poll_probe`] afterwards.
     pub(crate) fn on_packet(
         &mut self,
         now: Time,

@@ -4,14 +4,15 @@ use fairwave_units::{Duration, Rate, Time};
 
 use crate::codec::CloseReason;
 
-/// A circuit breaker (RFC 8084) for a path whose rate only end nodes govern: if what they allocate does not get through, the
-/// path is not what it was said to be.
+/// A circuit breaker (RFC 8084) for a path whose rate only end nodes govern: if what they allocate does not get
+/// through, the path is not what it was said to be.
 ///
 /// Losses are counted over seconds, each longer if 100 packets take longer to settle. A second with more than 20 % lost
-/// halves the rate; so does the next one. Once ten seconds have been such, the session is closed. A second with less doubles
-/// the rate again, until nothing is left of the halvings.
+/// halves the rate; so does the next one. Once ten seconds have been such, the session is closed. A second with less
+/// doubles the rate again, until nothing is left of the halvings.
 ///
-/// It needs no timer: it looks at the time when packets are settled. When none are, it is [`Silence`](crate::silence::Silence) that acts.
+/// It needs no timer: it looks at the time when packets are settled. When none are, it is
+/// [`Silence`](crate::silence::Silence) that acts.
 #[derive(Clone, Debug)]
 pub(crate) struct Breaker {
     /// When the second began.
@@ -40,8 +41,8 @@ impl Breaker {
         Self { since: now, settled: 0, lost: 0, bad_since: None, halvings: 0, before: Rate::ZERO }
     }
 
-    /// So many packets are settled, of which so many were lost, at a session that has had `rate`: a reason to close it, if
-    /// there is one.
+    /// So many packets are settled, of which so many were lost, at a session that has had `rate`: a reason to close it,
+    /// if there is one.
     pub(crate) fn on_settled(&mut self, now: Time, settled: u64, lost: u64, rate: Rate) -> Option<CloseReason> {
         self.settled = self.settled.saturating_add(settled);
         self.lost = self.lost.saturating_add(lost);
@@ -63,7 +64,8 @@ impl Breaker {
         self.bad_since.filter(|since| now.since(*since) >= CLOSES_AFTER).map(|_| CloseReason::Path)
     }
 
-    /// What is settled now was lost in a silence, which has had its own answer: the second begins anew, and so does the row.
+    /// What is settled now was lost in a silence, which has had its own answer: the second begins anew, and so does the
+    /// row.
     pub(crate) fn pass_over(&mut self, now: Time) {
         (self.since, self.settled, self.lost, self.bad_since) = (now, 0, 0, None);
     }

@@ -23,15 +23,16 @@ pub struct NodeConfig {
 
 /// How a host is set up.
 pub struct HostConfig<R> {
-    /// Bytes of IP and UDP around a datagram over IPv4, which count in all rates: 28 on a real network. Those over IPv6 have
-    /// 20 more.
+    /// Bytes of IP and UDP around a datagram over IPv4, which count in all rates: 28 on a real network. Those over
+    /// IPv6 have 20 more.
     pub lower_bytes: u32,
     /// Bytes of a stream in a data packet at the most.
     pub piece_bytes: u32,
-    /// Bytes of one send of the system at the most (GSO), which is the largest burst: one packet's worth where packets go
-    /// one by one.
+    /// Bytes of one send of the system at the most (GSO), which is the largest burst: one packet's worth where packets
+    /// go one by one.
     pub send_bytes: Bytes,
-    /// What its sessions may send together; `None` where nothing is known of it: then a session's path rate governs alone.
+    /// What its sessions may send together; `None` where nothing is known of it: then a session's path rate governs
+    /// alone.
     pub sending: Option<NodeConfig>,
     /// What its sessions may receive together.
     pub receiving: Option<NodeConfig>,
@@ -39,15 +40,15 @@ pub struct HostConfig<R> {
     pub fair_start: bool,
     /// Bytes that a session may have asked for and not received, at the most.
     pub room: Bytes,
-    /// Bytes of datagrams that came and were not read, which the system holds for all sessions together; `None` where they are
-    /// read as they come.
+    /// Bytes of datagrams that came and were not read, which the system holds for all sessions together; `None` where
+    /// they are read as they come.
     pub buffer: Option<Bytes>,
     /// Seeds all that is left to chance, and that nobody may foretell: names of sessions, skipped numbers, probes.
     pub seed: [u8; 32],
     /// What it takes its paths for: a session's is dedicated if both ends say so and know their capacities.
     pub path: PathKind,
-    /// Whether to look for larger datagrams than every path takes (RFC 8899): data begin with 1200 bytes a datagram, and go up
-    /// to `piece_bytes` as the path shows that it takes them. Else they are as large as that at once.
+    /// Whether to look for larger datagrams than every path takes (RFC 8899): data begin with 1200 bytes a datagram,
+    /// and go up to `piece_bytes` as the path shows that it takes them. Else they are as large as that at once.
     pub probes_mtu: bool,
     /// Whether data go without secrecy: both ends must ask for it, or neither.
     pub is_plain: bool,

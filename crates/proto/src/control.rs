@@ -28,8 +28,8 @@ use crate::slots::{SessionNames, Slots, slot};
 /// The core of a host that knows its peers: it opens and closes sessions, numbers all control packets, and runs the two
 /// end nodes.
 ///
-/// At a tick it asks for what was measured ([`Control::due`], [`Control::tick`]), and says what every session may do from
-/// then on ([`ControlEvent::Grant`]).
+/// At a tick it asks for what was measured ([`Control::due`], [`Control::tick`]), and says what every session may do
+/// from then on ([`ControlEvent::Grant`]).
 pub(crate) struct Control<C: Crypto> {
     names: SessionNames,
     door: Handshakes<C>,
@@ -328,8 +328,8 @@ impl<C: Crypto> Control<C> {
         BOTH.into_iter().find(|direction| self.node(*direction).is_some_and(|node| node.next_tick() <= now))
     }
 
-    /// A control interval of a node is over, in which its sessions used so much, in the order of their names: grants follow as events, and go to the
-    /// sources of what this host receives.
+    /// A control interval of a node is over, in which its sessions used so much, in the order of their names: grants
+    /// follow as events, and go to the sources of what this host receives.
     pub(crate) fn tick(&mut self, now: Time, direction: Direction, measured: &[Measured]) {
         let Some(node) = &mut self.nodes[direction as usize] else { return };
         if let Some(waiting) = measured.iter().filter_map(|measured| measured.waiting).max() {
@@ -439,7 +439,8 @@ impl<C: Crypto> Control<C> {
         }
     }
 
-    /// Where no end node says what may be received, it is said here again and again that nothing limits it, or the ceiling alone.
+    /// Where no end node says what may be received, it is said here again and again that nothing limits it, or the
+    /// ceiling alone.
     fn lift(&mut self, now: Time, session: SessionId) {
         let receives = self.peers.get(session).is_some_and(|peer| peer.opened.receives);
         if receives && self.node(Direction::Receiving).is_none() {
@@ -534,7 +535,8 @@ impl<C: Crypto> Control<C> {
         self.peers.get(session).map(|peer| now.since(peer.heard))
     }
 
-    /// For how long a session's peer has owed an answer, and has said nothing at all. Who is asked for nothing may be silent.
+    /// For how long a session's peer has owed an answer, and has said nothing at all. Who is asked for nothing may be
+    /// silent.
     pub(crate) fn unanswered_for(&self, now: Time, session: SessionId) -> Option<Duration> {
         self.peers.get(session).map(|peer| peer.unanswered.map_or(Duration::ZERO, |since| now.since(since)))
     }

@@ -10,11 +10,11 @@ use crate::options::SessionOptions;
 /// An end node of GTP for one direction (Wu 2007, Algorithms 2 and 3, which are the same): a capacity, a table of the
 /// sessions that cross it, and a rule that runs once per control interval.
 ///
-/// What is measured comes in at a tick, grants go out. A source sends at its grant at the most; a sink tells its grant to
-/// the session's source, for which it is a cap and never a duty.
+/// What is measured comes in at a tick, grants go out. A source sends at its grant at the most; a sink tells its grant
+/// to the session's source, for which it is a cap and never a duty.
 ///
-/// A session is never measured above 1.25 times what it was granted lately, whatever its peer claims, so that a lie takes
-/// no more from the others than that; one that keeps claiming more is named.
+/// A session is never measured above 1.25 times what it was granted lately, whatever its peer claims, so that a lie
+/// takes no more from the others than that; one that keeps claiming more is named.
 pub(crate) struct EndNode {
     capacity: Rate,
     share: f64,
@@ -59,7 +59,8 @@ pub(crate) struct TickOutcome {
     pub measured: Rate,
     /// Its rate until the next tick, and where that leads.
     pub grant: Grant,
-    /// Whether it has been measured above all that it was granted for [`EXCESS_TICKS`](crate::flow_table::EXCESS_TICKS) intervals and
+    /// Whether it has been measured above all that it was granted for
+    /// [`EXCESS_TICKS`](crate::flow_table::EXCESS_TICKS) intervals and
     /// [`EXCESS_LASTS`](crate::flow_table::EXCESS_LASTS): it is to be closed.
     pub exceeds_grant: bool,
 }
@@ -87,13 +88,14 @@ const LEAST_INTERVAL: Duration = Duration::from_millis(1);
 const LONGEST_QUEUE: Duration = Duration::from_secs(1);
 /// After an overflow: of what was read.
 const LOWERED: f64 = 0.95;
-/// Of the capacity, per second, in the first second after an overflow. Each second without another makes it so much more: what
-/// lies near the rate that overflowed is tried slowly, and what a passing trouble took is back soon, three quarters in 9 s.
+/// Of the capacity, per second, in the first second after an overflow. Each second without another makes it so much
+/// more: what lies near the rate that overflowed is tried slowly, and what a passing trouble took is back soon, three
+/// quarters in 9 s.
 const RECOVERY_PER_S: f64 = 0.02;
 
 impl EndNode {
-    /// A node without sessions, of which GTP may use `share` (0 to 1) of the capacity. Its first tick is at `phase` from
-    /// now, which best is random within an interval: nodes need no common beat, and should have none.
+    /// A node without sessions, of which GTP may use `share` (0 to 1) of the capacity. Its first tick is at `phase`
+    /// from now, which best is random within an interval: nodes need no common beat, and should have none.
     pub(crate) fn new(
         now: Time,
         phase: Duration,
@@ -143,16 +145,16 @@ impl EndNode {
         self.rule = rule;
     }
 
-    /// The socket overflowed in the interval that ends now, in which so much was read from it. The capacity becomes 95 % of
-    /// that, and recovers: 2 % of the whole in a second, and after the first one faster, in proportion to the time without another
-    /// overflow.
+    /// The socket overflowed in the interval that ends now, in which so much was read from it. The capacity becomes 95
+    /// % of that, and recovers: 2 % of the whole in a second, and after the first one faster, in proportion to the
+    /// time without another overflow.
     pub(crate) fn on_overflow(&mut self, read: Rate) {
         self.lowered = Some((read * LOWERED).min(self.capacity()));
         self.has_overflowed = true;
     }
 
-    /// This end as [`fair_start`](fairwave_schemes::node::fair_start) takes it: the capacity, and the sum of all weights
-    /// with that of a newcomer.
+    /// This end as [`fair_start`](fairwave_schemes::node::fair_start) takes it: the capacity, and the sum of all
+    /// weights with that of a newcomer.
     pub(crate) fn fair_start_end(&self, weight: f64) -> (Rate, f64) {
         (self.capacity(), self.table.weights() + weight)
     }
@@ -162,8 +164,8 @@ impl EndNode {
         self.table.set_options(session, options)
     }
 
-    /// What a session's application here wants to use, or takes, at the most; none if all there is. It is what this end knows: no
-    /// packet carries it.
+    /// What a session's application here wants to use, or takes, at the most; none if all there is. It is what this end
+    /// knows: no packet carries it.
     pub(crate) fn set_desired(&mut self, session: SessionId, desired: Option<Rate>) {
         if let Some(entry) = self.table.get_mut(session) {
             entry.flow.desired = desired;
@@ -223,8 +225,8 @@ impl EndNode {
         self.allocator.see_queue(waiting);
     }
 
-    /// A control interval is over: what each session used in it comes from `measured`, and what it may use in the next is
-    /// the outcome, in the order of the sessions' names. At a sink what it used is what its source sent.
+    /// A control interval is over: what each session used in it comes from `measured`, and what it may use in the next
+    /// is the outcome, in the order of the sessions' names. At a sink what it used is what its source sent.
     pub(crate) fn tick(&mut self, now: Time, mut measured: impl FnMut(SessionId) -> Rate) -> &[TickOutcome] {
         let elapsed = self.last_tick.map_or(Duration::ZERO, |last| now.since(last));
         self.recover(elapsed);

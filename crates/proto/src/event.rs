@@ -20,8 +20,8 @@ pub enum Event {
         /// Why.
         error: HandshakeError,
     },
-    /// The peer asks for a range: answer with [`Host::serve`](crate::Host::serve) or [`Host::refuse`](crate::Host::refuse), now or when it has been read. It may come
-    /// again.
+    /// The peer asks for a range: answer with [`Host::serve`](crate::Host::serve) or
+    /// [`Host::refuse`](crate::Host::refuse), now or when it has been read. It may come again.
     Requested {
         /// The session.
         session: SessionId,

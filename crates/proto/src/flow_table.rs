@@ -14,8 +14,8 @@ use crate::options::SessionOptions;
 pub(crate) struct Flow {
     /// Its name at this host.
     pub session: SessionId,
-    /// What this host was told of it: its weight in [`WEIGHTS`], 0 < alpha < 1, 0 <= beta <= 1 (Wu 2007, Eq. VI.3), and its
-    /// guaranteed rate.
+    /// What this host was told of it: its weight in [`WEIGHTS`], 0 < alpha < 1, 0 <= beta <= 1 (Wu 2007, Eq. VI.3),
+    /// and its guaranteed rate.
     pub options: SessionOptions,
     /// What its application at this host wants, or takes, at the most; none if all there is, or if that is not known.
     pub desired: Option<Rate>,
@@ -51,7 +51,8 @@ pub(crate) struct FlowTable {
 pub(crate) struct FlowEntry {
     pub(crate) flow: Flow,
     pub(crate) granted: Granted,
-    /// For how long it has used more than any grant explains; an interval in which it has not takes a quarter of one off.
+    /// For how long it has used more than any grant explains; an interval in which it has not takes a quarter of one
+    /// off.
     excess: Duration,
 }
 
@@ -132,8 +133,8 @@ impl FlowTable {
 }
 
 impl FlowEntry {
-    /// The row of a session that is measured to use `measured`: no more counts than its grants of the last round trip and
-    /// two intervals explain, and of the time for which what comes now has waited in a queue.
+    /// The row of a session that is measured to use `measured`: no more counts than its grants of the last round trip
+    /// and two intervals explain, and of the time for which what comes now has waited in a queue.
     pub(crate) fn row(&mut self, now: Time, interval: Duration, queue: Duration, measured: Rate) -> Row {
         let path = self.flow.rtt.as_nanos().saturating_add(queue.as_nanos());
         let span = Duration::from_nanos(interval.as_nanos().saturating_mul(2).saturating_add(path));

@@ -114,8 +114,8 @@ impl<C: Crypto> Handshakes<C> {
         (answered.datagram, answered.refusal.is_none())
     }
 
-    /// A packet came for a session that is not open: what says that it is not known, unless it is half open or being opened, or if
-    /// that was said too often.
+    /// A packet came for a session that is not open: what says that it is not known, unless it is half open or being
+    /// opened, or if that was said too often.
     pub(crate) fn reset(&mut self, now: Time, from: SocketAddr, session: SessionId) -> Option<Reset> {
         let is_known = self.attempts.get(session).is_some() || self.responder.half_open(session).is_some();
         if is_known { None } else { self.responder.reset(now, from.ip(), session) }

@@ -133,8 +133,8 @@ impl<C: Crypto> Host<C> {
         self.control.set_desired(session, desired);
     }
 
-    /// The sink takes no more than this, whatever its end node grants: its source is told the lesser of both, and its end node
-    /// takes it for the session's desired rate. None if it takes all.
+    /// The sink takes no more than this, whatever its end node grants: its source is told the lesser of both, and its
+    /// end node takes it for the session's desired rate. None if it takes all.
     pub fn set_ceiling(&mut self, now: Time, session: SessionId, ceiling: Option<Rate>) {
         self.inbound.set_ceiling(now, session, ceiling);
         self.control.set_ceiling(now, session, ceiling);
@@ -198,7 +198,8 @@ impl<C: Crypto> Host<C> {
         self.inbound.parts(session)
     }
 
-    /// A control packet came, whose seal is good: whether it is one more of an open session. Else it came before, or too late.
+    /// A control packet came, whose seal is good: whether it is one more of an open session. Else it came before, or
+    /// too late.
     pub fn handle_control(&mut self, now: Time, from: SocketAddr, packet: &ControlPacket) -> bool {
         if !self.control.accept(now, from, packet) {
             return false;
@@ -228,8 +229,9 @@ impl<C: Crypto> Host<C> {
         true
     }
 
-    /// A packet came that is of no session with keys here, as far as its header says. It may be a reset, which ends a session of
-    /// another name: an event says so. Else what goes back to where it came from, if anything does: a reset.
+    /// A packet came that is of no session with keys here, as far as its header says. It may be a reset, which ends a
+    /// session of another name: an event says so. Else what goes back to where it came from, if anything does: a
+    /// reset.
     pub fn handle_stray(&mut self, now: Time, from: SocketAddr, header: &Header, datagram: &[u8]) -> Option<Vec<u8>> {
         let answer = self.control.handle_stray(now, from, header, datagram);
         self.route(now);
@@ -248,9 +250,10 @@ impl<C: Crypto> Host<C> {
         self.route(now);
     }
 
-    /// What the packets of a session are sealed with, also of one that is half open: it opens with its first control packet.
-    /// A driver whose keys change as they are used takes them when the session opens ([`Host::take_keys`]), and gives back
-    /// what is needed to close it ([`Host::return_keys`]) when it hears that it closes: no older ones are kept here.
+    /// What the packets of a session are sealed with, also of one that is half open: it opens with its first control
+    /// packet. A driver whose keys change as they are used takes them when the session opens ([`Host::take_keys`]),
+    /// and gives back what is needed to close it ([`Host::return_keys`]) when it hears that it closes: no older
+    /// ones are kept here.
     pub fn keys(&self, session: SessionId) -> Option<&C::Keys> {
         self.control.keys(session)
     }
@@ -275,8 +278,8 @@ impl<C: Crypto> Host<C> {
         self.handle_timeout_with(now, |_, _| {});
     }
 
-    /// The same, where `meter` may change what was measured of the sessions of a direction before its end node sees it: for
-    /// experiments with other meters.
+    /// The same, where `meter` may change what was measured of the sessions of a direction before its end node sees it:
+    /// for experiments with other meters.
     pub fn handle_timeout_with(&mut self, now: Time, mut meter: impl FnMut(Direction, &mut [Measured])) {
         while let Some(direction) = self.control.due(now) {
             match direction {

@@ -17,8 +17,8 @@ use crate::stall_detector::StallDetector;
 
 /// The core of a host that receives data.
 ///
-/// It is given data packets as they come ([`Inbound::handle_data`]) and what sources say ([`Inbound::handle_frame`]), and
-/// answers with frames for them: reports and requests.
+/// It is given data packets as they come ([`Inbound::handle_data`]) and what sources say ([`Inbound::handle_frame`]),
+/// and answers with frames for them: reports and requests.
 #[derive(Debug, Default)]
 pub(crate) struct Inbound {
     receivers: Slots<Receiver>,
@@ -60,7 +60,8 @@ pub(crate) enum InboundEvent {
 pub struct Taken {
     /// Bytes that were wanted and come for the first time. If there are none, the packet is of no use.
     pub bytes: u64,
-    /// Whether the packet came for the first time and counts: one that is repeated, by whomever, is none of the session's.
+    /// Whether the packet came for the first time and counts: one that is repeated, by whomever, is none of the
+    /// session's.
     pub is_new: bool,
     /// Whether it is newer than all before, and came from an address that is not the session's: `Control` should know.
     pub(crate) is_from_elsewhere: bool,

@@ -5,9 +5,11 @@ use fairwave_units::Duration;
 /// How long a session lasts at the most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lasts {
-    /// Without a word from the peer: then it is closed for [`CloseReason::Silence`](crate::codec::CloseReason::Silence).
+    /// Without a word from the peer: then it is closed for
+    /// [`CloseReason::Silence`](crate::codec::CloseReason::Silence).
     pub silent: Duration,
-    /// With the keys of one handshake: then it is closed for [`CloseReason::Keys`](crate::codec::CloseReason::Keys), by the end that sees it first.
+    /// With the keys of one handshake: then it is closed for [`CloseReason::Keys`](crate::codec::CloseReason::Keys),
+    /// by the end that sees it first.
     pub keys: Duration,
 }
 

@@ -1,15 +1,15 @@
 //! GTP on the wire, without a wire: what two hosts say to each other, as plain values that know no socket and no clock.
 //!
-//! Read [`Host`] first: it is all that a driver drives, be it the network thread of a real host or a simulator. Behind it are three
-//! cores, which no driver sees:
+//! Read [`Host`] first: it is all that a driver drives, be it the network thread of a real host or a simulator. Behind
+//! it are three cores, which no driver sees:
 //!
 //! - `Outbound` sends: what sinks asked for, when it is due, and again what got lost;
 //! - `Inbound` receives: it asks, and reports what arrived;
-//! - `Control` knows the peers: it opens and closes sessions ([`handshake`]), and runs the two end nodes (`EndNode`), which share
-//!   the host's capacities among its sessions.
+//! - `Control` knows the peers: it opens and closes sessions ([`handshake`]), and runs the two end nodes (`EndNode`),
+//!   which share the host's capacities among its sessions.
 //!
-//! Packets are values ([`Packet`]); bytes are the business of [`codec`] alone. Whatever comes in is checked, and what is kept of it has
-//! bounds. `docs/gtp.md` tells the protocol.
+//! Packets are values ([`Packet`]); bytes are the business of [`codec`] alone. Whatever comes in is checked, and what
+//! is kept of it has bounds. `docs/gtp.md` tells the protocol.
 
 #![cfg_attr(test, allow(non_snake_case, clippy::single_range_in_vec_init))]
 

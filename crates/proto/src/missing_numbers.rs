@@ -7,9 +7,9 @@ use fairwave_units::{Duration, Time};
 
 /// The packet numbers that have not arrived, as far as the source may still want to know.
 ///
-/// A packet is never sent again under its number, so a number that is missing stays missing, and the sink reports it until
-/// the source says that it has settled it. A late packet is not lost yet: what is missing counts as lost when it has been
-/// missing for as long as packets are thought to overtake each other.
+/// A packet is never sent again under its number, so a number that is missing stays missing, and the sink reports it
+/// until the source says that it has settled it. A late packet is not lost yet: what is missing counts as lost when it
+/// has been missing for as long as packets are thought to overtake each other.
 ///
 /// Memory follows the gaps, not their size, and there is a bound on the gaps.
 #[derive(Clone, Debug, Default)]
@@ -118,8 +118,8 @@ impl MissingNumbers {
         }
     }
 
-    /// What to report at `now`: the numbers that are decided, and the lost ones among them, which go into `lost` in order.
-    /// What has been missing for less than `patience` is not decided, nor what is above it.
+    /// What to report at `now`: the numbers that are decided, and the lost ones among them, which go into `lost` in
+    /// order. What has been missing for less than `patience` is not decided, nor what is above it.
     pub fn report(&self, now: Time, patience: Duration, lost: &mut Vec<Range<u64>>) -> Range<u64> {
         // Gaps came to be in the order of their numbers.
         let decided = self.gaps.partition_point(|gap| now.since(gap.since) >= patience);

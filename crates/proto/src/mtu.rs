@@ -3,16 +3,18 @@
 use fairwave_units::{Duration, Time};
 
 /// Finds the largest datagram that a path takes (DPLPMTUD, RFC 8899), by single probes: control packets with a
-/// [`Probe`](crate::codec::Frame::Probe) and padding. Data is never at stake, and a lost probe is no loss of the session.
+/// [`Probe`](crate::codec::Frame::Probe) and padding. Data is never at stake, and a lost probe is no loss of the
+/// session.
 ///
 /// Sizes are bytes of a datagram, without IP and UDP. The least, 1200, is taken to go through, since the hello did. The
-/// bound is tried first, then sizes that are common, then the middle between what went through and what did not, until these
-/// are less than 16 bytes apart. What the system itself refuses lowers the bound, and is no size to begin with. A size has failed when three probes in a row were not echoed, each within max(3 round trips,
-/// 1 s). After ten minutes the search begins again.
+/// bound is tried first, then sizes that are common, then the middle between what went through and what did not, until
+/// these are less than 16 bytes apart. What the system itself refuses lowers the bound, and is no size to begin with. A
+/// size has failed when three probes in a row were not echoed, each within max(3 round trips, 1 s). After ten minutes
+/// the search begins again.
 ///
-/// A path may take less later on, in silence. Three reports in a row that speak of lost packets above 1200 and of none that
-/// arrived mean that: the size is 1200 again, and the search begins after 30 s; after twice as long each time that it happens
-/// again, up to ten minutes.
+/// A path may take less later on, in silence. Three reports in a row that speak of lost packets above 1200 and of none
+/// that arrived mean that: the size is 1200 again, and the search begins after 30 s; after twice as long each time that
+/// it happens again, up to ten minutes.
 #[derive(Clone, Debug)]
 pub(crate) struct Mtu {
     /// Goes through.
@@ -124,8 +126,8 @@ impl Mtu {
         true
     }
 
-    /// A loss report came, by which so many packets above 1200 bytes arrived, and so many were lost: whether the path takes
-    /// no more than 1200 now.
+    /// A loss report came, by which so many packets above 1200 bytes arrived, and so many were lost: whether the path
+    /// takes no more than 1200 now.
     pub(crate) fn on_report(&mut self, now: Time, arrived: u64, lost: u64) -> bool {
         match (arrived, lost) {
             (0, 0) => {}

@@ -20,8 +20,8 @@ use crate::stall_detector::StallDetector;
 
 /// The core of a host that sends data.
 ///
-/// It is told what its end node grants ([`Outbound::set_limit`]) and what the sinks say ([`Outbound::handle_frame`]), and
-/// gives packets when they are due ([`Outbound::poll_transmit`]).
+/// It is told what its end node grants ([`Outbound::set_limit`]) and what the sinks say ([`Outbound::handle_frame`]),
+/// and gives packets when they are due ([`Outbound::poll_transmit`]).
 #[derive(Debug)]
 pub(crate) struct Outbound {
     senders: Slots<Sender>,

@@ -10,14 +10,14 @@ use crate::codec::LossReport;
 
 /// The pieces under way, by packet number.
 ///
-/// Each number is settled once: when a report says that its packet arrived, or that it was lost. What was lost goes again
-/// under a new number. Numbers that were skipped on purpose are never reported by an honest sink: one that claims their
-/// arrival hides its losses.
+/// Each number is settled once: when a report says that its packet arrived, or that it was lost. What was lost goes
+/// again under a new number. Numbers that were skipped on purpose are never reported by an honest sink: one that claims
+/// their arrival hides its losses.
 ///
-/// Pieces that follow each other in a stream are kept as one run, and a report takes time by its ranges and by the runs that
-/// it crosses, not by the packets that it settles. Memory: 4 bytes a packet from the first that is not settled on, 24 bytes
-/// a run, an eighth more to grow: at most 32 bytes a packet under way, mostly 5, and a fixed part of some 40 kB. A sink can
-/// leave the first number open for as long as it likes: whoever sends stops at 2^20 (`MOST_UNDER_WAY`).
+/// Pieces that follow each other in a stream are kept as one run, and a report takes time by its ranges and by the runs
+/// that it crosses, not by the packets that it settles. Memory: 4 bytes a packet from the first that is not settled on,
+/// 24 bytes a run, an eighth more to grow: at most 32 bytes a packet under way, mostly 5, and a fixed part of some 40
+/// kB. A sink can leave the first number open for as long as it likes: whoever sends stops at 2^20 (`MOST_UNDER_WAY`).
 #[derive(Clone, Debug, Default)]
 pub struct Outstanding {
     /// The lowest number that is not settled.
@@ -95,7 +95,8 @@ pub enum FalseReport {
     Skipped(u64),
 }
 
-/// Packets under way at the most, from the first whose fate is not settled on: those of a second at 10 Gb/s and 1200 bytes each.
+/// Packets under way at the most, from the first whose fate is not settled on: those of a second at 10 Gb/s and 1200
+/// bytes each.
 pub(crate) const MOST_UNDER_WAY: usize = 1 << 20;
 /// Ranges of numbers that are not settled while higher ones are. There are more of them with each page of a report that
 /// gets lost, and less with the next report, which begins with the lowest.
@@ -138,8 +139,8 @@ impl Outstanding {
         self.skipped.push_back(number);
     }
 
-    /// A report: the pieces that it says are lost, and that were not settled before, go into `lost`, and `fates` hears of
-    /// each packet that it settles, in order. Whoever has no need of that is faster without.
+    /// A report: the pieces that it says are lost, and that were not settled before, go into `lost`, and `fates` hears
+    /// of each packet that it settles, in order. Whoever has no need of that is faster without.
     ///
     /// Nothing of a false one counts; the session is to be closed.
     pub fn on_report(
@@ -187,8 +188,8 @@ impl Outstanding {
         number
     }
 
-    /// The pieces of the numbers that are open, lost and within `numbers` go into `lost`: how many others of these numbers
-    /// were skipped.
+    /// The pieces of the numbers that are open, lost and within `numbers` go into `lost`: how many others of these
+    /// numbers were skipped.
     fn find_lost(
         &self,
         numbers: &Range<u64>,

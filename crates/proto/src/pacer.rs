@@ -4,20 +4,20 @@ use fairwave_units::{Bytes, Duration, Rate, Time};
 
 /// Spreads packets in time so that they keep to a rate.
 ///
-/// Elapsed time earns credit at the rate of the moment, packets spend it, and there is never more of it than one *burst*,
-/// so that a stop is not made up for. A burst is one packet, or if that is more, what the rate carries in 1 ms, but no more
-/// than one send of the system (GSO) takes.
+/// Elapsed time earns credit at the rate of the moment, packets spend it, and there is never more of it than one
+/// *burst*, so that a stop is not made up for. A burst is one packet, or if that is more, what the rate carries in 1
+/// ms, but no more than one send of the system (GSO) takes.
 ///
-/// A sleep ends late, and where a burst is but one packet that would cost rate each time. So half a packet is kept above a
-/// burst: it is never enough for another packet by itself.
+/// A sleep ends late, and where a burst is but one packet that would cost rate each time. So half a packet is kept
+/// above a burst: it is never enough for another packet by itself.
 ///
-/// A process that has something to send may be kept from it for some milliseconds, again and again. What such a delay costs is
-/// *in arrears*, and is made up for by a quarter of the rate on top; but a delay of more than 25 ms is a stop, and forgotten;
-/// where nothing but grants limits the rate, one of more than 100 ms. A rate that a user allows is no grant: who asks for no more
-/// than that gets no more, whatever came between.
+/// A process that has something to send may be kept from it for some milliseconds, again and again. What such a delay
+/// costs is *in arrears*, and is made up for by a quarter of the rate on top; but a delay of more than 25 ms is a stop,
+/// and forgotten; where nothing but grants limits the rate, one of more than 100 ms. A rate that a user allows is no
+/// grant: who asks for no more than that gets no more, whatever came between.
 ///
-/// Credit is a whole number of 2^-10 bit/s x ns: nothing is rounded as time passes, and the rate is exact for as long as it
-/// stands. Rates count in steps of 2^-10 bit/s, up to 2^53 bit/s.
+/// Credit is a whole number of 2^-10 bit/s x ns: nothing is rounded as time passes, and the rate is exact for as long
+/// as it stands. Rates count in steps of 2^-10 bit/s, up to 2^53 bit/s.
 #[derive(Clone, Debug)]
 pub(crate) struct Pacer {
     /// In 2^-10 bit/s.
@@ -39,8 +39,8 @@ pub(crate) struct Pacer {
 }
 
 impl Pacer {
-    /// At rate zero, with credit for one packet, for packets of `packet` on the wire at the most; one send of the system
-    /// takes `send`.
+    /// At rate zero, with credit for one packet, for packets of `packet` on the wire at the most; one send of the
+    /// system takes `send`.
     pub(crate) fn new(now: Time, packet: Bytes, send: Bytes) -> Self {
         Self {
             rate: 0,
@@ -74,8 +74,8 @@ impl Pacer {
         }
     }
 
-    /// From now on nothing but grants limits the rate, or something else does. A grant holds whether it is used now or a little
-    /// later; what a path took some time ago says less, and what a user allows is not to be exceeded.
+    /// From now on nothing but grants limits the rate, or something else does. A grant holds whether it is used now or
+    /// a little later; what a path took some time ago says less, and what a user allows is not to be exceeded.
     pub(crate) fn set_granted(&mut self, is_granted: bool) {
         self.most_arrears_ns = if is_granted { OF_GRANTS_NS } else { OF_PATHS_NS };
         self.arrears = self.arrears.min(self.most_arrears());
@@ -108,15 +108,15 @@ impl Pacer {
         self.at.checked_add(Duration::from_nanos(wait))
     }
 
-    /// When to come for more, after all has gone that may go: with so much credit that it is worth the way, and so early that a
-    /// sleep which ends late costs no rate. Where a burst is but one packet, as [`Pacer::next_at`].
+    /// When to come for more, after all has gone that may go: with so much credit that it is worth the way, and so
+    /// early that a sleep which ends late costs no rate. Where a burst is but one packet, as [`Pacer::next_at`].
     pub(crate) fn wake_at(&self, bytes: Bytes) -> Option<Time> {
         let worth = Bytes::new(self.burst().get() / 4 * 3);
         self.next_at(bytes.max(worth))
     }
 
-    /// Since when there has been credit for a packet of `bytes`, if packets go in bursts. What is kept for late sleeps does
-    /// not count.
+    /// Since when there has been credit for a packet of `bytes`, if packets go in bursts. What is kept for late sleeps
+    /// does not count.
     pub(crate) fn due(&mut self, now: Time, bytes: Bytes) -> Time {
         self.earn(now);
         let spare = self.credit - self.price(bytes) - cost(self.packet) / 2;
@@ -145,8 +145,8 @@ impl Pacer {
         may_go
     }
 
-    /// Something goes that does not wait for its turn: what comes next makes room for it, with half of the rate at the most.
-    /// Or else at the least rates nothing would ever come next.
+    /// Something goes that does not wait for its turn: what comes next makes room for it, with half of the rate at the
+    /// most. Or else at the least rates nothing would ever come next.
     pub(crate) fn charge(&mut self, now: Time, bytes: Bytes) {
         self.earn(now);
         let half = i128::from(self.rate) * i128::from(now.since(self.paid_at).as_nanos()) / 2;
@@ -194,8 +194,8 @@ impl Pacer {
 
 /// Longer delays are stops.
 const OF_PATHS_NS: u64 = 25_000_000;
-/// A sink takes a quarter of a second of what it granted at once, and a machine that is busy with other work keeps a process
-/// waiting for some tens of milliseconds again and again.
+/// A sink takes a quarter of a second of what it granted at once, and a machine that is busy with other work keeps a
+/// process waiting for some tens of milliseconds again and again.
 const OF_GRANTS_NS: u64 = 100_000_000;
 const GRAINS_PER_BPS: f64 = 1024.0;
 const LARGEST_BPS: f64 = 9_007_199_254_740_992.0 - 1.0;

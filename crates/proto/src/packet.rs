@@ -1,4 +1,5 @@
-//! Packets as the cores know them, and how they become sealed datagrams and come back from them: on a wire as in a simulation.
+//! Packets as the cores know them, and how they become sealed datagrams and come back from them: on a wire as in a
+//! simulation.
 
 use std::net::SocketAddr;
 
@@ -109,7 +110,8 @@ impl DataPacket {
         DATA_OVERHEAD.saturating_add(self.piece.length)
     }
 
-    /// Writes its datagram into `room`, sealed: its length. `bytes` are those of its piece, and are sealed from where they lie.
+    /// Writes its datagram into `room`, sealed: its length. `bytes` are those of its piece, and are sealed from where
+    /// they lie.
     pub fn seal(&self, seal: &mut impl Seal, room: &mut [u8], bytes: &[u8]) -> Result<usize, Full> {
         seal_datagram(&self.header(), seal, room, bytes, |writer| self.front().write(writer))
     }

@@ -5,10 +5,10 @@ use fairwave_units::{Duration, Rate, Time};
 /// Measures the rate at which a source *sends*, from its own stamps and packet numbers, lost packets included (Wu 2007,
 /// VI.2.B: the rate that an allocation steers is the sender's).
 ///
-/// Behind its own access queue a sink never receives more than its capacity, and a burst that falls into the next interval
-/// would look like a change of rate. Sent numbers over the span of their stamps show neither: what is reordered, doubled or
-/// late counts once and at its own time, and the sum over a sink's sessions may exceed its capacity while a queue grows,
-/// which is what lets a node drain it.
+/// Behind its own access queue a sink never receives more than its capacity, and a burst that falls into the next
+/// interval would look like a change of rate. Sent numbers over the span of their stamps show neither: what is
+/// reordered, doubled or late counts once and at its own time, and the sum over a sink's sessions may exceed its
+/// capacity while a queue grows, which is what lets a node drain it.
 #[derive(Clone, Debug)]
 pub(crate) struct RateMeter {
     /// The packets between which the next measurement lies.
@@ -115,8 +115,8 @@ impl RateMeter {
         self.rate
     }
 
-    /// The same at a node that grants the session `granted` and whose other sessions were silent, too, where `is_quiet`: then
-    /// the rate stays. One that was not measured now counts no more than what is granted since.
+    /// The same at a node that grants the session `granted` and whose other sessions were silent, too, where
+    /// `is_quiet`: then the rate stays. One that was not measured now counts no more than what is granted since.
     pub(crate) fn tick_of_node(&mut self, now: Time, granted: Option<Rate>, is_quiet: bool) -> Rate {
         if is_quiet {
             self.is_new = false;

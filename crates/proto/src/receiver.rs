@@ -71,8 +71,8 @@ pub struct ReceiverCounts {
     pub refused_packets: u64,
     /// Bytes of streams that came for the first time.
     pub bytes: u64,
-    /// Packet numbers below the highest that has come, of which nothing has: lost packets, some that are late, and those
-    /// that the source skipped on purpose.
+    /// Packet numbers below the highest that has come, of which nothing has: lost packets, some that are late, and
+    /// those that the source skipped on purpose.
     pub missed_packets: u64,
 }
 
@@ -84,8 +84,8 @@ const MOST_PERIOD: Duration = Duration::from_millis(50);
 const MOST_REPEAT: Duration = Duration::from_secs(1);
 /// What is late for less than an eighth of a round trip or this is not lost.
 const LEAST_PATIENCE: Duration = Duration::from_millis(1);
-/// Requests of which nothing came for four round trips, four intervals and this, and the time that twice as much as is asked
-/// for takes, are made again.
+/// Requests of which nothing came for four round trips, four intervals and this, and the time that twice as much as is
+/// asked for takes, are made again.
 const LEAST_LAPSE: Duration = Duration::from_millis(300);
 const MOST_LAPSE: Duration = Duration::from_secs(30);
 /// Where no end node asks for it, the rate is measured so often.
@@ -218,7 +218,8 @@ impl Receiver {
         self.missing.on_settled(settled);
     }
 
-    /// A control interval of the sink's node is over: what the source sent in it. Where `is_quiet`, the interval says nothing.
+    /// A control interval of the sink's node is over: what the source sent in it. Where `is_quiet`, the interval says
+    /// nothing.
     pub(crate) fn measure(&mut self, now: Time, is_quiet: bool) -> Rate {
         self.meter.tick_of_node(now, self.allowed(), is_quiet)
     }
@@ -237,7 +238,8 @@ impl Receiver {
         &self.requests
     }
 
-    /// Reports and asks, in control packets' bodies that go into `pages`; when to come again, if there is anything to do.
+    /// Reports and asks, in control packets' bodies that go into `pages`; when to come again, if there is anything to
+    /// do.
     pub(crate) fn speak(
         &mut self,
         now: Time,
@@ -288,7 +290,8 @@ impl Receiver {
     fn ask(&mut self, now: Time, crowd: SocketShare, page: &mut Page, pages: &mut Vec<Vec<u8>>) {
         let measured = self.meter.rate();
         let window = if self.expected.is_none() && crowd.buffer.is_some() {
-            // Where packets wait in this host's own socket, the round trip shows it, and more is not to be asked for because of that.
+            // Where packets wait in this host's own socket, the round trip shows it, and more is not to be asked for
+            // because of that.
             let least = crowd.least_window(self.requests.asked());
             request_window(measured * 2.0, self.least_rtt, self.interval, least, self.setup.room)
         } else {

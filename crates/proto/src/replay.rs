@@ -2,8 +2,9 @@
 
 /// The control packets of a session that have arrived, by their numbers: each is taken once.
 ///
-/// It is asked after a packet has been opened, or a forged one would move it. What is far behind the highest number cannot be
-/// told from a packet that is sent again by somebody else, and is refused: control packets may get lost at any time.
+/// It is asked after a packet has been opened, or a forged one would move it. What is far behind the highest number
+/// cannot be told from a packet that is sent again by somebody else, and is refused: control packets may get lost at
+/// any time.
 ///
 /// A ring of bits, of which a whole word is cleared at a time (RFC 6479).
 #[derive(Clone, Debug, Default)]

@@ -11,9 +11,9 @@ use crate::requests::MOST_OPEN;
 
 /// The ranges that a sink has asked for, in the order of its requests, and before them what was lost on the way.
 ///
-/// Requests may come twice, and overlap: what waits here already waits once. What is asked for again after it was sent is
-/// sent again, at the session's own rate. There are bounds on all that a sink can make a source remember; a request beyond
-/// them is dropped, and its sink will ask again.
+/// Requests may come twice, and overlap: what waits here already waits once. What is asked for again after it was sent
+/// is sent again, at the session's own rate. There are bounds on all that a sink can make a source remember; a request
+/// beyond them is dropped, and its sink will ask again.
 #[derive(Clone, Debug, Default)]
 pub struct RequestQueue {
     /// Apart from each other. A lost piece may lie within one of them, and is then sent once more.
@@ -134,8 +134,8 @@ impl RequestQueue {
 
 /// Takes what is lost out of what is asked for: at how many losses it looked. `None` if there would be too many parts.
 ///
-/// It looks at those within the parts alone. Each makes a part more, so it looks at few before they are too many, however much a
-/// sink says is lost.
+/// It looks at those within the parts alone. Each makes a part more, so it looks at few before they are too many,
+/// however much a sink says is lost.
 fn without(parts: &mut ByteRanges, lost: &ByteRanges) -> Option<usize> {
     let (before, mut looks): (Vec<Range<u64>>, _) = (parts.iter().collect(), 0);
     for part in before {

@@ -10,8 +10,9 @@ use crate::missing_numbers::MOST_GAPS;
 
 /// The bytes that a sink wants and has not received, and which of them its source knows of.
 ///
-/// Enough is kept asked for that a source never waits for its sink, and no more than the sink has room for: what may come
-/// is bounded by what was asked for, and the rest is refused. Every byte counts once, so that duplicates do no harm.
+/// Enough is kept asked for that a source never waits for its sink, and no more than the sink has room for: what may
+/// come is bounded by what was asked for, and the rest is refused. Every byte counts once, so that duplicates do no
+/// harm.
 ///
 /// A request may get lost. One of which nothing has come for a while is asked for again; a source that knows it already
 /// takes no notice. Lower streams go first, and within a stream what was asked for before, then the lowest offsets.
@@ -114,8 +115,8 @@ impl Requests {
         bytes + self.take(Removal::GivenUp, stream, range)
     }
 
-    /// Bytes of a stream arrived: how many of them were asked for and come for the first time. Where a source leaves gaps
-    /// that no packets have, they are refused, as if they had been lost on the way.
+    /// Bytes of a stream arrived: how many of them were asked for and come for the first time. Where a source leaves
+    /// gaps that no packets have, they are refused, as if they had been lost on the way.
     pub fn on_data(&mut self, now: Time, stream: u32, range: &Range<u64>) -> u64 {
         self.take(Removal::Arrived(now), stream, range)
     }

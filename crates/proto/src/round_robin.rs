@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 
 use fairwave_units::Time;
 
-/// The sessions that have a packet due, in turns: each has what one send of the system carries, and then goes behind the
-/// others.
+/// The sessions that have a packet due, in turns: each has what one send of the system carries, and then goes behind
+/// the others.
 ///
-/// A host that keeps up with all rates never sees more of it than an order. One that does not, because its thread has no time
-/// for all that is granted, shares that time evenly here: without turns whoever has credit left would go on, and the rest
-/// would have a packet each time the thread comes round.
+/// A host that keeps up with all rates never sees more of it than an order. One that does not, because its thread has
+/// no time for all that is granted, shares that time evenly here: without turns whoever has credit left would go on,
+/// and the rest would have a packet each time the thread comes round.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RoundRobin {
     waiting: VecDeque<u32>,

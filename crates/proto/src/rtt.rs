@@ -5,8 +5,8 @@ use fairwave_units::{Duration, Time};
 /// What is known of a session's round-trip time: a smoothed one (RFC 9002 s5.3), and the least one of the last ten to
 /// twenty seconds (s5.2, but it forgets: a way that became longer is no queue for ever).
 ///
-/// A peer takes part in each sample: it may answer late, and it may say that it has held a packet longer than it did. So a
-/// sample has bounds, and what is made of it must be harmless anywhere within them.
+/// A peer takes part in each sample: it may answer late, and it may say that it has held a packet longer than it did.
+/// So a sample has bounds, and what is made of it must be harmless anywhere within them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rtt {
     smoothed: Option<Duration>,

@@ -91,8 +91,8 @@ struct ToldNumbers {
 
 /// While reports come the sink is told once a round trip, or so often: every word costs rate.
 const LEAST_TELLING: Duration = Duration::from_millis(10);
-/// While something is under way and no report comes it is told anew: after this or half a round trip, and then half as often
-/// each time.
+/// While something is under way and no report comes it is told anew: after this or half a round trip, and then half as
+/// often each time.
 const FIRST_WAIT: Duration = Duration::from_millis(10);
 const MOST_WAIT: Duration = Duration::from_secs(1);
 /// On shared paths one number in so many is skipped.
@@ -341,7 +341,8 @@ impl Sender {
         self.pacer.next_at(self.full_packet())
     }
 
-    /// When to come again after a packet went, or did not: at once if another may go, else when there is enough to send.
+    /// When to come again after a packet went, or did not: at once if another may go, else when there is enough to
+    /// send.
     #[inline]
     pub(crate) fn wake_at(&self, now: Time) -> Option<Time> {
         let next = self.next_at()?;
@@ -357,8 +358,8 @@ impl Sender {
             return None;
         };
         let bytes = self.setup.lower_bytes + DATA_OVERHEAD + piece.length;
-        // All packets of a burst leave at once; their stamps are those of an even flow, or else who measures by them would see
-        // a burst more or less in an interval.
+        // All packets of a burst leave at once; their stamps are those of an even flow, or else who measures by them
+        // would see a burst more or less in an interval.
         let due = self.pacer.due(now, Bytes::new(u64::from(bytes))).max(self.due);
         self.due = due;
         self.pacer.try_send(now, Bytes::new(u64::from(bytes)));
@@ -374,7 +375,8 @@ impl Sender {
         Some(DataPacket { session: self.peer, number, stamp_us: stamp(due), piece })
     }
 
-    /// A control interval of the source's node is over: what was sent in it. Where `is_quiet`, the interval says nothing.
+    /// A control interval of the source's node is over: what was sent in it. Where `is_quiet`, the interval says
+    /// nothing.
     pub(crate) fn measure(&mut self, now: Time, is_quiet: bool) -> Rate {
         self.meter.tick_of_node(now, Some(self.limits.get(RateTerm::Source)), is_quiet)
     }

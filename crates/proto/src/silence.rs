@@ -6,11 +6,12 @@ use crate::path_kind::PathKind;
 
 /// A source's watch on its sink: without an answer it slows down, then stops, then gives up.
 ///
-/// Silence is a question without an answer. It does not begin when the last packet came, but with the first packet after it
-/// that asks for one: a data packet, which a sink reports within a quarter of a round trip, or a
-/// [`Probe`](crate::codec::Frame::Probe), which it echoes at once. So a source with nothing to send is never judged before it has asked, and it asks by
-/// itself: after a second without a packet either way. While a question is open and nothing more is sent (the tail of a range
-/// may be lost, and then no report comes), it asks again every quarter of the *patience*, max(4 control intervals, 2 round trips).
+/// Silence is a question without an answer. It does not begin when the last packet came, but with the first packet
+/// after it that asks for one: a data packet, which a sink reports within a quarter of a round trip, or a
+/// [`Probe`](crate::codec::Frame::Probe), which it echoes at once. So a source with nothing to send is never judged
+/// before it has asked, and it asks by itself: after a second without a packet either way. While a question is open and
+/// nothing more is sent (the tail of a range may be lost, and then no report comes), it asks again every quarter of the
+/// *patience*, max(4 control intervals, 2 round trips).
 ///
 /// | time since the question | the rate is at most |
 /// |---|---|
@@ -112,8 +113,8 @@ impl Silence {
         self.last = now;
     }
 
-    /// What holds at `now`, at a session that has had `rate`; the control interval and the round trip are those of now, too.
-    /// Harmless to repeat.
+    /// What holds at `now`, at a session that has had `rate`; the control interval and the round trip are those of now,
+    /// too. Harmless to repeat.
     pub(crate) fn tick(&mut self, now: Time, interval: Duration, rtt: Duration, rate: Rate) -> Hearing {
         if let Some(asked) = self.asked
             && self.phase != SilencePhase::Closed
@@ -302,8 +303,8 @@ mod tests {
         assert_eq!(probes, [25, 50, 75, 100, 125, 150, 175, 200, 225, 1225, 2225]);
     }
 
-    /// A source that sends now and then, to a sink that reports a quarter of a round trip after what arrived, at least 2 ms,
-    /// and else gives feedback each 200 ms: every packet back may be lost with the given chance in 256.
+    /// A source that sends now and then, to a sink that reports a quarter of a round trip after what arrived, at least
+    /// 2 ms, and else gives feedback each 200 ms: every packet back may be lost with the given chance in 256.
     fn halvings(rtt_ms: u64, sends: impl Fn(u64) -> bool, loss: u8, mut fate: impl FnMut() -> u8) -> u32 {
         let rtt = Duration::from_millis(rtt_ms);
         let mut silence = silence(PathKind::Dedicated);

@@ -4,12 +4,12 @@ use fairwave_units::{Duration, Rate, Time};
 
 use crate::granted::Granted;
 
-/// What of a session's data its sink takes, by the sink's own clock: as much as it has granted, and 1 % more. The rest is
-/// refused, as if it had been lost on the way.
+/// What of a session's data its sink takes, by the sink's own clock: as much as it has granted, and 1 % more. The rest
+/// is refused, as if it had been lost on the way.
 ///
-/// A source measures itself: what its stamps and numbers say may be false, and grants may be ignored. It does not pay. A
-/// source that keeps to its grants is refused nothing, unless the path held back more than a quarter of a second of its packets and
-/// then lets them go at once; and those go again.
+/// A source measures itself: what its stamps and numbers say may be false, and grants may be ignored. It does not pay.
+/// A source that keeps to its grants is refused nothing, unless the path held back more than a quarter of a second of
+/// its packets and then lets them go at once; and those go again.
 #[derive(Clone, Debug)]
 pub(crate) struct SinkAllowance {
     /// None where nothing is limited.

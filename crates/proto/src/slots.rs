@@ -2,8 +2,8 @@
 
 use crate::codec::SessionId;
 
-/// What a core keeps of each session. A session's name says where, so that no packet needs a search, and holds enough that
-/// cannot be guessed to tell it from the one that had the place before.
+/// What a core keeps of each session. A session's name says where, so that no packet needs a search, and holds enough
+/// that cannot be guessed to tell it from the one that had the place before.
 #[derive(Clone, Debug)]
 pub(crate) struct Slots<T> {
     entries: Vec<Option<(SessionId, T)>>,

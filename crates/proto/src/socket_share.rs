@@ -4,12 +4,12 @@ use fairwave_units::{Bytes, Duration};
 
 use crate::requests::LEAST_WINDOW;
 
-/// How many sessions of a host want something, what they have asked for, and what the system keeps of what comes and is not
-/// read yet.
+/// How many sessions of a host want something, what they have asked for, and what the system keeps of what comes and is
+/// not read yet.
 ///
-/// All of them are read by one thread from one socket. Where nobody's capacity says how fast the host is, what they ask for
-/// says it: together no more than the socket holds, each as much as the others. So a thread that cannot keep up gets its data
-/// late in place of losing them, and every session has the same.
+/// All of them are read by one thread from one socket. Where nobody's capacity says how fast the host is, what they ask
+/// for says it: together no more than the socket holds, each as much as the others. So a thread that cannot keep up
+/// gets its data late in place of losing them, and every session has the same.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SocketShare {
     pub(crate) sessions: u32,
@@ -41,13 +41,15 @@ impl SocketShare {
         let Some(buffer) = self.buffer else { return LEAST_WINDOW };
         let all = Bytes::new(buffer.get() / 4 * 3).max(LEAST_WINDOW).get();
         let share = all / u64::from(self.sessions.max(1));
-        // Those who were here before a newcomer have asked for more than their share is now: he waits until that has come.
+        // Those who were here before a newcomer have asked for more than their share is now: he waits until that has
+        // come.
         let left = asked.get() + all.saturating_sub(self.asked_bytes);
         Bytes::new(share.min(left)).max(LEAST_SHARE)
     }
 }
 
-/// With more sessions than the buffer has parts of this size it may overflow: with less of them each would wait most of the time.
+/// With more sessions than the buffer has parts of this size it may overflow: with less of them each would wait most of
+/// the time.
 const LEAST_SHARE: Bytes = Bytes::new(32 << 10);
 
 #[cfg(test)]

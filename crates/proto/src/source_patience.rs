@@ -4,10 +4,10 @@ use fairwave_units::{Duration, Time};
 
 /// A source's patience with a sink that speaks and has nothing good to say of data.
 ///
-/// As long as a silence that is the end of a session it waits for the oldest packet's fate, and for one packet that arrived among
-/// all that are lost. Then the session is to be closed: the path takes no data, or the sink does not say the truth. A sink that
-/// never reports would make its source remember packet after packet, and one that reports all of them lost would have them
-/// sent again, for as long as keys last.
+/// As long as a silence that is the end of a session it waits for the oldest packet's fate, and for one packet that
+/// arrived among all that are lost. Then the session is to be closed: the path takes no data, or the sink does not say
+/// the truth. A sink that never reports would make its source remember packet after packet, and one that reports all of
+/// them lost would have them sent again, for as long as keys last.
 #[derive(Clone, Debug)]
 pub(crate) struct SourcePatience {
     lasts: Duration,
@@ -32,7 +32,8 @@ impl SourcePatience {
         self.oldest.get_or_insert(now);
     }
 
-    /// By a report so many arrived and so many are lost; `una` is the oldest now, if there is one: whether it has gone on for too long.
+    /// By a report so many arrived and so many are lost; `una` is the oldest now, if there is one: whether it has gone
+    /// on for too long.
     pub(crate) fn on_report(&mut self, now: Time, (una, is_any): (u64, bool), arrived: u64, lost: u64) -> bool {
         if una > self.una {
             (self.una, self.oldest) = (una, is_any.then_some(now));

@@ -4,8 +4,8 @@ use fairwave_units::{Duration, Time};
 
 /// A control interval in which no session of a node had a packet.
 ///
-/// A session without packets while others have some is slow. Where nobody has any, it is the host that stalls, or the path
-/// of all: nobody needs what a silent one has, and all go on as they were.
+/// A session without packets while others have some is slow. Where nobody has any, it is the host that stalls, or the
+/// path of all: nobody needs what a silent one has, and all go on as they were.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct StallDetector {
     since: Option<Time>,

@@ -5,8 +5,8 @@ use fairwave_units::{Duration, Time};
 /// Reads stamps as times that do not wrap, and sees whether they run as fast as time does.
 ///
 /// Rates are measured in the source's own time: one that stretches it sends faster than it says. No clock is wrong by
-/// a fiftieth, and no queue grows by two seconds without anything else to be seen; where stamps gain or lose more than both,
-/// they are not believed any more, and the sink's own clock counts instead.
+/// a fiftieth, and no queue grows by two seconds without anything else to be seen; where stamps gain or lose more than
+/// both, they are not believed any more, and the sink's own clock counts instead.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Stamps {
     last_us: u64,

@@ -1,5 +1,5 @@
-//! What anybody may send, at every decoder: `make fuzz` looks for inputs that break it, and `cargo test` runs the ones in
-//! `__fuzz__/<target>/corpus` again, and some at random.
+//! What anybody may send, at every decoder: `make fuzz` looks for inputs that break it, and `cargo test` runs the ones
+//! in `__fuzz__/<target>/corpus` again, and some at random.
 //!
 //! Whatever comes in is refused or understood, without a panic; and what is understood is written again as the same.
 

@@ -1,11 +1,11 @@
-//! A whole host, a peer whose seals are good and whose packets say anything, and an honest peer beside it. `make fuzz` looks
-//! for inputs that break it, and `cargo test` runs the ones in `__fuzz__/sealed` again, and some at random.
+//! A whole host, a peer whose seals are good and whose packets say anything, and an honest peer beside it. `make fuzz`
+//! looks for inputs that break it, and `cargo test` runs the ones in `__fuzz__/sealed` again, and some at random.
 //!
-//! The handshake is done properly; from then on the input is what the hostile peer says under seal. Packets go from host to
-//! host as values: a good seal proves that they come from the peer, and that is given.
+//! The handshake is done properly; from then on the input is what the hostile peer says under seal. Packets go from
+//! host to host as values: a good seal proves that they come from the peer, and that is given.
 //!
-//! Whatever comes: the host does not panic, holds no more than a bound, does no more for a packet than its bytes are worth,
-//! and its session with the honest peer goes on. This target has a program of its own, whose allocator counts.
+//! Whatever comes: the host does not panic, holds no more than a bound, does no more for a packet than its bytes are
+//! worth, and its session with the honest peer goes on. This target has a program of its own, whose allocator counts.
 
 #![allow(missing_docs)]
 
@@ -37,8 +37,8 @@ const CAPACITY_MBPS: f64 = 20.0;
 const HONEST_BYTES: u64 = 30_000;
 /// Both get it within this, whatever else the victim has to do: every wait of the protocol is shorter than 4 s.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// What a session may make a host hold: 256 KiB, some 32 768 gaps of 24 bytes in numbers and as many in bytes, of 48, and twice
-/// that where a queue grows by doubling.
+/// What a session may make a host hold: 256 KiB, some 32 768 gaps of 24 bytes in numbers and as many in bytes, of 48,
+/// and twice that where a queue grows by doubling.
 const MOST_HELD: i64 = (256 << 10) + 2 * 32_768 * (24 + 48);
 /// The honest session, and what a host has without any.
 const OTHERS_HELD: i64 = 512 << 10;

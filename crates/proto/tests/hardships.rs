@@ -16,8 +16,8 @@ fn stalls(meter: Meter, stall_ms: u64) -> lane::Outcome {
 
 #[test]
 fn meter__does_not_take_a_stalled_reader_for_slow_sources() {
-    // Below the patience of a source with a short round trip, 80 ms, nothing is lost at all; a sink that counts what it reads
-    // loses a tenth.
+    // Below the patience of a source with a short round trip, 80 ms, nothing is lost at all; a sink that counts what it
+    // reads loses a tenth.
     let [sent, read] = [Meter::Sent, Meter::Read].map(|meter| stalls(meter, 50));
     assert!(sent.used(1, 5) > 0.995 && jain(&sent.goodputs(1, 5)) > 0.999, "{}", sent.used(1, 5));
     assert!(read.used(1, 5) < 0.98, "{}", read.used(1, 5));

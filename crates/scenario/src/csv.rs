@@ -84,9 +84,9 @@ pub fn write_trace_head(out: &mut (impl Write + ?Sized)) -> io::Result<()> {
     out.write_all(b"time_ns,event,link,session,kind,number,bytes\n")
 }
 
-/// Writes a row of a packet trace. `number` is that of the data packet or message, or the first that the receiver still lacks.
-/// The link is empty for what happens at an end node. Flows of background traffic are told apart by their place and by
-/// how many had it before: "web1 3.0".
+/// Writes a row of a packet trace. `number` is that of the data packet or message, or the first that the receiver still
+/// lacks. The link is empty for what happens at an end node. Flows of background traffic are told apart by their place
+/// and by how many had it before: "web1 3.0".
 pub fn write_trace_event(
     scenario: &Scenario,
     event: &TraceEvent<'_>,

@@ -128,7 +128,8 @@ impl Document {
         Ok((scenario, notes))
     }
 
-    /// The file's table with the variant's changes and the call's laid over it; `patches` takes those to single elements.
+    /// The file's table with the variant's changes and the call's laid over it; `patches` takes those to single
+    /// elements.
     fn layered(&self, case: &Case, patches: &mut Patches, notes: &mut Vec<String>) -> ReadResult<Cow<'_, TomlTable>> {
         let variant = match &case.variant {
             Some(label) => {

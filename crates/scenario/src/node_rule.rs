@@ -70,8 +70,8 @@ pub fn rtt_interval(largest_rtt: Duration) -> Duration {
     largest_rtt.max(SHORTEST_RTT_INTERVAL)
 }
 
-/// The control interval of a node, or of a link that runs the rule: its own, else the scheme's; `None` is the largest RTT
-/// of its sessions.
+/// The control interval of a node, or of a link that runs the rule: its own, else the scheme's; `None` is the largest
+/// RTT of its sessions.
 fn interval(node: Option<&Node>, choice: &SchemeChoice) -> Option<Duration> {
     if node.is_some_and(|node| node.interval_is_rtt) {
         return None;
@@ -120,8 +120,8 @@ pub struct MixedRules {
     pub second_rule: String,
 }
 
-/// Sees to it that two sessions of one node ask for the same rule: the same scheme and the same options but for those that
-/// are `free`, which are the session's own business.
+/// Sees to it that two sessions of one node ask for the same rule: the same scheme and the same options but for those
+/// that are `free`, which are the session's own business.
 pub fn same_rule(
     scenario: &Scenario,
     first: &SessionSpec,

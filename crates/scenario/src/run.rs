@@ -110,7 +110,8 @@ pub struct SessionSummary {
     pub lost_packets: u64,
     /// Data packets sent again.
     pub retransmitted_packets: u64,
-    /// How often its retransmission timer ran out, again for the same packet included; 0 for sessions without a window.
+    /// How often its retransmission timer ran out, again for the same packet included; 0 for sessions without a
+    /// window.
     pub timeouts: u64,
     /// When its last byte was delivered, for a session of finite size.
     pub completed_s: Option<f64>,

@@ -25,15 +25,16 @@ pub struct Settings<'a> {
     pub record: Record,
     /// Window of the summary's means, in place of the usual one ([`MeanWindow`]).
     pub window: Option<(Time, Time)>,
-    /// Called with the simulated time that has passed, which never goes back: a few hundred times in a run, and as often
-    /// as it takes that a stop asked for from there is never long in coming, however many events an instant has.
+    /// Called with the simulated time that has passed, which never goes back: a few hundred times in a run, and as
+    /// often as it takes that a stop asked for from there is never long in coming, however many events an instant
+    /// has.
     pub progress: Option<&'a mut dyn FnMut(Time)>,
     /// Called with all that happens to packets, in order of time (packet model).
     pub trace: Option<&'a mut dyn FnMut(&TraceEvent<'_>)>,
 }
 
-/// The window of a run's means: one for sessions, links, background traffic and totals, so that rates of sessions may be
-/// summed and compared with what links carry.
+/// The window of a run's means: one for sessions, links, background traffic and totals, so that rates of sessions may
+/// be summed and compared with what links carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MeanWindow {
     /// Where it begins.
@@ -46,8 +47,8 @@ pub struct MeanWindow {
 
 impl MeanWindow {
     /// The part that was asked for, as far as the run reaches. Else the second half of the run, when what lasts has
-    /// settled. Where every session has an end of its own, its size or its stop, nothing lasts and no part of the run is
-    /// better than another: the whole of it, until the last of them has ended.
+    /// settled. Where every session has an end of its own, its size or its stop, nothing lasts and no part of the run
+    /// is better than another: the whole of it, until the last of them has ended.
     pub fn of(scenario: &Scenario, asked: Option<(Time, Time)>) -> Self {
         let end = scenario.end();
         if let Some((from, to)) = asked {

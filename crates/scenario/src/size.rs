@@ -40,9 +40,9 @@ pub struct TooLarge {
 }
 
 impl Size {
-    /// Bytes that the work takes at its peak, scenario and result included. Measured in release builds with 10^6 sessions
-    /// between two and 5 x 10^5 nodes: 400 bytes a session for an allocation, 1050 in the fluid model, 1200 (windows) to
-    /// 2600 (GTP) packet by packet, of which the packets on their way are not counted.
+    /// Bytes that the work takes at its peak, scenario and result included. Measured in release builds with 10^6
+    /// sessions between two and 5 x 10^5 nodes: 400 bytes a session for an allocation, 1050 in the fluid model,
+    /// 1200 (windows) to 2600 (GTP) packet by packet, of which the packets on their way are not counted.
     pub fn bytes(&self, work: WorkKind) -> u64 {
         const NUMBER: u64 = 8;
         let each = |session: u64, node: u64, link: u64| {

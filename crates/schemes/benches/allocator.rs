@@ -1,7 +1,8 @@
-//! Time per row of one node's tick: `cargo bench -p fairwave-schemes --bench allocator`; the throughput is rows a second.
+//! Time per row of one node's tick: `cargo bench -p fairwave-schemes --bench allocator`; the throughput is rows a
+//! second.
 //!
-//! Two states of a table: "steady", where each call finds the rates that the last one granted, with a hair of noise (what
-//! a simulator calls nearly always), and "shuffled", where every call finds another table.
+//! Two states of a table: "steady", where each call finds the rates that the last one granted, with a hair of noise
+//! (what a simulator calls nearly always), and "shuffled", where every call finds another table.
 
 #![allow(missing_docs, reason = "criterion_group makes public functions")]
 

@@ -1,7 +1,7 @@
 //! Speed of the max-min optimum on one core, index building included.
 //!
-//! `cargo bench -p fairwave-schemes --bench max_min` runs all; a part of a name as an argument selects. The time is that
-//! of one call of `max_min` on borrowed arrays.
+//! `cargo bench -p fairwave-schemes --bench max_min` runs all; a part of a name as an argument selects. The time is
+//! that of one call of `max_min` on borrowed arrays.
 
 use std::hint::black_box;
 use std::time::Duration;

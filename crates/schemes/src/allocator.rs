@@ -17,8 +17,9 @@ pub trait RateAllocator: Send {
     /// If `rows` and `grants` differ in length.
     fn allocate(&mut self, interval: &Interval, rows: &[Row], grants: &mut [Grant]);
 
-    /// In the interval that ended, packets waited for so long at the least: a queue that the rule reckons from rates alone is
-    /// no longer than that. A driver that can see it says so before it allocates; a rule without such a queue takes no notice.
+    /// In the interval that ended, packets waited for so long at the least: a queue that the rule reckons from rates
+    /// alone is no longer than that. A driver that can see it says so before it allocates; a rule without such a
+    /// queue takes no notice.
     fn see_queue(&mut self, _waiting: Duration) {}
 
     /// Whether it remembers nothing between calls but scratch space, so that one object may serve many nodes.

@@ -73,8 +73,8 @@ impl LinkId {
 }
 
 impl CongestionHeader {
-    /// One acknowledgement answers this packet and one that came after it: what it carries back. XCP's changes add up, as
-    /// each packet got its share (draft-falk-xcp-spec-03 s3.3); the other schemes state what holds now.
+    /// One acknowledgement answers this packet and one that came after it: what it carries back. XCP's changes add up,
+    /// as each packet got its share (draft-falk-xcp-spec-03 s3.3); the other schemes state what holds now.
     pub fn absorb(&mut self, newer: Self) {
         match (self, newer) {
             (Self::Xcp(held), Self::Xcp(newer)) => {

@@ -221,8 +221,8 @@ mod tests {
     use super::*;
     use crate::route;
 
-    /// 8 Mb/s of web traffic for 40 s beside an idle session, through links that lose packets both ways; the simulator at
-    /// each of these instants, in seconds.
+    /// 8 Mb/s of web traffic for 40 s beside an idle session, through links that lose packets both ways; the simulator
+    /// at each of these instants, in seconds.
     fn places_at(instants_s: &[u64], loss: f64) -> Vec<(usize, usize)> {
         let text = format!(
             "name = \"places\"\nduration = \"200 s\"\nscheme = \"sack\"\n\
@@ -252,7 +252,8 @@ mod tests {
 
     #[test]
     fn places__are_taken_again() {
-        // 8 Mb/s in flows of 12.5 packets of 1040 B: 77 flows a second, each there for at most a few RTTs of 5 to 40 ms.
+        // 8 Mb/s in flows of 12.5 packets of 1040 B: 77 flows a second, each there for at most a few RTTs of 5 to 40
+        // ms.
         let [early, late, after] = places_at(&[10, 100, 101], 0.0)[..] else { panic!("three instants") };
         assert!(early.0 >= 8 && late.0 <= early.0 + 10 && late.0 < 60, "{early:?} {late:?}");
         assert!(early.1 < early.0, "{early:?}");

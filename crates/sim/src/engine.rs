@@ -177,8 +177,8 @@ fn refuse_unsupported(scenario: &Scenario) -> Result<(), SimError> {
     Ok(())
 }
 
-/// Whether a scenario of node rules asks for what they have in the fluid model alone: links that run one, rates to start
-/// with, guaranteed rates.
+/// Whether a scenario of node rules asks for what they have in the fluid model alone: links that run one, rates to
+/// start with, guaranteed rates.
 pub fn is_fluid_only(scenario: &Scenario) -> bool {
     let nodes = scenario.nodes.iter().map(|node| node.discipline);
     let mut disciplines = nodes.chain(scenario.links.iter().map(|link| link.discipline));

@@ -1,8 +1,8 @@
 //! GTP packet by packet: a `fairwave_proto::Host` a node, and between them the network.
 //!
-//! The sink of a session asks for its data, so it is the one who connects. Data travel the session's way there, and so does
-//! what else its source says; what its sink says travels the way back. Who a packet is from and for is told by addresses,
-//! of which every session has a pair of its own.
+//! The sink of a session asks for its data, so it is the one who connects. Data travel the session's way there, and so
+//! does what else its source says; what its sink says travels the way back. Who a packet is from and for is told by
+//! addresses, of which every session has a pair of its own.
 
 mod parcel;
 mod setup;
@@ -44,8 +44,8 @@ struct HostAt {
     later_timer: Option<Time>,
     /// The flows of its sessions, by their names here.
     flows: BTreeMap<SessionId, u32>,
-    /// Round-trip times of its sessions, without queueing, and how many have them: its interval where the scenario says
-    /// "rtt", else not kept.
+    /// Round-trip times of its sessions, without queueing, and how many have them: its interval where the scenario
+    /// says "rtt", else not kept.
     rtts: Option<BTreeMap<Duration, u32>>,
     /// Bytes of IP and UDP around a datagram.
     lower_bytes: u32,
@@ -64,7 +64,8 @@ pub(crate) struct GtpSession {
     is_stopped: bool,
     /// Bytes that the sink got for the first time.
     pub(crate) delivered_bytes: u64,
-    /// Bytes on the wire that reached the sink, of data and of what else its source says: both are in the rates of GTP.
+    /// Bytes on the wire that reached the sink, of data and of what else its source says: both are in the rates of
+    /// GTP.
     pub(crate) arrived_bytes: u64,
     /// One above the highest byte that was sent.
     sent_below: u64,

@@ -5,8 +5,8 @@
 //! so is its arrival behind the propagation that follows; it waits there in a ring whose head alone is a pending event.
 //! The event queue holds a handful of entries, one a ring and a few timers, however many packets are in flight.
 //!
-//! Read [`simulate`] first, then `simulator.rs` (the loop), `source.rs` (what sends), `transmitter.rs` (the arithmetic of a link)
-//! and `scoreboard.rs` (what a sender knows).
+//! Read [`simulate`] first, then `simulator.rs` (the loop), `source.rs` (what sends), `transmitter.rs` (the arithmetic
+//! of a link) and `scoreboard.rs` (what a sender knows).
 
 #![cfg_attr(test, allow(non_snake_case))]
 

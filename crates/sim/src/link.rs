@@ -21,8 +21,8 @@ pub(crate) enum QueueBound {
 pub(crate) struct SimLink {
     wire: Transmitter,
     limit: QueueBound,
-    /// When the packets in the queue and on the wire leave, but for the last, oldest first. Those that left already are
-    /// taken out when the queue, or the memory for it, may be full.
+    /// When the packets in the queue and on the wire leave, but for the last, oldest first. Those that left already
+    /// are taken out when the queue, or the memory for it, may be full.
     departures: VecDeque<Time>,
     loss: Option<Box<Bernoulli>>,
     /// Drops before the queue is full, if the discipline is RED, and the size of the packets that it counts in.
@@ -213,7 +213,8 @@ impl SimLink {
     }
 }
 
-/// The share of the time between `starts` and `leaves`, which touches the time between `from` and `to`, that lies in it.
+/// The share of the time between `starts` and `leaves`, which touches the time between `from` and `to`, that lies in
+/// it.
 #[cold]
 fn part(starts: Time, leaves: Time, from: Time, to: Time) -> f64 {
     let whole_ns = leaves.since(starts).as_nanos().max(1);
@@ -263,7 +264,8 @@ mod tests {
 
     #[test]
     fn carried_bytes__are_those_on_the_wire_within_the_window() {
-        // 8 Mb/s: 1000 B take 1 ms. Of two packets that follow each other from 0.75 ms on, 0.25 + 0.5 ms lie in 1.5 to 2.25 ms.
+        // 8 Mb/s: 1000 B take 1 ms. Of two packets that follow each other from 0.75 ms on, 0.25 + 0.5 ms lie in 1.5 to
+        // 2.25 ms.
         let ms = |ms: f64| Time::from_nanos((ms * 1e6) as u64);
         let mut link = SimLink::new(8_000_000, QueueBound::Packets(10), None, (ms(1.5), ms(2.25)));
         let mut headers = HeaderStore::default();

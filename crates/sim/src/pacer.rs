@@ -35,7 +35,8 @@ impl WindowPacer {
         self.last_sent = Some(now);
     }
 
-    /// When to come with [`WindowPacer::on_event`], if the next packet was held at the last attempt and no event comes then.
+    /// When to come with [`WindowPacer::on_event`], if the next packet was held at the last attempt and no event comes
+    /// then.
     pub(crate) fn arm(&mut self) -> Option<Time> {
         let at = self.held_until.filter(|at| *at < Time::MAX)?;
         if self.pending.is_some_and(|pending| pending <= at) {

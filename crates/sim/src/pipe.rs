@@ -31,8 +31,8 @@ pub(crate) enum PipeEnd {
     Busy,
 }
 
-/// The packets on all lines. A line takes chunks of a few when it needs them and gives them back: what a run keeps follows
-/// the packets under way, however they move from line to line, and the memory used last is used next.
+/// The packets on all lines. A line takes chunks of a few when it needs them and gives them back: what a run keeps
+/// follows the packets under way, however they move from line to line, and the memory used last is used next.
 #[derive(Debug, Default)]
 pub(crate) struct PipePool {
     chunks: Vec<Chunk>,

@@ -1,8 +1,8 @@
 //! Both ends of an RBUDP session: blasts at a fixed rate, and the exchange between them.
 //!
 //! The paper's control connection is TCP. Here the source says that a round has gone out by one small packet behind it,
-//! and the sink answers with its bitmap, in as many packets as it takes; what is lost is asked for again when the timer of
-//! RFC 6298 runs out. Its round-trip time begins with that of the path: setting up the connection has measured it.
+//! and the sink answers with its bitmap, in as many packets as it takes; what is lost is asked for again when the timer
+//! of RFC 6298 runs out. Its round-trip time begins with that of the path: setting up the connection has measured it.
 
 use fairwave_scenario::Demand;
 use fairwave_schemes::session::Rbudp;

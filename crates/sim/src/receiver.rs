@@ -63,8 +63,8 @@ impl WindowReceiver {
         self.delivered_packets
     }
 
-    /// Blocks for an acknowledgement (RFC 2018 s4): the newest first, relative to [`WindowReceiver::next`]. None if nothing above
-    /// it has arrived.
+    /// Blocks for an acknowledgement (RFC 2018 s4): the newest first, relative to [`WindowReceiver::next`]. None if
+    /// nothing above it has arrived.
     pub(crate) fn blocks(&self) -> Option<SackBlocks> {
         if self.above.is_empty() {
             return None;

@@ -240,7 +240,8 @@ impl Builder<'_> {
         Some((name, capacity, link))
     }
 
-    /// The rule for congestion headers of the link that comes next: of its discipline, or else of the scenario's scheme.
+    /// The rule for congestion headers of the link that comes next: of its discipline, or else of the scenario's
+    /// scheme.
     fn rule(&self, discipline: Option<Discipline>, name: &str, capacity: Rate) -> Option<Box<dyn LinkController>> {
         let SchemeChoice { scheme, options } = &*self.scenario.scheme;
         let of_scheme = link_rule(scheme);
@@ -257,8 +258,8 @@ impl Builder<'_> {
         link_controller(rule, &options, &setup)
     }
 
-    /// Turns elements into stages: delays in a row are one, and a line is shared by all that leave a link, or set out, with
-    /// the same delay.
+    /// Turns elements into stages: delays in a row are one, and a line is shared by all that leave a link, or set out,
+    /// with the same delay.
     fn stages(&mut self, elements: &[RouteElement]) -> Route {
         let begin = self.network.stages.len();
         let mut at = elements.iter().peekable();

@@ -13,9 +13,10 @@ pub(crate) enum MinRto {
 
 /// Smoothed round-trip time, its variation and the time-out.
 ///
-/// Rules are told a mean over acknowledgements. The time-out has a mean and a variation of its own, which take one sample
-/// a round trip, the largest: with a sample an acknowledgement, RFC 6298's gains forget within eight packets (RFC 7323,
-/// Appendix G), and in a window of thousands nothing is left of a queue's variation but the floor of the clock.
+/// Rules are told a mean over acknowledgements. The time-out has a mean and a variation of its own, which take one
+/// sample a round trip, the largest: with a sample an acknowledgement, RFC 6298's gains forget within eight packets
+/// (RFC 7323, Appendix G), and in a window of thousands nothing is left of a queue's variation but the floor of the
+/// clock.
 #[derive(Clone, Debug)]
 pub(crate) struct RttEstimator {
     smoothed_ns: u64,
@@ -35,8 +36,8 @@ impl RttEstimator {
         Self { smoothed_ns: 0, least: Duration::MAX, mean_ns: 0, variation_ns: 0, largest_ns: 0, min_rto, backoff: 0 }
     }
 
-    /// A sample of a packet that was sent once, or told apart by its stamp; `ends_round` with the last of a round trip. Ends
-    /// the back-off.
+    /// A sample of a packet that was sent once, or told apart by its stamp; `ends_round` with the last of a round trip.
+    /// Ends the back-off.
     pub(crate) fn on_sample(&mut self, sample: Duration, ends_round: bool) {
         let sample_ns = sample.as_nanos();
         self.least = self.least.min(sample);
@@ -99,8 +100,8 @@ impl RttEstimator {
 
 /// RFC 6298 s2.1 says one second; RFC 2988 and ns-2 said three.
 const FIRST_TIMEOUT: Duration = Duration::from_secs(3);
-/// RFC 6298's G. The clock is exact to a nanosecond, but a round-trip time that never varied is no promise: as with ns-2's
-/// `tcpTick_`, 10 ms.
+/// RFC 6298's G. The clock is exact to a nanosecond, but a round-trip time that never varied is no promise: as with
+/// ns-2's `tcpTick_`, 10 ms.
 const GRANULARITY: Duration = Duration::from_millis(10);
 const MOST_TIMEOUT: Duration = Duration::from_secs(60);
 

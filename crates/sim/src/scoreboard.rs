@@ -169,11 +169,11 @@ impl Scoreboard {
         news
     }
 
-    /// The retransmission timer ran out: what the receiver does not hold is lost, if it was sent by `sent_by`, and the first
-    /// unacknowledged packet in any case.
+    /// The retransmission timer ran out: what the receiver does not hold is lost, if it was sent by `sent_by`, and the
+    /// first unacknowledged packet in any case.
     ///
-    /// RFC 8985 s6.3: what was sent less than a round trip ago has had no time for its answer, and is left alone. An answer
-    /// to it, or three to what was sent behind it, will tell.
+    /// RFC 8985 s6.3: what was sent less than a round trip ago has had no time for its answer, and is left alone. An
+    /// answer to it, or three to what was sent behind it, will tell.
     pub(crate) fn on_timeout(&mut self, sent_by: Time) {
         for (at, flags) in self.flags.iter_mut().enumerate() {
             if *flags & HELD != 0 || (at > 0 && self.sent_at[at] > sent_by) {
@@ -186,7 +186,8 @@ impl Scoreboard {
         self.resend_from = self.una;
     }
 
-    /// The timer had run out for nothing: what nobody but the timer took for lost, and was not sent again, is under way.
+    /// The timer had run out for nothing: what nobody but the timer took for lost, and was not sent again, is under
+    /// way.
     pub(crate) fn on_spurious_timeout(&mut self) {
         let from = self.marked_below.max(self.una) - self.una;
         for flags in self.flags.iter_mut().skip(from as usize) {

@@ -62,8 +62,8 @@ enum SenderState {
     Open,
     /// Loss is being repaired until `point` is acknowledged; the window was cut once for it.
     Recovery { point: u64, partial_acks: u32, is_rescued: bool },
-    /// The timer ran out at `at`, when `first` was the first unacknowledged number; what was lost below `point` is being
-    /// sent again in slow start. Judged: an acknowledgement has shown whether it ran out for nothing.
+    /// The timer ran out at `at`, when `first` was the first unacknowledged number; what was lost below `point` is
+    /// being sent again in slow start. Judged: an acknowledgement has shown whether it ran out for nothing.
     TimedOut { first: u64, point: u64, at: Time, is_judged: bool },
 }
 
@@ -108,7 +108,8 @@ impl WindowSender {
         }
     }
 
-    /// When to come with [`WindowSender::on_pace`], if the pacer stopped the last attempt to send and that is not settled.
+    /// When to come with [`WindowSender::on_pace`], if the pacer stopped the last attempt to send and that is not
+    /// settled.
     #[inline]
     pub(crate) fn arm_pace(&mut self) -> Option<Time> {
         self.pacer.as_mut().and_then(|pacer| pacer.arm())
@@ -154,8 +155,8 @@ impl WindowSender {
         self.window_limited
     }
 
-    /// The burst at this acknowledgement is as long as it may be; what is left waits for the next one. `may_send_new` as
-    /// for [`WindowSender::poll_send`].
+    /// The burst at this acknowledgement is as long as it may be; what is left waits for the next one. `may_send_new`
+    /// as for [`WindowSender::poll_send`].
     pub(crate) fn end_burst(&mut self, may_send_new: bool) {
         self.window_limited = may_send_new;
     }
@@ -365,8 +366,9 @@ impl WindowSender {
 
     /// Without SACK: whether duplicates say that a packet was lost.
     fn has_three_duplicates(&self) -> bool {
-        // RFC 6582 s3.2 step 2: they must cover more than `recover`, lest packets that a time-out sent again for nothing
-        // look like losses. After a fast recovery, whose retransmissions all were needed, any three will do, as in ns-2.
+        // RFC 6582 s3.2 step 2: they must cover more than `recover`, lest packets that a time-out sent again for
+        // nothing look like losses. After a fast recovery, whose retransmissions all were needed, any three
+        // will do, as in ns-2.
         self.duplicates == DUP_THRESH && self.careful_until.is_none_or(|point| self.board.una() > point)
     }
 
@@ -379,9 +381,9 @@ impl WindowSender {
         self.inflation = i64::from(DUP_THRESH);
         self.limited_transmits = 0;
         self.must_resend = true;
-        // The first retransmission has a whole time-out for its answer. Later ones do not start the timer again, as in RFC
-        // 6675 s6's careful variant: with losses in every round that timer would never run out, and a retransmission that
-        // is lost itself would hold the sender in its recovery for ever.
+        // The first retransmission has a whole time-out for its answer. Later ones do not start the timer again, as in
+        // RFC 6675 s6's careful variant: with losses in every round that timer would never run out, and a
+        // retransmission that is lost itself would hold the sender in its recovery for ever.
         self.deadline = Some(now.saturating_add(self.rtt.timeout()));
     }
 
@@ -426,9 +428,9 @@ impl WindowSender {
         Time::from_nanos(now.as_nanos().saturating_sub(span_ns))
     }
 
-    /// The first unacknowledged number moved: were it for a packet that was sent before the timer ran out, then it ran out
-    /// for nothing (RFC 3522, Eifel: by the stamp), and nothing but the first packet goes again for it. The window stays
-    /// cut, as in ns-2: RFC 4015 leaves it to the sender.
+    /// The first unacknowledged number moved: were it for a packet that was sent before the timer ran out, then it ran
+    /// out for nothing (RFC 3522, Eifel: by the stamp), and nothing but the first packet goes again for it. The
+    /// window stays cut, as in ns-2: RFC 4015 leaves it to the sender.
     fn judge_timeout(&mut self, stamp: Time) {
         let SenderState::TimedOut { at, is_judged, .. } = &mut self.state else { return };
         if std::mem::replace(is_judged, true) || stamp >= *at {

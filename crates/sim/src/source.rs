@@ -1,7 +1,7 @@
 //! What sends a session's packets: the kinds of sources, and which of them takes what happens in the network.
 //!
-//! How a session of a kind is made, what the kind asks of a scenario and what it refuses stands in the kind's own file, in
-//! its [`SourceKind`]. The loop and the reports ask here; nobody else looks at which kind a source is.
+//! How a session of a kind is made, what the kind asks of a scenario and what it refuses stands in the kind's own file,
+//! in its [`SourceKind`]. The loop and the reports ask here; nobody else looks at which kind a source is.
 
 use fairwave_scenario::{DemandBy, Scenario, SchemeChoice, SessionSpec};
 use fairwave_schemes::scheme::{OptionValue, Scheme};
@@ -207,8 +207,8 @@ impl TrafficSource {
         matches!(self, Self::Rated(_) | Self::Gtp(_))
     }
 
-    /// Whether its ends are hosts: its packets carry contents, which lie beside them as parcels, and differ in size, so that
-    /// bytes are counted in place of packets.
+    /// Whether its ends are hosts: its packets carry contents, which lie beside them as parcels, and differ in size, so
+    /// that bytes are counted in place of packets.
     #[inline]
     pub(crate) fn is_between_hosts(&self) -> bool {
         matches!(self, Self::Gtp(_))

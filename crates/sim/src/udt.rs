@@ -1,9 +1,9 @@
 //! Both ends of a UDT session: the protocol around the rate rule (Gu & Grossman 2007; draft-gg-udt-03).
 //!
-//! The source sends a packet a period, lost ones first, and after each sixteenth packet the next at once: a packet pair.
-//! The sink reports gaps at once and again while they last, and each 10 ms acknowledges what it has in order, with the rate
-//! at which packets arrive and the capacity that packet pairs show. What the draft has and this has not: set-up and
-//! shutdown, and giving up on a peer that is silent for long.
+//! The source sends a packet a period, lost ones first, and after each sixteenth packet the next at once: a packet
+//! pair. The sink reports gaps at once and again while they last, and each 10 ms acknowledges what it has in order,
+//! with the rate at which packets arrive and the capacity that packet pairs show. What the draft has and this has not:
+//! set-up and shutdown, and giving up on a peer that is silent for long.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;

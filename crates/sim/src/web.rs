@@ -112,8 +112,8 @@ mod tests {
         // Pieces much smaller than the size: the mean over the piece, and half a piece for the rounding.
         let fine = Pareto::new(12_000.0, 1.2);
         assert!((fine.mean_pieces(1.0) / 12_000.5 - 1.0).abs() < 1e-6, "{}", fine.mean_pieces(1.0));
-        // All sizes above one piece at a shape of two: 1 + sum of 1 / k^2 = 1 + pi^2 / 6, with least = piece and the sizes
-        // at the least no piece more.
+        // All sizes above one piece at a shape of two: 1 + sum of 1 / k^2 = 1 + pi^2 / 6, with least = piece and the
+        // sizes at the least no piece more.
         let zeta = Pareto { least: 1.0, shape: 2.0 }.mean_pieces(1.0);
         // floor(1) + 1 = 2 terms are sure (k = 0 and k = 1), the others 1 / k^2 from k = 2 on.
         assert!((zeta - (1.0 + std::f64::consts::PI.powi(2) / 6.0)).abs() < 1e-9, "{zeta}");
@@ -138,7 +138,8 @@ mod tests {
             packets += arrival.packets;
             of_source[arrival.source as usize] += 1;
         }
-        // Sizes: 0.9 / sqrt(2e5) = 0.2 %; arrivals: 1 / sqrt(2e5) = 0.22 %; together 0.3 %, and four times that allowed.
+        // Sizes: 0.9 / sqrt(2e5) = 0.2 %; arrivals: 1 / sqrt(2e5) = 0.22 %; together 0.3 %, and four times that
+        // allowed.
         let offered_bps = packets as f64 * 8320.0 / now.as_secs_f64();
         assert!((offered_bps / 1e8 - 1.0).abs() < 0.012, "{offered_bps}");
         // 50 000 each, sd 194.

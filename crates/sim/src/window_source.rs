@@ -62,7 +62,8 @@ pub(crate) fn min_rto(scheme: &Scheme, options: &Options) -> MinRto {
     }
 }
 
-/// A session that follows links has to cross one that leads: headers that nobody writes would hold it at its first window.
+/// A session that follows links has to cross one that leads: headers that nobody writes would hold it at its first
+/// window.
 fn refuse_unled(scenario: &Scenario, session: &SessionSpec) -> Result<(), SimError> {
     let scheme = scenario.scheme_of(session).scheme;
     let Some(rule) = link_rule(scheme) else { return Ok(()) };

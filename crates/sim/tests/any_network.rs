@@ -98,8 +98,8 @@ prop_compose! {
     }
 }
 
-/// Times that a run may say how far it is: it does so after 65 536 events at the latest, and none of these has as many as
-/// 100 million.
+/// Times that a run may say how far it is: it does so after 65 536 events at the latest, and none of these has as many
+/// as 100 million.
 const MOST_BEATS: u32 = 1500;
 
 /// Fails a run that goes on and on.
@@ -111,7 +111,8 @@ fn counts_to(most: u32) -> impl FnMut(Time) {
     }
 }
 
-/// Text of a session of one scheme, 25 Mb/s and all that there is by turns, whose window never is what limits it at first.
+/// Text of a session of one scheme, 25 Mb/s and all that there is by turns, whose window never is what limits it at
+/// first.
 fn to_and_from_inf(scheme: &str) -> String {
     format!(
         "name = \"turns\"\nduration = \"10 s\"\nscheme = \"{scheme}\"\n\

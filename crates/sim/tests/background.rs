@@ -39,11 +39,12 @@ fn only(run: &Run) -> &BackgroundSummary {
 }
 
 /// Sizes of a shape above two have a variance, so that the mean of a run can be told: at a shape of 2.5 their standard
-/// deviation is 0.9 of the mean, and with the arrivals' own a run of n flows is off by sqrt(1.8 / n). At the papers' 1.2
-/// there is none, and the mean of n flows is off by n^-0.17: 10 % after a million.
+/// deviation is 0.9 of the mean, and with the arrivals' own a run of n flows is off by sqrt(1.8 / n). At the papers'
+/// 1.2 there is none, and the mean of n flows is off by n^-0.17: 10 % after a million.
 #[test]
 fn web__offers_its_rate() {
-    // 30 Mb/s in flows of 12.5 packets of 1040 B are 288 a second, 43 000 in 150 s: 0.65 %, and four times that allowed.
+    // 30 Mb/s in flows of 12.5 packets of 1040 B are 288 a second, 43 000 in 150 s: 0.65 %, and four times that
+    // allowed.
     let run = run(300, &table("web", "rate = \"30 Mb/s\"\nshape = 2.5\nsources = 20"), None);
     let web = only(&run);
     println!("{web:?}");

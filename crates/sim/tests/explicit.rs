@@ -40,7 +40,8 @@ fn shares__are_equal_whatever_the_round_trip_time() {
             assert!(off.abs() < within, "{scheme}: {} {off}", session.name);
         }
         let link = &run.summary.links[0];
-        // AECP's sources close half of the way to the rate factor each second or so: five in a second are too many at first.
+        // AECP's sources close half of the way to the rate factor each second or so: five in a second are too many at
+        // first.
         assert!(scheme == "aecp" || link.dropped_packets == 0, "{scheme}: {}", link.dropped_packets);
         assert!(link.utilisation > 0.985, "{scheme}: {}", link.utilisation);
     }

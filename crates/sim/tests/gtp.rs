@@ -63,7 +63,8 @@ fn queues__are_counted_in_packets_as_links_carry_them() {
 
 #[test]
 fn queues__of_one_bdp_hold_no_more_than_that_on_the_link() {
-    // 100 Mb/s x 40 ms = 500 000 B are 464 packets of 1077 B. Sources of a constant rate fill the queue, with 1040 B each.
+    // 100 Mb/s x 40 ms = 500 000 B are 464 packets of 1077 B. Sources of a constant rate fill the queue, with 1040 B
+    // each.
     let flood = "scheme = \"cbr\"\ndemand = \"99 Mb/s\"";
     let other = format!("[[session]]\nfrom = \"s2\"\nto = \"d\"\nrtt = \"20 ms\"\n{flood}");
     let run = run(&two("", "", &format!("{flood}\n{other}")));
@@ -222,8 +223,8 @@ fn refusals__say_what_is_missing() {
 
 #[test]
 fn converged__does_not_ask_sessions_that_want_nothing() {
-    // One that has left a sink of its own, or wants nothing more, in the middle of the last sample; the others have what is
-    // theirs since long.
+    // One that has left a sink of its own, or wants nothing more, in the middle of the last sample; the others have
+    // what is theirs since long.
     for leaves in ["stop = \"4.95 s\"", "demand = [[\"0 s\", \"50 Mb/s\"], [\"4.95 s\", \"0 Mb/s\"]]"] {
         let third = format!(
             "\n[[node]]\nname = \"s3\"\ncapacity = \"100 Mb/s\"\n[[node]]\nname = \"d3\"\ncapacity = \"100 Mb/s\"\n\

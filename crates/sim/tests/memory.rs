@@ -1,5 +1,5 @@
-//! What a run allocates: nothing for a packet once it is under way, and less than 100 bytes for all that it keeps of one.
-//! The counts are exact, so that this is a test like any: alone in its program, as others would be counted, too.
+//! What a run allocates: nothing for a packet once it is under way, and less than 100 bytes for all that it keeps of
+//! one. The counts are exact, so that this is a test like any: alone in its program, as others would be counted, too.
 
 #![allow(non_snake_case)]
 
@@ -73,14 +73,15 @@ fn steady_state__of_gtp_allocates_nothing_for_data() {
         println!("gtp at {mbps} Mb/s: {allocated} allocations in the second half, {hops} packet hops in all");
         allocated as f64
     });
-    // From 20 to 100 Mb/s there are 92 000 data packets more in 10 s, and requests of 64 kB: an allocation for each twenty.
+    // From 20 to 100 Mb/s there are 92 000 data packets more in 10 s, and requests of 64 kB: an allocation for each
+    // twenty.
     assert!(counts[1] - counts[0] < 0.07 * 92_000.0, "{counts:?}");
 }
 
 fn packets_in_flight__take_less_than_100_bytes_each() {
     // A window of 10^5 packets, all sent at once: they wait in front of the source's link, then in front of the sink's,
-    // and their acknowledgements in front of the link back. Each packet sent answers an acknowledgement, so that as many
-    // are under way for good; with losses fewer, while all that was allocated counts.
+    // and their acknowledgements in front of the link back. Each packet sent answers an acknowledgement, so that as
+    // many are under way for good; with losses fewer, while all that was allocated counts.
     for (loss, back) in [(0.0, "200 Mb/s"), (0.01, "200 Mb/s"), (0.0, "5 Mb/s")] {
         let text = format!(
             "name = \"memory\"\nduration = \"9 s\"\nsample = \"0.1 s\"\nscheme = \"sack\"\n\

@@ -1,5 +1,5 @@
-//! Node rules packet by packet, on the hosts of `fairwave_proto`: each that says that it runs there, and the switch rules in
-//! the papers' networks, against the max-min optimum.
+//! Node rules packet by packet, on the hosts of `fairwave_proto`: each that says that it runs there, and the switch
+//! rules in the papers' networks, against the max-min optimum.
 
 #![allow(non_snake_case)]
 
@@ -116,7 +116,8 @@ fn switch_rules__advertise_seven_tenths_to_all_and_overflow_when_demands_rise() 
 
 #[test]
 fn minimum__goes_first_under_hou_and_is_refused_where_no_rule_keeps_it() {
-    // 100 Mb/s, as in node/abr.rs: session 1 is guaranteed 40, session 2 wants 10; mu + mu + 40 + 10 = 100 gives mu = 25.
+    // 100 Mb/s, as in node/abr.rs: session 1 is guaranteed 40, session 2 wants 10; mu + mu + 40 + 10 = 100 gives mu =
+    // 25.
     let text = "name = \"guaranteed\"\nduration = \"4 s\"\nscheme = \"abr-hou\"\n\
         [[node]]\nname = \"d\"\ncapacity = \"100 Mb/s\"\n[[node]]\nname = \"s{1..4}\"\ncapacity = \"100 Mb/s\"\n\
         [[session]]\nfrom = \"s1\"\nto = \"d\"\nrtt = \"20 ms\"\nminimum = \"40 Mb/s\"\n\

@@ -30,8 +30,8 @@ fn close(got_s: f64, expected_s: f64, within_s: f64) {
 
 #[test]
 fn demand__of_a_session_that_stopped_or_delivered_all_is_over() {
-    // 80 kb/s are ten packets a second. After the last one the bucket fills, and nobody takes from it: a source that were
-    // asked again as long as the bucket has a packet would be asked for ever.
+    // 80 kb/s are ten packets a second. After the last one the bucket fills, and nobody takes from it: a source that
+    // were asked again as long as the bucket has a packet would be asked for ever.
     let stopped = run("demand = \"80 kb/s\"\nstart = \"1 s\"\nstop = \"3 s\"");
     let sent = stopped.summary.sessions[0].sent_packets;
     assert!((18..=22).contains(&sent), "{sent}");

@@ -15,8 +15,8 @@ fn scenario(text: &str) -> Scenario {
     document.build(&case).unwrap().0
 }
 
-/// The schemes of sessions and end nodes that the packet model runs, and GTP with sealed packets as well. Those of links
-/// are in `explicit.rs`: here the links have other rules.
+/// The schemes of sessions and end nodes that the packet model runs, and GTP with sealed packets as well. Those of
+/// links are in `explicit.rs`: here the links have other rules.
 fn names() -> Vec<&'static str> {
     let runs = schemes().iter().filter(|scheme| scheme.runs_in(Model::Packet) && scheme.kind != SchemeKind::Link);
     runs.map(|scheme| scheme.name).chain(["gtp wire"]).collect()

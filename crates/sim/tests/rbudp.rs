@@ -42,8 +42,8 @@ fn transfer__above_the_capacity_loses_what_does_not_fit_in_each_round() {
     // At 625 Mb/s a fifth of each round is lost: 1, 1/5, 1/25 ... are sent, 1.25 in all.
     let (completed_s, sent, lost) = transfer("625 Mb/s");
     let loss = rbudp_loss(625e6, 500e6);
-    // The queue of 20 kB spares about 20 packets of each round. In bytes, because in packets it would be as full for the
-    // small packet that says that a round has gone out, and each loss of that is a time-out.
+    // The queue of 20 kB spares about 20 packets of each round. In bytes, because in packets it would be as full for
+    // the small packet that says that a round has gone out, and each loss of that is a time-out.
     assert!((sent as f64 / PACKETS - 1.25).abs() < 0.005, "{sent}");
     assert!((lost as f64 / sent as f64 - loss).abs() < 0.003, "{lost} of {sent}");
     // Round by round: a fifth less what the queue spares, 19 that fit beside the one on the wire.

@@ -46,7 +46,8 @@ fn gtp__is_not_slowed_by_chance_below_the_capacity() {
     assert!((0.0007..0.0013).contains(&lost), "{lost}");
 }
 
-/// Loss in a queue is chance: within a minute one or the other may have twice as much. The mean tells who yields to whom.
+/// Loss in a queue is chance: within a minute one or the other may have twice as much. The mean tells who yields to
+/// whom.
 #[test]
 fn gtp__leaves_a_cubic_flow_its_share() {
     let runs = thread::scope(|scope| {

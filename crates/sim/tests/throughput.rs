@@ -93,19 +93,20 @@ fn finite_size__is_delivered_once_and_completely() {
     assert!(session.retransmitted_packets >= session.lost_packets, "{session:?}");
 }
 
-/// The timer runs 3 s before the first round trip is known, and 1 s from then on (SACK's least, RFC 6298 s2.4): a time-out that is due sooner
-/// than the one before was is not missed.
+/// The timer runs 3 s before the first round trip is known, and 1 s from then on (SACK's least, RFC 6298 s2.4): a
+/// time-out that is due sooner than the one before was is not missed.
 #[test]
 fn time_out__comes_when_it_is_due() {
-    // Of six packets at once, one on the wire and four in the queue, the last is dropped; nothing follows that could tell.
+    // Of six packets at once, one on the wire and four in the queue, the last is dropped; nothing follows that could
+    // tell.
     let run = run("name = \"tail\"\nduration = \"20 s\"\nscheme = \"sack\"\n[packet]\nheader = \"0 B\"\n\
          [[node]]\nname = \"d\"\ncapacity = \"1 Gb/s\"\n\
          [[node]]\nname = \"s\"\ncapacity = \"8 Mb/s\"\nqueue = \"4 packets\"\n\
          [[session]]\nfrom = \"s\"\nto = \"d\"\nrtt = \"100 ms\"\nsize = \"6 kB\"\noptions.initial_window = \"6 packets\"\nscheme = \"sack\"\n");
     let session = &run.summary.sessions[0];
     assert_eq!((session.lost_packets, session.retransmitted_packets), (1, 1));
-    // RTTs of 101 to 105 ms: SRTT + 4 RTTVAR is less than the least time-out of 1 s (RFC 6298 s2.4). That much after the
-    // fifth acknowledgement, at 105 ms, the sixth packet goes again: it takes 1 + 50 ms.
+    // RTTs of 101 to 105 ms: SRTT + 4 RTTVAR is less than the least time-out of 1 s (RFC 6298 s2.4). That much after
+    // the fifth acknowledgement, at 105 ms, the sixth packet goes again: it takes 1 + 50 ms.
     let completed_s = session.completed_s.unwrap();
     assert!((completed_s - 1.156).abs() < 0.001, "{completed_s}");
 }

@@ -78,8 +78,8 @@ fn timeouts__are_counted_and_told_apart_from_other_losses() {
 
 #[test]
 fn timer__backs_off_from_three_seconds_to_a_minute() {
-    // The first window of two packets; then one each at 3, 3 + 6, + 12, + 24, + 48, + 60 and + 60 s (RFC 6298 s2.1, s5.5;
-    // 3 s as in RFC 2988 and ns-2; the bound is s2.5's).
+    // The first window of two packets; then one each at 3, 3 + 6, + 12, + 24, + 48, + 60 and + 60 s (RFC 6298 s2.1,
+    // s5.5; 3 s as in RFC 2988 and ns-2; the bound is s2.5's).
     let times_s = [3, 9, 21, 45, 93, 153, 213];
     for (earlier, at_s) in times_s.into_iter().enumerate() {
         assert_eq!(sent(at_s - 1), 2 + earlier as u64, "before {at_s} s");

@@ -30,7 +30,8 @@ fn network(duration_s: u32, capacity: &str, sources: u32, keys: &str) -> String 
 
 #[test]
 fn one_session__fills_a_gigabit_over_50_ms() {
-    // A cycle of decrease and growth takes some 10 s. Packets of 9 kB, for the sake of time; of 1500 B it is much the same.
+    // A cycle of decrease and growth takes some 10 s. Packets of 9 kB, for the sake of time; of 1500 B it is much the
+    // same.
     let text = network(100, "1 Gb/s", 1, "rtt = \"50 ms\"\n[packet]\npayload = \"8956 B\"");
     let run = run_window(&text, Some((20, 100)));
     let session = &run.summary.sessions[0];
@@ -75,7 +76,8 @@ fn demand__limits_the_rate() {
 
 #[test]
 fn max_window__limits_what_is_under_way() {
-    // 100 packets of 1044 B unacknowledged; acknowledgements come each 10 ms or 64 packets, so a round takes 50 to 60 ms.
+    // 100 packets of 1044 B unacknowledged; acknowledgements come each 10 ms or 64 packets, so a round takes 50 to 60
+    // ms.
     let run = run(&network(20, "1 Gb/s", 1, "rtt = \"50 ms\"\nscheme = \"udt\"\noptions.max_window = \"100 packets\""));
     let rate = run.summary.sessions[0].wire_rate_bps;
     let most = 100.0 * 1044.0 * 8.0 / 0.05;

@@ -31,8 +31,8 @@ fn rates_mbps(run: &Run) -> Vec<f64> {
     run.summary.sessions.iter().map(|session| session.wire_rate_bps / 1e6).collect()
 }
 
-/// Huang et al. 2010, Table 1, S1: a link of VCP sessions is used to 93.06 %, with 0.5 packets waiting and no loss. Here a
-/// fifth of its capacity, so that additive increase gets through its cycles in a minute.
+/// Huang et al. 2010, Table 1, S1: a link of VCP sessions is used to 93.06 %, with 0.5 packets waiting and no loss.
+/// Here a fifth of its capacity, so that additive increase gets through its cycles in a minute.
 #[test]
 fn sessions__leave_what_their_cuts_leave_and_no_queue() {
     let run = run(&dumbbell(60, 100, 10, "rtt = \"50 ms\""), (20, 60));

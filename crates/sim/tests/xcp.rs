@@ -72,8 +72,8 @@ fn ixcp__gives_it_what_is_left() {
 
 #[test]
 fn ixcp__gives_it_what_is_left_beside_sixteen_too() {
-    // A packet in ten thousand that names the wrong link is enough: the short session is taxed for it, and what comes back
-    // is shared with all that are named.
+    // A packet in ten thousand that names the wrong link is enough: the short session is taxed for it, and what comes
+    // back is shared with all that are named.
     let text = include_str!("../../../scenarios/xcp-two-bottlenecks.toml").replacen(
         "scheme = \"xcp\"",
         "scheme = \"ixcp\"",
@@ -147,9 +147,9 @@ fn xcp__a_window_that_demand_cuts_is_the_one_in_the_header() {
 
 #[test]
 fn xcp__acknowledgements_of_the_way_back_count() {
-    // With 100 B in a packet an acknowledgement is 40 B for 140 B: 20 Mb/s on the way back make 5.7 Mb/s here. Were they
-    // not counted the link would be granted out whole to data, and only a queue would hold that back: 0.4 x 5.7 Mb/s x
-    // 60 ms / 0.226, 75 kB or 540 packets.
+    // With 100 B in a packet an acknowledgement is 40 B for 140 B: 20 Mb/s on the way back make 5.7 Mb/s here. Were
+    // they not counted the link would be granted out whole to data, and only a queue would hold that back: 0.4 x
+    // 5.7 Mb/s x 60 ms / 0.226, 75 kB or 540 packets.
     let run = one_link(
         "xcp",
         20,

@@ -1,5 +1,5 @@
-//! Pictures as SVG text, for people: the rates of a run over time, its distance to max-min, several runs in one picture,
-//! lines over any pair of axes, and bars.
+//! Pictures as SVG text, for people: the rates of a run over time, its distance to max-min, several runs in one
+//! picture, lines over any pair of axes, and bars.
 //!
 //! Colours are those of Okabe and Ito (2008), which colour-blind people tell apart too, and every curve has a label
 //! and a marker of its own besides. The same run gives the same bytes.

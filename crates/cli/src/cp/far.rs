@@ -1,7 +1,7 @@
 //! The far end of a copy: `fairwave serve --bootstrap`, as ssh starts it.
 //!
-//! It hears on stdin what is wanted, answers on stdout how it can be reached, and moves the files by itself: it goes on when
-//! ssh is gone, for as long as the other end may come back.
+//! It hears on stdin what is wanted, answers on stdout how it can be reached, and moves the files by itself: it goes on
+//! when ssh is gone, for as long as the other end may come back.
 
 use std::io::{self, Write};
 use std::net::IpAddr;
@@ -90,7 +90,8 @@ fn begin(ask: &CpRequest) -> Result<Far, CommandFailure> {
     }
     let listen = ask.ports.map_or(Listen::Usual, |(first, last)| Listen::Among(first..=last));
     let bound = link.bind_to("cp", &listen)?;
-    // The identity lasts, so that the other end knows this one again when it goes on; the ticket ends with this process.
+    // The identity lasts, so that the other end knows this one again when it goes on; the ticket ends with this
+    // process.
     let identity = StateDir::open().and_then(|state| Identity::open(&state)).map_err(|error| failed(&error))?;
     let keyring = Arc::new(Keyring::in_memory(identity, id));
     let addresses = advertised(bound.endpoint.local_addr()).map_err(|error| failed(&error))?;

@@ -1,5 +1,5 @@
-//! What the two ends of a copy over ssh say to each other, on the far end's stdin and stdout: each a length (4 bytes, the
-//! first one first) and so many bytes of JSON.
+//! What the two ends of a copy over ssh say to each other, on the far end's stdin and stdout: each a length (4 bytes,
+//! the first one first) and so many bytes of JSON.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write};
@@ -51,7 +51,8 @@ pub(crate) enum What {
         is_dry: bool,
         /// When files are safe from a power failure.
         durable: DurableArg,
-        /// Whether links that lead out of what is sent are kept as they are. A far end that does not know of it does not.
+        /// Whether links that lead out of what is sent are kept as they are. A far end that does not know of it does
+        /// not.
         #[serde(default)]
         keeps_links: bool,
     },

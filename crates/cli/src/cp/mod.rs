@@ -29,9 +29,9 @@ use ssh::FarEnd;
 /// Copy files to or from another machine that ssh reaches, with no server and no set-up there.
 ///
 /// ssh starts `fairwave` at the other end and tells it what is wanted; the files then go over UDP, past ssh. DEST is a
-/// directory, or the new name of a single SRC; directories that are missing are made. What is there already is not moved
-/// again: after an interrupt or a crash the same command goes on where it was; when the connection is lost, it goes on by
-/// itself when that is back (--retry).
+/// directory, or the new name of a single SRC; directories that are missing are made. What is there already is not
+/// moved again: after an interrupt or a crash the same command goes on where it was; when the connection is lost, it
+/// goes on by itself when that is back (--retry).
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "fairwave cp [OPTIONS] [HOST:]SRC... [HOST:]DEST")]
 #[command(after_help = "\

@@ -45,8 +45,8 @@ impl CpPlace {
     }
 }
 
-/// Host and path of `[address]:path` and `user@[address]:path`, the host without its brackets: an IPv6 address has colons of
-/// its own.
+/// Host and path of `[address]:path` and `user@[address]:path`, the host without its brackets: an IPv6 address has
+/// colons of its own.
 fn in_brackets(bytes: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let open = bytes.iter().position(|byte| matches!(byte, b'[' | b':' | b'/')).filter(|at| bytes[*at] == b'[')?;
     let (user, rest) = bytes.split_at(open);
@@ -69,8 +69,8 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Reads a destination as cp does: a directory that is there takes what comes; of a single source any other path is the
-    /// new name. What ends with a slash is a directory, and so is the destination of several sources.
+    /// Reads a destination as cp does: a directory that is there takes what comes; of a single source any other path is
+    /// the new name. What ends with a slash is a directory, and so is the destination of several sources.
     ///
     /// Whether a directory that is there was made by this very call before an interrupt, the taker finds out.
     pub(crate) fn read(path: &Path, is_single: bool) -> Self {

@@ -102,8 +102,8 @@ impl SimulateCall<'_> {
         Ok(())
     }
 
-    /// Hands out results in the order of the cases as they come in. At an interrupt it keeps those that are there and ends
-    /// the process: the runs that have not ended have no way out before their end.
+    /// Hands out results in the order of the cases as they come in. At an interrupt it keeps those that are there and
+    /// ends the process: the runs that have not ended have no way out before their end.
     fn collect(
         &self,
         results: &mut InOrder<Finished, CommandFailure>,

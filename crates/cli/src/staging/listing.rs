@@ -1,8 +1,8 @@
-//! The list of what a call wrote to a directory: a line a file, its BLAKE3 hash and its name, as `b3sum` writes them and
-//! `b3sum --check` reads them.
+//! The list of what a call wrote to a directory: a line a file, its BLAKE3 hash and its name, as `b3sum` writes them
+//! and `b3sum --check` reads them.
 //!
-//! The next call to the same directory removes the files of this list that it does not write itself. A file that is not on
-//! the list, or that is no longer what the list says, is somebody's own: it stays.
+//! The next call to the same directory removes the files of this list that it does not write itself. A file that is not
+//! on the list, or that is no longer what the list says, is somebody's own: it stays.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -38,8 +38,8 @@ pub(super) fn read(directory: &Path) -> Files {
     text.lines().filter_map(line).collect()
 }
 
-/// Removes the files of a former list that are not on the present one and are as they were written, and directories that
-/// are empty then. What cannot be removed stays.
+/// Removes the files of a former list that are not on the present one and are as they were written, and directories
+/// that are empty then. What cannot be removed stays.
 pub(super) fn remove_stale(directory: &Path, before: &Files, now: &Files) {
     for (name, hash) in before.iter().filter(|(name, _)| !now.contains_key(*name)) {
         let relative = Path::new(name);

@@ -12,8 +12,8 @@ use crate::failure::CommandFailure;
 /// After so long without an answer people are told what it may be.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Does something that begins with a session. If there is no answer for a while, it says what is tried; `connect` can call
-/// what it is given to say that there was one.
+/// Does something that begins with a session. If there is no answer for a while, it says what is tried; `connect` can
+/// call what it is given to say that there was one.
 pub(crate) fn patiently<T>(screen: &Screen, ticket: &Ticket, connect: impl FnOnce(&dyn Fn()) -> T) -> T {
     let (done, is_done) = channel::<()>();
     std::thread::scope(|scope| {

@@ -30,7 +30,8 @@ pub(crate) struct ProgressMeter {
     seen: (u64, u64),
 }
 
-/// Files, bytes at the destination or in memory, bytes compared, bytes over the wire: a stall is when none of them grows.
+/// Files, bytes at the destination or in memory, bytes compared, bytes over the wire: a stall is when none of them
+/// grows.
 type Movement = (u64, u64, u64, u64);
 
 /// A transfer at a moment.
@@ -38,8 +39,8 @@ type Movement = (u64, u64, u64, u64);
 pub(crate) struct Moment {
     pub(crate) elapsed: Duration,
     pub(crate) progress: Progress,
-    /// Bytes at the destination, with those that came and are not verified yet, and those that have been compared so far. It is never
-    /// less than before in the same session.
+    /// Bytes at the destination, with those that came and are not verified yet, and those that have been compared so
+    /// far. It is never less than before in the same session.
     pub(crate) bytes_seen: u64,
     pub(crate) session: Option<SessionStatus>,
     /// Bytes that came to the destination, as a mean over the last seconds.
@@ -157,7 +158,8 @@ fn bytes_seen(progress: &Progress) -> u64 {
     sum.min(bytes_total.unwrap_or(u64::MAX).max(bytes_done))
 }
 
-/// For how long nothing moves, if that is long enough to be said. What this end says to a peer that does not answer moves nothing.
+/// For how long nothing moves, if that is long enough to be said. What this end says to a peer that does not answer
+/// moves nothing.
 fn stalled(still: Duration, silent_s: f64) -> Option<Duration> {
     let still = still.max(Duration::try_from_secs_f64(silent_s).unwrap_or_default());
     (still >= STALL).then_some(still)

@@ -1,4 +1,5 @@
-//! What people see of transfers on stderr: bars where somebody watches, else plain lines; and what programs read on stdout.
+//! What people see of transfers on stderr: bars where somebody watches, else plain lines; and what programs read on
+//! stdout.
 
 use clap::ArgAction;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -15,7 +16,8 @@ pub(crate) struct Talk {
     /// Say only what is wrong
     #[arg(long, short, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-    /// Say more: each file that is left out, what limits the transfer, and what the library does; twice, every step of it
+    /// Say more: each file that is left out, what limits the transfer, and what the library does; twice, every step of
+    /// it
     #[arg(long, short, action = ArgAction::Count)]
     pub(crate) verbose: u8,
 }

@@ -1,8 +1,8 @@
-//! The arrows between the files of one room. Who reads a file reads those that it uses first: in a cycle of files there is no
-//! first one.
+//! The arrows between the files of one room. Who reads a file reads those that it uses first: in a cycle of files there
+//! is no first one.
 //!
-//! An arrow is a path in the text (`crate::a::b`, `super::b`, `b::C` of a module below): what a `mod.rs` or any other file hands
-//! on by `pub use` counts as an arrow to the file that has it. Tests do not count.
+//! An arrow is a path in the text (`crate::a::b`, `super::b`, `b::C` of a module below): what a `mod.rs` or any other
+//! file hands on by `pub use` counts as an arrow to the file that has it. Tests do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,8 +1,8 @@
 //! Where the bytes of a tree are, and what hashes them.
 //!
 //! A file of L > 0 bytes has ceil(L / 4 MiB) *blocks*, an empty one has none; the blocks of all files are numbered in
-//! the manifest's order. The *value* of a file's only block is the file's BLAKE3 hash; of several, each has the chaining value
-//! of its subtree, and the file's hash is the root over them: no byte is hashed twice.
+//! the manifest's order. The *value* of a file's only block is the file's BLAKE3 hash; of several, each has the
+//! chaining value of its subtree, and the file's hash is the root over them: no byte is hashed twice.
 //!
 //! ```text
 //! record of a block = value (32 bytes), first 16 bytes of BLAKE3 keyed (block number u64 LE, value)

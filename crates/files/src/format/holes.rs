@@ -33,8 +33,8 @@ pub(crate) struct Holes {
 }
 
 impl Holes {
-    /// Looks for the holes of an open file of so many bytes: at most `most` of them, none that is small. A file system that
-    /// knows of none says that all is data.
+    /// Looks for the holes of an open file of so many bytes: at most `most` of them, none that is small. A file system
+    /// that knows of none says that all is data.
     pub(crate) fn find(file: impl AsFd, bytes: u64, most: usize) -> Self {
         let (mut holes, mut at) = (Self::default(), 0);
         for _ in 0..MOST_LOOKS {
@@ -144,8 +144,8 @@ impl Holes {
         blocks.filter(|blocks| blocks.start < blocks.end)
     }
 
-    /// As entries of the list have them, each at most [`MOST_PAIRS_BYTES`] long: how many bytes lie between a hole and what
-    /// is before it, and how long it is.
+    /// As entries of the list have them, each at most [`MOST_PAIRS_BYTES`] long: how many bytes lie between a hole and
+    /// what is before it, and how long it is.
     pub(crate) fn to_pairs(&self) -> Vec<Vec<u8>> {
         let (mut entries, mut at) = (Vec::<Vec<u8>>::new(), 0);
         for hole in &self.ranges {

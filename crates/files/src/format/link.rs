@@ -32,9 +32,9 @@ impl TargetError {
 /// Whether `target` stays below the destination, seen from the link.
 ///
 /// A `..` may stand at the beginning only, and not more often than the link is deep. Its directories are real ones, so
-/// those lead no higher than the destination; every name after them leads down, or through a link of which the same is true.
-/// Behind a name a `..` could start from wherever a link with that name leads: three levels of it, behind a link that
-/// leads to the top, would be outside.
+/// those lead no higher than the destination; every name after them leads down, or through a link of which the same is
+/// true. Behind a name a `..` could start from wherever a link with that name leads: three levels of it, behind a link
+/// that leads to the top, would be outside.
 pub(crate) fn check_target(link: &RelativePath, target: &[u8]) -> Result<(), TargetError> {
     if target.is_empty() {
         return Err(TargetError::Empty);

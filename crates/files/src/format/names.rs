@@ -1,7 +1,7 @@
 //! Which names a tree may have at the destination, and how names reach a terminal.
 //!
-//! A path comes from the other end, and anything can be in it. What passes [`RelativePath::new`] names something strictly
-//! below the destination, as long as no symbolic link is followed on the way: `take::tree` sees to that.
+//! A path comes from the other end, and anything can be in it. What passes [`RelativePath::new`] names something
+//! strictly below the destination, as long as no symbolic link is followed on the way: `take::tree` sees to that.
 
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
@@ -110,8 +110,8 @@ impl RelativePath {
     }
 }
 
-/// Whether a file system may take a name for one of the temporaries': some fold case, and some pass over characters that
-/// nobody sees (Unicode's Default_Ignorable_Code_Point, as ext4 with casefold does), none of which is ASCII.
+/// Whether a file system may take a name for one of the temporaries': some fold case, and some pass over characters
+/// that nobody sees (Unicode's Default_Ignorable_Code_Point, as ext4 with casefold does), none of which is ASCII.
 fn is_reserved(path: &[u8]) -> bool {
     let seen = path.iter().filter(|byte| byte.is_ascii()).take(TEMPORARIES.len());
     seen.map(u8::to_ascii_lowercase).eq(TEMPORARIES.iter().copied())
@@ -128,8 +128,8 @@ pub(crate) fn shown(path: &Path) -> String {
     escaped(path.as_os_str().as_bytes())
 }
 
-/// A name as a terminal may show it: what is not printable (controls, marks that turn the direction of text, what is not
-/// UTF-8) as `\xNN` for each byte, a backslash doubled. Different names look different.
+/// A name as a terminal may show it: what is not printable (controls, marks that turn the direction of text, what is
+/// not UTF-8) as `\xNN` for each byte, a backslash doubled. Different names look different.
 pub fn escaped(name: &[u8]) -> String {
     let mut text = String::with_capacity(name.len());
     for chunk in name.utf8_chunks() {
@@ -155,8 +155,8 @@ fn push_byte(text: &mut String, byte: u8) {
     text.push(char::from(DIGITS[usize::from(byte & 15)]));
 }
 
-/// The standard library has the table, behind the escapes of strings: controls, formats (which bidi marks are), separators,
-/// and what has no meaning are escaped there; a mark that follows a letter is not.
+/// The standard library has the table, behind the escapes of strings: controls, formats (which bidi marks are),
+/// separators, and what has no meaning are escaped there; a mark that follows a letter is not.
 fn is_printable(character: char) -> bool {
     if matches!(character, '"' | '\'') {
         return true;

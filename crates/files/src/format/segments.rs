@@ -101,7 +101,8 @@ impl SegmentWriter {
 /// Reads a stream of segments whose bytes come in any order, from anybody.
 ///
 /// Hand in what comes ([`SegmentReader::on_data`], [`SegmentReader::on_void`]), then take all bodies
-/// ([`SegmentReader::next`]), then want all that it wants ([`SegmentReader::wants`]). Memory: at most 512 KiB and one segment.
+/// ([`SegmentReader::next`]), then want all that it wants ([`SegmentReader::wants`]). Memory: at most 512 KiB and one
+/// segment.
 pub(crate) struct SegmentReader {
     key: [u8; 32],
     /// The next segment.

@@ -109,9 +109,9 @@ impl ManifestPart {
 
 /// What was found, as far as it has been told.
 ///
-/// Files are read in *batches*: whole blocks that follow each other, either one block of a file that has several, or the
-/// only blocks of many files. All of a batch's entries are in one segment. Memory: the manifest, 24 bytes a file, and 16 a
-/// hole.
+/// Files are read in *batches*: whole blocks that follow each other, either one block of a file that has several, or
+/// the only blocks of many files. All of a batch's entries are in one segment. Memory: the manifest, 24 bytes a file,
+/// and 16 a hole.
 #[derive(Default)]
 pub(crate) struct Listing {
     /// With where each ends in the stream.
@@ -232,8 +232,8 @@ impl Listing {
         Some((span, batch))
     }
 
-    /// How many files somebody was given, who was given these bytes of the tree: those whose last byte is among them. Nobody asks
-    /// for a file without data: those count for who was given all others.
+    /// How many files somebody was given, who was given these bytes of the tree: those whose last byte is among them.
+    /// Nobody asks for a file without data: those count for who was given all others.
     pub(crate) fn files_given(&self, given: &ByteRanges) -> u64 {
         let (mut files, mut without_data, mut is_all) = (0, 0, true);
         let mut ranges = given.iter().peekable();

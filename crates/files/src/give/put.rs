@@ -28,11 +28,13 @@ use crate::transfer::retry::{RETRY, persist};
 /// How files are put.
 #[derive(Clone, Debug)]
 pub struct PutOptions {
-    /// Whether the server reads files that seem complete there, having the right size and time, and compares their hashes.
+    /// Whether the server reads files that seem complete there, having the right size and time, and compares their
+    /// hashes.
     pub check: bool,
     /// Whether nothing is written there, and only found out what would be sent: that is what the outcome counts.
     pub dry_run: bool,
-    /// Whether links whose targets lead out of what is sent are kept there as they are, if the server allows it; without it they fail.
+    /// Whether links whose targets lead out of what is sent are kept there as they are, if the server allows it;
+    /// without it they fail.
     pub keeps_links: bool,
     /// No faster than this.
     pub limit: Option<Rate>,
@@ -57,8 +59,8 @@ impl Default for PutOptions {
 
 /// Gives what lies at these paths to the server of a ticket: returns when the session is open.
 ///
-/// The transfer is done when the server has said that all is durable; what it could not write is in the outcome. A session that
-/// ends for a reason that may pass is followed by another, as with [`get`](crate::get()).
+/// The transfer is done when the server has said that all is durable; what it could not write is in the outcome. A
+/// session that ends for a reason that may pass is followed by another, as with [`get`](crate::get()).
 pub fn put(
     endpoint: &Endpoint,
     ticket: &Ticket,

@@ -13,7 +13,8 @@ use crate::format::manifest::{FileIdentity, MOST_PATH_BYTES, Meta, TreeEntry};
 use crate::format::reason::reason;
 
 /// Tells `found` of every entry below the roots: a directory, then what is in it but directories, then those, each by
-/// name; and of the holes of a file before it. A directory that cannot be listed is an entry that failed; what goes away during the walk was never there.
+/// name; and of the holes of a file before it. A directory that cannot be listed is an entry that failed; what goes
+/// away during the walk was never there.
 pub(crate) fn scan(roots: &Roots, found: &mut dyn FnMut(&TreeEntry<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
     let mut walk = Walk { roots, found, names: Vec::new(), bytes: Vec::new(), holes: 0 };
     for name in roots.names() {

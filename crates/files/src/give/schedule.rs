@@ -13,8 +13,8 @@ use crate::format::blocks::HASH_RECORD_BYTES;
 use crate::format::streams::{HASHES, MANIFEST, TREE};
 use crate::transfer::hold::Hold;
 
-/// Bytes that are being read, or were read and have not been sent once. What a taker has asked for beyond that waits: it
-/// would push out of memory what goes first.
+/// Bytes that are being read, or were read and have not been sent once. What a taker has asked for beyond that waits:
+/// it would push out of memory what goes first.
 const READ_AHEAD: u64 = 32 << 20;
 /// A batch counts for as many at the least.
 const LEAST_CHARGE: u64 = 64 << 10;
@@ -37,8 +37,8 @@ pub(crate) struct Schedule {
     tree: VecDeque<Range<u64>>,
     /// Of the hashes, before it was looked which batches they are of.
     hashes: VecDeque<Range<u64>>,
-    /// Of the hashes of batches that nobody has asked for but for that. They are read when nobody asks for others: mostly the
-    /// bytes are asked for soon after, and one reading does for both.
+    /// Of the hashes of batches that nobody has asked for but for that. They are read when nobody asks for others:
+    /// mostly the bytes are asked for soon after, and one reading does for both.
     parked: BTreeMap<u64, ByteRanges>,
     /// By the number of a batch's first block, here and below.
     reading: HashMap<u64, BatchWaiter>,

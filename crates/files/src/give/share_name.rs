@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use fairwave_host::ShareId;
 
-/// Names what lies at these paths of this host, so that a taker knows it again: as long as the host is the same, and the paths
-/// are. It is no secret.
+/// Names what lies at these paths of this host, so that a taker knows it again: as long as the host is the same, and
+/// the paths are. It is no secret.
 pub(crate) fn share_name(paths: &[PathBuf]) -> [u8; 16] {
     let real = paths.iter().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone()));
     let mut hasher = blake3::Hasher::new_derive_key("fairwave 1 share name");

@@ -187,7 +187,8 @@ impl Supply {
         spare.iter().position(fits).map(|at| spare.swap_remove(at)).unwrap_or_default()
     }
 
-    /// Reads a part of a file that has left memory, into room that is made for it, as much as is in one file: where it ends.
+    /// Reads a part of a file that has left memory, into room that is made for it, as much as is in one file: where it
+    /// ends.
     pub(crate) fn read_again(&self, range: &Range<u64>, room: &mut Vec<u8>) -> Result<u64, VoidReason> {
         let found = self.lock().listing().file_at(range.start);
         let (span, batch) = found.ok_or(VoidReason::Shrank)?;

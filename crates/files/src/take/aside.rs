@@ -1,7 +1,7 @@
 //! Room on the disk for large files, set aside a step ahead of what is written.
 //!
-//! It keeps a file in few pieces. A length is only what a list claims, and so no more is set aside than a few times what has
-//! come; what is not used is free again when the session ends.
+//! It keeps a file in few pieces. A length is only what a list claims, and so no more is set aside than a few times
+//! what has come; what is not used is free again when the session ends.
 
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
@@ -42,7 +42,8 @@ impl Aside {
         self.is_possible.store(false, Relaxed);
     }
 
-    /// A block of a file of `file_bytes` is about to be written: sets aside the step that it lies in. Whether room is below it.
+    /// A block of a file of `file_bytes` is about to be written: sets aside the step that it lies in. Whether room is
+    /// below it.
     pub(crate) fn set(
         &self,
         key: &TemporaryKey,
@@ -89,8 +90,8 @@ impl Aside {
     }
 }
 
-/// Gives back what is set aside in a part of a file, and not written. That reads as a hole, and as one it stays: no byte
-/// changes.
+/// Gives back what is set aside in a part of a file, and not written. That reads as a hole, and as one it stays: no
+/// byte changes.
 pub(crate) fn give_back(file: impl AsFd, start: u64, end: u64) {
     let (file, mut at) = (file.as_fd(), start);
     for _ in 0..=MOST_LOOKS.max((end - start) / STEP_BYTES) {

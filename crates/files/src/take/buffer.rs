@@ -2,8 +2,8 @@
 
 use std::ops::{Deref, DerefMut};
 
-/// What begins and ends at multiples of this many bytes, in memory and in a file, can be written past the page cache. No
-/// disk or file system that is common asks for more.
+/// What begins and ends at multiples of this many bytes, in memory and in a file, can be written past the page cache.
+/// No disk or file system that is common asks for more.
 pub(crate) const ALIGNMENT: usize = 4096;
 
 /// Bytes of which the first is at a multiple of [`ALIGNMENT`].

@@ -125,7 +125,8 @@ impl Directories {
         Ok(made?)
     }
 
-    /// The deepest of the open directories that a path leads through, or the destination: how much of the path leads there.
+    /// The deepest of the open directories that a path leads through, or the destination: how much of the path leads
+    /// there.
     fn nearest(&mut self, path: &[u8]) -> Result<(usize, OpenDirectory), DirectoryError> {
         let is_above =
             |above: &[u8]| path.strip_prefix(above).is_some_and(|rest| above.is_empty() || rest.first() == Some(&b'/'));
@@ -164,7 +165,8 @@ impl Directories {
         Ok(opened)
     }
 
-    /// A directory that is listed. One that was there keeps its mode; one that was not has the listed one, but for the umask.
+    /// A directory that is listed. One that was there keeps its mode; one that was not has the listed one, but for the
+    /// umask.
     pub(crate) fn list(&mut self, path: &RelativePath, meta: Meta) -> Result<(), DirectoryError> {
         self.open_with(path.as_bytes(), meta.mode)?;
         if let Some(fate) = self.fates.get_mut(path.as_bytes()) {

@@ -23,8 +23,8 @@ pub(crate) struct DiskQueue {
 }
 
 impl DiskQueue {
-    /// Leave to write so many bytes of a file, which is not whole with them if it has several blocks. Keep it until they are
-    /// written.
+    /// Leave to write so many bytes of a file, which is not whole with them if it has several blocks. Keep it until
+    /// they are written.
     pub(crate) fn claim(&self, item: &TakenFile, bytes: u64) -> Result<Option<Reservation>, OverQuota> {
         let Some(quota) = &self.quota else { return Ok(None) };
         let tree = self.temps.tree();

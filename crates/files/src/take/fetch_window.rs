@@ -13,8 +13,8 @@ use crate::format::blocks::BLOCK_BYTES;
 
 /// Blocks that are to be fetched, and what is under way of them.
 ///
-/// As much is asked for as comes in a second, so that neither the network nor the giver's disk ever waits for a request;
-/// and what is held in memory, from the request on until it is written, is bounded.
+/// As much is asked for as comes in a second, so that neither the network nor the giver's disk ever waits for a
+/// request; and what is held in memory, from the request on until it is written, is bounded.
 #[derive(Debug)]
 pub(crate) struct FetchWindow {
     queue: VecDeque<WantedBlocks>,

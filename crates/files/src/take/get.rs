@@ -34,22 +34,23 @@ use crate::transfer::retry::{Opening, RETRY, persist};
 pub struct GetOptions {
     /// Paths in the share, each with all that is below it; without any, all of it. They keep their places in its tree.
     pub names: Vec<OsString>,
-    /// What may stand at the top of what comes, where this end named it to the other: any other name ends the transfer. Without it
-    /// the server says what there is, as with a ticket.
+    /// What may stand at the top of what comes, where this end named it to the other: any other name ends the
+    /// transfer. Without it the server says what there is, as with a ticket.
     pub top_names: Option<TopNames>,
     /// The directory to write into. It is made if it is not there.
     pub destination: PathBuf,
     /// The name at the destination of the only thing at the share's top that is asked for, if it is to have another.
     pub rename: Option<OsString>,
-    /// Whether an unfinished transfer of the same, in the directory around the destination and with the destination's name for
-    /// [`GetOptions::rename`], is gone on with: it made the destination itself. Without one this changes nothing.
+    /// Whether an unfinished transfer of the same, in the directory around the destination and with the destination's
+    /// name for [`GetOptions::rename`], is gone on with: it made the destination itself. Without one this changes
+    /// nothing.
     pub continues_rename: bool,
     /// Whether files that seem complete, having the right size and time, are read and their hashes compared.
     pub check: bool,
     /// Whether to write nothing, and only to find out what would be fetched: that is what the outcome counts.
     pub dry_run: bool,
-    /// Whether symbolic links whose targets lead out of the destination are kept as they are, as text, and not followed; without
-    /// it they fail.
+    /// Whether symbolic links whose targets lead out of the destination are kept as they are, as text, and not
+    /// followed; without it they fail.
     pub keeps_links: bool,
     /// How much is made durable at a time.
     pub durable: Durable,
@@ -59,8 +60,8 @@ pub struct GetOptions {
     pub memory: Bytes,
     /// What the server's list of its files may take of memory, all in all; one that takes more ends the transfer.
     pub list_memory: Bytes,
-    /// When a session ends for a reason that may pass, others are opened to go on, for so long after the last bytes that
-    /// came; zero is not at all, but when keys are old.
+    /// When a session ends for a reason that may pass, others are opened to go on, for so long after the last bytes
+    /// that came; zero is not at all, but when keys are old.
     pub retry: Duration,
     /// What this end node knows of the session.
     pub session: SessionOptions,
@@ -94,8 +95,9 @@ const LIST_MEMORY: Bytes = Bytes::new(1 << 30);
 
 /// Gets files: it returns when the session is open, and [`Transfer::wait`] when all is done.
 ///
-/// What an earlier call has brought, complete or not, is not fetched again. A session that ends for a reason that may pass
-/// (silence, a peer that ends, a path that loses too much, old keys) is followed by another, see [`GetOptions::retry`].
+/// What an earlier call has brought, complete or not, is not fetched again. A session that ends for a reason that may
+/// pass (silence, a peer that ends, a path that loses too much, old keys) is followed by another, see
+/// [`GetOptions::retry`].
 pub fn get(endpoint: &Endpoint, ticket: &Ticket, options: GetOptions) -> Result<Transfer, TransferError> {
     let (patience, ticket, verified) = (options.retry, ticket.clone(), Verified::default());
     let open = Box::new(move |endpoint: &Endpoint, former: Option<&Session>| {

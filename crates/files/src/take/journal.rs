@@ -9,11 +9,11 @@
 //!         | 4, stamps: key, ctime: seconds (i64 LE), nanoseconds (u32 LE)   this temporary was changed then by its transfer
 //! ```
 //!
-//! Frames are only appended. A process that dies leaves a frame that is cut off, and all before it is good. A host that dies may
-//! leave temporaries without what was written to them, so that blocks of another boot are hashed again before
-//! anybody trusts them; those of this boot are in the page cache, whatever happened to the process. A temporary that was changed
-//! at another time than its last stamp says was changed by somebody else (or by a transfer that died at it): its blocks are
-//! hashed again, too.
+//! Frames are only appended. A process that dies leaves a frame that is cut off, and all before it is good. A host that
+//! dies may leave temporaries without what was written to them, so that blocks of another boot are hashed again before
+//! anybody trusts them; those of this boot are in the page cache, whatever happened to the process. A temporary that
+//! was changed at another time than its last stamp says was changed by somebody else (or by a transfer that died at
+//! it): its blocks are hashed again, too.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -44,7 +44,8 @@ pub(crate) type Kept = BTreeMap<u64, KeptBlock>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeptBlock {
     pub(crate) value: BlockHash,
-    /// The boot under which it was written, if that is not this one or none can be told: then it has to be hashed again.
+    /// The boot under which it was written, if that is not this one or none can be told: then it has to be hashed
+    /// again.
     pub(crate) boot: Option<BootId>,
 }
 
@@ -75,8 +76,8 @@ const STAMP: usize = 28;
 const NO_BOOT: BootId = [0; 16];
 
 impl Journal {
-    /// What the journal in a directory says of the temporaries that are there, each with its stamp, and a journal that says the
-    /// same, to be continued. One that cannot be understood is as good as none.
+    /// What the journal in a directory says of the temporaries that are there, each with its stamp, and a journal that
+    /// says the same, to be continued. One that cannot be understood is as good as none.
     pub(crate) fn open(
         directory: &OwnedFd,
         boot: BootId,

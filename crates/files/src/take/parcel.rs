@@ -11,8 +11,8 @@ use super::taken_file::TakenFile;
 use crate::format::blocks::HASH_RECORD_BYTES;
 use crate::format::holes::Holes;
 
-/// Blocks that follow each other in the tree: one large one, or those of many small files. The network thread fills it, a
-/// worker empties it.
+/// Blocks that follow each other in the tree: one large one, or those of many small files. The network thread fills it,
+/// a worker empties it.
 #[derive(Debug)]
 pub(crate) struct Parcel {
     pub(crate) blocks: Range<u64>,

@@ -15,9 +15,10 @@ use super::tree::Tree;
 
 /// What lies below a directory may occupy so many bytes. All transfers into it share one of these.
 ///
-/// What is about to be written is claimed first: a claim that does not fit is refused, and so no number of transfers at once
-/// brings more. What is there counts, whoever put it there: it is measured before the first claim, and again when one would be
-/// refused, since somebody may have removed something. Each file, directory and link occupies a page at the least, empty or not.
+/// What is about to be written is claimed first: a claim that does not fit is refused, and so no number of transfers at
+/// once brings more. What is there counts, whoever put it there: it is measured before the first claim, and again when
+/// one would be refused, since somebody may have removed something. Each file, directory and link occupies a page at
+/// the least, empty or not.
 #[derive(Clone, Debug)]
 pub(crate) struct Quota {
     shared: Arc<QuotaShared>,

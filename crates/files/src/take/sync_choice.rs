@@ -4,8 +4,8 @@ use std::time::Duration;
 
 /// Tells the cheaper way by what each cost of late.
 ///
-/// For many small files one `syncfs` is cheaper by an order of magnitude; but it waits for what others have written there,
-/// too, and that can be any amount.
+/// For many small files one `syncfs` is cheaper by an order of magnitude; but it waits for what others have written
+/// there, too, and that can be any amount.
 #[derive(Debug, Default)]
 pub(crate) struct SyncChoice {
     /// Seconds a file, of late: one by one, and together.

@@ -98,8 +98,9 @@ impl TakenFile {
         self.bytes() <= BLOCK_BYTES
     }
 
-    /// How many of its blocks, from the first on, can be the same as in the file at its place: those of which all bytes are there.
-    /// The value of a file's only block is that of no longer file's block, so of another length it is none.
+    /// How many of its blocks, from the first on, can be the same as in the file at its place: those of which all bytes
+    /// are there. The value of a file's only block is that of no longer file's block, so of another length it is
+    /// none.
     pub(crate) fn comparable_blocks(&self) -> u64 {
         let Old::There(There { kind: FileType::RegularFile, bytes, .. }) = self.old else { return 0 };
         let blocks = self.span.blocks.end - self.span.blocks.start;
@@ -154,8 +155,8 @@ impl TakenFile {
     }
 }
 
-/// Two temporaries have the same name only if they are of the same path, the giver takes the files for the same, and all
-/// that the list says of them is the same.
+/// Two temporaries have the same name only if they are of the same path, the giver takes the files for the same, and
+/// all that the list says of them is the same.
 pub(crate) fn key(path: &RelativePath, bytes: u64, meta: Meta, identity: FileIdentity) -> TemporaryKey {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&identity.0).update(&bytes.to_le_bytes()).update(&meta.mtime_s.to_le_bytes());

@@ -68,7 +68,8 @@ const NEW: OFlags =
     OFlags::WRONLY.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const UNNAMED: OFlags = OFlags::WRONLY.union(OFlags::TMPFILE).union(OFlags::CLOEXEC);
 const OLD: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
-/// The mount's name: `STATX_MNT_ID_UNIQUE`, which older kernels do not know, and `STATX_MNT_ID`, which they may use again.
+/// The mount's name: `STATX_MNT_ID_UNIQUE`, which older kernels do not know, and `STATX_MNT_ID`, which they may use
+/// again.
 const MOUNT: StatxFlags = StatxFlags::from_bits_retain(0x4000 | 0x1000);
 /// What is done last to a file.
 pub(super) const PLACE: &str = "put it in its place";
@@ -123,8 +124,8 @@ impl Temps {
         self.is_in_memory
     }
 
-    /// Names the time for which what was written here is in the page cache at least: since this start of the system, and since
-    /// the file system was mounted.
+    /// Names the time for which what was written here is in the page cache at least: since this start of the system,
+    /// and since the file system was mounted.
     pub(crate) fn since(&self, boot: BootId) -> BootId {
         let mount = statx(&self.directory, "", AtFlags::EMPTY_PATH, MOUNT).map_or(0, |stat| stat.stx_mnt_id);
         let mut hasher = blake3::Hasher::new();
@@ -175,16 +176,17 @@ impl Temps {
 
     /// Writes a file that is there as a whole: nothing of an older one with this name stays.
     ///
-    /// Its length is right only when all of it is written: then, a transfer that was killed in between takes it for unfinished.
+    /// Its length is right only when all of it is written: then, a transfer that was killed in between takes it for
+    /// unfinished.
     pub(crate) fn write_whole(&self, key: &TemporaryKey, content: &[u8], meta: Meta) -> Result<(), DiskError> {
         self.fill(&self.create(key, meta.mode)?, content, meta)
     }
 
-    /// Writes a file that is there as a whole before it has any name, and gives it its own, at which nothing is, in the open
-    /// directory `parent`. Where the system cannot do that it is false, and nothing has happened.
+    /// Writes a file that is there as a whole before it has any name, and gives it its own, at which nothing is, in the
+    /// open directory `parent`. Where the system cannot do that it is false, and nothing has happened.
     ///
-    /// That is cheaper than a temporary, since threads that make and move names in one directory wait for each other; and if it
-    /// is interrupted nothing is left.
+    /// That is cheaper than a temporary, since threads that make and move names in one directory wait for each other;
+    /// and if it is interrupted nothing is left.
     pub(crate) fn write_at_place(
         &self,
         parent: impl AsFd,
@@ -233,8 +235,8 @@ impl Temps {
         ftruncate(&file, bytes).doing("make it that large")
     }
 
-    /// A block of a file that was begun is about to be written: sets room aside for it and some that follow, if it is a large
-    /// file. Whether room is below it.
+    /// A block of a file that was begun is about to be written: sets room aside for it and some that follow, if it is a
+    /// large file. Whether room is below it.
     pub(crate) fn set_aside(
         &self,
         key: &TemporaryKey,
@@ -274,8 +276,8 @@ impl Temps {
     /// multiple of 4 KiB. What would have holes, what the file system does not take so, and what is less than a page at
     /// the end, is left.
     ///
-    /// It costs the processor a third of what writing through the cache does or less, and nothing of it is left to be done when the file
-    /// is made durable.
+    /// It costs the processor a third of what writing through the cache does or less, and nothing of it is left to be
+    /// done when the file is made durable.
     pub(crate) fn write_directly(&self, key: &TemporaryKey, offset: u64, bytes: &[u8]) -> rustix::io::Result<usize> {
         let whole = bytes.len() / ALIGNMENT * ALIGNMENT;
         if whole == 0 || !self.has_direct.load(Relaxed) || has_hole(bytes) {
@@ -318,8 +320,9 @@ impl Temps {
         let _ = unlinkat(&self.directory, &name(key)[..], AtFlags::empty());
     }
 
-    /// Moves a temporary to its place, which is in the open directory `parent`. What was there when the file was planned is
-    /// replaced; what came meanwhile is not: that is how two names that the file system takes for one are told.
+    /// Moves a temporary to its place, which is in the open directory `parent`. What was there when the file was
+    /// planned is replaced; what came meanwhile is not: that is how two names that the file system takes for one
+    /// are told.
     pub(crate) fn place(
         &self,
         key: &TemporaryKey,

@@ -11,8 +11,8 @@ use crate::format::names::escaped;
 
 /// The names that may stand at the top of a list: those of the paths that were asked for.
 ///
-/// The giver's list says what each thing is called. Somebody who asks for `a.bin` must not find a `.bashrc` (as with scp,
-/// CVE-2019-6111, and rsync, CVE-2022-29154): a list with any other name at its top ends the transfer.
+/// The giver's list says what each thing is called. Somebody who asks for `a.bin` must not find a `.bashrc` (as with
+/// scp, CVE-2019-6111, and rsync, CVE-2022-29154): a list with any other name at its top ends the transfer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TopNames {
     named: BTreeSet<OsString>,
@@ -47,8 +47,9 @@ pub(crate) enum Unasked {
 const MOST_TOLD: usize = 3;
 
 impl TopNames {
-    /// Of paths as the giver reads them: `a/b.bin` has the name `b.bin` and `a/` the name `a`. What `.`, `..`, `/` and the empty
-    /// path are called, the giver alone knows: it may choose one name for each, but none that begins with a dot.
+    /// Of paths as the giver reads them: `a/b.bin` has the name `b.bin` and `a/` the name `a`. What `.`, `..`, `/` and
+    /// the empty path are called, the giver alone knows: it may choose one name for each, but none that begins with
+    /// a dot.
     pub fn of<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Self {
         let mut names = Self::default();
         for path in paths {
@@ -86,7 +87,8 @@ impl Gate {
         Self { names, chosen: BTreeSet::new(), is_renamed }
     }
 
-    /// Whether a path of the list is, or lies in, something that was asked for. It is looked at before anything else is.
+    /// Whether a path of the list is, or lies in, something that was asked for. It is looked at before anything else
+    /// is.
     pub(crate) fn admit(&mut self, path: &[u8]) -> Result<(), Unasked> {
         let top = path.split(|byte| *byte == b'/').next().unwrap_or_default();
         if self.names.named.contains(std::ffi::OsStr::from_bytes(top)) || self.chosen.contains(top) {

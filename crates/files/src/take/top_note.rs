@@ -1,7 +1,8 @@
 //! The name that an unfinished transfer gives to what comes.
 //!
-//! `cp tree rem` makes `rem` of the tree if there is no `rem`, and puts the tree into it if there is one. After an interrupt
-//! there is one, of the call's own making: the note in the directory of temporaries tells what the first call meant.
+//! `cp tree rem` makes `rem` of the tree if there is no `rem`, and puts the tree into it if there is one. After an
+//! interrupt there is one, of the call's own making: the note in the directory of temporaries tells what the first call
+//! meant.
 
 use std::ffi::OsStr;
 use std::fs::File;

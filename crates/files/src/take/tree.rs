@@ -1,8 +1,8 @@
 //! A directory tree that is never left.
 //!
-//! Every path is resolved below the destination by the kernel (`openat2` with `RESOLVE_BENEATH`, and no symbolic link is
-//! followed), or name by name where the kernel has no such call. So it does not matter which links somebody puts there
-//! meanwhile.
+//! Every path is resolved below the destination by the kernel (`openat2` with `RESOLVE_BENEATH`, and no symbolic link
+//! is followed), or name by name where the kernel has no such call. So it does not matter which links somebody puts
+//! there meanwhile.
 
 use std::fs;
 use std::io;

@@ -20,11 +20,11 @@ const DAY_S: u64 = 86_400;
 /// Who has not come back for so long may have forgotten it. (git keeps what nothing refers to for as long.)
 const FORGOTTEN_DAYS: u64 = 14;
 
-/// Looks at what unfinished transfers keep at a destination, each a directory: how large it is, how old, whether a transfer
-/// writes there now, and how to remove it. Nothing is changed.
+/// Looks at what unfinished transfers keep at a destination, each a directory: how large it is, how old, whether a
+/// transfer writes there now, and how to remove it. Nothing is changed.
 ///
-/// Nothing is ever removed unasked, as rsync keeps its partial files: nobody but its owner knows whether a share will be
-/// there again, and what lies there may have taken days to come.
+/// Nothing is ever removed unasked, as rsync keeps its partial files: nobody but its owner knows whether a share will
+/// be there again, and what lies there may have taken days to come.
 pub fn unfinished(destination: &Path) -> io::Result<Vec<Check>> {
     unfinished_at(destination, now_unix_s())
 }

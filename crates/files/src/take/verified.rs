@@ -8,8 +8,8 @@ use fairwave_host::Lock;
 use super::key::TemporaryKey;
 use crate::format::footprint::of_set;
 
-/// Files that were found to be right, or put into their place: one transfer, in all its sessions, compares each once. A file
-/// is known by its path and by what the giver says of it: one that changed there has another key.
+/// Files that were found to be right, or put into their place: one transfer, in all its sessions, compares each once. A
+/// file is known by its path and by what the giver says of it: one that changed there has another key.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Verified {
     keys: Arc<Lock<HashSet<TemporaryKey>>>,

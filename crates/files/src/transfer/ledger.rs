@@ -97,8 +97,8 @@ impl Transfer {
         self.ledger.legs().reconnects()
     }
 
-    /// Packets that went again in all its sessions: at the end that receives, those that it missed. Nothing before the first
-    /// session.
+    /// Packets that went again in all its sessions: at the end that receives, those that it missed. Nothing before the
+    /// first session.
     pub fn retransmitted_packets(&self) -> Option<u64> {
         // Nothing is held here: a session is looked for under the same lock.
         let legs = self.ledger.legs();
@@ -110,7 +110,8 @@ impl Transfer {
         self.ledger.shared.closed.get().copied()
     }
 
-    /// What the server said, if the transfer ended because it refused: the same ticket then opens nothing more, or not this.
+    /// What the server said, if the transfer ended because it refused: the same ticket then opens nothing more, or not
+    /// this.
     pub fn refusal(&self) -> Option<Refusal> {
         self.ledger.shared.refusal.get().copied()
     }
@@ -145,7 +146,8 @@ impl Transfer {
         then(&outcome, self.ledger.tally());
     }
 
-    /// Ends it soon, and leaves what the next one needs to go on. Harmless at any time; [`Transfer::wait`] tells the end.
+    /// Ends it soon, and leaves what the next one needs to go on. Harmless at any time; [`Transfer::wait`] tells the
+    /// end.
     pub fn stop(&self) {
         self.ledger.shared.is_stopped.store(true, Ordering::SeqCst);
         if let Some(session) = self.ledger.shared.session.get() {
@@ -284,7 +286,8 @@ mod tests {
         assert!(matches!(command, fairwave_host::SessionCommand::Close(CloseReason::Stopped)));
     }
 
-    /// A transfer of a server has no legs: it is looked at from the thread that prints, while the network thread has it.
+    /// A transfer of a server has no legs: it is looked at from the thread that prints, while the network thread has
+    /// it.
     #[test]
     fn retransmitted_packets__of_a_transfer_with_one_session_are_told() {
         let ledger = Ledger::default();

@@ -11,7 +11,8 @@ pub(crate) use fairwave_host::WaitsFor;
 /// How far a transfer is, as of now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Files to be moved, once all are known. Who serves a `get` never knows: the other end chooses from what there is.
+    /// Files to be moved, once all are known. Who serves a `get` never knows: the other end chooses from what there
+    /// is.
     pub files_total: Option<u64>,
     /// Their bytes, once all are known.
     pub bytes_total: Option<u64>,
@@ -34,8 +35,8 @@ pub struct Progress {
     pub bytes_held: u64,
     /// Of those, bytes that an earlier session left.
     pub bytes_kept: u64,
-    /// And bytes that were found right in a comparison (`--check`) that is not over. At the giver: bytes of which the taker has asked
-    /// for the hashes alone.
+    /// And bytes that were found right in a comparison (`--check`) that is not over. At the giver: bytes of which the
+    /// taker has asked for the hashes alone.
     pub bytes_compared: u64,
     /// Whether the tree is still being listed.
     pub is_scanning: bool,
@@ -153,7 +154,8 @@ impl ProgressCounts {
         self.bytes_hollow.fetch_add(bytes, Relaxed);
     }
 
-    /// Of a giver that does not count holes: bytes that it has sent, each once, and those that there are once all are known.
+    /// Of a giver that does not count holes: bytes that it has sent, each once, and those that there are once all are
+    /// known.
     pub(crate) fn sent(&self) -> (u64, Option<u64>) {
         let all = self.bytes_known.load(Relaxed).saturating_sub(self.bytes_hollow.load(Relaxed));
         (self.bytes_done.load(Relaxed), self.is_listed.load(Relaxed).then_some(all))

@@ -41,9 +41,9 @@ const MOST_WAIT: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(200);
 const STOP_LOOK: Duration = Duration::from_millis(20);
 
-/// Begins a transfer: returns when its first session is open, or when the server has no room for it now. When a session ends for a
-/// reason that may pass it opens the next one, until `patience` is over since something new came. `gives` says which way the
-/// files go.
+/// Begins a transfer: returns when its first session is open, or when the server has no room for it now. When a session
+/// ends for a reason that may pass it opens the next one, until `patience` is over since something new came. `gives`
+/// says which way the files go.
 pub(crate) fn persist(
     endpoint: &Endpoint,
     patience: fairwave_units::Duration,
@@ -174,7 +174,8 @@ impl Retry {
         }
     }
 
-    /// How long to wait before the next attempt: twice as long each time, and by chance less, so that many do not come at once.
+    /// How long to wait before the next attempt: twice as long each time, and by chance less, so that many do not come
+    /// at once.
     fn next_wait(&mut self) -> Duration {
         let longest = FIRST_WAIT.saturating_mul(1 << self.doublings.min(16)).min(MOST_WAIT);
         self.doublings += 1;

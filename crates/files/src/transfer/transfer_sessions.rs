@@ -4,13 +4,14 @@ use super::pause::Break;
 use super::progress::{Progress, WaitsFor};
 use fairwave_host::Session;
 
-/// The parts of a transfer that outlives its sessions: each leg is the transfer of one session. It is a value, looked at and
-/// changed outside of the lock that keeps it: a leg has locks of its own.
+/// The parts of a transfer that outlives its sessions: each leg is the transfer of one session. It is a value, looked
+/// at and changed outside of the lock that keeps it: a leg has locks of its own.
 #[derive(Clone)]
 pub(crate) struct TransferSessions<L> {
     /// The leg of now, or the last one.
     now: Option<L>,
-    /// Whether what a leg has moved adds to what those before have. A taker finds that at its destination; a giver does not know it.
+    /// Whether what a leg has moved adds to what those before have. A taker finds that at its destination; a giver
+    /// does not know it.
     adds: bool,
     /// Bytes that the legs before have moved.
     moved_bytes: u64,

@@ -1,5 +1,5 @@
-//! An attacker without keys: he listens between a client and its server, and sends the client's hellos again, from anywhere and
-//! as often as he likes.
+//! An attacker without keys: he listens between a client and its server, and sends the client's hellos again, from
+//! anywhere and as often as he likes.
 
 use std::collections::VecDeque;
 use std::net::{SocketAddr, UdpSocket};

@@ -49,8 +49,8 @@ impl fmt::Display for Usage {
 }
 
 impl Server {
-    /// Serves eight files below `place`, or takes what others put there. So many descriptors are free once it listens, whatever
-    /// it has inherited.
+    /// Serves eight files below `place`, or takes what others put there. So many descriptors are free once it listens,
+    /// whatever it has inherited.
     pub(crate) fn start(place: &Path, is_writable: bool, free: u32) -> Self {
         let mut command = Command::new(std::env::current_exe().expect("it runs"));
         command.args(["--exact", "server__is_played", "--ignored", "--nocapture"]);
@@ -115,7 +115,8 @@ fn say(what: &str) {
     writeln!(out, "{SAYS}{what}").and_then(|()| out.flush()).expect("somebody listens");
 }
 
-/// Takes from this process all descriptors that are not in use but so many: the limit bounds the numbers that they may have.
+/// Takes from this process all descriptors that are not in use but so many: the limit bounds the numbers that they may
+/// have.
 fn leave_descriptors(free: usize) {
     let own = fs::read_dir("/proc/self/fd").expect("it is one's own");
     let taken: HashSet<u64> = own.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();

@@ -82,8 +82,8 @@ fn transfer__counts_the_packets_that_were_lost_at_both_ends() {
         let there = stage.share.transfers()[0].transfer.clone();
         assert!(there.wait(Some(PATIENCE)).is_some(), "it goes on");
         let counts = [&stage.transfer, &there].map(Transfer::retransmitted_packets);
-        // 8 MB are 5600 packets of 1400 B or more and less than 7200, of which 1 % gets lost: 56 to 72, give or take four
-        // standard deviations of 8.5; the sink misses some that the source skipped or sent twice.
+        // 8 MB are 5600 packets of 1400 B or more and less than 7200, of which 1 % gets lost: 56 to 72, give or take
+        // four standard deviations of 8.5; the sink misses some that the source skipped or sent twice.
         for count in counts {
             assert!(count.is_some_and(|count| (20..=110).contains(&count)), "gives: {gives}, {counts:?}");
         }

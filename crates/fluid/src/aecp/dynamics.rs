@@ -1,7 +1,8 @@
-//! The differential equations of AECP (Huang et al. 2010, Eq. 6), in logarithms as in the paper's Eq. (7), and their steps.
+//! The differential equations of AECP (Huang et al. 2010, Eq. 6), in logarithms as in the paper's Eq. (7), and their
+//! steps.
 //!
-//! Heun's method: an explicit step, then one with the mean of the slopes at both its ends; the error falls with the square
-//! of the step. Rates and rate factors are logarithms, so neither can fall to zero or below.
+//! Heun's method: an explicit step, then one with the mean of the slopes at both its ends; the error falls with the
+//! square of the step. Rates and rate factors are logarithms, so neither can fall to zero or below.
 
 use std::collections::VecDeque;
 

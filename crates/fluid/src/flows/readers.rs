@@ -68,8 +68,8 @@ impl Flows<'_> {
         }
     }
 
-    /// Reads what has arrived at a row before `now`, and leaves the changes of its rate, in grains, in the scratch. At a
-    /// sink it counts what is delivered.
+    /// Reads what has arrived at a row before `now`, and leaves the changes of its rate, in grains, in the scratch. At
+    /// a sink it counts what is delivered.
     #[inline]
     pub(crate) fn read(&mut self, row: usize, now: u64) -> RowReading {
         let role = self.rows[row].reader.role();
@@ -171,8 +171,8 @@ impl Flows<'_> {
         }
     }
 
-    /// Ends of the means of a session: of the window, and of the last tenth. That of a session of finite size comes from
-    /// its trail.
+    /// Ends of the means of a session: of the window, and of the last tenth. That of a session of finite size comes
+    /// from its trail.
     fn spans(&self, k: usize) -> [Option<(u64, u64)>; 2] {
         let Some((start, end)) = self.plan.active(k) else { return [None, None] };
         [Some(self.window), (self.all[k].sized == NONE).then(|| last_tenth(start, end))]

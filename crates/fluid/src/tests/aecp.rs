@@ -78,8 +78,8 @@ fn aecp__several_bottlenecks_give_max_min() {
 
 #[test]
 fn aecp__follows_a_constant_factor_as_gompertz_has_it() {
-    // With a router that hardly moves, Eq. 3 is solved by ln(x / r) = e^(-alpha t) ln(x0 / r), from the first round trip
-    // on: r = 100 Mb/s, x0 = 1 Mb/s, alpha 2/s.
+    // With a router that hardly moves, Eq. 3 is solved by ln(x / r) = e^(-alpha t) ln(x0 / r), from the first round
+    // trip on: r = 100 Mb/s, x0 = 1 Mb/s, alpha 2/s.
     let mut network = dumbbell(3, 1, 100, &[("beta", number(1e-12)), ("first_share", number(0.2))]);
     network.0.sessions[0].initial_rate = Rate::mbps(1.0);
     network.0.sample = Duration::from_millis(1);
@@ -138,9 +138,9 @@ fn amplitudes(rtt_ms: u64) -> (f64, f64) {
 #[test]
 fn aecp__is_stable_up_to_its_delay_margin() {
     // The open loop 2 (s + 1/2) / (s^2 (s + 2)) has gain 1 at 1 rad/s, 36.87 degrees from instability: 0.6435 s.
-    // Another program that steps the same equations (Euler; 2, 1 and 0.5 ms give 256.55, 255.65 and 255.20, which leads to
-    // 254.75) has the deviation at 0.8 s end in an oscillation of that many Mb/s, where the queue runs empty; at 0.6 s it
-    // falls to 0.518 of itself in 25 s.
+    // Another program that steps the same equations (Euler; 2, 1 and 0.5 ms give 256.55, 255.65 and 255.20, which leads
+    // to 254.75) has the deviation at 0.8 s end in an oscillation of that many Mb/s, where the queue runs empty; at
+    // 0.6 s it falls to 0.518 of itself in 25 s.
     let (early, late) = amplitudes(600);
     near((late / early).powf(1.0 / 6.0), 0.518, 0.003);
     let (early, late) = amplitudes(800);

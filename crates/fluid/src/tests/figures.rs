@@ -145,8 +145,8 @@ pub(crate) fn draw(sources: usize, seed: u64) -> Network {
     network
 }
 
-/// The times of an independent exact fluid model within 3 %, on three draws of 1024 nodes, which hardly differ from each
-/// other; the catalogue's claims for Figs. VII.16-18 judge 30 draws of each size.
+/// The times of an independent exact fluid model within 3 %, on three draws of 1024 nodes, which hardly differ from
+/// each other; the catalogue's claims for Figs. VII.16-18 judge 30 draws of each size.
 #[test]
 fn draws__times_of_1024_nodes() {
     let runs: Vec<_> = (1..=3)

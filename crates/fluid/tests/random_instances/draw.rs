@@ -15,9 +15,9 @@ pub(crate) enum Shape {
     Routed,
 }
 
-/// A network of 1 to 8 sources with 1 to 4 sessions each and 1 to 8 sinks. Half of the capacities are 1 Gb/s, the others
-/// anything down to 100 Mb/s; every node has its own alpha, beta and interval, every session its RTT; three in ten want
-/// a finite rate, half start above zero.
+/// A network of 1 to 8 sources with 1 to 4 sessions each and 1 to 8 sinks. Half of the capacities are 1 Gb/s, the
+/// others anything down to 100 Mb/s; every node has its own alpha, beta and interval, every session its RTT; three in
+/// ten want a finite rate, half start above zero.
 pub(crate) fn instance(seed: u64, scheme: &str, shape: Shape) -> String {
     let mut random = stream(seed, "instance");
     let sources = 1 + random.below(8);

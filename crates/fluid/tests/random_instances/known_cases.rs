@@ -1,5 +1,5 @@
-//! Cases whose outcome is known: where the printed rule cycles, how high loads peak, what drain, budget and fair start do.
-//! docs/gtp.md has the numbers.
+//! Cases whose outcome is known: where the printed rule cycles, how high loads peak, what drain, budget and fair start
+//! do. docs/gtp.md has the numbers.
 
 use std::fmt::Write;
 
@@ -12,8 +12,8 @@ const BETA: f64 = 0.2;
 
 #[test]
 fn gtp_printed__cycles_by_alpha_beta_in_the_minimal_case() {
-    // One sink, three sessions, alpha .15, beta .2: each gets a third of the capacity, or alpha beta = 3 % more, for ever;
-    // the queue grows all the time.
+    // One sink, three sessions, alpha .15, beta .2: each gets a third of the capacity, or alpha beta = 3 % more, for
+    // ever; the queue grows all the time.
     let text = |scheme| {
         format!(
             "name = \"minimal\"\nscheme = \"{scheme}\"\nduration = \"120 s\"\nsample = \"70 ms\"\n\

@@ -7,10 +7,12 @@ use super::expand::expand;
 use super::seal::{Opener, Sealer};
 use super::suite::Suite;
 
-/// What the packets of a session are sealed with, while its driver has not taken them: before it opens, and when it closes.
+/// What the packets of a session are sealed with, while its driver has not taken them: before it opens, and when it
+/// closes.
 ///
-/// A session that is open has four chains of keys, one for each direction and kind of packet, which go on by themselves. The
-/// secrets that they began with are gone by then: whoever reads this host's memory later learns nothing of earlier epochs.
+/// A session that is open has four chains of keys, one for each direction and kind of packet, which go on by
+/// themselves. The secrets that they began with are gone by then: whoever reads this host's memory later learns nothing
+/// of earlier epochs.
 pub(crate) enum SessionKeys {
     /// Nothing has been sealed.
     Fresh(Secrets),

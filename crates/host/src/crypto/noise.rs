@@ -40,8 +40,8 @@ pub(crate) struct NoiseResponder {
     /// `None` while the host does not listen.
     tickets: Option<Arc<Keyring>>,
     cookie_key: Zeroizing<[u8; 32]>,
-    /// Derived from the host's own key and the place where it listens: so it is the same when the process begins anew there. `None`
-    /// while the host does not listen.
+    /// Derived from the host's own key and the place where it listens: so it is the same when the process begins anew
+    /// there. `None` while the host does not listen.
     reset_key: Option<Zeroizing<[u8; 32]>>,
     /// Where the host receives.
     local: SocketAddr,
@@ -80,8 +80,9 @@ impl NoiseResponder {
 
     /// From now on hellos with these tickets are answered.
     pub(crate) fn listen(&mut self, tickets: Arc<Keyring>) {
-        // RFC 9000 s10.3.2: of endpoints with the same key none may have a session of a name that another one does not know, or that
-        // one tells who asks it what ends the session (s21.11). Processes of a user have one identity, and each is at its own place.
+        // RFC 9000 s10.3.2: of endpoints with the same key none may have a session of a name that another one does not
+        // know, or that one tells who asks it what ends the session (s21.11). Processes of a user have one
+        // identity, and each is at its own place.
         let key = purpose(tickets.identity().private(), "fairwave 2026 reset");
         // So are machines that share a home directory.
         let mut place = blake3::Hasher::new_keyed(&key);

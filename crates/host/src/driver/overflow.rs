@@ -22,9 +22,9 @@ pub(crate) struct ReadCount {
 }
 
 impl ReadCount {
-    /// Whether it is the sessions that sent more than could be read. Where a stranger fills the socket, asking the sessions
-    /// for less makes room for nobody but him: it would take their rate down as far as he likes. Datagrams count, not bytes:
-    /// the smallest one takes as much of a socket's room as many bytes.
+    /// Whether it is the sessions that sent more than could be read. Where a stranger fills the socket, asking the
+    /// sessions for less makes room for nobody but him: it would take their rate down as far as he likes. Datagrams
+    /// count, not bytes: the smallest one takes as much of a socket's room as many bytes.
     pub(crate) fn is_of_sessions(self) -> bool {
         self.known as f64 >= LEAST_KNOWN * self.datagrams as f64
     }
@@ -32,7 +32,8 @@ impl ReadCount {
 
 /// Whose fault it is that a socket overflowed, and what its sessions are to be held to because of it.
 ///
-/// What waits in a socket came before what found no room in it. So the verdict waits until that has been read: at the next look.
+/// What waits in a socket came before what found no room in it. So the verdict waits until that has been read: at the
+/// next look.
 #[derive(Debug, Default)]
 pub(crate) struct OverflowVerdict {
     /// Bytes that were read in a second when drops were seen.
@@ -40,19 +41,20 @@ pub(crate) struct OverflowVerdict {
 }
 
 impl OverflowVerdict {
-    /// At a look: so many were dropped, and so much was read, since the last one. If sessions were too fast: the bytes that could be
-    /// read of them in a second.
+    /// At a look: so many were dropped, and so much was read, since the last one. If sessions were too fast: the bytes
+    /// that could be read of them in a second.
     pub(crate) fn look(&mut self, dropped: u64, read: ReadCount, bytes_per_s: f64) -> Option<f64> {
         let before = std::mem::replace(&mut self.waiting, (dropped > 0).then_some(bytes_per_s));
         before.filter(|_| read.is_of_sessions())
     }
 }
 
-/// A stranger who stays below this, and takes the last room of a socket that is all but full, takes a tenth of the sessions'
-/// rate and what the node leaves free after an overflow.
+/// A stranger who stays below this, and takes the last room of a socket that is all but full, takes a tenth of the
+/// sessions' rate and what the node leaves free after an overflow.
 const LEAST_KNOWN: f64 = 0.9;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Both families are looked through: a dual-stack socket is in the second. The thread that asks is in the socket's namespace.
+/// Both families are looked through: a dual-stack socket is in the second. The thread that asks is in the socket's
+/// namespace.
 const TABLES: [&str; 2] = ["/proc/thread-self/net/udp", "/proc/thread-self/net/udp6"];
 
 impl Overflow {

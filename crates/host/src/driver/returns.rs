@@ -1,8 +1,8 @@
 //! Who may come back with a ticket that has expired.
 //!
 //! A ticket lets in until it expires, and a transfer that began in time goes on to its end: also where it takes several
-//! sessions. Whoever opens the next one shows that the former one was his, by a secret that its two ends share. It goes before
-//! what the application says:
+//! sessions. Whoever opens the next one shows that the former one was his, by a secret that its two ends share. It goes
+//! before what the application says:
 //!
 //! ```text
 //! greeting = 0, what the application says; or 1, the proof (16), what the application says
@@ -57,8 +57,8 @@ impl Returns {
     }
 }
 
-/// Whether a session that is still open here was opened with this ticket and is the one that is shown: the other end has seen its
-/// end first.
+/// Whether a session that is still open here was opened with this ticket and is the one that is shown: the other end
+/// has seen its end first.
 pub(super) fn is_shown(entry: &OpenSession, ticket: TicketId, shown: &Proof) -> bool {
     entry.ticket == Some(ticket) && is_same(&entry.session.proof(), shown)
 }

@@ -76,8 +76,8 @@ const PACKETS_PER_TURN: usize = 256;
 const STOP_TAKES: Duration = Duration::from_millis(300);
 /// The socket is left alone for at most this, or until a quarter of its buffer may be full.
 const MOST_REST: Duration = Duration::from_millis(1);
-/// Many slow sessions have a packet due each at its own time. Where a wake sent fewer packets than are worth it, those of so long
-/// a time go together. No rate suffers: of a slow session half a packet is kept for sleeps that end late.
+/// Many slow sessions have a packet due each at its own time. Where a wake sent fewer packets than are worth it, those
+/// of so long a time go together. No rate suffers: of a slow session half a packet is kept for sleeps that end late.
 const LEAST_REST: Duration = Duration::from_micros(50);
 const WORTH_A_WAKE: usize = 16;
 /// Where less comes, each packet is taken as it comes.

@@ -90,8 +90,8 @@ impl Socket {
         }
     }
 
-    /// Sends one datagram, or several of `segment` bytes each of which the last may be shorter; from an address of this host,
-    /// if it is said.
+    /// Sends one datagram, or several of `segment` bytes each of which the last may be shorter; from an address of this
+    /// host, if it is said.
     pub(crate) fn send(&mut self, (src_ip, to): (Option<IpAddr>, SocketAddr), contents: &[u8], segment: usize) -> Sent {
         let segment_size = (segment < contents.len()).then_some(segment);
         if segment_size.is_some() && self.segments() == 1 {

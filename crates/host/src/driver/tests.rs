@@ -208,7 +208,8 @@ fn reset__costs_who_was_connected_no_silence() {
     assert!(took < Duration::from_secs(1), "{took:?}");
 }
 
-/// Processes of one user have one identity: what one of them says of a name that it does not know ends no session of another one.
+/// Processes of one user have one identity: what one of them says of a name that it does not know ends no session of
+/// another one.
 #[test]
 fn reset__of_another_process_with_the_same_identity_ends_nothing() {
     let keyring = keyring();
@@ -216,7 +217,8 @@ fn reset__of_another_process_with_the_same_identity_ends_nothing() {
     let mut other = End::new();
     other.listen(&keyring);
     other.turn();
-    // Somebody who has seen a packet on its way asks the other process about its session, and knows how to forge addresses.
+    // Somebody who has seen a packet on its way asks the other process about its session, and knows how to forge
+    // addresses.
     let mut stray = vec![0; 100];
     let header = Header { kind: PacketKind::Control, session: ends[1].id(), number: 5 };
     header.write(&mut Writer::new(&mut stray)).unwrap();

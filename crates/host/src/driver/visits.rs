@@ -1,8 +1,9 @@
 //! Who comes to open a session here, and what the application makes of it.
 //!
-//! A visitor is judged twice. At its hello, which shows that it holds the ticket and receives at its address: may this ticket do what
-//! the hello asks for? Nothing is opened, started or remembered for that. And again when the first packet under the session's own
-//! keys has come, which no hello that somebody recorded leads to: only then the application makes a handler.
+//! A visitor is judged twice. At its hello, which shows that it holds the ticket and receives at its address: may this
+//! ticket do what the hello asks for? Nothing is opened, started or remembered for that. And again when the first
+//! packet under the session's own keys has come, which no hello that somebody recorded leads to: only then the
+//! application makes a handler.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -62,8 +63,8 @@ pub(super) struct Admitted {
 const ADMISSION_LASTS: Duration = Duration::from_secs(6);
 /// What was taken back is looked for so often.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Sessions that are open at once with one ticket: an eighth of all, and more than `fairwave bench` has. What an application
-/// has to hold for each may bound them below that ([`Visitor::sessions`]).
+/// Sessions that are open at once with one ticket: an eighth of all, and more than `fairwave bench` has. What an
+/// application has to hold for each may bound them below that ([`Visitor::sessions`]).
 const MOST_OF_TICKET: usize = 8192;
 /// And from one prefix, with whatever tickets: a quarter of all.
 const MOST_OF_PREFIX: usize = 16_384;
@@ -74,8 +75,8 @@ impl Visits {
         self.reception = Some(reception);
     }
 
-    /// A hello that proves its ticket and its address asks for a session: whether its ticket may have one. Who is refused is
-    /// forgotten; the same hello may come twice. `is_plain` is what this end says of it.
+    /// A hello that proves its ticket and its address asks for a session: whether its ticket may have one. Who is
+    /// refused is forgotten; the same hello may come twice. `is_plain` is what this end says of it.
     pub(super) fn judge(
         &mut self,
         now: Time,
@@ -115,8 +116,8 @@ impl Visits {
         judge(&Visitor { from, ticket, greeting, sends: visit.sends, receives: visit.receives, sessions, one_use })
     }
 
-    /// The first packet of a session has come from who was let in: the handler of the session, and what the end node knows of it.
-    /// `None` if it took longer than half-open sessions last.
+    /// The first packet of a session has come from who was let in: the handler of the session, and what the end node
+    /// knows of it. `None` if it took longer than half-open sessions last.
     pub(super) fn take(&mut self, peer: SessionId, address: SocketAddr) -> Option<Admitted> {
         let found = self.admitted.iter().position(|admitted| admitted.peer == peer && admitted.from == address)?;
         Some(self.admitted.swap_remove(found))

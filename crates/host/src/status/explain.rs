@@ -14,8 +14,8 @@ const IDLE: f64 = 0.7;
 /// What this end allows is kept to more loosely.
 const NEARLY: f64 = 0.85;
 
-/// What limits a session, as far as this end knows: the rest of its status is filled in. A disk goes before the network, where
-/// nothing is asked of that.
+/// What limits a session, as far as this end knows: the rest of its status is filled in. A disk goes before the
+/// network, where nothing is asked of that.
 pub(super) fn explain(
     status: &SessionStatus,
     source_limit: Option<RateTerm>,

@@ -51,7 +51,8 @@ pub struct SessionStatus {
     pub datagram_bytes: u32,
     /// Data packets sent so far.
     pub sent_packets: u64,
-    /// Data packets that were lost so far: at a source those that the other end reported, at a sink those that it missed.
+    /// Data packets that were lost so far: at a source those that the other end reported, at a sink those that it
+    /// missed.
     pub lost_packets: u64,
     /// Data packets received so far.
     pub received_packets: u64,

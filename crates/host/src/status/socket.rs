@@ -153,8 +153,8 @@ pub fn statuses(dir: &Path) -> io::Result<(Vec<ProcessStatus>, Vec<String>)> {
     Ok((all, mute))
 }
 
-/// Asks all processes whose sockets are in a directory to leave a transfer, if they only wait for its peer to come back:
-/// how many do.
+/// Asks all processes whose sockets are in a directory to leave a transfer, if they only wait for its peer to come
+/// back: how many do.
 pub fn ask_to_leave(dir: &Path, what: &str) -> io::Result<usize> {
     let asked = StatusRequest { ask: "leave".into(), what: what.to_owned() };
     let leaves = |path: &PathBuf| {

@@ -1,4 +1,5 @@
-//! Processes that play a part: this very program, asked for one test, `parts::part__is_played`, which tells each what it does.
+//! Processes that play a part: this very program, asked for one test, `parts::part__is_played`, which tells each what
+//! it does.
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, unbounded};
 use std::io::{BufRead as _, BufReader, Read as _};

@@ -14,8 +14,8 @@ use crate::parts::Part;
 use crate::relay::address;
 
 const HELLOS_PER_S: u64 = 10_000;
-/// What the transfer may lose. An optimised build loses nothing that can be measured; without optimisation all that runs here
-/// takes both cores of a small machine, and what is left to see is that the transfer goes on.
+/// What the transfer may lose. An optimised build loses nothing that can be measured; without optimisation all that
+/// runs here takes both cores of a small machine, and what is left to see is that the transfer goes on.
 const MOST_LOST: f64 = if cfg!(debug_assertions) { 0.5 } else { 0.05 };
 const MOST_MEMORY: u64 = 1 << 20;
 
@@ -68,8 +68,8 @@ impl Scene {
         socket
     }
 
-    /// Two hellos of one who holds the ticket: without a cookie, and with the one that the server gave for it. They come
-    /// from `outside`, and the second is not sent.
+    /// Two hellos of one who holds the ticket: without a cookie, and with the one that the server gave for it. They
+    /// come from `outside`, and the second is not sent.
     fn hellos(&self, outside: &UdpSocket) -> [Vec<u8>; 2] {
         let inside = self.socket(0);
         let ticket = Ticket { addresses: vec![inside.local_addr().expect("it is bound")], ..self.ticket.clone() };
@@ -149,7 +149,8 @@ fn flood__of_hellos_without_the_secret_is_met_with_silence() {
     let scene = Scene::new(31);
     let outside = scene.socket(0);
     let [first, _] = scene.hellos(&outside);
-    // The MAC at the end is keyed with the ticket's secret: any byte before it that is not as it was breaks it. The kind stays.
+    // The MAC at the end is keyed with the ticket's secret: any byte before it that is not as it was breaks it. The
+    // kind stays.
     let forge = |number: u64| {
         let mut hello = first.clone();
         let at = 1 + (number as usize % (hello.len() - 1 - MAC_BYTES));

@@ -1,5 +1,5 @@
-//! The host runtime between namespaces of the network, with hardships on the way. Root is needed; without it these tests
-//! say so and do nothing.
+//! The host runtime between namespaces of the network, with hardships on the way. Root is needed; without it these
+//! tests say so and do nothing.
 
 #![allow(non_snake_case)]
 

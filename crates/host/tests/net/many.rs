@@ -40,8 +40,8 @@ impl Pair {
 fn sessions__that_no_capacity_limits_share_what_a_process_can_do() {
     let Some(_turn) = crate::world() else { return };
     for sessions in [2, 10, 50] {
-        // A session whose first round trips fall into a moment in which others have the processors takes them for a queue, and
-        // starts slowly: on a busy machine not each run shows what the turns do.
+        // A session whose first round trips fall into a moment in which others have the processors takes them for a
+        // queue, and starts slowly: on a busy machine not each run shows what the turns do.
         let best = (0..3).map(|_| jain_of(sessions)).find(|jain| *jain > 0.9);
         // One that has nearly all gives 1 / sessions.
         assert!(best.is_some(), "{sessions} sessions did not share evenly in any of three runs");

@@ -19,8 +19,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Longer than sessions outlive.
 const LONG: Duration = Duration::from_secs(33);
-/// In the second after a stop that the session did not outlive the process that was stopped sends no more than this: what one
-/// wake sends, 1 ms of the rate, and the word that it is over, often enough to be heard.
+/// In the second after a stop that the session did not outlive the process that was stopped sends no more than this:
+/// what one wake sends, 1 ms of the rate, and the word that it is over, often enough to be heard.
 const FAREWELL_BYTES: u64 = 20_000;
 
 /// How long: FAIRWAVE_STOP_S seconds, or 3. Sessions outlive 30 s of silence.
@@ -29,8 +29,8 @@ fn span() -> Duration {
     Duration::from_secs_f64(seconds.unwrap_or(3.0))
 }
 
-/// In no 100 ms after the process went on came more than twice what they hold at the capacity: what was not sent in time is
-/// not made up for. A bucket that had filled meanwhile would give as much as the whole stop.
+/// In no 100 ms after the process went on came more than twice what they hold at the capacity: what was not sent in
+/// time is not made up for. A bucket that had filled meanwhile would give as much as the whole stop.
 fn assert_no_burst(report: &Report, from: usize, to: usize) {
     let window = (Duration::from_millis(100).as_nanos() / Report::SLOT.as_nanos()) as usize;
     let slots = &report.flows[from][to].slots;

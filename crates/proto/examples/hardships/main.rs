@@ -1,5 +1,5 @@
-//! What noise of measurement, a sink that stalls, and a path that fails for two seconds cost, with the protocol's measured rates
-//! ("sent"), and with those that a sink would have if it counted what it reads ("read").
+//! What noise of measurement, a sink that stalls, and a path that fails for two seconds cost, with the protocol's
+//! measured rates ("sent"), and with those that a sink would have if it counted what it reads ("read").
 //!
 //! `cargo run --release -p fairwave-proto --example hardships`
 

@@ -97,8 +97,8 @@ pub enum CloseReason {
     /// The peer does not know the session any more: its process began anew.
     #[error("the other end does not know the session any more: it began anew")]
     Reset,
-    /// The application that the session was opened for cannot serve it, as shows when it looks: what it offers is gone, or it
-    /// has no room.
+    /// The application that the session was opened for cannot serve it, as shows when it looks: what it offers is gone,
+    /// or it has no room.
     #[error("refused: {0}")]
     Refused(Refusal),
 }
@@ -165,8 +165,8 @@ impl<'a> Frame<'a> {
         })
     }
 
-    /// Writes a frame. A loss report is written by [`Frame::write_losses`], which may make pages of it; one that was read
-    /// goes through there, too.
+    /// Writes a frame. A loss report is written by [`Frame::write_losses`], which may make pages of it; one that was
+    /// read goes through there, too.
     pub fn write(&self, writer: &mut Writer<'_>) -> Result<(), Full> {
         writer.whole(|writer| match *self {
             Self::Request { stream, offset, length } => {

@@ -37,8 +37,8 @@ pub type Mac = [u8; MAC_BYTES];
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TicketId(pub u64);
 
-/// What both ends must see alike: it goes into the handshake's hash (Noise revision 34 s6: a prologue that differs at the two
-/// ends fails the handshake).
+/// What both ends must see alike: it goes into the handshake's hash (Noise revision 34 s6: a prologue that differs at
+/// the two ends fails the handshake).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prologue {
     /// Which handshake and ciphers.
@@ -49,8 +49,8 @@ pub struct Prologue {
     pub is_dedicated: bool,
     /// The ticket.
     pub ticket: TicketId,
-    /// What the responder gave to the initiator's address a moment ago: a hello is good with that cookie alone. Random bytes
-    /// in a first hello, which tell one attempt from another.
+    /// What the responder gave to the initiator's address a moment ago: a hello is good with that cookie alone. Random
+    /// bytes in a first hello, which tell one attempt from another.
     pub cookie: Mac,
 }
 

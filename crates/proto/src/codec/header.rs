@@ -9,8 +9,8 @@ pub struct Header {
     pub kind: PacketKind,
     /// The session, as its receiver names it.
     pub session: SessionId,
-    /// Its number: one more for each packet of this direction and kind, never used again. A packet that carries the same
-    /// data once more has a number of its own.
+    /// Its number: one more for each packet of this direction and kind, never used again. A packet that carries the
+    /// same data once more has a number of its own.
     pub number: u64,
 }
 

@@ -1,8 +1,8 @@
 //! Packets as bytes: the only place where they are.
 //!
-//! A datagram is a [`Header`] in the clear and a sealed body. The body of a data packet is a [`Piece`] of a stream, that of
-//! a control packet a row of [`Frame`]s. Everything that comes in is read through [`Reader`], which knows where the bytes
-//! end; nothing here indexes, unwraps or adds without looking, and lints see to it.
+//! A datagram is a [`Header`] in the clear and a sealed body. The body of a data packet is a [`Piece`] of a stream,
+//! that of a control packet a row of [`Frame`]s. Everything that comes in is read through [`Reader`], which knows where
+//! the bytes end; nothing here indexes, unwraps or adds without looking, and lints see to it.
 //!
 //! ```text
 //! datagram  = version (4 bits), kind (4 bits), session id (8 bytes), packet number (8 bytes), sealed body
@@ -76,6 +76,6 @@ pub enum DecodeError {
     Seal,
 }
 
-/// The version of the protocol that this crate speaks, and no other: an end cannot be talked into an older one. In version 1 a hello
-/// that was recorded could be sent again with another cookie.
+/// The version of the protocol that this crate speaks, and no other: an end cannot be talked into an older one. In
+/// version 1 a hello that was recorded could be sent again with another cookie.
 pub const VERSION: u8 = 2;

@@ -1,7 +1,7 @@
 //! Which data packets a sink lacks: all numbers from one to another, and the lost ones among them.
 //!
-//! The lost ones come as ranges or as a bitmap, whichever is shorter; what does not fit into a packet goes into the next.
-//! Every number below the end that is not lost has arrived.
+//! The lost ones come as ranges or as a bitmap, whichever is shorter; what does not fit into a packet goes into the
+//! next. Every number below the end that is not lost has arrived.
 
 use std::ops::Range;
 
@@ -26,7 +26,8 @@ enum Lost<'a> {
     Bitmap(&'a [u8]),
 }
 
-/// The form of a bitmap. That of ranges is [`RANGES`] with the [`Width`] of the gaps, and two bits above it that of the lengths.
+/// The form of a bitmap. That of ranges is [`RANGES`] with the [`Width`] of the gaps, and two bits above it that of the
+/// lengths.
 const BITMAP: u8 = 0;
 const RANGES: u8 = 0x10;
 
@@ -81,8 +82,8 @@ impl<'a> LossReport<'a> {
         Ok(Self { base, end, lost })
     }
 
-    /// Writes a report about `numbers` with these lost ranges, which are in order, not empty, within `numbers` and do not
-    /// touch: the end of what fitted, from which the next page goes on. An error if nothing does.
+    /// Writes a report about `numbers` with these lost ranges, which are in order, not empty, within `numbers` and do
+    /// not touch: the end of what fitted, from which the next page goes on. An error if nothing does.
     pub fn write(numbers: Range<u64>, lost: &[Range<u64>], writer: &mut Writer<'_>) -> Result<u64, Full> {
         let Range { start: base, end } = numbers;
         let bitmap_bytes = usize::try_from(end.saturating_sub(base).div_ceil(8)).unwrap_or(usize::MAX);

@@ -4,13 +4,13 @@ use std::fmt;
 
 use super::{DecodeError, Full, HEADER_BYTES, Header, PacketKind, Reader, SessionId, TAG_BYTES, Writer};
 
-/// What a responder tells an initiator under seal, so that it can say later, when it has no key of the session any more, that it does
-/// not know the session: a stateless reset (RFC 9000 s10.3). It can be made again from the session's name by who has the responder's
-/// own key, and by nobody else.
+/// What a responder tells an initiator under seal, so that it can say later, when it has no key of the session any
+/// more, that it does not know the session: a stateless reset (RFC 9000 s10.3). It can be made again from the session's
+/// name by who has the responder's own key, and by nobody else.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Reset {
-    /// Stands in the header of a reset where another packet has the session's name at the initiator, which the responder has
-    /// forgotten. By it the initiator finds the session.
+    /// Stands in the header of a reset where another packet has the session's name at the initiator, which the
+    /// responder has forgotten. By it the initiator finds the session.
     pub id: SessionId,
     /// The last bytes of a reset: they prove it.
     pub token: Token,
@@ -21,7 +21,8 @@ pub type Token = [u8; TOKEN_BYTES];
 
 /// Bytes of a token.
 pub(crate) const TOKEN_BYTES: usize = 16;
-/// Bytes between the header and the token at the least: RFC 9000 s10.3 has as many in front of the token that nobody can foretell.
+/// Bytes between the header and the token at the least: RFC 9000 s10.3 has as many in front of the token that nobody
+/// can foretell.
 const LEAST_PADDING: usize = 5;
 /// Bytes of a reset at the least. A packet that is no longer than this gets none.
 pub(crate) const LEAST_RESET_BYTES: usize = HEADER_BYTES + LEAST_PADDING + TOKEN_BYTES;
@@ -48,9 +49,10 @@ impl Reset {
         writer.bytes(&self.token)
     }
 
-    /// The datagram that answers a packet with this header and of so many bytes: a control packet by its header, then random bytes,
-    /// then the token. It is smaller than what it answers, so that two ends that do not know each other fall silent, and nobody
-    /// is sent more than came in his name (RFC 9000 s10.3.3). `None` where that is not possible.
+    /// The datagram that answers a packet with this header and of so many bytes: a control packet by its header, then
+    /// random bytes, then the token. It is smaller than what it answers, so that two ends that do not know each
+    /// other fall silent, and nobody is sent more than came in his name (RFC 9000 s10.3.3). `None` where that is
+    /// not possible.
     pub fn answer(&self, to: &Header, bytes: usize, mut random: impl FnMut() -> u64) -> Option<Vec<u8>> {
         let most = bytes.checked_sub(1)?.min(MOST_RESET_BYTES);
         let choices = most.checked_sub(LEAST_RESET_BYTES)?.checked_add(1)?;

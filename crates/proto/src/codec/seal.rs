@@ -2,10 +2,11 @@
 
 use super::{DecodeError, Full, HEADER_BYTES, Header, Reader, Writer};
 
-/// Closes the bodies of datagrams with the key of one direction and kind. Hosts have ciphers and a MAC, simulations a [`Checksum`].
+/// Closes the bodies of datagrams with the key of one direction and kind. Hosts have ciphers and a MAC, simulations a
+/// [`Checksum`].
 pub trait Seal {
-    /// Closes a body: its first `head` bytes are there, `rest` follows them from where it lies, and then the tag, which proves both
-    /// with the header and the packet number. `body` has room for exactly that.
+    /// Closes a body: its first `head` bytes are there, `rest` follows them from where it lies, and then the tag, which
+    /// proves both with the header and the packet number. `body` has room for exactly that.
     fn close(&mut self, number: u64, header: &[u8], body: &mut [u8], head: usize, rest: &[u8]);
 }
 
@@ -18,7 +19,8 @@ pub trait Unseal {
 /// Bytes of a tag.
 pub const TAG_BYTES: usize = 16;
 
-/// Writes a datagram into `room`: its header, then its body, which is what `write` writes and `rest`, and the tag. Its length.
+/// Writes a datagram into `room`: its header, then its body, which is what `write` writes and `rest`, and the tag. Its
+/// length.
 ///
 /// The rest is sealed from where it lies: no byte of it is copied before.
 pub fn seal_datagram(
@@ -66,8 +68,8 @@ impl Checksum {
     }
 
     pub(crate) fn tag(self, number: u64, header: &[u8], body: &[u8]) -> [u8; TAG_BYTES] {
-        // Lanes side by side, so that no word waits for the one before it. Each step keeps what two different words make of
-        // a lane apart, so that no change gets lost.
+        // Lanes side by side, so that no word waits for the one before it. Each step keeps what two different words
+        // make of a lane apart, so that no change gets lost.
         let first = mixed(self.key ^ mixed(number));
         let mut lanes = [first, !first, first.rotate_left(16), !first.rotate_left(32)];
         for bytes in [header, body] {

@@ -86,7 +86,8 @@ pub enum Refusal {
     /// The ticket was taken back.
     #[error("the ticket has been revoked")]
     Revoked,
-    /// The ticket is for something else than what the greeting asks for: for files, and not for a bench, or the other way round.
+    /// The ticket is for something else than what the greeting asks for: for files, and not for a bench, or the other
+    /// way round.
     #[error("the ticket is not for this")]
     Purpose,
     /// The ticket is for one transfer, and somebody else's is under way, or may come back.

@@ -29,8 +29,8 @@ impl<C: Crypto> Control<C> {
         reset.answer(header, datagram.len(), || chance.bits())
     }
 
-    /// Ends the session that a datagram is a reset of: whether it is one. It comes from where that session's packets go to, and nobody
-    /// but the responder and this host has known its token.
+    /// Ends the session that a datagram is a reset of: whether it is one. It comes from where that session's packets go
+    /// to, and nobody but the responder and this host has known its token.
     fn handle_reset(&mut self, from: SocketAddr, header: &Header, datagram: &[u8]) -> bool {
         let Some(session) = self.resets.get(&header.session).copied() else { return false };
         let Some(peer) = self.peers.get(session) else { return false };

@@ -144,8 +144,8 @@ fn capacity__is_a_share_and_is_lowered_by_overflow() {
     node.on_overflow(Rate::mbps(60.0));
     assert_eq!(mbps(node.tick(ms(1000), |_| Rate::ZERO)), [5.7]);
     assert_eq!((node.capacity(), node.is_lowered()), (Rate::mbps(57.0), true));
-    // 2 % of 80 Mb/s per second, which is 0.8 Mb/s per tick, up to a second; then by as much more as there were seconds:
-    // 57.8 58.6 59.8 61.4 63.4 65.8 68.6 71.8 75.4 79.4 Mb/s, where 2 % a second alone take 29 ticks.
+    // 2 % of 80 Mb/s per second, which is 0.8 Mb/s per tick, up to a second; then by as much more as there were
+    // seconds: 57.8 58.6 59.8 61.4 63.4 65.8 68.6 71.8 75.4 79.4 Mb/s, where 2 % a second alone take 29 ticks.
     node.tick(ms(1500), |_| Rate::ZERO);
     assert!((node.capacity().as_mbps() - 57.8).abs() < 1e-9);
     for tick in 4..13 {
@@ -405,8 +405,9 @@ fn nodes__weights_and_sessions_that_come_and_go() {
     network.assert_fair();
 }
 
-/// With a drain, weights and round-trip times far apart the last part of the way is long: here the distance shrinks by a
-/// quarter in 10 s, from 2.7e-3 at 40 s to 1.1e-3 at 70 s and 2.4e-4 at 120 s. With weights of one it is 3e-5 after 10 s.
+/// With a drain, weights and round-trip times far apart the last part of the way is long: here the distance shrinks by
+/// a quarter in 10 s, from 2.7e-3 at 40 s to 1.1e-3 at 70 s and 2.4e-4 at 120 s. With weights of one it is 3e-5 after
+/// 10 s.
 #[test]
 fn nodes__a_drain_may_take_its_time() {
     let mut network = Network::new(&[761.0], &[100.0], IntervalRule::default(), true);

@@ -17,19 +17,19 @@ pub trait InitiatorCrypto {
     /// What the session's packets are sealed with.
     type Keys;
 
-    /// What the hello begins with names the suite and the ticket, and has random bytes in place of a cookie; the rest of it is
-    /// as asked for.
+    /// What the hello begins with names the suite and the ticket, and has random bytes in place of a cookie; the rest
+    /// of it is as asked for.
     fn prologue(&mut self, is_plain: bool, is_dedicated: bool) -> Prologue;
 
-    /// The first message, with a sealed payload, at most 112 bytes longer than that. It is asked for anew for each cookie, and
-    /// then is the first one of another handshake: an ephemeral key belongs to one prologue alone.
+    /// The first message, with a sealed payload, at most 112 bytes longer than that. It is asked for anew for each
+    /// cookie, and then is the first one of another handshake: an ephemeral key belongs to one prologue alone.
     fn write_hello(&mut self, prologue: &Prologue, payload: &[u8]) -> Vec<u8>;
 
     /// The MAC of a hello, keyed from the ticket's secret.
     fn hello_mac(&self, proven: &[u8]) -> Mac;
 
-    /// Opens the second message, which answers the latest first one: its payload, and the keys. One that does not open changes nothing: the right one may come
-    /// yet. After one that does, no other is read.
+    /// Opens the second message, which answers the latest first one: its payload, and the keys. One that does not open
+    /// changes nothing: the right one may come yet. After one that does, no other is read.
     fn read_reply(&mut self, message: &[u8]) -> Option<(Vec<u8>, Self::Keys)>;
 }
 
@@ -40,8 +40,8 @@ pub trait ResponderCrypto {
     /// A Noise handshake between its messages.
     type Pending;
 
-    /// The MAC that a hello should have, keyed from its ticket's secret: for tickets that have expired, too, since their
-    /// holders are told so. `None` for what was never issued, and for a suite that is not spoken here.
+    /// The MAC that a hello should have, keyed from its ticket's secret: for tickets that have expired, too, since
+    /// their holders are told so. `None` for what was never issued, and for a suite that is not spoken here.
     fn hello_mac(&self, prologue: &Prologue, proven: &[u8]) -> Option<Mac>;
 
     /// A MAC under a key that this host alone knows, drawn when it began.
@@ -53,7 +53,7 @@ pub trait ResponderCrypto {
     /// The second message, with a sealed payload, at most 112 bytes longer than that; and the keys.
     fn write_reply(&mut self, pending: Self::Pending, payload: &[u8]) -> (Vec<u8>, Self::Keys);
 
-    /// What says that a session of this name is not known here any more, derived from a key of this host that outlives its process:
-    /// always the same, and nobody else can make it. `None` for a host that has no such key.
+    /// What says that a session of this name is not known here any more, derived from a key of this host that outlives
+    /// its process: always the same, and nobody else can make it. `None` for a host that has no such key.
     fn reset(&self, session: SessionId) -> Option<Reset>;
 }

@@ -10,11 +10,11 @@ use crate::path_kind::PathKind;
 
 /// Sends a hello until it is answered, or gives up.
 ///
-/// The first hello has nothing in it but what proves the ticket. It is repeated after 250 ms, and then after twice as long each
-/// time. When a cookie comes, a hello with that cookie and with Noise's first message goes at once, and is repeated after two
-/// round trips, at least 50 ms and at most a second, and then after twice as long each time. If the responder answers that one
-/// with another cookie, its own is too old, and the next is written with a new ephemeral key. After five seconds in all the
-/// attempt has failed.
+/// The first hello has nothing in it but what proves the ticket. It is repeated after 250 ms, and then after twice as
+/// long each time. When a cookie comes, a hello with that cookie and with Noise's first message goes at once, and is
+/// repeated after two round trips, at least 50 ms and at most a second, and then after twice as long each time. If the
+/// responder answers that one with another cookie, its own is too old, and the next is written with a new ephemeral
+/// key. After five seconds in all the attempt has failed.
 ///
 /// Once it is established the other end waits for a packet of the session before it serves anything: send one at once.
 #[derive(Debug)]
@@ -80,8 +80,8 @@ const MOST_FIRST_WAIT: Duration = Duration::from_secs(1);
 const MOST_COOKIES: u32 = 8;
 
 impl<C: InitiatorCrypto> Initiator<C> {
-    /// An attempt begins: this end will send, receive or both, and greets the application at the other end. `Full` if the
-    /// greeting is longer than [`MOST_GREETING_BYTES`](crate::codec::MOST_GREETING_BYTES).
+    /// An attempt begins: this end will send, receive or both, and greets the application at the other end. `Full` if
+    /// the greeting is longer than [`MOST_GREETING_BYTES`](crate::codec::MOST_GREETING_BYTES).
     pub fn new(
         now: Time,
         mut crypto: C,
@@ -182,9 +182,9 @@ impl<C: InitiatorCrypto> Initiator<C> {
         }
     }
 
-    /// The responder wants a hello with this cookie in place of the one that it answers: a cookie for an earlier one, which
-    /// was repeated, comes too late. RFC 9000 s17.2.5.2 has a client take one Retry, and no other; here the responder may have
-    /// begun anew, and the attempt goes on.
+    /// The responder wants a hello with this cookie in place of the one that it answers: a cookie for an earlier one,
+    /// which was repeated, comes too late. RFC 9000 s17.2.5.2 has a client take one Retry, and no other; here the
+    /// responder may have begun anew, and the attempt goes on.
     fn on_cookie(&mut self, now: Time, cookie: Mac) {
         if self.prologue.cookie == cookie || self.cookies >= MOST_COOKIES {
             return;

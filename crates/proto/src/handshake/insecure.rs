@@ -1,7 +1,7 @@
 //! A handshake for simulations: as many bytes as the real one, and no security at all.
 //!
-//! It finds what changed by accident and keeps sessions apart. Whoever reads a packet can make others: everything is derived
-//! from 64 bits that [`mixed`](crate::codec) spreads, and nothing is secret.
+//! It finds what changed by accident and keeps sessions apart. Whoever reads a packet can make others: everything is
+//! derived from 64 bits that [`mixed`](crate::codec) spreads, and nothing is secret.
 
 use std::collections::BTreeMap;
 
@@ -71,8 +71,8 @@ impl InsecureResponder {
         Self { secrets: tickets.into_iter().collect(), own: mixed(seed), nonces: mixed(!seed), identity: None }
     }
 
-    /// It can reset sessions of an earlier one with the same identity. Hosts of a simulation never begin anew, and their answers are
-    /// shorter without.
+    /// It can reset sessions of an earlier one with the same identity. Hosts of a simulation never begin anew, and
+    /// their answers are shorter without.
     #[must_use]
     pub fn with_resets(self, identity: u64) -> Self {
         Self { identity: Some(identity), ..self }

@@ -3,20 +3,21 @@
 use super::{Prefix, ResponderCrypto};
 use crate::codec::TicketId;
 
-/// Refusals of the last seconds, counted in a table of fixed size: by ticket, and by ticket and prefix, each at a place that a MAC
-/// under the host's own key chooses anew for each epoch. So nobody can aim at a place that he shares with somebody else, and
-/// whoever shares one by chance is out of it seconds later.
+/// Refusals of the last seconds, counted in a table of fixed size: by ticket, and by ticket and prefix, each at a place
+/// that a MAC under the host's own key chooses anew for each epoch. So nobody can aim at a place that he shares with
+/// somebody else, and whoever shares one by chance is out of it seconds later.
 ///
-/// WireGuard, too, bounds what proven addresses make a host compute (Donenfeld 2017, s5.3: a cookie proves who owns an address, and
-/// allows token buckets); here only what led to nothing counts, since honest clients may open thousands of sessions a second.
+/// WireGuard, too, bounds what proven addresses make a host compute (Donenfeld 2017, s5.3: a cookie proves who owns an
+/// address, and allows token buckets); here only what led to nothing counts, since honest clients may open thousands of
+/// sessions a second.
 #[derive(Debug)]
 pub(super) struct Refusals {
     epoch: u64,
     counts: Vec<u16>,
 }
 
-/// Handshakes of one ticket that may lead to nothing in an epoch, from one prefix and from all of them: each costs as much as one
-/// that opens a session.
+/// Handshakes of one ticket that may lead to nothing in an epoch, from one prefix and from all of them: each costs as
+/// much as one that opens a session.
 pub(crate) const MOST_REFUSALS: [u16; 2] = [64, 512];
 
 const PLACES: u16 = 1024;

@@ -2,8 +2,9 @@
 
 use super::{Prefix, ResponderCrypto};
 
-/// Resets of this second, counted: all of them, and those to one prefix, at a place that a MAC under the host's own key chooses anew
-/// for each second, as [`Refusals`](super::refusals::Refusals) are. RFC 9000 s10.3.3 has an endpoint bound their number.
+/// Resets of this second, counted: all of them, and those to one prefix, at a place that a MAC under the host's own key
+/// chooses anew for each second, as [`Refusals`](super::refusals::Refusals) are. RFC 9000 s10.3.3 has an endpoint bound
+/// their number.
 #[derive(Debug)]
 pub(super) struct Resets {
     second: u64,
@@ -11,8 +12,9 @@ pub(super) struct Resets {
     counts: Vec<u16>,
 }
 
-/// Resets in a second, to one prefix and in all. A host that begins anew has as many clients as it had sessions, each of which sends
-/// some packets a second: those that have no answer today have one in the next second. An answer costs a hash and at most 80 bytes.
+/// Resets in a second, to one prefix and in all. A host that begins anew has as many clients as it had sessions, each
+/// of which sends some packets a second: those that have no answer today have one in the next second. An answer costs a
+/// hash and at most 80 bytes.
 pub(crate) const MOST_RESETS: [u16; 2] = [64, 1024];
 
 const PLACES: u16 = 256;

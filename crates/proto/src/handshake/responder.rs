@@ -21,10 +21,10 @@ use crate::path_kind::PathKind;
 /// the number of the five seconds that it was made in, good in these and in the next. Only then the handshake is read,
 /// and the driver is asked: [`Incoming::Asked`], which it answers with [`Responder::accept`] or [`Responder::refuse`].
 ///
-/// A yes is kept for five seconds, in a table of 1024 of which one ticket and one [`Prefix`] have a part: who sends the same hello
-/// again gets the same bytes. A session is open when the first packet of it has been opened with its keys
-/// ([`Responder::half_open`]): [`Responder::confirm`]. A hello whose session is open is worth nothing any more. A no is not kept:
-/// who asks again is refused again, so often and no more (`MOST_REFUSALS`).
+/// A yes is kept for five seconds, in a table of 1024 of which one ticket and one [`Prefix`] have a part: who sends the
+/// same hello again gets the same bytes. A session is open when the first packet of it has been opened with its keys
+/// ([`Responder::half_open`]): [`Responder::confirm`]. A hello whose session is open is worth nothing any more. A no is
+/// not kept: who asks again is refused again, so often and no more (`MOST_REFUSALS`).
 #[derive(Debug)]
 pub struct Responder<C: ResponderCrypto> {
     crypto: C,
@@ -162,8 +162,9 @@ impl<C: ResponderCrypto> Responder<C> {
         if !mac.is_some_and(|mac| is_same(&mac, &hello.mac)) {
             return Incoming::Nothing;
         }
-        // The MAC covers the cookie: with a good one the sender has the ticket's secret now, and receives at its address. It is what
-        // RFC 9000 s8.1.2 has a Retry token do, s8.1.4: bound to the address and short-lived, and no state for it here.
+        // The MAC covers the cookie: with a good one the sender has the ticket's secret now, and receives at its
+        // address. It is what RFC 9000 s8.1.2 has a Retry token do, s8.1.4: bound to the address and
+        // short-lived, and no state for it here.
         let Prologue { ticket, cookie: shown, .. } = hello.prologue;
         let epoch = epoch(now);
         let cookie = self.cookie(epoch, from, ticket);
@@ -220,8 +221,8 @@ impl<C: ResponderCrypto> Responder<C> {
         })
     }
 
-    /// Yes, unless one end alone asks for data without secrecy, or there is no room any more. The path is dedicated if both
-    /// say so, and then the rates to start with are the smaller of both ends' shares.
+    /// Yes, unless one end alone asks for data without secrecy, or there is no room any more. The path is dedicated if
+    /// both say so, and then the rates to start with are the smaller of both ends' shares.
     pub fn accept(&mut self, now: Time, asked: SessionRequest<C::Pending>, terms: &Terms) -> Answered {
         if asked.prologue.is_plain != terms.is_plain {
             return self.refuse(now, asked, Refusal::Plain);
@@ -317,8 +318,8 @@ impl<C: ResponderCrypto> Responder<C> {
         self.earliest
     }
 
-    /// Forgets sessions that did not come to be: their names, which are free again. Harmless too early; until it comes, an old
-    /// one is of no use and takes its room.
+    /// Forgets sessions that did not come to be: their names, which are free again. Harmless too early; until it comes,
+    /// an old one is of no use and takes its room.
     pub fn handle_timeout(&mut self, now: Time) -> Vec<SessionId> {
         if self.earliest.is_none_or(|earliest| now < earliest) {
             return Vec::new();

@@ -261,7 +261,8 @@ fn initiator__a_cookie_for_an_earlier_hello_comes_too_late() {
     let cookie = answer(&mut responder, ms(10), address(1), &first);
     assert_eq!(initiator.handle(ms(64), &cookie), AttemptProgress::Waiting);
     let second = initiator.poll_transmit(ms(64)).unwrap().to_vec();
-    // The first hello was doubled on its way, and the answer to its double was changed: it came 10 ms after the second hello.
+    // The first hello was doubled on its way, and the answer to its double was changed: it came 10 ms after the second
+    // hello.
     let mut changed = answer(&mut responder, ms(64), address(1), &first);
     changed[20] ^= 1;
     assert_eq!(initiator.handle(ms(74), &changed), AttemptProgress::Waiting);

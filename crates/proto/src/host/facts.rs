@@ -83,7 +83,8 @@ impl<C: Crypto> Host<C> {
         self.control.silent_for(now, session)
     }
 
-    /// For how long a session's peer has owed an answer, and has said nothing at all. Who is asked for nothing may be silent.
+    /// For how long a session's peer has owed an answer, and has said nothing at all. Who is asked for nothing may be
+    /// silent.
     pub fn unanswered_for(&self, now: Time, session: SessionId) -> Option<Duration> {
         self.control.unanswered_for(now, session)
     }

@@ -197,8 +197,8 @@ impl Network {
     }
 }
 
-/// Frames of a control packet fit into 1200 bytes; a probe of the path's size has padding behind them, and a hostile peer's
-/// packet of 64 KiB says no more than others.
+/// Frames of a control packet fit into 1200 bytes; a probe of the path's size has padding behind them, and a hostile
+/// peer's packet of 64 KiB says no more than others.
 #[test]
 fn handle_control__reads_what_a_packet_of_1200_bytes_holds() {
     let mut network = Network::new(&[100.0, 100.0], 1);
@@ -232,7 +232,8 @@ fn host__delivers_all_and_fills_its_capacity() {
 fn handle_control__hears_what_the_packet_says_that_opens_a_session() {
     let mut network = Network::new(&[100.0, 100.0], 25);
     network.open(0, 1);
-    // Three round trips: a cookie, an answer, and the first data for what the first packet asks for; and a tick at each end.
+    // Three round trips: a cookie, an answer, and the first data for what the first packet asks for; and a tick at each
+    // end.
     network.run(ms(150 + 2 * 20));
     assert!(network.delivered[1] > 0);
 }
@@ -425,7 +426,8 @@ fn set_desired__is_not_exceeded_after_a_stall() {
     let Some(&Event::Open(opened)) = network.events[0].first() else { panic!("{:?}", network.events) };
     network.hosts[0].set_desired(ms(500), opened.session, Rate::mbps(30.0));
     network.run(ms(2000));
-    // No thread runs for 60 ms, which is no silence yet. The sink takes it for a pause, and grants less for an interval or two.
+    // No thread runs for 60 ms, which is no silence yet. The sink takes it for a pause, and grants less for an interval
+    // or two.
     network.now = ms(2060);
     network.run(ms(2070));
     let rate = network.mbps_until(ms(2310));

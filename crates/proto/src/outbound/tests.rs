@@ -44,8 +44,8 @@ impl Source {
         Self { outbound, now: 0, next: 0, skipped: BTreeSet::new(), ended: None }
     }
 
-    /// Its sink speaks each 20 ms; where it reports, it says that all skipped numbers are lost, and what `is_lost` says. Until the
-    /// session's end, or `until_s`.
+    /// Its sink speaks each 20 ms; where it reports, it says that all skipped numbers are lost, and what `is_lost`
+    /// says. Until the session's end, or `until_s`.
     fn run(&mut self, until_s: u64, is_lost: Option<fn(u64) -> bool>) {
         while self.ended.is_none() && self.now < until_s * 1000 {
             self.now += 1;

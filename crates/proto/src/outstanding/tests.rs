@@ -55,8 +55,8 @@ fn on_report__knows_a_lie() {
     assert!(honest.is_empty());
 }
 
-/// A sink may say once more that nearly all of a long transfer got lost: that takes time by what the report says, not by the
-/// numbers. With one step a number this test would take an hour.
+/// A sink may say once more that nearly all of a long transfer got lost: that takes time by what the report says, not
+/// by the numbers. With one step a number this test would take an hour.
 #[test]
 fn on_report__of_numbers_that_were_settled_long_ago_takes_no_time() {
     let una = 1 << 42;

@@ -15,8 +15,8 @@ const MOST_GAIN: f64 = 0.05;
 /// Seeds, besides as many fresh ones.
 const LIARS: u64 = 1;
 
-/// Some machines that send to one, or receive from one; the last of them may lie. What each of their transfers brought in
-/// the twenty seconds from the tenth on, in bytes.
+/// Some machines that send to one, or receive from one; the last of them may lie. What each of their transfers brought
+/// in the twenty seconds from the tenth on, in bytes.
 fn shares(seed: u64, is_at_sink: bool, trick: Option<&Trick>) -> (Vec<u64>, World) {
     let mut random = Random::new(seed);
     let others = 2 + random.below(3);

@@ -1,4 +1,5 @@
-//! Whole hosts on a virtual network, on which every packet is bytes: all that can go wrong does, and it must not matter.
+//! Whole hosts on a virtual network, on which every packet is bytes: all that can go wrong does, and it must not
+//! matter.
 //!
 //! A world is a function of its seed; a failure prints it, and this runs it again:
 //!
@@ -6,7 +7,8 @@
 //! FAIRWAVE_SEED=123 cargo test --release --package fairwave-proto --test system -- --nocapture
 //! ```
 //!
-//! FAIRWAVE_WORLDS says how many fixed and how many fresh seeds to run, where a world is a small one; of large ones it is a twelfth.
+//! FAIRWAVE_WORLDS says how many fixed and how many fresh seeds to run, where a world is a small one; of large ones it
+//! is a twelfth.
 
 #![allow(non_snake_case, missing_docs)]
 #![expect(clippy::disallowed_types, clippy::disallowed_methods, reason = "a fresh seed, and settings of a run")]

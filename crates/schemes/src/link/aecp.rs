@@ -1,5 +1,5 @@
-//! AECP's router rule (Huang et al. 2010, Eqs. 43 to 47): one rate factor for all sessions of a link, which grows or shrinks
-//! by how far traffic and queue are from what the link aims at.
+//! AECP's router rule (Huang et al. 2010, Eqs. 43 to 47): one rate factor for all sessions of a link, which grows or
+//! shrinks by how far traffic and queue are from what the link aims at.
 
 use fairwave_units::{Duration, Time};
 
@@ -207,8 +207,9 @@ mod tests {
 
     #[test]
     fn on_timer__counts_arrivals_per_second() {
-        // A tenth of the capacity to begin with. The first interval ends at 0.1 s x (0.5 + 0.5) with 3,125 packets: half
-        // of the capacity; the queue is 100 packets below the aim. e^(0.1 (1 - (31,250 - 50) / 62,500)) = e^0.05008.
+        // A tenth of the capacity to begin with. The first interval ends at 0.1 s x (0.5 + 0.5) with 3,125 packets:
+        // half of the capacity; the queue is 100 packets below the aim. e^(0.1 (1 - (31,250 - 50) / 62,500)) =
+        // e^0.05008.
         let mut link = link();
         assert_eq!(link.next_timer(), Time::from_nanos(100_000_000));
         arrive(&mut link, 3_125);

@@ -3,9 +3,9 @@
 use super::AecpConfig;
 use crate::session::AecpSourceConfig;
 
-/// The logistic curve: what grows at `growth_per_s` from `start`, and ever slower up to `most` (Huang et al. 2010, Eq. 1 and
-/// Fig. 1; Verhulst), `at_s` seconds later. With AECP's beta it is the rate of sources that follow their link at once
-/// (Eq. 22, for a queue of zero to aim at).
+/// The logistic curve: what grows at `growth_per_s` from `start`, and ever slower up to `most` (Huang et al. 2010, Eq.
+/// 1 and Fig. 1; Verhulst), `at_s` seconds later. With AECP's beta it is the rate of sources that follow their link at
+/// once (Eq. 22, for a queue of zero to aim at).
 pub fn logistic(start: f64, most: f64, growth_per_s: f64, at_s: f64) -> f64 {
     most / (1.0 + (most / start - 1.0) * (-growth_per_s * at_s).exp())
 }
@@ -24,9 +24,9 @@ pub fn aecp_efficiency_s(
     (of_link.max(of_source), of_link + of_source)
 }
 
-/// The time in seconds after which a session that joined with `start_share` of what each of the others has, has the share
-/// `fairness` of theirs. Both follow the same factor, so their ratio g has g' = -alpha g ln g, whatever that factor does
-/// (Huang et al. 2010, Eq. 31): ln g falls by e^(-alpha t).
+/// The time in seconds after which a session that joined with `start_share` of what each of the others has, has the
+/// share `fairness` of theirs. Both follow the same factor, so their ratio g has g' = -alpha g ln g, whatever that
+/// factor does (Huang et al. 2010, Eq. 31): ln g falls by e^(-alpha t).
 pub fn aecp_fairness_s(source: &AecpSourceConfig, start_share: f64, fairness: f64) -> f64 {
     (start_share.ln() / fairness.ln()).ln() / source.alpha_per_s
 }
@@ -37,9 +37,9 @@ pub fn aecp_fairness_printed_s(source: &AecpSourceConfig, start_share: f64, fair
     (fairness / start_share).ln().ln() / source.alpha_per_s
 }
 
-/// How late the link's word may be in seconds before AECP's loop is unstable near its equilibrium: the phase that the open
-/// loop alpha beta (s + 1 / T) / (s^2 (s + alpha)) (Huang et al. 2010, Eq. 38) has left at gain 1, over that frequency. No
-/// number of sessions or capacity is in it.
+/// How late the link's word may be in seconds before AECP's loop is unstable near its equilibrium: the phase that the
+/// open loop alpha beta (s + 1 / T) / (s^2 (s + alpha)) (Huang et al. 2010, Eq. 38) has left at gain 1, over that
+/// frequency. No number of sessions or capacity is in it.
 pub fn aecp_delay_margin_s(source: &AecpSourceConfig, link: &AecpConfig) -> f64 {
     let (alpha, beta, t_s) = (source.alpha_per_s, link.beta_per_s, link.t.as_secs_f64());
     let gain = |w: f64| alpha * beta * w.hypot(1.0 / t_s) / (w * w * w.hypot(alpha));

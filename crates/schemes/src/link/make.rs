@@ -3,8 +3,8 @@
 use super::{LinkController, LinkSetup};
 use crate::scheme::{Options, find};
 
-/// The rule of a discipline (the name of a scheme that has one) with the options that were named for it; the others have
-/// the scheme's defaults. `None` for a discipline that has none.
+/// The rule of a discipline (the name of a scheme that has one) with the options that were named for it; the others
+/// have the scheme's defaults. `None` for a discipline that has none.
 pub fn link_controller(discipline: &str, options: &Options, setup: &LinkSetup) -> Option<Box<dyn LinkController>> {
     let make = find(discipline)?.link_controller?;
     Some(make(options, setup))

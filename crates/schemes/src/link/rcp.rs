@@ -47,8 +47,9 @@ pub struct RcpConfig {
 }
 
 impl RcpConfig {
-    /// The next rate of a link that saw `arrivals_bps` for `interval_s` and has a queue (Dukkipati et al. 2005, Eq. 2; the
-    /// capacity is gamma's share). No more than the capacity, no less than a hundredth of a packet per round-trip time.
+    /// The next rate of a link that saw `arrivals_bps` for `interval_s` and has a queue (Dukkipati et al. 2005, Eq. 2;
+    /// the capacity is gamma's share). No more than the capacity, no less than a hundredth of a packet per
+    /// round-trip time.
     fn next(&self, rate_bps: f64, link: &RcpLink, interval_s: f64, arrivals_bps: f64, queue_bits: f64) -> f64 {
         let capacity_bps = self.gamma * link.capacity_bps;
         let spare_bps = self.alpha * (capacity_bps - arrivals_bps);

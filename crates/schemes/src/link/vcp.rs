@@ -43,14 +43,16 @@ pub struct VcpConfig {
 }
 
 impl VcpConfig {
-    /// The load factor of an interval of `interval_s` that saw `input_bytes` and a steady queue (Xia et al. 2005, Eq. 1).
+    /// The load factor of an interval of `interval_s` that saw `input_bytes` and a steady queue (Xia et al. 2005, Eq.
+    /// 1).
     fn load_factor(&self, capacity_bps: f64, interval_s: f64, input_bytes: f64, steady_queue_bytes: f64) -> f64 {
         8.0 * (input_bytes + self.kappa_q * steady_queue_bytes) / (self.target * capacity_bps * interval_s)
     }
 }
 
 impl LoadCode {
-    /// The code of a load factor. The authors' ns-2 code rounds it up to the next percent, and so calls 99.0 % overload.
+    /// The code of a load factor. The authors' ns-2 code rounds it up to the next percent, and so calls 99.0 %
+    /// overload.
     fn of(load_factor: f64) -> Self {
         match load_factor {
             load if load < LOW_BELOW => Self::Low,
@@ -125,8 +127,8 @@ impl LinkController for VcpLink {
 }
 
 impl Default for VcpConfig {
-    /// Xia et al. 2005, sections 3.1 and 5: `t_rho` 200 ms, `t_q` 10 ms, `kappa_q` 0.5, target 0.98. The queue's weight of a
-    /// quarter is that of the authors' ns-2 code.
+    /// Xia et al. 2005, sections 3.1 and 5: `t_rho` 200 ms, `t_q` 10 ms, `kappa_q` 0.5, target 0.98. The queue's weight
+    /// of a quarter is that of the authors' ns-2 code.
     fn default() -> Self {
         Self {
             t_rho: Duration::from_millis(200),
@@ -232,8 +234,8 @@ mod tests {
     fn on_timer__a_queue_counts_by_its_moving_mean() {
         let mut link = link();
         interval(&mut link, 0, 0);
-        // 300 000 bytes at each sample: the moving mean is a quarter of it, then 7/16: 75 000 and 131 250 bytes. Half of
-        // them and 2 400 000 arrivals are 2 437 500 and 2 465 625 bytes: below and above 2 450 000.
+        // 300 000 bytes at each sample: the moving mean is a quarter of it, then 7/16: 75 000 and 131 250 bytes. Half
+        // of them and 2 400 000 arrivals are 2 437 500 and 2 465 625 bytes: below and above 2 450 000.
         interval(&mut link, 2_400_000, 300_000);
         assert!((link.steady_queue_bytes - 75_000.0).abs() < 1e-6);
         assert_eq!(link.code, LoadCode::High);

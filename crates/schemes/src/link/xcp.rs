@@ -1,12 +1,13 @@
-//! XCP's router rule (Katabi, Handley & Rohrs 2002, section 3.5; draft-falk-xcp-spec-03, section 4), and the two rules that
-//! were made from it.
+//! XCP's router rule (Katabi, Handley & Rohrs 2002, section 3.5; draft-falk-xcp-spec-03, section 4), and the two rules
+//! that were made from it.
 //!
-//! Once per mean round-trip time a link reckons how much the rates through it may change in all, and hands that out over
-//! the packets of the next interval: what there is to gain in equal parts for all sessions, what there is to lose in
-//! parts as large as their rates. It keeps nothing about any session.
+//! Once per mean round-trip time a link reckons how much the rates through it may change in all, and hands that out
+//! over the packets of the next interval: what there is to gain in equal parts for all sessions, what there is to lose
+//! in parts as large as their rates. It keeps nothing about any session.
 //!
 //! - iXCP (Zan & Yang 2007, section 3) shuffles among the sessions that say that this link limits them, and no others.
-//! - P-XCP (Zhou, Yeung & Li 2004) multiplies spare bandwidth by all sessions over those that no link before limits more.
+//! - P-XCP (Zhou, Yeung & Li 2004) multiplies spare bandwidth by all sessions over those that no link before limits
+//!   more.
 
 use fairwave_units::{Bytes, Duration, Time};
 
@@ -92,9 +93,10 @@ struct XcpPool {
 }
 
 impl XcpConfig {
-    /// XCP's control law for one interval that showed `input_bytes` in `interval_s`, with a queue of `queue_bytes` that did
-    /// not drain, for sessions with a mean round-trip time of `mean_rtt_s`; shuffling `shuffled_bps` of the traffic at the
-    /// most (Katabi, Handley & Rohrs 2002, Eqs. 1 and 4; per second, as draft-falk-xcp-spec-03 s4.2 has it).
+    /// XCP's control law for one interval that showed `input_bytes` in `interval_s`, with a queue of `queue_bytes` that
+    /// did not drain, for sessions with a mean round-trip time of `mean_rtt_s`; shuffling `shuffled_bps` of the
+    /// traffic at the most (Katabi, Handley & Rohrs 2002, Eqs. 1 and 4; per second, as draft-falk-xcp-spec-03 s4.2
+    /// has it).
     fn control(&self, interval: &XcpInterval, shuffled_bps: f64) -> (f64, f64) {
         let spare_bps = interval.capacity_bps - interval.input_bps();
         let drained_bps = interval.queue_bytes * 8.0 / interval.mean_rtt_s;
@@ -120,9 +122,9 @@ impl XcpInterval {
     }
 }
 
-/// XCP's control law for one interval, by hand: how much the rates may change in all (Katabi, Handley & Rohrs 2002, Eqs. 1
-/// and 4, in bit/s as in draft-falk-xcp-spec-03 s4.2). `interval_s` and `mean_rtt_s` are above zero; `queue_bytes` is the
-/// queue that did not drain.
+/// XCP's control law for one interval, by hand: how much the rates may change in all (Katabi, Handley & Rohrs 2002,
+/// Eqs. 1 and 4, in bit/s as in draft-falk-xcp-spec-03 s4.2). `interval_s` and `mean_rtt_s` are above zero;
+/// `queue_bytes` is the queue that did not drain.
 pub fn xcp_control(
     config: &XcpConfig,
     capacity_bps: f64,
@@ -276,8 +278,9 @@ impl XcpLink {
         } else {
             (XcpPools::default(), false)
         };
-        // Each pool pays for what it grants, and for nothing else: were the shuffle paid from what is spare, sessions limited
-        // elsewhere would find nothing of it left, and would take this link for the one that limits them.
+        // Each pool pays for what it grants, and for nothing else: were the shuffle paid from what is spare, sessions
+        // limited elsewhere would find nothing of it left, and would take this link for the one that limits
+        // them.
         self.spare.take(spare);
         self.shuffled.take(shuffled);
         let change_bps = spare.net_bps() + shuffled.net_bps();
@@ -292,8 +295,8 @@ impl XcpLink {
             }
             header.change_bps = change_bps;
         } else {
-            // draft-falk-xcp-spec-03 s4.4: a link before has granted less. What is not used here goes towards what has to
-            // be taken from the others; what is more than that stays to be granted.
+            // draft-falk-xcp-spec-03 s4.4: a link before has granted less. What is not used here goes towards what has
+            // to be taken from the others; what is more than that stays to be granted.
             let unused_bps = self.spare.forgive(change_bps - header.change_bps);
             let unused_bps = if is_limited_here { self.shuffled.forgive(unused_bps) } else { unused_bps };
             let returned_bps = unused_bps.min(spare.positive_bps);

@@ -1,5 +1,5 @@
-//! Where XCP comes to rest at a link that some of its sessions cannot use (Low, Andrew & Wydrowski 2005): shuffling takes
-//! from the sessions that the link limits and gives to the others, who have no use for it.
+//! Where XCP comes to rest at a link that some of its sessions cannot use (Low, Andrew & Wydrowski 2005): shuffling
+//! takes from the sessions that the link limits and gives to the others, who have no use for it.
 
 use super::XcpConfig;
 
@@ -13,17 +13,18 @@ pub struct XcpEquilibrium {
 }
 
 /// The equilibrium of one session that a link of `capacity_bps` limits, beside `external_sessions` others of
-/// `external_bps` in all, as many bit/s each, that something behind the link limits (their demand, or a link further on).
+/// `external_bps` in all, as many bit/s each, that something behind the link limits (their demand, or a link further
+/// on).
 ///
-/// The others keep the rate that limits them, so what counts is that the one neither gains nor loses: the feedback that it
-/// gets, (alpha S + h) / (N + 1), is what it pays, h r / y, with the traffic y = D + r, the spare bandwidth S = C - y and
-/// the shuffled h = gamma y - alpha S. That is one quadratic equation,
+/// The others keep the rate that limits them, so what counts is that the one neither gains nor loses: the feedback that
+/// it gets, (alpha S + h) / (N + 1), is what it pays, h r / y, with the traffic y = D + r, the spare bandwidth S = C -
+/// y and the shuffled h = gamma y - alpha S. That is one quadratic equation,
 ///
 /// gamma y^2 = (N + 1) r (gamma y - alpha (C - y)),
 ///
-/// with one root above zero. As N grows the link's utilisation falls towards alpha / (alpha + gamma), 0.8 by default, or
-/// towards D / C if that is more. Others that are not limited below C / (N + 1) each are no external ones: all share the
-/// link equally. `capacity_bps` is above zero and `external_bps` at least zero.
+/// with one root above zero. As N grows the link's utilisation falls towards alpha / (alpha + gamma), 0.8 by default,
+/// or towards D / C if that is more. Others that are not limited below C / (N + 1) each are no external ones: all share
+/// the link equally. `capacity_bps` is above zero and `external_bps` at least zero.
 pub fn xcp_equilibrium(
     config: &XcpConfig,
     capacity_bps: f64,

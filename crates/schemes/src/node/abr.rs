@@ -101,7 +101,8 @@ impl Hou {
         for row in rows {
             let (minimum, limit) = (row.minimum.as_bps(), limit(row).as_bps());
             spare.subtract(minimum);
-            // Who has no more than its guaranteed rate has it whatever is advertised: it says nothing of what the others may have.
+            // Who has no more than its guaranteed rate has it whatever is advertised: it says nothing of what the
+            // others may have.
             if limit > minimum * (1.0 + NEAR) {
                 largest = largest.max(limit);
             }
@@ -130,8 +131,8 @@ impl Hou {
     }
 }
 
-/// A session whose measured rate is above its minimum rate by no more than this share counts as held at it: measured rates
-/// are not exact.
+/// A session whose measured rate is above its minimum rate by no more than this share counts as held at it: measured
+/// rates are not exact.
 const NEAR: f64 = 0.01;
 
 impl RateAllocator for Hou {

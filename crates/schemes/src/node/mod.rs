@@ -25,8 +25,8 @@ use crate::RateAllocator;
 use crate::scheme::registry::session;
 use crate::scheme::{Domain, Model, NodeRule, OptionSpec, Options, Scheme, SchemeKind, find};
 
-/// The rules of end nodes, in the order in which lists show them. A new one is a file here, its `mod` line above and its place in
-/// this list: everybody else finds it by what it can do.
+/// The rules of end nodes, in the order in which lists show them. A new one is a file here, its `mod` line above and
+/// its place in this list: everybody else finds it by what it can do.
 pub(crate) const RULES: &[Scheme] = &[gtp::ADOPTED, gtp::PRINTED, abr::CHARNY, abr::HOU];
 
 /// The entry of a rule in the list of schemes. Where hosts run it, its packets are theirs.
@@ -46,7 +46,8 @@ const fn entry(
     Scheme { kind: SchemeKind::Node, models, options, header, ack_header, node, ..session(name, help, cites) }
 }
 
-/// Of a datagram 17 bytes of header, 16 in front of its piece and 16 of seal, with IP and UDP 28: 37 more than TCP and IP.
+/// Of a datagram 17 bytes of header, 16 in front of its piece and 16 of seal, with IP and UDP 28: 37 more than TCP and
+/// IP.
 const HOST_HEADER: Bytes = Bytes::new(37);
 /// A message has its frames in place of the piece; its header, seal, IP and UDP are 61 bytes.
 const HOST_MESSAGE_HEADER: Bytes = Bytes::new(21);
@@ -86,11 +87,12 @@ impl NodeError {
     }
 }
 
-/// A new allocator of the rule `name` ("gtp", "gtp-printed", "abr-charny", "abr-hou", ...) with the options of one node.
+/// A new allocator of the rule `name` ("gtp", "gtp-printed", "abr-charny", "abr-hou", ...) with the options of one
+/// node.
 ///
-/// Of the options it takes `drain`, `budget` and `exponential_start`. The others are the driver's business: `alpha` and `beta` come with
-/// every [`crate::Row`], `interval` and `phase` say when to call the rule, `fair_start` ([`fair_start()`]) what a session
-/// starts with.
+/// Of the options it takes `drain`, `budget` and `exponential_start`. The others are the driver's business: `alpha` and
+/// `beta` come with every [`crate::Row`], `interval` and `phase` say when to call the rule, `fair_start`
+/// ([`fair_start()`]) what a session starts with.
 pub fn allocator(name: &str, options: &Options) -> Result<Box<dyn RateAllocator>, NodeError> {
     named(name).map(|(_, rule)| (rule.make)(options))
 }

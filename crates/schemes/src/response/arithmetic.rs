@@ -1,4 +1,5 @@
-//! The arithmetic that Wu 2007, section II.4, argues with, and additive increase, multiplicative decrease in closed form.
+//! The arithmetic that Wu 2007, section II.4, argues with, and additive increase, multiplicative decrease in closed
+//! form.
 
 use fairwave_units::{Bytes, Duration, Rate};
 

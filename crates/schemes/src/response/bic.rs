@@ -1,5 +1,5 @@
-//! BIC's response: the paper's analysis (Xu et al. 2004, section VI-B) in full and in its three approximations, and that
-//! of the rule as it runs.
+//! BIC's response: the paper's analysis (Xu et al. 2004, section VI-B) in full and in its three approximations, and
+//! that of the rule as it runs.
 //!
 //! The analysis lets the gap to the old maximum halve each round trip. The rule of section VI-A, which takes half the
 //! gap of the moment at each acknowledgement, halves it in 2 ln 2 = 1.39 round trips. Its mean window is 3 % lower at a
@@ -92,8 +92,8 @@ impl BicConfig {
         1.0 / ((searches + 2.0 * (1.0 - self.beta)) * window_packets)
     }
 
-    /// Packets and RTTs of one epoch of the rule as it runs, whose largest window is `w_max`: the window is `w_max` less
-    /// the gap, and the gap falls in a line, by e^(-t/2), and in a line again.
+    /// Packets and RTTs of one epoch of the rule as it runs, whose largest window is `w_max`: the window is `w_max`
+    /// less the gap, and the gap falls in a line, by e^(-t/2), and in a line again.
     fn epoch_of_rule(&self, w_max: f64) -> (f64, f64) {
         let least = self.s_min_packets.min(self.s_max_packets);
         let first = w_max * self.beta;

@@ -6,8 +6,8 @@
 //! the functions.
 //!
 //! Windows are in packets, loss rates are loss events per packet (0 < p < 1). Outside of that range the functions give
-//! whatever the formula gives (infinite, NaN), never a panic. They use logarithms and powers, whose last bits may differ
-//! between machines: they are for tables and plots, not for the state of a simulation.
+//! whatever the formula gives (infinite, NaN), never a panic. They use logarithms and powers, whose last bits may
+//! differ between machines: they are for tables and plots, not for the state of a simulation.
 
 mod arithmetic;
 mod bic;

@@ -4,7 +4,8 @@ use super::{aimd_on_loss, reno, reno_loss_rate};
 use crate::session::ScalableConfig;
 
 impl ScalableConfig {
-    /// Mean window at a loss rate: (a / b)(1 - b / 2) / p, which is 0.075 / p; Reno's where that is below the low window.
+    /// Mean window at a loss rate: (a / b)(1 - b / 2) / p, which is 0.075 / p; Reno's where that is below the low
+    /// window.
     pub fn mean_window_packets(&self, loss_rate: f64) -> f64 {
         let scalable = self.increase_packets / self.decrease * (1.0 - self.decrease / 2.0) / loss_rate;
         if scalable > self.low_window_packets { scalable } else { reno(loss_rate) }

@@ -5,7 +5,8 @@ use std::fmt;
 use super::Options;
 use crate::RateAllocator;
 
-/// The rule of an end node in the list of schemes: how one is made, and what it can do. Drivers ask for these, never for a name.
+/// The rule of an end node in the list of schemes: how one is made, and what it can do. Drivers ask for these, never
+/// for a name.
 #[derive(Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a claim of its own")]
 pub struct NodeRule {
@@ -13,16 +14,19 @@ pub struct NodeRule {
     pub make: fn(&Options) -> Box<dyn RateAllocator>,
     /// Whether hosts run it: packet by packet in the simulator, and on a wire. Else the fluid model alone does.
     pub runs_on_hosts: bool,
-    /// Whether it can do with a share of a capacity (`gtp_share`) and leave the rest to other traffic. Else it has all of it.
+    /// Whether it can do with a share of a capacity (`gtp_share`) and leave the rest to other traffic. Else it has all
+    /// of it.
     pub takes_share: bool,
     /// Whether it keeps to minimum rates ([`Row::minimum`](crate::Row::minimum)).
     pub keeps_minimum: bool,
-    /// Whether its sessions have to claim what they want ([`Row::desired`](crate::Row::desired)); else measured rates do.
+    /// Whether its sessions have to claim what they want ([`Row::desired`](crate::Row::desired)); else measured rates
+    /// do.
     pub needs_claims: bool,
 }
 
 impl NodeRule {
-    /// A rule that hosts run as well as the fluid model, which has the whole capacity and looks at measured rates alone.
+    /// A rule that hosts run as well as the fluid model, which has the whole capacity and looks at measured rates
+    /// alone.
     pub const fn new(make: fn(&Options) -> Box<dyn RateAllocator>) -> Self {
         Self { make, runs_on_hosts: true, takes_share: false, keeps_minimum: false, needs_claims: false }
     }

@@ -1,6 +1,6 @@
 //! The list itself, and how entries are written, each in the file of its rule. Defaults are the papers' constants; a
-//! scheme without models is known by name and options, so that a file that names it gets a true answer, but no simulator
-//! of this version runs it.
+//! scheme without models is known by name and options, so that a file that names it gets a true answer, but no
+//! simulator of this version runs it.
 
 use fairwave_units::{Bytes, Duration};
 
@@ -58,7 +58,8 @@ pub(crate) const fn window(
     Scheme { models: &[Model::Packet], options, controller: Some(make), ..session(name, help, cites) }
 }
 
-/// The entry of a rule of links and the sessions that obey it, which adds so many bytes to packets and acknowledgements.
+/// The entry of a rule of links and the sessions that obey it, which adds so many bytes to packets and
+/// acknowledgements.
 pub(crate) const fn link(name: &'static str, help: &'static str, cites: &'static str, header: u64) -> Scheme {
     let needs = "the rule at every link that may be a bottleneck";
     let header = Bytes::new(header);

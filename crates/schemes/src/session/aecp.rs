@@ -1,5 +1,5 @@
-//! AECP's source (Huang et al. 2010, Eqs. 43 and 44): once a round-trip time its rate moves towards the least rate factor on
-//! its way, by a fixed share of the logarithm of what is missing.
+//! AECP's source (Huang et al. 2010, Eqs. 43 and 44): once a round-trip time its rate moves towards the least rate
+//! factor on its way, by a fixed share of the logarithm of what is missing.
 
 use fairwave_units::{Duration, Rate, Time};
 

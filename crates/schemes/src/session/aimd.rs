@@ -1,4 +1,5 @@
-//! AIMD(a, b): `increase` packets per round trip, a share `decrease` removed after a loss (Xu et al. 2004, section III).
+//! AIMD(a, b): `increase` packets per round trip, a share `decrease` removed after a loss (Xu et al. 2004, section
+//! III).
 
 use super::tcp_options::TCP;
 use super::{Ack, Loss, WindowRule, windowed};

@@ -25,8 +25,8 @@ pub struct HighSpeed {
 pub struct HighSpeedConfig {
     /// Window up to which it is NewReno.
     pub low_window_packets: f64,
-    /// Loss rate at the low window. TCP's own is 1.5 / low window^2, so that the line begins where TCP's ends; ns-2 takes
-    /// that. RFC 3649 s5 rounds it to 10^-3.
+    /// Loss rate at the low window. TCP's own is 1.5 / low window^2, so that the line begins where TCP's ends; ns-2
+    /// takes that. RFC 3649 s5 rounds it to 10^-3.
     pub low_p: f64,
     /// Window that it shall reach at `high_p`, above the low window.
     pub high_window_packets: f64,
@@ -59,8 +59,8 @@ impl HighSpeed {
         if window_packets <= self.low_window_packets {
             return 0.5;
         }
-        // RFC 3649, Appendix B: the line goes on beyond the high window, 0.09 at 94 717 packets. It would reach zero at some
-        // half a million, and the growth with it, of which the RFC says nothing.
+        // RFC 3649, Appendix B: the line goes on beyond the high window, 0.09 at 94 717 packets. It would reach zero at
+        // some half a million, and the growth with it, of which the RFC says nothing.
         (self.b_at_1 + self.b_slope * window_packets.ln()).max(LEAST_DECREASE)
     }
 
@@ -252,8 +252,8 @@ mod tests {
 
     #[test]
     fn increase_packets__beyond_the_high_window_goes_on_with_the_table() {
-        // RFC 3649, Appendix B: the last rows of Table 12, w, a(w) and b(w). Its p(w) is rounded to 0.078 / w^1.2, 2 to 3 %
-        // below the line through its own two points.
+        // RFC 3649, Appendix B: the last rows of Table 12, w, a(w) and b(w). Its p(w) is rounded to 0.078 / w^1.2, 2 to
+        // 3 % below the line through its own two points.
         for (window, a, b) in
             [(75_401.0, 69.0, 0.10), (84_035.0, 71.0, 0.10), (89_053.0, 72.0, 0.10), (94_717.0, 73.0, 0.09)]
         {

@@ -28,8 +28,8 @@ pub enum RuleError {
     },
 }
 
-/// A new controller of the scheme `name` ([`window_schemes`], and those that follow links) with the options that were named
-/// for it; the others have the scheme's defaults.
+/// A new controller of the scheme `name` ([`window_schemes`], and those that follow links) with the options that were
+/// named for it; the others have the scheme's defaults.
 pub fn controller(name: &str, options: &Options) -> Result<Box<dyn CongestionController>, RuleError> {
     make(name, options, WindowConfig::from_options(options))
 }

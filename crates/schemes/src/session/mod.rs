@@ -1,13 +1,13 @@
 //! The rules of one session, one file each: what it may send, and how that answers what becomes of its packets.
 //!
-//! Most are a [`CongestionController`]: acknowledgements, losses and time-outs come in, and the rule says how much may be
-//! in flight. What was lost, what is sent again and when the timer runs out is the business of the sender that drives it:
-//! one machine for all these rules. Windows are counted in full packets, as an f64: rules add fractions, the sender floors
-//! when it sends.
+//! Most are a [`CongestionController`]: acknowledgements, losses and time-outs come in, and the rule says how much may
+//! be in flight. What was lost, what is sent again and when the timer runs out is the business of the sender that
+//! drives it: one machine for all these rules. Windows are counted in full packets, as an f64: rules add fractions, the
+//! sender floors when it sends.
 //!
-//! Three rules are told other things, each by a driver of its own, and are no [`CongestionController`]: [`Udt`] hears the
-//! rates that its sink measured, [`Rbudp`] which packets are missing, [`PathRate`] the fate of every packet and when it
-//! was sent.
+//! Three rules are told other things, each by a driver of its own, and are no [`CongestionController`]: [`Udt`] hears
+//! the rates that its sink measured, [`Rbudp`] which packets are missing, [`PathRate`] the fate of every packet and
+//! when it was sent.
 
 mod aecp;
 mod aimd;

@@ -2,35 +2,37 @@
 
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
-/// The rate that a session keeps to on a shared path, whatever its end nodes grant it: RFC 8085 asks every protocol over
-/// UDP for congestion control.
+/// The rate that a session keeps to on a shared path, whatever its end nodes grant it: RFC 8085 asks every protocol
+/// over UDP for congestion control.
 ///
-/// It begins with 10 packets per round-trip time and doubles with each one, as long as what arrives keeps up with what is
-/// sent and no queue shows; with a queue it grows by 5 %. After congestion it is 85 % of what arrived, and grows from there as CUBIC's window does
-/// (RFC 9438): back to what arrived, slower and slower, and then on, faster and faster, up to 5 % per round-trip time. It grows
-/// only while it is what limits the session: elsewhere it stands and does nothing.
+/// It begins with 10 packets per round-trip time and doubles with each one, as long as what arrives keeps up with what
+/// is sent and no queue shows; with a queue it grows by 5 %. After congestion it is 85 % of what arrived, and grows
+/// from there as CUBIC's window does (RFC 9438): back to what arrived, slower and slower, and then on, faster and
+/// faster, up to 5 % per round-trip time. It grows only while it is what limits the session: elsewhere it stands and
+/// does nothing.
 ///
 /// Congestion is any of these:
 ///
-/// - a packet lost, in a round-trip time that shows a queue: the smoothed one is above the least one by more than 4 ms and more
-///   than a tenth of it;
-/// - more than 2 % lost, over at least one round-trip time and 100 packets, and over as many more as it takes until 8 are
-///   lost or they are 2 % no more;
+/// - a packet lost, in a round-trip time that shows a queue: the smoothed one is above the least one by more than 4 ms
+///   and more than a tenth of it;
+/// - more than 2 % lost, over at least one round-trip time and 100 packets, and over as many more as it takes until 8
+///   are lost or they are 2 % no more;
 /// - a mark of a router (ECN);
 /// - a smoothed round-trip time above the least one by more than 50 ms and more than one and a half of it, for three
 ///   round-trip times running.
 ///
-/// So a path that loses packets at random, without a queue, is no slower for it. Packets sent before a cut say nothing about
-/// what it brought.
+/// So a path that loses packets at random, without a queue, is no slower for it. Packets sent before a cut say nothing
+/// about what it brought.
 ///
-/// It is no [`CongestionController`](super::CongestionController): it needs every packet's fate and when it was sent, where a
-/// window asks for acknowledgements and one loss a window.
+/// It is no [`CongestionController`](super::CongestionController): it needs every packet's fate and when it was sent,
+/// where a window asks for acknowledgements and one loss a window.
 #[derive(Clone, Debug)]
 pub struct PathRate {
     rate: Rate,
     packet: Bytes,
     is_starting: bool,
-    /// What it grows back to, first fast, then slowly, and from there first slowly, then fast: what arrived at the last cut.
+    /// What it grows back to, first fast, then slowly, and from there first slowly, then fast: what arrived at the
+    /// last cut.
     top: Rate,
     /// For how long it has grown since, in seconds.
     grown_s: f64,
@@ -89,16 +91,17 @@ const STARTING: f64 = 2.0;
 const KEEPS_UP: f64 = 0.98;
 const LEAST_PACKETS: u64 = 100;
 const MOST_LOSS: f64 = 0.02;
-/// A share of fewer is chance: at a random loss of 0.1 %, 3 of 100 are lost once in 6 600 times, and with that alone a session
-/// of 20 Mb/s and 40 ms was cut each ten minutes. With this, never in 80 minutes of 5 to 95 Mb/s.
+/// A share of fewer is chance: at a random loss of 0.1 %, 3 of 100 are lost once in 6 600 times, and with that alone a
+/// session of 20 Mb/s and 40 ms was cut each ten minutes. With this, never in 80 minutes of 5 to 95 Mb/s.
 const FEWEST_LOST: u64 = 8;
 /// Clocks and hosts alone make less of a difference.
 const LEAST_QUEUE: Duration = Duration::from_millis(4);
-/// At 25 ms and half a round trip, a session had a tenth to a fifth of a link beside one CUBIC with a buffer of a bandwidth-delay
-/// product: CUBIC's own queue is longer.
+/// At 25 ms and half a round trip, a session had a tenth to a fifth of a link beside one CUBIC with a buffer of a
+/// bandwidth-delay product: CUBIC's own queue is longer.
 const LONG_QUEUE: Duration = Duration::from_millis(50);
 const SLOW_ROUNDS: u32 = 3;
-/// Where less than this share of the rate is sent, the host cannot keep up with it, and nothing shows what the path would do.
+/// Where less than this share of the rate is sent, the host cannot keep up with it, and nothing shows what the path
+/// would do.
 const USED: f64 = 0.25;
 const CUT: f64 = 0.85;
 /// Less than this share of the last top is less.
@@ -326,7 +329,8 @@ mod tests {
         // Sent before the cut at 500 ms.
         round(&mut path, 499, 200, 200, true);
         assert_eq!(path.rate(), Rate::mbps(2.0));
-        // Back to the top in 0.9 s, but by no more than 5 % each round trip. The first report after the cut gives the base.
+        // Back to the top in 0.9 s, but by no more than 5 % each round trip. The first report after the cut gives the
+        // base.
         round(&mut path, 600, 20, 0, true);
         round(&mut path, 700, 20, 0, true);
         assert!((path.rate().as_mbps() - 2.1).abs() < 1e-9);
@@ -488,8 +492,8 @@ mod tests {
         }
     }
 
-    /// Alone at 100 Mb/s with a round-trip time of 40 ms. Measured for buffers of 10, 40, 200 ms: 97.5, 98.2, 98.5 % used; 0.09,
-    /// 0.15, 0.32 % lost, most of it before the first cut.
+    /// Alone at 100 Mb/s with a round-trip time of 40 ms. Measured for buffers of 10, 40, 200 ms: 97.5, 98.2, 98.5 %
+    /// used; 0.09, 0.15, 0.32 % lost, most of it before the first cut.
     #[test]
     fn path_rate__finds_a_bottleneck() {
         for buffer_ms in [10, 40, 200] {

@@ -62,8 +62,8 @@ pub fn rbudp_loss(rate_bps: f64, capacity_bps: f64) -> f64 {
     if rate_bps > capacity_bps { 1.0 - capacity_bps / rate_bps } else { 0.0 }
 }
 
-/// How long a transfer takes: what each round sends, at the rate, and a round-trip time a round. He et al. 2002, section
-/// 3: S / B + RTT where nothing is lost.
+/// How long a transfer takes: what each round sends, at the rate, and a round-trip time a round. He et al. 2002,
+/// section 3: S / B + RTT where nothing is lost.
 pub fn rbudp_transfer_s(size_bits: f64, rate_bps: f64, rtt_s: f64, loss: f64, packets: f64) -> f64 {
     let (mut left, mut sent, mut rounds) = (1.0, 0.0, 0.0);
     // Until less than a packet is left.

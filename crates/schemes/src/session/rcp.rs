@@ -1,5 +1,5 @@
-//! RCP's source (Dukkipati, Kobayashi, Zhang-Shen & McKeown 2005, section 2): it sends at the least rate that a link on its
-//! way has stated.
+//! RCP's source (Dukkipati, Kobayashi, Zhang-Shen & McKeown 2005, section 2): it sends at the least rate that a link on
+//! its way has stated.
 
 use fairwave_units::{Duration, Rate};
 

@@ -171,8 +171,8 @@ impl Udt {
         }
     }
 
-    /// A loss report arrived: `first_lost` is its first number, `highest_sent` the highest that was ever sent, and `unit`
-    /// a random number in [0, 1). True if the report is of a new congestion epoch.
+    /// A loss report arrived: `first_lost` is its first number, `highest_sent` the highest that was ever sent, and
+    /// `unit` a random number in [0, 1). True if the report is of a new congestion epoch.
     pub fn on_nak(&mut self, first_lost: u64, highest_sent: u64, unit: f64) -> bool {
         if self.is_slow_start {
             let is_known = self.receive_packets_per_s > 0.0;
@@ -313,8 +313,8 @@ mod tests {
         assert_eq!(udt.period_us, 225.0); // 1.125 x 200
         udt.on_ack(&ack(10, 50_000.0));
         assert_eq!(udt.period_us, 225.0);
-        // Below the rate of the decrease: 50 000 / 9 = 5 556 packets/s x 12 000 = 6.7e7 bit/s: 0.1 packets, not the 1 that
-        // 45 556 packets/s would give.
+        // Below the rate of the decrease: 50 000 / 9 = 5 556 packets/s x 12 000 = 6.7e7 bit/s: 0.1 packets, not the 1
+        // that 45 556 packets/s would give.
         udt.on_ack(&ack(20, 50_000.0));
         let per_interval = 10_000.0 / udt.period_us;
         assert!((per_interval - (10_000.0 / 225.0 + 0.1)).abs() < 1e-9, "{per_interval}");
@@ -330,7 +330,8 @@ mod tests {
             assert!(!udt.on_nak(500, 1000, 0.5));
             periods.push(udt.period_us);
         }
-        // With one report an epoch on average, every report counts: 200 -> 225 -> 254 -> 286 -> 322 -> 363 us (rounded up).
+        // With one report an epoch on average, every report counts: 200 -> 225 -> 254 -> 286 -> 322 -> 363 us (rounded
+        // up).
         assert_eq!(periods[..5], [225.0, 254.0, 286.0, 322.0, 363.0]);
         assert!(periods[5..].iter().all(|period| *period == 363.0));
         // A new epoch, of 11 reports before it: ceil(0.875 + 11 / 8) = 3 on average, and a stride of ceil(3 x 0.9) = 3.

@@ -22,7 +22,8 @@ pub struct Vcp {
 /// Constants of VCP's sources.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct VcpSourceConfig {
-    /// The links' interval: the unit of time of the multiplicative increase, and how long the window stays after a cut.
+    /// The links' interval: the unit of time of the multiplicative increase, and how long the window stays after a
+    /// cut.
     pub t_rho: Duration,
     /// Growth in `t_rho` at low load, as a share of the window.
     pub xi: f64,
@@ -46,15 +47,15 @@ enum VcpPhase {
 }
 
 impl VcpSourceConfig {
-    /// Multiplicative increase for one acknowledged packet at this round-trip time, in packets (Xia et al. 2005, section
-    /// 4: equal in the same time whatever the round-trip time).
+    /// Multiplicative increase for one acknowledged packet at this round-trip time, in packets (Xia et al. 2005,
+    /// section 4: equal in the same time whatever the round-trip time).
     fn multiplied_packets(&self, rtt: Duration) -> f64 {
         let intervals = rtt.as_secs_f64() / self.t_rho.as_secs_f64();
         (1.0 + self.xi).powf(intervals.min(MOST_INTERVALS)) - 1.0
     }
 
-    /// Additive increase of a round trip of this length, in packets: by its square, so that rates grow alike. The authors'
-    /// ns-2 code bends the parabola into lines below 20 ms and above 500 ms.
+    /// Additive increase of a round trip of this length, in packets: by its square, so that rates grow alike. The
+    /// authors' ns-2 code bends the parabola into lines below 20 ms and above 500 ms.
     fn added_packets(&self, rtt: Duration) -> f64 {
         let ratio = rtt.as_secs_f64() / self.typical_rtt.as_secs_f64();
         let scale = if ratio <= LEFT {
@@ -104,9 +105,10 @@ impl Vcp {
         self.window.set(self.window.packets() + growth * f64::from(acked_packets));
     }
 
-    /// The window is spread over the round-trip time. Differs from the authors' ns-2 code, which spreads windows of a few
-    /// packets over long ways alone: a burst of half a window in one of the links' intervals and none in the next has
-    /// the links say overload and high load by turns, and packets behind a burst return with the code from before it.
+    /// The window is spread over the round-trip time. Differs from the authors' ns-2 code, which spreads windows of a
+    /// few packets over long ways alone: a burst of half a window in one of the links' intervals and none in the
+    /// next has the links say overload and high load by turns, and packets behind a burst return with the code from
+    /// before it.
     fn pacing(&self) -> Option<Rate> {
         if self.smoothed_rtt.is_zero() {
             return None;
@@ -159,8 +161,8 @@ impl CongestionController for Vcp {
 }
 
 impl Default for VcpSourceConfig {
-    /// Xia et al. 2005, section 5: `t_rho` 200 ms, xi = kappa (1 - sigma) / sigma = 0.25 x 0.2 / 0.8 = 0.0625, alpha 1, beta
-    /// 0.875. The typical round-trip time of 100 ms is that of the authors' ns-2 code.
+    /// Xia et al. 2005, section 5: `t_rho` 200 ms, xi = kappa (1 - sigma) / sigma = 0.25 x 0.2 / 0.8 = 0.0625, alpha 1,
+    /// beta 0.875. The typical round-trip time of 100 ms is that of the authors' ns-2 code.
     fn default() -> Self {
         Self {
             t_rho: Duration::from_millis(200),

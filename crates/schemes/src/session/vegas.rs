@@ -1,4 +1,5 @@
-//! TCP Vegas (Brakmo & Peterson 1995): keeps a few packets queued in the network, judged once per round trip by the delay.
+//! TCP Vegas (Brakmo & Peterson 1995): keeps a few packets queued in the network, judged once per round trip by the
+//! delay.
 
 use fairwave_units::Duration;
 
@@ -58,8 +59,8 @@ impl Vegas {
             return;
         }
         let rtt_s = self.rtt_sum_s / f64::from(self.rtt_samples);
-        // As ns-2's tcp-vegas.cc: of the packets that are in flight, which a window's fraction is not, and in whole packets:
-        // between half a packet and three and a half the window stays.
+        // As ns-2's tcp-vegas.cc: of the packets that are in flight, which a window's fraction is not, and in whole
+        // packets: between half a packet and three and a half the window stays.
         let in_flight = f64::from(ack.in_flight_packets);
         let queued = Self::queued_packets(in_flight, ack.min_rtt, rtt_s).round();
         self.growth_packets = 0.0;
@@ -191,8 +192,8 @@ mod tests {
 
     #[test]
     fn end_round__counts_whole_packets() {
-        // ns-2, tcp-vegas.cc: delta = int(queued + 0.5), then delta < 1 and delta > 3. Of 38 packets, over 100 ms: 0.4, 0.7,
-        // 3.3 and 3.6 in the queue.
+        // ns-2, tcp-vegas.cc: delta = int(queued + 0.5), then delta < 1 and delta > 3. Of 38 packets, over 100 ms: 0.4,
+        // 0.7, 3.3 and 3.6 in the queue.
         for (queued, change) in [(0.4, 1.0), (0.7, 0.0), (3.3, 0.0), (3.6, -1.0)] {
             let rtt = Duration::from_secs_f64(0.1 / (1.0 - queued / 38.0));
             let mut vegas = vegas(38.0, 2.0);

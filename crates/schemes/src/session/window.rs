@@ -30,8 +30,8 @@ pub struct WindowConfig {
     pub max_window_packets: f64,
     /// How the window grows below ssthresh.
     pub slow_start: SlowStart,
-    /// For rules that carry the fraction of a window from one round trip to the next: where they begin, 0 <= x < 1. Sessions
-    /// that begin alike round alike.
+    /// For rules that carry the fraction of a window from one round trip to the next: where they begin, 0 <= x < 1.
+    /// Sessions that begin alike round alike.
     pub dither_packets: f64,
 }
 

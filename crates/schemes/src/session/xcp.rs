@@ -1,5 +1,6 @@
-//! XCP's source (Katabi, Handley & Rohrs 2002, section 3.4; draft-falk-xcp-spec-03, section 3): its window changes as the
-//! links say, and by loss as NewReno's. iXCP's and P-XCP's sources are the same, as all carry the link that limits them.
+//! XCP's source (Katabi, Handley & Rohrs 2002, section 3.4; draft-falk-xcp-spec-03, section 3): its window changes as
+//! the links say, and by loss as NewReno's. iXCP's and P-XCP's sources are the same, as all carry the link that limits
+//! them.
 
 use fairwave_units::Duration;
 
@@ -11,8 +12,8 @@ use crate::header::{CongestionHeader, LinkId, XcpHeader};
 pub struct Xcp {
     /// Real-valued: shares of a packet add up.
     window: CongestionWindow,
-    /// What is added before the window is cut to whole packets, 0 to 1: another number for each session, which moves, so that
-    /// the window itself is sent on average over sessions and, in the long run, by each of them.
+    /// What is added before the window is cut to whole packets, 0 to 1: another number for each session, which moves,
+    /// so that the window itself is sent on average over sessions and, in the long run, by each of them.
     dither_packets: f64,
     round: u64,
     bottleneck: LinkId,
@@ -50,8 +51,8 @@ impl CongestionController for Xcp {
     }
 
     fn header(&self, sending: &Sending) -> Option<CongestionHeader> {
-        // What the links grant is shared out by the time between packets. Reckoned with a window that is not sent, as the
-        // receiver or the application cuts it, it would be smaller than the packets are apart.
+        // What the links grant is shared out by the time between packets. Reckoned with a window that is not sent, as
+        // the receiver or the application cuts it, it would be smaller than the packets are apart.
         let sent = sending.window_packets.max(1) as f64;
         let window = if sent < self.window.packets().floor() { sent } else { self.window.packets() };
         Some(CongestionHeader::Xcp(XcpHeader {
@@ -82,15 +83,15 @@ impl CongestionController for Xcp {
     }
 
     fn allowance(&self) -> Allowance {
-        // Sessions of one link have windows that are nearly equal. Were all cut down, they would step from one number of
-        // packets to the next together, each step a packet of every session in one round trip.
+        // Sessions of one link have windows that are nearly equal. Were all cut down, they would step from one number
+        // of packets to the next together, each step a packet of every session in one round trip.
         let window_packets = (self.window.packets() + self.dither_packets).min(self.window.most_packets());
         Allowance { window_packets, pacing: None }
     }
 }
 
-/// How far the rounding moves in a round trip: slowly, as each packet more or less that a session sends at once is a packet
-/// out of step with all others, and all the way in some minutes, so that no session is rounded down for good.
+/// How far the rounding moves in a round trip: slowly, as each packet more or less that a session sends at once is a
+/// packet out of step with all others, and all the way in some minutes, so that no session is rounded down for good.
 const DITHER_STEP: f64 = 1.0 / 1024.0;
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 
 use fairwave_scenario::{Document, Scenario, Selection};
 
-/// Cases of [`scenario`]: links and lines alone, large windows, many losses, many flows, a window full of holes, the same
-/// without holes, thirty flows that one link with XCP's rule steers, and five sessions of GTP, as values and as sealed datagrams.
+/// Cases of [`scenario`]: links and lines alone, large windows, many losses, many flows, a window full of holes, the
+/// same without holes, thirty flows that one link with XCP's rule steers, and five sessions of GTP, as values and as
+/// sealed datagrams.
 pub(crate) const NAMES: [&str; 9] = ["constant", "sack", "lossy", "many", "holes", "whole", "xcp", "gtp", "gtp-wire"];
 
 /// A case by its name, for so many seconds; its own duration for zero.

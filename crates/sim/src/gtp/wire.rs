@@ -1,4 +1,5 @@
-//! The way of a GTP packet over a wire: from what a host gives to a sealed datagram and back, framed as real hosts frame it.
+//! The way of a GTP packet over a wire: from what a host gives to a sealed datagram and back, framed as real hosts
+//! frame it.
 
 use fairwave_proto::codec::{Header, PacketKind, Reader, SessionId};
 use fairwave_proto::handshake::insecure::InsecureKeys;
@@ -12,8 +13,8 @@ pub(crate) struct DatagramCodec {
 }
 
 impl DatagramCodec {
-    /// Makes a packet of flow `flow` a datagram, in `room`, with the keys of its session and whether its initiator, the sink,
-    /// sends it.
+    /// Makes a packet of flow `flow` a datagram, in `room`, with the keys of its session and whether its initiator, the
+    /// sink, sends it.
     pub(crate) fn seal(
         &mut self,
         flow: u32,
@@ -43,8 +44,8 @@ impl DatagramCodec {
         room
     }
 
-    /// Opens a datagram with the keys of the session that it names, if that is there, and gives its room back. The bytes of a
-    /// piece are those that its stream has there.
+    /// Opens a datagram with the keys of the session that it names, if that is there, and gives its room back. The
+    /// bytes of a piece are those that its stream has there.
     ///
     /// # Panics
     /// If anything is not as it was sent: nothing changes datagrams under way.

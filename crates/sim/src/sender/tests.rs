@@ -67,8 +67,8 @@ fn ms(ms: u64) -> Time {
 fn new_reno__partial_acknowledgement_deflates_and_repairs_the_next_hole() {
     let all = short(&sent("newreno", 10.0, config(false), &[0, 5], ms(280)));
     // 1 to 4 and 6 to 9 arrive: duplicates 1 and 2 let 10 and 11 go (RFC 3042), the third cuts to (12 - 2) / 2 = 5 and
-    // sends 0 again. At the eighth 5 + 8 > 12 outstanding: 12 goes. 10 and 11 arrive: 13 and 14. Then 0: everything below
-    // 5 is acknowledged, 5 goes again; 5 + (10 - 5 + 1) = 11 > 10 outstanding: 15.
+    // sends 0 again. At the eighth 5 + 8 > 12 outstanding: 12 goes. 10 and 11 arrive: 13 and 14. Then 0: everything
+    // below 5 is acknowledged, 5 goes again; 5 + (10 - 5 + 1) = 11 > 10 outstanding: 15.
     let expected = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, AGAIN_0, 12, 13, 14, -5, 15];
     assert_eq!(all[..expected.len()], expected);
 }
@@ -88,8 +88,8 @@ fn limited_transmit__needs_room_in_the_receiver_s_window() {
     let limited = SenderConfig { max_window_packets: 10, ..config(true) };
     let all = short(&sent("sack", 10.0, limited, &[0], ms(250)));
     // Nothing new at the first two duplicates. At the third 10 / 2 = 5: pipe 10 - 3 - 1 + 1 = 7. At the sixth duplicate
-    // there is room in the window, but none at the receiver: rule 3 finds no hole below the highest held, rule 4 sends the
-    // highest that is not held, 9, once.
+    // there is room in the window, but none at the receiver: rule 3 finds no hole below the highest held, rule 4 sends
+    // the highest that is not held, 9, once.
     assert_eq!(all, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, AGAIN_0, -9, 10, 11, 12, 13, 14]);
 }
 
@@ -242,8 +242,8 @@ fn single_loss__every_scheme_cuts_once_and_grows_by_its_rule() {
         close(scheme, cut.after, keeps * cut.before, 2.0);
         close(scheme, cut.later - cut.at_end, gains, 0.04 * gains);
     }
-    // Paper 001, section VI: the loss comes below the maximum of the first one, so the new maximum is (2 - 0.125) / 2 of the
-    // window. Half of the way there a round trip, counted per acknowledgement: the gap shrinks by e^-0.5.
+    // Paper 001, section VI: the loss comes below the maximum of the first one, so the new maximum is (2 - 0.125) / 2
+    // of the window. Half of the way there a round trip, counted per acknowledgement: the gap shrinks by e^-0.5.
     let bic = cut("bic", 1000.0);
     close("bic", bic.after, 0.875 * bic.before, 2.0);
     close("bic", bic.later - bic.at_end, 0.0625 * bic.before * (1.0 - (-0.5_f64).exp()), 1.0);
@@ -263,8 +263,8 @@ fn single_loss__every_scheme_cuts_once_and_grows_by_its_rule() {
     let (max, k) = (0.85 * cubic.before, (0.15 * cubic.before / 0.4).cbrt());
     close("cubic", cubic.after, 0.7 * cubic.before, 2.0);
     close("cubic", cubic.two_seconds_later, max + 0.4 * (2.0 - k).powi(3), 8.0); // the round trip ahead is worth 4
-    // H-TCP keeps the ratio of least to largest RTT, at least 0.5 and at most 0.8, once its throughput is steady, else a
-    // half; one packet a round trip in the first second after the loss (alpha 1, times 2 (1 - beta)).
+    // H-TCP keeps the ratio of least to largest RTT, at least 0.5 and at most 0.8, once its throughput is steady, else
+    // a half; one packet a round trip in the first second after the loss (alpha 1, times 2 (1 - beta)).
     let htcp = cut("htcp", 1000.0);
     assert!((0.5 * htcp.before - 2.0..0.8 * htcp.before + 2.0).contains(&htcp.after), "{}", htcp.after);
     close("htcp", htcp.later - htcp.at_end, 2.0 * (1.0 - htcp.after / htcp.before), 0.1);

@@ -1,8 +1,8 @@
 //! The headers that a packet of the simulator would have on a wire: IPv4, and TCP where its receiver acknowledges, else
 //! UDP.
 //!
-//! Node n has the address 10.0.0.0 + n + 1; a session has a port of its own at either end. Data packet n of a payload of
-//! P bytes begins at sequence number 1 + n P, modulo 2^32; nobody says SYN, for connection set-up is not simulated.
+//! Node n has the address 10.0.0.0 + n + 1; a session has a port of its own at either end. Data packet n of a payload
+//! of P bytes begins at sequence number 1 + n P, modulo 2^32; nobody says SYN, for connection set-up is not simulated.
 //! Checksums are those of a payload of zeros.
 
 use etherparse::{IpNumber, Ipv4Header, TcpHeader, TcpOptionElement, UdpHeader};
@@ -12,8 +12,8 @@ use fairwave_scenario::{Scenario, TraceContent, TraceEvent, TraceOwner};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Headers {
     pub(super) bytes: Vec<u8>,
-    /// Length of the packet with its payload: its bytes in the simulator, or what its headers and payload need where that
-    /// is more.
+    /// Length of the packet with its payload: its bytes in the simulator, or what its headers and payload need where
+    /// that is more.
     pub(super) length: u32,
 }
 

@@ -1,8 +1,8 @@
 //! A trace as pcapng, for Wireshark and its kin: <https://www.ietf.org/archive/id/draft-ietf-opsawg-pcapng-03.html>.
 //!
-//! Three kinds of blocks, little endian, are all that is needed: a section header; an interface description a link, when
-//! its first packet comes; an enhanced packet block a packet, as it enters a link, with the headers alone captured. What a
-//! link drops has a comment that says so.
+//! Three kinds of blocks, little endian, are all that is needed: a section header; an interface description a link,
+//! when its first packet comes; an enhanced packet block a packet, as it enters a link, with the headers alone
+//! captured. What a link drops has a comment that says so.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};

@@ -18,8 +18,8 @@ impl Taker {
         self.plan = TakePlan::new(self.ledger.clone(), &self.options);
     }
 
-    /// Whether whoever comes next goes on with what is there: files that are not complete, or the note of a name that exists
-    /// because of it.
+    /// Whether whoever comes next goes on with what is there: files that are not complete, or the note of a name that
+    /// exists because of it.
     pub(super) fn has_something(&self, temps: &Temps) -> bool {
         let name = self.options.rename.as_deref();
         !temps.is_empty() || name.is_some_and(|name| top_note::is_directory(temps.tree(), name))

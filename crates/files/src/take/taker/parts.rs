@@ -19,7 +19,6 @@ use std::os::fd::OwnedFd;
 use crc_fast::{CrcAlgorithm, Digest};
 use rustix::fs::{AtFlags, Mode, OFlags, fstat, openat, renameat, unlinkat};
 
-use super::budget::{Budget, Room};
 use super::super::disk_error::{Doing, Trouble};
 use super::super::disk_queue::DiskQueue;
 use super::super::key::TemporaryKey;
@@ -28,6 +27,7 @@ use super::super::pool::BufferPool;
 use super::super::quota::{Quota, occupied};
 use super::super::sparse::write_all;
 use super::super::temps::Temps;
+use super::budget::{Budget, Room};
 use crate::format::blocks::BLOCK_BYTES;
 
 /// Parts that an earlier session left, until their blocks are asked for.

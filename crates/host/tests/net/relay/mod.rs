@@ -1,9 +1,10 @@
-//! A small network in user space, between hosts in namespaces: delay, loss, reordering, duplication, blackholes, an MTU,
-//! a rate with a queue. The kernel's own means for that (netem) is missing on many machines.
+//! A small network in user space, between hosts in namespaces: delay, loss, reordering, duplication, blackholes, an
+//! MTU, a rate with a queue. The kernel's own means for that (netem) is missing on many machines.
 //!
-//! Each host has one TUN device, a *port* of the relay. A packet takes the *way* up from its host's port, then the way down
-//! to the port that its destination names. One thread carries everything. What the kernel hands over as one large packet
-//! of many segments (GSO) stays one, unless the fate of its segments differs: that is what makes the relay cheap.
+//! Each host has one TUN device, a *port* of the relay. A packet takes the *way* up from its host's port, then the way
+//! down to the port that its destination names. One thread carries everything. What the kernel hands over as one large
+//! packet of many segments (GSO) stays one, unless the fate of its segments differs: that is what makes the relay
+//! cheap.
 
 mod fate;
 mod packet;

@@ -33,7 +33,8 @@ impl Port {
         let name = device(port);
         let device = space.run(|| DeviceBuilder::new().name(&name).offload(true).build_sync())?;
         device.set_nonblocking(true)?;
-        // The relay takes packets out much faster than they come in; a long queue bridges the times when it does not run.
+        // The relay takes packets out much faster than they come in; a long queue bridges the times when it does not
+        // run.
         space.ip(&["link", "set", &name, "mtu", &mtu.to_string(), "txqueuelen", "20000", "up"])?;
         for is_ipv6 in [false, true] {
             space.add_address(&name, address(port, 1, is_ipv6), if is_ipv6 { 128 } else { 32 })?;

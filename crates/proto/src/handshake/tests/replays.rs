@@ -39,7 +39,8 @@ fn responder__a_recorded_hello_from_elsewhere_asks_nobody_and_leaves_nothing() {
     assert_eq!((reads(&mut responder), responder.next_timeout()), (0, None));
 }
 
-/// The MAC is out of its way: whoever has the ticket's secret could make it anew, but the Noise message is of another time.
+/// The MAC is out of its way: whoever has the ticket's secret could make it anew, but the Noise message is of another
+/// time.
 #[test]
 fn responder__a_noise_message_opens_with_its_own_cookie_alone() {
     let mut responder = responder();

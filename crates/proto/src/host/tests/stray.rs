@@ -43,7 +43,8 @@ fn hears(host: &mut TestHost, now: Time, from: SocketAddr, datagram: &[u8]) -> O
     host.handle_stray(now, from, &header, datagram)
 }
 
-/// The sessions that have ended since it was last asked, why, and whether the peer said so. Nothing else happens to them here.
+/// The sessions that have ended since it was last asked, why, and whether the peer said so. Nothing else happens to
+/// them here.
 fn ends(host: &mut TestHost) -> Vec<(SessionId, CloseReason, bool)> {
     let end = |event| match event {
         Event::Closed { session, reason, by_peer, .. } => (session, reason, by_peer),

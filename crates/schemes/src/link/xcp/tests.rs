@@ -42,8 +42,8 @@ fn near(ours: f64, expected: f64) {
 
 #[test]
 fn xcp_control__spare_bandwidth() {
-    // 10^6 B in 0.1 s are 80 Mb/s of 100: 0.4 x 20 Mb/s - 0.226 x 400 kb / 0.1 s = 8 - 0.904 = 7.096 Mb/s; a tenth of the
-    // traffic is 8 Mb/s, so 0.904 are shuffled.
+    // 10^6 B in 0.1 s are 80 Mb/s of 100: 0.4 x 20 Mb/s - 0.226 x 400 kb / 0.1 s = 8 - 0.904 = 7.096 Mb/s; a tenth of
+    // the traffic is 8 Mb/s, so 0.904 are shuffled.
     let pools = xcp_control(&XcpConfig::default(), 100e6, 0.1, 1e6, 50_000.0, 0.1);
     near(pools.positive_bps, 8e6);
     near(pools.negative_bps, 0.904e6);
@@ -66,8 +66,9 @@ fn xcp_control__much_to_give_shuffles_nothing() {
 
 #[test]
 fn control__shares_gains_by_session_and_losses_by_bytes() {
-    // At capacity: 250 packets in 25 ms, and 8 Mb/s are shuffled. A sends 50 of them, B 200; the sums of their intervals
-    // are 25 ms each. A packet of A gets 8 Mb/s x 0.5 / 50 = 80 kb/s, one of B 20; both pay 8 Mb/s / 250 = 32 kb/s.
+    // At capacity: 250 packets in 25 ms, and 8 Mb/s are shuffled. A sends 50 of them, B 200; the sums of their
+    // intervals are 25 ms each. A packet of A gets 8 Mb/s x 0.5 / 50 = 80 kb/s, one of B 20; both pay 8 Mb/s / 250
+    // = 32 kb/s.
     let mut xcp = link(XcpKind::Plain);
     let (a, b) = (header(HERE, 0.000_5), header(ELSEWHERE, 0.000_125));
     arrive(&mut xcp, 50, a);
@@ -104,8 +105,9 @@ fn control__ixcp_gives_spare_bandwidth_to_all() {
 
 #[test]
 fn control__pxcp_scales_spare_bandwidth_by_its_limited_sessions() {
-    // Half used, two sessions. Limited here is whom no link before has granted less: both, 16 Mb/s as XCP has it; A alone,
-    // or none, 2 x 16 Mb/s for sums of 50 ms. What the sessions say, who know of later links, does not count.
+    // Half used, two sessions. Limited here is whom no link before has granted less: both, 16 Mb/s as XCP has it; A
+    // alone, or none, 2 x 16 Mb/s for sums of 50 ms. What the sessions say, who know of later links, does not
+    // count.
     let less = |header: XcpHeader| XcpHeader { change_bps: -1e6, ..header };
     for (is_a_limited, is_b_limited, expected) in [(true, true, 160e3), (true, false, 320e3), (false, false, 320e3)] {
         let mut xcp = link(XcpKind::Scaled);
@@ -123,8 +125,8 @@ fn control__pxcp_scales_spare_bandwidth_by_its_limited_sessions() {
 
 #[test]
 fn control__ixcp_pays_shuffling_from_what_is_shuffled() {
-    // 90 % used, all by one session in two halves that say different things: 0.4 x 8 = 3.2 Mb/s are spare, 0.1 x 36 - 3.2
-    // = 0.4 shuffled. Those limited here go first; the others still find their half of what is spare.
+    // 90 % used, all by one session in two halves that say different things: 0.4 x 8 = 3.2 Mb/s are spare, 0.1 x 36 -
+    // 3.2 = 0.4 shuffled. Those limited here go first; the others still find their half of what is spare.
     let mut xcp = link(XcpKind::Improved);
     let (here, elsewhere) = (header(HERE, 0.000_25), header(ELSEWHERE, 0.000_25));
     arrive(&mut xcp, 112, here);
@@ -140,7 +142,8 @@ fn control__ixcp_pays_shuffling_from_what_is_shuffled() {
 
 #[test]
 fn control__ixcp_a_pool_that_is_empty_does_not_name_a_bottleneck() {
-    // More packets go than came in the interval before: the last ones get nothing, and still name the link that they did.
+    // More packets go than came in the interval before: the last ones get nothing, and still name the link that they
+    // did.
     let mut xcp = link(XcpKind::Improved);
     let elsewhere = header(ELSEWHERE, 0.000_25);
     arrive(&mut xcp, 100, elsewhere);
@@ -156,7 +159,8 @@ fn control__ixcp_a_pool_that_is_empty_does_not_name_a_bottleneck() {
 
 #[test]
 fn control__pxcp_does_not_scale_what_has_to_be_taken() {
-    // 300 packets in 25 ms are 96 Mb/s: -6.4 Mb/s, and 9.6 - 6.4 = 3.2 shuffled. Half of 3.2 over 50, less 9.6 over 300.
+    // 300 packets in 25 ms are 96 Mb/s: -6.4 Mb/s, and 9.6 - 6.4 = 3.2 shuffled. Half of 3.2 over 50, less 9.6 over
+    // 300.
     let mut xcp = link(XcpKind::Scaled);
     let (a, b) = (header(HERE, 0.000_5), header(ELSEWHERE, 0.000_1));
     arrive(&mut xcp, 50, a);
@@ -169,8 +173,8 @@ fn control__pxcp_does_not_scale_what_has_to_be_taken() {
 #[test]
 fn grant__what_a_link_before_took_goes_to_the_others() {
     // At capacity, 8 Mb/s are shuffled over 250 equal packets: 32 kb/s each to gain and to lose. A link before took
-    // 20 kb/s from each of the first 100 (draft-falk-xcp-spec-03 s4.4): they pay 52 kb/s here, so 2 Mb/s less are left to
-    // pay, and the last of the others gain them.
+    // 20 kb/s from each of the first 100 (draft-falk-xcp-spec-03 s4.4): they pay 52 kb/s here, so 2 Mb/s less are left
+    // to pay, and the last of the others gain them.
     let mut xcp = link(XcpKind::Plain);
     let all = header(HERE, 0.000_1);
     arrive(&mut xcp, 250, all);
@@ -342,7 +346,8 @@ fn new__links_of_different_phases_never_tick_together() {
         let setup = LinkSetup { id: LinkId::of(0), capacity, packet_bytes: 1000, phase };
         XcpLink::new(XcpKind::Plain, XcpConfig::default(), &setup)
     };
-    // The control timer first falls within half an interval of 50 ms around its end: 25 to 75 ms; the queue's apart from it.
+    // The control timer first falls within half an interval of 50 ms around its end: 25 to 75 ms; the queue's apart
+    // from it.
     for (phase, control_ms) in [(0.0, 25), (0.5, 50), (0.9, 70)] {
         let link = timer(phase);
         assert_eq!(link.next_control, Time::from_nanos(control_ms * 1_000_000));

@@ -73,8 +73,8 @@ fn allocate__ties_get_one_target() {
 
 #[test]
 fn allocate__idle_sessions_beside_a_busy_one_exceed_alpha() {
-    // K - 1 idle sessions beside one at C. With ties taken together, they get alpha C / K each; the busy one, alone with
-    // all of C, is at its target: the sum is C (1 + alpha (K - 1) / K).
+    // K - 1 idle sessions beside one at C. With ties taken together, they get alpha C / K each; the busy one, alone
+    // with all of C, is at its target: the sum is C (1 + alpha (K - 1) / K).
     for sessions in [2, 8, 64] {
         let mut measured = vec![0.0; sessions];
         measured[sessions - 1] = 1.0;
@@ -95,9 +95,10 @@ fn allocate__idle_sessions_beside_a_busy_one_exceed_alpha() {
 
 #[test]
 fn allocate__printed_rule_cycles_where_the_adopted_one_settles() {
-    // One sink of 1 Gb/s, 3 sessions, 50 ms, alpha .15, beta .2; grants take effect half an interval late, and rates are
-    // counted in whole bytes as any real measurement. A third is no whole number of bytes, so a session is measured a
-    // hair below it. As printed it then gets the floor step alpha beta x_f: 3 % of a third, and so for ever.
+    // One sink of 1 Gb/s, 3 sessions, 50 ms, alpha .15, beta .2; grants take effect half an interval late, and rates
+    // are counted in whole bytes as any real measurement. A third is no whole number of bytes, so a session is
+    // measured a hair below it. As printed it then gets the floor step alpha beta x_f: 3 % of a third, and so for
+    // ever.
     let settle = |mut rule: Gtp| {
         let (mut before, mut now) = ([0.0; 3], [0.0; 3]);
         let (mut worst, mut queue_s) = (0.0_f64, 0.0_f64);

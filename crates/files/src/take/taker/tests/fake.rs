@@ -33,8 +33,8 @@ pub(super) enum Said {
     Failed(Vec<u8>, &'static str),
     /// A file of so many bytes, none of which are there.
     Huge(Vec<u8>, u64),
-    /// A file of so many bytes, of which the first ones are there, and the last of the list. What is asked for beyond them is neither
-    /// sent nor refused.
+    /// A file of so many bytes, of which the first ones are there, and the last of the list. What is asked for beyond
+    /// them is neither sent nor refused.
     Begun(Vec<u8>, u64, Vec<u8>),
     /// Holes of the next file.
     Holes(Vec<u8>),

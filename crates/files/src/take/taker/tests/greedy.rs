@@ -41,8 +41,8 @@ fn greedy__a_path_that_is_too_deep_makes_no_directory() {
     assert!(took < Duration::from_secs(2), "{took:?}");
 }
 
-/// A giver that claims a large file and sends its first blocks, until it is cut or stopped: bytes on the disk meanwhile and
-/// afterwards.
+/// A giver that claims a large file and sends its first blocks, until it is cut or stopped: bytes on the disk meanwhile
+/// and afterwards.
 fn claim(world: &World, is_stopped: bool) -> [u64; 2] {
     let fake = Fake::new([Said::Begun(b"large".to_vec(), 2048 * MIB, content(1, BLOCK))]);
     let (sink, transfer) = take(world.options(&Get { durable: Durable::Group, ..Get::default() })).unwrap();

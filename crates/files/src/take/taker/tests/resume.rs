@@ -204,8 +204,8 @@ fn resume__after_a_kill_at_any_time() {
     }
     let last = world.get_all(&Get { way: NARROW, ..Get::default() });
     sum += last.carried;
-    // For each kill: what was in the room, a block and a parcel that were not complete or not written, and the list. The workers
-    // may have had as much again in hand.
+    // For each kill: what was in the room, a block and a parcel that were not complete or not written, and the list.
+    // The workers may have had as much again in hand.
     let most = total + (kills + 1) * (2 * (BLOCK as u64 + (2 << 20)) + 100_000);
     println!("{kills} kills, {sum} bytes for {total}");
     assert!(sum <= most, "{kills} kills: {sum} bytes for {total}, seed {seed}");
