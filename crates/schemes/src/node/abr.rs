@@ -102,11 +102,9 @@ impl Hou {
             let (minimum, limit) = (row.minimum.as_bps(), limit(row).as_bps());
             spare.subtract(minimum);
             // Who has no more than its guaranteed rate has it whatever is advertised: it says nothing of what the
-            // others may have.
+            // others may have, and is not one that could have more.
             if limit > minimum * (1.0 + NEAR) {
                 largest = largest.max(limit);
-            }
-            if minimum < limit {
                 self.bends.push(Bend { at: minimum, slope: 1.0 });
                 self.bends.push(Bend { at: limit, slope: -1.0 });
             }
@@ -132,8 +130,9 @@ impl Hou {
 }
 
 /// A session whose measured rate is above its minimum rate by no more than this share counts as held at it: measured
-/// rates are not exact.
-const NEAR: f64 = 0.01;
+/// rates are counts of packets, and one more falls into a control interval now and then. A twentieth is one of twenty;
+/// 40 Mb/s have 93 of 1077 bytes in 20 ms, of which one is more than a hundredth.
+const NEAR: f64 = 0.05;
 
 impl RateAllocator for Hou {
     fn allocate(&mut self, interval: &Interval, rows: &[Row], grants: &mut [Grant]) {
@@ -211,7 +210,7 @@ mod tests {
     #[test]
     fn hou__a_guaranteed_session_is_not_what_the_others_are_advertised() {
         // The equilibrium of the test above, exactly, and as packets measure it: the others keep what they have.
-        for (guaranteed, other) in [(4.0, 2.5), (4.002, 2.499)] {
+        for (guaranteed, other) in [(4.0, 2.5), (4.002, 2.499), (4.15, 2.4999)] {
             let mut table = rows(&[guaranteed, 1.0, other, other]);
             table[0].minimum = Rate::nearest_bps(4.0);
             let mu = grants(&mut Hou::default(), 10.0, &table)[0].target.as_bps();
@@ -248,15 +247,17 @@ mod tests {
         ) {
             let rows: Vec<_> = table.iter().map(|(limit, minimum)| with_minimum(*limit, minimum / 10.0)).collect();
             let mu = grants(&mut Hou::default(), capacity, &rows)[0].target.as_bps();
+            let is_above = |row: &&Row| row.measured > row.minimum * (1.0 + NEAR);
+            // One that is held at its minimum rate has that, whatever little more was measured.
             let load = |mu: f64| -> f64 {
-                rows.iter().map(|row| row.minimum.as_bps().max(mu.min(row.measured.as_bps()))).sum()
+                let rate = |row: &Row| if is_above(&row) { mu.min(row.measured.as_bps()) } else { 0.0 };
+                rows.iter().map(|row| row.minimum.as_bps().max(rate(row))).sum()
             };
             if load(0.0) >= capacity {
                 prop_assert_eq!(mu, 0.0);
             } else if load(f64::MAX) > capacity {
                 prop_assert!((load(mu) - capacity).abs() < 1e-6, "load {} at mu {mu}", load(mu));
             } else {
-                let is_above = |row: &&Row| row.measured > row.minimum * (1.0 + NEAR);
                 let largest = rows.iter().filter(is_above).map(|row| row.measured.as_bps()).fold(0.0, f64::max);
                 prop_assert!((mu - (capacity - load(f64::MAX) + largest)).abs() < 1e-6, "mu {mu}");
             }
