@@ -5,6 +5,7 @@
 # usage: tests/compare.sh [--seconds N] [--repeat N] [--only veth|paced|loss|sink] [--peers NAME,...]
 set -euo pipefail
 cd "$(dirname "$0")/.."
+command -v ethtool >/dev/null || { echo "compare: ethtool is not here (Debian: apt-get install ethtool)" >&2; exit 2; }
 cargo build --release --locked --quiet --package fairwave-cli
 cargo build --release --locked --quiet --package fairwave-host --example relay
 exec python3 tests/compare.py "$@"
