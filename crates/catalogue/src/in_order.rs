@@ -135,21 +135,22 @@ mod tests {
 
     #[test]
     fn in_order__gives_what_lies_before_the_first_error_and_that() {
-        // Piece 0 ends after piece 1 has failed.
-        let (failed, waits) = channel();
-        let (failed, waits) = (Mutex::new(failed), Mutex::new(waits));
+        // Piece 0 ends after it was heard that piece 1 has failed.
+        let (heard, waits) = channel();
+        let waits = Mutex::new(waits);
         let work = |piece| match piece {
             0 => waits.lock().unwrap().recv().map_err(|_| "never"),
-            1 => {
-                failed.lock().unwrap().send(()).unwrap();
-                Err("one")
-            }
+            1 => Err("one"),
             _ => Ok(()),
         };
-        let outcomes = in_order(1000, 2, work, all);
-        assert_eq!(outcomes[..2], [(0, Ok(())), (1, Err("one"))]);
-        // The thread of piece 0 may have taken one more at the most.
-        assert!(outcomes.len() <= 3, "{}", outcomes.len());
+        let outcomes = in_order(1000, 2, work, |outcomes| {
+            while !outcomes.early.contains_key(&1) {
+                assert_eq!(outcomes.hear(Duration::from_millis(1)), Heard::Silence);
+            }
+            heard.send(()).unwrap();
+            all(outcomes)
+        });
+        assert_eq!(outcomes, [(0, Ok(())), (1, Err("one"))]);
     }
 
     #[test]
