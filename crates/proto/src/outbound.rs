@@ -9,7 +9,6 @@ use fairwave_units::{Duration, Rate, Time};
 use crate::alarms::Alarms;
 use crate::codec::{CloseReason, Frame, SessionId, VoidReason};
 use crate::limits::RateTerm;
-use crate::outstanding::{PieceAt, Settlement};
 use crate::packet::{DataPacket, frames};
 use crate::round_robin::RoundRobin;
 use crate::secure_random::SecureRandom;
@@ -17,6 +16,7 @@ use crate::sender::{Sender, SenderCounts, SenderSetup};
 use crate::session::Measured;
 use crate::slots::{Slots, slot};
 use crate::stall_detector::StallDetector;
+use crate::verdict::{Repairs, Settlement};
 
 /// The core of a host that sends data.
 ///
@@ -33,7 +33,7 @@ pub(crate) struct Outbound {
     beats: Alarms,
     events: VecDeque<OutboundEvent>,
     chance: SecureRandom,
-    lost: Vec<PieceAt>,
+    repairs: Repairs,
     quiet: StallDetector,
 }
 
@@ -92,7 +92,7 @@ impl Outbound {
             beats: Alarms::default(),
             events: VecDeque::new(),
             chance,
-            lost: Vec::new(),
+            repairs: Repairs::default(),
             quiet: StallDetector::default(),
         }
     }
@@ -188,7 +188,7 @@ impl Outbound {
             Frame::Feedback { expected_bps } => sender.on_feedback(now, expected_bps),
             Frame::Timing { stamp_us, held_us } => return sender.on_timing(now, stamp_us, held_us),
             Frame::Losses(ref report) => {
-                if let Err(reason) = sender.on_report(now, report, &mut self.lost) {
+                if let Err(reason) = sender.on_report(now, report, &mut self.repairs) {
                     self.events.push_back(OutboundEvent::Close { session, reason });
                     return;
                 }
@@ -201,7 +201,7 @@ impl Outbound {
     /// All frames of a packet were handed in: reports in it are answered.
     pub(crate) fn end_packet(&mut self, now: Time, session: SessionId) {
         let Some(sender) = self.senders.get_mut(session) else { return };
-        if let Some(Settlement { arrived, lost }) = sender.end_report(now) {
+        if let Some(Settlement { arrived, lost, .. }) = sender.end_report(now) {
             self.events.push_back(OutboundEvent::Reported { session, arrived, lost });
         }
         if let Some((settled, next)) = sender.poll_sent(now, true) {
