@@ -85,6 +85,8 @@ pub struct SenderCounts {
     pub spurious: u64,
     /// Data packets that came later than one that was sent after them, by a report's word; with those that were lost.
     pub late: u64,
+    /// How late, of the last ten to twenty seconds: the most that is known for certain.
+    pub lateness: Duration,
 }
 
 /// What the sink was last told of numbers.
@@ -277,6 +279,7 @@ impl Sender {
         self.counts.lost += lost;
         self.counts.spurious += spurious;
         self.counts.late += late + spurious;
+        self.counts.lateness = self.reordering.lateness();
         let (undecided, arrived) = (self.outstanding.undecided(), arrived + spurious);
         if self.progress.on_report(now, (undecided, undecided < self.outstanding.next()), arrived, lost) {
             return Err(CloseReason::Path);

@@ -263,8 +263,8 @@ fn last_zero(bytes: &[u8], numbers: Range<u64>) -> u64 {
         let last = end.saturating_sub(1).saturating_sub(start);
         let byte = usize::try_from(last / 8).ok().and_then(|index| bytes.get(index)).copied().unwrap_or(0);
         // Bits above the last number do not count.
-        let set = (byte << (7 - last % 8)).leading_ones();
-        let of_byte = last % 8 + 1;
+        let set = (byte << 7_u64.saturating_sub(last % 8)).leading_ones();
+        let of_byte = (last % 8).saturating_add(1);
         if u64::from(set) < of_byte {
             return end.saturating_sub(u64::from(set));
         }

@@ -389,7 +389,8 @@ impl PlainList {
             match was {
                 Plain::Open => settlement.arrived += 1,
                 Plain::Missing(_) => {
-                    (settlement.arrived, settlement.late) = (settlement.arrived + 1, settlement.late + 1)
+                    settlement.arrived += 1;
+                    settlement.late += 1;
                 }
                 Plain::Lost(_) => settlement.spurious += 1,
                 _ => continue,
