@@ -10,13 +10,14 @@ use std::ops::Range;
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use fairwave_proto::codec::{Frame, Frames, Writer};
-use fairwave_proto::{MissingNumbers, Outstanding, PieceAt};
+use fairwave_proto::{MissingNumbers, Outstanding, PieceAt, Repairs, Verdict};
 use fairwave_units::{Duration, Time};
 
 const PACKETS: u64 = 1_000_000;
 const HOLES: u64 = 10_000;
 const PAGE: usize = 1200;
-const PATIENCE: Duration = Duration::from_millis(1);
+/// All that is missing below what has arrived is lost, and out of sight.
+const VERDICT: Verdict = Verdict { now: Time::from_secs(10), window: Duration::ZERO, sight: Duration::ZERO };
 
 fn loss_report(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("10^6 packets, 10^4 holes");
@@ -24,11 +25,11 @@ fn loss_report(criterion: &mut Criterion) {
     let mut lost = Vec::new();
     let mut pages = Pages::default();
     group.bench_function("assemble", |bencher| bencher.iter(|| assemble(black_box(&missing), &mut lost, &mut pages)));
-    let mut pieces = Vec::with_capacity(HOLES as usize);
+    let mut repairs = Repairs { needed: Vec::with_capacity(HOLES as usize), in_vain: Vec::new() };
     group.bench_function("settle", |bencher| {
         bencher.iter_batched_ref(
             || outstanding.clone(),
-            |outstanding| settle(outstanding, black_box(&pages), &mut pieces),
+            |outstanding| settle(outstanding, black_box(&pages), &mut repairs),
             BatchSize::NumIterations(20),
         );
     });
@@ -37,7 +38,7 @@ fn loss_report(criterion: &mut Criterion) {
             || outstanding.clone(),
             |outstanding| {
                 assemble(black_box(&missing), &mut lost, &mut pages);
-                settle(outstanding, &pages, &mut pieces);
+                settle(outstanding, &pages, &mut repairs);
             },
             BatchSize::NumIterations(20),
         );
@@ -59,7 +60,7 @@ fn ends() -> (MissingNumbers, Outstanding) {
             hole = number + 1 + (random >> 33) % (PACKETS / HOLES - 2);
         }
         if number != hole {
-            missing.on_packet(Time::ZERO, number);
+            missing.on_packet(number);
         }
     }
     (missing, outstanding)
@@ -72,7 +73,7 @@ struct Pages {
 }
 
 fn assemble(missing: &MissingNumbers, lost: &mut Vec<Range<u64>>, pages: &mut Pages) {
-    let mut numbers = missing.report(Time::from_secs(1), PATIENCE, lost);
+    let mut numbers = missing.report(lost);
     let mut left = lost.as_slice();
     pages.count = 0;
     while !numbers.is_empty() {
@@ -89,16 +90,16 @@ fn assemble(missing: &MissingNumbers, lost: &mut Vec<Range<u64>>, pages: &mut Pa
     }
 }
 
-fn settle(outstanding: &mut Outstanding, pages: &Pages, pieces: &mut Vec<PieceAt>) {
-    pieces.clear();
+fn settle(outstanding: &mut Outstanding, pages: &Pages, repairs: &mut Repairs) {
+    repairs.needed.clear();
     for page in &pages.bytes[..pages.count] {
         for frame in Frames::new(page) {
             if let Ok(Frame::Losses(report)) = frame {
-                outstanding.on_report(&report, pieces, None).expect("an honest report");
+                outstanding.on_report(&report, &VERDICT, repairs, None).expect("an honest report");
             }
         }
     }
-    assert_eq!((pieces.len() as u64, outstanding.len()), (HOLES, 0));
+    assert_eq!((repairs.needed.len() as u64, outstanding.len()), (HOLES, 0));
 }
 
 criterion_group!(benches, loss_report);

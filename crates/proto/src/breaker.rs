@@ -64,6 +64,11 @@ impl Breaker {
         self.bad_since.filter(|since| now.since(*since) >= CLOSES_AFTER).map(|_| CloseReason::Path)
     }
 
+    /// So many packets that were lost arrived after all.
+    pub(crate) fn on_late(&mut self, packets: u64) {
+        self.lost = self.lost.saturating_sub(packets);
+    }
+
     /// What is settled now was lost in a silence, which has had its own answer: the second begins anew, and so does the
     /// row.
     pub(crate) fn pass_over(&mut self, now: Time) {
@@ -125,6 +130,19 @@ mod tests {
         assert_eq!(breaker.cap(), cap);
         // A row of ten begins.
         assert_eq!(reports(&mut breaker, 10_890, 20_880, 3), None);
+    }
+
+    #[test]
+    fn on_late__what_came_after_all_was_not_lost() {
+        let mut breaker = Breaker::new(ms(0));
+        assert_eq!(reports(&mut breaker, 0, 990, 3), None); // 297 of 990
+        breaker.on_late(100);
+        assert_eq!(reports(&mut breaker, 990, 1000, 3), None);
+        assert_eq!(breaker.cap(), None); // 200 of 1000 are 20 %
+        // It takes nothing back of a second that is over.
+        breaker.on_late(100);
+        assert_eq!(reports(&mut breaker, 1000, 2000, 3), None);
+        assert_eq!(breaker.cap(), Some(Rate::mbps(40.0)));
     }
 
     #[test]

@@ -180,7 +180,7 @@ impl Inbound {
         let Some(receiver) = self.receivers.get_mut(session) else { return };
         match *frame {
             Frame::Sent { settled, next } => {
-                receiver.on_sent(now, settled, next);
+                receiver.on_sent(settled, next);
                 if self.alarms.get(slot(session)).is_none() {
                     self.alarms.set(slot(session), Some(now));
                 }

@@ -39,12 +39,14 @@ mod outstanding;
 mod pacer;
 mod packet;
 mod path_facts;
+mod packet_runs;
 mod path_kind;
 mod peer;
 mod queue_delay;
 mod rate_meter;
 mod rates;
 mod receiver;
+mod reordering_window;
 mod replay;
 mod request_queue;
 mod requests;
@@ -60,6 +62,7 @@ mod socket_share;
 mod source_patience;
 mod stall_detector;
 mod stamps;
+mod verdict;
 
 pub use byte_ranges::ByteRanges;
 pub use config::{HostConfig, NodeConfig};
@@ -72,8 +75,8 @@ pub use inbound::Taken;
 pub use lasts::Lasts;
 pub use limits::RateTerm;
 pub use options::SessionOptions;
-pub use outstanding::PieceAt;
 pub use packet::{ControlPacket, DATA_FRONT, DATA_OVERHEAD, DataPacket, Packet, Transmit};
+pub use packet_runs::PieceAt;
 pub use path_facts::{PathCounts, PathFacts};
 pub use path_kind::PathKind;
 pub use rates::SessionRates;
@@ -88,6 +91,8 @@ pub use slots::slot as slot_of;
 #[doc(hidden)]
 pub use missing_numbers::{MOST_GAPS, MissingNumbers};
 #[doc(hidden)]
-pub use outstanding::{Outstanding, Settlement};
+pub use outstanding::Outstanding;
 #[doc(hidden)]
 pub use packet::MOST_FRAME_BYTES;
+#[doc(hidden)]
+pub use verdict::{Fate, Repairs, Settled, Settlement, Verdict};

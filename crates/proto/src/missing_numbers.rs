@@ -3,13 +3,11 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use fairwave_units::{Duration, Time};
-
 /// The packet numbers that have not arrived, as far as the source may still want to know.
 ///
 /// A packet is never sent again under its number, so a number that is missing stays missing, and the sink reports it
-/// until the source says that it has settled it. A late packet is not lost yet: what is missing counts as lost when it
-/// has been missing for as long as packets are thought to overtake each other.
+/// until the source says that it has settled it. Whether it is lost or late is the source's to judge: see "Lost or late"
+/// in design-notes.md.
 ///
 /// Memory follows the gaps, not their size, and there is a bound on the gaps.
 #[derive(Clone, Debug, Default)]
@@ -19,15 +17,7 @@ pub struct MissingNumbers {
     /// One above the highest number that has arrived.
     next: u64,
     /// In order, apart from each other.
-    gaps: VecDeque<Gap>,
-}
-
-/// Numbers that are missing since a higher one arrived.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Gap {
-    start: u64,
-    end: u64,
-    since: Time,
+    gaps: VecDeque<Range<u64>>,
 }
 
 /// What becomes of a packet by its number.
@@ -41,7 +31,7 @@ pub enum Arrival {
     Refused,
 }
 
-/// Gaps at the most; 24 bytes each.
+/// Gaps at the most; 16 bytes each.
 pub const MOST_GAPS: usize = 32_768;
 
 impl MissingNumbers {
@@ -56,13 +46,10 @@ impl MissingNumbers {
     }
 
     /// A data packet arrived.
-    pub fn on_packet(&mut self, now: Time, number: u64) -> Arrival {
+    pub fn on_packet(&mut self, number: u64) -> Arrival {
         if number >= self.next {
-            if number > self.next {
-                if self.gaps.len() >= MOST_GAPS {
-                    return Arrival::Refused;
-                }
-                self.gaps.push_back(Gap { start: self.next, end: number, since: now });
+            if number > self.next && !self.leave_out(number) {
+                return Arrival::Refused;
             }
             self.next = number.saturating_add(1);
             return Arrival::New;
@@ -72,7 +59,7 @@ impl MissingNumbers {
         let Some(index) = place.checked_sub(1) else { return Arrival::Old };
         let is_full = self.gaps.len() >= MOST_GAPS;
         let Some(gap) = self.gaps.get_mut(index) else { return Arrival::Old };
-        let Gap { start, end, since } = *gap;
+        let Range { start, end } = *gap;
         if number >= end {
             return Arrival::Old;
         }
@@ -85,18 +72,29 @@ impl MissingNumbers {
             (false, false) if is_full => return Arrival::Refused,
             (false, false) => {
                 gap.end = number;
-                self.gaps.insert(place, Gap { start: number + 1, end, since });
+                self.gaps.insert(place, number + 1..end);
             }
         }
         Arrival::New
     }
 
     /// The source says that it has sent all numbers below `next`: those that have not come are missing.
-    pub fn on_sent(&mut self, now: Time, next: u64) {
-        if next > self.next && self.gaps.len() < MOST_GAPS {
-            self.gaps.push_back(Gap { start: self.next, end: next, since: now });
+    pub fn on_sent(&mut self, next: u64) {
+        if next > self.next && self.leave_out(next) {
             self.next = next;
         }
+    }
+
+    /// All from the next number to another are missing: whether that can be remembered.
+    fn leave_out(&mut self, end: u64) -> bool {
+        let is_full = self.gaps.len() >= MOST_GAPS;
+        match self.gaps.back_mut() {
+            // What only the source has told of touches what was missing before.
+            Some(last) if last.end == self.next => last.end = end,
+            _ if is_full => return false,
+            _ => self.gaps.push_back(self.next..end),
+        }
+        true
     }
 
     /// Whether there are numbers that the source is not known to have settled.
@@ -118,22 +116,11 @@ impl MissingNumbers {
         }
     }
 
-    /// What to report at `now`: the numbers that are decided, and the lost ones among them, which go into `lost` in
-    /// order. What has been missing for less than `patience` is not decided, nor what is above it.
-    pub fn report(&self, now: Time, patience: Duration, lost: &mut Vec<Range<u64>>) -> Range<u64> {
-        // Gaps came to be in the order of their numbers.
-        let decided = self.gaps.partition_point(|gap| now.since(gap.since) >= patience);
-        lost.clear();
-        lost.extend(self.gaps.range(..decided).map(|gap| gap.start..gap.end));
-        // What only the source has told of touches what was missing before.
-        lost.dedup_by(|next, last| {
-            let touches = next.start == last.end;
-            if touches {
-                last.end = next.end;
-            }
-            touches
-        });
-        self.base..self.gaps.get(decided).map_or(self.next, |gap| gap.start)
+    /// What to report: of which numbers, and the missing ones among them, which go into `missing` in order.
+    pub fn report(&self, missing: &mut Vec<Range<u64>>) -> Range<u64> {
+        missing.clear();
+        missing.extend(self.gaps.iter().cloned());
+        self.base..self.next
     }
 }
 
@@ -145,44 +132,39 @@ mod tests {
 
     use super::*;
 
-    fn ms(ms: u64) -> Time {
-        Time::from_nanos(ms * 1_000_000)
+    fn report(missing: &MissingNumbers) -> (Range<u64>, Vec<Range<u64>>) {
+        let mut lost = Vec::new();
+        (missing.report(&mut lost), lost)
     }
 
     #[test]
-    fn report__leaves_what_may_be_late() {
+    fn report__is_of_all_that_is_not_settled() {
         let mut missing = MissingNumbers::default();
-        for (at, number) in [(0, 0), (1, 3), (4, 5), (4, 6)] {
-            assert_eq!(missing.on_packet(ms(at), number), Arrival::New);
+        for number in [0, 3, 5, 6] {
+            assert_eq!(missing.on_packet(number), Arrival::New);
         }
-        let mut lost = Vec::new();
-        let patience = Duration::from_millis(2);
-        // 1 and 2 are missing since 1 ms, 4 since 4 ms.
-        assert_eq!((missing.report(ms(2), patience, &mut lost), lost.clone()), (0..1, vec![]));
-        assert_eq!((missing.report(ms(3), patience, &mut lost), lost.clone()), (0..4, vec![1..3]));
-        assert_eq!((missing.report(ms(6), patience, &mut lost), lost.clone()), (0..7, vec![1..3, 4..5]));
+        assert_eq!(report(&missing), (0..7, vec![1..3, 4..5]));
         // It was late.
-        assert_eq!(missing.on_packet(ms(6), 2), Arrival::New);
-        assert_eq!(missing.on_packet(ms(6), 2), Arrival::Old);
+        assert_eq!(missing.on_packet(2), Arrival::New);
+        assert_eq!(missing.on_packet(2), Arrival::Old);
         missing.on_settled(2);
-        assert_eq!((missing.report(ms(6), patience, &mut lost), lost.clone()), (2..7, vec![4..5]));
+        assert_eq!(report(&missing), (2..7, vec![4..5]));
         missing.on_settled(u64::MAX);
-        assert_eq!((missing.report(ms(6), patience, &mut lost), lost.clone()), (7..7, vec![]));
-        assert_eq!(missing.on_packet(ms(6), 4), Arrival::Old);
+        assert_eq!(report(&missing), (7..7, vec![]));
+        assert_eq!(missing.on_packet(4), Arrival::Old);
     }
 
     #[test]
     fn report__of_numbers_that_only_the_source_has_told() {
         let mut missing = MissingNumbers::default();
-        missing.on_packet(ms(0), 0);
-        for (at, next) in [(1, 3), (2, 2), (3, 5)] {
-            missing.on_sent(ms(at), next);
+        missing.on_packet(0);
+        for (next, expected) in [(3, 1..3), (2, 1..3), (5, 1..5)] {
+            missing.on_sent(next);
+            // One range, as ranges of a report do not touch.
+            assert_eq!(report(&missing), (0..expected.end, vec![expected]));
         }
-        let mut lost = Vec::new();
-        let patience = Duration::from_millis(2);
-        assert_eq!((missing.report(ms(4), patience, &mut lost), lost.clone()), (0..3, vec![1..3]));
-        // One range, as ranges of a report do not touch.
-        assert_eq!((missing.report(ms(5), patience, &mut lost), lost.clone()), (0..5, vec![1..5]));
+        missing.on_packet(7);
+        assert_eq!(report(&missing), (0..8, vec![1..7]));
     }
 
     #[test]
@@ -190,12 +172,12 @@ mod tests {
         let mut missing = MissingNumbers::default();
         let most = MOST_GAPS as u64;
         for at in 0..most {
-            assert_eq!(missing.on_packet(ms(0), 4 * at + 3), Arrival::New);
+            assert_eq!(missing.on_packet(4 * at + 3), Arrival::New);
         }
-        assert_eq!(missing.on_packet(ms(0), 1), Arrival::Refused); // it would split a gap
-        assert_eq!(missing.on_packet(ms(0), 4 * most + 3), Arrival::Refused);
-        assert_eq!(missing.on_packet(ms(0), 4 * most), Arrival::New);
-        assert_eq!(missing.on_packet(ms(0), 0), Arrival::New);
+        assert_eq!(missing.on_packet(1), Arrival::Refused); // it would split a gap
+        assert_eq!(missing.on_packet(4 * most + 3), Arrival::Refused);
+        assert_eq!(missing.on_packet(4 * most), Arrival::New);
+        assert_eq!(missing.on_packet(0), Arrival::New);
     }
 
     proptest! {
@@ -209,7 +191,7 @@ mod tests {
                 if is_packet {
                     let expected =
                         if number < settled || arrived.contains(&number) { Arrival::Old } else { Arrival::New };
-                    prop_assert_eq!(missing.on_packet(ms(0), number), expected);
+                    prop_assert_eq!(missing.on_packet(number), expected);
                     if number >= settled {
                         arrived.insert(number);
                     }
@@ -218,7 +200,7 @@ mod tests {
                     settled = settled.max(number.min(missing.next()));
                 }
                 let mut lost = Vec::new();
-                let numbers = missing.report(ms(1), Duration::from_millis(1), &mut lost);
+                let numbers = missing.report(&mut lost);
                 prop_assert_eq!(&numbers, &(settled..missing.next()));
                 let got: Vec<u64> = lost.iter().cloned().flatten().collect();
                 let expected: Vec<u64> = numbers.filter(|number| !arrived.contains(number)).collect();

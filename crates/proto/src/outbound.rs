@@ -10,7 +10,6 @@ use crate::alarms::Alarms;
 use crate::codec::{CloseReason, Frame, SessionId, VoidReason};
 use crate::hold::Hold;
 use crate::limits::RateTerm;
-use crate::outstanding::{PieceAt, Settlement};
 use crate::packet::{DataPacket, frames};
 use crate::path_facts::PathFacts;
 use crate::round_robin::RoundRobin;
@@ -19,6 +18,7 @@ use crate::sender::{Sender, SenderCounts, SenderSetup};
 use crate::session::Measured;
 use crate::slots::{Slots, slot};
 use crate::stall_detector::StallDetector;
+use crate::verdict::{Repairs, Settlement};
 
 /// The core of a host that sends data.
 ///
@@ -35,7 +35,7 @@ pub(crate) struct Outbound {
     beats: Alarms,
     events: VecDeque<OutboundEvent>,
     chance: SecureRandom,
-    lost: Vec<PieceAt>,
+    repairs: Repairs,
     quiet: StallDetector,
 }
 
@@ -94,7 +94,7 @@ impl Outbound {
             beats: Alarms::default(),
             events: VecDeque::new(),
             chance,
-            lost: Vec::new(),
+            repairs: Repairs::default(),
             quiet: StallDetector::default(),
         }
     }
@@ -190,7 +190,7 @@ impl Outbound {
             Frame::Feedback { expected_bps } => sender.on_feedback(now, expected_bps),
             Frame::Timing { stamp_us, held_us } => return sender.on_timing(now, stamp_us, held_us),
             Frame::Losses(ref report) => {
-                if let Err(reason) = sender.on_report(now, report, &mut self.lost) {
+                if let Err(reason) = sender.on_report(now, report, &mut self.repairs) {
                     self.events.push_back(OutboundEvent::Close { session, reason });
                     return;
                 }
@@ -203,7 +203,7 @@ impl Outbound {
     /// All frames of a packet were handed in: reports in it are answered.
     pub(crate) fn end_packet(&mut self, now: Time, session: SessionId) {
         let Some(sender) = self.senders.get_mut(session) else { return };
-        if let Some(Settlement { arrived, lost }) = sender.end_report(now) {
+        if let Some(Settlement { arrived, lost, .. }) = sender.end_report(now) {
             self.events.push_back(OutboundEvent::Reported { session, arrived, lost });
         }
         if let Some((settled, next)) = sender.poll_sent(now, true) {

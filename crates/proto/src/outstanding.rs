@@ -3,85 +3,82 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use fairwave_units::Time;
+use fairwave_units::{Duration, Time};
 use thiserror::Error;
 
+use crate::byte_ranges::ByteRanges;
 use crate::codec::LossReport;
+use crate::packet_runs::{PacketRun, PieceAt, Runs, SKIPPED};
+use crate::verdict::{Fate, Repairs, Settled, Settlement, Verdict};
 
 /// The pieces under way, by packet number.
 ///
-/// Each number is settled once: when a report says that its packet arrived, or that it was lost. What was lost goes
-/// again under a new number. Numbers that were skipped on purpose are never reported by an honest sink: one that claims
-/// their arrival hides its losses.
+/// A report says which numbers have arrived and which are missing. What has arrived is settled. What is missing is late
+/// or lost: lost when one that was sent later by more than the reordering window has arrived, or would have, had there
+/// been one. See "Lost or late" in design-notes.md. What was lost goes again under a new number, and its old one stays in
+/// sight for some time: when it arrives after all, the repair was in vain, and the caller hears of it.
 ///
-/// Pieces that follow each other in a stream are kept as one run, and a report takes time by its ranges and by the runs
-/// that it crosses, not by the packets that it settles. Memory: 4 bytes a packet from the first that is not settled on,
-/// 24 bytes a run, an eighth more to grow: at most 32 bytes a packet under way, mostly 5, and a fixed part of some 40
-/// kB. A sink can leave the first number open for as long as it likes: whoever sends stops at 2^20 (`MOST_UNDER_WAY`).
+/// Numbers that were skipped on purpose are never reported by an honest sink: one that claims their arrival hides its
+/// losses.
+///
+/// Pieces that follow each other in a stream are kept as one run, and a report takes time by its ranges, by those that
+/// are not settled and by the runs that it crosses, not by the packets that it settles. Memory: 4 bytes a packet from
+/// the first in sight on, 24 bytes a run, an eighth more to grow: at most 32 bytes a packet under way, mostly 5, and a
+/// part of some 150 kB that grows with what is missing. A sink can leave the first number open for as long as it likes:
+/// whoever sends stops at 2^20 (`MOST_UNDER_WAY`).
 #[derive(Clone, Debug, Default)]
 pub struct Outstanding {
-    /// The lowest number that is not settled.
+    /// The lowest number in sight.
     una: u64,
     /// When each packet was sent, from `una` on: microseconds, of which the lowest 32 bits are kept.
     stamps: VecDeque<u32>,
     /// What they carry, from `una` on or before; each run ends where the next begins.
     runs: VecDeque<PacketRun>,
-    /// The numbers that are not settled: in order, apart from each other. The first range begins at `una`.
-    open: VecDeque<Range<u64>>,
+    /// The numbers that are not settled: in order, apart from each other or of another word. The first range begins at
+    /// `una`.
+    open: VecDeque<OpenRange>,
     /// Those of them that were skipped, in order.
     skipped: VecDeque<u64>,
     last_sent: Time,
+    /// The newest packet that has arrived.
+    newest: Option<NewestArrival>,
+    /// Of what was lost, and arrived after all when its repair may have been under way: lost numbers below need not go
+    /// again for these bytes.
+    in_vain: VecDeque<(u64, PieceAt)>,
+    /// Empty, between calls.
+    scratch: Vec<OpenRange>,
     /// The most packets under way since it was last looked whether there is too much room for them.
     peak: usize,
     /// The number at which that is looked at again.
     look_at: u64,
 }
 
-/// Bytes of a stream that one packet carries.
+/// Numbers of which the same is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PieceAt {
-    /// The stream.
-    pub stream: u32,
-    /// Bytes, at least one.
-    pub length: u32,
-    /// Where they begin.
-    pub offset: u64,
+struct OpenRange {
+    start: u64,
+    end: u64,
+    word: Word,
 }
 
-impl PieceAt {
-    /// Its bytes in the stream.
-    pub fn range(&self) -> Range<u64> {
-        self.offset..self.offset.saturating_add(u64::from(self.length))
-    }
-}
-
-/// The fate of a packet.
+/// What reports say of a number that is not settled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settled {
-    /// What it carried.
-    pub piece: PieceAt,
-    /// When it was sent, to the microsecond; of the last 71 minutes.
-    pub sent: Time,
-    /// Whether it is lost; else it has arrived.
-    pub is_lost: bool,
+enum Word {
+    /// Nothing yet.
+    None,
+    /// It was missing when a packet of this stamp would have arrived.
+    Missing(u32),
+    /// The same, and it counts as lost.
+    Lost(u32),
 }
 
-/// How many packets a report settled.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Settlement {
-    /// Those that arrived.
-    pub arrived: u64,
-    /// Those that are lost.
-    pub lost: u64,
-}
-
-/// Packets whose pieces have one length and follow each other; or numbers that were skipped, with a length of zero.
-#[derive(Clone, Copy, Debug)]
-struct PacketRun {
-    /// The number of its first packet.
-    first: u64,
-    /// What that carries.
-    piece: PieceAt,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct NewestArrival {
+    /// One above its number; zero where none has arrived, and this is of the first that was missing.
+    above: u64,
+    /// When it was sent, in microseconds, and when a report first said that it arrived.
+    sent_us: u64,
+    reported: Time,
 }
 
 /// A report that no honest sink makes.
@@ -98,19 +95,23 @@ pub enum FalseReport {
 /// Packets under way at the most, from the first whose fate is not settled on: those of a second at 10 Gb/s and 1200
 /// bytes each.
 pub(crate) const MOST_UNDER_WAY: usize = 1 << 20;
-/// Ranges of numbers that are not settled while higher ones are. There are more of them with each page of a report that
-/// gets lost, and less with the next report, which begins with the lowest.
-const MOST_RANGES: usize = 2048;
+/// Ranges of numbers that are not settled. Of more the lowest are lost at once, and out of sight. There are also more of
+/// them with each page of a report that gets lost, and less with the next report, which begins with the lowest.
+const MOST_RANGES: usize = 4096;
+/// Pieces that arrived after all and are remembered.
+const MOST_IN_VAIN: usize = 256;
 /// Packets that there is room for in any case.
 const FREE_PACKETS: usize = 256;
-/// So many runs are looked at one by one before the right one is searched for.
-const NEAR_RUNS: usize = 8;
-const SKIPPED: PieceAt = PieceAt { stream: 0, length: 0, offset: 0 };
-
 impl Outstanding {
-    /// The lowest number that is not settled: what to tell the sink.
+    /// The lowest number in sight: what to tell the sink.
     pub fn una(&self) -> u64 {
         self.una
+    }
+
+    /// The lowest number that has not arrived and is not lost.
+    pub fn undecided(&self) -> u64 {
+        let undecided = self.open.iter().find(|range| !matches!(range.word, Word::Lost(_)));
+        undecided.map_or(self.next(), |range| range.start)
     }
 
     /// The number of the next packet.
@@ -139,15 +140,16 @@ impl Outstanding {
         self.skipped.push_back(number);
     }
 
-    /// A report: the pieces that it says are lost, and that were not settled before, go into `lost`, and `fates` hears
-    /// of each packet that it settles, in order. Whoever has no need of that is faster without.
+    /// A report: what goes again because of it, or need not, goes into `repairs`, and `fates` hears of each packet that
+    /// it settles, in order. Whoever has no need of that is faster without.
     ///
     /// Nothing of a false one counts; the session is to be closed.
     pub fn on_report(
         &mut self,
         report: &LossReport<'_>,
-        lost: &mut Vec<PieceAt>,
-        fates: Option<&mut dyn FnMut(Settled)>,
+        verdict: &Verdict,
+        repairs: &mut Repairs,
+        mut fates: Option<&mut dyn FnMut(Settled)>,
     ) -> Result<Settlement, FalseReport> {
         if report.end() > self.next() {
             return Err(FalseReport::Beyond(report.end() - 1));
@@ -156,13 +158,32 @@ impl Outstanding {
         if numbers.is_empty() || (numbers.start > self.una && self.open.len() >= MOST_RANGES) {
             return Ok(Settlement::default());
         }
-        let before = lost.len();
-        let skipped = self.find_lost(&numbers, report, lost).inspect_err(|_| lost.truncate(before))?;
-        if let Some(fates) = fates {
-            self.tell(&numbers, report, fates);
+        self.check_skipped(&numbers, report)?;
+        let clock_us = self.on_newest(verdict.now, report);
+        let came = repairs.in_vain.len();
+        let mut settlement = self.judge(&numbers, report, (clock_us, verdict.window), repairs, &mut fates);
+        while self.open.len() > MOST_RANGES && self.give_up(&mut settlement, repairs, &mut fates) {}
+        let next = self.next();
+        self.in_vain.extend(repairs.in_vain[came..].iter().map(|piece| (next, *piece)));
+        let least = self.undecided();
+        while self.in_vain.len() > MOST_IN_VAIN || self.in_vain.front().is_some_and(|(end, _)| *end <= least) {
+            self.in_vain.pop_front();
         }
-        let lost = (lost.len() - before) as u64;
-        Ok(Settlement { arrived: self.settle(&numbers) - lost - skipped, lost })
+        self.forget(verdict.now, verdict.sight);
+        Ok(settlement)
+    }
+
+    /// Lost packets that were sent so long ago are out of sight.
+    pub fn forget(&mut self, now: Time, sight: Duration) {
+        let from = self.sent_from(micros(now).saturating_sub(micros_of(sight)));
+        while let Some(front) = self.open.front_mut().filter(|front| matches!(front.word, Word::Lost(_))) {
+            if front.end > from {
+                front.start = front.start.max(from);
+                break;
+            }
+            self.open.pop_front();
+        }
+        self.settle();
     }
 
     fn push(&mut self, piece: PieceAt, sent: Time) -> u64 {
@@ -178,8 +199,8 @@ impl Outstanding {
             }
         }
         match self.open.back_mut() {
-            Some(last) if last.end == number => last.end += 1,
-            _ => self.open.push_back(number..number + 1),
+            Some(last) if last.end == number && last.word == Word::None => last.end += 1,
+            _ => self.open.push_back(OpenRange { start: number, end: number + 1, word: Word::None }),
         }
         self.peak = self.peak.max(self.stamps.len());
         if number >= self.look_at {
@@ -188,107 +209,160 @@ impl Outstanding {
         number
     }
 
-    /// The pieces of the numbers that are open, lost and within `numbers` go into `lost`: how many others of these
-    /// numbers were skipped.
-    fn find_lost(
-        &self,
+    /// Whether it says the truth of the numbers that were skipped.
+    fn check_skipped(&self, numbers: &Range<u64>, report: &LossReport<'_>) -> Result<(), FalseReport> {
+        let first = self.skipped.partition_point(|&number| number < numbers.start);
+        let mut skipped = self.skipped.range(first..).take_while(|number| **number < numbers.end).peekable();
+        if skipped.peek().is_none() {
+            return Ok(());
+        }
+        for range in report.lost() {
+            if let Some(&&number) = skipped.peek().filter(|number| ***number < range.start) {
+                return Err(FalseReport::Skipped(number));
+            }
+            while skipped.next_if(|number| **number < range.end).is_some() {}
+            if skipped.peek().is_none() {
+                return Ok(());
+            }
+        }
+        skipped.next().map_or(Ok(()), |&number| Err(FalseReport::Skipped(number)))
+    }
+
+    /// When a packet would have been sent that arrived just before this report went, in microseconds: when the newest
+    /// one was that has arrived, and the time since a report first said so.
+    fn on_newest(&mut self, now: Time, report: &LossReport<'_>) -> u64 {
+        let above = self.newest.map_or(0, |newest| newest.above);
+        let newest = match (report.newest(), self.newest) {
+            (Some(number), _) if number >= above.max(self.una) => {
+                NewestArrival { above: number + 1, sent_us: self.sent_us(number), reported: now }
+            }
+            (_, Some(newest)) => newest,
+            (_, None) => {
+                NewestArrival { above: 0, sent_us: self.sent_us(report.end().saturating_sub(1)), reported: now }
+            }
+        };
+        self.newest = Some(newest);
+        newest.sent_us.saturating_add(micros_of(now.since(newest.reported)))
+    }
+
+    /// What a report says of the numbers that are not settled.
+    fn judge(
+        &mut self,
         numbers: &Range<u64>,
         report: &LossReport<'_>,
-        lost: &mut Vec<PieceAt>,
-    ) -> Result<u64, FalseReport> {
-        let mut skipped = self.skipped.partition_point(|&number| number < numbers.start);
-        let (before, none) = (skipped, numbers.end);
-        let mut next_skipped = self.skipped.get(skipped).map_or(none, |&number| number);
-        let mut runs = Runs::new(self, numbers.start);
-        let mut all_open = self.open_within(numbers);
-        let mut open = all_open.next().unwrap_or(0..0);
-        for range in report.lost() {
-            while next_skipped < range.end.min(none) {
-                if next_skipped < range.start {
-                    return Err(FalseReport::Skipped(next_skipped));
+        (clock_us, window): (u64, Duration),
+        repairs: &mut Repairs,
+        fates: &mut Option<&mut dyn FnMut(Settled)>,
+    ) -> Settlement {
+        let lost_below = self.sent_from(clock_us.saturating_sub(micros_of(window)));
+        let clock = clock_us as u32;
+        let mut ranges = std::mem::take(&mut self.scratch);
+        let first = self.open.partition_point(|range| range.end <= numbers.start);
+        let last = self.open.partition_point(|range| range.start < numbers.end);
+        let mut told = Told { outstanding: self, runs: None, settlement: Settlement::default(), repairs, fates };
+        let mut all_missing = report.lost();
+        let none = u64::MAX..u64::MAX;
+        let mut missing = 0..0;
+        for range in self.open.range(first..last) {
+            let (mut at, end) = (range.start.max(numbers.start), range.end.min(numbers.end));
+            join(&mut ranges, range.start..at, range.word);
+            while at < end {
+                while missing.end <= at {
+                    missing = all_missing.next().unwrap_or(none.clone());
                 }
-                skipped += 1;
-                next_skipped = self.skipped.get(skipped).map_or(none, |&number| number);
+                if at < missing.start {
+                    let arrived = at..missing.start.min(end);
+                    at = arrived.end;
+                    told.on_arrived(arrived, range.word);
+                    continue;
+                }
+                let until = missing.end.min(end);
+                let lost = at..until.min(lost_below).max(at);
+                let late = lost.end..until;
+                at = until;
+                if !matches!(range.word, Word::Lost(_)) {
+                    told.on_lost(lost.clone());
+                }
+                join(&mut ranges, lost, Word::Lost(clock));
+                let is_lost = matches!(range.word, Word::Lost(_));
+                join(&mut ranges, late, if is_lost { Word::Lost(clock) } else { Word::Missing(clock) });
             }
-            loop {
-                for number in range.start.max(open.start)..range.end.min(open.end) {
-                    let run = runs.of(number);
-                    if run.piece.length > 0 {
-                        lost.push(run.at(number));
-                    }
-                }
-                if range.end <= open.end {
-                    break;
-                }
-                let Some(next) = all_open.next() else { break };
-                open = next;
-            }
+            join(&mut ranges, end..range.end, range.word);
         }
-        if next_skipped < none {
-            return Err(FalseReport::Skipped(next_skipped));
-        }
-        Ok((skipped - before) as u64)
+        let settlement = told.settlement;
+        self.replace(first..last, &mut ranges);
+        self.scratch = ranges;
+        settlement
     }
 
-    /// The open ranges within `numbers`.
-    fn open_within(&self, numbers: &Range<u64>) -> impl Iterator<Item = Range<u64>> {
-        let Range { start, end } = *numbers;
-        let first = self.open.partition_point(|range| range.end <= start);
-        let within = self.open.range(first..).take_while(move |range| range.start < end);
-        within.map(move |range| range.start.max(start)..range.end.min(end))
+    /// Puts `ranges` in the place of those that are there now; nothing of them is left.
+    fn replace(&mut self, places: Range<usize>, ranges: &mut Vec<OpenRange>) {
+        if ranges.len() == places.len() {
+            self.open.range_mut(places).zip(ranges.drain(..)).for_each(|(place, range)| *place = range);
+            return;
+        }
+        ranges.extend(self.open.range(places.end..));
+        self.open.truncate(places.start);
+        self.open.extend(ranges.drain(..));
+        // What a report of very many ranges takes is not kept.
+        if ranges.capacity() > MOST_RANGES {
+            *ranges = Vec::new();
+        }
     }
 
-    fn tell(&self, numbers: &Range<u64>, report: &LossReport<'_>, fates: &mut dyn FnMut(Settled)) {
-        let mut runs = Runs::new(self, numbers.start);
-        // By ranges: a report may speak of all numbers since the session's beginning.
-        let mut lost = report.lost().peekable();
-        for number in self.open_within(numbers).flatten() {
-            while lost.next_if(|range| range.end <= number).is_some() {}
-            let is_lost = lost.peek().is_some_and(|range| range.start <= number);
-            let piece = runs.of(number).at(number);
-            if piece.length > 0 {
-                fates(Settled { piece, sent: self.sent(number), is_lost });
-            }
+    /// The lowest range in sight is out of it: whether that could be.
+    fn give_up(
+        &mut self,
+        settlement: &mut Settlement,
+        repairs: &mut Repairs,
+        fates: &mut Option<&mut dyn FnMut(Settled)>,
+    ) -> bool {
+        let Some(front) = self.open.front().copied().filter(|front| front.word != Word::None) else { return false };
+        if matches!(front.word, Word::Missing(_)) {
+            let mut told = Told { outstanding: self, runs: None, settlement: *settlement, repairs, fates };
+            told.on_lost(front.start..front.end);
+            *settlement = told.settlement;
         }
+        self.open.pop_front();
+        true
     }
 
     fn sent(&self, number: u64) -> Time {
-        let last = micros(self.last_sent);
-        let stamp = usize::try_from(number - self.una).ok().and_then(|index| self.stamps.get(index));
-        let age = stamp.map_or(0, |&stamp| (last as u32).wrapping_sub(stamp));
-        Time::from_nanos((last - u64::from(age)) * NANOS_PER_MICRO)
+        Time::from_nanos(self.sent_us(number).saturating_mul(NANOS_PER_MICRO))
     }
 
-    /// The fate of all `numbers` is known: of how many it was not before.
-    fn settle(&mut self, numbers: &Range<u64>) -> u64 {
-        let settled = self.open_within(numbers).map(|range| range.end - range.start).sum();
-        let first = self.open.partition_point(|range| range.end <= numbers.start);
-        let last = self.open.partition_point(|range| range.start < numbers.end);
-        let below = self.open.get(first).map_or(0..0, |range| range.start..numbers.start);
-        let above =
-            last.checked_sub(1).and_then(|last| self.open.get(last)).map_or(0..0, |range| numbers.end..range.end);
-        if first < last {
-            self.open.drain(first..last);
-            for left in [above, below] {
-                if !left.is_empty() {
-                    self.open.insert(first, left);
-                }
-            }
-        }
-        let of_skipped = |bound| self.skipped.partition_point(|&number| number < bound);
-        self.skipped.drain(of_skipped(numbers.start)..of_skipped(numbers.end));
-        self.forget();
-        settled
+    fn sent_us(&self, number: u64) -> u64 {
+        let last = micros(self.last_sent);
+        last.saturating_sub(self.stamp(number).map_or(0, |stamp| u64::from((last as u32).wrapping_sub(stamp))))
+    }
+
+    fn stamp(&self, number: u64) -> Option<u32> {
+        let index = usize::try_from(number.checked_sub(self.una)?).ok()?;
+        self.stamps.get(index).copied()
+    }
+
+    /// The first number that was sent then or later.
+    fn sent_from(&self, at_us: u64) -> u64 {
+        let last = micros(self.last_sent);
+        // Before that nothing in sight was sent.
+        let Some(least_age) = last.checked_sub(at_us) else { return self.next() };
+        let is_before = |stamp: &u32| u64::from((last as u32).wrapping_sub(*stamp)) > least_age;
+        self.una.saturating_add(self.stamps.partition_point(is_before) as u64)
     }
 
     /// What lies below the lowest open number goes.
-    fn forget(&mut self) {
+    fn settle(&mut self) {
         let next = self.next();
         let una = self.open.front().map_or(next, |range| range.start);
+        if una == self.una {
+            return;
+        }
         self.stamps.drain(..usize::try_from(una - self.una).unwrap_or(usize::MAX).min(self.stamps.len()));
         self.una = una;
         let begun = self.runs.partition_point(|run| run.first <= una);
         self.runs.drain(..if una == next { begun } else { begun.saturating_sub(1) });
+        let skipped = self.skipped.partition_point(|&number| number < una);
+        self.skipped.drain(..skipped);
     }
 
     /// Room that was not needed for as many packets as it holds goes.
@@ -302,59 +376,107 @@ impl Outstanding {
     }
 }
 
-impl PacketRun {
-    /// The piece of a packet, if it is one of this run.
+/// One more range, which goes on from the last one or begins above it.
+#[inline]
+fn join(ranges: &mut Vec<OpenRange>, numbers: Range<u64>, word: Word) {
+    if numbers.is_empty() {
+        return;
+    }
+    match ranges.last_mut() {
+        Some(last) if last.end == numbers.start && last.word == word => last.end = numbers.end,
+        _ => ranges.push(OpenRange { start: numbers.start, end: numbers.end, word }),
+    }
+}
+
+/// What a report settles, as it is read.
+struct Told<'a, 'b> {
+    outstanding: &'a Outstanding,
+    /// From the first number on that is of interest.
+    runs: Option<Runs<'a>>,
+    settlement: Settlement,
+    repairs: &'a mut Repairs,
+    fates: &'a mut Option<&'b mut dyn FnMut(Settled)>,
+}
+
+impl Told<'_, '_> {
     #[inline]
-    fn at(&self, number: u64) -> PieceAt {
-        let before = u64::from(self.piece.length).saturating_mul(number - self.first);
-        PieceAt { offset: self.piece.offset.saturating_add(before), ..self.piece }
-    }
-}
-
-/// A place in the runs, which goes forward.
-struct Runs<'a> {
-    all: &'a VecDeque<PacketRun>,
-    index: usize,
-    run: PacketRun,
-    /// Where the next run begins.
-    end: u64,
-}
-
-impl<'a> Runs<'a> {
-    fn new(outstanding: &'a Outstanding, number: u64) -> Self {
-        let run = PacketRun { first: outstanding.una, piece: SKIPPED };
-        let mut runs = Self { all: &outstanding.runs, index: 0, run, end: 0 };
-        runs.search(number);
-        runs
-    }
-
-    /// The run of a packet under way. Numbers go up.
-    fn of(&mut self, number: u64) -> &PacketRun {
-        if number >= self.end {
-            self.find(number);
+    fn on_arrived(&mut self, numbers: Range<u64>, word: Word) {
+        let count = numbers.end - numbers.start;
+        let fate = match word {
+            Word::None => Fate::Arrived,
+            Word::Missing(clock) => {
+                self.settlement.late += count;
+                self.on_late(numbers.start, clock);
+                Fate::Arrived
+            }
+            Word::Lost(clock) => {
+                self.on_late(numbers.start, clock);
+                for number in numbers.clone() {
+                    let piece = self.piece(number);
+                    self.repairs.in_vain.push(piece);
+                }
+                Fate::Late
+            }
+        };
+        let counted = if fate == Fate::Late { &mut self.settlement.spurious } else { &mut self.settlement.arrived };
+        *counted += count;
+        if self.fates.is_some() {
+            numbers.for_each(|number| self.tell(number, fate));
         }
-        &self.run
     }
 
-    fn find(&mut self, number: u64) {
-        for _ in 0..NEAR_RUNS {
-            self.go(self.index + 1);
-            if number < self.end {
-                return;
+    fn on_late(&mut self, number: u64, clock: u32) {
+        let stamp = self.outstanding.stamp(number).unwrap_or(clock);
+        let late_us = clock.wrapping_sub(stamp).cast_signed().max(0).unsigned_abs();
+        self.settlement.lateness = self.settlement.lateness.max(Duration::from_micros(u64::from(late_us)));
+    }
+
+    fn on_lost(&mut self, numbers: Range<u64>) {
+        for number in numbers {
+            let piece = self.piece(number);
+            if piece.length == 0 {
+                continue;
+            }
+            self.settlement.lost += 1;
+            self.outstanding.repair(number, piece, &mut self.repairs.needed);
+            if self.fates.is_some() {
+                self.tell(number, Fate::Lost);
             }
         }
-        self.search(number);
     }
 
-    fn search(&mut self, number: u64) {
-        self.go(self.all.partition_point(|run| run.first <= number).saturating_sub(1));
-    }
-
-    fn go(&mut self, index: usize) {
-        if let Some(&run) = self.all.get(index) {
-            (self.index, self.run) = (index, run);
+    fn tell(&mut self, number: u64, fate: Fate) {
+        let settled = Settled { piece: self.piece(number), sent: self.outstanding.sent(number), fate };
+        if let Some(fates) = self.fates {
+            fates(settled);
         }
-        self.end = self.all.get(index + 1).map_or(u64::MAX, |next| next.first);
+    }
+
+    fn piece(&mut self, number: u64) -> PieceAt {
+        let runs = self.runs.get_or_insert_with(|| Runs::new(&self.outstanding.runs, number));
+        runs.of(number).at(number)
+    }
+}
+
+impl Outstanding {
+    /// A piece goes again, but for what of it has arrived under another number.
+    fn repair(&self, number: u64, piece: PieceAt, needed: &mut Vec<PieceAt>) {
+        let of_piece = |other: &PieceAt| {
+            other.stream == piece.stream && other.offset < piece.range().end && piece.offset < other.range().end
+        };
+        let mut came = self.in_vain.iter().filter(|(end, other)| number < *end && of_piece(other)).peekable();
+        if came.peek().is_none() {
+            needed.push(piece);
+            return;
+        }
+        let mut rest = ByteRanges::from(piece.range());
+        came.for_each(|(_, other)| _ = rest.remove(&other.range()));
+        let part = |range: Range<u64>| PieceAt {
+            length: u32::try_from(range.end - range.start).unwrap_or(piece.length),
+            offset: range.start,
+            ..piece
+        };
+        needed.extend(rest.iter().map(part));
     }
 }
 
@@ -367,6 +489,10 @@ fn grow<T>(queue: &mut VecDeque<T>) {
 
 fn micros(time: Time) -> u64 {
     time.as_nanos() / NANOS_PER_MICRO
+}
+
+fn micros_of(duration: Duration) -> u64 {
+    duration.as_nanos() / NANOS_PER_MICRO
 }
 
 const NANOS_PER_MICRO: u64 = 1000;

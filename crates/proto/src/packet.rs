@@ -7,7 +7,7 @@ use crate::codec::{
     DecodeError, Frame, Full, HEADER_BYTES, Header, PIECE_BYTES, PacketKind, Piece, Seal, SessionId, TAG_BYTES, Unseal,
     Writer, open_datagram, seal_datagram,
 };
-use crate::outstanding::PieceAt;
+use crate::packet_runs::PieceAt;
 
 /// A data packet. Its payload stays with the driver, which knows what a piece of a stream holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

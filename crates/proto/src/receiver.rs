@@ -74,6 +74,8 @@ pub(crate) struct ReceiverSetup {
 pub struct ReceiverCounts {
     /// Data packets that came for the first time.
     pub packets: u64,
+    /// Of those, the ones that came after one that was sent later.
+    pub late_packets: u64,
     /// And those that had come before, or came too late.
     pub old_packets: u64,
     /// And those that were above what was granted: as if they had been lost.
@@ -91,8 +93,6 @@ const FIRST_RTT: Duration = Duration::from_millis(100);
 const MOST_PERIOD: Duration = Duration::from_millis(50);
 /// A report that brings no news goes again after twice the time, each time, but at least so often.
 const MOST_REPEAT: Duration = Duration::from_secs(1);
-/// What is late for less than an eighth of a round trip or this is not lost.
-const LEAST_PATIENCE: Duration = Duration::from_millis(1);
 /// Requests of which nothing came for four round trips, four intervals and this, and the time that twice as much as is
 /// asked for takes, are made again.
 const LEAST_LAPSE: Duration = Duration::from_millis(300);
@@ -180,7 +180,7 @@ impl Receiver {
             return 0;
         }
         let highest = self.missing.next();
-        match self.missing.on_packet(now, packet.number) {
+        match self.missing.on_packet(packet.number) {
             Arrival::New => {}
             Arrival::Old => {
                 self.counts.old_packets += 1;
@@ -194,6 +194,8 @@ impl Receiver {
         self.wire_bytes = self.wire_bytes.saturating_add(u64::from(wire_bytes));
         if packet.number >= highest {
             self.newest = Some((packet.stamp_us, now));
+        } else {
+            self.counts.late_packets += 1;
         }
         let sent = self.stamps.time(now, packet.stamp_us);
         self.waiting.on_packet(now, sent);
@@ -226,9 +228,9 @@ impl Receiver {
     }
 
     /// The source says which numbers there are.
-    pub(crate) fn on_sent(&mut self, now: Time, settled: u64, next: u64) {
+    pub(crate) fn on_sent(&mut self, settled: u64, next: u64) {
         if next > self.missing.next() {
-            self.missing.on_sent(now, next);
+            self.missing.on_sent(next);
             self.has_news = true;
         }
         self.missing.on_settled(settled);
@@ -312,8 +314,7 @@ impl Receiver {
             let held_us = now.since(came).as_nanos() / 1000;
             page.write(&Frame::Timing { stamp_us, held_us }, pages);
         }
-        let patience = Duration::from_nanos(self.rtt.as_nanos() / 8).max(LEAST_PATIENCE);
-        let mut numbers = self.missing.report(now, patience, lost);
+        let mut numbers = self.missing.report(lost);
         let mut rest: &[Range<u64>] = lost;
         for _ in 0..MOST_PAGES {
             if numbers.is_empty() {

@@ -6,7 +6,7 @@ use std::ops::Range;
 use fairwave_units::Bytes;
 
 use crate::byte_ranges::ByteRanges;
-use crate::outstanding::PieceAt;
+use crate::packet_runs::PieceAt;
 use crate::requests::MOST_OPEN;
 
 /// The ranges that a sink has asked for, in the order of its requests, and before them what was lost on the way.
@@ -84,6 +84,17 @@ impl RequestQueue {
         }
         self.open.retain(|(_, open)| !open.is_empty());
         self.lost.entry(piece.stream).or_default().insert(lost);
+    }
+
+    /// A lost piece has arrived after all: what of it waits to go again does not. How many bytes that is. What its sink has
+    /// asked for once more goes all the same.
+    pub fn on_late(&mut self, piece: &PieceAt) -> u64 {
+        let Some(lost) = self.lost.get_mut(&piece.stream) else { return 0 };
+        let spared = lost.remove(&piece.range());
+        if lost.is_empty() {
+            self.lost.remove(&piece.stream);
+        }
+        spared
     }
 
     /// A range cannot be sent: it waits no more.
@@ -263,6 +274,23 @@ mod tests {
         let mut parts = ByteRanges::from(all);
         assert_eq!(without(&mut parts, &queue.lost[&1]), None);
         assert_eq!(parts.len(), MOST_OPEN + 1);
+    }
+
+    #[test]
+    fn on_late__what_waits_to_go_again_does_not() {
+        let mut queue = RequestQueue::default();
+        queue.on_request(1, 0..1000);
+        pieces_of(&mut queue, 4, 100);
+        queue.on_lost(piece(1, 100..200));
+        queue.on_lost(piece(1, 200..300));
+        queue.on_request(1, 0..50);
+        let late = [piece(1, 150..250), piece(1, 150..250), piece(2, 0..100), piece(1, 0..50)];
+        assert_eq!(late.map(|piece| queue.on_late(&piece)), [100, 0, 0, 0]);
+        assert_eq!(pieces_of(&mut queue, 2, 100), [piece(1, 100..150), piece(1, 250..300)]);
+        assert_eq!(queue.bytes().get(), 650);
+        queue.on_lost(piece(1, 0..100));
+        assert_eq!(queue.on_late(&piece(1, 0..100)), 100);
+        assert_eq!(pieces_of(&mut queue, 1, 100), [piece(1, 400..500)]);
     }
 
     #[test]

@@ -11,17 +11,19 @@ use crate::codec::{CloseReason, LossReport, NO_LIMIT_BPS, SessionId};
 use crate::hold::{Hold, HoldTimes};
 use crate::limits::{Limits, RateTerm};
 use crate::mtu::LEAST_DATAGRAM;
-use crate::outstanding::{MOST_UNDER_WAY, Outstanding, PieceAt, Settled, Settlement};
+use crate::outstanding::{MOST_UNDER_WAY, Outstanding};
 use crate::pacer::Pacer;
 use crate::packet::{DATA_OVERHEAD, DataPacket};
 use crate::path_facts::{PathCounts, PathFacts, PathHistory};
 use crate::path_kind::PathKind;
 use crate::rate_meter::RateMeter;
+use crate::reordering_window::{ReorderingWindow, sight};
 use crate::request_queue::RequestQueue;
 use crate::rtt::Rtt;
 use crate::secure_random::SecureRandom;
 use crate::silence::{Hearing, Return, Silence};
 use crate::source_patience::SourcePatience;
+use crate::verdict::{Fate, Repairs, Settled, Settlement, Verdict};
 
 /// What a source keeps of one session: what was asked of it, what is under way, and how fast it may send.
 #[derive(Debug)]
@@ -38,6 +40,7 @@ pub(crate) struct Sender {
     limits: Limits,
     holds: HoldTimes,
     rtt: Rtt,
+    reordering: ReorderingWindow,
     silence: Silence,
     progress: SourcePatience,
     /// The next number when the last silence ended: what is below says nothing about the path of now.
@@ -80,14 +83,20 @@ pub(crate) struct SenderSetup {
 pub struct SenderCounts {
     /// Data packets sent.
     pub sent: u64,
-    /// Bytes of streams that were reported lost, and go again.
+    /// Bytes of streams that were lost, and go again.
     pub lost_bytes: u64,
-    /// Data packets that were reported lost.
+    /// Data packets that were lost, as far as could be told at the time.
     pub lost: u64,
     /// Data packets that were reported to have arrived.
     pub arrived: u64,
     /// Their bytes, as IP packets. On a dedicated path they are taken for packets of the mean size.
     pub arrived_bytes: u64,
+    /// Of them, those that came after all.
+    pub spurious: u64,
+    /// Data packets that came later than one that was sent after them, by a report's word; with those that were lost.
+    pub late: u64,
+    /// How late, of the last ten to twenty seconds: the most that is known for certain.
+    pub lateness: Duration,
 }
 
 /// What the sink was last told of numbers.
@@ -127,6 +136,7 @@ impl Sender {
             limits: Limits::new(),
             holds: HoldTimes::new(now, Hold::Application),
             rtt,
+            reordering: ReorderingWindow::default(),
             silence: Silence::new(now, setup.path, setup.silence),
             progress: SourcePatience::new(setup.silence),
             heard_again_at: 0,
@@ -272,37 +282,54 @@ impl Sender {
         &mut self,
         now: Time,
         report: &LossReport<'_>,
-        scratch: &mut Vec<PieceAt>,
+        repairs: &mut Repairs,
     ) -> Result<(), CloseReason> {
-        scratch.clear();
+        repairs.needed.clear();
+        repairs.in_vain.clear();
         let around = self.setup.lower_bytes + DATA_OVERHEAD;
         let mut arrived_bytes = 0;
         let mut tell = self.path.as_mut().map(|path| {
             |settled: Settled| {
-                let fate = if settled.is_lost { PacketFate::Lost } else { PacketFate::Arrived };
+                let fate = match settled.fate {
+                    Fate::Arrived => PacketFate::Arrived,
+                    Fate::Lost => PacketFate::Lost,
+                    Fate::Late => PacketFate::Late,
+                };
                 let bytes = u64::from(around + settled.piece.length);
-                arrived_bytes += if settled.is_lost { 0 } else { bytes };
+                arrived_bytes += if settled.fate == Fate::Lost { 0 } else { bytes };
                 path.on_packet(settled.sent, Bytes::new(bytes), fate);
             }
         });
         let fates = tell.as_mut().map(|tell| tell as &mut dyn FnMut(Settled));
-        let is_of_silence = self.outstanding.una() < self.heard_again_at;
-        let Settlement { arrived, lost } =
-            self.outstanding.on_report(report, scratch, fates).map_err(|_| CloseReason::Protocol)?;
-        for &piece in scratch.iter() {
+        let is_of_silence = self.outstanding.undecided() < self.heard_again_at;
+        let verdict = Verdict { now, window: self.reordering.window(now, &self.rtt), sight: sight(&self.rtt) };
+        let settlement =
+            self.outstanding.on_report(report, &verdict, repairs, fates).map_err(|_| CloseReason::Protocol)?;
+        let Settlement { arrived, late, lost, spurious, lateness } = settlement;
+        if !lateness.is_zero() {
+            self.reordering.on_late(now, lateness);
+        }
+        for piece in &repairs.needed {
             self.counts.lost_bytes += u64::from(piece.length);
-            self.queue.on_lost(piece);
+            self.queue.on_lost(*piece);
+        }
+        for piece in &repairs.in_vain {
+            let spared = self.queue.on_late(piece);
+            self.counts.lost_bytes = self.counts.lost_bytes.saturating_sub(spared);
         }
         self.pacer.set_busy(now, !self.queue.is_empty());
         self.note_hold(now);
         if self.path.is_none() {
-            arrived_bytes = arrived.saturating_mul(self.sent_bytes / self.counts.sent.max(1));
+            arrived_bytes = (arrived + spurious).saturating_mul(self.sent_bytes / self.counts.sent.max(1));
         }
         self.counts.lost += lost;
+        self.counts.spurious += spurious;
+        self.counts.late += late + spurious;
+        self.counts.lateness = self.reordering.lateness();
+        let (undecided, arrived) = (self.outstanding.undecided(), arrived + spurious);
         self.counts.arrived += arrived;
         self.counts.arrived_bytes = self.counts.arrived_bytes.saturating_add(arrived_bytes);
-        let oldest = (self.outstanding.una(), !self.outstanding.is_empty());
-        if self.progress.on_report(now, oldest, arrived, lost) {
+        if self.progress.on_report(now, (undecided, undecided < self.outstanding.next()), arrived, lost) {
             return Err(CloseReason::Path);
         }
         let reported = self.reported.get_or_insert_default();
@@ -315,7 +342,8 @@ impl Sender {
                 return None;
             }
             let before = breaker.cap();
-            let breaks = breaker.on_settled(now, arrived + lost, lost, rate);
+            breaker.on_late(spurious);
+            let breaks = breaker.on_settled(now, settlement.arrived + lost, lost, rate);
             (breaks.is_some() || breaker.cap() != before).then_some(breaks)
         });
         if let Some(breaks) = breaks {
@@ -342,6 +370,7 @@ impl Sender {
     pub(crate) fn move_to(&mut self, now: Time, to: SocketAddr) {
         self.to = to;
         self.rtt = Rtt::default();
+        self.reordering = ReorderingWindow::default();
         let packet = self.full_packet();
         self.path = self.path.take().map(|_| PathRate::new(now, self.rtt.smoothed(), packet));
         self.apply(now);
@@ -355,6 +384,7 @@ impl Sender {
 
     /// What to tell the sink of numbers now, if anything: a report was answered, or the last packets may have got lost.
     pub(crate) fn poll_sent(&mut self, now: Time, is_answer: bool) -> Option<(u64, u64)> {
+        self.outstanding.forget(now, sight(&self.rtt));
         let (settled, next) = (self.outstanding.una(), self.outstanding.next());
         let since = now.since(self.told.at);
         if (settled, next) == (self.told.settled, self.told.next) && self.outstanding.is_empty() {
@@ -497,7 +527,7 @@ mod tests {
         let mut room = [0; 64];
         LossReport::write(numbers, &[], &mut Writer::new(&mut room)).unwrap();
         let report = LossReport::read(&mut Reader::new(&room)).unwrap();
-        sender.on_report(now, &report, &mut Vec::new()).unwrap();
+        sender.on_report(now, &report, &mut Repairs::default()).unwrap();
     }
 
     /// What is under way is remembered, and a sink that never reports the first packet settles nothing of it.

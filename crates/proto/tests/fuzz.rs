@@ -13,8 +13,8 @@ use fairwave_proto::codec::{
 };
 use fairwave_proto::handshake::insecure::{InsecureInitiator, InsecureResponder};
 use fairwave_proto::handshake::{AttemptProgress, Incoming, Initiator, Responder, Terms};
-use fairwave_proto::{Outstanding, PathKind, PieceAt, Settlement};
-use fairwave_units::Time;
+use fairwave_proto::{Outstanding, PathKind, PieceAt, Repairs, Settlement, Verdict};
+use fairwave_units::{Duration, Time};
 
 /// Inputs at random in `cargo test`; BOLERO_RANDOM_ITERATIONS says otherwise.
 const ITERATIONS: usize = 2000;
@@ -82,23 +82,30 @@ fn loss_report() {
             assert!(range.start > at || (index == 0 && range.start == at));
             at = range.end;
         }
+        let us = |us| Time::from_nanos(us * 1000);
         let mut outstanding = Outstanding::default();
         for number in 0..300 {
             if number % 70 == 69 {
                 outstanding.skip();
             } else {
-                outstanding.send(PieceAt { stream: 1, length: 10, offset: 10 * (number / 2) }, Time::ZERO);
+                outstanding.send(PieceAt { stream: 1, length: 10, offset: 10 * (number / 2) }, us(number));
             }
         }
-        let (mut lost, mut fates) = (Vec::new(), 0);
+        let (mut repairs, mut fates) = (Repairs::default(), 0);
         let mut hear = |_| fates += 1;
-        if let Ok(settlement) = outstanding.on_report(&report, &mut lost, Some(&mut hear)) {
+        let verdict = Verdict { now: us(400), window: Duration::from_micros(20), sight: Duration::from_micros(300) };
+        if let Ok(settlement) = outstanding.on_report(&report, &verdict, &mut repairs, Some(&mut hear)) {
             assert_eq!(settlement.arrived + settlement.lost, fates);
-            assert_eq!(settlement.lost, lost.len() as u64);
-            // Again it says nothing new.
-            assert_eq!(outstanding.on_report(&report, &mut lost, None), Ok(Settlement::default()));
+            assert_eq!((settlement.lost, 0), (repairs.needed.len() as u64, repairs.in_vain.len()));
+            // Again it says nothing new; nor does time that passes take back what is settled.
+            for (at, most_lost) in [(400, 0), (2000, 300 - settlement.arrived - settlement.lost)] {
+                let verdict = Verdict { now: us(at), ..verdict };
+                let again = outstanding.on_report(&report, &verdict, &mut repairs, None).unwrap();
+                assert_eq!(Settlement { lost: 0, ..again }, Settlement::default());
+                assert!(again.lost <= most_lost);
+            }
         } else {
-            assert!(lost.is_empty() && outstanding.una() == 0);
+            assert!(repairs == Repairs::default() && outstanding.una() == 0);
         }
     });
 }

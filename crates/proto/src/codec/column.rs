@@ -92,6 +92,16 @@ impl<'a> Column<'a> {
         }
     }
 
+    /// The last one; zero if there is none.
+    pub(super) fn last(&self) -> u64 {
+        match self {
+            Self::One(numbers) => numbers.last().map_or(0, |&number| u64::from(u8::from_be_bytes(number))),
+            Self::Two(numbers) => numbers.last().map_or(0, |&number| u64::from(u16::from_be_bytes(number))),
+            Self::Four(numbers) => numbers.last().map_or(0, |&number| u64::from(u32::from_be_bytes(number))),
+            Self::Eight(numbers) => numbers.last().map_or(0, |&number| u64::from_be_bytes(number)),
+        }
+    }
+
     /// All of them together, if that is a number.
     pub(super) fn sum(&self) -> Option<u64> {
         match self {

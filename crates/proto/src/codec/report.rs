@@ -14,6 +14,8 @@ use super::{DecodeError, Full, Reader, Writer};
 pub struct LossReport<'a> {
     base: u64,
     end: u64,
+    /// Above all that arrived.
+    newest: u64,
     lost: Lost<'a>,
 }
 
@@ -42,6 +44,11 @@ impl<'a> LossReport<'a> {
         self.end
     }
 
+    /// The highest number of which it says that it arrived.
+    pub fn newest(&self) -> Option<u64> {
+        self.newest.checked_sub(1).filter(|newest| *newest >= self.base)
+    }
+
     /// The lost numbers as ranges, in order; none is empty, and none touches another.
     pub fn lost(&self) -> LostRanges<'a> {
         LostRanges {
@@ -61,10 +68,11 @@ impl<'a> LossReport<'a> {
         let span = reader.varint("the length of a loss report")?;
         let end = base.checked_add(span).filter(|end| *end <= MOST_VARINT);
         let end = end.ok_or(DecodeError::Range("the end of a loss report"))?;
-        let lost = match reader.u8("the form of a loss report")? {
+        let (lost, newest) = match reader.u8("the form of a loss report")? {
             BITMAP => {
                 let bytes = usize::try_from(span.div_ceil(8)).map_err(|_| DecodeError::Range("a bitmap"))?;
-                Lost::Bitmap(reader.bytes(bytes, "the bitmap of a loss report")?)
+                let bytes = reader.bytes(bytes, "the bitmap of a loss report")?;
+                (Lost::Bitmap(bytes), last_zero(bytes, base..end))
             }
             form if form & 0xf0 == RANGES => {
                 let count = reader.varint("the ranges of a loss report")?;
@@ -75,11 +83,13 @@ impl<'a> LossReport<'a> {
                 if !is_valid {
                     return Err(DecodeError::Range("a range of a loss report"));
                 }
-                Lost::Ranges { gaps, lengths }
+                // The last range may end where the report does.
+                let tail = if sum == Some(span) { lengths.last() } else { 0 };
+                (Lost::Ranges { gaps, lengths }, end.saturating_sub(tail))
             }
             _ => return Err(DecodeError::Range("the form of a loss report")),
         };
-        Ok(Self { base, end, lost })
+        Ok(Self { base, end, newest, lost })
     }
 
     /// Writes a report about `numbers` with these lost ranges, which are in order, not empty, within `numbers` and do
@@ -246,6 +256,23 @@ fn next_bit(bytes: &[u8], base: u64, numbers: Range<u64>, wanted: bool) -> Optio
     None
 }
 
+/// One above the highest of these numbers whose bit is not set; bits count from their beginning on.
+fn last_zero(bytes: &[u8], numbers: Range<u64>) -> u64 {
+    let Range { start, mut end } = numbers;
+    while end > start {
+        let last = end.saturating_sub(1).saturating_sub(start);
+        let byte = usize::try_from(last / 8).ok().and_then(|index| bytes.get(index)).copied().unwrap_or(0);
+        // Bits above the last number do not count.
+        let set = (byte << 7_u64.saturating_sub(last % 8)).leading_ones();
+        let of_byte = (last % 8).saturating_add(1);
+        if u64::from(set) < of_byte {
+            return end.saturating_sub(u64::from(set));
+        }
+        end = end.saturating_sub(of_byte);
+    }
+    start
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -310,6 +337,12 @@ mod tests {
                     prop_assert!(range.start < range.end && range.end <= report.end());
                     prop_assert!(range.start > at || (index == 0 && range.start == at));
                     at = range.end;
+                }
+                let lost: Vec<_> = report.lost().collect();
+                let arrived = |number: &u64| lost.iter().all(|range| !range.contains(number));
+                // Where it speaks of more than that, nobody looks at each of them.
+                if report.end() - report.base() < 10_000 {
+                    prop_assert_eq!(report.newest(), (report.base()..report.end()).rev().find(arrived));
                 }
             }
         }

@@ -13,6 +13,7 @@
 #![allow(non_snake_case, missing_docs)]
 #![expect(clippy::disallowed_types, clippy::disallowed_methods, reason = "a fresh seed, and settings of a run")]
 
+mod bad_paths;
 mod content;
 mod lies;
 mod machine;

@@ -1,10 +1,11 @@
 //! How a hostile peer lies: a host that is honest, and something that changes what it hears and says.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
+use std::ops::Range;
 
-use fairwave_proto::codec::{Frame, Frames, NO_LIMIT_BPS, SessionId, VoidReason, Writer};
-use fairwave_proto::{ControlPacket, DataPacket, MOST_FRAME_BYTES, Packet, PieceAt};
+use fairwave_proto::codec::{Frame, Frames, LossReport, NO_LIMIT_BPS, SessionId, VoidReason, Writer};
+use fairwave_proto::{ByteRanges, ControlPacket, DataPacket, MOST_FRAME_BYTES, Packet, PieceAt};
 
 use crate::random::Random;
 
@@ -19,6 +20,10 @@ pub(crate) struct Trick {
     pub(crate) grants: f64,
     /// A sink reports that all has arrived.
     pub(crate) hides_losses: bool,
+    /// A sink reports of every other packet that it has not arrived, in so many reports.
+    pub(crate) calls_late: usize,
+    /// Where those reports ended, the newest last.
+    pub(crate) ends: VecDeque<u64>,
     /// Packets of nonsense beside each packet that it sends.
     pub(crate) nonsense: f64,
     /// By session, the number of the next control packet.
@@ -36,6 +41,8 @@ impl Default for Trick {
             stamps: 1.0,
             grants: 1.0,
             hides_losses: false,
+            calls_late: 0,
+            ends: VecDeque::new(),
             nonsense: 0.0,
             numbers: BTreeMap::new(),
             waiting: Vec::new(),
@@ -152,17 +159,44 @@ impl Trick {
         Packet::Control(ControlPacket { session, number: 0, frames })
     }
 
-    fn rewrite(&self, frames: &[u8]) -> Vec<u8> {
+    fn rewrite(&mut self, frames: &[u8]) -> Vec<u8> {
         each(frames, |frame, writer| match frame {
             Frame::Feedback { expected_bps } => {
                 let expected_bps = times(expected_bps, self.grants);
                 Frame::Feedback { expected_bps }.write(writer).expect("a varint is a little longer at the most");
             }
             Frame::Losses(report) if self.hides_losses => {
-                Frame::write_losses(report.base()..report.end(), &[], writer).expect("it is shorter than it was");
+                self.write_losses(&report, &[], writer);
+            }
+            Frame::Losses(report) if self.calls_late > 0 => {
+                self.write_losses(&report, &report.lost().collect::<Vec<_>>(), writer);
             }
             frame => frame.write(writer).expect("it is no longer than it was"),
         })
+    }
+}
+
+impl Trick {
+    /// A report of these losses, and of those that are only said to be missing: as much of it as fits.
+    fn write_losses(&mut self, report: &LossReport<'_>, lost: &[Range<u64>], writer: &mut Writer<'_>) {
+        let mut ranges = ByteRanges::default();
+        for range in lost {
+            ranges.insert(range.clone());
+        }
+        if self.ends.back().is_none_or(|last| report.end() > *last) {
+            self.ends.push_back(report.end());
+            while self.ends.len() > self.calls_late + 1 {
+                self.ends.pop_front();
+            }
+        }
+        // Before the first of those reports, all is told as it is.
+        let from = report.base().max(self.ends.front().copied().unwrap_or(0)) | 1;
+        let last = report.end().saturating_sub(1);
+        if self.calls_late > 0 {
+            (from..last).step_by(2).for_each(|number| _ = ranges.insert(number..number + 1));
+        }
+        let ranges: Vec<_> = ranges.iter().collect();
+        let _ = Frame::write_losses(report.base()..report.end(), &ranges, writer);
     }
 }
 
@@ -181,7 +215,8 @@ fn times(bps: u64, factor: f64) -> u64 {
 }
 
 fn each(frames: &[u8], mut change: impl FnMut(Frame<'_>, &mut Writer<'_>)) -> Vec<u8> {
-    let mut room = vec![0; frames.len() + 100];
+    // A report of what is late is longer than an honest one.
+    let mut room = vec![0; MOST_FRAME_BYTES.max(frames.len() + 100)];
     let mut writer = Writer::new(&mut room);
     Frames::new(frames).flatten().for_each(|frame| change(frame, &mut writer));
     let used = writer.used();

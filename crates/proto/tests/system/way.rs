@@ -20,6 +20,9 @@ pub(crate) struct Way {
     pub(crate) corrupts: f64,
     /// That a datagram takes up to so much longer.
     pub(crate) detours: (f64, Duration),
+    /// That a datagram takes so much longer, and when that is.
+    pub(crate) late: (f64, Duration),
+    pub(crate) late_in: Range<Time>,
     pub(crate) blackholes: Vec<Range<Time>>,
     /// Larger datagrams do not pass.
     pub(crate) largest: usize,
@@ -42,6 +45,8 @@ impl Way {
             doubles: 0.0,
             corrupts: 0.0,
             detours: (0.0, Duration::ZERO),
+            late: (0.0, Duration::ZERO),
+            late_in: Time::ZERO..Time::MAX,
             blackholes: Vec::new(),
             largest: usize::MAX,
             line: None,
@@ -77,6 +82,10 @@ impl Way {
                 let mut more = self.jitter.as_nanos() as f64 * random.unit();
                 if random.chance(self.detours.0) {
                     more += self.detours.1.as_nanos() as f64 * random.unit();
+                }
+                // Not drawn where nothing is late: other worlds stay as they are.
+                if self.late.0 > 0.0 && self.late_in.contains(&now) && random.chance(self.late.0) {
+                    more += self.late.1.as_nanos() as f64;
                 }
                 start.saturating_add(delay).saturating_add(Duration::from_nanos(more as u64))
             })

@@ -55,6 +55,8 @@ pub enum PacketFate {
     Marked,
     /// It was lost.
     Lost,
+    /// It was told as lost, and has arrived after all.
+    Late,
 }
 
 /// A report of the sink came, and all packets that it settles were told.
@@ -218,11 +220,17 @@ impl PathReport {
 
 impl FateCounts {
     fn add(&mut self, sent: Time, bytes: Bytes, fate: PacketFate) {
+        if fate == PacketFate::Late {
+            // One that an earlier count has is one of this count's arrivals.
+            self.lost = self.lost.saturating_sub(1);
+            self.lost_bytes = self.lost_bytes.saturating_sub(bytes.get());
+            return;
+        }
         self.sent_to = self.sent_to.max(sent);
         self.packets += 1;
         self.sent_bytes += bytes.get();
         match fate {
-            PacketFate::Arrived => {}
+            PacketFate::Arrived | PacketFate::Late => {}
             PacketFate::Marked => self.marked += 1,
             PacketFate::Lost => {
                 self.lost += 1;
