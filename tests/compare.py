@@ -3,357 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import os
 import platform
 import statistics
-import subprocess
 import sys
-import tempfile
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
-TARGET = Path(os.environ.get("CARGO_TARGET_DIR", "target")) / "release"
-PEERS = Path(os.environ["FAIRWAVE_PEERS"]) if "FAIRWAVE_PEERS" in os.environ else None
-PREFIX = f"fwcmp{os.getpid()}-"
-
-
-@dataclasses.dataclass
-class Outcome:
-    """What one run brought."""
-
-    payload_bytes: float
-    goodput_bps: float
-    cpu_s: float
-    # Of IP packets at the sink, in slots of 10 ms since the relay began; empty without a relay.
-    slots_bytes: list[float] = dataclasses.field(default_factory=list)
-
-    @property
-    def cpu_s_per_gb(self) -> float:
-        return self.cpu_s / (self.payload_bytes / 1e9) if self.payload_bytes else float("nan")
-
-
-@dataclasses.dataclass
-class Plan:
-    """What one run is to do."""
-
-    source: str
-    sink: str
-    address: str
-    seconds: float
-    mtu: int = 1500
-    rate_bps: float = 0
-    capacity_bps: float = 0
-    port: int = 9000
-
-
-class Failed(Exception):
-    """A tool did not do what it should; its last words."""
-
-
-class Process:
-    """A command in a namespace, whose CPU time is known when it has ended."""
-
-    def __init__(self, space: str, command: list[str], environment: dict[str, str] | None = None) -> None:
-        self.words = command
-        self.output = tempfile.TemporaryFile("w+")
-        self.errors = tempfile.TemporaryFile("w+")
-        environment = {**os.environ, **(environment or {})}
-        # The namespace belongs to the process itself: no wrapper that stays, whose CPU time would count instead.
-        self.child = subprocess.Popen(
-            ["ip", "netns", "exec", space, *command],
-            stdin=subprocess.DEVNULL,
-            stdout=self.output,
-            stderr=self.errors,
-            env=environment,
-        )
-
-    def lines(self) -> list[str]:
-        """What it printed so far."""
-        self.output.seek(0)
-        return self.output.read().splitlines()
-
-    def wait_line(self, wanted: Callable[[str], bool], seconds: float = 10) -> str:
-        """The first line of that kind."""
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            for line in self.lines():
-                if wanted(line):
-                    return line
-            if self.child.poll() is not None:
-                break
-            time.sleep(0.05)
-        self.child.kill()
-        raise Failed(self.last_words())
-
-    def wait(self, seconds: float) -> float:
-        """Waits for its end: its CPU time. One that does not end is told to, and then killed."""
-        deadline = time.monotonic() + seconds
-        while True:
-            pid, status, usage = os.wait4(self.child.pid, os.WNOHANG)
-            if pid:
-                self.child.returncode = os.waitstatus_to_exitcode(status)
-                return usage.ru_utime + usage.ru_stime
-            if time.monotonic() > deadline + 5:
-                self.child.kill()
-            elif time.monotonic() > deadline:
-                self.child.terminate()
-            time.sleep(0.02)
-
-    def last_words(self) -> str:
-        """What it said last."""
-        self.errors.seek(0)
-        words = [*self.lines(), *self.errors.read().splitlines()]
-        return f"{' '.join(self.words[:2])}: {words[-1] if words else 'said nothing'}"
-
-
-# --- the network
-
-
-def ip(*words: str) -> None:
-    subprocess.run(["ip", *words], check=True, capture_output=True)
-
-
-@contextmanager
-def spaces(count: int) -> Iterator[list[str]]:
-    """Namespaces; TCP may use windows that a fast long path needs."""
-    names = [f"{PREFIX}{number}" for number in range(count)]
-    try:
-        for name in names:
-            ip("netns", "add", name)
-            ip("-n", name, "link", "set", "lo", "up")
-            for key in ["net.ipv4.tcp_rmem=4096 1048576 67108864", "net.ipv4.tcp_wmem=4096 1048576 67108864"]:
-                subprocess.run(["ip", "netns", "exec", name, "sysctl", "-qw", key], check=True)
-        yield names
-    finally:
-        for name in names:
-            subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
-
-
-@contextmanager
-def veth(mtu: int, has_offload: bool) -> Iterator[list[str]]:
-    """Two hosts on a veth pair."""
-    with spaces(2) as names:
-        ip(
-            "-n",
-            names[0],
-            "link",
-            "add",
-            "veth",
-            "mtu",
-            str(mtu),
-            "type",
-            "veth",
-            "peer",
-            "name",
-            "veth",
-            "mtu",
-            str(mtu),
-            "netns",
-            names[1],
-        )
-        for number, name in enumerate(names):
-            ip("-n", name, "address", "add", f"10.66.{number}.1/16", "dev", "veth")
-            ip("-n", name, "link", "set", "veth", "up")
-            if not has_offload:
-                subprocess.run(
-                    ["ip", "netns", "exec", name, "ethtool", "-K", "veth", "tx-udp-segmentation", "off"],
-                    check=True,
-                    capture_output=True,
-                )
-        yield names
-
-
-class Relay:
-    """Hosts behind the relay; the first is the sink."""
-
-    def __init__(self, names: list[str], options: list[str]) -> None:
-        hosts = [f"{name}:{option}" for name, option in zip(names, options, strict=True)]
-        self.child = subprocess.Popen(
-            [str(TARGET / "examples/relay"), *hosts],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        assert self.child.stdout
-        if not self.child.stdout.readline().startswith("ready"):
-            raise Failed(self.child.communicate()[1])
-
-    def stop(self) -> list[list[float]]:
-        """For each source its bytes at the sink, in slots of 10 ms."""
-        output, errors = self.child.communicate()
-        print(f"    {errors.strip()}", file=sys.stderr)
-        flows = json.loads(output)["flows"]
-        found = {flow["from"]: flow["slots_bytes"] for flow in flows if flow["to"] == 0}
-        return [found.get(source, []) for source in range(1, 1 + max(found, default=0))]
-
-
-# --- the tools: each runs one plan
-
-
-def run_peer(name: str, *options: str) -> Callable[[Plan], Outcome]:
-    """A program of FAIRWAVE_PEERS."""
-
-    def run(plan: Plan) -> Outcome:
-        program = PEERS / name if PEERS else None
-        if not program or not program.exists():
-            raise Failed(f"{name} is not in FAIRWAVE_PEERS")
-        with tempfile.TemporaryDirectory() as home:
-            common = [
-                "--address",
-                f"{plan.address}:{plan.port}",
-                "--cert",
-                f"{home}/cert",
-                "--mtu",
-                str(plan.mtu),
-                *options,
-            ]
-            sink = Process(plan.sink, [str(program), "serve", *common])
-            time.sleep(0.5)
-            words = ["--time", str(plan.seconds), "--rate", str(plan.rate_bps)]
-            source = Process(plan.source, [str(program), "send", *common, *words])
-            cpu_s = source.wait(plan.seconds + 20)
-            # Who has not heard of the end waits for nothing.
-            cpu_s += sink.wait(3)
-            ends = [json.loads(line) for line in sink.lines() if line.startswith("{")]
-            if not ends:
-                # It counts only at its end: so many bytes as the source could hand over.
-                raise Failed(f"{sink.last_words()} / {source.last_words()}")
-            end = ends[-1]
-            return Outcome(end["bytes"], 8 * end["bytes"] / max(end["seconds"], 1e-9), cpu_s)
-
-    return run
-
-
-def run_tcp(control: str) -> Callable[[Plan], Outcome]:
-    """The kernel's TCP, driven by iperf3."""
-
-    def run(plan: Plan) -> Outcome:
-        sink = Process(plan.sink, ["iperf3", "--server", "--one-off", "--port", str(plan.port)])
-        time.sleep(0.3)
-        words = [
-            "iperf3",
-            "--client",
-            plan.address,
-            "--port",
-            str(plan.port),
-            "--time",
-            str(round(plan.seconds)),
-            "--json",
-            "--congestion",
-            control,
-            "--bitrate",
-            f"{round(plan.rate_bps)}",
-        ]
-        source = Process(plan.source, words)
-        cpu_s = source.wait(plan.seconds + 20) + sink.wait(3)
-        result = json.loads("\n".join(source.lines()))
-        if "error" in result:
-            raise Failed(result["error"])
-        received = result["end"]["sum_received"]
-        return Outcome(received["bytes"], received["bits_per_second"], cpu_s)
-
-    return run
-
-
-def run_fairwave(*options: str) -> Callable[[Plan], Outcome]:
-    """Fairwave's own bench."""
-
-    def run(plan: Plan) -> Outcome:
-        with fairwave_sink(plan, options) as (sink, ticket, environment):
-            source = fairwave_source(plan, options, ticket, environment)
-            cpu_s = source.wait(plan.seconds + 30)
-            sink.child.terminate()
-            cpu_s += sink.wait(5)
-            return fairwave_outcome(source, cpu_s)
-
-    return run
-
-
-@contextmanager
-def fairwave_sink(plan: Plan, options: tuple[str, ...]) -> Iterator[tuple[Process, str, dict[str, str]]]:
-    with tempfile.TemporaryDirectory() as home:
-        environment = {"XDG_STATE_HOME": home, "XDG_RUNTIME_DIR": home, "HOME": home}
-        words = [str(TARGET / "fairwave"), "bench", "serve", "--listen", f"{plan.address}:{plan.port}", *options]
-        words += dedicated(plan)
-        sink = Process(plan.sink, words, environment)
-        line = sink.wait_line(lambda line: "fw1" in line)
-        ticket = next(word for word in line.replace('"', " ").split() if word.startswith("fw1"))
-        try:
-            yield sink, ticket, environment
-        finally:
-            if sink.child.poll() is None:
-                sink.child.kill()
-
-
-def dedicated(plan: Plan) -> list[str]:
-    return ["--path", "dedicated", "--capacity", f"{plan.capacity_bps / 1e6:g} Mb/s"] if plan.capacity_bps else []
-
-
-def fairwave_source(plan: Plan, options: tuple[str, ...], ticket: str, environment: dict[str, str]) -> Process:
-    words = [str(TARGET / "fairwave"), "bench", "-", "--time", f"{plan.seconds:g} s", "--json", *options]
-    words += dedicated(plan)
-    if plan.rate_bps:
-        words += ["--limit", f"{plan.rate_bps / 1e6} Mb/s"]
-    words[2] = f"@{environment['HOME']}/ticket-{plan.source}"
-    Path(words[2][1:]).write_text(ticket)
-    home = {key: f"{value}/{plan.source}" for key, value in environment.items()}
-    for path in home.values():
-        Path(path).mkdir(exist_ok=True)
-    return Process(plan.source, words, home)
-
-
-def fairwave_outcome(source: Process, cpu_s: float) -> Outcome:
-    lines = [json.loads(line) for line in source.lines() if line.startswith("{")]
-    if not lines or "goodput_bps" not in lines[-1]:
-        raise Failed(source.last_words())
-    last = lines[-1]
-    return Outcome(last["goodput_bps"] / 8 * last["wall_s"], last["goodput_bps"], cpu_s)
-
-
-TOOLS: dict[str, Callable[[Plan], Outcome]] = {
-    "fairwave": run_fairwave(),
-    "fairwave --plain": run_fairwave("--plain"),
-    "quinn": run_peer("peer-quinn"),
-    "quinn (BBR)": run_peer("peer-quinn", "--cc", "bbr"),
-    "s2n-quic": run_peer("peer-s2n"),
-    "TCP (CUBIC)": run_tcp("cubic"),
-    "TCP (BBR)": run_tcp("bbr"),
-    "TCP (reno)": run_tcp("reno"),
-    "UDT": run_peer("peer-udt"),
-    "SRT": run_peer("peer-srt"),
-}
-
-
-# --- the tables
-
-
-def table(title: str, heads: list[str], rows: list[list[str]]) -> None:
-    print(f"\n**{title}**\n\n| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
-    for row in rows:
-        print(f"| {' | '.join(row)} |")
-    sys.stdout.flush()
-
-
-def attempt(name: str, run: Callable[[], Outcome]) -> Outcome | str:
-    try:
-        outcome = run()
-    except (Failed, subprocess.SubprocessError, json.JSONDecodeError, KeyError) as error:
-        print(f"    {name}: {error}", file=sys.stderr)
-        return str(error).splitlines()[0][:60] if str(error) else "failed"
-    print(f"    {name}: {outcome.goodput_bps / 1e9:.3f} Gb/s, {outcome.cpu_s_per_gb:.2f} CPU s/GB", file=sys.stderr)
-    return outcome
-
-
-def middle(outcomes: list[Outcome | str], value: Callable[[Outcome], float], digits: int) -> str:
-    numbers = [value(outcome) for outcome in outcomes if isinstance(outcome, Outcome)]
-    if not numbers:
-        return next(outcome for outcome in outcomes if isinstance(outcome, str))
-    return f"{statistics.median(numbers):.{digits}f}"
+from side_by_side import bad_paths, neighbours
+from side_by_side.network import Failed, Flow, Relay, spaces, veth
+from side_by_side.tables import attempt, middle, table
+from side_by_side.tools import TOOLS, Outcome, Plan, fairwave_sink, fairwave_source
 
 
 def measure_veth(options: argparse.Namespace, names: list[str]) -> None:
@@ -384,9 +43,9 @@ def measure_veth(options: argparse.Namespace, names: list[str]) -> None:
 def through_relay(plan: Plan, name: str, hosts: list[str], capacity: str) -> Outcome | str:
     relay = Relay([plan.sink, plan.source], hosts)
     outcome = attempt(f"{capacity} {name}", lambda: TOOLS[name](plan))
-    slots = relay.stop()
-    if isinstance(outcome, Outcome) and slots:
-        outcome.slots_bytes = slots[0]
+    carried = relay.stop()
+    if isinstance(outcome, Outcome) and 1 in carried.flows:
+        outcome.slots_bytes = carried.flows[1].slots_bytes
     return outcome
 
 
@@ -473,35 +132,56 @@ def five_senders(name: str, rtts_ms: list[int], capacity_bps: float, seconds: fl
 
             with ThreadPoolExecutor() as pool:
                 list(pool.map(lambda plan: attempt(f"sink {name}", lambda: TOOLS[name](plan)), plans))
-        slots = relay.stop()
-    begin = min(next((at for at, size in enumerate(source) if size > 3000), 1 << 30) for source in slots)
-    window = slice(begin + 500, begin + round(100 * seconds) - 100)
+        carried = relay.stop()
+    window = slice(carried.begin + 500, carried.begin + round(100 * seconds) - 100)
+    slots = [carried.flows.get(1 + number, Flow()).slots_bytes for number in range(len(rtts_ms))]
     return [8 * sum(source[window]) / ((window.stop - window.start) / 100) for source in slots]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=8, help="of each run")
-    parser.add_argument("--repeat", type=int, default=3, help="runs whose median is printed")
-    parser.add_argument("--only", choices=["veth", "paced", "loss", "sink"], help="one of the tables")
+    # Each table, with the tools that it has where none are named, and with its time and its runs.
+    tables = {
+        "veth": (
+            measure_veth,
+            ["fairwave", "fairwave --plain", "quinn", "s2n-quic", "TCP (CUBIC)", "UDT", "SRT"],
+            8,
+            3,
+        ),
+        "paced": (measure_paced, ["fairwave", "fairwave --plain", "quinn", "s2n-quic", "TCP (CUBIC)", "UDT"], 8, 3),
+        "loss": (
+            measure_loss,
+            ["fairwave", "quinn", "quinn (BBR)", "s2n-quic", "TCP (CUBIC)", "TCP (BBR)", "UDT"],
+            8,
+            3,
+        ),
+        "sink": (measure_sink, ["fairwave", "quinn", "TCP (CUBIC)", "TCP (BBR)", "TCP (reno)", "UDT"], 8, 3),
+        "bad-paths": (bad_paths.measure, ["fairwave", "TCP (CUBIC)", "TCP (BBR)", "quinn"], 30, 5),
+        "neighbours": (neighbours.measure, ["fairwave", "TCP (CUBIC)", "TCP (BBR)"], 30, 1),
+    }
+    parser.add_argument("--seconds", type=float, help="of each run (8; 30 on bad paths and beside neighbours)")
+    parser.add_argument(
+        "--repeat", type=int, help="runs whose median is printed (3; 5 on bad paths; 1 beside neighbours)"
+    )
+    parser.add_argument("--only", choices=list(tables), help="one of the tables; without it, all but the last two")
     parser.add_argument("--peers", default=",".join(TOOLS), help="which, with commas between")
-    options = parser.parse_args()
+    bad_paths.add_arguments(parser)
+    neighbours.add_arguments(parser)
+    given = parser.parse_args()
     if os.geteuid() != 0:
         print("compare: namespaces need root", file=sys.stderr)
         return 2
-    chosen = [name for name in TOOLS if name in options.peers.split(",")]
+    chosen = [name for name in TOOLS if name in given.peers.split(",")]
     if not chosen:
         print(f"compare: no such peer; there are {', '.join(TOOLS)}", file=sys.stderr)
         return 2
     print(f"Linux {platform.release()}, {os.cpu_count()} CPUs; load {os.getloadavg()[0]:.2f} at the start")
-    tables = {
-        "veth": (measure_veth, ["fairwave", "fairwave --plain", "quinn", "s2n-quic", "TCP (CUBIC)", "UDT", "SRT"]),
-        "paced": (measure_paced, ["fairwave", "fairwave --plain", "quinn", "s2n-quic", "TCP (CUBIC)", "UDT"]),
-        "loss": (measure_loss, ["fairwave", "quinn", "quinn (BBR)", "s2n-quic", "TCP (CUBIC)", "TCP (BBR)", "UDT"]),
-        "sink": (measure_sink, ["fairwave", "quinn", "TCP (CUBIC)", "TCP (BBR)", "TCP (reno)", "UDT"]),
-    }
-    for name, (measure, tools) in tables.items():
-        if options.only in (None, name):
+    for name, (measure, tools, seconds, repeat) in tables.items():
+        # The long ones run where they are named.
+        if given.only == name or (given.only is None and name not in ("bad-paths", "neighbours")):
+            options = argparse.Namespace(**vars(given))
+            options.seconds = given.seconds or seconds
+            options.repeat = given.repeat or repeat
             measure(options, [tool for tool in tools if tool in chosen])
     return 0
 

@@ -6,10 +6,11 @@
 //! ip netns exec a ping 10.66.1.1
 //! ```
 //!
-//! Host number N has the addresses 10.66.N.1 and fd66:0:0:N::1. It runs until its standard input ends, and then says
-//! what it carried, how precisely, and what that cost, and as JSON what came out for whom.
+//! Host number N has the addresses 10.66.N.1 and fd66:0:0:N::1. A line on standard input, `a:loss=0.01` for example,
+//! changes what it names, and nothing else. The relay runs until its standard input ends, and then says what it carried,
+//! how precisely, and what that cost, and as JSON what became of whose packets.
 
-use std::io::{self, Read as _};
+use std::io;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -24,11 +25,14 @@ use relay::{Direction, Port, Relay, Report, Way};
 use space::Space;
 
 const USAGE: &str = "usage: relay [--seed N] NAMESPACE[:KEY=VALUE,...]...
-  device_mtu=1500   MTU of the host's device
+  device_mtu=1500   MTU of the host's device, from the beginning
   delay_ms=30       each way
   loss=0.001        share of packets lost on the way from the host; likewise duplicate=, late= with late_by_ms=
   drop_above=1400   larger IP packets vanish on the way from the host
-  rate_mbps=700     toward the host, with queue_bytes=1000000";
+  rate_mbps=700     toward the host, with queue_bytes=1000000
+  mark_bytes=50000  who finds more than that in the queue is marked (ECN)
+  even=1            packets of one large one take their turns at the rate one by one
+A line NAMESPACE:KEY=VALUE,... on standard input changes a host's keys.";
 
 /// A host as the command line tells of it.
 struct Host {
@@ -39,14 +43,14 @@ struct Host {
 }
 
 fn main() -> ExitCode {
-    let (seed, hosts) = match read_arguments(std::env::args().skip(1)) {
+    let (seed, mut hosts) = match read_arguments(std::env::args().skip(1)) {
         Ok(read) => read,
         Err(error) => {
             eprintln!("relay: {error}\n{USAGE}");
             return ExitCode::from(2);
         }
     };
-    match run(seed, &hosts) {
+    match run(seed, &mut hosts) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("relay: {error}");
@@ -55,7 +59,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(seed: u64, hosts: &[Host]) -> io::Result<()> {
+fn run(seed: u64, hosts: &mut [Host]) -> io::Result<()> {
     let mut spaces = Vec::new();
     let mut ports = Vec::new();
     for (number, host) in hosts.iter().enumerate() {
@@ -65,31 +69,62 @@ fn run(seed: u64, hosts: &[Host]) -> io::Result<()> {
     }
     let relay = Relay::start(ports, seed)?;
     for (number, host) in hosts.iter().enumerate() {
-        relay.set(number, Direction::Up, host.up);
-        relay.set(number, Direction::Down, host.down);
+        set(&relay, number, host);
     }
     let addresses: Vec<_> = (0..hosts.len()).map(|number| relay::address(number, 1, false).to_string()).collect();
     println!("ready: {}", addresses.join(" "));
-    io::stdin().read_to_end(&mut Vec::new())?;
+    for line in io::stdin().lines() {
+        let line = line?;
+        let (space, options) = line.split_once(':').unwrap_or((&line, ""));
+        let number = hosts.iter().position(|host| host.space == space);
+        let number = number.ok_or_else(|| io::Error::other(format!("there is no host \"{space}\"")))?;
+        hosts[number].read(options).map_err(io::Error::other)?;
+        set(&relay, number, &hosts[number]);
+    }
     let mut overflows = 0;
     for (number, space) in spaces.iter().enumerate() {
         overflows += relay::overflows(space, number)?;
     }
     let report = relay.stop()?;
     eprintln!("{report}; {overflows} overflowed a device's queue");
-    print_flows(&report);
+    print_report(&report, overflows);
     Ok(())
 }
 
-/// One line of JSON: what came out for whom, in slots of some milliseconds.
-fn print_flows(report: &Report) {
+fn set(relay: &Relay, number: usize, host: &Host) {
+    relay.set(number, Direction::Up, host.up);
+    relay.set(number, Direction::Down, host.down);
+}
+
+/// One line of JSON: what became of packets, in slots of some milliseconds, and how precise that was.
+fn print_report(report: &Report, overflows: u64) {
     let mut flows = Vec::new();
     for (from, row) in report.flows.iter().enumerate() {
-        for (to, flow) in row.iter().enumerate().filter(|(_, flow)| flow.bytes > 0) {
-            flows.push(serde_json::json!({ "from": from, "to": to, "bytes": flow.bytes, "slots_bytes": flow.slots }));
+        for (to, flow) in row.iter().enumerate().filter(|(_, flow)| flow.bytes + flow.lost + flow.queue_drops > 0) {
+            flows.push(serde_json::json!({
+                "from": from, "to": to, "bytes": flow.bytes, "packets": flow.packets, "lost": flow.lost,
+                "queue_drops": flow.queue_drops, "held_back": flow.held_back, "marked": flow.marked,
+                "slots_bytes": flow.slots,
+            }));
         }
     }
-    println!("{}", serde_json::json!({ "slot_ms": Report::SLOT.as_millis() as u64, "flows": flows }));
+    let milliseconds = |time: &Duration| time.as_secs_f64() * 1e3;
+    let waits = report.waits.iter().enumerate().filter(|(_, ways)| !ways[Direction::Down as usize].is_empty());
+    let queues: Vec<_> = waits
+        .map(|(host, ways)| {
+            let waits: Vec<_> = ways[Direction::Down as usize].iter().map(milliseconds).collect();
+            serde_json::json!({ "to": host, "waits_ms": waits })
+        })
+        .collect();
+    let late_by = |share| milliseconds(&report.late_by(share));
+    println!(
+        "{}",
+        serde_json::json!({
+            "slot_ms": milliseconds(&Report::SLOT), "flows": flows, "queues": queues,
+            "late_ms": { "half": late_by(0.5), "p99": late_by(0.99), "p999": late_by(0.999) },
+            "overflows": overflows, "refused": report.refused,
+        })
+    );
 }
 
 fn read_arguments(mut arguments: impl Iterator<Item = String>) -> Result<(u64, Vec<Host>), String> {
@@ -113,25 +148,35 @@ fn read_host(text: &str) -> Result<Host, String> {
     let mut host = Host { space: space.to_owned(), device_mtu: 1500, up: Way::default(), down: Way::default() };
     // A queue of 1 MB, unless it is told otherwise.
     host.down.queue_bytes = 1_000_000;
-    for option in options.split(',').filter(|option| !option.is_empty()) {
-        let (key, word) = option.split_once('=').ok_or_else(|| format!("\"{option}\" has no value"))?;
-        let value: f64 = word.parse().map_err(|_| format!("{key}: \"{word}\" is no number"))?;
-        if !(0.0..=1e12).contains(&value) {
-            return Err(format!("{key}: {word} must be from 0 to 10^12"));
-        }
-        let time = || Duration::from_secs_f64(value / 1e3);
-        match key {
-            "device_mtu" => host.device_mtu = value as u32,
-            "delay_ms" => (host.up.delay, host.down.delay) = (time(), time()),
-            "loss" => host.up.loss = value,
-            "duplicate" => host.up.duplicate = value,
-            "late" => host.up.late = value,
-            "late_by_ms" => host.up.late_by = time(),
-            "drop_above" => host.up.mtu = Some(value as usize),
-            "rate_mbps" => host.down.rate_bps = Some(value * 1e6).filter(|rate| *rate > 0.0),
-            "queue_bytes" => host.down.queue_bytes = value as u64,
-            _ => return Err(format!("there is no \"{key}\"")),
-        }
-    }
+    host.read(options)?;
     Ok(host)
+}
+
+impl Host {
+    /// Takes what is told of it; what is not named stays.
+    fn read(&mut self, options: &str) -> Result<(), String> {
+        for option in options.split(',').filter(|option| !option.is_empty()) {
+            let (key, word) = option.split_once('=').ok_or_else(|| format!("\"{option}\" has no value"))?;
+            let value: f64 = word.parse().map_err(|_| format!("{key}: \"{word}\" is no number"))?;
+            if !(0.0..=1e12).contains(&value) {
+                return Err(format!("{key}: {word} must be from 0 to 10^12"));
+            }
+            let time = || Duration::from_secs_f64(value / 1e3);
+            match key {
+                "device_mtu" => self.device_mtu = value as u32,
+                "delay_ms" => (self.up.delay, self.down.delay) = (time(), time()),
+                "loss" => self.up.loss = value,
+                "duplicate" => self.up.duplicate = value,
+                "late" => self.up.late = value,
+                "late_by_ms" => self.up.late_by = time(),
+                "drop_above" => self.up.mtu = Some(value as usize),
+                "rate_mbps" => self.down.rate_bps = Some(value * 1e6).filter(|rate| *rate > 0.0),
+                "queue_bytes" => self.down.queue_bytes = value as u64,
+                "mark_bytes" => self.down.mark_bytes = value as u64,
+                "even" => self.down.is_even = value > 0.0,
+                _ => return Err(format!("there is no \"{key}\"")),
+            }
+        }
+        Ok(())
+    }
 }

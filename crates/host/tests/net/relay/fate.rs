@@ -26,6 +26,11 @@ pub(crate) struct Way {
     pub(crate) rate_bps: Option<f64>,
     /// Bytes that wait for it at the most; what comes then is lost.
     pub(crate) queue_bytes: u64,
+    /// Who finds more bytes than that waiting is marked (CE of RFC 3168), if its sender minds marks; zero marks nobody.
+    pub(crate) mark_bytes: u64,
+    /// Whether the packets that came as one large one wait and leave one by one, as on a wire. That costs a system call
+    /// each.
+    pub(crate) is_even: bool,
 }
 
 /// What becomes of one packet.

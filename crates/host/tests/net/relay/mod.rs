@@ -1,11 +1,12 @@
 //! A small network in user space, between hosts in namespaces: delay, loss, reordering, duplication, blackholes, an
-//! MTU, a rate with a queue. The kernel's own means for that (netem) is missing on many machines.
+//! MTU, a rate that may change, with a queue and marks (ECN). The kernel's own means for that (netem) is missing on many machines.
 //!
 //! Each host has one TUN device, a *port* of the relay. A packet takes the *way* up from its host's port, then the way
 //! down to the port that its destination names. One thread carries everything. What the kernel hands over as one large
 //! packet of many segments (GSO) stays one, unless the fate of its segments differs: that is what makes the relay
 //! cheap.
 
+mod backlog;
 mod fate;
 mod packet;
 mod port;
@@ -57,7 +58,8 @@ impl Relay {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// Changes one way of a port; packets that are on it already are not touched.
+    /// Changes one way of a port. Packets that wait for its rate leave at the new one; others that are on it already are
+    /// not touched.
     pub(crate) fn set(&self, port: usize, direction: Direction, way: Way) {
         self.shared.ways.lock().expect("no holder panics")[port][direction as usize] = way;
         self.shared.version.fetch_add(1, Ordering::Release);

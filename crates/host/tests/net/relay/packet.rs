@@ -86,6 +86,22 @@ impl Packet {
         cut
     }
 
+    /// Says in its headers that it found a long queue (CE), if its sender minds that: whether it does. RFC 3168 s5.
+    pub(crate) fn mark(&mut self) -> bool {
+        let ip = &mut self.bytes[VIRTIO_NET_HDR_LEN..];
+        // The two bits stand at the end of the second byte, or in its middle in IPv6.
+        let is_ipv4 = ip[0] >> 4 == 4;
+        let both = if is_ipv4 { 0b11 } else { 0b11 << 4 };
+        if ip[1] & both == 0 {
+            return false;
+        }
+        ip[1] |= both;
+        if is_ipv4 {
+            mend_checksum(ip);
+        }
+        true
+    }
+
     /// Makes the headers of a cut packet agree with its content.
     fn mend(&mut self, skipped: usize, is_last: bool) {
         let mut kernel = VirtioNetHdr::decode(&self.bytes).expect("it came with one");
@@ -103,9 +119,7 @@ impl Packet {
             put(ip, 2, length as u16);
             let id = u16::from_be_bytes([ip[4], ip[5]]).wrapping_add(skipped as u16);
             put(ip, 4, id);
-            put(ip, 10, 0);
-            let sum = !fold(sum(&ip[..usize::from(ip[0] & 15) * 4]));
-            put(ip, 10, sum);
+            mend_checksum(ip);
             (12..20, ip[9])
         } else {
             put(ip, 4, (length - 40) as u16);
@@ -144,6 +158,13 @@ fn protocol_of(next: u8, is_tcp: bool) -> u8 {
         _ if is_tcp => 6,
         _ => 17,
     }
+}
+
+/// Of an IPv4 header.
+fn mend_checksum(ip: &mut [u8]) {
+    put(ip, 10, 0);
+    let sum = !fold(sum(&ip[..usize::from(ip[0] & 15) * 4]));
+    put(ip, 10, sum);
 }
 
 fn put(bytes: &mut [u8], at: usize, value: u16) {

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::packet::Packet;
+
 /// What one relay carried, how late, and what that cost.
 #[derive(Clone, Debug)]
 pub(crate) struct Report {
@@ -26,15 +28,28 @@ pub(crate) struct Report {
     pub(crate) wall: Duration,
     /// Deliveries by how late they were, a place for 5 us.
     pub(crate) lateness: Vec<u64>,
-    /// What came out for whom: by the port that it came from, then by the port that it went to.
+    /// What became of packets: by the port that they came from, then by the port that they went to.
     pub(crate) flows: Vec<Vec<Flow>>,
+    /// The longest that packets waited for the rate of each port's ways up and down, in places of [`Report::SLOT`].
+    /// Empty for ways that never had a rate.
+    pub(crate) waits: Vec<[Vec<Duration>; 2]>,
 }
 
-/// What came out at one port from another one.
+/// What went from one port to another one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Flow {
-    /// Bytes of IP packets.
+    /// Bytes of IP packets that came out.
     pub(crate) bytes: u64,
+    /// IP packets that came out.
+    pub(crate) packets: u64,
+    /// Packets that were lost because a way says so.
+    pub(crate) lost: u64,
+    /// Packets that found a full queue.
+    pub(crate) queue_drops: u64,
+    /// Packets that a way held back for longer than those behind them.
+    pub(crate) held_back: u64,
+    /// Packets that were marked, since they found a long queue (CE).
+    pub(crate) marked: u64,
     /// When, in places of [`Report::SLOT`] since the relay began.
     pub(crate) slots: Vec<u64>,
 }
@@ -45,6 +60,11 @@ const PLACE: Duration = Duration::from_micros(5);
 impl Report {
     /// Width of a place in [`Flow::slots`].
     pub(crate) const SLOT: Duration = Duration::from_millis(10);
+
+    /// The place of what happens that long after the beginning.
+    pub(super) fn slot(at: Duration) -> usize {
+        (at.as_nanos() / Self::SLOT.as_nanos()) as usize
+    }
 
     pub(crate) fn new(ports: usize) -> Self {
         Self {
@@ -60,18 +80,20 @@ impl Report {
             // The last place takes all that is later than 10 ms.
             lateness: vec![0; 2001],
             flows: vec![vec![Flow::default(); ports]; ports],
+            waits: vec![[const { Vec::new() }; 2]; ports],
         }
     }
 
-    /// A packet of `bytes` was handed over, that long after the beginning and after it was due.
-    pub(crate) fn on_delivery(&mut self, [from, to]: [usize; 2], bytes: u64, at: Duration, late: Duration) {
+    /// A packet was handed over, that long after the beginning and after it was due.
+    pub(super) fn on_delivery(&mut self, [from, to]: [usize; 2], packet: &Packet, at: Duration, late: Duration) {
         let flow = &mut self.flows[from][to];
-        let slot = (at.as_nanos() / Self::SLOT.as_nanos()) as usize;
+        let (slot, bytes) = (Self::slot(at), packet.wire_bytes());
         if flow.slots.len() <= slot {
             flow.slots.resize(slot + 1, 0);
         }
         flow.slots[slot] += bytes;
         flow.bytes += bytes;
+        flow.packets += packet.segments() as u64;
         let place = (late.as_nanos() / PLACE.as_nanos()) as usize;
         let last = self.lateness.len() - 1;
         self.lateness[place.min(last)] += 1;

@@ -12,6 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
 use tun_rs::VIRTIO_NET_HDR_LEN;
 
+use super::backlog::{Backlog, stretched};
 use super::fate::{Fate, Way};
 use super::packet::Packet;
 use super::port::Port;
@@ -27,8 +28,8 @@ pub(super) struct Wheel {
     begin: Instant,
     ports: Vec<Port>,
     ways: Vec<[Way; 2]>,
-    /// When a way's queue has drained, for ways with a rate.
-    drained: Vec<[Instant; 2]>,
+    /// What waits for a way's rate.
+    backlogs: Vec<[Backlog; 2]>,
     waiting: BinaryHeap<Waiting>,
     /// Those that leave at the same time leave in the order in which they came.
     count: u64,
@@ -40,6 +41,8 @@ struct Waiting {
     due: Reverse<(Instant, u64)>,
     /// What it has just taken.
     step: Step,
+    /// When it leaves the queue of that way, if the way has a rate.
+    departure: Option<Instant>,
     packet: Packet,
 }
 
@@ -56,7 +59,7 @@ impl Wheel {
         let now = Instant::now();
         Self {
             ways: vec![<[Way; 2]>::default(); ports.len()],
-            drained: vec![[now; 2]; ports.len()],
+            backlogs: ports.iter().map(|_| [Backlog::new(now), Backlog::new(now)]).collect(),
             begin: now,
             waiting: BinaryHeap::new(),
             count: 0,
@@ -75,7 +78,8 @@ impl Wheel {
         while !shared.is_stopped.load(Ordering::Acquire) {
             let newest = shared.version.load(Ordering::Acquire);
             if version != Some(newest) {
-                self.ways.clone_from(&shared.ways.lock().expect("no holder panics"));
+                let ways = shared.ways.lock().expect("no holder panics").clone();
+                self.change(ways);
                 version = Some(newest);
             }
             self.deliver(shared);
@@ -85,7 +89,43 @@ impl Wheel {
         let spent = clock_gettime(ClockId::ThreadCPUTime);
         self.report.cpu = duration(spent).saturating_sub(duration(cpu));
         self.report.wall = self.begin.elapsed();
+        let now = Instant::now();
+        for (port, backlogs) in self.backlogs.into_iter().enumerate() {
+            self.report.waits[port] = backlogs.map(|backlog| backlog.finish(now));
+        }
         Ok(self.report)
+    }
+
+    /// Ways are other ones from now on.
+    fn change(&mut self, ways: Vec<[Way; 2]>) {
+        let now = Instant::now();
+        let before = std::mem::replace(&mut self.ways, ways);
+        for (port, before) in before.iter().enumerate() {
+            for direction in [Direction::Up, Direction::Down] {
+                let rates = [before, &self.ways[port]].map(|ways| ways[direction as usize].rate_bps);
+                let factor = match rates {
+                    [Some(before), Some(after)] if before != after => before / after,
+                    [Some(_), None] => 0.0,
+                    _ => continue,
+                };
+                self.backlogs[port][direction as usize].stretch(now, factor);
+                self.stretch(now, port, direction, factor);
+            }
+        }
+    }
+
+    /// What waits for the rate of a way takes `factor` times as long.
+    fn stretch(&mut self, now: Instant, port: usize, direction: Direction, factor: f64) {
+        let mut waiting = std::mem::take(&mut self.waiting).into_vec();
+        for one in waiting.iter_mut().filter(|one| one.step.port == port && one.step.direction == direction) {
+            let Some(departure) = &mut one.departure else { continue };
+            let (due, count) = one.due.0;
+            // It takes the way's time after that, and more if it is held back.
+            let behind = due - *departure;
+            *departure = stretched(*departure, now, factor);
+            one.due = Reverse((*departure + behind, count));
+        }
+        self.waiting = waiting.into();
     }
 
     /// Takes what the hosts sent: whether some may be left.
@@ -121,6 +161,7 @@ impl Wheel {
             self.queue(now, step, packet, Duration::ZERO);
             return;
         }
+        let Some(to) = packet.destination().filter(|to| *to < self.ports.len()) else { return };
         let segments = packet.segments();
         let mut fates: Vec<Fate> = Vec::with_capacity(segments);
         fates.extend((0..segments).map(|segment| way.fate(packet.segment_bytes(segment), &mut self.chance)));
@@ -131,9 +172,15 @@ impl Wheel {
             let range = first..first + run;
             first += run;
             match fate {
-                Fate::IsLost => self.report.lost += run as u64,
+                Fate::IsLost => {
+                    self.report.lost += run as u64;
+                    self.report.flows[step.from][to].lost += run as u64;
+                }
                 Fate::Passes => self.queue(now, step, packet.cut(range), Duration::ZERO),
-                Fate::ComesLate => self.queue(now, step, packet.cut(range), way.late_by),
+                Fate::ComesLate => {
+                    self.report.flows[step.from][to].held_back += run as u64;
+                    self.queue(now, step, packet.cut(range), way.late_by);
+                }
                 Fate::ComesTwice => {
                     self.queue(now, step, packet.cut(range.clone()), Duration::ZERO);
                     self.queue(now, step, packet.cut(range), Duration::ZERO);
@@ -145,30 +192,45 @@ impl Wheel {
     /// It passes the way's rate, then takes the way's time.
     fn queue(&mut self, now: Instant, step: Step, packet: Packet, extra: Duration) {
         let way = self.ways[step.port][step.direction as usize];
-        let mut departure = now;
-        if let Some(rate_bps) = way.rate_bps {
-            let drained = self.drained[step.port][step.direction as usize].max(now);
-            let waits_bytes = (drained - now).as_secs_f64() * rate_bps / 8.0;
-            let room = (way.queue_bytes as f64 - waits_bytes).max(0.0);
-            let each = packet.segment_bytes(0);
-            let segments = packet.segments().min((room / each as f64) as usize);
-            self.report.queue_drops += (packet.segments() - segments) as u64;
-            if segments == 0 {
-                return;
+        match way.rate_bps {
+            None => self.push(now + way.delay + extra, step, None, packet),
+            Some(rate_bps) if way.is_even => {
+                for segment in 0..packet.segments() {
+                    self.wait(now, step, &packet.cut(segment..segment + 1), rate_bps, extra);
+                }
             }
-            let packet = packet.cut(0..segments);
-            departure = drained + Duration::from_secs_f64(packet.wire_bytes() as f64 * 8.0 / rate_bps);
-            self.drained[step.port][step.direction as usize] = departure;
-            self.push(departure + way.delay + extra, step, packet);
-        } else {
-            departure += way.delay + extra;
-            self.push(departure, step, packet);
+            Some(rate_bps) => self.wait(now, step, &packet, rate_bps, extra),
         }
     }
 
-    fn push(&mut self, due: Instant, step: Step, packet: Packet) {
+    /// It waits until it has been sent at the way's rate. What finds no room is lost.
+    fn wait(&mut self, now: Instant, step: Step, packet: &Packet, rate_bps: f64, extra: Duration) {
+        let way = self.ways[step.port][step.direction as usize];
+        let backlog = &mut self.backlogs[step.port][step.direction as usize];
+        backlog.note(now);
+        let waits_bytes = backlog.wait(now).as_secs_f64() * rate_bps / 8.0;
+        let room = (way.queue_bytes as f64 - waits_bytes).max(0.0);
+        let each = packet.segment_bytes(0);
+        let segments = packet.segments().min((room / each as f64) as usize);
+        let dropped = (packet.segments() - segments) as u64;
+        self.report.queue_drops += dropped;
+        let to = packet.destination().expect("what goes nowhere has not come so far");
+        let flow = &mut self.report.flows[step.from][to];
+        flow.queue_drops += dropped;
+        if segments == 0 {
+            return;
+        }
+        let mut packet = packet.cut(0..segments);
+        let departure = backlog.join(now, packet.wire_bytes(), rate_bps);
+        if way.mark_bytes > 0 && waits_bytes > way.mark_bytes as f64 && packet.mark() {
+            flow.marked += segments as u64;
+        }
+        self.push(departure + way.delay + extra, step, Some(departure), packet);
+    }
+
+    fn push(&mut self, due: Instant, step: Step, departure: Option<Instant>, packet: Packet) {
         self.count += 1;
-        self.waiting.push(Waiting { due: Reverse((due, self.count)), step, packet });
+        self.waiting.push(Waiting { due: Reverse((due, self.count)), step, departure, packet });
     }
 
     /// Hands over what is due.
@@ -189,7 +251,7 @@ impl Wheel {
                 },
                 Direction::Down => {
                     let (late, at) = (now.saturating_duration_since(due), now.duration_since(self.begin));
-                    self.report.on_delivery([from, port], packet.wire_bytes(), at, late);
+                    self.report.on_delivery([from, port], &packet, at, late);
                     shared.delivered[from][port].fetch_add(packet.wire_bytes(), Ordering::Relaxed);
                     if self.ports[port].device.send(&packet.bytes).is_err() {
                         self.report.refused += 1;
