@@ -244,7 +244,7 @@ impl Retry {
 /// Whether the end of a session may be one that passes.
 fn may_pass(reason: CloseReason, by_peer: bool) -> bool {
     match reason {
-        CloseReason::Silence | CloseReason::Path | CloseReason::Keys | CloseReason::Reset => true,
+        CloseReason::Silence | CloseReason::Path | CloseReason::Keys | CloseReason::Reset | CloseReason::Cut => true,
         // If it is this end that leaves, it does.
         CloseReason::Leaving => by_peer,
         CloseReason::Refused(refusal) => by_peer && refusal == Refusal::NoRoom,
@@ -275,7 +275,8 @@ mod tests {
 
     #[test]
     fn may_pass__what_somebody_wanted_does_not() {
-        for reason in [CloseReason::Silence, CloseReason::Path, CloseReason::Keys, CloseReason::Reset] {
+        for reason in [CloseReason::Silence, CloseReason::Path, CloseReason::Keys, CloseReason::Reset, CloseReason::Cut]
+        {
             assert!(may_pass(reason, true) && may_pass(reason, false), "{reason:?}");
         }
         assert!(may_pass(CloseReason::Leaving, true) && !may_pass(CloseReason::Leaving, false));
