@@ -256,7 +256,7 @@ fn may_pass(reason: CloseReason, by_peer: bool) -> bool {
 fn is_passing(error: &TransferError) -> bool {
     use HandshakeError::{FellSilent, NoAnswer, Refused};
     match error {
-        TransferError::Connect(ConnectError::NoAddress) => true,
+        TransferError::Connect(ConnectError::NoAddress | ConnectError::Tunnel(_)) => true,
         TransferError::Connect(ConnectError::Handshake(error)) => {
             matches!(error, NoAnswer | FellSilent | Refused(Refusal::NoRoom))
         }
@@ -294,6 +294,7 @@ mod tests {
         let error = |error: HandshakeError| is_passing(&TransferError::Connect(error.into()));
         assert!(error(HandshakeError::NoAnswer) && error(HandshakeError::FellSilent));
         assert!(error(HandshakeError::Refused(Refusal::NoRoom)));
+        assert!(is_passing(&ConnectError::Tunnel("TCP: refused".to_owned()).into()));
         for refusal in [Refusal::Expired, Refusal::Revoked, Refusal::UsedUp, Refusal::UnknownName, Refusal::Direction] {
             assert!(!error(HandshakeError::Refused(refusal)), "{refusal:?}");
         }
