@@ -29,6 +29,8 @@ pub(super) struct Tunnels {
     door: Option<Door>,
     all: BTreeMap<NonZeroU32, Tunnel>,
     last: u32,
+    /// When it is next looked whether somebody is at the door, as long as there is no tunnel.
+    looks_at: Time,
     /// The largest datagram.
     most: usize,
     /// Where something was put in and is not written.
@@ -67,6 +69,7 @@ const MOST_OF_PREFIX: usize = 64;
 /// Who floods the port with connections takes no more of the thread than these take, in a second and at a time.
 const MOST_A_SECOND: u32 = 256;
 const AT_A_TIME: usize = 16;
+const LOOKS_EVERY: Duration = Duration::from_millis(1);
 /// Tunnels that are read before the UDP socket has its turn again.
 const TUNNELS_A_TURN: usize = 8;
 /// Waiting for the door to be looked at.
@@ -84,6 +87,7 @@ impl Tunnels {
             door: None,
             all: BTreeMap::new(),
             last: 0,
+            looks_at: Time::ZERO,
             most: most.max(1200) as usize,
             dirty: Vec::new(),
             broken: Vec::new(),
@@ -202,6 +206,11 @@ impl Tunnels {
     /// Looks who has something to do: the tunnels to be read are added to `readable`, some at a time.
     pub(super) fn poll(&mut self, now: Time, readable: &mut Vec<NonZeroU32>) {
         let Some(epoll) = &self.epoll else { return };
+        // Who comes to the door may wait a little; sessions without a tunnel pay for no more than that.
+        if self.all.is_empty() && now < self.looks_at {
+            return;
+        }
+        self.looks_at = now.saturating_add(LOOKS_EVERY);
         readable.append(&mut self.broken);
         let mut room = [const { MaybeUninit::<Event>::uninit() }; TUNNELS_A_TURN];
         let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
