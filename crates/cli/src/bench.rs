@@ -18,7 +18,7 @@ use crate::simulate::{quantity, rate};
 use crate::table::TextTable;
 use crate::terminal::{self, print};
 use crate::transfer::connecting;
-use crate::transfer::link::{LinkArgs, positive_rate};
+use crate::transfer::link::{LinkArgs, NO_SSH, OF_TICKETS, positive_rate};
 use crate::transfer::monitor::monitor;
 use crate::transfer::offer::TicketOffer;
 use crate::transfer::screen::{Screen, Talk};
@@ -169,6 +169,7 @@ fn measure(args: &Args) -> Done {
             ))
         })?,
     };
+    args.link.check_carrier("bench", &OF_TICKETS, NO_SSH)?;
     let bound = args.link.bind(ticket.addresses.first().map(SocketAddr::ip))?;
     let _socket = monitor(&screen, "bench", &bound, Vec::new);
     let options = BenchOptions {

@@ -12,8 +12,9 @@ use serde::{Deserialize, Serialize};
 use crate::Done;
 use crate::failure::CommandFailure;
 use crate::transfer::connecting;
+use crate::transfer::far_tunnel::FarTunnel;
 use crate::transfer::follow::{KnownBefore, follow};
-use crate::transfer::link::{LinkArgs, positive_rate};
+use crate::transfer::link::{LinkArgs, NO_SSH, OF_TICKETS, positive_rate};
 use crate::transfer::monitor::monitor;
 use crate::transfer::patience::Patience;
 use crate::transfer::screen::{Screen, Talk};
@@ -115,20 +116,29 @@ impl Taking {
 pub(crate) fn run(args: &Args) -> Done {
     let (ticket, names, destination) = words(&args.words)?;
     let screen = Screen::new(args.talk);
-    fetch(&screen, &args.link, &ticket, &args.taking.options(names, destination))
+    args.link.check_carrier("get", &OF_TICKETS, NO_SSH)?;
+    fetch(&screen, &args.link, None, &ticket, &args.taking.options(names, destination))
 }
 
-/// Fetches with a ticket, and shows how it goes.
-pub(crate) fn fetch(screen: &Screen, link: &LinkArgs, ticket: &Ticket, options: &GetOptions) -> Done {
+/// Fetches with a ticket, and shows how it goes; `ssh` is what carries it where nobody answers by UDP.
+pub(crate) fn fetch(
+    screen: &Screen,
+    link: &LinkArgs,
+    ssh: Option<FarTunnel>,
+    ticket: &Ticket,
+    options: &GetOptions,
+) -> Done {
     let bound = link.bind(ticket.addresses.first().map(SocketAddr::ip))?;
+    let _watch = ssh.map(|ssh| ssh.hand_over(&bound.endpoint));
     let wish = GetOptions { session: link.session(), ..options.clone() };
     let begun = connecting::patiently(screen, ticket, |_| get(&bound.endpoint, ticket, wish));
     let transfer = begun.map_err(|error| connecting::transfer_failure(&error, ticket))?;
     let shown = transfer.clone();
     let _socket = monitor(screen, "get", &bound, move || vec![shown.clone()]);
     let dry = options.dry_run.then_some("fetch");
-    let course = KnownBefore { capacity: bound.capacity.rate, dry };
-    let done = follow(screen, &transfer, course);
+    let course =
+        KnownBefore { capacity: bound.capacity.rate, places: connecting::places(ticket), carriers: link.carrier, dry };
+    let done = follow(screen, &transfer, &course);
     bound.endpoint.close();
     done
 }

@@ -11,8 +11,9 @@ use crate::Done;
 use crate::failure::CommandFailure;
 use crate::get::LookArgs;
 use crate::transfer::connecting;
+use crate::transfer::far_tunnel::FarTunnel;
 use crate::transfer::follow::{KnownBefore, follow};
-use crate::transfer::link::{LinkArgs, positive_rate};
+use crate::transfer::link::{LinkArgs, NO_SSH, OF_TICKETS, positive_rate};
 use crate::transfer::monitor::monitor;
 use crate::transfer::own_places::note_left_out;
 use crate::transfer::patience::Patience;
@@ -52,7 +53,8 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Done {
     let (paths, ticket) = words(&args.words)?;
     let screen = Screen::new(args.talk);
-    send(&screen, &args.link, &ticket, &paths, &options(args.look, args.limit, args.patience))
+    args.link.check_carrier("put", &OF_TICKETS, NO_SSH)?;
+    send(&screen, &args.link, None, &ticket, &paths, &options(args.look, args.limit, args.patience))
 }
 
 /// What is asked of a put.
@@ -64,20 +66,27 @@ pub(crate) fn options(
     PutOptions { check, dry_run, keeps_links: links, limit, retry: patience.retry, ..PutOptions::default() }
 }
 
-/// Sends with a ticket, and shows how it goes.
-pub(crate) fn send(screen: &Screen, link: &LinkArgs, ticket: &Ticket, paths: &[PathBuf], options: &PutOptions) -> Done {
+/// Sends with a ticket, and shows how it goes; `ssh` is what carries it where nobody answers by UDP.
+pub(crate) fn send(
+    screen: &Screen,
+    link: &LinkArgs,
+    ssh: Option<FarTunnel>,
+    ticket: &Ticket,
+    paths: &[PathBuf],
+    options: &PutOptions,
+) -> Done {
     let bound = link.bind(ticket.addresses.first().map(SocketAddr::ip))?;
+    let _watch = ssh.map(|ssh| ssh.hand_over(&bound.endpoint));
     let wish = PutOptions { session: link.session(), ..options.clone() };
     note_left_out(screen, paths);
     let begun = connecting::patiently(screen, ticket, |_| put(&bound.endpoint, ticket, paths, &wish));
     let transfer = begun.map_err(|error| connecting::transfer_failure(&error, ticket))?;
     let shown = transfer.clone();
     let _socket = monitor(screen, "put", &bound, move || vec![shown.clone()]);
-    let done = follow(
-        screen,
-        &transfer,
-        KnownBefore { capacity: bound.capacity.rate, dry: options.dry_run.then_some("send") },
-    );
+    let dry = options.dry_run.then_some("send");
+    let course =
+        KnownBefore { capacity: bound.capacity.rate, places: connecting::places(ticket), carriers: link.carrier, dry };
+    let done = follow(screen, &transfer, &course);
     bound.endpoint.close();
     done
 }

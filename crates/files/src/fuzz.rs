@@ -255,6 +255,7 @@ fn results() {
             is_initiator: true,
             sends: true,
             receives: true,
+            carrier: fairwave_host::Carrier::Udp,
             path: PathKind::Shared,
             is_plain: false,
         };

@@ -94,6 +94,7 @@ impl Loopback {
                 is_initiator: is_giver != is_get,
                 sends: is_giver || !is_get,
                 receives: !is_giver || !is_get,
+                carrier: fairwave_host::Carrier::Udp,
                 path: PathKind::Dedicated,
                 is_plain: way.forge > 0.0,
             });

@@ -230,7 +230,8 @@ impl Handler for Claiming {
 
     fn on_closed(&mut self, session: &Session, reason: CloseReason, by_peer: bool) {
         // Who stopped or left does not come back by itself, and may begin anew as anybody may.
-        self.own.lock().is_lost = matches!(reason, CloseReason::Silence | CloseReason::Path | CloseReason::Keys);
+        self.own.lock().is_lost =
+            matches!(reason, CloseReason::Silence | CloseReason::Path | CloseReason::Keys | CloseReason::Cut);
         if let Some(handler) = &mut self.handler {
             handler.on_closed(session, reason, by_peer);
         }

@@ -8,6 +8,8 @@ use fairwave_schemes::node::NodeError;
 use fairwave_units::{Bytes, Duration, Rate};
 use thiserror::Error;
 
+use crate::carrier::Carriers;
+
 /// The rule of an end node that was told none.
 const DEFAULT_RULE: &str = "gtp";
 
@@ -16,6 +18,11 @@ const DEFAULT_RULE: &str = "gtp";
 pub struct EndpointConfig {
     /// The address to listen at: any port of all addresses if it is not said.
     pub listen: Option<SocketAddr>,
+    /// Whether others may come over TCP, too, at the port that it listens at. One that cannot be had keeps nobody from
+    /// listening: [`EndpointFacts::tcp_error`] says why.
+    pub listens_tcp: bool,
+    /// What may carry the sessions that it opens.
+    pub carriers: Carriers,
     /// What its sessions may send together, as IP packets. Where nothing is known of it, a session's path alone sets
     /// the pace, and fair shares are not promised.
     pub send_capacity: Option<Rate>,
@@ -45,6 +52,8 @@ impl Default for EndpointConfig {
     fn default() -> Self {
         Self {
             listen: None,
+            listens_tcp: false,
+            carriers: Carriers::Any,
             send_capacity: None,
             receive_capacity: None,
             path: PathKind::Shared,
@@ -64,6 +73,10 @@ impl Default for EndpointConfig {
 pub struct EndpointFacts {
     /// Where it listens.
     pub local: SocketAddr,
+    /// Whether it does so over TCP, too.
+    pub listens_tcp: bool,
+    /// Why not, if it was asked to.
+    pub tcp_error: Option<String>,
     /// Datagrams that one call sends: 1 without segmentation (GSO).
     pub segments: usize,
     /// Whether one call receives several datagrams in one buffer (GRO).

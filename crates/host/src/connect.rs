@@ -29,6 +29,9 @@ pub enum ConnectError {
     /// The peer did not answer, or said no.
     #[error(transparent)]
     Handshake(#[from] HandshakeError),
+    /// No connection that would carry the session's datagrams could be opened.
+    #[error("no answer: {0}")]
+    Tunnel(String),
     /// The attempt cannot even begin.
     #[error("{0}")]
     Wish(String),

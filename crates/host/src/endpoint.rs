@@ -1,7 +1,8 @@
 //! One UDP port with all its sessions.
 
 use std::net::SocketAddr;
-use std::sync::atomic::Ordering;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
@@ -89,6 +90,15 @@ impl Endpoint {
         Ok(answer)
     }
 
+    /// Takes over two descriptors that lead to a process at another host, what is read and what is written, such as the
+    /// output and input of an ssh: sessions with who listens there may go by them, both ways. `peer` is where that host
+    /// is, as sessions tell it.
+    pub fn add_tunnel(&self, reader: OwnedFd, writer: OwnedFd, peer: SocketAddr) -> TunnelWatch {
+        let is_gone = Arc::new(AtomicBool::new(false));
+        self.order(EndpointOrder::Tunnel { ends: (reader, writer), peer, is_gone: Arc::clone(&is_gone) });
+        TunnelWatch { is_gone }
+    }
+
     /// Answers who wants to open a session with a ticket of this keyring, as `accept` says. The keyring says itself
     /// what has expired or is used up; the sessions of a ticket that is taken back end within a second or two.
     pub fn listen(&self, tickets: Arc<Keyring>, accept: Accept) {
@@ -141,6 +151,19 @@ impl Endpoint {
         if self.inner.orders.send(order).is_ok() {
             self.inner.bell.ring();
         }
+    }
+}
+
+/// Tells whether a tunnel that was handed over still leads anywhere.
+#[derive(Clone, Debug)]
+pub struct TunnelWatch {
+    is_gone: Arc<AtomicBool>,
+}
+
+impl TunnelWatch {
+    /// Whether it is over: its other end was closed, or it never led anywhere.
+    pub fn is_gone(&self) -> bool {
+        self.is_gone.load(Ordering::SeqCst)
     }
 }
 

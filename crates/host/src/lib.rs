@@ -78,6 +78,7 @@
 mod advertise;
 mod bench;
 mod capacity;
+mod carrier;
 mod commands;
 mod config;
 mod connect;
@@ -115,12 +116,13 @@ pub use bench::{
     BenchDirection, BenchError, BenchFlow, BenchOptions, BenchProgress, BenchReport, bench, bench_accept, bench_judge,
 };
 pub use capacity::{Capacity, CapacityOrigin};
+pub use carrier::{Carrier, Carriers};
 pub use commands::SessionCommand;
 pub use config::{BindError, EndpointConfig, EndpointFacts};
 pub use connect::{ConnectError, ConnectOptions, MOST_GREETING_BYTES};
 pub use doctor::{Check, Verdict, examine};
 pub use ending::{AtEnd, at_end};
-pub use endpoint::{Endpoint, WeakEndpoint};
+pub use endpoint::{Endpoint, TunnelWatch, WeakEndpoint};
 pub use fairwave_proto::codec::{CloseReason, Refusal, SessionId, TicketId, VoidReason};
 pub use fairwave_proto::handshake::HandshakeError;
 pub use fairwave_proto::{

@@ -1,7 +1,9 @@
 //! What an endpoint tells its thread, and what the thread shares with it.
 
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use arc_swap::ArcSwap;
 use crossbeam_channel::Sender;
@@ -18,7 +20,18 @@ use crate::visitor::{Accept, Judge};
 /// What an endpoint is told.
 pub(crate) enum EndpointOrder {
     Connect(Box<Call>),
-    Listen { tickets: Arc<Keyring>, judge: Judge, accept: Accept },
+    Listen {
+        tickets: Arc<Keyring>,
+        judge: Judge,
+        accept: Accept,
+    },
+    /// Descriptors that lead to another host's process: what is read, what is written, where that host is, and who is
+    /// told when they lead nowhere any more.
+    Tunnel {
+        ends: (OwnedFd, OwnedFd),
+        peer: SocketAddr,
+        is_gone: Arc<AtomicBool>,
+    },
     Stop,
 }
 

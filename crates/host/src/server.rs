@@ -8,6 +8,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::advertise::{DEFAULT_PORT, advertised};
+use crate::carrier::Carrier;
 use crate::config::{BindError, EndpointConfig};
 use crate::endpoint::Endpoint;
 use crate::keyring::{Keyring, Validity};
@@ -106,10 +107,12 @@ pub struct Server {
 }
 
 impl Server {
-    /// Takes a port and a ticket for what the keyring is for. The port is remembered: the same share is found there the
+    /// Takes a port, over TCP, too, unless UDP alone may carry, and a ticket for what the keyring is for. The port is remembered: the same share is found there the
     /// next time, by the tickets of before.
     pub fn open(keyring: Keyring, options: &ServerOptions) -> Result<Self, ServerError> {
-        let endpoint = options.listen.bind(keyring.port(), &options.endpoint)?;
+        let listens_tcp = options.endpoint.carriers.allow(Carrier::Tcp);
+        let config = EndpointConfig { listens_tcp, ..options.endpoint.clone() };
+        let endpoint = options.listen.bind(keyring.port(), &config)?;
         let local = endpoint.local_addr();
         keyring.keep_port(local.port())?;
         let addresses = addresses(&options.advertise, local)?;

@@ -12,6 +12,7 @@ use fairwave_units::{Bytes, Duration, Rate, Time};
 use tracing::Span;
 use zeroize::Zeroizing;
 
+use crate::carrier::Carrier;
 use crate::commands::{Commands, SessionCommand};
 use crate::proof::Proof;
 
@@ -44,6 +45,8 @@ pub struct SessionFacts {
     pub sends: bool,
     /// Whether this end receives data.
     pub receives: bool,
+    /// What carries its datagrams.
+    pub carrier: Carrier,
     /// Who else uses the path.
     pub path: PathKind,
     /// Whether data go without secrecy: then any byte of a stream may be forged, and the application has to check.

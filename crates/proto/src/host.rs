@@ -141,6 +141,12 @@ impl<C: Crypto> Host<C> {
         self.route(now);
     }
 
+    /// The tunnel that a session's packets go by ([`tunnel_address`](crate::tunnel_address)) is full: no more of its
+    /// data go until it has room again. Sessions whose datagrams go by themselves are not held.
+    pub fn hold(&mut self, now: Time, session: SessionId, is_held: bool) {
+        self.outbound.hold(now, session, is_held);
+    }
+
     /// How long the control intervals of one direction are from now on, where its capacity is known.
     pub fn set_interval_rule(&mut self, direction: Direction, rule: IntervalRule) {
         if let Some(node) = self.control.node_mut(direction) {

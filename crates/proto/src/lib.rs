@@ -62,6 +62,7 @@ mod socket_share;
 mod source_patience;
 mod stall_detector;
 mod stamps;
+mod tunnel;
 mod verdict;
 
 pub use byte_ranges::ByteRanges;
@@ -86,6 +87,7 @@ pub use requests::Requests;
 pub use sender::SenderCounts;
 pub use session::{Direction, Measured, OpenError, OpenRequest, Opened};
 pub use slots::slot as slot_of;
+pub use tunnel::{tunnel_address, tunnel_of};
 
 // For the benches, fuzz targets and tests of this crate alone.
 #[doc(hidden)]

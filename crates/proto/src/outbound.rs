@@ -138,6 +138,14 @@ impl Outbound {
         }
     }
 
+    /// The tunnel that a session's packets go by is full, or has room again.
+    pub(crate) fn hold(&mut self, now: Time, session: SessionId, is_held: bool) {
+        if let Some(sender) = self.senders.get_mut(session) {
+            sender.hold(now, is_held);
+            self.rearm(now, session);
+        }
+    }
+
     /// A session's end node grants it a rate until its next tick, an interval later.
     pub(crate) fn grant(&mut self, now: Time, session: SessionId, rate: Rate, interval: Duration) {
         if let Some(sender) = self.senders.get_mut(session) {

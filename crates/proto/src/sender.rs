@@ -23,6 +23,7 @@ use crate::rtt::Rtt;
 use crate::secure_random::SecureRandom;
 use crate::silence::{Hearing, Return, Silence};
 use crate::source_patience::SourcePatience;
+use crate::tunnel::tunnel_of;
 use crate::verdict::{Fate, Repairs, Settled, Settlement, Verdict};
 
 /// What a source keeps of one session: what was asked of it, what is under way, and how fast it may send.
@@ -47,7 +48,7 @@ pub(crate) struct Sender {
     heard_again_at: u64,
     /// On a dedicated path.
     breaker: Option<Breaker>,
-    /// On a shared one.
+    /// On a shared one that datagrams go by themselves: a tunnel has its own.
     path: Option<PathRate>,
     interval: Duration,
     told: ToldNumbers,
@@ -124,6 +125,7 @@ impl Sender {
             rtt.on_sample(now, first);
         }
         let packet = Bytes::new(u64::from(setup.lower_bytes + DATA_OVERHEAD + setup.piece_bytes));
+        let is_tunnel = tunnel_of(to).is_some();
         let mut sender = Self {
             peer,
             to,
@@ -137,11 +139,12 @@ impl Sender {
             holds: HoldTimes::new(now, Hold::Application),
             rtt,
             reordering: ReorderingWindow::default(),
-            silence: Silence::new(now, setup.path, setup.silence),
+            // What a tunnel holds back says nothing about the rate from before a silence.
+            silence: Silence::new(now, if is_tunnel { PathKind::Shared } else { setup.path }, setup.silence),
             progress: SourcePatience::new(setup.silence),
             heard_again_at: 0,
             breaker: (setup.path == PathKind::Dedicated).then(|| Breaker::new(now)),
-            path: (setup.path == PathKind::Shared).then(|| PathRate::new(now, rtt.smoothed(), packet)),
+            path: keeps_rate(to, setup.path).then(|| PathRate::new(now, rtt.smoothed(), packet)),
             interval: Duration::ZERO,
             told: ToldNumbers { settled: 0, next: 0, at: now, wait: FIRST_WAIT },
             reported: None,
@@ -176,6 +179,14 @@ impl Sender {
     pub(crate) fn grant(&mut self, now: Time, rate: Rate, interval: Duration) {
         self.interval = interval;
         self.limit(now, RateTerm::Source, rate);
+    }
+
+    /// The tunnel that its packets go by is full, or has room again: that is all that there is of a rate of its path.
+    pub(crate) fn hold(&mut self, now: Time, is_held: bool) {
+        if tunnel_of(self.to).is_some() {
+            let rate = if is_held { Rate::ZERO } else { Rate::nearest_bps(f64::MAX) };
+            self.limit(now, RateTerm::Path, rate);
+        }
     }
 
     /// The pacer keeps to the least of all that limits.
@@ -372,7 +383,8 @@ impl Sender {
         self.rtt = Rtt::default();
         self.reordering = ReorderingWindow::default();
         let packet = self.full_packet();
-        self.path = self.path.take().map(|_| PathRate::new(now, self.rtt.smoothed(), packet));
+        self.path = keeps_rate(to, self.setup.path).then(|| PathRate::new(now, self.rtt.smoothed(), packet));
+        self.limits.set(RateTerm::Path, Rate::nearest_bps(f64::MAX));
         self.apply(now);
     }
 
@@ -511,6 +523,11 @@ impl Sender {
     fn full_packet(&self) -> Bytes {
         Bytes::new(u64::from(self.setup.lower_bytes + DATA_OVERHEAD + self.setup.piece_bytes))
     }
+}
+
+/// Whether a source keeps to a path rate: where others use the path, and no tunnel does so in its place.
+fn keeps_rate(to: SocketAddr, path: PathKind) -> bool {
+    path == PathKind::Shared && tunnel_of(to).is_none()
 }
 
 /// The lowest 32 bits of the time in microseconds.

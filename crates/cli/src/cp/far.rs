@@ -1,10 +1,10 @@
 //! The far end of a copy: `fairwave serve --bootstrap`, as ssh starts it.
 //!
-//! It hears on stdin what is wanted, answers on stdout how it can be reached, and moves the files by itself: it goes on
-//! when ssh is gone, for as long as the other end may come back.
+//! It hears on stdin what is wanted, answers on stdout how it can be reached, and moves the files by itself, through ssh only
+//! where nothing else leads there: it goes on when ssh is gone, for as long as the other end may come back.
 
 use std::io::{self, Write};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use fairwave_files::{Share, ShareOptions, Transfer};
 use fairwave_host::{
-    CloseReason, Endpoint, Identity, Keyring, Listen, SessionOptions, ShareId, StateDir, TicketId, Validity,
-    advertised, ask_to_leave, at_end, runtime_dir,
+    Carriers, CloseReason, Endpoint, Identity, Keyring, Listen, SessionOptions, ShareId, StateDir, TicketId,
+    TunnelWatch, Validity, advertised, ask_to_leave, at_end, runtime_dir,
 };
 use fairwave_units::Rate;
 
@@ -22,6 +22,7 @@ use super::message::{self, CpReply, CpRequest, What};
 use super::place::Target;
 use crate::Done;
 use crate::failure::{CommandFailure, plain};
+use crate::transfer::far_tunnel::FarTunnel;
 use crate::transfer::link::{self, Bound, LinkArgs};
 use crate::transfer::monitor::{monitor_until, transfers};
 use crate::transfer::screen::{Screen, Talk};
@@ -82,6 +83,7 @@ fn begin(ask: &CpRequest) -> Result<Far, CommandFailure> {
         beta: ask.beta,
         rule: ask.rule.as_deref().map(link::rule).transpose().map_err(CommandFailure::Usage)?,
         plain: ask.is_plain,
+        carrier: Carriers::Any,
     };
     let (share, id) = share(&ask.what, link.session())?;
     // One that the same copy left behind keeps its files until the silence is long.
@@ -168,6 +170,7 @@ impl Far {
             version: message::VERSION,
             ticket: self.ticket.clone(),
             ssh_address: std::env::var("SSH_CONNECTION").ok().as_deref().and_then(server_of),
+            carries: true,
         }
     }
 
@@ -175,22 +178,17 @@ impl Far {
     fn stay(&self) {
         let screen = Screen::new(Talk { quiet: true, ..Talk::default() });
         let shown = Arc::clone(&self.share);
-        let is_ssh_gone = Arc::new(AtomicBool::new(false));
+        // From here on it may carry sessions, and its end is that of ssh.
+        let ssh = self.hand_over_ssh();
         let is_asked_to_leave = Arc::new(AtomicBool::new(false));
-        let (gone, asked, id) = (Arc::clone(&is_ssh_gone), Arc::clone(&is_asked_to_leave), self.id.to_string());
+        let (gone, asked, id) = (ssh.clone(), Arc::clone(&is_asked_to_leave), self.id.to_string());
         let leave = Box::new(move |what: &str| {
             // With ssh there, the other end is, too.
-            let leaves = what == id && gone.load(Ordering::SeqCst);
+            let leaves = what == id && gone.as_ref().is_none_or(TunnelWatch::is_gone);
             asked.fetch_or(leaves, Ordering::SeqCst);
             leaves
         });
         let _socket = monitor_until(&screen, "cp (far end)", &self.bound, move || transfers(&shown), leave);
-        let gone = Arc::clone(&is_ssh_gone);
-        std::thread::spawn(move || {
-            // Nothing more is said there; its end is what counts.
-            let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
-            gone.store(true, Ordering::SeqCst);
-        });
         let endpoint = &self.bound.endpoint;
         let (mut idle_since, mut has_come) = (Instant::now(), false);
         loop {
@@ -215,11 +213,19 @@ impl Far {
             }
             let patience = if has_come { OUTLIVES } else { COMES_WITHIN };
             // Who was never here and hangs up has given up.
-            let is_forgotten = is_ssh_gone.load(Ordering::SeqCst) && !has_come;
+            let is_forgotten = ssh.as_ref().is_none_or(TunnelWatch::is_gone) && !has_come;
             if is_idle && (is_forgotten || idle_since.elapsed() > patience) {
                 return self.leave(endpoint);
             }
         }
+    }
+
+    /// Standard input and output lead to the other end; none if the system has no descriptors for that.
+    fn hand_over_ssh(&self) -> Option<TunnelWatch> {
+        let (reader, writer) = (rustix::io::dup(io::stdin()).ok()?, rustix::io::dup(io::stdout()).ok()?);
+        let connection = std::env::var("SSH_CONNECTION").ok();
+        let peer = connection.as_deref().and_then(client_of).unwrap_or((Ipv4Addr::UNSPECIFIED, 0).into());
+        Some(FarTunnel { reader, writer, peer }.hand_over(&self.bound.endpoint))
     }
 
     fn leave(&self, endpoint: &Endpoint) {
@@ -237,6 +243,12 @@ fn server_of(connection: &str) -> Option<IpAddr> {
     let address = connection.split_whitespace().nth(2)?;
     // Of a link, with its name behind a percent sign: not to be reached from elsewhere.
     address.parse().ok()
+}
+
+/// The client's address and port in it.
+fn client_of(connection: &str) -> Option<SocketAddr> {
+    let mut words = connection.split_whitespace();
+    Some(SocketAddr::new(words.next()?.parse().ok()?, words.next()?.parse().ok()?))
 }
 
 #[cfg(test)]
@@ -261,5 +273,7 @@ mod tests {
         assert_eq!(server_of("2001:db8::1 50000 2001:db8::7 22"), Some("2001:db8::7".parse().unwrap()));
         assert_eq!(server_of("fe80::1%eth0 1 fe80::2%eth0 22"), None);
         assert_eq!(server_of(""), None);
+        assert_eq!(client_of("192.0.2.1 50000 192.0.2.7 22"), Some("192.0.2.1:50000".parse().unwrap()));
+        assert_eq!((client_of("192.0.2.1"), client_of("x y z 22")), (None, None));
     }
 }

@@ -73,6 +73,10 @@ pub(crate) enum CpReply {
         ticket: String,
         /// The address at which ssh found it, as it knows it.
         ssh_address: Option<std::net::IpAddr>,
+        /// Whether sessions may go by its standard input and output from here on. One that does not know of it does
+        /// not.
+        #[serde(default)]
+        carries: bool,
     },
     /// It cannot do that.
     Refused { version: u32, message: String },

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use fairwave_files::{GetOptions, Share, ShareOptions, TopNames};
-use fairwave_host::{Identity, Keyring, Listen, ShareId, StateDir, Validity};
+use fairwave_host::{Carrier, Identity, Keyring, Listen, ShareId, StateDir, Validity};
 use fairwave_units::Duration;
 
 use crate::Done;
@@ -28,8 +28,8 @@ use ssh::FarEnd;
 
 /// Copy files to or from another machine that ssh reaches, with no server and no set-up there.
 ///
-/// ssh starts `fairwave` at the other end and tells it what is wanted; the files then go over UDP, past ssh. DEST is a
-/// directory, or the new name of a single SRC; directories that are missing are made. What is there already is not
+/// ssh starts `fairwave` at the other end and tells it what is wanted; the files then go over UDP, past ssh, or through
+/// ssh where UDP is blocked. DEST is a directory, or the new name of a single SRC; directories that are missing are made. What is there already is not
 /// moved again: after an interrupt or a crash the same command goes on where it was; when the connection is lost, it
 /// goes on by itself when that is back (--retry).
 #[derive(Debug, clap::Args)]
@@ -66,15 +66,18 @@ enum CopyDirection {
 
 pub(crate) fn run(args: &Args) -> Done {
     let screen = Screen::new(args.talk);
+    let why = "the files go by udp, or through the ssh that starts the other end";
+    args.link.check_carrier("cp", &[Carrier::Udp, Carrier::Ssh], why)?;
     match way(&args.words)? {
         CopyDirection::Local { from, to } => copy_here(&screen, args, &from, &to),
         CopyDirection::Fetch { host, from, to } => {
             let what = What::Give(from.iter().map(|path| message::RemotePath::new(path)).collect());
-            let far = FarEnd::start(&args.ssh, &host, &ask(args, what))?;
+            let mut far = FarEnd::start(&args.ssh, &host, &ask(args, what))?;
             // Whatever the far end is, it says in its list what each thing is called.
             let names = TopNames::of(from.iter().map(|path| far::home_relative(path.into())));
             let options = GetOptions { top_names: Some(names), ..into(args, &to, from.len()) };
-            let done = get::fetch(&screen, &args.link, &far.ticket, &options);
+            let ssh = far.tunnel(args.link.carrier);
+            let done = get::fetch(&screen, &args.link, ssh, &far.ticket, &options);
             far.end();
             done
         }
@@ -86,9 +89,10 @@ pub(crate) fn run(args: &Args) -> Done {
                 durable: args.taking.durable,
                 keeps_links: args.taking.look.links,
             };
-            let far = FarEnd::start(&args.ssh, &host, &ask(args, what))?;
+            let mut far = FarEnd::start(&args.ssh, &host, &ask(args, what))?;
             let options = put::options(args.taking.look, args.taking.limit, args.taking.patience);
-            let done = put::send(&screen, &args.link, &far.ticket, &from, &options);
+            let ssh = far.tunnel(args.link.carrier);
+            let done = put::send(&screen, &args.link, ssh, &far.ticket, &from, &options);
             far.end();
             done
         }
@@ -175,7 +179,7 @@ fn copy_here(screen: &Screen, args: &Args, from: &[PathBuf], to: &std::path::Pat
         keyring.issue(Validity { lasts_s: None, is_once: false }, addresses).map_err(|error| of_state(&error))?;
     let share = Arc::new(share);
     giver.endpoint.listen_with(Arc::new(keyring), share.judges(), share.accept());
-    let done = get::fetch(screen, &args.link, &ticket, &into(args, to, from.len()));
+    let done = get::fetch(screen, &args.link, None, &ticket, &into(args, to, from.len()));
     giver.endpoint.close();
     done
 }

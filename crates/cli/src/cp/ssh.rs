@@ -1,14 +1,15 @@
 //! Starts the far end over ssh, and asks it for what is wanted.
 
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use fairwave_host::{MOST_ADDRESSES, Ticket};
+use fairwave_host::{Carrier, Carriers, MOST_ADDRESSES, Ticket};
 
 use super::message::{self, CpReply, CpRequest};
 use crate::failure::{CommandFailure, plain};
+use crate::transfer::far_tunnel::FarTunnel;
 
 /// All that ever goes through a remote shell.
 const REMOTE: &str = "fairwave serve --bootstrap";
@@ -18,6 +19,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The far end, as long as ssh reaches it.
 pub(super) struct FarEnd {
     child: Child,
+    /// Whether sessions may go through ssh.
+    carries: bool,
     pub(super) ticket: Ticket,
 }
 
@@ -46,8 +49,10 @@ impl FarEnd {
             end(child);
             Err(CommandFailure::Run(format!("{host}: {message}")))
         };
-        let (text, ssh_address) = match answer {
-            Ok(CpReply::Ready { version: message::VERSION, ticket, ssh_address }) => (ticket, ssh_address),
+        let (text, ssh_address, carries) = match answer {
+            Ok(CpReply::Ready { version: message::VERSION, ticket, ssh_address, carries }) => {
+                (ticket, ssh_address, carries)
+            }
             Ok(CpReply::Refused { message, .. }) => return refuse(&mut child, message),
             Ok(CpReply::Ready { version, .. }) => {
                 let message = format!("its fairwave is of another version: messages of version {version}, not 1");
@@ -69,7 +74,18 @@ impl FarEnd {
             let rest = std::mem::take(&mut ticket.addresses);
             ticket.addresses = in_order(resolved.into_iter().chain(ssh_address.map(at)).chain(rest));
         }
-        Ok(Self { child, ticket })
+        Ok(Self { child, carries, ticket })
+    }
+
+    /// The way through ssh itself, unless UDP alone is to be used or that end does not know of it. It is there once.
+    pub(super) fn tunnel(&mut self, carriers: Carriers) -> Option<FarTunnel> {
+        if !self.carries || !carriers.allow(Carrier::Ssh) {
+            return None;
+        }
+        let nowhere = || SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+        let peer = self.ticket.addresses.first().copied().unwrap_or_else(nowhere);
+        let (reader, writer) = (self.child.stdout.take()?.into(), self.child.stdin.take()?.into());
+        Some(FarTunnel { reader, writer, peer })
     }
 
     /// Lets it end: what it has to say has come through the session.

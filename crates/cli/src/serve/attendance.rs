@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fairwave_files::{Ended, Outcome, Visit, VisitKind};
+use fairwave_host::Carrier;
 use fairwave_units::{Duration, Rate};
 use serde::Serialize;
 
@@ -34,6 +35,7 @@ struct OpenedEvent {
     event: &'static str,
     session: String,
     peer: std::net::SocketAddr,
+    carrier: Carrier,
     direction: &'static str,
 }
 
@@ -66,11 +68,11 @@ impl<'a> Attendance<'a> {
     fn begin(&mut self, visit: Visit) -> Done {
         // Who has not come in yet is looked at the next time.
         let Some(session) = visit.transfer.session() else { return Ok(()) };
-        let peer = session.facts().peer;
+        let (peer, carrier) = (session.facts().peer, session.facts().carrier);
         if self.screen.talk.json {
             let direction = if visit.is_put() { "receive" } else { "send" };
             let session = format!("{:016x}", session.id().0);
-            print_json(&OpenedEvent { event: "opened", session, peer, direction })?;
+            print_json(&OpenedEvent { event: "opened", session, peer, carrier, direction })?;
             terminal::flush()?;
         } else {
             let what = match visit.kind {
@@ -78,7 +80,8 @@ impl<'a> Attendance<'a> {
                 VisitKind::Put => "puts files here",
                 VisitKind::DryPut => "looks what it would put here",
             };
-            self.screen.say(&format!("{peer}: {what}"));
+            let over = if carrier == Carrier::Udp { String::new() } else { format!(" over {carrier}") };
+            self.screen.say(&format!("{peer}: {what}{over}"));
         }
         let teller = Teller::new(self.screen, format!("{peer}: "));
         let meter = ProgressMeter::new(visit.transfer.clone(), self.capacity);

@@ -75,7 +75,8 @@ fn refusal(error: &ConnectError) -> Option<Refusal> {
     }
 }
 
-fn places(ticket: &Ticket) -> String {
+/// Where the other end is, in words.
+pub(crate) fn places(ticket: &Ticket) -> String {
     let all: Vec<_> = ticket.addresses.iter().map(ToString::to_string).collect();
     if all.is_empty() { "the ticket without an address".into() } else { all.join(", ") }
 }
@@ -83,5 +84,9 @@ fn places(ticket: &Ticket) -> String {
 fn blocked(ticket: &Ticket) -> String {
     let mut ports: Vec<_> = ticket.addresses.iter().map(|address| address.port().to_string()).collect();
     ports.dedup();
-    format!("if the server runs, its firewall must let UDP port {} in (sudo ufw allow {0}/udp)", ports.join(", "))
+    let ports = ports.join(", ");
+    format!(
+        "if the server runs, its firewall must let UDP port {ports} in (sudo ufw allow {ports}/udp), or at least TCP \
+         port {ports}, which is slower"
+    )
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use fairwave_files::{Ended, Outcome, Progress, Transfer, escaped};
-use fairwave_host::Refusal;
+use fairwave_host::{Carrier, Carriers, Refusal};
 use fairwave_units::Rate;
 use serde::Serialize;
 
@@ -51,6 +51,7 @@ struct RetryEvent<'a> {
 struct ResumedEvent<'a> {
     event: &'static str,
     session: Option<&'a str>,
+    carrier: Option<Carrier>,
     elapsed_s: f64,
     reconnects: u64,
     bytes_done: u64,
@@ -64,6 +65,8 @@ struct EndEvent<'a> {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     dry_run: bool,
     session: Option<String>,
+    /// What carried the last of its sessions.
+    carrier: Option<Carrier>,
     files: u64,
     files_failed: u64,
     files_skipped: u64,
@@ -83,20 +86,26 @@ struct EndEvent<'a> {
 }
 
 /// What is known of a transfer before it begins.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct KnownBefore {
     pub(crate) capacity: Option<Rate>,
+    /// Where the other end is, in words.
+    pub(crate) places: String,
+    /// What may carry it.
+    pub(crate) carriers: Carriers,
     /// What would be done, if nothing is written: a verb.
     pub(crate) dry: Option<&'static str>,
 }
 
 /// Shows a transfer until it ends. An interrupt stops it where it can go on.
-pub(crate) fn follow(screen: &Screen, transfer: &Transfer, course: KnownBefore) -> Done {
+pub(crate) fn follow(screen: &Screen, transfer: &Transfer, course: &KnownBefore) -> Done {
     interrupt::be_gentle();
     let mut meter = ProgressMeter::new(transfer.clone(), course.capacity);
     let mut teller = Teller::new(screen, String::new());
     let mut stopping: Option<Instant> = None;
+    let mut carrier = CarrierTeller { screen, course, told: Carrier::Udp };
     let outcome = loop {
+        carrier.tell(transfer);
         if let Some(outcome) = transfer.wait(Some(tick())) {
             break outcome;
         }
@@ -115,6 +124,34 @@ pub(crate) fn follow(screen: &Screen, transfer: &Transfer, course: KnownBefore) 
     let moment = meter.look();
     teller.end();
     tell_end(screen, &outcome, &moment, transfer, course.dry)
+}
+
+/// Tells what carries a transfer where it is not what is best, and what that costs.
+struct CarrierTeller<'a> {
+    screen: &'a Screen,
+    course: &'a KnownBefore,
+    told: Carrier,
+}
+
+impl CarrierTeller<'_> {
+    /// Each change is told once. Who asked for a carrier knows of it.
+    fn tell(&mut self, transfer: &Transfer) {
+        let Some(carrier) = transfer.session().map(|session| session.facts().carrier) else { return };
+        if carrier == self.told || self.course.carriers != Carriers::Any {
+            return;
+        }
+        self.told = carrier;
+        let places = &self.course.places;
+        let over = match carrier {
+            Carrier::Udp => return self.screen.note(&format!("UDP to {places} is answered: going on over UDP")),
+            Carrier::Tcp => "over TCP",
+            Carrier::Ssh => "through the ssh connection",
+        };
+        self.screen.note(&format!(
+            "UDP to {places} is not answered: going on {over}, which shares the path as TCP does and is slower on long \
+             or lossy paths"
+        ));
+    }
 }
 
 /// Tells how a transfer goes: with a bar, in lines, or in JSON.
@@ -178,6 +215,7 @@ impl<'a> Teller<'a> {
                 print_json(&ResumedEvent {
                     event: "resumed",
                     session: moment.session.as_ref().map(|session| session.id.as_str()),
+                    carrier: moment.session.as_ref().map(|session| session.carrier),
                     elapsed_s,
                     reconnects: moment.reconnects,
                     bytes_done: moment.progress.bytes_done,
@@ -295,6 +333,7 @@ pub(crate) fn print_end(outcome: &Outcome, moment: &Moment, transfer: &Transfer,
         event,
         dry_run: is_dry,
         session: transfer.session().map(|session| format!("{:016x}", session.id().0)),
+        carrier: transfer.session().map(|session| session.facts().carrier),
         files: outcome.files,
         files_failed: outcome.files_failed,
         files_skipped: outcome.files_skipped,

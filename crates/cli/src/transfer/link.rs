@@ -4,7 +4,9 @@ use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
 use clap::ValueEnum;
-use fairwave_host::{Capacity, Endpoint, EndpointConfig, IntervalRule, Listen, ListenError, PathKind, SessionOptions};
+use fairwave_host::{
+    Capacity, Carrier, Carriers, Endpoint, EndpointConfig, IntervalRule, Listen, ListenError, PathKind, SessionOptions,
+};
 use fairwave_schemes::node::host_rule;
 use fairwave_units::{Duration, Rate};
 
@@ -23,6 +25,10 @@ pub(crate) struct LinkArgs {
     /// Who else uses the path: others (shared), or nobody (dedicated: both ends must say so and know their capacities)
     #[arg(long, value_enum, value_name = "KIND", default_value = "shared")]
     pub(crate) path: PathUse,
+    /// What carries the data: udp; tcp, or for cp ssh, which are slower on long or lossy paths; or auto, which is udp,
+    /// and the other where nobody answers there
+    #[arg(long, value_name = "CARRIER", value_parser = carriers, default_value = "auto")]
+    pub(crate) carrier: Carriers,
     /// The rule by which this end shares its capacity, one that runs on hosts; see `fairwave schemes` [default: gtp]
     #[arg(long, value_name = "NAME", value_parser = rule)]
     pub(crate) rule: Option<String>,
@@ -71,6 +77,16 @@ impl LinkArgs {
         Ok(Bound { endpoint, capacity })
     }
 
+    /// Whether a command has the carrier that was asked for: it has these, and `why` says which it lacks.
+    pub(crate) fn check_carrier(&self, command: &str, has: &[Carrier], why: &str) -> Result<(), CommandFailure> {
+        match self.carrier {
+            Carriers::Only(only) if !has.contains(&only) => {
+                Err(CommandFailure::usage(format!("{command}: --carrier {only}: {why}"), "left out, it is auto"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// What this end node knows of a session.
     pub(crate) fn session(&self) -> SessionOptions {
         let options = SessionOptions::default();
@@ -92,6 +108,7 @@ impl LinkArgs {
                 PathUse::Dedicated => PathKind::Dedicated,
             },
             is_plain: self.plain,
+            carriers: self.carrier,
             ..EndpointConfig::default()
         };
         if let Some(rule) = &self.rule {
@@ -148,6 +165,14 @@ impl std::str::FromStr for Ports {
         Ok(Self(first..=last))
     }
 }
+
+fn carriers(text: &str) -> Result<Carriers, String> {
+    text.parse()
+}
+
+/// Where no ssh is.
+pub(crate) const OF_TICKETS: [Carrier; 2] = [Carrier::Udp, Carrier::Tcp];
+pub(crate) const NO_SSH: &str = "there is no ssh to go through; `fairwave cp` has one";
 
 /// The name of a rule that hosts run.
 pub(crate) fn rule(text: &str) -> Result<String, String> {

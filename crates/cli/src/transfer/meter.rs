@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use fairwave_files::{Pause, Progress, Transfer};
-use fairwave_host::{Here, LimitedBy, PathStatus, SessionStatus, StatusSample, WaitsFor};
+use fairwave_host::{Carrier, Here, LimitedBy, PathStatus, SessionStatus, StatusSample, WaitsFor};
 use fairwave_units::{Bytes, Rate};
 use serde::Serialize;
 
@@ -66,6 +66,7 @@ pub(crate) struct Moment {
 pub(crate) struct ProgressEvent<'a> {
     event: &'static str,
     session: Option<&'a str>,
+    carrier: Option<Carrier>,
     elapsed_s: f64,
     files_total: Option<u64>,
     files_done: u64,
@@ -291,6 +292,7 @@ impl Moment {
         ProgressEvent {
             event: "progress",
             session: session.map(|session| session.id.as_str()),
+            carrier: session.map(|session| session.carrier),
             elapsed_s: self.elapsed.as_secs_f64(),
             files_total: self.progress.files_total,
             files_done: self.progress.files_done,

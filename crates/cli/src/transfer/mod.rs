@@ -1,6 +1,7 @@
 //! What the commands that move files share.
 
 pub(crate) mod connecting;
+pub(crate) mod far_tunnel;
 pub(crate) mod follow;
 pub(crate) mod link;
 mod log;

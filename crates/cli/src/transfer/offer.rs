@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use fairwave_host::{
-    Keyring, Listen, Server, ServerError, ServerOptions, ShareId, StateDir, StateError, Ticket, Validity, id_text,
+    Carrier, Keyring, Listen, Server, ServerError, ServerOptions, ShareId, StateDir, StateError, Ticket, Validity,
+    id_text,
 };
 use serde::Serialize;
 
@@ -62,6 +63,8 @@ struct TicketEvent<'a> {
 impl TicketOffer {
     /// Takes a port and issues a ticket for what goes by this name.
     pub(crate) fn open(&self, link: &LinkArgs, share: ShareId) -> Result<Offered, CommandFailure> {
+        let why = "a server is reached by udp, and with auto over tcp, too";
+        link.check_carrier("serve", &[Carrier::Udp], why)?;
         let state = StateDir::open().map_err(|error| of_state(&error))?;
         let keyring = Keyring::open(state, share).map_err(|error| of_state(&error))?;
         let (endpoint, capacity) = link.config(None);
@@ -113,7 +116,13 @@ impl Offered {
             );
         }
         let places: Vec<_> = addresses.iter().map(ToString::to_string).collect();
-        screen.note(&format!("at {}; capacity {}", places.join(", "), self.bound.capacity));
+        let facts = self.bound.endpoint.facts();
+        let carriers = if facts.listens_tcp { "UDP, and TCP where that is blocked" } else { "UDP" };
+        screen.note(&format!("at {}, by {carriers}; capacity {}", places.join(", "), self.bound.capacity));
+        if let Some(error) = &facts.tcp_error {
+            let port = facts.local.port();
+            screen.note(&format!("TCP port {port} cannot be had ({error}): who cannot come by UDP cannot come"));
+        }
         let uses = if *is_once { ", for one transfer" } else { "" };
         screen.note(&format!(
             "ticket {} is good {}{uses}; who has it is let in: {command}",

@@ -4,6 +4,7 @@
 
 mod allocate;
 mod blocks;
+mod carrier;
 mod clock;
 mod cp;
 mod disk;

@@ -308,6 +308,7 @@ mod tests {
             is_initiator: true,
             sends: false,
             receives: true,
+            carrier: fairwave_host::Carrier::Udp,
             path: fairwave_host::PathKind::Dedicated,
             is_plain: false,
         })

@@ -81,6 +81,7 @@ impl Ended {
             (CloseReason::Leaving, true) => "the other end has ended",
             (CloseReason::Silence, _) => "nothing came from the other end any more",
             (CloseReason::Reset, _) => "the other end does not know the session any more: it began anew",
+            (CloseReason::Cut, _) => "the connection that carried the session was cut",
             (CloseReason::Keys, _) => "the keys of the session were a day old",
             (CloseReason::Path, _) => "the path loses more than a fifth of all packets",
             (CloseReason::ExceedsGrant, _) => "one end sent more than it was granted",

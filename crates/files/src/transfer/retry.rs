@@ -244,7 +244,7 @@ impl Retry {
 /// Whether the end of a session may be one that passes.
 fn may_pass(reason: CloseReason, by_peer: bool) -> bool {
     match reason {
-        CloseReason::Silence | CloseReason::Path | CloseReason::Keys | CloseReason::Reset => true,
+        CloseReason::Silence | CloseReason::Path | CloseReason::Keys | CloseReason::Reset | CloseReason::Cut => true,
         // If it is this end that leaves, it does.
         CloseReason::Leaving => by_peer,
         CloseReason::Refused(refusal) => by_peer && refusal == Refusal::NoRoom,
@@ -256,7 +256,7 @@ fn may_pass(reason: CloseReason, by_peer: bool) -> bool {
 fn is_passing(error: &TransferError) -> bool {
     use HandshakeError::{FellSilent, NoAnswer, Refused};
     match error {
-        TransferError::Connect(ConnectError::NoAddress) => true,
+        TransferError::Connect(ConnectError::NoAddress | ConnectError::Tunnel(_)) => true,
         TransferError::Connect(ConnectError::Handshake(error)) => {
             matches!(error, NoAnswer | FellSilent | Refused(Refusal::NoRoom))
         }
@@ -275,7 +275,8 @@ mod tests {
 
     #[test]
     fn may_pass__what_somebody_wanted_does_not() {
-        for reason in [CloseReason::Silence, CloseReason::Path, CloseReason::Keys, CloseReason::Reset] {
+        for reason in [CloseReason::Silence, CloseReason::Path, CloseReason::Keys, CloseReason::Reset, CloseReason::Cut]
+        {
             assert!(may_pass(reason, true) && may_pass(reason, false), "{reason:?}");
         }
         assert!(may_pass(CloseReason::Leaving, true) && !may_pass(CloseReason::Leaving, false));
@@ -293,6 +294,7 @@ mod tests {
         let error = |error: HandshakeError| is_passing(&TransferError::Connect(error.into()));
         assert!(error(HandshakeError::NoAnswer) && error(HandshakeError::FellSilent));
         assert!(error(HandshakeError::Refused(Refusal::NoRoom)));
+        assert!(is_passing(&ConnectError::Tunnel("TCP: refused".to_owned()).into()));
         for refusal in [Refusal::Expired, Refusal::Revoked, Refusal::UsedUp, Refusal::UnknownName, Refusal::Direction] {
             assert!(!error(HandshakeError::Refused(refusal)), "{refusal:?}");
         }

@@ -2,16 +2,20 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 
 use crossbeam_channel::Sender;
 use fairwave_proto::codec::{CloseReason, SessionId};
 use fairwave_proto::handshake::HandshakeError;
-use fairwave_proto::{Host, OpenRequest};
+use fairwave_proto::{Host, OpenRequest, tunnel_of};
 use fairwave_units::{Duration, Time};
 
 use super::address::canonical;
 use super::returns;
 use super::socket::Socket;
+use super::tunnel::{Broken, Tunnel};
+use super::tunnels::Tunnels;
+use crate::carrier::{Carrier, Carriers};
 use crate::connect::{ConnectError, ConnectOptions};
 use crate::crypto::{Noise, NoiseInitiator};
 use crate::handler::Handler;
@@ -19,7 +23,8 @@ use crate::keyring::id_text;
 use crate::orders::Call;
 use crate::session::Session;
 
-/// Addresses are tried one after the other, and side by side.
+/// Addresses are tried one after the other, and side by side; and where none of them answers soon, what else leads to
+/// the other end.
 #[derive(Default)]
 pub(crate) struct Attempts {
     attempts: Vec<PendingConnect>,
@@ -27,12 +32,24 @@ pub(crate) struct Attempts {
 
 struct PendingConnect {
     call: Call,
-    left: VecDeque<SocketAddr>,
-    /// One for each address that was tried.
+    left: VecDeque<Way>,
+    /// One for each way that was tried.
     sessions: Vec<(SessionId, SocketAddr)>,
+    /// TCP connections that are being opened.
+    connecting: Vec<NonZeroU32>,
+    began: Time,
     next: Option<Time>,
     /// What the last one failed of.
     error: ConnectError,
+}
+
+/// A way to the other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Udp(SocketAddr),
+    Tcp(SocketAddr),
+    /// By a tunnel that is there, at this address.
+    Tunnel(SocketAddr),
 }
 
 /// What goes with a session that was wanted.
@@ -43,25 +60,34 @@ pub(crate) struct ConnectWanted {
 
 // RFC 8305 s5: the next address after 250 ms.
 const BETWEEN_ADDRESSES: Duration = Duration::from_millis(250);
+/// Where UDP is answered it is so within a round trip or two; each hello may get lost once or twice.
+const TUNNELS_AFTER: Duration = Duration::from_secs(2);
 
 impl Attempts {
-    pub(crate) fn begin(&mut self, now: Time, socket: &Socket, call: Call) {
-        let left: VecDeque<_> =
-            in_turns(&call.to.addresses).into_iter().filter_map(|address| socket.reach(address)).collect();
+    pub(super) fn begin(&mut self, now: Time, socket: &Socket, tunnels: &Tunnels, carriers: Carriers, call: Call) {
+        let addresses = in_turns(&call.to.addresses);
+        let udp = addresses.iter().filter_map(|address| socket.reach(*address)).map(Way::Udp);
+        let tcp = addresses.iter().copied().map(Way::Tcp);
+        let ssh = tunnels.of_ssh().map(|tunnel| Way::Tunnel(tunnel.address));
+        // Who has an ssh to the other end goes no other way where UDP is blocked.
+        let tcp = tcp.filter(|_| tunnels.of_ssh().next().is_none());
+        let udp = udp.filter(|_| carriers.allow(Carrier::Udp));
+        let tunnels = ssh.filter(|_| carriers.allow(Carrier::Ssh)).chain(tcp.filter(|_| carriers.allow(Carrier::Tcp)));
+        let left: VecDeque<_> = udp.chain(tunnels).collect();
         let is_back = call.proof.is_some();
-        tracing::debug!(ticket = %id_text(call.to.id), addresses = ?left, is_back, "connects");
+        tracing::debug!(ticket = %id_text(call.to.id), ways = ?left, is_back, "connects");
         let error = ConnectError::NoAddress;
-        let (sessions, next) = (Vec::new(), Some(now));
-        self.attempts.push(PendingConnect { call, left, sessions, next, error });
+        let (sessions, connecting, next) = (Vec::new(), Vec::new(), Some(now));
+        self.attempts.push(PendingConnect { call, left, sessions, connecting, began: now, next, error });
     }
 
-    /// Tries the addresses whose time has come.
-    pub(crate) fn handle_timeout(&mut self, now: Time, host: &mut Host<Noise>) {
+    /// Tries the ways whose time has come.
+    pub(super) fn handle_timeout(&mut self, now: Time, host: &mut Host<Noise>, tunnels: &mut Tunnels) {
         self.attempts.retain_mut(|attempt| {
             while attempt.next.is_some_and(|next| next <= now) {
-                attempt.try_next(now, host);
+                attempt.try_next(now, host, tunnels);
             }
-            let is_over = attempt.sessions.is_empty() && attempt.left.is_empty();
+            let is_over = attempt.sessions.is_empty() && attempt.left.is_empty() && attempt.connecting.is_empty();
             if is_over {
                 // Who asked may be gone.
                 let _ = attempt.call.reply.send(Err(attempt.error.clone()));
@@ -70,34 +96,97 @@ impl Attempts {
         });
     }
 
-    pub(crate) fn next_timeout(&self) -> Option<Time> {
+    pub(super) fn next_timeout(&self) -> Option<Time> {
         self.attempts.iter().filter_map(|attempt| attempt.next).min()
     }
 
     /// A session is open: whose it is, if it was wanted here. The others of its attempt are given up.
-    pub(crate) fn opened(&mut self, now: Time, session: SessionId, host: &mut Host<Noise>) -> Option<ConnectWanted> {
+    pub(super) fn opened(
+        &mut self,
+        now: Time,
+        session: SessionId,
+        host: &mut Host<Noise>,
+        tunnels: &mut Tunnels,
+    ) -> Option<ConnectWanted> {
         let index = self.attempts.iter().position(|attempt| attempt.address_of(session).is_some())?;
-        let PendingConnect { sessions, call: Call { handler, reply, .. }, .. } = self.attempts.swap_remove(index);
+        let attempt = self.attempts.swap_remove(index);
+        let PendingConnect { sessions, connecting, call: Call { handler, reply, .. }, .. } = attempt;
         for (other, address) in sessions.into_iter().filter(|(other, _)| *other != session) {
-            tracing::debug!(address = %canonical(address), "given up: another address was faster");
+            tracing::debug!(address = %canonical(address), "given up: another way was faster");
             host.close(now, other, CloseReason::Done);
+            if let Some(number) = tunnel_of(address).filter(|number| tunnels.get(*number).is_some_and(Tunnel::is_tcp)) {
+                tunnels.end(number, Broken::Slower);
+            }
+        }
+        for number in connecting {
+            tunnels.end(number, Broken::Slower);
         }
         Some(ConnectWanted { handler, reply })
     }
 
     /// An attempt at one address has failed. The next is tried at once.
-    pub(crate) fn failed(&mut self, now: Time, session: SessionId, error: HandshakeError, host: &mut Host<Noise>) {
+    pub(super) fn failed(
+        &mut self,
+        now: Time,
+        session: SessionId,
+        error: HandshakeError,
+        host: &mut Host<Noise>,
+        tunnels: &mut Tunnels,
+    ) {
         let attempt = self.attempts.iter_mut().find(|attempt| attempt.address_of(session).is_some());
         if let Some(attempt) = attempt {
             tracing::info!(address = ?attempt.address_of(session).map(canonical), %error, "no session");
             attempt.sessions.retain(|(other, _)| *other != session);
+            if matches!(error, HandshakeError::Refused(_)) {
+                // Who says no does so on every way.
+                attempt.left.retain(|way| matches!(way, Way::Udp(_)));
+            }
             // That one says more than silence at another address.
-            if attempt.error == ConnectError::NoAddress || error != HandshakeError::NoAnswer {
+            let says_little = matches!(attempt.error, ConnectError::NoAddress | ConnectError::Tunnel(_));
+            if says_little || error != HandshakeError::NoAnswer {
                 attempt.error = error.into();
             }
             attempt.next = Some(now);
         }
-        self.handle_timeout(now, host);
+        self.handle_timeout(now, host, tunnels);
+    }
+
+    /// A TCP connection that somebody here wanted is open.
+    pub(super) fn connected(&mut self, now: Time, number: NonZeroU32, host: &mut Host<Noise>, tunnels: &mut Tunnels) {
+        let Some(address) = tunnels.get(number).map(|tunnel| tunnel.address) else { return };
+        if let Some(attempt) = self.attempts.iter_mut().find(|attempt| attempt.connecting.contains(&number)) {
+            attempt.connecting.retain(|other| *other != number);
+            attempt.say_hello(now, address, host);
+        }
+        self.handle_timeout(now, host, tunnels);
+    }
+
+    /// A tunnel is over: who is not let in yet will not be.
+    pub(super) fn tunnel_over(
+        &mut self,
+        now: Time,
+        number: NonZeroU32,
+        why: &Broken,
+        host: &mut Host<Noise>,
+        tunnels: &mut Tunnels,
+    ) {
+        for attempt in &mut self.attempts {
+            let is_there = |address: SocketAddr| tunnel_of(address) == Some(number);
+            let of_tunnel = attempt.sessions.iter().filter(|(_, address)| is_there(*address));
+            let lost: Vec<_> = of_tunnel.map(|(session, _)| *session).collect();
+            if lost.is_empty() && !attempt.connecting.contains(&number) {
+                continue;
+            }
+            for session in lost {
+                host.close(now, session, CloseReason::Done);
+            }
+            attempt.sessions.retain(|(_, address)| !is_there(*address));
+            attempt.connecting.retain(|other| *other != number);
+            if attempt.error == ConnectError::NoAddress {
+                attempt.error = ConnectError::Tunnel(why.to_string());
+            }
+        }
+        self.handle_timeout(now, host, tunnels);
     }
 }
 
@@ -106,20 +195,43 @@ impl PendingConnect {
         self.sessions.iter().find(|(other, _)| *other == session).map(|(_, address)| *address)
     }
 
-    fn try_next(&mut self, now: Time, host: &mut Host<Noise>) {
+    fn try_next(&mut self, now: Time, host: &mut Host<Noise>, tunnels: &mut Tunnels) {
         self.next = None;
-        let Some(address) = self.left.pop_front() else { return };
+        let Some(way) = self.left.pop_front() else { return };
+        match way {
+            Way::Udp(address) | Way::Tunnel(address) => self.say_hello(now, address, host),
+            Way::Tcp(address) => match tunnels.connect(now, address) {
+                Ok(number) => {
+                    tracing::info!(%address, "tries TCP");
+                    self.connecting.push(number);
+                }
+                Err(error) => {
+                    if self.error == ConnectError::NoAddress {
+                        self.error = ConnectError::Tunnel(format!("TCP: {error}"));
+                    }
+                }
+            },
+        }
+        self.next = self.left.front().map(|next| {
+            let soon = now.saturating_add(BETWEEN_ADDRESSES);
+            match (way, next) {
+                (Way::Udp(_), Way::Tcp(_) | Way::Tunnel(_)) => soon.max(self.began.saturating_add(TUNNELS_AFTER)),
+                _ => soon,
+            }
+        });
+    }
+
+    fn say_hello(&mut self, now: Time, address: SocketAddr, host: &mut Host<Noise>) {
         let crypto = NoiseInitiator::new(&self.call.to);
         let ConnectOptions { sends, receives, ref greeting, options } = self.call.options;
         let greeting = returns::greeting(self.call.proof.as_ref(), greeting);
         match host.connect(now, address, crypto, &OpenRequest { sends, receives, greeting: &greeting, options }) {
             Ok(session) => {
-                tracing::info!(address = %canonical(address), "tries");
+                tracing::info!(address = %canonical(address), is_tunnel = tunnel_of(address).is_some(), "tries");
                 self.sessions.push((session, address));
             }
             Err(error) => self.error = ConnectError::Wish(error.to_string()),
         }
-        self.next = (!self.left.is_empty()).then(|| now.saturating_add(BETWEEN_ADDRESSES));
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::num::NonZeroU32;
 
 use crossbeam_channel::Sender;
 use fairwave_proto::codec::{CloseReason, SessionId, TicketId};
@@ -24,6 +25,8 @@ pub(crate) struct OpenSession {
     pub(crate) handler: Box<dyn Handler>,
     pub(crate) data: Pair,
     pub(crate) control: Pair,
+    /// The tunnel that it was opened by.
+    pub(crate) tunnel: Option<NonZeroU32>,
     /// The address of this host that the peer who opened it speaks to: answers leave from there.
     pub(crate) local: Option<IpAddr>,
     pub(crate) sent_wire_bytes: u64,
@@ -45,6 +48,7 @@ impl OpenSession {
             handler,
             data,
             control,
+            tunnel: None,
             local: None,
             sent_wire_bytes: 0,
             received_wire_bytes: 0,

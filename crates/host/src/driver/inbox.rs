@@ -47,7 +47,11 @@ impl Inbox {
         self.buffers.iter_mut().zip(&self.meta).take(messages).flat_map(|(buffer, meta)| {
             let length = meta.len.min(buffer.len());
             let stride = meta.stride.max(1);
-            let way = DatagramPath { from: meta.addr, to: meta.dst_ip };
+            let mut way = DatagramPath { from: meta.addr, to: meta.dst_ip };
+            if let SocketAddr::V6(from) = &mut way.from {
+                // Linux says none; one would name a tunnel.
+                from.set_flowinfo(0);
+            }
             buffer[..length].chunks_mut(stride).map(move |datagram| (way, datagram))
         })
     }

@@ -2,8 +2,10 @@
 
 mod address;
 mod attempts;
+mod carried;
 mod clock;
 mod entry;
+mod framing;
 mod inbox;
 mod outbox;
 mod overflow;
@@ -13,6 +15,8 @@ mod setup;
 mod socket;
 #[cfg(test)]
 mod tests;
+mod tunnel;
+mod tunnels;
 mod visits;
 mod watch;
 

@@ -74,30 +74,7 @@ impl Outbox {
         let length = packet.datagram_bytes() as usize;
         let index = self.place(socket, to, length);
         let batch = &mut self.open[index];
-        let datagram = &mut batch.bytes[batch.used..batch.used + length];
-        let data = packet.piece.length as usize;
-        let (mut copied, mut is_sealed) = (0, false);
-        let range = packet.piece.offset..packet.piece.offset + data as u64;
-        handler.lend(packet.piece.stream, range, &mut |bytes| {
-            if is_sealed {
-                // Whoever lends all and goes on would put it over what is sealed.
-            } else if bytes.len() == data && copied == 0 {
-                // As a rule: sealed from where it is.
-                packet.seal(sealer, datagram, bytes).expect(ROOM);
-                is_sealed = true;
-            } else if let Some(room) =
-                datagram.get_mut(DATA_FRONT + copied..(DATA_FRONT + copied + bytes.len()).min(DATA_FRONT + data))
-            {
-                room.copy_from_slice(&bytes[..room.len()]);
-                copied += room.len();
-            }
-        })?;
-        if !is_sealed {
-            if copied < data {
-                return Err(VoidReason::Shrank);
-            }
-            packet.seal_in_place(sealer, datagram).expect(ROOM);
-        }
+        seal_data(packet, sealer, handler, &mut batch.bytes[batch.used..batch.used + length])?;
         if batch.count == 0 {
             batch.segment = length;
         }
@@ -169,6 +146,40 @@ impl DatagramBatch {
         let is_whole = self.used == self.count * self.segment;
         self.count == 0 || is_whole && length <= self.segment && self.count < most && self.used + length <= MOST_BYTES
     }
+}
+
+/// Seals a data packet, whose bytes `handler` lends, into the room that it takes.
+#[inline]
+pub(super) fn seal_data(
+    packet: &DataPacket,
+    sealer: &mut Sealer,
+    handler: &mut dyn Handler,
+    datagram: &mut [u8],
+) -> Result<(), VoidReason> {
+    let data = packet.piece.length as usize;
+    let (mut copied, mut is_sealed) = (0, false);
+    let range = packet.piece.offset..packet.piece.offset + data as u64;
+    handler.lend(packet.piece.stream, range, &mut |bytes| {
+        if is_sealed {
+            // Whoever lends all and goes on would put it over what is sealed.
+        } else if bytes.len() == data && copied == 0 {
+            // As a rule: sealed from where it is.
+            packet.seal(sealer, datagram, bytes).expect(ROOM);
+            is_sealed = true;
+        } else if let Some(room) =
+            datagram.get_mut(DATA_FRONT + copied..(DATA_FRONT + copied + bytes.len()).min(DATA_FRONT + data))
+        {
+            room.copy_from_slice(&bytes[..room.len()]);
+            copied += room.len();
+        }
+    })?;
+    if !is_sealed {
+        if copied < data {
+            return Err(VoidReason::Shrank);
+        }
+        packet.seal_in_place(sealer, datagram).expect(ROOM);
+    }
+    Ok(())
 }
 
 fn most_segments(socket: &Socket) -> usize {

@@ -32,7 +32,11 @@ impl Returns {
     /// A session is over that somebody else opened.
     pub(super) fn on_closed(&mut self, now: Time, entry: &OpenSession, reason: CloseReason) {
         let may_return = match reason {
-            CloseReason::Silence | CloseReason::Path | CloseReason::Keys | CloseReason::Leaving => true,
+            CloseReason::Silence
+            | CloseReason::Path
+            | CloseReason::Keys
+            | CloseReason::Leaving
+            | CloseReason::Cut => true,
             // The application found out after it had begun.
             CloseReason::Refused(refusal) => refusal == Refusal::NoRoom,
             CloseReason::Done

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use crossbeam_channel::Receiver;
 use fairwave_proto::codec::{CloseReason, Header, PacketKind, Reader, Refusal, SessionId, is_handshake};
 use fairwave_proto::handshake::{HandshakeError, PendingVisit};
-use fairwave_proto::{ControlPacket, DataPacket, Event, Host, Opened, Packet, PieceAt, Transmit};
+use fairwave_proto::{ControlPacket, DataPacket, Event, Host, Opened, Packet, PieceAt, Transmit, tunnel_of};
 use fairwave_units::{Bytes, Duration, Rate, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -20,7 +20,10 @@ use super::inbox::{DatagramPath, Inbox};
 use super::outbox::Outbox;
 use super::overflow::{Overflow, OverflowVerdict, ReadCount};
 use super::socket::Socket;
+use super::tunnel::Tunnel;
+use super::tunnels::Tunnels;
 use super::visits::{Reception, Visits};
+use crate::carrier::{Carrier, Carriers};
 use crate::commands::{Commands, SessionCommand, ThreadWaker};
 use crate::crypto::{Noise, OpenKeys, SessionKeys};
 use crate::orders::{EndpointOrder, EndpointShared};
@@ -33,6 +36,11 @@ pub(crate) struct Driver {
     pub(super) socket: Socket,
     pub(super) inbox: Inbox,
     pub(super) outbox: Outbox,
+    pub(super) tunnels: Tunnels,
+    /// What is read of a tunnel at a time.
+    pub(super) tunnel_room: Vec<u8>,
+    /// What may carry the sessions that are opened here.
+    pub(super) carriers: Carriers,
     pub(super) entries: OpenSessions,
     pub(super) attempts: Attempts,
     /// Who comes to open sessions here.
@@ -64,7 +72,7 @@ pub(super) struct Arrivals {
     bytes_per_s: f64,
     since: Time,
     /// Since it was last looked whether the socket overflowed.
-    read: ReadCount,
+    pub(super) read: ReadCount,
 }
 
 /// Statistics of sessions are renewed so often.
@@ -104,13 +112,15 @@ impl Driver {
     /// Does what there is to do: as of when, and whether there may be more at once.
     pub(super) fn turn(&mut self) -> (Time, bool) {
         let now = self.clock.now();
-        let is_more_to_read = self.receive(now);
+        let is_more_to_read = self.receive(now) | self.receive_by_tunnels(now);
         self.take_orders(now);
         self.take_commands(now);
         if self.host.poll_timeout().is_some_and(|at| at <= now) {
             self.host.handle_timeout(now);
         }
-        self.attempts.handle_timeout(now, &mut self.host);
+        self.tunnels.handle_timeout(now);
+        self.attempts.handle_timeout(now, &mut self.host, &mut self.tunnels);
+        self.take_tunnel_news(now);
         self.take_events(now);
         let is_more_to_send = self.transmit(now);
         self.look_for_overflow(now);
@@ -142,7 +152,7 @@ impl Driver {
         is_more
     }
 
-    fn on_datagram(&mut self, now: Time, way: DatagramPath, datagram: &mut [u8]) {
+    pub(super) fn on_datagram(&mut self, now: Time, way: DatagramPath, datagram: &mut [u8]) {
         if is_handshake(datagram) {
             return self.on_handshake(now, way, datagram);
         }
@@ -208,7 +218,7 @@ impl Driver {
     /// A packet of no session that is known here: it is answered so, or is such an answer.
     fn on_stray(&mut self, now: Time, way: DatagramPath, header: &Header, datagram: &[u8]) {
         if let Some(reset) = self.host.handle_stray(now, way.from, header, datagram) {
-            self.socket.send((way.to, way.from), &reset, reset.len());
+            self.send_plain((way.to, way.from), &reset);
         }
         self.take_events(now);
     }
@@ -227,7 +237,15 @@ impl Driver {
     fn take_orders(&mut self, now: Time) {
         while let Ok(order) = self.orders.try_recv() {
             match order {
-                EndpointOrder::Connect(call) => self.attempts.begin(now, &self.socket, *call),
+                EndpointOrder::Connect(call) => {
+                    self.attempts.begin(now, &self.socket, &self.tunnels, self.carriers, *call);
+                }
+                EndpointOrder::Tunnel { ends, peer, is_gone } => {
+                    if let Err(error) = self.tunnels.add(now, ends, peer, &is_gone) {
+                        tracing::info!(%peer, %error, "what ssh reads and writes cannot carry a session");
+                        is_gone.store(true, Ordering::SeqCst);
+                    }
+                }
                 EndpointOrder::Listen { tickets, judge, accept } => {
                     self.host.crypto().listen(Arc::clone(&tickets));
                     self.visits.listen(Reception { tickets, judge, accept });
@@ -286,6 +304,9 @@ impl Driver {
                         self.visits.returns.on_closed(now, &entry, reason);
                         entry.handler.on_closed(&entry.session, reason, by_peer);
                         entry.answer(reason, by_peer);
+                        if let Some(tunnel) = entry.tunnel.and_then(|number| self.tunnels.get_mut(number)) {
+                            tunnel.on_closed(now);
+                        }
                         self.host.return_keys(session, entry.into_closing());
                         self.list_sessions();
                     }
@@ -300,7 +321,8 @@ impl Driver {
 
     fn on_open(&mut self, now: Time, opened: &Opened) {
         let Opened { session, peer, address, is_initiator, sends, receives, path, .. } = *opened;
-        let wanted = self.attempts.opened(now, session, &mut self.host);
+        let tunnel = tunnel_of(address);
+        let wanted = self.attempts.opened(now, session, &mut self.host, &mut self.tunnels);
         let (mut handler, ticket, reply) = if let Some(wanted) = wanted {
             (wanted.handler, None, Some(wanted.reply))
         } else {
@@ -325,16 +347,23 @@ impl Driver {
         let keys = self.host.take_keys(session).and_then(SessionKeys::open);
         let Some(OpenKeys { data, control, export }) = keys else { return };
         let peer = canonical(address);
-        let facts = SessionFacts { peer, is_initiator, sends, receives, path, is_plain: self.is_plain };
+        let of_tunnel = tunnel.and_then(|number| self.tunnels.get_mut(number));
+        let carrier = of_tunnel.map_or(Carrier::Udp, Tunnel::on_open);
+        let facts = SessionFacts { peer, is_initiator, sends, receives, carrier, path, is_plain: self.is_plain };
         let session = Session::new(session, facts, export, self.commands.clone());
-        tracing::info!(parent: session.span(), is_initiator, sends, receives, ?path, "open");
+        tracing::info!(parent: session.span(), is_initiator, sends, receives, %carrier, ?path, "open");
         handler.on_open(&session);
-        self.entries.insert(OpenSession { reply, ..OpenSession::new(session, ticket, handler, (data, control)) });
+        let id = session.id();
+        let entry = OpenSession::new(session, ticket, handler, (data, control));
+        self.entries.insert(OpenSession { reply, tunnel, ..entry });
         self.list_sessions();
+        if tunnel.is_some_and(|number| self.tunnels.get(number).is_none()) {
+            self.host.close(now, id, CloseReason::Cut);
+        }
     }
 
     fn on_failed(&mut self, now: Time, session: SessionId, error: HandshakeError) {
-        self.attempts.failed(now, session, error, &mut self.host);
+        self.attempts.failed(now, session, error, &mut self.host, &mut self.tunnels);
     }
 
     /// Looks whether the socket overflowed: then less is to come.
@@ -374,6 +403,7 @@ impl Driver {
             }
         }
         self.outbox.flush(&mut self.socket);
+        self.tunnels.flush();
         let too_large: Vec<_> = self.outbox.too_large().collect();
         for (session, datagram_bytes) in too_large {
             tracing::debug!(datagram_bytes, "the system refuses datagrams of this size");
@@ -384,6 +414,9 @@ impl Driver {
 
     fn send(&mut self, now: Time, transmit: &Transmit) {
         let to = transmit.to;
+        if let Some(tunnel) = tunnel_of(to) {
+            return self.send_by_tunnel(now, tunnel, transmit);
+        }
         let wire_bytes = u64::from(transmit.packet.datagram_bytes() + self.host.lower_bytes(to));
         match (&transmit.packet, transmit.session) {
             (Packet::Data(packet), Some(session)) => {
@@ -409,9 +442,7 @@ impl Driver {
                     self.outbox.send_control(&mut self.socket, session, (None, to), packet, keys.closing());
                 }
             }
-            (Packet::Handshake(bytes), _) => {
-                self.socket.send((self.answer_from, to), bytes, bytes.len());
-            }
+            (Packet::Handshake(bytes), _) => self.send_plain((self.answer_from, to), bytes),
             (_, None) => {}
         }
     }
@@ -426,7 +457,8 @@ impl Driver {
         let now = self.clock.now();
         let publish = (!self.entries.is_empty()).then_some(self.publish_at);
         let next = self.host.poll_timeout();
-        let ends = [next, publish, self.attempts.next_timeout(), self.stops_at].into_iter().flatten().min();
+        let tunnels = self.tunnels.next_timeout();
+        let ends = [next, publish, self.attempts.next_timeout(), tunnels, self.stops_at].into_iter().flatten().min();
         let rest = self.arrivals.rest(now, self.socket.buffers().receive);
         let least = if self.sent_at_once < WORTH_A_WAKE { LEAST_REST } else { Duration::ZERO };
         let until = |end: Option<Time>| end.map(|end| end.since(now).max(least));
@@ -437,8 +469,13 @@ impl Driver {
             wait_for(&mut [PollFd::new(&self.bell.fd, PollFlags::IN)], Some(wait));
         } else {
             let events = if is_full { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
-            let mut fds = [PollFd::new(&self.bell.fd, PollFlags::IN), PollFd::new(&self.socket, events)];
-            wait_for(&mut fds, until(ends));
+            let (bell, socket) = (PollFd::new(&self.bell.fd, PollFlags::IN), PollFd::new(&self.socket, events));
+            match self.tunnels.fd() {
+                None => wait_for(&mut [bell, socket], until(ends)),
+                Some(tunnels) => {
+                    wait_for(&mut [bell, socket, PollFd::from_borrowed_fd(tunnels, PollFlags::IN)], until(ends));
+                }
+            }
         }
         self.bell.wake();
     }
@@ -462,11 +499,16 @@ impl Driver {
         let host = &mut self.host;
         let sent = host.sent(session).unwrap_or_default();
         let received = host.received(session).unwrap_or_default();
-        let stats = SessionStats {
+        let mut stats = SessionStats {
             overflows: self.shared.overflows.load(Ordering::Relaxed),
             receive_buffer: Bytes::new(self.shared.facts.receive_buffer_bytes as u64),
             ..SessionStats::of(host, now, session)
         };
+        if entry.tunnel.is_some() {
+            // A tunnel is full or has room: what it carries is what went.
+            let is_full = stats.path_rate == Some(Rate::ZERO);
+            stats.path_rate = stats.source.filter(|_| is_full).map(|rates| rates.measured);
+        }
         let stats = entry.with_counts(&stats, (sent, received));
         entry.watch.look(&entry.session, host.address(session), &stats);
         entry.session.publish(stats);

@@ -20,6 +20,7 @@ use super::outbox::Outbox;
 use super::overflow::{Overflow, OverflowVerdict};
 use super::run::{Arrivals, Driver};
 use super::socket::Socket;
+use super::tunnels::Tunnels;
 use super::visits::Visits;
 use crate::commands::{Commands, SessionCommand, ThreadWaker};
 use crate::config::{BindError, EndpointConfig, EndpointFacts};
@@ -45,9 +46,16 @@ impl Driver {
             address: config.listen.map_or_else(|| "any port".to_owned(), |address| address.to_string()),
             source,
         })?;
-        let facts = facts(&socket).map_err(BindError::System)?;
+        let mut facts = facts(&socket).map_err(BindError::System)?;
+        let mut tunnels = Tunnels::new(config.largest_datagram);
+        if config.listens_tcp {
+            let listens = tunnels.listen(facts.local);
+            facts.listens_tcp = listens.is_ok();
+            facts.tcp_error = listens.err().map(|error| error.to_string());
+        }
         tracing::info!(
             local = %facts.local,
+            tcp = facts.listens_tcp,
             path = ?config.path,
             is_plain = config.is_plain,
             rule = config.rule,
@@ -67,6 +75,9 @@ impl Driver {
             inbox: Inbox::new(),
             outbox: Outbox::new(),
             entries: OpenSessions::default(),
+            tunnels,
+            tunnel_room: Vec::new(),
+            carriers: config.carriers,
             attempts: Attempts::default(),
             visits: Visits::default(),
             bell,
@@ -95,6 +106,8 @@ fn facts(socket: &Socket) -> io::Result<EndpointFacts> {
     let buffers = socket.buffers();
     Ok(EndpointFacts {
         local: socket.local_addr()?,
+        listens_tcp: false,
+        tcp_error: None,
         segments: socket.segments(),
         receives_in_batches: socket.receives_in_batches(),
         receive_buffer_bytes: buffers.receive,

@@ -9,6 +9,8 @@ use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use fairwave_proto::SessionOptions;
 use fairwave_proto::codec::{CloseReason, Header, PacketKind, Reader, SessionId, VoidReason, Writer};
 
+mod tunnels;
+
 use super::*;
 use crate::commands::{Commands, ThreadWaker};
 use crate::config::EndpointConfig;
@@ -72,11 +74,14 @@ impl End {
     }
 
     fn at(place: SocketAddr) -> Self {
-        let config = EndpointConfig { listen: Some(place), ..EndpointConfig::default() };
+        Self::with(&EndpointConfig { listen: Some(place), ..EndpointConfig::default() })
+    }
+
+    fn with(config: &EndpointConfig) -> Self {
         let bell = ThreadWaker::new().unwrap();
         let (commands, told) = Commands::new(bell.clone());
         let (orders, ordered) = unbounded();
-        let driver = Driver::new(&config, bell, commands, told, ordered).unwrap();
+        let driver = Driver::new(config, bell, commands, told, ordered).unwrap();
         let (tell, seen) = unbounded();
         Self { driver, orders, seen, tell, session: None, bytes: 0, closed: None }
     }

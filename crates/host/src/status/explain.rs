@@ -305,6 +305,7 @@ mod tests {
             sends: true,
             receives: false,
             is_source: true,
+            carrier: crate::carrier::Carrier::Udp,
             is_dedicated: false,
             is_plain: false,
             rate_bps: 0.0,

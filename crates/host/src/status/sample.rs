@@ -80,6 +80,7 @@ impl SessionStatus {
             sends: facts.sends,
             receives: facts.receives,
             is_source,
+            carrier: facts.carrier,
             is_dedicated: facts.path == PathKind::Dedicated,
             is_plain: facts.is_plain,
             rate_bps: if is_source { sent_bps } else { received_bps },
@@ -115,6 +116,7 @@ mod arises;
 mod tests {
     use super::*;
     use crate::capacity::Capacity;
+    use crate::carrier::Carrier;
     use crate::session::SessionFacts;
     use crate::status::{LimitedBy, ProcessStatus};
     use crate::{Hold, SessionRates};
@@ -178,6 +180,7 @@ mod tests {
             is_initiator: true,
             sends,
             receives: !sends,
+            carrier: Carrier::Udp,
             path: PathKind::Shared,
             is_plain: false,
         };

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::limited_by::LimitedBy;
 use super::path_status::PathStatus;
 use super::transfer::TransferStatus;
+use crate::carrier::Carrier;
 
 /// What one session does. Rates are of IP packets, as GTP's all are.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -24,6 +25,9 @@ pub struct SessionStatus {
     pub receives: bool,
     /// Whether it sends more than it receives: rates and limits are of the direction that has more.
     pub is_source: bool,
+    /// What carries its datagrams: "udp", "tcp" or "ssh".
+    #[serde(default)]
+    pub carrier: Carrier,
     /// Whether both ends say that nobody else uses the path.
     pub is_dedicated: bool,
     /// Whether data go without secrecy.

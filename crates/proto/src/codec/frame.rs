@@ -97,6 +97,9 @@ pub enum CloseReason {
     /// The peer does not know the session any more: its process began anew.
     #[error("the other end does not know the session any more: it began anew")]
     Reset,
+    /// The connection that carried its datagrams, of TCP or of ssh, is over. Nobody is told: there is no way there.
+    #[error("the connection that carried it was cut")]
+    Cut,
     /// The application that the session was opened for cannot serve it, as shows when it looks: what it offers is gone,
     /// or it has no room.
     #[error("refused: {0}")]
@@ -156,6 +159,7 @@ impl<'a> Frame<'a> {
                 6 => CloseReason::Leaving,
                 7 => CloseReason::Keys,
                 8 => CloseReason::Reset,
+                9 => CloseReason::Cut,
                 reason => {
                     let refusal = reason.checked_sub(REFUSED).and_then(Refusal::from_number);
                     CloseReason::Refused(refusal.ok_or(DecodeError::Range("the reason"))?)
@@ -212,6 +216,7 @@ impl<'a> Frame<'a> {
                     CloseReason::Leaving => 6,
                     CloseReason::Keys => 7,
                     CloseReason::Reset => 8,
+                    CloseReason::Cut => 9,
                     CloseReason::Refused(refusal) => REFUSED.saturating_add(refusal.number()),
                 })
             }
@@ -329,7 +334,7 @@ mod tests {
         assert_eq!(read(&body), [Ok(Frame::Probe(1)), Err(DecodeError::Kind { what: "frame", kind: 99 })]);
         assert_eq!(read(&[REQUEST, 0, 0, 0]), [Err(DecodeError::Range("the length"))]);
         assert_eq!(read(&[SENT, 6, 5]), [Err(DecodeError::Range("the next number"))]);
-        for reason in [9, REFUSED - 1, REFUSED + 9, u8::MAX] {
+        for reason in [10, REFUSED - 1, REFUSED + 9, u8::MAX] {
             assert_eq!(read(&[CLOSE, reason]), [Err(DecodeError::Range("the reason"))]);
         }
         assert_eq!(read(&[PROBE, 1, 2]), [Err(DecodeError::Short("a probe"))]);

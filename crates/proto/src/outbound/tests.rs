@@ -128,3 +128,65 @@ fn handle_frame__half_of_all_lost_is_no_lie() {
     assert_eq!(source.ended, None);
     assert!(2 * counts.lost + 100 > counts.sent && counts.sent > 1000, "{counts:?}");
 }
+
+/// A source with a gigabit granted, and a sink at `to`.
+fn granted(to: SocketAddr) -> Outbound {
+    let mut outbound = Outbound::new(SecureRandom::new([7; 32], 0));
+    let setup = SenderSetup {
+        piece_bytes: 1000,
+        lower_bytes: 28,
+        send_bytes: Bytes::new(1 << 18),
+        start: Rate::gbps(1.0),
+        path: PathKind::Shared,
+        rtt: Some(Duration::from_millis(20)),
+        silence: Duration::from_secs(30),
+    };
+    outbound.open(ms(0), SESSION, SessionId(2), to, setup);
+    outbound.serve(ms(0), SESSION, STREAM, 0..1 << 30);
+    outbound
+}
+
+/// Packets that go in some milliseconds, with the first and the last number.
+fn go(outbound: &mut Outbound, span: Range<u64>) -> (u64, Option<u64>, Option<u64>) {
+    let (mut count, mut first, mut last) = (0, None, None);
+    for at in span {
+        while let Some((_, _, packet)) = outbound.poll_transmit(ms(at)) {
+            count += 1;
+            first.get_or_insert(packet.number);
+            last = Some(packet.number);
+        }
+    }
+    (count, first, last)
+}
+
+#[test]
+fn hold__is_all_that_a_tunnel_has_of_a_path_rate() {
+    let udp = SocketAddr::from(([10, 0, 0, 1], 1));
+    let tunnel = crate::tunnel_address(udp, std::num::NonZeroU32::MIN);
+    // 10 packets a round trip of 20 ms to begin with; by a tunnel what is granted, and no number is skipped.
+    let (by_udp, ..) = go(&mut granted(udp), 0..40);
+    let mut outbound = granted(tunnel);
+    let (by_tunnel, first, last) = go(&mut outbound, 0..40);
+    println!("{by_udp} by UDP, {by_tunnel} by a tunnel");
+    assert!(by_udp < 60 && by_tunnel > 4000, "{by_udp} {by_tunnel}");
+    assert_eq!((first, last), (Some(0), Some(by_tunnel - 1)));
+    outbound.hold(ms(40), SESSION, true);
+    assert_eq!(go(&mut outbound, 40..60), (0, None, None));
+    assert_eq!(outbound.limit(SESSION, RateTerm::Path), Some(Rate::ZERO));
+    outbound.hold(ms(60), SESSION, false);
+    assert_eq!(go(&mut outbound, 60..80).1, Some(by_tunnel));
+    // Nobody else is held.
+    let mut outbound = granted(udp);
+    outbound.hold(ms(0), SESSION, true);
+    assert!(go(&mut outbound, 0..40).0 > 0);
+}
+
+#[test]
+fn move_to__out_of_a_tunnel_is_to_a_path_with_a_rate_of_its_own() {
+    let udp = SocketAddr::from(([10, 0, 0, 1], 1));
+    let mut outbound = granted(crate::tunnel_address(udp, std::num::NonZeroU32::MIN));
+    outbound.hold(ms(0), SESSION, true);
+    outbound.move_to(ms(0), SESSION, udp);
+    let (count, ..) = go(&mut outbound, 0..40);
+    assert!((1..60).contains(&count), "{count}");
+}

@@ -276,6 +276,7 @@ fn source__reads_and_keeps_no_more_than_it_says() {
         is_initiator: false,
         sends: true,
         receives: false,
+        carrier: fairwave_host::Carrier::Udp,
         path: fairwave_host::PathKind::Dedicated,
         is_plain: false,
     };

@@ -1,0 +1,83 @@
+//! What carries the datagrams of a session.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// What carries the datagrams of a session from end to end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Carrier {
+    /// Each goes by itself.
+    #[default]
+    Udp,
+    /// They go one after the other through a TCP connection to the same port.
+    Tcp,
+    /// The same through the standard input and output of a process at the other end, as ssh starts it.
+    Ssh,
+}
+
+/// Which carriers may be used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Carriers {
+    /// UDP, and where nobody answers there, what else leads to the other end.
+    #[default]
+    Any,
+    /// This one alone.
+    Only(Carrier),
+}
+
+impl Carriers {
+    /// Whether this one may be used.
+    pub fn allow(self, carrier: Carrier) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Only(only) => only == carrier,
+        }
+    }
+}
+
+impl fmt::Display for Carrier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Udp => "udp",
+            Self::Tcp => "tcp",
+            Self::Ssh => "ssh",
+        })
+    }
+}
+
+impl fmt::Display for Carriers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Any => f.write_str("auto"),
+            Self::Only(carrier) => carrier.fmt(f),
+        }
+    }
+}
+
+impl FromStr for Carriers {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let all = [Carrier::Udp, Carrier::Tcp, Carrier::Ssh].map(Self::Only);
+        let mut all = all.into_iter().chain([Self::Any]);
+        all.find(|one| one.to_string() == text).ok_or_else(|| "is no carrier: write auto, udp, tcp or ssh".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn carriers__are_the_same_in_words_and_in_json() {
+        for text in ["auto", "udp", "tcp", "ssh"] {
+            assert_eq!(text.parse::<Carriers>().unwrap().to_string(), text);
+        }
+        assert!("quic".parse::<Carriers>().is_err());
+        assert_eq!(serde_json::to_value(Carrier::Ssh).unwrap(), Carrier::Ssh.to_string());
+        assert!(Carriers::Any.allow(Carrier::Tcp) && !Carriers::Only(Carrier::Udp).allow(Carrier::Tcp));
+    }
+}

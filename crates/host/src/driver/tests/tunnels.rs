@@ -1,0 +1,326 @@
+//! Sessions that go by tunnels, and who floods the port that others open some at.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
+
+use super::super::socket::Socket;
+use super::super::tunnels::Tunnels;
+use super::*;
+use crate::carrier::{Carrier, Carriers};
+use fairwave_proto::RateTerm;
+
+const LENGTH: u64 = 4 << 20;
+
+fn config() -> EndpointConfig {
+    EndpointConfig { listen: Some("127.0.0.1:0".parse().unwrap()), ..EndpointConfig::default() }
+}
+
+/// One that can be reached over TCP, too, and lets in who has a ticket of the keyring.
+fn server(keyring: &Arc<Keyring>) -> End {
+    let server = End::with(&EndpointConfig { listens_tcp: true, ..config() });
+    assert!(server.driver.shared().facts.listens_tcp);
+    server.listen(keyring);
+    server
+}
+
+fn client(carriers: Carriers) -> End {
+    End::with(&EndpointConfig { carriers, ..config() })
+}
+
+fn ticket(keyring: &Keyring, place: SocketAddr) -> Ticket {
+    keyring.issue(Validity { lasts_s: None, is_once: false }, vec![place]).unwrap()
+}
+
+/// A session from the first end, which takes, to the second, which gives.
+fn over(carriers: Carriers) -> [End; 2] {
+    let keyring = keyring();
+    let mut ends = [client(carriers), server(&keyring)];
+    ends[0].connect(ticket(&keyring, ends[1].place()));
+    run(&mut ends, |ends| ends.iter().all(|end| end.session.is_some()));
+    ends
+}
+
+/// What comes to the place of an end by UDP reaches nobody any more.
+fn block_udp(end: &mut End) -> UdpSocket {
+    let place = end.place();
+    end.driver.socket = Socket::bind(config().listen).unwrap();
+    UdpSocket::bind(place).unwrap()
+}
+
+fn carrier(end: &End) -> Carrier {
+    end.session.as_ref().expect("it is open").facts().carrier
+}
+
+fn take(ends: &mut [End; 2], length: u64) {
+    let before = ends[0].bytes;
+    ends[0].session.as_ref().unwrap().want(1, before..before + length);
+    run(ends, |ends| ends[0].bytes >= before + length);
+}
+
+fn count(end: &End) -> usize {
+    end.driver.tunnels.len()
+}
+
+#[test]
+fn connect__where_udp_is_not_answered_goes_on_over_tcp_within_some_seconds() {
+    let keyring = keyring();
+    let mut ends = [client(Carriers::Any), server(&keyring)];
+    let _blocked = block_udp(&mut ends[1]);
+    let begin = Instant::now();
+    ends[0].connect(ticket(&keyring, ends[1].place()));
+    run(&mut ends, |ends| ends.iter().all(|end| end.session.is_some()));
+    ends[0].session.as_ref().unwrap().want(1, 0..1);
+    run(&mut ends, |ends| ends[0].bytes >= 1);
+    println!("the first byte came after {:?}", begin.elapsed());
+    assert!(begin.elapsed() < Duration::from_secs(6), "{:?}", begin.elapsed());
+    assert_eq!([carrier(&ends[0]), carrier(&ends[1])], [Carrier::Tcp; 2]);
+    let peer = ends[0].session.as_ref().unwrap().facts().peer;
+    assert_eq!(peer, ends[1].place());
+    let stats = ends[0].driver.host.received(ends[0].id()).unwrap();
+    assert_eq!(stats.missed_packets, 0);
+}
+
+#[test]
+fn connect__where_udp_is_answered_opens_no_tcp_connection() {
+    let mut ends = over(Carriers::Any);
+    take(&mut ends, LENGTH);
+    assert_eq!([carrier(&ends[0]), carrier(&ends[1])], [Carrier::Udp; 2]);
+    assert_eq!((count(&ends[0]), count(&ends[1])), (0, 0));
+}
+
+#[test]
+fn connect__without_tcp_there_says_what_the_system_says() {
+    let keyring = keyring();
+    let mut ends = [client(Carriers::Only(Carrier::Tcp)), End::new()];
+    let to = ticket(&keyring, ends[1].place());
+    let (reply, answer) = bounded(1);
+    let options = ConnectOptions { sends: false, receives: true, greeting: vec![], options: SessionOptions::default() };
+    let handler = Box::new(Teller(ends[0].tell.clone()));
+    let call = Call { to, options, handler, proof: None, reply };
+    ends[0].orders.send(EndpointOrder::Connect(Box::new(call))).unwrap();
+    run(&mut ends, |_| !answer.is_empty());
+    let error = answer.recv().unwrap().err().unwrap().to_string();
+    assert!(error.starts_with("no answer: TCP: ") && error.contains("refused"), "{error}");
+}
+
+#[test]
+fn tunnel__loses_nothing_and_keeps_to_no_path_rate() {
+    let mut ends = over(Carriers::Only(Carrier::Tcp));
+    take(&mut ends, 8 * LENGTH);
+    let sent = ends[1].driver.host.sent(ends[1].id()).unwrap();
+    println!("{sent:?}");
+    assert_eq!((sent.lost, carrier(&ends[0])), (0, Carrier::Tcp));
+    // Datagrams grow to what both ends take, and no more.
+    assert!(sent.sent < 8 * LENGTH / 4000, "{sent:?}");
+}
+
+/// Whose tunnel is full waits for it alone, takes no memory for it, and loses nothing.
+#[test]
+fn tunnel__that_is_full_holds_its_own_session_and_no_other() {
+    let keyring = keyring();
+    let mut slow = client(Carriers::Only(Carrier::Tcp));
+    let mut ends = [client(Carriers::Only(Carrier::Udp)), server(&keyring)];
+    slow.connect(ticket(&keyring, ends[1].place()));
+    let begin = Instant::now();
+    while slow.session.is_none() || ends[1].session.is_none() {
+        slow.turn();
+        ends[1].turn();
+        assert!(begin.elapsed() < PATIENCE);
+    }
+    let of_slow = ends[1].id();
+    [&slow, &ends[1]].into_iter().for_each(|end| end.driver.tunnels.shrink());
+    ends[0].connect(ticket(&keyring, ends[1].place()));
+    run(&mut ends, |ends| ends[0].session.is_some() && ends[1].id() != of_slow);
+    // It reads a little now and then.
+    slow.session.as_ref().unwrap().want(1, 0..1 << 30);
+    ends[0].session.as_ref().unwrap().want(1, 0..2 * LENGTH);
+    let (mut most, mut turns, mut limited) = (0, 0_u32, None);
+    while ends[0].bytes < 2 * LENGTH || turns < 3000 {
+        turns += 1;
+        if turns.is_multiple_of(20) {
+            slow.turn();
+        }
+        ends.iter_mut().for_each(End::turn);
+        most = ends[1].driver.tunnels.waiting().into_iter().fold(most, usize::max);
+        let now = ends[1].driver.clock.now();
+        limited = ends[1].driver.host.limited_by(now, of_slow);
+        assert!(begin.elapsed() < PATIENCE, "{}", ends[0].bytes);
+    }
+    let sent = ends[1].driver.host.sent(of_slow).unwrap();
+    println!("at most {most} bytes waited; the slow one had {} bytes, {sent:?}", slow.bytes);
+    assert!((60 << 10..=256 << 10).contains(&most), "{most}");
+    assert_eq!((limited, sent.lost), (Some(RateTerm::Path), 0));
+    assert!((1..1 << 30).contains(&slow.bytes), "{}", slow.bytes);
+}
+
+#[test]
+fn tunnel__that_is_cut_ends_its_session_at_once_at_both_ends() {
+    for cuts in [0, 1] {
+        let mut ends = over(Carriers::Only(Carrier::Tcp));
+        take(&mut ends, LENGTH);
+        let begin = Instant::now();
+        ends[cuts].driver.tunnels.shut_down();
+        run(&mut ends, |ends| ends.iter().all(|end| end.closed.is_some()));
+        assert_eq!(ends.each_ref().map(|end| end.closed), [Some((CloseReason::Cut, false)); 2]);
+        assert!(begin.elapsed() < Duration::from_secs(2), "{:?}", begin.elapsed());
+        assert_eq!((count(&ends[0]), count(&ends[1])), (0, 0));
+    }
+}
+
+#[test]
+fn tunnel__brings_the_last_word_of_who_closes() {
+    let mut ends = over(Carriers::Only(Carrier::Tcp));
+    take(&mut ends, LENGTH);
+    ends[0].session.as_ref().unwrap().close(CloseReason::Stopped);
+    run(&mut ends, |ends| ends.iter().all(|end| end.closed.is_some()));
+    assert_eq!(ends[1].closed, Some((CloseReason::Stopped, true)));
+}
+
+#[test]
+fn add_tunnel__two_pipes_carry_a_session_where_udp_is_not_answered() {
+    let keyring = keyring();
+    let mut ends = [client(Carriers::Any), server(&keyring)];
+    let _blocked = block_udp(&mut ends[1]);
+    let [(here, there), (back, forth)] = [(); 2].map(|()| rustix::pipe::pipe().unwrap());
+    let gone = [(); 2].map(|()| Arc::new(std::sync::atomic::AtomicBool::new(false)));
+    let peer = "192.0.2.7:8642".parse().unwrap();
+    for (end, pair, is_gone) in [(0, (here, forth), &gone[0]), (1, (back, there), &gone[1])] {
+        let order = EndpointOrder::Tunnel { ends: pair, peer, is_gone: Arc::clone(is_gone) };
+        ends[end].orders.send(order).unwrap();
+    }
+    // Before it, nobody is waited for.
+    ends[0].turn();
+    let begin = Instant::now();
+    ends[0].connect(ticket(&keyring, ends[1].place()));
+    run(&mut ends, |ends| ends.iter().all(|end| end.session.is_some()));
+    assert!(begin.elapsed() < Duration::from_secs(6), "{:?}", begin.elapsed());
+    take(&mut ends, 2 * LENGTH);
+    assert_eq!([carrier(&ends[0]), carrier(&ends[1])], [Carrier::Ssh; 2]);
+    assert_eq!(ends[0].session.as_ref().unwrap().facts().peer, peer);
+    // It stays for another session, and its end is the end of the other.
+    ends[0].session.as_ref().unwrap().close(CloseReason::Done);
+    run(&mut ends, |ends| ends.iter().all(|end| end.closed.is_some()));
+    assert_eq!((count(&ends[0]), count(&ends[1])), (1, 1));
+    let [client, mut server] = ends;
+    drop(client);
+    let begin = Instant::now();
+    while !gone[1].load(std::sync::atomic::Ordering::SeqCst) {
+        server.turn();
+        assert!(begin.elapsed() < PATIENCE);
+    }
+}
+
+#[test]
+fn tunnels__of_strangers_are_few_and_do_not_last() {
+    let keyring = keyring();
+    let mut ends = [client(Carriers::Only(Carrier::Udp)), server(&keyring)];
+    let place = ends[1].place();
+    let mut strangers = Vec::new();
+    for _ in 0..100 {
+        strangers.push(TcpStream::connect(place).unwrap());
+        ends[1].turn();
+    }
+    for _ in 0..10 {
+        ends[1].turn();
+    }
+    // All of one prefix. Those beyond were closed.
+    assert_eq!(count(&ends[1]), 64);
+    let mut last = strangers.pop().unwrap();
+    assert_eq!(last.read(&mut [0]).unwrap_or(0), 0);
+    // Who comes by UDP is let in, meanwhile.
+    let begin = Instant::now();
+    ends[0].connect(ticket(&keyring, place));
+    run(&mut ends, |ends| ends.iter().all(|end| end.session.is_some()));
+    assert!(begin.elapsed() < Duration::from_secs(1), "{:?}", begin.elapsed());
+    // A byte now and then keeps none of them open.
+    let half = strangers.len() / 2;
+    strangers[..half].iter_mut().for_each(|stranger| _ = stranger.write(&[4]));
+    ends[1].turn();
+    let later = ends[1].driver.clock.now().saturating_add(fairwave_units::Duration::from_secs(6));
+    ends[1].driver.tunnels.handle_timeout(later);
+    assert_eq!(count(&ends[1]), 0);
+}
+
+#[test]
+fn tunnels__are_opened_so_often_a_second_and_no_more() {
+    let keyring = keyring();
+    let mut server = server(&keyring);
+    let place = server.place();
+    let begin = Instant::now();
+    let mut came = 0_u32;
+    while begin.elapsed() < Duration::from_millis(1500) {
+        // Each leaves at once, so that there is always room for the next.
+        let Ok(stranger) = TcpStream::connect_timeout(&place, Duration::from_millis(20)) else {
+            server.turn();
+            continue;
+        };
+        let _ = stranger.shutdown(Shutdown::Both);
+        came += 1;
+        server.turn();
+    }
+    let seconds = begin.elapsed().as_secs() + 2;
+    let let_in = server.driver.tunnels.seen();
+    println!("{came} came, {let_in} were looked at in {:?}", begin.elapsed());
+    assert!(let_in <= 256 * seconds, "{let_in}");
+}
+
+#[test]
+fn tunnel__of_who_says_something_else_is_closed() {
+    let keyring = keyring();
+    let mut server = server(&keyring);
+    let framed = |datagram: &[u8]| [&(datagram.len() as u16).to_be_bytes()[..], datagram].concat();
+    let hello = framed(&[0x20; 1200]);
+    for (says, what) in [
+        (b"GET / HTTP/1.1\r\n".to_vec(), "another protocol"),
+        (vec![0, 0], "nothing"),
+        (framed(&[0x29; 100]), "data before a hello"),
+        (hello.repeat(65), "hellos without end"),
+    ] {
+        let mut stranger = TcpStream::connect(server.place()).unwrap();
+        let begin = Instant::now();
+        while count(&server) == 0 {
+            server.turn();
+            assert!(begin.elapsed() < PATIENCE, "{what}");
+        }
+        let _ = stranger.write_all(&says);
+        while count(&server) > 0 {
+            server.turn();
+            assert!(begin.elapsed() < Duration::from_secs(3), "{what}");
+        }
+    }
+    // Within the bound, it may stay.
+    let mut stranger = TcpStream::connect(server.place()).unwrap();
+    stranger.write_all(&hello.repeat(3)).unwrap();
+    for _ in 0..50 {
+        server.turn();
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(count(&server), 1);
+}
+
+#[test]
+fn tunnels__without_the_port_everything_else_goes_on() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let config = EndpointConfig { listen: Some(taken.local_addr().unwrap()), listens_tcp: true, ..config() };
+    let end = End::with(&config);
+    let shared = end.driver.shared();
+    assert!(!shared.facts.listens_tcp);
+    assert!(shared.facts.tcp_error.as_ref().unwrap().contains("in use"), "{:?}", shared.facts.tcp_error);
+}
+
+impl Tunnels {
+    /// What waits in each.
+    fn waiting(&self) -> Vec<usize> {
+        self.iter().map(|tunnel| tunnel.waiting()).collect()
+    }
+
+    /// The system keeps less for them.
+    fn shrink(&self) {
+        self.iter().for_each(|tunnel| tunnel.shrink());
+    }
+
+    /// As somebody on the way can.
+    fn shut_down(&self) {
+        self.iter().for_each(|tunnel| tunnel.shut_down());
+    }
+}

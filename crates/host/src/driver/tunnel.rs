@@ -1,0 +1,345 @@
+//! One tunnel: a byte stream that datagrams go by.
+
+use std::io;
+use std::net::SocketAddr;
+use std::num::NonZeroU32;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use fairwave_proto::codec::SessionId;
+use fairwave_proto::tunnel_address;
+use fairwave_units::{Duration, Time};
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::io::Errno;
+use socket2::{Domain, Protocol, Socket as RawSocket, Type};
+use thiserror::Error;
+
+use super::framing::{FrameQueue, LENGTH_BYTES};
+use crate::carrier::Carrier;
+
+/// A byte stream that datagrams go by: both ways, one after the other.
+pub(super) struct Tunnel {
+    pub(super) number: NonZeroU32,
+    pub(super) carrier: Carrier,
+    /// Where its sessions say that their peer is.
+    pub(super) address: SocketAddr,
+    /// Whether somebody came by it.
+    pub(super) is_accepted: bool,
+    ends: Ends,
+    is_connecting: bool,
+    queue: FrameQueue,
+    /// Whether it is to be told when there is room.
+    waits: bool,
+    /// Of a datagram of which not all has come.
+    rest: Vec<u8>,
+    /// Sessions whose data wait for room.
+    held: Vec<SessionId>,
+    /// Those that came to be here and are open.
+    sessions: u32,
+    /// Since when there is none, and what came since.
+    idle_since: Time,
+    idle_datagrams: u32,
+    /// Nothing can be written any more; what has come is still read.
+    broken: Option<Broken>,
+    /// Tells who watches it that it is over.
+    is_gone: Arc<AtomicBool>,
+}
+
+/// Its descriptors.
+pub(super) enum Ends {
+    /// One for both directions.
+    Socket(RawSocket),
+    /// What is read, and what is written.
+    Pair(OwnedFd, OwnedFd),
+}
+
+/// Why a tunnel is no more.
+#[derive(Debug, Error)]
+pub(super) enum Broken {
+    #[error("the other end has closed the connection")]
+    Closed,
+    #[error("what came over the connection is not what Fairwave says")]
+    Nonsense,
+    #[error("nobody answered over the connection")]
+    Idle,
+    #[error("another way was faster")]
+    Slower,
+    #[error("TCP: {0}")]
+    System(io::Error),
+}
+
+/// One write takes as much as this; with so much that waits, data wait before it.
+const FULL_BYTES: usize = 64 << 10;
+/// Below this there is room again.
+const ROOM_AT: usize = FULL_BYTES / 2;
+/// What waits at the most, since control packets and answers go in also when it is full; less as long as nobody has a
+/// session there.
+const MOST_QUEUED: usize = 256 << 10;
+const MOST_QUEUED_IDLE: usize = 16 << 10;
+/// Of what TCP has taken, so much has not been sent yet: more would only stand before what control packets say.
+const NOT_SENT_BYTES: u32 = 128 << 10;
+/// Nobody has to be let into a tunnel without a session for longer than a handshake takes.
+const IDLE_LASTS: Duration = Duration::from_secs(6);
+/// A handshake takes a few.
+const MOST_IDLE_DATAGRAMS: u32 = 64;
+
+impl Tunnel {
+    pub(super) fn new(now: Time, number: NonZeroU32, carrier: Carrier, peer: SocketAddr, ends: Ends) -> Self {
+        Self {
+            number,
+            carrier,
+            address: tunnel_address(peer, number),
+            is_accepted: false,
+            ends,
+            is_connecting: false,
+            queue: FrameQueue::default(),
+            waits: false,
+            rest: Vec::new(),
+            held: Vec::new(),
+            sessions: 0,
+            idle_since: now,
+            idle_datagrams: 0,
+            broken: None,
+            is_gone: Arc::default(),
+        }
+    }
+
+    /// A TCP connection that somebody else opened.
+    pub(super) fn accepted(now: Time, number: NonZeroU32, socket: RawSocket, from: SocketAddr) -> Self {
+        let ends = Ends::Socket(socket);
+        Self { is_accepted: true, ..Self::new(now, number, Carrier::Tcp, from, ends) }
+    }
+
+    /// A TCP connection that is being opened.
+    pub(super) fn connect(now: Time, number: NonZeroU32, to: SocketAddr) -> io::Result<Self> {
+        let socket =
+            RawSocket::new(Domain::for_address(to), Type::STREAM.nonblocking().cloexec(), Some(Protocol::TCP))?;
+        prepare(&socket)?;
+        match socket.connect(&to.into()) {
+            Err(error) if error.raw_os_error() != Some(Errno::INPROGRESS.raw_os_error()) => return Err(error),
+            _ => {}
+        }
+        let new = Self::new(now, number, Carrier::Tcp, to, Ends::Socket(socket));
+        Ok(Self { is_connecting: true, waits: true, ..new })
+    }
+
+    /// Tells this when it is over.
+    pub(super) fn watched_by(self, is_gone: &Arc<AtomicBool>) -> Self {
+        Self { is_gone: Arc::clone(is_gone), ..self }
+    }
+
+    /// Looks at it from now on.
+    pub(super) fn enlist(&self, epoll: &OwnedFd) -> io::Result<()> {
+        let data = EventData::new_u64(self.number.get().into());
+        epoll::add(epoll, self.reader(), data, self.wish())?;
+        if let Ends::Pair(_, writer) = &self.ends {
+            epoll::add(epoll, writer, data, EventFlags::empty())?;
+        }
+        Ok(())
+    }
+
+    /// Looks at it no more, also where others have its descriptors, too.
+    pub(super) fn delist(&self, epoll: &OwnedFd) {
+        let _ = epoll::delete(epoll, self.reader());
+        if let Ends::Pair(_, writer) = &self.ends {
+            let _ = epoll::delete(epoll, writer);
+        }
+        self.is_gone.store(true, Ordering::SeqCst);
+    }
+
+    fn rearm(&self, epoll: &OwnedFd) {
+        let data = EventData::new_u64(self.number.get().into());
+        // Both are known there.
+        let _ = match &self.ends {
+            Ends::Socket(socket) => epoll::modify(epoll, socket, data, self.wish()),
+            Ends::Pair(_, writer) => {
+                epoll::modify(epoll, writer, data, if self.waits { EventFlags::OUT } else { EventFlags::empty() })
+            }
+        };
+    }
+
+    fn wish(&self) -> EventFlags {
+        let is_out = self.waits && matches!(self.ends, Ends::Socket(_));
+        match (self.is_connecting, is_out) {
+            (true, _) => EventFlags::OUT,
+            (false, true) => EventFlags::IN | EventFlags::OUT,
+            (false, false) => EventFlags::IN,
+        }
+    }
+
+    fn reader(&self) -> BorrowedFd<'_> {
+        match &self.ends {
+            Ends::Socket(socket) => socket.as_fd(),
+            Ends::Pair(reader, _) => reader.as_fd(),
+        }
+    }
+
+    /// A connection that was being opened is: whether it was just now.
+    pub(super) fn finish_connecting(&mut self, now: Time, epoll: &OwnedFd) -> Result<bool, Broken> {
+        let Ends::Socket(socket) = &self.ends else { return Ok(false) };
+        if !self.is_connecting {
+            return Ok(false);
+        }
+        if let Some(error) = socket.take_error().map_err(Broken::System)? {
+            return Err(Broken::System(error));
+        }
+        (self.is_connecting, self.waits, self.idle_since) = (false, false, now);
+        self.rearm(epoll);
+        Ok(true)
+    }
+
+    /// Reads into `room`, behind what is left of the last time: how many bytes are there. Whether there may be more:
+    /// only if all of the room is used.
+    pub(super) fn read(&mut self, room: &mut [u8]) -> Result<usize, (usize, Broken)> {
+        let kept = self.rest.len().min(room.len());
+        room[..kept].copy_from_slice(&self.rest[..kept]);
+        self.rest.clear();
+        match rustix::io::read(self.reader(), &mut room[kept..]) {
+            Ok(0) => Err((kept, Broken::Closed)),
+            Ok(read) => Ok(kept + read),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(kept),
+            Err(error) => Err((kept, Broken::System(error.into()))),
+        }
+    }
+
+    /// Of a datagram of which the rest has not come.
+    pub(super) fn keep(&mut self, rest: &[u8]) {
+        self.rest.extend_from_slice(rest);
+    }
+
+    /// A datagram came: whether it may be looked at. Who has no session says hello, and little else.
+    pub(super) fn may_say(&mut self, datagram: &[u8]) -> bool {
+        if self.sessions > 0 || !self.is_accepted {
+            return true;
+        }
+        self.idle_datagrams += 1;
+        let is_first = self.idle_datagrams == 1;
+        self.idle_datagrams <= MOST_IDLE_DATAGRAMS && (!is_first || fairwave_proto::codec::is_handshake(datagram))
+    }
+
+    /// Room for a datagram; none if too much waits.
+    pub(super) fn room(&mut self, length: usize) -> Option<&mut [u8]> {
+        let most = if self.sessions > 0 { MOST_QUEUED } else { MOST_QUEUED_IDLE };
+        self.queue.push(length, most)
+    }
+
+    /// The last datagram, of so many bytes, does not go after all.
+    pub(super) fn take_back(&mut self, length: usize) {
+        self.queue.take_back(length);
+    }
+
+    /// Whether as much waits as one write takes.
+    pub(super) fn is_full(&self) -> bool {
+        self.queue.len() + LENGTH_BYTES >= FULL_BYTES
+    }
+
+    /// A session whose data wait until there is room.
+    pub(super) fn hold(&mut self, session: SessionId) {
+        if !self.held.contains(&session) {
+            self.held.push(session);
+        }
+    }
+
+    /// The sessions that may go on, if there is room again.
+    pub(super) fn release(&mut self) -> std::vec::Drain<'_, SessionId> {
+        let end = if self.queue.len() <= ROOM_AT { self.held.len() } else { 0 };
+        self.held.drain(..end)
+    }
+
+    /// Writes what waits, as far as there is room.
+    pub(super) fn flush(&mut self, epoll: &OwnedFd) {
+        if self.is_connecting || self.broken.is_some() {
+            return;
+        }
+        let mut is_stuck = false;
+        while !is_stuck && self.queue.len() > 0 {
+            match self.ends.write(self.queue.unsent()) {
+                Ok(written) => self.queue.on_sent(written),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => is_stuck = true,
+                Err(error) => return self.break_off(Broken::System(error.into())),
+            }
+        }
+        if is_stuck != self.waits {
+            self.waits = is_stuck;
+            self.rearm(epoll);
+        }
+    }
+
+    /// Nothing can be written any more.
+    pub(super) fn break_off(&mut self, why: Broken) {
+        self.broken.get_or_insert(why);
+        self.queue = FrameQueue::default();
+    }
+
+    pub(super) fn is_broken(&self) -> bool {
+        self.broken.is_some()
+    }
+
+    /// Whether it is over when all that has come is read, and why.
+    pub(super) fn take_broken(&mut self) -> Option<Broken> {
+        self.broken.take()
+    }
+
+    /// A session came to be here: what carries it.
+    pub(super) fn on_open(&mut self) -> Carrier {
+        self.sessions += 1;
+        self.carrier
+    }
+
+    /// One of them is over.
+    pub(super) fn on_closed(&mut self, now: Time) {
+        self.sessions = self.sessions.saturating_sub(1);
+        if self.sessions == 0 {
+            (self.idle_since, self.idle_datagrams) = (now, 0);
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> usize {
+        self.queue.len()
+    }
+
+    #[cfg(test)]
+    pub(super) fn shrink(&self) {
+        if let Ends::Socket(socket) = &self.ends {
+            socket.set_send_buffer_size(16 << 10).unwrap();
+            socket.set_recv_buffer_size(16 << 10).unwrap();
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn shut_down(&self) {
+        if let Ends::Socket(socket) = &self.ends {
+            let _ = socket.shutdown(std::net::Shutdown::Both);
+        }
+    }
+
+    pub(super) fn is_tcp(&self) -> bool {
+        self.carrier == Carrier::Tcp
+    }
+
+    /// When nobody needs it any more. What ssh began lasts as long as ssh.
+    pub(super) fn ends_at(&self) -> Option<Time> {
+        let may_end = self.sessions == 0 && self.carrier == Carrier::Tcp;
+        may_end.then(|| self.idle_since.saturating_add(IDLE_LASTS))
+    }
+}
+
+impl Ends {
+    fn write(&self, bytes: &[u8]) -> rustix::io::Result<usize> {
+        match self {
+            // A signal would end a process that does not expect it.
+            Self::Socket(socket) => rustix::net::send(socket, bytes, rustix::net::SendFlags::NOSIGNAL),
+            Self::Pair(_, writer) => rustix::io::write(writer, bytes),
+        }
+    }
+}
+
+/// What holds of each TCP connection: nothing waits for company, and little waits at all.
+pub(super) fn prepare(socket: &RawSocket) -> io::Result<()> {
+    socket.set_nonblocking(true)?;
+    socket.set_tcp_nodelay(true)?;
+    socket.set_tcp_notsent_lowat(NOT_SENT_BYTES)
+}

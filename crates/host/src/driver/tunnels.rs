@@ -1,0 +1,412 @@
+//! All tunnels of an endpoint, and the TCP port that others open some at.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::mem::MaybeUninit;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::num::NonZeroU32;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use fairwave_proto::ControlPacket;
+use fairwave_proto::codec::SessionId;
+use fairwave_proto::handshake::Prefix;
+use fairwave_units::{Duration, Time};
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use socket2::{Domain, Protocol, Socket as RawSocket, Type};
+
+use super::tunnel::{Broken, Ends, Tunnel, prepare};
+use crate::carrier::Carrier;
+use crate::crypto::Sealer;
+
+/// All tunnels, by their numbers.
+///
+/// A descriptor tells which of them have something to do: those that have nothing cost the others no time.
+pub(super) struct Tunnels {
+    epoll: Option<OwnedFd>,
+    door: Option<Door>,
+    all: BTreeMap<NonZeroU32, Tunnel>,
+    last: u32,
+    /// When it is next looked whether somebody is at the door, as long as there is no tunnel.
+    looks_at: Time,
+    /// The largest datagram.
+    most: usize,
+    /// Where something was put in and is not written.
+    dirty: Vec<NonZeroU32>,
+    /// What cannot be written to: it is read for the last time.
+    broken: Vec<NonZeroU32>,
+    news: Vec<TunnelNews>,
+}
+
+/// The TCP port.
+struct Door {
+    socket: RawSocket,
+    /// In this second so many were let in or turned away.
+    second: u64,
+    count: u32,
+    #[cfg(test)]
+    seen: u64,
+    /// Nobody is, until then.
+    closed_until: Option<Time>,
+}
+
+/// What happened to a tunnel.
+#[derive(Debug)]
+pub(super) enum TunnelNews {
+    /// It was being opened, and is open.
+    Connected(NonZeroU32),
+    /// It is no more.
+    Over(NonZeroU32, Broken),
+    /// Data of a session may go on.
+    Released(SessionId),
+}
+
+/// Tunnels that others opened: in all, and from one prefix.
+const MOST: usize = 256;
+const MOST_OF_PREFIX: usize = 64;
+/// Who floods the port with connections takes no more of the thread than these take, in a second and at a time.
+const MOST_A_SECOND: u32 = 256;
+const AT_A_TIME: usize = 16;
+const LOOKS_EVERY: Duration = Duration::from_millis(1);
+/// Tunnels that are read before the UDP socket has its turn again.
+const TUNNELS_A_TURN: usize = 8;
+/// Waiting for the door to be looked at.
+const BACKLOG: i32 = 128;
+const DOOR: u64 = 0;
+/// The system has no descriptor left: perhaps later.
+const CLOSED_FOR: Duration = Duration::from_secs(1);
+const NANOS_A_SECOND: u64 = 1_000_000_000;
+
+impl Tunnels {
+    /// None yet; datagrams have `most` bytes.
+    pub(super) fn new(most: u32) -> Self {
+        Self {
+            epoll: None,
+            door: None,
+            all: BTreeMap::new(),
+            last: 0,
+            looks_at: Time::ZERO,
+            most: most.max(1200) as usize,
+            dirty: Vec::new(),
+            broken: Vec::new(),
+            news: Vec::new(),
+        }
+    }
+
+    /// Others may come by TCP to the port that the UDP socket has.
+    pub(super) fn listen(&mut self, udp: SocketAddr) -> io::Result<()> {
+        let socket = listener(udp)?;
+        epoll::add(self.epoll()?, &socket, EventData::new_u64(DOOR), EventFlags::IN)?;
+        self.door = Some(Door {
+            socket,
+            second: 0,
+            count: 0,
+            #[cfg(test)]
+            seen: 0,
+            closed_until: None,
+        });
+        Ok(())
+    }
+
+    fn epoll(&mut self) -> io::Result<&OwnedFd> {
+        let epoll = match self.epoll.take() {
+            Some(epoll) => epoll,
+            None => epoll::create(CreateFlags::CLOEXEC)?,
+        };
+        Ok(self.epoll.insert(epoll))
+    }
+
+    /// What to wait at, if there is anything.
+    pub(super) fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.epoll.as_ref().map(AsFd::as_fd)
+    }
+
+    /// The largest datagram.
+    pub(super) fn most(&self) -> usize {
+        self.most
+    }
+
+    pub(super) fn get(&self, number: NonZeroU32) -> Option<&Tunnel> {
+        self.all.get(&number)
+    }
+
+    pub(super) fn get_mut(&mut self, number: NonZeroU32) -> Option<&mut Tunnel> {
+        self.all.get_mut(&number)
+    }
+
+    /// The tunnels that ssh keeps open.
+    pub(super) fn of_ssh(&self) -> impl Iterator<Item = &Tunnel> {
+        self.all.values().filter(|tunnel| tunnel.carrier == Carrier::Ssh)
+    }
+
+    #[cfg(test)]
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Tunnel> {
+        self.all.values()
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// So many came to the door and were looked at.
+    #[cfg(test)]
+    pub(super) fn seen(&self) -> u64 {
+        self.door.as_ref().map_or(0, |door| door.seen)
+    }
+
+    fn next_number(&mut self) -> NonZeroU32 {
+        loop {
+            self.last = self.last.wrapping_add(1);
+            if let Some(number) = NonZeroU32::new(self.last).filter(|number| !self.all.contains_key(number)) {
+                return number;
+            }
+        }
+    }
+
+    /// Begins to open a TCP connection.
+    pub(super) fn connect(&mut self, now: Time, to: SocketAddr) -> io::Result<NonZeroU32> {
+        let number = self.next_number();
+        let tunnel = Tunnel::connect(now, number, to)?;
+        tunnel.enlist(self.epoll()?)?;
+        self.all.insert(number, tunnel);
+        Ok(number)
+    }
+
+    /// Takes over two descriptors that lead to a process at another host, as ssh started it.
+    pub(super) fn add(
+        &mut self,
+        now: Time,
+        (reader, writer): (OwnedFd, OwnedFd),
+        peer: SocketAddr,
+        is_gone: &Arc<AtomicBool>,
+    ) -> io::Result<()> {
+        rustix::io::ioctl_fionbio(&reader, true)?;
+        rustix::io::ioctl_fionbio(&writer, true)?;
+        let number = self.next_number();
+        let tunnel = Tunnel::new(now, number, Carrier::Ssh, peer, Ends::Pair(reader, writer));
+        let tunnel = tunnel.watched_by(is_gone);
+        tunnel.enlist(self.epoll()?)?;
+        self.all.insert(number, tunnel);
+        Ok(())
+    }
+
+    /// Ends a tunnel: whoever has a session there hears of it.
+    pub(super) fn end(&mut self, number: NonZeroU32, why: Broken) {
+        let Some(tunnel) = self.all.remove(&number) else { return };
+        if let Some(epoll) = &self.epoll {
+            tunnel.delist(epoll);
+        }
+        tracing::debug!(peer = %tunnel.address, carrier = %tunnel.carrier, ?why, "a tunnel is over");
+        self.news.push(TunnelNews::Over(number, why));
+    }
+
+    /// Looks who has something to do: the tunnels to be read are added to `readable`, some at a time.
+    pub(super) fn poll(&mut self, now: Time, readable: &mut Vec<NonZeroU32>) {
+        let Some(epoll) = &self.epoll else { return };
+        // Who comes to the door may wait a little; sessions without a tunnel pay for no more than that.
+        if self.all.is_empty() && now < self.looks_at {
+            return;
+        }
+        self.looks_at = now.saturating_add(LOOKS_EVERY);
+        readable.append(&mut self.broken);
+        let mut room = [const { MaybeUninit::<Event>::uninit() }; TUNNELS_A_TURN];
+        let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let Ok((events, _)) = epoll::wait(epoll, &mut room, Some(&zero)) else { return };
+        for event in events {
+            let (data, flags) = (event.data, event.flags);
+            if data.u64() == DOOR {
+                self.accept(now);
+            } else if let Some(number) = u32::try_from(data.u64()).ok().and_then(NonZeroU32::new) {
+                self.on_event(now, number, flags, readable);
+            }
+        }
+    }
+
+    fn on_event(&mut self, now: Time, number: NonZeroU32, flags: EventFlags, readable: &mut Vec<NonZeroU32>) {
+        let (Some(epoll), Some(tunnel)) = (&self.epoll, self.all.get_mut(&number)) else { return };
+        match tunnel.finish_connecting(now, epoll) {
+            Ok(true) => return self.news.push(TunnelNews::Connected(number)),
+            Ok(false) => {}
+            Err(why) => return self.end(number, why),
+        }
+        if flags.contains(EventFlags::OUT) {
+            self.flush_one(number);
+        }
+        if flags.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::ERR) && !readable.contains(&number) {
+            readable.push(number);
+        }
+        // What is written to a process that reads no more says nothing at the other descriptor.
+        if flags.contains(EventFlags::ERR)
+            && let Some(tunnel) = self.all.get_mut(&number)
+        {
+            tunnel.break_off(Broken::Closed);
+        }
+    }
+
+    /// A tunnel was read: as far as it could be, if there is a reason why it is over.
+    pub(super) fn on_read(&mut self, number: NonZeroU32, over: Option<Broken>) {
+        let broken = self.all.get_mut(&number).and_then(Tunnel::take_broken);
+        if let Some(why) = over.or(broken) {
+            self.end(number, why);
+        }
+    }
+
+    /// Lets in who waits at the door.
+    fn accept(&mut self, now: Time) {
+        for _ in 0..AT_A_TIME {
+            let Some(door) = &mut self.door else { return };
+            let second = now.as_nanos() / NANOS_A_SECOND;
+            if door.second != second {
+                (door.second, door.count) = (second, 0);
+            }
+            if door.count >= MOST_A_SECOND {
+                let next = Time::from_nanos((second + 1).saturating_mul(NANOS_A_SECOND));
+                return self.close_door(next);
+            }
+            let accepted = door.socket.accept();
+            match accepted {
+                Ok((socket, from)) => {
+                    door.count += 1;
+                    #[cfg(test)]
+                    (door.seen += 1);
+                    if let Some(from) = from.as_socket() {
+                        // One that is full is closed at once: who comes again later may find room.
+                        let _ = self.let_in(now, socket, from);
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                // What happened to this one, and no other: accept(2).
+                Err(error) if is_of_one(&error) => door.count += 1,
+                Err(error) => {
+                    tracing::info!(%error, "nobody is let in over TCP for a moment");
+                    return self.close_door(now.saturating_add(CLOSED_FOR));
+                }
+            }
+        }
+    }
+
+    fn let_in(&mut self, now: Time, socket: RawSocket, from: SocketAddr) -> io::Result<()> {
+        let accepted = || self.all.values().filter(|tunnel| tunnel.is_accepted);
+        let prefix = Prefix::of(from.ip());
+        let of_prefix = accepted().filter(|tunnel| Prefix::of(tunnel.address.ip()) == prefix).count();
+        if accepted().count() >= MOST || of_prefix >= MOST_OF_PREFIX {
+            return Ok(());
+        }
+        prepare(&socket)?;
+        let number = self.next_number();
+        let tunnel = Tunnel::accepted(now, number, socket, from);
+        tunnel.enlist(self.epoll()?)?;
+        self.all.insert(number, tunnel);
+        Ok(())
+    }
+
+    fn close_door(&mut self, until: Time) {
+        if let (Some(epoll), Some(door)) = (&self.epoll, &mut self.door) {
+            door.closed_until = Some(until);
+            let _ = epoll::modify(epoll, &door.socket, EventData::new_u64(DOOR), EventFlags::empty());
+        }
+    }
+
+    /// Does what is due.
+    pub(super) fn handle_timeout(&mut self, now: Time) {
+        if let (Some(epoll), Some(door)) = (&self.epoll, &mut self.door)
+            && door.closed_until.take_if(|until| *until <= now).is_some()
+        {
+            let _ = epoll::modify(epoll, &door.socket, EventData::new_u64(DOOR), EventFlags::IN);
+        }
+        let is_over = |tunnel: &&Tunnel| tunnel.ends_at().is_some_and(|at| at <= now);
+        let over: Vec<_> = self.all.values().filter(is_over).map(|tunnel| tunnel.number).collect();
+        for number in over {
+            self.end(number, Broken::Idle);
+        }
+    }
+
+    /// When to come with [`Tunnels::handle_timeout`].
+    pub(super) fn next_timeout(&self) -> Option<Time> {
+        let door = self.door.as_ref().and_then(|door| door.closed_until);
+        self.all.values().filter_map(Tunnel::ends_at).chain(door).min()
+    }
+
+    /// Puts a datagram into a tunnel, if there is room.
+    pub(super) fn put(&mut self, number: NonZeroU32, datagram: &[u8]) {
+        let Some(room) = self.all.get_mut(&number).and_then(|tunnel| tunnel.room(datagram.len())) else { return };
+        room.copy_from_slice(datagram);
+        self.on_put(number);
+    }
+
+    /// Seals a control packet into a tunnel, if there is room.
+    pub(super) fn put_control(&mut self, number: NonZeroU32, packet: &ControlPacket, sealer: &mut Sealer) {
+        let length = packet.datagram_bytes() as usize;
+        let Some(room) = self.all.get_mut(&number).and_then(|tunnel| tunnel.room(length)) else { return };
+        packet.seal(sealer, room).expect("a datagram has room for all of its packet");
+        self.on_put(number);
+    }
+
+    /// What was put into a tunnel goes as soon as it is worth a write: whether there is no room for more.
+    pub(super) fn on_put(&mut self, number: NonZeroU32) -> bool {
+        let Some(tunnel) = self.all.get(&number) else { return false };
+        if tunnel.is_full() {
+            self.flush_one(number);
+        }
+        if !self.dirty.contains(&number) {
+            self.dirty.push(number);
+        }
+        self.all.get(&number).is_some_and(Tunnel::is_full)
+    }
+
+    /// Writes what waits in all of them.
+    pub(super) fn flush(&mut self) {
+        while let Some(number) = self.dirty.pop() {
+            self.flush_one(number);
+        }
+    }
+
+    fn flush_one(&mut self, number: NonZeroU32) {
+        let (Some(epoll), Some(tunnel)) = (&self.epoll, self.all.get_mut(&number)) else { return };
+        tunnel.flush(epoll);
+        if tunnel.is_broken() {
+            self.broken.push(number);
+        }
+        self.news.extend(tunnel.release().map(TunnelNews::Released));
+    }
+
+    /// What happened since it was last asked.
+    pub(super) fn news(&mut self) -> Vec<TunnelNews> {
+        std::mem::take(&mut self.news)
+    }
+}
+
+/// A TCP port of the same number at the same addresses.
+fn listener(udp: SocketAddr) -> io::Result<RawSocket> {
+    let is_any_v6 = udp.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+    let socket = RawSocket::new(Domain::for_address(udp), Type::STREAM.nonblocking().cloexec(), Some(Protocol::TCP))?;
+    if is_any_v6 {
+        socket.set_only_v6(false)?;
+    }
+    // Connections of the last time that still end are no reason not to listen.
+    socket.set_reuse_address(true)?;
+    socket.bind(&udp.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket)
+}
+
+/// What went wrong with one that was to be let in.
+fn is_of_one(error: &io::Error) -> bool {
+    use io::ErrorKind::{
+        ConnectionAborted, ConnectionReset, HostUnreachable, Interrupted, NetworkDown, NetworkUnreachable,
+        PermissionDenied,
+    };
+    matches!(
+        error.kind(),
+        ConnectionAborted
+            | ConnectionReset
+            | HostUnreachable
+            | Interrupted
+            | NetworkDown
+            | NetworkUnreachable
+            | PermissionDenied
+    )
+}
