@@ -4,10 +4,11 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 
 use super::super::socket::Socket;
+use super::super::tunnel::Tunnel;
 use super::super::tunnels::Tunnels;
 use super::*;
 use crate::carrier::{Carrier, Carriers};
-use fairwave_proto::RateTerm;
+use fairwave_proto::Hold;
 
 const LENGTH: u64 = 4 << 20;
 
@@ -128,7 +129,9 @@ fn tunnel__that_is_full_holds_its_own_session_and_no_other() {
         assert!(begin.elapsed() < PATIENCE);
     }
     let of_slow = ends[1].id();
-    [&slow, &ends[1]].into_iter().for_each(|end| end.driver.tunnels.shrink());
+    for end in [&slow, &ends[1]] {
+        end.driver.tunnels.shrink();
+    }
     ends[0].connect(ticket(&keyring, ends[1].place()));
     run(&mut ends, |ends| ends[0].session.is_some() && ends[1].id() != of_slow);
     // It reads a little now and then.
@@ -143,13 +146,13 @@ fn tunnel__that_is_full_holds_its_own_session_and_no_other() {
         ends.iter_mut().for_each(End::turn);
         most = ends[1].driver.tunnels.waiting().into_iter().fold(most, usize::max);
         let now = ends[1].driver.clock.now();
-        limited = ends[1].driver.host.limited_by(now, of_slow);
+        limited = ends[1].driver.host.held_by(now, of_slow);
         assert!(begin.elapsed() < PATIENCE, "{}", ends[0].bytes);
     }
     let sent = ends[1].driver.host.sent(of_slow).unwrap();
     println!("at most {most} bytes waited; the slow one had {} bytes, {sent:?}", slow.bytes);
     assert!((60 << 10..=256 << 10).contains(&most), "{most}");
-    assert_eq!((limited, sent.lost), (Some(RateTerm::Path), 0));
+    assert_eq!((limited, sent.lost), (Some(Hold::Path), 0));
     assert!((1..1 << 30).contains(&slow.bytes), "{}", slow.bytes);
 }
 
@@ -311,16 +314,16 @@ fn tunnels__without_the_port_everything_else_goes_on() {
 impl Tunnels {
     /// What waits in each.
     fn waiting(&self) -> Vec<usize> {
-        self.iter().map(|tunnel| tunnel.waiting()).collect()
+        self.iter().map(Tunnel::waiting).collect()
     }
 
     /// The system keeps less for them.
     fn shrink(&self) {
-        self.iter().for_each(|tunnel| tunnel.shrink());
+        self.iter().for_each(Tunnel::shrink);
     }
 
     /// As somebody on the way can.
     fn shut_down(&self) {
-        self.iter().for_each(|tunnel| tunnel.shut_down());
+        self.iter().for_each(Tunnel::shut_down);
     }
 }

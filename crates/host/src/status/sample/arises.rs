@@ -12,6 +12,7 @@ use fairwave_schemes::scheme::Options;
 use fairwave_units::{Bytes, Time};
 
 use super::*;
+use crate::carrier::Carrier;
 use crate::session::SessionFacts;
 use crate::status::LimitedBy;
 
@@ -178,8 +179,8 @@ impl Pair {
         };
         let path = self.kind;
         let (sends, receives) = (at == GIVER, at == TAKER);
-        let facts =
-            SessionFacts { peer: address(1 - at), is_initiator: receives, sends, receives, path, is_plain: false };
+        let (peer, carrier) = (address(1 - at), Carrier::Udp);
+        let facts = SessionFacts { peer, is_initiator: receives, sends, receives, path, is_plain: false, carrier };
         StatusSample { at: Instant::now(), sessions: vec![(Session::detached(facts).0, Arc::new(stats), None)] }
     }
 }
