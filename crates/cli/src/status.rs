@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use fairwave_host::{LimitedBy, ProcessStatus, SessionStatus, TransferStatus, runtime_dir, statuses};
+use fairwave_host::{LimitedBy, PathStatus, ProcessStatus, SessionStatus, TransferStatus, runtime_dir, statuses};
 use serde::Serialize;
 
 use crate::Done;
@@ -31,8 +31,10 @@ pub(crate) struct Args {
 /// Explain what limits a session, with the numbers that say so.
 ///
 /// One of these holds a session: this end's node, the peer's node (or what is allowed there), --limit, the disk here,
-/// the peer's disk, a comparison (--check), the path; or there is nothing to send. Without SESSION all sessions of this
-/// user's processes are explained.
+/// the peer's disk, a comparison (--check), the path, the silence of the other end, the breaker of a dedicated path, or
+/// what the sink asks for at a time; or there is nothing to send. Then what the path does (RTT, loss, queues, marks, the
+/// rate that arrives), and what to type where something helps. Without SESSION all sessions of this user's processes are
+/// explained.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -57,11 +59,14 @@ struct Reason<'a> {
     pid: u32,
     limited_by: Option<LimitedBy>,
     because: &'a str,
+    advice: Option<&'a str>,
     rate_bps: f64,
     source_expected_bps: Option<f64>,
     sink_expected_bps: Option<f64>,
     desired_bps: Option<f64>,
     path_rate_bps: Option<f64>,
+    rtt_s: Option<f64>,
+    path: &'a PathStatus,
     waits_for: Option<&'a str>,
 }
 
@@ -222,11 +227,14 @@ fn reason<'a>(process: &ProcessStatus, session: &'a SessionStatus) -> Reason<'a>
         pid: process.pid,
         limited_by: session.limited_by,
         because: &session.because,
+        advice: session.advice.as_deref(),
         rate_bps: session.rate_bps,
         source_expected_bps: source,
         sink_expected_bps: sink,
         desired_bps: session.desired_bps,
         path_rate_bps: session.path_rate_bps,
+        rtt_s: session.rtt_s,
+        path: &session.path,
         waits_for: session.transfer.as_ref().and_then(|transfer| transfer.waits_for.as_deref()),
     }
 }
@@ -264,7 +272,34 @@ pub(crate) fn explanation(process: &ProcessStatus, session: &SessionStatus) -> S
         let line = format!("  {name:<14} {number:<24} {mark}");
         let _ = writeln!(text, "{}", line.trim_end());
     }
+    for (name, number) in of_path(session) {
+        let _ = writeln!(text, "  {name:<14} {number}");
+    }
+    if let Some(advice) = &session.advice {
+        let _ = writeln!(text, "  hint: {advice}");
+    }
     text
+}
+
+/// What the path does, as far as that is known at this end.
+fn of_path(session: &SessionStatus) -> Vec<(&'static str, String)> {
+    let path = &session.path;
+    let ms = |seconds: f64| format!("{:.1} ms", seconds * 1e3);
+    let percent = |share: f64| format!("{:.2} %", share * 100.0);
+    let mut lines = Vec::new();
+    if let (Some(now), Some(least)) = (session.rtt_s, path.least_rtt_s) {
+        lines.push(("RTT", format!("{}, least {}", ms(now), ms(least))));
+    }
+    lines.extend(path.queueing_s.map(|queueing| ("in queues", ms(queueing))));
+    let all = path.loss_share_all.map_or_else(String::new, |all| format!(", {} since the beginning", percent(all)));
+    lines.extend(
+        path.loss_share.map(|loss| ("lost", format!("{} of the last {:.0} s{all}", percent(loss), path.span_s))),
+    );
+    let by = path.lateness_s.map_or_else(String::new, |by| format!(" by {}", ms(by)));
+    lines.extend(path.late_share.map(|late| ("late", format!("{}{by}", percent(late)))));
+    lines.extend(path.marked_share.map(|marked| ("marked", percent(marked))));
+    lines.extend(path.delivery_rate_bps.map(|bps| ("arrives", rate(bps))));
+    lines
 }
 
 #[cfg(test)]

@@ -123,7 +123,9 @@ pub use ending::{AtEnd, at_end};
 pub use endpoint::{Endpoint, WeakEndpoint};
 pub use fairwave_proto::codec::{CloseReason, Refusal, SessionId, TicketId, VoidReason};
 pub use fairwave_proto::handshake::HandshakeError;
-pub use fairwave_proto::{IntervalRule, Lasts, PathKind, RateTerm, SessionOptions, SessionRates};
+pub use fairwave_proto::{
+    Hold, IntervalRule, Lasts, PathCounts, PathFacts, PathKind, RateTerm, SessionOptions, SessionRates,
+};
 pub use fairwave_schemes::node::NodeError;
 pub use handler::Handler;
 pub use identity::Identity;
@@ -139,8 +141,8 @@ pub use session::{Session, SessionFacts, SessionStats};
 pub use share_id::ShareId;
 pub use state::{StateDir, StateError, StateLock};
 pub use status::{
-    Carried, Here, Leave, LimitedBy, ProcessStatus, SessionStatus, StatusSample, StatusSocket, TransferStatus,
-    WaitsFor, ask_to_leave, runtime_dir, statuses,
+    Carried, Here, Leave, LimitedBy, PathStatus, ProcessStatus, SessionStatus, StatusSample, StatusSocket,
+    TransferStatus, WaitsFor, ask_to_leave, runtime_dir, statuses,
 };
 pub use stream::{MemorySource, ReadError, StreamReader};
 pub use ticket::{MOST_ADDRESSES, Ticket, TicketError};

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use fairwave_proto::codec::{CloseReason, SessionId, VoidReason};
-use fairwave_proto::{PathKind, RateTerm, SessionRates};
-use fairwave_units::{Bytes, Duration, Rate};
+use fairwave_proto::handshake::Crypto;
+use fairwave_proto::{Hold, Host, PathFacts, PathKind, RateTerm, SessionRates};
+use fairwave_units::{Bytes, Duration, Rate, Time};
 use tracing::Span;
 use zeroize::Zeroizing;
 
@@ -58,12 +59,8 @@ pub struct SessionStats {
     pub lost_packets: u64,
     /// Bytes of streams that were in packets that seemed lost, and went again.
     pub lost_bytes: u64,
-    /// Data packets sent that came later than one that was sent after them, by the peer's reports.
-    pub late_packets: u64,
-    /// Those of them that had seemed lost.
+    /// Data packets sent that seemed lost, and came after all.
     pub spurious_packets: u64,
-    /// How late, of the last ten to twenty seconds: the most that is known for certain.
-    pub lateness: Duration,
     /// Bytes of IP packets sent.
     pub sent_wire_bytes: u64,
     /// Bytes of streams that came, each counted once.
@@ -72,8 +69,6 @@ pub struct SessionStats {
     pub received_wire_bytes: u64,
     /// Data packets received.
     pub received_packets: u64,
-    /// Those of them that came later than one that was sent after them.
-    pub received_late_packets: u64,
     /// Data packets of which this sink has heard and that have not come: lost ones, some that are late, and on shared
     /// paths the one in some 4096 whose number the source skips on purpose.
     pub missed_packets: u64,
@@ -85,16 +80,42 @@ pub struct SessionStats {
     pub path_rate: Option<Rate>,
     /// What the application allows at most: at the source what it sends, at the sink what it takes.
     pub desired: Option<Rate>,
-    /// The term that held it for most of the last second, at the source.
-    pub limited_by: Option<RateTerm>,
+    /// What held it for most of the last second: at a source, and at a sink as far as that knows.
+    pub held_by: Option<Hold>,
     /// The smoothed round-trip time.
     pub rtt: Option<Duration>,
+    /// What else is known of its path.
+    pub path: PathFacts,
+    /// Datagrams for any session of this endpoint that came and found no room in its socket.
+    pub overflows: u64,
+    /// What the system granted the socket to receive into.
+    pub receive_buffer: Bytes,
     /// The largest datagram that the path is known to take, in bytes.
     pub datagram_bytes: u32,
     /// Since when nothing has come from the peer.
     pub silent_for: Duration,
     /// Since when it owes an answer, and nothing else has come either.
     pub unanswered_for: Duration,
+}
+
+impl SessionStats {
+    /// What a host knows of a session, but for what was counted.
+    pub(crate) fn of<C: Crypto>(host: &mut Host<C>, now: Time, session: SessionId) -> Self {
+        let (path_rate, demand) = (host.limit(session, RateTerm::Path), host.limit(session, RateTerm::Demand));
+        Self {
+            path_rate,
+            desired: demand.into_iter().chain(host.ceiling(session)).reduce(Rate::min),
+            source: host.source_rates(session),
+            sink: host.sink_rates(session),
+            held_by: host.held_by(now, session),
+            rtt: host.rtt(session),
+            path: host.path_facts(now, session).unwrap_or_default(),
+            datagram_bytes: host.datagram_bytes(session).unwrap_or_default(),
+            silent_for: host.silent_for(now, session).unwrap_or_default(),
+            unanswered_for: host.unanswered_for(now, session).unwrap_or_default(),
+            ..Self::default()
+        }
+    }
 }
 
 impl Session {

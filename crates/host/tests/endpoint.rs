@@ -262,7 +262,8 @@ fn stats__tell_what_a_session_does() {
     assert!(stats.sink.is_some() && stats.source.is_none() && stats.rtt.is_some(), "{stats:?}");
     let [there] = server.endpoint.sessions().try_into().unwrap_or_else(|_| panic!("one session"));
     let stats = there.stats();
-    assert!(stats.source.is_some() && stats.sink.is_none() && stats.limited_by.is_some(), "{stats:?}");
+    assert!(stats.source.is_some() && stats.sink.is_none() && stats.held_by.is_some(), "{stats:?}");
+    assert!(stats.path.least_rtt.is_some() && stats.path.all.arrived > 1000, "{stats:?}");
     assert!(stats.sent_packets > 1000 && stats.datagram_bytes >= 1200, "{stats:?}");
     assert_eq!(there.secret("a label"), session.secret("a label"));
     assert_ne!(there.secret("a label"), session.secret("another"));

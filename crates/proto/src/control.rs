@@ -520,6 +520,11 @@ impl<C: Crypto> Control<C> {
         self.peers.get(session).and_then(|peer| peer.rtt.known())
     }
 
+    /// The least, the smoothed and the last round-trip time of a session.
+    pub(crate) fn rtts(&self, session: SessionId) -> Option<(Option<Duration>, Option<Duration>, Option<Duration>)> {
+        self.peers.get(session).map(|peer| (peer.rtt.least(), peer.rtt.known(), peer.rtt.latest()))
+    }
+
     /// The largest datagram that a session's path takes as far as is known, where data take it from here.
     pub(crate) fn datagram_bytes(&self, session: SessionId) -> Option<u32> {
         self.peers.get(session).and_then(|peer| peer.mtu.as_ref()).map(Mtu::size)

@@ -8,7 +8,9 @@ use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use crate::alarms::Alarms;
 use crate::codec::{Frame, SessionId, VoidReason};
+use crate::hold::Hold;
 use crate::packet::DataPacket;
+use crate::path_facts::PathFacts;
 use crate::receiver::{Receiver, ReceiverCounts, ReceiverSetup};
 use crate::session::Measured;
 use crate::slots::{Slots, slot};
@@ -249,6 +251,16 @@ impl Inbound {
     /// Packets of a session whose fate its source has not settled, as far as this end knows.
     pub(crate) fn under_way(&self, session: SessionId) -> u64 {
         self.receivers.get(session).map_or(0, Receiver::span)
+    }
+
+    /// What holds a session here, as far as that is known here.
+    pub(crate) fn held_by(&self, session: SessionId) -> Option<Hold> {
+        self.receivers.get(session).and_then(Receiver::held_by)
+    }
+
+    /// What is known of the path of what a session receives.
+    pub(crate) fn path_facts(&mut self, now: Time, session: SessionId) -> Option<PathFacts> {
+        self.receivers.get_mut(session).map(|receiver| receiver.path_facts(now))
     }
 
     /// What a session has seen.

@@ -8,8 +8,10 @@ use fairwave_units::{Duration, Rate, Time};
 
 use crate::alarms::Alarms;
 use crate::codec::{CloseReason, Frame, SessionId, VoidReason};
+use crate::hold::Hold;
 use crate::limits::RateTerm;
 use crate::packet::{DataPacket, frames};
+use crate::path_facts::PathFacts;
 use crate::round_robin::RoundRobin;
 use crate::secure_random::SecureRandom;
 use crate::sender::{Sender, SenderCounts, SenderSetup};
@@ -294,9 +296,14 @@ impl Outbound {
         self.senders.get(session).map(|sender| sender.limits().get(limit))
     }
 
-    /// The term that held a session for most of the last second.
-    pub(crate) fn limited_by(&mut self, now: Time, session: SessionId) -> Option<RateTerm> {
-        self.senders.get_mut(session).map(|sender| sender.limited_by(now))
+    /// What held a session for most of the last second.
+    pub(crate) fn held_by(&mut self, now: Time, session: SessionId) -> Option<Hold> {
+        self.senders.get_mut(session).map(|sender| sender.held_by(now))
+    }
+
+    /// What is known of a session's path.
+    pub(crate) fn path_facts(&mut self, now: Time, session: SessionId) -> Option<PathFacts> {
+        self.senders.get_mut(session).map(|sender| sender.path_facts(now))
     }
 
     /// What a session has done.

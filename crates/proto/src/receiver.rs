@@ -6,8 +6,10 @@ use std::ops::Range;
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use crate::codec::{Frame, Writer};
+use crate::hold::Hold;
 use crate::missing_numbers::{Arrival, MissingNumbers};
 use crate::packet::{DataPacket, MOST_FRAME_BYTES};
+use crate::path_facts::{PathCounts, PathFacts, PathHistory};
 use crate::queue_delay::QueueDelay;
 use crate::rate_meter::RateMeter;
 use crate::requests::{LEAST_WINDOW, Requests, request_window};
@@ -35,6 +37,8 @@ pub(crate) struct Receiver {
     least_rtt: Duration,
     stamps: Stamps,
     waiting: QueueDelay,
+    /// For how long packets waited in the last interval.
+    waited: Option<Duration>,
     /// The stamp of the highest number, and when it came.
     newest: Option<(u32, Time)>,
     /// Whether anything came since the last report.
@@ -45,6 +49,11 @@ pub(crate) struct Receiver {
     /// Where no end node has an interval.
     measure_at: Time,
     counts: ReceiverCounts,
+    /// Bytes of IP packets that came for the first time.
+    wire_bytes: u64,
+    history: PathHistory,
+    /// Whether more is wanted than there is room to ask for.
+    is_short_of_room: bool,
 }
 
 /// How a receiver is set up.
@@ -90,6 +99,8 @@ const LEAST_LAPSE: Duration = Duration::from_millis(300);
 const MOST_LAPSE: Duration = Duration::from_secs(30);
 /// Where no end node asks for it, the rate is measured so often.
 const MEASURE_EVERY: Duration = Duration::from_millis(50);
+/// Where a round trip brings this share of all that there is room to ask for, the room is what holds.
+const NEARLY_ALL: f64 = 0.8;
 /// Packets of one report.
 const MOST_PAGES: usize = 32;
 
@@ -109,12 +120,16 @@ impl Receiver {
             least_rtt: setup.rtt.unwrap_or(FIRST_RTT),
             stamps: Stamps::default(),
             waiting: QueueDelay::default(),
+            waited: None,
             newest: None,
             has_news: false,
             repeats: 0,
             report_at: now,
             measure_at: now,
             counts: ReceiverCounts::default(),
+            wire_bytes: 0,
+            history: PathHistory::default(),
+            is_short_of_room: false,
         }
     }
 
@@ -176,6 +191,7 @@ impl Receiver {
         self.allowance.spend(wire_bytes);
         self.has_news = true;
         self.counts.packets += 1;
+        self.wire_bytes = self.wire_bytes.saturating_add(u64::from(wire_bytes));
         if packet.number >= highest {
             self.newest = Some((packet.stamp_us, now));
         } else {
@@ -233,7 +249,36 @@ impl Receiver {
 
     /// For how long packets waited at the least since this was asked last.
     pub(crate) fn waiting(&mut self) -> Option<Duration> {
-        self.waiting.take()
+        self.waited = self.waiting.take();
+        self.waited
+    }
+
+    /// What holds it here, as far as that is known here.
+    pub(crate) fn held_by(&self) -> Option<Hold> {
+        self.is_short_of_room.then_some(Hold::Window)
+    }
+
+    /// What is known of the path of what comes, but for its round-trip times.
+    pub(crate) fn path_facts(&mut self, now: Time) -> PathFacts {
+        let all = self.path_counts();
+        self.history.note(now, all);
+        let (recent, recent_span) = self.history.recent(now, all);
+        let delivery_rate = self.history.delivery_rate(now, all);
+        let late_packets = Some(all.late);
+        PathFacts {
+            waiting: self.waited,
+            all,
+            recent,
+            recent_span,
+            late_packets,
+            delivery_rate,
+            ..PathFacts::default()
+        }
+    }
+
+    fn path_counts(&self) -> PathCounts {
+        let ReceiverCounts { packets, late_packets: late, missed_packets, .. } = self.counts();
+        PathCounts { arrived: packets, late, lost: missed_packets, marked: 0, arrived_bytes: self.wire_bytes }
     }
 
     pub(crate) fn requests(&self) -> &Requests {
@@ -252,6 +297,7 @@ impl Receiver {
         let period = Duration::from_nanos(self.rtt.as_nanos() / 4).max(crowd.least_period()).min(MOST_PERIOD);
         let mut page = Page::default();
         let is_open = self.missing.is_open();
+        self.history.note(now, self.path_counts());
         if self.has_news {
             self.repeats = 0;
         }
@@ -264,6 +310,7 @@ impl Receiver {
         }
         if self.expected.is_none() && now >= self.measure_at {
             self.meter.tick(now);
+            self.waiting();
             self.measure_at = now.saturating_add(MEASURE_EVERY);
         }
         self.ask(now, crowd, &mut page, pages);
@@ -305,6 +352,8 @@ impl Receiver {
             let frame = Frame::Request { stream: u64::from(request.stream), offset: start, length: end - start };
             page.write(&frame, pages);
         }
+        let on_path = measured.as_bps() / 8.0 * self.rtt.as_secs_f64();
+        self.is_short_of_room = on_path >= NEARLY_ALL * self.setup.room.get() as f64 && self.requests.waits();
     }
 
     /// What is asked for and has not come, less what is on its way on a path without queues.

@@ -188,6 +188,11 @@ impl Requests {
         })
     }
 
+    /// Whether something is wanted that is not asked for.
+    pub(crate) fn waits(&self) -> bool {
+        self.streams.values().any(WantedStream::waits)
+    }
+
     /// Whether all that was wanted has come.
     pub fn is_complete(&self) -> bool {
         self.open == 0 && self.streams.values().all(|stream| !stream.waits())

@@ -10,6 +10,9 @@ use fairwave_units::{Duration, Time};
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rtt {
     smoothed: Option<Duration>,
+    latest: Option<Duration>,
+    /// The least of all.
+    least: Option<Duration>,
     /// The least of this span of ten seconds, and of the one before.
     spans: [Option<Duration>; 2],
     since: Time,
@@ -33,6 +36,8 @@ impl Rtt {
         // RFC 9002 s5.3: 7/8 of what it was, 1/8 of the sample.
         let smoothed = |smoothed: Duration| Duration::from_nanos((7 * smoothed.as_nanos() + rtt.as_nanos()) / 8);
         self.smoothed = Some(self.smoothed.map_or(rtt, smoothed));
+        self.latest = Some(rtt);
+        self.least = Some(self.least.map_or(rtt, |least| least.min(rtt)));
         if self.spans[0].is_none() {
             self.since = now;
         } else if now.since(self.since) >= SPAN {
@@ -52,7 +57,17 @@ impl Rtt {
         self.smoothed.unwrap_or(FIRST)
     }
 
-    /// The least one; without any sample, 100 ms.
+    /// The last sample.
+    pub(crate) fn latest(&self) -> Option<Duration> {
+        self.latest
+    }
+
+    /// The least one of all, however long ago: a queue that stands for long is still seen against it.
+    pub(crate) fn least(&self) -> Option<Duration> {
+        self.least
+    }
+
+    /// The least one of late; without any sample, 100 ms.
     pub(crate) fn min(&self) -> Duration {
         self.spans.into_iter().flatten().min().unwrap_or(FIRST)
     }
@@ -98,6 +113,7 @@ mod tests {
         // After a long rest the last one known is better than none.
         rtt.on_sample(at(900_000), ms(300));
         assert_eq!(rtt.min(), ms(200));
+        assert_eq!((rtt.least(), rtt.latest()), (Some(ms(20)), Some(ms(300))));
     }
 
     proptest! {

@@ -8,11 +8,13 @@ use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use crate::breaker::Breaker;
 use crate::codec::{CloseReason, LossReport, NO_LIMIT_BPS, SessionId};
+use crate::hold::{Hold, HoldTimes};
 use crate::limits::{Limits, RateTerm};
 use crate::mtu::LEAST_DATAGRAM;
 use crate::outstanding::{MOST_UNDER_WAY, Outstanding};
 use crate::pacer::Pacer;
 use crate::packet::{DATA_OVERHEAD, DataPacket};
+use crate::path_facts::{PathCounts, PathFacts, PathHistory};
 use crate::path_kind::PathKind;
 use crate::rate_meter::RateMeter;
 use crate::reordering_window::{ReorderingWindow, sight};
@@ -36,6 +38,7 @@ pub(crate) struct Sender {
     due: Time,
     meter: RateMeter,
     limits: Limits,
+    holds: HoldTimes,
     rtt: Rtt,
     reordering: ReorderingWindow,
     silence: Silence,
@@ -51,6 +54,9 @@ pub(crate) struct Sender {
     /// What the reports of the packet that is being read settle.
     reported: Option<Settlement>,
     pub(crate) counts: SenderCounts,
+    /// Bytes of all data packets sent, as IP packets.
+    sent_bytes: u64,
+    history: PathHistory,
 }
 
 /// How a sender is set up.
@@ -87,6 +93,10 @@ pub struct SenderCounts {
     pub late: u64,
     /// How late, of the last ten to twenty seconds: the most that is known for certain.
     pub lateness: Duration,
+    /// Data packets that were reported to have arrived.
+    pub arrived: u64,
+    /// Their bytes, as IP packets. On a dedicated path they are taken for packets of the mean size.
+    pub arrived_bytes: u64,
 }
 
 /// What the sink was last told of numbers.
@@ -123,7 +133,8 @@ impl Sender {
             pacer: Pacer::new(now, packet, setup.send_bytes),
             due: now,
             meter: RateMeter::new(setup.start),
-            limits: Limits::new(now),
+            limits: Limits::new(),
+            holds: HoldTimes::new(now, Hold::Application),
             rtt,
             reordering: ReorderingWindow::default(),
             silence: Silence::new(now, setup.path, setup.silence),
@@ -135,6 +146,8 @@ impl Sender {
             told: ToldNumbers { settled: 0, next: 0, at: now, wait: FIRST_WAIT },
             reported: None,
             counts: SenderCounts::default(),
+            sent_bytes: 0,
+            history: PathHistory::default(),
         };
         sender.limit(now, RateTerm::Source, setup.start);
         sender.limit(now, RateTerm::Sink, setup.start);
@@ -145,6 +158,7 @@ impl Sender {
     pub(crate) fn serve(&mut self, now: Time, stream: u32, range: Range<u64>) {
         self.queue.on_request(stream, range);
         self.pacer.set_busy(now, true);
+        self.note_hold(now);
     }
 
     /// The application has not got a range after all.
@@ -154,7 +168,7 @@ impl Sender {
 
     /// Sets a term of the rate.
     pub(crate) fn limit(&mut self, now: Time, limit: RateTerm, rate: Rate) {
-        self.limits.set(now, limit, rate);
+        self.limits.set(limit, rate);
         self.apply(now);
     }
 
@@ -167,12 +181,37 @@ impl Sender {
     /// The pacer keeps to the least of all that limits.
     fn apply(&mut self, now: Time) {
         if let Some(path) = &self.path {
-            self.limits.set(now, RateTerm::Path, path.rate());
+            self.limits.set(RateTerm::Path, path.rate());
         }
         self.pacer.set_granted(matches!(self.limits.binding(), RateTerm::Source | RateTerm::Sink));
         let caps = [self.silence.cap(), self.breaker.as_ref().and_then(Breaker::cap)];
         let rate = caps.into_iter().flatten().fold(self.limits.rate(), Rate::min);
         self.pacer.set_rate(now, rate);
+        self.note_hold(now);
+    }
+
+    /// What holds it may have changed.
+    fn note_hold(&mut self, now: Time) {
+        let hold = if self.queue.is_empty() { Hold::Application } else { self.holds_when_busy() };
+        self.holds.set(now, hold);
+    }
+
+    /// What holds it as long as it has something to send.
+    fn holds_when_busy(&self) -> Hold {
+        let least = |cap: Option<Rate>, others: Rate| cap.is_some_and(|cap| cap < others);
+        let (rate, breaker) = (self.limits.rate(), self.breaker.as_ref().and_then(Breaker::cap));
+        if least(self.silence.cap(), breaker.map_or(rate, |breaker| breaker.min(rate))) {
+            return Hold::Silence;
+        }
+        if least(breaker, rate) {
+            return Hold::Breaker;
+        }
+        match self.limits.binding() {
+            RateTerm::Source => Hold::Source,
+            RateTerm::Sink => Hold::Sink,
+            RateTerm::Demand => Hold::Demand,
+            RateTerm::Path => Hold::Path,
+        }
     }
 
     /// A sealed packet of the sink came.
@@ -248,14 +287,17 @@ impl Sender {
         repairs.needed.clear();
         repairs.in_vain.clear();
         let around = self.setup.lower_bytes + DATA_OVERHEAD;
+        let mut arrived_bytes = 0;
         let mut tell = self.path.as_mut().map(|path| {
-            move |settled: Settled| {
+            |settled: Settled| {
+                let bytes = u64::from(around + settled.piece.length);
+                arrived_bytes += if settled.fate == Fate::Lost { 0 } else { bytes };
                 let fate = match settled.fate {
                     Fate::Arrived => PacketFate::Arrived,
                     Fate::Lost => PacketFate::Lost,
                     Fate::Late => PacketFate::Late,
                 };
-                path.on_packet(settled.sent, Bytes::new(u64::from(around + settled.piece.length)), fate);
+                path.on_packet(settled.sent, Bytes::new(bytes), fate);
             }
         });
         let fates = tell.as_mut().map(|tell| tell as &mut dyn FnMut(Settled));
@@ -276,11 +318,17 @@ impl Sender {
             self.counts.lost_bytes = self.counts.lost_bytes.saturating_sub(spared);
         }
         self.pacer.set_busy(now, !self.queue.is_empty());
+        self.note_hold(now);
+        if self.path.is_none() {
+            arrived_bytes = (arrived + spurious).saturating_mul(self.sent_bytes / self.counts.sent.max(1));
+        }
         self.counts.lost += lost;
         self.counts.spurious += spurious;
         self.counts.late += late + spurious;
         self.counts.lateness = self.reordering.lateness();
         let (undecided, arrived) = (self.outstanding.undecided(), arrived + spurious);
+        self.counts.arrived += arrived;
+        self.counts.arrived_bytes = self.counts.arrived_bytes.saturating_add(arrived_bytes);
         if self.progress.on_report(now, (undecided, undecided < self.outstanding.next()), arrived, lost) {
             return Err(CloseReason::Path);
         }
@@ -308,6 +356,7 @@ impl Sender {
     /// The packet that brought reports is over: what they settle of packets that not every path takes.
     pub(crate) fn end_report(&mut self, now: Time) -> Option<Settlement> {
         let reported = self.reported.take()?;
+        self.history.note(now, self.path_counts());
         let path_limited = self.limits.binding() == RateTerm::Path && !self.queue.is_empty();
         if let Some(path) = &mut self.path {
             let (smoothed_rtt, min_rtt) = (self.rtt.smoothed(), self.rtt.min());
@@ -385,6 +434,7 @@ impl Sender {
         self.next_at().filter(|at| *at <= now)?;
         let Some(piece) = self.queue.next_piece(self.setup.piece_bytes) else {
             self.pacer.set_busy(now, false);
+            self.note_hold(now);
             return None;
         };
         let bytes = self.setup.lower_bytes + DATA_OVERHEAD + piece.length;
@@ -396,12 +446,17 @@ impl Sender {
         if self.path.is_some() && chance.once_in(SKIPPED_ONE_IN) {
             self.outstanding.skip();
         }
-        self.pacer.set_busy(now, !self.queue.is_empty());
+        let is_busy = !self.queue.is_empty();
+        self.pacer.set_busy(now, is_busy);
+        if !is_busy {
+            self.note_hold(now);
+        }
         let number = self.outstanding.send(piece, now);
         self.meter.on_packet(now, number, due, bytes);
         self.silence.on_sent(now);
         self.progress.on_sent(now);
         self.counts.sent += 1;
+        self.sent_bytes = self.sent_bytes.saturating_add(u64::from(bytes));
         Some(DataPacket { session: self.peer, number, stamp_us: stamp(due), piece })
     }
 
@@ -420,8 +475,33 @@ impl Sender {
         &self.limits
     }
 
-    pub(crate) fn limited_by(&mut self, now: Time) -> RateTerm {
-        self.limits.limited_by(now)
+    /// What held it for most of the last second.
+    pub(crate) fn held_by(&mut self, now: Time) -> Hold {
+        self.holds.most(now)
+    }
+
+    /// What is known of its path.
+    pub(crate) fn path_facts(&mut self, now: Time) -> PathFacts {
+        let all = self.path_counts();
+        self.history.note(now, all);
+        let (recent, recent_span) = self.history.recent(now, all);
+        PathFacts {
+            least_rtt: self.rtt.least(),
+            smoothed_rtt: self.rtt.known(),
+            latest_rtt: self.rtt.latest(),
+            waiting: None,
+            all,
+            recent,
+            recent_span,
+            late_packets: Some(self.counts.late),
+            lateness: Some(self.counts.lateness).filter(|lateness| !lateness.is_zero()),
+            delivery_rate: self.history.delivery_rate(now, all),
+        }
+    }
+
+    fn path_counts(&self) -> PathCounts {
+        let SenderCounts { arrived, lost, spurious, late, arrived_bytes, .. } = self.counts;
+        PathCounts { arrived, late, lost: lost.saturating_sub(spurious), marked: 0, arrived_bytes }
     }
 
     /// Packets whose fate is not settled.

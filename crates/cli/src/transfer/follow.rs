@@ -128,17 +128,23 @@ pub(crate) struct Teller<'a> {
     /// The last attempt to connect again that was told, in which break.
     attempt: Option<(u64, u32)>,
     reconnects: u64,
+    /// Advice is given once.
+    is_advised: bool,
 }
 
 impl<'a> Teller<'a> {
     pub(crate) fn new(screen: &'a Screen, label: String) -> Self {
         let (bar, told) = (screen.bar(), Instant::now());
-        Self { screen, label, bar, is_known: false, told, attempt: None, reconnects: 0 }
+        Self { screen, label, bar, is_known: false, told, attempt: None, reconnects: 0, is_advised: false }
     }
 
     pub(crate) fn tell(&mut self, moment: &Moment) -> Done {
         self.tell_breaks(moment)?;
         let talk = self.screen.talk;
+        if let Some(advice) = moment.advice().filter(|_| !talk.json && !self.is_advised) {
+            self.is_advised = true;
+            self.screen.note(&format!("{}{advice}", self.label));
+        }
         if talk.json {
             if self.told.elapsed() >= BETWEEN_EVENTS {
                 self.told = Instant::now();

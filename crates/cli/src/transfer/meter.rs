@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use fairwave_files::{Pause, Progress, Transfer};
-use fairwave_host::{Here, LimitedBy, SessionStatus, StatusSample, WaitsFor};
+use fairwave_host::{Here, LimitedBy, PathStatus, SessionStatus, StatusSample, WaitsFor};
 use fairwave_units::{Bytes, Rate};
 use serde::Serialize;
 
@@ -16,6 +16,9 @@ const WINDOW: Duration = Duration::from_secs(3);
 const BETWEEN_SAMPLES: Duration = Duration::from_millis(250);
 /// Nothing new for so long is a stall, and is told.
 const STALL: Duration = Duration::from_secs(3);
+/// A rate is far below the capacity where it has been below half of it for so long.
+const FAR_BELOW: f64 = 0.5;
+const SLOW: Duration = Duration::from_secs(5);
 
 /// Looks at a transfer again and again.
 pub(crate) struct ProgressMeter {
@@ -28,6 +31,8 @@ pub(crate) struct ProgressMeter {
     moved: (Instant, Movement),
     /// The most bytes that were told of, and after how many reconnects.
     seen: (u64, u64),
+    /// Since when its rate has been far below the capacity.
+    slow_since: Option<Instant>,
 }
 
 /// Files, bytes at the destination or in memory, bytes compared, bytes over the wire: a stall is when none of them
@@ -48,6 +53,8 @@ pub(crate) struct Moment {
     pub(crate) capacity: Option<Rate>,
     /// How long nothing has moved, if that is long.
     pub(crate) stalled: Option<Duration>,
+    /// Whether its rate has been far below the capacity for long.
+    pub(crate) is_slow: bool,
     /// What it waits for between two sessions.
     pub(crate) pause: Option<Pause>,
     /// How often another session followed one that had ended.
@@ -76,7 +83,9 @@ pub(crate) struct ProgressEvent<'a> {
     left_s: Option<f64>,
     limited_by: Option<LimitedBy>,
     because: Option<&'a str>,
+    advice: Option<&'a str>,
     rtt_s: Option<f64>,
+    path: Option<&'a PathStatus>,
     waits_for: Option<&'a str>,
 }
 
@@ -84,7 +93,7 @@ impl ProgressMeter {
     /// Begins to look at a transfer of an end node with this capacity.
     pub(crate) fn new(transfer: Transfer, capacity: Option<Rate>) -> Self {
         let now = Instant::now();
-        let here = Here { has_node: capacity.is_some() };
+        let here = Here { capacity };
         Self {
             transfer,
             capacity,
@@ -93,6 +102,7 @@ impl ProgressMeter {
             samples: VecDeque::new(),
             moved: (now, Movement::default()),
             seen: (0, 0),
+            slow_since: None,
         }
     }
 
@@ -137,6 +147,9 @@ impl ProgressMeter {
         // it.
         let before = if self.seen.1 == reconnects { self.seen.0 } else { 0 };
         self.seen = (bytes_seen(&progress).max(before), reconnects);
+        let is_far_below = is_far_below(status.as_ref(), self.capacity);
+        self.slow_since = is_far_below.then(|| self.slow_since.unwrap_or(now));
+        let is_slow = self.slow_since.is_some_and(|since| now.duration_since(since) >= SLOW);
         Moment {
             elapsed: now.duration_since(self.began),
             progress,
@@ -145,6 +158,7 @@ impl ProgressMeter {
             goodput_bps,
             capacity: self.capacity,
             stalled: stalled(still, silent_s),
+            is_slow,
             pause,
             reconnects,
         }
@@ -156,6 +170,13 @@ fn bytes_seen(progress: &Progress) -> u64 {
     let &Progress { bytes_done, bytes_compared, bytes_total, .. } = progress;
     let sum = progress.bytes_there().saturating_add(bytes_compared);
     sum.min(bytes_total.unwrap_or(u64::MAX).max(bytes_done))
+}
+
+/// Whether a session has less than half of a capacity that is known, and nobody here asked for that.
+fn is_far_below(session: Option<&SessionStatus>, capacity: Option<Rate>) -> bool {
+    let (Some(session), Some(capacity)) = (session, capacity) else { return false };
+    let is_wanted = matches!(session.limited_by, Some(LimitedBy::Limit | LimitedBy::Comparing));
+    session.rate_bps < FAR_BELOW * capacity.as_bps() && !is_wanted
 }
 
 /// For how long nothing moves, if that is long enough to be said. What this end says to a peer that does not answer
@@ -223,9 +244,24 @@ impl Moment {
             }
             if with_reasons {
                 let _ = write!(text, ": {}", session.because);
+            } else if let Some(path) = self.path_in_short() {
+                let _ = write!(text, " ({path})");
             }
         }
         text + &files
+    }
+
+    /// What is bad about the path of a transfer that is slow for long, where the path may be why.
+    fn path_in_short(&self) -> Option<String> {
+        let session = self.session.as_ref().filter(|_| self.is_slow)?;
+        let by_path =
+            matches!(session.limited_by, None | Some(LimitedBy::Path | LimitedBy::Window | LimitedBy::Breaker));
+        by_path.then(|| session.path.short(session.rtt_s)).flatten()
+    }
+
+    /// What may help a transfer that is slow for long.
+    pub(crate) fn advice(&self) -> Option<&str> {
+        self.session.as_ref().filter(|_| self.is_slow)?.advice.as_deref()
     }
 
     /// What a transfer that does not move waits for.
@@ -272,7 +308,9 @@ impl Moment {
             left_s: self.left_s(),
             limited_by: session.and_then(|session| session.limited_by),
             because: session.map(|session| session.because.as_str()),
+            advice: session.and_then(|session| session.advice.as_deref()),
             rtt_s: session.and_then(|session| session.rtt_s),
+            path: session.map(|session| &session.path),
             waits_for: match &self.pause {
                 Some(_) => Some("session"),
                 None => session.and_then(|session| session.transfer.as_ref()?.waits_for.as_deref()),
@@ -315,6 +353,28 @@ mod tests {
         assert_eq!(moment.text(false), "1.0 GB of 3.0 GB, 0:20 left");
         // 20 s = (3 - 1) GB x 8 / 800 Mb/s
         assert_eq!(moment.left_s(), Some(20.0));
+    }
+
+    #[test]
+    fn text__a_slow_one_says_what_is_bad_about_its_path() {
+        let quick = Moment { session: Some(session()), capacity: Some(Rate::gbps(1.0)), ..moment() };
+        let begin = "1.0 GB of 3.0 GB, 100.00 Mb/s (10 % of 1.0 Gb/s), 0:20 left, limited by path";
+        assert_eq!((quick.text(false).as_str(), quick.advice()), (begin, None));
+        let slow = Moment { is_slow: true, ..quick };
+        assert_eq!(slow.text(false), format!("{begin} (1.2 % lost, RTT 60 ms)"));
+        assert_eq!(slow.advice(), Some("do that"));
+        // What holds it is here.
+        let by_node = SessionStatus { limited_by: Some(LimitedBy::Node), ..session() };
+        let by_node = Moment { session: Some(by_node), ..slow };
+        assert!(by_node.text(false).ends_with("limited by node"), "{}", by_node.text(false));
+    }
+
+    #[test]
+    fn is_far_below__is_half_of_a_capacity_that_is_known() {
+        let (at, limited) = (session(), SessionStatus { limited_by: Some(LimitedBy::Limit), ..session() });
+        let below = |session, mbps| is_far_below(Some(session), Some(Rate::mbps(mbps)));
+        assert_eq!([below(&at, 199.0), below(&at, 201.0), below(&limited, 201.0)], [false, true, false]);
+        assert!(!is_far_below(Some(&at), None) && !is_far_below(None, Some(Rate::gbps(1.0))));
     }
 
     #[test]
@@ -431,8 +491,23 @@ mod tests {
             goodput_bps: 8e8,
             capacity: None,
             stalled: None,
+            is_slow: false,
             pause: None,
             reconnects: 0,
         }
+    }
+
+    /// A session of 100 Mb/s, as its source knows it.
+    fn session() -> SessionStatus {
+        serde_json::from_value(serde_json::json!({
+            "id": "20ab5c64505c0000", "peer": "192.0.2.7:50000", "is_initiator": false, "sends": true,
+            "receives": false, "is_source": true, "is_dedicated": false, "is_plain": false, "rate_bps": 1e8,
+            "measured_bps": 1e8, "expected_bps": 1e9, "target_bps": 1e9, "sink_expected_bps": null,
+            "desired_bps": null, "path_rate_bps": 1e8, "limited_by": "path", "because": "", "advice": "do that",
+            "path": { "least_rtt_s": 0.06, "queueing_s": 0.0, "loss_share": 0.012, "span_s": 10.0 },
+            "rtt_s": 0.06, "datagram_bytes": 1400, "sent_packets": 1, "lost_packets": 0, "received_packets": 0,
+            "silent_s": 0.0, "unanswered_s": 0.0, "transfer": null,
+        }))
+        .unwrap()
     }
 }

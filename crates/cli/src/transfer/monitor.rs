@@ -45,7 +45,7 @@ fn open(
     leave: Option<Leave>,
 ) -> Option<StatusSocket> {
     let (endpoint, capacity) = (bound.endpoint.clone(), bound.capacity.clone());
-    let here = Here { has_node: capacity.rate.is_some() };
+    let here = Here { capacity: capacity.rate };
     let status = move || {
         let take = || {
             StatusSample::take(

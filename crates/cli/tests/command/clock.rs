@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::host::{Host, Process, bytes};
 use super::*;
 
-/// Megabytes a second that the transfer is limited to.
-const LIMIT_MB_PER_S: f64 = 10.0;
+/// Megabytes a second that the transfer is limited to: what a busy machine moves as well.
+const LIMIT_MB_PER_S: f64 = 2.0;
 const HOUR_S: i64 = 3600;
 
 /// The wall clock of a host's commands.
@@ -56,16 +56,15 @@ fn rate(get: &mut Process) -> f64 {
 fn clock__jumps_of_an_hour_disturb_no_transfer() {
     let mut host = Host::new();
     let clock = WallClock::of(&mut host);
-    let content = bytes(120_000_000);
+    let content = bytes(24_000_000);
     host.write("big.bin", &content);
     let serve = host.serve(&["big.bin", "--listen", "127.0.0.1:0", "--expires", "2 h"]);
-    let mut get = host.start(&["get", &serve.at(), "to", "--json", "--limit", "80 Mb/s"]);
+    let mut get = host.start(&["get", &serve.at(), "to", "--json", "--limit", "16 Mb/s"]);
     let rates = [0, HOUR_S, -HOUR_S, HOUR_S].map(|jump| {
         clock.jump_to(jump);
         rate(&mut get)
     });
     println!("MB/s at 0 h, 1 h, -1 h, 1 h: {rates:.1?}");
-    // Bytes count by blocks of 4 MiB: two seconds may miss one of them.
     assert!(rates.iter().all(|rate| *rate > 0.5 * LIMIT_MB_PER_S && *rate < 1.5 * LIMIT_MB_PER_S), "{rates:?}");
     get.wait_for(|event| event["event"] == "done");
     assert!(std::fs::read(host.path("to/big.bin")).expect("it is there") == content);

@@ -8,8 +8,8 @@ use std::sync::atomic::Ordering;
 use crossbeam_channel::Receiver;
 use fairwave_proto::codec::{CloseReason, Header, PacketKind, Reader, Refusal, SessionId, is_handshake};
 use fairwave_proto::handshake::{HandshakeError, PendingVisit};
-use fairwave_proto::{ControlPacket, DataPacket, Event, Host, Opened, Packet, PieceAt, RateTerm, Transmit};
-use fairwave_units::{Duration, Rate, Time};
+use fairwave_proto::{ControlPacket, DataPacket, Event, Host, Opened, Packet, PieceAt, Transmit};
+use fairwave_units::{Bytes, Duration, Rate, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::address::canonical;
@@ -462,18 +462,10 @@ impl Driver {
         let host = &mut self.host;
         let sent = host.sent(session).unwrap_or_default();
         let received = host.received(session).unwrap_or_default();
-        let limit = |limit| host.limit(session, limit);
         let stats = SessionStats {
-            path_rate: limit(RateTerm::Path),
-            desired: limit(RateTerm::Demand).into_iter().chain(host.ceiling(session)).reduce(Rate::min),
-            source: host.source_rates(session),
-            sink: host.sink_rates(session),
-            limited_by: host.limited_by(now, session),
-            rtt: host.rtt(session),
-            datagram_bytes: host.datagram_bytes(session).unwrap_or_default(),
-            silent_for: host.silent_for(now, session).unwrap_or_default(),
-            unanswered_for: host.unanswered_for(now, session).unwrap_or_default(),
-            ..SessionStats::default()
+            overflows: self.shared.overflows.load(Ordering::Relaxed),
+            receive_buffer: Bytes::new(self.shared.facts.receive_buffer_bytes as u64),
+            ..SessionStats::of(host, now, session)
         };
         let stats = entry.with_counts(&stats, (sent, received));
         entry.watch.look(&entry.session, host.address(session), &stats);

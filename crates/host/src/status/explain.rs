@@ -5,12 +5,14 @@ use fairwave_units::Rate;
 use super::carried::WaitsFor;
 use super::limited_by::LimitedBy;
 use super::session::SessionStatus;
-use crate::RateTerm;
+use crate::Hold;
 
 /// A sink that gets this share of what it grants is what limits.
 const FULL: f64 = 0.95;
 /// A source that sends less than this share of what it may is held by something else.
 const IDLE: f64 = 0.7;
+/// A node that leads a session to this much more than it has is not what holds it.
+const LEADS: f64 = 1.2;
 /// What this end allows is kept to more loosely.
 const NEARLY: f64 = 0.85;
 
@@ -18,7 +20,7 @@ const NEARLY: f64 = 0.85;
 /// network, where nothing is asked of that.
 pub(super) fn explain(
     status: &SessionStatus,
-    source_limit: Option<RateTerm>,
+    hold: Option<Hold>,
     waits_for: Option<WaitsFor>,
     disk_bps: Option<f64>,
 ) -> (Option<LimitedBy>, String) {
@@ -34,7 +36,7 @@ pub(super) fn explain(
     }
     if status.is_silent() {
         let text = format!("nothing has come from {} for {:.0} s", status.peer, status.silent_s);
-        return (Some(LimitedBy::Path), text);
+        return (Some(LimitedBy::Silence), text);
     }
     if waits_for == Some(WaitsFor::Comparing) {
         let text = "what is there already is compared, hash by hash, with what would be sent";
@@ -53,10 +55,7 @@ pub(super) fn explain(
     if waits_for == Some(WaitsFor::Results) {
         return (Some(LimitedBy::Idle), "all is here; the other end is told what became of it".into());
     }
-    match source_limit {
-        Some(limit) => at_the_source(status, limit),
-        None => at_the_sink(status),
-    }
+    if gives { at_the_source(status, hold) } else { at_the_sink(status, hold) }
 }
 
 fn of_disk(gives: bool, bps: Option<f64>) -> String {
@@ -65,16 +64,28 @@ fn of_disk(gives: bool, bps: Option<f64>) -> String {
     format!("the disk here {does} {}", bps.map_or_else(|| all.into(), rate))
 }
 
-fn at_the_source(status: &SessionStatus, limit: RateTerm) -> (Option<LimitedBy>, String) {
-    let (by, what, bps) = match limit {
-        RateTerm::Source => (LimitedBy::Node, "this end's node grants it", status.expected_bps),
-        RateTerm::Sink => (LimitedBy::PeerNode, "the other end grants it", status.sink_expected_bps),
-        RateTerm::Demand => (LimitedBy::Limit, "this end allows it", status.desired_bps),
-        RateTerm::Path => (LimitedBy::Path, "the path is taken to carry", status.path_rate_bps),
+fn at_the_source(status: &SessionStatus, hold: Option<Hold>) -> (Option<LimitedBy>, String) {
+    let (by, what, bps) = match hold {
+        Some(Hold::Sink) => (LimitedBy::PeerNode, "the other end grants it", status.sink_expected_bps),
+        Some(Hold::Demand) => (LimitedBy::Limit, "this end allows it", status.desired_bps),
+        Some(Hold::Path) => (LimitedBy::Path, "the path is taken to carry", status.path_rate_bps),
+        Some(Hold::Silence) => {
+            let text = "the other end was not heard for some time: it sends at half until it has been for as long";
+            return (Some(LimitedBy::Silence), with_path(status, text.into()));
+        }
+        Some(Hold::Breaker) => {
+            let text = "more than a fifth gets lost on a path that both ends call dedicated: it sends at half, and ends \
+                        after ten seconds of that";
+            return (Some(LimitedBy::Breaker), with_path(status, text.into()));
+        }
+        Some(Hold::Application | Hold::Window) => return without_more(status),
+        Some(Hold::Source) | None => (LimitedBy::Node, "this end's node grants it", status.expected_bps),
     };
     let Some(bps) = bps else { return (Some(by), format!("{what} a rate that is not known here")) };
     if status.rate_bps >= IDLE * bps {
-        return (Some(by), format!("{what} {}", rate(bps)));
+        let text = format!("{what} {}", rate(bps));
+        // Of what it grants and allows, this end knows all.
+        return (Some(by), if by == LimitedBy::Path { with_path(status, text) } else { text });
     }
     let text = format!("it sends {} of the {} that it may", rate(status.rate_bps), rate(bps));
     if status.transfer.is_some() {
@@ -84,24 +95,54 @@ fn at_the_source(status: &SessionStatus, limit: RateTerm) -> (Option<LimitedBy>,
     (Some(LimitedBy::Idle), text + ": no more is asked for, or ready")
 }
 
-/// A sink knows what it allows itself, and its node's grant.
-fn at_the_sink(status: &SessionStatus) -> (Option<LimitedBy>, String) {
+/// All that is asked for, and that is ready, has been sent.
+fn without_more(status: &SessionStatus) -> (Option<LimitedBy>, String) {
+    let terms = [status.expected_bps, status.sink_expected_bps, status.desired_bps, status.path_rate_bps];
+    let may = terms.into_iter().flatten().reduce(f64::min);
+    let of = may.map_or_else(String::new, |bps| format!(" of the {} that it may", rate(bps)));
+    let text = format!("it sends {}{of}", rate(status.rate_bps));
+    if status.transfer.is_some() {
+        let text = text + ": what the other end asked for is all sent, and it asks for no more at a time";
+        return (Some(LimitedBy::Window), with_path(status, text));
+    }
+    (Some(LimitedBy::Idle), text + ": no more is asked for, or ready")
+}
+
+/// A sink knows what it allows itself, its node's grant, and what it has room for.
+fn at_the_sink(status: &SessionStatus, hold: Option<Hold>) -> (Option<LimitedBy>, String) {
     let measured = status.measured_bps.unwrap_or(status.rate_bps);
     let granted = status.expected_bps.unwrap_or(f64::INFINITY);
     let desired = status.desired_bps.filter(|desired| *desired <= granted);
     if let Some(desired) = desired.filter(|desired| measured >= NEARLY * desired) {
         return (Some(LimitedBy::Limit), format!("this end allows it {}", rate(desired)));
     }
-    if measured >= FULL * granted {
+    // Of a session that gets no more elsewhere a node grants a little above what it has, and leads it far above that.
+    let would_have = status.target_bps.filter(|target| *target > LEADS * measured);
+    if measured >= FULL * granted && would_have.is_none() {
         return (Some(LimitedBy::Node), format!("this end's node grants it {}", rate(granted)));
+    }
+    if hold == Some(Hold::Window) {
+        let text = format!("a round trip brings all that this end asks for at a time, which is {}", rate(measured));
+        return (Some(LimitedBy::Window), with_path(status, text));
     }
     let sends = format!("the other end sends {}", rate(measured));
     let text = match (desired, status.expected_bps) {
         (Some(allowed), _) => format!("{sends} of the {} that this end allows: ask it why", rate(allowed)),
-        (None, Some(granted)) => format!("{sends} of the {} granted here: ask it why", rate(granted)),
+        (None, Some(granted)) => {
+            let granted = would_have.unwrap_or(granted);
+            format!("{sends} of the {} that it may have here: ask it why", rate(granted))
+        }
         (None, None) => format!("{sends}, and this end does not limit it: ask it why"),
     };
-    (None, text)
+    (None, with_path(status, text))
+}
+
+/// With what is known of the path.
+fn with_path(status: &SessionStatus, text: String) -> String {
+    match status.path.words(status.rtt_s) {
+        Some(words) => format!("{text}; {words}"),
+        None => text,
+    }
 }
 
 fn rate(bps: f64) -> String {
@@ -111,10 +152,13 @@ fn rate(bps: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::status::TransferStatus;
+    use crate::status::{PathStatus, TransferStatus};
 
-    const ALL: [LimitedBy; 8] = [
+    const ALL: [LimitedBy; 11] = [
         LimitedBy::Path,
+        LimitedBy::Silence,
+        LimitedBy::Breaker,
+        LimitedBy::Window,
         LimitedBy::Node,
         LimitedBy::PeerNode,
         LimitedBy::Disk,
@@ -142,10 +186,10 @@ mod tests {
             ..status()
         };
         for (limit, by, number) in [
-            (RateTerm::Source, LimitedBy::Node, "900.00 Mb/s"),
-            (RateTerm::Sink, LimitedBy::PeerNode, "500.00 Mb/s"),
-            (RateTerm::Demand, LimitedBy::Limit, "700.00 Mb/s"),
-            (RateTerm::Path, LimitedBy::Path, "600.00 Mb/s"),
+            (Hold::Source, LimitedBy::Node, "900.00 Mb/s"),
+            (Hold::Sink, LimitedBy::PeerNode, "500.00 Mb/s"),
+            (Hold::Demand, LimitedBy::Limit, "700.00 Mb/s"),
+            (Hold::Path, LimitedBy::Path, "600.00 Mb/s"),
         ] {
             let (found, because) = explain(&status, Some(limit), None, None);
             assert_eq!(found, Some(by));
@@ -156,12 +200,12 @@ mod tests {
     #[test]
     fn explain__a_source_that_sends_less_than_it_may_has_no_more() {
         let status = SessionStatus { rate_bps: 1e8, expected_bps: Some(9e8), ..status() };
-        let (by, because) = explain(&status, Some(RateTerm::Source), None, None);
+        let (by, because) = explain(&status, Some(Hold::Source), None, None);
         assert_eq!(by, Some(LimitedBy::Idle));
         assert_eq!(because, "it sends 100.00 Mb/s of the 900.00 Mb/s that it may: no more is asked for, or ready");
         // Of files it is known that there is more.
         let moving = SessionStatus { transfer: Some(transfer()), ..status };
-        assert_eq!(explain(&moving, Some(RateTerm::Source), None, None).0, None);
+        assert_eq!(explain(&moving, Some(Hold::Source), None, None).0, None);
     }
 
     #[test]
@@ -181,48 +225,58 @@ mod tests {
             ),
             (&gives, WaitsFor::Peer, LimitedBy::PeerDisk, "the other end asks for no more: it writes what it has"),
         ] {
-            let limit = status.is_source.then_some(RateTerm::Sink);
+            let limit = status.is_source.then_some(Hold::Sink);
             let found = explain(status, limit, Some(waits_for), Some(8e7));
             assert_eq!(found, (Some(by), because.into()), "{waits_for:?}");
         }
-        assert_eq!(explain(&gives, Some(RateTerm::Sink), Some(WaitsFor::Results), None).0, Some(LimitedBy::PeerDisk));
+        assert_eq!(explain(&gives, Some(Hold::Sink), Some(WaitsFor::Results), None).0, Some(LimitedBy::PeerDisk));
     }
 
     #[test]
     fn explain__a_comparison_is_no_stall() {
         for is_source in [true, false] {
             let status = SessionStatus { is_source, ..status() };
-            let limit = is_source.then_some(RateTerm::Sink);
+            let limit = is_source.then_some(Hold::Sink);
             assert_eq!(explain(&status, limit, Some(WaitsFor::Comparing), None).0, Some(LimitedBy::Comparing));
         }
     }
 
     #[test]
-    fn explain__a_question_without_an_answer_is_the_path() {
+    fn explain__a_question_without_an_answer_is_silence() {
         let silent = SessionStatus { silent_s: 7.2, unanswered_s: 7.0, ..status() };
         for waits_for in [None, Some(WaitsFor::Peer), Some(WaitsFor::Results)] {
-            let (by, because) = explain(&silent, Some(RateTerm::Sink), waits_for, None);
-            assert_eq!((by, because.as_str()), (Some(LimitedBy::Path), "nothing has come from 192.0.2.1:8642 for 7 s"));
+            let (by, because) = explain(&silent, Some(Hold::Sink), waits_for, None);
+            assert_eq!(
+                (by, because.as_str()),
+                (Some(LimitedBy::Silence), "nothing has come from 192.0.2.1:8642 for 7 s")
+            );
         }
         // Who is asked for nothing says nothing, and while the disk has work, it is that which is waited for.
         let idle = SessionStatus { unanswered_s: 0.0, ..silent.clone() };
-        assert_eq!(explain(&idle, Some(RateTerm::Sink), Some(WaitsFor::Peer), None).0, Some(LimitedBy::PeerDisk));
+        assert_eq!(explain(&idle, Some(Hold::Sink), Some(WaitsFor::Peer), None).0, Some(LimitedBy::PeerDisk));
         assert_eq!(explain(&silent, None, Some(WaitsFor::Disk), None).0, Some(LimitedBy::Disk));
     }
 
     #[test]
     fn explain__a_sink_that_gets_what_it_grants_is_the_limit() {
-        let full = SessionStatus { measured_bps: Some(4.8e8), expected_bps: Some(5e8), ..status() };
+        let full = SessionStatus { is_source: false, measured_bps: Some(4.8e8), expected_bps: Some(5e8), ..status() };
         assert_eq!(explain(&full, None, None, None).0, Some(LimitedBy::Node));
         let half = SessionStatus { measured_bps: Some(2.4e8), ..full };
         let (by, because) = explain(&half, None, None, None);
         assert_eq!(by, None);
-        assert!(because.contains("240.00 Mb/s of the 500.00 Mb/s granted"), "{because}");
+        assert!(because.contains("240.00 Mb/s of the 500.00 Mb/s that it may have here"), "{because}");
+        // Its node grants a little above what it has, and would lead it to much more: what holds it is elsewhere.
+        let follows = SessionStatus { expected_bps: Some(2.5e8), target_bps: Some(9e8), ..half };
+        let (by, because) = explain(&follows, None, None, None);
+        assert_eq!(by, None);
+        assert!(because.contains("240.00 Mb/s of the 900.00 Mb/s that it may have here"), "{because}");
+        let led = SessionStatus { target_bps: Some(2.6e8), ..follows };
+        assert_eq!(explain(&led, None, None, None).0, Some(LimitedBy::Node));
     }
 
     #[test]
     fn explain__a_sink_that_gets_what_it_allows_is_limited_by_that() {
-        let allowed = SessionStatus { rate_bps: 1.9e8, desired_bps: Some(2e8), ..status() };
+        let allowed = SessionStatus { is_source: false, rate_bps: 1.9e8, desired_bps: Some(2e8), ..status() };
         let (by, because) = explain(&allowed, None, None, None);
         assert_eq!((by, because.as_str()), (Some(LimitedBy::Limit), "this end allows it 200.00 Mb/s"));
         // Its node grants less than that.
@@ -262,6 +316,8 @@ mod tests {
             path_rate_bps: None,
             limited_by: None,
             because: String::new(),
+            advice: None,
+            path: PathStatus::default(),
             rtt_s: None,
             datagram_bytes: 1200,
             sent_packets: 0,

@@ -10,6 +10,12 @@ use serde::{Deserialize, Serialize};
 pub enum LimitedBy {
     /// What the network between both ends carries.
     Path,
+    /// The other end owes an answer, or did so just now.
+    Silence,
+    /// Too much got lost on a path that is said to be dedicated.
+    Breaker,
+    /// The sink asks for no more at a time than it has room for.
+    Window,
     /// This end's node.
     Node,
     /// The other end's node, or what a user allows there.
@@ -32,6 +38,9 @@ impl fmt::Display for LimitedBy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Path => "path",
+            Self::Silence => "silence",
+            Self::Breaker => "breaker",
+            Self::Window => "window",
             Self::Node => "node",
             Self::PeerNode => "peer node",
             Self::Disk => "disk",

@@ -1,8 +1,10 @@
 //! What the sessions of a process do, and what limits each: as values, and as the JSON that processes tell each other.
 
+mod advice;
 mod carried;
 mod explain;
 mod limited_by;
+mod path_status;
 mod process;
 mod sample;
 mod session;
@@ -11,6 +13,7 @@ mod transfer;
 
 pub use carried::{Carried, WaitsFor};
 pub use limited_by::LimitedBy;
+pub use path_status::PathStatus;
 pub use process::ProcessStatus;
 pub use sample::{Here, StatusSample};
 pub use session::SessionStatus;

@@ -5,8 +5,10 @@ use std::time::{Duration, Instant};
 
 use fairwave_units::Rate;
 
+use super::advice::advice;
 use super::carried::Carried;
 use super::explain::explain;
+use super::path_status::PathStatus;
 use super::session::SessionStatus;
 use super::transfer::TransferStatus;
 use crate::PathKind;
@@ -21,8 +23,8 @@ pub struct StatusSample {
 /// What a process knows of all its sessions.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Here {
-    /// Whether its capacity is known: an end node then grants them rates.
-    pub has_node: bool,
+    /// Its capacity, where that is known: an end node then grants its sessions rates.
+    pub capacity: Option<Rate>,
 }
 
 type Seen = (Session, Arc<SessionStats>, Option<Carried>);
@@ -67,7 +69,7 @@ impl SessionStatus {
         // A put has a second direction for its results; the one that moves the files counts.
         let sends_more = facts.sends && (!facts.receives || stats.sent_wire_bytes >= stats.received_wire_bytes);
         let is_source = carried.map_or(sends_more, |carried| carried.gives);
-        let rates = if is_source { stats.source } else { stats.sink }.filter(|_| here.has_node);
+        let rates = if is_source { stats.source } else { stats.sink }.filter(|_| here.capacity.is_some());
         let bps = |rate: Rate| Some(rate.as_bps()).filter(|bps| *bps < f64::MAX);
         let both = carried.zip(carried_earlier);
         let disk_bps = both.map(|(now, before)| rate(now.status.bytes_done, before.status.bytes_done));
@@ -89,6 +91,8 @@ impl SessionStatus {
             path_rate_bps: stats.path_rate.filter(|_| is_source).and_then(bps),
             limited_by: None,
             because: String::new(),
+            advice: None,
+            path: PathStatus::of(&stats.path),
             rtt_s: stats.rtt.map(fairwave_units::Duration::as_secs_f64),
             datagram_bytes: stats.datagram_bytes,
             sent_packets: stats.sent_packets,
@@ -99,19 +103,21 @@ impl SessionStatus {
             transfer: carried.map(TransferStatus::of),
         };
         let waits_for = carried.and_then(|carried| carried.waits_for);
-        let source_limit = stats.limited_by.filter(|_| is_source);
-        (status.limited_by, status.because) = explain(&status, source_limit, waits_for, disk_bps);
+        (status.limited_by, status.because) = explain(&status, stats.held_by, waits_for, disk_bps);
+        status.advice = advice(&status, stats, here);
         status
     }
 }
 
+#[cfg(test)]
+mod arises;
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::capacity::Capacity;
     use crate::session::SessionFacts;
     use crate::status::{LimitedBy, ProcessStatus};
-    use crate::{RateTerm, SessionRates};
+    use crate::{Hold, SessionRates};
 
     #[test]
     fn since__rates_are_of_the_time_between_two_samples() {
@@ -122,7 +128,7 @@ mod tests {
             let at = begin + Duration::from_millis(ms);
             StatusSample { at, sessions: vec![(session.clone(), Arc::new(stats), None)] }
         };
-        let found = at(500, 31_000_000).since(&at(0, 1_000_000), NODE);
+        let found = at(500, 31_000_000).since(&at(0, 1_000_000), node());
         // 480 Mb/s = (31 000 000 - 1 000 000) x 8 / 0.5 s
         assert!((found[0].rate_bps - 4.8e8).abs() < 1.0, "{found:?}");
         assert_eq!((found[0].expected_bps, found[0].sink_expected_bps), (Some(9e8), Some(5e8)));
@@ -136,7 +142,7 @@ mod tests {
         let none = Rate::nearest_bps(f64::MAX);
         session.publish(SessionStats { desired: Some(none), path_rate: Some(none), ..stats() });
         let sample = StatusSample::take(vec![session.clone()], &[]);
-        let found = StatusSample::take(vec![session], &[]).since(&sample, NODE);
+        let found = StatusSample::take(vec![session], &[]).since(&sample, node());
         assert_eq!((found[0].desired_bps, found[0].path_rate_bps), (None, None));
     }
 
@@ -145,14 +151,16 @@ mod tests {
         let session = session(false);
         session.publish(stats());
         let sample = StatusSample::take(vec![session.clone()], &[]);
-        let sessions = StatusSample::take(vec![session], &[]).since(&sample, NODE);
+        let sessions = StatusSample::take(vec![session], &[]).since(&sample, node());
         let capacity = Capacity::find(Some(Rate::mbps(100.0)), None);
         let status = ProcessStatus::of("get", None, [&capacity, &capacity], sessions);
         assert_eq!(serde_json::from_str::<ProcessStatus>(&serde_json::to_string(&status).unwrap()).unwrap(), status);
         assert_eq!((status.send_capacity_bps, status.capacity_from.as_str()), (Some(1e8), "--capacity"));
     }
 
-    const NODE: Here = Here { has_node: true };
+    fn node() -> Here {
+        Here { capacity: Some(Rate::mbps(950.0)) }
+    }
 
     fn stats() -> SessionStats {
         let rates = SessionRates {
@@ -161,7 +169,7 @@ mod tests {
             target: Rate::mbps(950.0),
             sink_expected: Some(Rate::mbps(500.0)),
         };
-        SessionStats { source: Some(rates), limited_by: Some(RateTerm::Sink), ..SessionStats::default() }
+        SessionStats { source: Some(rates), held_by: Some(Hold::Sink), ..SessionStats::default() }
     }
 
     fn session(sends: bool) -> Session {

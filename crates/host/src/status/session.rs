@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 
 use super::limited_by::LimitedBy;
+use super::path_status::PathStatus;
 use super::transfer::TransferStatus;
 
 /// What one session does. Rates are of IP packets, as GTP's all are.
@@ -45,6 +46,12 @@ pub struct SessionStatus {
     pub limited_by: Option<LimitedBy>,
     /// The number that says so, in words.
     pub because: String,
+    /// What may help, in words, with what to type.
+    #[serde(default)]
+    pub advice: Option<String>,
+    /// What is known of its path.
+    #[serde(default)]
+    pub path: PathStatus,
     /// The smoothed round-trip time.
     pub rtt_s: Option<f64>,
     /// The largest datagram that the path takes.

@@ -8,7 +8,9 @@ use super::Host;
 use crate::codec::SessionId;
 use crate::end_node::EndNode;
 use crate::handshake::Crypto;
+use crate::hold::Hold;
 use crate::limits::RateTerm;
+use crate::path_facts::PathFacts;
 use crate::rates::SessionRates;
 use crate::receiver::ReceiverCounts;
 use crate::sender::SenderCounts;
@@ -33,9 +35,21 @@ impl<C: Crypto> Host<C> {
         self.outbound.limit(session, limit)
     }
 
-    /// The term that held a session at its source for most of the last second.
-    pub fn limited_by(&mut self, now: Time, session: SessionId) -> Option<RateTerm> {
-        self.outbound.limited_by(now, session)
+    /// What held a session for most of the last second: at its source, or, where this is its sink alone, at its sink as
+    /// far as that knows.
+    pub fn held_by(&mut self, now: Time, session: SessionId) -> Option<Hold> {
+        self.outbound.held_by(now, session).or_else(|| self.inbound.held_by(session))
+    }
+
+    /// What is known of the path that a session's data take: of what is sent where this is the source, and of what comes
+    /// where it is the sink alone. Rates and recent shares are good where it is asked for at least once a second.
+    pub fn path_facts(&mut self, now: Time, session: SessionId) -> Option<PathFacts> {
+        let sent = self.outbound.path_facts(now, session);
+        let received = self.inbound.path_facts(now, session);
+        let (least_rtt, smoothed_rtt, latest_rtt) = self.control.rtts(session)?;
+        let received = received.map(|facts| PathFacts { least_rtt, smoothed_rtt, latest_rtt, ..facts });
+        // A session that goes both ways is a put: what it receives is little.
+        sent.or(received)
     }
 
     /// What the application of a session's sink takes at the most, if this is it and it does not take all.

@@ -1,0 +1,244 @@
+//! Facts that arise: two hosts in virtual time, a path between them on which something is wrong, and what their users are
+//! told.
+
+use std::collections::BinaryHeap;
+use std::net::SocketAddr;
+
+use fairwave_proto::codec::{SessionId, TicketId};
+use fairwave_proto::handshake::insecure::{Insecure, InsecureInitiator, InsecureResponder};
+use fairwave_proto::{Event, Host, HostConfig, IntervalRule, Lasts, NodeConfig, OpenRequest, Packet};
+use fairwave_schemes::node::{Gtp, Reading};
+use fairwave_schemes::scheme::Options;
+use fairwave_units::{Bytes, Time};
+
+use super::*;
+use crate::session::SessionFacts;
+use crate::status::LimitedBy;
+
+type Span = fairwave_units::Duration;
+
+const TICKET: (TicketId, u64) = (TicketId(1), 7);
+/// The giver, and the taker.
+const GIVER: usize = 0;
+const TAKER: usize = 1;
+
+/// What is between both hosts, on the way of the data. The way back has the delay alone.
+#[derive(Clone, Copy)]
+struct Path {
+    /// One way.
+    delay: Span,
+    /// One data packet in so many gets lost.
+    loses_one_in: u64,
+    /// The line and how long its queue may be.
+    line: Option<(Rate, Span)>,
+    /// Nothing comes through any more from then on.
+    ends_at: Time,
+}
+
+/// Both hosts, and how they are set up.
+struct Pair {
+    hosts: [Host<Insecure>; 2],
+    sessions: [Option<SessionId>; 2],
+    path: Path,
+    kind: PathKind,
+    capacity: Option<Rate>,
+    now: Time,
+    /// The line is free again.
+    is_free: Time,
+    /// When, in which order, where to.
+    under_way: BinaryHeap<std::cmp::Reverse<(Time, u64, usize)>>,
+    packets: std::collections::BTreeMap<u64, Packet>,
+    sent: u64,
+    wire_bytes: [u64; 2],
+}
+
+impl Pair {
+    fn new(path: Path, kind: PathKind, capacity: Option<Rate>, room: u64) -> Self {
+        let hosts = [host(1, kind, capacity, room), host(2, kind, capacity, room)];
+        let mut pair = Self {
+            hosts,
+            sessions: [None; 2],
+            path,
+            kind,
+            capacity,
+            now: Time::ZERO,
+            is_free: Time::ZERO,
+            under_way: BinaryHeap::new(),
+            packets: std::collections::BTreeMap::new(),
+            sent: 0,
+            wire_bytes: [0; 2],
+        };
+        let options = fairwave_proto::SessionOptions::default();
+        let wish = OpenRequest { sends: false, receives: true, greeting: b"", options };
+        let crypto = InsecureInitiator::new(TICKET.0, TICKET.1, 1);
+        pair.hosts[TAKER].connect(pair.now, address(GIVER), crypto, &wish).expect("there is room");
+        pair
+    }
+
+    fn run_to(&mut self, end: Time) {
+        while self.now < end {
+            for at in [GIVER, TAKER] {
+                self.attend(at);
+            }
+            let arrival = self.under_way.peek().map(|std::cmp::Reverse((at, ..))| *at);
+            let next = self.hosts.iter().filter_map(Host::poll_timeout).chain(arrival).min();
+            self.now = next.unwrap_or(end).clamp(self.now, end);
+            while let Some(&std::cmp::Reverse((at, number, to))) = self.under_way.peek()
+                && at <= self.now
+            {
+                self.under_way.pop();
+                self.arrive(number, to);
+            }
+            for host in &mut self.hosts {
+                host.handle_timeout(self.now);
+            }
+        }
+    }
+
+    fn arrive(&mut self, number: u64, to: usize) {
+        let (host, from) = (&mut self.hosts[to], address(1 - to));
+        match self.packets.remove(&number) {
+            Some(Packet::Data(packet)) => _ = host.handle_data(self.now, from, &packet),
+            Some(Packet::Control(packet)) => _ = host.handle_control(self.now, from, &packet),
+            Some(Packet::Handshake(bytes)) => {
+                host.handle_handshake(self.now, from, &bytes, &mut |_| Ok(fairwave_proto::SessionOptions::default()));
+            }
+            None => {}
+        }
+    }
+
+    fn attend(&mut self, at: usize) {
+        while let Some(event) = self.hosts[at].poll_event() {
+            match event {
+                Event::Requested { session, stream, range } => self.hosts[at].serve(self.now, session, stream, range),
+                Event::Open(opened) => {
+                    self.sessions[at] = Some(opened.session);
+                    if opened.receives {
+                        self.hosts[at].want(self.now, opened.session, 0, 0..1 << 60);
+                    }
+                }
+                _ => {}
+            }
+        }
+        while let Some(transmit) = self.hosts[at].poll_transmit(self.now) {
+            self.carry(at, transmit.packet);
+        }
+    }
+
+    fn carry(&mut self, from: usize, packet: Packet) {
+        let Path { delay, loses_one_in, line, ends_at } = self.path;
+        self.sent += 1;
+        let bytes = u64::from(packet.datagram_bytes()) + 28;
+        let mut leaves = self.now;
+        if from == GIVER {
+            self.wire_bytes[GIVER] += bytes;
+            // One in so many, spread by a multiplier without a pattern.
+            let draw = self.sent.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+            if self.now >= ends_at || (matches!(packet, Packet::Data(_)) && draw.is_multiple_of(loses_one_in)) {
+                return;
+            }
+            if let Some((rate, longest)) = line {
+                if self.is_free.since(self.now) > longest {
+                    return;
+                }
+                let takes = rate.time_for(Bytes::new(bytes)).expect("a line has a rate");
+                self.is_free = self.is_free.max(self.now).saturating_add(takes);
+                leaves = self.is_free;
+            }
+            self.wire_bytes[TAKER] += bytes;
+        }
+        self.under_way.push(std::cmp::Reverse((leaves.saturating_add(delay), self.sent, 1 - from)));
+        self.packets.insert(self.sent, packet);
+    }
+
+    /// What the user of an end is told, by what it did since half a second ago.
+    fn told(&mut self, at: usize) -> SessionStatus {
+        let before = (self.sample(at), self.now);
+        self.run_to(self.now.saturating_add(Span::from_millis(500)));
+        let mut after = self.sample(at);
+        after.at = before.0.at + Duration::from_nanos(self.now.since(before.1).as_nanos());
+        after.since(&before.0, Here { capacity: self.capacity }).pop().expect("one session")
+    }
+
+    fn sample(&mut self, at: usize) -> StatusSample {
+        let name = self.sessions[at].expect("it is open");
+        let host = &mut self.hosts[at];
+        let (sent, received) = (host.sent(name).unwrap_or_default(), host.received(name).unwrap_or_default());
+        let wire_bytes = self.wire_bytes[at];
+        let stats = SessionStats {
+            sent_packets: sent.sent,
+            lost_packets: sent.lost,
+            sent_wire_bytes: if at == GIVER { wire_bytes } else { 0 },
+            received_wire_bytes: if at == TAKER { wire_bytes } else { 0 },
+            received_packets: received.packets,
+            missed_packets: received.missed_packets,
+            datagram_bytes: 1400,
+            receive_buffer: Bytes::new(16 << 20),
+            ..SessionStats::of(host, self.now, name)
+        };
+        let path = self.kind;
+        let (sends, receives) = (at == GIVER, at == TAKER);
+        let facts =
+            SessionFacts { peer: address(1 - at), is_initiator: receives, sends, receives, path, is_plain: false };
+        StatusSample { at: Instant::now(), sessions: vec![(Session::detached(facts).0, Arc::new(stats), None)] }
+    }
+}
+
+fn address(at: usize) -> SocketAddr {
+    SocketAddr::from(([10, 0, 0, at as u8 + 1], 1))
+}
+
+fn host(seed: u8, path: PathKind, capacity: Option<Rate>, room: u64) -> Host<Insecure> {
+    let node = || {
+        capacity.map(|capacity| NodeConfig {
+            capacity,
+            share: 1.0,
+            interval: IntervalRule::Fixed(Span::from_millis(20)),
+            phase: Span::from_millis(7 * u64::from(seed)),
+            allocator: Box::new(Gtp::new(Reading::Adopted, &Options::default())),
+        })
+    };
+    let config = HostConfig {
+        lower_bytes: 28,
+        piece_bytes: 1350,
+        send_bytes: Bytes::new(1),
+        sending: node(),
+        receiving: node(),
+        fair_start: true,
+        room: Bytes::new(room),
+        buffer: None,
+        seed: [seed; 32],
+        path,
+        probes_mtu: false,
+        is_plain: false,
+        lasts: Lasts::default(),
+        crypto: InsecureResponder::new(u64::from(seed), [TICKET]),
+    };
+    Host::new(Time::ZERO, config)
+}
+
+/// 60 ms there and back, and nothing wrong.
+fn clean() -> Path {
+    Path { delay: Span::from_millis(30), loses_one_in: u64::MAX, line: None, ends_at: Time::MAX }
+}
+
+const ROOM: u64 = 1 << 30;
+
+#[test]
+fn loss__without_a_queue_is_told_at_both_ends_with_what_to_type() {
+    let line = Some((Rate::mbps(30.0), Span::from_millis(60)));
+    let path = Path { loses_one_in: 100, line, ..clean() };
+    let mut pair = Pair::new(path, PathKind::Shared, Some(Rate::mbps(40.0)), ROOM);
+    pair.run_to(Time::from_secs(15));
+    let [giver, taker] = [GIVER, TAKER].map(|at| pair.told(at));
+    assert_eq!(giver.limited_by, Some(LimitedBy::Path), "{giver:?}");
+    let loss = |status: &SessionStatus| status.path.loss_share.unwrap();
+    assert!((loss(&giver) - 0.01).abs() < 0.005 && (loss(&taker) - 0.01).abs() < 0.005, "{giver:?} {taker:?}");
+    assert!(giver.because.contains("RTT 6") && giver.because.contains("no queue, "), "{}", giver.because);
+    assert!(giver.because.contains(" % lost"), "{}", giver.because);
+    assert!(taker.because.contains(" % lost"), "{}", taker.because);
+    for told in [giver, taker] {
+        let advice = told.advice.clone().unwrap_or_else(|| panic!("{told:?}"));
+        assert!(advice.contains("`--path dedicated --capacity \"40.0 Mb/s\"` at both ends"), "{advice}");
+    }
+}
