@@ -295,7 +295,8 @@ fn of_path(session: &SessionStatus) -> Vec<(&'static str, String)> {
     lines.extend(
         path.loss_share.map(|loss| ("lost", format!("{} of the last {:.0} s{all}", percent(loss), path.span_s))),
     );
-    lines.extend(path.late_packets.map(|late| ("late", format!("{late} packets"))));
+    let by = path.lateness_s.map_or_else(String::new, |by| format!(" by {}", ms(by)));
+    lines.extend(path.late_share.map(|late| ("late", format!("{}{by}", percent(late)))));
     lines.extend(path.marked_share.map(|marked| ("marked", percent(marked))));
     lines.extend(path.delivery_rate_bps.map(|bps| ("arrives", rate(bps))));
     lines

@@ -62,12 +62,8 @@ pub struct SessionStats {
     pub lost_packets: u64,
     /// Bytes of streams that were in packets that seemed lost, and went again.
     pub lost_bytes: u64,
-    /// Data packets sent that came later than one that was sent after them, by the peer's reports.
-    pub late_packets: u64,
-    /// Those of them that had seemed lost.
+    /// Data packets sent that seemed lost, and came after all.
     pub spurious_packets: u64,
-    /// How late, of the last ten to twenty seconds: the most that is known for certain.
-    pub lateness: Duration,
     /// Bytes of IP packets sent.
     pub sent_wire_bytes: u64,
     /// Bytes of streams that came, each counted once.
@@ -76,8 +72,6 @@ pub struct SessionStats {
     pub received_wire_bytes: u64,
     /// Data packets received.
     pub received_packets: u64,
-    /// Those of them that came later than one that was sent after them.
-    pub received_late_packets: u64,
     /// Data packets of which this sink has heard and that have not come: lost ones, some that are late, and on shared
     /// paths the one in some 4096 whose number the source skips on purpose.
     pub missed_packets: u64,

@@ -23,8 +23,10 @@ pub struct PathFacts {
     pub recent: PathCounts,
     /// What [`PathFacts::recent`] is of: less than ten seconds where the session is younger.
     pub recent_span: Duration,
-    /// Packets that were taken for lost and came after all; none where nobody counts them.
+    /// Packets that came later than one that was sent after them, since the session began; none where nobody counts them.
     pub late_packets: Option<u64>,
+    /// At a source: how late, of the last ten to twenty seconds. The most that is known for certain.
+    pub lateness: Option<Duration>,
     /// What arrived in the last second, as IP packets: none in a session's first quarter of one.
     pub delivery_rate: Option<Rate>,
 }
@@ -34,7 +36,10 @@ pub struct PathFacts {
 pub struct PathCounts {
     /// Those that arrived.
     pub arrived: u64,
-    /// Those that were lost: at a source those that its sink reported, at a sink those that it misses.
+    /// Those of them that came later than one that was sent after them: at a source those that a report missed.
+    pub late: u64,
+    /// Those that were lost, and have not come after all: at a source as far as it can tell from its sink's reports, at a
+    /// sink those that it misses.
     pub lost: u64,
     /// Those of the first that arrived with a router's mark of congestion (ECN).
     pub marked: u64,
@@ -70,6 +75,11 @@ impl PathCounts {
         (all > 0).then(|| self.lost as f64 / all as f64)
     }
 
+    /// The share of packets that came late.
+    pub fn late_share(&self) -> Option<f64> {
+        (self.arrived > 0).then(|| self.late as f64 / self.arrived as f64)
+    }
+
     /// The share of packets that came with a mark.
     pub fn marks(&self) -> Option<f64> {
         (self.arrived > 0).then(|| self.marked as f64 / self.arrived as f64)
@@ -79,6 +89,7 @@ impl PathCounts {
     fn since(self, before: Self) -> Self {
         Self {
             arrived: self.arrived.saturating_sub(before.arrived),
+            late: self.late.saturating_sub(before.late),
             lost: self.lost.saturating_sub(before.lost),
             marked: self.marked.saturating_sub(before.marked),
             arrived_bytes: self.arrived_bytes.saturating_sub(before.arrived_bytes),
@@ -127,7 +138,7 @@ mod tests {
 
     /// Packets of 1250 bytes, of which one in so many is lost.
     fn counts(packets: u64, lost: u64) -> PathCounts {
-        PathCounts { arrived: packets - lost, lost, marked: 0, arrived_bytes: (packets - lost) * 1250 }
+        PathCounts { arrived: packets - lost, late: 0, lost, marked: 0, arrived_bytes: (packets - lost) * 1250 }
     }
 
     #[test]

@@ -264,12 +264,21 @@ impl Receiver {
         self.history.note(now, all);
         let (recent, recent_span) = self.history.recent(now, all);
         let delivery_rate = self.history.delivery_rate(now, all);
-        PathFacts { waiting: self.waited, all, recent, recent_span, delivery_rate, ..PathFacts::default() }
+        let late_packets = Some(all.late);
+        PathFacts {
+            waiting: self.waited,
+            all,
+            recent,
+            recent_span,
+            late_packets,
+            delivery_rate,
+            ..PathFacts::default()
+        }
     }
 
     fn path_counts(&self) -> PathCounts {
-        let ReceiverCounts { packets, missed_packets, .. } = self.counts();
-        PathCounts { arrived: packets, lost: missed_packets, marked: 0, arrived_bytes: self.wire_bytes }
+        let ReceiverCounts { packets, late_packets: late, missed_packets, .. } = self.counts();
+        PathCounts { arrived: packets, late, lost: missed_packets, marked: 0, arrived_bytes: self.wire_bytes }
     }
 
     pub(crate) fn requests(&self) -> &Requests {

@@ -23,7 +23,6 @@ use crate::rtt::Rtt;
 use crate::secure_random::SecureRandom;
 use crate::silence::{Hearing, Return, Silence};
 use crate::source_patience::SourcePatience;
-use crate::tunnel::tunnel_of;
 use crate::verdict::{Fate, Repairs, Settled, Settlement, Verdict};
 
 /// What a source keeps of one session: what was asked of it, what is under way, and how fast it may send.
@@ -48,7 +47,7 @@ pub(crate) struct Sender {
     heard_again_at: u64,
     /// On a dedicated path.
     breaker: Option<Breaker>,
-    /// On a shared one that datagrams go by themselves: a tunnel has its own.
+    /// On a shared one.
     path: Option<PathRate>,
     interval: Duration,
     told: ToldNumbers,
@@ -88,16 +87,16 @@ pub struct SenderCounts {
     pub lost_bytes: u64,
     /// Data packets that were lost, as far as could be told at the time.
     pub lost: u64,
-    /// Data packets that were reported to have arrived.
-    pub arrived: u64,
-    /// Their bytes, as IP packets. On a dedicated path they are taken for packets of the mean size.
-    pub arrived_bytes: u64,
     /// Of them, those that came after all.
     pub spurious: u64,
     /// Data packets that came later than one that was sent after them, by a report's word; with those that were lost.
     pub late: u64,
     /// How late, of the last ten to twenty seconds: the most that is known for certain.
     pub lateness: Duration,
+    /// Data packets that were reported to have arrived.
+    pub arrived: u64,
+    /// Their bytes, as IP packets. On a dedicated path they are taken for packets of the mean size.
+    pub arrived_bytes: u64,
 }
 
 /// What the sink was last told of numbers.
@@ -125,7 +124,6 @@ impl Sender {
             rtt.on_sample(now, first);
         }
         let packet = Bytes::new(u64::from(setup.lower_bytes + DATA_OVERHEAD + setup.piece_bytes));
-        let is_tunnel = tunnel_of(to).is_some();
         let mut sender = Self {
             peer,
             to,
@@ -139,12 +137,11 @@ impl Sender {
             holds: HoldTimes::new(now, Hold::Application),
             rtt,
             reordering: ReorderingWindow::default(),
-            // What a tunnel holds back says nothing about the rate from before a silence.
-            silence: Silence::new(now, if is_tunnel { PathKind::Shared } else { setup.path }, setup.silence),
+            silence: Silence::new(now, setup.path, setup.silence),
             progress: SourcePatience::new(setup.silence),
             heard_again_at: 0,
             breaker: (setup.path == PathKind::Dedicated).then(|| Breaker::new(now)),
-            path: keeps_rate(to, setup.path).then(|| PathRate::new(now, rtt.smoothed(), packet)),
+            path: (setup.path == PathKind::Shared).then(|| PathRate::new(now, rtt.smoothed(), packet)),
             interval: Duration::ZERO,
             told: ToldNumbers { settled: 0, next: 0, at: now, wait: FIRST_WAIT },
             reported: None,
@@ -179,14 +176,6 @@ impl Sender {
     pub(crate) fn grant(&mut self, now: Time, rate: Rate, interval: Duration) {
         self.interval = interval;
         self.limit(now, RateTerm::Source, rate);
-    }
-
-    /// The tunnel that its packets go by is full, or has room again: that is all that there is of a rate of its path.
-    pub(crate) fn hold(&mut self, now: Time, is_held: bool) {
-        if tunnel_of(self.to).is_some() {
-            let rate = if is_held { Rate::ZERO } else { Rate::nearest_bps(f64::MAX) };
-            self.limit(now, RateTerm::Path, rate);
-        }
     }
 
     /// The pacer keeps to the least of all that limits.
@@ -301,13 +290,13 @@ impl Sender {
         let mut arrived_bytes = 0;
         let mut tell = self.path.as_mut().map(|path| {
             |settled: Settled| {
+                let bytes = u64::from(around + settled.piece.length);
+                arrived_bytes += if settled.fate == Fate::Lost { 0 } else { bytes };
                 let fate = match settled.fate {
                     Fate::Arrived => PacketFate::Arrived,
                     Fate::Lost => PacketFate::Lost,
                     Fate::Late => PacketFate::Late,
                 };
-                let bytes = u64::from(around + settled.piece.length);
-                arrived_bytes += if settled.fate == Fate::Lost { 0 } else { bytes };
                 path.on_packet(settled.sent, Bytes::new(bytes), fate);
             }
         });
@@ -383,8 +372,7 @@ impl Sender {
         self.rtt = Rtt::default();
         self.reordering = ReorderingWindow::default();
         let packet = self.full_packet();
-        self.path = keeps_rate(to, self.setup.path).then(|| PathRate::new(now, self.rtt.smoothed(), packet));
-        self.limits.set(RateTerm::Path, Rate::nearest_bps(f64::MAX));
+        self.path = self.path.take().map(|_| PathRate::new(now, self.rtt.smoothed(), packet));
         self.apply(now);
     }
 
@@ -505,14 +493,15 @@ impl Sender {
             all,
             recent,
             recent_span,
-            late_packets: None,
+            late_packets: Some(self.counts.late),
+            lateness: Some(self.counts.lateness).filter(|lateness| !lateness.is_zero()),
             delivery_rate: self.history.delivery_rate(now, all),
         }
     }
 
     fn path_counts(&self) -> PathCounts {
-        let SenderCounts { arrived, lost, arrived_bytes, .. } = self.counts;
-        PathCounts { arrived, lost, marked: 0, arrived_bytes }
+        let SenderCounts { arrived, lost, spurious, late, arrived_bytes, .. } = self.counts;
+        PathCounts { arrived, late, lost: lost.saturating_sub(spurious), marked: 0, arrived_bytes }
     }
 
     /// Packets whose fate is not settled.
@@ -523,11 +512,6 @@ impl Sender {
     fn full_packet(&self) -> Bytes {
         Bytes::new(u64::from(self.setup.lower_bytes + DATA_OVERHEAD + self.setup.piece_bytes))
     }
-}
-
-/// Whether a source keeps to a path rate: where others use the path, and no tunnel does so in its place.
-fn keeps_rate(to: SocketAddr, path: PathKind) -> bool {
-    path == PathKind::Shared && tunnel_of(to).is_none()
 }
 
 /// The lowest 32 bits of the time in microseconds.

@@ -92,14 +92,11 @@ impl OpenSession {
             sent_packets: sent.sent,
             lost_packets: sent.lost.saturating_sub(sent.spurious),
             lost_bytes: sent.lost_bytes,
-            late_packets: sent.late,
             spurious_packets: sent.spurious,
-            lateness: sent.lateness,
             sent_wire_bytes: self.sent_wire_bytes,
             received_bytes: received.bytes,
             received_wire_bytes: self.received_wire_bytes,
             received_packets: received.packets,
-            received_late_packets: received.late_packets,
             missed_packets: received.missed_packets,
             ..*stats
         }

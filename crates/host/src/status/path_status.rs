@@ -25,9 +25,13 @@ pub struct PathStatus {
     pub loss_share: Option<f64>,
     /// The share of packets lost since the session began.
     pub loss_share_all: Option<f64>,
-    /// Packets that were taken for lost and came after all.
+    /// Packets that came later than one that was sent after them, since the session began.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub late_packets: Option<u64>,
+    /// The share of packets that came so.
+    pub late_share: Option<f64>,
+    /// At a source: how late, of the last ten to twenty seconds. The most that is known for certain.
+    pub lateness_s: Option<f64>,
     /// Packets that came with a router's mark of congestion (ECN), since the session began.
     pub marked_packets: u64,
     /// The share of packets that came so.
@@ -56,6 +60,8 @@ impl PathStatus {
             loss_share: facts.recent.loss(),
             loss_share_all: facts.all.loss(),
             late_packets: facts.late_packets,
+            late_share: facts.recent.late_share(),
+            lateness_s: seconds(facts.lateness),
             marked_packets: facts.all.marked,
             marked_share: facts.recent.marks(),
             delivery_rate_bps: facts.delivery_rate.map(Rate::as_bps),
@@ -72,7 +78,7 @@ impl PathStatus {
     pub(super) fn words(&self, rtt_s: Option<f64>) -> Option<String> {
         let mut words = vec![self.rtt_words(rtt_s)?];
         words.extend(self.loss_words());
-        words.extend(self.late_packets.filter(|late| *late > 0).map(|late| format!("{late} that came late")));
+        words.extend(self.late_words());
         let marked = self.marked_share.filter(|marked| *marked > 0.0);
         words.extend(marked.map(|marked| format!("{} marked by routers", percent(marked))));
         Some(words.join(", "))
@@ -90,14 +96,21 @@ impl PathStatus {
         Some(if loss == 0.0 { "nothing lost".to_owned() } else { format!("{} lost", percent(loss)) })
     }
 
+    /// Which packets came late; nothing where none did.
+    fn late_words(&self) -> Option<String> {
+        let late = self.late_share.filter(|late| *late > 0.0)?;
+        let by = self.lateness_s.map(|by| format!(" by {}", ms(by)));
+        Some(format!("{} late{}", percent(late), by.unwrap_or_default()))
+    }
+
     /// What is bad about it, for a line that has little room; nothing where nothing is.
     pub fn short(&self, rtt_s: Option<f64>) -> Option<String> {
         let mut parts = Vec::new();
         if let Some(loss) = self.loss_share.filter(|loss| *loss >= SOME_LOSS) {
             parts.push(format!("{} lost", percent(loss)));
         }
-        if let Some(late) = self.late_packets.filter(|late| *late > 0) {
-            parts.push(format!("{late} late"));
+        if self.late_share.is_some_and(|late| late >= SOME_LOSS) {
+            parts.extend(self.late_words());
         }
         if let Some(queue) = self.queueing_s.filter(|_| self.has_queue()) {
             parts.push(format!("{} in queues", ms(queue)));
@@ -150,14 +163,18 @@ mod tests {
         let bad = PathStatus {
             queueing_s: Some(0.045),
             loss_share: Some(0.0512),
-            late_packets: Some(17),
+            late_share: Some(0.031),
+            lateness_s: Some(0.0198),
             marked_share: Some(0.004),
             ..plain
         };
-        let expected = "RTT 105 ms (least 60 ms), 45 ms of it in queues, 5.1 % lost, 17 that came late, 0.40 % marked by \
-                        routers";
+        let expected = "RTT 105 ms (least 60 ms), 45 ms of it in queues, 5.1 % lost, 3.1 % late by 20 ms, 0.40 % marked \
+                        by routers";
         assert_eq!(words(&bad, 0.105), expected);
-        assert_eq!(bad.short(Some(0.105)).unwrap(), "5.1 % lost, 17 late, 45 ms in queues, 0.40 % marked, RTT 105 ms");
+        assert_eq!(
+            bad.short(Some(0.105)).unwrap(),
+            "5.1 % lost, 3.1 % late by 20 ms, 45 ms in queues, 0.40 % marked, RTT 105 ms"
+        );
         // Before the first round trip there is nothing to say.
         assert_eq!(PathStatus::default().words(None), None);
         assert_eq!(PathStatus::default().short(None), None);

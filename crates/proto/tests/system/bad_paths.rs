@@ -3,7 +3,7 @@
 //! A transfer of 60 ms and some 40 Mb/s, in virtual time and from one seed. What it shows goes to stdout.
 
 use fairwave_proto::codec::SessionId;
-use fairwave_proto::{IntervalRule, PathKind, ReceiverCounts, SenderCounts};
+use fairwave_proto::{IntervalRule, PathFacts, PathKind, ReceiverCounts, SenderCounts};
 use fairwave_units::{Bytes, Duration, Time};
 
 use crate::machine::{Machine, Setup};
@@ -60,6 +60,11 @@ impl BadPath {
 
     fn session(&self, machine: usize) -> Option<SessionId> {
         self.world.machines[machine].sessions.keys().next().copied()
+    }
+
+    fn facts(&mut self, machine: usize) -> PathFacts {
+        let session = self.session(machine).unwrap();
+        self.world.machines[machine].host.path_facts(self.world.now, session).unwrap()
     }
 
     /// At that second.
@@ -135,6 +140,14 @@ fn late__five_in_a_hundred_by_20_ms_are_not_lost() {
     let seen = path.between("5 % late by 20 ms, dedicated", 1, 6);
     assert_eq!((seen.lost, seen.spurious, seen.again_bytes), (0, 0, 0));
     assert!(seen.goodput > 0.99, "{seen:?}");
+    // Both ends say so: the source by how much, at the least.
+    let facts = path.facts(SOURCE);
+    println!("{facts:?}");
+    let late_share = facts.recent.late_share().unwrap();
+    assert!(facts.recent.lost == 0 && (0.03..0.06).contains(&late_share), "{facts:?}");
+    let lateness = facts.lateness.unwrap();
+    assert!(lateness > Duration::from_millis(18) && lateness <= Duration::from_millis(20), "{facts:?}");
+    assert!(path.facts(SINK).recent.late_share().is_some_and(|share| (0.045..0.055).contains(&share)));
     // The sink sees all of them, the source those that a report missed: a report goes each 15 ms.
     let share = |late: u64| late as f64 / seen.sent as f64;
     assert!((0.045..0.055).contains(&share(seen.late_at_sink)), "{seen:?}");
