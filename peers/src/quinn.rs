@@ -9,13 +9,15 @@ use std::sync::Arc;
 
 use args::{Args, Wrong};
 use quinn::congestion::{BbrConfig, CubicConfig};
-use quinn::{ClientConfig, Endpoint, EndpointConfig, ServerConfig, TransportConfig};
+use quinn::{ClientConfig, Endpoint, EndpointConfig, ServerConfig, TransportConfig, VarInt};
 use rustls::RootCertStore;
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use work::{Count, Pace, WINDOW_BYTES};
 
 /// The name in the certificate.
 const NAME: &str = "peer";
+/// A silence of so long is the end.
+const IDLE_MS: u32 = 10_000;
 
 fn main() -> Result<(), Wrong> {
     let args = Args::read()?;
@@ -81,7 +83,9 @@ fn transport(args: &Args) -> Result<TransportConfig, Wrong> {
         .mtu_discovery_config(None)
         .stream_receive_window(WINDOW_BYTES.into())
         .receive_window(WINDOW_BYTES.into())
-        .send_window(WINDOW_BYTES.into());
+        .send_window(WINDOW_BYTES.into())
+        // Where the last packet is lost on the way, the receiving end hears of no end.
+        .max_idle_timeout(Some(VarInt::from_u32(IDLE_MS).into()));
     match args.congestion.as_deref() {
         None | Some("cubic") => transport.congestion_controller_factory(Arc::new(CubicConfig::default())),
         Some("bbr") => transport.congestion_controller_factory(Arc::new(BbrConfig::default())),

@@ -76,8 +76,8 @@ def run_peer(name: str, *options: str) -> Callable[[Plan], Outcome]:
             source = Process(plan.source, [str(program), "send", *common, *words], is_urgent=plan.is_urgent)
             plan.begun()
             cpu_s = source.wait(plan.seconds + plan.patience_s)
-            # Who has not heard of the end waits for nothing.
-            cpu_s += sink.wait(3)
+            # Who has not heard of the end waits for a silence of 10 s.
+            cpu_s += sink.wait(12)
             ends = [json.loads(line) for line in sink.lines() if line.startswith("{")]
             if not ends:
                 # It counts only at its end: so many bytes as the source could hand over.

@@ -47,7 +47,7 @@ pub(crate) struct Sender {
     heard_again_at: u64,
     /// On a dedicated path.
     breaker: Option<Breaker>,
-    /// On a shared one.
+    /// On a shared one that datagrams go by themselves: a tunnel has its own.
     path: Option<PathRate>,
     interval: Duration,
     told: ToldNumbers,
@@ -97,6 +97,12 @@ pub struct SenderCounts {
     pub arrived: u64,
     /// Their bytes, as IP packets. On a dedicated path they are taken for packets of the mean size.
     pub arrived_bytes: u64,
+    /// Of them, those that came after all.
+    pub spurious: u64,
+    /// Data packets that came later than one that was sent after them, by a report's word; with those that were lost.
+    pub late: u64,
+    /// How late, of the last ten to twenty seconds: the most that is known for certain.
+    pub lateness: Duration,
 }
 
 /// What the sink was last told of numbers.
@@ -124,6 +130,7 @@ impl Sender {
             rtt.on_sample(now, first);
         }
         let packet = Bytes::new(u64::from(setup.lower_bytes + DATA_OVERHEAD + setup.piece_bytes));
+        let is_tunnel = tunnel_of(to).is_some();
         let mut sender = Self {
             peer,
             to,
@@ -141,7 +148,7 @@ impl Sender {
             progress: SourcePatience::new(setup.silence),
             heard_again_at: 0,
             breaker: (setup.path == PathKind::Dedicated).then(|| Breaker::new(now)),
-            path: (setup.path == PathKind::Shared).then(|| PathRate::new(now, rtt.smoothed(), packet)),
+            path: keeps_rate(to, setup.path).then(|| PathRate::new(now, rtt.smoothed(), packet)),
             interval: Duration::ZERO,
             told: ToldNumbers { settled: 0, next: 0, at: now, wait: FIRST_WAIT },
             reported: None,
@@ -176,6 +183,14 @@ impl Sender {
     pub(crate) fn grant(&mut self, now: Time, rate: Rate, interval: Duration) {
         self.interval = interval;
         self.limit(now, RateTerm::Source, rate);
+    }
+
+    /// The tunnel that its packets go by is full, or has room again: that is all that there is of a rate of its path.
+    pub(crate) fn hold(&mut self, now: Time, is_held: bool) {
+        if tunnel_of(self.to).is_some() {
+            let rate = if is_held { Rate::ZERO } else { Rate::nearest_bps(f64::MAX) };
+            self.limit(now, RateTerm::Path, rate);
+        }
     }
 
     /// The pacer keeps to the least of all that limits.
@@ -372,7 +387,8 @@ impl Sender {
         self.rtt = Rtt::default();
         self.reordering = ReorderingWindow::default();
         let packet = self.full_packet();
-        self.path = self.path.take().map(|_| PathRate::new(now, self.rtt.smoothed(), packet));
+        self.path = keeps_rate(to, self.setup.path).then(|| PathRate::new(now, self.rtt.smoothed(), packet));
+        self.limits.set(RateTerm::Path, Rate::nearest_bps(f64::MAX));
         self.apply(now);
     }
 
@@ -512,6 +528,11 @@ impl Sender {
     fn full_packet(&self) -> Bytes {
         Bytes::new(u64::from(self.setup.lower_bytes + DATA_OVERHEAD + self.setup.piece_bytes))
     }
+}
+
+/// Whether a source keeps to a path rate: where others use the path, and no tunnel does so in its place.
+fn keeps_rate(to: SocketAddr, path: PathKind) -> bool {
+    path == PathKind::Shared && tunnel_of(to).is_none()
 }
 
 /// The lowest 32 bits of the time in microseconds.
