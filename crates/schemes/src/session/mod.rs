@@ -11,14 +11,17 @@
 
 mod aecp;
 mod aimd;
+mod bbr;
 mod bic;
 mod cubic;
+mod delivery_rate;
 mod fast;
 mod hstcp;
 mod htcp;
 mod make;
 mod new_reno;
 mod path;
+mod rate_sample;
 mod rbudp;
 mod rcp;
 mod slow_start;
@@ -38,14 +41,17 @@ use crate::scheme::{Model, Options, Scheme, registry};
 
 pub use aecp::{Aecp, AecpSourceConfig};
 pub use aimd::{Aimd, AimdConfig};
+pub use bbr::{Bbr, BbrConfig, BbrState};
 pub use bic::{Bic, BicConfig, BicForm};
 pub use cubic::{Cubic, CubicConfig};
+pub use delivery_rate::{DeliveryRate, SentStamp};
 pub use fast::{Fast, FastConfig};
 pub use hstcp::{HighSpeed, HighSpeedConfig};
 pub use htcp::{Htcp, HtcpConfig};
 pub use make::{RuleError, controller, controller_from, led_controller, window_schemes};
 pub use new_reno::NewReno;
 pub use path::{PacketFate, PathRate, PathReport};
+pub use rate_sample::{LossPoint, RateSample};
 pub use rbudp::{Rbudp, rbudp_loss, rbudp_transfer_s};
 pub use rcp::Rcp;
 pub use slow_start::SlowStart;
