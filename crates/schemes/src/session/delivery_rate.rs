@@ -54,7 +54,7 @@ struct Batch {
     late: u64,
     marked: u64,
     lost_ranges: u32,
-    excess: Option<LossPoint>,
+    worst_loss: Option<LossPoint>,
     /// The packet sent last of those that arrived.
     newest: Option<(Time, SentStamp)>,
 }
@@ -99,8 +99,8 @@ impl DeliveryRate {
             tx_in_flight: Bytes::new(last.in_flight),
             is_app_limited: last.is_app_limited,
         };
-        if self.batch.excess.is_none() && point.is_excess() {
-            self.batch.excess = Some(point);
+        if self.batch.worst_loss.is_none_or(|worst| point.share() > worst.share()) {
+            self.batch.worst_loss = Some(point);
         }
     }
 
@@ -115,6 +115,12 @@ impl DeliveryRate {
     /// Of those that arrived, packets of so many bytes in all carried a mark of congestion (CE).
     pub fn on_marked(&mut self, bytes: Bytes) {
         self.batch.marked = self.batch.marked.saturating_add(bytes.get());
+    }
+
+    /// Packets of so many bytes in all that had been told as lost are under way after all.
+    pub fn on_found(&mut self, bytes: Bytes) {
+        self.lost = self.lost.saturating_sub(bytes.get());
+        self.in_flight = self.in_flight.saturating_add(bytes.get());
     }
 
     /// Packets of so many bytes in all are no longer of interest, whatever became of them: their session is over.
@@ -149,7 +155,7 @@ impl DeliveryRate {
             newly_late: Bytes::new(batch.late),
             newly_marked: Bytes::new(batch.marked),
             lost_ranges: batch.lost_ranges,
-            excess: batch.excess,
+            worst_loss: batch.worst_loss,
             rtt,
             total_delivered: Bytes::new(self.delivered),
             in_flight: Bytes::new(self.in_flight),
@@ -225,5 +231,132 @@ impl SentStamp {
     /// Bytes in flight right after it was sent, its own included.
     pub fn in_flight(&self) -> Bytes {
         Bytes::new(self.in_flight)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const PACKET: Bytes = Bytes::new(1000);
+
+    fn ms(ms: u64) -> Time {
+        Time::from_nanos(ms * 1_000_000)
+    }
+
+    fn bytes(packets: u64) -> Bytes {
+        Bytes::new(packets * 1000)
+    }
+
+    /// So many packets, a millisecond apart from `from` on.
+    fn send(rate: &mut DeliveryRate, from: u64, packets: u64) -> Vec<(Time, SentStamp)> {
+        (from..from + packets).map(|at| (ms(at), rate.on_sent(ms(at), PACKET))).collect()
+    }
+
+    #[test]
+    fn sample__is_what_was_delivered_over_the_time_that_it_took() {
+        let mut rate = DeliveryRate::default();
+        let first = send(&mut rate, 0, 10);
+        let (sent, stamp) = first[9];
+        rate.on_arrived(bytes(10), sent, stamp);
+        let sample = rate.sample(ms(50), Some(Duration::from_millis(41)));
+        // 10 packets of 8000 bits in the 50 ms since the first was sent.
+        assert_eq!(sample.delivery_rate, Some(Rate::mbps(1.6)));
+        assert_eq!((sample.newly_acked, sample.in_flight, sample.prior_delivered), (bytes(10), bytes(0), bytes(0)));
+        assert_eq!((sample.tx_in_flight, sample.has_arrivals), (bytes(10), true));
+    }
+
+    #[test]
+    fn sample__of_a_batch_is_that_of_its_packets_one_by_one() {
+        let (mut one, mut all) = (DeliveryRate::default(), DeliveryRate::default());
+        let stamps = send(&mut one, 0, 100);
+        assert_eq!(send(&mut all, 0, 100), stamps);
+        for (sent, stamp) in &stamps[..50] {
+            one.on_arrived(PACKET, *sent, *stamp);
+        }
+        all.on_arrived(bytes(50), stamps[49].0, stamps[49].1);
+        for numbers in [50..60, 80..81] {
+            let last = stamps[numbers.end - 1].1;
+            for rate in [&mut one, &mut all] {
+                rate.on_lost(bytes(numbers.len() as u64), last);
+            }
+        }
+        let rtt = Some(Duration::from_millis(100));
+        let (one, all) = (one.sample(ms(200), rtt), all.sample(ms(200), rtt));
+        assert_eq!(one, all);
+        assert_eq!((all.lost_ranges, all.newly_lost, all.in_flight), (2, bytes(11), bytes(39)));
+        // The first ten lost with 60 in flight; then an eleventh with 81.
+        assert!((all.worst_loss.unwrap().share() - 10.0 / 60.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn sample__claims_that_come_too_early_do_not_raise_the_rate_above_that_of_sending() {
+        let mut rate = DeliveryRate::default();
+        let first = send(&mut rate, 0, 1);
+        rate.on_arrived(PACKET, first[0].0, first[0].1);
+        rate.sample(ms(1), Some(Duration::from_millis(1)));
+        // 100 more in 100 ms, and all are claimed in the same instant.
+        let more = send(&mut rate, 1, 100);
+        let last = more[99];
+        rate.on_arrived(bytes(100), last.0, last.1);
+        let sample = rate.sample(ms(100), Some(Duration::from_millis(1)));
+        assert!(sample.delivery_rate.unwrap() <= Rate::mbps(8.1), "{sample:?}"); // sent at 8 Mb/s
+    }
+
+    #[test]
+    fn sample__an_interval_below_the_least_round_trip_time_says_nothing() {
+        let mut rate = DeliveryRate::default();
+        let stamps = send(&mut rate, 0, 2);
+        rate.on_arrived(bytes(2), stamps[1].0, stamps[1].1);
+        rate.sample(ms(50), Some(Duration::from_millis(49)));
+        // Nothing was in flight: the interval begins with it.
+        let again = rate.on_sent(ms(51), PACKET);
+        rate.on_arrived(PACKET, ms(51), again);
+        assert_eq!(rate.sample(ms(60), None).delivery_rate, None);
+    }
+
+    #[test]
+    fn mark_app_limited__lasts_until_what_is_in_flight_has_arrived() {
+        let mut rate = DeliveryRate::default();
+        let before = send(&mut rate, 0, 3);
+        rate.mark_app_limited();
+        let limited = rate.on_sent(ms(10), PACKET);
+        assert!(!before[2].1.is_app_limited() && limited.is_app_limited());
+        rate.on_arrived(bytes(3), before[2].0, before[2].1);
+        assert!(!rate.sample(ms(50), None).is_app_limited);
+        assert!(rate.on_sent(ms(51), PACKET).is_app_limited());
+        rate.on_arrived(PACKET, ms(10), limited);
+        assert!(rate.sample(ms(60), None).is_app_limited);
+        assert!(!rate.on_sent(ms(61), PACKET).is_app_limited());
+    }
+
+    #[test]
+    fn on_late__is_delivered_and_lost_no_more() {
+        let mut rate = DeliveryRate::default();
+        let stamps = send(&mut rate, 0, 2);
+        rate.on_lost(PACKET, stamps[0].1);
+        assert_eq!((rate.lost(), rate.in_flight()), (PACKET, PACKET));
+        rate.on_late(PACKET);
+        let sample = rate.sample(ms(50), None);
+        assert_eq!((sample.newly_late, sample.newly_acked, sample.has_arrivals), (PACKET, PACKET, false));
+        assert_eq!((rate.lost(), rate.in_flight(), rate.delivered()), (bytes(0), PACKET, PACKET));
+    }
+
+    proptest! {
+        /// A run of packets needs one stamp.
+        #[test]
+        fn after__is_the_stamp_of_a_packet_of_the_same_run(before in 0_u64..20, run in 1_u64..50, lost in 0_u64..5) {
+            let mut rate = DeliveryRate::default();
+            let first = send(&mut rate, 0, before + lost + 1);
+            rate.on_arrived(bytes(before), first[0].0, first[0].1);
+            rate.on_lost(bytes(lost), first[0].1);
+            rate.sample(ms(100), None);
+            let stamps = send(&mut rate, 200, run);
+            for (index, (_, stamp)) in stamps.iter().enumerate() {
+                prop_assert_eq!(stamps[0].1.after(bytes(index as u64)), *stamp);
+            }
+        }
     }
 }

@@ -34,7 +34,7 @@ mod vegas;
 mod window;
 mod xcp;
 
-use fairwave_units::{Duration, Rate, Time};
+use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use crate::header::CongestionHeader;
 use crate::scheme::{Model, Options, Scheme, registry};
@@ -77,6 +77,7 @@ pub(crate) const WINDOWED: &[Scheme] = &[
     aimd::SCHEME,
     bic::SCHEME,
     cubic::SCHEME,
+    bbr::SCHEME,
     vegas::SCHEME,
     fast::SCHEME,
 ];
@@ -114,6 +115,18 @@ pub trait CongestionController: Send {
     fn on_timeout(&mut self, loss: &Loss) {
         self.window_mut().begin_again(loss.half_of_flight_packets());
     }
+
+    /// Whether it goes by delivery rates: then it is told of each packet sent and of each sample, besides all else.
+    fn takes_samples(&self) -> bool {
+        false
+    }
+
+    /// A packet of so many bytes on the wire is sent. Of rules that take samples.
+    fn on_sent(&mut self, _now: Time, _bytes: Bytes, _stamp: &SentStamp) {}
+
+    /// An acknowledgement came, and this is what it says of deliveries; before [`CongestionController::on_ack`] of the
+    /// same. Of rules that take samples.
+    fn on_sample(&mut self, _now: Time, _sample: &RateSample) {}
 
     /// What may be in flight, and how fast.
     fn allowance(&self) -> Allowance {

@@ -35,8 +35,8 @@ pub struct RateSample {
     pub newly_marked: Bytes,
     /// Ranges of packets that this batch told as lost.
     pub lost_ranges: u32,
-    /// The first range lost of this batch at which more was lost than is tolerated.
-    pub excess: Option<LossPoint>,
+    /// Of the ranges lost of this batch the one with which most was lost, of what was in flight.
+    pub worst_loss: Option<LossPoint>,
     /// Bytes delivered so far, this batch included.
     pub total_delivered: Bytes,
     /// Bytes in flight after this batch.
@@ -56,33 +56,53 @@ pub struct LossPoint {
     pub is_app_limited: bool,
 }
 
-/// Loss that is tolerated, of what was in flight: LossThresh of draft-ietf-ccwg-bbr s2.8.
-pub(super) const LOSS_THRESHOLD: f64 = 0.02;
-
 impl RateSample {
-    /// Whether more was lost since the newest packet was sent than is tolerated (draft-ietf-ccwg-bbr s5.5.10.2).
-    pub fn is_loss_excess(&self) -> bool {
-        is_excess(self.lost, self.tx_in_flight)
+    /// Bytes lost since the newest packet was sent, of those that were in flight then (draft-ietf-ccwg-bbr s5.5.10.2,
+    /// IsInflightTooHigh).
+    pub fn loss_share(&self) -> f64 {
+        share(self.lost, self.tx_in_flight)
     }
 }
 
 impl LossPoint {
     /// The same of this range.
-    pub fn is_excess(&self) -> bool {
-        is_excess(self.lost, self.tx_in_flight)
+    pub fn share(&self) -> f64 {
+        share(self.lost, self.tx_in_flight)
     }
 
-    /// What was in flight when losses began to be more than is tolerated: somewhere within this range, if it is the
-    /// first one (draft-ietf-ccwg-bbr s5.5.10.2, InflightAtLoss).
-    pub fn in_flight_at_loss(&self) -> Bytes {
+    /// What was in flight when losses began to be more than the share `tolerated`: somewhere within this range, if it
+    /// is the first one (draft-ietf-ccwg-bbr s5.5.10.2, InflightAtLoss), else what was in flight before it.
+    pub fn in_flight_at(&self, tolerated: f64) -> Bytes {
         let [bytes, lost, in_flight] = [self.bytes, self.lost, self.tx_in_flight].map(|bytes| bytes.get() as f64);
         let (in_flight_before, lost_before) = ((in_flight - bytes).max(0.0), (lost - bytes).max(0.0));
-        let prefix = (LOSS_THRESHOLD * in_flight_before - lost_before) / (1.0 - LOSS_THRESHOLD);
-        // The cast rounds down, and what is below zero is none.
-        Bytes::new((in_flight_before + prefix.max(0.0)) as u64)
+        let prefix = (tolerated * in_flight_before - lost_before) / (1.0 - tolerated);
+        // The cast rounds down.
+        Bytes::new((in_flight_before + prefix.clamp(0.0, bytes)) as u64)
     }
 }
 
-fn is_excess(lost: Bytes, in_flight: Bytes) -> bool {
-    lost.get() as f64 > LOSS_THRESHOLD * in_flight.get() as f64
+fn share(lost: Bytes, in_flight: Bytes) -> f64 {
+    if lost == Bytes::ZERO { 0.0 } else { lost.get() as f64 / in_flight.get().max(1) as f64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn in_flight_at__is_where_losses_passed_what_is_tolerated() {
+        let point = |bytes, lost, in_flight| LossPoint {
+            bytes: Bytes::new(bytes),
+            lost: Bytes::new(lost),
+            tx_in_flight: Bytes::new(in_flight),
+            is_app_limited: false,
+        };
+        // Of 98 000 in flight before it nothing was lost: 0.02 x 98 000 / 0.98 of the range may be.
+        let whole = point(10_000, 10_000, 108_000);
+        assert!((whole.share() - 10.0 / 108.0).abs() < 1e-12);
+        assert_eq!(whole.in_flight_at(0.02), Bytes::new(100_000));
+        // Too much was lost before it.
+        assert_eq!(point(1000, 9000, 100_000).in_flight_at(0.02), Bytes::new(99_000));
+        assert_eq!(point(0, 0, 0).share(), 0.0);
+    }
 }

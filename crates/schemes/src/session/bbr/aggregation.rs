@@ -55,3 +55,28 @@ fn expected_bytes(bandwidth: Rate, now: Time, since: Time) -> u64 {
     // The cast saturates.
     (bandwidth.as_bps() / 8.0 * now.since(since).as_secs_f64()) as u64
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn on_sample__is_what_comes_beyond_the_bandwidth() {
+        let mut lumps = Aggregation::new(Time::ZERO);
+        let ms = |ms: u64| Time::from_nanos(ms * 1_000_000);
+        let rate = Rate::mbps(8.0); // 1000 B a millisecond
+        // 10 000 B each 10 ms: all of a lump is beyond what the start of its interval explains.
+        for lump in 1..=4 {
+            lumps.on_sample(ms(lump * 10), 10_000, rate, u64::MAX, lump, true);
+        }
+        assert_eq!(lumps.extra(), 10_000);
+        // No more than the window.
+        lumps.on_sample(ms(41), 90_000, rate, 30_000, 4, true);
+        assert_eq!(lumps.extra(), 30_000);
+        // Forgotten after ten rounds of smooth arrivals.
+        for tick in 1..=12 {
+            lumps.on_sample(ms(1000 + tick), 1000, rate, u64::MAX, 4 + tick, true);
+        }
+        assert_eq!(lumps.extra(), 1000);
+    }
+}

@@ -14,7 +14,10 @@ const LEAST_PACKETS: u64 = 4;
 impl Bbr {
     /// BBR s5.6.2, SetPacingRateWithGain.
     pub(super) fn set_pacing(&mut self, gain: f64) {
-        let rate = self.bandwidth() * gain * PACING_MARGIN;
+        // Ours: what the path loses anyway is sent besides, so that the bandwidth arrives, as long as no queue shows.
+        let has_queue = self.loss_floor.has_queue(self.min_rtt.least());
+        let arriving = if has_queue { 1.0 } else { 1.0 - self.loss_floor.share() };
+        let rate = self.bandwidth() * (gain * PACING_MARGIN / arriving);
         if self.full_pipe.was_reached || rate > self.pacing {
             self.pacing = rate;
         }
@@ -53,7 +56,9 @@ impl Bbr {
     pub(super) fn long_term_with_headroom(&self) -> Option<u64> {
         let bound = self.long_term?;
         let headroom = ((bound as f64 * self.config.headroom) as u64).max(self.packet());
-        Some(bound.saturating_sub(headroom).max(self.least_window()))
+        let bound = bound.saturating_sub(headroom).max(self.least_window());
+        // Ours: alone on a short buffer, what fills the path is not given away; there is nobody to take it.
+        Some(if self.neighbours.are_there() { bound } else { bound.max(self.bdp_of(1.0, self.bandwidth.max())) })
     }
 
     /// BBR s5.6.4.2, UpdateMaxInflight.

@@ -59,3 +59,41 @@ impl Delivery {
         self.has_loss = false;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use fairwave_units::Bytes;
+
+    use super::*;
+
+    fn sample(prior: u64, total: u64, mbps: f64) -> RateSample {
+        RateSample {
+            prior_delivered: Bytes::new(prior),
+            total_delivered: Bytes::new(total),
+            delivered: Bytes::new(total - prior),
+            delivery_rate: Some(Rate::mbps(mbps)),
+            ..RateSample::default()
+        }
+    }
+
+    #[test]
+    fn on_sample__is_the_largest_of_a_round_and_a_loss_begins_one() {
+        let mut delivery = Delivery::new();
+        for (prior, total, mbps) in [(0, 10, 3.0), (0, 20, 5.0), (5, 30, 4.0)] {
+            delivery.on_sample(&sample(prior, total, mbps));
+            delivery.advance(&sample(prior, total, mbps));
+        }
+        assert_eq!((delivery.rate, delivery.volume), (Rate::mbps(5.0), 25));
+        assert!(delivery.on_loss(30, 1) && !delivery.on_loss(35, 2));
+        assert_eq!(delivery.lost_ranges, 3);
+        // Without the loss this would end the round that began at 10.
+        delivery.on_sample(&sample(20, 40, 1.0));
+        assert!(!delivery.is_round_start);
+        delivery.on_sample(&sample(30, 50, 1.0));
+        assert!(delivery.is_round_start);
+        delivery.advance(&sample(30, 50, 1.0));
+        assert_eq!((delivery.rate, delivery.volume), (Rate::mbps(1.0), 20));
+        delivery.reset();
+        assert!(!delivery.has_loss);
+    }
+}

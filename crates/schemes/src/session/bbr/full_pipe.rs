@@ -42,3 +42,24 @@ impl FullPipe {
         self.was_reached |= self.is_now;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn on_round__three_without_growth_by_a_quarter() {
+        let mut pipe = FullPipe::new();
+        for mbps in [1.0, 2.0, 2.4, 2.4, 2.5] {
+            pipe.on_round(Rate::mbps(mbps)); // 2.5 is a quarter more than 2
+        }
+        assert!(!pipe.is_now);
+        for mbps in [3.0, 3.1, 2.0] {
+            assert!(!pipe.is_now);
+            pipe.on_round(Rate::mbps(mbps));
+        }
+        assert!(pipe.is_now && pipe.was_reached);
+        pipe.look(Rate::mbps(3.0));
+        assert!(!pipe.is_now && pipe.was_reached);
+    }
+}

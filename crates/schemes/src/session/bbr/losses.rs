@@ -3,6 +3,7 @@
 use fairwave_units::{Rate, Time};
 
 use super::super::rate_sample::RateSample;
+use super::cycle::AckPhase;
 use super::model::Bbr;
 use super::state::BbrState;
 
@@ -12,8 +13,10 @@ impl Bbr {
         let delivered = sample.total_delivered.get();
         if sample.newly_lost.get() > 0 {
             self.note_loss(sample);
-            if let Some(point) = sample.excess.filter(|_| self.cycle.is_probe_sample) {
-                let in_flight = point.in_flight_at_loss().get();
+            let tolerated = self.loss_floor.tolerated();
+            let excess = sample.worst_loss.filter(|worst| self.cycle.is_probe_sample && worst.share() > tolerated);
+            if let Some(point) = excess {
+                let in_flight = point.in_flight_at(tolerated).get();
                 self.on_too_high(now, in_flight, point.is_app_limited, delivered);
             }
         }
@@ -23,6 +26,7 @@ impl Bbr {
         if sample.has_arrivals {
             self.undo.on_arrival(sample.prior_delivered.get());
         }
+        self.loss_floor.on_sample(sample);
         self.marks.on_sample(sample.newly_acked.get(), sample.newly_marked.get());
     }
 
@@ -55,7 +59,19 @@ impl Bbr {
         if !self.delivery.is_round_start {
             return;
         }
-        let has_loss = std::mem::take(&mut self.delivery.has_loss);
+        let round = self.loss_floor.on_round(self.min_rtt.least());
+        let is_others = round.has_queue && self.neighbours.are_there();
+        let is_congested = is_others || round.share > self.loss_floor.tolerated();
+        let has_loss = std::mem::take(&mut self.delivery.has_loss) && is_congested;
+        // Ours: what a probe lost is told when it is over, and was answered. The draft takes it for a loss of the path,
+        // and stays at what the round trips after the probe delivered until the next: a tenth less on a short buffer.
+        let is_of_probe = self.state.is_probe_bw() && self.cycle.phase == AckPhase::Stopping;
+        if !(self.state.is_probing() || is_of_probe || round.has_queue) {
+            self.loss_floor.learn(round.share);
+        }
+        if self.state == BbrState::ProbeCruise && !is_of_probe {
+            self.neighbours.on_cruise(round.is_shared);
+        }
         let is_marked = self.marks.is_marked;
         let is_over = self.marks.on_round();
         if is_over && self.cycle.is_probe_sample {
@@ -63,11 +79,13 @@ impl Bbr {
             self.on_too_high(now, sample.tx_in_flight.get(), sample.is_app_limited, delivered);
             return;
         }
-        if self.state.is_probing() || !(has_loss || is_marked) {
+        if self.state.is_probing() || is_of_probe || !(has_loss || is_marked) {
             return;
         }
         self.short_term.begin(self.bandwidth.max(), self.window);
-        if has_loss {
+        if has_loss && is_others {
+            self.yield_to_others(now);
+        } else if has_loss {
             self.short_term.on_loss(self.delivery.rate, self.delivery.volume, self.config.beta);
         }
         if is_marked {
@@ -84,15 +102,36 @@ impl Bbr {
             let least = (self.target_in_flight() as f64 * self.config.beta) as u64;
             self.long_term = Some(in_flight.max(least));
         }
+        if self.neighbours.are_there() {
+            self.yield_to_others(now);
+        }
         if self.state == BbrState::ProbeUp {
             self.undo.state = Some(BbrState::ProbeUp);
             self.start_probe_down(now, delivered);
         }
     }
 
+    /// A queue that is not its own overflowed. Ours: the draft goes on with what arrives, and takes back at its next
+    /// probe what others gained since; one CUBIC beside it was left with a tenth. The bandwidth is cut as CUBIC cuts its
+    /// window (RFC 9438 s4.6), and what is free is found by the next probes.
+    fn yield_to_others(&mut self, now: Time) {
+        let packets = self.target_in_flight() / self.packet();
+        if !self.neighbours.may_cut(now, self.rounds.count, packets) {
+            return;
+        }
+        let rate = self.bandwidth() * self.config.beta;
+        self.undo.bandwidth.get_or_insert(self.bandwidth);
+        self.bandwidth.cut_to(rate);
+        let bound = (self.window as f64 * self.config.beta) as u64;
+        self.short_term.in_flight = Some(self.short_term.in_flight.map_or(bound, |before| before.min(bound)));
+    }
+
     /// All that was lost in this episode has arrived: it was no loss (BBR s5.5.11.2).
     fn undo_losses(&mut self, delivered: u64) {
         let before = std::mem::take(&mut self.undo);
+        if let Some(bandwidth) = before.bandwidth {
+            self.bandwidth = bandwidth.joined(self.bandwidth);
+        }
         self.restore_window();
         self.delivery.has_loss = false;
         self.full_pipe.look(Rate::ZERO);

@@ -1,6 +1,6 @@
 //! Marks of congestion (ECN CE): how many of the packets carry one.
 
-use super::super::rate_sample::LOSS_THRESHOLD;
+use super::loss_floor::THRESHOLD;
 
 /// The mean share of marked packets, as DCTCP has it (RFC 8257 s3.3) and BBR's third version in Linux after it
 /// (google/bbr, `tcp_bbr.c`: `ecn_alpha_gain` 1/16, `ecn_factor` 1/3, `full_ecn_cnt` 2). The draft leaves the answer to
@@ -43,7 +43,7 @@ impl Marks {
         let share = (self.marked as f64 / self.acked as f64).min(1.0);
         self.share += GAIN * (share - self.share);
         (self.acked, self.marked, self.is_marked) = (0, 0, false);
-        let is_over = share > LOSS_THRESHOLD;
+        let is_over = share > THRESHOLD;
         self.rounds_over = if is_over { self.rounds_over.saturating_add(1) } else { 0 };
         is_over
     }
@@ -56,5 +56,26 @@ impl Marks {
     /// The share by which less is to be in flight after a round trip with marks.
     pub(super) fn cut(&self) -> f64 {
         self.share * FACTOR
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn on_round__follows_the_share_of_marks() {
+        let mut marks = Marks::new();
+        assert!(!marks.on_round());
+        marks.on_sample(1000, 10);
+        assert!(marks.is_marked && !marks.on_round()); // 1 %
+        // 1 - 1/16 x 0.99, a third of it.
+        assert!((marks.cut() - (1.0 - 0.99 / 16.0) / 3.0).abs() < 1e-12);
+        for _ in 0..2 {
+            assert!(!marks.say_full());
+            marks.on_sample(1000, 30);
+            assert!(marks.on_round());
+        }
+        assert!(marks.say_full() && !marks.is_marked);
     }
 }

@@ -63,3 +63,37 @@ impl MinRtt {
         self.recent_stamp = now;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use fairwave_units::Bytes;
+
+    use super::*;
+
+    fn ms(ms: u64) -> Option<Duration> {
+        Some(Duration::from_millis(ms))
+    }
+
+    #[test]
+    fn on_sample__the_least_of_ten_seconds() {
+        let mut min = MinRtt::new(Time::ZERO, &BbrConfig::new(Bytes::new(1000)));
+        for (second, rtt, least, is_due) in [
+            (0, 50, 50, false),
+            (1, 40, 40, false),
+            (5, 60, 40, false),
+            // Nothing lower for more than 5 s: what is seen now is remembered beside the least.
+            (7, 60, 40, true),
+            (8, 55, 40, false),
+            // The 40 ms of 1 s are over 10 s old.
+            (12, 70, 55, false),
+        ] {
+            min.on_sample(Time::from_secs(second), ms(rtt));
+            assert_eq!((min.least(), min.is_due), (ms(least), is_due), "at {second} s");
+        }
+        min.on_sample(Time::from_secs(14), None);
+        assert!(min.is_due);
+        min.on_probed(Time::from_secs(14));
+        min.on_sample(Time::from_secs(15), ms(60));
+        assert!(!min.is_due);
+    }
+}

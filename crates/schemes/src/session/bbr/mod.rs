@@ -11,13 +11,16 @@ mod aggregation;
 mod bandwidth;
 mod config;
 mod control;
+mod controller;
 mod cycle;
 mod delivery;
 mod full_pipe;
+mod loss_floor;
 mod losses;
 mod marks;
 mod min_rtt;
 mod model;
+mod neighbours;
 mod probe_bw;
 mod probe_rtt;
 mod rounds;
@@ -27,6 +30,10 @@ mod state;
 mod undo;
 mod update;
 
+#[cfg(test)]
+mod tests;
+
 pub use config::BbrConfig;
+pub(super) use controller::SCHEME;
 pub use model::Bbr;
 pub use state::BbrState;

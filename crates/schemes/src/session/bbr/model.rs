@@ -9,8 +9,10 @@ use super::config::BbrConfig;
 use super::cycle::ProbeCycle;
 use super::delivery::Delivery;
 use super::full_pipe::FullPipe;
+use super::loss_floor::LossFloor;
 use super::marks::Marks;
 use super::min_rtt::{MinRtt, RttProbe};
+use super::neighbours::Neighbours;
 use super::rounds::RoundCount;
 use super::short_term::ShortTerm;
 use super::state::BbrState;
@@ -32,7 +34,9 @@ pub struct Bbr {
     pub(super) full_pipe: FullPipe,
     pub(super) aggregation: Aggregation,
     pub(super) delivery: Delivery,
+    pub(super) loss_floor: LossFloor,
     pub(super) marks: Marks,
+    pub(super) neighbours: Neighbours,
     pub(super) short_term: ShortTerm,
     /// The bound in bytes that probing found; `None` before losses told of one.
     pub(super) long_term: Option<u64>,
@@ -75,7 +79,9 @@ impl Bbr {
             full_pipe: FullPipe::new(),
             aggregation: Aggregation::new(now),
             delivery: Delivery::new(),
+            loss_floor: LossFloor::default(),
             marks: Marks::new(),
+            neighbours: Neighbours::default(),
             short_term: ShortTerm::default(),
             long_term: None,
             cycle: ProbeCycle::new(now),

@@ -50,7 +50,7 @@ impl Bbr {
     pub(super) fn start_probe_down(&mut self, now: Time, delivered: u64) {
         self.delivery.reset();
         self.cycle.up_acked_per_packet = u64::MAX;
-        self.pick_wait();
+        self.pick_wait(now);
         self.cycle.began = now;
         self.cycle.phase = AckPhase::Stopping;
         self.rounds.begin(delivered);
@@ -87,10 +87,17 @@ impl Bbr {
     }
 
     /// BBR s5.3.3.8.3, PickProbeWait: 2 to 3 s, and 62 or 63 round trips.
-    fn pick_wait(&mut self) {
+    fn pick_wait(&mut self, now: Time) {
         self.cycle.rounds_since_up = u64::from(self.random.next_u32() >> 31);
         let part_ns = (u64::from(self.random.next_u32()) * 1_000_000_000) >> 32;
         self.cycle.wait = Duration::from_secs(2) + Duration::from_nanos(part_ns);
+        if self.neighbours.go_by_loss(now) {
+            // Ours: beside others no probe before a CUBIC flow of this window has grown back from a loss (K of
+            // RFC 9438 s4.2).
+            let packets = self.target_in_flight() as f64 / self.packet() as f64;
+            let back = Duration::from_secs_f64((packets * 0.3 / 0.4).cbrt()).unwrap_or(Duration::ZERO);
+            self.cycle.wait = self.cycle.wait.max(back);
+        }
     }
 
     fn is_time_to_cruise(&self, sample: &RateSample) -> bool {
@@ -131,7 +138,7 @@ impl Bbr {
                 }
             }
         }
-        if sample.is_loss_excess() {
+        if sample.loss_share() > self.loss_floor.tolerated() {
             return false;
         }
         let Some(bound) = self.long_term else { return false };

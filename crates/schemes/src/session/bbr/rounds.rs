@@ -28,3 +28,28 @@ impl RoundCount {
         self.end = delivered;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use fairwave_units::Bytes;
+
+    use super::*;
+
+    fn sample(prior: u64, total: u64) -> RateSample {
+        RateSample { prior_delivered: Bytes::new(prior), total_delivered: Bytes::new(total), ..RateSample::default() }
+    }
+
+    #[test]
+    fn on_sample__a_round_ends_with_a_packet_sent_in_it() {
+        let mut rounds = RoundCount::default();
+        assert!(rounds.on_sample(&sample(0, 10)));
+        // Sent before 10 bytes were delivered, and at last one that was sent then.
+        assert_eq!([rounds.on_sample(&sample(0, 20)), rounds.on_sample(&sample(9, 30))], [false, false]);
+        assert!(rounds.on_sample(&sample(10, 40)));
+        assert_eq!(rounds.count, 2);
+        // Begun anew at 70.
+        rounds.begin(70);
+        assert!(!rounds.on_sample(&sample(40, 80)));
+        assert!(rounds.on_sample(&sample(70, 90)));
+    }
+}

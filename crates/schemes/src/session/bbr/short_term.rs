@@ -34,3 +34,34 @@ impl ShortTerm {
         self.in_flight = self.in_flight.zip(before.in_flight).map(|(bytes, before)| bytes.max(before));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn on_loss__what_arrived_but_no_less_than_seven_tenths() {
+        let mut bounds = ShortTerm::default();
+        bounds.on_loss(Rate::mbps(1.0), 10, 0.7);
+        assert_eq!(bounds, ShortTerm::default());
+        bounds.begin(Rate::mbps(10.0), 1000);
+        bounds.on_loss(Rate::mbps(9.0), 950, 0.7);
+        assert_eq!((bounds.rate, bounds.in_flight), (Some(Rate::mbps(9.0)), Some(950)));
+        bounds.begin(Rate::mbps(99.0), 9999);
+        bounds.on_loss(Rate::mbps(1.0), 100, 0.7);
+        assert!((bounds.rate.unwrap().as_mbps() - 6.3).abs() < 1e-9);
+        assert_eq!(bounds.in_flight, Some(665));
+        bounds.on_marks(0.2);
+        assert_eq!(bounds.in_flight, Some(532));
+    }
+
+    #[test]
+    fn widen__to_what_was_before_if_that_was_more() {
+        let bounds = |mbps, bytes| ShortTerm { rate: Some(Rate::mbps(mbps)), in_flight: Some(bytes) };
+        let mut now = bounds(5.0, 700);
+        now.widen(bounds(8.0, 600));
+        assert_eq!(now, bounds(8.0, 700));
+        now.widen(ShortTerm::default());
+        assert_eq!(now, ShortTerm::default());
+    }
+}

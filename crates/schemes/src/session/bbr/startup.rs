@@ -31,7 +31,10 @@ impl Bbr {
         if !self.delivery.is_round_start {
             return;
         }
-        let is_lossy = self.delivery.lost_ranges >= LOST_RANGES && sample.is_loss_excess();
+        let is_excess = sample.loss_share() > self.loss_floor.tolerated();
+        // Ours: with a queue. Nothing is known yet of what the path loses of itself.
+        let has_queue = self.loss_floor.has_queue(self.min_rtt.least());
+        let is_lossy = self.delivery.lost_ranges >= LOST_RANGES && is_excess && has_queue;
         if is_lossy {
             self.undo.state = Some(BbrState::Startup);
         } else if !self.marks.say_full() {

@@ -1,5 +1,6 @@
 //! What losses did to a model, until it is sure that they were losses.
 
+use super::bandwidth::Bandwidth;
 use super::short_term::ShortTerm;
 use super::state::BbrState;
 
@@ -8,6 +9,8 @@ use super::state::BbrState;
 pub(super) struct Undo {
     pub(super) short_term: ShortTerm,
     pub(super) long_term: Option<u64>,
+    /// The bandwidth, where it was cut.
+    pub(super) bandwidth: Option<Bandwidth>,
     /// The state that the losses ended.
     pub(super) state: Option<BbrState>,
     /// Bytes told as lost in the episode, and of them those that have not arrived late.
@@ -43,5 +46,31 @@ impl Undo {
         if prior_delivered > self.end {
             *self = Self::default();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn on_late__all_of_an_episode_has_to_arrive() {
+        let mut undo = Undo::default();
+        assert!(!undo.on_late(1000) && !undo.is_open());
+        undo.on_lost(3000, 10_000, 5000);
+        assert!(undo.is_open() && !undo.on_late(2000) && undo.on_late(1000));
+    }
+
+    #[test]
+    fn on_arrival__an_episode_is_over_a_round_trip_after_what_was_in_flight() {
+        let mut undo = Undo::default();
+        undo.on_lost(3000, 10_000, 5000);
+        undo.on_arrival(15_000);
+        assert!(undo.is_open());
+        undo.on_lost(1000, 16_000, 5000);
+        undo.on_arrival(16_000);
+        assert!(undo.is_open());
+        undo.on_arrival(21_001);
+        assert!(!undo.is_open());
     }
 }
