@@ -2,6 +2,8 @@
 
 #![allow(non_snake_case)]
 
+use std::fmt::Write as _;
+
 use fairwave_scenario::{Document, Run, Selection};
 use fairwave_sim::{Settings, simulate};
 
@@ -19,7 +21,8 @@ fn shared(duration_s: u32, buffer: &str, loss: f64, sessions: &[&str]) -> Run {
          [[node]]\nname = \"d\"\nreceive = \"100 Mb/s\"\nsend = \"10 Gb/s\"\nqueue = \"{buffer}\"\nreceive_loss = {loss}\n"
     );
     for (index, session) in sessions.iter().enumerate() {
-        text += &format!(
+        let _ = write!(
+            text,
             "[[node]]\nname = \"s{index}\"\ncapacity = \"10 Gb/s\"\n\
              [[session]]\nname = \"f{index}\"\nfrom = \"s{index}\"\nto = \"d\"\n{session}\n"
         );

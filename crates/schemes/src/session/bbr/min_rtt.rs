@@ -70,8 +70,8 @@ mod tests {
 
     use super::*;
 
-    fn ms(ms: u64) -> Option<Duration> {
-        Some(Duration::from_millis(ms))
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
     }
 
     #[test]
@@ -87,13 +87,13 @@ mod tests {
             // The 40 ms of 1 s are over 10 s old.
             (12, 70, 55, false),
         ] {
-            min.on_sample(Time::from_secs(second), ms(rtt));
-            assert_eq!((min.least(), min.is_due), (ms(least), is_due), "at {second} s");
+            min.on_sample(Time::from_secs(second), Some(ms(rtt)));
+            assert_eq!((min.least(), min.is_due), (Some(ms(least)), is_due), "at {second} s");
         }
         min.on_sample(Time::from_secs(14), None);
         assert!(min.is_due);
         min.on_probed(Time::from_secs(14));
-        min.on_sample(Time::from_secs(15), ms(60));
+        min.on_sample(Time::from_secs(15), Some(ms(60)));
         assert!(!min.is_due);
     }
 }

@@ -8,7 +8,7 @@ use super::super::delivery_rate::{DeliveryRate, SentStamp};
 use super::super::rate_sample::RateSample;
 use super::config::BbrConfig;
 use super::model::Bbr;
-use super::state::BbrState;
+use super::state::BbrState::{self, Drain, ProbeCruise, ProbeDown, ProbeRefill, ProbeRtt, ProbeUp, Startup};
 
 const PACKET: u64 = 1000;
 const RTT: Duration = Duration::from_millis(40);
@@ -141,7 +141,6 @@ impl Path {
 fn startup__ends_in_drain_and_the_cycle_follows() {
     let mut path = Path::new(5.0);
     path.run_until(4.9);
-    use BbrState::{Drain, ProbeCruise, ProbeDown, ProbeRefill, ProbeUp, Startup};
     // The queue is gone when drain ends: down is over as it begins.
     assert_eq!(path.states[..5], [Startup, Drain, ProbeCruise, ProbeRefill, ProbeUp], "{:?}", path.states);
     assert!(path.has_followed(&[ProbeUp, ProbeDown, ProbeCruise]), "{:?}", path.states);
@@ -154,7 +153,6 @@ fn startup__ends_in_drain_and_the_cycle_follows() {
 fn probe_rtt__comes_after_five_seconds_without_a_lower_time_and_cruise_follows() {
     let mut path = Path::new(5.0);
     path.run_until(12.0);
-    use BbrState::{ProbeCruise, ProbeRtt};
     assert!(path.has_followed(&[ProbeRtt, ProbeCruise]), "{:?}", path.states);
     // With half a BDP in flight for 200 ms of five seconds and a tenth: a fiftieth; and 1 % of margin.
     let goodput = path.goodput(15.0);
