@@ -5,42 +5,42 @@
 ///
 /// Valid for magnitudes far from overflow (the problem's limits see to that).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Double {
+pub(crate) struct Double {
     hi: f64,
     lo: f64,
 }
 
 impl Double {
-    pub(super) const ZERO: Self = Self { hi: 0.0, lo: 0.0 };
+    pub(crate) const ZERO: Self = Self { hi: 0.0, lo: 0.0 };
 
     /// The number, if it is finite, or zero: a product, as a choice may be compiled to a branch.
     #[inline]
-    pub(super) fn all_or_none(self, is_all: bool) -> Self {
+    pub(crate) fn all_or_none(self, is_all: bool) -> Self {
         let factor = f64::from(u8::from(is_all));
         Self { hi: self.hi * factor, lo: self.lo * factor }
     }
 
     /// The sum of two numbers of which one is zero.
     #[inline]
-    pub(super) fn or(self, other: Self) -> Self {
+    pub(crate) fn or(self, other: Self) -> Self {
         Self { hi: self.hi + other.hi, lo: self.lo + other.lo }
     }
 
     /// The nearest f64.
     #[inline]
-    pub(super) fn value(self) -> f64 {
+    pub(crate) fn value(self) -> f64 {
         self.hi + self.lo
     }
 
     /// Adds one f64.
     #[inline]
-    pub(super) fn add(&mut self, other: f64) {
+    pub(crate) fn add(&mut self, other: f64) {
         self.subtract(Self::from(-other));
     }
 
     /// Subtracts; the error is within 2^-104 of the larger operand.
     #[inline]
-    pub(super) fn subtract(&mut self, other: Self) {
+    pub(crate) fn subtract(&mut self, other: Self) {
         // Knuth's two-sum: `hi` and the rounding error of the high parts are exact together.
         let hi = self.hi - other.hi;
         let back = hi - self.hi;
@@ -51,7 +51,7 @@ impl Double {
 
     /// The quotient by a divisor above zero, to about 2^-104 relative.
     #[inline]
-    pub(super) fn divide(self, divisor: Self) -> Self {
+    pub(crate) fn divide(self, divisor: Self) -> Self {
         let hi = self.value() / divisor.value();
         let mut rest = self;
         rest.subtract(divisor.times(hi));
@@ -60,7 +60,7 @@ impl Double {
 
     /// The quotient by a count above zero, to about 2^-104 relative for counts below 2^26.
     #[inline]
-    pub(super) fn divide_by_count(self, count: u32) -> Self {
+    pub(crate) fn divide_by_count(self, count: u32) -> Self {
         let count = f64::from(count);
         let hi = self.value() / count;
         // Each half has at most 27 significant bits, the count as many as it needs: the products are exact.
@@ -72,7 +72,7 @@ impl Double {
 
     /// The product with an f64, to about 2^-104 relative.
     #[inline]
-    pub(super) fn times(self, factor: f64) -> Self {
+    pub(crate) fn times(self, factor: f64) -> Self {
         let mut product = Self::product(self.hi, factor);
         product.lo += self.lo * factor;
         product

@@ -3,7 +3,7 @@
 //! [`max_min()`] allocates the capacities of a [`Problem`] over its sessions (Wu 2007, Algorithm 1); the [`MaxMin`]
 //! that comes back has the rates and says what limits each session. [`metrics`] compares an allocation with it.
 
-mod double;
+pub(crate) mod double;
 mod filling;
 mod index;
 mod limit;

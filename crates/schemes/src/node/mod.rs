@@ -4,6 +4,8 @@
 //!   adopted and as printed. docs/gtp.md explains it in words.
 //! - [`Charny`], [`Hou`]: the switch rules of ATM networks at an end node, which advertise one rate to all sessions.
 //!   docs/abr.md.
+//! - [`tally`]: sessions claim, nodes grant out of what nobody holds any more. Two halves with messages; its tests drive
+//!   it, no scheme does. docs/tally.md.
 //! - [`fair_start()`]: the rate at which a session may start without waiting for the rule.
 
 mod abr;
@@ -12,6 +14,7 @@ mod drain;
 mod fair_start;
 mod gtp;
 mod order;
+pub mod tally;
 
 pub use abr::{Charny, Hou};
 pub use drain::Drain;

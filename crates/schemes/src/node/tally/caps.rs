@@ -1,0 +1,48 @@
+//! What the sessions of a source may send at most.
+
+use super::fill::{Claimant, Fill};
+use super::water::{Vessel, Water};
+
+/// One session in [`caps()`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Capped {
+    /// What it may have elsewhere: its least remote grant, and its demand if that is known.
+    pub limit_bps: f64,
+    /// Share relative to the other sessions, above zero.
+    pub weight: f64,
+    /// Guaranteed rate.
+    pub minimum_bps: f64,
+    /// Whether it takes spare capacity ahead of its limit.
+    pub grows: bool,
+}
+
+/// The caps of a source's sessions: its capacity filled by the limits. Capacity that the limits leave is handed out
+/// ahead to those that may grow, so that a grant takes effect when it comes. The caps never sum to more than the
+/// capacity.
+///
+/// ```
+/// use fairwave_schemes::node::tally::{Capped, caps};
+///
+/// let row = |(limit_bps, grows)| Capped { limit_bps, weight: 1.0, minimum_bps: 0.0, grows };
+/// assert_eq!(caps(100.0, &[(0.0, true)].map(row)), [100.0]);
+/// assert_eq!(caps(100.0, &[(10.0, true), (80.0, true)].map(row)), [20.0, 80.0]);
+/// assert_eq!(caps(100.0, &[(10.0, false), (40.0, true), (0.0, true)].map(row)), [10.0, 45.0, 45.0]);
+/// assert_eq!(caps(100.0, &[(70.0, true), (70.0, true), (10.0, false)].map(row)), [45.0, 45.0, 10.0]);
+/// ```
+pub fn caps(capacity_bps: f64, rows: &[Capped]) -> Vec<f64> {
+    let claims: Vec<Claimant> = rows
+        .iter()
+        .map(|row| Claimant { claim_bps: row.limit_bps, weight: row.weight, minimum_bps: row.minimum_bps })
+        .collect();
+    let fill = Fill::new(capacity_bps, &claims);
+    if fill.level() < f64::INFINITY {
+        return claims.iter().map(|row| fill.share_bps(row)).collect();
+    }
+    let vessel = |row: &Capped| {
+        let top = if row.grows { f64::INFINITY } else { row.limit_bps };
+        Vessel { floor: row.limit_bps, top, weight: row.weight }
+    };
+    let level = Water::new(rows.iter().map(vessel)).level(capacity_bps);
+    let capped = |row: &Capped| if row.grows { row.limit_bps.max(row.weight * level) } else { row.limit_bps };
+    rows.iter().map(capped).collect()
+}

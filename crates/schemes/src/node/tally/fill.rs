@@ -1,0 +1,83 @@
+//! Who gets what of a capacity: levels, shares and offers.
+
+use super::water::{Vessel, Water};
+
+/// One session in a [`Fill`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Claimant {
+    /// The most that the session can use as far as everything else goes; infinity for as much as there is.
+    pub claim_bps: f64,
+    /// Share relative to the other sessions, above zero.
+    pub weight: f64,
+    /// Guaranteed rate.
+    pub minimum_bps: f64,
+}
+
+/// A capacity filled max-min fairly by claims: at level L a session has `min(claim, max(minimum, weight x L))`.
+///
+/// Minima that sum to more than the capacity are scaled down, all by the same factor.
+///
+/// ```
+/// use fairwave_schemes::node::tally::{Claimant, Fill};
+///
+/// let rows = [100.0, 310.0, f64::INFINITY].map(|claim_bps| Claimant { claim_bps, weight: 1.0, minimum_bps: 0.0 });
+/// let fill = Fill::new(1000.0, &rows);
+/// assert_eq!(fill.level(), 590.0);
+/// assert_eq!(rows.each_ref().map(|row| fill.share_bps(row)), [100.0, 310.0, 590.0]);
+/// // What each could have if it took all that it could get.
+/// assert_eq!(rows.each_ref().map(|row| fill.offer_bps(row)), [345.0, 450.0, 590.0]);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Fill {
+    water: Water,
+    capacity_bps: f64,
+    minimum_scale: f64,
+    level: f64,
+}
+
+impl Fill {
+    /// One sort of the rows.
+    pub fn new(capacity_bps: f64, rows: &[Claimant]) -> Self {
+        let minima: f64 = rows.iter().map(|row| row.minimum_bps).sum();
+        let minimum_scale = if minima > capacity_bps { capacity_bps / minima } else { 1.0 };
+        let vessel =
+            |row: &Claimant| Vessel { floor: row.minimum_bps * minimum_scale, top: row.claim_bps, weight: row.weight };
+        let water = Water::new(rows.iter().map(vessel));
+        let level = water.level(capacity_bps);
+        Self { water, capacity_bps, minimum_scale, level }
+    }
+
+    /// The rate per unit weight of the sessions that the capacity limits; infinity if the claims leave room, zero if
+    /// the minima alone fill it.
+    pub fn level(&self) -> f64 {
+        self.level
+    }
+
+    /// The guaranteed rate as it can be kept.
+    pub fn minimum_bps(&self, row: &Claimant) -> f64 {
+        row.minimum_bps * self.minimum_scale
+    }
+
+    /// What the row has at the level.
+    pub fn share_bps(&self, row: &Claimant) -> f64 {
+        row.claim_bps.min(self.minimum_bps(row).max(row.weight * self.level))
+    }
+
+    /// What the row could have if it claimed without limit and the others claimed what they do: one binary search.
+    /// Never below `minimum` and never below what it has; what the others claim beyond their shares does not lower it.
+    pub fn offer_bps(&self, row: &Claimant) -> f64 {
+        if self.capacity_bps == f64::INFINITY {
+            return f64::INFINITY;
+        }
+        let (claim, minimum, weight) = (row.claim_bps, self.minimum_bps(row), row.weight);
+        let share = |level: f64| minimum.max(weight * level);
+        // Beyond its claim the row goes on to fill: what it has above the claim is added to the sum.
+        let is_beyond = |level: f64| claim <= minimum || claim / weight <= level;
+        let beyond = |level: f64| if is_beyond(level) { (share(level) - claim).max(0.0) } else { 0.0 };
+        let line = |level: f64| if is_beyond(level) { (-claim, weight) } else { (0.0, 0.0) };
+        let level = self.water.level_beside(self.capacity_bps, beyond, line);
+        // Of a row that claims less than its minimum the line is below the truth up to the minimum, where the offer
+        // does not depend on the level.
+        share(level).max(self.share_bps(row))
+    }
+}

@@ -1,0 +1,32 @@
+//! Tally: the two ends of a session tell each other offers and claims, and a node raises a rate only out of capacity
+//! that nobody holds any more. docs/tally.md explains it in words, and says what is proved.
+//!
+//! - [`Fill`], [`settle()`], [`caps()`]: the arithmetic of one node, pure functions, one sort each.
+//! - [`SourceNode`], [`SinkNode`]: the two halves, with messages as values ([`ClaimMessage`], [`GrantMessage`]). They
+//!   have no clock: time comes in.
+//!
+//! Whoever drives them carries the messages, however late and in whatever order, and may lose some: the sum of the
+//! rates of a node never exceeds its capacity by more than [`TallyOptions::headroom`].
+
+mod caps;
+mod fill;
+mod gauge;
+mod headroom;
+mod ledger;
+mod message;
+mod options;
+mod settle;
+mod sink;
+mod source;
+#[cfg(test)]
+mod tests;
+mod use_check;
+mod water;
+
+pub use caps::{Capped, caps};
+pub use fill::{Claimant, Fill};
+pub use message::{ClaimMessage, ClaimTo, GrantMessage, GrantTo, SessionTerms};
+pub use options::TallyOptions;
+pub use settle::{Settling, settle};
+pub use sink::SinkNode;
+pub use source::SourceNode;

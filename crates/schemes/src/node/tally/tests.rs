@@ -1,0 +1,296 @@
+//! The vectors of the rule, and its lemmas on random rows.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use rand_pcg::Pcg64Mcg;
+use rand_pcg::rand_core::{Rng, SeedableRng};
+
+use super::*;
+
+const INF: f64 = f64::INFINITY;
+
+fn claimants(rows: &[(f64, f64, f64)]) -> Vec<Claimant> {
+    rows.iter().map(|&(claim_bps, weight, minimum_bps)| Claimant { claim_bps, weight, minimum_bps }).collect()
+}
+
+/// Capacity; claims (claim, weight, minimum); level; shares; offers.
+type FillVector<'a> = (f64, &'a [(f64, f64, f64)], f64, &'a [f64], &'a [f64]);
+
+#[test]
+fn fill__vectors() {
+    let vectors: [FillVector<'_>; 6] = [
+        (900.0, &[(INF, 1.0, 0.0); 3], 300.0, &[300.0; 3], &[300.0; 3]),
+        // 1000 - 100 - 310 = 590; the first, if it took all it can: (1000 - 310) / 2; the second (1000 - 100) / 2.
+        (
+            1000.0,
+            &[(100.0, 1.0, 0.0), (310.0, 1.0, 0.0), (INF, 1.0, 0.0)],
+            590.0,
+            &[100.0, 310.0, 590.0],
+            &[345.0, 450.0, 590.0],
+        ),
+        (
+            1000.0,
+            &[(100.0, 1.0, 0.0), (200.0, 1.0, 0.0), (300.0, 1.0, 0.0)],
+            INF,
+            &[100.0, 200.0, 300.0],
+            &[500.0, 600.0, 700.0],
+        ),
+        // 1000 = L + 3 L + 80; the third at its share of 8 weights: 4 x 125.
+        (
+            1000.0,
+            &[(INF, 1.0, 0.0), (INF, 3.0, 0.0), (80.0, 4.0, 0.0)],
+            230.0,
+            &[230.0, 690.0, 80.0],
+            &[230.0, 690.0, 500.0],
+        ),
+        (
+            1000.0,
+            &[(INF, 1.0, 400.0), (100.0, 1.0, 0.0), (INF, 1.0, 0.0), (INF, 1.0, 0.0)],
+            250.0,
+            &[400.0, 100.0, 250.0, 250.0],
+            &[400.0, 200.0, 250.0, 250.0],
+        ),
+        (100.0, &[(0.0, 1.0, 0.0), (100.0, 1.0, 0.0)], INF, &[0.0, 100.0], &[50.0, 100.0]),
+    ];
+    for (capacity, rows, level, shares, offers) in vectors {
+        let rows = claimants(rows);
+        let fill = Fill::new(capacity, &rows);
+        assert_eq!(fill.level(), level);
+        assert_eq!(rows.iter().map(|row| fill.share_bps(row)).collect::<Vec<_>>(), shares);
+        assert_eq!(rows.iter().map(|row| fill.offer_bps(row)).collect::<Vec<_>>(), offers);
+    }
+}
+
+#[test]
+fn fill__minima_beyond_the_capacity_are_scaled() {
+    let rows = claimants(&[(INF, 1.0, 900.0), (INF, 1.0, 300.0)]);
+    let fill = Fill::new(600.0, &rows);
+    assert_eq!(rows.iter().map(|row| fill.share_bps(row)).collect::<Vec<_>>(), [450.0, 150.0]);
+}
+
+#[test]
+fn fill__weights_a_million_apart_do_not_blur() {
+    let rows = claimants(&[(1e-7, 1e6, 0.0), (INF, 1e-6, 0.0), (0.3, 1e6, 0.0), (INF, 3e-6, 0.0)]);
+    let fill = Fill::new(1.0, &rows);
+    let left = 1.0 - 0.3 - 1e-7;
+    for (row, expected) in rows.iter().zip([1e-7, left / 4.0, 0.3, left * 0.75]) {
+        assert!((fill.share_bps(row) - expected).abs() <= 1e-15, "{} is not {expected}", fill.share_bps(row));
+    }
+}
+
+#[test]
+fn settle__minima_that_are_too_dear_are_raised_in_proportion() {
+    let row =
+        |minimum_bps| Settling { target_bps: 90.0, granted_bps: 0.0, reserved_bps: 0.0, weight: 1.0, minimum_bps };
+    assert_eq!(settle(30.0, &[row(60.0), row(30.0), row(0.0)]), [20.0, 10.0, 0.0]);
+}
+
+/// The largest L with f(L) <= volume, by halves, for an f that does not fall.
+fn bisect(volume: f64, f: impl Fn(f64) -> f64) -> f64 {
+    let (mut low, mut high) = (0.0, 1e12);
+    if f(high) <= volume {
+        return INF;
+    }
+    for _ in 0..200 {
+        let middle = f64::midpoint(low, high);
+        if f(middle) <= volume { low = middle } else { high = middle }
+    }
+    low
+}
+
+/// Uniform in 0..1.
+fn draw(random: &mut Pcg64Mcg) -> f64 {
+    (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+fn any_claimants(random: &mut Pcg64Mcg) -> (f64, Vec<Claimant>) {
+    let count = 1 + (draw(random) * 8.0) as usize;
+    let row = |random: &mut Pcg64Mcg| Claimant {
+        claim_bps: match (draw(random) * 4.0) as u32 {
+            0 => INF,
+            1 => 0.0,
+            _ => (draw(random) * 40.0).ceil() * 25.0,
+        },
+        weight: [1.0, 1.0, 0.5, 3.0][(draw(random) * 4.0) as usize],
+        minimum_bps: if draw(random) < 0.7 { 0.0 } else { (draw(random) * 200.0).ceil() },
+    };
+    let rows: Vec<_> = (0..count).map(|_| row(random)).collect();
+    let minima: f64 = rows.iter().map(|row| row.minimum_bps).sum();
+    ((draw(random) * 1000.0).max(minima), rows)
+}
+
+/// How many random rows are compared with halving.
+fn draws() -> u64 {
+    if cfg!(debug_assertions) { 10_000 } else { 100_000 }
+}
+
+#[test]
+fn fill__is_what_halving_finds() {
+    let mut random = Pcg64Mcg::seed_from_u64(1);
+    for draw in 0..draws() {
+        let (capacity, rows) = any_claimants(&mut random);
+        let fill = Fill::new(capacity, &rows);
+        let g = |row: &Claimant, level: f64| row.minimum_bps.max(row.weight * level);
+        let sum = |level: f64| rows.iter().map(|row| row.claim_bps.min(g(row, level))).sum::<f64>();
+        let level = bisect(capacity * (1.0 + 1e-15), sum);
+        for row in &rows {
+            let (found, expected) = (fill.share_bps(row), row.claim_bps.min(g(row, level)));
+            assert!((found - expected).abs() <= 1e-9 * capacity, "draw {draw}: {found} is not {expected}: {rows:?}");
+            let offer = bisect(capacity, |level| sum(level) - row.claim_bps.min(g(row, level)) + g(row, level));
+            let (found, expected) = (fill.offer_bps(row), g(row, offer));
+            assert!((found - expected).abs() <= 1e-9 * capacity, "draw {draw}: {found} is not {expected}: {rows:?}");
+        }
+    }
+}
+
+#[test]
+fn settle__is_what_halving_finds() {
+    let mut random = Pcg64Mcg::seed_from_u64(2);
+    for number in 0..draws() {
+        let (capacity, claims) = any_claimants(&mut random);
+        let rows: Vec<Settling> = claims.iter().map(|row| settling(row, &mut random, capacity)).collect();
+        let free = (draw(&mut random) - 0.2) * capacity;
+        let raised = || rows.iter().filter(|row| row.target_bps > row.granted_bps);
+        let to = |row: &Settling, level: f64, scale: f64| {
+            row.target_bps.min((row.minimum_bps * scale).max(row.weight * level))
+        };
+        let cost = |level, scale| raised().map(|row| (to(row, level, scale) - row.reserved_bps).max(0.0)).sum::<f64>();
+        let (level, scale) = if free < 0.0 {
+            (0.0, 0.0)
+        } else if cost(0.0, 1.0) > free {
+            (0.0, bisect(free, |scale| cost(0.0, scale)).min(1.0))
+        } else {
+            (bisect(free, |level| cost(level, 1.0)), 1.0)
+        };
+        let new = settle(free, &rows);
+        for (row, found) in rows.iter().zip(&new) {
+            let expected = if row.target_bps < row.granted_bps {
+                row.target_bps
+            } else {
+                row.granted_bps.max(to(row, level, scale))
+            };
+            assert!(
+                (found - expected).abs() <= 1e-9 * capacity.max(1.0),
+                "draw {number}: {found}, {expected}: {rows:?}"
+            );
+        }
+    }
+}
+
+fn settling(row: &Claimant, random: &mut Pcg64Mcg, capacity: f64) -> Settling {
+    let granted_bps = (draw(random) * 4.0).floor() / 4.0 * capacity;
+    let reserved_bps = if draw(random) < 0.5 { granted_bps } else { granted_bps + draw(random) * capacity };
+    Settling {
+        target_bps: row.claim_bps.min(capacity),
+        granted_bps,
+        reserved_bps,
+        weight: row.weight,
+        minimum_bps: row.minimum_bps,
+    }
+}
+
+prop_compose! {
+    fn claimant()(
+        claim_bps in prop_oneof![Just(INF), Just(0.0), 0.0..1e3],
+        weight in 0.01..100.0,
+        minimum_bps in prop_oneof![3 => Just(0.0), 1 => 0.0..100.0],
+    ) -> Claimant {
+        Claimant { claim_bps, weight, minimum_bps }
+    }
+}
+
+prop_compose! {
+    fn settling_row()(
+        target_bps in 0.0..1e3,
+        granted_bps in 0.0..1e3,
+        more in prop_oneof![Just(0.0), 0.0..1e3],
+        weight in 0.01..100.0,
+        minimum_bps in prop_oneof![3 => Just(0.0), 1 => 0.0..100.0],
+    ) -> Settling {
+        Settling { target_bps, granted_bps, reserved_bps: granted_bps + more, weight, minimum_bps }
+    }
+}
+
+proptest! {
+    #[test]
+    fn fill__shares_are_all_that_is_claimed_or_all_there_is(rows in vec(claimant(), 1..20), capacity in 1.0..1e4) {
+        let fill = Fill::new(capacity, &rows);
+        let claimed: f64 = rows.iter().map(|row| row.claim_bps).sum();
+        let shared: f64 = rows.iter().map(|row| fill.share_bps(row)).sum();
+        prop_assert!((shared - claimed.min(capacity)).abs() <= 1e-9 * capacity, "{shared}");
+        prop_assert_eq!(fill.level() == INF, claimed <= capacity);
+    }
+
+    /// Lemma (a) of the proof: what somebody else claims beyond what he gets lowers nobody's offer.
+    #[test]
+    fn fill__an_offer_does_not_fall_below_the_share_at_any_level_that_all_could_have(
+        rows in vec(claimant(), 2..20), more in vec(claimant(), 20), capacity in 1e3..1e4_f64
+    ) {
+        let before = Fill::new(capacity, &rows);
+        let mut greedy = rows.clone();
+        for (row, other) in greedy.iter_mut().zip(&more).skip(1) {
+            row.claim_bps = row.claim_bps.max(before.share_bps(row)) + other.claim_bps;
+        }
+        // All but the first claim more. Its offer is at least its share at the level that everybody could have.
+        let all = greedy.iter().map(|row| Claimant { claim_bps: INF, ..*row }).collect::<Vec<_>>();
+        let least = Fill::new(capacity, &all).share_bps(&all[0]);
+        let offer = Fill::new(capacity, &greedy).offer_bps(&greedy[0]);
+        prop_assert!(offer >= least - 1e-9 * capacity, "{offer} is below {least}");
+        // And once the others claim all that there is, more of it changes nothing.
+        let doubled: Vec<_> = (0..all.len()).map(|k| if k == 0 { greedy[0] } else { all[k] }).collect();
+        let further = Fill::new(capacity, &doubled).offer_bps(&doubled[0]);
+        prop_assert!((further - least).abs() <= 1e-9 * capacity, "{further} is not {least}");
+    }
+
+    #[test]
+    fn settle__never_spends_more_than_is_free(rows in vec(settling_row(), 1..20), free in -100.0..3e3) {
+        let new = settle(free, &rows);
+        let raised = rows.iter().zip(&new).filter(|(row, new)| **new > row.granted_bps);
+        let cost: f64 = raised.clone().map(|(row, new)| (new - row.reserved_bps).max(0.0)).sum();
+        prop_assert!(cost <= free.max(0.0) * (1.0 + 1e-12) + 1e-9, "{cost} of {free}");
+        prop_assert!(free >= 0.0 || raised.count() == 0);
+    }
+
+    #[test]
+    fn settle__cuts_at_once_and_goes_no_further_than_the_target(rows in vec(settling_row(), 1..20), free in -10.0..3e3) {
+        for (row, new) in rows.iter().zip(settle(free, &rows)) {
+            if row.target_bps <= row.granted_bps {
+                prop_assert_eq!(new, row.target_bps);
+            } else {
+                prop_assert!((row.granted_bps..=row.target_bps).contains(&new));
+            }
+        }
+    }
+
+    /// Nobody below his target was passed over for one who has more per unit weight now and was raised.
+    #[test]
+    fn settle__raises_the_lowest_first(rows in vec(settling_row(), 2..20), free in 0.0..3e3) {
+        let rows: Vec<_> = rows.into_iter().map(|row| Settling { minimum_bps: 0.0, ..row }).collect();
+        let new = settle(free, &rows);
+        let lowest_unmet = rows.iter().zip(&new).filter(|(row, new)| **new < row.target_bps);
+        let lowest = lowest_unmet.map(|(row, new)| new / row.weight).fold(INF, f64::min);
+        for (row, new) in rows.iter().zip(&new).filter(|(row, new)| **new > row.granted_bps) {
+            prop_assert!(new / row.weight <= lowest * (1.0 + 1e-9), "{} above {lowest}", new / row.weight);
+        }
+    }
+
+    #[test]
+    fn caps__never_exceed_the_capacity_and_leave_nothing_that_somebody_may_have(
+        rows in vec((0.0..1e3, 0.01..100.0, any::<bool>()), 1..20), capacity in 1.0..1e4_f64
+    ) {
+        let rows: Vec<_> = rows
+            .into_iter()
+            .map(|(limit_bps, weight, grows)| Capped { limit_bps, weight, minimum_bps: 0.0, grows })
+            .collect();
+        let caps = caps(capacity, &rows);
+        let sum: f64 = caps.iter().sum();
+        let limits: f64 = rows.iter().map(|row| row.limit_bps).sum();
+        prop_assert!(sum <= capacity * (1.0 + 1e-12));
+        if rows.iter().any(|row| row.grows) || limits >= capacity {
+            prop_assert!((sum - capacity).abs() <= 1e-9 * capacity, "{sum} of {capacity}");
+        }
+        for (row, cap) in rows.iter().zip(caps) {
+            prop_assert!(cap <= row.limit_bps || row.grows);
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! What a world is made of: resources, sessions, and what goes wrong.
+
+use fairwave_schemes::node::tally::TallyOptions;
+use fairwave_units::{Duration, Time};
+
+/// One capacity: of a source, of a sink, or of a router.
+#[derive(Clone, Debug)]
+pub struct Resource {
+    pub is_source: bool,
+    pub capacity_bps: f64,
+    pub interval: Duration,
+    pub phase: Duration,
+}
+
+/// A remote resource on a session's way, and the delays from the source to it and back.
+#[derive(Clone, Copy, Debug)]
+pub struct Way {
+    pub resource: usize,
+    pub forward: Duration,
+    pub back: Duration,
+}
+
+/// A session's life.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub source: usize,
+    pub ways: Vec<Way>,
+    pub weight: f64,
+    pub minimum_bps: f64,
+    pub opens: Time,
+    pub closes: Option<Time>,
+    /// What it wants from when on; infinity before the first.
+    pub demands: Vec<(Time, f64)>,
+    /// Whether it says what it wants.
+    pub declares: bool,
+    /// Sends nothing, and claims all the same.
+    pub is_liar: bool,
+    /// Never confirms a grant but the first.
+    pub never_confirms: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum Change {
+    Capacity(usize, f64),
+    /// A source loses all that it knew; its sessions end without a word.
+    Crash(usize),
+    /// A sink or router loses all that it knew.
+    Restart(usize),
+}
+
+/// No message to (or from) a resource arrives.
+#[derive(Clone, Copy, Debug)]
+pub struct Outage {
+    pub resource: usize,
+    pub is_to: bool,
+    pub from: Time,
+    pub until: Time,
+}
+
+#[derive(Clone, Debug)]
+pub struct Network {
+    pub seed: u64,
+    pub resources: Vec<Resource>,
+    pub plans: Vec<Plan>,
+    pub changes: Vec<(Time, Change)>,
+    pub outages: Vec<Outage>,
+    /// A session of which nothing is heard in that time: its claims are lost.
+    pub cut_off: Option<(usize, Time, Time)>,
+    /// Share of the messages that are lost, and how much later than data they may come. They never overtake data.
+    pub loss: f64,
+    pub late: Duration,
+    /// Whether a node ticks 1 ms after news, too.
+    pub reacts: bool,
+    pub options: TallyOptions,
+}
+
+pub fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+pub fn at_ms(ms: u64) -> Time {
+    Time::ZERO + Duration::from_millis(ms)
+}
+
+/// What the theorems speak of: real numbers, told exactly, and no claim checked. A change of one part in 10^12 is the
+/// rounding of f64.
+pub fn exact() -> TallyOptions {
+    TallyOptions { deadband: 1e-12, tell: 1e-12, verify: None, whole_bits: false, ..TallyOptions::default() }
+}
+
+impl Network {
+    pub fn new(options: TallyOptions) -> Self {
+        Self {
+            seed: 0,
+            resources: Vec::new(),
+            plans: Vec::new(),
+            changes: Vec::new(),
+            outages: Vec::new(),
+            cut_off: None,
+            loss: 0.0,
+            late: Duration::ZERO,
+            reacts: false,
+            options,
+        }
+    }
+
+    pub fn resource(&mut self, is_source: bool, capacity_bps: f64, interval: Duration, phase: Duration) -> usize {
+        self.resources.push(Resource { is_source, capacity_bps, interval, phase });
+        self.resources.len() - 1
+    }
+
+    /// A greedy session between two ends, half of the round trip each way.
+    pub fn session(&mut self, source: usize, sink: usize, rtt: Duration, opens: Time) -> &mut Plan {
+        let way = Way { resource: sink, forward: rtt.half(), back: rtt.half() };
+        self.plans.push(Plan {
+            source,
+            ways: vec![way],
+            weight: 1.0,
+            minimum_bps: 0.0,
+            opens,
+            closes: None,
+            demands: Vec::new(),
+            declares: false,
+            is_liar: false,
+            never_confirms: false,
+        });
+        self.plans.last_mut().expect("pushed above")
+    }
+
+    /// When the last thing changes.
+    pub fn last_change(&self) -> Time {
+        let plans = self
+            .plans
+            .iter()
+            .flat_map(|plan| plan.demands.iter().map(|(at, _)| *at).chain([plan.opens]).chain(plan.closes));
+        let changes = self.changes.iter().map(|(at, _)| *at);
+        let outages = self.outages.iter().map(|outage| outage.until);
+        plans.chain(changes).chain(outages).max().unwrap_or(Time::ZERO)
+    }
+
+    /// The largest control interval, and the longest way between two resources of a session, twice.
+    pub fn largest(&self) -> (Duration, Duration) {
+        let interval = self.resources.iter().map(|resource| resource.interval).max().unwrap_or_default();
+        let rtt = self.plans.iter().flat_map(|plan| {
+            let between = |way: &Way| plan.ways.iter().map(|other| way.back + other.forward).max();
+            plan.ways.iter().filter_map(move |way| Some(between(way)?.max(way.forward).max(way.back) * 2))
+        });
+        (interval, rtt.max().unwrap_or_default())
+    }
+}
