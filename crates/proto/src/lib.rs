@@ -20,6 +20,7 @@ mod byte_ranges;
 pub mod codec;
 mod config;
 mod control;
+mod ecn;
 mod end_node;
 mod event;
 mod flow_table;
@@ -63,6 +64,7 @@ mod stamps;
 
 pub use byte_ranges::ByteRanges;
 pub use config::{HostConfig, NodeConfig};
+pub use ecn::{Ecn, EcnCounts};
 pub use end_node::IntervalRule;
 pub use event::Event;
 pub use flow_table::JoinError;

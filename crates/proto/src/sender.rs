@@ -8,6 +8,7 @@ use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use crate::breaker::Breaker;
 use crate::codec::{CloseReason, LossReport, NO_LIMIT_BPS, SessionId};
+use crate::ecn::{EcnCounts, EcnValidation};
 use crate::hold::{Hold, HoldTimes};
 use crate::limits::{Limits, RateTerm};
 use crate::mtu::LEAST_DATAGRAM;
@@ -48,6 +49,7 @@ pub(crate) struct Sender {
     path: Option<PathRate>,
     interval: Duration,
     told: ToldNumbers,
+    marks: EcnValidation,
     /// What the reports of the packet that is being read settle.
     reported: Option<Settlement>,
     pub(crate) counts: SenderCounts,
@@ -86,7 +88,9 @@ pub struct SenderCounts {
     pub lost: u64,
     /// Data packets that were reported to have arrived.
     pub arrived: u64,
-    /// Their bytes, as IP packets. On a dedicated path they are taken for packets of the mean size.
+    /// Of those, packets that routers marked (ECN).
+    pub marked: u64,
+    /// Bytes of those that arrived, as IP packets. On a dedicated path they are taken for packets of the mean size.
     pub arrived_bytes: u64,
 }
 
@@ -134,6 +138,8 @@ impl Sender {
             path: (setup.path == PathKind::Shared).then(|| PathRate::new(now, rtt.smoothed(), packet)),
             interval: Duration::ZERO,
             told: ToldNumbers { settled: 0, next: 0, at: now, wait: FIRST_WAIT },
+            // Marks are for rates that follow them (RFC 3168 s5): grants do not.
+            marks: EcnValidation::new(setup.path == PathKind::Shared),
             reported: None,
             counts: SenderCounts::default(),
             sent_bytes: 0,
@@ -267,6 +273,17 @@ impl Sender {
         }
     }
 
+    /// The sink says how many packets came with each ECN field.
+    pub(crate) fn on_marks(&mut self, counts: EcnCounts) {
+        self.marks.on_counts(counts, self.counts.sent, self.counts.arrived);
+    }
+
+    /// Whether its packets set out with ECT(0).
+    #[inline]
+    pub(crate) fn takes_marks(&self) -> bool {
+        self.marks.is_on()
+    }
+
     /// The sink reports what arrived; what got lost goes again. A reason to close, if there is one.
     pub(crate) fn on_report(
         &mut self,
@@ -276,10 +293,16 @@ impl Sender {
     ) -> Result<(), CloseReason> {
         scratch.clear();
         let around = self.setup.lower_bytes + DATA_OVERHEAD;
-        let mut arrived_bytes = 0;
+        let (mut arrived_bytes, mut marked) = (0, 0);
+        let marks = &mut self.marks;
         let mut tell = self.path.as_mut().map(|path| {
             |settled: Settled| {
-                let fate = if settled.is_lost { PacketFate::Lost } else { PacketFate::Arrived };
+                let fate = match settled.is_lost {
+                    true => PacketFate::Lost,
+                    false if marks.take_mark() => PacketFate::Marked,
+                    false => PacketFate::Arrived,
+                };
+                marked += u64::from(fate == PacketFate::Marked);
                 let bytes = u64::from(around + settled.piece.length);
                 arrived_bytes += if settled.is_lost { 0 } else { bytes };
                 path.on_packet(settled.sent, Bytes::new(bytes), fate);
@@ -300,6 +323,7 @@ impl Sender {
         }
         self.counts.lost += lost;
         self.counts.arrived += arrived;
+        self.counts.marked += marked;
         self.counts.arrived_bytes = self.counts.arrived_bytes.saturating_add(arrived_bytes);
         let oldest = (self.outstanding.una(), !self.outstanding.is_empty());
         if self.progress.on_report(now, oldest, arrived, lost) {
@@ -329,6 +353,7 @@ impl Sender {
     pub(crate) fn end_report(&mut self, now: Time) -> Option<Settlement> {
         let reported = self.reported.take()?;
         self.history.note(now, self.path_counts());
+        self.marks.end_report(self.counts.arrived, self.counts.lost);
         let path_limited = self.limits.binding() == RateTerm::Path && !self.queue.is_empty();
         if let Some(path) = &mut self.path {
             let (smoothed_rtt, min_rtt) = (self.rtt.smoothed(), self.rtt.min());
@@ -469,8 +494,8 @@ impl Sender {
     }
 
     fn path_counts(&self) -> PathCounts {
-        let SenderCounts { arrived, lost, arrived_bytes, .. } = self.counts;
-        PathCounts { arrived, lost, marked: 0, arrived_bytes }
+        let SenderCounts { arrived, lost, marked, arrived_bytes, .. } = self.counts;
+        PathCounts { arrived, lost, marked, arrived_bytes }
     }
 
     /// Packets whose fate is not settled.

@@ -17,7 +17,7 @@ use super::attempts::Attempts;
 use super::clock::Clock;
 use super::entry::{OpenSession, OpenSessions};
 use super::inbox::{DatagramPath, Inbox};
-use super::outbox::Outbox;
+use super::outbox::{BatchWay, Outbox};
 use super::overflow::{Overflow, OverflowVerdict, ReadCount};
 use super::socket::Socket;
 use super::visits::{Reception, Visits};
@@ -162,7 +162,7 @@ impl Driver {
         let wire_bytes = datagram.len() as u64 + u64::from(self.host.lower_bytes(from));
         let Ok((packet, bytes)) = DataPacket::open(header, &mut entry.data.opener, datagram) else { return };
         let PieceAt { stream, offset, .. } = packet.piece;
-        let taken = self.host.handle_data(now, from, &packet);
+        let taken = self.host.handle_data(now, from, way.ecn, &packet);
         if taken.is_new {
             entry.received_wire_bytes += wire_bytes;
             self.arrivals.read.known += 1;
@@ -213,7 +213,7 @@ impl Driver {
         self.take_events(now);
     }
 
-    fn on_handshake(&mut self, now: Time, DatagramPath { from, to }: DatagramPath, datagram: &[u8]) {
+    fn on_handshake(&mut self, now: Time, DatagramPath { from, to, .. }: DatagramPath, datagram: &[u8]) {
         let (visits, entries, is_plain) = (&mut self.visits, &self.entries, self.is_plain);
         let mut decide = |visit: &PendingVisit<Noise>| visits.judge(now, visit, entries, is_plain);
         self.host.handle_handshake(now, from, datagram, &mut decide);
@@ -390,7 +390,7 @@ impl Driver {
                 let Some(entry) = self.entries.get_mut(session) else { return };
                 entry.sent_wire_bytes += wire_bytes;
                 let OpenSession { data, handler, local, .. } = entry;
-                let way = (*local, to);
+                let way = BatchWay { to: (*local, to), takes_marks: transmit.takes_marks };
                 let pushed =
                     self.outbox.push_data(&mut self.socket, session, way, packet, &mut data.sealer, handler.as_mut());
                 if let Err(reason) = pushed {

@@ -96,7 +96,12 @@ impl<C: Crypto> Control<C> {
     }
 
     fn answer(&mut self, to: SocketAddr, datagram: Vec<u8>) {
-        self.transmits.push_back(Transmit { to, session: None, packet: Packet::Handshake(datagram) });
+        self.transmits.push_back(Transmit {
+            to,
+            session: None,
+            takes_marks: false,
+            packet: Packet::Handshake(datagram),
+        });
     }
 
     pub(super) fn fail(&mut self, session: SessionId, error: HandshakeError) {

@@ -82,6 +82,11 @@ impl<C: Crypto> Host<C> {
         self.control.rtt(session)
     }
 
+    /// Whether data packets of a session set out with ECT(0) from here.
+    pub fn takes_marks(&self, session: SessionId) -> bool {
+        self.outbound.takes_marks(session)
+    }
+
     /// The largest datagram that a session's path takes as far as is known, where data take it from here.
     pub fn datagram_bytes(&self, session: SessionId) -> Option<u32> {
         self.control.datagram_bytes(session)

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use fairwave_proto::codec::{SessionId, TicketId};
 use fairwave_proto::handshake::insecure::{Insecure, InsecureInitiator, InsecureResponder};
-use fairwave_proto::{Event, Host, HostConfig, IntervalRule, Lasts, NodeConfig, OpenRequest, Packet};
+use fairwave_proto::{Ecn, Event, Host, HostConfig, IntervalRule, Lasts, NodeConfig, OpenRequest, Packet};
 use fairwave_schemes::node::{Gtp, Reading};
 use fairwave_schemes::scheme::Options;
 use fairwave_units::{Bytes, Time};
@@ -31,6 +31,10 @@ struct Path {
     loses_one_in: u64,
     /// The line and how long its queue may be.
     line: Option<(Rate, Span)>,
+    /// Packets that wait for longer than this in front of the line are marked, if they can be.
+    marks_above: Option<Span>,
+    /// Whether somebody on the way takes the ECN field away.
+    bleaches: bool,
     /// Nothing comes through any more from then on.
     ends_at: Time,
 }
@@ -47,7 +51,7 @@ struct Pair {
     is_free: Time,
     /// When, in which order, where to.
     under_way: BinaryHeap<std::cmp::Reverse<(Time, u64, usize)>>,
-    packets: std::collections::BTreeMap<u64, Packet>,
+    packets: std::collections::BTreeMap<u64, (Ecn, Packet)>,
     sent: u64,
     wire_bytes: [u64; 2],
 }
@@ -97,13 +101,13 @@ impl Pair {
 
     fn arrive(&mut self, number: u64, to: usize) {
         let (host, from) = (&mut self.hosts[to], address(1 - to));
-        match self.packets.remove(&number) {
-            Some(Packet::Data(packet)) => _ = host.handle_data(self.now, from, &packet),
-            Some(Packet::Control(packet)) => _ = host.handle_control(self.now, from, &packet),
-            Some(Packet::Handshake(bytes)) => {
+        let Some((ecn, packet)) = self.packets.remove(&number) else { return };
+        match packet {
+            Packet::Data(packet) => _ = host.handle_data(self.now, from, ecn, &packet),
+            Packet::Control(packet) => _ = host.handle_control(self.now, from, &packet),
+            Packet::Handshake(bytes) => {
                 host.handle_handshake(self.now, from, &bytes, &mut |_| Ok(fairwave_proto::SessionOptions::default()));
             }
-            None => {}
         }
     }
 
@@ -121,12 +125,13 @@ impl Pair {
             }
         }
         while let Some(transmit) = self.hosts[at].poll_transmit(self.now) {
-            self.carry(at, transmit.packet);
+            let ecn = if transmit.takes_marks { Ecn::Capable } else { Ecn::NotCapable };
+            self.carry(at, ecn, transmit.packet);
         }
     }
 
-    fn carry(&mut self, from: usize, packet: Packet) {
-        let Path { delay, loses_one_in, line, ends_at } = self.path;
+    fn carry(&mut self, from: usize, mut ecn: Ecn, packet: Packet) {
+        let Path { delay, loses_one_in, line, marks_above, bleaches, ends_at } = self.path;
         self.sent += 1;
         let bytes = u64::from(packet.datagram_bytes()) + 28;
         let mut leaves = self.now;
@@ -143,12 +148,18 @@ impl Pair {
                 }
                 let takes = rate.time_for(Bytes::new(bytes)).expect("a line has a rate");
                 self.is_free = self.is_free.max(self.now).saturating_add(takes);
+                if ecn == Ecn::Capable && marks_above.is_some_and(|above| self.is_free.since(self.now) > above) {
+                    ecn = Ecn::Marked;
+                }
                 leaves = self.is_free;
             }
             self.wire_bytes[TAKER] += bytes;
+            if bleaches {
+                ecn = Ecn::NotCapable;
+            }
         }
         self.under_way.push(std::cmp::Reverse((leaves.saturating_add(delay), self.sent, 1 - from)));
-        self.packets.insert(self.sent, packet);
+        self.packets.insert(self.sent, (ecn, packet));
     }
 
     /// What the user of an end is told, by what it did since half a second ago.
@@ -219,7 +230,14 @@ fn host(seed: u8, path: PathKind, capacity: Option<Rate>, room: u64) -> Host<Ins
 
 /// 60 ms there and back, and nothing wrong.
 fn clean() -> Path {
-    Path { delay: Span::from_millis(30), loses_one_in: u64::MAX, line: None, ends_at: Time::MAX }
+    Path {
+        delay: Span::from_millis(30),
+        loses_one_in: u64::MAX,
+        line: None,
+        marks_above: None,
+        bleaches: false,
+        ends_at: Time::MAX,
+    }
 }
 
 const ROOM: u64 = 1 << 30;
@@ -241,4 +259,35 @@ fn loss__without_a_queue_is_told_at_both_ends_with_what_to_type() {
         let advice = told.advice.clone().unwrap_or_else(|| panic!("{told:?}"));
         assert!(advice.contains("`--path dedicated --capacity \"40.0 Mb/s\"` at both ends"), "{advice}");
     }
+}
+
+/// A line of 20 Mb/s whose router marks what waits for longer than 5 ms in a queue of 200 ms.
+fn marking() -> Path {
+    let (longest, above) = (Span::from_millis(200), Span::from_millis(5));
+    Path { line: Some((Rate::mbps(20.0), longest)), marks_above: Some(above), ..clean() }
+}
+
+#[test]
+fn marks__of_a_router_hold_the_rate_and_keep_its_queue_short() {
+    let mut pair = Pair::new(marking(), PathKind::Shared, None, ROOM);
+    pair.run_to(Time::from_secs(15));
+    let [giver, taker] = [GIVER, TAKER].map(|at| pair.told(at));
+    assert_eq!(giver.limited_by, Some(LimitedBy::Path), "{giver:?}");
+    assert!(giver.path.marked_packets > 0 && giver.path.marked_share.unwrap() < 0.2, "{giver:?}");
+    // What is under way is not known to the source.
+    let (here, there) = (giver.path.marked_packets, taker.path.marked_packets);
+    assert!(here <= there && there < here + 100, "{here} {there}");
+    assert_eq!(giver.path.loss_share, Some(0.0), "{giver:?}");
+    assert!(giver.path.queueing_s.unwrap() < 0.05, "{giver:?}");
+    assert!(giver.because.contains("nothing lost, ") && giver.because.contains(" marked by routers"), "{giver:?}");
+}
+
+#[test]
+fn marks__of_a_path_that_takes_the_field_away_are_not_asked_for() {
+    let mut pair = Pair::new(Path { bleaches: true, ..marking() }, PathKind::Shared, None, ROOM);
+    pair.run_to(Time::from_secs(5));
+    let giver = pair.told(GIVER);
+    assert_eq!((giver.path.marked_packets, giver.path.marked_share), (0, Some(0.0)), "{giver:?}");
+    assert!(!pair.hosts[GIVER].takes_marks(pair.sessions[GIVER].unwrap()));
+    assert!(giver.path.delivery_rate_bps.unwrap() > 1e6, "{giver:?}");
 }
