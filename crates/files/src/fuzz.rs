@@ -256,6 +256,7 @@ fn results() {
             sends: true,
             receives: true,
             path: PathKind::Shared,
+            wishes: fairwave_host::PathWishes::default(),
             is_plain: false,
         };
         let (session, _told) = Session::detached(facts);

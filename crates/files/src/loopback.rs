@@ -95,6 +95,7 @@ impl Loopback {
                 sends: is_giver || !is_get,
                 receives: !is_giver || !is_get,
                 path: PathKind::Dedicated,
+                wishes: fairwave_host::PathWishes::default(),
                 is_plain: way.forge > 0.0,
             });
             let mut end = LoopbackEnd {

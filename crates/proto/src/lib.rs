@@ -77,7 +77,7 @@ pub use options::SessionOptions;
 pub use outstanding::PieceAt;
 pub use packet::{ControlPacket, DATA_FRONT, DATA_OVERHEAD, DataPacket, Packet, Transmit};
 pub use path_facts::{PathCounts, PathFacts};
-pub use path_kind::PathKind;
+pub use path_kind::{PathKind, PathWish, PathWishes};
 pub use rates::SessionRates;
 pub use receiver::ReceiverCounts;
 pub use request_queue::{MOST_OPEN_BYTES, RequestQueue};

@@ -309,6 +309,7 @@ mod tests {
             sends: false,
             receives: true,
             path: fairwave_host::PathKind::Dedicated,
+            wishes: fairwave_host::PathWishes::default(),
             is_plain: false,
         })
     }

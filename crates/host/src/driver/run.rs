@@ -299,7 +299,7 @@ impl Driver {
     }
 
     fn on_open(&mut self, now: Time, opened: &Opened) {
-        let Opened { session, peer, address, is_initiator, sends, receives, path, .. } = *opened;
+        let Opened { session, peer, address, is_initiator, sends, receives, path, wishes, .. } = *opened;
         let wanted = self.attempts.opened(now, session, &mut self.host);
         let (mut handler, ticket, reply) = if let Some(wanted) = wanted {
             (wanted.handler, None, Some(wanted.reply))
@@ -325,9 +325,9 @@ impl Driver {
         let keys = self.host.take_keys(session).and_then(SessionKeys::open);
         let Some(OpenKeys { data, control, export }) = keys else { return };
         let peer = canonical(address);
-        let facts = SessionFacts { peer, is_initiator, sends, receives, path, is_plain: self.is_plain };
+        let facts = SessionFacts { peer, is_initiator, sends, receives, path, wishes, is_plain: self.is_plain };
         let session = Session::new(session, facts, export, self.commands.clone());
-        tracing::info!(parent: session.span(), is_initiator, sends, receives, ?path, "open");
+        tracing::info!(parent: session.span(), is_initiator, sends, receives, ?path, ?wishes, "open");
         handler.on_open(&session);
         self.entries.insert(OpenSession { reply, ..OpenSession::new(session, ticket, handler, (data, control)) });
         self.list_sessions();

@@ -277,6 +277,7 @@ fn source__reads_and_keeps_no_more_than_it_says() {
         sends: true,
         receives: false,
         path: fairwave_host::PathKind::Dedicated,
+        wishes: fairwave_host::PathWishes::default(),
         is_plain: false,
     };
     let (session, told) = Session::detached(facts);

@@ -1,5 +1,7 @@
 //! ECN fields over real sockets.
 
+use fairwave_proto::Direction;
+
 use super::*;
 
 /// Enough that the sink's counts are heard, or missed.
@@ -13,7 +15,7 @@ fn marks__the_field_of_data_packets_is_set_read_and_told() {
     talk(&mut ends, 20);
     let giver = ends[1].id();
     // Who hears of no field in ten reports about more than a hundred packets asks for no marks any more.
-    let facts = ends[1].driver.host.path_facts(ends[1].driver.clock.now(), giver).unwrap();
+    let facts = ends[1].driver.host.path_facts(ends[1].driver.clock.now(), giver, Direction::Sending).unwrap();
     assert!(facts.all.arrived > 300, "{facts:?}");
     assert!(ends[1].driver.host.takes_marks(giver));
     assert_eq!(facts.all.marked, 0);
@@ -76,9 +78,9 @@ fn marks__of_a_router_reach_the_source() {
     ends[0].session.as_ref().unwrap().want(1, 0..1 << 18);
     turn_until(&mut ends, &|ends| ends[0].bytes >= 1 << 18);
     let (giver, taker) = (ends[1].id(), ends[0].id());
-    turn_until(&mut ends, &|ends| ends[1].session.as_ref().unwrap().stats().path.all.marked > 10);
-    let at_sink = ends[0].driver.host.path_facts(ends[0].driver.clock.now(), taker).unwrap().all;
-    let at_source = ends[1].driver.host.path_facts(ends[1].driver.clock.now(), giver).unwrap().all;
+    turn_until(&mut ends, &|ends| ends[1].session.as_ref().unwrap().stats().sent_path.all.marked > 10);
+    let at_sink = ends[0].driver.host.path_facts(ends[0].driver.clock.now(), taker, Direction::Receiving).unwrap().all;
+    let at_source = ends[1].driver.host.path_facts(ends[1].driver.clock.now(), giver, Direction::Sending).unwrap().all;
     assert_eq!(at_sink.marked, at_sink.arrived, "each of them was marked");
     assert!(at_source.marked <= at_sink.marked && at_source.marked <= at_source.arrived, "{at_source:?} {at_sink:?}");
 }

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use fairwave_proto::codec::{SessionId, TicketId};
 use fairwave_proto::handshake::insecure::{Insecure, InsecureInitiator, InsecureResponder};
-use fairwave_proto::{Ecn, Event, Host, HostConfig, IntervalRule, Lasts, NodeConfig, OpenRequest, Packet};
+use fairwave_proto::{Ecn, Event, Host, HostConfig, IntervalRule, Lasts, NodeConfig, OpenRequest, Packet, PathWishes};
 use fairwave_schemes::node::{Gtp, Reading};
 use fairwave_schemes::scheme::Options;
 use fairwave_units::{Bytes, Time};
@@ -33,6 +33,8 @@ struct Path {
     line: Option<(Rate, Span)>,
     /// Packets that wait for longer than this in front of the line are marked, if they can be.
     marks_above: Option<Span>,
+    /// From when on others keep a queue filled in which all wait for so long.
+    others: Option<(Time, Span)>,
     /// Whether somebody on the way takes the ECN field away.
     bleaches: bool,
     /// Nothing comes through any more from then on.
@@ -131,7 +133,7 @@ impl Pair {
     }
 
     fn carry(&mut self, from: usize, mut ecn: Ecn, packet: Packet) {
-        let Path { delay, loses_one_in, line, marks_above, bleaches, ends_at } = self.path;
+        let Path { delay, loses_one_in, line, marks_above, others, bleaches, ends_at } = self.path;
         self.sent += 1;
         let bytes = u64::from(packet.datagram_bytes()) + 28;
         let mut leaves = self.now;
@@ -157,6 +159,9 @@ impl Pair {
             if bleaches {
                 ecn = Ecn::NotCapable;
             }
+        }
+        if let Some((_, waits)) = others.filter(|(since, _)| from == GIVER && self.now >= *since) {
+            leaves = leaves.saturating_add(waits);
         }
         self.under_way.push(std::cmp::Reverse((leaves.saturating_add(delay), self.sent, 1 - from)));
         self.packets.insert(self.sent, (ecn, packet));
@@ -189,8 +194,15 @@ impl Pair {
         };
         let path = self.kind;
         let (sends, receives) = (at == GIVER, at == TAKER);
-        let facts =
-            SessionFacts { peer: address(1 - at), is_initiator: receives, sends, receives, path, is_plain: false };
+        let facts = SessionFacts {
+            peer: address(1 - at),
+            is_initiator: receives,
+            sends,
+            receives,
+            path,
+            wishes: PathWishes::default(),
+            is_plain: false,
+        };
         StatusSample { at: Instant::now(), sessions: vec![(Session::detached(facts).0, Arc::new(stats), None)] }
     }
 }
@@ -235,6 +247,7 @@ fn clean() -> Path {
         loses_one_in: u64::MAX,
         line: None,
         marks_above: None,
+        others: None,
         bleaches: false,
         ends_at: Time::MAX,
     }
@@ -290,4 +303,52 @@ fn marks__of_a_path_that_takes_the_field_away_are_not_asked_for() {
     assert_eq!((giver.path.marked_packets, giver.path.marked_share), (0, Some(0.0)), "{giver:?}");
     assert!(!pair.hosts[GIVER].takes_marks(pair.sessions[GIVER].unwrap()));
     assert!(giver.path.delivery_rate_bps.unwrap() > 1e6, "{giver:?}");
+}
+
+#[test]
+fn queue__of_others_is_told_at_the_source_with_what_to_type() {
+    let others = Some((Time::from_secs(2), Span::from_millis(120)));
+    let path = Path { others, line: Some((Rate::mbps(20.0), Span::from_millis(60))), ..clean() };
+    let mut pair = Pair::new(path, PathKind::Shared, None, ROOM);
+    pair.run_to(Time::from_secs(20));
+    let giver = pair.told(GIVER);
+    assert_eq!(giver.limited_by, Some(LimitedBy::Path), "{giver:?}");
+    let queueing = giver.path.queueing_s.unwrap();
+    assert!((0.119..0.2).contains(&queueing), "{giver:?}");
+    assert!(
+        giver.because.contains("ms (least 60 ms), 1") && giver.because.contains(" ms of it in queues"),
+        "{giver:?}"
+    );
+    let advice = giver.advice.expect("there is some");
+    assert!(advice.starts_with("packets wait 1") && advice.contains("`--limit \""), "{advice}");
+}
+
+#[test]
+fn silence__of_a_path_that_ends_is_told() {
+    let mut pair = Pair::new(Path { ends_at: Time::from_secs(3), ..clean() }, PathKind::Shared, None, ROOM);
+    pair.run_to(Time::from_secs(6));
+    let taker = pair.told(TAKER);
+    assert_eq!(taker.limited_by, Some(LimitedBy::Silence), "{taker:?}");
+    assert!(taker.because.starts_with("nothing has come from 10.0.0.1:1 for "), "{taker:?}");
+}
+
+#[test]
+fn window__of_a_sink_with_little_room_holds() {
+    // 60 000 bytes each 60 ms are 8 Mb/s of 100.
+    let mut pair = Pair::new(clean(), PathKind::Dedicated, Some(Rate::mbps(100.0)), 60_000);
+    pair.run_to(Time::from_secs(5));
+    let [giver, taker] = [GIVER, TAKER].map(|at| pair.told(at));
+    assert_eq!(taker.limited_by, Some(LimitedBy::Window), "{taker:?}");
+    assert!(taker.because.starts_with("a round trip brings all that this end asks for at a time"), "{taker:?}");
+    assert_eq!(giver.limited_by, Some(LimitedBy::Idle), "{giver:?}");
+    assert!(giver.because.ends_with("no more is asked for, or ready"), "{giver:?}");
+}
+
+#[test]
+fn breaker__of_a_dedicated_path_that_loses_a_third_is_told() {
+    let mut pair = Pair::new(Path { loses_one_in: 3, ..clean() }, PathKind::Dedicated, Some(Rate::mbps(20.0)), ROOM);
+    pair.run_to(Time::from_secs(4));
+    let giver = pair.told(GIVER);
+    assert_eq!(giver.limited_by, Some(LimitedBy::Breaker), "{giver:?}");
+    assert!(giver.because.contains("it sends at half") && giver.because.contains(" % lost"), "{giver:?}");
 }
