@@ -325,7 +325,9 @@ fn queue__of_others_is_told_at_the_source_with_what_to_type() {
 
 #[test]
 fn silence__of_a_path_that_ends_is_told() {
-    let mut pair = Pair::new(Path { ends_at: Time::from_secs(3), ..clean() }, PathKind::Shared, None, ROOM);
+    let line = Some((Rate::mbps(20.0), Span::from_millis(60)));
+    let path = Path { ends_at: Time::from_secs(3), line, ..clean() };
+    let mut pair = Pair::new(path, PathKind::Shared, None, ROOM);
     pair.run_to(Time::from_secs(6));
     let taker = pair.told(TAKER);
     assert_eq!(taker.limited_by, Some(LimitedBy::Silence), "{taker:?}");
