@@ -116,6 +116,9 @@ pub(crate) fn run(args: &Args) -> Done {
     let command = if offering.gives { "fairwave get @FILE DEST" } else { "fairwave put PATH... @FILE" };
     offered.keyring.keep_offering(offering).map_err(|error| of_state(&error))?;
     note_left_out(&screen, &paths);
+    if let Some(missing) = args.link.without_capacity(&offered.bound.capacity) {
+        screen.note(&missing);
+    }
     serve(&screen, &offered, &share, command)
 }
 

@@ -257,6 +257,7 @@ fn results() {
             receives: true,
             carrier: fairwave_host::Carrier::Udp,
             path: PathKind::Shared,
+            wishes: fairwave_host::PathWishes::default(),
             is_plain: false,
         };
         let (session, _told) = Session::detached(facts);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use fairwave_proto::codec::{CloseReason, SessionId, VoidReason};
 use fairwave_proto::handshake::Crypto;
-use fairwave_proto::{Hold, Host, PathFacts, PathKind, RateTerm, SessionRates};
+use fairwave_proto::{Direction, Hold, Host, PathFacts, PathKind, PathWishes, RateTerm, SessionRates};
 use fairwave_units::{Bytes, Duration, Rate, Time};
 use tracing::Span;
 use zeroize::Zeroizing;
@@ -49,6 +49,8 @@ pub struct SessionFacts {
     pub carrier: Carrier,
     /// Who else uses the path.
     pub path: PathKind,
+    /// What both ends say of that.
+    pub wishes: PathWishes,
     /// Whether data go without secrecy: then any byte of a stream may be forged, and the application has to check.
     pub is_plain: bool,
 }
@@ -83,12 +85,16 @@ pub struct SessionStats {
     pub path_rate: Option<Rate>,
     /// What the application allows at most: at the source what it sends, at the sink what it takes.
     pub desired: Option<Rate>,
-    /// What held it for most of the last second: at a source, and at a sink as far as that knows.
-    pub held_by: Option<Hold>,
+    /// At the source: what held it for most of the last second.
+    pub source_held_by: Option<Hold>,
+    /// At the sink: what holds it there, if anything does.
+    pub sink_held_by: Option<Hold>,
     /// The smoothed round-trip time.
     pub rtt: Option<Duration>,
-    /// What else is known of its path.
-    pub path: PathFacts,
+    /// What else is known of the path of what it sends.
+    pub sent_path: PathFacts,
+    /// And of what it receives.
+    pub received_path: PathFacts,
     /// Datagrams for any session of this endpoint that came and found no room in its socket.
     pub overflows: u64,
     /// What the system granted the socket to receive into.
@@ -110,9 +116,11 @@ impl SessionStats {
             desired: demand.into_iter().chain(host.ceiling(session)).reduce(Rate::min),
             source: host.source_rates(session),
             sink: host.sink_rates(session),
-            held_by: host.held_by(now, session),
+            source_held_by: host.held_by(now, session, Direction::Sending),
+            sink_held_by: host.held_by(now, session, Direction::Receiving),
             rtt: host.rtt(session),
-            path: host.path_facts(now, session).unwrap_or_default(),
+            sent_path: host.path_facts(now, session, Direction::Sending).unwrap_or_default(),
+            received_path: host.path_facts(now, session, Direction::Receiving).unwrap_or_default(),
             datagram_bytes: host.datagram_bytes(session).unwrap_or_default(),
             silent_for: host.silent_for(now, session).unwrap_or_default(),
             unanswered_for: host.unanswered_for(now, session).unwrap_or_default(),

@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use fairwave_host::{
     BenchDirection, BenchError, BenchFlow, BenchOptions, BindError, CloseReason, ConnectError, ConnectOptions,
-    Endpoint, EndpointConfig, Handler, Identity, Keyring, MemorySource, PathKind, ReadError, Refusal, Session,
-    SessionOptions, ShareId, StreamReader, Ticket, Validity, Visitor, VoidReason, bench, bench_accept, bench_judge,
+    Endpoint, EndpointConfig, Handler, Identity, Keyring, MemorySource, PathKind, PathWish, PathWishes, ReadError,
+    Refusal, Session, SessionOptions, ShareId, StreamReader, Ticket, Validity, Visitor, VoidReason, bench,
+    bench_accept, bench_judge,
 };
 use fairwave_proto::handshake::HandshakeError;
 use fairwave_schemes::scheme::schemes;
@@ -246,6 +247,25 @@ fn close__tells_both_ends() {
     assert_eq!(connect(&client, &server.ticket(), b"").err(), Some(ConnectError::Closed));
 }
 
+/// A dedicated path is one where both ends say so and know their capacities; else each learns what the other one says.
+#[test]
+fn path__each_end_knows_what_the_other_says_of_it() {
+    let dedicated = with_capacity();
+    let without = EndpointConfig { send_capacity: None, receive_capacity: None, ..with_capacity() };
+    let shared = EndpointConfig { path: PathKind::Shared, ..with_capacity() };
+    let all = [(shared, PathWish::Shared), (dedicated, PathWish::Dedicated), (without, PathWish::WithoutCapacity)];
+    for ((config, there), (client, here)) in all.iter().flat_map(|one| all.iter().map(move |other| (one, other))) {
+        let server = Server::new(config, 1000);
+        let client = Endpoint::bind(client).unwrap();
+        let (session, _) = connect(&client, &server.ticket(), b"").unwrap();
+        assert_eq!(session.facts().wishes, PathWishes { here: *here, there: *there });
+        let [other] = server.endpoint.sessions().try_into().unwrap_or_else(|_| panic!("one session"));
+        assert_eq!(other.facts().wishes, PathWishes { here: *there, there: *here });
+        let is_dedicated = (*here, *there) == (PathWish::Dedicated, PathWish::Dedicated);
+        assert_eq!(session.facts().path == PathKind::Dedicated, is_dedicated);
+    }
+}
+
 #[test]
 fn stats__tell_what_a_session_does() {
     let server = Server::new(&with_capacity(), 1 << 40);
@@ -262,8 +282,8 @@ fn stats__tell_what_a_session_does() {
     assert!(stats.sink.is_some() && stats.source.is_none() && stats.rtt.is_some(), "{stats:?}");
     let [there] = server.endpoint.sessions().try_into().unwrap_or_else(|_| panic!("one session"));
     let stats = there.stats();
-    assert!(stats.source.is_some() && stats.sink.is_none() && stats.held_by.is_some(), "{stats:?}");
-    assert!(stats.path.least_rtt.is_some() && stats.path.all.arrived > 1000, "{stats:?}");
+    assert!(stats.source.is_some() && stats.sink.is_none() && stats.source_held_by.is_some(), "{stats:?}");
+    assert!(stats.sent_path.least_rtt.is_some() && stats.sent_path.all.arrived > 1000, "{stats:?}");
     assert!(stats.sent_packets > 1000 && stats.datagram_bytes >= 1200, "{stats:?}");
     assert_eq!(there.secret("a label"), session.secret("a label"));
     assert_ne!(there.secret("a label"), session.secret("another"));

@@ -10,7 +10,7 @@ use std::time::Instant;
 use fairwave_proto::codec::TicketId;
 use fairwave_proto::handshake::insecure::{Insecure, InsecureInitiator, InsecureResponder};
 use fairwave_proto::{
-    Event, Host, HostConfig, IntervalRule, Lasts, NodeConfig, OpenRequest, Packet, PathKind, SessionOptions,
+    Ecn, Event, Host, HostConfig, IntervalRule, Lasts, NodeConfig, OpenRequest, Packet, PathKind, SessionOptions,
 };
 use fairwave_schemes::node::{Gtp, Reading};
 use fairwave_schemes::scheme::Options;
@@ -52,7 +52,7 @@ fn run(sessions: usize, loses_one_in: u64) {
                     Packet::Data(packet) => {
                         data += 1;
                         if !data.is_multiple_of(loses_one_in) {
-                            other.handle_data(now, address, &packet);
+                            other.handle_data(now, address, Ecn::NotCapable, &packet);
                         }
                     }
                     Packet::Control(packet) => {

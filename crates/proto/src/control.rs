@@ -491,7 +491,7 @@ impl<C: Crypto> Control<C> {
         }
         self.transmits.pop_front().or_else(|| {
             let (to, datagram) = self.door.poll_transmit(now)?;
-            Some(Transmit { to, session: None, packet: Packet::Handshake(datagram) })
+            Some(Transmit { to, session: None, takes_marks: false, packet: Packet::Handshake(datagram) })
         })
     }
 

@@ -11,6 +11,7 @@ use fairwave_units::{Bytes, Duration, Rate, Time};
 use crate::codec::{CloseReason, Frame, Frames, Header, Refusal, SessionId, VoidReason};
 use crate::config::{HostConfig, NodeConfig};
 use crate::control::{Control, ControlEvent, ControlSetup};
+use crate::ecn::Ecn;
 use crate::end_node::{EndNode, IntervalRule};
 use crate::event::Event;
 use crate::handshake::{Crypto, HalfOpen, PendingVisit};
@@ -188,10 +189,10 @@ impl<C: Crypto> Host<C> {
         self.route(now);
     }
 
-    /// A data packet came, whose seal is good: what it brought.
+    /// A data packet came, whose seal is good, with this ECN field: what it brought.
     #[inline]
-    pub fn handle_data(&mut self, now: Time, from: SocketAddr, packet: &DataPacket) -> Taken {
-        let taken = self.inbound.handle_data(now, from, packet);
+    pub fn handle_data(&mut self, now: Time, from: SocketAddr, ecn: Ecn, packet: &DataPacket) -> Taken {
+        let taken = self.inbound.handle_data(now, from, ecn, packet);
         if taken.is_from_elsewhere {
             self.control.on_data_from_elsewhere(now, from, packet);
         }
@@ -220,7 +221,11 @@ impl<C: Crypto> Host<C> {
             // What a later version says is skipped; the rest of the packet is lost with it.
             let Ok(frame) = frame else { break };
             match frame {
-                Frame::Request { .. } | Frame::Feedback { .. } | Frame::Timing { .. } | Frame::Losses(_) => {
+                Frame::Request { .. }
+                | Frame::Feedback { .. }
+                | Frame::Timing { .. }
+                | Frame::Losses(_)
+                | Frame::Marks(_) => {
                     self.outbound.handle_frame(now, packet.session, &frame);
                 }
                 Frame::Sent { .. } | Frame::Void { .. } => self.inbound.handle_frame(now, packet.session, &frame),
@@ -317,8 +322,8 @@ impl<C: Crypto> Host<C> {
             }
             return Some(transmit);
         }
-        let (session, to, packet) = self.outbound.poll_transmit(now)?;
-        Some(Transmit { to, session: Some(session), packet: Packet::Data(packet) })
+        let (session, to, takes_marks, packet) = self.outbound.poll_transmit(now)?;
+        Some(Transmit { to, session: Some(session), takes_marks, packet: Packet::Data(packet) })
     }
 
     /// What happened. Call until there is nothing.

@@ -8,6 +8,7 @@ use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use crate::alarms::Alarms;
 use crate::codec::{Frame, SessionId, VoidReason};
+use crate::ecn::Ecn;
 use crate::hold::Hold;
 use crate::packet::DataPacket;
 use crate::path_facts::PathFacts;
@@ -149,10 +150,10 @@ impl Inbound {
 
     /// A data packet came, whose seal is good.
     #[inline]
-    pub(crate) fn handle_data(&mut self, now: Time, from: SocketAddr, packet: &DataPacket) -> Taken {
+    pub(crate) fn handle_data(&mut self, now: Time, from: SocketAddr, ecn: Ecn, packet: &DataPacket) -> Taken {
         let Some(receiver) = self.receivers.get_mut(packet.session) else { return Taken::default() };
         let (next, packets) = (receiver.next(), receiver.counts().packets);
-        let bytes = receiver.on_data(now, packet);
+        let bytes = receiver.on_data(now, ecn, packet);
         let is_new = receiver.counts().packets > packets;
         self.crowd.asked_bytes = self.crowd.asked_bytes.saturating_sub(bytes);
         let is_from_elsewhere = receiver.from != from && packet.number >= next && receiver.next() > next;

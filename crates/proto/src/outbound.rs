@@ -197,6 +197,7 @@ impl Outbound {
             }
             Frame::Feedback { expected_bps } => sender.on_feedback(now, expected_bps),
             Frame::Timing { stamp_us, held_us } => return sender.on_timing(now, stamp_us, held_us),
+            Frame::Marks(counts) => return sender.on_marks(counts),
             Frame::Losses(ref report) => {
                 if let Err(reason) = sender.on_report(now, report, &mut self.repairs) {
                     self.events.push_back(OutboundEvent::Close { session, reason });
@@ -251,9 +252,9 @@ impl Outbound {
         pace.into_iter().chain(self.beats.next()).min()
     }
 
-    /// The next data packet that is due: the session's name here, where to, and the packet.
+    /// The next data packet that is due: the session's name here, where to, whether it takes marks, and the packet.
     #[inline]
-    pub(crate) fn poll_transmit(&mut self, now: Time) -> Option<(SessionId, SocketAddr, DataPacket)> {
+    pub(crate) fn poll_transmit(&mut self, now: Time) -> Option<(SessionId, SocketAddr, bool, DataPacket)> {
         loop {
             while let Some(slot) = self.paces.pop(now) {
                 self.turns.enter(now, slot);
@@ -273,9 +274,9 @@ impl Outbound {
                 }
             }
             if let Some(packet) = packet {
-                let to = sender.to;
+                let (to, takes_marks) = (sender.to, sender.takes_marks());
                 self.beat(slot, now);
-                return Some((session, to, packet));
+                return Some((session, to, takes_marks, packet));
             }
         }
     }
@@ -307,6 +308,11 @@ impl Outbound {
     /// What held a session for most of the last second.
     pub(crate) fn held_by(&mut self, now: Time, session: SessionId) -> Option<Hold> {
         self.senders.get_mut(session).map(|sender| sender.held_by(now))
+    }
+
+    /// Whether packets of a session set out with ECT(0).
+    pub(crate) fn takes_marks(&self, session: SessionId) -> bool {
+        self.senders.get(session).is_some_and(Sender::takes_marks)
     }
 
     /// What is known of a session's path.

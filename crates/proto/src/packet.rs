@@ -40,6 +40,8 @@ pub struct Transmit {
     pub to: SocketAddr,
     /// The session, as this host names it; none for a handshake.
     pub session: Option<SessionId>,
+    /// Whether it sets out with ECT(0): routers may mark it in place of dropping it.
+    pub takes_marks: bool,
     /// What.
     pub packet: Packet,
 }

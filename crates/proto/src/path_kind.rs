@@ -9,3 +9,34 @@ pub enum PathKind {
     /// Only what end nodes allocate, as in a lambda network. Both ends must say so.
     Dedicated,
 }
+
+/// What an end of a session says of the path between both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum PathWish {
+    /// Others use it.
+    #[default]
+    Shared,
+    /// Nobody else does, and this end knows its capacity.
+    Dedicated,
+    /// Nobody else does; but where this end's capacity is not known, nothing but the path can say how fast to send.
+    WithoutCapacity,
+}
+
+/// What both ends say: the path is dedicated where both are [`PathWish::Dedicated`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct PathWishes {
+    /// This end.
+    pub here: PathWish,
+    /// The other one.
+    pub there: PathWish,
+}
+
+impl PathWish {
+    /// What the path is taken for by this end alone.
+    pub fn kind(self) -> PathKind {
+        match self {
+            Self::Dedicated => PathKind::Dedicated,
+            Self::Shared | Self::WithoutCapacity => PathKind::Shared,
+        }
+    }
+}

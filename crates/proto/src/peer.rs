@@ -88,6 +88,11 @@ impl<K> Peer<K> {
     pub(crate) fn packet(&mut self, session: SessionId, frames: Vec<u8>) -> Transmit {
         let packet = ControlPacket { session: self.opened.peer, number: self.next_number, frames };
         self.next_number += 1;
-        Transmit { to: self.opened.address, session: Some(session), packet: Packet::Control(packet) }
+        Transmit {
+            to: self.opened.address,
+            session: Some(session),
+            takes_marks: false,
+            packet: Packet::Control(packet),
+        }
     }
 }

@@ -6,6 +6,7 @@ use std::ops::Range;
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use crate::codec::{Frame, Writer};
+use crate::ecn::{Ecn, EcnCounts};
 use crate::hold::Hold;
 use crate::missing_numbers::{Arrival, MissingNumbers};
 use crate::packet::{DataPacket, MOST_FRAME_BYTES};
@@ -49,6 +50,8 @@ pub(crate) struct Receiver {
     /// Where no end node has an interval.
     measure_at: Time,
     counts: ReceiverCounts,
+    /// Of the packets that came for the first time.
+    ecn: EcnCounts,
     /// Bytes of IP packets that came for the first time.
     wire_bytes: u64,
     history: PathHistory,
@@ -127,6 +130,7 @@ impl Receiver {
             report_at: now,
             measure_at: now,
             counts: ReceiverCounts::default(),
+            ecn: EcnCounts::default(),
             wire_bytes: 0,
             history: PathHistory::default(),
             is_short_of_room: false,
@@ -172,7 +176,7 @@ impl Receiver {
 
     /// A data packet came: how many of its bytes were wanted and come for the first time.
     #[inline]
-    pub(crate) fn on_data(&mut self, now: Time, packet: &DataPacket) -> u64 {
+    pub(crate) fn on_data(&mut self, now: Time, ecn: Ecn, packet: &DataPacket) -> u64 {
         let wire_bytes = self.setup.lower_bytes + packet.datagram_bytes();
         let path = Duration::from_nanos(self.rtt.as_nanos() + 2 * self.interval.as_nanos());
         if !self.allowance.takes(now, path) {
@@ -191,6 +195,7 @@ impl Receiver {
         self.allowance.spend(wire_bytes);
         self.has_news = true;
         self.counts.packets += 1;
+        self.ecn.count(ecn);
         self.wire_bytes = self.wire_bytes.saturating_add(u64::from(wire_bytes));
         if packet.number >= highest {
             self.newest = Some((packet.stamp_us, now));
@@ -278,7 +283,13 @@ impl Receiver {
 
     fn path_counts(&self) -> PathCounts {
         let ReceiverCounts { packets, late_packets: late, missed_packets, .. } = self.counts();
-        PathCounts { arrived: packets, late, lost: missed_packets, marked: 0, arrived_bytes: self.wire_bytes }
+        PathCounts {
+            arrived: packets,
+            late,
+            lost: missed_packets,
+            marked: self.ecn.marked,
+            arrived_bytes: self.wire_bytes,
+        }
     }
 
     pub(crate) fn requests(&self) -> &Requests {
@@ -322,6 +333,10 @@ impl Receiver {
         if let Some((stamp_us, came)) = self.newest {
             let held_us = now.since(came).as_nanos() / 1000;
             page.write(&Frame::Timing { stamp_us, held_us }, pages);
+        }
+        // A source whose packets never have any learns by that that ECN is of no use here.
+        if self.ecn.sum() > 0 {
+            page.write(&Frame::Marks(self.ecn), pages);
         }
         let mut numbers = self.missing.report(lost);
         let mut rest: &[Range<u64>] = lost;

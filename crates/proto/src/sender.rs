@@ -8,6 +8,7 @@ use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use crate::breaker::Breaker;
 use crate::codec::{CloseReason, LossReport, NO_LIMIT_BPS, SessionId};
+use crate::ecn::{EcnCounts, EcnValidation};
 use crate::hold::{Hold, HoldTimes};
 use crate::limits::{Limits, RateTerm};
 use crate::mtu::LEAST_DATAGRAM;
@@ -23,6 +24,7 @@ use crate::rtt::Rtt;
 use crate::secure_random::SecureRandom;
 use crate::silence::{Hearing, Return, Silence};
 use crate::source_patience::SourcePatience;
+use crate::tunnel::tunnel_of;
 use crate::verdict::{Fate, Repairs, Settled, Settlement, Verdict};
 
 /// What a source keeps of one session: what was asked of it, what is under way, and how fast it may send.
@@ -51,6 +53,7 @@ pub(crate) struct Sender {
     path: Option<PathRate>,
     interval: Duration,
     told: ToldNumbers,
+    marks: EcnValidation,
     /// What the reports of the packet that is being read settle.
     reported: Option<Settlement>,
     pub(crate) counts: SenderCounts,
@@ -95,14 +98,10 @@ pub struct SenderCounts {
     pub lateness: Duration,
     /// Data packets that were reported to have arrived.
     pub arrived: u64,
-    /// Their bytes, as IP packets. On a dedicated path they are taken for packets of the mean size.
+    /// Of those, packets that routers marked (ECN).
+    pub marked: u64,
+    /// Bytes of those that arrived, as IP packets. On a dedicated path they are taken for packets of the mean size.
     pub arrived_bytes: u64,
-    /// Of them, those that came after all.
-    pub spurious: u64,
-    /// Data packets that came later than one that was sent after them, by a report's word; with those that were lost.
-    pub late: u64,
-    /// How late, of the last ten to twenty seconds: the most that is known for certain.
-    pub lateness: Duration,
 }
 
 /// What the sink was last told of numbers.
@@ -144,13 +143,16 @@ impl Sender {
             holds: HoldTimes::new(now, Hold::Application),
             rtt,
             reordering: ReorderingWindow::default(),
-            silence: Silence::new(now, setup.path, setup.silence),
+            // What a tunnel holds back says nothing about the rate from before a silence.
+            silence: Silence::new(now, if is_tunnel { PathKind::Shared } else { setup.path }, setup.silence),
             progress: SourcePatience::new(setup.silence),
             heard_again_at: 0,
             breaker: (setup.path == PathKind::Dedicated).then(|| Breaker::new(now)),
             path: keeps_rate(to, setup.path).then(|| PathRate::new(now, rtt.smoothed(), packet)),
             interval: Duration::ZERO,
             told: ToldNumbers { settled: 0, next: 0, at: now, wait: FIRST_WAIT },
+            // Marks are for rates that follow them (RFC 3168 s5): grants do not.
+            marks: EcnValidation::new(setup.path == PathKind::Shared),
             reported: None,
             counts: SenderCounts::default(),
             sent_bytes: 0,
@@ -292,6 +294,17 @@ impl Sender {
         }
     }
 
+    /// The sink says how many packets came with each ECN field.
+    pub(crate) fn on_marks(&mut self, counts: EcnCounts) {
+        self.marks.on_counts(counts, self.counts.sent, self.counts.arrived);
+    }
+
+    /// Whether its packets set out with ECT(0).
+    #[inline]
+    pub(crate) fn takes_marks(&self) -> bool {
+        self.marks.is_on()
+    }
+
     /// The sink reports what arrived; what got lost goes again. A reason to close, if there is one.
     pub(crate) fn on_report(
         &mut self,
@@ -302,16 +315,19 @@ impl Sender {
         repairs.needed.clear();
         repairs.in_vain.clear();
         let around = self.setup.lower_bytes + DATA_OVERHEAD;
-        let mut arrived_bytes = 0;
+        let (mut arrived_bytes, mut marked) = (0, 0);
+        let marks = &mut self.marks;
         let mut tell = self.path.as_mut().map(|path| {
             |settled: Settled| {
                 let bytes = u64::from(around + settled.piece.length);
                 arrived_bytes += if settled.fate == Fate::Lost { 0 } else { bytes };
                 let fate = match settled.fate {
+                    Fate::Arrived if marks.take_mark() => PacketFate::Marked,
                     Fate::Arrived => PacketFate::Arrived,
                     Fate::Lost => PacketFate::Lost,
                     Fate::Late => PacketFate::Late,
                 };
+                marked += u64::from(fate == PacketFate::Marked);
                 path.on_packet(settled.sent, Bytes::new(bytes), fate);
             }
         });
@@ -343,6 +359,7 @@ impl Sender {
         self.counts.lateness = self.reordering.lateness();
         let (undecided, arrived) = (self.outstanding.undecided(), arrived + spurious);
         self.counts.arrived += arrived;
+        self.counts.marked += marked;
         self.counts.arrived_bytes = self.counts.arrived_bytes.saturating_add(arrived_bytes);
         if self.progress.on_report(now, (undecided, undecided < self.outstanding.next()), arrived, lost) {
             return Err(CloseReason::Path);
@@ -372,6 +389,7 @@ impl Sender {
     pub(crate) fn end_report(&mut self, now: Time) -> Option<Settlement> {
         let reported = self.reported.take()?;
         self.history.note(now, self.path_counts());
+        self.marks.end_report(self.counts.arrived, self.counts.lost);
         let path_limited = self.limits.binding() == RateTerm::Path && !self.queue.is_empty();
         if let Some(path) = &mut self.path {
             let (smoothed_rtt, min_rtt) = (self.rtt.smoothed(), self.rtt.min());
@@ -516,8 +534,8 @@ impl Sender {
     }
 
     fn path_counts(&self) -> PathCounts {
-        let SenderCounts { arrived, lost, spurious, late, arrived_bytes, .. } = self.counts;
-        PathCounts { arrived, late, lost: lost.saturating_sub(spurious), marked: 0, arrived_bytes }
+        let SenderCounts { arrived, lost, spurious, late, marked, arrived_bytes, .. } = self.counts;
+        PathCounts { arrived, late, lost: lost.saturating_sub(spurious), marked, arrived_bytes }
     }
 
     /// Packets whose fate is not settled.

@@ -8,7 +8,7 @@ use thiserror::Error;
 use crate::codec::SessionId;
 use crate::flow_table::JoinError;
 use crate::options::SessionOptions;
-use crate::path_kind::PathKind;
+use crate::path_kind::{PathKind, PathWishes};
 use crate::slots::MOST_SESSIONS;
 
 /// A session that this host wants to open.
@@ -55,6 +55,8 @@ pub struct Opened {
     pub receives: bool,
     /// Who else uses the path.
     pub path: PathKind,
+    /// What both ends say of that.
+    pub wishes: PathWishes,
     /// What it may send from the start.
     pub(crate) start_send: Rate,
     /// What it may receive from the start.

@@ -13,7 +13,7 @@ use fairwave_proto::codec::{
 };
 use fairwave_proto::handshake::insecure::{InsecureInitiator, InsecureResponder};
 use fairwave_proto::handshake::{AttemptProgress, Incoming, Initiator, Responder, Terms};
-use fairwave_proto::{Outstanding, PathKind, PieceAt, Repairs, Settlement, Verdict};
+use fairwave_proto::{Outstanding, PathWish, PieceAt, Repairs, Settlement, Verdict};
 use fairwave_units::{Duration, Time};
 
 /// Inputs at random in `cargo test`; BOLERO_RANDOM_ITERATIONS says otherwise.
@@ -141,7 +141,7 @@ fn terms() {
 
 const TERMS: Terms = Terms {
     session: fairwave_proto::codec::SessionId(1),
-    path: PathKind::Shared,
+    wish: PathWish::Shared,
     is_plain: false,
     weight: 1.0,
     send_end: None,

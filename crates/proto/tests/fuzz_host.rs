@@ -15,7 +15,7 @@ use std::net::SocketAddr;
 use fairwave_proto::codec::{CloseReason, Frame, Frames, Piece, Reader, SessionId, TicketId, VoidReason, Writer};
 use fairwave_proto::handshake::insecure::{Insecure, InsecureInitiator, InsecureResponder};
 use fairwave_proto::{
-    ControlPacket, DataPacket, Direction, Event, Host, HostConfig, IntervalRule, Lasts, NodeConfig, OpenRequest,
+    ControlPacket, DataPacket, Direction, Ecn, Event, Host, HostConfig, IntervalRule, Lasts, NodeConfig, OpenRequest,
     Opened, Packet, PathKind, PieceAt, SessionOptions,
 };
 use fairwave_schemes::node::{Gtp, Reading};
@@ -290,7 +290,7 @@ impl Scene {
         let Some(Opened { session, .. }) = self.open else { return };
         let number = self.number(0, choice);
         let packet = DataPacket { session, number, stamp_us, piece };
-        self.at_victim(|victim, now| _ = victim.handle_data(now, address(HOSTILE), &packet));
+        self.at_victim(|victim, now| _ = victim.handle_data(now, address(HOSTILE), Ecn::NotCapable, &packet));
         let parts = self.hosts[VICTIM].parts(session);
         let range = piece.range();
         assert!(parts.iter().all(|part| range.start <= part.start && part.start < part.end && part.end <= range.end));
@@ -392,7 +392,7 @@ impl Scene {
         let (host, now, from_address) = (&mut self.hosts[to], self.now, address(from));
         match packet {
             Packet::Data(packet) => {
-                let bytes = host.handle_data(now, from_address, &packet).bytes;
+                let bytes = host.handle_data(now, from_address, Ecn::NotCapable, &packet).bytes;
                 if from == HONEST || to == HONEST {
                     self.moved[usize::from(to == HONEST)] += bytes;
                 }

@@ -14,7 +14,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use fairwave_proto::codec::{CloseReason, SessionId, TicketId};
 use fairwave_proto::handshake::insecure::{Insecure, InsecureInitiator};
 use fairwave_proto::{
-    Direction, Event as Heard, Host, IntervalRule, OpenRequest, Packet as Content, SessionOptions, Transmit,
+    Direction, Ecn, Event as Heard, Host, IntervalRule, OpenRequest, Packet as Content, SessionOptions, Transmit,
 };
 use fairwave_scenario::{Demand, TraceKind};
 use fairwave_units::{Duration, Rate, Time};
@@ -241,7 +241,7 @@ impl Simulator<'_> {
         let from = address(packet.flow, from_source);
         match &content {
             Content::Data(data) => {
-                session.delivered_bytes += host.handle_data(now, from, data).bytes;
+                session.delivered_bytes += host.handle_data(now, from, Ecn::NotCapable, data).bytes;
                 if session.size_bytes.is_some_and(|size| session.delivered_bytes >= size) && flow.completed.is_none() {
                     flow.completed = Some(now);
                     if let Some(name) = session.sink.session {
@@ -339,7 +339,7 @@ impl Simulator<'_> {
 
     /// A packet sets out.
     fn carry(&mut self, at: u32, transmit: Transmit) {
-        let Transmit { to, session: name, packet: content } = transmit;
+        let Transmit { to, session: name, packet: content, .. } = transmit;
         let (index, to_source) = end_at(to);
         let bytes = content.datagram_bytes() + self.gtp.hosts[at as usize].lower_bytes;
         let flow = &mut self.flows[index as usize];

@@ -46,6 +46,14 @@ struct RetryEvent<'a> {
     bytes_held: u64,
 }
 
+/// An end calls the path dedicated, and it is not taken for that.
+#[derive(Serialize)]
+struct PathEvent<'a> {
+    event: &'static str,
+    session: &'a str,
+    note: &'a str,
+}
+
 /// Another session has followed.
 #[derive(Serialize)]
 struct ResumedEvent<'a> {
@@ -165,19 +173,31 @@ pub(crate) struct Teller<'a> {
     /// The last attempt to connect again that was told, in which break.
     attempt: Option<(u64, u32)>,
     reconnects: u64,
-    /// Advice is given once.
+    /// Advice is given once, and so is what the ends say of the path.
     is_advised: bool,
+    is_path_told: bool,
 }
 
 impl<'a> Teller<'a> {
     pub(crate) fn new(screen: &'a Screen, label: String) -> Self {
         let (bar, told) = (screen.bar(), Instant::now());
-        Self { screen, label, bar, is_known: false, told, attempt: None, reconnects: 0, is_advised: false }
+        Self {
+            screen,
+            label,
+            bar,
+            is_known: false,
+            told,
+            attempt: None,
+            reconnects: 0,
+            is_advised: false,
+            is_path_told: false,
+        }
     }
 
     pub(crate) fn tell(&mut self, moment: &Moment) -> Done {
         self.tell_breaks(moment)?;
         let talk = self.screen.talk;
+        self.tell_path(moment)?;
         if let Some(advice) = moment.advice().filter(|_| !talk.json && !self.is_advised) {
             self.is_advised = true;
             self.screen.note(&format!("{}{advice}", self.label));
@@ -203,6 +223,19 @@ impl<'a> Teller<'a> {
             self.told = Instant::now();
             self.screen.say(&format!("{}{}", self.label, moment.text(talk.is_verbose())));
         }
+        Ok(())
+    }
+
+    /// A path that is not what an end calls it is slow: it is said at once.
+    fn tell_path(&mut self, moment: &Moment) -> Done {
+        let Some(session) = moment.session.as_ref().filter(|_| !self.is_path_told) else { return Ok(()) };
+        let Some(note) = &session.path_note else { return Ok(()) };
+        self.is_path_told = true;
+        if self.screen.talk.json {
+            print_json(&PathEvent { event: "path", session: &session.id, note })?;
+            return crate::terminal::flush();
+        }
+        self.screen.note(&format!("{}{note}", self.label));
         Ok(())
     }
 

@@ -97,6 +97,17 @@ impl LinkArgs {
         }
     }
 
+    /// What is missing where a call says that the path is dedicated and this end's capacity is not known.
+    pub(crate) fn without_capacity(&self, capacity: &Capacity) -> Option<String> {
+        (self.path == PathUse::Dedicated && capacity.rate.is_none()).then(|| {
+            let origin = &capacity.origin;
+            format!(
+                "--path dedicated is of no effect while this end does not know its capacity ({origin}): add `--capacity \
+                 \"RATE OF THE LINE\"`"
+            )
+        })
+    }
+
     /// What an endpoint is told, and the capacity that it has.
     pub(crate) fn config(&self, peer: Option<IpAddr>) -> (EndpointConfig, Capacity) {
         let capacity = Capacity::find(self.capacity, peer);
@@ -206,6 +217,7 @@ fn interval(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fairwave_host::CapacityOrigin;
     use std::net::{Ipv6Addr, SocketAddr};
 
     #[test]
@@ -228,6 +240,18 @@ mod tests {
             assert!(share(wrong).is_err() && closed_share(wrong).is_err(), "{wrong}");
         }
         assert!(share("1").is_err());
+    }
+
+    #[test]
+    fn without_capacity__is_said_of_a_dedicated_path_alone() {
+        let unknown = Capacity { rate: None, origin: CapacityOrigin::NoSpeed("eth0".into()) };
+        let known = Capacity { rate: Some(Rate::gbps(1.0)), origin: CapacityOrigin::Said };
+        let dedicated = LinkArgs { path: PathUse::Dedicated, ..LinkArgs::default() };
+        assert_eq!([dedicated.without_capacity(&known), LinkArgs::default().without_capacity(&unknown)], [None, None]);
+        let says = dedicated.without_capacity(&unknown).unwrap();
+        let expected = "--path dedicated is of no effect while this end does not know its capacity (eth0 tells no speed): \
+                        add `--capacity \"RATE OF THE LINE\"`";
+        assert_eq!(says, expected);
     }
 
     #[test]

@@ -259,3 +259,31 @@ fn own_places__are_no_place_to_serve_from_or_into() {
         drop(serve);
     }
 }
+
+#[test]
+fn path__dedicated_at_one_end_alone_is_said_at_both_with_what_to_type() {
+    let host = Host::new();
+    host.write("big.bin", &bytes(10_000_000));
+    let mut serve = Told::serve(&host, &["big.bin", "--path", "dedicated", "--capacity", "100 Mb/s"]);
+    let mut get = host.start(&["get", &serve.ticket, "to", "--json", "--capacity", "100 Mb/s"]);
+    let mut note = String::new();
+    let mut is_note = |event: &serde_json::Value| {
+        note = event["note"].as_str().unwrap_or_default().to_owned();
+        event["event"] == "path"
+    };
+    get.wait_for(&mut is_note);
+    serve.process.wait_for(&mut is_note);
+    let here = "the path is taken for one that others use, since only this end calls it dedicated: add \
+                `--path dedicated --capacity \"RATE OF THE LINE\"` at the other end";
+    assert_eq!(note, here);
+    serve.ends(1);
+    // For people, on stderr; and `--path dedicated` is all that is missing at an end that knows its capacity.
+    let done = host.run(&["get", &serve.ticket, "again", "--capacity", "100 Mb/s"]);
+    assert_eq!(done.good(), "");
+    let there = "only the other end calls it dedicated: add `--path dedicated` here";
+    assert!(done.stderr().contains(there), "{}", done.stderr());
+    // With it there is nothing to say.
+    let done = host.run(&["get", &serve.ticket, "quick", "--capacity", "100 Mb/s", "--path", "dedicated"]);
+    assert_eq!(done.good(), "");
+    assert!(!done.stderr().contains("calls it dedicated"), "{}", done.stderr());
+}

@@ -310,6 +310,7 @@ mod tests {
             receives: true,
             carrier: fairwave_host::Carrier::Udp,
             path: fairwave_host::PathKind::Dedicated,
+            wishes: fairwave_host::PathWishes::default(),
             is_plain: false,
         })
     }

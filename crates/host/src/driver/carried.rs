@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU32;
 
 use fairwave_proto::codec::{CloseReason, SessionId};
-use fairwave_proto::{Packet, Transmit, tunnel_of};
+use fairwave_proto::{Ecn, Packet, Transmit, tunnel_of};
 use fairwave_units::Time;
 
 use super::framing::frame_at;
@@ -59,7 +59,7 @@ impl Driver {
                         over = Some(Broken::Nonsense);
                         break;
                     }
-                    self.on_datagram(now, DatagramPath { from, to: None }, datagram);
+                    self.on_datagram(now, DatagramPath { from, to: None, ecn: Ecn::NotCapable }, datagram);
                 }
                 Ok(None) => {
                     if let Some(tunnel) = self.tunnels.get_mut(number) {

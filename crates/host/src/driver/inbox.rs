@@ -3,7 +3,8 @@
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
 
-use quinn_udp::RecvMeta;
+use fairwave_proto::Ecn;
+use quinn_udp::{EcnCodepoint, RecvMeta};
 
 use super::socket::Socket;
 
@@ -19,6 +20,7 @@ pub(crate) struct Inbox {
 pub(crate) struct DatagramPath {
     pub(crate) from: SocketAddr,
     pub(crate) to: Option<IpAddr>,
+    pub(crate) ecn: Ecn,
 }
 
 /// Messages of one call; each may hold many datagrams.
@@ -47,7 +49,7 @@ impl Inbox {
         self.buffers.iter_mut().zip(&self.meta).take(messages).flat_map(|(buffer, meta)| {
             let length = meta.len.min(buffer.len());
             let stride = meta.stride.max(1);
-            let mut way = DatagramPath { from: meta.addr, to: meta.dst_ip };
+            let mut way = DatagramPath { from: meta.addr, to: meta.dst_ip, ecn: ecn(meta.ecn) };
             if let SocketAddr::V6(from) = &mut way.from {
                 // Linux says none; one would name a tunnel.
                 from.set_flowinfo(0);
@@ -59,5 +61,15 @@ impl Inbox {
     /// Messages of one call.
     pub(crate) fn capacity(&self) -> usize {
         self.buffers.len()
+    }
+}
+
+/// The kernel puts no datagrams into one message (GRO) whose fields differ.
+fn ecn(field: Option<EcnCodepoint>) -> Ecn {
+    match field {
+        None => Ecn::NotCapable,
+        Some(EcnCodepoint::Ect0) => Ecn::Capable,
+        Some(EcnCodepoint::Ect1) => Ecn::CapableOne,
+        Some(EcnCodepoint::Ce) => Ecn::Marked,
     }
 }

@@ -14,12 +14,20 @@ use crate::handler::Handler;
 struct DatagramBatch {
     /// Each once, unless others were between.
     sessions: Vec<SessionId>,
-    to: (Option<IpAddr>, SocketAddr),
+    way: BatchWay,
     bytes: Box<[u8]>,
     used: usize,
     count: usize,
     /// Of all but the last.
     segment: usize,
+}
+
+/// How the datagrams of a batch go: from an address of this host, if it is said, and where to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BatchWay {
+    pub(crate) to: (Option<IpAddr>, SocketAddr),
+    /// Whether routers may mark them (ECT(0)).
+    pub(crate) takes_marks: bool,
 }
 
 /// Collects data packets to the same address into batches of equal size, and sends them.
@@ -66,13 +74,13 @@ impl Outbox {
         &mut self,
         socket: &mut Socket,
         session: SessionId,
-        to: (Option<IpAddr>, SocketAddr),
+        way: BatchWay,
         packet: &DataPacket,
         sealer: &mut Sealer,
         handler: &mut dyn Handler,
     ) -> Result<(), VoidReason> {
         let length = packet.datagram_bytes() as usize;
-        let index = self.place(socket, to, length);
+        let index = self.place(socket, way, length);
         let batch = &mut self.open[index];
         seal_data(packet, sealer, handler, &mut batch.bytes[batch.used..batch.used + length])?;
         if batch.count == 0 {
@@ -126,17 +134,27 @@ impl Outbox {
     }
 
     /// The open batch that takes a datagram of `length` bytes.
-    fn place(&mut self, socket: &mut Socket, to: (Option<IpAddr>, SocketAddr), length: usize) -> usize {
+    fn place(&mut self, socket: &mut Socket, way: BatchWay, length: usize) -> usize {
         let most = most_segments(socket);
-        if let Some(index) = self.open.iter().position(|batch| batch.to == to && batch.takes(length, most)) {
+        if let Some(index) = self.open.iter().position(|batch| batch.way == way && batch.takes(length, most)) {
             return index;
         }
         if self.open.len() >= MOST_BATCHES {
             self.flush(socket);
         }
         let bytes = self.spare.pop().unwrap_or_else(|| vec![0; 1 << 16].into_boxed_slice());
-        self.open.push(DatagramBatch { sessions: Vec::new(), to, bytes, used: 0, count: 0, segment: length });
+        self.open.push(DatagramBatch { sessions: Vec::new(), way, bytes, used: 0, count: 0, segment: length });
         self.open.len() - 1
+    }
+}
+
+impl BatchWay {
+    fn send(self, socket: &mut Socket, contents: &[u8], segment: usize) -> Sent {
+        if self.takes_marks {
+            socket.send_capable(self.to, contents, segment)
+        } else {
+            socket.send(self.to, contents, segment)
+        }
     }
 }
 
@@ -195,7 +213,7 @@ fn send(batch: &mut DatagramBatch, socket: &mut Socket, too_large: &mut Vec<(Ses
         return true;
     }
     let contents = &batch.bytes[..batch.used];
-    match socket.send(batch.to, contents, batch.segment) {
+    match batch.way.send(socket, contents, batch.segment) {
         Sent::Gone => true,
         Sent::Full => false,
         Sent::TooLarge => {
@@ -204,7 +222,7 @@ fn send(batch: &mut DatagramBatch, socket: &mut Socket, too_large: &mut Vec<(Ses
         }
         Sent::Uncut => {
             for (index, datagram) in contents.chunks(batch.segment).enumerate() {
-                match socket.send(batch.to, datagram, datagram.len()) {
+                match batch.way.send(socket, datagram, datagram.len()) {
                     Sent::Full => {
                         // The rest goes when there is room.
                         let done = index * batch.segment;

@@ -17,7 +17,7 @@ use super::attempts::Attempts;
 use super::clock::Clock;
 use super::entry::{OpenSession, OpenSessions};
 use super::inbox::{DatagramPath, Inbox};
-use super::outbox::Outbox;
+use super::outbox::{BatchWay, Outbox};
 use super::overflow::{Overflow, OverflowVerdict, ReadCount};
 use super::socket::Socket;
 use super::tunnel::Tunnel;
@@ -172,7 +172,7 @@ impl Driver {
         let wire_bytes = datagram.len() as u64 + u64::from(self.host.lower_bytes(from));
         let Ok((packet, bytes)) = DataPacket::open(header, &mut entry.data.opener, datagram) else { return };
         let PieceAt { stream, offset, .. } = packet.piece;
-        let taken = self.host.handle_data(now, from, &packet);
+        let taken = self.host.handle_data(now, from, way.ecn, &packet);
         if taken.is_new {
             entry.received_wire_bytes += wire_bytes;
             self.arrivals.read.known += 1;
@@ -223,7 +223,7 @@ impl Driver {
         self.take_events(now);
     }
 
-    fn on_handshake(&mut self, now: Time, DatagramPath { from, to }: DatagramPath, datagram: &[u8]) {
+    fn on_handshake(&mut self, now: Time, DatagramPath { from, to, .. }: DatagramPath, datagram: &[u8]) {
         let (visits, entries, is_plain) = (&mut self.visits, &self.entries, self.is_plain);
         let mut decide = |visit: &PendingVisit<Noise>| visits.judge(now, visit, entries, is_plain);
         self.host.handle_handshake(now, from, datagram, &mut decide);
@@ -320,7 +320,7 @@ impl Driver {
     }
 
     fn on_open(&mut self, now: Time, opened: &Opened) {
-        let Opened { session, peer, address, is_initiator, sends, receives, path, .. } = *opened;
+        let Opened { session, peer, address, is_initiator, sends, receives, path, wishes, .. } = *opened;
         let tunnel = tunnel_of(address);
         let wanted = self.attempts.opened(now, session, &mut self.host, &mut self.tunnels);
         let (mut handler, ticket, reply) = if let Some(wanted) = wanted {
@@ -349,9 +349,10 @@ impl Driver {
         let peer = canonical(address);
         let of_tunnel = tunnel.and_then(|number| self.tunnels.get_mut(number));
         let carrier = of_tunnel.map_or(Carrier::Udp, Tunnel::on_open);
-        let facts = SessionFacts { peer, is_initiator, sends, receives, carrier, path, is_plain: self.is_plain };
+        let facts =
+            SessionFacts { peer, is_initiator, sends, receives, carrier, path, wishes, is_plain: self.is_plain };
         let session = Session::new(session, facts, export, self.commands.clone());
-        tracing::info!(parent: session.span(), is_initiator, sends, receives, %carrier, ?path, "open");
+        tracing::info!(parent: session.span(), is_initiator, sends, receives, %carrier, ?path, ?wishes, "open");
         handler.on_open(&session);
         let id = session.id();
         let entry = OpenSession::new(session, ticket, handler, (data, control));
@@ -423,7 +424,7 @@ impl Driver {
                 let Some(entry) = self.entries.get_mut(session) else { return };
                 entry.sent_wire_bytes += wire_bytes;
                 let OpenSession { data, handler, local, .. } = entry;
-                let way = (*local, to);
+                let way = BatchWay { to: (*local, to), takes_marks: transmit.takes_marks };
                 let pushed =
                     self.outbox.push_data(&mut self.socket, session, way, packet, &mut data.sealer, handler.as_mut());
                 if let Err(reason) = pushed {

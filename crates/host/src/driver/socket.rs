@@ -5,7 +5,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
-use quinn_udp::{RecvMeta, Transmit, UdpSockRef, UdpSocketState};
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt::ReceiveTimestampns;
+use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 use socket2::{Domain, Protocol, Socket as RawSocket, Type};
 
 /// One UDP port: dual-stack where the system has IPv6. Many datagrams go with one call (GSO), and come so (GRO,
@@ -59,7 +61,7 @@ impl Socket {
         };
         let is_v6 = socket.domain()? == Domain::IPV6;
         let socket = UdpSocket::from(socket);
-        let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
+        let state = state(&socket)?;
         let buffers = buffers(&socket)?;
         Ok(Self { udp: socket, state, is_v6, refused_at: None, buffers })
     }
@@ -92,7 +94,22 @@ impl Socket {
 
     /// Sends one datagram, or several of `segment` bytes each of which the last may be shorter; from an address of this
     /// host, if it is said.
-    pub(crate) fn send(&mut self, (src_ip, to): (Option<IpAddr>, SocketAddr), contents: &[u8], segment: usize) -> Sent {
+    pub(crate) fn send(&mut self, to: (Option<IpAddr>, SocketAddr), contents: &[u8], segment: usize) -> Sent {
+        self.send_with(to, None, contents, segment)
+    }
+
+    /// The same, of packets that routers may mark (ECT(0)).
+    pub(crate) fn send_capable(&mut self, to: (Option<IpAddr>, SocketAddr), contents: &[u8], segment: usize) -> Sent {
+        self.send_with(to, Some(EcnCodepoint::Ect0), contents, segment)
+    }
+
+    fn send_with(
+        &mut self,
+        (src_ip, to): (Option<IpAddr>, SocketAddr),
+        ecn: Option<EcnCodepoint>,
+        contents: &[u8],
+        segment: usize,
+    ) -> Sent {
         let segment_size = (segment < contents.len()).then_some(segment);
         if segment_size.is_some() && self.segments() == 1 {
             self.retry_segments();
@@ -100,7 +117,7 @@ impl Socket {
                 return Sent::Uncut;
             }
         }
-        let transmit = Transmit { destination: to, ecn: None, contents, segment_size, src_ip };
+        let transmit = Transmit { destination: to, ecn, contents, segment_size, src_ip };
         let Err(error) = self.state.try_send(UdpSockRef::from(&self.udp), &transmit) else { return Sent::Gone };
         if error.kind() == io::ErrorKind::WouldBlock {
             return Sent::Full;
@@ -119,7 +136,7 @@ impl Socket {
 
     fn retry_segments(&mut self) {
         let is_time = self.refused_at.is_some_and(|at| at.elapsed() > TRY_SEGMENTS_AGAIN);
-        if is_time && let Ok(state) = UdpSocketState::new(UdpSockRef::from(&self.udp)) {
+        if is_time && let Ok(state) = state(&self.udp) {
             self.state = state;
             self.refused_at = None;
             tracing::debug!(segments = self.segments(), "GSO is tried again");
@@ -136,6 +153,14 @@ impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.udp.as_fd()
     }
+}
+
+/// With all that the kernel can do for datagrams but stamps of time: nobody looks at them, and with one, an address and the
+/// length of a batch (GRO) there is no room for the ECN field in what is read beside a datagram.
+fn state(socket: &UdpSocket) -> io::Result<UdpSocketState> {
+    let state = UdpSocketState::new(UdpSockRef::from(socket))?;
+    setsockopt(socket, ReceiveTimestampns, &false)?;
+    Ok(state)
 }
 
 fn in_use(error: &io::Error) -> bool {

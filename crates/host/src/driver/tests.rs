@@ -1,5 +1,7 @@
 //! Two endpoints on one thread, whose insides can be looked at.
 
+mod marks;
+
 use std::net::{SocketAddr, UdpSocket};
 use std::ops::Range;
 use std::sync::Arc;

@@ -111,3 +111,117 @@ fn small_datagrams(status: &SessionStatus) -> Option<String> {
 fn rate(bps: f64) -> String {
     format!("{:.1}", Rate::nearest_bps(bps))
 }
+
+#[cfg(test)]
+mod tests {
+    use fairwave_units::Bytes;
+
+    use super::*;
+    use crate::status::PathStatus;
+
+    const HERE: Here = Here { capacity: None };
+
+    /// A source that the path holds, and of which all is known for ten seconds.
+    fn status() -> SessionStatus {
+        let path = PathStatus {
+            least_rtt_s: Some(0.06),
+            queueing_s: Some(0.0),
+            span_s: 10.0,
+            packets: 10_000,
+            loss_share: Some(0.0),
+            delivery_rate_bps: Some(1e7),
+            ..PathStatus::default()
+        };
+        let text = serde_json::json!({
+            "id": "0", "peer": "192.0.2.1:8642", "is_initiator": false, "sends": true, "receives": false,
+            "is_source": true, "is_dedicated": false, "is_plain": false, "rate_bps": 1e7, "measured_bps": null,
+            "expected_bps": null, "target_bps": null, "sink_expected_bps": null, "desired_bps": null,
+            "path_rate_bps": 1e7, "limited_by": "path", "because": "", "path": path, "rtt_s": 0.06,
+            "datagram_bytes": 1400, "sent_packets": 0, "lost_packets": 0, "received_packets": 0, "silent_s": 0.0,
+            "unanswered_s": 0.0, "transfer": null,
+        });
+        serde_json::from_value(text).unwrap()
+    }
+
+    fn said(status: &SessionStatus, here: Here) -> Option<String> {
+        advice(status, &SessionStats::default(), here)
+    }
+
+    fn with_path(path: PathStatus) -> SessionStatus {
+        SessionStatus { path, ..status() }
+    }
+
+    #[test]
+    fn advice__there_is_none_where_nothing_is_wrong() {
+        assert_eq!(said(&status(), HERE), None);
+    }
+
+    #[test]
+    fn advice__loss_without_a_queue_for_long_proposes_a_dedicated_path() {
+        let lossy = PathStatus { loss_share: Some(0.005), ..status().path };
+        let here = Here { capacity: Some(Rate::mbps(100.0)) };
+        let expected = "packets get lost where none wait: if nobody else uses the path, `--path dedicated --capacity \
+                        \"100.0 Mb/s\"` at both ends";
+        assert_eq!(said(&with_path(lossy), here).as_deref(), Some(expected));
+        assert!(said(&with_path(lossy), HERE).unwrap().contains("--capacity \"RATE OF THE LINE\""));
+        // At a sink that nothing holds, too.
+        let sink = SessionStatus { is_source: false, limited_by: None, ..with_path(lossy) };
+        assert_eq!(said(&sink, here).as_deref(), Some(expected));
+        for other in [
+            PathStatus { loss_share: Some(0.0049), ..lossy },
+            PathStatus { queueing_s: Some(0.007), ..lossy },
+            PathStatus { span_s: 9.0, ..lossy },
+            PathStatus { packets: 999, ..lossy },
+        ] {
+            assert_eq!(said(&with_path(other), here), None, "{other:?}");
+        }
+        assert_eq!(said(&SessionStatus { is_dedicated: true, ..with_path(lossy) }, here), None);
+        assert_eq!(said(&SessionStatus { limited_by: Some(LimitedBy::Node), ..with_path(lossy) }, here), None);
+    }
+
+    #[test]
+    fn advice__a_long_queue_names_the_limit_that_keeps_it_empty() {
+        let queued = PathStatus { queueing_s: Some(0.031), loss_share: Some(0.02), ..status().path };
+        let expected = "packets wait 31 ms in a queue on the way: where nobody else fills it, `--limit \"9.0 Mb/s\"` keeps \
+                        it empty; else whoever fills it takes the rest of the line";
+        assert_eq!(said(&with_path(queued), HERE).as_deref(), Some(expected));
+        // Half of the least round trip, and 25 ms.
+        assert_eq!(said(&with_path(PathStatus { queueing_s: Some(0.029), ..queued }), HERE), None);
+        let short = PathStatus { least_rtt_s: Some(0.001), queueing_s: Some(0.024), ..queued };
+        assert_eq!(said(&with_path(short), HERE), None);
+    }
+
+    #[test]
+    fn advice__a_low_limit_is_named() {
+        let limited = SessionStatus { desired_bps: Some(2e7), limited_by: Some(LimitedBy::Limit), ..status() };
+        let here = |mbps| Here { capacity: Some(Rate::mbps(mbps)) };
+        let expected =
+            "--limit \"20.0 Mb/s\" is all that holds it, and this end has 100.0 Mb/s: leave it out, or raise it";
+        assert_eq!(said(&limited, here(100.0)).as_deref(), Some(expected));
+        assert_eq!(said(&limited, here(40.0)), None);
+        assert_eq!(said(&SessionStatus { limited_by: Some(LimitedBy::Path), ..limited }, here(100.0)), None);
+    }
+
+    #[test]
+    fn advice__a_socket_that_overflows_names_the_line_that_makes_it_larger() {
+        let sink = SessionStatus { is_source: false, received_packets: 100_000, ..status() };
+        let with = |overflows, receive_buffer| SessionStats { overflows, receive_buffer, ..SessionStats::default() };
+        let small = Bytes::new(212_992);
+        let expected = "the socket here holds 208 KiB and had no room for 101 datagrams: `sysctl -w \
+                        net.core.rmem_max=16777216` as root, and begin again";
+        assert_eq!(advice(&sink, &with(101, small), HERE).as_deref(), Some(expected));
+        assert_eq!(advice(&sink, &with(100, small), HERE), None);
+        assert_eq!(advice(&sink, &with(101, Bytes::new(16 << 20)), HERE), None);
+        assert_eq!(advice(&status(), &with(101, small), HERE), None);
+    }
+
+    #[test]
+    fn advice__small_datagrams_cost_a_fast_path() {
+        let small = SessionStatus { datagram_bytes: 1200, rate_bps: 5e8, ..status() };
+        let expected = "datagrams of 1200 bytes alone get through, which costs processor time: `ping -M do -s 1472 \
+                        192.0.2.1` tells whether the path takes 1500";
+        assert_eq!(said(&small, HERE).as_deref(), Some(expected));
+        assert_eq!(said(&SessionStatus { rate_bps: 4.9e8, ..small.clone() }, HERE), None);
+        assert_eq!(said(&SessionStatus { datagram_bytes: 1400, ..small }, HERE), None);
+    }
+}

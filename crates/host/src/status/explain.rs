@@ -317,6 +317,7 @@ mod tests {
             path_rate_bps: None,
             limited_by: None,
             because: String::new(),
+            path_note: None,
             advice: None,
             path: PathStatus::default(),
             rtt_s: None,

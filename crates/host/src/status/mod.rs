@@ -4,6 +4,7 @@ mod advice;
 mod carried;
 mod explain;
 mod limited_by;
+mod one_sided;
 mod path_status;
 mod process;
 mod sample;

@@ -8,6 +8,7 @@ use fairwave_units::Rate;
 use super::advice::advice;
 use super::carried::Carried;
 use super::explain::explain;
+use super::one_sided::one_sided;
 use super::path_status::PathStatus;
 use super::session::SessionStatus;
 use super::transfer::TransferStatus;
@@ -92,8 +93,9 @@ impl SessionStatus {
             path_rate_bps: stats.path_rate.filter(|_| is_source).and_then(bps),
             limited_by: None,
             because: String::new(),
+            path_note: one_sided(facts.wishes, here.capacity),
             advice: None,
-            path: PathStatus::of(&stats.path),
+            path: PathStatus::of(if is_source { &stats.sent_path } else { &stats.received_path }),
             rtt_s: stats.rtt.map(fairwave_units::Duration::as_secs_f64),
             datagram_bytes: stats.datagram_bytes,
             sent_packets: stats.sent_packets,
@@ -103,9 +105,10 @@ impl SessionStatus {
             unanswered_s: stats.unanswered_for.as_secs_f64(),
             transfer: carried.map(TransferStatus::of),
         };
+        let held_by = if is_source { stats.source_held_by } else { stats.sink_held_by };
         let waits_for = carried.and_then(|carried| carried.waits_for);
-        (status.limited_by, status.because) = explain(&status, stats.held_by, waits_for, disk_bps);
-        status.advice = advice(&status, stats, here);
+        (status.limited_by, status.because) = explain(&status, held_by, waits_for, disk_bps);
+        status.advice = status.path_note.clone().or_else(|| advice(&status, stats, here));
         status
     }
 }
@@ -119,7 +122,7 @@ mod tests {
     use crate::carrier::Carrier;
     use crate::session::SessionFacts;
     use crate::status::{LimitedBy, ProcessStatus};
-    use crate::{Hold, SessionRates};
+    use crate::{Hold, PathWishes, SessionRates};
 
     #[test]
     fn since__rates_are_of_the_time_between_two_samples() {
@@ -171,7 +174,7 @@ mod tests {
             target: Rate::mbps(950.0),
             sink_expected: Some(Rate::mbps(500.0)),
         };
-        SessionStats { source: Some(rates), held_by: Some(Hold::Sink), ..SessionStats::default() }
+        SessionStats { source: Some(rates), source_held_by: Some(Hold::Sink), ..SessionStats::default() }
     }
 
     fn session(sends: bool) -> Session {
@@ -182,6 +185,7 @@ mod tests {
             receives: !sends,
             carrier: Carrier::Udp,
             path: PathKind::Shared,
+            wishes: PathWishes::default(),
             is_plain: false,
         };
         Session::detached(facts).0

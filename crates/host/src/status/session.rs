@@ -50,6 +50,9 @@ pub struct SessionStatus {
     pub limited_by: Option<LimitedBy>,
     /// The number that says so, in words.
     pub because: String,
+    /// Where an end calls the path dedicated and it is not taken for that: why, and what to type.
+    #[serde(default)]
+    pub path_note: Option<String>,
     /// What may help, in words, with what to type.
     #[serde(default)]
     pub advice: Option<String>,

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use fairwave_proto::codec::{SessionId, TicketId};
 use fairwave_proto::handshake::insecure::{Insecure, InsecureInitiator, InsecureResponder};
 use fairwave_proto::{
-    Direction, Event, Host, HostConfig, IntervalRule, Lasts, Measured, NodeConfig, OpenRequest, Packet, PathKind,
+    Direction, Ecn, Event, Host, HostConfig, IntervalRule, Lasts, Measured, NodeConfig, OpenRequest, Packet, PathKind,
     SessionOptions,
 };
 use fairwave_schemes::node::{Gtp, Reading};
@@ -243,7 +243,7 @@ impl Lane {
         }
         match packet {
             Packet::Data(data) => {
-                let fresh = host.handle_data(now, address(from), &data).bytes;
+                let fresh = host.handle_data(now, address(from), Ecn::NotCapable, &data).bytes;
                 at(&mut self.outcome.fresh, now, TENTH)[from] += fresh;
             }
             Packet::Control(control) => _ = host.handle_control(now, address(from), &control),

@@ -3,6 +3,7 @@
 use thiserror::Error;
 
 use super::{DecodeError, Full, LossReport, Reader, Refusal, Writer};
+use crate::ecn::EcnCounts;
 
 /// One thing that one end tells the other. All of them may be told again, and none has to arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +31,8 @@ pub enum Frame<'a> {
     },
     /// Sink to source: what has arrived and what has not.
     Losses(LossReport<'a>),
+    /// Sink to source: how many data packets came with each ECN field, since the session began.
+    Marks(EcnCounts),
     /// Source to sink: which data packets there are. It also shows a sink that the last of them got lost.
     Sent {
         /// The fate of all numbers below is settled; their losses need not be reported any more.
@@ -115,6 +118,7 @@ const ECHO: u8 = 6;
 const CLOSE: u8 = 7;
 const SENT: u8 = 8;
 const TIMING: u8 = 9;
+const MARKS: u8 = 11;
 
 /// A session's end is refused with this added to the number of the refusal.
 const REFUSED: u8 = 16;
@@ -132,6 +136,10 @@ impl<'a> Frame<'a> {
             FEEDBACK => Self::Feedback { expected_bps: reader.varint("the expected rate")? },
             TIMING => Self::Timing { stamp_us: reader.u32("the stamp")?, held_us: reader.varint("the time since")? },
             LOSSES => Self::Losses(LossReport::read(reader)?),
+            MARKS => {
+                let mut count = || reader.varint("the count of an ECN field");
+                Self::Marks(EcnCounts { capable: count()?, capable_one: count()?, marked: count()? })
+            }
             VOID => {
                 let (stream, offset, length) = range(reader)?;
                 let reason = match reader.u8("the reason")? {
@@ -187,6 +195,10 @@ impl<'a> Frame<'a> {
                 let lost: Vec<_> = report.lost().collect();
                 let end = Self::write_losses(report.base()..report.end(), &lost, writer)?;
                 if end == report.end() { Ok(()) } else { Err(Full) }
+            }
+            Self::Marks(EcnCounts { capable, capable_one, marked }) => {
+                writer.u8(MARKS)?;
+                [capable, capable_one, marked].into_iter().try_for_each(|count| writer.varint(count))
             }
             Self::Void { stream, offset, length, reason } => {
                 writer.u8(VOID)?;
@@ -304,6 +316,7 @@ mod tests {
             Frame::Request { stream: 1, offset: 1 << 40, length: 4 << 20 },
             Frame::Feedback { expected_bps: 10_000_000_000 },
             Frame::Timing { stamp_us: u32::MAX, held_us: 1234 },
+            Frame::Marks(EcnCounts { capable: 1 << 40, capable_one: 0, marked: 63 }),
             Frame::Losses(LossReport::read(&mut Reader::new(&report)).unwrap()),
             Frame::Void { stream: 2, offset: 0, length: 1, reason: VoidReason::Unreadable },
             Frame::Sent { settled: 1 << 50, next: 1 << 51 },

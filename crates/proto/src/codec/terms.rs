@@ -3,11 +3,13 @@
 //! ```text
 //! offer   = 1, session id (8), flags (1), largest packet (varint), share of what the initiator sends (varint, if known),
 //!           share of what it receives (varint, if known), greeting up to the end
-//! flags   = 1: the initiator sends, 2: it receives, 4: the first share is known, 8: the second
+//! flags   = 1: the initiator sends, 2: it receives, 4: the first share is known, 8: the second, 16: it says that the path is
+//!           dedicated; that it also knows its capacity, the flag in the prologue says
 //! answer  = 3, session id (8), flags (1), largest packet (varint), rate to start with of what the initiator sends
 //!           (varint, if there is one), of what it receives (varint, if there is one), reset's id (8) and token (16), if
 //!           there are any
-//! flags   = 1: dedicated, 2: there is a reset, 4: there is the first rate, 8: the second
+//! flags   = 1: dedicated, 2: there is a reset, 4: there is the first rate, 8: the second, 16: the responder says that the
+//!           path is dedicated, 32: and does not know its capacity
 //! refused = 4, reason (1)
 //! ```
 
@@ -15,6 +17,7 @@ use thiserror::Error;
 
 use super::handshake::{HELLO, REFUSAL, REPLY};
 use super::{DecodeError, Full, Reader, Reset, SessionId, Writer};
+use crate::path_kind::PathWish;
 
 /// Bytes of a greeting at the most.
 pub const MOST_GREETING_BYTES: usize = 544;
@@ -25,6 +28,8 @@ const DEDICATED: u8 = 1;
 const RESET: u8 = 2;
 const SEND_RATE: u8 = 4;
 const RECEIVE_RATE: u8 = 8;
+const SAYS_DEDICATED: u8 = 16;
+const WITHOUT_CAPACITY: u8 = 32;
 
 /// What an initiator asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +46,8 @@ pub struct Offer<'a> {
     pub send_bps: Option<u64>,
     /// And for what it receives.
     pub receive_bps: Option<u64>,
+    /// Whether it says that the path is dedicated, also where it does not know its capacity.
+    pub says_dedicated: bool,
     /// What the application at the other end should know, in at most [`MOST_GREETING_BYTES`].
     pub greeting: &'a [u8],
 }
@@ -52,6 +59,8 @@ pub struct Answer {
     pub session: SessionId,
     /// Whether both say that the path is dedicated.
     pub is_dedicated: bool,
+    /// What the responder says of it.
+    pub wish: PathWish,
     /// The largest datagram that both take.
     pub largest_packet: u64,
     /// The rate to start with of what the *initiator* sends, bit/s.
@@ -114,7 +123,7 @@ impl<'a> Offer<'a> {
         let session = SessionId(reader.u64("the session id")?);
         let flags = reader.u8("the flags")?;
         let (sends, receives) = (flags & SENDS != 0, flags & RECEIVES != 0);
-        if flags & !(SENDS | RECEIVES | SEND_RATE | RECEIVE_RATE) != 0 || !(sends || receives) {
+        if flags & !(SENDS | RECEIVES | SEND_RATE | RECEIVE_RATE | SAYS_DEDICATED) != 0 || !(sends || receives) {
             return Err(DecodeError::Range("the flags"));
         }
         let largest_packet = reader.varint("the largest packet")?;
@@ -123,7 +132,8 @@ impl<'a> Offer<'a> {
         if greeting.len() > MOST_GREETING_BYTES {
             return Err(DecodeError::Range("the greeting"));
         }
-        Ok(Self { session, sends, receives, largest_packet, send_bps, receive_bps, greeting })
+        let says_dedicated = flags & SAYS_DEDICATED != 0;
+        Ok(Self { session, sends, receives, largest_packet, send_bps, receive_bps, says_dedicated, greeting })
     }
 
     /// Writes it.
@@ -132,10 +142,11 @@ impl<'a> Offer<'a> {
             return Err(Full);
         }
         let directions = (if self.sends { SENDS } else { 0 }) | (if self.receives { RECEIVES } else { 0 });
+        let flags = directions | (if self.says_dedicated { SAYS_DEDICATED } else { 0 });
         writer.whole(|writer| {
             writer.u8(HELLO)?;
             writer.u64(self.session.0)?;
-            write_rates(writer, directions, self.largest_packet, [self.send_bps, self.receive_bps])?;
+            write_rates(writer, flags, self.largest_packet, [self.send_bps, self.receive_bps])?;
             writer.bytes(self.greeting)
         })
     }
@@ -147,18 +158,31 @@ impl Answer {
         let mut reader = begin(payload, REPLY)?;
         let session = SessionId(reader.u64("the session id")?);
         let flags = reader.u8("the flags")?;
-        if flags & !(DEDICATED | RESET | SEND_RATE | RECEIVE_RATE) != 0 {
+        let known = DEDICATED | RESET | SEND_RATE | RECEIVE_RATE | SAYS_DEDICATED | WITHOUT_CAPACITY;
+        let wish = match (flags & SAYS_DEDICATED != 0, flags & WITHOUT_CAPACITY != 0) {
+            (false, false) => PathWish::Shared,
+            (true, false) => PathWish::Dedicated,
+            (true, true) => PathWish::WithoutCapacity,
+            (false, true) => return Err(DecodeError::Range("the flags")),
+        };
+        let is_dedicated = flags & DEDICATED != 0;
+        if flags & !known != 0 || (is_dedicated && wish != PathWish::Dedicated) {
             return Err(DecodeError::Range("the flags"));
         }
         let largest_packet = reader.varint("the largest packet")?;
         let [send_bps, receive_bps] = rates(&mut reader, flags)?;
         let reset = (flags & RESET != 0).then(|| Reset::read(&mut reader)).transpose()?;
-        Ok(Self { session, is_dedicated: flags & DEDICATED != 0, largest_packet, send_bps, receive_bps, reset })
+        Ok(Self { session, is_dedicated, wish, largest_packet, send_bps, receive_bps, reset })
     }
 
     /// Writes it.
     pub fn write(&self, writer: &mut Writer<'_>) -> Result<(), Full> {
-        let flags = if self.is_dedicated { DEDICATED } else { 0 } | if self.reset.is_some() { RESET } else { 0 };
+        let wish = match self.wish {
+            PathWish::Shared => 0,
+            PathWish::Dedicated => SAYS_DEDICATED,
+            PathWish::WithoutCapacity => SAYS_DEDICATED | WITHOUT_CAPACITY,
+        };
+        let flags = wish | if self.is_dedicated { DEDICATED } else { 0 } | if self.reset.is_some() { RESET } else { 0 };
         writer.whole(|writer| {
             writer.u8(REPLY)?;
             writer.u64(self.session.0)?;
@@ -258,6 +282,7 @@ mod tests {
             largest_packet: 1200,
             send_bps: None,
             receive_bps: None,
+            says_dedicated: false,
             greeting: &[0; MOST_GREETING_BYTES + 1],
         };
         assert_eq!(offer.write(&mut Writer::new(&mut [0; 1000])), Err(Full));
@@ -270,7 +295,8 @@ mod tests {
         fn terms__are_read_as_they_were_written(
             id: u64,
             sends: bool,
-            is_dedicated: bool,
+            says_dedicated: bool,
+            wish in 0..4_usize,
             largest_packet in 0_u64..1 << 62,
             send_bps in proptest::option::of(0_u64..1 << 62),
             receive_bps in proptest::option::of(0_u64..1 << 62),
@@ -278,11 +304,13 @@ mod tests {
             greeting in proptest::collection::vec(any::<u8>(), 0..=MOST_GREETING_BYTES),
         ) {
             let session = SessionId(id);
-            let offer = Offer { session, sends, receives: !sends, largest_packet, send_bps, receive_bps, greeting: &greeting };
+            let offer = Offer { session, sends, receives: !sends, largest_packet, send_bps, receive_bps, says_dedicated, greeting: &greeting };
             let bytes = written(|writer| offer.write(writer));
             prop_assert_eq!(Offer::read(&bytes), Ok(offer));
             let reset = reset.map(|(id, token)| Reset { id: SessionId(id), token });
-            let answer = Answer { session, is_dedicated, largest_packet, send_bps, receive_bps, reset };
+            let wishes = [PathWish::Shared, PathWish::WithoutCapacity, PathWish::Dedicated, PathWish::Dedicated];
+            let (is_dedicated, wish) = (wish == 3, wishes[wish]);
+            let answer = Answer { session, is_dedicated, wish, largest_packet, send_bps, receive_bps, reset };
             let bytes = written(|writer| answer.write(writer));
             prop_assert_eq!(Answer::read(&bytes), Ok(answer));
             for length in 0..bytes.len() {

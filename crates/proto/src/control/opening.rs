@@ -11,7 +11,7 @@ use crate::handshake::{Crypto, Established, HandshakeError, PendingVisit, Terms}
 use crate::handshakes::DatagramOutcome;
 use crate::options::SessionOptions;
 use crate::packet::{Packet, Transmit};
-use crate::path_kind::PathKind;
+use crate::path_kind::{PathKind, PathWish};
 use crate::peer::Peer;
 use crate::rtt::Rtt;
 use crate::session::{OpenError, OpenRequest, Opened};
@@ -55,8 +55,11 @@ impl<C: Crypto> Control<C> {
         let knows_all = knows(sends, Direction::Sending) && knows(receives, Direction::Receiving);
         Terms {
             session,
-            // Where no capacity is known, nothing but the path can say how fast to send.
-            path: if knows_all { self.setup.path } else { PathKind::Shared },
+            wish: match self.setup.path {
+                PathKind::Shared => PathWish::Shared,
+                PathKind::Dedicated if knows_all => PathWish::Dedicated,
+                PathKind::Dedicated => PathWish::WithoutCapacity,
+            },
             is_plain: self.setup.is_plain,
             weight: options.weight,
             send_end: end(sends, Direction::Sending),
@@ -96,7 +99,12 @@ impl<C: Crypto> Control<C> {
     }
 
     fn answer(&mut self, to: SocketAddr, datagram: Vec<u8>) {
-        self.transmits.push_back(Transmit { to, session: None, packet: Packet::Handshake(datagram) });
+        self.transmits.push_back(Transmit {
+            to,
+            session: None,
+            takes_marks: false,
+            packet: Packet::Handshake(datagram),
+        });
     }
 
     pub(super) fn fail(&mut self, session: SessionId, error: HandshakeError) {
@@ -145,6 +153,7 @@ impl<C: Crypto> Control<C> {
             sends: established.sends,
             receives: established.receives,
             path: established.path,
+            wishes: established.wishes,
             start_send: established.start_send.unwrap_or(Rate::ZERO),
             start_receive: established.start_receive.unwrap_or(Rate::ZERO),
             rtt: established.rtt,

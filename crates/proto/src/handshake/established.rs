@@ -6,15 +6,15 @@ use fairwave_schemes::node::fair_start;
 use fairwave_units::{Duration, Rate};
 
 use crate::codec::{Reset, SessionId, TicketId};
-use crate::path_kind::PathKind;
+use crate::path_kind::{PathKind, PathWish, PathWishes};
 
 /// What one end brings to a session.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Terms {
     /// Its name for the session, which packets towards it bear. No other session at this host has it.
     pub session: SessionId,
-    /// What it takes the path for: the session's is dedicated if both ends say so.
-    pub path: PathKind,
+    /// What it says of the path: the session's is dedicated if both ends say so and know their capacities.
+    pub wish: PathWish,
     /// Data without secrecy: both ends must ask for it, or neither.
     pub is_plain: bool,
     /// The session's weight at this end.
@@ -48,6 +48,8 @@ pub struct Established<K> {
     pub receives: bool,
     /// Dedicated if both ends say so.
     pub path: PathKind,
+    /// What they say.
+    pub wishes: PathWishes,
     /// Data without secrecy.
     pub is_plain: bool,
     /// The rate to start with of what this end sends; `None` on a shared path, and where no end knows its capacity.

@@ -6,7 +6,7 @@ use thiserror::Error;
 use super::InitiatorCrypto;
 use super::established::{Established, Terms, start, to_bps};
 use crate::codec::{Answer, Full, HELLO_BYTES, Handshake, Hello, Mac, Offer, Prologue, Refusal, Writer};
-use crate::path_kind::PathKind;
+use crate::path_kind::{PathKind, PathWish, PathWishes};
 
 /// Sends a hello until it is answered, or gives up.
 ///
@@ -89,7 +89,7 @@ impl<C: InitiatorCrypto> Initiator<C> {
         (sends, receives): (bool, bool),
         greeting: &[u8],
     ) -> Result<Self, Full> {
-        let prologue = crypto.prologue(terms.is_plain, terms.path == PathKind::Dedicated);
+        let prologue = crypto.prologue(terms.is_plain, terms.wish == PathWish::Dedicated);
         let [send, receive] = terms.shares();
         let offer = Offer {
             session: terms.session,
@@ -98,6 +98,7 @@ impl<C: InitiatorCrypto> Initiator<C> {
             largest_packet: u64::from(terms.largest_packet),
             send_bps: send.map(to_bps),
             receive_bps: receive.map(to_bps),
+            says_dedicated: terms.wish != PathWish::Shared,
             greeting,
         };
         let mut room = [0; HELLO_BYTES];
@@ -213,7 +214,8 @@ impl<C: InitiatorCrypto> Initiator<C> {
         }
         let Ok(answer) = Answer::read(payload) else { return AttemptProgress::Failed(HandshakeError::Protocol) };
         self.sample(now);
-        let path = if answer.is_dedicated { self.terms.path } else { PathKind::Shared };
+        let path = if answer.is_dedicated { self.terms.wish.kind() } else { PathKind::Shared };
+        let wishes = PathWishes { here: self.terms.wish, there: answer.wish };
         // No more than this end offered, whatever the other one says.
         let [send, receive] = self.terms.shares();
         let agreed = |flows: bool, share, bps: Option<u64>| {
@@ -228,6 +230,7 @@ impl<C: InitiatorCrypto> Initiator<C> {
             sends: self.sends,
             receives: self.receives,
             path,
+            wishes,
             is_plain: self.terms.is_plain,
             start_send: agreed(self.sends, send, answer.send_bps),
             start_receive: agreed(self.receives, receive, answer.receive_bps),

@@ -12,7 +12,7 @@ use super::{Crypto, Prefix, ResponderCrypto};
 use crate::codec::{
     Answer, Full, HELLO_BYTES, Handshake, Hello, Mac, Offer, Prologue, Refusal, Reset, SessionId, TicketId, Writer,
 };
-use crate::path_kind::PathKind;
+use crate::path_kind::{PathKind, PathWish, PathWishes};
 
 /// Answers hellos, and keeps sessions that are half open.
 ///
@@ -102,6 +102,7 @@ pub struct SessionRequest<P> {
     largest_packet: u64,
     send_bps: Option<u64>,
     receive_bps: Option<u64>,
+    says_dedicated: bool,
 }
 
 impl<P> SessionRequest<P> {
@@ -218,6 +219,7 @@ impl<C: ResponderCrypto> Responder<C> {
             largest_packet: offer.largest_packet,
             send_bps: offer.send_bps,
             receive_bps: offer.receive_bps,
+            says_dedicated: offer.says_dedicated,
         })
     }
 
@@ -231,7 +233,12 @@ impl<C: ResponderCrypto> Responder<C> {
         if is_full || self.sessions.contains_key(&terms.session) {
             return self.refuse(now, asked, Refusal::NoRoom);
         }
-        let path = if asked.prologue.is_dedicated { terms.path } else { PathKind::Shared };
+        let path = if asked.prologue.is_dedicated { terms.wish.kind() } else { PathKind::Shared };
+        let there = match (asked.prologue.is_dedicated, asked.says_dedicated) {
+            (true, _) => PathWish::Dedicated,
+            (false, true) => PathWish::WithoutCapacity,
+            (false, false) => PathWish::Shared,
+        };
         let [send, receive] = terms.shares();
         let agreed = |flows: bool, share, bps| -> Option<Rate> {
             (flows && path == PathKind::Dedicated).then(|| start(share, bps)).flatten()
@@ -242,6 +249,7 @@ impl<C: ResponderCrypto> Responder<C> {
         let answer = Answer {
             session: terms.session,
             is_dedicated: path == PathKind::Dedicated,
+            wish: terms.wish,
             largest_packet: u64::from(largest_packet),
             send_bps: start_receive.map(to_bps),
             receive_bps: start_send.map(to_bps),
@@ -258,6 +266,7 @@ impl<C: ResponderCrypto> Responder<C> {
             sends: asked.receives,
             receives: asked.sends,
             path,
+            wishes: PathWishes { here: terms.wish, there },
             is_plain: terms.is_plain,
             start_send,
             start_receive,

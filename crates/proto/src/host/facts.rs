@@ -35,21 +35,26 @@ impl<C: Crypto> Host<C> {
         self.outbound.limit(session, limit)
     }
 
-    /// What held a session for most of the last second: at its source, or, where this is its sink alone, at its sink as
-    /// far as that knows.
-    pub fn held_by(&mut self, now: Time, session: SessionId) -> Option<Hold> {
-        self.outbound.held_by(now, session).or_else(|| self.inbound.held_by(session))
+    /// What held a session for most of the last second, as one end of a direction knows: its source, or its sink, if that
+    /// holds it.
+    pub fn held_by(&mut self, now: Time, session: SessionId, direction: Direction) -> Option<Hold> {
+        match direction {
+            Direction::Sending => self.outbound.held_by(now, session),
+            Direction::Receiving => self.inbound.held_by(session),
+        }
     }
 
-    /// What is known of the path that a session's data take: of what is sent where this is the source, and of what comes
-    /// where it is the sink alone. Rates and recent shares are good where it is asked for at least once a second.
-    pub fn path_facts(&mut self, now: Time, session: SessionId) -> Option<PathFacts> {
-        let sent = self.outbound.path_facts(now, session);
-        let received = self.inbound.path_facts(now, session);
-        let (least_rtt, smoothed_rtt, latest_rtt) = self.control.rtts(session)?;
-        let received = received.map(|facts| PathFacts { least_rtt, smoothed_rtt, latest_rtt, ..facts });
-        // A session that goes both ways is a put: what it receives is little.
-        sent.or(received)
+    /// What is known of the path of what a session sends, or of what it receives. Rates and recent shares are good where
+    /// it is asked for at least once a second.
+    pub fn path_facts(&mut self, now: Time, session: SessionId, direction: Direction) -> Option<PathFacts> {
+        match direction {
+            Direction::Sending => self.outbound.path_facts(now, session),
+            Direction::Receiving => {
+                let (least_rtt, smoothed_rtt, latest_rtt) = self.control.rtts(session)?;
+                let facts = self.inbound.path_facts(now, session)?;
+                Some(PathFacts { least_rtt, smoothed_rtt, latest_rtt, ..facts })
+            }
+        }
     }
 
     /// What the application of a session's sink takes at the most, if this is it and it does not take all.
@@ -80,6 +85,11 @@ impl<C: Crypto> Host<C> {
     /// The round-trip time of a session, if there was a sample.
     pub fn rtt(&self, session: SessionId) -> Option<Duration> {
         self.control.rtt(session)
+    }
+
+    /// Whether data packets of a session set out with ECT(0) from here.
+    pub fn takes_marks(&self, session: SessionId) -> bool {
+        self.outbound.takes_marks(session)
     }
 
     /// The largest datagram that a session's path takes as far as is known, where data take it from here.

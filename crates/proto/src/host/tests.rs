@@ -149,7 +149,9 @@ impl Network {
             while let Some(entry) = self.under_way.first_entry().filter(|entry| entry.key().0 <= self.now) {
                 let (from, to, packet) = entry.remove();
                 match packet {
-                    Packet::Data(data) => self.delivered[to] += self.hosts[to].handle_data(self.now, from, &data).bytes,
+                    Packet::Data(data) => {
+                        self.delivered[to] += self.hosts[to].handle_data(self.now, from, Ecn::NotCapable, &data).bytes;
+                    }
                     Packet::Control(control) => _ = self.hosts[to].handle_control(self.now, from, &control),
                     Packet::Handshake(bytes) => {
                         self.hosts[to].handle_handshake(self.now, from, &bytes, &mut |_| Ok(OPTIONS));

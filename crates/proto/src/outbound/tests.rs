@@ -51,7 +51,7 @@ impl Source {
             self.now += 1;
             let now = ms(self.now);
             self.outbound.handle_timeout(now);
-            while let Some((_, _, packet)) = self.outbound.poll_transmit(now) {
+            while let Some((_, _, _, packet)) = self.outbound.poll_transmit(now) {
                 self.skipped.extend(self.next..packet.number);
                 self.next = packet.number + 1;
             }

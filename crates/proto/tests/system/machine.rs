@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use fairwave_proto::codec::{Checksum, CloseReason, Header, PacketKind, Reader, SessionId, TicketId, is_handshake};
 use fairwave_proto::handshake::insecure::{Insecure, InsecureInitiator, InsecureResponder};
 use fairwave_proto::{
-    ControlPacket, DataPacket, Event, Host, HostConfig, IntervalRule, Lasts, NodeConfig, OpenRequest, Packet, PathKind,
-    PieceAt, SessionOptions,
+    ControlPacket, DataPacket, Ecn, Event, Host, HostConfig, IntervalRule, Lasts, NodeConfig, OpenRequest, Packet,
+    PathKind, PieceAt, SessionOptions,
 };
 use fairwave_schemes::node::{Gtp, Reading};
 use fairwave_schemes::scheme::{OptionValue, Options};
@@ -167,7 +167,7 @@ impl Machine {
         match header.kind {
             PacketKind::Data => {
                 let (packet, bytes) = DataPacket::open(&header, &mut seal, datagram).ok()?;
-                let new = memory::counted(&mut self.held, || host.handle_data(now, from, &packet).bytes);
+                let new = memory::counted(&mut self.held, || host.handle_data(now, from, Ecn::Capable, &packet).bytes);
                 (new > 0).then(|| Arrived { session, piece: packet.piece, bytes: bytes.to_vec() })
             }
             PacketKind::Control => {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::ops::Range;
 
 use fairwave_proto::codec::{Frame, Frames, LossReport, NO_LIMIT_BPS, SessionId, VoidReason, Writer};
-use fairwave_proto::{ByteRanges, ControlPacket, DataPacket, MOST_FRAME_BYTES, Packet, PieceAt};
+use fairwave_proto::{ByteRanges, ControlPacket, DataPacket, EcnCounts, MOST_FRAME_BYTES, Packet, PieceAt};
 
 use crate::random::Random;
 
@@ -132,13 +132,14 @@ impl Trick {
         for _ in 0..most {
             let (stream, offset, length) = (random.below(5) as u64, number2(random), 1 + number2(random));
             let any = number(random);
-            let frame = match random.below(9) {
+            let frame = match random.below(10) {
                 0..=2 => Frame::Request { stream, offset, length },
                 3 => Frame::Feedback { expected_bps: any },
                 4 => Frame::Timing { stamp_us: any as u32, held_us: offset },
                 5 => Frame::Sent { settled: any, next: any.saturating_add(length) },
                 6 => Frame::Void { stream, offset, length, reason: VoidReason::Vanished },
                 7 => Frame::Probe(any),
+                8 => Frame::Marks(EcnCounts { capable: any, capable_one: 0, marked: offset }),
                 _ => Frame::Echo(any),
             };
             let reports = random.chance(0.05) && {

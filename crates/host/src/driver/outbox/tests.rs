@@ -53,7 +53,16 @@ fn sent(seal: (Suite, bool), part: usize) -> Vec<Vec<u8>> {
     let mut room = [0; 2000];
     for number in NUMBERS {
         let packet = self::data(number);
-        outbox.push_data(&mut socket, SESSION, to, &packet, &mut data.sealer, &mut Lender(part)).expect("it is lent");
+        outbox
+            .push_data(
+                &mut socket,
+                SESSION,
+                BatchWay { to, takes_marks: false },
+                &packet,
+                &mut data.sealer,
+                &mut Lender(part),
+            )
+            .expect("it is lent");
         outbox.flush(&mut socket);
         outbox.send_control(&mut socket, SESSION, to, &self::control(number), &mut control.sealer);
         for _ in 0..2 {
@@ -129,7 +138,8 @@ fn push_data__of_fewer_bytes_than_it_says_sends_nothing() {
     let (mut socket, mut outbox) = (Socket::bind(None).expect("a port is free"), Outbox::new());
     let to = (None, "127.0.0.1:9".parse().expect("it is an address"));
     let sealer = &mut keys(SEALS[0], true).data.sealer;
-    let pushed = outbox.push_data(&mut socket, SESSION, to, &data(5), sealer, &mut Short);
+    let pushed =
+        outbox.push_data(&mut socket, SESSION, BatchWay { to, takes_marks: false }, &data(5), sealer, &mut Short);
     assert_eq!(pushed, Err(VoidReason::Shrank));
     assert!(outbox.flush(&mut socket) && outbox.calls == 0);
 }

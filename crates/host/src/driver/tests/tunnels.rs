@@ -8,7 +8,7 @@ use super::super::tunnel::Tunnel;
 use super::super::tunnels::Tunnels;
 use super::*;
 use crate::carrier::{Carrier, Carriers};
-use fairwave_proto::Hold;
+use fairwave_proto::{Direction, Hold};
 
 const LENGTH: u64 = 4 << 20;
 
@@ -146,7 +146,7 @@ fn tunnel__that_is_full_holds_its_own_session_and_no_other() {
         ends.iter_mut().for_each(End::turn);
         most = ends[1].driver.tunnels.waiting().into_iter().fold(most, usize::max);
         let now = ends[1].driver.clock.now();
-        limited = ends[1].driver.host.held_by(now, of_slow);
+        limited = ends[1].driver.host.held_by(now, of_slow, Direction::Sending);
         assert!(begin.elapsed() < PATIENCE, "{}", ends[0].bytes);
     }
     let sent = ends[1].driver.host.sent(of_slow).unwrap();

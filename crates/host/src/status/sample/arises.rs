@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use fairwave_proto::codec::{SessionId, TicketId};
 use fairwave_proto::handshake::insecure::{Insecure, InsecureInitiator, InsecureResponder};
-use fairwave_proto::{Event, Host, HostConfig, IntervalRule, Lasts, NodeConfig, OpenRequest, Packet};
+use fairwave_proto::{Ecn, Event, Host, HostConfig, IntervalRule, Lasts, NodeConfig, OpenRequest, Packet, PathWishes};
 use fairwave_schemes::node::{Gtp, Reading};
 use fairwave_schemes::scheme::Options;
 use fairwave_units::{Bytes, Time};
@@ -32,6 +32,12 @@ struct Path {
     loses_one_in: u64,
     /// The line and how long its queue may be.
     line: Option<(Rate, Span)>,
+    /// Packets that wait for longer than this in front of the line are marked, if they can be.
+    marks_above: Option<Span>,
+    /// From when on others keep a queue filled in which all wait for so long.
+    others: Option<(Time, Span)>,
+    /// Whether somebody on the way takes the ECN field away.
+    bleaches: bool,
     /// Nothing comes through any more from then on.
     ends_at: Time,
 }
@@ -48,7 +54,7 @@ struct Pair {
     is_free: Time,
     /// When, in which order, where to.
     under_way: BinaryHeap<std::cmp::Reverse<(Time, u64, usize)>>,
-    packets: std::collections::BTreeMap<u64, Packet>,
+    packets: std::collections::BTreeMap<u64, (Ecn, Packet)>,
     sent: u64,
     wire_bytes: [u64; 2],
 }
@@ -98,13 +104,13 @@ impl Pair {
 
     fn arrive(&mut self, number: u64, to: usize) {
         let (host, from) = (&mut self.hosts[to], address(1 - to));
-        match self.packets.remove(&number) {
-            Some(Packet::Data(packet)) => _ = host.handle_data(self.now, from, &packet),
-            Some(Packet::Control(packet)) => _ = host.handle_control(self.now, from, &packet),
-            Some(Packet::Handshake(bytes)) => {
+        let Some((ecn, packet)) = self.packets.remove(&number) else { return };
+        match packet {
+            Packet::Data(packet) => _ = host.handle_data(self.now, from, ecn, &packet),
+            Packet::Control(packet) => _ = host.handle_control(self.now, from, &packet),
+            Packet::Handshake(bytes) => {
                 host.handle_handshake(self.now, from, &bytes, &mut |_| Ok(fairwave_proto::SessionOptions::default()));
             }
-            None => {}
         }
     }
 
@@ -122,12 +128,13 @@ impl Pair {
             }
         }
         while let Some(transmit) = self.hosts[at].poll_transmit(self.now) {
-            self.carry(at, transmit.packet);
+            let ecn = if transmit.takes_marks { Ecn::Capable } else { Ecn::NotCapable };
+            self.carry(at, ecn, transmit.packet);
         }
     }
 
-    fn carry(&mut self, from: usize, packet: Packet) {
-        let Path { delay, loses_one_in, line, ends_at } = self.path;
+    fn carry(&mut self, from: usize, mut ecn: Ecn, packet: Packet) {
+        let Path { delay, loses_one_in, line, marks_above, others, bleaches, ends_at } = self.path;
         self.sent += 1;
         let bytes = u64::from(packet.datagram_bytes()) + 28;
         let mut leaves = self.now;
@@ -144,12 +151,21 @@ impl Pair {
                 }
                 let takes = rate.time_for(Bytes::new(bytes)).expect("a line has a rate");
                 self.is_free = self.is_free.max(self.now).saturating_add(takes);
+                if ecn == Ecn::Capable && marks_above.is_some_and(|above| self.is_free.since(self.now) > above) {
+                    ecn = Ecn::Marked;
+                }
                 leaves = self.is_free;
             }
             self.wire_bytes[TAKER] += bytes;
+            if bleaches {
+                ecn = Ecn::NotCapable;
+            }
+        }
+        if let Some((_, waits)) = others.filter(|(since, _)| from == GIVER && self.now >= *since) {
+            leaves = leaves.saturating_add(waits);
         }
         self.under_way.push(std::cmp::Reverse((leaves.saturating_add(delay), self.sent, 1 - from)));
-        self.packets.insert(self.sent, packet);
+        self.packets.insert(self.sent, (ecn, packet));
     }
 
     /// What the user of an end is told, by what it did since half a second ago.
@@ -179,8 +195,16 @@ impl Pair {
         };
         let path = self.kind;
         let (sends, receives) = (at == GIVER, at == TAKER);
-        let (peer, carrier) = (address(1 - at), Carrier::Udp);
-        let facts = SessionFacts { peer, is_initiator: receives, sends, receives, path, is_plain: false, carrier };
+        let facts = SessionFacts {
+            peer: address(1 - at),
+            is_initiator: receives,
+            sends,
+            receives,
+            path,
+            wishes: PathWishes::default(),
+            is_plain: false,
+            carrier: Carrier::Udp,
+        };
         StatusSample { at: Instant::now(), sessions: vec![(Session::detached(facts).0, Arc::new(stats), None)] }
     }
 }
@@ -220,7 +244,15 @@ fn host(seed: u8, path: PathKind, capacity: Option<Rate>, room: u64) -> Host<Ins
 
 /// 60 ms there and back, and nothing wrong.
 fn clean() -> Path {
-    Path { delay: Span::from_millis(30), loses_one_in: u64::MAX, line: None, ends_at: Time::MAX }
+    Path {
+        delay: Span::from_millis(30),
+        loses_one_in: u64::MAX,
+        line: None,
+        marks_above: None,
+        others: None,
+        bleaches: false,
+        ends_at: Time::MAX,
+    }
 }
 
 const ROOM: u64 = 1 << 30;
@@ -242,4 +274,85 @@ fn loss__without_a_queue_is_told_at_both_ends_with_what_to_type() {
         let advice = told.advice.clone().unwrap_or_else(|| panic!("{told:?}"));
         assert!(advice.contains("`--path dedicated --capacity \"40.0 Mb/s\"` at both ends"), "{advice}");
     }
+}
+
+/// A line of 20 Mb/s whose router marks what waits for longer than 5 ms in a queue of 200 ms.
+fn marking() -> Path {
+    let (longest, above) = (Span::from_millis(200), Span::from_millis(5));
+    Path { line: Some((Rate::mbps(20.0), longest)), marks_above: Some(above), ..clean() }
+}
+
+#[test]
+fn marks__of_a_router_hold_the_rate_and_keep_its_queue_short() {
+    let mut pair = Pair::new(marking(), PathKind::Shared, None, ROOM);
+    pair.run_to(Time::from_secs(15));
+    let [giver, taker] = [GIVER, TAKER].map(|at| pair.told(at));
+    assert_eq!(giver.limited_by, Some(LimitedBy::Path), "{giver:?}");
+    assert!(giver.path.marked_packets > 0 && giver.path.marked_share.unwrap() < 0.2, "{giver:?}");
+    // What is under way is not known to the source.
+    let (here, there) = (giver.path.marked_packets, taker.path.marked_packets);
+    assert!(here <= there && there < here + 100, "{here} {there}");
+    assert_eq!(giver.path.loss_share, Some(0.0), "{giver:?}");
+    assert!(giver.path.queueing_s.unwrap() < 0.05, "{giver:?}");
+    assert!(giver.because.contains("nothing lost, ") && giver.because.contains(" marked by routers"), "{giver:?}");
+}
+
+#[test]
+fn marks__of_a_path_that_takes_the_field_away_are_not_asked_for() {
+    let mut pair = Pair::new(Path { bleaches: true, ..marking() }, PathKind::Shared, None, ROOM);
+    pair.run_to(Time::from_secs(5));
+    let giver = pair.told(GIVER);
+    assert_eq!((giver.path.marked_packets, giver.path.marked_share), (0, Some(0.0)), "{giver:?}");
+    assert!(!pair.hosts[GIVER].takes_marks(pair.sessions[GIVER].unwrap()));
+    assert!(giver.path.delivery_rate_bps.unwrap() > 1e6, "{giver:?}");
+}
+
+#[test]
+fn queue__of_others_is_told_at_the_source_with_what_to_type() {
+    let others = Some((Time::from_secs(2), Span::from_millis(120)));
+    let path = Path { others, line: Some((Rate::mbps(20.0), Span::from_millis(60))), ..clean() };
+    let mut pair = Pair::new(path, PathKind::Shared, None, ROOM);
+    pair.run_to(Time::from_secs(20));
+    let giver = pair.told(GIVER);
+    assert_eq!(giver.limited_by, Some(LimitedBy::Path), "{giver:?}");
+    let queueing = giver.path.queueing_s.unwrap();
+    assert!((0.119..0.2).contains(&queueing), "{giver:?}");
+    assert!(
+        giver.because.contains("ms (least 60 ms), 1") && giver.because.contains(" ms of it in queues"),
+        "{giver:?}"
+    );
+    let advice = giver.advice.expect("there is some");
+    assert!(advice.starts_with("packets wait 1") && advice.contains("`--limit \""), "{advice}");
+}
+
+#[test]
+fn silence__of_a_path_that_ends_is_told() {
+    let line = Some((Rate::mbps(20.0), Span::from_millis(60)));
+    let path = Path { ends_at: Time::from_secs(3), line, ..clean() };
+    let mut pair = Pair::new(path, PathKind::Shared, None, ROOM);
+    pair.run_to(Time::from_secs(6));
+    let taker = pair.told(TAKER);
+    assert_eq!(taker.limited_by, Some(LimitedBy::Silence), "{taker:?}");
+    assert!(taker.because.starts_with("nothing has come from 10.0.0.1:1 for "), "{taker:?}");
+}
+
+#[test]
+fn window__of_a_sink_with_little_room_holds() {
+    // 60 000 bytes each 60 ms are 8 Mb/s of 100.
+    let mut pair = Pair::new(clean(), PathKind::Dedicated, Some(Rate::mbps(100.0)), 60_000);
+    pair.run_to(Time::from_secs(5));
+    let [giver, taker] = [GIVER, TAKER].map(|at| pair.told(at));
+    assert_eq!(taker.limited_by, Some(LimitedBy::Window), "{taker:?}");
+    assert!(taker.because.starts_with("a round trip brings all that this end asks for at a time"), "{taker:?}");
+    assert_eq!(giver.limited_by, Some(LimitedBy::Idle), "{giver:?}");
+    assert!(giver.because.ends_with("no more is asked for, or ready"), "{giver:?}");
+}
+
+#[test]
+fn breaker__of_a_dedicated_path_that_loses_a_third_is_told() {
+    let mut pair = Pair::new(Path { loses_one_in: 3, ..clean() }, PathKind::Dedicated, Some(Rate::mbps(20.0)), ROOM);
+    pair.run_to(Time::from_secs(4));
+    let giver = pair.told(GIVER);
+    assert_eq!(giver.limited_by, Some(LimitedBy::Breaker), "{giver:?}");
+    assert!(giver.because.contains("it sends at half") && giver.because.contains(" % lost"), "{giver:?}");
 }
