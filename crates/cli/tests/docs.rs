@@ -7,8 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use fairwave_schemes::scheme::{Model, Scheme, find, schemes};
-use fairwave_schemes::session::window_schemes;
+use fairwave_schemes::scheme::{Model, Scheme, SchemeKind, find, schemes};
 
 #[test]
 fn packet_lab__names_the_schemes_that_the_packet_model_runs() {
@@ -47,7 +46,7 @@ fn explicit_feedback__has_the_header_bytes_of_each_scheme_of_links() {
         }
         named.extend(here);
     }
-    let led = |scheme: &Scheme| scheme.controller.is_some() && !window_schemes().any(|name| name == scheme.name);
+    let led = |scheme: &Scheme| scheme.controller.is_some() && scheme.kind == SchemeKind::Link;
     assert_eq!(named, names(led));
 }
 

@@ -123,7 +123,7 @@ pub use ending::{AtEnd, at_end};
 pub use endpoint::{Endpoint, WeakEndpoint};
 pub use fairwave_proto::codec::{CloseReason, Refusal, SessionId, TicketId, VoidReason};
 pub use fairwave_proto::handshake::HandshakeError;
-pub use fairwave_proto::{IntervalRule, Lasts, PathKind, RateTerm, SessionOptions, SessionRates};
+pub use fairwave_proto::{IntervalRule, Lasts, PathControl, PathKind, RateTerm, SessionOptions, SessionRates};
 pub use fairwave_schemes::node::NodeError;
 pub use handler::Handler;
 pub use identity::Identity;

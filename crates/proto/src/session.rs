@@ -55,6 +55,8 @@ pub struct Opened {
     pub receives: bool,
     /// Who else uses the path.
     pub path: PathKind,
+    /// Its weight among this host's sessions.
+    pub(crate) weight: f64,
     /// What it may send from the start.
     pub(crate) start_send: Rate,
     /// What it may receive from the start.

@@ -14,6 +14,7 @@ mod background;
 mod constant;
 mod controlled;
 mod delayed_ack;
+mod deliveries;
 mod engine;
 mod event_queue;
 mod flow;

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use fairwave_units::Time;
 
+use crate::deliveries::Deliveries;
 use crate::ranges::Ranges;
 
 /// The numbers from the first unacknowledged one to the last sent, a byte of flags each.
@@ -32,6 +33,8 @@ pub(crate) struct Scoreboard {
     to_resend: u64,
     /// RFC 6675's pipe: packets in the network, as far as known.
     pipe: u64,
+    /// Where the rule goes by delivery rates.
+    deliveries: Option<Box<Deliveries>>,
 }
 
 /// What an acknowledgement brought.
@@ -51,6 +54,16 @@ const LOST: u8 = 2;
 const RESENT: u8 = 4;
 
 impl Scoreboard {
+    /// One that tells what becomes of the packets.
+    pub(crate) fn told(deliveries: Option<Deliveries>) -> Self {
+        Self { deliveries: deliveries.map(Box::new), ..Self::default() }
+    }
+
+    /// Whom it tells.
+    pub(crate) fn deliveries(&mut self) -> Option<&mut Deliveries> {
+        self.deliveries.as_deref_mut()
+    }
+
     /// The first unacknowledged number.
     pub(crate) fn una(&self) -> u64 {
         self.una
@@ -82,6 +95,9 @@ impl Scoreboard {
         self.flags.push_back(0);
         self.sent_at.push_back(now);
         self.pipe += 1;
+        if let Some(deliveries) = &mut self.deliveries {
+            deliveries.on_new(now);
+        }
         number
     }
 
@@ -94,7 +110,7 @@ impl Scoreboard {
         let skip = (from - self.una) as usize;
         let at = skip + self.flags.iter().skip(skip).position(|flags| flags & (HELD | LOST | RESENT) == LOST)?;
         self.flags[at] |= RESENT;
-        self.sent_at[at] = now;
+        self.copy(at, now);
         self.to_resend -= 1;
         self.pipe += 1;
         self.resend_from = self.una + at as u64 + 1;
@@ -108,7 +124,7 @@ impl Scoreboard {
         let from = self.resend_from.max(self.una);
         let at = (from..highest).find(|number| self.flags[(number - self.una) as usize] & (HELD | RESENT) == 0)?;
         self.flags[(at - self.una) as usize] |= RESENT;
-        self.sent_at[(at - self.una) as usize] = now;
+        self.copy((at - self.una) as usize, now);
         self.pipe += 1;
         self.resend_from = at + 1;
         Some(at)
@@ -123,17 +139,19 @@ impl Scoreboard {
     /// Takes note that the first unacknowledged packet is sent again, lost or not; its number.
     pub(crate) fn resend_first(&mut self, now: Time) -> Option<u64> {
         let first = self.flags.front_mut().filter(|flags| **flags & HELD == 0)?;
-        self.sent_at[0] = now;
-        if *first & LOST == 0 {
-            *first |= LOST;
-            self.pipe -= 1;
-            self.to_resend += 1;
+        let (was_lost, was_resent) = (*first & LOST != 0, *first & RESENT != 0);
+        *first |= LOST | RESENT;
+        if !was_lost {
+            self.lose(0);
         }
-        if *first & RESENT == 0 {
-            *first |= RESENT;
-            self.to_resend -= 1;
-            self.pipe += 1;
+        // A copy that was sent before is the one that counts no more.
+        if was_resent {
+            self.lose(0);
+        } else {
+            self.to_resend -= u64::from(was_lost);
         }
+        self.copy(0, now);
+        self.pipe += 1;
         Some(self.una)
     }
 
@@ -144,12 +162,16 @@ impl Scoreboard {
         let number = number.min(limit);
         if number > self.una {
             news.advanced = true;
-            for _ in self.una..number {
+            let settled = (number - self.una) as usize;
+            for at in 0..settled {
                 let flags = self.flags.pop_front().expect("numbers below next() have flags");
                 news.acked_packets += u64::from(flags & HELD == 0);
-                self.leave(flags);
+                self.leave(at, flags);
             }
-            self.sent_at.drain(..(number - self.una) as usize);
+            self.sent_at.drain(..settled);
+            if let Some(deliveries) = &mut self.deliveries {
+                deliveries.forget(settled);
+            }
             self.una = number;
             self.held.remove_below(number);
         }
@@ -179,7 +201,11 @@ impl Scoreboard {
             if *flags & HELD != 0 || (at > 0 && self.sent_at[at] > sent_by) {
                 continue;
             }
-            self.pipe -= u64::from(*flags & LOST == 0) + u64::from(*flags & RESENT != 0);
+            let copies = copies(*flags);
+            self.pipe -= copies;
+            if let Some(deliveries) = &mut self.deliveries {
+                (0..copies).for_each(|_| deliveries.on_lost(at, self.una + at as u64));
+            }
             self.to_resend += u64::from(*flags & (LOST | RESENT) != LOST);
             *flags = *flags & !RESENT | LOST;
         }
@@ -190,6 +216,7 @@ impl Scoreboard {
     /// way.
     pub(crate) fn on_spurious_timeout(&mut self) {
         let from = self.marked_below.max(self.una) - self.una;
+        let before = self.pipe;
         for flags in self.flags.iter_mut().skip(from as usize) {
             if *flags & (HELD | LOST | RESENT) == LOST {
                 *flags &= !LOST;
@@ -197,6 +224,30 @@ impl Scoreboard {
                 self.to_resend -= 1;
             }
         }
+        if let Some(deliveries) = &mut self.deliveries {
+            deliveries.on_found(self.pipe - before);
+        }
+    }
+
+    /// A packet sent after `by` arrived: what was sent again before that, and has not, is lost once more (RFC 8985 s6.2,
+    /// for packets sent again alone; the first time three packets behind one tell). Whether there was any.
+    pub(crate) fn lose_repairs(&mut self, by: Time) -> bool {
+        let mut found = false;
+        while let Some((sent, number)) = self.deliveries.as_mut().and_then(|deliveries| deliveries.overtaken(by)) {
+            let Some(at) = number.checked_sub(self.una).map(|at| at as usize) else { continue };
+            if self.flags[at] & HELD != 0 || self.sent_at[at] != sent {
+                continue;
+            }
+            // One that was sent again and not taken for lost before has two copies.
+            if self.flags[at] & (LOST | RESENT) == LOST | RESENT {
+                self.flags[at] &= !RESENT;
+                self.lose(at);
+                self.to_resend += 1;
+                self.resend_from = self.resend_from.min(number);
+                found = true;
+            }
+        }
+        found
     }
 
     /// Marks numbers as held by the receiver.
@@ -204,7 +255,7 @@ impl Scoreboard {
         for number in part.clone() {
             let at = (number - self.una) as usize;
             let flags = self.flags[at];
-            self.leave(flags);
+            self.leave(at, flags);
             self.flags[at] = flags | HELD;
         }
         // Only the part's own three highest numbers can be among the three highest of all.
@@ -218,14 +269,33 @@ impl Scoreboard {
         }
     }
 
-    /// Takes a packet with these flags out of the counts.
-    fn leave(&mut self, flags: u8) {
+    /// Takes the packet at this place, with these flags, out of the counts: it arrived.
+    fn leave(&mut self, at: usize, flags: u8) {
         if flags & HELD != 0 {
             return;
         }
-        // RFC 6675, SetPipe: one if it is not lost, one if it was sent again.
-        self.pipe -= u64::from(flags & LOST == 0) + u64::from(flags & RESENT != 0);
+        let copies = copies(flags);
+        self.pipe -= copies;
         self.to_resend -= u64::from(flags & (LOST | RESENT) == LOST);
+        if let Some(deliveries) = &mut self.deliveries {
+            deliveries.on_arrived(at, copies);
+        }
+    }
+
+    /// A copy of the packet at this place is in flight no more.
+    fn lose(&mut self, at: usize) {
+        self.pipe -= 1;
+        if let Some(deliveries) = &mut self.deliveries {
+            deliveries.on_lost(at, self.una + at as u64);
+        }
+    }
+
+    /// The packet at this place is sent again.
+    fn copy(&mut self, at: usize, now: Time) {
+        self.sent_at[at] = now;
+        if let Some(deliveries) = &mut self.deliveries {
+            deliveries.on_again(now, at, self.una + at as u64);
+        }
     }
 
     /// Marks as lost what has three held packets above it; whether there was any.
@@ -234,17 +304,23 @@ impl Scoreboard {
         let mut found = false;
         let from = self.marked_below.max(self.una);
         for number in from..below.max(from) {
-            let flags = &mut self.flags[(number - self.una) as usize];
-            if *flags & (HELD | LOST) == 0 {
-                *flags |= LOST;
-                self.pipe -= 1;
-                self.to_resend += u64::from(*flags & RESENT == 0);
+            let at = (number - self.una) as usize;
+            let flags = self.flags[at];
+            if flags & (HELD | LOST) == 0 {
+                self.flags[at] |= LOST;
+                self.lose(at);
+                self.to_resend += u64::from(flags & RESENT == 0);
                 found = true;
             }
         }
         self.marked_below = self.marked_below.max(below);
         found
     }
+}
+
+/// RFC 6675, SetPipe: copies in flight of a packet that is not held: one if it is not lost, one if it was sent again.
+fn copies(flags: u8) -> u64 {
+    u64::from(flags & LOST == 0) + u64::from(flags & RESENT != 0)
 }
 
 #[cfg(test)]
@@ -337,13 +413,14 @@ mod tests {
         /// Any acknowledgements, time-outs and sends: the counts equal what the flags say.
         #[test]
         fn counts__agree_with_the_flags(steps in proptest::collection::vec((0_u8..6, 0_u64..40, 0_u64..8), 1..200)) {
-            let mut board = Scoreboard::default();
+            let mut board = Scoreboard::told(Some(Deliveries::new(1000)));
             for (what, a, b) in steps {
                 match what {
                     0 | 1 => for _ in 0..b { board.send_new(Time::from_nanos(a % 8)); },
                     2 => { let una = board.una(); sack(&mut board, una, una + a..una + a + b); }
                     3 => { let una = board.una(); sack(&mut board, una + b, una + a..una + a + b); }
-                    4 => { board.resend_lost(Time::ZERO); }
+                    4 => { board.resend_lost(Time::from_nanos(b)); }
+                    _ if a == 2 => { board.lose_repairs(Time::from_nanos(b)); }
                     _ if a == 0 => board.on_timeout(Time::from_nanos(b)),
                     _ if a == 1 => board.on_spurious_timeout(),
                     _ => { board.resend_first(Time::ZERO); }
@@ -351,6 +428,7 @@ mod tests {
                 let count = |of: fn(u8) -> bool| board.flags.iter().filter(|flags| of(**flags)).count() as u64;
                 let pipe = count(|f| f & (HELD | LOST) == 0) + count(|f| f & HELD == 0 && f & RESENT != 0);
                 prop_assert_eq!(board.pipe, pipe);
+                prop_assert_eq!(board.deliveries.as_ref().map(|told| told.in_flight_packets()), Some(pipe));
                 prop_assert_eq!(board.to_resend, count(|f| f & (HELD | LOST | RESENT) == LOST));
             }
         }

@@ -5,6 +5,7 @@ use fairwave_schemes::header::CongestionHeader;
 use fairwave_schemes::session::{Ack, Allowance, CongestionController, Feedback, Loss, Sending};
 use fairwave_units::Time;
 
+use crate::deliveries::Deliveries;
 use crate::pacer::WindowPacer;
 use crate::packet::SackBlocks;
 use crate::rtt::{MinRto, RttEstimator};
@@ -89,10 +90,11 @@ pub(crate) enum Next {
 
 impl WindowSender {
     pub(crate) fn new(controller: Box<dyn CongestionController>, config: SenderConfig) -> Self {
+        let deliveries = controller.takes_samples().then(|| Deliveries::new(config.packet_bytes));
         Self {
             controller,
             config,
-            board: Scoreboard::default(),
+            board: Scoreboard::told(deliveries),
             rtt: RttEstimator::new(config.min_rto),
             state: SenderState::Open,
             round: 0,
@@ -170,6 +172,9 @@ impl WindowSender {
     /// application's word: whether it has a packet's worth of data.
     pub(crate) fn poll_send(&mut self, now: Time, may_send_new: bool) -> Option<Next> {
         let next = self.next(now, may_send_new)?;
+        if let Some((stamp, bytes)) = self.board.deliveries().and_then(Deliveries::take_sent) {
+            self.controller.on_sent(now, bytes, &stamp);
+        }
         if let Some(pacer) = &mut self.pacer {
             pacer.on_sent(now);
         }
@@ -210,6 +215,9 @@ impl WindowSender {
             return Some(Next::Again(number));
         }
         self.window_limited = !has_receiver_room;
+        if let Some(deliveries) = self.board.deliveries() {
+            deliveries.on_app_limited();
+        }
         None
     }
 
@@ -295,6 +303,7 @@ impl WindowSender {
             self.round += 1;
             self.round_end = self.board.next();
         }
+        self.sample(now, stamp, news.acked_packets > 0);
         let was_in_recovery = matches!(self.state, SenderState::Recovery { .. });
         if news.advanced {
             self.judge_timeout(stamp);
@@ -322,6 +331,19 @@ impl WindowSender {
             return true;
         }
         false
+    }
+
+    /// What an acknowledgement says of deliveries goes to a rule that takes samples.
+    fn sample(&mut self, now: Time, stamp: Time, is_news: bool) {
+        if self.board.deliveries().is_none() {
+            return;
+        }
+        // RFC 8985 s6.2: a quarter of the least round-trip time for what was overtaken.
+        let window_ns = self.rtt.least().as_nanos() / 4;
+        self.board.lose_repairs(Time::from_nanos(stamp.as_nanos().saturating_sub(window_ns)));
+        let Some(deliveries) = self.board.deliveries() else { return };
+        let sample = deliveries.sample(now, is_news.then(|| now.since(stamp)));
+        self.controller.on_sample(now, &sample);
     }
 
     /// The first unacknowledged number moved: recovery may be over, the timer starts again.

@@ -145,6 +145,7 @@ impl<C: Crypto> Control<C> {
             sends: established.sends,
             receives: established.receives,
             path: established.path,
+            weight: options.weight,
             start_send: established.start_send.unwrap_or(Rate::ZERO),
             start_receive: established.start_receive.unwrap_or(Rate::ZERO),
             rtt: established.rtt,

@@ -27,13 +27,14 @@ struct Source {
 
 impl Source {
     fn new() -> Self {
-        let mut outbound = Outbound::new(SecureRandom::new([7; 32], 0));
+        let mut outbound = Outbound::new(SecureRandom::new([7; 32], 0), PathControl::Bbr);
         let setup = SenderSetup {
             piece_bytes: 1000,
             lower_bytes: 28,
             send_bytes: Bytes::new(1),
             start: Rate::mbps(80.0),
             path: PathKind::Shared,
+            weight: 1.0,
             rtt: Some(Duration::from_millis(20)),
             silence: Duration::from_secs(30),
         };

@@ -60,10 +60,17 @@ pub fn controller_from(
     make(name, options, WindowConfig { initial_window_packets, ..config })
 }
 
-/// The schemes that [`controller_from`] knows, in the order of the list: window-based, and by themselves.
+/// The schemes that [`controller_from`] knows, in the order of the list: window-based, and by themselves. Rules that take
+/// samples are not: a window and acknowledgements say nothing to them.
 pub fn window_schemes() -> impl Iterator<Item = &'static str> {
     let sessions = scheme::schemes().iter().filter(|scheme| scheme.kind == scheme::SchemeKind::Session);
-    sessions.filter(|scheme| scheme.controller.is_some()).map(|scheme| scheme.name)
+    sessions.filter(|scheme| is_by_window(scheme)).map(|scheme| scheme.name)
+}
+
+/// Whether its rule needs nothing but acknowledgements, losses and time-outs.
+fn is_by_window(scheme: &scheme::Scheme) -> bool {
+    let made = scheme.controller.and_then(|make| make(&Options::default(), WindowConfig::default()).ok());
+    made.is_some_and(|rule| !rule.takes_samples())
 }
 
 fn make(name: &str, options: &Options, window: WindowConfig) -> Result<Box<dyn CongestionController>, RuleError> {

@@ -6,19 +6,20 @@
 //! sender floors when it sends.
 //!
 //! Three rules are told other things, each by a driver of its own, and are no [`CongestionController`]: [`Udt`] hears
-//! the rates that its sink measured, [`Rbudp`] which packets are missing, [`PathRate`] the fate of every packet and
-//! when it was sent.
+//! the rates that its sink measured, [`Rbudp`] which packets are missing, [`Bbr`] samples of a path's [`DeliveryRate`].
 
 mod aecp;
 mod aimd;
+mod bbr;
 mod bic;
 mod cubic;
+mod delivery_rate;
 mod fast;
 mod hstcp;
 mod htcp;
 mod make;
 mod new_reno;
-mod path;
+mod rate_sample;
 mod rbudp;
 mod rcp;
 mod slow_start;
@@ -31,21 +32,23 @@ mod vegas;
 mod window;
 mod xcp;
 
-use fairwave_units::{Duration, Rate, Time};
+use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use crate::header::CongestionHeader;
 use crate::scheme::{Model, Options, Scheme, registry};
 
 pub use aecp::{Aecp, AecpSourceConfig};
 pub use aimd::{Aimd, AimdConfig};
+pub use bbr::{Bbr, BbrConfig, BbrState};
 pub use bic::{Bic, BicConfig, BicForm};
 pub use cubic::{Cubic, CubicConfig};
+pub use delivery_rate::{DeliveryRate, SentStamp};
 pub use fast::{Fast, FastConfig};
 pub use hstcp::{HighSpeed, HighSpeedConfig};
 pub use htcp::{Htcp, HtcpConfig};
 pub use make::{RuleError, controller, controller_from, led_controller, window_schemes};
 pub use new_reno::NewReno;
-pub use path::{PacketFate, PathRate, PathReport};
+pub use rate_sample::{LossPoint, RateSample};
 pub use rbudp::{Rbudp, rbudp_loss, rbudp_transfer_s};
 pub use rcp::Rcp;
 pub use slow_start::SlowStart;
@@ -71,6 +74,7 @@ pub(crate) const WINDOWED: &[Scheme] = &[
     aimd::SCHEME,
     bic::SCHEME,
     cubic::SCHEME,
+    bbr::SCHEME,
     vegas::SCHEME,
     fast::SCHEME,
 ];
@@ -108,6 +112,18 @@ pub trait CongestionController: Send {
     fn on_timeout(&mut self, loss: &Loss) {
         self.window_mut().begin_again(loss.half_of_flight_packets());
     }
+
+    /// Whether it goes by delivery rates: then it is told of each packet sent and of each sample, besides all else.
+    fn takes_samples(&self) -> bool {
+        false
+    }
+
+    /// A packet of so many bytes on the wire is sent. Of rules that take samples.
+    fn on_sent(&mut self, _now: Time, _bytes: Bytes, _stamp: &SentStamp) {}
+
+    /// An acknowledgement came, and this is what it says of deliveries; before [`CongestionController::on_ack`] of the
+    /// same. Of rules that take samples.
+    fn on_sample(&mut self, _now: Time, _sample: &RateSample) {}
 
     /// What may be in flight, and how fast.
     fn allowance(&self) -> Allowance {

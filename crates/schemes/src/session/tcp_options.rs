@@ -17,6 +17,7 @@ pub(crate) const MIN_RTO: OptionSpec = OptionSpec {
     help: "shortest retransmission timeout; \"linux\": 200 ms more than the round trip",
 };
 pub(crate) const NS2_MIN_RTO: OptionSpec = OptionSpec { default: NS2, ..MIN_RTO };
+pub(crate) const LINUX_MIN_RTO: OptionSpec = OptionSpec { default: LINUX, ..MIN_RTO };
 const RFC_6298: &str = "1 s";
 pub(super) const NS2: &str = "200 ms";
 const LINUX: &str = "linux";

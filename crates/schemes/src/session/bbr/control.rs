@@ -1,0 +1,122 @@
+//! The rate and the window that a model gives (BBR s5.6).
+
+use fairwave_units::{Duration, Rate};
+
+use super::super::rate_sample::RateSample;
+use super::model::{Bbr, rate_of};
+use super::state::BbrState;
+
+/// What is sent is so much of the bandwidth, so that a queue has time to go (BBR s2.5, PacingMarginPercent).
+const PACING_MARGIN: f64 = 0.99;
+/// Packets that the window has in any case (BBR s2.8, MinPipeCwnd).
+const LEAST_PACKETS: u64 = 4;
+
+impl Bbr {
+    /// BBR s5.6.2, SetPacingRateWithGain.
+    pub(super) fn set_pacing(&mut self, gain: f64) {
+        // Ours: what the path loses anyway is sent besides, so that the bandwidth arrives, as long as no queue shows.
+        let has_queue = self.loss_floor.has_queue(self.min_rtt.least());
+        let arriving = if has_queue { 1.0 } else { 1.0 - self.loss_floor.share() };
+        let rate = self.bandwidth() * (gain * PACING_MARGIN / arriving);
+        if self.full_pipe.was_reached || rate > self.pacing {
+            self.pacing = rate;
+        }
+        // Ours: a packet a second at least, so that something tells how the path is.
+        self.pacing = self.pacing.max(rate_of(self.packet(), Duration::from_secs(1)));
+    }
+
+    /// BBR s5.6.4.6, SetCwnd.
+    pub(super) fn set_window(&mut self, sample: &RateSample) {
+        let most = self.max_in_flight();
+        let acked = sample.newly_acked.get();
+        if self.full_pipe.was_reached {
+            self.window = self.window.saturating_add(acked).min(most);
+        } else if self.window < most || sample.total_delivered < self.config.initial_window {
+            self.window = self.window.saturating_add(acked);
+        }
+        self.window = self.window.max(self.least_window());
+        if self.state == BbrState::ProbeRtt {
+            self.window = self.window.min(self.probe_rtt_window());
+        }
+        self.bound_window();
+    }
+
+    /// BBR s5.6.4.7, BoundCwndForModel.
+    fn bound_window(&mut self) {
+        let long_term = match self.state {
+            BbrState::ProbeCruise | BbrState::ProbeRtt => self.long_term_with_headroom(),
+            state if state.is_probe_bw() => self.long_term,
+            _ => None,
+        };
+        let most = long_term.unwrap_or(u64::MAX).min(self.short_term.in_flight.unwrap_or(u64::MAX));
+        self.window = self.window.min(most.max(self.least_window()));
+    }
+
+    /// The long-term bound, with room for others (BBR s5.3.3.9, InflightWithHeadroom).
+    pub(super) fn long_term_with_headroom(&self) -> Option<u64> {
+        let bound = self.long_term?;
+        let headroom = ((bound as f64 * self.config.headroom) as u64).max(self.packet());
+        let bound = bound.saturating_sub(headroom).max(self.least_window());
+        // Ours: alone on a short buffer, what fills the path is not given away; there is nobody to take it.
+        Some(if self.neighbours.are_there() { bound } else { bound.max(self.bdp_of(1.0, self.bandwidth.max())) })
+    }
+
+    /// BBR s5.6.4.2, UpdateMaxInflight.
+    fn max_in_flight(&self) -> u64 {
+        let bytes = self.bdp(self.state.window_gain()).saturating_add(self.aggregation.extra());
+        self.with_quanta(bytes)
+    }
+
+    /// BBR s5.6.4.2, Inflight, for a bandwidth.
+    pub(super) fn in_flight_of(&self, gain: f64, bandwidth: Rate) -> u64 {
+        self.with_quanta(self.bdp_of(gain, bandwidth))
+    }
+
+    /// So much of the bandwidth-delay product, in bytes.
+    pub(super) fn bdp(&self, gain: f64) -> u64 {
+        self.bdp_of(gain, self.bandwidth())
+    }
+
+    fn bdp_of(&self, gain: f64, bandwidth: Rate) -> u64 {
+        let Some(rtt) = self.min_rtt.least() else { return self.config.initial_window.get() };
+        // The cast saturates.
+        (gain * bandwidth.as_bps() / 8.0 * rtt.as_secs_f64()) as u64
+    }
+
+    /// BBR s5.6.4.2, QuantizationBudget: what leaves together has to find room (s5.5.8, s5.6.3).
+    fn with_quanta(&self, bytes: u64) -> u64 {
+        let quantum = ((self.pacing.as_bps() / 8.0 * 1e-3) as u64).min(64_000).max(2 * self.packet());
+        let bytes = bytes.max(quantum).max(self.least_window());
+        if self.state == BbrState::ProbeUp { bytes.saturating_add(2 * self.packet()) } else { bytes }
+    }
+
+    /// BBR s5.3.3.8.3, TargetInflight.
+    pub(super) fn target_in_flight(&self) -> u64 {
+        self.bdp(1.0).min(self.window)
+    }
+
+    /// BBR s5.6.4.5, ProbeRTTCwnd.
+    pub(super) fn probe_rtt_window(&self) -> u64 {
+        self.bdp(BbrState::ProbeRtt.window_gain()).max(self.least_window())
+    }
+
+    /// BBR s5.6.4.4, SaveCwnd.
+    pub(super) fn save_window(&mut self) {
+        let is_good = self.recovery_until.is_none() && self.state != BbrState::ProbeRtt;
+        self.prior_window = if is_good { self.window } else { self.prior_window.max(self.window) };
+    }
+
+    /// BBR s5.6.4.4, RestoreCwnd.
+    pub(super) fn restore_window(&mut self) {
+        self.window = self.window.max(self.prior_window);
+    }
+
+    /// BBR s2.2, C.is_cwnd_limited.
+    pub(super) fn is_window_limited(&self) -> bool {
+        self.fill.now || self.fill.before
+    }
+
+    fn least_window(&self) -> u64 {
+        LEAST_PACKETS.saturating_mul(self.packet())
+    }
+}

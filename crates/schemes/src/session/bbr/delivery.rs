@@ -1,0 +1,99 @@
+//! What the path delivered in the last round trip, and whether anything was lost or marked in it.
+
+use fairwave_units::Rate;
+
+use super::super::rate_sample::RateSample;
+
+/// The largest delivery of one round trip, and its losses (BBR s5.5.10.3). These rounds begin anew with a first loss, so
+/// that what it brought is seen as soon as it can be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Delivery {
+    pub(super) rate: Rate,
+    /// Bytes delivered between a packet's sending and its arrival.
+    pub(super) volume: u64,
+    /// Whether the sample that is being worked on ended a round.
+    pub(super) is_round_start: bool,
+    round_end: u64,
+    pub(super) has_loss: bool,
+    /// Ranges lost in the round.
+    pub(super) lost_ranges: u32,
+}
+
+impl Delivery {
+    pub(super) fn new() -> Self {
+        Self { rate: Rate::ZERO, volume: 0, is_round_start: false, round_end: 0, has_loss: false, lost_ranges: 0 }
+    }
+
+    /// Something was lost: whether it is the round's first loss, with which a round begins.
+    pub(super) fn on_loss(&mut self, delivered: u64, ranges: u32) -> bool {
+        let is_first = !self.has_loss;
+        if is_first {
+            self.round_end = delivered;
+        }
+        self.has_loss = true;
+        self.lost_ranges = self.lost_ranges.saturating_add(ranges);
+        is_first
+    }
+
+    /// BBR s5.5.10.3, UpdateLatestDeliverySignals.
+    pub(super) fn on_sample(&mut self, sample: &RateSample) {
+        self.rate = self.rate.max(sample.delivery_rate.unwrap_or(Rate::ZERO));
+        self.volume = self.volume.max(sample.delivered.get());
+        self.is_round_start = sample.prior_delivered.get() >= self.round_end;
+        if self.is_round_start {
+            self.round_end = sample.total_delivered.get();
+        }
+    }
+
+    /// The sample is done: the next round has what it brought (AdvanceLatestDeliverySignals).
+    pub(super) fn advance(&mut self, sample: &RateSample) {
+        if self.is_round_start {
+            self.rate = sample.delivery_rate.unwrap_or(Rate::ZERO);
+            self.volume = sample.delivered.get();
+        }
+    }
+
+    /// Nothing of this round counts (ResetCongestionSignals).
+    pub(super) fn reset(&mut self) {
+        (self.rate, self.volume) = (Rate::ZERO, 0);
+        self.has_loss = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fairwave_units::Bytes;
+
+    use super::*;
+
+    fn sample(prior: u64, total: u64, mbps: f64) -> RateSample {
+        RateSample {
+            prior_delivered: Bytes::new(prior),
+            total_delivered: Bytes::new(total),
+            delivered: Bytes::new(total - prior),
+            delivery_rate: Some(Rate::mbps(mbps)),
+            ..RateSample::default()
+        }
+    }
+
+    #[test]
+    fn on_sample__is_the_largest_of_a_round_and_a_loss_begins_one() {
+        let mut delivery = Delivery::new();
+        for (prior, total, mbps) in [(0, 10, 3.0), (0, 20, 5.0), (5, 30, 4.0)] {
+            delivery.on_sample(&sample(prior, total, mbps));
+            delivery.advance(&sample(prior, total, mbps));
+        }
+        assert_eq!((delivery.rate, delivery.volume), (Rate::mbps(5.0), 25));
+        assert!(delivery.on_loss(30, 1) && !delivery.on_loss(35, 2));
+        assert_eq!(delivery.lost_ranges, 3);
+        // Without the loss this would end the round that began at 10.
+        delivery.on_sample(&sample(20, 40, 1.0));
+        assert!(!delivery.is_round_start);
+        delivery.on_sample(&sample(30, 50, 1.0));
+        assert!(delivery.is_round_start);
+        delivery.advance(&sample(30, 50, 1.0));
+        assert_eq!((delivery.rate, delivery.volume), (Rate::mbps(1.0), 20));
+        delivery.reset();
+        assert!(!delivery.has_loss);
+    }
+}

@@ -1,0 +1,65 @@
+//! Whether the path is full: what arrives grows no more.
+
+use fairwave_units::Rate;
+
+/// Looks for a plateau of the delivery rate over round trips that nothing else limits (BBR s5.3.1.2).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FullPipe {
+    /// The rate beyond which it has to grow.
+    base: Rate,
+    rounds: u32,
+    /// Whether the path is full since it was last looked.
+    pub(super) is_now: bool,
+    /// Whether it ever was.
+    pub(super) was_reached: bool,
+}
+
+/// A round trip that brought less than this much more is one without growth.
+const GROWTH: f64 = 1.25;
+const ROUNDS: u32 = 3;
+
+impl FullPipe {
+    pub(super) fn new() -> Self {
+        Self { base: Rate::ZERO, rounds: 0, is_now: false, was_reached: false }
+    }
+
+    /// Begins to look, from this rate on.
+    pub(super) fn look(&mut self, base: Rate) {
+        *self = Self { base, rounds: 0, is_now: false, was_reached: self.was_reached };
+    }
+
+    /// A round trip ended with this sample, which nothing but the path limited.
+    pub(super) fn on_round(&mut self, rate: Rate) {
+        if self.is_now {
+            return;
+        }
+        if rate >= self.base * GROWTH {
+            self.look(rate);
+            return;
+        }
+        self.rounds += 1;
+        self.is_now = self.rounds >= ROUNDS;
+        self.was_reached |= self.is_now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn on_round__three_without_growth_by_a_quarter() {
+        let mut pipe = FullPipe::new();
+        for mbps in [1.0, 2.0, 2.4, 2.4, 2.5] {
+            pipe.on_round(Rate::mbps(mbps)); // 2.5 is a quarter more than 2
+        }
+        assert!(!pipe.is_now);
+        for mbps in [3.0, 3.1, 2.0] {
+            assert!(!pipe.is_now);
+            pipe.on_round(Rate::mbps(mbps));
+        }
+        assert!(pipe.is_now && pipe.was_reached);
+        pipe.look(Rate::mbps(3.0));
+        assert!(!pipe.is_now && pipe.was_reached);
+    }
+}

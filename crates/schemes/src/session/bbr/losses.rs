@@ -1,0 +1,154 @@
+//! What losses and marks do to a model.
+
+use fairwave_units::{Rate, Time};
+
+use super::super::rate_sample::RateSample;
+use super::cycle::AckPhase;
+use super::model::Bbr;
+use super::state::BbrState;
+
+impl Bbr {
+    /// BBR s5.2.4 and s5.2.5: what the sample says of losses, and of losses that were none.
+    pub(super) fn on_losses(&mut self, now: Time, sample: &RateSample) {
+        let delivered = sample.total_delivered.get();
+        if sample.newly_lost.get() > 0 {
+            self.note_loss(sample);
+            let tolerated = self.loss_floor.tolerated();
+            let excess = sample.worst_loss.filter(|worst| self.cycle.is_probe_sample && worst.share() > tolerated);
+            if let Some(point) = excess {
+                let in_flight = point.in_flight_at(tolerated).get();
+                self.on_too_high(now, in_flight, point.is_app_limited, delivered);
+            }
+        }
+        if sample.newly_late.get() > 0 && self.undo.on_late(sample.newly_late.get()) {
+            self.undo_losses(delivered);
+        }
+        if sample.has_arrivals {
+            self.undo.on_arrival(sample.prior_delivered.get());
+        }
+        self.loss_floor.on_sample(sample);
+        self.marks.on_sample(sample.newly_acked.get(), sample.newly_marked.get());
+    }
+
+    /// BBR s5.5.10.2, NoteLoss.
+    fn note_loss(&mut self, sample: &RateSample) {
+        let delivered = sample.total_delivered.get();
+        self.delivery.on_loss(delivered, sample.lost_ranges);
+        // Ours: saved once for an episode of losses, not at each of its rounds, for a report may come a round late. An
+        // episode is over when a round trip brought no loss.
+        if !self.undo.is_open() {
+            self.save_window();
+            self.undo.short_term = self.short_term;
+            self.undo.long_term = self.long_term;
+            self.undo.state = None;
+        }
+        self.undo.on_lost(sample.newly_lost.get(), delivered, sample.in_flight.get());
+        self.recovery_until = Some(delivered);
+    }
+
+    /// A packet arrived that was sent after the last loss was seen: the window is again what it was (BBR s5.6.4.4).
+    pub(super) fn end_recovery(&mut self, sample: &RateSample) {
+        if self.recovery_until.is_some_and(|until| sample.prior_delivered.get() >= until) {
+            self.recovery_until = None;
+            self.restore_window();
+        }
+    }
+
+    /// Once a round trip (BBR s5.5.10.3, UpdateCongestionSignals).
+    pub(super) fn answer_congestion(&mut self, now: Time, sample: &RateSample) {
+        if !self.delivery.is_round_start {
+            return;
+        }
+        let round = self.loss_floor.on_round(self.min_rtt.least());
+        let is_others = round.has_queue && self.neighbours.are_there();
+        let is_congested = is_others || round.share > self.loss_floor.tolerated();
+        let has_loss = std::mem::take(&mut self.delivery.has_loss) && is_congested;
+        // Ours: what a probe lost is told when it is over, and was answered. The draft takes it for a loss of the path,
+        // and stays at what the round trips after the probe delivered until the next: a tenth less on a short buffer.
+        let is_of_probe = self.state.is_probe_bw() && self.cycle.phase == AckPhase::Stopping;
+        if !(self.state.is_probing() || is_of_probe || round.has_queue) {
+            self.loss_floor.learn(round.share);
+        }
+        if self.state == BbrState::ProbeCruise && !is_of_probe {
+            self.neighbours.on_cruise(round.is_shared);
+        }
+        let is_marked = self.marks.is_marked;
+        let is_over = self.marks.on_round();
+        if is_over && self.cycle.is_probe_sample {
+            let delivered = sample.total_delivered.get();
+            self.on_too_high(now, sample.tx_in_flight.get(), sample.is_app_limited, delivered);
+            return;
+        }
+        if self.state.is_probing() || is_of_probe || !(has_loss || is_marked) {
+            return;
+        }
+        self.short_term.begin(self.bandwidth.max(), self.window);
+        if has_loss && is_others {
+            self.yield_to_others(now);
+        } else if has_loss {
+            self.short_term.on_loss(self.delivery.rate, self.delivery.volume, self.config.beta);
+        }
+        if is_marked {
+            self.short_term.on_marks(self.marks.cut());
+        }
+    }
+
+    /// Too much was in flight (BBR s5.5.10.2, HandleInflightTooHigh): the bound is that, and a probe is over.
+    pub(super) fn on_too_high(&mut self, now: Time, in_flight: u64, is_app_limited: bool, delivered: u64) {
+        self.cycle.was_too_high = true;
+        // Once a probe.
+        self.cycle.is_probe_sample = false;
+        if !is_app_limited {
+            let least = (self.target_in_flight() as f64 * self.config.beta) as u64;
+            self.long_term = Some(in_flight.max(least));
+        }
+        if self.neighbours.are_there() {
+            self.yield_to_others(now);
+        }
+        if self.state == BbrState::ProbeUp {
+            self.undo.state = Some(BbrState::ProbeUp);
+            self.start_probe_down(now, delivered);
+        }
+    }
+
+    /// A queue that is not its own overflowed. Ours: the draft goes on with what arrives, and takes back at its next
+    /// probe what others gained since; one CUBIC beside it was left with a tenth. The bandwidth is cut as CUBIC cuts its
+    /// window (RFC 9438 s4.6), and what is free is found by the next probes.
+    fn yield_to_others(&mut self, now: Time) {
+        let packets = self.target_in_flight() / self.packet();
+        if !self.neighbours.may_cut(now, self.rounds.count, packets) {
+            return;
+        }
+        let rate = self.bandwidth() * self.config.beta;
+        self.undo.bandwidth.get_or_insert(self.bandwidth);
+        self.bandwidth.cut_to(rate);
+        let bound = (self.window as f64 * self.config.beta) as u64;
+        self.short_term.in_flight = Some(self.short_term.in_flight.map_or(bound, |before| before.min(bound)));
+    }
+
+    /// All that was lost in this episode has arrived: it was no loss (BBR s5.5.11.2).
+    fn undo_losses(&mut self, delivered: u64) {
+        let before = std::mem::take(&mut self.undo);
+        if let Some(bandwidth) = before.bandwidth {
+            self.bandwidth = bandwidth.joined(self.bandwidth);
+        }
+        self.restore_window();
+        self.delivery.has_loss = false;
+        self.full_pipe.look(Rate::ZERO);
+        self.short_term.widen(before.short_term);
+        // The wider of both; none is the widest.
+        self.long_term = self.long_term.zip(before.long_term).map(|(now, before)| now.max(before));
+        match before.state {
+            Some(BbrState::Startup) if self.state != BbrState::Startup => {
+                self.full_pipe.was_reached = false;
+                if self.state != BbrState::ProbeRtt {
+                    self.state = BbrState::Startup;
+                }
+            }
+            Some(BbrState::ProbeUp) if self.state != BbrState::ProbeUp && self.state != BbrState::ProbeRtt => {
+                self.start_probe_refill(delivered);
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Marks of congestion (ECN CE): how many of the packets carry one.
+
+use super::loss_floor::THRESHOLD;
+
+/// The mean share of marked packets, as DCTCP has it (RFC 8257 s3.3) and BBR's third version in Linux after it
+/// (google/bbr, `tcp_bbr.c`: `ecn_alpha_gain` 1/16, `ecn_factor` 1/3, `full_ecn_cnt` 2). The draft leaves the answer to
+/// marks open, but for that there has to be one (BBR s3.7).
+///
+/// Ours: while probing, more than 2 % marked is too much, as it is of losses, where Linux has a half. Linux asks links
+/// that mark early and much; on any path a mark stands for a loss (RFC 3168).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Marks {
+    /// The mean; all at first, so that the first mark of a path is answered in full.
+    share: f64,
+    acked: u64,
+    marked: u64,
+    /// Whether there was a mark in the round trip.
+    pub(super) is_marked: bool,
+    /// Round trips in a row in which too much was marked.
+    rounds_over: u32,
+}
+
+const GAIN: f64 = 1.0 / 16.0;
+const FACTOR: f64 = 1.0 / 3.0;
+const ROUNDS: u32 = 2;
+
+impl Marks {
+    pub(super) fn new() -> Self {
+        Self { share: 1.0, acked: 0, marked: 0, is_marked: false, rounds_over: 0 }
+    }
+
+    pub(super) fn on_sample(&mut self, acked: u64, marked: u64) {
+        self.acked = self.acked.saturating_add(acked);
+        self.marked = self.marked.saturating_add(marked);
+        self.is_marked |= marked > 0;
+    }
+
+    /// A round trip is over: whether more of its packets were marked than is tolerated while more is sent.
+    pub(super) fn on_round(&mut self) -> bool {
+        if self.acked == 0 {
+            return false;
+        }
+        let share = (self.marked as f64 / self.acked as f64).min(1.0);
+        self.share += GAIN * (share - self.share);
+        (self.acked, self.marked, self.is_marked) = (0, 0, false);
+        let is_over = share > THRESHOLD;
+        self.rounds_over = if is_over { self.rounds_over.saturating_add(1) } else { 0 };
+        is_over
+    }
+
+    /// Whether marks say that the path is full.
+    pub(super) fn say_full(&self) -> bool {
+        self.rounds_over >= ROUNDS
+    }
+
+    /// The share by which less is to be in flight after a round trip with marks.
+    pub(super) fn cut(&self) -> f64 {
+        self.share * FACTOR
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn on_round__follows_the_share_of_marks() {
+        let mut marks = Marks::new();
+        assert!(!marks.on_round());
+        marks.on_sample(1000, 10);
+        assert!(marks.is_marked && !marks.on_round()); // 1 %
+        // 1 - 1/16 x 0.99, a third of it.
+        assert!((marks.cut() - (1.0 - 0.99 / 16.0) / 3.0).abs() < 1e-12);
+        for _ in 0..2 {
+            assert!(!marks.say_full());
+            marks.on_sample(1000, 30);
+            assert!(marks.on_round());
+        }
+        assert!(marks.say_full() && !marks.is_marked);
+    }
+}

@@ -1,0 +1,132 @@
+//! The path's round-trip time without a queue.
+
+use fairwave_units::{Duration, Time};
+
+use super::config::BbrConfig;
+
+/// The least round-trip time of ten seconds, and when it is time to look for a lower one (BBR s5.3.4.3, UpdateMinRTT).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MinRtt {
+    least: Option<Duration>,
+    stamp: Time,
+    /// The same over the shorter time after which it is looked for.
+    recent: Option<Duration>,
+    recent_stamp: Time,
+    /// When a lower one was looked for the last time.
+    probed: Time,
+    /// Whether it is time to look for a lower one.
+    pub(super) is_due: bool,
+    window: Duration,
+    interval: Duration,
+}
+
+/// Where a model is in the moment with little in flight.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RttProbe {
+    /// When it is over; `None` before little is in flight.
+    pub(super) done: Option<Time>,
+    /// Whether a round trip of it is over.
+    pub(super) is_round_done: bool,
+}
+
+impl MinRtt {
+    pub(super) fn new(now: Time, config: &BbrConfig) -> Self {
+        let least = config.initial_rtt;
+        Self {
+            least,
+            stamp: now,
+            recent: least,
+            recent_stamp: now,
+            probed: now,
+            is_due: false,
+            window: config.min_rtt_window,
+            interval: config.probe_rtt_interval,
+        }
+    }
+
+    /// The least one; `None` before the first.
+    pub(super) fn least(&self) -> Option<Duration> {
+        self.least
+    }
+
+    pub(super) fn on_sample(&mut self, now: Time, rtt: Option<Duration>) {
+        self.is_due = now > self.recent_stamp.saturating_add(self.interval);
+        let Some(rtt) = rtt else { return };
+        if self.is_due || self.recent.is_none_or(|recent| rtt < recent) {
+            (self.recent, self.recent_stamp) = (Some(rtt), now);
+        } else if self.recent.is_some_and(|recent| is_same(rtt, recent)) && now <= self.probed.saturating_add(PUT_OFF) {
+            // Ours: it is seen again, without looking for it. Whoever sends at what is granted, or at 99 % of what the
+            // path delivers, has no queue most of the time, and little would be gained by stopping for a moment.
+            self.recent_stamp = now;
+        }
+        let is_stale = now > self.stamp.saturating_add(self.window);
+        if is_stale || self.least.is_none_or(|least| self.recent.is_some_and(|recent| recent < least)) {
+            (self.least, self.stamp) = (self.recent, self.recent_stamp);
+        }
+    }
+
+    /// It was looked for: not again before the interval is over.
+    pub(super) fn on_probed(&mut self, now: Time) {
+        (self.recent_stamp, self.probed) = (now, now);
+    }
+}
+
+/// Clocks and packets of others alone make such a difference: a 64th.
+fn is_same(rtt: Duration, least: Duration) -> bool {
+    rtt.as_nanos() <= least.as_nanos().saturating_add(least.as_nanos() / 64)
+}
+
+/// However often the least one is seen again, a lower one is looked for after so long: two models that keep a queue of
+/// the same length would each take it for the path.
+const PUT_OFF: Duration = Duration::from_secs(30);
+
+#[cfg(test)]
+mod tests {
+    use fairwave_units::Bytes;
+
+    use super::*;
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn on_sample__the_least_of_ten_seconds() {
+        let mut min = MinRtt::new(Time::ZERO, &BbrConfig::new(Bytes::new(1000)));
+        for (second, rtt, least, is_due) in [
+            (0, 50, 50, false),
+            (1, 40, 40, false),
+            (5, 60, 40, false),
+            // Nothing lower for more than 5 s: what is seen now is remembered beside the least.
+            (7, 60, 40, true),
+            (8, 55, 40, false),
+            // The 40 ms of 1 s are over 10 s old.
+            (12, 70, 55, false),
+        ] {
+            min.on_sample(Time::from_secs(second), Some(ms(rtt)));
+            assert_eq!((min.least(), min.is_due), (Some(ms(least)), is_due), "at {second} s");
+        }
+        min.on_sample(Time::from_secs(14), None);
+        assert!(min.is_due);
+        min.on_probed(Time::from_secs(14));
+        min.on_sample(Time::from_secs(15), Some(ms(60)));
+        assert!(!min.is_due);
+    }
+
+    #[test]
+    fn is_due__not_while_the_least_one_is_seen_again_but_after_half_a_minute() {
+        let config = BbrConfig::new(Bytes::new(1500));
+        let at_ms = |ms: u64| Time::from_nanos(ms * 1_000_000);
+        let first_due = |rtt_us: &dyn Fn(u64) -> u64| {
+            let mut min_rtt = MinRtt::new(Time::ZERO, &config);
+            (0..60_000).step_by(20).find(|at| {
+                min_rtt.on_sample(at_ms(*at), Some(Duration::from_micros(rtt_us(*at))));
+                min_rtt.is_due
+            })
+        };
+        // A queue of 1 ms beside 40 is one; 40.5 ms are the same.
+        assert_eq!(first_due(&|at| if at == 0 { 40_000 } else { 41_000 }), Some(5020));
+        assert_eq!(first_due(&|at| if at % 4000 == 0 { 40_500 } else { 60_000 }), Some(33_020));
+        assert_eq!(first_due(&|at| if at == 0 { 40_000 } else { 40_500 }), Some(35_020));
+    }
+}

@@ -1,0 +1,160 @@
+//! The model of a path.
+
+use fairwave_units::{Bytes, Duration, Rate, Time};
+use rand_pcg::Pcg32;
+
+use super::aggregation::Aggregation;
+use super::bandwidth::Bandwidth;
+use super::config::BbrConfig;
+use super::cycle::ProbeCycle;
+use super::delivery::Delivery;
+use super::full_pipe::FullPipe;
+use super::loss_floor::LossFloor;
+use super::marks::Marks;
+use super::min_rtt::{MinRtt, RttProbe};
+use super::neighbours::Neighbours;
+use super::rounds::RoundCount;
+use super::short_term::ShortTerm;
+use super::state::BbrState;
+use super::undo::Undo;
+
+/// A model of a path, and the rate and the window that it gives.
+///
+/// The driver tells of each packet sent ([`Bbr::on_sent`]) and of all news of packets by samples ([`Bbr::on_sample`]),
+/// both from its [`DeliveryRate`](super::super::DeliveryRate); it keeps to [`Bbr::pacing_rate`] and
+/// [`Bbr::window_bytes`], and says when a timer ran out without news ([`Bbr::on_timeout`]). All else is in the samples,
+/// the loss that turns out to have been lateness included. One model may serve one session, or all sessions on one path.
+#[derive(Clone, Debug)]
+pub struct Bbr {
+    pub(super) config: BbrConfig,
+    pub(super) state: BbrState,
+    pub(super) rounds: RoundCount,
+    pub(super) bandwidth: Bandwidth,
+    pub(super) min_rtt: MinRtt,
+    pub(super) full_pipe: FullPipe,
+    pub(super) aggregation: Aggregation,
+    pub(super) delivery: Delivery,
+    pub(super) loss_floor: LossFloor,
+    pub(super) marks: Marks,
+    pub(super) neighbours: Neighbours,
+    pub(super) short_term: ShortTerm,
+    /// The bound in bytes that probing found; `None` before losses told of one.
+    pub(super) long_term: Option<u64>,
+    pub(super) cycle: ProbeCycle,
+    pub(super) probe_rtt: RttProbe,
+    pub(super) drain_round: u64,
+    pub(super) undo: Undo,
+    /// In recovery until a packet arrives that was sent after so much was delivered.
+    pub(super) recovery_until: Option<u64>,
+    /// Bytes delivered, as of the last sample.
+    pub(super) delivered: u64,
+    /// Samples of packets sent before more than so much was delivered are too low: the model itself held back.
+    pub(super) limited_until: Option<u64>,
+    /// It begins again after a pause of the application.
+    pub(super) is_idle_restart: bool,
+    pub(super) fill: WindowFill,
+    pub(super) window: u64,
+    pub(super) prior_window: u64,
+    pub(super) pacing: Rate,
+    pub(super) random: Pcg32,
+}
+
+/// Whether the window was full in this round trip or the one before.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct WindowFill {
+    pub(super) now: bool,
+    pub(super) before: bool,
+}
+
+impl Bbr {
+    /// A path of which nothing is known but what `config` says.
+    pub fn new(now: Time, config: BbrConfig) -> Self {
+        let window = config.initial_window.get().max(config.packet.get());
+        let mut model = Self {
+            config,
+            state: BbrState::Startup,
+            rounds: RoundCount::default(),
+            bandwidth: Bandwidth::new(),
+            min_rtt: MinRtt::new(now, &config),
+            full_pipe: FullPipe::new(),
+            aggregation: Aggregation::new(now),
+            delivery: Delivery::new(),
+            loss_floor: LossFloor::default(),
+            marks: Marks::new(),
+            neighbours: Neighbours::default(),
+            short_term: ShortTerm::default(),
+            long_term: None,
+            cycle: ProbeCycle::new(now),
+            probe_rtt: RttProbe::default(),
+            drain_round: 0,
+            undo: Undo::default(),
+            recovery_until: None,
+            delivered: 0,
+            limited_until: None,
+            is_idle_restart: false,
+            fill: WindowFill::default(),
+            window,
+            prior_window: 0,
+            pacing: Rate::ZERO,
+            random: Pcg32::new(config.seed, 0),
+        };
+        model.begin_pacing(config.initial_rtt);
+        model
+    }
+
+    /// BBR s5.6.2, InitPacingRate: the first window in a round trip, or in a millisecond where that is unknown.
+    pub(super) fn begin_pacing(&mut self, rtt: Option<Duration>) {
+        let rtt = rtt.filter(|rtt| !rtt.is_zero()).unwrap_or(Duration::from_millis(1));
+        self.pacing = rate_of(self.config.initial_window.get(), rtt) * self.state.pacing_gain();
+    }
+
+    /// The rate at which to send, at the most.
+    pub fn pacing_rate(&self) -> Rate {
+        self.pacing
+    }
+
+    /// What may be in flight, at the most.
+    pub fn window_bytes(&self) -> Bytes {
+        Bytes::new(self.window)
+    }
+
+    /// What the model is doing.
+    pub fn state(&self) -> BbrState {
+        self.state
+    }
+
+    /// The rate at which the path delivers, as far as it is known: with the short-term bound. Zero before a sample.
+    pub fn bandwidth(&self) -> Rate {
+        let most = self.bandwidth.max();
+        self.short_term.rate.map_or(most, |bound| bound.min(most))
+    }
+
+    /// The same without that bound.
+    pub fn max_bandwidth(&self) -> Rate {
+        self.bandwidth.max()
+    }
+
+    /// The path's round-trip time without a queue; `None` before the first sample.
+    pub fn min_rtt(&self) -> Option<Duration> {
+        self.min_rtt.least()
+    }
+
+    /// What losses of probes say may be in flight; `None` before any did.
+    pub fn long_term_bound(&self) -> Option<Bytes> {
+        self.long_term.map(Bytes::new)
+    }
+
+    /// Whether the path was ever found to be full.
+    pub fn is_path_full(&self) -> bool {
+        self.full_pipe.was_reached
+    }
+
+    pub(super) fn packet(&self) -> u64 {
+        self.config.packet.get().max(1)
+    }
+}
+
+/// Bytes over a time.
+pub(super) fn rate_of(bytes: u64, span: Duration) -> Rate {
+    Rate::nearest_bps(bytes as f64 * 8.0 / span.as_secs_f64())
+}

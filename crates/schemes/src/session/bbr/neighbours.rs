@@ -1,0 +1,75 @@
+//! Whether somebody else fills the queue.
+
+use fairwave_units::{Duration, Time};
+
+/// Others on the path: a queue stood in most of the last round trips of cruise, where the model makes none of its own.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Neighbours {
+    /// A mean of rounds with a queue.
+    queued: f64,
+    cut_round: Option<u64>,
+    cut_time: Option<Time>,
+}
+
+const GAIN: f64 = 1.0 / 8.0;
+const MOST: f64 = 0.5;
+/// A cut shows after so many round trips: what is lost meanwhile was sent before.
+const LEAST_ROUNDS: u64 = 2;
+/// And of little in flight at most one in more: a Reno flow takes half its window in round trips to grow back from one.
+const MOST_ROUNDS: u64 = 4;
+/// How long a flow that goes by losses is remembered by one.
+const MEMORY: Duration = Duration::from_secs(20);
+
+impl Neighbours {
+    /// A round trip of cruise is over.
+    pub(super) fn on_cruise(&mut self, has_queue: bool) {
+        self.queued += GAIN * (f64::from(u8::from(has_queue)) - self.queued);
+    }
+
+    pub(super) fn are_there(&self) -> bool {
+        self.queued > MOST
+    }
+
+    /// Whether they go by losses: some of the queue overflowed not long ago.
+    pub(super) fn go_by_loss(&self, now: Time) -> bool {
+        self.are_there() && self.cut_time.is_some_and(|cut| now.since(cut) < MEMORY)
+    }
+
+    /// Whether a cut is due in this round trip, of what keeps so many packets in flight; it is made then.
+    pub(super) fn may_cut(&mut self, now: Time, round: u64, packets: u64) -> bool {
+        let rounds = (packets / 2).clamp(LEAST_ROUNDS, MOST_ROUNDS);
+        let is_due = self.cut_round.is_none_or(|before| round >= before.saturating_add(rounds));
+        if is_due {
+            (self.cut_round, self.cut_time) = (Some(round), Some(now));
+        }
+        is_due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn are_there__where_a_queue_stands_in_most_rounds_of_cruise() {
+        let mut neighbours = Neighbours::default();
+        (0..5).for_each(|_| neighbours.on_cruise(true)); // 1 - (7/8)^5 = 0.487
+        assert!(!neighbours.are_there());
+        neighbours.on_cruise(true);
+        assert!(neighbours.are_there());
+        (0..3).for_each(|_| neighbours.on_cruise(false));
+        assert!(!neighbours.are_there());
+    }
+
+    #[test]
+    fn may_cut__once_while_a_window_grows_back_and_is_remembered_for_twenty_seconds() {
+        let mut neighbours = Neighbours::default();
+        let cuts = [7, 8, 9, 10, 11].map(|round| neighbours.may_cut(Time::from_secs(round), round, 3));
+        assert_eq!(cuts, [true, false, true, false, true]);
+        // Of 10 packets one in four rounds.
+        assert_eq!([14, 15].map(|round| neighbours.may_cut(Time::from_secs(11), round, 10)), [false, true]);
+        assert!(!neighbours.go_by_loss(Time::from_secs(12)));
+        (0..9).for_each(|_| neighbours.on_cruise(true));
+        assert!(neighbours.go_by_loss(Time::from_secs(30)) && !neighbours.go_by_loss(Time::from_secs(31)));
+    }
+}

@@ -1,0 +1,68 @@
+//! Where a model stands, and how much faster or slower than its estimate it sends there.
+
+/// What the model is doing (BBR s5.1.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BbrState {
+    /// Doubles the rate each round trip until the path is full.
+    Startup,
+    /// Lets the queue go that startup made.
+    Drain,
+    /// Sends a little less than the path takes, until no queue of its own is left.
+    ProbeDown,
+    /// Sends what the path takes.
+    ProbeCruise,
+    /// Fills the path before it sends more.
+    ProbeRefill,
+    /// Sends more than the path is known to take.
+    ProbeUp,
+    /// Sends little, so that the round-trip time shows without a queue.
+    ProbeRtt,
+}
+
+/// 4 ln 2: the least gain with which what is sent doubles each round trip (BBR s2.5).
+const STARTUP_PACING: f64 = 2.77;
+
+impl BbrState {
+    /// What the bandwidth is multiplied by to give the rate (BBR s5.6.1).
+    pub(super) fn pacing_gain(self) -> f64 {
+        match self {
+            Self::Startup => STARTUP_PACING,
+            Self::Drain => 0.5,
+            Self::ProbeDown => 0.9,
+            Self::ProbeCruise | Self::ProbeRefill | Self::ProbeRtt => 1.0,
+            Self::ProbeUp => 1.25,
+        }
+    }
+
+    /// What the bandwidth-delay product is multiplied by to give the window (BBR s5.6.1).
+    pub(super) fn window_gain(self) -> f64 {
+        match self {
+            Self::ProbeUp => 2.25,
+            Self::ProbeRtt => 0.5,
+            _ => 2.0,
+        }
+    }
+
+    /// Whether it is one of the four states that follow each other for as long as there is something to send.
+    pub(super) fn is_probe_bw(self) -> bool {
+        matches!(self, Self::ProbeDown | Self::ProbeCruise | Self::ProbeRefill | Self::ProbeUp)
+    }
+
+    /// Whether more is sent to see what the path takes (BBR s5.3.3.9, IsProbingBW).
+    pub(super) fn is_probing(self) -> bool {
+        matches!(self, Self::Startup | Self::ProbeRefill | Self::ProbeUp)
+    }
+
+    /// In words: "startup", "drain", "probe down" and so on.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Startup => "startup",
+            Self::Drain => "drain",
+            Self::ProbeDown => "probe down",
+            Self::ProbeCruise => "cruise",
+            Self::ProbeRefill => "refill",
+            Self::ProbeUp => "probe up",
+            Self::ProbeRtt => "probe rtt",
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! The model on a path that is known: every state, what leads from one to the next, and what losses do.
+
+use std::collections::VecDeque;
+
+use fairwave_units::{Bytes, Duration, Rate, Time};
+
+use super::super::delivery_rate::{DeliveryRate, SentStamp};
+use super::super::rate_sample::RateSample;
+use super::config::BbrConfig;
+use super::model::Bbr;
+use super::state::BbrState::{self, Drain, ProbeCruise, ProbeDown, ProbeRefill, ProbeRtt, ProbeUp, Startup};
+
+const PACKET: u64 = 1000;
+const RTT: Duration = Duration::from_millis(40);
+
+/// A link of 8 Mb/s, a packet a millisecond, and 40 ms: a BDP of 40 packets.
+struct Path {
+    model: Bbr,
+    rate: DeliveryRate,
+    now_us: u64,
+    next_us: u64,
+    /// When the link is free.
+    free_us: u64,
+    packet_us: u64,
+    buffer_us: u64,
+    /// News by the time at which they come: when it was sent, its stamp, and whether it arrived.
+    news: VecDeque<(u64, u64, SentStamp, bool)>,
+    /// Every so many packets one is lost.
+    lose_each: u64,
+    sent: u64,
+    /// The application stops for a while.
+    is_idle: bool,
+    states: Vec<BbrState>,
+    lost: u64,
+    delivered: u64,
+    /// News of so long are told together.
+    report_us: u64,
+    reported_us: u64,
+}
+
+impl Path {
+    fn new(buffer_bdp: f64) -> Self {
+        let config = BbrConfig { initial_rtt: Some(RTT), seed: 7, ..BbrConfig::new(Bytes::new(PACKET)) };
+        Self {
+            model: Bbr::new(Time::ZERO, config),
+            rate: DeliveryRate::default(),
+            now_us: 0,
+            next_us: 0,
+            free_us: 0,
+            packet_us: 1000,
+            buffer_us: (buffer_bdp * 40_000.0) as u64,
+            news: VecDeque::new(),
+            lose_each: u64::MAX,
+            sent: 0,
+            is_idle: false,
+            states: vec![BbrState::Startup],
+            lost: 0,
+            delivered: 0,
+            report_us: 0,
+            reported_us: 0,
+        }
+    }
+
+    fn now(&self) -> Time {
+        Time::from_nanos(self.now_us * 1000)
+    }
+
+    fn run_until(&mut self, end_s: f64) {
+        let end_us = (end_s * 1e6) as u64;
+        while self.now_us < end_us {
+            self.now_us += 100;
+            self.hear();
+            self.send();
+        }
+    }
+
+    fn hear(&mut self) {
+        if self.now_us < self.reported_us + self.report_us {
+            return;
+        }
+        let mut newest = None;
+        while let Some(&(at, sent, stamp, arrived)) = self.news.front().filter(|news| news.0 <= self.now_us) {
+            self.news.pop_front();
+            self.reported_us = self.now_us;
+            let sent_at = Time::from_nanos(sent * 1000);
+            if arrived {
+                self.rate.on_arrived(Bytes::new(PACKET), sent_at, stamp);
+                self.delivered += 1;
+            } else {
+                self.rate.on_lost(Bytes::new(PACKET), stamp);
+                self.lost += 1;
+            }
+            // Without what the report waited for.
+            newest = Some(at - sent);
+        }
+        let Some(rtt_us) = newest else { return };
+        let sample = self.rate.sample(self.now(), Some(Duration::from_micros(rtt_us)));
+        self.tell(&sample);
+    }
+
+    fn tell(&mut self, sample: &RateSample) {
+        self.model.on_sample(self.now(), sample);
+        let state = self.model.state();
+        if self.states.last() != Some(&state) {
+            self.states.push(state);
+        }
+    }
+
+    fn send(&mut self) {
+        while !self.is_idle && self.next_us <= self.now_us {
+            if self.rate.in_flight().get() + PACKET > self.model.window_bytes().get() {
+                return;
+            }
+            let stamp = self.rate.on_sent(self.now(), Bytes::new(PACKET));
+            self.model.on_sent(self.now(), Bytes::new(PACKET), &stamp);
+            self.sent += 1;
+            let apart_us = (PACKET as f64 * 8e6 / self.model.pacing_rate().as_bps()) as u64;
+            self.next_us = self.next_us.max(self.now_us.saturating_sub(1000)) + apart_us;
+            let queued_us = self.free_us.saturating_sub(self.now_us);
+            let is_lost = self.sent.is_multiple_of(self.lose_each) || queued_us > self.buffer_us + self.packet_us;
+            if !is_lost {
+                self.free_us = self.free_us.max(self.now_us) + self.packet_us;
+            }
+            self.news.push_back((self.free_us.max(self.now_us) + 40_000, self.now_us, stamp, !is_lost));
+        }
+    }
+
+    /// Packets a second over some seconds from now on.
+    fn goodput(&mut self, seconds: f64) -> f64 {
+        let before = self.delivered;
+        self.run_until(self.now_us as f64 / 1e6 + seconds);
+        (self.delivered - before) as f64 / seconds
+    }
+
+    fn has_followed(&self, states: &[BbrState]) -> bool {
+        self.states.windows(states.len()).any(|some| some == states)
+    }
+}
+
+#[test]
+fn startup__ends_in_drain_and_the_cycle_follows() {
+    let mut path = Path::new(5.0);
+    path.run_until(4.9);
+    // The queue is gone when drain ends: down is over as it begins.
+    assert_eq!(path.states[..5], [Startup, Drain, ProbeCruise, ProbeRefill, ProbeUp], "{:?}", path.states);
+    assert!(path.has_followed(&[ProbeUp, ProbeDown, ProbeCruise]), "{:?}", path.states);
+    let mbps = path.model.max_bandwidth().as_mbps();
+    assert!((7.8..8.3).contains(&mbps), "{mbps}");
+    assert!(path.model.min_rtt().unwrap() < Duration::from_millis(42));
+}
+
+#[test]
+fn probe_rtt__comes_after_five_seconds_without_a_lower_time_and_cruise_follows() {
+    let mut path = Path::new(5.0);
+    path.run_until(12.0);
+    assert!(path.has_followed(&[ProbeRtt, ProbeCruise]), "{:?}", path.states);
+    // With half a BDP in flight for 200 ms of five seconds and a tenth: a fiftieth; and 1 % of margin.
+    let goodput = path.goodput(15.0);
+    assert!(goodput > 950.0, "{goodput}");
+}
+
+#[test]
+fn startup__ends_with_losses_in_a_queue_and_their_bound_stays() {
+    let mut path = Path::new(0.3);
+    path.run_until(3.0);
+    assert!(path.model.is_path_full() && path.model.long_term_bound().is_some(), "{:?}", path.states);
+    let goodput = path.goodput(10.0);
+    assert!(goodput > 930.0, "{goodput}");
+    assert!(path.lost * 50 < path.sent, "{} of {} lost", path.lost, path.sent);
+}
+
+#[test]
+fn losses__of_the_path_itself_leave_it_full() {
+    for (lose_each, least) in [(100, 930.0), (20, 880.0), (3, 550.0)] {
+        let mut path = Path::new(1.0);
+        path.lose_each = lose_each;
+        path.run_until(10.0);
+        let goodput = path.goodput(20.0);
+        assert!(goodput > least, "one of {lose_each} lost: {goodput}");
+    }
+}
+
+#[test]
+fn rate__follows_the_path_down_and_up() {
+    let mut path = Path::new(1.0);
+    path.run_until(10.0);
+    path.packet_us = 5000; // a fifth
+    path.run_until(18.0);
+    let mbps = path.model.bandwidth().as_mbps();
+    assert!((1.3..1.8).contains(&mbps), "{mbps}");
+    path.packet_us = 1000;
+    path.run_until(40.0);
+    let mbps = path.model.bandwidth().as_mbps();
+    assert!(mbps > 7.0, "{mbps}");
+}
+
+#[test]
+fn reports__a_quarter_of_a_round_trip_apart_do_as_well() {
+    let mut path = Path::new(1.0);
+    path.report_us = 10_000;
+    path.run_until(5.0);
+    let goodput = path.goodput(20.0);
+    assert!(goodput > 930.0, "{goodput}");
+}
+
+#[test]
+fn on_sent__after_a_pause_goes_on_at_the_bandwidth_without_probing_the_rtt() {
+    let mut path = Path::new(1.0);
+    path.run_until(4.0);
+    let before = path.model.bandwidth();
+    path.is_idle = true;
+    path.run_until(11.0);
+    path.rate.mark_app_limited();
+    path.is_idle = false;
+    path.next_us = path.now_us;
+    path.states.clear();
+    path.run_until(11.2);
+    assert!(!path.states.contains(&BbrState::ProbeRtt), "{:?}", path.states);
+    assert!(path.model.bandwidth() >= before * 0.99, "{}", path.model.bandwidth());
+}
+
+#[test]
+fn startup__goes_on_while_grants_limit_what_is_sent() {
+    let mut path = Path::new(1.0);
+    // One packet each 10 ms, and whatever the model allows besides is not granted.
+    for step in 1..200_u64 {
+        path.now_us = step * 10_000;
+        path.hear();
+        path.rate.mark_app_limited();
+        path.next_us = path.now_us;
+        let stamp = path.rate.on_sent(path.now(), Bytes::new(PACKET));
+        path.model.on_sent(path.now(), Bytes::new(PACKET), &stamp);
+        path.news.push_back((path.now_us + 40_000, path.now_us, stamp, true));
+    }
+    assert_eq!((path.model.state(), path.model.is_path_full()), (BbrState::Startup, false));
+}
+
+#[test]
+fn on_sample__losses_that_were_late_are_undone() {
+    let mut path = Path::new(1.0);
+    path.run_until(3.0);
+    let (window, bandwidth) = (path.model.window_bytes(), path.model.bandwidth());
+    // A tenth of what is in flight is taken for lost, and arrives 20 ms later.
+    let stamp = path.rate.on_sent(path.now(), Bytes::new(PACKET));
+    path.rate.on_lost(Bytes::new(5 * PACKET), stamp);
+    let sample = path.rate.sample(path.now(), None);
+    path.tell(&sample);
+    path.run_until(3.02);
+    path.rate.on_late(Bytes::new(5 * PACKET));
+    let sample = path.rate.sample(path.now(), None);
+    path.tell(&sample);
+    assert!(path.model.bandwidth() >= bandwidth * 0.999, "{}", path.model.bandwidth());
+    assert!(path.model.window_bytes().get() + 5 * PACKET >= window.get(), "{:?}", path.model.window_bytes());
+}
+
+#[test]
+fn on_timeout__leaves_four_packets_until_something_arrives() {
+    let mut path = Path::new(1.0);
+    path.run_until(3.0);
+    let window = path.model.window_bytes();
+    path.model.on_timeout(Bytes::ZERO);
+    assert!(path.model.window_bytes() <= Bytes::new(4 * PACKET));
+    path.run_until(3.3);
+    assert!(path.model.window_bytes().get() * 2 > window.get(), "{:?}", path.model.window_bytes());
+}
+
+#[test]
+fn marks__in_most_packets_of_a_probe_end_it() {
+    let mut path = Path::new(5.0);
+    path.run_until(2.0);
+    while path.model.state() != BbrState::ProbeUp {
+        path.run_until(path.now_us as f64 / 1e6 + 0.001);
+    }
+    let begin_us = path.now_us;
+    while path.model.state() == BbrState::ProbeUp {
+        path.rate.on_marked(Bytes::new(PACKET));
+        path.run_until(path.now_us as f64 / 1e6 + 0.001);
+    }
+    assert!(path.now_us - begin_us < 130_000, "{} us", path.now_us - begin_us);
+    assert!(path.model.long_term_bound().is_some());
+}
+
+#[test]
+fn seed__decides_when_it_probes() {
+    let waits = |seed: u64| {
+        let config = BbrConfig { seed, ..BbrConfig::new(Bytes::new(PACKET)) };
+        let mut model = Bbr::new(Time::ZERO, config);
+        (0..3)
+            .map(|_| {
+                model.start_probe_down(Time::ZERO, 0);
+                model.cycle.wait
+            })
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(waits(1), waits(1));
+    assert_ne!(waits(1), waits(2));
+    assert!(waits(3).iter().all(|wait| (2.0..3.0).contains(&wait.as_secs_f64())));
+    assert!(Rate::ZERO < Bbr::new(Time::ZERO, BbrConfig::new(Bytes::new(PACKET))).pacing_rate());
+}

@@ -1,0 +1,76 @@
+//! What losses did to a model, until it is sure that they were losses.
+
+use super::bandwidth::Bandwidth;
+use super::short_term::ShortTerm;
+use super::state::BbrState;
+
+/// The bounds before an episode of losses (BBR s5.5.11.1), and how much of what was lost in it arrived after all.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Undo {
+    pub(super) short_term: ShortTerm,
+    pub(super) long_term: Option<u64>,
+    /// The bandwidth, where it was cut.
+    pub(super) bandwidth: Option<Bandwidth>,
+    /// The state that the losses ended.
+    pub(super) state: Option<BbrState>,
+    /// Bytes told as lost in the episode, and of them those that have not arrived late.
+    lost: u64,
+    still_lost: u64,
+    /// The episode ends when a packet arrives that was sent after so much was delivered, without a loss since.
+    end: u64,
+}
+
+impl Undo {
+    /// Whether an episode is open.
+    pub(super) fn is_open(&self) -> bool {
+        self.lost > 0
+    }
+
+    /// Bytes are lost. The episode runs on for a round trip and the one after it: so long may those that were only late
+    /// take to arrive.
+    pub(super) fn on_lost(&mut self, bytes: u64, delivered: u64, in_flight: u64) {
+        self.lost = self.lost.saturating_add(bytes);
+        self.still_lost = self.still_lost.saturating_add(bytes);
+        self.end = delivered.saturating_add(in_flight);
+    }
+
+    /// Bytes that were lost arrived late: whether all of the episode have.
+    pub(super) fn on_late(&mut self, bytes: u64) -> bool {
+        let before = self.still_lost;
+        self.still_lost = self.still_lost.saturating_sub(bytes);
+        before > 0 && self.still_lost == 0
+    }
+
+    /// A packet arrived that was sent when so much had been delivered.
+    pub(super) fn on_arrival(&mut self, prior_delivered: u64) {
+        if prior_delivered > self.end {
+            *self = Self::default();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn on_late__all_of_an_episode_has_to_arrive() {
+        let mut undo = Undo::default();
+        assert!(!undo.on_late(1000) && !undo.is_open());
+        undo.on_lost(3000, 10_000, 5000);
+        assert!(undo.is_open() && !undo.on_late(2000) && undo.on_late(1000));
+    }
+
+    #[test]
+    fn on_arrival__an_episode_is_over_a_round_trip_after_what_was_in_flight() {
+        let mut undo = Undo::default();
+        undo.on_lost(3000, 10_000, 5000);
+        undo.on_arrival(15_000);
+        assert!(undo.is_open());
+        undo.on_lost(1000, 16_000, 5000);
+        undo.on_arrival(16_000);
+        assert!(undo.is_open());
+        undo.on_arrival(21_001);
+        assert!(!undo.is_open());
+    }
+}

@@ -1,0 +1,92 @@
+//! What a model does with what it is told, step by step.
+
+use fairwave_units::{Bytes, Rate, Time};
+
+use super::super::delivery_rate::SentStamp;
+use super::super::rate_sample::RateSample;
+use super::model::{Bbr, WindowFill};
+use super::state::BbrState;
+
+impl Bbr {
+    /// A packet of so many bytes is sent, with the stamp that [`DeliveryRate::on_sent`] gave it.
+    ///
+    /// [`DeliveryRate::on_sent`]: super::super::DeliveryRate::on_sent
+    pub fn on_sent(&mut self, now: Time, bytes: Bytes, stamp: &SentStamp) {
+        let in_flight = stamp.in_flight().get();
+        // BBR s5.4: it was the only one, after a pause of the application.
+        if in_flight <= bytes.get() && stamp.is_app_limited() {
+            self.is_idle_restart = true;
+            self.aggregation.begin(now);
+            if self.state.is_probe_bw() {
+                self.set_pacing(1.0);
+            } else if self.state == BbrState::ProbeRtt {
+                self.end_probe_rtt(now, stamp.delivered());
+            }
+        }
+        // Whether one more would have found no room.
+        self.fill.now |= in_flight.saturating_add(bytes.get()) > self.window;
+    }
+
+    /// News of packets: the sample of all that one acknowledgement or report brought.
+    pub fn on_sample(&mut self, now: Time, sample: &RateSample) {
+        let mut sample = *sample;
+        // Packets that were sent while the model held back say nothing of the path (BBR s5.3.4.3, HandleProbeRTT).
+        match self.limited_until {
+            Some(until) if sample.prior_delivered.get() <= until => sample.is_app_limited = true,
+            _ if sample.has_arrivals => self.limited_until = None,
+            _ => {}
+        }
+        self.delivered = sample.total_delivered.get();
+        if self.min_rtt.least().is_none() && sample.rtt.is_some() {
+            self.begin_pacing(sample.rtt);
+        }
+        self.on_losses(now, &sample);
+        if sample.has_arrivals {
+            self.update_model(now, &sample);
+        }
+        self.set_pacing(self.state.pacing_gain());
+        self.set_window(&sample);
+    }
+
+    /// No news for so long that all in flight is taken for lost, and one packet goes again.
+    pub fn on_timeout(&mut self, in_flight: Bytes) {
+        // BBR s5.6.4.4, OnEnterRTO.
+        self.save_window();
+        self.window = in_flight.get().saturating_add(self.packet());
+        // A packet that is sent after one more arrived.
+        self.recovery_until = Some(self.delivered.saturating_add(1));
+    }
+
+    /// BBR s5.2.3, UpdateModelAndState.
+    fn update_model(&mut self, now: Time, sample: &RateSample) {
+        self.end_recovery(sample);
+        self.delivery.on_sample(sample);
+        self.update_bandwidth(sample);
+        self.answer_congestion(now, sample);
+        let bandwidth = self.bandwidth();
+        let acked = sample.newly_acked.get();
+        let is_full = self.full_pipe.was_reached;
+        self.aggregation.on_sample(now, acked, bandwidth, self.window, self.rounds.count, is_full);
+        if let Some(rate) = sample.delivery_rate.filter(|_| self.rounds.is_start && !sample.is_app_limited) {
+            self.full_pipe.on_round(rate);
+        }
+        self.check_startup(sample);
+        self.check_drain(now, sample);
+        self.update_probe_cycle(now, sample);
+        self.min_rtt.on_sample(now, sample.rtt);
+        self.check_probe_rtt(now, sample);
+        self.delivery.advance(sample);
+        self.is_idle_restart = false;
+    }
+
+    /// BBR s5.5.5, UpdateMaxBw, and the rounds (s5.5.1).
+    fn update_bandwidth(&mut self, sample: &RateSample) {
+        if self.rounds.on_sample(sample) {
+            self.cycle.rounds_since_up += 1;
+            self.fill = WindowFill { now: false, before: self.fill.now };
+        }
+        if let Some(rate) = sample.delivery_rate.filter(|rate| *rate > Rate::ZERO) {
+            self.bandwidth.on_sample(rate, sample.is_app_limited);
+        }
+    }
+}

@@ -1,0 +1,362 @@
+//! How fast a path delivers: samples of the delivery rate, out of what became of packets.
+
+use fairwave_units::{Bytes, Duration, Rate, Time};
+
+use super::rate_sample::{LossPoint, RateSample};
+
+/// Delivery-rate sampling (draft-ietf-ccwg-bbr s4.1, with the state of its s4.1.2.1): what has been delivered, and
+/// since when. One for all packets that share a path, of one session or of several.
+///
+/// The driver keeps a [`SentStamp`] with each packet under way, from [`DeliveryRate::on_sent`]. When news of packets
+/// comes, one packet's or ten thousand's, it tells what arrived, what is lost and what arrived late, in any order and
+/// by totals, and takes the [`RateSample`] of it all with [`DeliveryRate::sample`]. A batch takes time by the calls, not
+/// by the packets: one for what arrived, with its newest packet, and one for each range of lost packets.
+///
+/// A packet's bytes are counted as the driver counts them in rates: with headers or without, but always the same.
+///
+/// A peer that claims arrivals too early cannot raise the rate above that at which the packets were sent, which is the
+/// other bound of each sample.
+#[derive(Clone, Debug, Default)]
+pub struct DeliveryRate {
+    /// Bytes delivered so far, and when the last of them were.
+    delivered: u64,
+    delivered_time: Time,
+    /// When the newest packet that was delivered was sent.
+    first_sent_time: Time,
+    lost: u64,
+    in_flight: u64,
+    /// The samples are limited by the application until more than so many bytes are delivered.
+    limited_until: Option<u64>,
+    least_rtt: Option<Duration>,
+    batch: Batch,
+}
+
+/// What a packet under way remembers of the moment at which it was sent (draft-ietf-ccwg-bbr s4.1.2.1.2). When it was
+/// sent stands beside it, in the driver's own form.
+///
+/// Packets sent between two samples differ in what is in flight alone: who has many packets under way keeps one stamp
+/// for a run of them, and makes those of the others with [`SentStamp::after`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SentStamp {
+    delivered: u64,
+    delivered_time: Time,
+    first_sent_time: Time,
+    lost: u64,
+    in_flight: u64,
+    is_app_limited: bool,
+}
+
+/// What was told since the last sample.
+#[derive(Clone, Copy, Debug, Default)]
+struct Batch {
+    arrived: u64,
+    lost: u64,
+    late: u64,
+    marked: u64,
+    lost_ranges: u32,
+    worst_loss: Option<LossPoint>,
+    /// The packet sent last of those that arrived.
+    newest: Option<(Time, SentStamp)>,
+}
+
+impl DeliveryRate {
+    /// A packet of so many bytes is sent.
+    pub fn on_sent(&mut self, now: Time, bytes: Bytes) -> SentStamp {
+        // draft-ietf-ccwg-bbr s4.1.2.2: with nothing in flight the interval begins now.
+        if self.in_flight == 0 {
+            (self.first_sent_time, self.delivered_time) = (now, now);
+        }
+        self.in_flight = self.in_flight.saturating_add(bytes.get());
+        SentStamp {
+            delivered: self.delivered,
+            delivered_time: self.delivered_time,
+            first_sent_time: self.first_sent_time,
+            lost: self.lost,
+            in_flight: self.in_flight,
+            is_app_limited: self.limited_until.is_some(),
+        }
+    }
+
+    /// Packets of so many bytes in all arrived, the newest of them sent at `sent` with this stamp.
+    pub fn on_arrived(&mut self, bytes: Bytes, sent: Time, newest: SentStamp) {
+        self.in_flight = self.in_flight.saturating_sub(bytes.get());
+        self.deliver(bytes.get());
+        if self.batch.newest.is_none_or(|(before, _)| sent >= before) {
+            self.batch.newest = Some((sent, newest));
+        }
+    }
+
+    /// Packets of so many bytes in all, one behind the other, are lost. `last` is the stamp of the last of them.
+    pub fn on_lost(&mut self, bytes: Bytes, last: SentStamp) {
+        let bytes = bytes.get();
+        self.in_flight = self.in_flight.saturating_sub(bytes);
+        self.lost = self.lost.saturating_add(bytes);
+        self.batch.lost = self.batch.lost.saturating_add(bytes);
+        self.batch.lost_ranges = self.batch.lost_ranges.saturating_add(1);
+        let point = LossPoint {
+            bytes: Bytes::new(bytes),
+            lost: Bytes::new(self.lost.saturating_sub(last.lost)),
+            tx_in_flight: Bytes::new(last.in_flight),
+            is_app_limited: last.is_app_limited,
+        };
+        if self.batch.worst_loss.is_none_or(|worst| point.share() > worst.share()) {
+            self.batch.worst_loss = Some(point);
+        }
+    }
+
+    /// Packets of so many bytes in all that had been told as lost arrived after all.
+    pub fn on_late(&mut self, bytes: Bytes) {
+        // s2.2: what was taken for lost and arrives is delivered as well. Ours: it is lost no more.
+        self.deliver(bytes.get());
+        self.lost = self.lost.saturating_sub(bytes.get());
+        self.batch.late = self.batch.late.saturating_add(bytes.get());
+    }
+
+    /// Of those that arrived, packets of so many bytes in all carried a mark of congestion (CE).
+    pub fn on_marked(&mut self, bytes: Bytes) {
+        self.batch.marked = self.batch.marked.saturating_add(bytes.get());
+    }
+
+    /// Packets of so many bytes in all that had been told as lost are under way after all.
+    pub fn on_found(&mut self, bytes: Bytes) {
+        self.lost = self.lost.saturating_sub(bytes.get());
+        self.in_flight = self.in_flight.saturating_add(bytes.get());
+    }
+
+    /// Packets of so many bytes in all are no longer of interest, whatever became of them: their session is over.
+    pub fn on_forgotten(&mut self, bytes: Bytes) {
+        self.in_flight = self.in_flight.saturating_sub(bytes.get());
+    }
+
+    /// Something else than the path and its controller holds the sending back: there is nothing to send, or grants
+    /// allow no more. Samples of what is in flight now, and of what is sent until it has arrived, may be too low.
+    pub fn mark_app_limited(&mut self) {
+        // s4.1.2.4.
+        self.limited_until = Some(self.delivered.saturating_add(self.in_flight).max(1));
+    }
+
+    /// The sample of all that was told since the last one. `rtt` is the round-trip time of the newest packet that
+    /// arrived, without what its acknowledgement waited for at the other end.
+    pub fn sample(&mut self, now: Time, rtt: Option<Duration>) -> RateSample {
+        let batch = std::mem::take(&mut self.batch);
+        if let Some(rtt) = rtt {
+            self.least_rtt = Some(self.least_rtt.map_or(rtt, |least| least.min(rtt)));
+        }
+        if batch.arrived > 0 {
+            self.delivered_time = now;
+        }
+        // s4.1.2.3: the bubble has left the path.
+        if self.limited_until.is_some_and(|until| self.delivered > until) {
+            self.limited_until = None;
+        }
+        let mut sample = RateSample {
+            newly_acked: Bytes::new(batch.arrived),
+            newly_lost: Bytes::new(batch.lost),
+            newly_late: Bytes::new(batch.late),
+            newly_marked: Bytes::new(batch.marked),
+            lost_ranges: batch.lost_ranges,
+            worst_loss: batch.worst_loss,
+            rtt,
+            total_delivered: Bytes::new(self.delivered),
+            in_flight: Bytes::new(self.in_flight),
+            ..RateSample::default()
+        };
+        if let Some((sent, stamp)) = batch.newest {
+            self.measure(&mut sample, now, sent, &stamp);
+        }
+        sample
+    }
+
+    /// Bytes in flight.
+    pub fn in_flight(&self) -> Bytes {
+        Bytes::new(self.in_flight)
+    }
+
+    /// Bytes delivered so far.
+    pub fn delivered(&self) -> Bytes {
+        Bytes::new(self.delivered)
+    }
+
+    /// Bytes lost so far, without those that arrived late.
+    pub fn lost(&self) -> Bytes {
+        Bytes::new(self.lost)
+    }
+
+    fn deliver(&mut self, bytes: u64) {
+        self.delivered = self.delivered.saturating_add(bytes);
+        self.batch.arrived = self.batch.arrived.saturating_add(bytes);
+    }
+
+    /// s4.1.2.3: what the newest packet that arrived tells.
+    fn measure(&mut self, sample: &mut RateSample, now: Time, sent: Time, stamp: &SentStamp) {
+        let delivered = self.delivered.saturating_sub(stamp.delivered);
+        sample.has_arrivals = true;
+        sample.delivered = Bytes::new(delivered);
+        sample.prior_delivered = Bytes::new(stamp.delivered);
+        sample.lost = Bytes::new(self.lost.saturating_sub(stamp.lost));
+        sample.tx_in_flight = Bytes::new(stamp.in_flight);
+        sample.is_app_limited = stamp.is_app_limited;
+        // The longer of the times that sending and delivering it took: neither of them alone may be compressed.
+        let interval = sent.since(stamp.first_sent_time).max(now.since(stamp.delivered_time));
+        // Differs from s4.1.2.3, which takes the newest packet of the batch: one of several sessions may tell of its
+        // packets later than another of newer ones.
+        self.first_sent_time = self.first_sent_time.max(sent);
+        // s4.1.2.3: less than the least round-trip time is no reliable interval.
+        let is_reliable = !interval.is_zero() && self.least_rtt.is_none_or(|least| interval >= least);
+        sample.interval = interval;
+        if is_reliable {
+            sample.delivery_rate = Some(Rate::nearest_bps(delivered as f64 * 8.0 / interval.as_secs_f64()));
+        }
+    }
+}
+
+impl SentStamp {
+    /// The stamp of a packet that was sent after this one's, with no sample and no
+    /// [`DeliveryRate::mark_app_limited`] in between: `bytes` from the end of this one to the end of that one.
+    #[must_use]
+    pub fn after(self, bytes: Bytes) -> Self {
+        Self { in_flight: self.in_flight.saturating_add(bytes.get()), ..self }
+    }
+
+    /// Whether something else than the path and its controller had held the sending back.
+    pub fn is_app_limited(&self) -> bool {
+        self.is_app_limited
+    }
+
+    /// Bytes that had been delivered when it was sent.
+    pub fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    /// Bytes in flight right after it was sent, its own included.
+    pub fn in_flight(&self) -> Bytes {
+        Bytes::new(self.in_flight)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const PACKET: Bytes = Bytes::new(1000);
+
+    fn ms(ms: u64) -> Time {
+        Time::from_nanos(ms * 1_000_000)
+    }
+
+    fn bytes(packets: u64) -> Bytes {
+        Bytes::new(packets * 1000)
+    }
+
+    /// So many packets, a millisecond apart from `from` on.
+    fn send(rate: &mut DeliveryRate, from: u64, packets: u64) -> Vec<(Time, SentStamp)> {
+        (from..from + packets).map(|at| (ms(at), rate.on_sent(ms(at), PACKET))).collect()
+    }
+
+    #[test]
+    fn sample__is_what_was_delivered_over_the_time_that_it_took() {
+        let mut rate = DeliveryRate::default();
+        let first = send(&mut rate, 0, 10);
+        let (sent, stamp) = first[9];
+        rate.on_arrived(bytes(10), sent, stamp);
+        let sample = rate.sample(ms(50), Some(Duration::from_millis(41)));
+        // 10 packets of 8000 bits in the 50 ms since the first was sent.
+        assert_eq!(sample.delivery_rate, Some(Rate::mbps(1.6)));
+        assert_eq!((sample.newly_acked, sample.in_flight, sample.prior_delivered), (bytes(10), bytes(0), bytes(0)));
+        assert_eq!((sample.tx_in_flight, sample.has_arrivals), (bytes(10), true));
+    }
+
+    #[test]
+    fn sample__of_a_batch_is_that_of_its_packets_one_by_one() {
+        let (mut one, mut all) = (DeliveryRate::default(), DeliveryRate::default());
+        let stamps = send(&mut one, 0, 100);
+        assert_eq!(send(&mut all, 0, 100), stamps);
+        for (sent, stamp) in &stamps[..50] {
+            one.on_arrived(PACKET, *sent, *stamp);
+        }
+        all.on_arrived(bytes(50), stamps[49].0, stamps[49].1);
+        for numbers in [50..60, 80..81] {
+            let last = stamps[numbers.end - 1].1;
+            for rate in [&mut one, &mut all] {
+                rate.on_lost(bytes(numbers.len() as u64), last);
+            }
+        }
+        let rtt = Some(Duration::from_millis(100));
+        let (one, all) = (one.sample(ms(200), rtt), all.sample(ms(200), rtt));
+        assert_eq!(one, all);
+        assert_eq!((all.lost_ranges, all.newly_lost, all.in_flight), (2, bytes(11), bytes(39)));
+        // The first ten lost with 60 in flight; then an eleventh with 81.
+        assert!((all.worst_loss.unwrap().share() - 10.0 / 60.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn sample__claims_that_come_too_early_do_not_raise_the_rate_above_that_of_sending() {
+        let mut rate = DeliveryRate::default();
+        let first = send(&mut rate, 0, 1);
+        rate.on_arrived(PACKET, first[0].0, first[0].1);
+        rate.sample(ms(1), Some(Duration::from_millis(1)));
+        // 100 more in 100 ms, and all are claimed in the same instant.
+        let more = send(&mut rate, 1, 100);
+        let last = more[99];
+        rate.on_arrived(bytes(100), last.0, last.1);
+        let sample = rate.sample(ms(100), Some(Duration::from_millis(1)));
+        assert!(sample.delivery_rate.unwrap() <= Rate::mbps(8.1), "{sample:?}"); // sent at 8 Mb/s
+    }
+
+    #[test]
+    fn sample__an_interval_below_the_least_round_trip_time_says_nothing() {
+        let mut rate = DeliveryRate::default();
+        let stamps = send(&mut rate, 0, 2);
+        rate.on_arrived(bytes(2), stamps[1].0, stamps[1].1);
+        rate.sample(ms(50), Some(Duration::from_millis(49)));
+        // Nothing was in flight: the interval begins with it.
+        let again = rate.on_sent(ms(51), PACKET);
+        rate.on_arrived(PACKET, ms(51), again);
+        assert_eq!(rate.sample(ms(60), None).delivery_rate, None);
+    }
+
+    #[test]
+    fn mark_app_limited__lasts_until_what_is_in_flight_has_arrived() {
+        let mut rate = DeliveryRate::default();
+        let before = send(&mut rate, 0, 3);
+        rate.mark_app_limited();
+        let limited = rate.on_sent(ms(10), PACKET);
+        assert!(!before[2].1.is_app_limited() && limited.is_app_limited());
+        rate.on_arrived(bytes(3), before[2].0, before[2].1);
+        assert!(!rate.sample(ms(50), None).is_app_limited);
+        assert!(rate.on_sent(ms(51), PACKET).is_app_limited());
+        rate.on_arrived(PACKET, ms(10), limited);
+        assert!(rate.sample(ms(60), None).is_app_limited);
+        assert!(!rate.on_sent(ms(61), PACKET).is_app_limited());
+    }
+
+    #[test]
+    fn on_late__is_delivered_and_lost_no_more() {
+        let mut rate = DeliveryRate::default();
+        let stamps = send(&mut rate, 0, 2);
+        rate.on_lost(PACKET, stamps[0].1);
+        assert_eq!((rate.lost(), rate.in_flight()), (PACKET, PACKET));
+        rate.on_late(PACKET);
+        let sample = rate.sample(ms(50), None);
+        assert_eq!((sample.newly_late, sample.newly_acked, sample.has_arrivals), (PACKET, PACKET, false));
+        assert_eq!((rate.lost(), rate.in_flight(), rate.delivered()), (bytes(0), PACKET, PACKET));
+    }
+
+    proptest! {
+        /// A run of packets needs one stamp.
+        #[test]
+        fn after__is_the_stamp_of_a_packet_of_the_same_run(before in 0_u64..20, run in 1_u64..50, lost in 0_u64..5) {
+            let mut rate = DeliveryRate::default();
+            let first = send(&mut rate, 0, before + lost + 1);
+            rate.on_arrived(bytes(before), first[0].0, first[0].1);
+            rate.on_lost(bytes(lost), first[0].1);
+            rate.sample(ms(100), None);
+            let stamps = send(&mut rate, 200, run);
+            for (index, (_, stamp)) in stamps.iter().enumerate() {
+                prop_assert_eq!(stamps[0].1.after(bytes(index as u64)), *stamp);
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What one batch of news of packets says about a path.
+
+use fairwave_units::{Bytes, Duration, Rate};
+
+/// What came of [`DeliveryRate::sample`](super::DeliveryRate::sample): the RS of draft-ietf-ccwg-bbr s2.3 and s4.1.2.1.3,
+/// for a batch of any size. Without arrivals, the fields that speak of the newest packet are zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RateSample {
+    /// Whether packets arrived, late ones aside, so that there is a newest one.
+    pub has_arrivals: bool,
+    /// Bytes delivered over the interval, over the interval; `None` where the interval tells nothing.
+    pub delivery_rate: Option<Rate>,
+    /// From the last arrival before the newest packet was sent until now, or the same of when they were sent, if that
+    /// took longer.
+    pub interval: Duration,
+    /// Bytes delivered since the newest packet was sent.
+    pub delivered: Bytes,
+    /// Bytes that had been delivered when the newest packet was sent.
+    pub prior_delivered: Bytes,
+    /// Bytes in flight right after the newest packet was sent.
+    pub tx_in_flight: Bytes,
+    /// Bytes lost since the newest packet was sent.
+    pub lost: Bytes,
+    /// Whether something else than the path and its controller held the sending back: the rate may be too low.
+    pub is_app_limited: bool,
+    /// Round-trip time of the newest packet.
+    pub rtt: Option<Duration>,
+    /// Bytes that arrived with this batch, late ones included.
+    pub newly_acked: Bytes,
+    /// Bytes that this batch told as lost.
+    pub newly_lost: Bytes,
+    /// Bytes that arrived though they had been told as lost.
+    pub newly_late: Bytes,
+    /// Of those that arrived, bytes that carried a mark of congestion.
+    pub newly_marked: Bytes,
+    /// Ranges of packets that this batch told as lost.
+    pub lost_ranges: u32,
+    /// Of the ranges lost of this batch the one with which most was lost, of what was in flight.
+    pub worst_loss: Option<LossPoint>,
+    /// Bytes delivered so far, this batch included.
+    pub total_delivered: Bytes,
+    /// Bytes in flight after this batch.
+    pub in_flight: Bytes,
+}
+
+/// A range of lost packets, and what was lost with it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LossPoint {
+    /// Bytes of the range.
+    pub bytes: Bytes,
+    /// Bytes lost since its last packet was sent, the range included.
+    pub lost: Bytes,
+    /// Bytes in flight right after its last packet was sent.
+    pub tx_in_flight: Bytes,
+    /// Whether something else than the path and its controller held the sending back then.
+    pub is_app_limited: bool,
+}
+
+impl RateSample {
+    /// Bytes lost since the newest packet was sent, of those that were in flight then (draft-ietf-ccwg-bbr s5.5.10.2,
+    /// IsInflightTooHigh).
+    pub fn loss_share(&self) -> f64 {
+        share(self.lost, self.tx_in_flight)
+    }
+}
+
+impl LossPoint {
+    /// The same of this range.
+    pub fn share(&self) -> f64 {
+        share(self.lost, self.tx_in_flight)
+    }
+
+    /// What was in flight when losses began to be more than the share `tolerated`: somewhere within this range, if it
+    /// is the first one (draft-ietf-ccwg-bbr s5.5.10.2, InflightAtLoss), else what was in flight before it.
+    pub fn in_flight_at(&self, tolerated: f64) -> Bytes {
+        let [bytes, lost, in_flight] = [self.bytes, self.lost, self.tx_in_flight].map(|bytes| bytes.get() as f64);
+        let (in_flight_before, lost_before) = ((in_flight - bytes).max(0.0), (lost - bytes).max(0.0));
+        let prefix = (tolerated * in_flight_before - lost_before) / (1.0 - tolerated);
+        // The cast rounds down.
+        Bytes::new((in_flight_before + prefix.clamp(0.0, bytes)) as u64)
+    }
+}
+
+fn share(lost: Bytes, in_flight: Bytes) -> f64 {
+    if lost == Bytes::ZERO { 0.0 } else { lost.get() as f64 / in_flight.get().max(1) as f64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn in_flight_at__is_where_losses_passed_what_is_tolerated() {
+        let point = |bytes, lost, in_flight| LossPoint {
+            bytes: Bytes::new(bytes),
+            lost: Bytes::new(lost),
+            tx_in_flight: Bytes::new(in_flight),
+            is_app_limited: false,
+        };
+        // Of 98 000 in flight before it nothing was lost: 0.02 x 98 000 / 0.98 of the range may be.
+        let whole = point(10_000, 10_000, 108_000);
+        assert!((whole.share() - 10.0 / 108.0).abs() < 1e-12);
+        assert_eq!(whole.in_flight_at(0.02), Bytes::new(100_000));
+        // Too much was lost before it.
+        assert_eq!(point(1000, 9000, 100_000).in_flight_at(0.02), Bytes::new(99_000));
+        assert_eq!(point(0, 0, 0).share(), 0.0);
+    }
+}

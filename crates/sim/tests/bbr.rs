@@ -1,0 +1,88 @@
+//! BBR on links of one rate, with losses, beside itself and beside others.
+
+#![allow(non_snake_case)]
+
+use std::fmt::Write as _;
+
+use fairwave_scenario::{Document, Run, Selection};
+use fairwave_sim::{Settings, simulate};
+
+fn run(text: &str) -> Run {
+    let document = Document::parse("test.toml", text.as_bytes()).unwrap();
+    let case = document.cases(&Selection::default()).unwrap().remove(0);
+    let (scenario, _) = document.build(&case).unwrap();
+    simulate(&scenario, Settings::default()).unwrap()
+}
+
+/// 100 Mb/s with a queue of so many BDPs of 40 ms, and these sessions from s1, s2 ... to d.
+fn shared(duration_s: u32, buffer: &str, loss: f64, sessions: &[&str]) -> Run {
+    let mut text = format!(
+        "name = \"bbr\"\nduration = \"{duration_s} s\"\nscheme = \"bbr\"\nsample = \"100 ms\"\n\
+         [[node]]\nname = \"d\"\nreceive = \"100 Mb/s\"\nsend = \"10 Gb/s\"\nqueue = \"{buffer}\"\nreceive_loss = {loss}\n"
+    );
+    for (index, session) in sessions.iter().enumerate() {
+        let _ = write!(
+            text,
+            "[[node]]\nname = \"s{index}\"\ncapacity = \"10 Gb/s\"\n\
+             [[session]]\nname = \"f{index}\"\nfrom = \"s{index}\"\nto = \"d\"\n{session}\n"
+        );
+    }
+    run(&text)
+}
+
+/// What arrives of the second half, with headers, over 100 Mb/s; each session's.
+fn shares(run: &Run) -> Vec<f64> {
+    run.summary.sessions.iter().map(|session| session.wire_rate_bps / 100e6).collect()
+}
+
+#[test]
+fn alone__fills_the_link_whatever_the_queue_holds() {
+    for buffer in ["0.2 bdp", "1 bdp", "5 bdp"] {
+        let run = shared(20, buffer, 0.0, &["rtt = \"40 ms\""]);
+        let link = run.summary.links.iter().find(|link| &*link.name == "d:in").unwrap();
+        println!("{buffer}: {} queue {}", link.utilisation, link.mean_queue_packets);
+        assert!(link.utilisation >= 0.95, "{buffer}: {}", link.utilisation);
+        // A BDP is 481 packets: a tenth of it, in the mean.
+        assert!(link.mean_queue_packets < 48.0, "{buffer}: {}", link.mean_queue_packets);
+    }
+}
+
+#[test]
+fn random_loss__costs_no_more_than_what_is_lost() {
+    for (loss, least) in [(0.01, 0.92), (0.05, 0.9), (0.3, 0.8)] {
+        let run = shared(20, "1 bdp", loss, &["rtt = \"40 ms\""]);
+        println!("{loss}: {:?}", shares(&run));
+        assert!(shares(&run)[0] >= least, "{loss}: {:?}", shares(&run));
+    }
+}
+
+#[test]
+fn cubic__beside_it_keeps_its_part() {
+    for buffer in ["0.2 bdp", "1 bdp", "5 bdp"] {
+        let run = shared(60, buffer, 0.0, &["rtt = \"40 ms\"", "rtt = \"40 ms\"\nscheme = \"cubic\""]);
+        println!("{buffer}: {:?}", shares(&run));
+        for share in shares(&run) {
+            assert!((0.15..=0.8).contains(&share), "{buffer}: {:?}", shares(&run));
+        }
+    }
+}
+
+#[test]
+fn two__come_near_each_other() {
+    let run = shared(60, "1 bdp", 0.0, &["rtt = \"40 ms\"", "rtt = \"40 ms\"\nstart = \"5 s\""]);
+    println!("{:?}", shares(&run));
+    for share in shares(&run) {
+        assert!((0.4..=0.6).contains(&share), "{:?}", shares(&run));
+    }
+}
+
+#[test]
+fn rate__of_the_path_falls_to_a_fifth_and_comes_back() {
+    // Four fifths of the link go to somebody who asks nobody, from 10 to 20 s.
+    let other = "rtt = \"40 ms\"\nscheme = \"cbr\"\ndemand = \"80 Mb/s\"\nstart = \"10 s\"\nstop = \"20 s\"";
+    let run = shared(40, "1 bdp", 0.0, &["rtt = \"40 ms\"", other]);
+    let link = run.summary.links.iter().find(|link| &*link.name == "d:in").unwrap();
+    println!("{} queue {}", link.utilisation, link.max_queue_packets);
+    // The second half has the link for itself.
+    assert!(shares(&run)[0] > 0.85, "{:?}", shares(&run));
+}
