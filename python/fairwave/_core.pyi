@@ -44,6 +44,7 @@ class Link(TypedDict):
     dedicated: bool
     plain: bool
     rule: str
+    path_control: str
 
 @type_check_only
 class Fetched(TypedDict):

@@ -14,6 +14,7 @@ from fairwave import _core
 
 Durable = Literal["each", "group", "none"]
 PathKind = Literal["shared", "dedicated"]
+PathControl = Literal["bbr", "cubic"]
 
 
 class TransferError(OSError):
@@ -65,6 +66,7 @@ def get(
     path: PathKind = "shared",
     plain: bool = False,
     rule: str = "gtp",
+    path_control: PathControl = "bbr",
 ) -> Transfer:
     """Fetch files that somebody serves.
 
@@ -87,6 +89,7 @@ def get(
         path: Who else uses the path: others ("shared"), or nobody ("dedicated"; both ends must say so).
         plain: No encryption of data; both ends must ask for it.
         rule: The rule by which this end shares its capacity, one that runs on hosts ("gtp", "abr-charny", ...).
+        path_control: By what this end sends on a shared path: a model of it ("bbr"), or loss ("cubic").
 
     Returns:
         The `Transfer`: ``failed`` is empty if all is there.
@@ -119,7 +122,7 @@ def get(
         durable,
         limit,
         retry,
-        _link(capacity, path, plain, rule),
+        _link(capacity, path, plain, rule, path_control),
     )
     transfer = Transfer(
         files=outcome["files"],
@@ -187,6 +190,7 @@ def serve(
     path: PathKind = "shared",
     plain: bool = False,
     rule: str = "gtp",
+    path_control: PathControl = "bbr",
 ) -> Server:
     """Offer files to whoever holds the ticket.
 
@@ -209,6 +213,7 @@ def serve(
         path: Who else uses the path: others ("shared"), or nobody ("dedicated"; both ends must say so).
         plain: No encryption of data; both ends must ask for it.
         rule: The rule by which this end shares its capacity, one that runs on hosts ("gtp", "abr-charny", ...).
+        path_control: By what this end sends on a shared path: a model of it ("bbr"), or loss ("cubic").
 
     Example:
         >>> import pathlib, tempfile
@@ -239,15 +244,25 @@ def serve(
         once,
         expires_s,
         listen,
-        _link(capacity, path, plain, rule),
+        _link(capacity, path, plain, rule, path_control),
     )
     return Server(core)
 
 
-def _link(capacity: str | None, path: PathKind, plain: bool, rule: str) -> _core.Link:
+def _link(
+    capacity: str | None, path: PathKind, plain: bool, rule: str, path_control: PathControl
+) -> _core.Link:
     if path not in ("shared", "dedicated"):
         raise ValueError(f'path: "{path}" is neither "shared" nor "dedicated"')
-    return {"capacity": capacity, "dedicated": path == "dedicated", "plain": plain, "rule": rule}
+    if path_control not in ("bbr", "cubic"):
+        raise ValueError(f'path_control: "{path_control}" is neither "bbr" nor "cubic"')
+    return {
+        "capacity": capacity,
+        "dedicated": path == "dedicated",
+        "plain": plain,
+        "rule": rule,
+        "path_control": path_control,
+    }
 
 
 def _entries(entries: list[tuple[bytes, str]]) -> pd.DataFrame:

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 
-use fairwave_proto::{IntervalRule, Lasts, PathKind};
+use fairwave_proto::{IntervalRule, Lasts, PathControl, PathKind};
 use fairwave_schemes::node::NodeError;
 use fairwave_units::{Bytes, Duration, Rate};
 use thiserror::Error;
@@ -30,6 +30,8 @@ pub struct EndpointConfig {
     pub receive_capacity: Option<Rate>,
     /// What it takes its paths for. A session's is dedicated if both ends say so and know their capacities.
     pub path: PathKind,
+    /// By what it goes on a path that others use.
+    pub path_control: PathControl,
     /// Whether data go without secrecy. Both ends must ask for it.
     pub is_plain: bool,
     /// The rule of its end node, by its name in the list of schemes: "gtp", or another that runs on hosts. Each end
@@ -57,6 +59,7 @@ impl Default for EndpointConfig {
             send_capacity: None,
             receive_capacity: None,
             path: PathKind::Shared,
+            path_control: PathControl::Bbr,
             is_plain: false,
             rule: DEFAULT_RULE.to_owned(),
             interval: IntervalRule::Fixed(Duration::from_millis(20)),

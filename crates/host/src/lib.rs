@@ -126,8 +126,8 @@ pub use endpoint::{Endpoint, TunnelWatch, WeakEndpoint};
 pub use fairwave_proto::codec::{CloseReason, Refusal, SessionId, TicketId, VoidReason};
 pub use fairwave_proto::handshake::HandshakeError;
 pub use fairwave_proto::{
-    Hold, IntervalRule, Lasts, PathCounts, PathFacts, PathKind, PathWish, PathWishes, RateTerm, SessionOptions,
-    SessionRates,
+    Hold, IntervalRule, Lasts, PathControl, PathCounts, PathFacts, PathKind, PathWish, PathWishes, RateTerm,
+    SessionOptions, SessionRates,
 };
 pub use fairwave_schemes::node::NodeError;
 pub use handler::Handler;

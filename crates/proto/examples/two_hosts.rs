@@ -10,7 +10,8 @@ use std::time::Instant;
 use fairwave_proto::codec::TicketId;
 use fairwave_proto::handshake::insecure::{Insecure, InsecureInitiator, InsecureResponder};
 use fairwave_proto::{
-    Ecn, Event, Host, HostConfig, IntervalRule, Lasts, NodeConfig, OpenRequest, Packet, PathKind, SessionOptions,
+    Ecn, Event, Host, HostConfig, IntervalRule, Lasts, NodeConfig, OpenRequest, Packet, PathControl, PathKind,
+    SessionOptions,
 };
 use fairwave_schemes::node::{Gtp, Reading};
 use fairwave_schemes::scheme::Options;
@@ -96,6 +97,7 @@ fn host(seed: u8) -> Host<Insecure> {
         buffer: None,
         seed: [seed; 32],
         path: PathKind::Dedicated,
+        path_control: PathControl::Bbr,
         probes_mtu: false,
         is_plain: false,
         lasts: Lasts::default(),

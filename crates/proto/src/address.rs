@@ -13,7 +13,8 @@ use crate::codec::PacketKind;
 /// [`Echo`](crate::codec::Frame::Echo) of it that comes from there proves that the peer is. Until then no more bytes go
 /// there than came from there, so a forged address is a poor weapon, and at most one place a second is asked.
 ///
-/// After a move all that is known of the path is void: round trip, size of packets and path rate begin anew.
+/// After a move all that is known of the path is void: round trip and size of packets begin anew, and a shared
+/// path is that of the new address.
 ///
 /// Only packets that were opened and are new ([`Replay`](crate::replay::Replay),
 /// [`MissingNumbers`](crate::MissingNumbers)) are handed in.

@@ -5,6 +5,7 @@ use fairwave_units::{Bytes, Duration, Rate};
 
 use crate::end_node::IntervalRule;
 use crate::lasts::Lasts;
+use crate::path::PathControl;
 use crate::path_kind::PathKind;
 
 /// One direction of a host: the capacity that its sessions share.
@@ -31,8 +32,7 @@ pub struct HostConfig<R> {
     /// Bytes of one send of the system at the most (GSO), which is the largest burst: one packet's worth where packets
     /// go one by one.
     pub send_bytes: Bytes,
-    /// What its sessions may send together; `None` where nothing is known of it: then a session's path rate governs
-    /// alone.
+    /// What its sessions may send together; `None` where nothing is known of it: then the path governs alone.
     pub sending: Option<NodeConfig>,
     /// What its sessions may receive together.
     pub receiving: Option<NodeConfig>,
@@ -47,6 +47,8 @@ pub struct HostConfig<R> {
     pub seed: [u8; 32],
     /// What it takes its paths for: a session's is dedicated if both ends say so and know their capacities.
     pub path: PathKind,
+    /// By what it goes on paths that others use.
+    pub path_control: PathControl,
     /// Whether to look for larger datagrams than every path takes (RFC 8899): data begin with 1200 bytes a datagram,
     /// and go up to `piece_bytes` as the path shows that it takes them. Else they are as large as that at once.
     pub probes_mtu: bool,

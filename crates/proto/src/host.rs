@@ -57,7 +57,7 @@ const MORE_IN_V6: u32 = 20;
 impl<C: Crypto> Host<C> {
     /// A host without sessions.
     pub fn new(now: Time, config: HostConfig<C::Responder>) -> Self {
-        let HostConfig { lower_bytes, piece_bytes, send_bytes, room, seed, .. } = config;
+        let HostConfig { lower_bytes, piece_bytes, send_bytes, room, seed, path_control, .. } = config;
         let node = |config: NodeConfig| {
             let NodeConfig { capacity, share, interval, phase, allocator } = config;
             EndNode::new(now, phase, capacity, share, interval, allocator)
@@ -75,10 +75,19 @@ impl<C: Crypto> Host<C> {
         };
         let silence = config.lasts.silent;
         Self {
-            outbound: Outbound::new(SecureRandom::new(seed, 0)),
+            outbound: Outbound::new(SecureRandom::new(seed, 0), path_control),
             inbound: Inbound::new(config.buffer),
             control: Control::new(nodes, setup, config.crypto, SecureRandom::new(seed, 1)),
-            sender: SenderSetup { piece_bytes, lower_bytes, send_bytes, start, path: PathKind::Shared, rtt, silence },
+            sender: SenderSetup {
+                piece_bytes,
+                lower_bytes,
+                send_bytes,
+                start,
+                path: PathKind::Shared,
+                weight: 1.0,
+                rtt,
+                silence,
+            },
             receiver: ReceiverSetup { lower_bytes, start, room, rtt },
             probes_mtu: config.probes_mtu,
             measured: Vec::new(),
@@ -98,8 +107,12 @@ impl<C: Crypto> Host<C> {
     }
 
     /// Changes what a session's end nodes know of it: whether that can be.
-    pub fn set_options(&mut self, session: SessionId, options: SessionOptions) -> bool {
-        self.control.set_options(session, options)
+    pub fn set_options(&mut self, now: Time, session: SessionId, options: SessionOptions) -> bool {
+        let is_set = self.control.set_options(session, options);
+        if is_set {
+            self.outbound.set_weight(now, session, options.weight);
+        }
+        is_set
     }
 
     /// The sink wants a range of a stream.
@@ -360,13 +373,13 @@ impl<C: Crypto> Host<C> {
     fn on_control(&mut self, now: Time, event: ControlEvent) {
         match event {
             ControlEvent::Opened(opened) => {
-                let Opened { session, peer, address, rtt, path, .. } = opened;
+                let Opened { session, peer, address, rtt, path, weight, .. } = opened;
                 let largest = if self.probes_mtu { LEAST_DATAGRAM } else { opened.largest_packet };
                 let piece_bytes = self.sender.piece_bytes.min(largest.saturating_sub(DATA_OVERHEAD));
                 let lower_bytes = self.lower_bytes(address);
                 if opened.sends {
-                    let setup =
-                        SenderSetup { piece_bytes, lower_bytes, start: opened.start_send, path, rtt, ..self.sender };
+                    let start = opened.start_send;
+                    let setup = SenderSetup { piece_bytes, lower_bytes, start, path, weight, rtt, ..self.sender };
                     self.outbound.open(now, session, peer, address, setup);
                     if self.control.node(Direction::Sending).is_none() {
                         self.outbound.grant(now, session, Rate::nearest_bps(f64::MAX), INTERVAL_OF_NONE);
@@ -398,7 +411,7 @@ impl<C: Crypto> Host<C> {
             }
             ControlEvent::Rtt { session, rtt, least } => self.inbound.set_rtt(session, rtt, least),
             ControlEvent::Closed { session, reason, by_peer } => {
-                let sent = self.outbound.close(session).unwrap_or_default();
+                let sent = self.outbound.close(now, session).unwrap_or_default();
                 let received = self.inbound.close(session).unwrap_or_default();
                 self.events.push_back(Event::Closed { session, reason, by_peer, counts: (sent, received) });
             }

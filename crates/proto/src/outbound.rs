@@ -11,13 +11,16 @@ use crate::codec::{CloseReason, Frame, SessionId, VoidReason};
 use crate::hold::Hold;
 use crate::limits::RateTerm;
 use crate::packet::{DataPacket, frames};
+use crate::path::{Division, PathControl, PathId, PathMember, Paths};
 use crate::path_facts::PathFacts;
+use crate::path_kind::PathKind;
 use crate::round_robin::RoundRobin;
 use crate::secure_random::SecureRandom;
 use crate::sender::{Sender, SenderCounts, SenderSetup};
 use crate::session::Measured;
 use crate::slots::{Slots, slot};
 use crate::stall_detector::StallDetector;
+use crate::tunnel::tunnel_of;
 use crate::verdict::{Repairs, Settlement};
 
 /// The core of a host that sends data.
@@ -27,6 +30,11 @@ use crate::verdict::{Repairs, Settlement};
 #[derive(Debug)]
 pub(crate) struct Outbound {
     senders: Slots<Sender>,
+    /// Those that others use, too.
+    paths: Paths,
+    division: Division,
+    /// Whose rates are to be divided as soon as it is their turn.
+    undivided: Vec<PathId>,
     /// When packets are due.
     paces: Alarms,
     /// Whose packets are due, and have not gone.
@@ -83,12 +91,17 @@ pub(crate) enum OutboundEvent {
 
 /// Senders with anything under way are looked after so often.
 const BEAT: Duration = Duration::from_millis(5);
+/// Where a handshake showed none.
+const FIRST_RTT: Duration = Duration::from_millis(100);
 
 impl Outbound {
-    /// Without sessions.
-    pub(crate) fn new(chance: SecureRandom) -> Self {
+    /// Without sessions; what shared paths are used by.
+    pub(crate) fn new(mut chance: SecureRandom, control: PathControl) -> Self {
         Self {
             senders: Slots::default(),
+            paths: Paths::new(control, chance.bits()),
+            division: Division::default(),
+            undivided: Vec::new(),
             paces: Alarms::default(),
             turns: RoundRobin::default(),
             beats: Alarms::default(),
@@ -101,23 +114,49 @@ impl Outbound {
 
     /// A session that sends opens: `peer` is its name at the sink, which is at `to`.
     pub(crate) fn open(&mut self, now: Time, session: SessionId, peer: SessionId, to: SocketAddr, setup: SenderSetup) {
-        self.senders.insert(session, Sender::new(now, peer, to, setup));
-        self.beats.set(slot(session), Some(now.saturating_add(BEAT)));
+        let slot = slot(session);
+        let member = has_model(to, setup.path).then(|| {
+            let rtt = setup.rtt.unwrap_or(FIRST_RTT);
+            let id = self.paths.join(now, to, slot, rtt, setup.full_packet());
+            PathMember::new(id, setup.weight, 0)
+        });
+        let path = member.as_ref().map(PathMember::id);
+        self.senders.insert(session, Sender::new(now, peer, to, setup, member));
+        self.beats.set(slot, Some(now.saturating_add(BEAT)));
+        if let Some(path) = path {
+            self.divide_now(now, path);
+        }
     }
 
     /// A session closes: what it has done, if it was here.
-    pub(crate) fn close(&mut self, session: SessionId) -> Option<SenderCounts> {
+    pub(crate) fn close(&mut self, now: Time, session: SessionId) -> Option<SenderCounts> {
         let sender = self.senders.remove(session)?;
         self.paces.set(slot(session), None);
         self.beats.set(slot(session), None);
+        if let Some(member) = sender.member() {
+            self.paths.leave(member.id(), slot(session), member.in_flight());
+            self.divide_now(now, member.id());
+        }
         Some(sender.counts)
     }
 
     /// The application sends a range that the sink asked for.
     pub(crate) fn serve(&mut self, now: Time, session: SessionId, stream: u32, range: Range<u64>) {
         if let Some(sender) = self.senders.get_mut(session) {
+            let wanted = sender.wants();
             sender.serve(now, stream, range);
+            if let Some(path) = self.path_of(session).filter(|_| !wanted) {
+                self.divide(now, path);
+            }
             self.rearm(now, session);
+        }
+    }
+
+    /// A session's weight among those of its path is another one.
+    pub(crate) fn set_weight(&mut self, now: Time, session: SessionId, weight: f64) {
+        let path = self.senders.get_mut(session).and_then(|sender| sender.set_weight(weight));
+        if let Some(path) = path {
+            self.divide_now(now, path);
         }
     }
 
@@ -165,16 +204,33 @@ impl Outbound {
     /// A sealed packet of a session's sink came.
     pub(crate) fn on_heard(&mut self, now: Time, session: SessionId) {
         if let Some(sender) = self.senders.get_mut(session) {
-            sender.on_heard(now);
+            let path = sender.member().map(PathMember::id).and_then(|id| self.paths.get_mut(id));
+            sender.on_heard(now, path);
         }
     }
 
     /// A session's sink is at another address: what was known of its path is void.
     pub(crate) fn move_to(&mut self, now: Time, session: SessionId, to: SocketAddr) {
-        if let Some(sender) = self.senders.get_mut(session) {
-            sender.move_to(now, to);
-            self.rearm(now, session);
+        let Some(sender) = self.senders.get_mut(session) else { return };
+        let slot = slot(session);
+        let before = sender.member().map(PathMember::id);
+        sender.move_to(now, to);
+        let has_model = has_model(to, sender.setup().path);
+        // RFC 9000 s9.4: where nothing but the port is another, the path is as a rule the same.
+        if has_model && before.is_some_and(|before| self.paths.leads_to(before, to)) {
+            return self.rearm(now, session);
         }
+        let packet = sender.setup().full_packet();
+        let id = has_model.then(|| self.paths.join(now, to, slot, FIRST_RTT, packet));
+        let in_flight = sender.change_path(now, id);
+        if let Some(before) = before {
+            self.paths.leave(before, slot, in_flight);
+            self.divide_now(now, before);
+        }
+        if let Some(id) = id {
+            self.divide_now(now, id);
+        }
+        self.rearm(now, session);
     }
 
     /// Packets of a session carry so many bytes at the most from now on.
@@ -199,7 +255,8 @@ impl Outbound {
             Frame::Timing { stamp_us, held_us } => return sender.on_timing(now, stamp_us, held_us),
             Frame::Marks(counts) => return sender.on_marks(counts),
             Frame::Losses(ref report) => {
-                if let Err(reason) = sender.on_report(now, report, &mut self.repairs) {
+                let path = sender.member().map(PathMember::id).and_then(|id| self.paths.get_mut(id));
+                if let Err(reason) = sender.on_report(now, report, &mut self.repairs, path) {
                     self.events.push_back(OutboundEvent::Close { session, reason });
                     return;
                 }
@@ -212,17 +269,25 @@ impl Outbound {
     /// All frames of a packet were handed in: reports in it are answered.
     pub(crate) fn end_packet(&mut self, now: Time, session: SessionId) {
         let Some(sender) = self.senders.get_mut(session) else { return };
-        if let Some(Settlement { arrived, lost, .. }) = sender.end_report(now) {
+        let id = sender.member().map(PathMember::id);
+        let path = id.and_then(|id| self.paths.get_mut(id)).map(|path| (path, slot(session)));
+        let has_news = path.is_some() && sender.has_report();
+        if let Some(Settlement { arrived, lost, .. }) = sender.end_report(now, path) {
             self.events.push_back(OutboundEvent::Reported { session, arrived, lost });
         }
         if let Some((settled, next)) = sender.poll_sent(now, true) {
             let frames = frames(&[Frame::Sent { settled, next }]);
             self.events.push_back(OutboundEvent::Say { session, frames });
         }
+        if let Some(id) = id.filter(|_| has_news) {
+            self.divide(now, id);
+            self.rearm(now, session);
+        }
     }
 
     /// Looks after the senders whose time has come. Harmless too early or too late.
     pub(crate) fn handle_timeout(&mut self, now: Time) {
+        self.divide_due(now);
         while let Some(slot) = self.beats.pop(now) {
             let Some((session, sender)) = self.senders.at_mut(slot) else { continue };
             if let Some((settled, next)) = sender.poll_sent(now, false) {
@@ -255,6 +320,9 @@ impl Outbound {
     /// The next data packet that is due: the session's name here, where to, whether it takes marks, and the packet.
     #[inline]
     pub(crate) fn poll_transmit(&mut self, now: Time) -> Option<(SessionId, SocketAddr, bool, DataPacket)> {
+        if !self.undivided.is_empty() {
+            self.divide_due(now);
+        }
         loop {
             while let Some(slot) = self.paces.pop(now) {
                 self.turns.enter(now, slot);
@@ -264,8 +332,11 @@ impl Outbound {
                 self.turns.leave();
                 continue;
             };
-            let packet = sender.transmit(now, &mut self.chance);
+            let id = sender.member().map(PathMember::id);
+            let path = id.and_then(|id| self.paths.get_mut(id));
+            let packet = sender.transmit(now, &mut self.chance, path);
             let again = sender.wake_at(now);
+            let is_through = packet.is_some() && !sender.wants();
             match packet {
                 Some(packet) if again.is_some_and(|at| at <= now) => self.turns.on_sent(packet.datagram_bytes()),
                 _ => {
@@ -276,6 +347,9 @@ impl Outbound {
             if let Some(packet) = packet {
                 let (to, takes_marks) = (sender.to, sender.takes_marks());
                 self.beat(slot, now);
+                if let Some(id) = id.filter(|_| is_through) {
+                    self.divide(now, id);
+                }
                 return Some((session, to, takes_marks, packet));
             }
         }
@@ -330,6 +404,49 @@ impl Outbound {
         self.senders.get(session).map_or(0, Sender::under_way)
     }
 
+    fn path_of(&self, session: SessionId) -> Option<PathId> {
+        self.senders.get(session)?.member().map(PathMember::id)
+    }
+
+    /// Divides the rate of a path among its sessions, by what each could send; soon, if that was done just now.
+    fn divide(&mut self, now: Time, id: PathId) {
+        let Some(path) = self.paths.get_mut(id) else { return };
+        if path.takes_turn(now) {
+            self.divide_now(now, id);
+        } else if !self.undivided.contains(&id) {
+            self.undivided.push(id);
+        }
+    }
+
+    fn divide_due(&mut self, now: Time) {
+        for at in (0..self.undivided.len()).rev() {
+            let id = self.undivided[at];
+            if self.paths.get_mut(id).is_none_or(|path| path.takes_turn(now)) {
+                self.undivided.swap_remove(at);
+                self.divide_now(now, id);
+            }
+        }
+    }
+
+    fn divide_now(&mut self, now: Time, id: PathId) {
+        let Some(path) = self.paths.get_mut(id) else { return };
+        let claims = self.division.claims();
+        claims.clear();
+        for slot in path.members() {
+            claims.extend(self.senders.at_mut(slot).map(|(_, sender)| sender.claim()));
+        }
+        if !self.division.divide(path.rate()) {
+            path.on_unclaimed();
+        }
+        for (slot, portion) in path.members().zip(self.division.portions()) {
+            let Some((_, sender)) = self.senders.at_mut(slot) else { continue };
+            sender.set_portion(now, path, *portion);
+            if !self.turns.contains(slot) {
+                self.paces.set(slot, sender.wake_at(now));
+            }
+        }
+    }
+
     fn rearm(&mut self, now: Time, session: SessionId) {
         let slot = slot(session);
         if let Some(sender) = self.senders.get(session) {
@@ -350,6 +467,11 @@ impl Outbound {
             self.beats.set(slot, Some(soon));
         }
     }
+}
+
+/// Whether a path has a model: where others use it, and no tunnel has one in its place.
+fn has_model(to: SocketAddr, path: PathKind) -> bool {
+    path == PathKind::Shared && tunnel_of(to).is_none()
 }
 
 #[cfg(test)]

@@ -446,7 +446,7 @@ impl Told<'_, '_> {
     }
 
     fn tell(&mut self, number: u64, fate: Fate) {
-        let settled = Settled { piece: self.piece(number), sent: self.outstanding.sent(number), fate };
+        let settled = Settled { number, piece: self.piece(number), sent: self.outstanding.sent(number), fate };
         if let Some(fates) = self.fates {
             fates(settled);
         }

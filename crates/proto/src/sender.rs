@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::ops::Range;
 
-use fairwave_schemes::session::{PacketFate, PathRate, PathReport};
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use crate::breaker::Breaker;
@@ -15,6 +14,7 @@ use crate::mtu::LEAST_DATAGRAM;
 use crate::outstanding::{MOST_UNDER_WAY, Outstanding};
 use crate::pacer::Pacer;
 use crate::packet::{DATA_OVERHEAD, DataPacket};
+use crate::path::{Claim, MemberReport, PathId, PathMember, PathNews, Portion, SharedPath};
 use crate::path_facts::{PathCounts, PathFacts, PathHistory};
 use crate::path_kind::PathKind;
 use crate::rate_meter::RateMeter;
@@ -50,7 +50,7 @@ pub(crate) struct Sender {
     /// On a dedicated path.
     breaker: Option<Breaker>,
     /// On a shared one that datagrams go by themselves: a tunnel has its own.
-    path: Option<PathRate>,
+    member: Option<PathMember>,
     interval: Duration,
     told: ToldNumbers,
     marks: EcnValidation,
@@ -75,6 +75,8 @@ pub(crate) struct SenderSetup {
     pub start: Rate,
     /// Who else uses the path.
     pub path: PathKind,
+    /// Its part of a shared one.
+    pub weight: f64,
     /// The round-trip time, as far as the handshake showed it.
     pub rtt: Option<Duration>,
     /// A silence of its sink that is so long is its end.
@@ -123,12 +125,19 @@ const MOST_WAIT: Duration = Duration::from_secs(1);
 const SKIPPED_ONE_IN: u64 = 4096;
 
 impl Sender {
-    pub(crate) fn new(now: Time, peer: SessionId, to: SocketAddr, setup: SenderSetup) -> Self {
+    /// `member` is its part of a shared path.
+    pub(crate) fn new(
+        now: Time,
+        peer: SessionId,
+        to: SocketAddr,
+        setup: SenderSetup,
+        member: Option<PathMember>,
+    ) -> Self {
         let mut rtt = Rtt::default();
         if let Some(first) = setup.rtt {
             rtt.on_sample(now, first);
         }
-        let packet = Bytes::new(u64::from(setup.lower_bytes + DATA_OVERHEAD + setup.piece_bytes));
+        let packet = setup.full_packet();
         let is_tunnel = tunnel_of(to).is_some();
         let mut sender = Self {
             peer,
@@ -148,7 +157,7 @@ impl Sender {
             progress: SourcePatience::new(setup.silence),
             heard_again_at: 0,
             breaker: (setup.path == PathKind::Dedicated).then(|| Breaker::new(now)),
-            path: keeps_rate(to, setup.path).then(|| PathRate::new(now, rtt.smoothed(), packet)),
+            member,
             interval: Duration::ZERO,
             told: ToldNumbers { settled: 0, next: 0, at: now, wait: FIRST_WAIT },
             // Marks are for rates that follow them (RFC 3168 s5): grants do not.
@@ -197,9 +206,6 @@ impl Sender {
 
     /// The pacer keeps to the least of all that limits.
     fn apply(&mut self, now: Time) {
-        if let Some(path) = &self.path {
-            self.limits.set(RateTerm::Path, path.rate());
-        }
         self.pacer.set_granted(matches!(self.limits.binding(), RateTerm::Source | RateTerm::Sink));
         let caps = [self.silence.cap(), self.breaker.as_ref().and_then(Breaker::cap)];
         let rate = caps.into_iter().flatten().fold(self.limits.rate(), Rate::min);
@@ -232,13 +238,14 @@ impl Sender {
     }
 
     /// A sealed packet of the sink came.
-    pub(crate) fn on_heard(&mut self, now: Time) {
+    pub(crate) fn on_heard(&mut self, now: Time, path: Option<&mut SharedPath>) {
         match self.silence.on_heard(now) {
             Return::Usual => return,
             Return::AtHalf => {}
             Return::Anew => {
-                let packet = self.full_packet();
-                self.path = self.path.take().map(|_| PathRate::new(now, self.rtt.smoothed(), packet));
+                if let Some(path) = path {
+                    path.on_return(now, self.rtt.smoothed(), self.full_packet());
+                }
             }
         }
         self.progress.on_return(now);
@@ -290,7 +297,11 @@ impl Sender {
     pub(crate) fn on_timing(&mut self, now: Time, stamp_us: u32, held_us: u64) {
         let since_us = u64::from(stamp(now).wrapping_sub(stamp_us));
         if let Some(rtt_us) = since_us.checked_sub(held_us) {
-            self.rtt.on_sample(now, Duration::from_micros(rtt_us));
+            let rtt = Duration::from_micros(rtt_us);
+            self.rtt.on_sample(now, rtt);
+            if let Some(member) = &mut self.member {
+                member.rtt = Some(rtt);
+            }
         }
     }
 
@@ -311,31 +322,35 @@ impl Sender {
         now: Time,
         report: &LossReport<'_>,
         repairs: &mut Repairs,
+        path: Option<&mut SharedPath>,
     ) -> Result<(), CloseReason> {
         repairs.needed.clear();
         repairs.in_vain.clear();
         let around = self.setup.lower_bytes + DATA_OVERHEAD;
         let (mut arrived_bytes, mut marked) = (0, 0);
         let marks = &mut self.marks;
-        let mut tell = self.path.as_mut().map(|path| {
-            |settled: Settled| {
-                let bytes = u64::from(around + settled.piece.length);
-                arrived_bytes += if settled.fate == Fate::Lost { 0 } else { bytes };
-                let fate = match settled.fate {
-                    Fate::Arrived if marks.take_mark() => PacketFate::Marked,
-                    Fate::Arrived => PacketFate::Arrived,
-                    Fate::Lost => PacketFate::Lost,
-                    Fate::Late => PacketFate::Late,
-                };
-                marked += u64::from(fate == PacketFate::Marked);
-                path.on_packet(settled.sent, Bytes::new(bytes), fate);
-            }
-        });
-        let fates = tell.as_mut().map(|tell| tell as &mut dyn FnMut(Settled));
         let is_of_silence = self.outstanding.undecided() < self.heard_again_at;
         let verdict = Verdict { now, window: self.reordering.window(now, &self.rtt), sight: sight(&self.rtt) };
-        let settlement =
-            self.outstanding.on_report(report, &verdict, repairs, fates).map_err(|_| CloseReason::Protocol)?;
+        let settlement = match path.zip(self.member.as_mut()) {
+            Some((path, member)) => {
+                let mut news = PathNews::new(path, member, around);
+                let mut hear = |settled: Settled| {
+                    let bytes = u64::from(around + settled.piece.length);
+                    arrived_bytes += if settled.fate == Fate::Lost { 0 } else { bytes };
+                    if settled.fate == Fate::Arrived && marks.take_mark() {
+                        marked += 1;
+                        news.on_marked(&settled);
+                    }
+                    news.on_settled(&settled);
+                };
+                let settlement = self.outstanding.on_report(report, &verdict, repairs, Some(&mut hear));
+                news.tell();
+                member.forget(self.outstanding.una());
+                settlement
+            }
+            None => self.outstanding.on_report(report, &verdict, repairs, None),
+        };
+        let settlement = settlement.map_err(|_| CloseReason::Protocol)?;
         let Settlement { arrived, late, lost, spurious, lateness } = settlement;
         if !lateness.is_zero() {
             self.reordering.on_late(now, lateness);
@@ -350,7 +365,7 @@ impl Sender {
         }
         self.pacer.set_busy(now, !self.queue.is_empty());
         self.note_hold(now);
-        if self.path.is_none() {
+        if self.member.is_none() {
             arrived_bytes = (arrived + spurious).saturating_mul(self.sent_bytes / self.counts.sent.max(1));
         }
         self.counts.lost += lost;
@@ -386,28 +401,70 @@ impl Sender {
     }
 
     /// The packet that brought reports is over: what they settle of packets that not every path takes.
-    pub(crate) fn end_report(&mut self, now: Time) -> Option<Settlement> {
+    pub(crate) fn end_report(&mut self, now: Time, path: Option<(&mut SharedPath, u32)>) -> Option<Settlement> {
         let reported = self.reported.take()?;
         self.history.note(now, self.path_counts());
         self.marks.end_report(self.counts.arrived, self.counts.lost);
-        let path_limited = self.limits.binding() == RateTerm::Path && !self.queue.is_empty();
-        if let Some(path) = &mut self.path {
-            let (smoothed_rtt, min_rtt) = (self.rtt.smoothed(), self.rtt.min());
-            path.on_report(&PathReport { now, smoothed_rtt, min_rtt, path_limited });
-            self.apply(now);
+        if let Some(((path, slot), member)) = path.zip(self.member.as_mut()) {
+            let own = member.on_report(now);
+            let report = MemberReport { slot, rtt: member.rtt.take(), smoothed_rtt: self.rtt.smoothed(), own };
+            path.on_report(now, &report);
         }
         Some(reported).filter(|_| self.setup.piece_bytes + DATA_OVERHEAD > LEAST_DATAGRAM)
     }
 
-    /// The sink is at another address: what was known of the path is void.
+    /// The sink is at another address: its round-trip time is void.
     pub(crate) fn move_to(&mut self, now: Time, to: SocketAddr) {
+        let was_tunnel = tunnel_of(self.to).is_some();
         self.to = to;
         self.rtt = Rtt::default();
         self.reordering = ReorderingWindow::default();
-        let packet = self.full_packet();
-        self.path = keeps_rate(to, self.setup.path).then(|| PathRate::new(now, self.rtt.smoothed(), packet));
-        self.limits.set(RateTerm::Path, Rate::nearest_bps(f64::MAX));
-        self.apply(now);
+        if was_tunnel {
+            self.limit(now, RateTerm::Path, Rate::nearest_bps(f64::MAX));
+        }
+    }
+
+    /// Its packets go on another shared path from now on, or on one without a model: bytes of those that no report to the
+    /// path before will settle.
+    pub(crate) fn change_path(&mut self, now: Time, id: Option<PathId>) -> Bytes {
+        let next = self.outstanding.next();
+        let in_flight = self.member.as_ref().map_or(Bytes::ZERO, PathMember::in_flight);
+        self.member = id.map(|id| PathMember::new(id, self.setup.weight, next));
+        if self.member.is_none() {
+            self.limit(now, RateTerm::Path, Rate::nearest_bps(f64::MAX));
+        }
+        in_flight
+    }
+
+    /// Its part of a shared path.
+    pub(crate) fn member(&self) -> Option<&PathMember> {
+        self.member.as_ref()
+    }
+
+    /// Its weight among the sessions of its path is another one: that path, if it has one.
+    pub(crate) fn set_weight(&mut self, weight: f64) -> Option<PathId> {
+        self.setup.weight = weight;
+        let member = self.member.as_mut()?;
+        member.weight = weight;
+        Some(member.id())
+    }
+
+    /// What it could do with the rate of a path.
+    pub(crate) fn claim(&self) -> Claim {
+        let most = [RateTerm::Source, RateTerm::Sink, RateTerm::Demand].map(|term| self.limits.get(term));
+        let most = most.into_iter().chain(self.silence.cap()).fold(most[0], Rate::min);
+        let weight = self.member.as_ref().map_or(1.0, |member| member.weight);
+        Claim { weight, most, wants: !self.queue.is_empty() }
+    }
+
+    /// What its path takes of it.
+    pub(crate) fn set_portion(&mut self, now: Time, path: &SharedPath, portion: Portion) {
+        if let Some(member) = &mut self.member {
+            member.set_window(path, portion.window_share);
+        }
+        if self.limits.get(RateTerm::Path) != portion.rate {
+            self.limit(now, RateTerm::Path, portion.rate);
+        }
     }
 
     /// Packets carry so many bytes at the most from now on; what was lost is cut anew.
@@ -451,6 +508,9 @@ impl Sender {
         if self.queue.is_empty() || self.outstanding.len() >= MOST_UNDER_WAY {
             return None;
         }
+        if self.member.as_ref().is_some_and(|member| !member.has_room(self.full_packet())) {
+            return None;
+        }
         self.pacer.next_at(self.full_packet())
     }
 
@@ -464,7 +524,12 @@ impl Sender {
 
     /// The next packet, if one may go.
     #[inline]
-    pub(crate) fn transmit(&mut self, now: Time, chance: &mut SecureRandom) -> Option<DataPacket> {
+    pub(crate) fn transmit(
+        &mut self,
+        now: Time,
+        chance: &mut SecureRandom,
+        path: Option<&mut SharedPath>,
+    ) -> Option<DataPacket> {
         self.next_at().filter(|at| *at <= now)?;
         let Some(piece) = self.queue.next_piece(self.setup.piece_bytes) else {
             self.pacer.set_busy(now, false);
@@ -477,7 +542,7 @@ impl Sender {
         let due = self.pacer.due(now, Bytes::new(u64::from(bytes))).max(self.due);
         self.due = due;
         self.pacer.try_send(now, Bytes::new(u64::from(bytes)));
-        if self.path.is_some() && chance.once_in(SKIPPED_ONE_IN) {
+        if self.member.is_some() && chance.once_in(SKIPPED_ONE_IN) {
             self.outstanding.skip();
         }
         let is_busy = !self.queue.is_empty();
@@ -486,6 +551,9 @@ impl Sender {
             self.note_hold(now);
         }
         let number = self.outstanding.send(piece, now);
+        if let Some((path, member)) = path.zip(self.member.as_mut()) {
+            member.on_sent(now, path, number, Bytes::new(u64::from(bytes)), self.setup.full_packet());
+        }
         self.meter.on_packet(now, number, due, bytes);
         self.silence.on_sent(now);
         self.progress.on_sent(now);
@@ -543,14 +611,31 @@ impl Sender {
         self.outstanding.len()
     }
 
+    /// How it is set up.
+    pub(crate) fn setup(&self) -> &SenderSetup {
+        &self.setup
+    }
+
+    /// Whether the packet that is being read brought a report.
+    pub(crate) fn has_report(&self) -> bool {
+        self.reported.is_some()
+    }
+
+    /// Whether it has anything to send.
+    pub(crate) fn wants(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
     fn full_packet(&self) -> Bytes {
-        Bytes::new(u64::from(self.setup.lower_bytes + DATA_OVERHEAD + self.setup.piece_bytes))
+        self.setup.full_packet()
     }
 }
 
-/// Whether a source keeps to a path rate: where others use the path, and no tunnel does so in its place.
-fn keeps_rate(to: SocketAddr, path: PathKind) -> bool {
-    path == PathKind::Shared && tunnel_of(to).is_none()
+impl SenderSetup {
+    /// The largest packet, with all that is around it.
+    pub(crate) fn full_packet(&self) -> Bytes {
+        Bytes::new(u64::from(self.lower_bytes + DATA_OVERHEAD + self.piece_bytes))
+    }
 }
 
 /// The lowest 32 bits of the time in microseconds.
@@ -567,7 +652,7 @@ mod tests {
         let mut room = [0; 64];
         LossReport::write(numbers, &[], &mut Writer::new(&mut room)).unwrap();
         let report = LossReport::read(&mut Reader::new(&room)).unwrap();
-        sender.on_report(now, &report, &mut Repairs::default()).unwrap();
+        sender.on_report(now, &report, &mut Repairs::default(), None).unwrap();
     }
 
     /// What is under way is remembered, and a sink that never reports the first packet settles nothing of it.
@@ -580,15 +665,16 @@ mod tests {
             send_bytes: Bytes::new(1),
             start: Rate::gbps(1e6),
             path: PathKind::Dedicated,
+            weight: 1.0,
             rtt: None,
             silence: Duration::from_secs(30),
         };
-        let mut sender = Sender::new(now, SessionId(1), SocketAddr::from(([10, 0, 0, 1], 1)), setup);
+        let mut sender = Sender::new(now, SessionId(1), SocketAddr::from(([10, 0, 0, 1], 1)), setup, None);
         let mut chance = SecureRandom::new([1; 32], 0);
         sender.serve(now, 1, 0..2000 * most);
         for sent in 0..2 * most {
             now = now.saturating_add(Duration::from_micros(1));
-            if sender.transmit(now, &mut chance).is_none() {
+            if sender.transmit(now, &mut chance, None).is_none() {
                 break;
             }
             if sent % 1000 == 999 {
@@ -598,6 +684,6 @@ mod tests {
         assert_eq!((sender.under_way() as u64, sender.next_at()), (most, None));
         report(&mut sender, now, 0..most);
         assert_eq!(sender.under_way(), 0);
-        assert!(sender.transmit(now.saturating_add(Duration::from_micros(1)), &mut chance).is_some());
+        assert!(sender.transmit(now.saturating_add(Duration::from_micros(1)), &mut chance, None).is_some());
     }
 }

@@ -57,6 +57,8 @@ pub struct Opened {
     pub path: PathKind,
     /// What both ends say of that.
     pub wishes: PathWishes,
+    /// Its weight among this host's sessions.
+    pub(crate) weight: f64,
     /// What it may send from the start.
     pub(crate) start_send: Rate,
     /// What it may receive from the start.

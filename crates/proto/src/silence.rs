@@ -78,7 +78,7 @@ pub(crate) enum Return {
     Usual,
     /// It was silent: the source goes on at half of the rate from before. [`Silence::cap`] sees to it.
     AtHalf,
-    /// It was silent, and others use the path: the path rate begins anew.
+    /// It was silent, and others use the path: the path begins anew, unless other sessions on it were heard.
     Anew,
 }
 

@@ -18,6 +18,8 @@ pub enum Fate {
 /// The fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settled {
+    /// Its number.
+    pub number: u64,
     /// What it carried.
     pub piece: PieceAt,
     /// When it was sent, to the microsecond; of the last 71 minutes.

@@ -16,7 +16,7 @@ use fairwave_proto::codec::{CloseReason, Frame, Frames, Piece, Reader, SessionId
 use fairwave_proto::handshake::insecure::{Insecure, InsecureInitiator, InsecureResponder};
 use fairwave_proto::{
     ControlPacket, DataPacket, Direction, Ecn, Event, Host, HostConfig, IntervalRule, Lasts, NodeConfig, OpenRequest,
-    Opened, Packet, PathKind, PieceAt, SessionOptions,
+    Opened, Packet, PathControl, PathKind, PieceAt, SessionOptions,
 };
 use fairwave_schemes::node::{Gtp, Reading};
 use fairwave_schemes::scheme::Options;
@@ -138,6 +138,7 @@ fn host(seed: u8, path: PathKind, has_nodes: bool) -> Host<Insecure> {
         buffer: (!has_nodes).then_some(Bytes::new(1 << 20)),
         seed: [seed; 32],
         path,
+        path_control: PathControl::Bbr,
         probes_mtu: true,
         is_plain: false,
         lasts: Lasts::default(),

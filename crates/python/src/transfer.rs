@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use fairwave_files::{Durable, Ended, GetOptions, Share, ShareOptions, Transfer};
 use fairwave_host::{
-    Capacity, Endpoint, EndpointConfig, Keyring, Listen, Offering, PathKind, ServerOptions, ShareId, StateDir, Ticket,
-    Validity, listen_address,
+    Capacity, Endpoint, EndpointConfig, Keyring, Listen, Offering, PathControl, PathKind, ServerOptions, ShareId,
+    StateDir, Ticket, Validity, listen_address,
 };
 use fairwave_schemes::node::host_rule;
 use fairwave_units::{Bytes, Duration, Rate};
@@ -35,6 +35,8 @@ pub(crate) struct LinkOptions {
     plain: bool,
     #[pyo3(item)]
     rule: String,
+    #[pyo3(item)]
+    path_control: String,
 }
 
 impl LinkOptions {
@@ -49,6 +51,7 @@ impl LinkOptions {
             receive_capacity: capacity,
             path: if self.dedicated { PathKind::Dedicated } else { PathKind::Shared },
             is_plain: self.plain,
+            path_control: if self.path_control == "cubic" { PathControl::Cubic } else { PathControl::Bbr },
             rule: self.rule.clone(),
             ..EndpointConfig::default()
         })

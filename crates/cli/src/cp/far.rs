@@ -78,6 +78,7 @@ fn begin(ask: &CpRequest) -> Result<Far, CommandFailure> {
     let link = LinkArgs {
         capacity: ask.capacity_bps.map(Rate::nearest_bps),
         path: if ask.is_dedicated { link::PathUse::Dedicated } else { link::PathUse::Shared },
+        path_control: ask.path_control,
         interval: ask.interval_s.and_then(fairwave_units::Duration::from_secs_f64),
         alpha: ask.alpha,
         beta: ask.beta,

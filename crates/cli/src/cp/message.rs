@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::get::DurableArg;
+use crate::transfer::link::PathControlName;
 
 /// Of these messages.
 pub(crate) const VERSION: u32 = 2;
@@ -33,6 +34,9 @@ pub(crate) struct CpRequest {
     /// The rule of the far end's node. A far end that does not know of it runs gtp.
     #[serde(default)]
     pub(crate) rule: Option<String>,
+    /// By what the far end sends on a shared path.
+    #[serde(default)]
+    pub(crate) path_control: PathControlName,
 }
 
 /// Which way files go.
@@ -137,6 +141,7 @@ mod tests {
             alpha: Some(0.25),
             beta: None,
             rule: Some("abr-hou".to_owned()),
+            path_control: PathControlName::Cubic,
         };
         let mut bytes = Vec::new();
         send(&mut bytes, &ask).unwrap();

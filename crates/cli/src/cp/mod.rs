@@ -151,6 +151,7 @@ fn ask(args: &Args, what: What) -> CpRequest {
         alpha: args.link.alpha,
         beta: args.link.beta,
         rule: args.link.rule.clone(),
+        path_control: args.link.path_control,
     }
 }
 

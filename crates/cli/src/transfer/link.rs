@@ -5,10 +5,12 @@ use std::ops::RangeInclusive;
 
 use clap::ValueEnum;
 use fairwave_host::{
-    Capacity, Carrier, Carriers, Endpoint, EndpointConfig, IntervalRule, Listen, ListenError, PathKind, SessionOptions,
+    Capacity, Carrier, Carriers, Endpoint, EndpointConfig, IntervalRule, Listen, ListenError, PathControl, PathKind,
+    SessionOptions,
 };
 use fairwave_schemes::node::host_rule;
 use fairwave_units::{Duration, Rate};
+use serde::{Deserialize, Serialize};
 
 use crate::failure::CommandFailure;
 use crate::simulate::quantity;
@@ -29,6 +31,9 @@ pub(crate) struct LinkArgs {
     /// and the other where nobody answers there
     #[arg(long, value_name = "CARRIER", value_parser = carriers, default_value = "auto")]
     pub(crate) carrier: Carriers,
+    /// By what this end sends on a path that others use: a model of the path, or loss
+    #[arg(long, value_enum, value_name = "NAME", default_value = "bbr")]
+    pub(crate) path_control: PathControlName,
     /// The rule by which this end shares its capacity, one that runs on hosts; see `fairwave schemes` [default: gtp]
     #[arg(long, value_name = "NAME", value_parser = rule)]
     pub(crate) rule: Option<String>,
@@ -54,6 +59,17 @@ pub(crate) enum PathUse {
     Shared,
     /// Nobody does
     Dedicated,
+}
+
+/// By what a source sends on a path that others use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum PathControlName {
+    /// What the path delivers, and its least round-trip time
+    #[default]
+    Bbr,
+    /// Loss, as TCP does (RFC 9438)
+    Cubic,
 }
 
 /// An endpoint, and the capacity that it has.
@@ -117,6 +133,10 @@ impl LinkArgs {
             path: match self.path {
                 PathUse::Shared => PathKind::Shared,
                 PathUse::Dedicated => PathKind::Dedicated,
+            },
+            path_control: match self.path_control {
+                PathControlName::Bbr => PathControl::Bbr,
+                PathControlName::Cubic => PathControl::Cubic,
             },
             is_plain: self.plain,
             carriers: self.carrier,
@@ -252,6 +272,13 @@ mod tests {
         let expected = "--path dedicated is of no effect while this end does not know its capacity (eth0 tells no speed): \
                         add `--capacity \"RATE OF THE LINE\"`";
         assert_eq!(says, expected);
+    }
+
+    #[test]
+    fn config__has_what_a_shared_path_is_used_by() {
+        let control = |path_control| LinkArgs { path_control, ..LinkArgs::default() }.config(None).0.path_control;
+        assert_eq!(control(PathControlName::Cubic), PathControl::Cubic);
+        assert_eq!(LinkArgs::default().config(None).0.path_control, PathControl::Bbr);
     }
 
     #[test]

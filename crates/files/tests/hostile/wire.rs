@@ -11,7 +11,8 @@ use fairwave_proto::codec::{
     Writer, is_handshake, open_datagram, seal_datagram,
 };
 use fairwave_proto::{
-    ControlPacket, Event, Host, HostConfig, Lasts, OpenRequest, Opened, Packet, PathKind, SessionOptions, Transmit,
+    ControlPacket, Event, Host, HostConfig, Lasts, OpenRequest, Opened, Packet, PathControl, PathKind, SessionOptions,
+    Transmit,
 };
 use fairwave_units::{Bytes, Time};
 
@@ -172,6 +173,7 @@ impl Cores {
             buffer: None,
             seed,
             path: PathKind::Shared,
+            path_control: PathControl::Bbr,
             probes_mtu: false,
             is_plain: false,
             lasts: Lasts::default(),

@@ -333,7 +333,7 @@ impl Driver {
             };
             match self.visits.accept(now, &admitted, &self.entries) {
                 Ok((options, handler)) => {
-                    options.map(|options| self.host.set_options(session, options));
+                    options.map(|options| self.host.set_options(now, session, options));
                     (handler, Some(admitted.ticket), None)
                 }
                 Err(refusal) => {

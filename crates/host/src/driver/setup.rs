@@ -154,6 +154,7 @@ fn host(
             buffer: Some(Bytes::new(buffer_bytes as u64)),
             seed,
             path: config.path,
+            path_control: config.path_control,
             probes_mtu: true,
             is_plain: config.is_plain,
             lasts: config.lasts,

@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use fairwave_proto::codec::{SessionId, TicketId};
 use fairwave_proto::handshake::insecure::{Insecure, InsecureInitiator, InsecureResponder};
 use fairwave_proto::{
-    Direction, Ecn, Event, Host, HostConfig, IntervalRule, Lasts, Measured, NodeConfig, OpenRequest, Packet, PathKind,
-    SessionOptions,
+    Direction, Ecn, Event, Host, HostConfig, IntervalRule, Lasts, Measured, NodeConfig, OpenRequest, Packet,
+    PathControl, PathKind, SessionOptions,
 };
 use fairwave_schemes::node::{Gtp, Reading};
 use fairwave_schemes::scheme::{OptionValue, Options};
@@ -360,6 +360,7 @@ fn host(at: usize, seed: u64) -> OurHost {
         buffer: None,
         seed: [at as u8; 32],
         path: PathKind::Dedicated,
+        path_control: PathControl::Bbr,
         probes_mtu: false,
         is_plain: false,
         lasts: Lasts::default(),

@@ -154,6 +154,7 @@ impl<C: Crypto> Control<C> {
             receives: established.receives,
             path: established.path,
             wishes: established.wishes,
+            weight: options.weight,
             start_send: established.start_send.unwrap_or(Rate::ZERO),
             start_receive: established.start_receive.unwrap_or(Rate::ZERO),
             rtt: established.rtt,

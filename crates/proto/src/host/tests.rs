@@ -11,6 +11,7 @@ use crate::handshake::HandshakeError;
 use crate::handshake::insecure::{Insecure, InsecureInitiator, InsecureResponder};
 use crate::lasts::Lasts;
 use crate::packet::frames;
+use crate::path::PathControl;
 
 mod claims;
 mod stray;
@@ -60,6 +61,7 @@ fn config(mbps: f64, seed: u8) -> HostConfig<InsecureResponder> {
         buffer: None,
         seed: [seed; 32],
         path: PathKind::Dedicated,
+        path_control: PathControl::Bbr,
         probes_mtu: false,
         is_plain: false,
         lasts: Lasts::default(),

@@ -27,13 +27,14 @@ struct Source {
 
 impl Source {
     fn new() -> Self {
-        let mut outbound = Outbound::new(SecureRandom::new([7; 32], 0));
+        let mut outbound = Outbound::new(SecureRandom::new([7; 32], 0), PathControl::Bbr);
         let setup = SenderSetup {
             piece_bytes: 1000,
             lower_bytes: 28,
             send_bytes: Bytes::new(1),
             start: Rate::mbps(80.0),
             path: PathKind::Shared,
+            weight: 1.0,
             rtt: Some(Duration::from_millis(20)),
             silence: Duration::from_secs(30),
         };
@@ -131,13 +132,14 @@ fn handle_frame__half_of_all_lost_is_no_lie() {
 
 /// A source with a gigabit granted, and a sink at `to`.
 fn granted(to: SocketAddr) -> Outbound {
-    let mut outbound = Outbound::new(SecureRandom::new([7; 32], 0));
+    let mut outbound = Outbound::new(SecureRandom::new([7; 32], 0), PathControl::Bbr);
     let setup = SenderSetup {
         piece_bytes: 1000,
         lower_bytes: 28,
         send_bytes: Bytes::new(1 << 18),
         start: Rate::gbps(1.0),
         path: PathKind::Shared,
+        weight: 1.0,
         rtt: Some(Duration::from_millis(20)),
         silence: Duration::from_secs(30),
     };
@@ -150,7 +152,7 @@ fn granted(to: SocketAddr) -> Outbound {
 fn go(outbound: &mut Outbound, span: Range<u64>) -> (u64, Option<u64>, Option<u64>) {
     let (mut count, mut first, mut last) = (0, None, None);
     for at in span {
-        while let Some((_, _, packet)) = outbound.poll_transmit(ms(at)) {
+        while let Some((.., packet)) = outbound.poll_transmit(ms(at)) {
             count += 1;
             first.get_or_insert(packet.number);
             last = Some(packet.number);

@@ -3,7 +3,7 @@
 //! A transfer of 60 ms and some 40 Mb/s, in virtual time and from one seed. What it shows goes to stdout.
 
 use fairwave_proto::codec::SessionId;
-use fairwave_proto::{IntervalRule, PathFacts, PathKind, ReceiverCounts, SenderCounts};
+use fairwave_proto::{Direction, IntervalRule, PathFacts, PathKind, ReceiverCounts, SenderCounts};
 use fairwave_units::{Bytes, Duration, Time};
 
 use crate::machine::{Machine, Setup};
@@ -64,7 +64,8 @@ impl BadPath {
 
     fn facts(&mut self, machine: usize) -> PathFacts {
         let session = self.session(machine).unwrap();
-        self.world.machines[machine].host.path_facts(self.world.now, session).unwrap()
+        let direction = if machine == SOURCE { Direction::Sending } else { Direction::Receiving };
+        self.world.machines[machine].host.path_facts(self.world.now, session, direction).unwrap()
     }
 
     /// At that second.

@@ -7,7 +7,7 @@ use fairwave_proto::codec::{Checksum, CloseReason, Header, PacketKind, Reader, S
 use fairwave_proto::handshake::insecure::{Insecure, InsecureInitiator, InsecureResponder};
 use fairwave_proto::{
     ControlPacket, DataPacket, Ecn, Event, Host, HostConfig, IntervalRule, Lasts, NodeConfig, OpenRequest, Packet,
-    PathKind, PieceAt, SessionOptions,
+    PathControl, PathKind, PieceAt, SessionOptions,
 };
 use fairwave_schemes::node::{Gtp, Reading};
 use fairwave_schemes::scheme::{OptionValue, Options};
@@ -89,6 +89,7 @@ impl Setup {
             buffer: None,
             seed: bytes,
             path: self.path,
+            path_control: PathControl::Bbr,
             probes_mtu: self.probes_mtu,
             is_plain: false,
             lasts: Lasts::default(),

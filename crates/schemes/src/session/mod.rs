@@ -6,8 +6,7 @@
 //! sender floors when it sends.
 //!
 //! Three rules are told other things, each by a driver of its own, and are no [`CongestionController`]: [`Udt`] hears
-//! the rates that its sink measured, [`Rbudp`] which packets are missing, [`PathRate`] the fate of every packet and
-//! when it was sent.
+//! the rates that its sink measured, [`Rbudp`] which packets are missing, [`Bbr`] samples of a path's [`DeliveryRate`].
 
 mod aecp;
 mod aimd;
@@ -20,7 +19,6 @@ mod hstcp;
 mod htcp;
 mod make;
 mod new_reno;
-mod path;
 mod rate_sample;
 mod rbudp;
 mod rcp;
@@ -50,7 +48,6 @@ pub use hstcp::{HighSpeed, HighSpeedConfig};
 pub use htcp::{Htcp, HtcpConfig};
 pub use make::{RuleError, controller, controller_from, led_controller, window_schemes};
 pub use new_reno::NewReno;
-pub use path::{PacketFate, PathRate, PathReport};
 pub use rate_sample::{LossPoint, RateSample};
 pub use rbudp::{Rbudp, rbudp_loss, rbudp_transfer_s};
 pub use rcp::Rcp;

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use fairwave_proto::handshake::insecure::InsecureResponder;
 use fairwave_proto::handshake::{HalfOpen, MOST_HALF_OPEN};
 use fairwave_proto::{
-    DATA_OVERHEAD, Host, HostConfig, IntervalRule, Lasts, MOST_OPEN_BYTES, NodeConfig, PathKind, SessionOptions,
+    DATA_OVERHEAD, Host, HostConfig, IntervalRule, Lasts, MOST_OPEN_BYTES, NodeConfig, PathControl, PathKind,
+    SessionOptions,
 };
 use fairwave_scenario::node_rule::{self, Beat, MixedRules};
 use fairwave_scenario::{Node, Scenario, SchemeChoice, SessionSpec, random};
@@ -118,6 +119,7 @@ fn host(scenario: &Scenario, node: &Node, sessions: &[&SessionSpec]) -> HostAt {
             seed,
             path: if is_shared(choice) { PathKind::Shared } else { PathKind::Dedicated },
             is_plain: false,
+            path_control: PathControl::Bbr,
             // The packets of a scenario have the size that it says.
             probes_mtu: false,
             lasts: Lasts::default(),

@@ -47,7 +47,7 @@ fn rows__have_what_is_desired_and_guaranteed_at_each_end() {
     // The source's application wants 30 Mb/s: its own node knows, and the sink's does not.
     network.hosts[0].set_desired(ms(500), source, Rate::mbps(30.0));
     let guaranteed = SessionOptions { minimum: Rate::mbps(4.0), ..OPTIONS };
-    assert!(network.hosts[0].set_options(source, guaranteed));
+    assert!(network.hosts[0].set_options(ms(500), source, guaranteed));
     network.run(ms(600));
     assert_eq!((claims(&sent), claims(&received)), ((Some(30.0), 4.0), (None, 0.0)));
 

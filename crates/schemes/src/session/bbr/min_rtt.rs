@@ -12,6 +12,8 @@ pub(super) struct MinRtt {
     /// The same over the shorter time after which it is looked for.
     recent: Option<Duration>,
     recent_stamp: Time,
+    /// When a lower one was looked for the last time.
+    probed: Time,
     /// Whether it is time to look for a lower one.
     pub(super) is_due: bool,
     window: Duration,
@@ -35,6 +37,7 @@ impl MinRtt {
             stamp: now,
             recent: least,
             recent_stamp: now,
+            probed: now,
             is_due: false,
             window: config.min_rtt_window,
             interval: config.probe_rtt_interval,
@@ -51,6 +54,10 @@ impl MinRtt {
         let Some(rtt) = rtt else { return };
         if self.is_due || self.recent.is_none_or(|recent| rtt < recent) {
             (self.recent, self.recent_stamp) = (Some(rtt), now);
+        } else if self.recent.is_some_and(|recent| is_same(rtt, recent)) && now <= self.probed.saturating_add(PUT_OFF) {
+            // Ours: it is seen again, without looking for it. Whoever sends at what is granted, or at 99 % of what the
+            // path delivers, has no queue most of the time, and little would be gained by stopping for a moment.
+            self.recent_stamp = now;
         }
         let is_stale = now > self.stamp.saturating_add(self.window);
         if is_stale || self.least.is_none_or(|least| self.recent.is_some_and(|recent| recent < least)) {
@@ -60,9 +67,18 @@ impl MinRtt {
 
     /// It was looked for: not again before the interval is over.
     pub(super) fn on_probed(&mut self, now: Time) {
-        self.recent_stamp = now;
+        (self.recent_stamp, self.probed) = (now, now);
     }
 }
+
+/// Clocks and packets of others alone make such a difference: a 64th.
+fn is_same(rtt: Duration, least: Duration) -> bool {
+    rtt.as_nanos() <= least.as_nanos().saturating_add(least.as_nanos() / 64)
+}
+
+/// However often the least one is seen again, a lower one is looked for after so long: two models that keep a queue of
+/// the same length would each take it for the path.
+const PUT_OFF: Duration = Duration::from_secs(30);
 
 #[cfg(test)]
 mod tests {
@@ -95,5 +111,22 @@ mod tests {
         min.on_probed(Time::from_secs(14));
         min.on_sample(Time::from_secs(15), Some(ms(60)));
         assert!(!min.is_due);
+    }
+
+    #[test]
+    fn is_due__not_while_the_least_one_is_seen_again_but_after_half_a_minute() {
+        let config = BbrConfig::new(Bytes::new(1500));
+        let at_ms = |ms: u64| Time::from_nanos(ms * 1_000_000);
+        let first_due = |rtt_us: &dyn Fn(u64) -> u64| {
+            let mut min_rtt = MinRtt::new(Time::ZERO, &config);
+            (0..60_000).step_by(20).find(|at| {
+                min_rtt.on_sample(at_ms(*at), Some(Duration::from_micros(rtt_us(*at))));
+                min_rtt.is_due
+            })
+        };
+        // A queue of 1 ms beside 40 is one; 40.5 ms are the same.
+        assert_eq!(first_due(&|at| if at == 0 { 40_000 } else { 41_000 }), Some(5020));
+        assert_eq!(first_due(&|at| if at % 4000 == 0 { 40_500 } else { 60_000 }), Some(33_020));
+        assert_eq!(first_due(&|at| if at == 0 { 40_000 } else { 40_500 }), Some(35_020));
     }
 }

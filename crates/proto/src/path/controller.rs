@@ -1,0 +1,69 @@
+//! What decides how fast a path is used.
+
+use fairwave_schemes::session::{Bbr, BbrConfig, RateSample, SentStamp};
+use fairwave_units::{Bytes, Duration, Rate, Time};
+
+use super::cubic::CubicPath;
+
+/// By what a source goes on a path that others use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PathControl {
+    /// A model of the path: what it delivers, and its least round-trip time (BBR of the third kind).
+    #[default]
+    Bbr,
+    /// Loss (CUBIC).
+    Cubic,
+}
+
+/// The one of a path.
+#[derive(Clone, Debug)]
+pub(super) enum Controller {
+    Bbr(Box<Bbr>),
+    Cubic(Box<CubicPath>),
+}
+
+impl Controller {
+    /// A path of which nothing is known but its round-trip time, for packets of so many bytes. Paths with one seed draw
+    /// alike.
+    pub(super) fn new(now: Time, control: PathControl, rtt: Duration, packet: Bytes, seed: u64) -> Self {
+        match control {
+            PathControl::Bbr => {
+                let config = BbrConfig { initial_rtt: Some(rtt), seed, ..BbrConfig::new(packet) };
+                Self::Bbr(Box::new(Bbr::new(now, config)))
+            }
+            PathControl::Cubic => Self::Cubic(Box::new(CubicPath::new(rtt, packet))),
+        }
+    }
+
+    /// What may be sent.
+    pub(super) fn rate(&self) -> Rate {
+        match self {
+            Self::Bbr(bbr) => bbr.pacing_rate(),
+            Self::Cubic(cubic) => cubic.rate(),
+        }
+    }
+
+    /// What may be in flight.
+    pub(super) fn window(&self) -> Bytes {
+        match self {
+            Self::Bbr(bbr) => bbr.window_bytes(),
+            Self::Cubic(cubic) => cubic.window(),
+        }
+    }
+
+    /// A packet of so many bytes goes.
+    #[inline]
+    pub(super) fn on_sent(&mut self, now: Time, bytes: Bytes, stamp: &SentStamp) {
+        if let Self::Bbr(bbr) = self {
+            bbr.on_sent(now, bytes, stamp);
+        }
+    }
+
+    /// What a report said.
+    pub(super) fn on_sample(&mut self, now: Time, sample: &RateSample, smoothed_rtt: Duration) {
+        match self {
+            Self::Bbr(bbr) => bbr.on_sample(now, sample),
+            Self::Cubic(cubic) => cubic.on_sample(now, sample, smoothed_rtt),
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! How the sessions of one path divide its rate.
+
+use fairwave_units::Rate;
+
+/// What one session of a path could do with its rate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Claim {
+    pub(crate) weight: f64,
+    /// What everything else lets it send.
+    pub(crate) most: Rate,
+    /// Whether it has anything to send.
+    pub(crate) wants: bool,
+}
+
+/// Max-min fair portions of a rate by weights: nobody gets more than it can use while another could use more, and what
+/// is left over is for all.
+///
+/// The portion of a session that cannot use it all is what the path would take of it, not what it sends: the path is
+/// not what holds it. One that wants nothing has the portion that it would have if it came.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Division {
+    claims: Vec<Claim>,
+    /// Those that want something, by their most a weight.
+    order: Vec<usize>,
+    portions: Vec<Portion>,
+}
+
+/// What one session has of its path.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Portion {
+    /// Of its rate.
+    pub(crate) rate: Rate,
+    /// Of what may be in flight, up to one: the part of all that the sessions send.
+    pub(crate) window_share: f64,
+}
+
+impl Division {
+    /// The claims to divide by; to be filled anew each time.
+    pub(crate) fn claims(&mut self) -> &mut Vec<Claim> {
+        &mut self.claims
+    }
+
+    /// What each claim gets, in their order.
+    pub(crate) fn portions(&self) -> &[Portion] {
+        &self.portions
+    }
+
+    /// Divides a rate: whether all of it is claimed.
+    pub(crate) fn divide(&mut self, rate: Rate) -> bool {
+        let Self { claims, order, portions } = self;
+        order.clear();
+        order.extend((0..claims.len()).filter(|at| claims[*at].wants));
+        let a_weight = |at: usize| claims[at].most.as_bps() / claims[at].weight;
+        order.sort_unstable_by(|one, other| a_weight(*one).total_cmp(&a_weight(*other)).then(one.cmp(other)));
+        let weights: f64 = order.iter().map(|at| claims[*at].weight).sum();
+        let (mut rest, mut left) = (rate.as_bps(), weights);
+        // Each that uses less than its part leaves more to those behind it.
+        let mut level = None;
+        for at in order.iter().copied() {
+            let part = rest / left;
+            if a_weight(at) >= part {
+                level = Some(part);
+                break;
+            }
+            rest = (rest - claims[at].most.as_bps()).max(0.0);
+            left -= claims[at].weight;
+        }
+        portions.clear();
+        let sent = if level.is_some() { rate.as_bps() } else { rate.as_bps() - rest };
+        portions.extend(claims.iter().map(|claim| {
+            let bps = match level {
+                _ if !claim.wants => rate.as_bps() * claim.weight / (weights + claim.weight),
+                Some(level) => level * claim.weight,
+                None => claim.most.as_bps() + rest * claim.weight / weights,
+            };
+            let share = if claim.wants { claim.most.as_bps().min(bps) / sent } else { bps / rate.as_bps() };
+            // Of nothing at all everybody has everything.
+            let window_share = if share.is_finite() { share.min(1.0) } else { 1.0 };
+            Portion { rate: Rate::nearest_bps(bps), window_share }
+        }));
+        level.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn portions(mbps: f64, claims: &[(f64, f64, bool)]) -> (Vec<f64>, bool) {
+        let mut division = Division::default();
+        let claim = |&(weight, most, wants): &(f64, f64, bool)| Claim { weight, most: Rate::mbps(most), wants };
+        division.claims().extend(claims.iter().map(claim));
+        let is_claimed = division.divide(Rate::mbps(mbps));
+        (division.portions().iter().map(|portion| (portion.rate.as_mbps() * 1e6).round() / 1e6).collect(), is_claimed)
+    }
+
+    #[test]
+    fn divide__by_weights() {
+        assert_eq!(portions(90.0, &[(1.0, 1e3, true)]), (vec![90.0], true));
+        assert_eq!(portions(90.0, &[(1.0, 1e3, true), (2.0, 1e3, true)]), (vec![30.0, 60.0], true));
+    }
+
+    #[test]
+    fn divide__what_one_cannot_use_the_others_have() {
+        // 10 of its 30 are used: 80 are left for two, 1 : 3.
+        let claims = [(1.0, 1e3, true), (1.0, 10.0, true), (3.0, 1e3, true)];
+        assert_eq!(portions(90.0, &claims), (vec![20.0, 20.0, 60.0], true));
+        // Nobody could use the rest: 90 - 10 - 20 go on top of what each can use, 1 : 1.
+        assert_eq!(portions(90.0, &[(1.0, 10.0, true), (1.0, 20.0, true)]), (vec![40.0, 50.0], false));
+    }
+
+    #[test]
+    fn divide__who_has_nothing_to_send_takes_nothing() {
+        let claims = [(1.0, 1e3, true), (1.0, 1e3, false)];
+        assert_eq!(portions(90.0, &claims), (vec![90.0, 45.0], true));
+        assert_eq!(portions(90.0, &[(1.0, 1e3, false)]), (vec![90.0], false));
+        assert_eq!(portions(90.0, &[]), (vec![], false));
+    }
+
+    #[test]
+    fn divide__gives_of_the_window_what_each_sends_of_all() {
+        let mut division = Division::default();
+        let claim = |weight: f64, most: f64, wants: bool| Claim { weight, most: Rate::mbps(most), wants };
+        let mut shares = |claims: &[Claim]| {
+            division.claims().clear();
+            division.claims().extend(claims);
+            division.divide(Rate::mbps(90.0));
+            division.portions().iter().map(|portion| (portion.window_share * 1e6).round() / 1e6).collect::<Vec<_>>()
+        };
+        // 10 of its 45, and 80.
+        assert_eq!(shares(&[claim(1.0, 10.0, true), claim(1.0, 1e3, true)]), [0.111_111, 0.888_889]);
+        // Nobody else sends, and who is held by a grant needs no less of it: reports come in lumps.
+        assert_eq!(shares(&[claim(1.0, 30.0, true)]), [1.0]);
+        assert_eq!(shares(&[claim(1.0, 10.0, true), claim(1.0, 30.0, true)]), [0.25, 0.75]);
+        assert_eq!(shares(&[claim(1.0, 0.0, true), claim(1.0, 1e3, false)]), [1.0, 0.5]);
+    }
+
+    proptest! {
+        /// What is sent is no more than the rate, all of it where it is claimed, and nobody who could use more has less
+        /// a weight than another.
+        #[test]
+        fn divide__is_max_min(
+            mbps in 0.1_f64..1e4,
+            claims in proptest::collection::vec((0.01_f64..100.0, 0.0_f64..1e4, any::<bool>()), 1..20),
+        ) {
+            let (portions, is_claimed) = portions(mbps, &claims);
+            let used = |at: usize| if claims[at].2 { portions[at].min(claims[at].1) } else { 0.0 };
+            let all: f64 = (0..claims.len()).map(used).sum();
+            prop_assert!(all <= mbps * 1.000_001 + 1e-4, "{all} of {mbps}");
+            prop_assert!(!is_claimed || all >= mbps * 0.999_999 - 1e-4, "{all} of {mbps}");
+            let hungry = |at: &usize| claims[*at].2 && used(*at) < claims[*at].1 * 0.999 - 1e-3;
+            for at in (0..claims.len()).filter(hungry) {
+                for other in 0..claims.len() {
+                    let [one, other] = [at, other].map(|at| used(at) / claims[at].0);
+                    prop_assert!(other <= one * 1.001 + 1e-3, "{other} above {one}");
+                }
+            }
+        }
+    }
+}

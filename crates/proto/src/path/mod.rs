@@ -1,0 +1,22 @@
+//! What is between this host and another where others use it, too: one model of it for all sessions that go there.
+
+mod controller;
+mod cubic;
+mod division;
+mod member;
+mod news;
+mod paths;
+mod sent_stamps;
+mod shared;
+
+pub use controller::PathControl;
+pub(crate) use division::{Claim, Division, Portion};
+pub(crate) use member::PathMember;
+pub(crate) use news::PathNews;
+pub(crate) use paths::{PathId, Paths};
+pub(crate) use shared::{MemberReport, SharedPath};
+
+#[cfg(test)]
+use sent_stamps::SentStamps;
+#[cfg(test)]
+mod tests;

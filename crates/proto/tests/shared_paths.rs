@@ -1,0 +1,100 @@
+//! What a source on a shared path makes of one that is bad: `examples/bad_paths` in short, at 20 Mb/s.
+
+#![allow(non_snake_case)]
+
+#[path = "../examples/bad_paths/road.rs"]
+mod road;
+
+use fairwave_proto::PathControl;
+use fairwave_units::{Bytes, Duration, Rate, Time};
+use road::{FlowPlan, Road, RoadOutcome, RoadPlan};
+
+const RTT: Duration = Duration::from_millis(60);
+const MBPS: f64 = 20.0;
+/// 20 Mb/s in 60 ms.
+const BDP: u64 = 150_000;
+/// The part of a packet that is a stream's: 1400 of 1477 bytes.
+const PAYLOAD: f64 = 1400.0 / 1477.0;
+
+fn plan() -> RoadPlan {
+    RoadPlan {
+        rates: vec![(Time::ZERO, Rate::mbps(MBPS))],
+        queue: Bytes::new(BDP),
+        loss: 0.0,
+        late: (0.0, Duration::ZERO),
+        control: PathControl::Bbr,
+        flows: vec![FlowPlan::new(0, RTT)],
+    }
+}
+
+fn run(plan: RoadPlan, seconds: u64) -> RoadOutcome {
+    Road::new(plan, 1).run(Time::from_secs(seconds))
+}
+
+/// What each flow has of what all that passes the link could carry of streams, from one second to another.
+fn shares(outcome: &RoadOutcome, from_s: usize, to_s: usize) -> Vec<f64> {
+    let share = |flow| outcome.mbps(flow, from_s, to_s) / (MBPS * PAYLOAD);
+    (0..outcome.fresh.len()).map(share).collect()
+}
+
+#[test]
+fn source__fills_a_path_and_its_start_costs_less_than_a_second() {
+    let outcome = run(plan(), 12);
+    let (all, later) = (shares(&outcome, 0, 12)[0], shares(&outcome, 2, 12)[0]);
+    assert!(all > 0.93 && later > 0.97, "{all}, {later} from 2 s on");
+    assert!(outcome.above_s(RTT) == 0.0);
+}
+
+#[test]
+fn source__is_not_slowed_by_packets_that_come_late() {
+    let share = shares(&run(RoadPlan { late: (0.05, Duration::from_millis(20)), ..plan() }, 12), 2, 12)[0];
+    assert!(share > 0.93, "{share}");
+}
+
+/// Both ways: reports get lost, too.
+#[test]
+fn source__is_hardly_slowed_by_one_packet_lost_in_a_hundred() {
+    let share = shares(&run(RoadPlan { loss: 0.01, ..plan() }, 12), 2, 12)[0];
+    assert!(share > 0.9, "{share}");
+}
+
+#[test]
+fn source__follows_a_rate_that_jumps() {
+    let rates = [(0, 20.0), (4, 4.0), (8, 20.0)].map(|(from, mbps)| (Time::from_secs(from), Rate::mbps(mbps)));
+    let outcome = run(RoadPlan { rates: rates.to_vec(), ..plan() }, 14);
+    // Where more than a round trip waits, the round trip has doubled: 1.14 s, of which 0.3 s are what the queue held when
+    // the rate fell.
+    assert!(outcome.above_s(RTT) <= 1.3, "{} s", outcome.above_s(RTT));
+    // A fifth is all there is for four seconds; five after that it has found the rest.
+    let [few, most] = [(5, 8), (13, 14)].map(|(from, to)| shares(&outcome, from, to)[0]);
+    assert!(few > 0.17 && most > 0.8, "{few}, {most}");
+}
+
+#[test]
+fn sessions__of_one_path_divide_it_by_weights() {
+    let heavy = FlowPlan { weight: 3.0, ..FlowPlan::new(0, RTT) };
+    let shares = shares(&run(RoadPlan { flows: vec![FlowPlan::new(0, RTT), heavy], ..plan() }, 12), 2, 12);
+    assert!((shares[1] / shares[0] - 3.0).abs() < 0.1 && shares[0] + shares[1] > 0.93, "{shares:?}");
+}
+
+#[test]
+fn sessions__have_what_another_one_of_their_path_leaves_and_begin_with_what_it_knows() {
+    // One wants 4 Mb/s; another is there from 4 s to 8 s alone.
+    let little = FlowPlan { desired: Some(Rate::mbps(4.0)), ..FlowPlan::new(0, RTT) };
+    let guest = FlowPlan { begins: Time::from_secs(4), ends: Time::from_secs(8), ..FlowPlan::new(0, RTT) };
+    let outcome = run(RoadPlan { flows: vec![little, FlowPlan::new(0, RTT), guest], ..plan() }, 12);
+    let (before, during, after) = (shares(&outcome, 2, 4), shares(&outcome, 5, 8), shares(&outcome, 9, 12));
+    assert!(before[0] > 0.18 && before[1] > 0.7, "{before:?}");
+    // 4, 8 and 8 Mb/s.
+    assert!(during[0] > 0.18 && (during[1] / during[2] - 1.0).abs() < 0.1, "{during:?}");
+    assert!(after[0] > 0.18 && after[1] > 0.7, "{after:?}");
+}
+
+#[test]
+fn cubic__runs_a_path_where_it_is_asked_for() {
+    let control = PathControl::Cubic;
+    let clean = shares(&run(RoadPlan { control, ..plan() }, 12), 2, 12)[0];
+    let lossy = shares(&run(RoadPlan { control, loss: 0.01, ..plan() }, 12), 2, 12)[0];
+    // RFC 9438, Fig. 1 has it: at a loss of 1 % some 12 packets a round trip, which is 2.4 Mb/s.
+    assert!(clean > 0.9 && (0.05..0.4).contains(&lossy), "{clean}, {lossy}");
+}
