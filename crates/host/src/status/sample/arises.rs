@@ -6,7 +6,9 @@ use std::net::SocketAddr;
 
 use fairwave_proto::codec::{SessionId, TicketId};
 use fairwave_proto::handshake::insecure::{Insecure, InsecureInitiator, InsecureResponder};
-use fairwave_proto::{Ecn, Event, Host, HostConfig, IntervalRule, Lasts, NodeConfig, OpenRequest, Packet, PathWishes};
+use fairwave_proto::{
+    Ecn, Event, Host, HostConfig, IntervalRule, Lasts, NodeConfig, OpenRequest, Packet, PathControl, PathWishes,
+};
 use fairwave_schemes::node::{Gtp, Reading};
 use fairwave_schemes::scheme::Options;
 use fairwave_units::{Bytes, Time};
@@ -234,6 +236,7 @@ fn host(seed: u8, path: PathKind, capacity: Option<Rate>, room: u64) -> Host<Ins
         buffer: None,
         seed: [seed; 32],
         path,
+        path_control: PathControl::default(),
         probes_mtu: false,
         is_plain: false,
         lasts: Lasts::default(),
