@@ -54,6 +54,8 @@ impl<'a> Attendance<'a> {
         }
         for (number, mut guest) in std::mem::take(&mut self.here) {
             let moment = guest.meter.look();
+            // Also of one that was over soon.
+            guest.teller.tell_path(&moment)?;
             if let Some(outcome) = guest.visit.transfer.wait(Some(Duration::ZERO)) {
                 self.end(&guest, &outcome, &moment)?;
                 self.gone.insert(number);

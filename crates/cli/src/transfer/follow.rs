@@ -130,6 +130,7 @@ pub(crate) fn follow(screen: &Screen, transfer: &Transfer, course: &KnownBefore)
         }
     };
     let moment = meter.look();
+    teller.tell_path(&moment)?;
     teller.end();
     tell_end(screen, &outcome, &moment, transfer, course.dry)
 }
@@ -227,7 +228,7 @@ impl<'a> Teller<'a> {
     }
 
     /// A path that is not what an end calls it is slow: it is said at once.
-    fn tell_path(&mut self, moment: &Moment) -> Done {
+    pub(crate) fn tell_path(&mut self, moment: &Moment) -> Done {
         let Some(session) = moment.session.as_ref().filter(|_| !self.is_path_told) else { return Ok(()) };
         let Some(note) = &session.path_note else { return Ok(()) };
         self.is_path_told = true;

@@ -263,7 +263,7 @@ fn own_places__are_no_place_to_serve_from_or_into() {
 #[test]
 fn path__dedicated_at_one_end_alone_is_said_at_both_with_what_to_type() {
     let host = Host::new();
-    host.write("big.bin", &bytes(10_000_000));
+    host.write("big.bin", &bytes(20_000_000));
     let mut serve = Told::serve(&host, &["big.bin", "--path", "dedicated", "--capacity", "100 Mb/s"]);
     let mut get = host.start(&["get", &serve.ticket, "to", "--json", "--capacity", "100 Mb/s"]);
     let mut note = String::new();

@@ -2,8 +2,8 @@
 
 use fairwave_units::Rate;
 
+use super::here::Here;
 use super::limited_by::LimitedBy;
-use super::sample::Here;
 use super::session::SessionStatus;
 use crate::session::SessionStats;
 

@@ -3,6 +3,7 @@
 mod advice;
 mod carried;
 mod explain;
+mod here;
 mod limited_by;
 mod one_sided;
 mod path_status;
@@ -13,10 +14,11 @@ mod socket;
 mod transfer;
 
 pub use carried::{Carried, WaitsFor};
+pub use here::Here;
 pub use limited_by::LimitedBy;
 pub use path_status::PathStatus;
 pub use process::ProcessStatus;
-pub use sample::{Here, StatusSample};
+pub use sample::StatusSample;
 pub use session::SessionStatus;
 pub use socket::{Leave, StatusSocket, ask_to_leave, runtime_dir, statuses};
 pub use transfer::TransferStatus;

@@ -8,6 +8,7 @@ use fairwave_units::Rate;
 use super::advice::advice;
 use super::carried::Carried;
 use super::explain::explain;
+use super::here::Here;
 use super::one_sided::one_sided;
 use super::path_status::PathStatus;
 use super::session::SessionStatus;
@@ -19,13 +20,6 @@ use crate::session::{Session, SessionStats};
 pub struct StatusSample {
     at: Instant,
     sessions: Vec<Seen>,
-}
-
-/// What a process knows of all its sessions.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Here {
-    /// Its capacity, where that is known: an end node then grants its sessions rates.
-    pub capacity: Option<Rate>,
 }
 
 type Seen = (Session, Arc<SessionStats>, Option<Carried>);

@@ -333,7 +333,8 @@ fn silence__of_a_path_that_ends_is_told() {
     let line = Some((Rate::mbps(20.0), Span::from_millis(60)));
     let path = Path { ends_at: Time::from_secs(3), line, ..clean() };
     let mut pair = Pair::new(path, PathKind::Shared, None, ROOM);
-    pair.run_to(Time::from_secs(6));
+    // Who has nothing to tell asks each five seconds, and waits for two.
+    pair.run_to(Time::from_secs(8));
     let taker = pair.told(TAKER);
     assert_eq!(taker.limited_by, Some(LimitedBy::Silence), "{taker:?}");
     assert!(taker.because.starts_with("nothing has come from 10.0.0.1:1 for "), "{taker:?}");
