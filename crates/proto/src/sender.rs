@@ -175,7 +175,7 @@ impl Sender {
     /// The sink asks for a range, and the application has it.
     pub(crate) fn serve(&mut self, now: Time, stream: u32, range: Range<u64>) {
         self.queue.on_request(stream, range);
-        self.pacer.set_busy(now, true);
+        self.look_for_work(now);
         self.note_hold(now);
     }
 
@@ -363,7 +363,7 @@ impl Sender {
             let spared = self.queue.on_late(piece);
             self.counts.lost_bytes = self.counts.lost_bytes.saturating_sub(spared);
         }
-        self.pacer.set_busy(now, !self.queue.is_empty());
+        self.look_for_work(now);
         self.note_hold(now);
         if self.member.is_none() {
             arrived_bytes = (arrived + spurious).saturating_mul(self.sent_bytes / self.counts.sent.max(1));
@@ -462,6 +462,7 @@ impl Sender {
         if let Some(member) = &mut self.member {
             member.set_window(path, portion.window_share);
         }
+        self.look_for_work(now);
         if self.limits.get(RateTerm::Path) != portion.rate {
             self.limit(now, RateTerm::Path, portion.rate);
         }
@@ -514,6 +515,15 @@ impl Sender {
         self.pacer.next_at(self.full_packet())
     }
 
+    /// Whether there is something that may go as soon as it is due. What a full window keeps back is no delay that the
+    /// pacer makes good: the stamps of a burst that does so would be too early, and the round trips by them too long.
+    #[inline]
+    fn look_for_work(&mut self, now: Time) {
+        let packet = self.full_packet();
+        let has_room = self.member.as_ref().is_none_or(|member| member.has_room(packet));
+        self.pacer.set_busy(now, has_room && !self.queue.is_empty());
+    }
+
     /// When to come again after a packet went, or did not: at once if another may go, else when there is enough to
     /// send.
     #[inline]
@@ -545,14 +555,13 @@ impl Sender {
         if self.member.is_some() && chance.once_in(SKIPPED_ONE_IN) {
             self.outstanding.skip();
         }
-        let is_busy = !self.queue.is_empty();
-        self.pacer.set_busy(now, is_busy);
-        if !is_busy {
-            self.note_hold(now);
-        }
         let number = self.outstanding.send(piece, now);
         if let Some((path, member)) = path.zip(self.member.as_mut()) {
             member.on_sent(now, path, number, Bytes::new(u64::from(bytes)), self.setup.full_packet());
+        }
+        self.look_for_work(now);
+        if self.queue.is_empty() {
+            self.note_hold(now);
         }
         self.meter.on_packet(now, number, due, bytes);
         self.silence.on_sent(now);

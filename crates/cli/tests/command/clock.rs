@@ -56,9 +56,11 @@ fn rate(get: &mut Process) -> f64 {
 fn clock__jumps_of_an_hour_disturb_no_transfer() {
     let mut host = Host::new();
     let clock = WallClock::of(&mut host);
-    let content = bytes(24_000_000);
-    host.write("big.bin", &content);
-    let serve = host.serve(&["big.bin", "--listen", "127.0.0.1:0", "--expires", "2 h"]);
+    // Bytes count when they are in place, and a file of one block is soon: two seconds hold eight of these.
+    let content = bytes(500_000);
+    let names: Vec<_> = (0..48).map(|number| format!("box/{number}.bin")).collect();
+    names.iter().for_each(|name| host.write(name, &content));
+    let serve = host.serve(&["box", "--listen", "127.0.0.1:0", "--expires", "2 h"]);
     let mut get = host.start(&["get", &serve.at(), "to", "--json", "--limit", "16 Mb/s"]);
     let rates = [0, HOUR_S, -HOUR_S, HOUR_S].map(|jump| {
         clock.jump_to(jump);
@@ -67,7 +69,9 @@ fn clock__jumps_of_an_hour_disturb_no_transfer() {
     println!("MB/s at 0 h, 1 h, -1 h, 1 h: {rates:.1?}");
     assert!(rates.iter().all(|rate| *rate > 0.5 * LIMIT_MB_PER_S && *rate < 1.5 * LIMIT_MB_PER_S), "{rates:?}");
     get.wait_for(|event| event["event"] == "done");
-    assert!(std::fs::read(host.path("to/big.bin")).expect("it is there") == content);
+    for name in &names {
+        assert!(std::fs::read(host.path("to").join(name)).expect("it is there") == content, "{name}");
+    }
     // The processes see that clock: a ticket ends by it, and nothing else does.
     clock.jump_to(2 * HOUR_S + 1);
     std::thread::sleep(Duration::from_millis(10));

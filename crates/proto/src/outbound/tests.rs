@@ -6,7 +6,7 @@ use fairwave_units::Bytes;
 
 use super::*;
 use crate::byte_ranges::ByteRanges;
-use crate::codec::{Frames, Writer};
+use crate::codec::{Frames, LossReport, Reader, Writer};
 use crate::path_kind::PathKind;
 
 const SESSION: SessionId = SessionId(1 << 16);
@@ -191,4 +191,18 @@ fn move_to__out_of_a_tunnel_is_to_a_path_with_a_rate_of_its_own() {
     outbound.move_to(ms(0), SESSION, udp);
     let (count, ..) = go(&mut outbound, 0..40);
     assert!((1..60).contains(&count), "{count}");
+}
+
+#[test]
+fn poll_transmit__after_a_full_window_stamps_are_those_of_now() {
+    let mut outbound = granted(SocketAddr::from(([10, 0, 0, 1], 1)));
+    let (_, _, last) = go(&mut outbound, 0..40);
+    let mut room = [0; 64];
+    LossReport::write(0..last.unwrap() + 1, &[], &mut Writer::new(&mut room)).unwrap();
+    let report = LossReport::read(&mut Reader::new(&room)).unwrap();
+    outbound.handle_frame(ms(60), SESSION, &Frame::Losses(report));
+    outbound.end_packet(ms(60), SESSION);
+    let (.., packet) = outbound.poll_transmit(ms(60)).unwrap();
+    // What the window kept back for 20 ms is sent now: the round trip by its stamp must not have these 20 ms in it.
+    assert!((58_000..=60_000).contains(&packet.stamp_us), "{}", packet.stamp_us);
 }
