@@ -14,7 +14,7 @@ const CARD_SHARE: f64 = 0.95;
 /// The capacity of a host's end node in one direction, and where it is known from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Capacity {
-    /// Of IP packets; `None` where nothing is known: then the path rate governs alone, and no fair shares are
+    /// Of IP packets; `None` where nothing is known: then the model of the path governs alone, and no fair shares are
     /// promised.
     pub rate: Option<Rate>,
     /// Where it is known from.

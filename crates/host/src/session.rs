@@ -81,7 +81,7 @@ pub struct SessionStats {
     pub source: Option<SessionRates>,
     /// The rates at the sink, where this is it.
     pub sink: Option<SessionRates>,
-    /// The path's own limit, on shared paths, at the source.
+    /// What the path takes of it, on shared paths, at the source: its part where it has others of this host beside it.
     pub path_rate: Option<Rate>,
     /// What the application allows at most: at the source what it sends, at the sink what it takes.
     pub desired: Option<Rate>,

@@ -102,7 +102,8 @@ pub struct SenderCounts {
     pub arrived: u64,
     /// Of those, packets that routers marked (ECN).
     pub marked: u64,
-    /// Bytes of those that arrived, as IP packets. On a dedicated path they are taken for packets of the mean size.
+    /// Bytes of those that arrived, as IP packets. Without a model of the path (dedicated ones, tunnels) they are taken
+    /// for packets of the mean size.
     pub arrived_bytes: u64,
 }
 

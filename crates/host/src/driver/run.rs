@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use crossbeam_channel::Receiver;
 use fairwave_proto::codec::{CloseReason, Header, PacketKind, Reader, Refusal, SessionId, is_handshake};
 use fairwave_proto::handshake::{HandshakeError, PendingVisit};
-use fairwave_proto::{ControlPacket, DataPacket, Event, Host, Opened, Packet, PieceAt, Transmit, tunnel_of};
+use fairwave_proto::{ControlPacket, DataPacket, Event, Hold, Host, Opened, Packet, PieceAt, Transmit, tunnel_of};
 use fairwave_units::{Bytes, Duration, Rate, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -507,7 +507,7 @@ impl Driver {
         };
         if entry.tunnel.is_some() {
             // A tunnel is full or has room: what it carries is what went.
-            let is_full = stats.path_rate == Some(Rate::ZERO);
+            let is_full = stats.path_rate == Some(Rate::ZERO) || stats.source_held_by == Some(Hold::Path);
             stats.path_rate = stats.source.filter(|_| is_full).map(|rates| rates.measured);
         }
         let stats = entry.with_counts(&stats, (sent, received));

@@ -68,7 +68,7 @@ fn at_the_source(status: &SessionStatus, hold: Option<Hold>) -> (Option<LimitedB
     let (by, what, bps) = match hold {
         Some(Hold::Sink) => (LimitedBy::PeerNode, "the other end grants it", status.sink_expected_bps),
         Some(Hold::Demand) => (LimitedBy::Limit, "this end allows it", status.desired_bps),
-        Some(Hold::Path) => (LimitedBy::Path, "the path is taken to carry", status.path_rate_bps),
+        Some(Hold::Path) => (LimitedBy::Path, "its part of what the path is taken to carry is", status.path_rate_bps),
         Some(Hold::Silence) => {
             let text = "the other end was not heard for some time: it sends at half until it has been for as long";
             return (Some(LimitedBy::Silence), with_path(status, text.into()));

@@ -44,7 +44,7 @@ pub struct SessionStatus {
     pub sink_expected_bps: Option<f64>,
     /// What the application allows, or asks for at the most; none if that is anything.
     pub desired_bps: Option<f64>,
-    /// At a source on a shared path: what the path is taken to carry.
+    /// At a source on a shared path: its part of what the path is taken to carry; by a tunnel that is full, what went.
     pub path_rate_bps: Option<f64>,
     /// What limits it.
     pub limited_by: Option<LimitedBy>,
