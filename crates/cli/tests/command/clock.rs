@@ -59,7 +59,9 @@ fn clock__jumps_of_an_hour_disturb_no_transfer() {
     // Bytes count when they are in place, and a file of one block is soon: two seconds hold eight of these.
     let content = bytes(500_000);
     let names: Vec<_> = (0..48).map(|number| format!("box/{number}.bin")).collect();
-    names.iter().for_each(|name| host.write(name, &content));
+    for name in &names {
+        host.write(name, &content);
+    }
     let serve = host.serve(&["box", "--listen", "127.0.0.1:0", "--expires", "2 h"]);
     let mut get = host.start(&["get", &serve.at(), "to", "--json", "--limit", "16 Mb/s"]);
     let rates = [0, HOUR_S, -HOUR_S, HOUR_S].map(|jump| {
