@@ -27,6 +27,8 @@ pub(crate) struct Receiver {
     setup: ReceiverSetup,
     missing: MissingNumbers,
     meter: RateMeter,
+    /// What was measured when the last packet came: silence takes nothing from it.
+    last_rate: Rate,
     requests: Requests,
     /// What may come, as far as this end node has a say.
     expected: Option<Rate>,
@@ -114,6 +116,7 @@ impl Receiver {
             setup,
             missing: MissingNumbers::default(),
             meter: RateMeter::new(setup.start),
+            last_rate: setup.start,
             requests: Requests::default(),
             expected: Some(setup.start),
             ceiling: None,
@@ -204,6 +207,7 @@ impl Receiver {
         }
         let sent = self.stamps.time(now, packet.stamp_us);
         self.waiting.on_packet(now, sent);
+        self.last_rate = self.meter.rate();
         self.meter.on_packet(now, packet.number, sent, wire_bytes);
         let piece = packet.piece;
         let bytes = self.requests.on_data(now, piece.stream, &piece.range());
@@ -361,7 +365,7 @@ impl Receiver {
             let rate = self.allowed().unwrap_or(measured * 2.0);
             request_window(rate, self.rtt, self.interval, LEAST_WINDOW, self.setup.room)
         };
-        self.requests.lapse(now, self.patience(measured));
+        self.requests.lapse(now, self.patience());
         while let Some(request) = self.requests.next(now, window) {
             let Range { start, end } = request.range;
             let frame = Frame::Request { stream: u64::from(request.stream), offset: start, length: end - start };
@@ -379,10 +383,13 @@ impl Receiver {
     }
 
     /// After how long a request of which nothing came may have got lost.
-    fn patience(&self, measured: Rate) -> Duration {
+    ///
+    /// By the rate at which data came last: one that fades as nothing comes would make it longer and longer.
+    fn patience(&self) -> Duration {
         let span = 4 * (self.rtt.as_nanos() + self.interval.as_nanos()) + LEAST_LAPSE.as_nanos();
         let asked = Bytes::new(2 * self.requests.asked().get());
-        let queue = if measured > Rate::ZERO { measured.time_for(asked).unwrap_or(MOST_LAPSE) } else { Duration::ZERO };
+        let rate = self.last_rate;
+        let queue = if rate > Rate::ZERO { rate.time_for(asked).unwrap_or(MOST_LAPSE) } else { Duration::ZERO };
         Duration::from_nanos(span.saturating_add(queue.as_nanos())).min(MOST_LAPSE)
     }
 }
@@ -439,3 +446,6 @@ impl Page {
         self.turn(pages);
     }
 }
+
+#[cfg(test)]
+mod tests;

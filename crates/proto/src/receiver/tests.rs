@@ -1,0 +1,48 @@
+use super::*;
+use crate::codec::{Frames, SessionId};
+use crate::packet_runs::PieceAt;
+
+fn ms(ms: u64) -> Time {
+    Time::from_nanos(ms * 1_000_000)
+}
+
+/// Bytes that are asked for in these control packets.
+fn asked(pages: &mut Vec<Vec<u8>>) -> u64 {
+    let mut bytes = 0;
+    for page in pages.drain(..) {
+        for frame in Frames::new(&page) {
+            bytes += if let Ok(Frame::Request { length, .. }) = frame { length } else { 0 };
+        }
+    }
+    bytes
+}
+
+#[test]
+fn speak__a_last_request_that_got_lost_is_made_again_soon() {
+    let hundred = Rate::mbps(100.0);
+    let room = Bytes::new(1 << 30);
+    let setup = ReceiverSetup { lower_bytes: 28, start: hundred, room, rtt: Some(Duration::from_millis(10)) };
+    let mut sink = Receiver::new(ms(0), SocketAddr::from(([10, 0, 0, 1], 1)), setup);
+    let interval = Duration::from_millis(20);
+    sink.set_expected(ms(0), Some(hundred), interval);
+    sink.want(1, 0..600_000);
+    let (mut lost, mut pages) = (Vec::new(), Vec::new());
+    sink.speak(ms(0), SocketShare::default(), &mut lost, &mut pages);
+    assert_eq!(asked(&mut pages), 600_000);
+    // Half of it comes, in 25 ms; then nothing, as if the other half had never been asked for.
+    for number in 0..300 {
+        let piece = PieceAt { stream: 1, offset: number * 1000, length: 1000 };
+        let stamp_us = number as u32 * 80;
+        let packet = DataPacket { session: SessionId(1), number, stamp_us, piece };
+        sink.on_data(ms(5 + number * 80 / 1000), Ecn::NotCapable, &packet);
+    }
+    let again = (2..100).find(|tick| {
+        let now = ms(tick * 20);
+        let expected = sink.measure(now, false).min(hundred).max(Rate::mbps(1.0));
+        sink.set_expected(now, Some(expected), interval);
+        sink.speak(now, SocketShare::default(), &mut lost, &mut pages);
+        asked(&mut pages) > 0
+    });
+    // 4 x (10 + 20) + 300 ms, and twice 48 ms.
+    assert!(again.is_some_and(|tick| tick * 20 <= 600), "{again:?}");
+}
