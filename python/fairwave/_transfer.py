@@ -249,9 +249,7 @@ def serve(
     return Server(core)
 
 
-def _link(
-    capacity: str | None, path: PathKind, plain: bool, rule: str, path_control: PathControl
-) -> _core.Link:
+def _link(capacity: str | None, path: PathKind, plain: bool, rule: str, path_control: PathControl) -> _core.Link:
     if path not in ("shared", "dedicated"):
         raise ValueError(f'path: "{path}" is neither "shared" nor "dedicated"')
     if path_control not in ("bbr", "cubic"):
