@@ -13,9 +13,9 @@ import pytest
 import fairwave as fw
 
 INF = float("inf")
-# Window-based schemes: those with a first window.
+# Window-based schemes: those with a first window, which pace or do not. BBR sets its own rate, told by its sender.
 OPTIONS = fw.schemes().set_index("name")["options"]
-NAMES = [str(name) for name, options in OPTIONS.items() if "initial_window" in options]
+NAMES = [str(name) for name, options in OPTIONS.items() if {"initial_window", "pacing"} <= set(options)]
 
 
 def round_trip(controller: fw.Controller, rtt_s: float = 0.05) -> None:
