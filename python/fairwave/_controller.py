@@ -14,8 +14,8 @@ class Controller:
     is over as soon as it begins, so that every acknowledgement counts.
 
     Args:
-        scheme: A window-based scheme ("newreno", "cubic", ...): one of `schemes` with the options ``initial_window`` and
-            ``pacing``. By itself, "sack" is "newreno": what was lost is the sender's business.
+        scheme: A window-based scheme ("newreno", "cubic", ...): one of `schemes` with the options ``initial_window``
+            and ``pacing``. By itself, "sack" is "newreno": what was lost is the sender's business.
         initial_window_packets: First window in packets, from 1; by default the option ``initial_window``, 2 packets.
         initial_ssthresh_packets: Where slow start ends, in packets, from 1; by default with the first loss.
         options: The scheme's options, as in a scenario's ``[options]``: numbers, or texts with a unit
