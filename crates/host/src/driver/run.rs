@@ -251,6 +251,8 @@ impl Driver {
                     self.visits.listen(Reception { tickets, judge, accept });
                 }
                 EndpointOrder::Stop => {
+                    // What sessions were told before is done before: one that was closed as done does not leave.
+                    self.take_commands(now);
                     let open: Vec<SessionId> = self.entries.iter().map(|entry| entry.session.id()).collect();
                     for session in &open {
                         self.host.close(now, *session, CloseReason::Leaving);

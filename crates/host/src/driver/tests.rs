@@ -189,6 +189,17 @@ fn close__after_epochs_is_heard_and_leaves_no_earlier_key() {
     }
 }
 
+#[test]
+fn stop__of_an_endpoint_comes_after_what_its_sessions_were_told() {
+    for closes in [0, 1] {
+        let mut ends = ends();
+        ends[closes].session.as_ref().unwrap().close(CloseReason::Done);
+        ends[closes].orders.send(EndpointOrder::Stop).unwrap();
+        run(&mut ends, |ends| ends[1 - closes].closed.is_some());
+        assert_eq!(ends[1 - closes].closed, Some((CloseReason::Done, true)));
+    }
+}
+
 /// A second end at the place of the first, as a process that was killed and begins anew: nobody is told anything.
 fn begun_anew(end: End, keyring: &Arc<Keyring>) -> End {
     let place = end.place();
