@@ -411,17 +411,21 @@ impl Told<'_, '_> {
             }
             Word::Lost(clock) => {
                 self.on_late(numbers.start, clock);
-                for number in numbers.clone() {
-                    let piece = self.piece(number);
-                    self.repairs.in_vain.push(piece);
-                }
                 Fate::Late
             }
         };
-        let counted = if fate == Fate::Late { &mut self.settlement.spurious } else { &mut self.settlement.arrived };
-        *counted += count;
-        if self.fates.is_some() {
-            numbers.for_each(|number| self.tell(number, fate));
+        if fate == Fate::Arrived {
+            self.settlement.arrived += count;
+            if self.fates.is_some() {
+                numbers.for_each(|number| self.tell(number, fate));
+            }
+            return;
+        }
+        self.settlement.spurious += count;
+        for number in numbers {
+            let piece = self.piece(number);
+            self.repairs.in_vain.push(piece);
+            self.tell(number, fate);
         }
     }
 

@@ -16,6 +16,11 @@ fn piece(offset: u64) -> PieceAt {
     PieceAt { stream: 0, length: 1, offset }
 }
 
+/// As `piece`, where no more than three follow each other in one stream.
+fn scattered(offset: u64) -> PieceAt {
+    PieceAt { stream: (offset / 3) as u32, ..piece(offset) }
+}
+
 fn us(us: u64) -> Time {
     Time::from_nanos(us * 1000)
 }
@@ -135,6 +140,23 @@ fn on_report__what_comes_after_it_was_lost_is_told_once() {
     assert_eq!(outstanding.una(), 4);
     outstanding.forget(ms(205), Duration::from_millis(200));
     assert_eq!(outstanding.una(), 33);
+}
+
+#[test]
+fn on_report__tells_the_piece_of_each_that_came_after_all() {
+    let mut outstanding = Outstanding::default();
+    for at in 0..60 {
+        outstanding.send(scattered(at), ms(at));
+    }
+    judge(&mut outstanding, &at(90), 0..31, &[2..9]).unwrap();
+    let mut room = [0; 100];
+    LossReport::write(0..33, &[], &mut Writer::new(&mut room)).unwrap();
+    let report = LossReport::read(&mut Reader::new(&room)).unwrap();
+    let (mut repairs, mut late) = (Repairs::default(), Vec::new());
+    let mut hear = |settled: Settled| late.extend((settled.fate == Fate::Late).then_some(settled.piece));
+    outstanding.on_report(&report, &at(92), &mut repairs, Some(&mut hear)).unwrap();
+    assert_eq!(late, (2..9).map(scattered).collect::<Vec<_>>());
+    assert_eq!(repairs.in_vain, late);
 }
 
 #[test]
@@ -441,7 +463,7 @@ proptest! {
             if what < 3 {
                 for _ in 0..base {
                     let number = plain.all.len() as u64;
-                    prop_assert_eq!(outstanding.send(piece(number), us(number)), number);
+                    prop_assert_eq!(outstanding.send(scattered(number), us(number)), number);
                     plain.all.push(Plain::Open);
                 }
                 continue;
@@ -450,7 +472,7 @@ proptest! {
                 let number = plain.all.len() as u64;
                 outstanding.skip();
                 plain.all.push(Plain::Skipped);
-                outstanding.send(piece(number + 1), us(number + 1));
+                outstanding.send(scattered(number + 1), us(number + 1));
                 plain.all.push(Plain::Open);
                 continue;
             }
@@ -496,6 +518,7 @@ proptest! {
             let (mut repairs, mut fates) = (Repairs::default(), Vec::new());
             let mut hear = |settled: Settled| {
                 assert_eq!(settled.sent.as_nanos() / 1000, settled.piece.offset);
+                assert_eq!(settled.piece, if settled.piece.length == 0 { SKIPPED } else { scattered(settled.piece.offset) });
                 fates.push((settled.piece.offset, settled.fate));
             };
             prop_assert_eq!(outstanding.on_report(&report, &verdict, &mut repairs, Some(&mut hear)), truth);
