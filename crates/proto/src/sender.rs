@@ -1,21 +1,26 @@
 //! The sending end of a session.
 
+mod counts;
+mod path_part;
+mod reports;
+mod setup;
+mod told_numbers;
+
 use std::net::SocketAddr;
 use std::ops::Range;
 
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use crate::breaker::Breaker;
-use crate::codec::{CloseReason, LossReport, NO_LIMIT_BPS, SessionId};
+use crate::codec::{CloseReason, NO_LIMIT_BPS, SessionId};
 use crate::ecn::{EcnCounts, EcnValidation};
 use crate::hold::{Hold, HoldTimes};
 use crate::limits::{Limits, RateTerm};
-use crate::mtu::LEAST_DATAGRAM;
 use crate::outstanding::{MOST_UNDER_WAY, Outstanding};
 use crate::pacer::Pacer;
 use crate::packet::{DATA_OVERHEAD, DataPacket};
-use crate::path::{Claim, MemberReport, PathId, PathMember, PathNews, Portion, SharedPath};
-use crate::path_facts::{PathCounts, PathFacts, PathHistory};
+use crate::path::{PathMember, SharedPath};
+use crate::path_facts::PathHistory;
 use crate::path_kind::PathKind;
 use crate::rate_meter::RateMeter;
 use crate::reordering_window::{ReorderingWindow, sight};
@@ -25,7 +30,12 @@ use crate::secure_random::SecureRandom;
 use crate::silence::{Hearing, Return, Silence};
 use crate::source_patience::SourcePatience;
 use crate::tunnel::tunnel_of;
-use crate::verdict::{Fate, Repairs, Settled, Settlement, Verdict};
+use crate::verdict::Settlement;
+
+use told_numbers::{NumbersNow, ToldNumbers};
+
+pub use counts::SenderCounts;
+pub(crate) use setup::SenderSetup;
 
 /// What a source keeps of one session: what was asked of it, what is under way, and how fast it may send.
 #[derive(Debug)]
@@ -62,66 +72,6 @@ pub(crate) struct Sender {
     history: PathHistory,
 }
 
-/// How a sender is set up.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct SenderSetup {
-    /// Bytes of a stream in a packet at the most.
-    pub piece_bytes: u32,
-    /// Bytes of IP and UDP around a datagram.
-    pub lower_bytes: u32,
-    /// Bytes of one send of the system at the most.
-    pub send_bytes: Bytes,
-    /// What both end nodes grant it from the first packet on.
-    pub start: Rate,
-    /// Who else uses the path.
-    pub path: PathKind,
-    /// Its part of a shared one.
-    pub weight: f64,
-    /// The round-trip time, as far as the handshake showed it.
-    pub rtt: Option<Duration>,
-    /// A silence of its sink that is so long is its end.
-    pub silence: Duration,
-}
-
-/// What a source has done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SenderCounts {
-    /// Data packets sent.
-    pub sent: u64,
-    /// Bytes of streams that were lost, and go again.
-    pub lost_bytes: u64,
-    /// Data packets that were lost, as far as could be told at the time.
-    pub lost: u64,
-    /// Of them, those that came after all.
-    pub spurious: u64,
-    /// Data packets that came later than one that was sent after them, by a report's word; with those that were lost.
-    pub late: u64,
-    /// How late, of the last ten to twenty seconds: the most that is known for certain.
-    pub lateness: Duration,
-    /// Data packets that were reported to have arrived.
-    pub arrived: u64,
-    /// Of those, packets that routers marked (ECN).
-    pub marked: u64,
-    /// Bytes of those that arrived, as IP packets. Without a model of the path (dedicated ones, tunnels) they are taken
-    /// for packets of the mean size.
-    pub arrived_bytes: u64,
-}
-
-/// What the sink was last told of numbers.
-#[derive(Clone, Copy, Debug)]
-struct ToldNumbers {
-    settled: u64,
-    next: u64,
-    at: Time,
-    wait: Duration,
-}
-
-/// While reports come the sink is told once a round trip, or so often: every word costs rate.
-const LEAST_TELLING: Duration = Duration::from_millis(10);
-/// While something is under way and no report comes it is told anew: after this or half a round trip, and then half as
-/// often each time.
-const FIRST_WAIT: Duration = Duration::from_millis(10);
-const MOST_WAIT: Duration = Duration::from_secs(1);
 /// On shared paths one number in so many is skipped.
 const SKIPPED_ONE_IN: u64 = 4096;
 
@@ -160,7 +110,7 @@ impl Sender {
             breaker: (setup.path == PathKind::Dedicated).then(|| Breaker::new(now)),
             member,
             interval: Duration::ZERO,
-            told: ToldNumbers { settled: 0, next: 0, at: now, wait: FIRST_WAIT },
+            told: ToldNumbers::new(now),
             // Marks are for rates that follow them (RFC 3168 s5): grants do not.
             marks: EcnValidation::new(setup.path == PathKind::Shared),
             reported: None,
@@ -252,7 +202,7 @@ impl Sender {
         self.progress.on_return(now);
         // What went in the silence may all be lost, and the sink knows of nothing that it lacks: it is told at once.
         self.heard_again_at = self.outstanding.next();
-        self.told.wait = FIRST_WAIT;
+        self.told.on_return();
         self.apply(now);
     }
 
@@ -317,103 +267,6 @@ impl Sender {
         self.marks.is_on()
     }
 
-    /// The sink reports what arrived; what got lost goes again. A reason to close, if there is one.
-    pub(crate) fn on_report(
-        &mut self,
-        now: Time,
-        report: &LossReport<'_>,
-        repairs: &mut Repairs,
-        path: Option<&mut SharedPath>,
-    ) -> Result<(), CloseReason> {
-        repairs.needed.clear();
-        repairs.in_vain.clear();
-        let around = self.setup.lower_bytes + DATA_OVERHEAD;
-        let (mut arrived_bytes, mut marked) = (0, 0);
-        let marks = &mut self.marks;
-        let is_of_silence = self.outstanding.undecided() < self.heard_again_at;
-        let verdict = Verdict { now, window: self.reordering.window(now, &self.rtt), sight: sight(&self.rtt) };
-        let settlement = match path.zip(self.member.as_mut()) {
-            Some((path, member)) => {
-                let mut news = PathNews::new(path, member, around);
-                let mut hear = |settled: Settled| {
-                    let bytes = u64::from(around + settled.piece.length);
-                    arrived_bytes += if settled.fate == Fate::Lost { 0 } else { bytes };
-                    if settled.fate == Fate::Arrived && marks.take_mark() {
-                        marked += 1;
-                        news.on_marked(&settled);
-                    }
-                    news.on_settled(&settled);
-                };
-                let settlement = self.outstanding.on_report(report, &verdict, repairs, Some(&mut hear));
-                news.tell();
-                member.forget(self.outstanding.una());
-                settlement
-            }
-            None => self.outstanding.on_report(report, &verdict, repairs, None),
-        };
-        let settlement = settlement.map_err(|_| CloseReason::Protocol)?;
-        let Settlement { arrived, late, lost, spurious, lateness } = settlement;
-        if !lateness.is_zero() {
-            self.reordering.on_late(now, lateness);
-        }
-        for piece in &repairs.needed {
-            self.counts.lost_bytes += u64::from(piece.length);
-            self.queue.on_lost(*piece);
-        }
-        for piece in &repairs.in_vain {
-            let spared = self.queue.on_late(piece);
-            self.counts.lost_bytes = self.counts.lost_bytes.saturating_sub(spared);
-        }
-        self.look_for_work(now);
-        self.note_hold(now);
-        if self.member.is_none() {
-            arrived_bytes = (arrived + spurious).saturating_mul(self.sent_bytes / self.counts.sent.max(1));
-        }
-        self.counts.lost += lost;
-        self.counts.spurious += spurious;
-        self.counts.late += late + spurious;
-        self.counts.lateness = self.reordering.lateness();
-        let (undecided, arrived) = (self.outstanding.undecided(), arrived + spurious);
-        self.counts.arrived += arrived;
-        self.counts.marked += marked;
-        self.counts.arrived_bytes = self.counts.arrived_bytes.saturating_add(arrived_bytes);
-        if self.progress.on_report(now, (undecided, undecided < self.outstanding.next()), arrived, lost) {
-            return Err(CloseReason::Path);
-        }
-        let reported = self.reported.get_or_insert_default();
-        reported.arrived += arrived;
-        reported.lost += lost;
-        let rate = self.limits.rate();
-        let breaks = self.breaker.as_mut().and_then(|breaker| {
-            if is_of_silence {
-                breaker.pass_over(now);
-                return None;
-            }
-            let before = breaker.cap();
-            breaker.on_late(spurious);
-            let breaks = breaker.on_settled(now, settlement.arrived + lost, lost, rate);
-            (breaks.is_some() || breaker.cap() != before).then_some(breaks)
-        });
-        if let Some(breaks) = breaks {
-            self.apply(now);
-            return breaks.map_or(Ok(()), Err);
-        }
-        Ok(())
-    }
-
-    /// The packet that brought reports is over: what they settle of packets that not every path takes.
-    pub(crate) fn end_report(&mut self, now: Time, path: Option<(&mut SharedPath, u32)>) -> Option<Settlement> {
-        let reported = self.reported.take()?;
-        self.history.note(now, self.path_counts());
-        self.marks.end_report(self.counts.arrived, self.counts.lost);
-        if let Some(((path, slot), member)) = path.zip(self.member.as_mut()) {
-            let own = member.on_report(now);
-            let report = MemberReport { slot, rtt: member.rtt.take(), smoothed_rtt: self.rtt.smoothed(), own };
-            path.on_report(now, &report);
-        }
-        Some(reported).filter(|_| self.setup.piece_bytes + DATA_OVERHEAD > LEAST_DATAGRAM)
-    }
-
     /// The sink is at another address: its round-trip time is void.
     pub(crate) fn move_to(&mut self, now: Time, to: SocketAddr) {
         let was_tunnel = tunnel_of(self.to).is_some();
@@ -422,50 +275,6 @@ impl Sender {
         self.reordering = ReorderingWindow::default();
         if was_tunnel {
             self.limit(now, RateTerm::Path, Rate::nearest_bps(f64::MAX));
-        }
-    }
-
-    /// Its packets go on another shared path from now on, or on one without a model: bytes of those that no report to the
-    /// path before will settle.
-    pub(crate) fn change_path(&mut self, now: Time, id: Option<PathId>) -> Bytes {
-        let next = self.outstanding.next();
-        let in_flight = self.member.as_ref().map_or(Bytes::ZERO, PathMember::in_flight);
-        self.member = id.map(|id| PathMember::new(id, self.setup.weight, next));
-        if self.member.is_none() {
-            self.limit(now, RateTerm::Path, Rate::nearest_bps(f64::MAX));
-        }
-        in_flight
-    }
-
-    /// Its part of a shared path.
-    pub(crate) fn member(&self) -> Option<&PathMember> {
-        self.member.as_ref()
-    }
-
-    /// Its weight among the sessions of its path is another one: that path, if it has one.
-    pub(crate) fn set_weight(&mut self, weight: f64) -> Option<PathId> {
-        self.setup.weight = weight;
-        let member = self.member.as_mut()?;
-        member.weight = weight;
-        Some(member.id())
-    }
-
-    /// What it could do with the rate of a path.
-    pub(crate) fn claim(&self) -> Claim {
-        let most = [RateTerm::Source, RateTerm::Sink, RateTerm::Demand].map(|term| self.limits.get(term));
-        let most = most.into_iter().chain(self.silence.cap()).fold(most[0], Rate::min);
-        let weight = self.member.as_ref().map_or(1.0, |member| member.weight);
-        Claim { weight, most, wants: !self.queue.is_empty() }
-    }
-
-    /// What its path takes of it.
-    pub(crate) fn set_portion(&mut self, now: Time, path: &SharedPath, portion: Portion) {
-        if let Some(member) = &mut self.member {
-            member.set_window(path, portion.window_share);
-        }
-        self.look_for_work(now);
-        if self.limits.get(RateTerm::Path) != portion.rate {
-            self.limit(now, RateTerm::Path, portion.rate);
         }
     }
 
@@ -478,30 +287,17 @@ impl Sender {
     /// What to tell the sink of numbers now, if anything: a report was answered, or the last packets may have got lost.
     pub(crate) fn poll_sent(&mut self, now: Time, is_answer: bool) -> Option<(u64, u64)> {
         self.outstanding.forget(now, sight(&self.rtt));
-        let (settled, next) = (self.outstanding.una(), self.outstanding.next());
-        let since = now.since(self.told.at);
-        if (settled, next) == (self.told.settled, self.told.next) && self.outstanding.is_empty() {
-            return None;
-        }
-        if settled > self.told.settled && (is_answer || self.outstanding.is_empty()) {
-            self.told.wait = FIRST_WAIT.max(self.rtt.smoothed().half());
-            if since < LEAST_TELLING.max(self.rtt.smoothed()) {
-                return None;
-            }
-        } else {
-            // Where all that is sent gets lost, the sink knows of nothing that it lacks.
-            if self.outstanding.is_empty() || since < self.told.wait {
-                return None;
-            }
-            self.told.wait = Duration::from_nanos(2 * self.told.wait.as_nanos()).min(MOST_WAIT);
-        }
-        (self.told.settled, self.told.next, self.told.at) = (settled, next, now);
-        Some((settled, next))
+        let numbers = NumbersNow {
+            settled: self.outstanding.una(),
+            next: self.outstanding.next(),
+            is_all_settled: self.outstanding.is_empty(),
+        };
+        self.told.poll(now, numbers, self.rtt.smoothed(), is_answer)
     }
 
     /// Whether there is anything to look after.
     pub(crate) fn is_busy(&self) -> bool {
-        !self.outstanding.is_empty() || !self.queue.is_empty() || self.told.settled < self.outstanding.una()
+        !self.outstanding.is_empty() || !self.queue.is_empty() || self.told.is_behind(self.outstanding.una())
     }
 
     /// When the next packet may go; none if there is nothing to send, no rate to send it at, or too much under way.
@@ -592,30 +388,6 @@ impl Sender {
         self.holds.most(now)
     }
 
-    /// What is known of its path.
-    pub(crate) fn path_facts(&mut self, now: Time) -> PathFacts {
-        let all = self.path_counts();
-        self.history.note(now, all);
-        let (recent, recent_span) = self.history.recent(now, all);
-        PathFacts {
-            least_rtt: self.rtt.least(),
-            smoothed_rtt: self.rtt.known(),
-            latest_rtt: self.rtt.latest(),
-            waiting: None,
-            all,
-            recent,
-            recent_span,
-            late_packets: Some(self.counts.late),
-            lateness: Some(self.counts.lateness).filter(|lateness| !lateness.is_zero()),
-            delivery_rate: self.history.delivery_rate(now, all),
-        }
-    }
-
-    fn path_counts(&self) -> PathCounts {
-        let SenderCounts { arrived, lost, spurious, late, marked, arrived_bytes, .. } = self.counts;
-        PathCounts { arrived, late, lost: lost.saturating_sub(spurious), marked, arrived_bytes }
-    }
-
     /// Packets whose fate is not settled.
     pub(crate) fn under_way(&self) -> usize {
         self.outstanding.len()
@@ -641,59 +413,10 @@ impl Sender {
     }
 }
 
-impl SenderSetup {
-    /// The largest packet, with all that is around it.
-    pub(crate) fn full_packet(&self) -> Bytes {
-        Bytes::new(u64::from(self.lower_bytes + DATA_OVERHEAD + self.piece_bytes))
-    }
-}
-
 /// The lowest 32 bits of the time in microseconds.
 fn stamp(now: Time) -> u32 {
     (now.as_nanos() / 1000) as u32
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::codec::{Reader, Writer};
-
-    fn report(sender: &mut Sender, now: Time, numbers: Range<u64>) {
-        let mut room = [0; 64];
-        LossReport::write(numbers, &[], &mut Writer::new(&mut room)).unwrap();
-        let report = LossReport::read(&mut Reader::new(&room)).unwrap();
-        sender.on_report(now, &report, &mut Repairs::default(), None).unwrap();
-    }
-
-    /// What is under way is remembered, and a sink that never reports the first packet settles nothing of it.
-    #[test]
-    fn transmit__no_more_is_under_way_than_may_be_remembered() {
-        let (mut now, most) = (Time::ZERO, MOST_UNDER_WAY as u64);
-        let setup = SenderSetup {
-            piece_bytes: 1000,
-            lower_bytes: 28,
-            send_bytes: Bytes::new(1),
-            start: Rate::gbps(1e6),
-            path: PathKind::Dedicated,
-            weight: 1.0,
-            rtt: None,
-            silence: Duration::from_secs(30),
-        };
-        let mut sender = Sender::new(now, SessionId(1), SocketAddr::from(([10, 0, 0, 1], 1)), setup, None);
-        let mut chance = SecureRandom::new([1; 32], 0);
-        sender.serve(now, 1, 0..2000 * most);
-        for sent in 0..2 * most {
-            now = now.saturating_add(Duration::from_micros(1));
-            if sender.transmit(now, &mut chance, None).is_none() {
-                break;
-            }
-            if sent % 1000 == 999 {
-                report(&mut sender, now, 1..sent + 1);
-            }
-        }
-        assert_eq!((sender.under_way() as u64, sender.next_at()), (most, None));
-        report(&mut sender, now, 0..most);
-        assert_eq!(sender.under_way(), 0);
-        assert!(sender.transmit(now.saturating_add(Duration::from_micros(1)), &mut chance, None).is_some());
-    }
-}
+mod tests;

@@ -1,0 +1,34 @@
+//! How a sender is set up.
+
+use fairwave_units::{Bytes, Duration, Rate};
+
+use crate::packet::DATA_OVERHEAD;
+use crate::path_kind::PathKind;
+
+/// How a sender is set up.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct SenderSetup {
+    /// Bytes of a stream in a packet at the most.
+    pub piece_bytes: u32,
+    /// Bytes of IP and UDP around a datagram.
+    pub lower_bytes: u32,
+    /// Bytes of one send of the system at the most.
+    pub send_bytes: Bytes,
+    /// What both end nodes grant it from the first packet on.
+    pub start: Rate,
+    /// Who else uses the path.
+    pub path: PathKind,
+    /// Its part of a shared one.
+    pub weight: f64,
+    /// The round-trip time, as far as the handshake showed it.
+    pub rtt: Option<Duration>,
+    /// A silence of its sink that is so long is its end.
+    pub silence: Duration,
+}
+
+impl SenderSetup {
+    /// The largest packet, with all that is around it.
+    pub(crate) fn full_packet(&self) -> Bytes {
+        Bytes::new(u64::from(self.lower_bytes + DATA_OVERHEAD + self.piece_bytes))
+    }
+}

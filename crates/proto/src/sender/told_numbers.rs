@@ -1,0 +1,77 @@
+//! What a sink was last told of the numbers of packets, and when it is told again.
+
+use fairwave_units::{Duration, Time};
+
+/// What the sink was last told of numbers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ToldNumbers {
+    settled: u64,
+    next: u64,
+    at: Time,
+    wait: Duration,
+}
+
+/// While reports come the sink is told once a round trip, or so often: every word costs rate.
+const LEAST_TELLING: Duration = Duration::from_millis(10);
+/// While something is under way and no report comes it is told anew after this or half a round trip, and then half as
+/// often each time.
+const FIRST_WAIT: Duration = Duration::from_millis(10);
+/// The longest pause between two words while no report comes.
+const MOST_WAIT: Duration = Duration::from_secs(1);
+
+/// How a source's numbers stand.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NumbersNow {
+    /// What is below is settled.
+    pub settled: u64,
+    /// The number of the next packet.
+    pub next: u64,
+    /// Nothing is under way.
+    pub is_all_settled: bool,
+}
+
+impl ToldNumbers {
+    /// Of a source that begins at `now`.
+    pub(crate) fn new(now: Time) -> Self {
+        Self { settled: 0, next: 0, at: now, wait: FIRST_WAIT }
+    }
+
+    /// The sink was silent, and is heard again: it is told at once.
+    pub(crate) fn on_return(&mut self) {
+        self.wait = FIRST_WAIT;
+    }
+
+    /// Whether more is settled than the sink knows of.
+    pub(crate) fn is_behind(&self, settled: u64) -> bool {
+        self.settled < settled
+    }
+
+    /// What to tell the sink now, if anything: a report was answered, or the last packets may have got lost.
+    pub(crate) fn poll(
+        &mut self,
+        now: Time,
+        numbers: NumbersNow,
+        smoothed_rtt: Duration,
+        is_answer: bool,
+    ) -> Option<(u64, u64)> {
+        let NumbersNow { settled, next, is_all_settled } = numbers;
+        let since = now.since(self.at);
+        if (settled, next) == (self.settled, self.next) && is_all_settled {
+            return None;
+        }
+        if settled > self.settled && (is_answer || is_all_settled) {
+            self.wait = FIRST_WAIT.max(smoothed_rtt.half());
+            if since < LEAST_TELLING.max(smoothed_rtt) {
+                return None;
+            }
+        } else {
+            // Where all that is sent gets lost, the sink knows of nothing that it lacks.
+            if is_all_settled || since < self.wait {
+                return None;
+            }
+            self.wait = Duration::from_nanos(2 * self.wait.as_nanos()).min(MOST_WAIT);
+        }
+        (self.settled, self.next, self.at) = (settled, next, now);
+        Some((settled, next))
+    }
+}
