@@ -10,5 +10,5 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 command -v ethtool >/dev/null || { echo "compare: ethtool is not here (Debian: apt-get install ethtool)" >&2; exit 2; }
 cargo build --release --locked --quiet --package fairwave-cli
-cargo build --release --locked --quiet --package fairwave-host --example relay
+cargo build --release --locked --quiet --package fairwave-wan --example relay
 exec python3 tests/compare.py "$@"

@@ -20,10 +20,12 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sim", &["scenario", "proto"]),
     ("fluid", &["scenario"]),
     ("catalogue", &["sim", "fluid"]),
-    ("host", &["scenario", "proto"]),
+    ("host", &["scenario", "proto", "wan"]),
     ("files", &["host"]),
     ("cli", &["catalogue", "files"]),
     ("python", &["catalogue", "files"]),
+    // What the tests of host and files put between hosts.
+    ("wan", &[]),
 ];
 
 /// Rooms in which files still use each other in a circle: how many files at the most, and why. In all others none do.

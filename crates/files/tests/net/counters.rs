@@ -12,7 +12,7 @@ use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::Rng;
 
 use crate::hosts::{Hosts, dedicated};
-use crate::relay::Way;
+use fairwave_wan::Way;
 
 const PATIENCE: fairwave_units::Duration = fairwave_units::Duration::from_secs(60);
 const DELAY: Duration = Duration::from_millis(10);

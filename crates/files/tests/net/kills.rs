@@ -14,7 +14,7 @@ use rand_pcg::rand_core::Rng;
 use crate::actor::Actor;
 use crate::hosts::Hosts;
 use crate::parts::Part;
-use crate::relay::address;
+use fairwave_wan::address;
 
 const CAPACITY_MBPS: f64 = 100.0;
 const BLOCK: u64 = 4 << 20;

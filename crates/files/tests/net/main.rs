@@ -18,12 +18,6 @@ mod content;
 #[allow(dead_code, reason = "the tests of fairwave-host use it, too, each a part")]
 #[path = "../../../host/tests/net/hosts.rs"]
 mod hosts;
-#[allow(dead_code, unused_imports, reason = "the tests of fairwave-host use it, too, each a part")]
-#[path = "../../../host/tests/net/relay/mod.rs"]
-mod relay;
-#[allow(dead_code, reason = "the tests of fairwave-host use it, too, each a part")]
-#[path = "../../../host/tests/net/space.rs"]
-mod space;
 #[path = "../../../host/tests/net/turn.rs"]
 mod turn;
 

@@ -11,7 +11,7 @@ use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::Rng;
 
 use crate::hosts::{Hosts, dedicated};
-use crate::relay::{Way, address, device};
+use fairwave_wan::{Way, address, device};
 
 const CAPACITY_MBPS: f64 = 40.0;
 const PATIENCE: fairwave_units::Duration = fairwave_units::Duration::from_secs(120);

@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::space::Space;
+use fairwave_wan::Space;
 
 /// A process that plays a part. It is killed when this is dropped.
 pub(crate) struct Actor {

@@ -11,7 +11,7 @@ use crate::actor::Actor;
 use crate::content::{Taker, Tally};
 use crate::hosts::{Hosts, dedicated};
 use crate::parts::Part;
-use crate::relay::address;
+use fairwave_wan::address;
 
 const HELLOS_PER_S: u64 = 10_000;
 /// What the transfer may lose. An optimised build loses nothing that can be measured; without optimisation all that

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::hosts::{Hosts, Initiator, dedicated};
-use crate::relay::{Way, address, device};
+use fairwave_wan::{Way, address, device};
 
 const MB: u64 = 1_000_000;
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -11,8 +11,8 @@ use fairwave_host::{
 use fairwave_units::Rate;
 
 use crate::content::{Giver, Taker, Tally};
-use crate::relay::{Port, Relay, Way, address};
-use crate::space::Space;
+use fairwave_wan::Space;
+use fairwave_wan::{Port, Relay, Way, address};
 
 /// Hosts, each in a namespace of its own.
 pub(crate) struct Hosts {

@@ -10,11 +10,6 @@ mod hardships;
 mod hosts;
 mod many;
 mod parts;
-#[allow(dead_code, reason = "the example of that name uses it, too, each a part")]
-mod relay;
-mod relay_itself;
-#[allow(dead_code, reason = "the relay's example uses it, too, each a part")]
-mod space;
 mod stops;
 mod turn;
 

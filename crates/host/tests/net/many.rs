@@ -11,7 +11,7 @@ use fairwave_host::{
 
 use crate::content::{Giver, Taker, Tally};
 use crate::hosts::{dedicated, open};
-use crate::space::{self, Space};
+use fairwave_wan::{Space, connect};
 
 /// Two hosts on a veth pair, and one's server.
 struct Pair {
@@ -25,7 +25,7 @@ impl Pair {
     fn new(config: &EndpointConfig, accept: Accept) -> Self {
         let spaces = [(); 2].map(|()| Space::new().expect("checked before"));
         let [here, there]: [IpAddr; 2] = ["10.77.0.1", "10.77.0.2"].map(|address| address.parse().expect("an address"));
-        space::connect((&spaces[0], here), (&spaces[1], there), 1500).expect("root may");
+        connect((&spaces[0], here), (&spaces[1], there), 1500).expect("root may");
         let listen = SocketAddr::new(there, 9000);
         let bind = |space: &Space, listen| {
             space.run(|| Endpoint::bind(&EndpointConfig { listen, ..config.clone() })).expect("the port is free")

@@ -11,7 +11,7 @@ use crate::actor::Actor;
 use crate::content::{Giver, Taker, Tally};
 use crate::hosts::{Hosts, dedicated};
 use crate::parts::Part;
-use crate::relay::{Report, address};
+use fairwave_wan::{Report, address};
 
 const MB: u64 = 1_000_000;
 const CAPACITY_MBPS: f64 = 40.0;

@@ -2,14 +2,14 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::space;
+use fairwave_wan::Space;
 
 /// What each test here begins with: they run one after the other, since they measure time; `None`, with a line that
 /// says why, where there can be no namespaces.
 pub(crate) fn world() -> Option<MutexGuard<'static, ()>> {
     static TURN: Mutex<()> = Mutex::new(());
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    match space::Space::missing() {
+    match Space::missing() {
         None => Some(turn),
         Some(why) => {
             println!("skipped: {why}");

@@ -1,10 +1,13 @@
-//! What measures has to be right itself.
+//! What measures has to be right itself. Root is needed; without it these tests say so and do nothing.
+
+#![allow(non_snake_case)]
+
+mod turn;
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use crate::relay::{Direction, Port, Relay, Report, Way, address, overflows};
-use crate::space::Space;
+use fairwave_wan::{Direction, Port, Relay, Report, Space, Way, address, overflows};
 
 /// Two hosts behind a relay, a socket on each.
 struct Pair {
@@ -104,7 +107,7 @@ impl Pair {
 
 #[test]
 fn relay__delays_each_way_as_told() {
-    let Some(_turn) = crate::world() else { return };
+    let Some(_turn) = turn::world() else { return };
     for is_ipv6 in [false, true] {
         let pair = Pair::new(1, is_ipv6);
         pair.relay.set(0, Direction::Up, Way::delay(Duration::from_millis(30)));
@@ -122,7 +125,7 @@ fn relay__delays_each_way_as_told() {
 
 #[test]
 fn relay__the_same_seed_loses_the_same_packets() {
-    let Some(_turn) = crate::world() else { return };
+    let Some(_turn) = turn::world() else { return };
     let run = || {
         let pair = Pair::new(7, false);
         pair.relay.set(0, Direction::Up, Way { loss: 0.2, duplicate: 0.1, ..Way::default() });
@@ -143,7 +146,7 @@ fn relay__the_same_seed_loses_the_same_packets() {
 
 #[test]
 fn relay__large_packets_and_a_blackhole_vanish() {
-    let Some(_turn) = crate::world() else { return };
+    let Some(_turn) = turn::world() else { return };
     let pair = Pair::new(3, false);
     pair.relay.set_both(1, Way { mtu: Some(1000), ..Way::default() });
     std::thread::sleep(Duration::from_millis(20));
@@ -159,7 +162,7 @@ fn relay__large_packets_and_a_blackhole_vanish() {
 
 #[test]
 fn relay__a_rate_holds_and_its_queue_overflows() {
-    let Some(_turn) = crate::world() else { return };
+    let Some(_turn) = turn::world() else { return };
     let pair = Pair::new(4, false);
     // 100 packets of 1000 bytes wait at the most, one leaves each millisecond.
     let way = Way { rate_bps: Some(8e6), queue_bytes: 100_000, ..Way::default() };
@@ -183,7 +186,7 @@ fn relay__a_rate_holds_and_its_queue_overflows() {
 
 #[test]
 fn relay__segments_of_one_large_packet_have_fates_of_their_own() {
-    let Some(_turn) = crate::world() else { return };
+    let Some(_turn) = turn::world() else { return };
     for is_ipv6 in [false, true] {
         let pair = Pair::new(5, is_ipv6);
         let way = Way { loss: 0.1, late: 0.1, late_by: Duration::from_millis(3), ..Way::default() };
@@ -237,7 +240,7 @@ fn relay__segments_of_one_large_packet_have_fates_of_their_own() {
 
 #[test]
 fn relay__a_rate_is_the_one_told() {
-    let Some(_turn) = crate::world() else { return };
+    let Some(_turn) = turn::world() else { return };
     // 250 packets of 1000 bytes at 8 Mb/s take 250 ms. Whatever keeps the relay or this test from running makes that
     // longer, never shorter: the best of a few attempts counts.
     let way = Way { rate_bps: Some(8e6), queue_bytes: 1_000_000, ..Way::default() };
@@ -259,7 +262,7 @@ fn relay__a_rate_is_the_one_told() {
 
 #[test]
 fn relay__what_waits_leaves_at_the_rate_that_is_now() {
-    let Some(_turn) = crate::world() else { return };
+    let Some(_turn) = turn::world() else { return };
     best(|pair| {
         let way = Way { rate_bps: Some(8e6), queue_bytes: 1_000_000, ..Way::default() };
         pair.relay.set(1, Direction::Down, way);
@@ -287,7 +290,7 @@ fn relay__what_waits_leaves_at_the_rate_that_is_now() {
 
 #[test]
 fn relay__a_queue_holds_no_more_than_it_may_and_says_how_long_that_takes() {
-    let Some(_turn) = crate::world() else { return };
+    let Some(_turn) = turn::world() else { return };
     let pair = Pair::new(8, false);
     pair.relay.set(1, Direction::Down, Way { rate_bps: Some(8e6), queue_bytes: 30_000, ..Way::default() });
     std::thread::sleep(Duration::from_millis(20));
@@ -307,7 +310,7 @@ fn relay__a_queue_holds_no_more_than_it_may_and_says_how_long_that_takes() {
 
 #[test]
 fn relay__late_packets_are_overtaken_and_none_is_lost() {
-    let Some(_turn) = crate::world() else { return };
+    let Some(_turn) = turn::world() else { return };
     let pair = Pair::new(9, false);
     pair.relay.set(0, Direction::Up, Way { late: 0.05, late_by: Duration::from_millis(20), ..Way::default() });
     std::thread::sleep(Duration::from_millis(20));
@@ -336,7 +339,7 @@ fn relay__late_packets_are_overtaken_and_none_is_lost() {
 
 #[test]
 fn relay__packets_of_a_large_one_leave_one_by_one_where_told() {
-    let Some(_turn) = crate::world() else { return };
+    let Some(_turn) = turn::world() else { return };
     for is_even in [true, false] {
         best(|pair| {
             let way = Way { rate_bps: Some(8e6), queue_bytes: 1_000_000, is_even, ..Way::default() };
@@ -356,7 +359,7 @@ fn relay__packets_of_a_large_one_leave_one_by_one_where_told() {
 
 #[test]
 fn relay__marks_who_finds_a_long_queue_and_minds_marks() {
-    let Some(_turn) = crate::world() else { return };
+    let Some(_turn) = turn::world() else { return };
     for is_ipv6 in [false, true] {
         for ecn in [Some(quinn_udp::EcnCodepoint::Ect0), None] {
             let pair = Pair::new(10, is_ipv6);
@@ -374,6 +377,54 @@ fn relay__marks_who_finds_a_long_queue_and_minds_marks() {
             // Twenty packets find at most 20 kB before them (one more by the time that passes), and are as they were.
             assert_eq!(codes[..20], [ecn; 20]);
             assert!(if ecn.is_some() { (18..=19).contains(&marked) } else { marked == 0 }, "{marked} were marked");
+        }
+    }
+}
+
+#[test]
+fn relay__a_detour_delays_who_goes_between_its_addresses() {
+    let Some(_turn) = turn::world() else { return };
+    let pair = Pair::new(11, false);
+    let other = address(0, 2, false);
+    pair.spaces[0].add_address(&fairwave_wan::device(0), other, 32).expect("root may");
+    pair.relay.set_detour(other, pair.to.ip(), Duration::from_millis(40));
+    let socket = pair.spaces[0].run(|| UdpSocket::bind(SocketAddr::new(other, 9000))).expect("the address is there");
+    std::thread::sleep(Duration::from_millis(20));
+    socket.send_to(&1_u64.to_be_bytes(), pair.to).expect("there is a route");
+    let begin = Instant::now();
+    pair.send(2, 100);
+    let (arrived, last) = pair.arrivals_until();
+    assert_eq!(arrived, [2, 1], "who takes the detour is overtaken");
+    assert!(last - begin >= Duration::from_millis(35), "{:?}", last - begin);
+    pair.stop();
+}
+
+#[test]
+fn relay__a_way_changes_at_the_time_told() {
+    let Some(_turn) = turn::world() else { return };
+    let pair = Pair::new(12, false);
+    let begin = Instant::now();
+    let cut = Way { is_blackhole: true, ..Way::default() };
+    pair.relay.set_at(begin + Duration::from_millis(200), 0, Direction::Up, cut);
+    pair.relay.set_at(begin + Duration::from_millis(400), 0, Direction::Up, Way::default());
+    let mut sent = Vec::new();
+    for number in 0..120 {
+        sent.push(begin.elapsed());
+        pair.send(number, 100);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let arrived = pair.arrivals();
+    let report = pair.stop();
+    // Whatever kept the relay from looking, it did no later than it says.
+    let late = report.late_by(1.0) + Duration::from_millis(6);
+    let (from, to) = (Duration::from_millis(200), Duration::from_millis(400));
+    for (number, at) in sent.into_iter().enumerate() {
+        let is_there = arrived.contains(&(number as u64));
+        if at + late < from || at > to + late {
+            assert!(is_there, "packet {number}, sent after {at:?}, {report}");
+        }
+        if at > from + late && at + late < to {
+            assert!(!is_there, "packet {number}, sent after {at:?}, {report}");
         }
     }
 }

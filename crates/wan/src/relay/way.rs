@@ -7,35 +7,35 @@ use rand_pcg::rand_core::Rng;
 
 /// What happens to packets between a host and the middle of the network, in one direction. By default: nothing.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Way {
+pub struct Way {
     /// How long it takes.
-    pub(crate) delay: Duration,
+    pub delay: Duration,
     /// The share of packets that get lost.
-    pub(crate) loss: f64,
+    pub loss: f64,
     /// The share of packets that come twice.
-    pub(crate) duplicate: f64,
+    pub duplicate: f64,
     /// The share of packets that come `late_by` later than they would.
-    pub(crate) late: f64,
+    pub late: f64,
     /// By how much.
-    pub(crate) late_by: Duration,
+    pub late_by: Duration,
     /// Larger IP packets vanish without a word.
-    pub(crate) mtu: Option<usize>,
+    pub mtu: Option<usize>,
     /// Everything vanishes.
-    pub(crate) is_blackhole: bool,
+    pub is_blackhole: bool,
     /// How fast it is, of IP packets.
-    pub(crate) rate_bps: Option<f64>,
+    pub rate_bps: Option<f64>,
     /// Bytes that wait for it at the most; what comes then is lost.
-    pub(crate) queue_bytes: u64,
+    pub queue_bytes: u64,
     /// Who finds more bytes than that waiting is marked (CE of RFC 3168), if its sender minds marks; zero marks nobody.
-    pub(crate) mark_bytes: u64,
+    pub mark_bytes: u64,
     /// Whether the packets that came as one large one wait and leave one by one, as on a wire. That costs a system call
     /// each.
-    pub(crate) is_even: bool,
+    pub is_even: bool,
 }
 
 /// What becomes of one packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Fate {
+pub(super) enum Fate {
     Passes,
     IsLost,
     ComesTwice,
@@ -44,17 +44,17 @@ pub(crate) enum Fate {
 
 impl Way {
     /// Takes this long, and does nothing else.
-    pub(crate) fn delay(delay: Duration) -> Self {
+    pub fn delay(delay: Duration) -> Self {
         Self { delay, ..Self::default() }
     }
 
     /// Whether it can do more than delay a packet.
-    pub(crate) fn is_eventful(&self) -> bool {
+    pub(super) fn is_eventful(&self) -> bool {
         self.is_blackhole || self.mtu.is_some() || self.loss > 0.0 || self.duplicate > 0.0 || self.late > 0.0
     }
 
     /// Draws what becomes of a packet of `bytes`.
-    pub(crate) fn fate(&self, bytes: usize, chance: &mut Pcg64Mcg) -> Fate {
+    pub(super) fn fate(&self, bytes: usize, chance: &mut Pcg64Mcg) -> Fate {
         if self.is_blackhole || self.mtu.is_some_and(|mtu| bytes > mtu) {
             return Fate::IsLost;
         }

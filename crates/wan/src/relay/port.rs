@@ -1,5 +1,6 @@
 //! A host's way into the relay: a TUN device in its namespace.
 
+use std::fs::OpenOptions;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -8,13 +9,17 @@ use tun_rs::{DeviceBuilder, SyncDevice};
 use crate::space::Space;
 
 /// The device's name in the host's namespace.
-pub(crate) fn device(port: usize) -> String {
+pub fn device(port: usize) -> String {
     format!("port{port}")
 }
 
 /// An address of the host behind a port: all of 10.66.PORT.0/24 and fd66:0:0:PORT::/64 leads there.
-pub(crate) fn address(port: usize, host: u8, is_ipv6: bool) -> IpAddr {
-    let port = u8::try_from(port).expect("at most 256 ports");
+///
+/// # Panics
+///
+/// A relay has at most 256 ports: a byte of each address names the port.
+pub fn address(port: usize, host: u8, is_ipv6: bool) -> IpAddr {
+    let port = u8::try_from(port).expect("a relay has at most 256 ports");
     if is_ipv6 {
         Ipv6Addr::new(0xfd66, 0, 0, u16::from(port), 0, 0, 0, u16::from(host)).into()
     } else {
@@ -23,15 +28,23 @@ pub(crate) fn address(port: usize, host: u8, is_ipv6: bool) -> IpAddr {
 }
 
 /// One host's device, opened.
-pub(crate) struct Port {
-    pub(crate) device: SyncDevice,
+pub struct Port {
+    pub(super) device: SyncDevice,
 }
 
 impl Port {
     /// Makes the device of port number `port` in `space`, with the addresses of its first host, and all routes into it.
-    pub(crate) fn new(space: &Space, port: usize, mtu: u32) -> io::Result<Self> {
+    /// An IP packet has at most `mtu` bytes.
+    ///
+    /// # Errors
+    ///
+    /// For a port above 255, and where the kernel gives no TUN device (`/dev/net/tun`, root of the space).
+    pub fn new(space: &Space, port: usize, mtu: u32) -> io::Result<Self> {
+        if port > usize::from(u8::MAX) {
+            return Err(io::Error::other(format!("port {port}: a relay has at most 256")));
+        }
         let name = device(port);
-        let device = space.run(|| DeviceBuilder::new().name(&name).offload(true).build_sync())?;
+        let device = space.run(|| DeviceBuilder::new().name(&name).offload(true).build_sync()).map_err(explained)?;
         device.set_nonblocking(true)?;
         // The relay takes packets out much faster than they come in; a long queue bridges the times when it does not
         // run.
@@ -45,8 +58,21 @@ impl Port {
     }
 }
 
+/// Root of a user namespace is not whom the mode of a file in /dev means.
+fn explained(error: io::Error) -> io::Error {
+    let device = "/dev/net/tun";
+    let is_closed = || OpenOptions::new().read(true).write(true).open(device).err();
+    match is_closed() {
+        Some(closed) if closed.kind() == io::ErrorKind::PermissionDenied => io::Error::new(
+            closed.kind(),
+            format!("no TUN device: {device} is open to root alone here; \"sudo chmod 666 {device}\" opens it to all"),
+        ),
+        _ => error,
+    }
+}
+
 /// Packets that the kernel could not keep for the relay, since the device of this port is there.
-pub(crate) fn overflows(space: &Space, port: usize) -> io::Result<u64> {
+pub fn overflows(space: &Space, port: usize) -> io::Result<u64> {
     // Of /sys only the mount's own namespace is seen; /proc/thread-self follows the thread.
     let table = space.run(|| std::fs::read_to_string("/proc/thread-self/net/dev"))?;
     let name = format!("{}:", device(port));

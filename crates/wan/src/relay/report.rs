@@ -7,51 +7,51 @@ use super::packet::Packet;
 
 /// What one relay carried, how late, and what that cost.
 #[derive(Clone, Debug)]
-pub(crate) struct Report {
+pub struct Report {
     /// IP packets that came out of hosts.
-    pub(crate) packets: u64,
+    pub packets: u64,
     /// Their bytes.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// System calls that brought them: one may bring many.
-    pub(crate) reads: u64,
+    pub reads: u64,
     /// Packets that were lost because a way says so.
-    pub(crate) lost: u64,
+    pub lost: u64,
     /// Packets that found a full queue.
-    pub(crate) queue_drops: u64,
+    pub queue_drops: u64,
     /// Packets with nobody to go to.
-    pub(crate) strays: u64,
+    pub strays: u64,
     /// Deliveries that the kernel refused.
-    pub(crate) refused: u64,
+    pub refused: u64,
     /// CPU time of the thread.
-    pub(crate) cpu: Duration,
+    pub cpu: Duration,
     /// How long it ran.
-    pub(crate) wall: Duration,
+    pub wall: Duration,
     /// Deliveries by how late they were, a place for 5 us.
-    pub(crate) lateness: Vec<u64>,
+    pub lateness: Vec<u64>,
     /// What became of packets: by the port that they came from, then by the port that they went to.
-    pub(crate) flows: Vec<Vec<Flow>>,
+    pub flows: Vec<Vec<Flow>>,
     /// The longest that packets waited for the rate of each port's ways up and down, in places of [`Report::SLOT`].
     /// Empty for ways that never had a rate.
-    pub(crate) waits: Vec<[Vec<Duration>; 2]>,
+    pub waits: Vec<[Vec<Duration>; 2]>,
 }
 
 /// What went from one port to another one.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Flow {
+pub struct Flow {
     /// Bytes of IP packets that came out.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// IP packets that came out.
-    pub(crate) packets: u64,
+    pub packets: u64,
     /// Packets that were lost because a way says so.
-    pub(crate) lost: u64,
+    pub lost: u64,
     /// Packets that found a full queue.
-    pub(crate) queue_drops: u64,
+    pub queue_drops: u64,
     /// Packets that a way held back for longer than those behind them.
-    pub(crate) held_back: u64,
+    pub held_back: u64,
     /// Packets that were marked, since they found a long queue (CE).
-    pub(crate) marked: u64,
+    pub marked: u64,
     /// When, in places of [`Report::SLOT`] since the relay began.
-    pub(crate) slots: Vec<u64>,
+    pub slots: Vec<u64>,
 }
 
 /// Width of a place in `lateness`.
@@ -59,14 +59,14 @@ const PLACE: Duration = Duration::from_micros(5);
 
 impl Report {
     /// Width of a place in [`Flow::slots`].
-    pub(crate) const SLOT: Duration = Duration::from_millis(10);
+    pub const SLOT: Duration = Duration::from_millis(10);
 
     /// The place of what happens that long after the beginning.
     pub(super) fn slot(at: Duration) -> usize {
         (at.as_nanos() / Self::SLOT.as_nanos()) as usize
     }
 
-    pub(crate) fn new(ports: usize) -> Self {
+    pub(super) fn new(ports: usize) -> Self {
         Self {
             packets: 0,
             bytes: 0,
@@ -100,7 +100,7 @@ impl Report {
     }
 
     /// At most this late was this share of deliveries.
-    pub(crate) fn late_by(&self, share: f64) -> Duration {
+    pub fn late_by(&self, share: f64) -> Duration {
         let total: u64 = self.lateness.iter().sum();
         let mut so_far = 0;
         for (place, count) in self.lateness.iter().enumerate() {

@@ -6,38 +6,40 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
 
+use nix::sched::{CloneFlags, unshare};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 /// A network namespace. It has no name that could stay behind: it lives as long as this value and the processes in it.
-pub(crate) struct Space {
+#[derive(Debug)]
+pub struct Space {
     handle: File,
 }
 
-/// Names are told apart within the process; its id tells processes apart.
-static COUNT: AtomicU32 = AtomicU32::new(0);
-
 impl Space {
     /// An empty one, with its loopback up.
-    pub(crate) fn new() -> io::Result<Self> {
-        let name = format!("fairwave-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        run(Command::new("ip").args(["netns", "add", &name]))?;
-        let handle = File::open(PathBuf::from("/run/netns").join(&name));
-        // The open file keeps the namespace; its name is needed no more.
-        run(Command::new("ip").args(["netns", "del", &name]))?;
-        let space = Self { handle: handle? };
+    ///
+    /// # Errors
+    ///
+    /// Who is not root, nor became it in a user namespace ([`become_root`](crate::become_root)), may not.
+    pub fn new() -> io::Result<Self> {
+        let make = || {
+            unshare(CloneFlags::CLONE_NEWNET)?;
+            // The open file keeps the namespace when this thread has ended.
+            File::open("/proc/thread-self/ns/net")
+        };
+        let space = Self { handle: on_thread(make)? };
         space.ip(&["link", "set", "lo", "up"])?;
         Ok(space)
     }
 
-    /// One that has a name already.
-    pub(crate) fn named(name: &str) -> io::Result<Self> {
+    /// One that has a name already, made by `ip netns add`.
+    pub fn named(name: &str) -> io::Result<Self> {
         Ok(Self { handle: File::open(PathBuf::from("/run/netns").join(name))? })
     }
 
     /// Why there can be none here, if so.
-    pub(crate) fn missing() -> Option<String> {
+    pub fn missing() -> Option<String> {
         if !rustix::process::geteuid().is_root() {
             return Some("network namespaces need root".into());
         }
@@ -45,26 +47,30 @@ impl Space {
     }
 
     /// Runs `work` on a thread in here. Sockets that it opens, threads and processes that it starts stay in here.
-    pub(crate) fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
-        let enter = || {
-            move_into_link_name_space(self.handle.as_fd(), Some(LinkNameSpaceType::Network)).expect("root may enter");
+    ///
+    /// # Panics
+    ///
+    /// Where `work` does, or where a process that made a namespace may not enter it, which no system does.
+    pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        on_thread(|| {
+            let entered = move_into_link_name_space(self.handle.as_fd(), Some(LinkNameSpaceType::Network));
+            assert!(entered.is_ok(), "who made a namespace, or is root, may enter it: {entered:?}");
             work()
-        };
-        std::thread::scope(|scope| scope.spawn(enter).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        })
     }
 
     /// Runs `ip` in here.
-    pub(crate) fn ip(&self, arguments: &[&str]) -> io::Result<()> {
+    pub fn ip(&self, arguments: &[&str]) -> io::Result<()> {
         self.command("ip", arguments)
     }
 
     /// Runs a command in here to its end.
-    pub(crate) fn command(&self, program: &str, arguments: &[&str]) -> io::Result<()> {
+    pub fn command(&self, program: &str, arguments: &[&str]) -> io::Result<()> {
         self.run(|| run(Command::new(program).args(arguments)))
     }
 
     /// Gives a device an address, at once (IPv6 without looking for others that have it).
-    pub(crate) fn add_address(&self, device: &str, address: IpAddr, prefix: u8) -> io::Result<()> {
+    pub fn add_address(&self, device: &str, address: IpAddr, prefix: u8) -> io::Result<()> {
         let address = format!("{address}/{prefix}");
         let mut arguments = vec!["address", "add", &address, "dev", device];
         if address.contains(':') {
@@ -74,7 +80,7 @@ impl Space {
     }
 
     /// Takes an address from a device.
-    pub(crate) fn remove_address(&self, device: &str, address: IpAddr, prefix: u8) -> io::Result<()> {
+    pub fn remove_address(&self, device: &str, address: IpAddr, prefix: u8) -> io::Result<()> {
         self.ip(&["address", "del", &format!("{address}/{prefix}"), "dev", device])
     }
 
@@ -85,7 +91,7 @@ impl Space {
 }
 
 /// A veth pair between two spaces: device `veth` in both.
-pub(crate) fn connect(one: (&Space, IpAddr), other: (&Space, IpAddr), mtu: u32) -> io::Result<()> {
+pub fn connect(one: (&Space, IpAddr), other: (&Space, IpAddr), mtu: u32) -> io::Result<()> {
     let (far, mtu) = (other.0.path(), mtu.to_string());
     one.0.ip(&[
         "link", "add", "name", "veth", "mtu", &mtu, "type", "veth", "peer", "name", "veth", "mtu", &mtu, "netns", &far,
@@ -98,12 +104,17 @@ pub(crate) fn connect(one: (&Space, IpAddr), other: (&Space, IpAddr), mtu: u32) 
 }
 
 /// Nothing leaves `device` faster than this (TBF).
-pub(crate) fn limit(space: &Space, device: &str, rate_bps: u64, queue_bytes: u64) -> io::Result<()> {
+pub fn limit(space: &Space, device: &str, rate_bps: u64, queue_bytes: u64) -> io::Result<()> {
     let (rate, queue) = (format!("{rate_bps}bit"), queue_bytes.to_string());
     space.command(
         "tc",
         &["qdisc", "replace", "dev", device, "root", "tbf", "rate", &rate, "burst", "65536", "limit", &queue],
     )
+}
+
+/// Runs `work` on a thread of its own, which ends with it.
+fn on_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| scope.spawn(work).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
 }
 
 fn run(command: &mut Command) -> io::Result<()> {

@@ -1,8 +1,9 @@
 //! The relay's thread: what comes in waits here until it is due.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 use std::io;
+use std::net::IpAddr;
 use std::num::NonZeroU64;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -13,10 +14,10 @@ use rustix::time::{ClockId, clock_gettime};
 use tun_rs::VIRTIO_NET_HDR_LEN;
 
 use super::backlog::{Backlog, stretched};
-use super::fate::{Fate, Way};
 use super::packet::Packet;
 use super::port::Port;
 use super::report::Report;
+use super::way::{Fate, Way};
 use super::{Direction, Shared};
 
 /// What is due within this time goes now: a sleep that short would end later than that.
@@ -28,6 +29,10 @@ pub(super) struct Wheel {
     begin: Instant,
     ports: Vec<Port>,
     ways: Vec<[Way; 2]>,
+    /// When they change next without anybody saying more.
+    next_change: Option<Instant>,
+    /// How much longer it takes from one address to another one.
+    detours: HashMap<(IpAddr, IpAddr), Duration>,
     /// What waits for a way's rate.
     backlogs: Vec<[Backlog; 2]>,
     waiting: BinaryHeap<Waiting>,
@@ -59,6 +64,8 @@ impl Wheel {
         let now = Instant::now();
         Self {
             ways: vec![<[Way; 2]>::default(); ports.len()],
+            next_change: None,
+            detours: HashMap::new(),
             backlogs: ports.iter().map(|_| [Backlog::new(now), Backlog::new(now)]).collect(),
             begin: now,
             waiting: BinaryHeap::new(),
@@ -77,9 +84,8 @@ impl Wheel {
         let mut version = None;
         while !shared.is_stopped.load(Ordering::Acquire) {
             let newest = shared.version.load(Ordering::Acquire);
-            if version != Some(newest) {
-                let ways = shared.ways.lock().expect("no holder panics").clone();
-                self.change(ways);
+            if version != Some(newest) || self.next_change.is_some_and(|at| at <= Instant::now()) {
+                self.follow(shared);
                 version = Some(newest);
             }
             self.deliver(shared);
@@ -94,6 +100,18 @@ impl Wheel {
             self.report.waits[port] = backlogs.map(|backlog| backlog.finish(now));
         }
         Ok(self.report)
+    }
+
+    /// Does what it is told to do from now on.
+    fn follow(&mut self, shared: &Shared) {
+        let (ways, detours) = {
+            let mut plan = shared.plan();
+            plan.advance(Instant::now());
+            self.next_change = plan.next();
+            (plan.ways(), plan.detours())
+        };
+        self.detours = detours;
+        self.change(ways);
     }
 
     /// Ways are other ones from now on.
@@ -191,6 +209,7 @@ impl Wheel {
 
     /// It passes the way's rate, then takes the way's time.
     fn queue(&mut self, now: Instant, step: Step, packet: Packet, extra: Duration) {
+        let extra = extra + self.detour(step, &packet);
         let way = self.ways[step.port][step.direction as usize];
         match way.rate_bps {
             None => self.push(now + way.delay + extra, step, None, packet),
@@ -201,6 +220,14 @@ impl Wheel {
             }
             Some(rate_bps) => self.wait(now, step, &packet, rate_bps, extra),
         }
+    }
+
+    /// How much longer it takes than others that go up here.
+    fn detour(&self, step: Step, packet: &Packet) -> Duration {
+        if self.detours.is_empty() || step.direction == Direction::Down {
+            return Duration::ZERO;
+        }
+        packet.addresses().and_then(|ends| self.detours.get(&ends)).copied().unwrap_or_default()
     }
 
     /// It waits until it has been sent at the way's rate. What finds no room is lost.
@@ -214,7 +241,7 @@ impl Wheel {
         let segments = packet.segments().min((room / each as f64) as usize);
         let dropped = (packet.segments() - segments) as u64;
         self.report.queue_drops += dropped;
-        let to = packet.destination().expect("what goes nowhere has not come so far");
+        let Some(to) = packet.destination().filter(|to| *to < self.ports.len()) else { return };
         let flow = &mut self.report.flows[step.from][to];
         flow.queue_drops += dropped;
         if segments == 0 {
@@ -241,7 +268,7 @@ impl Wheel {
             if due > now + SOON {
                 return;
             }
-            let Waiting { step, packet, .. } = self.waiting.pop().expect("peeked above");
+            let Some(Waiting { step, packet, .. }) = self.waiting.pop() else { return };
             let Step { from, port, direction } = step;
             match direction {
                 Direction::Up => match packet.destination().filter(|port| *port < self.ports.len()) {
@@ -264,8 +291,9 @@ impl Wheel {
     fn sleep(&self, is_left: bool) -> io::Result<()> {
         // It looks every now and then whether it is to stop or ways have changed.
         let mut timeout = Duration::from_millis(if is_left { 0 } else { 5 });
-        if let Some(first) = self.waiting.peek() {
-            timeout = timeout.min(first.due.0.0.saturating_duration_since(Instant::now()));
+        let first = self.waiting.peek().map(|first| first.due.0.0);
+        for at in first.into_iter().chain(self.next_change) {
+            timeout = timeout.min(at.saturating_duration_since(Instant::now()));
         }
         let timeout = Timespec { tv_sec: 0, tv_nsec: timeout.as_nanos() as _ };
         let mut fds: Vec<_> = self.ports.iter().map(|port| PollFd::new(&port.device, PollFlags::IN)).collect();

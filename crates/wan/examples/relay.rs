@@ -1,8 +1,8 @@
-//! The relay of the tests as a command: a network with delay and loss between namespaces that exist already. As root:
+//! The relay as a command: a network with delay and loss between namespaces that exist already. As root:
 //!
 //! ```text
 //! ip netns add a; ip netns add b
-//! cargo run --release --package fairwave-host --example relay -- a:delay_ms=30,loss=0.00025 b
+//! cargo run --release --package fairwave-wan --example relay -- a:delay_ms=30,loss=0.00025 b
 //! ip netns exec a ping 10.66.1.1
 //! ```
 //!
@@ -14,15 +14,7 @@ use std::io;
 use std::process::ExitCode;
 use std::time::Duration;
 
-#[path = "../tests/net/relay/mod.rs"]
-#[allow(dead_code, unused_imports, reason = "the tests use it, too, each a part")]
-mod relay;
-#[path = "../tests/net/space.rs"]
-#[allow(dead_code, reason = "the tests use it, too, each a part")]
-mod space;
-
-use relay::{Direction, Port, Relay, Report, Way};
-use space::Space;
+use fairwave_wan::{Direction, Port, Relay, Report, Space, Way};
 
 const USAGE: &str = "usage: relay [--seed N] NAMESPACE[:KEY=VALUE,...]...
   device_mtu=1500   MTU of the host's device, from the beginning
@@ -71,7 +63,8 @@ fn run(seed: u64, hosts: &mut [Host]) -> io::Result<()> {
     for (number, host) in hosts.iter().enumerate() {
         set(&relay, number, host);
     }
-    let addresses: Vec<_> = (0..hosts.len()).map(|number| relay::address(number, 1, false).to_string()).collect();
+    let addresses: Vec<_> =
+        (0..hosts.len()).map(|number| fairwave_wan::address(number, 1, false).to_string()).collect();
     println!("ready: {}", addresses.join(" "));
     for line in io::stdin().lines() {
         let line = line?;
@@ -83,7 +76,7 @@ fn run(seed: u64, hosts: &mut [Host]) -> io::Result<()> {
     }
     let mut overflows = 0;
     for (number, space) in spaces.iter().enumerate() {
-        overflows += relay::overflows(space, number)?;
+        overflows += fairwave_wan::overflows(space, number)?;
     }
     let report = relay.stop()?;
     eprintln!("{report}; {overflows} overflowed a device's queue");

@@ -1,5 +1,6 @@
 //! One IP packet, or many equal ones that the kernel handed over as one.
 
+use std::net::IpAddr;
 use std::ops::Range;
 
 use tun_rs::{VIRTIO_NET_HDR_LEN, VirtioNetHdr};
@@ -12,9 +13,9 @@ const GSO_UDP: u8 = 5;
 const GSO_ECN: u8 = 0x80;
 
 /// What came out of a TUN device: its header for the kernel, the IP packet, and how many segments that is.
-pub(crate) struct Packet {
+pub(super) struct Packet {
     /// The header for the kernel, then the IP packet.
-    pub(crate) bytes: Vec<u8>,
+    pub(super) bytes: Vec<u8>,
     /// Bytes of the IP and transport headers that each segment begins with.
     headers: usize,
     /// Bytes of payload in each segment but the last.
@@ -24,7 +25,7 @@ pub(crate) struct Packet {
 
 impl Packet {
     /// Reads what a device gave; `None` for what is no IP packet.
-    pub(crate) fn new(bytes: &[u8]) -> Option<Self> {
+    pub(super) fn new(bytes: &[u8]) -> Option<Self> {
         let kernel = VirtioNetHdr::decode(bytes).ok()?;
         let ip = bytes.get(VIRTIO_NET_HDR_LEN..)?;
         if !matches!(ip.first()? >> 4, 4 | 6) || ip.len() < 20 {
@@ -43,17 +44,17 @@ impl Packet {
     }
 
     /// How many IP packets these are on a wire.
-    pub(crate) fn segments(&self) -> usize {
+    pub(super) fn segments(&self) -> usize {
         self.segments
     }
 
     /// Bytes of IP packets on a wire.
-    pub(crate) fn wire_bytes(&self) -> u64 {
+    pub(super) fn wire_bytes(&self) -> u64 {
         (self.ip().len() + (self.segments - 1) * self.headers) as u64
     }
 
     /// Bytes of one of its IP packets.
-    pub(crate) fn segment_bytes(&self, segment: usize) -> usize {
+    pub(super) fn segment_bytes(&self, segment: usize) -> usize {
         if self.segments == 1 {
             return self.ip().len();
         }
@@ -62,7 +63,7 @@ impl Packet {
     }
 
     /// Which port it goes to: the network part of its destination's address names it.
-    pub(crate) fn destination(&self) -> Option<usize> {
+    pub(super) fn destination(&self) -> Option<usize> {
         let ip = self.ip();
         match ip[0] >> 4 {
             4 => ip.get(16..19).filter(|octets| octets[..2] == [10, 66]).map(|octets| usize::from(octets[2])),
@@ -70,8 +71,19 @@ impl Packet {
         }
     }
 
+    /// Whence it comes and where it goes.
+    pub(super) fn addresses(&self) -> Option<(IpAddr, IpAddr)> {
+        let ip = self.ip();
+        if ip[0] >> 4 == 4 {
+            let address = |at: usize| ip.get(at..at + 4).and_then(|octets| <[u8; 4]>::try_from(octets).ok());
+            return Some((address(12)?.into(), address(16)?.into()));
+        }
+        let address = |at: usize| ip.get(at..at + 16).and_then(|octets| <[u8; 16]>::try_from(octets).ok());
+        Some((address(8)?.into(), address(24)?.into()))
+    }
+
     /// Some of its segments, as a packet of their own.
-    pub(crate) fn cut(&self, segments: Range<usize>) -> Self {
+    pub(super) fn cut(&self, segments: Range<usize>) -> Self {
         if segments == (0..self.segments) {
             return Self { bytes: self.bytes.clone(), ..*self };
         }
@@ -87,7 +99,7 @@ impl Packet {
     }
 
     /// Says in its headers that it found a long queue (CE), if its sender minds that: whether it does. RFC 3168 s5.
-    pub(crate) fn mark(&mut self) -> bool {
+    pub(super) fn mark(&mut self) -> bool {
         let ip = &mut self.bytes[VIRTIO_NET_HDR_LEN..];
         // The two bits stand at the end of the second byte, or in its middle in IPv6.
         let is_ipv4 = ip[0] >> 4 == 4;

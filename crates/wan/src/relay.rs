@@ -1,0 +1,130 @@
+//! What carries packets between spaces.
+//!
+//! Each host has one TUN device, a *port* of the relay. A packet takes the *way* up from its host's port, then the way
+//! down to the port that its destination names. One thread carries everything. What the kernel hands over as one large
+//! packet of many segments (GSO) stays one, unless the fate of its segments differs: that is what makes the relay
+//! cheap.
+
+mod backlog;
+mod packet;
+mod plan;
+mod port;
+mod report;
+mod way;
+mod wheel;
+
+use std::io;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use plan::Plan;
+pub use port::{Port, address, device, overflows};
+pub use report::{Flow, Report};
+pub use way::Way;
+
+/// A network between the ports that it was started with. What runs it is a thread of its own; dropping it ends that.
+pub struct Relay {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<io::Result<Report>>>,
+}
+
+/// What others may change while it runs.
+struct Shared {
+    plan: Mutex<Plan>,
+    /// Counts the changes.
+    version: AtomicU64,
+    is_stopped: AtomicBool,
+    /// Bytes of IP packets that came out, by the port that they came from and the one that they went to.
+    delivered: Vec<Vec<AtomicU64>>,
+}
+
+/// From a host's port into the network, or out of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Direction {
+    /// Into the network.
+    Up,
+    /// Out of it.
+    Down,
+}
+
+impl Relay {
+    /// Begins to carry between `ports`; what is left to chance follows from `seed`.
+    ///
+    /// # Errors
+    ///
+    /// Where there is no thread left.
+    pub fn start(ports: Vec<Port>, seed: u64) -> io::Result<Self> {
+        let plan = Mutex::new(Plan::new(ports.len()));
+        let delivered = ports.iter().map(|_| ports.iter().map(|_| AtomicU64::new(0)).collect()).collect();
+        let (version, is_stopped) = (AtomicU64::new(0), AtomicBool::new(false));
+        let shared = Arc::new(Shared { plan, version, is_stopped, delivered });
+        let wheel = wheel::Wheel::new(ports, seed);
+        let seen = Arc::clone(&shared);
+        let thread = std::thread::Builder::new().name("relay".into()).spawn(move || wheel.run(&seen))?;
+        Ok(Self { shared, thread: Some(thread) })
+    }
+
+    /// Changes one way of a port now. Packets that wait for its rate leave at the new one; others that are on it already
+    /// are not touched. A port that there is not has no ways.
+    pub fn set(&self, port: usize, direction: Direction, way: Way) {
+        self.set_at(Instant::now(), port, direction, way);
+    }
+
+    /// Changes it at that time, whatever the caller does then.
+    pub fn set_at(&self, at: Instant, port: usize, direction: Direction, way: Way) {
+        self.shared.change(|plan| plan.set(at, port, direction, way));
+    }
+
+    /// Changes both ways of a port now.
+    pub fn set_both(&self, port: usize, way: Way) {
+        self.set(port, Direction::Up, way);
+        self.set(port, Direction::Down, way);
+    }
+
+    /// What goes from that address to that one takes so much longer than its ways do: two sessions between the same
+    /// hosts, each with an address of its own, may have different round-trip times.
+    pub fn set_detour(&self, from: IpAddr, to: IpAddr, extra: Duration) {
+        self.shared.change(|plan| plan.set_detour(from, to, extra));
+    }
+
+    /// Bytes of IP packets that one host got from another so far.
+    pub fn delivered(&self, from: usize, to: usize) -> u64 {
+        let row = self.shared.delivered.get(from).and_then(|row| row.get(to));
+        row.map_or(0, |bytes| bytes.load(Ordering::Relaxed))
+    }
+
+    /// Ends it: what it did.
+    ///
+    /// # Errors
+    ///
+    /// Where a device could not be read, for example as its space was gone.
+    pub fn stop(mut self) -> io::Result<Report> {
+        self.end().unwrap_or_else(|| Err(io::Error::other("the relay has ended before")))
+    }
+
+    fn end(&mut self) -> Option<io::Result<Report>> {
+        self.shared.is_stopped.store(true, Ordering::Release);
+        let joined = self.thread.take()?.join();
+        Some(joined.unwrap_or_else(|_| Err(io::Error::other("the relay's thread panicked"))))
+    }
+}
+
+impl Shared {
+    fn plan(&self) -> MutexGuard<'_, Plan> {
+        self.plan.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Plan)) {
+        change(&mut self.plan());
+        self.version.fetch_add(1, Ordering::Release);
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        let _ = self.end();
+    }
+}

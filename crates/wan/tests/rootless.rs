@@ -1,0 +1,68 @@
+//! A network for who is not root: the test runs itself again as nobody, who makes one in a user namespace.
+
+use std::error::Error;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use fairwave_wan::{Port, Relay, Space, Way, address, become_root};
+
+/// Says to this program that it is the one that runs as nobody.
+const CHILD: &str = "the-child";
+const DELAY: Duration = Duration::from_millis(10);
+
+fn main() -> Result<(), Box<dyn Error>> {
+    if std::env::args().nth(1).as_deref() == Some(CHILD) {
+        return echo();
+    }
+    // Nobody may read neither the tree nor what is built in it.
+    let directory = tempfile::tempdir()?;
+    std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o755))?;
+    let program = directory.path().join("rootless");
+    std::fs::copy(std::env::current_exe()?, &program)?;
+    let mut command = Command::new("setpriv");
+    if rustix::process::geteuid().is_root() {
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+    }
+    let output = command.arg(&program).arg(CHILD).current_dir("/").output()?;
+    let (told, complained) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    if complained.contains("no user namespace") || complained.contains("no TUN device") {
+        let says_what_to_type = complained.contains("sysctl") || complained.contains("sudo");
+        assert!(says_what_to_type, "{complained}");
+        println!("skipped: {complained}");
+        return Ok(());
+    }
+    assert!(output.status.success(), "{told}{complained}");
+    println!("{told}");
+    Ok(())
+}
+
+/// A datagram goes to the other host and back.
+fn echo() -> Result<(), Box<dyn Error>> {
+    become_root()?;
+    let spaces = [Space::new()?, Space::new()?];
+    let ports = [Port::new(&spaces[0], 0, 1500)?, Port::new(&spaces[1], 1, 1500)?];
+    let relay = Relay::start(ports.into(), 1)?;
+    relay.set_both(0, Way::delay(DELAY));
+    let bind = |port: usize| {
+        let here = SocketAddr::new(address(port, 1, false), 9000);
+        spaces[port].run(|| UdpSocket::bind(here)).map(|socket| (socket, here))
+    };
+    let ((here, _), (there, far)) = (bind(0)?, bind(1)?);
+    for socket in [&here, &there] {
+        socket.set_read_timeout(Some(Duration::from_secs(5)))?;
+    }
+    std::thread::sleep(Duration::from_millis(20));
+    let begin = Instant::now();
+    here.send_to(b"hello", far)?;
+    let mut buffer = [0; 16];
+    let (bytes, from) = there.recv_from(&mut buffer)?;
+    there.send_to(&buffer[..bytes], from)?;
+    let bytes = here.recv(&mut buffer)?;
+    assert_eq!(&buffer[..bytes], b"hello");
+    let took = begin.elapsed();
+    assert!(took >= DELAY * 2, "{took:?}");
+    println!("{}", relay.stop()?);
+    Ok(())
+}
