@@ -12,4 +12,5 @@ pub(crate) mod reason;
 pub(crate) mod results;
 pub(crate) mod segments;
 pub(crate) mod sequence;
+pub(crate) mod short_hash;
 pub(crate) mod streams;
