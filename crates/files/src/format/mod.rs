@@ -2,6 +2,7 @@
 
 pub(crate) mod blocks;
 pub(crate) mod error;
+pub(crate) mod fields;
 pub(crate) mod footprint;
 pub(crate) mod greeting;
 pub(crate) mod holes;
