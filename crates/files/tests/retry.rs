@@ -177,9 +177,10 @@ fn get_and_put__get_new_keys_without_waiting() {
         let transfer = hosts.begin(is_put, Rate::mbps(100.0), Duration::ZERO);
         let first = transfer.session().unwrap().id();
         assert_went_on(&hosts, &transfer, is_put, 40 * MB);
-        // 40 MB take 3.2 s, in which the keys change three times; a session begins anew within milliseconds.
+        // 40 MB take 3.2 s, in which the keys change three times; on a slow machine they take longer, and each session
+        // but the last one lasts as long as its keys.
         let (reconnects, took) = (transfer.reconnects(), began.elapsed());
-        assert!((2..=30).contains(&reconnects), "{reconnects} in {took:?}");
+        assert!((2..=took.as_secs()).contains(&reconnects), "{reconnects} in {took:?}");
         assert_ne!(transfer.session().unwrap().id(), first);
     }
 }
@@ -292,15 +293,19 @@ fn get_and_put__what_came_of_a_block_is_kept_and_counts_as_progress() {
         let mut hosts = Hosts::new(Lasts::default(), forever(), BYTES);
         let transfer = hosts.begin(is_put, Rate::mbps(2.0), Duration::from_secs(60));
         for cut in 1..=2 {
-            let far = cut * 450_000;
+            let (far, begun) = (cut * 450_000, Instant::now());
             while transfer.progress().bytes_there() < far {
                 assert_eq!(transfer.wait(Some(Duration::from_millis(1))), None, "it ends too early");
             }
+            let came = begun.elapsed();
             hosts.leave();
             let pause = pause_in(&transfer, |_| true);
-            // No block has been verified since it began, 1.8 s ago and more; bytes came until now.
+            // No block has been verified since it began, 1.8 s before that and more; bytes came until then. So what it
+            // has of its patience counts from about then, however long it took to leave.
+            let gives_up_s = begun.elapsed().as_secs_f64() + pause.gives_up_in.as_secs_f64();
+            assert!(gives_up_s > 60.0 + 0.5 * came.as_secs_f64(), "{pause:?}, {came:?}");
             let waits = pause.next_in.unwrap_or(Duration::ZERO);
-            assert!(waits < Duration::from_secs(2) && pause.gives_up_in > Duration::from_millis(58_800), "{pause:?}");
+            assert!(waits < Duration::from_secs(2), "{pause:?}");
             hosts.come_back();
             while transfer.reconnects() < cut {
                 assert_eq!(transfer.wait(Some(Duration::from_millis(1))), None, "it ends too early");

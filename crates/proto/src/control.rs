@@ -1,5 +1,6 @@
 //! What a host's sessions have in common: who is at the other end, and what the end nodes grant.
 
+mod closing;
 mod opening;
 mod stray;
 
@@ -9,6 +10,7 @@ use std::net::SocketAddr;
 use fairwave_units::{Duration, Rate, Time};
 
 use crate::alarms::Alarms;
+use crate::closing::ClosingSession;
 use crate::codec::{CloseReason, Frame, NO_LIMIT_BPS, PacketKind, SessionId};
 use crate::end_node::EndNode;
 use crate::handshake::{Crypto, HalfOpen, HandshakeError};
@@ -18,7 +20,7 @@ use crate::mtu::{Mtu, MtuProbe};
 use crate::options::SessionOptions;
 use crate::packet::{CONTROL_OVERHEAD, ControlPacket, DataPacket, MOST_FRAME_BYTES, Packet, Transmit, frames};
 use crate::path_kind::PathKind;
-use crate::peer::{CLOSE_TIMES, ClosingSession, Peer};
+use crate::peer::Peer;
 use crate::rates::SessionRates;
 use crate::rtt::Rtt;
 use crate::secure_random::SecureRandom;
@@ -131,8 +133,6 @@ const PROBE_PATIENCE: Duration = Duration::from_secs(1);
 /// A rate that changes by less is told when it is time anyway.
 const WORTH_TELLING: f64 = 0.001;
 const TELL_EVERY: Duration = Duration::from_millis(200);
-/// A session's end is said again after a round trip or this.
-const LEAST_CLOSE_GAP: Duration = Duration::from_millis(50);
 /// Bytes of a probe's frame.
 const PROBE_BYTES: u32 = 9;
 /// A peer is looked after no more often than that.
@@ -187,7 +187,7 @@ impl<C: Crypto> Control<C> {
         if peer.closing.is_some() {
             return;
         }
-        peer.closing = Some(ClosingSession { reason, left: CLOSE_TIMES });
+        peer.closing = Some(ClosingSession::by_this_end(now, reason));
         self.leave(session);
         self.alarms.set(slot(session), Some(now));
         self.events.push_back(ControlEvent::Closed { session, reason, by_peer: false });
@@ -206,6 +206,9 @@ impl<C: Crypto> Control<C> {
         let is_open = peer.closing.is_none();
         let bytes = CONTROL_OVERHEAD + packet.frames.len() as u32;
         self.locate(now, packet.session, from, (PacketKind::Control, packet.number), bytes);
+        if !is_open {
+            self.on_late_packet(now, packet.session, &packet.frames);
+        }
         is_open
     }
 
@@ -265,10 +268,7 @@ impl<C: Crypto> Control<C> {
                 }
                 self.events.push_back(ControlEvent::Rtt { session, rtt, least });
             }
-            Frame::Close(reason) => {
-                self.forget(session);
-                self.events.push_back(ControlEvent::Closed { session, reason, by_peer: true });
-            }
+            Frame::Close(reason) => self.on_close(now, session, reason),
             _ => {}
         }
     }
@@ -407,16 +407,9 @@ impl<C: Crypto> Control<C> {
         }
         while let Some(slot) = self.alarms.pop(now) {
             let Some((session, peer)) = self.peers.at_mut(slot) else { continue };
-            let rtt = peer.rtt.smoothed();
-            let again = if let Some(closing) = &mut peer.closing {
-                if closing.left == 0 {
-                    self.forget(session);
-                    continue;
-                }
-                closing.left -= 1;
-                let reason = closing.reason;
-                self.say(session, frames(&[Frame::Close(reason)]));
-                now.saturating_add(rtt.max(LEAST_CLOSE_GAP))
+            let again = if peer.closing.is_some() {
+                let Some(again) = self.step_closing(now, session) else { continue };
+                again
             } else if now.since(peer.heard) >= self.setup.lasts.silent {
                 self.close(now, session, CloseReason::Silence);
                 continue;

@@ -202,6 +202,11 @@ impl<C: Crypto> Host<C> {
         self.route(now);
     }
 
+    /// Whether it has ended a session whose peer may not know it: the peer has not answered, and is told again.
+    pub fn is_telling_ends(&self) -> bool {
+        self.control.is_telling_ends()
+    }
+
     /// A data packet came, whose seal is good, with this ECN field: what it brought.
     #[inline]
     pub fn handle_data(&mut self, now: Time, from: SocketAddr, ecn: Ecn, packet: &DataPacket) -> Taken {

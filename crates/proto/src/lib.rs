@@ -17,6 +17,7 @@ mod address;
 mod alarms;
 mod breaker;
 mod byte_ranges;
+mod closing;
 pub mod codec;
 mod config;
 mod control;

@@ -3,7 +3,8 @@
 use fairwave_units::{Rate, Time};
 
 use crate::address::PeerAddress;
-use crate::codec::{CloseReason, Reset, SessionId};
+use crate::closing::ClosingSession;
+use crate::codec::{Reset, SessionId};
 use crate::mtu::Mtu;
 use crate::packet::{ControlPacket, Packet, Transmit};
 use crate::rates::SessionRates;
@@ -46,16 +47,6 @@ pub(crate) struct Peer<K> {
     /// What a responder that does not know the session any more says so with.
     pub(crate) reset: Option<Reset>,
 }
-
-/// A session that is over; its peer may not know.
-#[derive(Debug)]
-pub(crate) struct ClosingSession {
-    pub(crate) reason: CloseReason,
-    pub(crate) left: u32,
-}
-
-/// A session's end is said so often.
-pub(crate) const CLOSE_TIMES: u32 = 3;
 
 impl<K> Peer<K> {
     /// A session that begins.

@@ -3,7 +3,8 @@
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
-use std::process::Child;
+use std::process::{Child, ChildStdout};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use super::*;
@@ -21,7 +22,8 @@ pub(crate) struct Host {
 /// A command under way.
 pub(crate) struct Process {
     pub(crate) child: Child,
-    lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
+    /// Lines of its stdout, read by a thread: nobody waits for one that does not come.
+    lines: Receiver<String>,
 }
 
 /// A command that offers something.
@@ -75,7 +77,7 @@ impl Host {
         let mut command = self.command(args);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the command was built");
-        let lines = BufReader::new(child.stdout.take().expect("piped above")).lines();
+        let lines = lines_of(child.stdout.take().expect("piped above"));
         Process { child, lines }
     }
 
@@ -86,7 +88,7 @@ impl Host {
     /// Starts it, and waits for its ticket.
     pub(crate) fn serve_with(&self, args: &[&str]) -> Serving {
         let mut process = self.start(args);
-        let Some(Ok(text)) = process.lines.next() else { panic!("no ticket: {}", process.end().1) };
+        let Some(text) = process.line("the ticket") else { panic!("no ticket: {}", process.end().1) };
         let ticket = self.path(&format!("{}.ticket", process.child.id()));
         std::fs::write(&ticket, text + "\n").expect("the place takes files");
         Serving { process, ticket }
@@ -139,19 +141,30 @@ impl Process {
     /// Waits for an event on stdout.
     pub(crate) fn wait_for(&mut self, mut is_it: impl FnMut(&Value) -> bool) {
         let deadline = Instant::now() + PATIENCE;
-        while let Some(Ok(line)) = self.lines.next() {
+        let mut last = "nothing".to_owned();
+        while let Some(line) = self.line(&last) {
             let event = serde_json::from_str(&line).expect("a line is an object");
             if is_it(&event) {
                 return;
             }
             assert!(Instant::now() < deadline, "it does not come: {event}");
+            last = line;
         }
         panic!("it ended before: {}", self.end().1);
     }
 
+    /// Its next line, if there is one: it says nothing any more, or something soon. `last` is what it said before.
+    fn line(&self, last: &str) -> Option<String> {
+        match self.lines.recv_timeout(PATIENCE) {
+            Ok(line) => Some(line),
+            Err(RecvTimeoutError::Disconnected) => None,
+            Err(RecvTimeoutError::Timeout) => panic!("it says nothing for {PATIENCE:?}, after {last}"),
+        }
+    }
+
     /// Looks at each event on stdout until it ends.
     pub(crate) fn each(&mut self, mut look: impl FnMut(&Self, &Value)) {
-        while let Some(Ok(line)) = self.lines.next() {
+        while let Some(line) = self.line("something") {
             look(self, &serde_json::from_str(&line).expect("a line is an object"));
         }
     }
@@ -184,6 +197,16 @@ impl Serving {
     pub(crate) fn at(&self) -> String {
         format!("@{}", self.ticket.display())
     }
+}
+
+/// The lines of a pipe as they come.
+fn lines_of(pipe: ChildStdout) -> Receiver<String> {
+    let (told, lines) = channel();
+    std::thread::spawn(move || {
+        // Who waits for them may be gone.
+        BufReader::new(pipe).lines().map_while(Result::ok).try_for_each(|line| told.send(line))
+    });
+    lines
 }
 
 pub(crate) fn bytes(count: usize) -> Vec<u8> {

@@ -14,6 +14,7 @@ use blake3::hazmat::{HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_ro
 use thiserror::Error;
 
 use super::footprint::of_elements;
+use super::short_hash::short;
 
 /// Bytes of a block, but for a file's last: 2^12 of BLAKE3's chunks, so that each is a whole subtree.
 pub(crate) const BLOCK_BYTES: u64 = 4 << 20;
@@ -97,7 +98,7 @@ impl HashKey {
         let (head, tail) = said.split_at_mut(8);
         head.copy_from_slice(&block.to_le_bytes());
         tail.copy_from_slice(value);
-        *blake3::keyed_hash(&self.0, &said).as_bytes().first_chunk().expect("16 of 32 bytes")
+        short(blake3::Hasher::new_keyed(&self.0).update(&said))
     }
 }
 

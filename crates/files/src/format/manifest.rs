@@ -30,13 +30,11 @@
 use fairwave_proto::codec::{Full, Reader, Writer};
 
 use super::error::FormatError;
+use super::fields::{LeftOut, array, read_path, write_path};
 use super::holes::MOST_PAIRS_BYTES;
 use super::sequence::{SegmentElement, Sequence};
 
-/// Bytes of a path at the most, and of a link's target.
-pub(crate) const MOST_PATH_BYTES: usize = 4096;
-/// Bytes of a reason at the most.
-pub(crate) const MOST_REASON_BYTES: usize = 200;
+pub(crate) use super::fields::MOST_PATH_BYTES;
 
 /// One thing in a tree.
 ///
@@ -145,8 +143,14 @@ impl<'a> SegmentElement<'a> for TreeEntry<'a> {
                 let meta = Meta::read(reader)?;
                 Self::Symlink { path, meta, target: read_path(reader, "the link's target")? }
             }
-            SKIPPED => Self::Skipped { path: read_path(reader, "the path")?, reason: read_reason(reader)? },
-            FAILED => Self::Failed { path: read_path(reader, "the path")?, reason: read_reason(reader)? },
+            SKIPPED => {
+                let LeftOut { path, reason } = LeftOut::read(reader)?;
+                Self::Skipped { path, reason }
+            }
+            FAILED => {
+                let LeftOut { path, reason } = LeftOut::read(reader)?;
+                Self::Failed { path, reason }
+            }
             END => Self::End { files: reader.varint("the files' count")?, bytes: reader.varint("the files' bytes")? },
             HOLES => {
                 const WHAT: &str = "the holes";
@@ -190,16 +194,8 @@ impl TreeEntry<'_> {
                 meta.write(writer)?;
                 write_path(writer, target)
             }
-            Self::Skipped { path, reason } => {
-                writer.u8(SKIPPED)?;
-                write_path(writer, path)?;
-                write_reason(writer, reason)
-            }
-            Self::Failed { path, reason } => {
-                writer.u8(FAILED)?;
-                write_path(writer, path)?;
-                write_reason(writer, reason)
-            }
+            Self::Skipped { path, reason } => LeftOut { path, reason }.write(writer, SKIPPED),
+            Self::Failed { path, reason } => LeftOut { path, reason }.write(writer, FAILED),
             Self::End { files, bytes } => {
                 writer.u8(END)?;
                 writer.varint(files)?;
@@ -227,47 +223,6 @@ impl Meta {
 
 /// The entries of a segment.
 pub(crate) type SegmentEntries<'a> = Sequence<'a, TreeEntry<'a>>;
-
-pub(super) fn read_path<'a>(reader: &mut Reader<'a>, what: &'static str) -> Result<&'a [u8], FormatError> {
-    let length = usize::try_from(reader.varint(what)?).ok().filter(|length| (1..=MOST_PATH_BYTES).contains(length));
-    Ok(reader.bytes(length.ok_or(FormatError::Range(what))?, what)?)
-}
-
-pub(super) fn write_path(writer: &mut Writer<'_>, path: &[u8]) -> Result<(), Full> {
-    if !(1..=MOST_PATH_BYTES).contains(&path.len()) {
-        return Err(Full);
-    }
-    writer.varint(path.len() as u64)?;
-    writer.bytes(path)
-}
-
-pub(super) fn read_reason<'a>(reader: &mut Reader<'a>) -> Result<&'a str, FormatError> {
-    const WHAT: &str = "the reason";
-    let length = usize::try_from(reader.varint(WHAT)?).ok().filter(|length| (1..=MOST_REASON_BYTES).contains(length));
-    let text = std::str::from_utf8(reader.bytes(length.ok_or(FormatError::Range(WHAT))?, WHAT)?);
-    let text = text.ok().filter(|text| !text.chars().any(char::is_control));
-    text.ok_or(FormatError::Range(WHAT))
-}
-
-/// Writes as much of a reason as a reader takes.
-pub(super) fn write_reason(writer: &mut Writer<'_>, reason: &str) -> Result<(), Full> {
-    let mut text = String::new();
-    for character in reason.chars().map(|character| if character.is_control() { ' ' } else { character }) {
-        if text.len().saturating_add(character.len_utf8()) > MOST_REASON_BYTES {
-            break;
-        }
-        text.push(character);
-    }
-    if text.is_empty() {
-        text.push('?');
-    }
-    writer.varint(text.len() as u64)?;
-    writer.bytes(text.as_bytes())
-}
-
-pub(super) fn array<const N: usize>(reader: &mut Reader<'_>, what: &'static str) -> Result<[u8; N], FormatError> {
-    reader.bytes(N, what)?.try_into().map_err(|_| FormatError::Short(what))
-}
 
 #[cfg(test)]
 mod tests {

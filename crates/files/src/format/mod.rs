@@ -2,6 +2,7 @@
 
 pub(crate) mod blocks;
 pub(crate) mod error;
+pub(crate) mod fields;
 pub(crate) mod footprint;
 pub(crate) mod greeting;
 pub(crate) mod holes;
@@ -12,4 +13,5 @@ pub(crate) mod reason;
 pub(crate) mod results;
 pub(crate) mod segments;
 pub(crate) mod sequence;
+pub(crate) mod short_hash;
 pub(crate) mod streams;

@@ -22,7 +22,7 @@
 use fairwave_proto::codec::{Full, Reader, Writer};
 
 use super::error::FormatError;
-use super::manifest::{array, read_path, read_reason, write_path, write_reason};
+use super::fields::{LeftOut, array};
 use super::sequence::{SegmentElement, Sequence};
 
 /// What was there before a transfer.
@@ -83,8 +83,14 @@ const HASH: u8 = 5;
 impl<'a> SegmentElement<'a> for ResultRecord<'a> {
     fn read(reader: &mut Reader<'a>) -> Result<Self, FormatError> {
         Ok(match reader.u8("a result")? {
-            FAILED => Self::Failed { path: read_path(reader, "the path")?, reason: read_reason(reader)? },
-            SKIPPED => Self::Skipped { path: read_path(reader, "the path")?, reason: read_reason(reader)? },
+            FAILED => {
+                let LeftOut { path, reason } = LeftOut::read(reader)?;
+                Self::Failed { path, reason }
+            }
+            SKIPPED => {
+                let LeftOut { path, reason } = LeftOut::read(reader)?;
+                Self::Skipped { path, reason }
+            }
             DONE => {
                 let [files, bytes, failed] =
                     ["the files' count", "the files' bytes", "the failures' count"].map(|what| reader.varint(what));
@@ -104,16 +110,8 @@ impl ResultRecord<'_> {
     /// Writes it. There is no room for paths that are too long.
     pub(crate) fn write(&self, writer: &mut Writer<'_>) -> Result<(), Full> {
         writer.whole(|writer| match *self {
-            Self::Failed { path, reason } => {
-                writer.u8(FAILED)?;
-                write_path(writer, path)?;
-                write_reason(writer, reason)
-            }
-            Self::Skipped { path, reason } => {
-                writer.u8(SKIPPED)?;
-                write_path(writer, path)?;
-                write_reason(writer, reason)
-            }
+            Self::Failed { path, reason } => LeftOut { path, reason }.write(writer, FAILED),
+            Self::Skipped { path, reason } => LeftOut { path, reason }.write(writer, SKIPPED),
             Self::Before { files, bytes } => {
                 writer.u8(BEFORE)?;
                 [files, bytes].into_iter().try_for_each(|number| writer.varint(number))

@@ -14,6 +14,7 @@ use fairwave_proto::codec::{Full, Writer};
 use thiserror::Error;
 
 use super::error::{FormatError, VERSION};
+use super::short_hash::short;
 
 /// Bytes of a segment's body at the most.
 pub(crate) const MOST_BODY_BYTES: usize = 64 << 10;
@@ -221,7 +222,7 @@ impl SegmentReader {
 fn mac(key: &[u8; 32], number: u64, body: &[u8]) -> [u8; MAC_BYTES] {
     let mut hasher = blake3::Hasher::new_keyed(key);
     hasher.update(&number.to_le_bytes()).update(body);
-    *hasher.finalize().as_bytes().first_chunk().expect("16 of 32 bytes")
+    short(&hasher)
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use super::roots::Roots;
 use crate::format::holes::{Holes, LEAST_HOLE, MOST_HOLES};
 use crate::format::manifest::{FileIdentity, MOST_PATH_BYTES, Meta, TreeEntry};
 use crate::format::reason::reason;
+use crate::format::short_hash::short;
 
 /// Tells `found` of every entry below the roots: a directory, then what is in it but directories, then those, each by
 /// name; and of the holes of a file before it. A directory that cannot be listed is an entry that failed; what goes
@@ -41,7 +42,7 @@ pub(crate) fn identity(stat: &Stat) -> FileIdentity {
     for (place, number) in said.chunks_exact_mut(8).zip(numbers) {
         place.copy_from_slice(&number.to_le_bytes());
     }
-    FileIdentity(*blake3::hash(&said).as_bytes().first_chunk().expect("16 of 32 bytes"))
+    FileIdentity(short(blake3::Hasher::new().update(&said)))
 }
 
 /// Said of Fairwave's own places.

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use fairwave_host::ShareId;
 
+use crate::format::short_hash::short;
+
 /// Names what lies at these paths of this host, so that a taker knows it again: as long as the host is the same, and
 /// the paths are. It is no secret.
 pub(crate) fn share_name(paths: &[PathBuf]) -> [u8; 16] {
@@ -13,7 +15,7 @@ pub(crate) fn share_name(paths: &[PathBuf]) -> [u8; 16] {
     hasher.update(&std::fs::read("/etc/machine-id").unwrap_or_default());
     hasher.update(rustix::system::uname().nodename().to_bytes());
     hasher.update(&ShareId::of(real, false).0.to_le_bytes());
-    *hasher.finalize().as_bytes().first_chunk().expect("16 of 32 bytes")
+    short(&hasher)
 }
 
 #[cfg(test)]

@@ -166,7 +166,10 @@ impl Supply {
                 WorkStep::Refuse(stream, range, reason) => self.session.refuse(stream, range, reason),
                 WorkStep::Read(batch, is_hashed) => {
                     let job = SupplyJob::Read(self.clone(), batch, is_hashed);
-                    self.readers.jobs.send(job).expect("readers live as long as their share");
+                    if self.readers.jobs.send(job).is_err() {
+                        // All of them have panicked: nothing can be given any more.
+                        self.session.close(CloseReason::Stopped);
+                    }
                 }
             }
         }

@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use crate::format::footprint::of_table;
 use crate::format::names::RelativePath;
+use crate::format::short_hash::short;
 
 /// What each path is taken for. A path is a hash of 16 bytes here: a list of millions stays small.
 #[derive(Debug, Default)]
@@ -61,7 +62,7 @@ impl PathClaims {
 }
 
 fn hash(path: &[u8]) -> [u8; 16] {
-    *blake3::hash(path).as_bytes().first_chunk().expect("16 of 32 bytes")
+    short(blake3::Hasher::new().update(path))
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use super::tree::{There, Tree, make_below, open_below, times};
 use crate::format::footprint::of_table;
 use crate::format::manifest::Meta;
 use crate::format::names::RelativePath;
+use crate::format::short_hash::short;
 
 /// Makes directories when something is to lie in them, and gives them their modes and times when nothing more comes.
 ///
@@ -141,7 +142,7 @@ impl Directories {
     /// Takes note of an open directory.
     fn enter(&mut self, path: &[u8], directory: OwnedFd, is_new: bool) -> Result<OpenDirectory, DirectoryError> {
         let there = There::new(&fstat(&directory).doing("look at its directory")?);
-        let hash = *blake3::hash(path).as_bytes().first_chunk().expect("16 of 32 bytes");
+        let hash = short(blake3::Hasher::new().update(path));
         if *self.by_id.entry(there.id).or_insert(hash) != hash {
             return Err(DirectoryError::Collides);
         }

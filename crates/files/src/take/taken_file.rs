@@ -15,6 +15,7 @@ use crate::format::footprint::{Gauge, Weighed};
 use crate::format::holes::Holes;
 use crate::format::manifest::{FileIdentity, Meta};
 use crate::format::names::RelativePath;
+use crate::format::short_hash::short;
 
 /// A file that is being taken: several threads work on its blocks.
 #[derive(Debug)]
@@ -161,5 +162,5 @@ pub(crate) fn key(path: &RelativePath, bytes: u64, meta: Meta, identity: FileIde
     let mut hasher = blake3::Hasher::new();
     hasher.update(&identity.0).update(&bytes.to_le_bytes()).update(&meta.mtime_s.to_le_bytes());
     hasher.update(&meta.mtime_ns.to_le_bytes()).update(path.as_bytes());
-    *hasher.finalize().as_bytes().first_chunk().expect("16 of 32 bytes")
+    short(&hasher)
 }

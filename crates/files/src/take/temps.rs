@@ -24,6 +24,7 @@ use super::sparse::{Below, has_hole, write_all, write_sparse};
 use super::tree::{Old, There, Tree, look, times};
 use crate::format::manifest::Meta;
 use crate::format::names::{RelativePath, TEMPORARIES};
+use crate::format::short_hash::short;
 
 /// The directory of a transfer's temporaries. It is locked as long as this lives.
 #[derive(Debug)]
@@ -130,7 +131,7 @@ impl Temps {
         let mount = statx(&self.directory, "", AtFlags::EMPTY_PATH, MOUNT).map_or(0, |stat| stat.stx_mnt_id);
         let mut hasher = blake3::Hasher::new();
         hasher.update(&boot).update(&mount.to_le_bytes());
-        *hasher.finalize().as_bytes().first_chunk().expect("16 of 32 bytes")
+        short(&hasher)
     }
 
     /// No room is set aside, and so nothing occupies more than what is written.

@@ -104,7 +104,9 @@ fn psk(secret: &Secret) -> Zeroizing<[u8; 32]> {
 }
 
 fn mac(key: &[u8; 32], bytes: &[u8]) -> Mac {
-    *blake3::keyed_hash(key, bytes).as_bytes().first_chunk().expect("a hash has 32 bytes")
+    let mut mac = Mac::default();
+    blake3::Hasher::new_keyed(key).update(bytes).finalize_xof().fill(&mut mac);
+    mac
 }
 
 fn builder<'a>(prologue: &'a [u8], psk: &'a [u8; 32]) -> Builder<'a> {

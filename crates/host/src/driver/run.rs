@@ -80,8 +80,8 @@ const PUBLISH_EVERY: Duration = Duration::from_millis(50);
 /// Calls that receive, and bytes that are sent, before the other has its turn.
 const RECEIVES_PER_TURN: usize = 4;
 const PACKETS_PER_TURN: usize = 256;
-/// Peers are told that their sessions are over, for as long as this.
-const STOP_TAKES: Duration = Duration::from_millis(300);
+/// Peers are told that their sessions are over until they answer, and for no longer than this.
+const STOP_TAKES: Duration = Duration::from_secs(1);
 /// The socket is left alone for at most this, or until a quarter of its buffer may be full.
 const MOST_REST: Duration = Duration::from_millis(1);
 /// Many slow sessions have a packet due each at its own time. Where a wake sent fewer packets than are worth it, those
@@ -100,13 +100,18 @@ impl Driver {
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         loop {
             let (now, is_more) = self.turn();
-            if self.stops_at.is_some_and(|at| at <= now) {
+            if self.is_over(now) {
                 return;
             }
             if !is_more {
                 self.sleep();
             }
         }
+    }
+
+    /// Whether it was told to stop, and has done so: every peer knows that its session is over, or does not say so.
+    pub(super) fn is_over(&self, now: Time) -> bool {
+        self.stops_at.is_some_and(|at| at <= now || !self.host.is_telling_ends())
     }
 
     /// Does what there is to do: as of when, and whether there may be more at once.
@@ -257,8 +262,7 @@ impl Driver {
                     for session in &open {
                         self.host.close(now, *session, CloseReason::Leaving);
                     }
-                    let takes = if open.is_empty() { Duration::ZERO } else { STOP_TAKES };
-                    self.stops_at.get_or_insert(now.saturating_add(takes));
+                    self.stops_at.get_or_insert(now.saturating_add(STOP_TAKES));
                 }
             }
         }

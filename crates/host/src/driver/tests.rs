@@ -121,6 +121,13 @@ impl End {
         self.driver.shared().facts.local
     }
 
+    /// Datagrams that have come are lost: what loopback carries is there when it was sent.
+    fn lose_what_came(&mut self) {
+        let mut inbox = std::mem::take(&mut self.driver.inbox);
+        while inbox.receive(&self.driver.socket).is_ok_and(|count| count > 0) {}
+        self.driver.inbox = inbox;
+    }
+
     fn id(&self) -> SessionId {
         self.session.as_ref().expect("it is open").id()
     }
@@ -197,6 +204,34 @@ fn stop__of_an_endpoint_comes_after_what_its_sessions_were_told() {
         ends[closes].orders.send(EndpointOrder::Stop).unwrap();
         run(&mut ends, |ends| ends[1 - closes].closed.is_some());
         assert_eq!(ends[1 - closes].closed, Some((CloseReason::Done, true)));
+    }
+}
+
+/// A process that ends at once after its last word would not know whether that was heard.
+#[test]
+fn stop__waits_for_the_answer_of_a_peer_that_was_told_before() {
+    let mut ends = ends();
+    let [closes, hears] = &mut ends;
+    closes.session.as_ref().unwrap().close(CloseReason::Done);
+    while closes.closed.is_none() {
+        closes.turn();
+    }
+    closes.orders.send(EndpointOrder::Stop).unwrap();
+    let (now, _) = closes.driver.turn();
+    assert!(!closes.driver.is_over(now), "the peer has said nothing");
+    assert!(
+        closes.driver.is_over(now.saturating_add(fairwave_units::Duration::from_secs(1))),
+        "it may say nothing ever"
+    );
+    // The word that it said is lost, and is said again.
+    hears.lose_what_came();
+    let begin = Instant::now();
+    run(&mut ends, |ends| ends[1].closed.is_some());
+    assert_eq!(ends[1].closed, Some((CloseReason::Done, true)));
+    // The answer is under way.
+    while !ends[0].driver.is_over(now) {
+        ends.iter_mut().for_each(End::turn);
+        assert!(begin.elapsed() < PATIENCE, "it takes too long");
     }
 }
 

@@ -14,6 +14,7 @@ use crate::packet::frames;
 use crate::path::PathControl;
 
 mod claims;
+mod closing;
 mod stray;
 
 const LOWER: u32 = 28;

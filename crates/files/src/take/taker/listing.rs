@@ -24,6 +24,7 @@ use super::{TICK, Taker};
 use crate::format::blocks::HashKey;
 use crate::format::manifest::{SegmentEntries, TreeEntry};
 use crate::format::reason::is_no_room;
+use crate::format::short_hash::short;
 use crate::format::streams::MANIFEST;
 
 /// More files that are known and not done are not asked for,
@@ -83,7 +84,7 @@ impl Taker {
     fn begin(&mut self, share: &[u8]) -> Result<(), TakeError> {
         let mut hasher = blake3::Hasher::new();
         hasher.update(share).update(&self.options.scope);
-        let transfer = *hasher.finalize().as_bytes().first_chunk().expect("16 of 32 bytes");
+        let transfer = short(&hasher);
         self.go_on_with_former(&transfer);
         let (Some(session), Some(tree)) = (self.session.clone(), self.options.tree.clone()) else { return Ok(()) };
         if self.options.look.is_dry {
