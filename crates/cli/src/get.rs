@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use fairwave_files::{Durable, GetOptions, get};
+use fairwave_files::{Durable, GetOptions, get, get_renewed};
 use fairwave_host::Ticket;
 use fairwave_units::Rate;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::Done;
 use crate::failure::CommandFailure;
 use crate::transfer::connecting;
-use crate::transfer::far_tunnel::FarTunnel;
+use crate::transfer::far_tunnel::FarRoute;
 use crate::transfer::follow::{KnownBefore, follow};
 use crate::transfer::link::{LinkArgs, NO_SSH, OF_TICKETS, positive_rate};
 use crate::transfer::monitor::monitor;
@@ -120,18 +120,22 @@ pub(crate) fn run(args: &Args) -> Done {
     fetch(&screen, &args.link, None, &ticket, &args.taking.options(names, destination))
 }
 
-/// Fetches with a ticket, and shows how it goes; `ssh` is what carries it where nobody answers by UDP.
+/// Fetches with a ticket, and shows how it goes; `ssh` is what carries it where nobody answers by UDP, and starts the
+/// other end again.
 pub(crate) fn fetch(
     screen: &Screen,
     link: &LinkArgs,
-    ssh: Option<FarTunnel>,
+    ssh: Option<FarRoute>,
     ticket: &Ticket,
     options: &GetOptions,
 ) -> Done {
     let bound = link.bind(ticket.addresses.first().map(SocketAddr::ip))?;
-    let _watch = ssh.map(|ssh| ssh.hand_over(&bound.endpoint));
+    let renew = ssh.map(|ssh| ssh.hand_over(&bound.endpoint));
     let wish = GetOptions { session: link.session(), ..options.clone() };
-    let begun = connecting::patiently(screen, ticket, |_| get(&bound.endpoint, ticket, wish));
+    let begun = connecting::patiently(screen, ticket, |_| match renew {
+        Some(renew) => get_renewed(&bound.endpoint, ticket, renew, wish),
+        None => get(&bound.endpoint, ticket, wish),
+    });
     let transfer = begun.map_err(|error| connecting::transfer_failure(&error, ticket))?;
     let shown = transfer.clone();
     let _socket = monitor(screen, "get", &bound, move || vec![shown.clone()]);

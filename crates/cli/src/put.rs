@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use fairwave_files::{PutOptions, put};
+use fairwave_files::{PutOptions, put, put_renewed};
 use fairwave_host::Ticket;
 use fairwave_units::Rate;
 
@@ -11,7 +11,7 @@ use crate::Done;
 use crate::failure::CommandFailure;
 use crate::get::LookArgs;
 use crate::transfer::connecting;
-use crate::transfer::far_tunnel::FarTunnel;
+use crate::transfer::far_tunnel::FarRoute;
 use crate::transfer::follow::{KnownBefore, follow};
 use crate::transfer::link::{LinkArgs, NO_SSH, OF_TICKETS, positive_rate};
 use crate::transfer::monitor::monitor;
@@ -66,20 +66,24 @@ pub(crate) fn options(
     PutOptions { check, dry_run, keeps_links: links, limit, retry: patience.retry, ..PutOptions::default() }
 }
 
-/// Sends with a ticket, and shows how it goes; `ssh` is what carries it where nobody answers by UDP.
+/// Sends with a ticket, and shows how it goes; `ssh` is what carries it where nobody answers by UDP, and starts the
+/// other end again.
 pub(crate) fn send(
     screen: &Screen,
     link: &LinkArgs,
-    ssh: Option<FarTunnel>,
+    ssh: Option<FarRoute>,
     ticket: &Ticket,
     paths: &[PathBuf],
     options: &PutOptions,
 ) -> Done {
     let bound = link.bind(ticket.addresses.first().map(SocketAddr::ip))?;
-    let _watch = ssh.map(|ssh| ssh.hand_over(&bound.endpoint));
+    let renew = ssh.map(|ssh| ssh.hand_over(&bound.endpoint));
     let wish = PutOptions { session: link.session(), ..options.clone() };
     note_left_out(screen, paths);
-    let begun = connecting::patiently(screen, ticket, |_| put(&bound.endpoint, ticket, paths, &wish));
+    let begun = connecting::patiently(screen, ticket, |_| match renew {
+        Some(renew) => put_renewed(&bound.endpoint, ticket, renew, paths, &wish),
+        None => put(&bound.endpoint, ticket, paths, &wish),
+    });
     let transfer = begun.map_err(|error| connecting::transfer_failure(&error, ticket))?;
     let shown = transfer.clone();
     let _socket = monitor(screen, "put", &bound, move || vec![shown.clone()]);

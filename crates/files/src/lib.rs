@@ -29,10 +29,10 @@ mod take;
 mod transfer;
 
 pub use format::names::escaped;
-pub use give::put::{PutOptions, put};
+pub use give::put::{PutOptions, put, put_renewed};
 pub use share::{Share, ShareOptions};
 pub use take::durable::{Durable, UnknownDurable};
-pub use take::get::{GetOptions, get};
+pub use take::get::{GetOptions, get, get_renewed};
 pub use take::top_names::TopNames;
 pub use take::unfinished::unfinished;
 pub use transfer::error::{ShareError, TransferError};
@@ -41,4 +41,5 @@ pub use transfer::ledger::Transfer;
 pub use transfer::outcome::{Ended, Outcome};
 pub use transfer::pause::Pause;
 pub use transfer::progress::Progress;
+pub use transfer::renewal::{Lost, Renew, RenewError};
 pub use transfer::visit::{Visit, VisitKind};

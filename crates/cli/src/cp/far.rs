@@ -31,6 +31,8 @@ use crate::transfer::screen::{Screen, Talk};
 const OUTLIVES: Duration = Duration::from_secs(600);
 /// Nobody needs longer to find the way here.
 const COMES_WITHIN: Duration = Duration::from_secs(120);
+/// A far end that is asked to leave waits for its disks for no longer.
+const LEAVES_WITHIN: Duration = Duration::from_secs(12);
 const TICK: Duration = Duration::from_millis(50);
 
 pub(crate) fn run() -> Done {
@@ -64,6 +66,8 @@ struct Far {
     share: Arc<Share>,
     ticket: String,
     ends: Receiver<(CloseReason, bool)>,
+    /// The copy that it is of, by name.
+    run: Option<String>,
 }
 
 fn begin(ask: &CpRequest) -> Result<Far, CommandFailure> {
@@ -87,10 +91,7 @@ fn begin(ask: &CpRequest) -> Result<Far, CommandFailure> {
         carrier: Carriers::Any,
     };
     let (share, id) = share(&ask.what, link.session())?;
-    // One that the same copy left behind keeps its files until the silence is long.
-    if let Ok(dir) = runtime_dir() {
-        let _ = ask_to_leave(&dir, &id.to_string());
-    }
+    make_room(id, ask.run.as_deref());
     let listen = ask.ports.map_or(Listen::Usual, |(first, last)| Listen::Among(first..=last));
     let bound = link.bind_to("cp", &listen)?;
     // The identity lasts, so that the other end knows this one again when it goes on; the ticket ends with this
@@ -115,7 +116,7 @@ fn begin(ask: &CpRequest) -> Result<Far, CommandFailure> {
             Ok((options, at_end(handler, tell)))
         }),
     );
-    Ok(Far { id, bound, share, ticket: ticket.to_string(), ends })
+    Ok(Far { id, bound, share, ticket: ticket.to_string(), ends, run: ask.run.clone() })
 }
 
 /// What is given or taken, and a name for it that is the same the next time.
@@ -155,6 +156,23 @@ fn share(what: &What, session: SessionOptions) -> Result<(Share, ShareId), Comma
     }
 }
 
+/// Far ends that the same copy left behind keep their files until the silence is long: they leave, and write what they
+/// have before.
+fn make_room(id: ShareId, run: Option<&str>) {
+    let Ok(dir) = runtime_dir() else { return };
+    let until = Instant::now() + LEAVES_WITHIN;
+    let names: Vec<_> = std::iter::once(id.to_string()).chain(run.map(|run| named(id, run))).collect();
+    // They answer until they have gone.
+    while names.iter().any(|name| ask_to_leave(&dir, name).is_ok_and(|count| count > 0)) && Instant::now() < until {
+        std::thread::sleep(TICK);
+    }
+}
+
+/// A share of one copy alone.
+fn named(id: ShareId, run: &str) -> String {
+    format!("{id} {run}")
+}
+
 /// Paths are relative to the home directory, in which ssh starts a command; no shell has looked at "~/".
 pub(super) fn home_relative(path: PathBuf) -> PathBuf {
     match path.strip_prefix("~") {
@@ -183,9 +201,11 @@ impl Far {
         let ssh = self.hand_over_ssh();
         let is_asked_to_leave = Arc::new(AtomicBool::new(false));
         let (gone, asked, id) = (ssh.clone(), Arc::clone(&is_asked_to_leave), self.id.to_string());
+        let run = self.run.as_deref().map(|run| named(self.id, run));
         let leave = Box::new(move |what: &str| {
-            // With ssh there, the other end is, too.
-            let leaves = what == id && gone.as_ref().is_none_or(TunnelWatch::is_gone);
+            // With ssh there, the other end is, too; unless it is that end which has another ssh now.
+            let is_back = run.as_deref() == Some(what);
+            let leaves = is_back || (what == id && gone.as_ref().is_none_or(TunnelWatch::is_gone));
             asked.fetch_or(leaves, Ordering::SeqCst);
             leaves
         });

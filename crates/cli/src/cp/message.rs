@@ -37,6 +37,9 @@ pub(crate) struct CpRequest {
     /// By what the far end sends on a shared path.
     #[serde(default)]
     pub(crate) path_control: PathControlName,
+    /// Names the copy: a far end that an earlier ssh of the same copy started leaves for this one.
+    #[serde(default)]
+    pub(crate) run: Option<String>,
 }
 
 /// Which way files go.
@@ -142,6 +145,7 @@ mod tests {
             beta: None,
             rule: Some("abr-hou".to_owned()),
             path_control: PathControlName::Cubic,
+            run: Some("7".to_owned()),
         };
         let mut bytes = Vec::new();
         send(&mut bytes, &ask).unwrap();

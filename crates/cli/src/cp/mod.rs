@@ -24,7 +24,7 @@ use crate::transfer::own_places::note_left_out;
 use crate::transfer::screen::{Screen, Talk};
 use message::{CpRequest, What};
 use place::{CpPlace, Target};
-use ssh::FarEnd;
+use ssh::{FarEnd, SshCall};
 
 /// Copy files to or from another machine that ssh reaches, with no server and no set-up there.
 ///
@@ -72,11 +72,11 @@ pub(crate) fn run(args: &Args) -> Done {
         CopyDirection::Local { from, to } => copy_here(&screen, args, &from, &to),
         CopyDirection::Fetch { host, from, to } => {
             let what = What::Give(from.iter().map(|path| message::RemotePath::new(path)).collect());
-            let mut far = FarEnd::start(&args.ssh, &host, &ask(args, what))?;
+            let far = FarEnd::start(SshCall { ssh: args.ssh.clone(), host, request: ask(args, what) })?;
             // Whatever the far end is, it says in its list what each thing is called.
             let names = TopNames::of(from.iter().map(|path| far::home_relative(path.into())));
             let options = GetOptions { top_names: Some(names), ..into(args, &to, from.len()) };
-            let ssh = far.tunnel(args.link.carrier);
+            let ssh = far.route(args.link.carrier);
             let done = get::fetch(&screen, &args.link, ssh, &far.ticket, &options);
             far.end();
             done
@@ -89,9 +89,9 @@ pub(crate) fn run(args: &Args) -> Done {
                 durable: args.taking.durable,
                 keeps_links: args.taking.look.links,
             };
-            let mut far = FarEnd::start(&args.ssh, &host, &ask(args, what))?;
+            let far = FarEnd::start(SshCall { ssh: args.ssh.clone(), host, request: ask(args, what) })?;
             let options = put::options(args.taking.look, args.taking.limit, args.taking.patience);
-            let ssh = far.tunnel(args.link.carrier);
+            let ssh = far.route(args.link.carrier);
             let done = put::send(&screen, &args.link, ssh, &far.ticket, &from, &options);
             far.end();
             done
@@ -152,6 +152,8 @@ fn ask(args: &Args, what: What) -> CpRequest {
         beta: args.link.beta,
         rule: args.link.rule.clone(),
         path_control: args.link.path_control,
+        // Without a number it is as one of before that knew of none.
+        run: getrandom::u64().ok().map(|run| format!("{run:016x}")),
     }
 }
 

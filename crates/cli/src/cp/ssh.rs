@@ -3,33 +3,103 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use fairwave_files::RenewError;
 use fairwave_host::{Carrier, Carriers, MOST_ADDRESSES, Ticket};
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::message::{self, CpReply, CpRequest};
 use crate::failure::{CommandFailure, plain};
-use crate::transfer::far_tunnel::FarTunnel;
+use crate::transfer::far_tunnel::{FarRoute, FarTunnel};
 
 /// All that ever goes through a remote shell.
 const REMOTE: &str = "fairwave serve --bootstrap";
 /// So long the far end may take to end by itself.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// An ssh that is started in the middle of a transfer has answered by then, also where somebody types a password.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(60);
+const LOOK: Duration = Duration::from_millis(50);
 
-/// The far end, as long as ssh reaches it.
+/// How the far end is started.
+pub(super) struct SshCall {
+    /// The command in place of ssh, with its own arguments.
+    pub(super) ssh: String,
+    pub(super) host: String,
+    pub(super) request: CpRequest,
+}
+
+/// The far end of a copy, which may be started again.
 pub(super) struct FarEnd {
-    child: Child,
-    /// Whether sessions may go through ssh.
-    carries: bool,
+    call: Arc<SshCall>,
+    current: Arc<Mutex<StartedFar>>,
+    /// What the first one was reached with.
     pub(super) ticket: Ticket,
 }
 
+/// A far end that answers, as long as ssh reaches it.
+struct StartedFar {
+    child: Child,
+    /// Whether sessions may go through ssh.
+    carries: bool,
+    ticket: Ticket,
+}
+
+/// Why there is no far end.
+enum NoFarEnd {
+    /// The call is wrong.
+    Usage(CommandFailure),
+    /// Nobody answered.
+    Mute(String),
+    /// It said no.
+    Refused(String),
+}
+
 impl FarEnd {
-    /// Starts it. `ssh` is the command in place of ssh, with its own arguments.
-    pub(super) fn start(ssh: &str, host: &str, ask: &CpRequest) -> Result<Self, CommandFailure> {
-        let mut words = ssh.split_whitespace();
+    /// Starts it.
+    pub(super) fn start(call: SshCall) -> Result<Self, CommandFailure> {
+        let far = StartedFar::begin(&call, None).map_err(|error| match error {
+            NoFarEnd::Usage(failure) => failure,
+            NoFarEnd::Mute(message) | NoFarEnd::Refused(message) => CommandFailure::Run(message),
+        })?;
+        let ticket = far.ticket.clone();
+        Ok(Self { call: Arc::new(call), current: Arc::new(Mutex::new(far)), ticket })
+    }
+
+    /// The way through ssh itself, unless UDP alone is to be used or that end does not know of it. It is there once.
+    pub(super) fn route(&self, carriers: Carriers) -> Option<FarRoute> {
+        let tunnel = self.current.lock().unwrap_or_else(PoisonError::into_inner).tunnel(carriers)?;
+        let (call, current) = (Arc::clone(&self.call), Arc::clone(&self.current));
+        let start_again = Box::new(move |is_stopped: &(dyn Fn() -> bool + Sync)| {
+            let mut far = StartedFar::begin(&call, Some(is_stopped)).map_err(|error| match error {
+                NoFarEnd::Usage(failure) => RenewError::Passing(failure.message().unwrap_or_default().to_owned()),
+                NoFarEnd::Mute(message) => RenewError::Passing(message),
+                NoFarEnd::Refused(message) => RenewError::Final(message),
+            })?;
+            let (ticket, tunnel) = (far.ticket.clone(), far.tunnel(carriers));
+            std::mem::swap(&mut *current.lock().unwrap_or_else(PoisonError::into_inner), &mut far);
+            // That of before led nowhere any more.
+            kill(&mut far.child);
+            Ok((ticket, tunnel))
+        });
+        Some(FarRoute { tunnel, start_again })
+    }
+
+    /// Lets it end: what it has to say has come through the session.
+    pub(super) fn end(self) {
+        end(&mut self.current.lock().unwrap_or_else(PoisonError::into_inner).child);
+    }
+}
+
+impl StartedFar {
+    /// Starts it. Where `is_stopped` is given it has a while to answer, and less when nobody waits for it any more.
+    fn begin(call: &SshCall, is_stopped: Option<&(dyn Fn() -> bool + Sync)>) -> Result<Self, NoFarEnd> {
+        let (host, mut words) = (&call.host, call.ssh.split_whitespace());
+        let usage = |message: String, hint| NoFarEnd::Usage(CommandFailure::usage(message, hint));
         let program = words.next().ok_or_else(|| {
-            CommandFailure::usage("--ssh: the command is empty", "left out, it is ssh: --ssh \"ssh -p 2222\"")
+            usage("--ssh: the command is empty".to_owned(), "left out, it is ssh: --ssh \"ssh -p 2222\"")
         })?;
         let words: Vec<_> = words.collect();
         let begun = Command::new(program)
@@ -39,15 +109,15 @@ impl FarEnd {
             .stdout(Stdio::piped())
             .spawn();
         let mut child = begun.map_err(|error| {
-            CommandFailure::usage(
-                format!("{}: {}", program.escape_debug(), plain(&error)),
-                "--ssh names another command",
-            )
+            usage(format!("{}: {}", program.escape_debug(), plain(&error)), "--ssh names another command")
         })?;
-        let answer = exchange(&mut child, ask);
+        let answer = match is_stopped {
+            Some(is_stopped) => exchange_within(&mut child, &call.request, is_stopped),
+            None => exchange(&mut child, &call.request),
+        };
         let refuse = |child: &mut Child, message: String| {
             end(child);
-            Err(CommandFailure::Run(format!("{host}: {message}")))
+            Err(NoFarEnd::Refused(format!("{host}: {message}")))
         };
         let (text, ssh_address, carries) = match answer {
             Ok(CpReply::Ready { version: message::VERSION, ticket, ssh_address, carries }) => {
@@ -60,7 +130,8 @@ impl FarEnd {
             }
             Err(error) => {
                 let message = why(&mut child, &error);
-                return refuse(&mut child, message);
+                end(&mut child);
+                return Err(NoFarEnd::Mute(format!("{host}: {message}")));
             }
         };
         let mut ticket: Ticket = match text.parse() {
@@ -78,7 +149,7 @@ impl FarEnd {
     }
 
     /// The way through ssh itself, unless UDP alone is to be used or that end does not know of it. It is there once.
-    pub(super) fn tunnel(&mut self, carriers: Carriers) -> Option<FarTunnel> {
+    fn tunnel(&mut self, carriers: Carriers) -> Option<FarTunnel> {
         if !self.carries || !carriers.allow(Carrier::Ssh) {
             return None;
         }
@@ -87,11 +158,26 @@ impl FarEnd {
         let (reader, writer) = (self.child.stdout.take()?.into(), self.child.stdin.take()?.into());
         Some(FarTunnel { reader, writer, peer })
     }
+}
 
-    /// Lets it end: what it has to say has come through the session.
-    pub(super) fn end(mut self) {
-        end(&mut self.child);
-    }
+/// The same as [`exchange`], for so long at the most, and until nobody waits for it any more: then ssh is ended.
+fn exchange_within(child: &mut Child, ask: &CpRequest, is_stopped: &(dyn Fn() -> bool + Sync)) -> io::Result<CpReply> {
+    let (until, id) = (Instant::now() + ANSWERS_WITHIN, Pid::from_child(child));
+    let (done, is_done) = channel::<()>();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            while is_done.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+                if is_stopped() || Instant::now() > until {
+                    // It is not waited for before this thread ends: the id is still its own.
+                    let _ = kill_process(id, Signal::KILL);
+                    return;
+                }
+            }
+        });
+        let answer = exchange(child, ask);
+        drop(done);
+        answer
+    })
 }
 
 fn exchange(child: &mut Child, ask: &CpRequest) -> io::Result<CpReply> {
@@ -128,13 +214,16 @@ fn end(child: &mut Child) {
     let until = Instant::now() + PATIENCE;
     while let Ok(None) = child.try_wait() {
         if Instant::now() > until {
-            // It has ended or cannot be reached: nobody else can be hit.
-            let _ = child.kill();
-            let _ = child.wait();
-            return;
+            return kill(child);
         }
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+fn kill(child: &mut Child) {
+    // It has ended or cannot be reached: nobody else can be hit.
+    let _ = child.kill();
+    let _ = child.wait();
 }
 
 /// The name behind a host's, as ssh's own configuration has it.

@@ -21,6 +21,7 @@ mod schemes;
 mod serve;
 mod simulate;
 mod sparse;
+mod ssh_again;
 mod trace;
 mod transfer;
 mod words;

@@ -23,7 +23,8 @@ use crate::transfer::failures::Failures;
 use crate::transfer::ledger::{Ledger, Transfer};
 use crate::transfer::outcome::{Ended, Outcome};
 use crate::transfer::progress::WaitsFor;
-use crate::transfer::retry::{RETRY, persist};
+use crate::transfer::renewal::Renew;
+use crate::transfer::retry::{Destination, RETRY, persist};
 
 /// How files are put.
 #[derive(Clone, Debug)]
@@ -67,16 +68,36 @@ pub fn put(
     paths: &[PathBuf],
     options: &PutOptions,
 ) -> Result<Transfer, TransferError> {
-    let (ticket, paths, options) = (ticket.clone(), paths.to_vec(), options.clone());
+    put_to(endpoint, Destination { ticket: ticket.clone(), renew: None }, paths, options)
+}
+
+/// The same to a server that may be started again, as with [`get_renewed`](crate::get_renewed()).
+pub fn put_renewed(
+    endpoint: &Endpoint,
+    ticket: &Ticket,
+    renew: Renew,
+    paths: &[PathBuf],
+    options: &PutOptions,
+) -> Result<Transfer, TransferError> {
+    put_to(endpoint, Destination { ticket: ticket.clone(), renew: Some(renew) }, paths, options)
+}
+
+fn put_to(
+    endpoint: &Endpoint,
+    to: Destination,
+    paths: &[PathBuf],
+    options: &PutOptions,
+) -> Result<Transfer, TransferError> {
+    let (paths, options) = (paths.to_vec(), options.clone());
     let patience = options.retry;
-    let open = Box::new(move |endpoint: &Endpoint, former: Option<&Session>| {
+    let open = Box::new(move |endpoint: &Endpoint, ticket: &Ticket, former: Option<&Session>| {
         let (giver, transfer) = giver(&paths, &options)?;
         let PutOptions { check: does_check, dry_run: is_dry, keeps_links, .. } = options;
         let greeting = Greeting::Put(Look { does_check, is_dry, keeps_links }).to_bytes();
         let wish = ConnectOptions { sends: true, receives: true, greeting, options: options.session };
-        Ok((endpoint.begin(&ticket, wish, giver, former)?, transfer))
+        Ok((endpoint.begin(ticket, wish, giver, former)?, transfer))
     });
-    persist(endpoint, patience, true, open)
+    persist(endpoint, to, patience, true, open)
 }
 
 /// The handler of a put, and its transfer.

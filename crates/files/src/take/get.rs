@@ -26,7 +26,8 @@ use super::verified::Verified;
 use crate::format::greeting::{Greeting, Look};
 use crate::transfer::error::TransferError;
 use crate::transfer::ledger::Transfer;
-use crate::transfer::retry::{Opening, RETRY, persist};
+use crate::transfer::renewal::Renew;
+use crate::transfer::retry::{Destination, Opening, RETRY, persist};
 
 /// What to get, and how.
 #[derive(Clone, Debug, PartialEq)]
@@ -99,11 +100,26 @@ const LIST_MEMORY: Bytes = Bytes::new(1 << 30);
 /// pass (silence, a peer that ends, a path that loses too much, old keys) is followed by another, see
 /// [`GetOptions::retry`].
 pub fn get(endpoint: &Endpoint, ticket: &Ticket, options: GetOptions) -> Result<Transfer, TransferError> {
-    let (patience, ticket, verified) = (options.retry, ticket.clone(), Verified::default());
-    let open = Box::new(move |endpoint: &Endpoint, former: Option<&Session>| {
-        begin(endpoint, &ticket, options.clone(), verified.clone(), former)
+    get_from(endpoint, Destination { ticket: ticket.clone(), renew: None }, options)
+}
+
+/// The same from a server that may be started again: where a session has ended, `renew` is asked for the ticket of the
+/// next one.
+pub fn get_renewed(
+    endpoint: &Endpoint,
+    ticket: &Ticket,
+    renew: Renew,
+    options: GetOptions,
+) -> Result<Transfer, TransferError> {
+    get_from(endpoint, Destination { ticket: ticket.clone(), renew: Some(renew) }, options)
+}
+
+fn get_from(endpoint: &Endpoint, from: Destination, options: GetOptions) -> Result<Transfer, TransferError> {
+    let (patience, verified) = (options.retry, Verified::default());
+    let open = Box::new(move |endpoint: &Endpoint, ticket: &Ticket, former: Option<&Session>| {
+        begin(endpoint, ticket, options.clone(), verified.clone(), former)
     });
-    persist(endpoint, patience, false, open).map_err(|error| match error.refusal() {
+    persist(endpoint, from, patience, false, open).map_err(|error| match error.refusal() {
         // There is nothing to get where others put files.
         Some(Refusal::Direction) => TransferError::OnlyTakes,
         _ => error,

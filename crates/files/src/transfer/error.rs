@@ -8,6 +8,7 @@ use fairwave_proto::codec::Refusal;
 use fairwave_proto::handshake::HandshakeError;
 use thiserror::Error;
 
+use super::renewal::RenewError;
 use crate::format::names::shown;
 use crate::format::reason::{is_no_room, reason};
 
@@ -25,6 +26,9 @@ pub enum TransferError {
     /// There is no session.
     #[error(transparent)]
     Connect(#[from] ConnectError),
+    /// The other end has ended, and cannot be started again.
+    #[error(transparent)]
+    Renew(#[from] RenewError),
     /// The server lets others put files, and gives none.
     #[error("the server refused: this place only takes files, and gives none")]
     OnlyTakes,

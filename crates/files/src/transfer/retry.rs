@@ -4,7 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
-use fairwave_host::{ConnectError, Endpoint, Session, WeakEndpoint};
+use fairwave_host::{ConnectError, Endpoint, Session, Ticket, WeakEndpoint};
 use fairwave_proto::codec::{CloseReason, Refusal};
 use fairwave_proto::handshake::HandshakeError;
 
@@ -12,17 +12,28 @@ use super::error::TransferError;
 use super::ledger::{Ledger, Transfer};
 use super::outcome::{Ended, Outcome};
 use super::pause::Break;
+use super::renewal::{Lost, Renew, RenewError};
 
 /// How the session of a leg is being opened, and the leg.
 pub(crate) type Opening = (Receiver<Result<Session, ConnectError>>, Transfer);
 
-/// Begins the next leg; it may go on with what a former session was let in for.
-pub(crate) type OpenLeg = Box<dyn FnMut(&Endpoint, Option<&Session>) -> Result<Opening, TransferError> + Send>;
+/// Begins the next leg with a ticket; it may go on with what a former session was let in for.
+pub(crate) type OpenLeg = Box<dyn FnMut(&Endpoint, &Ticket, Option<&Session>) -> Result<Opening, TransferError> + Send>;
+
+/// Where legs lead to.
+pub(crate) struct Destination {
+    pub(crate) ticket: Ticket,
+    /// Who has another ticket when that one leads nowhere any more.
+    pub(crate) renew: Option<Renew>,
+}
 
 /// Follows the legs of a transfer.
 struct Retry {
     ledger: Ledger,
     endpoint: WeakEndpoint,
+    to: Destination,
+    /// Whether the ticket is another than that of the session that ended last.
+    is_renewed: bool,
     open: OpenLeg,
     patience: Duration,
     /// Doubles with each attempt until new bytes come.
@@ -46,11 +57,12 @@ const STOP_LOOK: Duration = Duration::from_millis(20);
 /// says which way the files go.
 pub(crate) fn persist(
     endpoint: &Endpoint,
+    to: Destination,
     patience: fairwave_units::Duration,
     gives: bool,
     mut open: OpenLeg,
 ) -> Result<Transfer, TransferError> {
-    let (answer, leg) = open(endpoint, None)?;
+    let (answer, leg) = open(endpoint, &to.ticket, None)?;
     let refused = match answer.recv().unwrap_or(Err(ConnectError::Closed)) {
         Ok(_) => None,
         // The server is there, and the ticket is good: it is worth waiting for.
@@ -64,6 +76,8 @@ pub(crate) fn persist(
     let retry = Retry {
         ledger: ledger.clone(),
         endpoint: endpoint.downgrade(),
+        to,
+        is_renewed: false,
         open,
         patience: Duration::from_nanos(patience.as_nanos()),
         doublings: 0,
@@ -161,7 +175,7 @@ impl Retry {
             self.ledger.change_legs(|legs| legs.pause = Some(pause.clone()));
             self.wait_until(next)?;
             self.ledger.change_legs(|legs| legs.pause = Some(Break { next: None, ..pause }));
-            match self.connect(former)? {
+            match self.connect(attempt, former)? {
                 Ok(leg) => return Ok(leg),
                 Err(error) if is_passing(&error) => reason = error.to_string(),
                 Err(error) => {
@@ -198,9 +212,14 @@ impl Retry {
     }
 
     /// Opens a session for the next leg; who is stopped meanwhile ends at once.
-    fn connect(&mut self, former: Option<&Session>) -> Result<Result<Transfer, TransferError>, Ended> {
+    fn connect(&mut self, attempt: u32, former: Option<&Session>) -> Result<Result<Transfer, TransferError>, Ended> {
         let Some(endpoint) = self.endpoint.upgrade() else { return Err(Ended::Stopped) };
-        let (answer, leg) = match (self.open)(&endpoint, former) {
+        if let Err(error) = self.renew(&endpoint, attempt, former) {
+            return if self.ledger.is_stopped() { Err(Ended::Stopped) } else { Ok(Err(error)) };
+        }
+        // Who issued another ticket knows nothing of sessions of the one before.
+        let former = former.filter(|_| !self.is_renewed);
+        let (answer, leg) = match (self.open)(&endpoint, &self.to.ticket, former) {
             Ok(opening) => opening,
             Err(error) => return Ok(Err(error)),
         };
@@ -219,6 +238,7 @@ impl Retry {
             if let Err(error) = answer {
                 return Ok(Err(error.into()));
             }
+            self.is_renewed = false;
             // This thread alone changes them.
             let mut legs = self.ledger.legs();
             legs.follow(leg.clone());
@@ -228,6 +248,18 @@ impl Retry {
             }
             return Ok(Ok(leg));
         }
+    }
+
+    /// Takes another ticket, if there is one.
+    fn renew(&mut self, endpoint: &Endpoint, attempt: u32, former: Option<&Session>) -> Result<(), TransferError> {
+        let Some(renew) = &mut self.to.renew else { return Ok(()) };
+        let is_stopped = || self.ledger.is_stopped();
+        let lost = Lost { endpoint, former, attempt, is_stopped: &is_stopped };
+        if let Some(ticket) = renew(&lost)? {
+            tracing::info!(?attempt, "a transfer goes on with another ticket");
+            (self.to.ticket, self.is_renewed) = (ticket, true);
+        }
+        Ok(())
     }
 
     /// The transfer is over. What a last session had no time to find again is there all the same.
@@ -256,7 +288,8 @@ fn may_pass(reason: CloseReason, by_peer: bool) -> bool {
 fn is_passing(error: &TransferError) -> bool {
     use HandshakeError::{FellSilent, NoAnswer, Refused};
     match error {
-        TransferError::Connect(ConnectError::NoAddress | ConnectError::Tunnel(_)) => true,
+        TransferError::Connect(ConnectError::NoAddress | ConnectError::Tunnel(_))
+        | TransferError::Renew(RenewError::Passing(_)) => true,
         TransferError::Connect(ConnectError::Handshake(error)) => {
             matches!(error, NoAnswer | FellSilent | Refused(Refusal::NoRoom))
         }
@@ -298,6 +331,8 @@ mod tests {
         for refusal in [Refusal::Expired, Refusal::Revoked, Refusal::UsedUp, Refusal::UnknownName, Refusal::Direction] {
             assert!(!error(HandshakeError::Refused(refusal)), "{refusal:?}");
         }
+        assert!(is_passing(&RenewError::Passing("not now".to_owned()).into()));
+        assert!(!is_passing(&RenewError::Final("never".to_owned()).into()));
         assert!(is_passing(&ConnectError::NoAddress.into()) && !is_passing(&ConnectError::Closed.into()));
     }
 }

@@ -1,0 +1,31 @@
+//! A transfer whose other end may be started again has its next ticket from who does that.
+
+use fairwave_host::{Endpoint, Session, Ticket};
+use thiserror::Error;
+
+/// Asked before each session but the first, on the transfer's own thread, which waits for the answer: another ticket,
+/// or nothing where that of before is still the one to use.
+pub type Renew = Box<dyn FnMut(&Lost<'_>) -> Result<Option<Ticket>, RenewError> + Send>;
+
+/// What is known where a session has ended and another is to follow.
+pub struct Lost<'a> {
+    /// Where the next session will be opened.
+    pub endpoint: &'a Endpoint,
+    /// The session that ended, if there was one.
+    pub former: Option<&'a Session>,
+    /// Which attempt this is to open the next one, from 1.
+    pub attempt: u32,
+    /// Whether nobody wants the transfer to go on any more. Who takes long asks now and then.
+    pub is_stopped: &'a (dyn Fn() -> bool + Sync),
+}
+
+/// Why there is no other ticket.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum RenewError {
+    /// It may be there later.
+    #[error("{0}")]
+    Passing(String),
+    /// It will not be there.
+    #[error("{0}")]
+    Final(String),
+}
