@@ -1,5 +1,7 @@
 //! The half of a source.
 
+mod driver;
+
 use std::collections::BTreeMap;
 
 use fairwave_units::{Duration, Rate, Time};
@@ -185,6 +187,12 @@ impl SourceNode {
         for row in self.sessions.values_mut().filter(|row| row.byes_left.is_none()) {
             self.has_news |= row.end_interval(now, &options);
         }
+        self.share_and_tell(now, out);
+    }
+
+    /// Caps and claims anew, by demands as they were, and what has to be said again.
+    fn share_and_tell(&mut self, now: Time, out: &mut Vec<ClaimTo>) {
+        let options = self.options;
         if self.has_news {
             self.has_news = false;
             self.share_out();
