@@ -138,6 +138,7 @@ fn host(
             interval: config.interval,
             phase: Duration::from_nanos((share * first.as_nanos() as f64) as u64),
             allocator: (rule.make)(&options),
+            exchange: None,
         })
     };
     let draw = |at: usize| std::array::from_fn(|byte| blake3::hash(&seed).as_bytes()[at + byte]);

@@ -74,6 +74,7 @@ impl Setup {
                 interval: self.interval,
                 phase,
                 allocator: Box::new(Gtp::new(Reading::Adopted, &options)),
+                exchange: None,
             })
         };
         let mut bytes = [0; 32];

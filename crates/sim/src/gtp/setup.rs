@@ -94,6 +94,7 @@ fn host(scenario: &Scenario, node: &Node, sessions: &[&SessionSpec]) -> HostAt {
             interval: rule,
             phase,
             allocator: allocator(choice.scheme.name, &choice.options).expect("what runs on hosts is a node rule"),
+            exchange: None,
         })
     };
     let bytes = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
