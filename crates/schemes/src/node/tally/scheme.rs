@@ -49,31 +49,19 @@ const OPTIONS: [OptionSpec; 13] = [
     ),
     OptionSpec {
         name: "react",
-        domain: Domain::Time {
-            least: Duration::from_micros(1),
-            most: Duration::from_millis(100),
-            words: &["off"],
-        },
+        domain: Domain::Time { least: Duration::from_micros(1), most: Duration::from_millis(100), words: &["off"] },
         default: "off",
         help: "an end that hears news ticks once more so long after it, besides its control intervals (\"1 ms\")",
     },
     OptionSpec {
         name: "verify",
-        domain: Domain::Time {
-            least: Duration::from_millis(100),
-            most: Duration::from_secs(3600),
-            words: &["off"],
-        },
+        domain: Domain::Time { least: Duration::from_millis(100), most: Duration::from_secs(3600), words: &["off"] },
         default: "2 s",
         help: "a claim that is not used for so long is not believed; \"off\": all are",
     },
     OptionSpec {
         name: "lease",
-        domain: Domain::Time {
-            least: Duration::from_millis(500),
-            most: Duration::from_secs(3600),
-            words: &[],
-        },
+        domain: Domain::Time { least: Duration::from_millis(500), most: Duration::from_secs(3600), words: &[] },
         default: "4 s",
         help: "how long a grant is good without a word of the node that gave it; one-way delays stay below a sixth, \
                control intervals below a sixteenth of it",
