@@ -38,7 +38,6 @@ struct TallyFlow {
     /// The node where it begins, and the rows of the resources that tell it grants, in the order of its way.
     node: u32,
     remotes: Vec<u32>,
-    declares: bool,
     demand_bps: f64,
     rate_bps: f64,
     /// Since when it sends at this rate, and what it sent since its source was told.
@@ -147,7 +146,6 @@ impl<'a> TallySimulator<'a> {
         }
         let flow = &mut self.flows[k];
         flow.remotes = remotes;
-        flow.declares = declares(choice);
         flow.left = session.size.map(|size| grain::of_bytes(size.get()));
         flow.start = u64::MAX;
         let Some((start, stop)) = plan.active(k) else { return Ok(()) };
@@ -272,7 +270,7 @@ impl<'a> TallySimulator<'a> {
         flow.since = self.now;
         flow.track = Track::new(self.now);
         let (at, remotes) = (flow.node as usize, flow.remotes.len());
-        let declared = (flow.declares && demand_bps.is_finite()).then(|| Rate::nearest_bps(demand_bps));
+        let declared = self.declared(k);
         if let Some(source) = &mut self.nodes[at].source {
             source.open(now, k as u64, terms, declared, remotes, &mut self.claims);
         }
@@ -303,13 +301,22 @@ impl<'a> TallySimulator<'a> {
         self.optimum_changes();
     }
 
+    fn declares(&self, k: usize) -> bool {
+        declares(self.plan.scenario.scheme_of(&self.plan.scenario.sessions[k]))
+    }
+
+    /// The demand that its source knows of beforehand; `None` for none, or for no limit.
+    fn declared(&self, k: usize) -> Option<Rate> {
+        let demand_bps = self.flows[k].demand_bps;
+        (self.declares(k) && demand_bps.is_finite()).then(|| Rate::nearest_bps(demand_bps))
+    }
+
     fn declare(&mut self, k: usize) {
-        let flow = &self.flows[k];
-        if flow.declares {
-            let declared = flow.demand_bps.is_finite().then(|| Rate::nearest_bps(flow.demand_bps));
-            if let Some(source) = &mut self.nodes[flow.node as usize].source {
-                source.declare(k as u64, declared);
-            }
+        let (declared, at) = (self.declared(k), self.flows[k].node as usize);
+        if self.declares(k)
+            && let Some(source) = &mut self.nodes[at].source
+        {
+            source.declare(k as u64, declared);
         }
     }
 
