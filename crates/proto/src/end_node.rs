@@ -153,6 +153,11 @@ impl EndNode {
         self.exchange.is_some()
     }
 
+    /// All that may still come by what was granted, at a sink that gives grants.
+    pub(crate) fn reserved(&self) -> Option<Rate> {
+        self.exchange.as_ref().and_then(Exchange::reserved)
+    }
+
     /// What tells claims and grants.
     pub(crate) fn exchange_mut(&mut self) -> Option<&mut Exchange> {
         self.exchange.as_mut()

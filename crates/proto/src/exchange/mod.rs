@@ -206,7 +206,6 @@ impl Exchange {
     }
 
     /// All that is reserved, at a sink.
-    #[cfg(test)]
     pub(crate) fn reserved(&self) -> Option<Rate> {
         match &self.half {
             Half::Source(_) => None,

@@ -94,8 +94,11 @@ impl SourceHalf {
     }
 
     pub(super) fn rates(&self, session: SessionId) -> Option<ExchangeRates> {
-        let (cap, offer) = (self.node.cap(session.0)?, self.node.offer(session.0)?);
-        Some(ExchangeRates { expected: cap, offer, allowed: cap, remote: self.node.granted(session.0) })
+        self.sessions.get(&session)?;
+        let endless = Rate::nearest_bps(f64::MAX);
+        let (cap, offer) = (self.node.cap(session.0), self.node.offer(session.0).unwrap_or(endless));
+        let remote = Some(self.node.granted(session.0).unwrap_or(endless));
+        Some(ExchangeRates { expected: cap, offer, allowed: cap, remote })
     }
 
     pub(super) fn take_words(&mut self, words: &mut Vec<(SessionId, Word)>) {

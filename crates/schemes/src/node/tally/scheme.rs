@@ -17,7 +17,6 @@ pub(in crate::node) const TALLY: Scheme = Scheme {
         "docs/tally.md",
         &OPTIONS,
         NodeRule {
-            runs_on_hosts: false,
             keeps_minimum: true,
             exchange: Some(tally_options),
             ..NodeRule::new(|options| Box::new(Gtp::new(Reading::Adopted, options)))

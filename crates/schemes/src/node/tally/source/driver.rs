@@ -1,6 +1,6 @@
 //! What a driver asks of a source's half beyond the rule.
 
-use fairwave_units::{Rate, Time};
+use fairwave_units::Time;
 
 use super::SourceNode;
 use crate::node::tally::message::{ClaimTo, SessionTerms};
@@ -23,22 +23,5 @@ impl SourceNode {
         self.has_news |= (row.terms.weight, row.terms.minimum) != (terms.weight, terms.minimum);
         row.terms = terms;
         true
-    }
-
-    /// What the source itself lets a session have.
-    pub fn cap(&self, session: u64) -> Option<Rate> {
-        self.sessions.get(&session).map(|row| Rate::nearest_bps(row.cap_bps))
-    }
-
-    /// The least of the grants of a session that are in force.
-    pub fn granted(&self, session: u64) -> Option<Rate> {
-        let row = self.sessions.get(&session)?;
-        let least = row.remotes.iter().fold(f64::INFINITY, |least, half| least.min(half.grant_bps));
-        Some(Rate::nearest_bps(least))
-    }
-
-    /// What the source could give a session if that took all that it can.
-    pub fn offer(&self, session: u64) -> Option<Rate> {
-        self.sessions.get(&session).map(|row| Rate::nearest_bps(row.offer_bps))
     }
 }
