@@ -1,35 +1,57 @@
 //! What a scenario must be for the fluid model.
 
 use fairwave_scenario::{Demand, Scenario, SchemeChoice, SessionSpec};
-use fairwave_schemes::scheme::{Model, schemes};
+use fairwave_schemes::scheme::{Model, Scheme, schemes};
 use fairwave_units::Rate;
 
 use crate::aecp;
 use crate::error::{FluidError, LARGEST_BPS};
 
-/// Refuses background traffic, schemes without fluid form and rates beyond the limit. Says whether all run AECP.
-pub(crate) fn check(scenario: &Scenario) -> Result<bool, FluidError> {
+/// Which of the model's engines runs a scheme.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EngineKind {
+    /// Rules of end nodes that are allocators: sinks tell grants.
+    Allocators,
+    /// Rules of end nodes whose two ends exchange claims and grants: Tally.
+    Exchange,
+    /// AECP's differential equations.
+    Aecp,
+}
+
+impl EngineKind {
+    /// The engine of a scheme; `None` if it has no fluid form.
+    fn of(scheme: &Scheme) -> Option<Self> {
+        match scheme.node {
+            _ if aecp::is_aecp(scheme.name) => Some(Self::Aecp),
+            Some(rule) if rule.exchange.is_some() => Some(Self::Exchange),
+            Some(_) => Some(Self::Allocators),
+            None => None,
+        }
+    }
+}
+
+/// Refuses background traffic, schemes without fluid form and rates beyond the limit. Says which engine runs it.
+pub(crate) fn check(scenario: &Scenario) -> Result<EngineKind, FluidError> {
     if let Some(background) = scenario.background.first() {
         return Err(FluidError::Background { background: background.name.clone() });
     }
     let mut known: Option<&SchemeChoice> = None;
-    let mut first: Option<(bool, &SessionSpec)> = None;
+    let mut first: Option<(EngineKind, &SessionSpec)> = None;
     for session in &scenario.sessions {
         let choice = scenario.scheme_of(session);
         if known.is_none_or(|known| !std::ptr::eq(known, choice)) {
-            let is_aecp = aecp::is_aecp(choice.scheme.name);
-            if !is_aecp && choice.scheme.node.is_none() {
+            let Some(engine) = EngineKind::of(choice.scheme) else {
                 return Err(FluidError::Scheme {
                     scheme: choice.scheme.name,
                     session: session.name.clone(),
                     runs: runs(),
                 });
-            }
+            };
             known = Some(choice);
-            let here = (is_aecp, session);
+            let here = (engine, session);
             match first {
                 None => first = Some(here),
-                Some(first) if first.0 != is_aecp => return Err(apart(scenario, first, here)),
+                Some(first) if first.0 != engine => return Err(apart(scenario, first, here)),
                 Some(_) => {}
             }
         }
@@ -51,14 +73,15 @@ pub(crate) fn check(scenario: &Scenario) -> Result<bool, FluidError> {
             too_fast(capacity, || format!("link \"{}\": capacity", link.name))?;
         }
     }
-    Ok(first.is_some_and(|(is_aecp, _)| is_aecp))
+    Ok(first.map_or(EngineKind::Allocators, |(engine, _)| engine))
 }
 
-/// Two sessions of which one runs AECP.
-fn apart(scenario: &Scenario, one: (bool, &SessionSpec), other: (bool, &SessionSpec)) -> FluidError {
-    let (first, second) = if one.0 { (one.1, other.1) } else { (other.1, one.1) };
-    let scheme = scenario.scheme_of(second).scheme.name;
-    FluidError::Apart { first: first.name.clone(), second: second.name.clone(), scheme }
+/// Two sessions of two engines: the first that is named is of the one that runs by itself alone.
+fn apart(scenario: &Scenario, one: (EngineKind, &SessionSpec), other: (EngineKind, &SessionSpec)) -> FluidError {
+    let is_alone = |engine: EngineKind| engine != EngineKind::Allocators;
+    let (first, second) = if is_alone(one.0) { (one.1, other.1) } else { (other.1, one.1) };
+    let [alone, scheme] = [first, second].map(|session| scenario.scheme_of(session).scheme.name);
+    FluidError::Apart { first: first.name.clone(), alone, second: second.name.clone(), scheme }
 }
 
 fn too_fast(rate: Rate, what: impl Fn() -> String) -> Result<(), FluidError> {

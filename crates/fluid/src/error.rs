@@ -2,7 +2,7 @@
 
 use fairwave_scenario::node_rule::SAME_RULE_HINT;
 use fairwave_schemes::global::MaxMinError;
-use fairwave_units::Rate;
+use fairwave_units::{Duration, Rate};
 use thiserror::Error;
 
 /// The largest rate that a run takes, 1 Pb/s: sums of volumes then stay exact for hours of 10^7 sessions.
@@ -38,17 +38,34 @@ pub enum FluidError {
         /// Its scheme and options.
         second_rule: String,
     },
-    /// AECP's links and node rules in one network.
+    /// AECP's links, or ends that exchange messages, and other rules in one network.
     #[error(
-        "session \"{first}\" runs aecp and session \"{second}\" {scheme}: the fluid model runs aecp by itself alone"
+        "session \"{first}\" runs {alone} and session \"{second}\" {scheme}: the fluid model runs {alone} by itself \
+         alone"
     )]
     Apart {
-        /// A session that runs AECP.
+        /// A session whose scheme runs alone.
         first: Box<str>,
+        /// That scheme.
+        alone: &'static str,
         /// One that runs another scheme.
         second: Box<str>,
         /// That scheme.
         scheme: &'static str,
+    },
+    /// A delay or a control interval that is too long for the lease of the grants.
+    #[error("{what} of {span} is not below {most}, {part} of the lease of {lease}")]
+    Lease {
+        /// The thing: `the one-way delay of session "k1"`.
+        what: String,
+        /// How long it is.
+        span: Duration,
+        /// The bound.
+        most: Duration,
+        /// Which part of the lease that is.
+        part: &'static str,
+        /// The lease.
+        lease: Duration,
     },
     /// Neither a node nor a link that runs a rule nor a demand limits a session.
     #[error("nothing limits session \"{session}\" in the fluid model")]
@@ -87,6 +104,7 @@ impl FluidError {
                                        or the session a demand"
                     .to_owned()
             }
+            Self::Lease { .. } => "give it a longer lease (options.lease), or a shorter delay or interval".to_owned(),
             Self::Background { .. } => "choose schemes that run by packets, or take it out of the scenario".to_owned(),
             Self::TooFast { .. } => "\"inf\" stands for an unlimited rate".to_owned(),
             Self::MaxMin(_) => return None,

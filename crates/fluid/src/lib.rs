@@ -2,6 +2,8 @@
 //! It is exact: nothing is stepped, every integral is taken over its pieces. AECP alone is made of differential
 //! equations, which are stepped (`aecp`).
 //!
+//! Where the two ends of a session exchange claims and grants (Tally), messages are events of their own (`tally`).
+//!
 //! What it is not: packets. There are no headers (wire rate = payload rate), queues follow from the rates but change
 //! neither rates nor delays, and nothing is lost.
 //!
@@ -25,6 +27,7 @@ mod queue;
 mod record;
 mod report;
 mod ring;
+mod tally;
 #[cfg(test)]
 mod tests;
 mod track;
@@ -34,6 +37,8 @@ use fairwave_scenario::{Run, Scenario};
 
 pub use fairwave_scenario::{Record, Settings};
 
+use check::EngineKind;
+
 pub use error::{FluidError, LARGEST_BPS};
 #[doc(hidden)]
 pub use naive::simulate_naive;
@@ -41,8 +46,9 @@ pub use naive::simulate_naive;
 /// Runs a scenario to its end. The outcome is a function of scenario and settings, to the last bit.
 pub fn simulate(scenario: &Scenario, mut settings: Settings<'_>) -> Result<Run, FluidError> {
     let plan = plan::FluidPlan::new(scenario)?;
-    if plan.is_aecp {
-        return aecp::AecpSimulator::new(&plan, &settings).run(&mut settings);
+    match plan.engine {
+        EngineKind::Allocators => engine::FluidSimulator::new(&plan, &settings).run(&mut settings),
+        EngineKind::Exchange => tally::TallySimulator::new(&plan, &settings)?.run(&mut settings),
+        EngineKind::Aecp => aecp::AecpSimulator::new(&plan, &settings).run(&mut settings),
     }
-    engine::FluidSimulator::new(&plan, &settings).run(&mut settings)
 }

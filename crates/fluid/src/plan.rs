@@ -10,7 +10,7 @@ use fairwave_schemes::{RateAllocator, Row};
 use fairwave_units::{Duration, Rate, Time};
 
 use crate::aecp;
-use crate::check::check;
+use crate::check::{EngineKind, check};
 use crate::error::FluidError;
 use crate::grain::{Grains, grains};
 
@@ -29,8 +29,8 @@ pub(crate) struct FluidPlan<'a> {
     pub(crate) crossings: Vec<u32>,
     /// Nodes in their order, then links that run a node rule.
     pub(crate) tickers: Vec<Ticker>,
-    /// Whether its sessions run AECP, all of them.
-    pub(crate) is_aecp: bool,
+    /// What runs its sessions, all of them.
+    pub(crate) engine: EngineKind,
 }
 
 /// Where capacity may be short: one direction of a node, or a link.
@@ -79,7 +79,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 
 impl<'a> FluidPlan<'a> {
     pub(crate) fn new(scenario: &'a Scenario) -> Result<Self, FluidError> {
-        let is_aecp = check(scenario)?;
+        let engine = check(scenario)?;
         let (links, nodes) = (scenario.links.len(), scenario.nodes.len());
         // Resources are numbered links, out, in, out, in ... at first; then the unused ones go.
         let out = |node: u32| links + 2 * node as usize;
@@ -161,9 +161,9 @@ impl<'a> FluidPlan<'a> {
             first_crossing,
             crossings,
             tickers: Vec::new(),
-            is_aecp,
+            engine,
         };
-        if is_aecp {
+        if engine == EngineKind::Aecp {
             plan.find_aecp_rules();
         } else {
             plan.find_rules(&index)?;

@@ -53,6 +53,8 @@ pub(crate) struct FluidTotals {
     /// `None` if some session is not near its max-min rate at the end, or none ever started.
     pub(crate) converged: Option<u64>,
     pub(crate) events: u64,
+    /// Claims and grants that ends told each other.
+    pub(crate) messages: u64,
 }
 
 /// The last tenth of an active time.
@@ -138,7 +140,7 @@ pub(crate) fn report(
             links,
             background: Vec::new(),
             metrics,
-            engine: Engine { events: totals.events, ..Engine::default() },
+            engine: Engine { events: totals.events, messages: totals.messages, ..Engine::default() },
         },
         rates: record.rates.then_some(recorder.rates),
         queues: record.queues.then_some(recorder.queues),

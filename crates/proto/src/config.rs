@@ -4,6 +4,7 @@ use fairwave_schemes::RateAllocator;
 use fairwave_units::{Bytes, Duration, Rate};
 
 use crate::end_node::IntervalRule;
+use crate::exchange::ExchangeConfig;
 use crate::lasts::Lasts;
 use crate::path::PathControl;
 use crate::path_kind::PathKind;
@@ -18,8 +19,10 @@ pub struct NodeConfig {
     pub interval: IntervalRule,
     /// When the first one ends, from the start of the host on; best at random within an interval.
     pub phase: Duration,
-    /// The rule.
+    /// The rule of sessions that are measured.
     pub allocator: Box<dyn RateAllocator>,
+    /// Where sessions tell claims and are given grants: how. Then that is the rule of all sessions.
+    pub exchange: Option<ExchangeConfig>,
 }
 
 /// How a host is set up.

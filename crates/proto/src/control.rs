@@ -1,6 +1,7 @@
 //! What a host's sessions have in common: who is at the other end, and what the end nodes grant.
 
 mod closing;
+mod exchange;
 mod opening;
 mod stray;
 
@@ -13,6 +14,7 @@ use crate::alarms::Alarms;
 use crate::closing::ClosingSession;
 use crate::codec::{CloseReason, Frame, NO_LIMIT_BPS, PacketKind, SessionId};
 use crate::end_node::EndNode;
+use crate::exchange::Word;
 use crate::handshake::{Crypto, HalfOpen, HandshakeError};
 use crate::handshakes::Handshakes;
 use crate::lasts::Lasts;
@@ -47,6 +49,8 @@ pub(crate) struct Control<C: Crypto> {
     chance: SecureRandom,
     /// Sessions that their responders can reset, by the id of the reset.
     resets: BTreeMap<SessionId, SessionId>,
+    /// What the nodes tell peers.
+    words: Vec<(SessionId, Word)>,
 }
 
 /// How the core is set up.
@@ -100,6 +104,13 @@ pub(crate) enum ControlEvent {
         session: SessionId,
         /// Bytes.
         datagram_bytes: u32,
+    },
+    /// The grant of a session's sink that is in force.
+    SinkGrant {
+        /// The session.
+        session: SessionId,
+        /// The rate.
+        rate: Rate,
     },
     /// The round-trip time of a session.
     Rtt {
@@ -158,6 +169,7 @@ impl<C: Crypto> Control<C> {
             events: VecDeque::new(),
             chance,
             resets: BTreeMap::new(),
+            words: Vec::new(),
         }
     }
 
@@ -268,6 +280,7 @@ impl<C: Crypto> Control<C> {
                 }
                 self.events.push_back(ControlEvent::Rtt { session, rtt, least });
             }
+            Frame::Grant(_) | Frame::Claim(_) => self.on_word(now, session, frame),
             Frame::Close(reason) => self.on_close(now, session, reason),
             _ => {}
         }
@@ -341,6 +354,7 @@ impl<C: Crypto> Control<C> {
         };
         let outcomes = node.tick(now, of).to_vec();
         let interval = node.interval();
+        self.say_words(direction);
         for outcome in outcomes {
             let (session, rate) = (outcome.session, outcome.grant.expected);
             let Some(peer) = self.peers.get_mut(session) else { continue };
@@ -350,10 +364,11 @@ impl<C: Crypto> Control<C> {
                 target: outcome.grant.target,
                 sink_expected: None,
             };
-            self.events.push_back(ControlEvent::Grant { session, direction, rate, interval });
+            let exchanges = peer.exchanges[direction as usize];
+            self.push_grant(direction, interval, &outcome);
             if outcome.exceeds_grant {
                 self.close(now, session, CloseReason::ExceedsGrant);
-            } else if direction == Direction::Receiving {
+            } else if direction == Direction::Receiving && !exchanges {
                 self.feed_back(now, session, Some(rate));
             }
         }
@@ -378,7 +393,9 @@ impl<C: Crypto> Control<C> {
             node.set_desired(session, ceiling);
             node.expected(session)
         });
-        self.feed_back(now, session, granted);
+        if !self.exchanges(session, Direction::Receiving) {
+            self.feed_back(now, session, granted);
+        }
     }
 
     /// Tells a source what it may send: the least of what this end's node grants, if there is one, and the ceiling.
@@ -471,7 +488,8 @@ impl<C: Crypto> Control<C> {
     /// When to come again.
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
         let ticks = self.nodes.iter().flatten().filter(|node| node.sessions() > 0).map(EndNode::next_tick);
-        ticks.chain(self.alarms.next()).chain(self.door.next_timeout()).min()
+        let reacts = self.nodes.iter().flatten().filter(|node| node.sessions() > 0).filter_map(EndNode::react_at);
+        ticks.chain(reacts).chain(self.alarms.next()).chain(self.door.next_timeout()).min()
     }
 
     /// The next control packet or handshake to send.
@@ -547,6 +565,7 @@ impl<C: Crypto> Control<C> {
 
     fn forget(&mut self, session: SessionId) {
         self.leave(session);
+        self.nodes.iter_mut().flatten().for_each(|node| node.forget(session));
         if let Some(peer) = self.peers.remove(session) {
             self.names.give_back(session);
             // A responder may have said the same of another session.

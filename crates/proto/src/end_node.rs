@@ -4,8 +4,10 @@ use fairwave_schemes::{Grant, Interval, RateAllocator, Row};
 use fairwave_units::{Duration, Rate, Time};
 
 use crate::codec::SessionId;
+use crate::exchange::{Exchange, ExchangeConfig, ExchangeRates};
 use crate::flow_table::{Flow, FlowTable, JoinError};
 use crate::options::SessionOptions;
+use crate::session::Direction;
 
 /// An end node of GTP for one direction (Wu 2007, Algorithms 2 and 3, which are the same): a capacity, a table of the
 /// sessions that cross it, and a rule that runs once per control interval.
@@ -20,6 +22,8 @@ pub(crate) struct EndNode {
     share: f64,
     rule: IntervalRule,
     allocator: Box<dyn RateAllocator>,
+    /// In place of the rule, where sessions tell claims.
+    exchange: Option<Exchange>,
     table: FlowTable,
     /// What is left of the capacity after an overflow, while it recovers.
     lowered: Option<Rate>,
@@ -59,10 +63,23 @@ pub(crate) struct TickOutcome {
     pub measured: Rate,
     /// Its rate until the next tick, and where that leads.
     pub grant: Grant,
+    /// The most that may come by what was granted of late, where that is known; else the rate.
+    pub allowed: Rate,
+    /// At a source whose sink gives grants: the one in force.
+    pub remote: Option<Rate>,
     /// Whether it has been measured above all that it was granted for
     /// [`EXCESS_TICKS`](crate::flow_table::EXCESS_TICKS) intervals and
     /// [`EXCESS_LASTS`](crate::flow_table::EXCESS_LASTS): it is to be closed.
     pub exceeds_grant: bool,
+}
+
+impl TickOutcome {
+    fn of_rates(session: SessionId, measured: Rate, rates: Option<ExchangeRates>) -> Self {
+        let (expected, target) = rates.map(|rates| (rates.expected, rates.offer)).unwrap_or_default();
+        let allowed = rates.map_or(Rate::ZERO, |rates| rates.allowed);
+        let remote = rates.and_then(|rates| rates.remote);
+        Self { session, measured, grant: Grant { expected, target }, allowed, remote, exceeds_grant: false }
+    }
 }
 
 impl Default for IntervalRule {
@@ -109,6 +126,7 @@ impl EndNode {
             share: share.clamp(0.0, 1.0),
             rule,
             allocator,
+            exchange: None,
             table: FlowTable::default(),
             lowered: None,
             has_overflowed: false,
@@ -121,6 +139,28 @@ impl EndNode {
             grants: Vec::new(),
             outcomes: Vec::new(),
         }
+    }
+
+    /// The same with claims and grants in place of the rule.
+    #[must_use]
+    pub(crate) fn with_exchange(mut self, direction: Direction, config: ExchangeConfig) -> Self {
+        self.exchange = Some(Exchange::new(direction, self.capacity(), config));
+        self
+    }
+
+    /// Whether its sessions tell claims and are given grants.
+    pub(crate) fn exchanges(&self) -> bool {
+        self.exchange.is_some()
+    }
+
+    /// All that may still come by what was granted, at a sink that gives grants.
+    pub(crate) fn reserved(&self) -> Option<Rate> {
+        self.exchange.as_ref().and_then(Exchange::reserved)
+    }
+
+    /// What tells claims and grants.
+    pub(crate) fn exchange_mut(&mut self) -> Option<&mut Exchange> {
+        self.exchange.as_mut()
     }
 
     /// What the rule allocates.
@@ -156,12 +196,16 @@ impl EndNode {
     /// This end as [`fair_start`](fairwave_schemes::node::fair_start) takes it: the capacity, and the sum of all
     /// weights with that of a newcomer.
     pub(crate) fn fair_start_end(&self, weight: f64) -> (Rate, f64) {
-        (self.capacity(), self.table.weights() + weight)
+        // Where nothing is given that was not granted, nothing is given ahead.
+        let capacity = if self.exchange.is_some() { Rate::ZERO } else { self.capacity() };
+        (capacity, self.table.weights() + weight)
     }
 
     /// Changes a session's share and steps: whether it is here, and they can be.
     pub(crate) fn set_options(&mut self, session: SessionId, options: SessionOptions) -> bool {
-        self.table.set_options(session, options)
+        let is_set = self.table.set_options(session, options);
+        self.tell_terms(session);
+        is_set
     }
 
     /// What a session's application here wants to use, or takes, at the most; none if all there is. It is what this end
@@ -169,6 +213,9 @@ impl EndNode {
     pub(crate) fn set_desired(&mut self, session: SessionId, desired: Option<Rate>) {
         if let Some(entry) = self.table.get_mut(session) {
             entry.flow.desired = desired;
+        }
+        if let Some(exchange) = &mut self.exchange {
+            exchange.set_desired(session, desired);
         }
     }
 
@@ -187,9 +234,34 @@ impl EndNode {
         self.table.join(flow, start)
     }
 
+    /// A session joins a node whose sessions tell claims, as its peer does where it `exchanges` claims and grants.
+    pub(crate) fn join_exchange(&mut self, now: Time, flow: Flow, exchanges: bool) -> Result<(), JoinError> {
+        self.table.join(flow, Rate::ZERO)?;
+        if let Some(exchange) = &mut self.exchange {
+            exchange.open(now, &flow, exchanges);
+        }
+        Ok(())
+    }
+
     /// A session leaves: whether it was here.
     pub(crate) fn leave(&mut self, session: SessionId) -> bool {
+        if let Some(exchange) = &mut self.exchange {
+            exchange.leave(session);
+        }
         self.table.leave(session)
+    }
+
+    /// Nothing comes any more of a session that has left.
+    pub(crate) fn forget(&mut self, session: SessionId) {
+        if let Some(exchange) = &mut self.exchange {
+            exchange.forget(session);
+        }
+    }
+
+    fn tell_terms(&mut self, session: SessionId) {
+        if let Some((exchange, entry)) = self.exchange.as_mut().zip(self.table.get(session)) {
+            exchange.set_terms(&entry.flow);
+        }
     }
 
     /// The round-trip time of a session changed.
@@ -197,6 +269,7 @@ impl EndNode {
         if let Some(entry) = self.table.get_mut(session) {
             entry.flow.rtt = rtt;
         }
+        self.tell_terms(session);
     }
 
     /// The control interval.
@@ -219,6 +292,11 @@ impl EndNode {
         self.next_tick
     }
 
+    /// When there is something to do between two control intervals.
+    pub(crate) fn react_at(&self) -> Option<Time> {
+        self.exchange.as_ref().and_then(Exchange::react_at)
+    }
+
     /// In the control interval that ends now, packets waited for so long at the least, as far as their receiver sees.
     pub(crate) fn see_queue(&mut self, waiting: Duration) {
         self.queue = waiting.min(LONGEST_QUEUE);
@@ -236,25 +314,73 @@ impl EndNode {
             let measured = measured(entry.flow.session);
             self.rows.push(entry.row(now, self.interval, queue, measured));
         }
-        self.grants.clear();
-        self.grants.resize(self.rows.len(), Grant::default());
-        let interval = Interval { capacity: self.capacity(), elapsed };
-        self.allocator.allocate(&interval, &self.rows, &mut self.grants);
         self.outcomes.clear();
-        for ((entry, row), &grant) in self.table.iter_mut().zip(&self.rows).zip(&self.grants) {
-            entry.granted.grant(now, grant.expected);
-            self.outcomes.push(TickOutcome {
-                session: entry.flow.session,
-                measured: row.measured,
-                grant,
-                exceeds_grant: entry.exceeds_grant(self.interval),
-            });
+        if self.exchange.is_some() {
+            self.exchange(now, queue);
+        } else {
+            self.allocate(now, elapsed);
         }
         self.last_tick = Some(now);
         self.interval = self.rule.interval(self.table.largest_rtt());
         // Ticks keep their beat though each comes a little late. One that comes later than the next begins anew.
         let next = self.next_tick.saturating_add(self.interval);
         self.next_tick = if next > now { next } else { now.saturating_add(self.interval) };
+        &self.outcomes
+    }
+
+    /// The rule says what each session is granted.
+    fn allocate(&mut self, now: Time, elapsed: Duration) {
+        self.grants.clear();
+        self.grants.resize(self.rows.len(), Grant::default());
+        let interval = Interval { capacity: self.capacity(), elapsed };
+        self.allocator.allocate(&interval, &self.rows, &mut self.grants);
+        for ((entry, row), &grant) in self.table.iter_mut().zip(&self.rows).zip(&self.grants) {
+            entry.granted.grant(now, grant.expected);
+            self.outcomes.push(TickOutcome {
+                session: entry.flow.session,
+                measured: row.measured,
+                grant,
+                allowed: grant.expected,
+                remote: None,
+                exceeds_grant: entry.exceeds_grant(self.interval),
+            });
+        }
+    }
+
+    /// Claims say what each session is granted.
+    fn exchange(&mut self, now: Time, queue: Duration) {
+        let capacity = self.capacity();
+        let Some(exchange) = &mut self.exchange else { return };
+        exchange.set_capacity(capacity);
+        let intervals = self.interval.as_nanos().saturating_mul(2).saturating_add(queue.as_nanos());
+        for (entry, row) in self.table.iter_mut().zip(&self.rows) {
+            let span = Duration::from_nanos(entry.flow.rtt.as_nanos().saturating_add(intervals));
+            exchange.see_measured(now, entry.flow.session, row.measured, span);
+        }
+        exchange.tick(now);
+        for (entry, row) in self.table.iter_mut().zip(&self.rows) {
+            let exceeds_grant = entry.exceeds_grant(self.interval);
+            let rates = exchange.rates(entry.flow.session);
+            let outcome = TickOutcome::of_rates(entry.flow.session, row.measured, rates);
+            entry.granted.grant(now, outcome.allowed);
+            self.outcomes.push(TickOutcome { exceeds_grant, ..outcome });
+        }
+    }
+
+    /// Between two control intervals there was news: what that changed.
+    pub(crate) fn react(&mut self, now: Time) -> &[TickOutcome] {
+        self.outcomes.clear();
+        let capacity = self.capacity();
+        let Some(exchange) = &mut self.exchange else { return &self.outcomes };
+        exchange.set_capacity(capacity);
+        exchange.tick_on_news(now);
+        for entry in self.table.iter_mut() {
+            let outcome = TickOutcome::of_rates(entry.flow.session, Rate::ZERO, exchange.rates(entry.flow.session));
+            if outcome.allowed != entry.granted.current() {
+                entry.granted.grant(now, outcome.allowed);
+                self.outcomes.push(outcome);
+            }
+        }
         &self.outcomes
     }
 

@@ -26,6 +26,7 @@ use crate::receiver::ReceiverSetup;
 use crate::secure_random::SecureRandom;
 use crate::sender::SenderSetup;
 use crate::session::{Direction, Measured, OpenError, OpenRequest, Opened};
+use crate::usage::Usage;
 
 /// One end of all its sessions: what a driver drives, on a network or in a simulation, and what a newcomer reads first.
 ///
@@ -46,6 +47,7 @@ pub struct Host<C: Crypto> {
     receiver: ReceiverSetup,
     probes_mtu: bool,
     measured: Vec<Measured>,
+    used: Vec<(SessionId, Usage)>,
     events: VecDeque<Event>,
 }
 
@@ -58,11 +60,16 @@ impl<C: Crypto> Host<C> {
     /// A host without sessions.
     pub fn new(now: Time, config: HostConfig<C::Responder>) -> Self {
         let HostConfig { lower_bytes, piece_bytes, send_bytes, room, seed, path_control, .. } = config;
-        let node = |config: NodeConfig| {
-            let NodeConfig { capacity, share, interval, phase, allocator } = config;
-            EndNode::new(now, phase, capacity, share, interval, allocator)
+        let node = |direction, config: NodeConfig| {
+            let NodeConfig { capacity, share, interval, phase, allocator, exchange } = config;
+            let node = EndNode::new(now, phase, capacity, share, interval, allocator);
+            match exchange {
+                Some(exchange) => node.with_exchange(direction, exchange),
+                None => node,
+            }
         };
-        let nodes = [config.sending.map(node), config.receiving.map(node)];
+        let sending = config.sending.map(|config| node(Direction::Sending, config));
+        let nodes = [sending, config.receiving.map(|config| node(Direction::Receiving, config))];
         let (start, rtt) = (Rate::ZERO, None);
         let setup = ControlSetup {
             path: config.path,
@@ -91,6 +98,7 @@ impl<C: Crypto> Host<C> {
             receiver: ReceiverSetup { lower_bytes, start, room, rtt },
             probes_mtu: config.probes_mtu,
             measured: Vec::new(),
+            used: Vec::new(),
             events: VecDeque::new(),
         }
     }
@@ -239,15 +247,16 @@ impl<C: Crypto> Host<C> {
             // What a later version says is skipped; the rest of the packet is lost with it.
             let Ok(frame) = frame else { break };
             match frame {
-                Frame::Request { .. }
-                | Frame::Feedback { .. }
-                | Frame::Timing { .. }
-                | Frame::Losses(_)
-                | Frame::Marks(_) => {
+                Frame::Feedback { expected_bps } => {
+                    if self.control.on_feedback(now, packet.session, expected_bps) {
+                        self.outbound.handle_frame(now, packet.session, &frame);
+                    }
+                }
+                Frame::Request { .. } | Frame::Timing { .. } | Frame::Losses(_) | Frame::Marks(_) => {
                     self.outbound.handle_frame(now, packet.session, &frame);
                 }
                 Frame::Sent { .. } | Frame::Void { .. } => self.inbound.handle_frame(now, packet.session, &frame),
-                Frame::Probe(_) | Frame::Echo(_) | Frame::Close(_) => {
+                Frame::Grant(_) | Frame::Claim(_) | Frame::Probe(_) | Frame::Echo(_) | Frame::Close(_) => {
                     self.control.handle_frame(now, from, packet.session, &frame);
                 }
             }
@@ -316,7 +325,17 @@ impl<C: Crypto> Host<C> {
                 Direction::Receiving => self.inbound.measure(now, &mut self.measured),
             }
             meter(direction, &mut self.measured);
+            if self.control.asks_for_use(direction) {
+                match direction {
+                    Direction::Sending => self.outbound.use_up(now, &mut self.used),
+                    Direction::Receiving => self.inbound.use_up(&mut self.used),
+                }
+                self.control.see_used(direction, &self.used);
+            }
             self.control.tick(now, direction, &self.measured);
+        }
+        while let Some(direction) = self.control.due_for_news(now) {
+            self.control.react(now, direction);
         }
         self.route(now);
         self.outbound.handle_timeout(now);
@@ -405,6 +424,9 @@ impl<C: Crypto> Host<C> {
             }
             ControlEvent::Grant { session, direction: Direction::Receiving, rate, interval } => {
                 self.inbound.set_expected(now, session, Some(rate), interval);
+            }
+            ControlEvent::SinkGrant { session, rate } => {
+                self.outbound.set_limit(now, session, RateTerm::Sink, rate);
             }
             ControlEvent::Moved { session, address } => {
                 self.outbound.move_to(now, session, address);

@@ -17,6 +17,7 @@ use crate::session::Measured;
 use crate::slots::{Slots, slot};
 use crate::socket_share::SocketShare;
 use crate::stall_detector::StallDetector;
+use crate::usage::Usage;
 
 /// The core of a host that receives data.
 ///
@@ -109,8 +110,11 @@ impl Inbound {
 
     /// The end node grants a session a rate; none if it sets no limit.
     pub(crate) fn set_expected(&mut self, now: Time, session: SessionId, expected: Option<Rate>, interval: Duration) {
-        if let Some(receiver) = self.receivers.get_mut(session) {
-            receiver.set_expected(now, expected, interval);
+        if let Some(receiver) = self.receivers.get_mut(session)
+            && receiver.set_expected(now, expected, interval)
+        {
+            // What is asked for now sets out together with the grant.
+            self.alarms.hasten(slot(session), now);
         }
     }
 
@@ -241,6 +245,12 @@ impl Inbound {
             waiting: receiver.waiting(),
         }));
         measured.sort_unstable_by_key(|measured| measured.session);
+    }
+
+    /// What a node whose sessions tell claims is to know of the interval that ends now.
+    pub(crate) fn use_up(&mut self, used: &mut Vec<(SessionId, Usage)>) {
+        used.clear();
+        used.extend(self.receivers.iter_mut().map(|(session, receiver)| (session, receiver.usage())));
     }
 
     /// Whether all that was wanted has come.

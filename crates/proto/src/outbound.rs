@@ -21,6 +21,7 @@ use crate::session::Measured;
 use crate::slots::{Slots, slot};
 use crate::stall_detector::StallDetector;
 use crate::tunnel::tunnel_of;
+use crate::usage::Usage;
 use crate::verdict::{Repairs, Settlement};
 
 /// The core of a host that sends data.
@@ -261,7 +262,13 @@ impl Outbound {
                     return;
                 }
             }
-            Frame::Void { .. } | Frame::Sent { .. } | Frame::Probe(_) | Frame::Echo(_) | Frame::Close(_) => return,
+            Frame::Grant(_)
+            | Frame::Claim(_)
+            | Frame::Void { .. }
+            | Frame::Sent { .. }
+            | Frame::Probe(_)
+            | Frame::Echo(_)
+            | Frame::Close(_) => return,
         }
         self.rearm(now, session);
     }
@@ -372,6 +379,12 @@ impl Outbound {
             waiting: None,
         }));
         measured.sort_unstable_by_key(|measured| measured.session);
+    }
+
+    /// What a node whose sessions tell claims is to know of the interval that ends now.
+    pub(crate) fn use_up(&mut self, now: Time, used: &mut Vec<(SessionId, Usage)>) {
+        used.clear();
+        used.extend(self.senders.iter_mut().map(|(session, sender)| (session, sender.usage(now))));
     }
 
     /// A term of a session's rate.

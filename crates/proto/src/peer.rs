@@ -43,6 +43,8 @@ pub(crate) struct Peer<K> {
     pub(crate) heard: Time,
     pub(crate) is_heard: bool,
     pub(crate) rates: [SessionRates; 2],
+    /// By direction: whether both ends exchange claims and grants.
+    pub(crate) exchanges: [bool; 2],
     pub(crate) closing: Option<ClosingSession>,
     /// What a responder that does not know the session any more says so with.
     pub(crate) reset: Option<Reset>,
@@ -70,6 +72,7 @@ impl<K> Peer<K> {
             heard: now,
             is_heard: false,
             rates: [SessionRates::default(); 2],
+            exchanges: [false; 2],
             closing: None,
             reset: None,
         }

@@ -17,6 +17,7 @@ use crate::requests::{LEAST_WINDOW, Requests, request_window};
 use crate::sink_allowance::SinkAllowance;
 use crate::socket_share::SocketShare;
 use crate::stamps::Stamps;
+use crate::usage::Usage;
 
 /// What a sink keeps of one session: what it wants, what it lacks, and how fast its source sends.
 ///
@@ -56,6 +57,10 @@ pub(crate) struct Receiver {
     ecn: EcnCounts,
     /// Bytes of IP packets that came for the first time.
     wire_bytes: u64,
+    /// And of control packets.
+    other_bytes: u64,
+    /// Of all of them, those of the intervals before.
+    seen_bytes: u64,
     history: PathHistory,
     /// Whether more is wanted than there is room to ask for.
     is_short_of_room: bool,
@@ -106,6 +111,8 @@ const MOST_LAPSE: Duration = Duration::from_secs(30);
 const MEASURE_EVERY: Duration = Duration::from_millis(50);
 /// Where a round trip brings this share of all that there is room to ask for, the room is what holds.
 const NEARLY_ALL: f64 = 0.8;
+/// A rate that grows by more than this at once is asked for at once.
+const LEAP: f64 = 1.25;
 /// Packets of one report.
 const MOST_PAGES: usize = 32;
 
@@ -135,6 +142,8 @@ impl Receiver {
             counts: ReceiverCounts::default(),
             ecn: EcnCounts::default(),
             wire_bytes: 0,
+            other_bytes: 0,
+            seen_bytes: 0,
             history: PathHistory::default(),
             is_short_of_room: false,
         }
@@ -148,10 +157,14 @@ impl Receiver {
         self.requests.give_up(stream, range)
     }
 
-    /// The end node's grant, none if it has no limit, and its interval.
-    pub(crate) fn set_expected(&mut self, now: Time, expected: Option<Rate>, interval: Duration) {
+    /// The end node's grant, none if it has no limit, and its interval: whether that is so much more than before that
+    /// what is asked for would not last.
+    pub(crate) fn set_expected(&mut self, now: Time, expected: Option<Rate>, interval: Duration) -> bool {
+        let before = self.expected;
         (self.expected, self.interval) = (expected, interval);
         self.allowance.grant(now, self.allowed());
+        let leaps = before.zip(expected).is_some_and(|(before, expected)| expected > before * LEAP);
+        leaps && !self.requests.is_complete()
     }
 
     /// What the application takes at the most; none if that is all.
@@ -234,6 +247,7 @@ impl Receiver {
     /// A control packet of the source came, of so many bytes on the wire.
     pub(crate) fn on_control(&mut self, wire_bytes: u32) {
         self.meter.on_other(wire_bytes);
+        self.other_bytes = self.other_bytes.saturating_add(u64::from(wire_bytes));
     }
 
     /// The source says which numbers there are.
@@ -249,6 +263,14 @@ impl Receiver {
     /// nothing.
     pub(crate) fn measure(&mut self, now: Time, is_quiet: bool) -> Rate {
         self.meter.tick_of_node(now, self.allowed(), is_quiet)
+    }
+
+    /// What its node is to know of the interval that ends now.
+    pub(crate) fn usage(&mut self) -> Usage {
+        let all = self.wire_bytes.saturating_add(self.other_bytes);
+        let bytes = all.saturating_sub(self.seen_bytes);
+        self.seen_bytes = all;
+        Usage { bytes, waits: false }
     }
 
     /// Whether data came since the last tick.

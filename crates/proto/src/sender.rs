@@ -30,6 +30,7 @@ use crate::secure_random::SecureRandom;
 use crate::silence::{Hearing, Return, Silence};
 use crate::source_patience::SourcePatience;
 use crate::tunnel::tunnel_of;
+use crate::usage::{Backlog, Usage};
 use crate::verdict::Settlement;
 
 use told_numbers::{NumbersNow, ToldNumbers};
@@ -51,6 +52,7 @@ pub(crate) struct Sender {
     meter: RateMeter,
     limits: Limits,
     holds: HoldTimes,
+    backlog: Backlog,
     rtt: Rtt,
     reordering: ReorderingWindow,
     silence: Silence,
@@ -69,6 +71,8 @@ pub(crate) struct Sender {
     pub(crate) counts: SenderCounts,
     /// Bytes of all data packets sent, as IP packets.
     sent_bytes: u64,
+    /// And of control packets.
+    other_bytes: u64,
     history: PathHistory,
 }
 
@@ -101,6 +105,7 @@ impl Sender {
             meter: RateMeter::new(setup.start),
             limits: Limits::new(),
             holds: HoldTimes::new(now, Hold::Application),
+            backlog: Backlog::new(now),
             rtt,
             reordering: ReorderingWindow::default(),
             // What a tunnel holds back says nothing about the rate from before a silence.
@@ -116,6 +121,7 @@ impl Sender {
             reported: None,
             counts: SenderCounts::default(),
             sent_bytes: 0,
+            other_bytes: 0,
             history: PathHistory::default(),
         };
         sender.limit(now, RateTerm::Source, setup.start);
@@ -168,6 +174,7 @@ impl Sender {
     fn note_hold(&mut self, now: Time) {
         let hold = if self.queue.is_empty() { Hold::Application } else { self.holds_when_busy() };
         self.holds.set(now, hold);
+        self.backlog.set(now, matches!(hold, Hold::Source | Hold::Sink | Hold::Demand));
     }
 
     /// What holds it as long as it has something to send.
@@ -210,6 +217,7 @@ impl Sender {
     pub(crate) fn on_control(&mut self, now: Time, wire_bytes: u32) {
         self.pacer.charge(now, Bytes::new(u64::from(wire_bytes)));
         self.meter.on_other(wire_bytes);
+        self.other_bytes = self.other_bytes.saturating_add(u64::from(wire_bytes));
     }
 
     /// Looks whether the sink is still there: whether to ask it, or why to close.
@@ -372,6 +380,12 @@ impl Sender {
     /// nothing.
     pub(crate) fn measure(&mut self, now: Time, is_quiet: bool) -> Rate {
         self.meter.tick_of_node(now, Some(self.limits.get(RateTerm::Source)), is_quiet)
+    }
+
+    /// What its node is to know of the interval that ends now.
+    pub(crate) fn usage(&mut self, now: Time) -> Usage {
+        let all_bytes = self.sent_bytes.saturating_add(self.other_bytes);
+        self.backlog.usage(now, all_bytes, self.limits.rate(), self.full_packet().get())
     }
 
     /// Whether data were sent since the last tick.

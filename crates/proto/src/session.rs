@@ -6,6 +6,7 @@ use fairwave_units::{Duration, Rate};
 use thiserror::Error;
 
 use crate::codec::SessionId;
+use crate::features::Features;
 use crate::flow_table::JoinError;
 use crate::options::SessionOptions;
 use crate::path_kind::{PathKind, PathWishes};
@@ -67,6 +68,8 @@ pub struct Opened {
     pub(crate) rtt: Option<Duration>,
     /// The largest datagram that both ends take, in bytes.
     pub(crate) largest_packet: u32,
+    /// What the other end can do.
+    pub(crate) features: Features,
 }
 
 /// Which way data go.

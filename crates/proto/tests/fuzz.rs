@@ -13,7 +13,7 @@ use fairwave_proto::codec::{
 };
 use fairwave_proto::handshake::insecure::{InsecureInitiator, InsecureResponder};
 use fairwave_proto::handshake::{AttemptProgress, Incoming, Initiator, Responder, Terms};
-use fairwave_proto::{Outstanding, PathWish, PieceAt, Repairs, Settlement, Verdict};
+use fairwave_proto::{Features, Outstanding, PathWish, PieceAt, Repairs, Settlement, Verdict};
 use fairwave_units::{Duration, Time};
 
 /// Inputs at random in `cargo test`; BOLERO_RANDOM_ITERATIONS says otherwise.
@@ -147,6 +147,7 @@ const TERMS: Terms = Terms {
     send_end: None,
     receive_end: None,
     largest_packet: 1500,
+    features: Features { claims: true, grants: true },
 };
 
 /// Both machines of the handshake: nothing opens without the secret, and no answer is larger than a hello.

@@ -126,6 +126,7 @@ fn host(seed: u8, path: PathKind, has_nodes: bool) -> Host<Insecure> {
         interval: IntervalRule::Fixed(Duration::from_millis(20)),
         phase: Duration::from_millis(7),
         allocator: Box::new(Gtp::new(Reading::Adopted, &Options::default())),
+        exchange: None,
     };
     let config = HostConfig {
         lower_bytes: 28,

@@ -154,10 +154,19 @@ pub struct Engine {
     pub events: u64,
     /// Packets through finite-rate queues; 0 in the fluid model.
     pub packet_hops: u64,
+    /// Claims and grants that the ends of sessions told each other, in the fluid model of a rule whose ends exchange
+    /// them; else 0, and left out of JSON.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub messages: u64,
     /// Wall time; the driver fills it in, it is no part of a run's bytes.
     pub wall_s: f64,
     /// Packet hops per second of wall time.
     pub packet_hops_per_s: f64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Rates per sample and session: entry `sample * sessions + session`. NaN where a scheme has no such rate.

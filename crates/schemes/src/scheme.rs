@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn schemes__have_every_name_of_the_contract_once() {
         let names = "newreno sack hstcp htcp stcp aimd bic cubic vegas fast xcp ixcp pxcp vcp aecp rcp jetmax udt gtp \
-                     gtp-printed cbr endpoint-xcp abr-charny abr-hou rbudp";
+                     gtp-printed cbr endpoint-xcp abr-charny abr-hou rbudp tally";
         let expected: BTreeSet<_> = names.split_whitespace().collect();
         let listed: BTreeSet<_> = schemes().iter().map(|scheme| scheme.name).collect();
         assert!(listed.is_superset(&expected), "{listed:?}");
@@ -182,6 +182,7 @@ mod tests {
         assert_eq!(words("gtp-printed"), words("gtp"));
         assert_eq!(words("abr-charny"), ["runs on hosts", "needs claims"]);
         assert_eq!(words("abr-hou"), ["runs on hosts", "keeps minimum rates", "needs claims"]);
+        assert!(words("tally").contains(&"exchanges claims and grants"), "{:?}", words("tally"));
     }
 
     #[test]

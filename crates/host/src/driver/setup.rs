@@ -7,8 +7,9 @@ use std::sync::atomic::AtomicU64;
 use arc_swap::ArcSwap;
 use crossbeam_channel::Receiver;
 use fairwave_proto::codec::SessionId;
-use fairwave_proto::{DATA_OVERHEAD, Host, HostConfig, IntervalRule, NodeConfig};
+use fairwave_proto::{DATA_OVERHEAD, ExchangeConfig, Host, HostConfig, IntervalRule, NodeConfig};
 use fairwave_schemes::node::host_rule;
+use fairwave_schemes::node::tally::TallyOptions;
 use fairwave_schemes::scheme::{NodeRule, OptionValue, Options};
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
@@ -29,6 +30,10 @@ use crate::orders::{EndpointOrder, EndpointShared};
 
 /// Bytes of IPv4 and UDP around a datagram.
 const LOWER_BYTES: u32 = 28;
+/// A node that shares by claims and grants ticks so long after news, too.
+const REACT: Duration = Duration::from_millis(1);
+/// What one read of the system brings at the most.
+const RECEIVED_BURST: Bytes = Bytes::new(1 << 16);
 /// What one send of the system carries, with all headers; a burst may be several of them, but never more than 1 ms.
 const SEND_BYTES: Bytes = Bytes::new(4 << 16);
 
@@ -115,6 +120,16 @@ fn facts(socket: &Socket) -> io::Result<EndpointFacts> {
     })
 }
 
+/// What a node is told of the rule by claims and grants. What comes to a sink comes in bursts, of which it can tell no rate:
+/// `packet` is one of them there.
+fn exchange(constants: TallyOptions, config: &EndpointConfig, packet: Bytes) -> ExchangeConfig {
+    let interval = match config.interval {
+        IntervalRule::Fixed(interval) => interval,
+        IntervalRule::Rtt { most, .. } => most,
+    };
+    ExchangeConfig { options: TallyOptions { interval, packet, ..constants }, react: Some(REACT) }
+}
+
 fn host(
     now: Time,
     config: &EndpointConfig,
@@ -128,7 +143,7 @@ fn host(
         IntervalRule::Rtt { least, .. } => least,
     };
     // Nodes that tick together would react to each other's reactions.
-    let node = |capacity: Option<Rate>, draw: [u8; 4]| {
+    let node = |capacity: Option<Rate>, draw: [u8; 4], packet: Bytes| {
         let share = f64::from(u32::from_ne_bytes(draw)) / f64::from(u32::MAX);
         let mut options = Options::default();
         options.set("drain", OptionValue::Flag(config.drain));
@@ -138,6 +153,7 @@ fn host(
             interval: config.interval,
             phase: Duration::from_nanos((share * first.as_nanos() as f64) as u64),
             allocator: (rule.make)(&options),
+            exchange: rule.exchange.map(|constants| exchange(constants(&options), config, packet)),
         })
     };
     let draw = |at: usize| std::array::from_fn(|byte| blake3::hash(&seed).as_bytes()[at + byte]);
@@ -147,8 +163,8 @@ fn host(
             lower_bytes: LOWER_BYTES,
             piece_bytes: config.largest_datagram.saturating_sub(DATA_OVERHEAD),
             send_bytes: SEND_BYTES,
-            sending: node(config.send_capacity, draw(0)),
-            receiving: node(config.receive_capacity, draw(4)),
+            sending: node(config.send_capacity, draw(0), Bytes::new(u64::from(LOWER_BYTES + config.largest_datagram))),
+            receiving: node(config.receive_capacity, draw(4), RECEIVED_BURST),
             fair_start: true,
             room: config.room,
             buffer: Some(Bytes::new(buffer_bytes as u64)),

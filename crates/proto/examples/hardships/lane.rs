@@ -348,6 +348,7 @@ fn host(at: usize, seed: u64) -> OurHost {
         interval: IntervalRule::Fixed(INTERVAL),
         phase: Duration::from_nanos(chance.next_u64() % INTERVAL.as_nanos()),
         allocator: Box::new(Gtp::new(Reading::Adopted, &options)),
+        exchange: None,
     };
     let config = HostConfig {
         lower_bytes: LOWER,

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::{DecodeError, Full, LossReport, Reader, Refusal, Writer};
+use super::{ClaimFrame, DecodeError, Full, GrantFrame, LossReport, Reader, Refusal, Writer};
 use crate::ecn::EcnCounts;
 
 /// One thing that one end tells the other. All of them may be told again, and none has to arrive.
@@ -22,6 +22,11 @@ pub enum Frame<'a> {
         /// The rate that the sink expects, bit/s: a cap, never a duty. [`NO_LIMIT_BPS`] where the sink sets none.
         expected_bps: u64,
     },
+    /// Sink to source: up to which rate it may send, where both ends share capacity by claims and grants; it takes the
+    /// place of [`Frame::Feedback`].
+    Grant(GrantFrame),
+    /// Source to sink: what it can use, and which grant it obeys.
+    Claim(ClaimFrame),
     /// Sink to source: what tells the source its round-trip time, of the data packet with the highest number so far.
     Timing {
         /// Its stamp.
@@ -118,7 +123,9 @@ const ECHO: u8 = 6;
 const CLOSE: u8 = 7;
 const SENT: u8 = 8;
 const TIMING: u8 = 9;
+const GRANT: u8 = 10;
 const MARKS: u8 = 11;
+const CLAIM: u8 = 12;
 
 /// A session's end is refused with this added to the number of the refusal.
 const REFUSED: u8 = 16;
@@ -136,6 +143,8 @@ impl<'a> Frame<'a> {
             FEEDBACK => Self::Feedback { expected_bps: reader.varint("the expected rate")? },
             TIMING => Self::Timing { stamp_us: reader.u32("the stamp")?, held_us: reader.varint("the time since")? },
             LOSSES => Self::Losses(LossReport::read(reader)?),
+            GRANT => Self::Grant(GrantFrame::read(reader)?),
+            CLAIM => Self::Claim(ClaimFrame::read(reader)?),
             MARKS => {
                 let mut count = || reader.varint("the count of an ECN field");
                 Self::Marks(EcnCounts { capable: count()?, capable_one: count()?, marked: count()? })
@@ -186,6 +195,8 @@ impl<'a> Frame<'a> {
                 write_range(writer, [stream, offset, length])
             }
             Self::Feedback { expected_bps } => writer.u8(FEEDBACK).and_then(|()| writer.varint(expected_bps)),
+            Self::Grant(grant) => writer.u8(GRANT).and_then(|()| grant.write(writer)),
+            Self::Claim(claim) => writer.u8(CLAIM).and_then(|()| claim.write(writer)),
             Self::Timing { stamp_us, held_us } => {
                 writer.u8(TIMING)?;
                 writer.u32(stamp_us)?;
@@ -301,6 +312,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::codec::Lease;
 
     fn read(body: &[u8]) -> Vec<Result<Frame<'_>, DecodeError>> {
         Frames::new(body).collect()
@@ -315,6 +327,23 @@ mod tests {
         let frames = [
             Frame::Request { stream: 1, offset: 1 << 40, length: 4 << 20 },
             Frame::Feedback { expected_bps: 10_000_000_000 },
+            Frame::Grant(GrantFrame {
+                number: 1 << 40,
+                expected_bps: 140_000_000,
+                offer_bps: NO_LIMIT_BPS,
+                claim_heard: 0,
+                lease: Lease::within(fairwave_units::Duration::from_secs(4)),
+                wants_answer: true,
+            }),
+            Frame::Claim(ClaimFrame {
+                number: 63,
+                claim_bps: NO_LIMIT_BPS,
+                is_application_limited: true,
+                is_bye: false,
+                wants_answer: true,
+                in_force: 1 << 40,
+                rate_in_force_bps: 0,
+            }),
             Frame::Timing { stamp_us: u32::MAX, held_us: 1234 },
             Frame::Marks(EcnCounts { capable: 1 << 40, capable_one: 0, marked: 63 }),
             Frame::Losses(LossReport::read(&mut Reader::new(&report)).unwrap()),

@@ -2,16 +2,19 @@
 //!
 //! ```text
 //! hello    = version (4 bits), 1 (4 bits), suite (1), flags (1), ticket id (8), cookie (16), length (2), Noise message,
-//!            zeros up to 1184 bytes, MAC of all that (16): always 1200 bytes. A first hello has random bytes in place of
+//!            features (1), zeros up to 1184 bytes, MAC of all that (16): always 1200 bytes. A first hello has random bytes in place of
 //!            the cookie, and no Noise message
 //! cookie   = version, 2, MAC of the hello (16), cookie (16)
 //! reply    = version, 3, MAC of the hello (16), Noise message up to the end
 //! refusal  = version, 4, MAC of the hello (16), Noise message up to the end
 //! flags    = 1: plain, 2: dedicated
+//! features = 1: the initiator tells claims as a source, 2: it gives grants as a sink; one that knows of none has a zero
+//!            there, and who does not look for them takes them for padding
 //! prologue = the first 27 bytes of the hello
 //! ```
 
 use super::{DecodeError, Full, Reader, VERSION, Writer};
+use crate::features::Features;
 
 /// Bytes of a hello: so many that no answer has more.
 pub const HELLO_BYTES: usize = 1200;
@@ -89,6 +92,8 @@ pub struct Hello<'a> {
     pub prologue: Prologue,
     /// Noise's first message; nothing in a first hello.
     pub message: &'a [u8],
+    /// What the initiator can do.
+    pub features: Features,
     /// The bytes that the MAC covers: all but the MAC.
     pub proven: &'a [u8],
     /// Their MAC.
@@ -182,13 +187,15 @@ impl<'a> Hello<'a> {
         let prologue = Prologue::read(&mut reader)?;
         let length = u16::from_be_bytes([reader.u8("the length")?, reader.u8("the length")?]);
         let message = reader.bytes(usize::from(length), "the message")?;
-        Ok(Self { prologue, message, proven, mac: *mac })
+        let features = reader.u8("the features").map(Features::from_byte).unwrap_or_default();
+        Ok(Self { prologue, message, features, proven, mac: *mac })
     }
 
-    /// Writes a hello; `mac` makes the MAC of its bytes.
+    /// Writes a hello; `mac` makes the MAC of its bytes. Of a message that leaves no room for them the features are none.
     pub fn write(
         prologue: &Prologue,
         message: &[u8],
+        features: Features,
         mac: impl FnOnce(&[u8]) -> Mac,
     ) -> Result<[u8; HELLO_BYTES], Full> {
         let mut datagram = [0; HELLO_BYTES];
@@ -197,6 +204,9 @@ impl<'a> Hello<'a> {
         writer.bytes(&prologue.to_bytes())?;
         writer.bytes(&u16::try_from(message.len()).map_err(|_| Full)?.to_be_bytes())?;
         writer.bytes(message)?;
+        if writer.room() > 0 {
+            writer.u8(features.byte())?;
+        }
         *place = mac(proven);
         Ok(datagram)
     }
@@ -218,20 +228,20 @@ mod tests {
 
     #[test]
     fn hello__is_read_as_it_was_written() {
-        let datagram = Hello::write(&PROLOGUE, b"noise", |proven| [proven[30]; 16]).unwrap();
+        let datagram = Hello::write(&PROLOGUE, b"noise", Features::default(), |proven| [proven[30]; 16]).unwrap();
         let Handshake::Hello(hello) = Handshake::read(&datagram).unwrap() else { unreachable!() };
         assert_eq!((hello.prologue, hello.message, hello.proven.len()), (PROLOGUE, &b"noise"[..], 1184));
         assert_eq!(hello.mac, [b'o'; 16]);
         assert_eq!(hello.proven[..PROLOGUE_BYTES], PROLOGUE.to_bytes());
         // Prologue, length of the message, message and MAC.
         let most = vec![1; HELLO_BYTES - PROLOGUE_BYTES - 2 - MAC_BYTES];
-        assert!(Hello::write(&PROLOGUE, &most, |_| [0; 16]).is_ok());
-        assert_eq!(Hello::write(&PROLOGUE, &[&most[..], &[1]].concat(), |_| [0; 16]), Err(Full));
+        assert!(Hello::write(&PROLOGUE, &most, Features::default(), |_| [0; 16]).is_ok());
+        assert_eq!(Hello::write(&PROLOGUE, &[&most[..], &[1]].concat(), Features::default(), |_| [0; 16]), Err(Full));
     }
 
     #[test]
     fn read__refuses_a_hello_of_another_length_or_with_flags_that_there_are_not() {
-        let mut datagram = Hello::write(&PROLOGUE, b"noise", |_| [0; 16]).unwrap();
+        let mut datagram = Hello::write(&PROLOGUE, b"noise", Features::default(), |_| [0; 16]).unwrap();
         let length = DecodeError::Range("the length of a hello");
         assert_eq!(Handshake::read(&datagram[..1199]), Err(length));
         assert_eq!(Handshake::read(&[&datagram[..], &[0]].concat()), Err(length));

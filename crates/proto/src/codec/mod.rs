@@ -21,6 +21,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::arithmetic_side_effects))]
 
 mod column;
+mod exchange;
 mod frame;
 mod handshake;
 mod header;
@@ -34,6 +35,7 @@ mod writer;
 
 use thiserror::Error;
 
+pub use exchange::{ClaimFrame, GrantFrame, Lease};
 pub use frame::{CloseReason, Frame, Frames, NO_LIMIT_BPS, VoidReason};
 #[cfg(test)]
 pub(crate) use handshake::PROLOGUE_BYTES;

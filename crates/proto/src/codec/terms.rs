@@ -7,7 +7,7 @@
 //!           dedicated; that it also knows its capacity, the flag in the prologue says
 //! answer  = 3, session id (8), flags (1), largest packet (varint), rate to start with of what the initiator sends
 //!           (varint, if there is one), of what it receives (varint, if there is one), reset's id (8) and token (16), if
-//!           there are any
+//!           there are any, features (1), if there are any: as in a hello, of the responder
 //! flags   = 1: dedicated, 2: there is a reset, 4: there is the first rate, 8: the second, 16: the responder says that the
 //!           path is dedicated, 32: and does not know its capacity
 //! refused = 4, reason (1)
@@ -17,6 +17,7 @@ use thiserror::Error;
 
 use super::handshake::{HELLO, REFUSAL, REPLY};
 use super::{DecodeError, Full, Reader, Reset, SessionId, Writer};
+use crate::features::Features;
 use crate::path_kind::PathWish;
 
 /// Bytes of a greeting at the most.
@@ -69,6 +70,8 @@ pub struct Answer {
     pub receive_bps: Option<u64>,
     /// What a responder that does not know the session any more will say so with.
     pub reset: Option<Reset>,
+    /// What the responder can do.
+    pub features: Features,
 }
 
 /// Why there is no session.
@@ -172,7 +175,9 @@ impl Answer {
         let largest_packet = reader.varint("the largest packet")?;
         let [send_bps, receive_bps] = rates(&mut reader, flags)?;
         let reset = (flags & RESET != 0).then(|| Reset::read(&mut reader)).transpose()?;
-        Ok(Self { session, is_dedicated, wish, largest_packet, send_bps, receive_bps, reset })
+        // Who knows of no features stops here, and one that has none says nothing of them.
+        let features = reader.u8("the features").map(Features::from_byte).unwrap_or_default();
+        Ok(Self { session, is_dedicated, wish, largest_packet, send_bps, receive_bps, reset, features })
     }
 
     /// Writes it.
@@ -187,7 +192,8 @@ impl Answer {
             writer.u8(REPLY)?;
             writer.u64(self.session.0)?;
             write_rates(writer, flags, self.largest_packet, [self.send_bps, self.receive_bps])?;
-            self.reset.map_or(Ok(()), |reset| reset.write(writer))
+            self.reset.map_or(Ok(()), |reset| reset.write(writer))?;
+            if self.features == Features::default() { Ok(()) } else { writer.u8(self.features.byte()) }
         })
     }
 }
@@ -301,6 +307,7 @@ mod tests {
             send_bps in proptest::option::of(0_u64..1 << 62),
             receive_bps in proptest::option::of(0_u64..1 << 62),
             reset in proptest::option::of(any::<(u64, [u8; 16])>()),
+            features in 0_u8..4,
             greeting in proptest::collection::vec(any::<u8>(), 0..=MOST_GREETING_BYTES),
         ) {
             let session = SessionId(id);
@@ -310,10 +317,14 @@ mod tests {
             let reset = reset.map(|(id, token)| Reset { id: SessionId(id), token });
             let wishes = [PathWish::Shared, PathWish::WithoutCapacity, PathWish::Dedicated, PathWish::Dedicated];
             let (is_dedicated, wish) = (wish == 3, wishes[wish]);
-            let answer = Answer { session, is_dedicated, wish, largest_packet, send_bps, receive_bps, reset };
+            let features = Features::from_byte(features);
+            let answer = Answer { session, is_dedicated, wish, largest_packet, send_bps, receive_bps, reset, features };
             let bytes = written(|writer| answer.write(writer));
             prop_assert_eq!(Answer::read(&bytes), Ok(answer));
-            for length in 0..bytes.len() {
+            // An end that knows of no features reads all but the last byte, and understands it.
+            let old = bytes.len() - usize::from(features != Features::default());
+            prop_assert_eq!(Answer::read(&bytes[..old]), Ok(Answer { features: Features::default(), ..answer }));
+            for length in 0..old {
                 prop_assert!(Answer::read(&bytes[..length]).is_err());
             }
         }

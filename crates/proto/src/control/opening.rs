@@ -6,6 +6,7 @@ use fairwave_units::{Duration, Rate, Time};
 
 use super::{Control, ControlEvent, Direction};
 use crate::codec::{Refusal, SessionId};
+use crate::features::Features;
 use crate::flow_table::Flow;
 use crate::handshake::{Crypto, Established, HandshakeError, PendingVisit, Terms};
 use crate::handshakes::DatagramOutcome;
@@ -65,6 +66,7 @@ impl<C: Crypto> Control<C> {
             send_end: end(sends, Direction::Sending),
             receive_end: end(receives, Direction::Receiving),
             largest_packet: self.setup.largest_packet,
+            features: self.features(),
         }
     }
 
@@ -159,6 +161,7 @@ impl<C: Crypto> Control<C> {
             start_receive: established.start_receive.unwrap_or(Rate::ZERO),
             rtt: established.rtt,
             largest_packet: established.largest_packet,
+            features: established.features,
         };
         let session = opened.session;
         let mut rtt = Rtt::default();
@@ -166,17 +169,24 @@ impl<C: Crypto> Control<C> {
             rtt.on_sample(now, first);
         }
         let flow = Flow { session, options, desired: None, rtt: opened.rtt.unwrap_or(Duration::ZERO) };
-        let takes_part = [(opened.sends, opened.start_send), (opened.receives, opened.start_receive)];
-        for (node, (takes_part, start)) in self.nodes.iter_mut().zip(takes_part) {
+        let mut peer = Peer::new(now, opened, established.keys, rtt, self.setup.probes_mtu);
+        let Features { claims, grants } = opened.features;
+        let takes_part = [(opened.sends, opened.start_send, grants), (opened.receives, opened.start_receive, claims)];
+        for ((node, exchanges), part) in self.nodes.iter_mut().zip(&mut peer.exchanges).zip(takes_part) {
+            let (takes_part, start, peer_exchanges) = part;
             if let Some(node) = node.as_mut().filter(|_| takes_part) {
                 if node.sessions() == 0 {
                     node.resume(now);
                 }
                 // Names differ, and the options are checked when they come in.
-                let _ = node.join(flow, start);
+                if node.exchanges() {
+                    *exchanges = peer_exchanges;
+                    let _ = node.join_exchange(now, flow, peer_exchanges);
+                } else {
+                    let _ = node.join(flow, start);
+                }
             }
         }
-        let mut peer = Peer::new(now, opened, established.keys, rtt, self.setup.probes_mtu);
         peer.reset = established.reset;
         if let Some(reset) = established.reset {
             self.resets.insert(reset.id, session);
@@ -184,5 +194,6 @@ impl<C: Crypto> Control<C> {
         self.peers.insert(session, peer);
         self.events.push_back(ControlEvent::Opened(opened));
         self.alarms.set(slot(session), Some(now));
+        self.say_words(Direction::Sending);
     }
 }

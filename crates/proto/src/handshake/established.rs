@@ -6,6 +6,7 @@ use fairwave_schemes::node::fair_start;
 use fairwave_units::{Duration, Rate};
 
 use crate::codec::{Reset, SessionId, TicketId};
+use crate::features::Features;
 use crate::path_kind::{PathKind, PathWish, PathWishes};
 
 /// What one end brings to a session.
@@ -26,6 +27,8 @@ pub struct Terms {
     pub receive_end: Option<(Rate, f64)>,
     /// The largest datagram that it takes, in bytes.
     pub largest_packet: u32,
+    /// What it can do.
+    pub features: Features,
 }
 
 /// A session, as one end knows it when it begins.
@@ -60,6 +63,8 @@ pub struct Established<K> {
     pub largest_packet: u32,
     /// The round trip, if a packet that was not repeated was answered.
     pub rtt: Option<Duration>,
+    /// What the other end can do.
+    pub features: Features,
     /// At an initiator: what the responder will say with that it does not know the session any more.
     pub reset: Option<Reset>,
     /// What its packets are sealed with.

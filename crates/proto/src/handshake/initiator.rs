@@ -6,6 +6,7 @@ use thiserror::Error;
 use super::InitiatorCrypto;
 use super::established::{Established, Terms, start, to_bps};
 use crate::codec::{Answer, Full, HELLO_BYTES, Handshake, Hello, Mac, Offer, Prologue, Refusal, Writer};
+use crate::features::Features;
 use crate::path_kind::{PathKind, PathWish, PathWishes};
 
 /// Sends a hello until it is answered, or gives up.
@@ -106,7 +107,7 @@ impl<C: InitiatorCrypto> Initiator<C> {
         offer.write(&mut writer)?;
         let used = writer.used();
         let offer = room.get(..used).ok_or(Full)?.to_vec();
-        let (hello, mac) = written(&crypto, &prologue, &[])?;
+        let (hello, mac) = written(&crypto, &prologue, &[], terms.features)?;
         Ok(Self {
             crypto,
             terms,
@@ -192,7 +193,7 @@ impl<C: InitiatorCrypto> Initiator<C> {
         }
         self.prologue.cookie = cookie;
         let message = self.crypto.write_hello(&self.prologue, &self.offer);
-        let Ok((hello, mac)) = written(&self.crypto, &self.prologue, &message) else { return };
+        let Ok((hello, mac)) = written(&self.crypto, &self.prologue, &message, self.terms.features) else { return };
         self.sample(now);
         (self.hello, self.mac) = (hello, mac);
         self.cookies += 1;
@@ -236,6 +237,7 @@ impl<C: InitiatorCrypto> Initiator<C> {
             start_receive: agreed(self.receives, receive, answer.receive_bps),
             largest_packet: self.terms.largest(answer.largest_packet),
             rtt: self.rtt,
+            features: answer.features,
             reset: answer.reset,
             keys,
         }))
@@ -247,9 +249,10 @@ fn written<C: InitiatorCrypto>(
     crypto: &C,
     prologue: &Prologue,
     message: &[u8],
+    features: Features,
 ) -> Result<(Box<[u8; HELLO_BYTES]>, Mac), Full> {
     let mut mac = Mac::default();
-    let hello = Hello::write(prologue, message, |proven| {
+    let hello = Hello::write(prologue, message, features, |proven| {
         mac = crypto.hello_mac(proven);
         mac
     })?;

@@ -12,6 +12,7 @@ use super::{Crypto, Prefix, ResponderCrypto};
 use crate::codec::{
     Answer, Full, HELLO_BYTES, Handshake, Hello, Mac, Offer, Prologue, Refusal, Reset, SessionId, TicketId, Writer,
 };
+use crate::features::Features;
 use crate::path_kind::{PathKind, PathWish, PathWishes};
 
 /// Answers hellos, and keeps sessions that are half open.
@@ -103,6 +104,7 @@ pub struct SessionRequest<P> {
     send_bps: Option<u64>,
     receive_bps: Option<u64>,
     says_dedicated: bool,
+    features: Features,
 }
 
 impl<P> SessionRequest<P> {
@@ -220,6 +222,7 @@ impl<C: ResponderCrypto> Responder<C> {
             send_bps: offer.send_bps,
             receive_bps: offer.receive_bps,
             says_dedicated: offer.says_dedicated,
+            features: hello.features,
         })
     }
 
@@ -254,6 +257,7 @@ impl<C: ResponderCrypto> Responder<C> {
             send_bps: start_receive.map(to_bps),
             receive_bps: start_send.map(to_bps),
             reset: self.crypto.reset(terms.session),
+            features: terms.features,
         };
         let payload = bytes(|writer| answer.write(writer));
         let (message, keys) = self.crypto.write_reply(asked.pending, &payload);
@@ -272,6 +276,7 @@ impl<C: ResponderCrypto> Responder<C> {
             start_receive,
             largest_packet,
             rtt: None,
+            features: asked.features,
             reset: None,
             keys,
         };

@@ -36,6 +36,7 @@ fn terms(session: u64) -> Terms {
         send_end: None,
         receive_end: None,
         largest_packet: 1500,
+        features: Features::default(),
     }
 }
 

@@ -113,6 +113,16 @@ impl<C: Crypto> Host<C> {
         self.control.unanswered_for(now, session)
     }
 
+    /// All that may still come by what this host has granted, where it receives by claims and grants.
+    pub fn reserved(&self) -> Option<Rate> {
+        self.control.node(Direction::Receiving).and_then(EndNode::reserved)
+    }
+
+    /// Whether both ends of a session exchange claims and grants of that direction.
+    pub fn exchanges(&self, session: SessionId, direction: Direction) -> bool {
+        self.control.exchanges(session, direction)
+    }
+
     /// Sessions that share the capacity of a direction, where that is known.
     pub fn sessions(&self, direction: Direction) -> Option<usize> {
         self.control.node(direction).map(EndNode::sessions)

@@ -41,6 +41,7 @@ fn node(mbps: f64) -> NodeConfig {
         interval: IntervalRule::Fixed(Duration::from_millis(20)),
         phase: Duration::from_millis(7),
         allocator: Box::new(Gtp::new(Reading::Adopted, &Options::default())),
+        exchange: None,
     }
 }
 

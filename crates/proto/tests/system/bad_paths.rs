@@ -45,6 +45,7 @@ impl BadPath {
             probes_mtu: false,
             fair_start: true,
             drain: true,
+            exchange: None,
             interval: IntervalRule::Fixed(Duration::from_millis(20)),
             room: Bytes::new(50_000_000),
         };

@@ -31,6 +31,7 @@ fn shares(seed: u64, is_at_sink: bool, trick: Option<&Trick>) -> (Vec<u64>, Worl
             probes_mtu: false,
             fair_start: true,
             drain: true,
+            exchange: None,
             interval: IntervalRule::Fixed(Duration::from_millis(20)),
             room: Bytes::new(50_000_000),
         };

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use fairwave_proto::codec::{Checksum, CloseReason, Header, PacketKind, Reader, SessionId, TicketId, is_handshake};
 use fairwave_proto::handshake::insecure::{Insecure, InsecureInitiator, InsecureResponder};
 use fairwave_proto::{
-    ControlPacket, DataPacket, Ecn, Event, Host, HostConfig, IntervalRule, Lasts, NodeConfig, OpenRequest, Packet,
+    ControlPacket, DataPacket, Ecn, Event, ExchangeConfig, Host, HostConfig, IntervalRule, Lasts, NodeConfig, OpenRequest, Packet,
     PathControl, PathKind, PieceAt, SessionOptions,
 };
 use fairwave_schemes::node::{Gtp, Reading};
@@ -32,6 +32,8 @@ pub(crate) struct Setup {
     pub(crate) probes_mtu: bool,
     pub(crate) fair_start: bool,
     pub(crate) drain: bool,
+    /// Whether its sessions tell claims and are given grants, and how.
+    pub(crate) exchange: Option<ExchangeConfig>,
     pub(crate) interval: IntervalRule,
     pub(crate) room: Bytes,
 }
@@ -74,6 +76,7 @@ impl Setup {
                 interval: self.interval,
                 phase,
                 allocator: Box::new(Gtp::new(Reading::Adopted, &options)),
+                exchange: self.exchange,
             })
         };
         let mut bytes = [0; 32];

@@ -20,6 +20,7 @@ mod machine;
 mod memory;
 mod plan;
 mod random;
+mod tally;
 mod trick;
 mod way;
 mod world;
@@ -27,6 +28,7 @@ mod world;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use plan::Rules;
 use world::World;
 
 /// Seeds of each kind of world, besides a fresh one each.
@@ -88,7 +90,7 @@ fn worlds__every_honest_transfer_completes() {
 #[test]
 fn worlds__hostile_peers_do_no_harm() {
     each("worlds__hostile_peers_do_no_harm", WORLDS, |seed| {
-        let mut world = plan::hostile(seed);
+        let mut world = plan::hostile(seed, Rules::Measured);
         world.run();
         report(&world);
     });

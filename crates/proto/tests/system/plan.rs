@@ -1,6 +1,7 @@
 //! A world drawn from a seed.
 
-use fairwave_proto::{IntervalRule, PathKind};
+use fairwave_proto::{ExchangeConfig, IntervalRule, PathKind};
+use fairwave_schemes::node::tally::TallyOptions;
 use fairwave_units::{Bytes, Duration};
 
 use crate::machine::{Machine, Setup};
@@ -11,11 +12,42 @@ use crate::world::{Action, Transfer, World, address};
 
 /// Honest machines on a network where all may go wrong that does not last.
 pub(crate) fn honest(seed: u64) -> World {
+    honest_by(seed, Rules::Measured)
+}
+
+/// By what the machines of a world share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rules {
+    /// By what they measure.
+    Measured,
+    /// All by claims and grants; of a world in three every other machine by what it measures.
+    Claimed,
+}
+
+impl Rules {
+    fn exchange(self, seed: u64, machine: usize) -> Option<ExchangeConfig> {
+        (self == Self::Claimed && (!seed.is_multiple_of(3) || machine.is_multiple_of(2))).then(exchange)
+    }
+}
+
+/// As on a wire.
+pub(crate) fn exchange() -> ExchangeConfig {
+    let options = TallyOptions { packet: Bytes::new(1500), ..TallyOptions::default() };
+    ExchangeConfig { options, react: Some(Duration::from_millis(1)) }
+}
+
+/// Honest machines that share by such rules: else the worlds are the same.
+pub(crate) fn honest_by(seed: u64, rules: Rules) -> World {
     let mut random = Random::new(seed);
     let count = 2 + random.below(3);
     let path = if random.chance(0.5) { PathKind::Dedicated } else { PathKind::Shared };
     let machines: Vec<_> =
-        (0..count).map(|at| Machine::new(setup(path, &mut random), address(at, 1), random.bits())).collect();
+        (0..count)
+            .map(|at| {
+                let setup = Setup { exchange: rules.exchange(seed, at), ..setup(path, &mut random) };
+                Machine::new(setup, address(at, 1), random.bits())
+            })
+            .collect();
     let harshness = random.pick(&[0.0, 0.2, 0.5]);
     let ways = (0..count).map(|_| (0..count).map(|_| way(harshness, &mut random)).collect()).collect();
     let mut world = World::new(seed, random.clone(), machines, ways);
@@ -41,12 +73,13 @@ pub(crate) fn honest(seed: u64) -> World {
 }
 
 /// The same with somebody on the network who has no keys, and with a machine that has and says anything.
-pub(crate) fn hostile(seed: u64) -> World {
-    let mut world = honest(seed);
+pub(crate) fn hostile(seed: u64, rules: Rules) -> World {
+    let mut world = honest_by(seed, rules);
     let mut random = Random::new(!seed);
     world.attacks = random.pick(&[0.0, 0.01, 0.3, 1.0]);
     let liar = world.machines.len();
-    let mut machine = Machine::new(setup(PathKind::Dedicated, &mut random), address(liar, 1), random.bits());
+    let setup = Setup { exchange: rules.exchange(seed, liar), ..setup(PathKind::Dedicated, &mut random) };
+    let mut machine = Machine::new(setup, address(liar, 1), random.bits());
     machine.trick = Some(Trick {
         takes: random.pick(&[1.0, 1.2, 3.0]),
         stamps: random.pick(&[1.0, 0.5, 3.0]),
@@ -76,6 +109,7 @@ fn setup(path: PathKind, random: &mut Random) -> Setup {
         probes_mtu,
         fair_start: random.chance(0.5),
         drain: random.chance(0.5),
+        exchange: None,
         interval: if random.chance(0.5) { interval } else { IntervalRule::default() },
         room: Bytes::new(random.scaled(50e3..50e6) as u64),
     }

@@ -528,6 +528,11 @@ impl World {
     /// No host holds more than it may.
     fn weigh(&mut self, at: usize) {
         let machine = &self.machines[at];
+        // T1 of docs/tally.md: whatever was lost, late or a lie.
+        if let Some((reserved, bps)) = machine.host.reserved().zip(machine.setup.capacity_bps) {
+            let most = bps * 1.02 + 10.0;
+            assert!(reserved.as_bps() <= most, "machine {at} of {bps} b/s has given {reserved}: {}", self.describe());
+        }
         let held = machine.held;
         self.counts.most_held = self.counts.most_held.max(held);
         if held <= HOST_BYTES {

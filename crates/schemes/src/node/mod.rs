@@ -4,8 +4,8 @@
 //!   adopted and as printed. docs/gtp.md explains it in words.
 //! - [`Charny`], [`Hou`]: the switch rules of ATM networks at an end node, which advertise one rate to all sessions.
 //!   docs/abr.md.
-//! - [`tally`]: sessions claim, nodes grant out of what nobody holds any more. Two halves with messages; its tests drive
-//!   it, no scheme does. docs/tally.md.
+//! - [`tally`]: sessions claim, nodes grant out of what nobody holds any more. Two halves with messages, in place of an
+//!   allocator. docs/tally.md.
 //! - [`fair_start()`]: the rate at which a session may start without waiting for the rule.
 
 mod abr;
@@ -30,7 +30,7 @@ use crate::scheme::{Domain, Model, NodeRule, OptionSpec, Options, Scheme, Scheme
 
 /// The rules of end nodes, in the order in which lists show them. A new one is a file here, its `mod` line above and
 /// its place in this list: everybody else finds it by what it can do.
-pub(crate) const RULES: &[Scheme] = &[gtp::ADOPTED, gtp::PRINTED, abr::CHARNY, abr::HOU];
+pub(crate) const RULES: &[Scheme] = &[gtp::ADOPTED, gtp::PRINTED, abr::CHARNY, abr::HOU, tally::TALLY];
 
 /// The entry of a rule in the list of schemes. Where hosts run it, its packets are theirs.
 const fn entry(
@@ -76,6 +76,9 @@ pub enum NodeError {
     /// The name is not that of a node rule.
     #[error("\"{0}\" is no node rule")]
     UnknownRule(String),
+    /// The rule is two halves that exchange messages: no table of measured rates is all that it needs to know.
+    #[error("the node rule \"{0}\" works by messages between the two ends: it has no allocator")]
+    Exchanges(&'static str),
     /// The rule runs in the fluid model alone.
     #[error("the node rule \"{0}\" does not run on hosts")]
     NotOnHosts(&'static str),
@@ -84,20 +87,25 @@ pub enum NodeError {
 impl NodeError {
     /// How to mend it, in one line.
     pub fn hint(&self) -> String {
-        let on_hosts = |scheme: &&Scheme| matches!(self, Self::UnknownRule(_)) || scheme.runs_on_hosts();
-        let names: Vec<_> = RULES.iter().filter(on_hosts).map(|scheme| scheme.name).collect();
+        let would_do = |scheme: &&Scheme| match self {
+            Self::UnknownRule(_) => true,
+            Self::Exchanges(_) => scheme.node.is_some_and(|rule| rule.exchange.is_none()),
+            Self::NotOnHosts(_) => scheme.runs_on_hosts(),
+        };
+        let names: Vec<_> = RULES.iter().filter(would_do).map(|scheme| scheme.name).collect();
         format!("use one of {}", names.join(", "))
     }
 }
 
-/// A new allocator of the rule `name` ("gtp", "gtp-printed", "abr-charny", "abr-hou", ...) with the options of one
-/// node.
+/// A new allocator of the rule `name` ("gtp", "gtp-printed", "abr-charny", "abr-hou") with the options of one node. A
+/// rule that exchanges messages ([`NodeRule::exchange`]) has none.
 ///
 /// Of the options it takes `drain`, `budget` and `exponential_start`. The others are the driver's business: `alpha` and
 /// `beta` come with every [`crate::Row`], `interval` and `phase` say when to call the rule, `fair_start`
 /// ([`fair_start()`]) what a session starts with.
 pub fn allocator(name: &str, options: &Options) -> Result<Box<dyn RateAllocator>, NodeError> {
-    named(name).map(|(_, rule)| (rule.make)(options))
+    let (scheme, rule) = named(name)?;
+    if rule.exchange.is_some() { Err(NodeError::Exchanges(scheme.name)) } else { Ok((rule.make)(options)) }
 }
 
 /// The node rule of that name, if hosts run it.
@@ -120,8 +128,15 @@ mod tests {
     fn allocator__knows_every_listed_node_rule_and_no_other() {
         for scheme in schemes() {
             let made = allocator(scheme.name, &Options::default());
-            assert_eq!(made.is_ok(), scheme.kind == SchemeKind::Node, "{}", scheme.name);
+            let is_alone = scheme.node.is_some_and(|rule| rule.exchange.is_none());
+            assert_eq!(made.is_ok(), is_alone, "{}", scheme.name);
+            assert_eq!(scheme.node.is_some(), scheme.kind == SchemeKind::Node, "{}", scheme.name);
         }
+        // Nobody is given GTP under the name of a rule that is more than an allocator.
+        let error = allocator("tally", &Options::default()).err();
+        assert_eq!(error, Some(NodeError::Exchanges("tally")));
+        let hint = error.map(|error| error.hint()).unwrap_or_default();
+        assert!(hint.ends_with("abr-charny, abr-hou"), "{hint}");
         let error = allocator("GTP", &Options::default()).err().map(|error| error.to_string());
         assert_eq!(error.as_deref(), Some("\"GTP\" is no node rule"));
     }

@@ -4,14 +4,20 @@ use std::fmt;
 
 use super::Options;
 use crate::RateAllocator;
+use crate::node::tally::TallyOptions;
 
 /// The rule of an end node in the list of schemes: how one is made, and what it can do. Drivers ask for these, never
 /// for a name.
 #[derive(Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a claim of its own")]
 pub struct NodeRule {
-    /// Makes the rule for one capacity, with the options of its node.
+    /// Makes the rule for one capacity, with the options of its node. Of a rule that exchanges messages it is what runs
+    /// beside peers that know none of them.
     pub make: fn(&Options) -> Box<dyn RateAllocator>,
+    /// Of a rule whose two ends tell each other claims and grants: the constants of one node with these options. Its
+    /// drivers run [`SourceNode`](crate::node::tally::SourceNode) and [`SinkNode`](crate::node::tally::SinkNode) and
+    /// carry the messages between them. `None`: the rule is an allocator, and sinks tell their grants alone.
+    pub exchange: Option<fn(&Options) -> TallyOptions>,
     /// Whether hosts run it: packet by packet in the simulator, and on a wire. Else the fluid model alone does.
     pub runs_on_hosts: bool,
     /// Whether it can do with a share of a capacity (`gtp_share`) and leave the rest to other traffic. Else it has all
@@ -28,7 +34,8 @@ impl NodeRule {
     /// A rule that hosts run as well as the fluid model, which has the whole capacity and looks at measured rates
     /// alone.
     pub const fn new(make: fn(&Options) -> Box<dyn RateAllocator>) -> Self {
-        Self { make, runs_on_hosts: true, takes_share: false, keeps_minimum: false, needs_claims: false }
+        let exchange = None;
+        Self { make, exchange, runs_on_hosts: true, takes_share: false, keeps_minimum: false, needs_claims: false }
     }
 
     /// What it can do and needs, in words.
@@ -38,6 +45,7 @@ impl NodeRule {
             (self.takes_share, "takes a share"),
             (self.keeps_minimum, "keeps minimum rates"),
             (self.needs_claims, "needs claims"),
+            (self.exchange.is_some(), "exchanges claims and grants"),
         ];
         all.into_iter().filter(|(can, _)| *can).map(|(_, words)| words).collect()
     }

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use fairwave_proto::handshake::insecure::InsecureResponder;
 use fairwave_proto::handshake::{HalfOpen, MOST_HALF_OPEN};
 use fairwave_proto::{
-    DATA_OVERHEAD, Host, HostConfig, IntervalRule, Lasts, MOST_OPEN_BYTES, NodeConfig, PathControl, PathKind,
+    DATA_OVERHEAD, ExchangeConfig, Host, HostConfig, IntervalRule, Lasts, MOST_OPEN_BYTES, NodeConfig, PathControl, PathKind,
     SessionOptions,
 };
 use fairwave_scenario::node_rule::{self, Beat, MixedRules};
 use fairwave_scenario::{Node, Scenario, SchemeChoice, SessionSpec, random};
-use fairwave_schemes::node::allocator;
+use fairwave_schemes::node::tally::{TallyOptions, react};
 use fairwave_schemes::scheme::Scheme;
 use fairwave_units::{Bytes, Rate, Time};
 
@@ -87,18 +87,24 @@ fn host(scenario: &Scenario, node: &Node, sessions: &[&SessionSpec]) -> HostAt {
     let largest_rtt = sessions.iter().map(|session| session.rtt).max().unwrap_or_default();
     let rule = IntervalRule::Fixed(beat.interval(largest_rtt));
     let phase = beat.first(largest_rtt);
+    let header = scenario.packet.header.get() + choice.scheme.header.get();
+    let node_rule = choice.scheme.node.expect("what runs on hosts is a node rule");
+    let (longest, packet) = (beat.interval(largest_rtt), Bytes::new(header + scenario.packet.payload.get()));
     let direction = |capacity: Option<Rate>| {
         capacity.map(|capacity| NodeConfig {
             capacity,
             share: if choice.scheme.takes_share() { node.gtp_share } else { 1.0 },
             interval: rule,
             phase,
-            allocator: allocator(choice.scheme.name, &choice.options).expect("what runs on hosts is a node rule"),
+            allocator: (node_rule.make)(&choice.options),
+            exchange: node_rule.exchange.map(|options| ExchangeConfig {
+                options: TallyOptions { interval: longest, packet, ..options(&choice.options) },
+                react: react(&choice.options),
+            }),
         })
     };
     let bytes = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
     // What the scenario calls the header, and what GTP adds to it, less what is known to be around the data.
-    let header = scenario.packet.header.get() + choice.scheme.header.get();
     let lower_bytes = bytes(header).saturating_sub(DATA_OVERHEAD);
     let piece_bytes = bytes(scenario.packet.payload.get().max(1));
     let mut stream = random::stream(scenario.seed, &format!("host {}", node.name));

@@ -223,6 +223,7 @@ fn host(seed: u8, path: PathKind, capacity: Option<Rate>, room: u64) -> Host<Ins
             interval: IntervalRule::Fixed(Span::from_millis(20)),
             phase: Span::from_millis(7 * u64::from(seed)),
             allocator: Box::new(Gtp::new(Reading::Adopted, &Options::default())),
+            exchange: None,
         })
     };
     let config = HostConfig {

@@ -1,5 +1,7 @@
 //! The half of a remote resource: a sink, or a router on the way.
 
+mod driver;
+
 use std::collections::BTreeMap;
 
 use fairwave_units::{Rate, Time};
@@ -30,12 +32,16 @@ pub struct SinkNode {
     headroom: RecentHeadroom,
     recovers_until: Option<Time>,
     next_tick: Time,
+    /// What came beyond what is reserved in the last interval.
+    excess_bps: f64,
 }
 
 #[derive(Clone, Debug)]
 struct SinkRow {
     terms: SessionTerms,
     claim_bps: f64,
+    /// What the application here takes at the most.
+    ceiling_bps: f64,
     is_application_limited: bool,
     claim_heard: u64,
     ledger: GrantLedger,
@@ -62,6 +68,7 @@ impl SinkNode {
             headroom: RecentHeadroom::default(),
             recovers_until: None,
             next_tick: Time::ZERO,
+            excess_bps: 0.0,
         }
     }
 
@@ -165,12 +172,19 @@ impl SinkNode {
             self.tick_in_recovery(now, out);
             return;
         }
-        let excess_bps = self.check_use(now);
+        self.excess_bps = self.check_use(now);
+        self.share_and_tell(now, out);
+    }
+
+    /// Grants and offers anew, by what is known of the use of claims, and what has to be said again.
+    fn share_and_tell(&mut self, now: Time, out: &mut Vec<GrantTo>) {
         let (sessions, rows): (Vec<u64>, Vec<Claimant>) =
             self.live().map(|(session, row)| (session, row.claimant())).unzip();
         let fill = Fill::new(self.capacity_bps, &rows);
         let weights: f64 = rows.iter().map(|row| row.weight).sum();
-        let offers: Vec<f64> = rows.iter().map(|row| self.options.up(fill.offer_bps(row))).collect();
+        let ceilings = self.live().map(|(_, row)| row.ceiling_bps);
+        let offer = |(row, ceiling_bps): (&Claimant, f64)| self.options.up(fill.offer_bps(row).min(ceiling_bps));
+        let offers: Vec<f64> = rows.iter().zip(ceilings).map(offer).collect();
         let mut headroom_bps = 0.0;
         let mut settling = Vec::with_capacity(rows.len());
         for ((row, claimant), offer_bps) in self.live().map(|(_, row)| row).zip(&rows).zip(&offers) {
@@ -191,7 +205,7 @@ impl SinkNode {
         }
         self.headroom.on_tick(now, headroom_bps);
         let reserved: f64 = settling.iter().map(|row| row.reserved_bps).sum();
-        let grants = settle(self.budget_bps() - reserved - excess_bps, &settling);
+        let grants = settle(self.budget_bps() - reserved - self.excess_bps, &settling);
         for ((session, grant_bps), offer_bps) in sessions.into_iter().zip(grants).zip(offers) {
             self.tell(now, session, self.options.down(grant_bps), offer_bps, out);
         }
@@ -333,6 +347,7 @@ impl SinkRow {
         Self {
             terms: *terms,
             claim_bps: 0.0,
+            ceiling_bps: f64::INFINITY,
             is_application_limited: false,
             claim_heard: 0,
             ledger: GrantLedger::new(now),
@@ -349,7 +364,7 @@ impl SinkRow {
 
     fn claimant(&self) -> Claimant {
         Claimant {
-            claim_bps: self.use_check.measured_bps().unwrap_or(self.claim_bps),
+            claim_bps: self.use_check.measured_bps().unwrap_or(self.claim_bps).min(self.ceiling_bps),
             weight: self.terms.weight,
             minimum_bps: self.terms.minimum.as_bps(),
         }

@@ -1,5 +1,7 @@
 //! The half of a source.
 
+mod driver;
+
 use std::collections::BTreeMap;
 
 use fairwave_units::{Duration, Rate, Time};
@@ -145,6 +147,22 @@ impl SourceNode {
         self.sessions.get(&session).map_or(Rate::ZERO, |row| Rate::nearest_bps(row.allowed_bps()))
     }
 
+    /// What the source itself lets a session send: its part of the sending capacity.
+    pub fn cap(&self, session: u64) -> Rate {
+        self.sessions.get(&session).map_or(Rate::ZERO, |row| Rate::nearest_bps(row.cap_bps))
+    }
+
+    /// The least of a session's grants in force; `None` where it crosses no remote resource.
+    pub fn granted(&self, session: u64) -> Option<Rate> {
+        self.sessions.get(&session).and_then(|row| as_limit(row.granted_bps()))
+    }
+
+    /// What a session could have if it took all it can: the least offer of its own source and the remote resources;
+    /// `None` for no limit.
+    pub fn offer(&self, session: u64) -> Option<Rate> {
+        self.sessions.get(&session).and_then(|row| as_limit(row.offer_bps.min(row.least_offer_bps())))
+    }
+
     /// Whether a tick would find more than the time that passed.
     pub fn has_news(&self) -> bool {
         self.has_news
@@ -185,6 +203,12 @@ impl SourceNode {
         for row in self.sessions.values_mut().filter(|row| row.byes_left.is_none()) {
             self.has_news |= row.end_interval(now, &options);
         }
+        self.share_and_tell(now, out);
+    }
+
+    /// Caps and claims anew, by demands as they were, and what has to be said again.
+    fn share_and_tell(&mut self, now: Time, out: &mut Vec<ClaimTo>) {
+        let options = self.options;
         if self.has_news {
             self.has_news = false;
             self.share_out();
@@ -235,8 +259,12 @@ impl SourceRow {
         self.remotes.iter().fold(f64::INFINITY, |least, half| least.min(half.offer_bps))
     }
 
+    fn granted_bps(&self) -> f64 {
+        self.remotes.iter().fold(f64::INFINITY, |least, half| least.min(half.grant_bps))
+    }
+
     fn allowed_bps(&self) -> f64 {
-        self.remotes.iter().fold(self.cap_bps, |least, half| least.min(half.grant_bps))
+        self.cap_bps.min(self.granted_bps())
     }
 
     fn note_allowed(&mut self) {
@@ -258,7 +286,7 @@ impl SourceRow {
     }
 
     fn capped(&self) -> Capped {
-        let granted = self.remotes.iter().fold(f64::INFINITY, |least, half| least.min(half.grant_bps));
+        let granted = self.granted_bps();
         let is_limited = self.is_limited_by_application();
         let is_known = is_limited || self.declared_bps.is_some();
         let limit_bps = if is_known { granted.min(self.demand_bps()) } else { granted };

@@ -1,0 +1,80 @@
+//! Samples of a run, and what it comes to.
+
+use fairwave_scenario::Run;
+use fairwave_units::Rate;
+
+use super::TallySimulator;
+use crate::grain;
+use crate::record::{RateSample, Recorder};
+use crate::report::{ResourceLoad, SessionOutcome, last_tenth, report};
+
+impl TallySimulator<'_> {
+    pub(super) fn sample(&self, recorder: &mut Recorder) {
+        let record = recorder.record();
+        if record.rates {
+            recorder.rates((0..self.flows.len()).map(|k| self.rate_sample(k)));
+        }
+        if record.queues {
+            let finite =
+                self.plan.resources.iter().zip(&self.queues).filter(|(resource, _)| resource.capacity.is_some());
+            recorder.queues(finite.map(|(resource, queue)| queue.backlog_at(self.now, resource.grains)));
+        }
+        if record.distances {
+            recorder.distance(self.pairs());
+        }
+        recorder.step();
+    }
+
+    /// The source's expected rate is its cap, the sink's the least grant in force, the target the least offer.
+    fn rate_sample(&self, k: usize) -> RateSample {
+        let flow = &self.flows[k];
+        let source = self.nodes[flow.node as usize].source.as_ref().filter(|_| flow.is_active);
+        let or_none = |rate: Option<Rate>| rate.map_or(f64::NAN, Rate::as_bps);
+        RateSample {
+            delivered: flow.arrivals.by(self.now),
+            source_expected_bps: or_none(source.map(|source| source.cap(k as u64))),
+            sink_expected_bps: or_none(source.and_then(|source| source.granted(k as u64))),
+            target_bps: or_none(source.and_then(|source| source.offer(k as u64))),
+            measured_bps: f64::NAN,
+        }
+    }
+
+    pub(super) fn finish(mut self, recorder: Recorder) -> Run {
+        let plan = self.plan;
+        let mut converged = Some(0);
+        let mut any = false;
+        for k in 0..self.flows.len() {
+            if self.flows[k].is_active {
+                self.close(k);
+                self.flows[k].end = plan.end;
+            }
+            if plan.active(k).is_some() {
+                any |= self.flows[k].track.is_asked;
+                let last_far = self.flows[k].track.last_far();
+                converged = converged.filter(|_| last_far < plan.end).map(|at: u64| at.max(last_far));
+            }
+        }
+        self.totals.converged = converged.filter(|_| any);
+        self.totals.distance_final_bps = self.distance();
+        for (resource, queue) in plan.resources.iter().zip(&mut self.queues) {
+            if resource.capacity.is_some() {
+                queue.advance(plan.end, resource.grains, self.window);
+            }
+        }
+        let outcomes = (0..self.flows.len()).map(|k| {
+            let Some((start, _)) = plan.active(k) else { return SessionOutcome::default() };
+            let flow = &self.flows[k];
+            let last = last_tenth(start, flow.end);
+            let mean = |(from, to)| grain::mean_bps(flow.arrivals.between(from, to), to - from);
+            SessionOutcome {
+                rate_bps: mean(self.window),
+                final_bps: mean(last),
+                delivered: flow.arrivals.by(plan.end),
+                max_min_bps: flow.track.optimum_bps,
+                completed: flow.completed,
+            }
+        });
+        let loads: Vec<_> = self.queues.iter().map(ResourceLoad::from).collect();
+        report(plan, self.window, outcomes, &loads, &self.totals, recorder)
+    }
+}

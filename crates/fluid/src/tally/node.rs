@@ -1,0 +1,149 @@
+//! The two halves of a node, or a link that runs the rule, with what drives them.
+
+use fairwave_scenario::node_rule::Beat;
+use fairwave_scenario::random::{self, RandomStream};
+use fairwave_scenario::{Node, SchemeChoice};
+use fairwave_schemes::node::tally::{SinkNode, SourceNode, TallyOptions, react};
+use fairwave_schemes::scheme::OptionValue;
+use fairwave_units::{Duration, Rate};
+
+use crate::error::{FluidError, LARGEST_BPS};
+use crate::plan::{FluidPlan, NONE, ResourceKind};
+
+/// One end of sessions, or a link between them.
+pub(super) struct TallyNode {
+    /// The half of its sending capacity, if sessions begin here.
+    pub(super) source: Option<SourceNode>,
+    /// The half of its receiving capacity, if that has a limit and sessions end here; of a link, of its capacity.
+    pub(super) sink: Option<SinkNode>,
+    /// The sessions that begin here.
+    pub(super) sessions: Vec<u32>,
+    /// The rows of the sink's half.
+    pub(super) rows: std::ops::Range<usize>,
+    pub(super) beat: Beat,
+    /// How long after news it ticks once more, in nanoseconds; and whether that is to come.
+    pub(super) react: Option<u64>,
+    pub(super) reacts: bool,
+    /// What becomes of the messages that it sends.
+    pub(super) mail: Mail,
+}
+
+/// Messages are lost and late.
+pub(super) struct Mail {
+    loss: f64,
+    late_ns: f64,
+    random: RandomStream,
+}
+
+impl Mail {
+    /// How much later than the path a message comes; `None` if it is lost.
+    pub(super) fn fate(&mut self) -> Option<u64> {
+        if self.loss > 0.0 && self.random.unit() < self.loss {
+            return None;
+        }
+        Some(if self.late_ns > 0.0 { (self.random.unit() * self.late_ns) as u64 } else { 0 })
+    }
+}
+
+/// The nodes and the links that run the rule; and which of them keeps the far half of each resource of the plan.
+pub(super) fn nodes(plan: &FluidPlan<'_>) -> Result<(Vec<TallyNode>, Vec<u32>), FluidError> {
+    let scenario = plan.scenario;
+    let mut sessions_of = vec![Vec::new(); scenario.nodes.len()];
+    for (k, session) in scenario.sessions.iter().enumerate() {
+        sessions_of[session.from as usize].push(k as u32);
+    }
+    let mut sinks_of = vec![NONE; scenario.nodes.len()];
+    let mut links = Vec::new();
+    for (resource, here) in plan.resources.iter().enumerate().filter(|(_, here)| here.allocatable.is_some()) {
+        match here.place {
+            ResourceKind::In(node) => sinks_of[node as usize] = resource as u32,
+            ResourceKind::Link(link) => links.push((link, resource as u32)),
+            ResourceKind::Out(_) => {}
+        }
+    }
+    let mut nodes = Vec::new();
+    let mut keepers = vec![NONE; plan.resources.len()];
+    for ((node, sessions), sink) in scenario.nodes.iter().zip(sessions_of).zip(sinks_of) {
+        let first = sessions.first().copied().or_else(|| first_at(plan, sink));
+        let Some(first) = first else { continue };
+        if sink != NONE {
+            keepers[sink as usize] = nodes.len() as u32;
+        }
+        nodes.push(TallyNode::new(plan, Some(node), &node.name, first, sessions, sink)?);
+    }
+    for (link, resource) in links {
+        let Some(first) = first_at(plan, resource) else { continue };
+        keepers[resource as usize] = nodes.len() as u32;
+        let name = format!("link {}", scenario.links[link as usize].name);
+        nodes.push(TallyNode::new(plan, None, &name, first, Vec::new(), resource)?);
+    }
+    Ok((nodes, keepers))
+}
+
+/// The first session that crosses a resource.
+fn first_at(plan: &FluidPlan<'_>, resource: u32) -> Option<u32> {
+    let rows = plan.resources.get(resource as usize)?.rows.clone();
+    plan.rows[rows].first().map(|row| row.session)
+}
+
+impl TallyNode {
+    fn new(
+        plan: &FluidPlan<'_>,
+        node: Option<&Node>,
+        name: &str,
+        first: u32,
+        sessions: Vec<u32>,
+        sink: u32,
+    ) -> Result<Self, FluidError> {
+        let scenario = plan.scenario;
+        let choice = scenario.scheme_of(&scenario.sessions[first as usize]);
+        let beat = Beat::of(scenario, node, name, choice);
+        let rows = plan.resources.get(sink as usize).map_or(0..0, |resource| resource.rows.clone());
+        let crossing = rows.clone().map(|row| plan.rows[row].session).chain(sessions.iter().copied());
+        let largest = crossing.map(|k| scenario.sessions[k as usize].rtt).max().unwrap_or_default();
+        let options = TallyOptions { interval: beat.interval(largest), ..constants(choice) };
+        let what = || format!("the control interval of {name}");
+        below(options.interval, &options, 16, "a sixteenth", what)?;
+        // A node without a limit shares as much as the model takes.
+        let send = node.map(|node| node.send.unwrap_or(Rate::nearest_bps(LARGEST_BPS)));
+        let source = send.filter(|_| !sessions.is_empty()).map(|rate| SourceNode::new(rate, options));
+        let receive = plan.resources.get(sink as usize).and_then(|resource| resource.allocatable);
+        Ok(Self {
+            source,
+            sink: receive.map(|rate| SinkNode::new(rate, options)),
+            sessions,
+            rows,
+            beat,
+            react: react(&choice.options).map(Duration::as_nanos),
+            reacts: false,
+            mail: Mail {
+                loss: choice.options.number("loss").unwrap_or(0.0),
+                late_ns: choice.options.time("late").unwrap_or_default().as_nanos() as f64,
+                random: random::stream(scenario.seed, &format!("messages of {name}")),
+            },
+        })
+    }
+}
+
+/// Whether the demands of a session are declared.
+pub(super) fn declares(choice: &SchemeChoice) -> bool {
+    choice.options.get("declared") == Some(OptionValue::Flag(true))
+}
+
+/// The constants of the rule with these options.
+pub(super) fn constants(choice: &SchemeChoice) -> TallyOptions {
+    let exchange = choice.scheme.node.and_then(|rule| rule.exchange);
+    exchange.map_or_else(TallyOptions::default, |options| options(&choice.options))
+}
+
+/// What is proved of the lease needs delays and intervals below parts of it.
+pub(super) fn below(
+    span: Duration,
+    options: &TallyOptions,
+    parts: u64,
+    part: &'static str,
+    what: impl FnOnce() -> String,
+) -> Result<(), FluidError> {
+    let most = Duration::from_nanos(options.lease.as_nanos() / parts);
+    if span < most { Ok(()) } else { Err(FluidError::Lease { what: what(), span, most, part, lease: options.lease }) }
+}

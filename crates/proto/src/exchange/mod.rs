@@ -1,0 +1,230 @@
+//! A node whose sessions share its capacity by claims and grants (docs/tally.md), as a host drives it.
+
+mod sink_half;
+mod source_half;
+mod words;
+
+use fairwave_schemes::node::tally::{SessionTerms, TallyOptions};
+use fairwave_units::{Duration, Rate, Time};
+
+use crate::codec::{ClaimFrame, GrantFrame, SessionId};
+use crate::flow_table::Flow;
+use crate::session::Direction;
+
+use sink_half::SinkHalf;
+use source_half::SourceHalf;
+
+/// How a node shares its capacity by claims and grants.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ExchangeConfig {
+    /// The constants of the rule.
+    pub options: TallyOptions,
+    /// A node also ticks so long after news; none: once per control interval alone.
+    pub react: Option<Duration>,
+}
+
+/// What a node tells the other end of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Word {
+    Claim(ClaimFrame),
+    Grant(GrantFrame),
+}
+
+/// What an end knows of the rates of a session.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct ExchangeRates {
+    /// What the node grants: a source's own cap, or what a sink told last.
+    pub(crate) expected: Rate,
+    /// What the node could give the session if that took all it can.
+    pub(crate) offer: Rate,
+    /// The most that may be sent by what the node has said, as far as it knows: at a sink all that is reserved.
+    pub(crate) allowed: Rate,
+    /// At a source: the sink's grant in force.
+    pub(crate) remote: Option<Rate>,
+}
+
+/// One direction of a host, as claims and grants see it.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    half: Half,
+    react: Option<Duration>,
+    react_at: Option<Time>,
+    capacity: Rate,
+}
+
+#[derive(Debug)]
+enum Half {
+    Source(SourceHalf),
+    Sink(SinkHalf),
+}
+
+impl Exchange {
+    pub(crate) fn new(direction: Direction, capacity: Rate, config: ExchangeConfig) -> Self {
+        let half = match direction {
+            Direction::Sending => Half::Source(SourceHalf::new(capacity, config.options)),
+            Direction::Receiving => Half::Sink(SinkHalf::new(capacity, config.options)),
+        };
+        Self { half, react: config.react, react_at: None, capacity }
+    }
+
+    /// When it ticks because of news.
+    pub(crate) fn react_at(&self) -> Option<Time> {
+        self.react_at
+    }
+
+    /// The node has another capacity.
+    pub(crate) fn set_capacity(&mut self, capacity: Rate) {
+        if capacity == self.capacity {
+            return;
+        }
+        self.capacity = capacity;
+        match &mut self.half {
+            Half::Source(source) => source.node.set_capacity(capacity),
+            Half::Sink(sink) => sink.node.set_capacity(capacity),
+        }
+    }
+
+    /// A session is there. A peer that does not exchange claims and grants is spoken to by feedback alone.
+    pub(crate) fn open(&mut self, now: Time, flow: &Flow, exchanges: bool) {
+        match &mut self.half {
+            Half::Source(source) => source.open(now, flow, exchanges),
+            Half::Sink(sink) => sink.open(flow, exchanges),
+        }
+        self.note_news(now);
+    }
+
+    /// Nothing of a session is sent from here any more. What a sink had reserved of it is so until it is
+    /// [forgotten](Self::forget).
+    pub(crate) fn leave(&mut self, session: SessionId) {
+        match &mut self.half {
+            Half::Source(source) => source.forget(session),
+            Half::Sink(_) => {}
+        }
+    }
+
+    /// Nothing of a session comes any more.
+    pub(crate) fn forget(&mut self, session: SessionId) {
+        match &mut self.half {
+            Half::Source(source) => source.forget(session),
+            Half::Sink(sink) => sink.forget(session),
+        }
+    }
+
+    /// The weight, the minimum or the round-trip time of a session changed.
+    pub(crate) fn set_terms(&mut self, flow: &Flow) {
+        match &mut self.half {
+            Half::Source(source) => _ = source.node.set_terms(flow.session.0, terms(flow)),
+            Half::Sink(sink) => sink.set_terms(flow),
+        }
+    }
+
+    /// What the application wants or takes at the most.
+    pub(crate) fn set_desired(&mut self, session: SessionId, desired: Option<Rate>) {
+        match &mut self.half {
+            Half::Source(source) => source.set_desired(session, desired),
+            Half::Sink(sink) => sink.set_ceiling(session, desired),
+        }
+    }
+
+    /// In the interval that ends now so much of a session was sent, or came, and whether its data wait for a grant.
+    pub(crate) fn see_used(&mut self, session: SessionId, bytes: u64, waits: bool) {
+        match &mut self.half {
+            Half::Source(source) => source.see_sent(session, bytes, waits),
+            Half::Sink(sink) => sink.node.received(session.0, bytes as f64 * 8.0),
+        }
+    }
+
+    /// What the source of a session sends that tells no claims, by measurement.
+    pub(crate) fn see_measured(&mut self, now: Time, session: SessionId, measured: Rate, span: Duration) {
+        if let Half::Sink(sink) = &mut self.half {
+            sink.see_measured(now, session, measured, span);
+        }
+    }
+
+    /// A grant came.
+    pub(crate) fn on_grant(&mut self, now: Time, session: SessionId, grant: &GrantFrame) {
+        if let Half::Source(source) = &mut self.half {
+            source.on_grant(now, session, grant);
+        }
+        self.note_news(now);
+    }
+
+    /// A sink that gives no grants says what it expects.
+    pub(crate) fn on_feedback(&mut self, now: Time, session: SessionId, expected_bps: u64) {
+        if let Half::Source(source) = &mut self.half {
+            source.on_feedback(now, session, expected_bps);
+        }
+        self.note_news(now);
+    }
+
+    /// A claim came.
+    pub(crate) fn on_claim(&mut self, now: Time, session: SessionId, claim: &ClaimFrame) {
+        if let Half::Sink(sink) = &mut self.half {
+            sink.on_claim(now, session, claim);
+        }
+        self.note_news(now);
+    }
+
+    /// A control interval is over.
+    pub(crate) fn tick(&mut self, now: Time) {
+        self.react_at = None;
+        match &mut self.half {
+            Half::Source(source) => source.node.tick(now, &mut source.out),
+            Half::Sink(sink) => {
+                sink.node.tick(now, &mut sink.out);
+                sink.note_told(now);
+            }
+        }
+    }
+
+    /// There was news a moment ago.
+    pub(crate) fn tick_on_news(&mut self, now: Time) {
+        self.react_at = None;
+        match &mut self.half {
+            Half::Source(source) => source.node.tick_on_news(now, &mut source.out),
+            Half::Sink(sink) => {
+                sink.node.tick_on_news(now, &mut sink.out);
+                sink.note_told(now);
+            }
+        }
+    }
+
+    /// What is known of the rates of a session; a sink knows of none before the first claim.
+    pub(crate) fn rates(&self, session: SessionId) -> Option<ExchangeRates> {
+        match &self.half {
+            Half::Source(source) => source.rates(session),
+            Half::Sink(sink) => sink.rates(session),
+        }
+    }
+
+    /// What to tell whom.
+    pub(crate) fn take_words(&mut self, words: &mut Vec<(SessionId, Word)>) {
+        match &mut self.half {
+            Half::Source(source) => source.take_words(words),
+            Half::Sink(sink) => sink.take_words(words),
+        }
+    }
+
+    /// All that is reserved, at a sink.
+    pub(crate) fn reserved(&self) -> Option<Rate> {
+        match &self.half {
+            Half::Source(_) => None,
+            Half::Sink(sink) => Some(sink.node.reserved_sum()),
+        }
+    }
+
+    fn note_news(&mut self, now: Time) {
+        let has_news = match &self.half {
+            Half::Source(source) => source.node.has_news(),
+            Half::Sink(sink) => sink.node.next_tick() <= now,
+        };
+        if let Some(react) = self.react.filter(|_| has_news && self.react_at.is_none()) {
+            self.react_at = Some(now.saturating_add(react));
+        }
+    }
+}
+
+/// What both halves know of a session.
+fn terms(flow: &Flow) -> SessionTerms {
+    SessionTerms { weight: flow.options.weight, minimum: flow.options.minimum, rtt: flow.rtt }
+}

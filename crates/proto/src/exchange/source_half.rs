@@ -1,0 +1,112 @@
+//! The sending side of a host.
+
+use std::collections::BTreeMap;
+
+use fairwave_schemes::node::tally::{ClaimTo, GrantMessage, SourceNode, TallyOptions};
+use fairwave_units::{Duration, Rate, Time};
+
+use super::words::{claim_frame, from_limit, grant_message};
+use super::{ExchangeRates, Word, terms};
+use crate::codec::{GrantFrame, SessionId};
+use crate::flow_table::Flow;
+
+/// The rule's half of a source, and what of its sessions the rule does not know.
+#[derive(Debug)]
+pub(super) struct SourceHalf {
+    pub(super) node: SourceNode,
+    pub(super) out: Vec<ClaimTo>,
+    sessions: BTreeMap<SessionId, SourceSession>,
+}
+
+#[derive(Debug)]
+struct SourceSession {
+    /// What the application wants at the most.
+    desired: Option<Rate>,
+    /// Whether that is what the rule takes for its demand: while data wait for it.
+    is_declared: bool,
+    /// Of a sink that gives no grants: how often it said what it expects.
+    feedbacks: Option<u64>,
+}
+
+/// The word of a sink that gives no grants is good until the next one; what a silence of it means is for others to say.
+const WITHOUT_LEASE: Duration = Duration::from_secs(1 << 30);
+
+impl SourceHalf {
+    pub(super) fn new(capacity: Rate, options: TallyOptions) -> Self {
+        Self { node: SourceNode::new(capacity, options), out: Vec::new(), sessions: BTreeMap::new() }
+    }
+
+    pub(super) fn open(&mut self, now: Time, flow: &Flow, exchanges: bool) {
+        let feedbacks = (!exchanges).then_some(0);
+        let session = SourceSession { desired: flow.desired, is_declared: false, feedbacks };
+        self.sessions.insert(flow.session, session);
+        self.node.open(now, flow.session.0, terms(flow), None, 1, &mut self.out);
+    }
+
+    pub(super) fn forget(&mut self, session: SessionId) {
+        self.node.forget(session.0);
+        self.sessions.remove(&session);
+    }
+
+    pub(super) fn set_desired(&mut self, session: SessionId, desired: Option<Rate>) {
+        if let Some(known) = self.sessions.get_mut(&session) {
+            known.desired = desired;
+            if known.is_declared {
+                known.is_declared = desired.is_some();
+                self.node.declare(session.0, desired);
+            }
+        }
+    }
+
+    /// While data wait, the application's own limit is what it demands, if it has one. Else what it sends is.
+    pub(super) fn see_sent(&mut self, session: SessionId, bytes: u64, waits: bool) {
+        self.node.sent(session.0, bytes as f64 * 8.0, waits);
+        let Some(known) = self.sessions.get_mut(&session) else { return };
+        let is_declared = waits && known.desired.is_some();
+        if is_declared != known.is_declared {
+            known.is_declared = is_declared;
+            self.node.declare(session.0, known.desired.filter(|_| is_declared));
+        }
+    }
+
+    pub(super) fn on_grant(&mut self, now: Time, session: SessionId, grant: &GrantFrame) {
+        if self.sessions.get(&session).is_some_and(|known| known.feedbacks.is_none()) {
+            self.node.on_grant(now, session.0, 0, &grant_message(grant), &mut self.out);
+        }
+    }
+
+    /// What a sink that gives no grants expects is its grant and its offer.
+    pub(super) fn on_feedback(&mut self, now: Time, session: SessionId, expected_bps: u64) {
+        let Some(feedbacks) = self.sessions.get_mut(&session).and_then(|known| known.feedbacks.as_mut()) else {
+            return;
+        };
+        *feedbacks += 1;
+        let offer = from_limit(expected_bps);
+        let grant = GrantMessage {
+            number: *feedbacks,
+            rate: offer.unwrap_or(Rate::nearest_bps(f64::MAX)),
+            offer,
+            claim_heard: u64::MAX,
+            lease: WITHOUT_LEASE,
+            wants_answer: false,
+        };
+        self.node.on_grant(now, session.0, 0, &grant, &mut self.out);
+    }
+
+    pub(super) fn rates(&self, session: SessionId) -> Option<ExchangeRates> {
+        self.sessions.get(&session)?;
+        let endless = Rate::nearest_bps(f64::MAX);
+        let (cap, offer) = (self.node.cap(session.0), self.node.offer(session.0).unwrap_or(endless));
+        let remote = Some(self.node.granted(session.0).unwrap_or(endless));
+        Some(ExchangeRates { expected: cap, offer, allowed: cap, remote })
+    }
+
+    pub(super) fn take_words(&mut self, words: &mut Vec<(SessionId, Word)>) {
+        for word in self.out.drain(..) {
+            let session = SessionId(word.session);
+            if self.sessions.get(&session).is_some_and(|known| known.feedbacks.is_none()) {
+                words.push((session, Word::Claim(claim_frame(&word.message))));
+            }
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Tally in the list of schemes: its options, and the constants that they stand for.
+
+use fairwave_units::Duration;
+
+use super::options::TallyOptions;
+use crate::node::gtp::{Gtp, Reading};
+use crate::node::{INTERVAL, PHASE, entry};
+use crate::scheme::registry::{flag, number};
+use crate::scheme::{Domain, NodeRule, OptionSpec, OptionValue, Options, Scheme};
+
+/// The entry in the list of schemes.
+pub(in crate::node) const TALLY: Scheme = Scheme {
+    needs: "the rule at every end node of the sessions, and messages between the two ends",
+    ..entry(
+        "tally",
+        "the ends tell each other offers and claims; raises come out of capacity that nobody holds any more",
+        "docs/tally.md",
+        &OPTIONS,
+        NodeRule {
+            keeps_minimum: true,
+            exchange: Some(tally_options),
+            ..NodeRule::new(|options| Box::new(Gtp::new(Reading::Adopted, options)))
+        },
+    )
+};
+
+const OPTIONS: [OptionSpec; 13] = [
+    OptionSpec { default: "20 ms", ..INTERVAL },
+    PHASE,
+    number(
+        "eps",
+        Domain::Number { least: 0.0, most: 0.5, open: false },
+        "0.02",
+        "share of a capacity that sessions limited by their applications may be granted beyond it, together; 0 only \
+         with declared demands",
+    ),
+    number(
+        "eta",
+        Domain::Number { least: 0.0, most: 0.5, open: false },
+        "0.01",
+        "share of an allowed rate that a session with enough to send may leave unused",
+    ),
+    number(
+        "deadband",
+        Domain::Number { least: 0.0, most: 0.5, open: false },
+        "0.02",
+        "a measured demand is told again when it moves by more than this share",
+    ),
+    OptionSpec {
+        name: "react",
+        domain: Domain::Time { least: Duration::from_micros(1), most: Duration::from_millis(100), words: &["off"] },
+        default: "off",
+        help: "an end that hears news ticks once more so long after it, besides its control intervals (\"1 ms\")",
+    },
+    OptionSpec {
+        name: "verify",
+        domain: Domain::Time { least: Duration::from_millis(100), most: Duration::from_secs(3600), words: &["off"] },
+        default: "2 s",
+        help: "a claim that is not used for so long is not believed; \"off\": all are",
+    },
+    OptionSpec {
+        name: "lease",
+        domain: Domain::Time { least: Duration::from_millis(500), most: Duration::from_secs(3600), words: &[] },
+        default: "4 s",
+        help: "how long a grant is good without a word of the node that gave it; one-way delays stay below a sixth, \
+               control intervals below a sixteenth of it",
+    },
+    flag("declared", "false", "sources know the demands of their sessions, in place of measuring them (fluid model)"),
+    flag("backlog", "true", "sources know whether data waited; else demands are read off rates alone (fluid model)"),
+    flag(
+        "exact",
+        "false",
+        "real numbers in messages, every change told at once, every claim believed: what the proofs speak of (fluid \
+         model)",
+    ),
+    number(
+        "loss",
+        Domain::Number { least: 0.0, most: 0.9, open: false },
+        "0",
+        "share of the messages that are lost (fluid model)",
+    ),
+    OptionSpec {
+        name: "late",
+        domain: Domain::Time { least: Duration::ZERO, most: Duration::from_secs(10), words: &[] },
+        default: "0 ms",
+        help: "messages come up to so much later than the path takes, and so in another order (fluid model)",
+    },
+];
+
+/// The constants of a node with these options. What a driver knows better it sets itself: the control interval, the
+/// size of a packet.
+fn tally_options(options: &Options) -> TallyOptions {
+    let usual = TallyOptions::default();
+    let given = TallyOptions {
+        headroom: options.number("eps").unwrap_or(usual.headroom),
+        tolerance: options.number("eta").unwrap_or(usual.tolerance),
+        deadband: options.number("deadband").unwrap_or(usual.deadband),
+        verify: if options.get("verify").is_some() { options.time("verify") } else { usual.verify },
+        lease: options.time("lease").unwrap_or(usual.lease),
+        knows_backlog: options.get("backlog") != Some(OptionValue::Flag(false)),
+        ..usual
+    };
+    if options.flag("exact") {
+        // A change of one part in 10^12 is the rounding of f64: told, it would be told for ever.
+        TallyOptions { deadband: 1e-12, tell: 1e-12, verify: None, whole_bits: false, ..given }
+    } else {
+        given
+    }
+}
+
+/// How long after news an end ticks once more, besides its control intervals; `None`: not at all.
+pub fn react(options: &Options) -> Option<Duration> {
+    options.time("react")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The options that these texts give, as a command line does.
+    fn given(texts: &[(&str, &str)]) -> Options {
+        let mut options = Options::default();
+        for (name, text) in texts {
+            options.set(TALLY.option(name).unwrap().name, TALLY.option(name).unwrap().read_text(text).unwrap());
+        }
+        options
+    }
+
+    #[test]
+    fn tally_options__defaults_are_what_is_shipped() {
+        assert_eq!(tally_options(&Options::default()), TallyOptions::default());
+        let mut named = Options::default();
+        for spec in TALLY.options {
+            named.set(spec.name, spec.default_value());
+        }
+        assert_eq!(tally_options(&named), TallyOptions::default());
+        assert_eq!(react(&named), None);
+    }
+
+    #[test]
+    fn tally_options__take_what_is_given() {
+        let options = given(&[("eps", "0"), ("deadband", "0"), ("verify", "off"), ("lease", "8 s")]);
+        let expected = TallyOptions {
+            headroom: 0.0,
+            deadband: 0.0,
+            verify: None,
+            lease: Duration::from_secs(8),
+            ..TallyOptions::default()
+        };
+        assert_eq!(tally_options(&options), expected);
+        let exact = tally_options(&given(&[("exact", "true"), ("backlog", "false")]));
+        assert_eq!((exact.deadband, exact.tell, exact.verify, exact.whole_bits), (1e-12, 1e-12, None, false));
+        assert!(!exact.knows_backlog);
+    }
+
+    #[test]
+    fn react__is_a_span_or_off() {
+        assert_eq!(react(&given(&[("react", "1 ms")])), Some(Duration::from_millis(1)));
+        assert_eq!(react(&given(&[("react", "off")])), None);
+    }
+}

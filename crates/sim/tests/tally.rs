@@ -1,0 +1,67 @@
+//! Tally packet by packet: hosts that exchange claims and grants, in the simulator.
+
+#![allow(non_snake_case)]
+
+use fairwave_scenario::{Document, Record, Run, Scenario, Selection, Settings};
+use fairwave_sim::simulate;
+
+fn scenario(text: &str) -> Scenario {
+    let document = Document::parse("test.toml", text.as_bytes()).unwrap();
+    let case = document.cases(&Selection::default()).unwrap().remove(0);
+    document.build(&case).unwrap().0
+}
+
+fn run(text: &str) -> Run {
+    let record = Record { distances: true, ..Record::default() };
+    simulate(&scenario(text), Settings { record, ..Settings::default() }).unwrap()
+}
+
+/// In seconds: after that the 2-norm distance to the max-min rates is below a share of their norm, to the end.
+fn near_after(run: &Run, share: f64, sample_s: f64) -> f64 {
+    let far = |(distance, norm): (&f64, &f64)| *distance > share * norm;
+    let last = run.distances_bps.iter().zip(&run.max_min_norms_bps).rposition(far);
+    last.map_or(0.0, |last| (last + 1) as f64 * sample_s)
+}
+
+/// Of a link towards a node, which all of its sessions share.
+fn most_waiting(run: &Run) -> f64 {
+    run.summary.links.iter().map(|link| link.max_queue_packets).fold(0.0, f64::max)
+}
+
+const SAMPLE_S: f64 = 0.02;
+
+#[test]
+fn five_to_one__all_are_near_within_half_a_second_and_nothing_queues() {
+    let run = run(
+        "name = \"five-to-one\"\nduration = \"4 s\"\nscheme = \"tally\"\nsample = \"20 ms\"\n[options]\nreact = \"1 ms\"\n\
+         [[node]]\nname = \"d1\"\ncapacity = \"500 Mb/s\"\n[[node]]\nname = \"s{1..5}\"\ncapacity = \"500 Mb/s\"\n\
+         [[session]]\nfrom = \"s{1..5}\"\nto = \"d1\"\n\
+         rtt = { each = [\"10 ms\", \"30 ms\", \"50 ms\", \"70 ms\", \"90 ms\"] }\n",
+    );
+    let near_s = near_after(&run, 0.01, SAMPLE_S);
+    println!("within 1 % after {near_s} s, at most {} packets waited", most_waiting(&run));
+    assert!(near_s <= 0.4 && most_waiting(&run) < 20.0, "{near_s} s, {}", most_waiting(&run));
+    for session in &run.summary.sessions {
+        assert_eq!((session.lost_packets, session.retransmitted_packets), (0, 0));
+        let rate = session.final_wire_rate_bps;
+        assert!((rate - 100e6).abs() < 0.5e6, "{rate}");
+    }
+}
+
+#[test]
+fn networks__are_near_max_min_within_a_second_and_nothing_queues() {
+    let text = |duration, sessions| {
+        format!(
+            "name = \"network\"\nduration = \"{duration} s\"\nscheme = \"tally\"\nsample = \"20 ms\"\n[options]\n\
+             react = \"1 ms\"\n[generate]\nkind = \"lambda\"\nsources = 8\nsinks = 8\n\
+             sessions_per_source = {sessions}\ncapacity = \"50 Mb/s\"\nrtt = [\"1 ms\", \"100 ms\"]\n\
+             interval = [\"10 ms\", \"50 ms\"]\n"
+        )
+    };
+    for sessions in [2, 4] {
+        let run = run(&text(3, sessions));
+        let near_s = near_after(&run, 0.01, SAMPLE_S);
+        println!("{sessions}: within 1 % after {near_s} s, at most {} packets waited", most_waiting(&run));
+        assert!(near_s <= 1.0 && most_waiting(&run) < 40.0, "{near_s} s, {}", most_waiting(&run));
+    }
+}
