@@ -127,6 +127,17 @@ impl Loopback {
         self.closed
     }
 
+    /// Carries until one end closes the session: why. Nothing if no byte has come for so long: on a busy machine what
+    /// takes seconds otherwise takes minutes, and only what stands still has failed.
+    pub(crate) fn run_out(&mut self, stalls: std::time::Duration) -> Option<CloseReason> {
+        loop {
+            let before = self.carried;
+            if self.run(stalls).is_some() || self.carried == before {
+                return self.closed;
+            }
+        }
+    }
+
     /// The network dies at both ends.
     pub(crate) fn cut(&mut self) {
         for end in &mut self.ends {

@@ -251,7 +251,7 @@ mod tests {
             let (_, giver) = accept(&visitor(&Greeting::Get.to_bytes())).unwrap();
             let (collector, taken) = Collector::new(true, false, || {});
             let mut loopback = Loopback::open(giver, Box::new(collector), true, FAIR);
-            assert_eq!(loopback.run(StdDuration::from_secs(600)), Some(CloseReason::Done));
+            assert_eq!(loopback.run_out(StdDuration::from_secs(600)), Some(CloseReason::Done));
             assert!(taken.lock().unwrap().files == files);
             let visits = share.transfers();
             assert_eq!(visits.iter().map(|visit| visit.number).collect::<Vec<_>>(), (0..=round).collect::<Vec<_>>());
@@ -278,7 +278,7 @@ mod tests {
             let (_, taker) = share.visit(&visitor(&Greeting::Put(Look::default()).to_bytes())).unwrap();
             let (giver, transfer) = crate::give::put::giver(&[root], &crate::give::put::PutOptions::default()).unwrap();
             let mut loopback = Loopback::open(giver, taker, false, way);
-            assert_eq!(loopback.run(StdDuration::from_secs(600)), Some(CloseReason::Done));
+            assert_eq!(loopback.run_out(StdDuration::from_secs(600)), Some(CloseReason::Done));
             let outcome = transfer.wait(Some(Duration::ZERO)).unwrap();
             assert!(outcome.is_complete(), "{outcome:?}");
             assert_eq!((outcome.files, outcome.bytes), (6, files.values().map(|content| content.len() as u64).sum()));

@@ -275,7 +275,7 @@ mod tests {
         let source = GivingEnd::new(roots, [3; 16], Readers::start().unwrap(), ledger.clone());
         let giver = Giver::new(source, ledger.clone(), false);
         let (collector, taken) = Collector::new(true, true, then);
-        let closed = Loopback::open(Box::new(giver), Box::new(collector), false, way).run(LASTS);
+        let closed = Loopback::open(Box::new(giver), Box::new(collector), false, way).run_out(LASTS);
         let outcome = ledger.transfer().wait(Some(fairwave_units::Duration::ZERO)).expect("it is over");
         (closed, std::mem::take(&mut taken.lock().unwrap()), outcome)
     }
@@ -338,7 +338,7 @@ mod tests {
         let ledger = Ledger::default();
         let source = GivingEnd::new(Roots::find(&[root]).unwrap(), [3; 16], Readers::start().unwrap(), ledger.clone());
         let giver = Giver::new(source, ledger.clone(), false);
-        let closed = Loopback::open(Box::new(giver), Box::new(Talker::default()), false, FAIR).run(LASTS);
+        let closed = Loopback::open(Box::new(giver), Box::new(Talker::default()), false, FAIR).run_out(LASTS);
         assert_eq!(closed, Some(CloseReason::Protocol));
         let outcome = ledger.transfer().wait(Some(fairwave_units::Duration::ZERO)).unwrap();
         assert!(

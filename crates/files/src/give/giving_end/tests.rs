@@ -34,7 +34,7 @@ fn give_more(path: &Path, way: LoopbackPath, wants_bytes: bool, then: impl FnOnc
     let source = GivingEnd::new(roots, [3; 16], Readers::start().unwrap(), ledger.clone());
     let (collector, taken) = Collector::new(wants_bytes, false, then);
     let mut loopback = Loopback::open(Box::new(source), Box::new(collector), true, way);
-    let closed = loopback.run(LASTS);
+    let closed = loopback.run_out(LASTS);
     assert_eq!(closed, Some(CloseReason::Done), "{way:?}");
     let outcome = ledger.transfer().wait(Some(fairwave_units::Duration::ZERO)).expect("it is over");
     Run { taken: std::mem::take(&mut taken.lock().unwrap()), outcome }

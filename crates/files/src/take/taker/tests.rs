@@ -168,7 +168,7 @@ impl World {
 
     fn get(&self, get: &Get) -> Run {
         let (mut loopback, transfer) = self.open(get);
-        loopback.run(LASTS);
+        loopback.run_out(LASTS);
         finish(&loopback, &transfer)
     }
 
@@ -494,7 +494,7 @@ fn get__only_what_was_of_use_is_done_for_the_giver() {
     world.file("a", "a");
     let closes = |get: &Get| {
         let (mut loopback, transfer) = world.open(get);
-        let reason = loopback.run(LASTS);
+        let reason = loopback.run_out(LASTS);
         assert_eq!(finish(&loopback, &transfer).outcome.ended, Ended::Done);
         reason
     };

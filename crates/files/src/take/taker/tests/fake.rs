@@ -62,7 +62,7 @@ impl Fake {
     pub(super) fn get(self, world: &World, get: &Get) -> Run {
         let (sink, transfer) = take(world.options(get)).unwrap();
         let mut loopback = Loopback::open(Box::new(self), Box::new(sink), true, get.way);
-        loopback.run(LASTS);
+        loopback.run_out(LASTS);
         finish(&loopback, &transfer)
     }
 

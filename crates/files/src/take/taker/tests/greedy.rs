@@ -56,7 +56,7 @@ fn claim(world: &World, is_stopped: bool) -> [u64; 2] {
     let meanwhile = occupied(&world.to()).1;
     if is_stopped {
         transfer.stop();
-        loopback.run(LASTS);
+        loopback.run_out(LASTS);
     } else {
         loopback.cut();
     }
@@ -173,7 +173,7 @@ fn quota__of_two_at_once_and_what_is_left_of_others() {
     let mine = vec![file("three", content(3, (40 * MIB - left) as usize + 4096)), file("small", "small")];
     let (sink, transfer) = take(TakeOptions { scope: b"three".to_vec(), ..world.options(&again) }).unwrap();
     let mut loopback = Loopback::open(Box::new(Fake::new(mine)), Box::new(sink), true, FAIR);
-    loopback.run(LASTS);
+    loopback.run_out(LASTS);
     let run = finish(&loopback, &transfer);
     let failed = messages(&run.outcome.failed);
     assert!(run.outcome.files == 1 && failed.len() == 1 && failed[0].1.contains("quota"), "{:?}", run.outcome);

@@ -49,7 +49,7 @@ fn holes__do_not_travel() {
         let world = World::new();
         let data_bytes = some(&world);
         let (mut loopback, transfer) = world.open(&Get { way, ..Get::default() });
-        loopback.run(LASTS);
+        loopback.run_out(LASTS);
         let (progress, run) = (transfer.progress(), finish(&loopback, &transfer));
         assert!(run.outcome.is_complete(), "{:?}", run.outcome);
         world.assert_same();
@@ -141,7 +141,7 @@ fn holes__a_dry_run_knows_of_them() {
     let world = World::new();
     some(&world);
     let (mut loopback, transfer) = world.open(&Get { is_dry: true, ..Get::default() });
-    loopback.run(LASTS);
+    loopback.run_out(LASTS);
     let (progress, run) = (transfer.progress(), finish(&loopback, &transfer));
     let real = { world.get_all(&Get::default()).outcome };
     assert_eq!((run.outcome.files, run.outcome.bytes), (real.files, real.bytes));
@@ -161,7 +161,7 @@ fn holes__a_file_that_changes_fails_alone() {
     }
     let file = fs::OpenOptions::new().write(true).open(world.data().join("a")).unwrap();
     file.write_all_at(b"new", 15 * BLOCK as u64).unwrap();
-    loopback.run(LASTS);
+    loopback.run_out(LASTS);
     let run = finish(&loopback, &transfer);
     assert_eq!((run.outcome.files, run.outcome.files_failed), (1, 1), "{:?}", run.outcome);
     assert!(!world.to().join("data/a").exists());

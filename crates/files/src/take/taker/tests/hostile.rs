@@ -110,7 +110,7 @@ fn hostile__links_that_somebody_puts_there_meanwhile() {
             let _ = fs::rename(&aside, &directory);
         }
     }
-    loopback.run(LASTS);
+    loopback.run_out(LASTS);
     let run = finish(&loopback, &transfer);
     assert_eq!(run.outcome.ended, Ended::Done);
     assert!(turn > 1, "it was over before anything was swapped");

@@ -158,7 +158,7 @@ fn parts__that_were_not_right_are_gone_though_nobody_has_time_to_say_so() {
         loopback.step();
     }
     assert!(!parts.exists());
-    loopback.run(LASTS);
+    loopback.run_out(LASTS);
     assert!(finish(&loopback, &transfer).outcome.is_complete());
     assert!(fs::read(world.to().join("a")).unwrap() == new);
 }

@@ -71,7 +71,7 @@ fn resume__a_stop_is_no_failure() {
     let (mut loopback, transfer) = world.open(&Get::default());
     loopback.step();
     transfer.stop();
-    loopback.run(LASTS);
+    loopback.run_out(LASTS);
     assert_eq!(finish(&loopback, &transfer).outcome.ended, Ended::Stopped);
 }
 
@@ -144,7 +144,7 @@ fn resume__another_transfer_there_is_named() {
     }
     let second = world.get(&Get::default());
     assert!(format!("{:?}", second.outcome.ended).contains("another transfer"), "{:?}", second.outcome.ended);
-    first.run(LASTS);
+    first.run_out(LASTS);
     assert!(finish(&first, &transfer).outcome.is_complete());
     world.assert_same();
 }
