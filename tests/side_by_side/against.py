@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(options: argparse.Namespace, _: list[str]) -> None:
-    """Each pair is run here, there, there, here or the other way round, so that a machine that drifts favours nobody."""
+    """Every other pair begins with the other build, so that a machine that drifts favours nobody."""
     if options.against is None:
         raise SystemExit("compare: --only against needs --against PROGRAM")
     programs = [TARGET / "fairwave", options.against]
@@ -52,7 +52,8 @@ def measure(options: argparse.Namespace, _: list[str]) -> None:
             print(f"    {world}: {' | '.join(said(runs[which]) for which in (0, 1))}", file=sys.stderr)
         rows.append([world, *columns(pairs)])
     heads = ["MTU", "Gb/s here", "Gb/s there", "here / there", "CPU s/GB here", "CPU s/GB there", "here / there"]
-    title = f"{programs[0]} here, {programs[1]} there, {options.repeat} pairs of {options.seconds:g} s: median (least to most)"
+    pairs_run = f"{options.repeat} pairs of {options.seconds:g} s"
+    title = f"{programs[0]} here, {programs[1]} there, {pairs_run}: median (least to most)"
     table(title, heads, rows)
 
 
