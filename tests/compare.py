@@ -9,7 +9,7 @@ import platform
 import statistics
 import sys
 
-from side_by_side import bad_paths, neighbours
+from side_by_side import against, bad_paths, neighbours
 from side_by_side.network import Failed, Flow, Relay, spaces, veth
 from side_by_side.tables import attempt, middle, table
 from side_by_side.tools import TOOLS, Outcome, Plan, fairwave_sink, fairwave_source
@@ -158,15 +158,17 @@ def main() -> int:
         "sink": (measure_sink, ["fairwave", "quinn", "TCP (CUBIC)", "TCP (BBR)", "TCP (reno)", "UDT"], 8, 3),
         "bad-paths": (bad_paths.measure, ["fairwave", "TCP (CUBIC)", "TCP (BBR)", "quinn"], 30, 5),
         "neighbours": (neighbours.measure, ["fairwave", "TCP (CUBIC)", "TCP (BBR)"], 30, 1),
+        "against": (against.measure, ["fairwave"], 4, 8),
     }
     parser.add_argument("--seconds", type=float, help="of each run (8; 30 on bad paths and beside neighbours)")
     parser.add_argument(
         "--repeat", type=int, help="runs whose median is printed (3; 5 on bad paths; 1 beside neighbours)"
     )
-    parser.add_argument("--only", choices=list(tables), help="one of the tables; without it, all but the last two")
+    parser.add_argument("--only", choices=list(tables), help="one of the tables; without it, all but the last three")
     parser.add_argument("--peers", default=",".join(TOOLS), help="which, with commas between")
     bad_paths.add_arguments(parser)
     neighbours.add_arguments(parser)
+    against.add_arguments(parser)
     given = parser.parse_args()
     if os.geteuid() != 0:
         print("compare: namespaces need root", file=sys.stderr)
@@ -178,7 +180,7 @@ def main() -> int:
     print(f"Linux {platform.release()}, {os.cpu_count()} CPUs; load {os.getloadavg()[0]:.2f} at the start")
     for name, (measure, tools, seconds, repeat) in tables.items():
         # The long ones run where they are named.
-        if given.only == name or (given.only is None and name not in ("bad-paths", "neighbours")):
+        if given.only == name or (given.only is None and name not in ("bad-paths", "neighbours", "against")):
             options = argparse.Namespace(**vars(given))
             options.seconds = given.seconds or seconds
             options.repeat = given.repeat or repeat

@@ -6,6 +6,8 @@
 #        tests/compare.sh --only bad-paths [--paths clean,late,loss-1,loss-5,loss-30,jumps]    (an hour; 6 min with
 #            --seconds 12 --repeat 1)
 #        tests/compare.sh --only neighbours [--rtts MS,...] [--buffers BDP,...] [--counts N,...]    (half an hour)
+#        tests/compare.sh --only against --against PROGRAM [--worlds 1500,9000,uncut] [--words "--plain"]    (another
+#            build of the command, pair by pair over a veth pair: whether a change costs speed; 4 min)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 command -v ethtool >/dev/null || { echo "compare: ethtool is not here (Debian: apt-get install ethtool)" >&2; exit 2; }

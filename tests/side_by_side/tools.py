@@ -51,6 +51,8 @@ class Plan:
     flows: int = 1
     # Called when the source has been started.
     begun: Callable[[], None] = lambda: None
+    # The build of Fairwave's command.
+    program: Path = TARGET / "fairwave"
 
 
 def run_peer(name: str, *options: str) -> Callable[[Plan], Outcome]:
@@ -145,7 +147,7 @@ def run_fairwave(*options: str) -> Callable[[Plan], Outcome]:
 def fairwave_sink(plan: Plan, options: tuple[str, ...]) -> Iterator[tuple[Process, str, dict[str, str]]]:
     with tempfile.TemporaryDirectory() as home:
         environment = {"XDG_STATE_HOME": home, "XDG_RUNTIME_DIR": home, "HOME": home}
-        words = [str(TARGET / "fairwave"), "bench", "serve", "--listen", f"{plan.address}:{plan.port}", *options]
+        words = [str(plan.program), "bench", "serve", "--listen", f"{plan.address}:{plan.port}", *options]
         words += dedicated(plan)
         sink = Process(plan.sink, words, environment, plan.is_urgent)
         line = sink.wait_line(lambda line: "fw1" in line)
@@ -162,7 +164,7 @@ def dedicated(plan: Plan) -> list[str]:
 
 
 def fairwave_source(plan: Plan, options: tuple[str, ...], ticket: str, environment: dict[str, str]) -> Process:
-    words = [str(TARGET / "fairwave"), "bench", "-", "--time", f"{plan.seconds:g} s", "--json", *options]
+    words = [str(plan.program), "bench", "-", "--time", f"{plan.seconds:g} s", "--json", *options]
     words += dedicated(plan)
     if plan.rate_bps:
         words += ["--limit", f"{plan.rate_bps / 1e6} Mb/s"]

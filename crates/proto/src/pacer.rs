@@ -36,6 +36,10 @@ pub(crate) struct Pacer {
     paid_at: Time,
     packet: Bytes,
     send: Bytes,
+    /// Bytes that may go at once after a stop, and the most that can be earned: of this rate and packet. Each packet
+    /// asks for them several times, and a division of 128 bits takes as long as all else that it asks for.
+    burst: Bytes,
+    most: i128,
 }
 
 impl Pacer {
@@ -53,6 +57,8 @@ impl Pacer {
             paid_at: now,
             packet,
             send,
+            burst: packet,
+            most: cost(packet) + cost(packet) / 2,
         }
     }
 
@@ -60,7 +66,7 @@ impl Pacer {
     pub(crate) fn set_rate(&mut self, now: Time, rate: Rate) {
         self.earn(now);
         self.rate = (rate.as_bps().min(LARGEST_BPS) * GRAINS_PER_BPS).round() as u64;
-        self.credit = self.credit.min(self.most());
+        self.bound_credit();
         // What a delay cost at a high rate is not made up for at a low one.
         self.arrears = self.arrears.min(self.most_arrears());
     }
@@ -85,13 +91,21 @@ impl Pacer {
     pub(crate) fn set_packet(&mut self, now: Time, packet: Bytes) {
         self.earn(now);
         self.packet = packet;
-        self.credit = self.credit.min(self.most());
+        self.bound_credit();
+    }
+
+    /// The rate or the packet is another one: so is a burst, and there is never more credit than one allows.
+    fn bound_credit(&mut self) {
+        let millisecond = (u128::from(self.rate) * 1_000_000 / GRAINS_PER_BYTE.unsigned_abs()) as u64;
+        self.burst = Bytes::new(self.packet.get().max(millisecond.min(self.send.get())));
+        self.most = cost(self.burst) + cost(self.packet) / 2;
+        self.credit = self.credit.min(self.most);
     }
 
     /// Bytes that may go at once after a stop.
-    pub(crate) fn burst(&self) -> Bytes {
-        let millisecond = (u128::from(self.rate) * 1_000_000 / GRAINS_PER_BYTE.unsigned_abs()) as u64;
-        Bytes::new(self.packet.get().max(millisecond.min(self.send.get())))
+    #[cfg(test)]
+    fn burst(&self) -> Bytes {
+        self.burst
     }
 
     /// When a packet of `bytes` may go: now if that is past, never at rate zero.
@@ -100,6 +114,9 @@ impl Pacer {
             return None;
         }
         let missing = u128::try_from(self.price(bytes) - self.credit).unwrap_or(0);
+        if missing == 0 {
+            return Some(self.at);
+        }
         // As a rule it fits into 64 bits, which are divided in a tenth of the time.
         let wait = match u64::try_from(missing) {
             Ok(missing) => missing.div_ceil(self.rate),
@@ -111,7 +128,7 @@ impl Pacer {
     /// When to come for more, after all has gone that may go: with so much credit that it is worth the way, and so
     /// early that a sleep which ends late costs no rate. Where a burst is but one packet, as [`Pacer::next_at`].
     pub(crate) fn wake_at(&self, bytes: Bytes) -> Option<Time> {
-        let worth = Bytes::new(self.burst().get() / 4 * 3);
+        let worth = Bytes::new(self.burst.get() / 4 * 3);
         self.next_at(bytes.max(worth))
     }
 
@@ -121,8 +138,12 @@ impl Pacer {
         self.earn(now);
         let spare = self.credit - self.price(bytes) - cost(self.packet) / 2;
         let spare = u128::try_from(spare.saturating_add(self.arrears)).unwrap_or(0);
-        let early = spare.checked_div(u128::from(self.rate)).unwrap_or(0);
-        Time::from_nanos(now.as_nanos().saturating_sub(u64::try_from(early).unwrap_or(u64::MAX)))
+        // As in `next_at`.
+        let early = match u64::try_from(spare) {
+            Ok(spare) => spare.checked_div(self.rate).unwrap_or(0),
+            Err(_) => u64::try_from(spare.checked_div(u128::from(self.rate)).unwrap_or(0)).unwrap_or(u64::MAX),
+        };
+        Time::from_nanos(now.as_nanos().saturating_sub(early))
     }
 
     /// Bytes that may go now.
@@ -152,18 +173,13 @@ impl Pacer {
         let half = i128::from(self.rate) * i128::from(now.since(self.paid_at).as_nanos()) / 2;
         let paid = half.min(self.owed.saturating_add(cost(bytes)));
         self.credit = self.credit.saturating_sub(paid);
-        self.owed = (self.owed.saturating_add(cost(bytes)) - paid).min(cost(self.burst()));
+        self.owed = (self.owed.saturating_add(cost(bytes)) - paid).min(cost(self.burst));
         self.paid_at = self.paid_at.max(now);
     }
 
     /// Credit at which a packet may go. One larger than all that can be earned goes then, and leaves a debt.
     fn price(&self, bytes: Bytes) -> i128 {
-        cost(bytes).min(self.most())
-    }
-
-    /// The most that can be earned.
-    fn most(&self) -> i128 {
-        cost(self.burst()) + cost(self.packet) / 2
+        cost(bytes).min(self.most)
     }
 
     /// What the longest delay costs that is made up for.
@@ -172,9 +188,13 @@ impl Pacer {
     }
 
     fn earn(&mut self, now: Time) {
+        // All packets of a burst but the first: nothing was earned, and there is no more credit than may be.
+        if now <= self.at {
+            return;
+        }
         // Below 2^63 x 2^64.
         let earned = i128::from(self.rate) * i128::from(now.since(self.at).as_nanos());
-        let most = self.most();
+        let most = self.most;
         self.credit = self.credit.saturating_add(earned);
         let made_up = self.arrears.min(earned / 4).min((most - self.credit).max(0));
         self.arrears -= made_up;

@@ -42,9 +42,11 @@ impl SentStamps {
                 let (expected, actual) = (last.of(number).in_flight().get(), stamp.in_flight().get());
                 expected.abs_diff(actual) <= (actual / TOLERANCE_PART).max(2 * packet.get())
             };
+            if is_known {
+                return;
+            }
             let under_way = number - self.runs.front().map_or(number, |run| run.first);
-            let is_full = self.runs.len() >= MOST_RUNS && number - last.first < under_way / LEAST_PART;
-            if is_known || is_full {
+            if self.runs.len() >= MOST_RUNS && number - last.first < under_way / LEAST_PART {
                 return;
             }
         }
