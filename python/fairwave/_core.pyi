@@ -56,6 +56,24 @@ class Fetched(TypedDict):
     blake3: bytes | None
     error: str | None
 
+@type_check_only
+class Why(TypedDict):
+    peer: str
+    sends: bool
+    carrier: str
+    rate_bps: float
+    limited_by: str | None
+    because: str
+    advice: str | None
+    rtt_s: float | None
+    least_rtt_s: float | None
+    queueing_s: float | None
+    loss_share: float | None
+    late_share: float | None
+    lateness_s: float | None
+    marked_share: float | None
+    delivery_rate_bps: float | None
+
 def get(
     ticket: str,
     destination: str,
@@ -86,6 +104,7 @@ class Server:
     @property
     def ticket(self) -> str: ...
     def transfers(self) -> list[tuple[str, bool, bool, int, int]]: ...
+    def why(self) -> list[Why]: ...
     def close(self) -> None: ...
 
 class ScenarioError(ValueError):

@@ -137,6 +137,20 @@ def get(
     return transfer
 
 
+_WHY_WORDS = ["peer", "carrier", "limited_by", "because", "advice"]
+_WHY_NUMBERS = [
+    "rate_bps",
+    "rtt_s",
+    "least_rtt_s",
+    "queueing_s",
+    "loss_share",
+    "late_share",
+    "lateness_s",
+    "marked_share",
+    "delivery_rate_bps",
+]
+
+
 class Server:
     """Files that are offered until it is closed, at the latest when a ``with`` block ends. Made by `serve`."""
 
@@ -156,6 +170,23 @@ class Server:
             for peer, is_put, is_over, files, size in self._core.transfers()
         ]
         return pd.DataFrame(rows, columns=["peer", "direction", "is_over", "files", "bytes"])
+
+    def why(self) -> pd.DataFrame:
+        """What limits the sessions that are open, and what is known of their paths, as ``fairwave why`` tells it.
+
+        It looks twice, a quarter of a second apart.
+
+        Returns:
+            A row each: ``peer``, ``direction`` ("get" or "put"), ``carrier`` ("udp" or "tcp"), ``rate_bps`` (IP packets
+            that went over the wire), ``limited_by`` (a word) and ``because`` (in words), ``advice``; ``rtt_s``, which
+            is smoothed, and ``least_rtt_s``; ``queueing_s``, how long packets wait in queues there and back;
+            ``loss_share``, ``late_share`` and ``marked_share`` of the packets of the last ten seconds; ``lateness_s``,
+            how late; and ``delivery_rate_bps``, what arrived in the last second. Numbers not known are NaN.
+        """
+        told = pd.DataFrame(self._core.why(), columns=["sends", *_WHY_WORDS, *_WHY_NUMBERS])
+        told.insert(0, "direction", ["get" if sends else "put" for sends in told["sends"]])
+        told[_WHY_NUMBERS] = told[_WHY_NUMBERS].astype(float)
+        return told[["peer", "direction", *_WHY_WORDS[1:], *_WHY_NUMBERS]]
 
     def close(self) -> None:
         """End all transfers, and offer nothing any more."""

@@ -75,6 +75,29 @@ def test_get__goes_on_when_the_server_comes_back(tmp_path: Path) -> None:
     assert (transfer.bytes, transfer.resumed_bytes) == (12_000_000, 0)
 
 
+def test_why__tells_what_holds_a_session_and_its_path(tmp_path: Path) -> None:
+    data = tmp_path / "data.bin"
+    data.write_bytes(os.urandom(12_000_000))
+    with fw.serve([data], listen=HERE) as server, ThreadPoolExecutor() as pool:
+        assert server.why().empty
+        columns = list(server.why().columns)
+        slow = pool.submit(fw.get, server.ticket, tmp_path / "there", limit="20 Mb/s")
+        while server.transfers()["bytes"].sum() < 1_000_000:
+            assert not slow.done()
+            time.sleep(0.01)
+        (told,) = server.why().to_dict("records")
+        assert slow.result().bytes == 12_000_000
+    assert list(told) == columns
+    assert (told["direction"], told["carrier"]) == ("get", "udp")
+    # What the sink's user allows there.
+    assert told["limited_by"] == "peer node"
+    assert told["because"]
+    assert 0 < told["least_rtt_s"] <= told["rtt_s"]
+    assert told["loss_share"] == 0
+    # 20 Mb/s, or less for what the machine was busy with.
+    assert 0 < told["delivery_rate_bps"] < 25e6
+
+
 def test_serve__listens_at_the_usual_port_where_none_is_said(tmp_path: Path) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
         with contextlib.suppress(OSError):

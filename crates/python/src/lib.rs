@@ -20,6 +20,7 @@ mod run;
 mod schemes;
 mod simulate;
 mod transfer;
+mod why;
 
 #[pyo3::pymodule]
 mod _core {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use fairwave_files::{Durable, Ended, GetOptions, Share, ShareOptions, Transfer};
 use fairwave_host::{
-    Capacity, Endpoint, EndpointConfig, Keyring, Listen, Offering, PathControl, PathKind, ServerOptions, ShareId,
+    Capacity, Endpoint, EndpointConfig, Here, Keyring, Listen, Offering, PathControl, PathKind, ServerOptions, ShareId,
     StateDir, Ticket, Validity, listen_address,
 };
 use fairwave_schemes::node::host_rule;
@@ -18,6 +18,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::error::parse_error;
+use crate::why;
 
 /// How often a call that waits looks for signals.
 const LOOK: Duration = Duration::from_millis(50);
@@ -139,6 +140,7 @@ pub(crate) struct Server {
     endpoint: Endpoint,
     share: Arc<Share>,
     ticket: Ticket,
+    here: Here,
 }
 
 #[pymethods]
@@ -197,13 +199,15 @@ impl Server {
             None => Listen::Usual,
         };
         let validity = validity(expires_s, once)?;
-        let options = ServerOptions { endpoint: link.config(py, None)?, listen, validity, ..ServerOptions::default() };
+        let config = link.config(py, None)?;
+        let here = Here { capacity: config.send_capacity };
+        let options = ServerOptions { endpoint: config, listen, validity, ..ServerOptions::default() };
         let keyring = StateDir::open().and_then(|state| Keyring::open(state, id)).map_err(system)?;
         let server = fairwave_host::Server::open(keyring, &options).map_err(system)?;
         server.keyring.keep_offering(offering).map_err(system)?;
         let fairwave_host::Server { endpoint, keyring, ticket } = server;
         endpoint.listen_with(keyring, share.judges(), share.accept());
-        Ok(Self { endpoint, share, ticket })
+        Ok(Self { endpoint, share, ticket, here })
     }
 
     /// What lets others in.
@@ -219,6 +223,13 @@ impl Server {
             (visit.from.to_string(), visit.is_put(), visit.transfer.is_over(), progress.files_done, progress.bytes_done)
         };
         self.share.transfers().into_iter().map(told).collect()
+    }
+
+    /// What limits the sessions that are open, and what is known of their paths: a dict each. It takes a quarter of a
+    /// second, as rates are of that long.
+    fn why<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let sessions = py.detach(|| why::sessions(&self.endpoint, &self.share, self.here));
+        sessions.iter().map(|session| why::told(py, session)).collect()
     }
 
     /// Ends all transfers, and offers nothing any more.
