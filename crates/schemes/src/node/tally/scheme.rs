@@ -6,7 +6,7 @@ use super::options::TallyOptions;
 use crate::scheme::option::{Domain, OptionSpec, OptionValue, Options};
 
 /// The options, besides the control interval and the phase that every node rule takes.
-pub(in crate::node) const OPTIONS: [OptionSpec; 11] = [
+pub(crate) const OPTIONS: [OptionSpec; 11] = [
     number(
         "eps",
         Domain::Number { least: 0.0, most: 0.5, open: false },
@@ -77,7 +77,7 @@ const fn flag(name: &'static str, default: &'static str, help: &'static str) -> 
 
 /// The constants of a node with these options. What a driver knows better it sets itself: the control interval, the
 /// size of a packet.
-pub(in crate::node) fn tally_options(options: &Options) -> TallyOptions {
+pub(crate) fn tally_options(options: &Options) -> TallyOptions {
     let usual = TallyOptions::default();
     let given = TallyOptions {
         headroom: options.number("eps").unwrap_or(usual.headroom),
