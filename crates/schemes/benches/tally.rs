@@ -25,7 +25,7 @@ fn claim(number: u64, claim: Option<Rate>, in_force: u64) -> ClaimMessage {
 
 /// What a session claims: every tenth all, the others something of their own.
 fn wish(session: u64) -> Option<Rate> {
-    (!session.is_multiple_of(10)).then(|| Rate::bps(1e4 + (session * 7919 % 10_007) as f64 * 1e2))
+    (!session.is_multiple_of(10)).then(|| Rate::nearest_bps(1e4 + (session * 7919 % 10_007) as f64 * 1e2))
 }
 
 /// A sink at rest: every session was granted, and has confirmed.

@@ -78,7 +78,7 @@ fn memory__of_a_session_and_of_a_grant_under_way() {
     let at_source = (TAKEN.load(Relaxed) - before) as f64 / 1000.0;
     eprintln!("{a_session:.0} B a session at a sink, {a_grant:.1} B a grant under way, {at_source:.0} B at a source");
     // docs/tally.md has the numbers, and what they were meant to be.
-    assert!(a_session < 500.0, "{a_session} B a session");
+    assert!(a_session < 600.0, "{a_session} B a session");
     assert!(a_grant < 33.0, "{a_grant} B a grant under way");
     assert!(at_source < 800.0, "{at_source} B a session at a source");
 }
