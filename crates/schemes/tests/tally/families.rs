@@ -84,6 +84,11 @@ fn as_shipped() -> Demanded {
     }
 }
 
+/// Some nodes run plain GTP, which comes to its rates by steps: 90 s, and nothing is said of how quiet it is.
+fn beside_plain_gtp() -> Demanded {
+    Demanded { lasts: Duration::from_secs(90), quiet: false, ..as_shipped() }
+}
+
 fn all_hold(test: &str, family: Family, usually: u64, demanded: &Demanded) {
     let (first, count) = seeds(usually);
     let (mut error, mut peak, mut ratio, mut took, mut messages) = (0.0_f64, 0.0_f64, 0.0_f64, Vec::new(), 0);
@@ -163,6 +168,7 @@ families! {
     shipped__capacities_change: Capacities, 60, as_shipped();
     shipped__routers: Routers, 60, as_shipped();
     shipped__loss: Loss, 60, as_shipped();
+    shipped__beside_plain_gtp: Mixed, 12, beside_plain_gtp();
     shipped__chaos: Chaos, 60, Demanded { lasts: Duration::from_secs(30), ..as_shipped() };
 }
 
