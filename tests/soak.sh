@@ -3,7 +3,10 @@
 set -euo pipefail
 export FAIRWAVE_INSTANCES=${FAIRWAVE_INSTANCES:-1300} PROPTEST_CASES=${PROPTEST_CASES:-5000}
 set -x
-FAIRWAVE_TALLY=${FAIRWAVE_TALLY:-10000} cargo test --locked --release --package fairwave-schemes --test tally -- --nocapture
+FAIRWAVE_CLIMB=${FAIRWAVE_CLIMB:-2000} FAIRWAVE_TALLY=${FAIRWAVE_TALLY:-10000} \
+  cargo test --locked --release --package fairwave-schemes --test tally -- --nocapture
+# Ten families: 10^6 networks.
+FAIRWAVE_FLUID_TALLY=${FAIRWAVE_FLUID_TALLY:-100000} cargo test --locked --release --package fairwave-fluid --test tally -- --nocapture
 cargo test --locked --release --package fairwave-fluid --test random_instances -- --nocapture
 cargo test --locked --release --package fairwave-units --package fairwave-schemes --package fairwave-scenario --package fairwave-sim
 # Whole hosts of the protocol on bad networks, a world a seed; overflows are found.

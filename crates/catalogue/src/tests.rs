@@ -129,9 +129,10 @@ fn all_alike(run: &Run) -> Run {
     wrong
 }
 
-/// The same run with long queues that drop: half of all packets are lost.
+/// The same run with long queues that drop, and ends that talk without rest: half of all packets are lost.
 fn dropping(run: &Run) -> Run {
     let mut wrong = run.clone();
+    wrong.summary.engine.messages += 1_000_000_000;
     for link in &mut wrong.summary.links {
         link.mean_queue_packets += 1e5;
         link.dropped_packets += 1000;

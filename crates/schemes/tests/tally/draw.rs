@@ -27,6 +27,8 @@ pub enum Family {
     Loss,
     /// All at once: loss to 30 %, 100 ms late, restarts, crashes, outages.
     Chaos,
+    /// Half of the nodes, or a fifth, run plain GTP; sessions come and go.
+    Mixed,
 }
 
 /// Uniform numbers of one network.
@@ -118,6 +120,12 @@ pub fn network(family: Family, seed: u64, options: TallyOptions) -> Network {
             network.changes.sort_by_key(|(at, _)| *at);
         }
         Family::Loss => (network.loss, network.late) = (0.05, ms(20)),
+        Family::Mixed => {
+            let share = if draw.chance(0.5) { 0.5 } else { 0.2 };
+            for resource in &mut network.resources {
+                resource.is_plain = draw.chance(share);
+            }
+        }
         Family::Chaos => chaos(&mut network, sources, draw),
         _ => {}
     }

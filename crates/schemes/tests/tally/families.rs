@@ -10,22 +10,22 @@ use crate::optimum::{Optimum, optimum};
 use crate::world::World;
 
 /// What one network came to.
-struct Outcome {
+pub struct Outcome {
     /// Largest difference of a rate from the optimum, in capacities of 1 Gb/s.
-    error: f64,
+    pub error: f64,
     /// From the last change until all rates are near and stay so.
-    took: Duration,
-    bound: Duration,
-    peak: f64,
+    pub took: Duration,
+    pub bound: Duration,
+    pub peak: f64,
     quiet: bool,
-    violation: Option<String>,
+    pub violation: Option<String>,
     messages: u64,
 }
 
 /// All of a capacity of 1 Gb/s.
 const FULL: f64 = 1e9;
 
-fn run(network: &Network, near: f64, lasts: Duration) -> Outcome {
+pub fn run(network: &Network, near: f64, lasts: Duration) -> Outcome {
     let best = optimum(network);
     let mut world = World::new(network);
     world.aim(&best.rates_bps, near * FULL);
@@ -84,6 +84,11 @@ fn as_shipped() -> Demanded {
     }
 }
 
+/// Some nodes run plain GTP, which comes to its rates by steps: 90 s, and nothing is said of how quiet it is.
+fn beside_plain_gtp() -> Demanded {
+    Demanded { lasts: Duration::from_secs(90), quiet: false, ..as_shipped() }
+}
+
 fn all_hold(test: &str, family: Family, usually: u64, demanded: &Demanded) {
     let (first, count) = seeds(usually);
     let (mut error, mut peak, mut ratio, mut took, mut messages) = (0.0_f64, 0.0_f64, 0.0_f64, Vec::new(), 0);
@@ -133,7 +138,7 @@ fn seeds(usually: u64) -> (u64, u64) {
 }
 
 #[allow(clippy::disallowed_methods, reason = "the driver of a test may be told how long to run")]
-fn number(variable: &str) -> Option<u64> {
+pub fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{variable}={text} is no number")))
 }
 
@@ -163,6 +168,7 @@ families! {
     shipped__capacities_change: Capacities, 60, as_shipped();
     shipped__routers: Routers, 60, as_shipped();
     shipped__loss: Loss, 60, as_shipped();
+    shipped__beside_plain_gtp: Mixed, 12, beside_plain_gtp();
     shipped__chaos: Chaos, 60, Demanded { lasts: Duration::from_secs(30), ..as_shipped() };
 }
 

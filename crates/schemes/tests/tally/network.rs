@@ -10,6 +10,8 @@ pub struct Resource {
     pub capacity_bps: f64,
     pub interval: Duration,
     pub phase: Duration,
+    /// Whether it runs plain GTP.
+    pub is_plain: bool,
 }
 
 /// A remote resource on a session's way, and the delays from the source to it and back.
@@ -105,7 +107,7 @@ impl Network {
     }
 
     pub fn resource(&mut self, is_source: bool, capacity_bps: f64, interval: Duration, phase: Duration) -> usize {
-        self.resources.push(Resource { is_source, capacity_bps, interval, phase });
+        self.resources.push(Resource { is_source, capacity_bps, interval, phase, is_plain: false });
         self.resources.len() - 1
     }
 

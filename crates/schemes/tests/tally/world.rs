@@ -1,6 +1,8 @@
 //! A network that runs the rule, message by message: fluids are exact, delays real; messages are lost and late, nodes
 //! are restarted. What is proved of every instant is checked at every instant.
 
+mod plain;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -10,10 +12,13 @@ use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 
 use crate::network::{Change, Network};
+use plain::PlainNode;
 
 enum Node {
     Source(SourceNode),
     Sink(SinkNode),
+    /// Either, under plain GTP.
+    Plain(PlainNode),
 }
 
 #[derive(Debug)]
@@ -28,6 +33,10 @@ enum Event {
     Grant(usize, usize, GrantMessage),
     Tick(usize),
     ExtraTick(usize),
+    /// Plain GTP's expected rate reaches the source.
+    Feedback(usize, f64),
+    /// The last data of a session with a plain end have come.
+    PlainEnd(usize),
 }
 
 struct Queued(u64, u64, Event);
@@ -63,6 +72,8 @@ pub struct World<'a> {
     loads: Vec<f64>,
     touched: Vec<usize>,
     capacities: Vec<f64>,
+    /// The most that a load may be, over the capacity: infinite under plain GTP, and beside it 1.07.
+    most: Vec<f64>,
     /// Whether the capacity was lowered: what is proved begins with the confirmation of the cuts.
     was_lowered: Vec<bool>,
     has_extra_tick: Vec<bool>,
@@ -99,6 +110,7 @@ impl<'a> World<'a> {
             loads: vec![0.0; network.resources.len()],
             touched: Vec::new(),
             capacities: network.resources.iter().map(|resource| resource.capacity_bps).collect(),
+            most: most(network),
             was_lowered: vec![false; network.resources.len()],
             has_extra_tick: vec![false; network.resources.len()],
             crossing: crossing(network),
@@ -117,7 +129,9 @@ impl<'a> World<'a> {
         for (index, resource) in network.resources.iter().enumerate() {
             let options = world.options(index);
             let capacity = Rate::nearest_bps(resource.capacity_bps);
-            world.nodes.push(if resource.is_source {
+            world.nodes.push(if resource.is_plain {
+                Node::Plain(PlainNode::default())
+            } else if resource.is_source {
                 Node::Source(SourceNode::new(capacity, options))
             } else {
                 Node::Sink(SinkNode::new(capacity, options))
@@ -206,8 +220,10 @@ impl<'a> World<'a> {
             if self.was_lowered[resource] || capacity <= 0.0 {
                 continue;
             }
-            self.peak = self.peak.max(load / capacity);
-            if load > capacity * (1.0 + self.network.options.headroom) * (1.0 + 1e-9) {
+            if self.most[resource] < f64::INFINITY {
+                self.peak = self.peak.max(load / capacity);
+            }
+            if load > capacity * self.most[resource] * (1.0 + 1e-9) {
                 self.violates(|| format!("resource {resource}: load {load} of {capacity}"));
             }
         }
@@ -231,6 +247,8 @@ impl<'a> World<'a> {
             Event::Data(session, way, rate) => self.on_data(session, way, rate),
             Event::Claim(session, way, ref claim) => self.on_claim(session, way, claim),
             Event::Grant(session, way, ref grant) => self.on_grant(session, way, grant),
+            Event::Feedback(session, bps) => self.on_feedback(session, bps),
+            Event::PlainEnd(session) => self.on_plain_end(session),
             Event::Tick(resource) => {
                 let next = self.now + self.network.resources[resource].interval;
                 self.push(next, Event::Tick(resource));
@@ -244,6 +262,9 @@ impl<'a> World<'a> {
     }
 
     fn open(&mut self, session: usize) {
+        if self.is_plain(session) {
+            return self.open_plain(session);
+        }
         let plan = &self.network.plans[session];
         let declared = self.flows[session].demand_bps;
         let declared = (plan.declares && declared < f64::INFINITY).then(|| Rate::nearest_bps(declared));
@@ -261,6 +282,9 @@ impl<'a> World<'a> {
     fn close(&mut self, session: usize) {
         if !self.flows[session].is_open {
             return;
+        }
+        if self.is_plain(session) {
+            return self.close_plain(session);
         }
         let source = self.network.plans[session].source;
         // Data first, then the bye.
@@ -281,6 +305,7 @@ impl<'a> World<'a> {
                 match &mut self.nodes[resource] {
                     Node::Source(source) => source.set_capacity(Rate::nearest_bps(bps)),
                     Node::Sink(sink) => sink.set_capacity(Rate::nearest_bps(bps)),
+                    Node::Plain(_) => {}
                 }
                 self.react(resource);
             }
@@ -304,9 +329,12 @@ impl<'a> World<'a> {
     /// A session sends what it may, or what it wants.
     fn set_rate(&mut self, session: usize) {
         let (now, plan) = (self.now, &self.network.plans[session]);
-        let Node::Source(source) = &self.nodes[plan.source] else { return };
         let flow = &mut self.flows[session];
-        let allowed = if flow.is_open { source.rate(session as u64).as_bps() } else { 0.0 };
+        let allowed = match &self.nodes[plan.source] {
+            Node::Source(source) if flow.is_open => source.rate(session as u64).as_bps(),
+            Node::Plain(node) if flow.is_open => node.allowed_bps(session),
+            _ => 0.0,
+        };
         flow.bits += flow.rate_bps * now.since(flow.since).as_secs_f64();
         flow.since = now;
         flow.waits = flow.is_open && flow.demand_bps > allowed * (1.0 + 1e-6);
@@ -346,8 +374,10 @@ impl<'a> World<'a> {
         let arrival = &mut self.flows[session].arrivals[way];
         let bits = arrival.rate_bps * self.now.since(arrival.since).as_secs_f64();
         arrival.since = self.now;
-        if let Node::Sink(sink) = &mut self.nodes[resource] {
-            sink.received(session as u64, bits);
+        match &mut self.nodes[resource] {
+            Node::Sink(sink) => sink.received(session as u64, bits),
+            Node::Plain(node) => node.count(session, bits),
+            Node::Source(_) => {}
         }
     }
 
@@ -396,6 +426,7 @@ impl<'a> World<'a> {
     fn tick(&mut self, resource: usize) {
         let now = self.now;
         match &mut self.nodes[resource] {
+            Node::Plain(_) => self.tick_plain(resource),
             Node::Sink(sink) => {
                 if now < sink.next_tick() {
                     return;
@@ -406,7 +437,7 @@ impl<'a> World<'a> {
                 }
                 let Node::Sink(sink) = &mut self.nodes[resource] else { return };
                 sink.tick(now, &mut self.grants);
-                let most = self.capacities[resource] * (1.0 + self.network.options.headroom) * (1.0 + 1e-9);
+                let most = self.capacities[resource] * self.most[resource] * (1.0 + 1e-9);
                 let (reserved, is_recovering) = (sink.reserved_sum().as_bps(), sink.is_recovering());
                 if reserved > most && !self.was_lowered[resource] && !is_recovering {
                     self.violates(|| format!("resource {resource}: {reserved} of {most} reserved"));
@@ -494,6 +525,10 @@ impl<'a> World<'a> {
                 self.last_news = self.now;
             }
             self.messages += 1;
+            if self.is_plain(session) {
+                self.push(self.now + ways[way].back, Event::Feedback(session, grant.message.rate.as_bps()));
+                continue;
+            }
             // What a session may grow at once never goes beyond what the node could give it.
             if let Some(offer) = grant.message.offer
                 && grant.message.number > 0
@@ -524,6 +559,20 @@ impl<'a> World<'a> {
     fn draw(&mut self) -> f64 {
         (self.random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
+}
+
+/// The headroom, and what steps of plain GTP may take at a sink beside it. Nothing is said of a node that runs plain GTP.
+fn most(network: &Network) -> Vec<f64> {
+    let is_plain = |resource: usize| network.resources[resource].is_plain;
+    let is_beside = |resource: usize| {
+        network.plans.iter().any(|plan| is_plain(plan.source) && plan.ways.iter().any(|way| way.resource == resource))
+    };
+    let most = |resource: usize| match (is_plain(resource), is_beside(resource)) {
+        (true, _) => f64::INFINITY,
+        (false, true) => 1.05 + network.options.headroom,
+        (false, false) => 1.0 + network.options.headroom,
+    };
+    (0..network.resources.len()).map(most).collect()
 }
 
 fn crossing(network: &Network) -> Vec<Vec<(usize, usize)>> {
