@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fairwave_scenario::{LinkSummary, Record, Run, SessionSummary};
+use fairwave_scenario::{LinkSummary, MaxMinStep, Record, Run, SessionSummary};
 use fairwave_schemes::global::metrics::jain_index;
 use fairwave_units::{Duration, Rate};
 use serde::Deserialize;
@@ -79,6 +79,14 @@ pub(crate) enum Measure {
     Distance { at: Quantity<Duration> },
     /// Per run: when that quotient falls below a share for good.
     TimeToDistance { share: f64 },
+    /// Per run: what the sessions lack of their max-min rates of each instant, together and over the whole run, in time
+    /// at which all would lack all.
+    Waste,
+    /// Per run: the share of what the max-min rates of each instant would have carried that was carried, no session
+    /// counting for more than its own rate.
+    Carried,
+    /// Per run: claims and grants that the ends told each other in the whole run, by session.
+    Messages,
     /// Per run: by how much the distance ever rises above its least value so far, over the distance at the start.
     DistanceRise,
 }
@@ -134,7 +142,8 @@ impl Measure {
             | Self::LossSpacing { .. }
             | Self::TimeAbove { .. }
             | Self::TimeAt { .. }
-            | Self::TimeToDistance { .. } => Dimension::Time,
+            | Self::TimeToDistance { .. }
+            | Self::Waste => Dimension::Time,
             Self::Error { .. }
             | Self::PeakOverload
             | Self::GapToMaxMin
@@ -149,6 +158,8 @@ impl Measure {
             | Self::LossRatio
             | Self::Synchronisation { .. }
             | Self::Distance { .. }
+            | Self::Carried
+            | Self::Messages
             | Self::DistanceRise => Dimension::Number,
         }
     }
@@ -169,6 +180,8 @@ impl Measure {
                 | Self::LeastJain { .. }
                 | Self::TimeToJain { .. }
                 | Self::FirstJain { .. }
+                | Self::Waste
+                | Self::Carried
         );
         let distances = matches!(self, Self::Distance { .. } | Self::TimeToDistance { .. } | Self::DistanceRise);
         Record { rates, distances, ..Record::default() }
@@ -298,6 +311,9 @@ impl Measure {
                 let first = far.map_or(0, |i| i + 1);
                 distances.ends_s.get(first).copied().unwrap_or(f64::INFINITY)
             }
+            Self::Waste => waste(&lacking(&run.max_min, &Samples::of(run)?)),
+            Self::Carried => carried(&lacking(&run.max_min, &Samples::of(run)?)),
+            Self::Messages => summary.engine.messages as f64 / summary.sessions.len() as f64,
             Self::DistanceRise => {
                 let distances = Distances::of(run, width)?;
                 let mut least = summary.metrics.distance_start_bps;
@@ -311,6 +327,37 @@ impl Measure {
         };
         Ok(vec![value])
     }
+}
+
+/// What sessions lack of their max-min rates in one sample.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Lacking {
+    width_s: f64,
+    /// All together, no session's surplus set against another's want.
+    missing_bps: f64,
+    optimum_bps: f64,
+}
+
+/// The same of each sample, against the max-min rates at its start.
+fn lacking(max_min: &[MaxMinStep], samples: &Samples<'_>) -> Vec<Lacking> {
+    let of = |i: usize| {
+        let start_s = samples.start_s(i);
+        let begun = max_min.partition_point(|step| step.from.as_secs_f64() <= start_s + 1e-9);
+        let optimum = begun.checked_sub(1).map_or(&[][..], |step| &max_min[step].rates_bps);
+        let lacks = optimum.iter().enumerate().map(|(k, rate)| (rate - samples.rate(i, k)).max(0.0));
+        Lacking { width_s: samples.width_s(i), missing_bps: lacks.sum(), optimum_bps: optimum.iter().sum() }
+    };
+    (0..samples.0.ends.len()).map(of).collect()
+}
+
+fn waste(lacking: &[Lacking]) -> f64 {
+    let wanted = lacking.iter().filter(|here| here.optimum_bps > 0.0);
+    wanted.map(|here| here.width_s * here.missing_bps / here.optimum_bps).sum()
+}
+
+fn carried(lacking: &[Lacking]) -> f64 {
+    let sum = |bps: fn(&Lacking) -> f64| lacking.iter().map(|here| here.width_s * bps(here)).sum::<f64>();
+    1.0 - sum(|here| here.missing_bps) / sum(|here| here.optimum_bps)
 }
 
 fn find_link<'a>(run: &'a Run, name: &str) -> Result<&'a LinkSummary, MeasureError> {
@@ -409,6 +456,27 @@ mod tests {
     #[test]
     fn synchronisation__of_nothing_is_no_number() {
         assert!(synchronisation(&[vec![], vec![]], 0.0, 0.5).is_nan());
+    }
+
+    #[test]
+    fn lacking__is_what_the_optimum_of_the_instant_gives_and_the_sample_has_not() {
+        let step = |from_s, rates: [f64; 2]| MaxMinStep {
+            from: fairwave_units::Time::from_secs(from_s),
+            rates_bps: rates.to_vec(),
+        };
+        let rates = RateSamples {
+            ends: [1, 2, 3].map(fairwave_units::Time::from_secs).to_vec(),
+            sessions: 2,
+            rate_bps: vec![0.0, 0.0, 30.0, 70.0, 50.0, 50.0],
+            ..RateSamples::default()
+        };
+        let max_min = vec![step(0, [50.0, 50.0]), step(2, [80.0, 20.0])];
+        // Nothing of 100; 20 of 50 lacking beside one that has too much; 30 of 80.
+        let found = lacking(&max_min, &Samples(&rates));
+        let here = |missing_bps| Lacking { width_s: 1.0, missing_bps, optimum_bps: 100.0 };
+        assert_eq!(found, [here(100.0), here(20.0), here(30.0)]);
+        assert!((waste(&found) - 1.5).abs() < 1e-12);
+        assert!((carried(&found) - 0.5).abs() < 1e-12);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! [`OptionSpec`], which also reads it ([`OptionSpec::read`], [`OptionSpec::read_text`]); a run carries [`Options`].
 
 mod node_rule;
-mod option;
+pub(crate) mod option;
 pub(crate) mod registry;
 
 pub use node_rule::NodeRule;

@@ -27,11 +27,8 @@ fn rounds(network: &Network) -> (u32, u32) {
         let by_demand = open.iter().any(|k| is_demand(k));
         let (fixed, rest): (Vec<&Drawn>, Vec<&Drawn>) =
             open.into_iter().partition(|k| if by_demand { is_demand(k) } else { is_full(k) });
-        if by_demand {
-            demand_rounds += 1
-        } else {
-            node_rounds += 1
-        }
+        demand_rounds += u32::from(by_demand);
+        node_rounds += u32::from(!by_demand);
         for k in fixed {
             let rate = if by_demand { k.demand_bps } else { k.weight * lowest };
             k.crosses.iter().for_each(|node| left[*node] -= rate);

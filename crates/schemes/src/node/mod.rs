@@ -25,12 +25,29 @@ use fairwave_units::{Bytes, Duration};
 use thiserror::Error;
 
 use crate::RateAllocator;
-use crate::scheme::registry::session;
+use crate::scheme::registry::{join, session};
 use crate::scheme::{Domain, Model, NodeRule, OptionSpec, Options, Scheme, SchemeKind, find};
 
 /// The rules of end nodes, in the order in which lists show them. A new one is a file here, its `mod` line above and
 /// its place in this list: everybody else finds it by what it can do.
-pub(crate) const RULES: &[Scheme] = &[gtp::ADOPTED, gtp::PRINTED, abr::CHARNY, abr::HOU, tally::TALLY];
+pub(crate) const RULES: &[Scheme] = &[gtp::ADOPTED, gtp::PRINTED, abr::CHARNY, abr::HOU, TALLY];
+
+/// Tally in the list of schemes. Its `make` is plain GTP: what such a node runs for peers that know no messages.
+const TALLY: Scheme = Scheme {
+    needs: "the rule at every end node of the sessions, and messages between the two ends",
+    ..entry(
+        "tally",
+        "the ends tell each other offers and claims; raises come out of capacity that nobody holds any more",
+        "docs/tally.md",
+        &TALLY_OPTIONS,
+        NodeRule {
+            keeps_minimum: true,
+            exchange: Some(tally::tally_options),
+            ..NodeRule::new(|options| Box::new(Gtp::new(Reading::Adopted, options)))
+        },
+    )
+};
+const TALLY_OPTIONS: [OptionSpec; 13] = join([OptionSpec { default: "20 ms", ..INTERVAL }, PHASE], tally::OPTIONS);
 
 /// The entry of a rule in the list of schemes. Where hosts run it, its packets are theirs.
 const fn entry(

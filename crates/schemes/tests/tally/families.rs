@@ -10,22 +10,22 @@ use crate::optimum::{Optimum, optimum};
 use crate::world::World;
 
 /// What one network came to.
-struct Outcome {
+pub struct Outcome {
     /// Largest difference of a rate from the optimum, in capacities of 1 Gb/s.
-    error: f64,
+    pub error: f64,
     /// From the last change until all rates are near and stay so.
-    took: Duration,
-    bound: Duration,
-    peak: f64,
+    pub took: Duration,
+    pub bound: Duration,
+    pub peak: f64,
     quiet: bool,
-    violation: Option<String>,
+    pub violation: Option<String>,
     messages: u64,
 }
 
 /// All of a capacity of 1 Gb/s.
 const FULL: f64 = 1e9;
 
-fn run(network: &Network, near: f64, lasts: Duration) -> Outcome {
+pub fn run(network: &Network, near: f64, lasts: Duration) -> Outcome {
     let best = optimum(network);
     let mut world = World::new(network);
     world.aim(&best.rates_bps, near * FULL);
@@ -133,7 +133,7 @@ fn seeds(usually: u64) -> (u64, u64) {
 }
 
 #[allow(clippy::disallowed_methods, reason = "the driver of a test may be told how long to run")]
-fn number(variable: &str) -> Option<u64> {
+pub fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{variable}={text} is no number")))
 }
 

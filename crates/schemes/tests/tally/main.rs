@@ -16,5 +16,6 @@ mod draw;
 mod families;
 mod network;
 mod optimum;
+mod search;
 mod traps;
 mod world;

@@ -5,9 +5,12 @@
 //! - [`SourceNode`], [`SinkNode`]: the two halves, with messages as values ([`ClaimMessage`], [`GrantMessage`]). They
 //!   have no clock: time comes in.
 //!
+//! Where the other end runs plain GTP, `open_plain` opens a session at either half; what it means stands in docs/tally.md.
+//!
 //! Whoever drives them carries the messages, however late and in whatever order, and may lose some: the sum of the
 //! rates of a node never exceeds its capacity by more than [`TallyOptions::headroom`].
 
+mod beside_gtp;
 mod caps;
 mod fill;
 mod gauge;
@@ -15,6 +18,7 @@ mod headroom;
 mod ledger;
 mod message;
 mod options;
+mod plain;
 mod scheme;
 mod settle;
 mod sink;
@@ -28,8 +32,8 @@ pub use caps::{Capped, caps};
 pub use fill::{Claimant, Fill};
 pub use message::{ClaimMessage, ClaimTo, GrantMessage, GrantTo, SessionTerms};
 pub use options::TallyOptions;
-pub(super) use scheme::TALLY;
 pub use scheme::react;
+pub(super) use scheme::{OPTIONS, tally_options};
 pub use settle::{Settling, settle};
 pub use sink::SinkNode;
 pub use source::SourceNode;

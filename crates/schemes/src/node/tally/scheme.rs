@@ -1,32 +1,12 @@
-//! Tally in the list of schemes: its options, and the constants that they stand for.
+//! Tally's options in the list of schemes, and the constants that they stand for.
 
 use fairwave_units::Duration;
 
 use super::options::TallyOptions;
-use crate::node::gtp::{Gtp, Reading};
-use crate::node::{INTERVAL, PHASE, entry};
-use crate::scheme::registry::{flag, number};
-use crate::scheme::{Domain, NodeRule, OptionSpec, OptionValue, Options, Scheme};
+use crate::scheme::option::{Domain, OptionSpec, OptionValue, Options};
 
-/// The entry in the list of schemes.
-pub(in crate::node) const TALLY: Scheme = Scheme {
-    needs: "the rule at every end node of the sessions, and messages between the two ends",
-    ..entry(
-        "tally",
-        "the ends tell each other offers and claims; raises come out of capacity that nobody holds any more",
-        "docs/tally.md",
-        &OPTIONS,
-        NodeRule {
-            keeps_minimum: true,
-            exchange: Some(tally_options),
-            ..NodeRule::new(|options| Box::new(Gtp::new(Reading::Adopted, options)))
-        },
-    )
-};
-
-const OPTIONS: [OptionSpec; 13] = [
-    OptionSpec { default: "20 ms", ..INTERVAL },
-    PHASE,
+/// The options, besides the control interval and the phase that every node rule takes.
+pub(crate) const OPTIONS: [OptionSpec; 11] = [
     number(
         "eps",
         Domain::Number { least: 0.0, most: 0.5, open: false },
@@ -87,9 +67,17 @@ const OPTIONS: [OptionSpec; 13] = [
     },
 ];
 
+const fn number(name: &'static str, domain: Domain, default: &'static str, help: &'static str) -> OptionSpec {
+    OptionSpec { name, domain, default, help }
+}
+
+const fn flag(name: &'static str, default: &'static str, help: &'static str) -> OptionSpec {
+    number(name, Domain::Flag, default, help)
+}
+
 /// The constants of a node with these options. What a driver knows better it sets itself: the control interval, the
 /// size of a packet.
-fn tally_options(options: &Options) -> TallyOptions {
+pub(crate) fn tally_options(options: &Options) -> TallyOptions {
     let usual = TallyOptions::default();
     let given = TallyOptions {
         headroom: options.number("eps").unwrap_or(usual.headroom),
@@ -121,7 +109,8 @@ mod tests {
     fn given(texts: &[(&str, &str)]) -> Options {
         let mut options = Options::default();
         for (name, text) in texts {
-            options.set(TALLY.option(name).unwrap().name, TALLY.option(name).unwrap().read_text(text).unwrap());
+            let spec = OPTIONS.iter().find(|spec| spec.name == *name).unwrap();
+            options.set(spec.name, spec.read_text(text).unwrap());
         }
         options
     }
@@ -130,7 +119,7 @@ mod tests {
     fn tally_options__defaults_are_what_is_shipped() {
         assert_eq!(tally_options(&Options::default()), TallyOptions::default());
         let mut named = Options::default();
-        for spec in TALLY.options {
+        for spec in OPTIONS {
             named.set(spec.name, spec.default_value());
         }
         assert_eq!(tally_options(&named), TallyOptions::default());

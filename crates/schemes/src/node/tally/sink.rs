@@ -11,6 +11,7 @@ use super::headroom::{RecentHeadroom, head_bps};
 use super::ledger::GrantLedger;
 use super::message::{ClaimMessage, GrantMessage, GrantTo, SessionTerms, as_bps, as_limit};
 use super::options::{ASK_AGAIN, TallyOptions};
+use super::plain::{MOST_STEPS, PlainSource};
 use super::settle::{Settling, settle};
 use super::use_check::UseCheck;
 
@@ -55,6 +56,8 @@ struct SinkRow {
     freed_until: Option<Time>,
     /// The largest rate reserved since the last tick.
     reserved_since_tick_bps: f64,
+    /// Its source runs plain GTP.
+    plain: Option<Box<PlainSource>>,
 }
 
 impl SinkNode {
@@ -159,6 +162,22 @@ impl SinkNode {
     pub fn received(&mut self, session: u64, bits: f64) {
         if let Some(row) = self.rows.get_mut(&session) {
             row.use_check.on_received(bits);
+            if let Some(plain) = &mut row.plain {
+                plain.on_received(bits);
+            }
+        }
+    }
+
+    pub(super) fn insert_plain(&mut self, now: Time, session: u64, terms: &SessionTerms, plain: PlainSource) {
+        self.rows
+            .insert(session, SinkRow { plain: Some(Box::new(plain)), owes_answer: false, ..SinkRow::new(terms, now) });
+        self.next_tick = Time::ZERO;
+    }
+
+    pub(super) fn remove_plain(&mut self, session: u64) {
+        if self.rows.get(&session).is_some_and(|row| row.plain.is_some()) {
+            self.rows.remove(&session);
+            self.next_tick = Time::ZERO;
         }
     }
 
@@ -185,10 +204,13 @@ impl SinkNode {
         let ceilings = self.live().map(|(_, row)| row.ceiling_bps);
         let offer = |(row, ceiling_bps): (&Claimant, f64)| self.options.up(fill.offer_bps(row).min(ceiling_bps));
         let offers: Vec<f64> = rows.iter().zip(ceilings).map(offer).collect();
-        let mut headroom_bps = 0.0;
+        let claimed: f64 = rows.iter().map(|row| fill.share_bps(row)).sum();
+        let steps = self.plain_steps(&offers, (self.capacity_bps - claimed).max(0.0));
+        let mut headroom_bps = steps.iter().sum::<f64>().min(MOST_STEPS * self.capacity_bps);
         let mut settling = Vec::with_capacity(rows.len());
-        for ((row, claimant), offer_bps) in self.live().map(|(_, row)| row).zip(&rows).zip(&offers) {
-            let mut target_bps = fill.share_bps(claimant);
+        let live = self.live().map(|(_, row)| row);
+        for (((row, claimant), offer_bps), step_bps) in live.zip(&rows).zip(&offers).zip(&steps) {
+            let mut target_bps = fill.share_bps(claimant) + step_bps;
             if row.is_limited_by_application() {
                 let share = claimant.weight / weights;
                 let head = head_bps(self.options.headroom, target_bps, self.capacity_bps, share);
@@ -212,9 +234,26 @@ impl SinkNode {
         self.set_next_tick(now);
     }
 
+    /// How far beyond what came the sessions of plain GTP may go: all together by a twentieth of the capacity, and what
+    /// nobody claims.
+    fn plain_steps(&self, offers: &[f64], unclaimed_bps: f64) -> Vec<f64> {
+        let step =
+            |(row, offer_bps): (&SinkRow, &f64)| row.plain.as_ref().map_or(0.0, |plain| plain.step_bps(*offer_bps));
+        let mut steps: Vec<f64> = self.live().map(|(_, row)| row).zip(offers).map(step).collect();
+        let sum: f64 = steps.iter().sum();
+        let most = MOST_STEPS * self.capacity_bps + unclaimed_bps;
+        if sum > most {
+            for step in &mut steps {
+                *step *= most / sum;
+            }
+        }
+        steps
+    }
+
     /// The capacity, and the largest headroom of the last one to two seconds.
     fn budget_bps(&self) -> f64 {
-        self.capacity_bps + self.headroom.most_bps().min(self.options.headroom * self.capacity_bps)
+        let steps = if self.rows.values().any(|row| row.plain.is_some()) { MOST_STEPS } else { 0.0 };
+        self.capacity_bps + self.headroom.most_bps().min((self.options.headroom + steps) * self.capacity_bps)
     }
 
     fn live(&self) -> impl Iterator<Item = (u64, &SinkRow)> {
@@ -224,7 +263,7 @@ impl SinkNode {
     /// A sink that went on talking to a session that it no longer hears would keep that source's lease alive, and
     /// could never give its share away.
     fn is_silent_to(&self, row: &SinkRow, now: Time) -> bool {
-        now.since(row.heard) > self.options.lease.half()
+        row.plain.is_none() && now.since(row.heard) > self.options.lease.half()
     }
 
     fn end_what_is_over(&mut self, now: Time) {
@@ -232,6 +271,10 @@ impl SinkNode {
         self.tombstones.retain(|_, until| *until > now);
         self.rows.retain(|_, row| row.freed_until.is_none_or(|until| until > now));
         for row in self.rows.values_mut().filter(|row| row.freed_until.is_none()) {
+            if let Some(plain) = &mut row.plain {
+                plain.on_tick(now, row.terms.rtt, &mut row.ledger);
+                continue;
+            }
             if now.since(row.heard) >= two_leases {
                 row.ledger.free();
                 row.freed_until = Some(now.saturating_add(two_leases));
@@ -260,6 +303,11 @@ impl SinkNode {
     fn tell(&mut self, now: Time, session: u64, grant_bps: f64, offer_bps: f64, out: &mut Vec<GrantTo>) {
         let options = self.options;
         let Some(row) = self.rows.get_mut(&session) else { return };
+        if let Some(plain) = &mut row.plain {
+            out.push(plain.tell(now, session, grant_bps, &mut row.ledger));
+            row.reserved_since_tick_bps = row.reserved_since_tick_bps.max(row.ledger.reserved_bps());
+            return;
+        }
         if now.since(row.heard) > options.lease.half() {
             row.owes_answer = false;
             return;
@@ -301,7 +349,7 @@ impl SinkNode {
     fn tick_in_recovery(&mut self, now: Time, out: &mut Vec<GrantTo>) {
         let options = self.options;
         let mut told = Vec::new();
-        for (session, row) in &mut self.rows {
+        for (session, row) in self.rows.iter_mut().filter(|(_, row)| row.plain.is_none()) {
             row.use_check.on_tick(now, 0.0, &options);
             row.reserved_since_tick_bps = row.ledger.reserved_bps();
             if now.since(row.heard) > options.lease.half() {
@@ -359,19 +407,24 @@ impl SinkRow {
             owes_answer: true,
             freed_until: None,
             reserved_since_tick_bps: 0.0,
+            plain: None,
         }
     }
 
     fn claimant(&self) -> Claimant {
         Claimant {
-            claim_bps: self.use_check.measured_bps().unwrap_or(self.claim_bps).min(self.ceiling_bps),
+            claim_bps: match &self.plain {
+                Some(plain) => plain.measured_bps(),
+                None => self.use_check.measured_bps().unwrap_or(self.claim_bps),
+            }
+            .min(self.ceiling_bps),
             weight: self.terms.weight,
             minimum_bps: self.terms.minimum.as_bps(),
         }
     }
 
     fn is_limited_by_application(&self) -> bool {
-        self.is_application_limited || self.use_check.measured_bps().is_some()
+        self.plain.is_none() && (self.is_application_limited || self.use_check.measured_bps().is_some())
     }
 
     /// What it has to send if it uses what it claims.
@@ -382,6 +435,10 @@ impl SinkRow {
     fn next_tick(&self, now: Time, options: &TallyOptions) -> Time {
         if let Some(until) = self.freed_until {
             return until;
+        }
+        if self.plain.is_some() {
+            // What comes is measured in every interval.
+            return now;
         }
         let silent_from = self.heard.saturating_add(options.lease.half());
         let mut next = self.said.saturating_add(options.refresh());

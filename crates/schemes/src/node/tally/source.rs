@@ -65,6 +65,15 @@ struct RemoteHalf {
     heard: Time,
     asked: Time,
     is_over: bool,
+    speaks: Speaks,
+}
+
+/// What the node of a remote resource speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Speaks {
+    Tally,
+    /// Its expected rate is all that it says, and it is told nothing.
+    PlainGtp,
 }
 
 impl SourceNode {
@@ -197,6 +206,29 @@ impl SourceNode {
         }
     }
 
+    pub(super) fn set_plain(&mut self, session: u64) {
+        for half in self.sessions.get_mut(&session).iter_mut().flat_map(|row| &mut row.remotes) {
+            half.speaks = Speaks::PlainGtp;
+        }
+    }
+
+    pub(super) fn take_feedback(&mut self, now: Time, session: u64, bps: f64) {
+        let Some(row) = self.sessions.get_mut(&session) else { return };
+        for half in row.remotes.iter_mut().filter(|half| half.speaks == Speaks::PlainGtp) {
+            (half.heard, half.offer_bps, half.grant_bps) = (now, bps, bps);
+            self.has_news = true;
+        }
+        row.note_allowed();
+    }
+
+    pub(super) fn remove_plain(&mut self, session: u64) {
+        if self.sessions.get(&session).is_some_and(|row| row.remotes.iter().all(|half| half.speaks == Speaks::PlainGtp))
+        {
+            self.sessions.remove(&session);
+            self.has_news = true;
+        }
+    }
+
     /// One control interval is over: demands, caps and claims anew, and what has to be said again.
     pub fn tick(&mut self, now: Time, out: &mut Vec<ClaimTo>) {
         let options = self.options;
@@ -323,6 +355,9 @@ impl SourceRow {
     fn claim_anew(&mut self, now: Time, session: u64, options: &TallyOptions, out: &mut Vec<ClaimTo>) {
         for remote in 0..self.remotes.len() {
             let half = &self.remotes[remote];
+            if half.speaks == Speaks::PlainGtp {
+                continue;
+            }
             if half.number == 0 || options.is_news(self.claim_bps(remote, options), half.claim_bps) {
                 self.say(now, session, remote, true, options, out);
             }
@@ -343,6 +378,9 @@ impl SourceRow {
         for remote in 0..self.remotes.len() {
             let is_news = options.is_news(self.claim_bps(remote, options), self.remotes[remote].claim_bps);
             let half = &mut self.remotes[remote];
+            if half.speaks == Speaks::PlainGtp {
+                continue;
+            }
             let retries = half.answered < half.news && now.since(half.said) >= options.retry(self.terms.rtt);
             let asks = now.since(half.heard) >= options.ask() && now.since(half.asked) >= ASK_AGAIN;
             if asks {
@@ -404,6 +442,7 @@ impl RemoteHalf {
             heard: now,
             asked: now,
             is_over: false,
+            speaks: Speaks::Tally,
         }
     }
 
