@@ -2,7 +2,7 @@
 
 use fairwave_proto::{IntervalRule, PathKind, RateTerm};
 use fairwave_schemes::global::{Paths, Problem, max_min};
-use fairwave_units::{Bytes, Time};
+use fairwave_units::{Bytes, Rate, Time};
 
 use crate::machine::{Machine, Setup};
 use crate::plan::{self, Rules};
@@ -79,9 +79,8 @@ fn rates(world: &World) -> Vec<f64> {
             .sessions
             .iter()
             .find(|(session, of)| **of == at && machine.host.limit(**session, RateTerm::Sink).is_some());
-        let limit = |term| {
-            session.and_then(|(session, _)| machine.host.limit(*session, term)).map_or(0.0, |rate| rate.as_bps())
-        };
+        let limit =
+            |term| session.and_then(|(session, _)| machine.host.limit(*session, term)).map_or(0.0, Rate::as_bps);
         limit(RateTerm::Source).min(limit(RateTerm::Sink))
     };
     world.transfers.iter().enumerate().map(rate).collect()
