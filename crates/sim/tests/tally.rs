@@ -40,7 +40,7 @@ fn five_to_one__all_are_near_within_half_a_second_and_nothing_queues() {
     );
     let near_s = near_after(&run, 0.01, SAMPLE_S);
     println!("within 1 % after {near_s} s, at most {} packets waited", most_waiting(&run));
-    assert!(near_s <= 0.4 && most_waiting(&run) < 20.0, "{near_s} s, {}", most_waiting(&run));
+    assert!(near_s <= 0.5 && most_waiting(&run) < 20.0, "{near_s} s, {}", most_waiting(&run));
     for session in &run.summary.sessions {
         assert_eq!((session.lost_packets, session.retransmitted_packets), (0, 0));
         let rate = session.final_wire_rate_bps;
@@ -52,7 +52,7 @@ fn five_to_one__all_are_near_within_half_a_second_and_nothing_queues() {
 fn networks__are_near_max_min_within_a_second_and_nothing_queues() {
     let text = |duration, sessions| {
         format!(
-            "name = \"network\"\nduration = \"{duration} s\"\nscheme = \"tally\"\nsample = \"20 ms\"\n[options]\n\
+            "name = \"network\"\nduration = \"{duration} s\"\nscheme = \"tally\"\nsample = \"200 ms\"\n[options]\n\
              react = \"1 ms\"\n[generate]\nkind = \"lambda\"\nsources = 8\nsinks = 8\n\
              sessions_per_source = {sessions}\ncapacity = \"50 Mb/s\"\nrtt = [\"1 ms\", \"100 ms\"]\n\
              interval = [\"10 ms\", \"50 ms\"]\n"
@@ -60,7 +60,7 @@ fn networks__are_near_max_min_within_a_second_and_nothing_queues() {
     };
     for sessions in [2, 4] {
         let run = run(&text(3, sessions));
-        let near_s = near_after(&run, 0.01, SAMPLE_S);
+        let near_s = near_after(&run, 0.01, 0.2);
         println!("{sessions}: within 1 % after {near_s} s, at most {} packets waited", most_waiting(&run));
         assert!(near_s <= 1.0 && most_waiting(&run) < 40.0, "{near_s} s, {}", most_waiting(&run));
     }

@@ -4,7 +4,7 @@ use fairwave_units::{Duration, Time};
 
 use super::{Control, ControlEvent};
 use crate::codec::{Frame, SessionId};
-use crate::end_node::TickOutcome;
+use crate::end_node::{EndNode, TickOutcome};
 use crate::exchange::Word;
 use crate::features::Features;
 use crate::handshake::Crypto;
@@ -15,7 +15,7 @@ use crate::usage::Usage;
 impl<C: Crypto> Control<C> {
     /// What this host says of itself to its peers.
     pub(super) fn features(&self) -> Features {
-        let exchanges = |direction| self.node(direction).is_some_and(|node| node.exchanges());
+        let exchanges = |direction| self.node(direction).is_some_and(EndNode::exchanges);
         Features { claims: exchanges(Direction::Sending), grants: exchanges(Direction::Receiving) }
     }
 
@@ -26,7 +26,7 @@ impl<C: Crypto> Control<C> {
 
     /// Whether the node of a direction is to be told what its sessions used.
     pub(crate) fn asks_for_use(&self, direction: Direction) -> bool {
-        self.node(direction).is_some_and(|node| node.exchanges())
+        self.node(direction).is_some_and(EndNode::exchanges)
     }
 
     /// What the sessions of a node used in the interval that ends now.
@@ -42,7 +42,7 @@ impl<C: Crypto> Control<C> {
     pub(crate) fn due_for_news(&self, now: Time) -> Option<Direction> {
         let is_due = |direction: &Direction| {
             let node = self.node(*direction).filter(|node| node.sessions() > 0);
-            node.and_then(|node| node.react_at()).is_some_and(|at| at <= now)
+            node.and_then(EndNode::react_at).is_some_and(|at| at <= now)
         };
         super::BOTH.into_iter().find(is_due)
     }

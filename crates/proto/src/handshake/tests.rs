@@ -10,6 +10,7 @@ use crate::codec::{
     Frame, HELLO_BYTES, Handshake, Header, Hello, Mac, PROLOGUE_BYTES, PacketKind, Prologue, Reader, Refusal, Reset,
     SessionId, TicketId, VERSION, Writer, is_handshake, open_datagram, seal_datagram,
 };
+use crate::features::Features;
 use crate::path_kind::{PathKind, PathWish, PathWishes};
 
 mod replays;
@@ -145,6 +146,17 @@ fn opened(initiator_terms: Terms, directions: (bool, bool), responder_terms: &Te
     let there = responder.confirm(ms(50), responder_terms.session).unwrap();
     assert!(responder.confirm(ms(50), responder_terms.session).is_none());
     Ok((here, there))
+}
+
+#[test]
+fn handshake__each_end_knows_what_the_other_one_can_do() {
+    let [both, claims] = [true, false].map(|grants| Features { claims: true, grants });
+    let with = |session, features| Terms { features, ..terms(session) };
+    let (here, there) = opened(with(1, both), (true, false), &with(2, claims)).unwrap();
+    assert_eq!((here.features, there.features), (claims, both));
+    // An end that says nothing of it can do none of it.
+    let (here, there) = opened(with(1, both), (true, false), &terms(2)).unwrap();
+    assert_eq!((here.features, there.features), (Features::default(), both));
 }
 
 #[test]

@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use fairwave_proto::codec::{Checksum, CloseReason, Header, PacketKind, Reader, SessionId, TicketId, is_handshake};
 use fairwave_proto::handshake::insecure::{Insecure, InsecureInitiator, InsecureResponder};
 use fairwave_proto::{
-    ControlPacket, DataPacket, Ecn, Event, ExchangeConfig, Host, HostConfig, IntervalRule, Lasts, NodeConfig, OpenRequest, Packet,
-    PathControl, PathKind, PieceAt, SessionOptions,
+    ControlPacket, DataPacket, Ecn, Event, ExchangeConfig, Host, HostConfig, IntervalRule, Lasts, NodeConfig,
+    OpenRequest, Packet, PathControl, PathKind, PieceAt, SessionOptions,
 };
 use fairwave_schemes::node::{Gtp, Reading};
 use fairwave_schemes::scheme::{OptionValue, Options};

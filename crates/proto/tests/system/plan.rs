@@ -41,13 +41,12 @@ pub(crate) fn honest_by(seed: u64, rules: Rules) -> World {
     let mut random = Random::new(seed);
     let count = 2 + random.below(3);
     let path = if random.chance(0.5) { PathKind::Dedicated } else { PathKind::Shared };
-    let machines: Vec<_> =
-        (0..count)
-            .map(|at| {
-                let setup = Setup { exchange: rules.exchange(seed, at), ..setup(path, &mut random) };
-                Machine::new(setup, address(at, 1), random.bits())
-            })
-            .collect();
+    let machines: Vec<_> = (0..count)
+        .map(|at| {
+            let setup = Setup { exchange: rules.exchange(seed, at), ..setup(path, &mut random) };
+            Machine::new(setup, address(at, 1), random.bits())
+        })
+        .collect();
     let harshness = random.pick(&[0.0, 0.2, 0.5]);
     let ways = (0..count).map(|_| (0..count).map(|_| way(harshness, &mut random)).collect()).collect();
     let mut world = World::new(seed, random.clone(), machines, ways);

@@ -2,7 +2,7 @@
 
 use fairwave_proto::{IntervalRule, PathKind, RateTerm};
 use fairwave_schemes::global::{Paths, Problem, max_min};
-use fairwave_units::{Bytes, Time};
+use fairwave_units::{Bytes, Rate, Time};
 
 use crate::machine::{Machine, Setup};
 use crate::plan::{self, Rules};
@@ -60,8 +60,7 @@ fn endless(seed: u64) -> World {
     for _ in 0..=random.below(6) {
         let initiator = random.below(count);
         let responder = (initiator + 1 + random.below(count - 1)) % count;
-        let mut transfer =
-            Transfer::new(initiator, responder, random.chance(0.5), random.at(0.0..1.0), vec![1 << 40]);
+        let mut transfer = Transfer::new(initiator, responder, random.chance(0.5), random.at(0.0..1.0), vec![1 << 40]);
         transfer.is_honest = false;
         world.transfers.push(transfer);
     }
@@ -76,8 +75,12 @@ fn source(transfer: &Transfer) -> usize {
 fn rates(world: &World) -> Vec<f64> {
     let rate = |(at, transfer): (usize, &Transfer)| {
         let machine = &world.machines[source(transfer)];
-        let session = machine.sessions.iter().find(|(session, of)| **of == at && machine.host.limit(**session, RateTerm::Sink).is_some());
-        let limit = |term| session.and_then(|(session, _)| machine.host.limit(*session, term)).map_or(0.0, |rate| rate.as_bps());
+        let session = machine
+            .sessions
+            .iter()
+            .find(|(session, of)| **of == at && machine.host.limit(**session, RateTerm::Sink).is_some());
+        let limit =
+            |term| session.and_then(|(session, _)| machine.host.limit(*session, term)).map_or(0.0, Rate::as_bps);
         limit(RateTerm::Source).min(limit(RateTerm::Sink))
     };
     world.transfers.iter().enumerate().map(rate).collect()
@@ -116,16 +119,39 @@ fn worlds__rates_by_claims_and_grants_are_exact_and_never_above_the_capacity() {
                     }
                 }
                 let most = 1.02 * bps + 10.0;
-                assert!(sent <= most && came <= most, "machine {machine} of {bps}: {sent}, {came} at {}: {}", world.now, world.describe());
+                assert!(
+                    sent <= most && came <= most,
+                    "machine {machine} of {bps}: {sent}, {came} at {}: {}",
+                    world.now,
+                    world.describe()
+                );
             }
         }
-        let capacities: Vec<f64> = world.machines.iter().flat_map(|machine| [machine.setup.capacity_bps.unwrap(); 2]).collect();
-        let ends = |transfer: &Transfer| [2 * source(transfer) as u32, 2 * transfer.sink() as u32 + 1];
-        let resources: Vec<u32> = world.transfers.iter().flat_map(ends).collect();
-        let optimum = max_min(&Problem::new(&capacities, Paths::Rows { width: 2, resources: &resources })).unwrap();
-        for (rate, right) in rates(&world).iter().zip(&optimum.rates_bps) {
-            assert!((rate - right).abs() <= 0.01 * right, "{rate} is not {right}: {}", world.describe());
-        }
+        assert_near_max_min(&world, 0.01);
         report(&world);
     });
+}
+
+fn assert_near_max_min(world: &World, share: f64) {
+    let capacities = world.machines.iter().flat_map(|machine| [machine.setup.capacity_bps.unwrap(); 2]);
+    let capacities: Vec<f64> = capacities.collect();
+    let ends = |transfer: &Transfer| [2 * source(transfer) as u32, 2 * transfer.sink() as u32 + 1];
+    let resources: Vec<u32> = world.transfers.iter().flat_map(ends).collect();
+    let optimum = max_min(&Problem::new(&capacities, Paths::Rows { width: 2, resources: &resources })).unwrap();
+    let found = rates(world);
+    for (rate, right) in found.iter().zip(&optimum.rates_bps) {
+        let all = &optimum.rates_bps;
+        assert!(
+            (rate - right).abs() <= share * right,
+            "{rate} is not {right}: {found:?}, {all:?}: {}",
+            world.describe()
+        );
+    }
+    // What sinks that grant have given is what comes.
+    for (at, machine) in world.machines.iter().enumerate() {
+        let Some(reserved) = machine.host.reserved() else { continue };
+        let came = world.transfers.iter().zip(&optimum.rates_bps).filter(|(transfer, _)| transfer.sink() == at);
+        let came: f64 = came.map(|(_, rate)| rate).sum();
+        assert!((reserved.as_bps() - came).abs() <= share * came + 10.0, "machine {at}: {reserved}, {came}");
+    }
 }

@@ -41,7 +41,6 @@ const TALLY: Scheme = Scheme {
         "docs/tally.md",
         &TALLY_OPTIONS,
         NodeRule {
-            runs_on_hosts: false,
             keeps_minimum: true,
             exchange: Some(tally::tally_options),
             ..NodeRule::new(|options| Box::new(Gtp::new(Reading::Adopted, options)))

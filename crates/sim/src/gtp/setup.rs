@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use fairwave_proto::handshake::insecure::InsecureResponder;
 use fairwave_proto::handshake::{HalfOpen, MOST_HALF_OPEN};
 use fairwave_proto::{
-    DATA_OVERHEAD, ExchangeConfig, Host, HostConfig, IntervalRule, Lasts, MOST_OPEN_BYTES, NodeConfig, PathControl, PathKind,
-    SessionOptions,
+    DATA_OVERHEAD, ExchangeConfig, Host, HostConfig, IntervalRule, Lasts, MOST_OPEN_BYTES, NodeConfig, PathControl,
+    PathKind, SessionOptions,
 };
 use fairwave_scenario::node_rule::{self, Beat, MixedRules};
 use fairwave_scenario::{Node, Scenario, SchemeChoice, SessionSpec, random};
