@@ -6,13 +6,11 @@ use fairwave_units::Rate;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bandwidth {
     slots: [Rate; 2],
-    /// Samples of packets that were sent before so much was delivered are of what was sent before a cut.
-    counts_from: u64,
 }
 
 impl Bandwidth {
     pub(super) fn new() -> Self {
-        Self { slots: [Rate::ZERO; 2], counts_from: 0 }
+        Self { slots: [Rate::ZERO; 2] }
     }
 
     /// The largest of both cycles; zero before the first sample.
@@ -20,29 +18,21 @@ impl Bandwidth {
         self.slots[0].max(self.slots[1])
     }
 
-    /// BBR s5.5.5: a sample that something else limited counts only where it is larger than what is known. Its newest
-    /// packet was sent when so much had been delivered.
-    pub(super) fn on_sample(&mut self, rate: Rate, prior_delivered: u64, is_app_limited: bool) {
-        if prior_delivered >= self.counts_from && (rate >= self.max() || !is_app_limited) {
+    /// BBR s5.5.5: a sample that something else limited counts only where it is larger than what is known.
+    pub(super) fn on_sample(&mut self, rate: Rate, is_app_limited: bool) {
+        if rate >= self.max() || !is_app_limited {
             self.slots[1] = self.slots[1].max(rate);
         }
     }
 
-    /// The path delivers no more.
+    /// Somebody else needs a part of it.
     pub(super) fn cut_to(&mut self, rate: Rate) {
         self.slots = self.slots.map(|slot| slot.min(rate));
     }
 
-    /// Somebody else needs a part of it. What is under way was sent at the rate of before, and arrives at it: it would
-    /// take the cut back.
-    pub(super) fn yield_to(&mut self, rate: Rate, delivered: u64) {
-        self.cut_to(rate);
-        self.counts_from = delivered;
-    }
-
     /// The larger of both, as before a cut that had no reason.
     pub(super) fn joined(self, other: Self) -> Self {
-        Self { slots: [self.slots[0].max(other.slots[0]), self.slots[1].max(other.slots[1])], counts_from: 0 }
+        Self { slots: [self.slots[0].max(other.slots[0]), self.slots[1].max(other.slots[1])] }
     }
 
     /// A cycle is over. One without a sample leaves what is known as it is, as in Linux: nothing shows that it is too
@@ -65,9 +55,9 @@ mod tests {
     #[test]
     fn max__is_of_this_cycle_and_the_one_before() {
         let mut bandwidth = Bandwidth::new();
-        bandwidth.on_sample(mbps(10.0), 0, false);
+        bandwidth.on_sample(mbps(10.0), false);
         bandwidth.advance();
-        bandwidth.on_sample(mbps(5.0), 0, false);
+        bandwidth.on_sample(mbps(5.0), false);
         assert_eq!(bandwidth.max(), mbps(10.0));
         bandwidth.advance();
         assert_eq!(bandwidth.max(), mbps(5.0));
@@ -80,26 +70,12 @@ mod tests {
     #[test]
     fn on_sample__limited_ones_raise_and_never_fill_a_cycle() {
         let mut bandwidth = Bandwidth::new();
-        bandwidth.on_sample(mbps(10.0), 0, false);
+        bandwidth.on_sample(mbps(10.0), false);
         bandwidth.advance();
-        bandwidth.on_sample(mbps(2.0), 0, true);
+        bandwidth.on_sample(mbps(2.0), true);
         bandwidth.advance();
         assert_eq!(bandwidth.max(), mbps(10.0));
-        bandwidth.on_sample(mbps(11.0), 0, true);
+        bandwidth.on_sample(mbps(11.0), true);
         assert_eq!(bandwidth.max(), mbps(11.0));
-    }
-
-    #[test]
-    fn yield_to__is_not_taken_back_by_what_was_sent_before() {
-        let mut bandwidth = Bandwidth::new();
-        bandwidth.on_sample(mbps(10.0), 0, false);
-        let before = bandwidth;
-        bandwidth.yield_to(mbps(7.0), 5000);
-        bandwidth.on_sample(mbps(9.9), 4999, false);
-        assert_eq!(bandwidth.max(), mbps(7.0));
-        bandwidth.on_sample(mbps(7.5), 5000, false);
-        assert_eq!(bandwidth.max(), mbps(7.5));
-        // There was no reason for it.
-        assert_eq!(before.joined(bandwidth).max(), mbps(10.0));
     }
 }

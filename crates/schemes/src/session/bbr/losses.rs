@@ -121,7 +121,7 @@ impl Bbr {
         }
         let rate = self.bandwidth() * self.config.beta;
         self.undo.bandwidth.get_or_insert(self.bandwidth);
-        self.bandwidth.yield_to(rate, self.delivered);
+        self.bandwidth.cut_to(rate);
         let bound = (self.window as f64 * self.config.beta) as u64;
         self.short_term.in_flight = Some(self.short_term.in_flight.map_or(bound, |before| before.min(bound)));
     }

@@ -110,7 +110,7 @@ impl Bbr {
             self.fill = WindowFill { now: false, before: self.fill.now };
         }
         if let Some(rate) = sample.delivery_rate.filter(|rate| *rate > Rate::ZERO) {
-            self.bandwidth.on_sample(rate, sample.prior_delivered.get(), sample.is_app_limited);
+            self.bandwidth.on_sample(rate, sample.is_app_limited);
         }
     }
 }
