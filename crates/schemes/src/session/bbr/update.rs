@@ -91,7 +91,7 @@ impl Bbr {
             return;
         }
         // With others in the queue, less comes through because they take more.
-        if !self.state.is_probe_bw() || self.neighbours.are_there() {
+        if !self.state.is_probe_bw() || self.neighbours.fill_queue() {
             self.slowdown.forget();
             return;
         }
