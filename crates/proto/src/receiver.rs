@@ -388,6 +388,7 @@ impl Receiver {
             request_window(rate, self.rtt, self.interval, LEAST_WINDOW, self.setup.room)
         };
         self.requests.lapse(now, self.patience());
+        self.requests.lapse_overtaken(now, self.turn_patience());
         while let Some(request) = self.requests.next(now, window) {
             let Range { start, end } = request.range;
             let frame = Frame::Request { stream: u64::from(request.stream), offset: start, length: end - start };
@@ -408,11 +409,17 @@ impl Receiver {
     ///
     /// By the rate at which data came last: one that fades as nothing comes would make it longer and longer.
     fn patience(&self) -> Duration {
-        let span = 4 * (self.rtt.as_nanos() + self.interval.as_nanos()) + LEAST_LAPSE.as_nanos();
         let asked = Bytes::new(2 * self.requests.asked().get());
         let rate = self.last_rate;
         let queue = if rate > Rate::ZERO { rate.time_for(asked).unwrap_or(MOST_LAPSE) } else { Duration::ZERO };
+        let span = self.turn_patience().as_nanos();
         Duration::from_nanos(span.saturating_add(queue.as_nanos())).min(MOST_LAPSE)
+    }
+
+    /// The same of one that a later one has overtaken: nothing at the source is before it.
+    fn turn_patience(&self) -> Duration {
+        let span = 4 * (self.rtt.as_nanos() + self.interval.as_nanos()) + LEAST_LAPSE.as_nanos();
+        Duration::from_nanos(span).min(MOST_LAPSE)
     }
 }
 

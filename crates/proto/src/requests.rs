@@ -24,6 +24,8 @@ pub struct Requests {
     /// In all streams.
     open: usize,
     asked_bytes: u64,
+    /// When the latest of the requests was made of which something has come.
+    served: Time,
     /// What the last data brought.
     parts: Vec<Range<u64>>,
 }
@@ -52,6 +54,7 @@ struct WantedStream {
 struct RequestedRange {
     end: u64,
     missing: ByteRanges,
+    made: Time,
     /// When it was made, or when something of it came.
     since: Time,
 }
@@ -123,10 +126,21 @@ impl Requests {
 
     /// Requests of which nothing has come for as long as `patience` are to be made again.
     pub fn lapse(&mut self, now: Time, patience: Duration) {
+        self.lapse_where(|_, ask| now.since(ask.since) >= patience);
+    }
+
+    /// Requests of which nothing has ever come for as long as `patience`, which is a shorter time, are to be made again
+    /// where something came of one that was made later: a source takes them in turn, so they got lost.
+    pub fn lapse_overtaken(&mut self, now: Time, patience: Duration) {
+        let served = self.served;
+        self.lapse_where(|start, ask| ask.made < served && now.since(ask.since) >= patience && ask.is_untouched(start));
+    }
+
+    fn lapse_where(&mut self, mut is_over: impl FnMut(u64, &RequestedRange) -> bool) {
         for stream in self.streams.values_mut() {
             let WantedStream { asks, lapsed, .. } = stream;
-            asks.retain(|_, ask| {
-                let is_waiting = now.since(ask.since) < patience;
+            asks.retain(|&start, ask| {
+                let is_waiting = !is_over(start, ask);
                 if !is_waiting {
                     self.open -= 1;
                     self.asked_bytes -= ask.missing.bytes();
@@ -162,7 +176,7 @@ impl Requests {
         let missing = ByteRanges::from(range.clone());
         self.open += 1;
         self.asked_bytes += missing.bytes();
-        stream.asks.insert(range.start, RequestedRange { end: range.end, missing, since: now });
+        stream.asks.insert(range.start, RequestedRange { end: range.end, missing, made: now, since: now });
         Some(Request { stream: name, range })
     }
 
@@ -230,6 +244,7 @@ impl Requests {
                 && let Removal::Arrived(now) = why
             {
                 ask.since = now;
+                self.served = self.served.max(ask.made);
             }
             if ask.missing.is_empty() {
                 done.push(start);
@@ -244,6 +259,13 @@ impl Requests {
             self.streams.remove(&name);
         }
         lapsed + asked
+    }
+}
+
+impl RequestedRange {
+    /// Whether nothing of it has come, where it began at `start`.
+    fn is_untouched(&self, start: u64) -> bool {
+        self.missing.bytes() == self.end - start
     }
 }
 
@@ -283,6 +305,30 @@ mod tests {
         assert_eq!(window(Rate::gbps(1.0), 100 * MB), 26_250_000);
         assert_eq!(window(Rate::gbps(1.0), 5 * MB), 5 * MB);
         assert_eq!(window(Rate::mbps(1.0), 100 * MB), 2 * MB);
+    }
+
+    #[test]
+    fn lapse_overtaken__what_a_later_request_overtook_is_asked_for_again() {
+        let mut requests = Requests::default();
+        requests.want(1, 0..10 * MB);
+        let first = all(&mut requests, ms(0), Bytes::new(4 * 65_536));
+        assert_eq!(first.len(), 4);
+        let later = all(&mut requests, ms(10), Bytes::new(6 * 65_536));
+        // The second one gets lost; of the first, third, and of one that was made later, something comes.
+        for request in [&first[0], &first[2], &later[0]] {
+            requests.on_data(ms(50), 1, &(request.range.start..request.range.start + 1000));
+        }
+        requests.lapse_overtaken(ms(99), PATIENCE);
+        assert_eq!(requests.next(ms(99), Bytes::new(6 * 65_536)), None);
+        requests.lapse_overtaken(ms(100), PATIENCE);
+        // The second and the fourth, of which nothing came; the last one was overtaken by none.
+        let again = all(&mut requests, ms(100), Bytes::new(6 * 65_536));
+        assert_eq!(
+            again.iter().map(|request| request.range.clone()).collect::<Vec<_>>(),
+            [first[1].range.clone(), first[3].range.clone()]
+        );
+        requests.lapse_overtaken(ms(300), PATIENCE);
+        assert_eq!(requests.next(ms(300), Bytes::new(6 * 65_536)), None);
     }
 
     #[test]

@@ -239,13 +239,22 @@ impl Road {
             return;
         }
         let leaves = self.now + waits + rate.time_for(bytes).expect("the rate is above zero");
+        self.note_waits(waits);
         self.is_free_at = leaves;
-        let longest = at(&mut self.outcome.waits, self.now, Duration::from_millis(1));
-        *longest = (*longest).max(waits);
         if let Some(late) = self.fate() {
             let host = self.sink(flow);
             self.push(leaves + self.plan.flows[flow].rtt.half() + late, Arrival::Host { host, flow, packet });
         }
+    }
+
+    /// A packet waits so long; and in the milliseconds before in which none came, one would have waited for what was left.
+    fn note_waits(&mut self, waits: Duration) {
+        let known = self.outcome.waits.len() as u64;
+        for ms in known..self.now.as_nanos() / 1_000_000 {
+            self.outcome.waits.push(self.is_free_at.since(Time::from_nanos(ms * 1_000_000)));
+        }
+        let longest = at(&mut self.outcome.waits, self.now, Duration::from_millis(1));
+        *longest = (*longest).max(waits);
     }
 
     fn hand(&mut self, to: usize, flow: usize, packet: Packet) {

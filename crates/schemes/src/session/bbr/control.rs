@@ -46,6 +46,7 @@ impl Bbr {
         let long_term = match self.state {
             BbrState::ProbeCruise | BbrState::ProbeRtt => self.long_term_with_headroom(),
             state if state.is_probe_bw() => self.long_term,
+            BbrState::Drain if self.slowdown.is_draining => Some(self.in_flight_of(1.0, self.bandwidth())),
             _ => None,
         };
         let most = long_term.unwrap_or(u64::MAX).min(self.short_term.in_flight.unwrap_or(u64::MAX));

@@ -44,7 +44,8 @@ const MOST: f64 = 0.35;
 /// A queue shows from this share of the least round-trip time on, and this much more.
 const QUEUE: f64 = 1.0 / 16.0;
 const LEAST_QUEUE: Duration = Duration::from_micros(250);
-/// A trace of one, in the mean of a round trip's times: a flow that is not paced comes in bursts.
+/// A trace of one, in the mean of a round trip's times: a flow that is not paced comes in bursts. Beside it the time of
+/// a packet: the least round-trip time may be that of a handshake, whose packets are small.
 const TRACE: f64 = 1.0 / 64.0;
 const LEAST_TRACE: Duration = Duration::from_micros(100);
 
@@ -60,13 +61,13 @@ impl LossFloor {
         }
     }
 
-    /// A round trip is over on a path of this least round-trip time.
-    pub(super) fn on_round(&mut self, min_rtt: Option<Duration>) -> LossRound {
+    /// A round trip is over on a path of this least round-trip time, which carries a packet in so long.
+    pub(super) fn on_round(&mut self, min_rtt: Option<Duration>, a_packet: Duration) -> LossRound {
         let sent = self.acked.saturating_add(self.lost);
         let share = if self.lost == 0 { 0.0 } else { self.lost as f64 / sent as f64 };
         let has_queue = self.has_queue(min_rtt);
         let mean = self.rtt_sum_ns.checked_div(self.rtts).map(Duration::from_nanos);
-        let round = LossRound { share, has_queue, is_shared: queued(min_rtt, mean, TRACE, LEAST_TRACE) };
+        let round = LossRound { share, has_queue, is_shared: queued(min_rtt, mean, TRACE, LEAST_TRACE + a_packet) };
         *self = Self { floor: self.floor, rtt_before: self.rtt, ..Self::default() };
         round
     }
@@ -114,7 +115,7 @@ mod tests {
             rtt: Some(Duration::from_millis(rtt_ms)),
             ..RateSample::default()
         });
-        floor.on_round(Some(MIN_RTT))
+        floor.on_round(Some(MIN_RTT), Duration::ZERO)
     }
 
     #[test]
@@ -143,7 +144,7 @@ mod tests {
             newly_late: Bytes::new(50),
             ..RateSample::default()
         });
-        assert_eq!(floor.on_round(Some(MIN_RTT)).share, 0.0);
+        assert_eq!(floor.on_round(Some(MIN_RTT), Duration::ZERO).share, 0.0);
         (0..100).for_each(|_| floor.learn(1.0));
         assert!(floor.tolerated() <= 0.72);
     }

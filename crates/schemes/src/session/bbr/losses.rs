@@ -1,6 +1,6 @@
 //! What losses and marks do to a model.
 
-use fairwave_units::{Rate, Time};
+use fairwave_units::{Duration, Rate, Time};
 
 use super::super::rate_sample::RateSample;
 use super::cycle::AckPhase;
@@ -59,7 +59,7 @@ impl Bbr {
         if !self.delivery.is_round_start {
             return;
         }
-        let round = self.loss_floor.on_round(self.min_rtt.least());
+        let round = self.loss_floor.on_round(self.min_rtt.least(), self.packet_time());
         let is_others = round.has_queue && self.neighbours.are_there();
         let is_congested = is_others || round.share > self.loss_floor.tolerated();
         let has_loss = std::mem::take(&mut self.delivery.has_loss) && is_congested;
@@ -70,7 +70,7 @@ impl Bbr {
             self.loss_floor.learn(round.share);
         }
         if self.state == BbrState::ProbeCruise && !is_of_probe {
-            self.neighbours.on_cruise(round.is_shared);
+            self.neighbours.on_cruise(round.is_shared, round.has_queue);
         }
         let is_marked = self.marks.is_marked;
         let is_over = self.marks.on_round();
@@ -91,6 +91,11 @@ impl Bbr {
         if is_marked {
             self.short_term.on_marks(self.marks.cut());
         }
+    }
+
+    /// What the path takes for a packet; no time before that is known.
+    fn packet_time(&self) -> Duration {
+        self.bandwidth.max().time_for(self.config.packet).unwrap_or(Duration::ZERO)
     }
 
     /// Too much was in flight (BBR s5.5.10.2, HandleInflightTooHigh): the bound is that, and a probe is over.

@@ -25,6 +25,7 @@ mod probe_bw;
 mod probe_rtt;
 mod rounds;
 mod short_term;
+mod slowdown;
 mod startup;
 mod state;
 mod undo;

@@ -15,6 +15,7 @@ use super::min_rtt::{MinRtt, RttProbe};
 use super::neighbours::Neighbours;
 use super::rounds::RoundCount;
 use super::short_term::ShortTerm;
+use super::slowdown::Slowdown;
 use super::state::BbrState;
 use super::undo::Undo;
 
@@ -38,6 +39,7 @@ pub struct Bbr {
     pub(super) marks: Marks,
     pub(super) neighbours: Neighbours,
     pub(super) short_term: ShortTerm,
+    pub(super) slowdown: Slowdown,
     /// The bound in bytes that probing found; `None` before losses told of one.
     pub(super) long_term: Option<u64>,
     pub(super) cycle: ProbeCycle,
@@ -83,6 +85,7 @@ impl Bbr {
             marks: Marks::new(),
             neighbours: Neighbours::default(),
             short_term: ShortTerm::default(),
+            slowdown: Slowdown::default(),
             long_term: None,
             cycle: ProbeCycle::new(now),
             probe_rtt: RttProbe::default(),

@@ -7,6 +7,8 @@ use fairwave_units::{Duration, Time};
 pub(super) struct Neighbours {
     /// A mean of rounds with a queue.
     queued: f64,
+    /// The same of those in which every packet waited.
+    filled: f64,
     cut_round: Option<u64>,
     cut_time: Option<Time>,
 }
@@ -21,13 +23,19 @@ const MOST_ROUNDS: u64 = 4;
 const MEMORY: Duration = Duration::from_secs(20);
 
 impl Neighbours {
-    /// A round trip of cruise is over.
-    pub(super) fn on_cruise(&mut self, has_queue: bool) {
-        self.queued += GAIN * (f64::from(u8::from(has_queue)) - self.queued);
+    /// A round trip of cruise is over: whether there was any queue, and whether every packet waited.
+    pub(super) fn on_cruise(&mut self, has_trace: bool, has_queue: bool) {
+        self.queued += GAIN * (f64::from(u8::from(has_trace)) - self.queued);
+        self.filled += GAIN * (f64::from(u8::from(has_queue)) - self.filled);
     }
 
     pub(super) fn are_there(&self) -> bool {
         self.queued > MOST
+    }
+
+    /// Whether they keep a queue that makes every packet wait, beyond doubt of clocks.
+    pub(super) fn fill_queue(&self) -> bool {
+        self.filled > MOST
     }
 
     /// Whether they go by losses: some of the queue overflowed not long ago.
@@ -53,12 +61,15 @@ mod tests {
     #[test]
     fn are_there__where_a_queue_stands_in_most_rounds_of_cruise() {
         let mut neighbours = Neighbours::default();
-        (0..5).for_each(|_| neighbours.on_cruise(true)); // 1 - (7/8)^5 = 0.487
+        (0..5).for_each(|_| neighbours.on_cruise(true, false)); // 1 - (7/8)^5 = 0.487
         assert!(!neighbours.are_there());
-        neighbours.on_cruise(true);
+        neighbours.on_cruise(true, false);
         assert!(neighbours.are_there());
-        (0..3).for_each(|_| neighbours.on_cruise(false));
-        assert!(!neighbours.are_there());
+        assert!(!neighbours.fill_queue());
+        (0..6).for_each(|_| neighbours.on_cruise(true, true));
+        assert!(neighbours.fill_queue());
+        (0..10).for_each(|_| neighbours.on_cruise(false, false));
+        assert!(!neighbours.are_there() && !neighbours.fill_queue());
     }
 
     #[test]
@@ -69,7 +80,7 @@ mod tests {
         // Of 10 packets one in four rounds.
         assert_eq!([14, 15].map(|round| neighbours.may_cut(Time::from_secs(11), round, 10)), [false, true]);
         assert!(!neighbours.go_by_loss(Time::from_secs(12)));
-        (0..9).for_each(|_| neighbours.on_cruise(true));
+        (0..9).for_each(|_| neighbours.on_cruise(true, false));
         assert!(neighbours.go_by_loss(Time::from_secs(30)) && !neighbours.go_by_loss(Time::from_secs(31)));
     }
 }

@@ -21,9 +21,13 @@ impl Bbr {
             self.delivery.lost_ranges = 0;
         }
         if self.state == BbrState::Startup && self.full_pipe.was_reached {
-            self.state = BbrState::Drain;
-            self.drain_round = self.rounds.count;
+            self.start_drain();
         }
+    }
+
+    pub(super) fn start_drain(&mut self) {
+        self.state = BbrState::Drain;
+        self.drain_round = self.rounds.count;
     }
 
     /// BBR s5.3.1.3: too much is lost, in many places, a round trip after the first loss; or too much is marked.
@@ -51,6 +55,7 @@ impl Bbr {
         }
         let is_empty = sample.in_flight.get() <= self.in_flight_of(1.0, self.bandwidth());
         if is_empty || self.rounds.count > self.drain_round + DRAIN_ROUNDS {
+            self.slowdown.is_draining = false;
             self.start_probe_down(now, sample.total_delivered.get());
         }
     }

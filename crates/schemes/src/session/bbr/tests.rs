@@ -195,6 +195,22 @@ fn rate__follows_the_path_down_and_up() {
 }
 
 #[test]
+fn rate__falls_within_a_second_where_a_deep_queue_loses_nothing() {
+    let mut path = Path::new(20.0);
+    path.run_until(10.0);
+    let lost = path.lost;
+    path.packet_us = 5000; // a fifth
+    path.run_until(11.0);
+    // What the window of two BDPs had in the queue would take it 0.36 s.
+    let queue_us = path.free_us.saturating_sub(path.now_us);
+    assert!(queue_us < 40_000 && path.lost == lost, "{queue_us} us");
+    let mbps = path.model.bandwidth().as_mbps();
+    assert!((1.5..1.7).contains(&mbps), "{mbps}");
+    let goodput = path.goodput(4.0);
+    assert!(goodput > 180.0, "{goodput}");
+}
+
+#[test]
 fn reports__a_quarter_of_a_round_trip_apart_do_as_well() {
     let mut path = Path::new(1.0);
     path.report_us = 10_000;

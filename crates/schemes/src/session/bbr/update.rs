@@ -5,6 +5,8 @@ use fairwave_units::{Bytes, Rate, Time};
 use super::super::delivery_rate::SentStamp;
 use super::super::rate_sample::RateSample;
 use super::model::{Bbr, WindowFill};
+use super::short_term::ShortTerm;
+use super::slowdown::Slowdown;
 use super::state::BbrState;
 
 impl Bbr {
@@ -62,6 +64,7 @@ impl Bbr {
         self.end_recovery(sample);
         self.delivery.on_sample(sample);
         self.update_bandwidth(sample);
+        self.answer_slowdown(sample);
         self.answer_congestion(now, sample);
         let bandwidth = self.bandwidth();
         let acked = sample.newly_acked.get();
@@ -77,6 +80,27 @@ impl Bbr {
         self.check_probe_rtt(now, sample);
         self.delivery.advance(sample);
         self.is_idle_restart = false;
+    }
+
+    /// A path that has become slower: what is in flight goes before more is sent, at what the path delivers now.
+    fn answer_slowdown(&mut self, sample: &RateSample) {
+        if self.slowdown.is_draining {
+            if let Some(rate) = Slowdown::rate(sample, self.min_rtt.least()) {
+                self.bandwidth.cut_to(rate);
+            }
+            return;
+        }
+        // With others in the queue, less comes through because they take more.
+        if !self.state.is_probe_bw() || self.neighbours.fill_queue() {
+            self.slowdown.forget();
+            return;
+        }
+        let Some(rate) = self.slowdown.on_sample(sample, self.bandwidth(), self.min_rtt.least()) else { return };
+        self.bandwidth.cut_to(rate);
+        self.short_term = ShortTerm::default();
+        self.slowdown.forget();
+        self.slowdown.is_draining = true;
+        self.start_drain();
     }
 
     /// BBR s5.5.5, UpdateMaxBw, and the rounds (s5.5.1).
