@@ -6,8 +6,8 @@ use super::super::rate_sample::RateSample;
 
 /// Sees that a path delivers much less than it did. Ours: the draft has the largest delivery rate of two probing cycles,
 /// and cuts it by three tenths a round trip with losses; where the queue has room and loses nothing, it goes on at the
-/// old rate for seconds, with all that the window allows in the queue (a fall from 100 to 20 Mb/s: 5 s at six round-trip
-/// times).
+/// old rate for seconds, with all that the window allows in the queue (a fall from 100 to 20 Mb/s with 60 ms: 4.4 s above
+/// twice the round-trip time, measured by `bad_paths` of `fairwave-proto`).
 ///
 /// The link is taken for slower where for a round trip all samples were below half of the bandwidth while packets waited
 /// for half of the least round-trip time. One flow that comes and takes its even share leaves half.
