@@ -10,44 +10,27 @@ mod packet;
 mod plan;
 mod port;
 mod report;
+mod shared;
 mod way;
 mod wheel;
 
 use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use plan::Plan;
 pub use port::{Port, address, device, overflows};
 pub use report::{Flow, Report};
-pub use way::Way;
+use shared::Shared;
+pub use way::{Direction, Way};
 
 /// A network between the ports that it was started with. What runs it is a thread of its own; dropping it ends that.
 pub struct Relay {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<io::Result<Report>>>,
-}
-
-/// What others may change while it runs.
-struct Shared {
-    plan: Mutex<Plan>,
-    /// Counts the changes.
-    version: AtomicU64,
-    is_stopped: AtomicBool,
-    /// Bytes of IP packets that came out, by the port that they came from and the one that they went to.
-    delivered: Vec<Vec<AtomicU64>>,
-}
-
-/// From a host's port into the network, or out of it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Direction {
-    /// Into the network.
-    Up,
-    /// Out of it.
-    Down,
 }
 
 impl Relay {
@@ -109,17 +92,6 @@ impl Relay {
         self.shared.is_stopped.store(true, Ordering::Release);
         let joined = self.thread.take()?.join();
         Some(joined.unwrap_or_else(|_| Err(io::Error::other("the relay's thread panicked"))))
-    }
-}
-
-impl Shared {
-    fn plan(&self) -> MutexGuard<'_, Plan> {
-        self.plan.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn change(&self, change: impl FnOnce(&mut Plan)) {
-        change(&mut self.plan());
-        self.version.fetch_add(1, Ordering::Release);
     }
 }
 

@@ -14,6 +14,8 @@ use serde_json::Value;
 /// Room -> the rooms it may name directly. What those use, it may use too. Nothing runs back.
 const ARROWS: &[(&str, &[&str])] = &[
     ("units", &[]),
+    // What the tests of host and files put between hosts.
+    ("wan", &[]),
     ("schemes", &["units"]),
     ("proto", &["schemes"]),
     ("scenario", &["schemes"]),
@@ -24,8 +26,6 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("files", &["host"]),
     ("cli", &["catalogue", "files"]),
     ("python", &["catalogue", "files"]),
-    // What the tests of host and files put between hosts.
-    ("wan", &[]),
 ];
 
 /// Rooms in which files still use each other in a circle: how many files at the most, and why. In all others none do.

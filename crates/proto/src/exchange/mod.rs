@@ -1,18 +1,22 @@
 //! A node whose sessions share its capacity by claims and grants (docs/tally.md), as a host drives it.
 
+mod rates;
 mod sink_half;
 mod source_half;
 mod words;
 
-use fairwave_schemes::node::tally::{SessionTerms, TallyOptions};
+use fairwave_schemes::node::tally::TallyOptions;
 use fairwave_units::{Duration, Rate, Time};
 
 use crate::codec::{ClaimFrame, GrantFrame, SessionId};
 use crate::flow_table::Flow;
 use crate::session::Direction;
 
+pub(crate) use rates::ExchangeRates;
 use sink_half::SinkHalf;
 use source_half::SourceHalf;
+pub(crate) use words::Word;
+use words::terms;
 
 /// How a node shares its capacity by claims and grants.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,26 +25,6 @@ pub struct ExchangeConfig {
     pub options: TallyOptions,
     /// A node also ticks so long after news; none: once per control interval alone.
     pub react: Option<Duration>,
-}
-
-/// What a node tells the other end of a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Word {
-    Claim(ClaimFrame),
-    Grant(GrantFrame),
-}
-
-/// What an end knows of the rates of a session.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct ExchangeRates {
-    /// What the node grants: a source's own cap, or what a sink told last.
-    pub(crate) expected: Rate,
-    /// What the node could give the session if that took all it can.
-    pub(crate) offer: Rate,
-    /// The most that may be sent by what the node has said, as far as it knows: at a sink all that is reserved.
-    pub(crate) allowed: Rate,
-    /// At a source: the sink's grant in force.
-    pub(crate) remote: Option<Rate>,
 }
 
 /// One direction of a host, as claims and grants see it.
@@ -222,9 +206,4 @@ impl Exchange {
             self.react_at = Some(now.saturating_add(react));
         }
     }
-}
-
-/// What both halves know of a session.
-fn terms(flow: &Flow) -> SessionTerms {
-    SessionTerms { weight: flow.options.weight, minimum: flow.options.minimum, rtt: flow.rtt }
 }

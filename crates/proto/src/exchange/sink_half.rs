@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 use fairwave_schemes::node::tally::{ClaimMessage, GrantTo, SessionTerms, SinkNode, TallyOptions};
 use fairwave_units::{Duration, Rate, Time};
 
-use super::words::{claim_message, grant_frame};
-use super::{ExchangeRates, Word, terms};
+use super::rates::ExchangeRates;
+use super::words::{Word, claim_message, grant_frame, terms};
 use crate::codec::{ClaimFrame, SessionId};
 use crate::flow_table::Flow;
 

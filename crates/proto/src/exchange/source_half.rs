@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use fairwave_schemes::node::tally::{ClaimTo, GrantMessage, SourceNode, TallyOptions};
 use fairwave_units::{Duration, Rate, Time};
 
-use super::words::{claim_frame, from_limit, grant_message};
-use super::{ExchangeRates, Word, terms};
+use super::rates::ExchangeRates;
+use super::words::{Word, claim_frame, from_limit, grant_message, terms};
 use crate::codec::{GrantFrame, SessionId};
 use crate::flow_table::Flow;
 

@@ -1,9 +1,22 @@
 //! Claims and grants as they travel.
 
-use fairwave_schemes::node::tally::{ClaimMessage, GrantMessage};
+use fairwave_schemes::node::tally::{ClaimMessage, GrantMessage, SessionTerms};
 use fairwave_units::Rate;
 
 use crate::codec::{ClaimFrame, GrantFrame, Lease, NO_LIMIT_BPS};
+use crate::flow_table::Flow;
+
+/// What a node tells the other end of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Word {
+    Claim(ClaimFrame),
+    Grant(GrantFrame),
+}
+
+/// What both halves know of a session.
+pub(super) fn terms(flow: &Flow) -> SessionTerms {
+    SessionTerms { weight: flow.options.weight, minimum: flow.options.minimum, rtt: flow.rtt }
+}
 
 /// In whole bit/s, rounded down; the rule rounds before, up or down as it should be.
 fn to_bps(rate: Rate) -> u64 {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use super::{Direction, Way};
+use super::way::{Direction, Way};
 
 /// The ways of all ports, changes of them that are to come, and detours.
 #[derive(Clone, Default)]

@@ -5,6 +5,15 @@ use std::time::Duration;
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::Rng;
 
+/// From a host's port into the network, or out of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Direction {
+    /// Into the network.
+    Up,
+    /// Out of it.
+    Down,
+}
+
 /// What happens to packets between a host and the middle of the network, in one direction. By default: nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Way {

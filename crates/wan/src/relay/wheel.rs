@@ -17,8 +17,8 @@ use super::backlog::{Backlog, stretched};
 use super::packet::Packet;
 use super::port::Port;
 use super::report::Report;
-use super::way::{Fate, Way};
-use super::{Direction, Shared};
+use super::shared::Shared;
+use super::way::{Direction, Fate, Way};
 
 /// What is due within this time goes now: a sleep that short would end later than that.
 const SOON: Duration = Duration::from_micros(10);
