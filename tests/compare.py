@@ -160,9 +160,13 @@ def main() -> int:
         "neighbours": (neighbours.measure, ["fairwave", "TCP (CUBIC)", "TCP (BBR)"], 30, 1),
         "against": (against.measure, ["fairwave"], 4, 8),
     }
-    parser.add_argument("--seconds", type=float, help="of each run (8; 30 on bad paths and beside neighbours)")
     parser.add_argument(
-        "--repeat", type=int, help="runs whose median is printed (3; 5 on bad paths; 1 beside neighbours)"
+        "--seconds", type=float, help="of each run (8; 30 on bad paths and beside neighbours; 4 against another build)"
+    )
+    parser.add_argument(
+        "--repeat",
+        type=int,
+        help="runs whose median is printed (3; 5 on bad paths; 1 beside neighbours; 8 pairs against another build)",
     )
     parser.add_argument("--only", choices=list(tables), help="one of the tables; without it, all but the last three")
     parser.add_argument("--peers", default=",".join(TOOLS), help="which, with commas between")

@@ -91,7 +91,7 @@ fn at(rates: &Rates, time: Time) -> f64 {
     rates.iter().rev().find(|(since, _)| *since <= time).map_or(0.0, |(_, rate)| *rate)
 }
 
-/// T1: at every instant the rates at which what arrives was sent sum to no more than 1.02 C, at sources and at sinks. And at
+/// T1, looked at each millisecond: the rates at which what arrives was sent sum to no more than 1.02 C, at sources and at sinks. And at
 /// the end the rates are the max-min optimum.
 #[test]
 fn worlds__rates_by_claims_and_grants_are_exact_and_never_above_the_capacity() {

@@ -32,7 +32,8 @@ use crate::scheme::{Domain, Model, NodeRule, OptionSpec, Options, Scheme, Scheme
 /// its place in this list: everybody else finds it by what it can do.
 pub(crate) const RULES: &[Scheme] = &[gtp::ADOPTED, gtp::PRINTED, abr::CHARNY, abr::HOU, TALLY];
 
-/// Tally in the list of schemes. Its `make` is plain GTP: what such a node runs for peers that know no messages.
+/// Tally in the list of schemes. Its two halves are what drivers run, for peers that know no messages as well; its
+/// `make`, plain GTP, allocates nothing.
 const TALLY: Scheme = Scheme {
     needs: "the rule at every end node of the sessions, and messages between the two ends",
     ..entry(

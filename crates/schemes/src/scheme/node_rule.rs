@@ -11,8 +11,8 @@ use crate::node::tally::TallyOptions;
 #[derive(Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a claim of its own")]
 pub struct NodeRule {
-    /// Makes the rule for one capacity, with the options of its node. Of a rule that exchanges messages it is what runs
-    /// beside peers that know none of them.
+    /// Makes the rule for one capacity, with the options of its node. Of a rule that exchanges messages nobody
+    /// asks it for an allocation: see `exchange`.
     pub make: fn(&Options) -> Box<dyn RateAllocator>,
     /// Of a rule whose two ends tell each other claims and grants: the constants of one node with these options. Its
     /// drivers run [`SourceNode`](crate::node::tally::SourceNode) and [`SinkNode`](crate::node::tally::SinkNode) and

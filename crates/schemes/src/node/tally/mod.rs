@@ -8,7 +8,8 @@
 //! Where the other end runs plain GTP, `open_plain` opens a session at either half; what it means stands in docs/tally.md.
 //!
 //! Whoever drives them carries the messages, however late and in whatever order, and may lose some: the sum of the
-//! rates of a node never exceeds its capacity by more than [`TallyOptions::headroom`].
+//! rates of a node never exceeds its capacity by more than [`TallyOptions::headroom`]
+//! (a sink with sessions of plain GTP: by a twentieth more).
 
 mod beside_gtp;
 mod caps;

@@ -21,7 +21,7 @@ use super::use_check::UseCheck;
 /// [`tick`](Self::tick) once per control interval; it carries the messages that come out to the sources. A tick before
 /// [`next_tick`](Self::next_tick) changes nothing and may be left out.
 ///
-/// The sum of what is reserved is at most the capacity and the headroom, whatever messages are lost; after
+/// The sum of what is reserved is at most the capacity and the headroom (and a twentieth, beside plain GTP), whatever messages are lost; after
 /// [`set_capacity`](Self::set_capacity) lowered the capacity, as soon as the cuts are confirmed.
 #[derive(Clone, Debug)]
 pub struct SinkNode {
@@ -187,6 +187,11 @@ impl SinkNode {
             return;
         }
         self.end_what_is_over(now);
+        for row in self.rows.values_mut() {
+            if let Some(plain) = &mut row.plain {
+                plain.on_tick(now, row.terms.rtt, &mut row.ledger);
+            }
+        }
         if self.is_recovering() {
             self.tick_in_recovery(now, out);
             return;
@@ -271,8 +276,7 @@ impl SinkNode {
         self.tombstones.retain(|_, until| *until > now);
         self.rows.retain(|_, row| row.freed_until.is_none_or(|until| until > now));
         for row in self.rows.values_mut().filter(|row| row.freed_until.is_none()) {
-            if let Some(plain) = &mut row.plain {
-                plain.on_tick(now, row.terms.rtt, &mut row.ledger);
+            if row.plain.is_some() {
                 continue;
             }
             if now.since(row.heard) >= two_leases {
