@@ -61,9 +61,11 @@ fn rules__that_say_that_they_run_on_hosts_share_evenly() {
         let run = run(&scenario);
         assert_max_min(&scenario, &run, 0.02);
         for session in &run.summary.sessions {
-            // 1000 B of payload in 1077 B, whatever the rule: the packets are the hosts'.
+            // 1000 B of payload in 1077 B, whatever the rule: the packets are the hosts'. And what they tell each other: 0.1 %,
+            // 0.2 % where claims and grants go, too.
             let ratio = session.final_wire_rate_bps / session.final_rate_bps;
-            assert!((ratio - 1.077).abs() < 0.002, "{}: {ratio}", scheme.name);
+            let most = if scheme.name == "tally" { 0.0025 } else { 0.002 };
+            assert!((0.0..most).contains(&(ratio - 1.077)), "{}: {ratio}", scheme.name);
         }
     }
 }
