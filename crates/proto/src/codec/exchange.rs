@@ -50,7 +50,7 @@ pub struct ClaimFrame {
     pub rate_in_force_bps: u64,
 }
 
-/// The time of a lease: 2^l / 4 s, for l from 0 to [`MOST_EXPONENT`].
+/// The time of a lease: 2^l / 4 s, for l from 0 to 12.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease(u8);
 
