@@ -445,10 +445,13 @@ impl Outbound {
         let Some(path) = self.paths.get_mut(id) else { return };
         let claims = self.division.claims();
         claims.clear();
+        let mut is_behind = false;
         for slot in path.members() {
-            claims.extend(self.senders.at_mut(slot).map(|(_, sender)| sender.claim()));
+            let Some((_, sender)) = self.senders.at_mut(slot) else { continue };
+            is_behind |= sender.is_behind();
+            claims.push(sender.claim());
         }
-        if !self.division.divide(path.rate()) {
+        if !self.division.divide(path.rate()) || is_behind {
             path.on_unclaimed();
         }
         for (slot, portion) in path.members().zip(self.division.portions()) {

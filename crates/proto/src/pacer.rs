@@ -102,6 +102,12 @@ impl Pacer {
         self.credit = self.credit.min(self.most);
     }
 
+    /// Whether less has gone than its rate allows, by more than a burst, though there was something to send: whoever
+    /// sends is slower than that, as one whose processor is busy.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.arrears > self.most
+    }
+
     /// Bytes that may go at once after a stop.
     #[cfg(test)]
     fn burst(&self) -> Bytes {
@@ -377,6 +383,32 @@ mod tests {
         pacer.set_rate(us(90_000), Rate::mbps(10.0));
         let packets: u64 = (0..=20_000).map(|step| drain(&mut pacer, us(90_000 + 100 * step))).sum();
         assert!((2500..=2500 + 125 + 1).contains(&packets), "{packets}");
+    }
+
+    #[test]
+    fn is_behind__who_sends_less_than_it_may() {
+        // 80 Mb/s are 10 packets in 1 ms, and eight of them go: a burst and a half is owed after 8 ms.
+        let mut pacer = pacer(80.0);
+        pacer.set_busy(us(0), true);
+        drain(&mut pacer, us(0));
+        let mut behind_from = None;
+        for ms in 1..20 {
+            for _ in 0..8 {
+                pacer.try_send(us(ms * 1000), PACKET);
+            }
+            behind_from = behind_from.or(pacer.is_behind().then_some(ms));
+        }
+        assert!(behind_from.is_some_and(|ms| (5..=10).contains(&ms)), "{behind_from:?}");
+        // Who has nothing to send is not; nor is who sends all that it may.
+        let mut idle = self::pacer(80.0);
+        idle.set_busy(us(0), false);
+        let mut prompt = self::pacer(80.0);
+        prompt.set_busy(us(0), true);
+        for ms in 1..20 {
+            idle.due(us(ms * 1000), PACKET);
+            drain(&mut prompt, us(ms * 1000));
+            assert!(!idle.is_behind() && !prompt.is_behind(), "after {ms} ms");
+        }
     }
 
     #[test]

@@ -308,6 +308,11 @@ impl Sender {
         !self.outstanding.is_empty() || !self.queue.is_empty() || self.told.is_behind(self.outstanding.una())
     }
 
+    /// Whether it sends less than it may, though it has something to send: this host is slower than the path.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.pacer.is_behind()
+    }
+
     /// When the next packet may go; none if there is nothing to send, no rate to send it at, or too much under way.
     #[inline]
     pub(crate) fn next_at(&self) -> Option<Time> {
