@@ -48,6 +48,9 @@ fn main() -> ExitCode {
     {
         return ended(&Err(failure));
     }
+    if let CliCommand::Papers(args) = &cli.command {
+        papers::enter(args);
+    }
     if !matches!(&cli.command, CliCommand::Testbed(args) if testbed::is_end(args)) {
         staging::clean_up_on_interrupt();
     }
