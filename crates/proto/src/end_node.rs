@@ -316,7 +316,7 @@ impl EndNode {
         }
         self.outcomes.clear();
         if self.exchange.is_some() {
-            self.exchange(now, queue);
+            self.exchange(now);
         } else {
             self.allocate(now, elapsed);
         }
@@ -348,14 +348,12 @@ impl EndNode {
     }
 
     /// Claims say what each session is granted.
-    fn exchange(&mut self, now: Time, queue: Duration) {
+    fn exchange(&mut self, now: Time) {
         let capacity = self.capacity();
         let Some(exchange) = &mut self.exchange else { return };
         exchange.set_capacity(capacity);
-        let intervals = self.interval.as_nanos().saturating_mul(2).saturating_add(queue.as_nanos());
         for (entry, row) in self.table.iter_mut().zip(&self.rows) {
-            let span = Duration::from_nanos(entry.flow.rtt.as_nanos().saturating_add(intervals));
-            exchange.see_measured(now, entry.flow.session, row.measured, span);
+            exchange.see_measured(now, entry.flow.session, row.measured);
         }
         exchange.tick(now);
         for (entry, row) in self.table.iter_mut().zip(&self.rows) {

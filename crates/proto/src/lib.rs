@@ -63,6 +63,7 @@ mod session;
 mod silence;
 mod sink_allowance;
 mod slots;
+mod slow_meter;
 mod socket_share;
 mod source_patience;
 mod stall_detector;
