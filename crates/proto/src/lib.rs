@@ -68,6 +68,7 @@ mod socket_share;
 mod source_patience;
 mod stall_detector;
 mod stamps;
+mod stray_meter;
 mod tunnel;
 mod usage;
 mod verdict;

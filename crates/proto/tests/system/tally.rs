@@ -10,7 +10,7 @@ use crate::machine::{Machine, Setup};
 use crate::plan::{self, Rules};
 use crate::random::Random;
 use crate::way::Way;
-use crate::world::{Transfer, World, address};
+use crate::world::{Action, Transfer, World, address};
 use crate::{WORLDS, each, report};
 
 #[test]
@@ -69,17 +69,16 @@ pub(crate) fn endless(seed: u64, bps: Range<f64>, mut exchange: impl FnMut(usize
     world
 }
 
-/// The rate that each transfer may send at now: the least of what both ends grant.
+/// The rate that each transfer may send at now: the least of what both ends grant, of all its sessions.
 fn rates(world: &World) -> Vec<f64> {
     let rate = |(at, transfer): (usize, &Transfer)| {
         let machine = &world.machines[transfer.source()];
-        let session = machine
-            .sessions
-            .iter()
-            .find(|(session, of)| **of == at && machine.host.limit(**session, RateTerm::Sink).is_some());
-        let limit =
-            |term| session.and_then(|(session, _)| machine.host.limit(*session, term)).map_or(0.0, Rate::as_bps);
-        limit(RateTerm::Source).min(limit(RateTerm::Sink))
+        let sessions = machine.sessions.iter().filter(|(_, of)| **of == at);
+        let limits = sessions.filter_map(|(session, _)| {
+            let limit = |term| machine.host.limit(*session, term).map(Rate::as_bps);
+            Some(limit(RateTerm::Source)?.min(limit(RateTerm::Sink)?))
+        });
+        limits.sum()
     };
     world.transfers.iter().enumerate().map(rate).collect()
 }
@@ -177,6 +176,37 @@ fn worlds__beside_plain_gtp_all_come_to_max_min() {
             assert!(most[0] <= 1.02 && most[1] <= 1.07, "machine {machine}: {most:?}: {}", world.describe());
         }
         assert_near_max_min(&world, &loads.means(&world, 5000), 0.01);
+        report(&world);
+    });
+}
+
+/// Machines that forget all they knew, one after the other: what comes in any tenth of a second is no more than the
+/// capacity and headroom allow, what others send goes on, and all ends at max-min.
+#[test]
+fn worlds__a_restart_overloads_nobody_and_all_goes_on() {
+    each("worlds__a_restart_overloads_nobody_and_all_goes_on", WORLDS / 2, |seed| {
+        let mut world = endless(seed, 8e6..80e6, |_| Some(plan::exchange()));
+        // Each way without loss, so that no doubt is about what was sent again.
+        world.ways.iter_mut().flatten().for_each(|way| way.loss = 0.0);
+        let mut random = Random::new(!seed);
+        let machines = std::mem::take(&mut world.machines);
+        world.machines = machines.into_iter().map(|machine| machine.with_resets(random.bits())).collect();
+        let at = |s: f64| Time::from_nanos((s * 1e9) as u64);
+        let restarts = [3.0, 5.0].map(|s| (at(s + random.within(0.0..1.0)), random.below(world.machines.len())));
+        world.actions = restarts.iter().rev().map(|(at, machine)| (*at, Action::Restart(*machine))).collect();
+        let mut before = vec![0; world.machines.len()];
+        for window in 1..=250_u64 {
+            world.run_until(Time::from_nanos(window * 100_000_000));
+            world.came.resize(world.machines.len(), 0);
+            for (machine, (came, before)) in world.came.iter().zip(&mut before).enumerate() {
+                let bps = world.machines[machine].setup.capacity_bps.unwrap();
+                let most = 1.02 * bps * 0.1 / 8.0 + 10_000.0;
+                let bytes = (came - *before) as f64;
+                assert!(bytes <= most, "machine {machine} of {bps}: {bytes} of {most} B: {}", world.describe());
+                *before = *came;
+            }
+        }
+        assert_near_max_min(&world, &rates(&world), 0.01);
         report(&world);
     });
 }
