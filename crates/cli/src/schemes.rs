@@ -9,7 +9,6 @@ use crate::Done;
 use crate::output::print_json;
 use crate::table::TextTable;
 use crate::terminal::{BOLD, DIM, paint, print};
-use fairwave_catalogue::lab::MODELS;
 
 /// List the schemes: what each is, what it needs, its options.
 #[derive(Debug, clap::Args)]
@@ -76,7 +75,7 @@ fn entry(scheme: &'static Scheme) -> SchemeRow {
 }
 
 fn models(scheme: &Scheme) -> String {
-    let names: Vec<_> = MODELS.iter().filter(|model| scheme.runs_in(**model)).map(|model| model.name()).collect();
+    let names: Vec<_> = scheme.models.iter().map(|model| model.name()).collect();
     if names.is_empty() { "not yet".into() } else { names.join(", ") }
 }
 

@@ -22,7 +22,7 @@ fn testbed__one_session_ramps_up_to_its_node() {
     // the time.
     let Some(run) = run(
         &["002-fig-ix-5", "--set", "runs=1", "--scale", "0.125", "--duration", "4 s"],
-        &["options.interval=5 ms", "session.0.rtt=15 ms", "sample=50 ms"],
+        &["options.interval=\"5 ms\"", "session.a.rtt=\"15 ms\"", "sample=\"50 ms\""],
     ) else {
         return;
     };

@@ -24,9 +24,9 @@ const MOST_ADDRESSES: u8 = 254;
 const LEAST_QUEUE_BYTES: u64 = 128 << 10;
 /// And what its link carries in this time, since a paced burst takes up to 1 ms.
 const LEAST_QUEUE_S: f64 = 2e-3;
-/// Full packets that a node's own queue into the network holds at the least: Linux's txqueuelen. No host drops fewer of
-/// its own: a program that did not run for some milliseconds sends what it owes at once.
-const OWN_QUEUE_PACKETS: u64 = 1000;
+/// A node's own queue into the network holds this at the least: 1000 packets of 1500 bytes, Linux's txqueuelen. No host
+/// drops its own packets earlier: a program that did not run for some milliseconds sends what it owes at once.
+const OWN_QUEUE_BYTES: u64 = 1000 * 1500;
 
 /// A scenario, laid out.
 #[derive(Debug)]
@@ -262,7 +262,6 @@ fn ways(scenario: &Scenario, at: u32, node: &Node) -> [Way; 2] {
         let here = scenario.sessions.iter().filter(|session| is_here(session));
         here.map(|session| session.rtt).max().unwrap_or_default()
     };
-    let own_bytes = OWN_QUEUE_PACKETS * scenario.full_packet().get();
     let way = |capacity: Option<Rate>, loss: f64, rtt: Duration, least: u64| Way {
         loss,
         rate_bps: capacity.map(Rate::as_bps),
@@ -270,7 +269,7 @@ fn ways(scenario: &Scenario, at: u32, node: &Node) -> [Way; 2] {
         ..Way::default()
     };
     [
-        way(node.send, node.send_loss, rtt(&|session| session.from == at), own_bytes),
+        way(node.send, node.send_loss, rtt(&|session| session.from == at), OWN_QUEUE_BYTES),
         way(node.receive, node.receive_loss, rtt(&|session| session.to == at), 0),
     ]
 }
@@ -377,7 +376,7 @@ mod tests {
         // One bandwidth-delay product: 400 Mb/s x 60 ms.
         assert_eq!(sink.down.queue_bytes, 3_000_000);
         // At 500 Mb/s x 10 ms it would be 625 000; a host's own queue is longer.
-        assert!(plan.places[0].up.queue_bytes > 1_400_000, "{}", plan.places[0].up.queue_bytes);
+        assert_eq!(plan.places[0].up.queue_bytes, 1_500_000);
         let rule = sink.setup.rule.as_ref().unwrap();
         assert_eq!((rule.receive_bps, rule.fair_start, rule.drain), (Some(4e8), false, false));
         assert_eq!(rule.interval_ns, None);

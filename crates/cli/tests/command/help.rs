@@ -1,12 +1,15 @@
 use super::*;
 
-const COMMANDS: [&[&str]; 18] = [
+const COMMANDS: [&[&str]; 21] = [
     &[],
     &["schemes"],
     &["allocate"],
     &["simulate"],
     &["papers", "list"],
     &["papers", "run"],
+    &["testbed"],
+    &["testbed", "run"],
+    &["testbed", "emulate"],
     &["serve"],
     &["get"],
     &["put"],
