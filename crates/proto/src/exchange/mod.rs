@@ -201,3 +201,6 @@ impl Exchange {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,9 +1,10 @@
 //! What a liar gains: the same world twice, once with all honest and once with a liar.
 
-use fairwave_proto::{IntervalRule, PathKind};
+use fairwave_proto::{ExchangeConfig, IntervalRule, PathKind};
 use fairwave_units::{Bytes, Duration, Time};
 
 use crate::machine::{Machine, Setup};
+use crate::plan;
 use crate::random::Random;
 use crate::trick::Trick;
 use crate::way::Way;
@@ -17,7 +18,7 @@ const LIARS: u64 = 1;
 
 /// Some machines that send to one, or receive from one; the last of them may lie. What each of their transfers brought
 /// in the twenty seconds from the tenth on, in bytes.
-fn shares(seed: u64, is_at_sink: bool, trick: Option<&Trick>) -> (Vec<u64>, World) {
+fn shares(seed: u64, is_at_sink: bool, exchange: Option<ExchangeConfig>, trick: Option<&Trick>) -> (Vec<u64>, World) {
     let mut random = Random::new(seed);
     let others = 2 + random.below(3);
     let capacity_bps = random.scaled(5e6..20e6);
@@ -31,7 +32,7 @@ fn shares(seed: u64, is_at_sink: bool, trick: Option<&Trick>) -> (Vec<u64>, Worl
             probes_mtu: false,
             fair_start: true,
             drain: true,
-            exchange: None,
+            exchange,
             interval: IntervalRule::Fixed(Duration::from_millis(20)),
             room: Bytes::new(50_000_000),
         };
@@ -63,9 +64,9 @@ fn shares(seed: u64, is_at_sink: bool, trick: Option<&Trick>) -> (Vec<u64>, Worl
 }
 
 /// What the last one gains by a trick, as a share of what it has without.
-fn gain(seed: u64, is_at_sink: bool, trick: &Trick) -> f64 {
-    let (honest, _) = shares(seed, is_at_sink, None);
-    let (lying, world) = shares(seed, is_at_sink, Some(trick));
+fn gain(seed: u64, is_at_sink: bool, exchange: Option<ExchangeConfig>, trick: &Trick) -> f64 {
+    let (honest, _) = shares(seed, is_at_sink, exchange, None);
+    let (lying, world) = shares(seed, is_at_sink, exchange, Some(trick));
     let gain = *lying.last().unwrap() as f64 / *honest.last().unwrap() as f64 - 1.0;
     if env("FAIRWAVE_SEED").is_some() {
         println!("{trick:?}: {honest:?} {lying:?} {gain:+.3} {:?}", world.counts);
@@ -94,7 +95,20 @@ fn worlds__nobody_gains_by_lying() {
     each("worlds__nobody_gains_by_lying", LIARS, |seed| {
         let mut random = Random::new(!seed);
         let (trick, is_at_sink) = (draw(&mut random), random.chance(0.7));
-        let gain = gain(seed, is_at_sink, &trick);
+        let gain = gain(seed, is_at_sink, None, &trick);
+        assert!(gain <= MOST_GAIN, "{trick:?}, many to one {is_at_sink}: {gain:+.3}");
+    });
+}
+
+/// The same lies, and false claims, where all share by claims and grants.
+#[test]
+fn worlds__nobody_gains_by_lying_of_claims_and_grants() {
+    each("worlds__nobody_gains_by_lying_of_claims_and_grants", LIARS, |seed| {
+        let mut random = Random::new(!seed);
+        let claims = random.chance(0.5).then(|| random.scaled(1.02..1e6));
+        let (trick, is_at_sink) = (draw(&mut random), random.chance(0.7));
+        let trick = Trick { claims: claims.unwrap_or(1.0), ..trick };
+        let gain = gain(seed, is_at_sink, Some(plan::exchange()), &trick);
         assert!(gain <= MOST_GAIN, "{trick:?}, many to one {is_at_sink}: {gain:+.3}");
     });
 }

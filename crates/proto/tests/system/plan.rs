@@ -83,6 +83,7 @@ pub(crate) fn hostile(seed: u64, rules: Rules) -> World {
         takes: random.pick(&[1.0, 1.2, 3.0]),
         stamps: random.pick(&[1.0, 0.5, 3.0]),
         grants: random.pick(&[1.0, 3.0]),
+        claims: random.pick(&[1.0, 1.0, 1e3]),
         hides_losses: random.chance(0.3),
         nonsense: random.pick(&[0.01, 0.3, 3.0]),
         random: random.clone(),

@@ -4,8 +4,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::ops::Range;
 
-use fairwave_proto::codec::{Frame, Frames, LossReport, NO_LIMIT_BPS, SessionId, VoidReason, Writer};
+use fairwave_proto::codec::{
+    ClaimFrame, Frame, Frames, GrantFrame, Lease, LossReport, NO_LIMIT_BPS, SessionId, VoidReason, Writer,
+};
 use fairwave_proto::{ByteRanges, ControlPacket, DataPacket, EcnCounts, MOST_FRAME_BYTES, Packet, PieceAt};
+
+use fairwave_units::Duration;
 
 use crate::random::Random;
 
@@ -18,6 +22,8 @@ pub(crate) struct Trick {
     pub(crate) stamps: f64,
     /// A sink grants so many times as much as its node does.
     pub(crate) grants: f64,
+    /// A source claims so many times as much as it could use, and says that so much is in force.
+    pub(crate) claims: f64,
     /// A sink reports that all has arrived.
     pub(crate) hides_losses: bool,
     /// A sink reports of every other packet that it has not arrived, in so many reports.
@@ -40,6 +46,7 @@ impl Default for Trick {
             takes: 1.0,
             stamps: 1.0,
             grants: 1.0,
+            claims: 1.0,
             hides_losses: false,
             calls_late: 0,
             ends: VecDeque::new(),
@@ -58,11 +65,15 @@ impl Trick {
         each(frames, |frame, writer| {
             let frame = match frame {
                 Frame::Feedback { expected_bps } => Frame::Feedback { expected_bps: times(expected_bps, self.takes) },
+                Frame::Grant(grant) => {
+                    let expected_bps = times(grant.expected_bps, self.takes);
+                    Frame::Grant(GrantFrame { expected_bps, offer_bps: times(grant.offer_bps, self.takes), ..grant })
+                }
                 // Of its own false stamps it learns nothing.
                 Frame::Timing { .. } if self.stamps != 1.0 => return,
                 frame => frame,
             };
-            frame.write(writer).expect("it is no longer than it was");
+            frame.write(writer).expect("a varint is a little longer at the most");
         })
     }
 
@@ -132,13 +143,30 @@ impl Trick {
         for _ in 0..most {
             let (stream, offset, length) = (random.below(5) as u64, number2(random), 1 + number2(random));
             let any = number(random);
-            let frame = match random.below(10) {
+            let frame = match random.below(12) {
                 0..=2 => Frame::Request { stream, offset, length },
                 3 => Frame::Feedback { expected_bps: any },
                 4 => Frame::Timing { stamp_us: any as u32, held_us: offset },
                 5 => Frame::Sent { settled: any, next: any.saturating_add(length) },
                 6 => Frame::Void { stream, offset, length, reason: VoidReason::Vanished },
                 7 => Frame::Probe(any),
+                9 => Frame::Grant(GrantFrame {
+                    number: any,
+                    expected_bps: length,
+                    offer_bps: offset,
+                    claim_heard: number(random),
+                    lease: Lease::within(Duration::from_nanos(any)),
+                    wants_answer: random.chance(0.5),
+                }),
+                10 => Frame::Claim(ClaimFrame {
+                    number: any + 1,
+                    claim_bps: length,
+                    is_application_limited: random.chance(0.5),
+                    is_bye: random.chance(0.1),
+                    wants_answer: random.chance(0.5),
+                    in_force: number(random),
+                    rate_in_force_bps: offset,
+                }),
                 8 => Frame::Marks(EcnCounts { capable: any, capable_one: 0, marked: offset }),
                 _ => Frame::Echo(any),
             };
@@ -165,6 +193,20 @@ impl Trick {
             Frame::Feedback { expected_bps } => {
                 let expected_bps = times(expected_bps, self.grants);
                 Frame::Feedback { expected_bps }.write(writer).expect("a varint is a little longer at the most");
+            }
+            Frame::Grant(grant) => {
+                let expected_bps = times(grant.expected_bps, self.grants);
+                let offer_bps = times(grant.offer_bps, self.grants);
+                let grant = Frame::Grant(GrantFrame { expected_bps, offer_bps, ..grant });
+                grant.write(writer).expect("varints are a little longer at the most");
+            }
+            Frame::Claim(claim) => {
+                let claim_bps = times(claim.claim_bps, self.claims);
+                let rate_in_force_bps = times(claim.rate_in_force_bps, self.claims);
+                // It is never its application that limits it.
+                let is_application_limited = claim.is_application_limited && self.claims == 1.0;
+                let claim = ClaimFrame { claim_bps, rate_in_force_bps, is_application_limited, ..claim };
+                Frame::Claim(claim).write(writer).expect("varints are a little longer at the most");
             }
             Frame::Losses(report) if self.hides_losses => {
                 self.write_losses(&report, &[], writer);

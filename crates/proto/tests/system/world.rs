@@ -10,7 +10,7 @@ use fairwave_proto::{ByteRanges, Event, MOST_GAPS, RateTerm};
 use fairwave_units::{Duration, Time};
 
 use crate::content;
-use crate::machine::{Arrived, LOWER, Machine};
+use crate::machine::{Arrived, LOWER, Machine, Setup};
 use crate::random::Random;
 use crate::way::Way;
 
@@ -542,9 +542,10 @@ impl World {
         let machine = &self.machines[at];
         // T1 of docs/tally.md: whatever was lost, late or a lie.
         if let Some((reserved, bps)) = machine.host.reserved().zip(machine.setup.capacity_bps) {
-            // Steps of sources that run plain GTP take a twentieth more.
+            // Steps of sources that tell no claims take a twentieth more; so does one that knows no capacity.
             let is_plain = |transfer: &Transfer| {
-                transfer.sink() == at && self.machines[transfer.source()].setup.exchange.is_none()
+                let Setup { exchange, capacity_bps, .. } = &self.machines[transfer.source()].setup;
+                transfer.sink() == at && (exchange.is_none() || capacity_bps.is_none())
             };
             let share = if self.transfers.iter().any(is_plain) { 1.07 } else { 1.02 };
             let most = bps * share + 10.0;

@@ -1,0 +1,104 @@
+//! Peers that say anything, and as many of them as can be.
+
+use fairwave_units::Bytes;
+
+use super::*;
+use crate::codec::{Lease, NO_LIMIT_BPS};
+use crate::options::SessionOptions;
+
+const C: f64 = 1e9;
+/// The largest number that travels.
+const HUGE: u64 = (1 << 62) - 1;
+
+fn at(ms: u64) -> Time {
+    Time::from_nanos(ms * 1_000_000)
+}
+
+fn flow(session: u64) -> Flow {
+    let rtt = Duration::from_millis(20);
+    Flow { session: SessionId(session), options: SessionOptions::default(), desired: None, rtt }
+}
+
+fn exchange(direction: Direction) -> Exchange {
+    let options = TallyOptions { packet: Bytes::new(1500), ..TallyOptions::default() };
+    Exchange::new(direction, Rate::nearest_bps(C), ExchangeConfig { options, react: None })
+}
+
+fn claim(number: u64) -> ClaimFrame {
+    ClaimFrame {
+        number,
+        claim_bps: NO_LIMIT_BPS,
+        is_application_limited: false,
+        is_bye: false,
+        wants_answer: true,
+        in_force: 0,
+        rate_in_force_bps: 0,
+    }
+}
+
+fn grant(number: u64, bps: u64) -> GrantFrame {
+    let lease = Lease::within(Duration::from_secs(4));
+    GrantFrame { number, expected_bps: bps, offer_bps: bps, claim_heard: HUGE, lease, wants_answer: true }
+}
+
+fn said(exchange: &mut Exchange) -> usize {
+    let mut words = Vec::new();
+    exchange.take_words(&mut words);
+    words.len()
+}
+
+#[test]
+fn on_claim__ten_thousand_sessions_that_come_and_go_leave_nothing() {
+    let mut sink = exchange(Direction::Receiving);
+    for session in 0..10_000 {
+        // Claims of sessions that are not there, before and after.
+        sink.on_claim(at(session), SessionId(session), &claim(1));
+        sink.open(at(session), &flow(session), true);
+        sink.on_claim(at(session), SessionId(session), &claim(1));
+        sink.on_claim(at(session), SessionId(session), &ClaimFrame { is_bye: true, ..claim(2) });
+        assert!(sink.rates(SessionId(session)).is_some());
+        sink.forget(SessionId(session));
+        sink.on_claim(at(session), SessionId(session), &claim(3));
+        assert_eq!(sink.rates(SessionId(session)), None);
+    }
+    sink.tick(at(10_001));
+    assert_eq!((sink.reserved(), said(&mut sink)), (Some(Rate::ZERO), 0));
+}
+
+#[test]
+fn on_claim__ten_thousand_that_claim_all_and_send_nothing_have_no_more_than_there_is() {
+    let mut sink = exchange(Direction::Receiving);
+    for session in 0..10_000 {
+        sink.open(at(0), &flow(session), true);
+        let absurd = ClaimFrame { in_force: HUGE, rate_in_force_bps: HUGE, ..claim(HUGE) };
+        sink.on_claim(at(0), SessionId(session), &absurd);
+    }
+    for tick in 1..=10 {
+        sink.tick(at(tick * 20));
+        assert!(sink.reserved().is_some_and(|reserved| reserved.as_bps() <= 1.02 * C), "{:?}", sink.reserved());
+        assert!(said(&mut sink) <= 10_000);
+    }
+}
+
+#[test]
+fn on_grant__forged_replayed_and_absurd_ones_give_no_more_than_the_source_has() {
+    let mut source = exchange(Direction::Sending);
+    for session in [1, 2] {
+        source.open(at(0), &flow(session), true);
+    }
+    assert_eq!(said(&mut source), 2);
+    let absurd = [grant(0, HUGE), grant(1, HUGE), grant(HUGE, HUGE), grant(1, 0), grant(HUGE, 7), grant(2, 1 << 61)];
+    for (turn, grant) in absurd.into_iter().cycle().take(60).enumerate() {
+        let now = at(20 * (turn as u64 + 1));
+        for session in [1, 2, 3] {
+            source.on_grant(now, SessionId(session), &grant);
+            source.see_used(SessionId(session), 1_000_000, true);
+        }
+        source.tick(now);
+        let caps: f64 = [1, 2].map(|session| source.rates(SessionId(session)).unwrap().allowed.as_bps()).iter().sum();
+        assert!(caps <= 1.02 * C, "{caps} after {grant:?}");
+        assert_eq!(source.rates(SessionId(3)), None);
+        // An answer a grant, and what the tick tells of each.
+        assert!(said(&mut source) <= 4);
+    }
+}
