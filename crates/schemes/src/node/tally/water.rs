@@ -13,14 +13,20 @@ pub(super) struct Vessel {
     pub(super) weight: f64,
 }
 
-/// Where the sum over all vessels changes its slope. From here to the next bend the sum is `fixed + slope x L`.
+/// The sum over all vessels from one bend to the next: `fixed + slope x L`.
 #[derive(Clone, Copy, Debug)]
-struct Bend {
-    level: f64,
+struct Line {
     fixed: Double,
     slope: Double,
     /// How many vessels are filling: the slope of none is exactly zero, which a sum of rounded numbers is not.
-    filling: usize,
+    filling: u32,
+}
+
+/// A vessel that begins to fill, or is full.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    fixed: f64,
+    weight: f64,
 }
 
 /// The sum over all vessels as a function of the level: never falling, piecewise linear. One sort makes it, a binary
@@ -29,37 +35,36 @@ struct Bend {
 /// The running sums have twice the precision of f64, so that vessels of very different weights do not blur each other.
 #[derive(Clone, Debug)]
 pub(super) struct Water {
-    bends: Vec<Bend>,
+    /// At which level each line begins, with the sum there. They stand apart from the lines, since searches read them.
+    bends: Vec<(f64, f64)>,
+    lines: Vec<Line>,
 }
 
 impl Water {
     pub(super) fn new(vessels: impl Iterator<Item = Vessel>) -> Self {
-        let (mut fixed, mut steps) = (Double::ZERO, Vec::with_capacity(2 * vessels.size_hint().0));
-        for vessel in vessels {
-            fixed.add(vessel.floor.min(vessel.top));
-            if vessel.top > vessel.floor {
-                steps.push((vessel.floor / vessel.weight, -vessel.floor, vessel.weight));
-                if vessel.top < f64::INFINITY {
-                    steps.push((vessel.top / vessel.weight, vessel.top, -vessel.weight));
-                }
-            }
-        }
-        steps.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(b.2.total_cmp(&a.2)));
-        let mut bend = Bend { level: 0.0, fixed, slope: Double::ZERO, filling: 0 };
-        let mut bends = Vec::with_capacity(steps.len() + 1);
-        bends.push(bend);
-        for (level, fixed, weight) in steps {
-            bend.level = level;
-            bend.fixed.add(fixed);
-            bend.slope.add(weight);
+        let (mut line, steps, order) = steps(vessels);
+        let mut water = Self {
+            bends: Vec::with_capacity(steps.len() + 1),
+            lines: Vec::with_capacity(steps.len() + 1),
+        };
+        water.push(0.0, line);
+        for key in order {
+            let (level, step) = (level_of(key), steps[place_of(key)]);
+            line.fixed.add(step.fixed);
+            line.slope.add(step.weight);
             // Each vessel begins before it ends: ties are sorted so.
-            bend.filling = if weight > 0.0 { bend.filling + 1 } else { bend.filling - 1 };
-            if bend.filling == 0 {
-                bend.slope = Double::ZERO;
+            line.filling = if step.weight > 0.0 { line.filling + 1 } else { line.filling - 1 };
+            if line.filling == 0 {
+                line.slope = Double::ZERO;
             }
-            bends.push(bend);
+            water.push(level, line);
         }
-        Self { bends }
+        water
+    }
+
+    fn push(&mut self, level: f64, line: Line) {
+        self.bends.push((level, line.fixed.value() + line.slope.value() * level));
+        self.lines.push(line);
     }
 
     /// The largest level at which the sum is at most `volume`: infinity if the sum never exceeds it, zero if it does
@@ -79,23 +84,61 @@ impl Water {
         if volume == f64::INFINITY {
             return f64::INFINITY;
         }
-        let below = self.bends.partition_point(|bend| bend.value() + value(bend.level) <= volume);
-        let Some(bend) = below.checked_sub(1).map(|last| self.bends[last]) else { return 0.0 };
-        let (fixed, slope) = line(bend.level);
-        if bend.filling == 0 && slope == 0.0 {
-            return self.bends.get(below).map_or(f64::INFINITY, |next| next.level);
+        let below = self.bends.partition_point(|(level, sum)| sum + value(*level) <= volume);
+        let Some(last) = below.checked_sub(1) else { return 0.0 };
+        let (from, here) = (self.bends[last].0, self.lines[last]);
+        let next = self.bends.get(below).map(|(level, _)| *level);
+        let (fixed, slope) = line(from);
+        if here.filling == 0 && slope == 0.0 {
+            return next.unwrap_or(f64::INFINITY);
         }
-        let (mut left, mut slopes) = (Double::from(volume), bend.slope);
-        left.subtract(bend.fixed);
+        let (mut left, mut slopes) = (Double::from(volume), here.slope);
+        left.subtract(here.fixed);
         left.subtract(Double::from(fixed));
         slopes.add(slope);
-        let level = left.divide(slopes).value().max(bend.level);
-        self.bends.get(below).map_or(level, |next| level.min(next.level))
+        let level = left.divide(slopes).value().max(from);
+        next.map_or(level, |next| level.min(next))
     }
 }
 
-impl Bend {
-    fn value(&self) -> f64 {
-        self.fixed.value() + self.slope.value() * self.level
+/// The line that begins at level zero, and the steps above it with their order.
+fn steps(vessels: impl Iterator<Item = Vessel>) -> (Line, Vec<Step>, Vec<u128>) {
+    let mut line = Line { fixed: Double::ZERO, slope: Double::ZERO, filling: 0 };
+    let count = vessels.size_hint().0;
+    let (mut steps, mut order) = (Vec::with_capacity(count), Vec::with_capacity(count));
+    for vessel in vessels {
+        if vessel.top <= vessel.floor {
+            line.fixed.add(vessel.top);
+            continue;
+        }
+        if vessel.floor <= 0.0 {
+            // Most vessels have no floor: they fill from the beginning, and need not be sorted.
+            line.slope.add(vessel.weight);
+            line.filling += 1;
+        } else {
+            line.fixed.add(vessel.floor);
+            order.push(key(vessel.floor / vessel.weight, false, steps.len()));
+            steps.push(Step { fixed: -vessel.floor, weight: vessel.weight });
+        }
+        if vessel.top < f64::INFINITY {
+            order.push(key(vessel.top / vessel.weight, true, steps.len()));
+            steps.push(Step { fixed: vessel.top, weight: -vessel.weight });
+        }
     }
+    order.sort_unstable();
+    (line, steps, order)
+}
+
+/// Sorts as the level does, then beginnings before ends. The bits of numbers that are not negative are in the order of
+/// the numbers, and integers sort faster.
+fn key(level: f64, is_end: bool, place: usize) -> u128 {
+    u128::from(level.to_bits()) << 64 | u128::from(is_end) << 63 | place as u128
+}
+
+fn level_of(key: u128) -> f64 {
+    f64::from_bits((key >> 64) as u64)
+}
+
+fn place_of(key: u128) -> usize {
+    (key & u128::from(u64::MAX >> 1)) as usize
 }
