@@ -12,12 +12,11 @@ use fairwave_units::{Rate, Time};
 
 use super::fill::{Claimant, Fill};
 use super::headroom::{RecentHeadroom, head_bps};
-use super::message::{ClaimMessage, GrantMessage, GrantTo, SessionTerms, as_bps, as_limit};
+use super::message::{ClaimMessage, GrantMessage, GrantTo, LARGEST_NUMBER, SessionTerms, as_bps, as_limit};
 use super::options::TallyOptions;
 use super::rows::Rows;
 use super::settle::{Settling, settle};
 use super::stamp::Stamp;
-use ledger::LARGEST_NUMBER;
 use plain::MOST_STEPS;
 pub(super) use plain::PlainSource;
 use row::SinkRow;

@@ -2,15 +2,12 @@
 
 use fairwave_units::{Duration, Time};
 
+use crate::node::tally::message::LARGEST_NUMBER;
 use crate::node::tally::options::TallyOptions;
 use crate::node::tally::stamp::Stamp;
 
 /// More grants under way than an honest source ever has: the oldest are taken together, at the larger rate.
 const MOST_ENTRIES: usize = 256;
-
-/// No grant has a larger number, and a message with one is not heard. An honest node gives some ten a second at the
-/// most, and reaches it after years.
-pub(super) const LARGEST_NUMBER: u64 = (u32::MAX / 2) as u64;
 
 /// The numbered grants of one session, from the last one on that its source confirmed.
 ///

@@ -167,7 +167,7 @@ impl SinkRow {
         u64::from(self.claim_heard)
     }
 
-    /// Of a number up to [`LARGEST_NUMBER`](super::ledger::LARGEST_NUMBER).
+    /// Of a number up to [`LARGEST_NUMBER`](crate::node::tally::message::LARGEST_NUMBER).
     pub(super) fn hear_claim(&mut self, number: u64, claim_bps: f64, is_application_limited: bool) {
         self.claim_heard = number as u32;
         self.claim = Claim::new(claim_bps, is_application_limited && claim_bps < f64::INFINITY);
