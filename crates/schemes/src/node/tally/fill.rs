@@ -75,13 +75,9 @@ impl Fill {
         if claim >= share(self.level) {
             return share(self.level);
         }
-        // Beyond its claim the row goes on to fill: what it has above the claim is added to the sum.
-        let is_beyond = |level: f64| claim <= minimum || claim / weight <= level;
-        let beyond = |level: f64| if is_beyond(level) { (share(level) - claim).max(0.0) } else { 0.0 };
-        let line = |level: f64| if is_beyond(level) { (-claim, weight) } else { (0.0, 0.0) };
-        let level = self.water.level_beside(self.capacity_bps, beyond, line);
-        // Of a row that claims less than its minimum the line is below the truth up to the minimum, where the offer
-        // does not depend on the level.
+        // Beyond its claim the row goes on to fill: the sum has its claim, and at the level it is full. A row that claims
+        // less than its minimum is full at all levels.
+        let level = self.water.level_beside(self.capacity_bps, weight, minimum, claim);
         share(level).max(self.share_bps(row))
     }
 
@@ -92,8 +88,7 @@ impl Fill {
             return f64::INFINITY;
         }
         let (weight, minimum) = (newcomer.weight + weights, newcomer.minimum_bps + minima_bps);
-        // Up to the minima the line is below the truth: there the offer does not depend on the level.
-        let level = self.water.level_beside(self.capacity_bps, |level| minimum.max(weight * level), |_| (0.0, weight));
+        let level = self.water.level_beside(self.capacity_bps, weight, minimum, 0.0);
         newcomer.minimum_bps.min(self.capacity_bps).max(newcomer.weight * level)
     }
 }

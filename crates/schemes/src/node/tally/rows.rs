@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Debug)]
 pub(super) struct Rows<R> {
     sessions: Vec<u64>,
-    rows: Vec<R>,
+    values: Vec<R>,
     /// Places of rows that were removed.
     gone: BTreeSet<usize>,
     /// Sessions that are in no place yet.
@@ -18,7 +18,7 @@ pub(super) struct Rows<R> {
 
 impl<R> Rows<R> {
     pub(super) fn new() -> Self {
-        Self { sessions: Vec::new(), rows: Vec::new(), gone: BTreeSet::new(), fresh: BTreeMap::new() }
+        Self { sessions: Vec::new(), values: Vec::new(), gone: BTreeSet::new(), fresh: BTreeMap::new() }
     }
 
     fn place(&self, session: u64) -> Option<usize> {
@@ -26,12 +26,12 @@ impl<R> Rows<R> {
     }
 
     pub(super) fn get(&self, session: u64) -> Option<&R> {
-        self.place(session).map(|place| &self.rows[place]).or_else(|| self.fresh.get(&session))
+        self.place(session).map(|place| &self.values[place]).or_else(|| self.fresh.get(&session))
     }
 
     pub(super) fn get_mut(&mut self, session: u64) -> Option<&mut R> {
         match self.place(session) {
-            Some(place) => self.rows.get_mut(place),
+            Some(place) => self.values.get_mut(place),
             None => self.fresh.get_mut(&session),
         }
     }
@@ -48,7 +48,7 @@ impl<R> Rows<R> {
 
     pub(super) fn get_or_insert_with(&mut self, session: u64, new: impl FnOnce() -> R) -> &mut R {
         match self.place(session) {
-            Some(place) => &mut self.rows[place],
+            Some(place) => &mut self.values[place],
             None => self.fresh.entry(session).or_insert_with(new),
         }
     }
@@ -67,13 +67,13 @@ impl<R> Rows<R> {
             return;
         }
         let count = self.sessions.len() - self.gone.len() + self.fresh.len();
-        let (mut sessions, mut rows) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        let (mut sessions, mut values) = (Vec::with_capacity(count), Vec::with_capacity(count));
         let mut push = |(session, row)| {
             sessions.push(session);
-            rows.push(row);
+            values.push(row);
         };
         let gone = std::mem::take(&mut self.gone);
-        let old = std::mem::take(&mut self.sessions).into_iter().zip(std::mem::take(&mut self.rows));
+        let old = std::mem::take(&mut self.sessions).into_iter().zip(std::mem::take(&mut self.values));
         let mut fresh = std::mem::take(&mut self.fresh).into_iter().peekable();
         for (_, old) in old.enumerate().filter(|(place, _)| !gone.contains(place)) {
             while let Some(earlier) = fresh.next_if(|(session, _)| *session < old.0) {
@@ -82,25 +82,25 @@ impl<R> Rows<R> {
             push(old);
         }
         fresh.for_each(push);
-        (self.sessions, self.rows) = (sessions, rows);
+        (self.sessions, self.values) = (sessions, values);
     }
 
     pub(super) fn retain(&mut self, mut stays: impl FnMut(&R) -> bool) {
         let leaving: Vec<usize> =
-            self.rows.iter().enumerate().filter(|(_, row)| !stays(row)).map(|(place, _)| place).collect();
+            self.values.iter().enumerate().filter(|(_, row)| !stays(row)).map(|(place, _)| place).collect();
         self.gone.extend(leaving);
         self.fresh.retain(|_, row| stays(row));
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (u64, &R)> {
-        let placed = self.sessions.iter().zip(&self.rows).enumerate();
+        let placed = self.sessions.iter().zip(&self.values).enumerate();
         let there = placed.filter(|(place, _)| !self.gone.contains(place)).map(|(_, (session, row))| (*session, row));
         there.chain(self.fresh.iter().map(|(session, row)| (*session, row)))
     }
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (u64, &mut R)> {
         let gone = &self.gone;
-        let placed = self.sessions.iter().zip(&mut self.rows).enumerate();
+        let placed = self.sessions.iter().zip(&mut self.values).enumerate();
         let there = placed.filter(|(place, _)| !gone.contains(place)).map(|(_, (session, row))| (*session, row));
         there.chain(self.fresh.iter_mut().map(|(session, row)| (*session, row)))
     }

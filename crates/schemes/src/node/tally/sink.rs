@@ -187,9 +187,7 @@ impl SinkNode {
     fn share_and_tell(&mut self, now: Time, out: &mut Vec<GrantTo>) {
         let claims: Vec<Claimant> = self.live().map(SinkRow::claimant).collect();
         let fill = Fill::new(self.capacity_bps, &claims);
-        let offer = |(row, claim): (&SinkRow, &Claimant)| {
-            self.options.up(fill.offer_bps(claim).min(row.ceiling_bps()))
-        };
+        let offer = |(row, claim): (&SinkRow, &Claimant)| self.options.up(fill.offer_bps(claim).min(row.ceiling_bps()));
         let offers: Vec<f64> = self.live().zip(&claims).map(offer).collect();
         let steps = self.plain_steps(&fill, &claims, &offers);
         let mut headroom_bps = steps.iter().sum::<f64>().min(MOST_STEPS * self.capacity_bps);
@@ -235,8 +233,7 @@ impl SinkNode {
         }
         let claimed: f64 = claims.iter().map(|claim| fill.share_bps(claim)).sum();
         let unclaimed_bps = (self.capacity_bps - claimed).max(0.0);
-        let step =
-            |(row, offer_bps): (&SinkRow, &f64)| row.plain().map_or(0.0, |plain| plain.step_bps(*offer_bps));
+        let step = |(row, offer_bps): (&SinkRow, &f64)| row.plain().map_or(0.0, |plain| plain.step_bps(*offer_bps));
         let mut steps: Vec<f64> = self.live().zip(offers).map(step).collect();
         let sum: f64 = steps.iter().sum();
         let most = MOST_STEPS * self.capacity_bps + unclaimed_bps;

@@ -43,13 +43,10 @@ pub(super) struct Water {
 impl Water {
     pub(super) fn new(vessels: impl Iterator<Item = Vessel>) -> Self {
         let (mut line, steps, order) = steps(vessels);
-        let mut water = Self {
-            bends: Vec::with_capacity(steps.len() + 1),
-            lines: Vec::with_capacity(steps.len() + 1),
-        };
+        let mut water = Self { bends: Vec::with_capacity(steps.len() + 1), lines: Vec::with_capacity(steps.len() + 1) };
         water.push(0.0, line);
-        for key in order {
-            let (level, step) = (level_of(key), steps[place_of(key)]);
+        for turn in order {
+            let (level, step) = (turn.level(), steps[turn.place as usize]);
             line.fixed.add(step.fixed);
             line.slope.add(step.weight);
             // Each vessel begins before it ends: ties are sorted so.
@@ -70,39 +67,52 @@ impl Water {
     /// The largest level at which the sum is at most `volume`: infinity if the sum never exceeds it, zero if it does
     /// so from the beginning.
     pub(super) fn level(&self, volume: f64) -> f64 {
-        self.level_beside(volume, |_| 0.0, |_| (0.0, 0.0))
-    }
-
-    /// The same for the sum and a further term, which does not fall: its value at each bend, and what it adds to
-    /// `fixed` and to the slope from that bend to the next.
-    pub(super) fn level_beside(
-        &self,
-        volume: f64,
-        value: impl Fn(f64) -> f64,
-        line: impl Fn(f64) -> (f64, f64),
-    ) -> f64 {
         if volume == f64::INFINITY {
             return f64::INFINITY;
         }
-        let below = self.bends.partition_point(|(level, sum)| sum + value(*level) <= volume);
+        let below = self.bends.partition_point(|(_, sum)| *sum <= volume);
         let Some(last) = below.checked_sub(1) else { return 0.0 };
-        let (from, here) = (self.bends[last].0, self.lines[last]);
-        let next = self.bends.get(below).map(|(level, _)| *level);
-        let (fixed, slope) = line(from);
-        if here.filling == 0 && slope == 0.0 {
-            return next.unwrap_or(f64::INFINITY);
+        let here = self.lines[last];
+        let next = self.bends.get(below).map_or(f64::INFINITY, |(level, _)| *level);
+        if here.filling == 0 {
+            return next;
         }
-        let (mut left, mut slopes) = (Double::from(volume), here.slope);
+        let mut left = Double::from(volume);
         left.subtract(here.fixed);
-        left.subtract(Double::from(fixed));
-        slopes.add(slope);
-        let level = left.divide(slopes).value().max(from);
-        next.map_or(level, |next| level.min(next))
+        left.divide(here.slope).value().max(self.bends[last].0).min(next)
+    }
+
+    /// The same for the sum and one more vessel without a top, of which the sum has `there` already, whatever the level
+    /// is: so it is right for levels at which that one is at its top.
+    pub(super) fn level_beside(&self, volume: f64, weight: f64, floor: f64, there: f64) -> f64 {
+        let volume_beside = volume + there;
+        if volume_beside == f64::INFINITY {
+            return f64::INFINITY;
+        }
+        let is_below = |&(level, sum): &(f64, f64)| sum + floor.max(weight * level) <= volume_beside;
+        // Halving without branches that depend on what is read.
+        let (mut last, mut count) = (0, self.bends.len());
+        if !is_below(&self.bends[0]) {
+            return 0.0;
+        }
+        while count > 1 {
+            let half = count / 2;
+            last = if is_below(&self.bends[last + half]) { last + half } else { last };
+            count -= half;
+        }
+        let here = self.lines[last];
+        let next = self.bends.get(last + 1).map_or(f64::INFINITY, |(level, _)| *level);
+        let mut left = Double::from(volume);
+        left.subtract(here.fixed);
+        left.add(there);
+        // Up to the floor the line is below the truth: there the vessel does not depend on the level.
+        let level = left.value() / (here.slope.value() + weight);
+        level.max(self.bends[last].0).min(next)
     }
 }
 
 /// The line that begins at level zero, and the steps above it with their order.
-fn steps(vessels: impl Iterator<Item = Vessel>) -> (Line, Vec<Step>, Vec<u128>) {
+fn steps(vessels: impl Iterator<Item = Vessel>) -> (Line, Vec<Step>, Vec<Turn>) {
     let mut line = Line { fixed: Double::ZERO, slope: Double::ZERO, filling: 0 };
     let count = vessels.size_hint().0;
     let (mut steps, mut order) = (Vec::with_capacity(count), Vec::with_capacity(count));
@@ -117,28 +127,33 @@ fn steps(vessels: impl Iterator<Item = Vessel>) -> (Line, Vec<Step>, Vec<u128>) 
             line.filling += 1;
         } else {
             line.fixed.add(vessel.floor);
-            order.push(key(vessel.floor / vessel.weight, false, steps.len()));
+            order.push(Turn::new(vessel.floor / vessel.weight, false, steps.len()));
             steps.push(Step { fixed: -vessel.floor, weight: vessel.weight });
         }
         if vessel.top < f64::INFINITY {
-            order.push(key(vessel.top / vessel.weight, true, steps.len()));
+            order.push(Turn::new(vessel.top / vessel.weight, true, steps.len()));
             steps.push(Step { fixed: vessel.top, weight: -vessel.weight });
         }
     }
-    order.sort_unstable();
+    order.sort_unstable_by_key(|turn| turn.key);
     (line, steps, order)
 }
 
-/// Sorts as the level does, then beginnings before ends. The bits of numbers that are not negative are in the order of
-/// the numbers, and integers sort faster.
-fn key(level: f64, is_end: bool, place: usize) -> u128 {
-    u128::from(level.to_bits()) << 64 | u128::from(is_end) << 63 | place as u128
+/// At which level a step is.
+#[derive(Clone, Copy, Debug)]
+struct Turn {
+    /// Sorts as the level does, then beginnings before ends. The bits of numbers that are not negative are in the order
+    /// of the numbers, with a zero in front, and integers sort faster.
+    key: u64,
+    place: u32,
 }
 
-fn level_of(key: u128) -> f64 {
-    f64::from_bits((key >> 64) as u64)
-}
+impl Turn {
+    fn new(level: f64, is_end: bool, place: usize) -> Self {
+        Self { key: level.to_bits() << 1 | u64::from(is_end), place: place as u32 }
+    }
 
-fn place_of(key: u128) -> usize {
-    (key & u128::from(u64::MAX >> 1)) as usize
+    fn level(self) -> f64 {
+        f64::from_bits(self.key >> 1)
+    }
 }

@@ -85,7 +85,8 @@ mod tests {
 
     #[test]
     fn step_bps__is_gtps_towards_the_offer() {
-        let plain = |measured_bps| PlainSource { measured_bps, ..PlainSource::new(0.1, 0.2, Duration::ZERO, Time::ZERO) };
+        let plain =
+            |measured_bps| PlainSource { measured_bps, ..PlainSource::new(0.1, 0.2, Duration::ZERO, Time::ZERO) };
         // 0.1 x (1000 - 400) is more than 0.1 x 0.2 x 1000; close to the offer the least step counts, and at most the gap.
         for (measured, step) in [(400.0, 60.0), (900.0, 20.0), (990.0, 10.0), (1200.0, 0.0)] {
             assert!((plain(measured).step_bps(1000.0) - step).abs() < 1e-9, "{measured}");

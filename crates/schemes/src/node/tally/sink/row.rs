@@ -198,11 +198,7 @@ impl SinkRow {
             Some(plain) => plain.measured_bps(),
             None => self.measured_bps().unwrap_or(self.claim.bps()),
         };
-        Claimant {
-            claim_bps: claim_bps.min(rare.ceiling_bps),
-            weight: rare.weight,
-            minimum_bps: rare.minimum_bps,
-        }
+        Claimant { claim_bps: claim_bps.min(rare.ceiling_bps), weight: rare.weight, minimum_bps: rare.minimum_bps }
     }
 
     pub(super) fn is_limited_by_application(&self) -> bool {

@@ -217,7 +217,14 @@ impl SourceRow {
     }
 
     /// Confirms a grant at once. Where there are further remote resources it changes what is claimed of them.
-    pub(super) fn confirm(&mut self, now: Time, session: u64, remote: usize, options: &TallyOptions, out: &mut Vec<ClaimTo>) {
+    pub(super) fn confirm(
+        &mut self,
+        now: Time,
+        session: u64,
+        remote: usize,
+        options: &TallyOptions,
+        out: &mut Vec<ClaimTo>,
+    ) {
         let is_news = options.is_news(self.claim_bps(remote, options), self.remotes[remote].claim_bps);
         self.say(now, session, remote, is_news, options, out);
         if self.remotes.len() > 1 {
