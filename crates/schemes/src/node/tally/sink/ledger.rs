@@ -35,7 +35,9 @@ pub(super) struct GrantLedger {
 #[derive(Clone, Debug)]
 struct UnderWay {
     /// Their rates, in the order of their numbers, which end below the last one: each is one more than the one before.
-    rates_bps: Vec<f64>,
+    /// Most often there is one, which takes no room of its own.
+    first_bps: Option<f64>,
+    more_bps: Vec<f64>,
     /// The largest of them.
     most_bps: f64,
     /// The most that was reserved since the last control interval.
@@ -75,8 +77,8 @@ impl GrantLedger {
 
     /// The least that may be in force.
     pub(super) fn least_bps(&self) -> f64 {
-        let older = self.under_way.iter().flat_map(|older| &older.rates_bps);
-        older.fold(self.granted_bps, |least, bps| least.min(*bps))
+        let older = self.under_way.iter().flat_map(|older| older.rates());
+        older.fold(self.granted_bps, f64::min)
     }
 
     /// Number of the last grant.
@@ -146,7 +148,7 @@ impl GrantLedger {
         let reserved_bps = self.reserved_bps();
         if let Some(older) = &mut self.under_way {
             older.recent_bps = reserved_bps;
-            if older.rates_bps.is_empty() {
+            if older.first_bps.is_none() {
                 self.under_way = None;
             }
         }
@@ -163,26 +165,35 @@ impl GrantLedger {
 impl UnderWay {
     /// Before the grant with this number.
     fn new(now: Time, number: u32) -> Self {
-        // Most often one change follows another once before it is confirmed.
-        Self { rates_bps: Vec::with_capacity(2), most_bps: 0.0, recent_bps: 0.0, mark: (number, Stamp::of(now)) }
+        let mark = (number, Stamp::of(now));
+        Self { first_bps: None, more_bps: Vec::new(), most_bps: 0.0, recent_bps: 0.0, mark }
+    }
+
+    fn rates(&self) -> impl Iterator<Item = f64> {
+        self.first_bps.into_iter().chain(self.more_bps.iter().copied())
     }
 
     fn push(&mut self, bps: f64, reserved_bps: f64) {
-        self.rates_bps.push(bps);
-        // The last grant is one of them, too.
-        if self.rates_bps.len() >= MOST_ENTRIES {
-            let oldest = self.rates_bps.remove(0);
-            self.rates_bps[0] = self.rates_bps[0].max(oldest);
+        match self.first_bps {
+            None => self.first_bps = Some(bps),
+            Some(_) => self.more_bps.push(bps),
+        }
+        // The last grant is one of them, too, and the first.
+        if self.more_bps.len() + 2 > MOST_ENTRIES {
+            let next_bps = self.more_bps.remove(0);
+            self.first_bps = self.first_bps.map(|oldest| oldest.max(next_bps));
         }
         self.most_bps = self.most_bps.max(bps);
         self.recent_bps = self.recent_bps.max(reserved_bps);
     }
 
     fn keep_last(&mut self, count: usize) {
-        let over = self.rates_bps.len().saturating_sub(count);
+        let there = self.rates().count();
+        let over = there.saturating_sub(count);
         if over > 0 {
-            self.rates_bps.drain(..over);
-            self.most_bps = self.rates_bps.iter().copied().fold(0.0, f64::max);
+            self.first_bps = (over < there).then(|| self.more_bps[over - 1]);
+            self.more_bps.drain(..over.min(self.more_bps.len()));
+            self.most_bps = self.rates().fold(0.0, f64::max);
         }
     }
 }
@@ -246,7 +257,7 @@ mod tests {
         for step in 0..10_000 {
             ledger.push(Time::ZERO, f64::from(step % 7));
         }
-        let older = ledger.under_way.as_ref().map_or(0, |older| older.rates_bps.len());
+        let older = ledger.under_way.as_ref().map_or(0, |older| older.rates().count());
         assert_eq!((older + 1, ledger.reserved_bps()), (MOST_ENTRIES, 100.0));
     }
 
