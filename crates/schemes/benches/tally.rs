@@ -37,6 +37,10 @@ fn sink(sessions: u64) -> SinkNode {
             sink.on_claim(at(20 * round), session, &TERMS, &claim(round, wish(session), in_force), &mut out);
         }
         sink.tick(at(20 * round), &mut out);
+        // All is used.
+        for session in 0..sessions {
+            sink.received(session, sink.granted(session).map_or(0.0, Rate::as_bps) * 0.02);
+        }
     }
     sink
 }
