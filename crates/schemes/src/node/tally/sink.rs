@@ -158,6 +158,16 @@ impl SinkNode {
         self.next_tick = Time::ZERO;
     }
 
+    pub(super) fn with_plain(&mut self, session: u64, change: impl FnOnce(&mut PlainSource)) {
+        if let Some(row) = self.rows.get_mut(session).filter(|row| row.plain().is_some()) {
+            row.rare_mut(|rare| {
+                if let Some(plain) = &mut rare.plain {
+                    change(plain);
+                }
+            });
+        }
+    }
+
     pub(super) fn remove_plain(&mut self, session: u64) {
         if self.rows.get(session).is_some_and(|row| row.plain().is_some()) {
             self.rows.remove(session);

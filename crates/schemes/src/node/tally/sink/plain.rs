@@ -11,6 +11,9 @@ use crate::node::tally::message::{GrantMessage, GrantTo};
 /// steps into it.
 pub(in crate::node::tally) const MOST_STEPS: f64 = 0.05;
 
+/// Grants under way whose times are kept. Of more than these the last ones are over together, at the last one's time.
+const MOST_UNDER_WAY: usize = 256;
+
 /// What a sink keeps of a session whose source runs plain GTP.
 #[derive(Clone, Debug)]
 pub(in crate::node::tally) struct PlainSource {
@@ -30,6 +33,10 @@ pub(in crate::node::tally) struct PlainSource {
 impl PlainSource {
     pub(in crate::node::tally) fn new(alpha: f64, beta: f64, rtt: Duration, now: Time) -> Self {
         Self { alpha, beta, rtt, since: now, bits: 0.0, measured_bps: 0.0, under_way: VecDeque::new() }
+    }
+
+    pub(in crate::node::tally) fn set_steps(&mut self, alpha: f64, beta: f64) {
+        (self.alpha, self.beta) = (alpha, beta);
     }
 
     pub(super) fn on_received(&mut self, bits: f64) {
@@ -65,6 +72,9 @@ impl PlainSource {
     /// A new grant, if it differs; told in every interval, as GTP does.
     pub(super) fn tell(&mut self, now: Time, session: u64, grant_bps: f64, ledger: &mut GrantLedger) -> GrantTo {
         if grant_bps != ledger.granted_bps() || ledger.last() == 0 {
+            if self.under_way.len() >= MOST_UNDER_WAY {
+                self.under_way.pop_back();
+            }
             self.under_way.push_back((ledger.push(now, grant_bps), now));
         }
         let message = GrantMessage {

@@ -160,9 +160,13 @@ impl SourceRow {
         self.declared_bps().is_none() && demand < f64::INFINITY && demand <= self.least_offer_bps()
     }
 
+    /// What it takes of its source's capacity; nothing while a lease of it has run out, since it may send nothing then,
+    /// and the others may.
     pub(super) fn claimant(&self) -> Claimant {
+        let has_lapsed = self.remotes.iter().any(|half| half.has_lapsed);
+        let claim_bps = if has_lapsed { 0.0 } else { self.demand_bps().min(self.least_offer_bps()) };
         let (weight, minimum_bps) = self.weight_and_minimum();
-        Claimant { claim_bps: self.demand_bps().min(self.least_offer_bps()), weight, minimum_bps }
+        Claimant { claim_bps, weight, minimum_bps }
     }
 
     pub(super) fn capped(&self) -> Capped {
