@@ -8,7 +8,9 @@ FAIRWAVE_CLIMB=${FAIRWAVE_CLIMB:-2000} FAIRWAVE_TALLY=${FAIRWAVE_TALLY:-10000} \
 # Ten families: 10^6 networks.
 FAIRWAVE_FLUID_TALLY=${FAIRWAVE_FLUID_TALLY:-100000} cargo test --locked --release --package fairwave-fluid --test tally -- --nocapture
 cargo test --locked --release --package fairwave-fluid --test random_instances -- --nocapture
-cargo test --locked --release --package fairwave-units --package fairwave-schemes --package fairwave-scenario --package fairwave-sim
+# Tally packet by packet: 1024 end nodes.
+FAIRWAVE_TALLY_NODES=${FAIRWAVE_TALLY_NODES:-1024} \
+  cargo test --locked --release --package fairwave-units --package fairwave-schemes --package fairwave-scenario --package fairwave-sim
 # Whole hosts of the protocol on bad networks, a world a seed; overflows are found.
 FAIRWAVE_WORLDS=${FAIRWAVE_WORLDS:-5000} cargo test --locked --profile fuzz --package fairwave-proto --test system -- --nocapture
 # The host runtime and files between namespaces: ends killed 200 times, stops of 28 s (sessions outlive 30) and of 33 s, floods of

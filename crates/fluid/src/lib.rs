@@ -14,6 +14,7 @@
 mod aecp;
 mod calendar;
 mod check;
+mod ending;
 mod engine;
 mod error;
 mod flows;

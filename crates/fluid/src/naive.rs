@@ -17,6 +17,7 @@ use fairwave_schemes::{Grant, Interval, RateAllocator, Row};
 use fairwave_units::{Duration, Rate, Time};
 
 use crate::Settings;
+use crate::ending;
 use crate::error::FluidError;
 use crate::grain::{self, Volume, grains};
 use crate::meter::RateAverage;
@@ -24,7 +25,7 @@ use crate::optimum::Optimum;
 use crate::plan::{FluidPlan, NONE};
 use crate::queue::Queue;
 use crate::record::{RateSample, Recorder};
-use crate::report::{FluidTotals, ResourceLoad, SessionOutcome, last_tenth, report};
+use crate::report::{FluidTotals, ResourceLoad, SessionOutcome, report};
 use crate::track::Track;
 use crate::trail::Trail;
 use event::{NaiveEvent, NaiveEventKind};
@@ -353,13 +354,9 @@ impl<'a> Naive<'a> {
     fn predict(&mut self, k: usize) {
         let session = &self.sessions[k];
         let Some(left) = session.left else { return };
-        let rate = Volume::from(grains(session.rate));
-        let span = match left.max(0) {
-            0 => 0,
-            _ if rate == 0 => return self.sessions[k].completion = 0,
-            left => (left + rate - 1) / rate,
+        let Some(at) = ending::sent_at(left, grains(session.rate), session.since) else {
+            return self.sessions[k].completion = 0;
         };
-        let at = u64::try_from(Volume::from(session.since) + span).unwrap_or(u64::MAX);
         self.push(at, NaiveEventKind::Complete, k, 0.0);
         self.sessions[k].completion = self.numbers;
     }
@@ -520,38 +517,19 @@ impl<'a> Naive<'a> {
 
     fn finish(mut self, recorder: Recorder) -> Run {
         let plan = self.plan;
-        let mut converged = Some(0);
-        let mut any = false;
         for k in 0..self.sessions.len() {
             if self.sessions[k].active {
                 self.close(k);
                 self.sessions[k].end = plan.end;
             }
-            if plan.active(k).is_some() {
-                any |= self.sessions[k].track.is_asked;
-                let last_far = self.sessions[k].track.last_far();
-                converged = converged.filter(|_| last_far < plan.end).map(|at: u64| at.max(last_far));
-            }
         }
-        self.totals.converged = converged.filter(|_| any);
+        self.totals.converged = ending::converged(plan, self.sessions.iter().map(|one| &one.track));
         self.totals.distance_final_bps = self.distance();
-        for (resource, queue) in plan.resources.iter().zip(&mut self.queues) {
-            if resource.capacity.is_some() {
-                queue.advance(plan.end, resource.grains, self.window);
-            }
-        }
-        let outcomes = (0..self.sessions.len()).map(|k| {
+        ending::close_queues(plan, &mut self.queues, self.window);
+        let outcomes = self.sessions.iter().enumerate().map(|(k, one)| {
             let Some((start, _)) = plan.active(k) else { return SessionOutcome::default() };
-            let session = &self.sessions[k];
-            let last = last_tenth(start, session.end);
-            let mean = |(from, to)| grain::mean_bps(session.arrivals.volume(from, to), to - from);
-            SessionOutcome {
-                rate_bps: mean(self.window),
-                final_bps: mean(last),
-                delivered: session.arrivals.volume(0, plan.end),
-                max_min_bps: session.track.optimum_bps,
-                completed: session.completed,
-            }
+            let arrived = |from, to| one.arrivals.volume(from, to);
+            ending::outcome((start, one.end, plan.end), self.window, &one.track, one.completed, arrived)
         });
         let loads: Vec<_> = self.queues.iter().map(ResourceLoad::from).collect();
         report(plan, self.window, outcomes, &loads, &self.totals, recorder)

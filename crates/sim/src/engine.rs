@@ -2,8 +2,8 @@
 
 use fairwave_scenario::node_rule;
 use fairwave_scenario::report::Recording;
-use fairwave_scenario::{Discipline, MeanWindow, Run, Scenario, SessionSpec, Settings};
-use fairwave_schemes::scheme::{Model, NodeRule, schemes};
+use fairwave_scenario::{Discipline, MeanWindow, Run, Scenario, SchemeChoice, SessionSpec, Settings};
+use fairwave_schemes::scheme::{Model, NodeRule, OptionSpec, schemes};
 use fairwave_schemes::session::RuleError;
 use fairwave_units::{Rate, Time};
 use thiserror::Error;
@@ -162,7 +162,7 @@ fn refuse_unsupported(scenario: &Scenario) -> Result<(), SimError> {
             (kind.refuse)(scenario, session)?;
         }
         if let Some(rule) = choice.scheme.node
-            && let Some(key) = fluid_key(session, rule)
+            && let Some(key) = fluid_key(choice, session, rule)
         {
             return Err(unsupported(format!("{key} of session \"{}\"", session.name), AS_FLUID));
         }
@@ -179,23 +179,34 @@ fn refuse_unsupported(scenario: &Scenario) -> Result<(), SimError> {
 }
 
 /// Whether a scenario of node rules asks for what they have in the fluid model alone: links that run one, rates to
-/// start with, guaranteed rates.
+/// start with, guaranteed rates, demands that are declared, messages that are lost or late.
 pub fn is_fluid_only(scenario: &Scenario) -> bool {
     let nodes = scenario.nodes.iter().map(|node| node.discipline);
     let mut disciplines = nodes.chain(scenario.links.iter().map(|link| link.discipline));
     let asks = |session: &SessionSpec| {
-        scenario.scheme_of(session).scheme.node.is_some_and(|rule| fluid_key(session, rule).is_some())
+        let choice = scenario.scheme_of(session);
+        choice.scheme.node.is_some_and(|rule| fluid_key(choice, session, rule).is_some())
     };
     disciplines.any(|discipline| discipline == Some(Discipline::Gtp)) || scenario.sessions.iter().any(asks)
 }
 
 /// What a session of a node rule asks for that the rule does not look at packet by packet.
-fn fluid_key(session: &SessionSpec, rule: NodeRule) -> Option<&'static str> {
+fn fluid_key(choice: &SchemeChoice, session: &SessionSpec, rule: NodeRule) -> Option<&'static str> {
     if session.initial_rate > Rate::ZERO {
         return Some("initial_rate");
     }
-    (session.minimum > Rate::ZERO && !rule.keeps_minimum).then_some("minimum")
+    if session.minimum > Rate::ZERO && !rule.keeps_minimum {
+        return Some("minimum");
+    }
+    let is_named =
+        |option: &OptionSpec| choice.options.get(option.name).is_some_and(|value| value != option.default_value());
+    let options = choice.scheme.options.iter().filter(|option| FLUID_OPTIONS.contains(&option.name));
+    options.filter(|_| rule.exchange.is_some()).find(|option| is_named(option)).map(|option| option.name)
 }
+
+/// Options of rules that exchange messages which say what befalls those in the fluid model. Packet by packet links lose
+/// and delay what goes over them, and sources tell what waits.
+const FLUID_OPTIONS: [&str; 3] = ["declared", "loss", "late"];
 
 /// What would do where the fluid model can.
 const AS_FLUID: &str = "leave it out, or run it as a fluid: --model fluid";

@@ -3,7 +3,7 @@
 #![allow(non_snake_case)]
 
 use fairwave_scenario::{Document, Record, Run, Scenario, Selection, Settings};
-use fairwave_sim::simulate;
+use fairwave_sim::{SimError, is_fluid_only, simulate};
 
 fn scenario(text: &str) -> Scenario {
     let document = Document::parse("test.toml", text.as_bytes()).unwrap();
@@ -64,4 +64,41 @@ fn networks__are_near_max_min_within_a_second_and_nothing_queues() {
         println!("{sessions}: within 1 % after {near_s} s, at most {} packets waited", most_waiting(&run));
         assert!(near_s <= 1.0 && most_waiting(&run) < 40.0, "{near_s} s, {}", most_waiting(&run));
     }
+}
+
+/// As many end nodes as `FAIRWAVE_TALLY_NODES` says; `make soak` takes 1024. Two handshake round trips of up to 100 ms
+/// are in the time.
+#[test]
+#[allow(clippy::disallowed_methods, reason = "the driver of a test may be told how much to run")]
+fn network__of_many_nodes_is_near_within_six_tenths_of_a_second_and_loads_stay_within_1_03() {
+    let nodes = std::env::var("FAIRWAVE_TALLY_NODES").map_or(64, |nodes| nodes.parse::<u32>().unwrap());
+    let run = run(&format!(
+        "name = \"network\"\nduration = \"1.2 s\"\nscheme = \"tally\"\nsample = \"100 ms\"\n[options]\n\
+         react = \"1 ms\"\n[generate]\nkind = \"lambda\"\nsources = {0}\nsinks = {0}\nsessions_per_source = 4\n\
+         capacity = \"50 Mb/s\"\nrtt = [\"1 ms\", \"100 ms\"]\ninterval = [\"10 ms\", \"50 ms\"]\n",
+        nodes / 2
+    ));
+    let (near_s, peak) = (near_after(&run, 0.01, 0.1), run.summary.metrics.peak_overload);
+    println!("{nodes} nodes: within 1 % after {near_s} s, peak {peak}, at most {} packets waited", most_waiting(&run));
+    assert!(near_s <= 0.6 + 1e-9 && peak <= 1.03 && most_waiting(&run) < 20.0, "{near_s} s, {peak}");
+}
+
+/// What the model does not do is an error, not a silence, and makes the fluid model the one that is meant.
+#[test]
+fn options__of_the_fluid_model_are_refused_packet_by_packet() {
+    let text = |option: &str| {
+        format!(
+            "name = \"one\"\nduration = \"1 s\"\nscheme = \"tally\"\n[options]\n{option}\n[[node]]\n\
+             name = \"n{{1..2}}\"\ncapacity = \"10 Mb/s\"\n[[session]]\nfrom = \"n1\"\nto = \"n2\"\nrtt = \"10 ms\"\n"
+        )
+    };
+    for (name, option) in [("declared", "declared = true"), ("loss", "loss = 0.05"), ("late", "late = \"5 ms\"")] {
+        let scenario = scenario(&text(option));
+        let error = simulate(&scenario, Settings::default()).unwrap_err();
+        assert!(matches!(&error, SimError::Unsupported { what, .. } if what.starts_with(name)), "{error}");
+        assert!(is_fluid_only(&scenario), "{option}");
+    }
+    // What is the default asks for nothing.
+    let scenario = scenario(&text("declared = false\nloss = 0\nlate = \"0 ms\""));
+    assert!(!is_fluid_only(&scenario) && simulate(&scenario, Settings::default()).is_ok());
 }

@@ -4,9 +4,9 @@ use fairwave_scenario::Run;
 use fairwave_units::Rate;
 
 use super::TallySimulator;
-use crate::grain;
+use crate::ending;
 use crate::record::{RateSample, Recorder};
-use crate::report::{ResourceLoad, SessionOutcome, last_tenth, report};
+use crate::report::{ResourceLoad, SessionOutcome, report};
 
 impl TallySimulator<'_> {
     pub(super) fn sample(&self, recorder: &mut Recorder) {
@@ -41,38 +41,19 @@ impl TallySimulator<'_> {
 
     pub(super) fn finish(mut self, recorder: Recorder) -> Run {
         let plan = self.plan;
-        let mut converged = Some(0);
-        let mut any = false;
         for k in 0..self.flows.len() {
             if self.flows[k].is_active {
                 self.close(k);
                 self.flows[k].end = plan.end;
             }
-            if plan.active(k).is_some() {
-                any |= self.flows[k].track.is_asked;
-                let last_far = self.flows[k].track.last_far();
-                converged = converged.filter(|_| last_far < plan.end).map(|at: u64| at.max(last_far));
-            }
         }
-        self.totals.converged = converged.filter(|_| any);
+        self.totals.converged = ending::converged(plan, self.flows.iter().map(|one| &one.track));
         self.totals.distance_final_bps = self.distance();
-        for (resource, queue) in plan.resources.iter().zip(&mut self.queues) {
-            if resource.capacity.is_some() {
-                queue.advance(plan.end, resource.grains, self.window);
-            }
-        }
-        let outcomes = (0..self.flows.len()).map(|k| {
+        ending::close_queues(plan, &mut self.queues, self.window);
+        let outcomes = self.flows.iter().enumerate().map(|(k, one)| {
             let Some((start, _)) = plan.active(k) else { return SessionOutcome::default() };
-            let flow = &self.flows[k];
-            let last = last_tenth(start, flow.end);
-            let mean = |(from, to)| grain::mean_bps(flow.arrivals.between(from, to), to - from);
-            SessionOutcome {
-                rate_bps: mean(self.window),
-                final_bps: mean(last),
-                delivered: flow.arrivals.by(plan.end),
-                max_min_bps: flow.track.optimum_bps,
-                completed: flow.completed,
-            }
+            let arrived = |from, to| one.arrivals.between(from, to);
+            ending::outcome((start, one.end, plan.end), self.window, &one.track, one.completed, arrived)
         });
         let loads: Vec<_> = self.queues.iter().map(ResourceLoad::from).collect();
         report(plan, self.window, outcomes, &loads, &self.totals, recorder)

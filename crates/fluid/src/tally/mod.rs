@@ -19,6 +19,7 @@ use fairwave_schemes::node::tally::{ClaimMessage, ClaimTo, GrantMessage, GrantTo
 use fairwave_units::{Duration, Rate, Time};
 
 use crate::Settings;
+use crate::ending;
 use crate::error::FluidError;
 use crate::grain::{self, Volume, grains};
 use crate::optimum::Optimum;
@@ -363,13 +364,9 @@ impl<'a> TallySimulator<'a> {
     fn predict(&mut self, k: usize) {
         let flow = &self.flows[k];
         let Some(left) = flow.left else { return };
-        let rate = Volume::from(grains(flow.rate_bps));
-        let span = match left.max(0) {
-            0 => 0,
-            _ if rate == 0 => return self.flows[k].completion = 0,
-            left => (left + rate - 1) / rate,
+        let Some(at) = ending::sent_at(left, grains(flow.rate_bps), flow.since) else {
+            return self.flows[k].completion = 0;
         };
-        let at = u64::try_from(Volume::from(flow.since) + span).unwrap_or(u64::MAX);
         self.flows[k].completion = self.pushed + 1;
         self.push(at, TallyEventKind::Complete(k, self.pushed + 1));
     }

@@ -122,16 +122,16 @@ macro_rules! families {
 }
 
 families! {
-    theory__dynamic: Dynamic, 200, THEORY;
-    theory__declared: Declared, 200, THEORY;
-    theory__ties: Ties, 200, THEORY;
-    theory__weights: Weighted, 200, THEORY;
-    theory__routers: Routed, 200, THEORY;
-    theory__loss: Loss, 200, Demanded { within_bound: false, duration_s: 7.0, near_from_s: 6.0, ..THEORY };
-    shipped__dynamic: Dynamic, 200, SHIPPED;
-    shipped__weights: Weighted, 200, SHIPPED;
-    shipped__routers: Routed, 200, SHIPPED;
-    shipped__loss: Loss, 200, SHIPPED;
+    theory__dynamic: Dynamic, 1000, THEORY;
+    theory__declared: Declared, 1000, THEORY;
+    theory__ties: Ties, 1000, THEORY;
+    theory__weights: Weighted, 1000, THEORY;
+    theory__routers: Routed, 1000, THEORY;
+    theory__loss: Loss, 1000, Demanded { within_bound: false, duration_s: 7.0, near_from_s: 6.0, ..THEORY };
+    shipped__dynamic: Dynamic, 1000, SHIPPED;
+    shipped__weights: Weighted, 1000, SHIPPED;
+    shipped__routers: Routed, 1000, SHIPPED;
+    shipped__loss: Loss, 1000, SHIPPED;
 }
 
 /// After rest there are refreshes alone: each end of each session says its state twice a second, and may ask.

@@ -112,6 +112,9 @@ fn mutate(network: &mut Network, aim: Aim, draw: &mut Draw) {
             }
         }
     }
+    // A session that was moved behind its own end would never end, and the optimum would be another network's.
+    let plan = &mut network.plans[session];
+    plan.closes = plan.closes.filter(|at| *at > plan.opens);
 }
 
 /// From a fifth to five times as long, at most 200 ms.

@@ -3,8 +3,7 @@
 use fairwave_units::{Rate, Time};
 
 use super::message::{ClaimTo, SessionTerms};
-use super::plain::PlainSource;
-use super::sink::SinkNode;
+use super::sink::{PlainSource, SinkNode};
 use super::source::SourceNode;
 
 impl SinkNode {
@@ -12,7 +11,7 @@ impl SinkNode {
     /// [`tick`](SinkNode::tick), as messages of which only the rate counts: GTP's expected rate. Nothing is claimed: what
     /// comes ([`received`](SinkNode::received)) is taken for it.
     pub fn open_plain(&mut self, now: Time, session: u64, terms: &SessionTerms, alpha: f64, beta: f64) {
-        self.insert_plain(now, session, terms, PlainSource::new(alpha, beta, now));
+        self.insert_plain(now, session, terms, PlainSource::new(alpha, beta, terms.rtt, now));
     }
 
     /// Other steps of such a session from now on.

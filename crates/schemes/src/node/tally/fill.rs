@@ -71,13 +71,24 @@ impl Fill {
         }
         let (claim, minimum, weight) = (row.claim_bps, self.minimum_bps(row), row.weight);
         let share = |level: f64| minimum.max(weight * level);
-        // Beyond its claim the row goes on to fill: what it has above the claim is added to the sum.
-        let is_beyond = |level: f64| claim <= minimum || claim / weight <= level;
-        let beyond = |level: f64| if is_beyond(level) { (share(level) - claim).max(0.0) } else { 0.0 };
-        let line = |level: f64| if is_beyond(level) { (-claim, weight) } else { (0.0, 0.0) };
-        let level = self.water.level_beside(self.capacity_bps, beyond, line);
-        // Of a row that claims less than its minimum the line is below the truth up to the minimum, where the offer
-        // does not depend on the level.
+        // The row already takes all that it can at the level: no search.
+        if claim >= share(self.level) {
+            return share(self.level);
+        }
+        // Beyond its claim the row goes on to fill: the sum has its claim, and at the level it is full. A row that claims
+        // less than its minimum is full at all levels.
+        let level = self.water.level_beside(self.capacity_bps, weight, minimum, claim);
         share(level).max(self.share_bps(row))
+    }
+
+    /// What a newcomer without limit could have, beside the rows and beside further newcomers of that weight and
+    /// those minima together: one binary search.
+    pub(super) fn offer_beside_bps(&self, newcomer: &Claimant, weights: f64, minima_bps: f64) -> f64 {
+        if self.capacity_bps == f64::INFINITY {
+            return f64::INFINITY;
+        }
+        let (weight, minimum) = (newcomer.weight + weights, newcomer.minimum_bps + minima_bps);
+        let level = self.water.level_beside(self.capacity_bps, weight, minimum, 0.0);
+        newcomer.minimum_bps.min(self.capacity_bps).max(newcomer.weight * level)
     }
 }

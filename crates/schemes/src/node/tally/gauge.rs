@@ -27,6 +27,13 @@ struct Mean {
 #[derive(Clone, Debug)]
 pub(super) struct DemandGauge {
     demand_bps: f64,
+    /// Kept from the first moment on at which no data waited until data wait.
+    measuring: Option<Box<Measuring>>,
+}
+
+/// What a demand is found from.
+#[derive(Clone, Debug)]
+struct Measuring {
     set_at: Time,
     /// Since the demand was last set.
     since_set: Mean,
@@ -37,13 +44,18 @@ pub(super) struct DemandGauge {
 
 impl DemandGauge {
     pub(super) fn new() -> Self {
-        Self {
-            demand_bps: f64::INFINITY,
-            set_at: Time::ZERO,
-            since_set: Mean::default(),
-            window: Mean::default(),
-            window_least_bps: f64::INFINITY,
-        }
+        Self { demand_bps: f64::INFINITY, measuring: None }
+    }
+
+    fn measuring(&mut self) -> &mut Measuring {
+        self.measuring.get_or_insert_with(|| {
+            Box::new(Measuring {
+                set_at: Time::ZERO,
+                since_set: Mean::default(),
+                window: Mean::default(),
+                window_least_bps: f64::INFINITY,
+            })
+        })
     }
 
     /// The demand; infinity for as much as there is.
@@ -65,20 +77,20 @@ impl DemandGauge {
 
     fn on_backlog(&mut self, now: Time, mean: Mean, sent: &Sent, options: &TallyOptions) {
         if sent.waited {
-            self.demand_bps = f64::INFINITY;
-            self.empty_window();
+            *self = Self::new();
             return;
         }
-        self.window.add(mean);
-        self.window_least_bps = self.window_least_bps.min(sent.least_allowed_bps);
+        let here = self.measuring();
+        here.window.add(mean);
+        here.window_least_bps = here.window_least_bps.min(sent.least_allowed_bps);
+        let window = here.window;
         let packet_bits = options.packet.get() as f64 * 8.0;
-        if self.window_least_bps * self.window.secs >= 100.0 * packet_bits {
-            let window = self.window;
-            self.empty_window();
+        if here.window_least_bps * window.secs >= 100.0 * packet_bits {
+            here.empty_window();
             self.settle(now, window, options);
         } else {
             // Too few packets to tell: what is sure already may only lower it.
-            let most = (self.window.bits + packet_bits) / self.window.secs;
+            let most = (window.bits + packet_bits) / window.secs;
             if most < self.demand_bps {
                 self.set(now, most);
             }
@@ -95,7 +107,7 @@ impl DemandGauge {
         if is_below || stays {
             self.settle(now, mean, options);
         } else {
-            self.demand_bps = f64::INFINITY;
+            *self = Self::new();
         }
     }
 
@@ -107,9 +119,10 @@ impl DemandGauge {
             self.set(now, measured);
             return;
         }
-        self.since_set.add(mean);
-        if now.since(self.set_at) >= options.lease {
-            let mean = self.since_set.bps();
+        let here = self.measuring();
+        here.since_set.add(mean);
+        if now.since(here.set_at) >= options.lease {
+            let mean = here.since_set.bps();
             // Sums of f64 are off by so much: a demand that stays is not told anew.
             let is_same = (mean - self.demand_bps).abs() <= 1e-12 * mean;
             self.set(now, if is_same { self.demand_bps } else { mean });
@@ -118,10 +131,12 @@ impl DemandGauge {
 
     fn set(&mut self, now: Time, bps: f64) {
         self.demand_bps = bps;
-        self.set_at = now;
-        self.since_set = Mean::default();
+        let here = self.measuring();
+        (here.set_at, here.since_set) = (now, Mean::default());
     }
+}
 
+impl Measuring {
     fn empty_window(&mut self) {
         self.window = Mean::default();
         self.window_least_bps = f64::INFINITY;

@@ -3,6 +3,10 @@
 
 use fairwave_units::{Duration, Rate};
 
+/// No message has a larger number, and one that has is not heard. An honest node says some ten things a second of a
+/// session at the most, and gets there after years.
+pub(super) const LARGEST_NUMBER: u64 = (u32::MAX / 2) as u64;
+
 /// What a sink, or a router on the way, tells a source.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GrantMessage {

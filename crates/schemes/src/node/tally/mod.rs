@@ -16,17 +16,16 @@ mod caps;
 mod fill;
 mod gauge;
 mod headroom;
-mod ledger;
 mod message;
 mod options;
-mod plain;
+mod rows;
 mod scheme;
 mod settle;
 mod sink;
 mod source;
+mod stamp;
 #[cfg(test)]
 mod tests;
-mod use_check;
 mod water;
 
 pub use caps::{Capped, caps};

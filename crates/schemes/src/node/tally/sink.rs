@@ -1,6 +1,10 @@
 //! The half of a remote resource: a sink, or a router on the way.
 
 mod driver;
+mod ledger;
+mod plain;
+mod row;
+mod use_check;
 
 use std::collections::BTreeMap;
 
@@ -8,12 +12,15 @@ use fairwave_units::{Rate, Time};
 
 use super::fill::{Claimant, Fill};
 use super::headroom::{RecentHeadroom, head_bps};
-use super::ledger::GrantLedger;
-use super::message::{ClaimMessage, GrantMessage, GrantTo, SessionTerms, as_bps, as_limit};
-use super::options::{ASK_AGAIN, TallyOptions};
-use super::plain::{MOST_STEPS, PlainSource};
+use super::message::{ClaimMessage, GrantMessage, GrantTo, LARGEST_NUMBER, SessionTerms, as_bps, as_limit};
+use super::options::TallyOptions;
+use super::rows::Rows;
 use super::settle::{Settling, settle};
-use super::use_check::UseCheck;
+use super::stamp::Stamp;
+use plain::MOST_STEPS;
+pub(super) use plain::PlainSource;
+use row::SinkRow;
+use use_check::Came;
 
 /// One receiving capacity and the grants of its sessions.
 ///
@@ -27,37 +34,16 @@ use super::use_check::UseCheck;
 pub struct SinkNode {
     capacity_bps: f64,
     options: TallyOptions,
-    rows: BTreeMap<u64, SinkRow>,
+    rows: Rows<SinkRow>,
     /// Sessions that ended, and until when their late claims are ignored.
     tombstones: BTreeMap<u64, Time>,
     headroom: RecentHeadroom,
     recovers_until: Option<Time>,
     next_tick: Time,
+    /// When the control interval began.
+    interval_from: Time,
     /// What came beyond what is reserved in the last interval.
     excess_bps: f64,
-}
-
-#[derive(Clone, Debug)]
-struct SinkRow {
-    terms: SessionTerms,
-    claim_bps: f64,
-    /// What the application here takes at the most.
-    ceiling_bps: f64,
-    is_application_limited: bool,
-    claim_heard: u64,
-    ledger: GrantLedger,
-    offer_bps: f64,
-    use_check: UseCheck,
-    heard: Time,
-    said: Time,
-    asked: Time,
-    owes_answer: bool,
-    /// The session was not heard of for two leases; its numbers are kept until then.
-    freed_until: Option<Time>,
-    /// The largest rate reserved since the last tick.
-    reserved_since_tick_bps: f64,
-    /// Its source runs plain GTP.
-    plain: Option<Box<PlainSource>>,
 }
 
 impl SinkNode {
@@ -66,11 +52,12 @@ impl SinkNode {
         Self {
             capacity_bps: capacity.as_bps(),
             options,
-            rows: BTreeMap::new(),
+            rows: Rows::new(),
             tombstones: BTreeMap::new(),
             headroom: RecentHeadroom::default(),
             recovers_until: None,
             next_tick: Time::ZERO,
+            interval_from: Time::ZERO,
             excess_bps: 0.0,
         }
     }
@@ -94,7 +81,7 @@ impl SinkNode {
 
     /// The most that may still come of a session; `None` if it has no row.
     pub fn reserved(&self, session: u64) -> Option<Rate> {
-        self.rows.get(&session).map(|row| Rate::nearest_bps(row.ledger.reserved_bps()))
+        self.rows.get(session).map(|row| Rate::nearest_bps(row.ledger.reserved_bps()))
     }
 
     /// The most that may still come of all sessions together.
@@ -119,21 +106,25 @@ impl SinkNode {
         if claim.is_bye {
             let until = now.saturating_add(self.options.two_leases());
             self.tombstones.entry(session).or_insert(until);
-            self.rows.remove(&session);
+            self.rows.remove(session);
             self.next_tick = Time::ZERO;
             out.push(GrantTo { session, message: self.sign_of_life(claim.number, false) });
             return;
         }
-        if self.tombstones.contains_key(&session) {
+        // Numbers that no honest end reaches are not heard.
+        if self.tombstones.contains_key(&session) || claim.number.max(claim.in_force) > LARGEST_NUMBER {
             return;
         }
         let is_recovering = self.is_recovering();
-        let row = self.rows.entry(session).or_insert_with(|| SinkRow::new(terms, now));
-        let is_newer = claim.number > row.claim_heard;
-        row.heard = now;
-        row.owes_answer |= claim.wants_answer;
-        let before = (row.claim_bps, row.is_application_limited, row.ledger.reserved_bps());
-        let was_freed = row.freed_until.take().is_some();
+        let row = self.rows.get_or_insert_with(session, || SinkRow::new(terms, now));
+        let is_newer = claim.number > row.claim_heard();
+        row.heard = Stamp::of(now);
+        row.ledger.owes_answer |= claim.wants_answer;
+        let before = row.state();
+        let was_freed = row.freed_until().is_some();
+        if was_freed {
+            row.rare_mut(|rare| rare.freed_until = None);
+        }
         if is_recovering {
             // What it hears first may be older than a cut that is in force: the newest counts. Nobody had more than
             // the capacity.
@@ -141,48 +132,45 @@ impl SinkNode {
                 let cap_bps = self.capacity_bps * (1.0 + self.options.headroom);
                 row.ledger.adopt(claim.in_force, claim.rate_in_force.as_bps().min(cap_bps));
             }
-        } else if claim.in_force > row.ledger.last() && row.claim_heard == 0 {
+        } else if claim.in_force > row.ledger.last() && row.claim_heard() == 0 {
             row.ledger.go_on_above(claim.in_force);
         } else {
             row.ledger.confirm(claim.in_force);
         }
         if is_newer {
-            row.claim_heard = claim.number;
-            row.claim_bps = as_bps(claim.claim);
-            row.is_application_limited = claim.is_application_limited && row.claim_bps < f64::INFINITY;
+            row.hear_claim(claim.number, as_bps(claim.claim), claim.is_application_limited);
         }
-        row.use_check.on_due(row.due_bps());
-        let after = (row.claim_bps, row.is_application_limited, row.ledger.reserved_bps());
-        if was_freed || after != before || row.owes_answer {
+        row.note_due();
+        if was_freed || row.state() != before || row.ledger.owes_answer {
             self.next_tick = Time::ZERO;
         }
     }
 
     /// Data of a session came: what is due by its claim is checked against it.
     pub fn received(&mut self, session: u64, bits: f64) {
-        if let Some(row) = self.rows.get_mut(&session) {
-            row.use_check.on_received(bits);
-            if let Some(plain) = &mut row.plain {
-                plain.on_received(bits);
-            }
+        if let Some(row) = self.rows.get_mut(session) {
+            row.receive(bits);
         }
     }
 
     pub(super) fn insert_plain(&mut self, now: Time, session: u64, terms: &SessionTerms, plain: PlainSource) {
-        self.rows
-            .insert(session, SinkRow { plain: Some(Box::new(plain)), owes_answer: false, ..SinkRow::new(terms, now) });
+        self.rows.insert(session, SinkRow::new_plain(terms, now, plain));
         self.next_tick = Time::ZERO;
     }
 
     pub(super) fn with_plain(&mut self, session: u64, change: impl FnOnce(&mut PlainSource)) {
-        if let Some(plain) = self.rows.get_mut(&session).and_then(|row| row.plain.as_mut()) {
-            change(plain);
+        if let Some(row) = self.rows.get_mut(session).filter(|row| row.plain().is_some()) {
+            row.rare_mut(|rare| {
+                if let Some(plain) = &mut rare.plain {
+                    change(plain);
+                }
+            });
         }
     }
 
     pub(super) fn remove_plain(&mut self, session: u64) {
-        if self.rows.get(&session).is_some_and(|row| row.plain.is_some()) {
-            self.rows.remove(&session);
+        if self.rows.get(session).is_some_and(|row| row.plain().is_some()) {
+            self.rows.remove(session);
             self.next_tick = Time::ZERO;
         }
     }
@@ -194,63 +182,69 @@ impl SinkNode {
         }
         self.end_what_is_over(now);
         for row in self.rows.values_mut() {
-            if let Some(plain) = &mut row.plain {
-                plain.on_tick(now, row.terms.rtt, &mut row.ledger);
-            }
+            row.end_plain_interval(now);
         }
         if self.is_recovering() {
             self.tick_in_recovery(now, out);
             return;
         }
         self.excess_bps = self.check_use(now);
+        self.interval_from = now;
         self.share_and_tell(now, out);
     }
 
     /// Grants and offers anew, by what is known of the use of claims, and what has to be said again.
     fn share_and_tell(&mut self, now: Time, out: &mut Vec<GrantTo>) {
-        let (sessions, rows): (Vec<u64>, Vec<Claimant>) =
-            self.live().map(|(session, row)| (session, row.claimant())).unzip();
-        let fill = Fill::new(self.capacity_bps, &rows);
-        let weights: f64 = rows.iter().map(|row| row.weight).sum();
-        let ceilings = self.live().map(|(_, row)| row.ceiling_bps);
-        let offer = |(row, ceiling_bps): (&Claimant, f64)| self.options.up(fill.offer_bps(row).min(ceiling_bps));
-        let offers: Vec<f64> = rows.iter().zip(ceilings).map(offer).collect();
-        let claimed: f64 = rows.iter().map(|row| fill.share_bps(row)).sum();
-        let steps = self.plain_steps(&offers, (self.capacity_bps - claimed).max(0.0));
+        let claims: Vec<Claimant> = self.live().map(SinkRow::claimant).collect();
+        let fill = Fill::new(self.capacity_bps, &claims);
+        let offer = |(row, claim): (&SinkRow, &Claimant)| self.options.up(fill.offer_bps(claim).min(row.ceiling_bps()));
+        let offers: Vec<f64> = self.live().zip(&claims).map(offer).collect();
+        let steps = self.plain_steps(&fill, &claims, &offers);
         let mut headroom_bps = steps.iter().sum::<f64>().min(MOST_STEPS * self.capacity_bps);
-        let mut settling = Vec::with_capacity(rows.len());
-        let live = self.live().map(|(_, row)| row);
-        for (((row, claimant), offer_bps), step_bps) in live.zip(&rows).zip(&offers).zip(&steps) {
-            let mut target_bps = fill.share_bps(claimant) + step_bps;
+        let step = |place: usize| steps.get(place).copied().unwrap_or(0.0);
+        let weights: f64 = claims.iter().map(|claim| claim.weight).sum();
+        let mut settling = Vec::with_capacity(claims.len());
+        let mut reserved_sum_bps = 0.0;
+        for (place, (row, claim)) in self.live().zip(&claims).enumerate() {
+            let mut target_bps = fill.share_bps(claim) + step(place);
             if row.is_limited_by_application() {
-                let share = claimant.weight / weights;
+                let share = claim.weight / weights;
                 let head = head_bps(self.options.headroom, target_bps, self.capacity_bps, share);
                 headroom_bps += head;
-                target_bps = target_bps.max((target_bps + head).min(*offer_bps));
+                target_bps = target_bps.max((target_bps + head).min(offers[place]));
             }
             let (granted_bps, reserved_bps) = (row.ledger.granted_bps(), row.ledger.reserved_bps());
             // Who is not heard keeps the grant as it is: no cut would be heard either, and no raise confirmed.
-            if self.is_silent_to(row, now) {
+            if is_silent_to(row, now, &self.options) {
                 target_bps = granted_bps;
             }
-            let (weight, minimum_bps) = (claimant.weight, fill.minimum_bps(claimant));
+            reserved_sum_bps += reserved_bps;
+            let (weight, minimum_bps) = (claim.weight, fill.minimum_bps(claim));
             settling.push(Settling { target_bps, granted_bps, reserved_bps, weight, minimum_bps });
         }
         self.headroom.on_tick(now, headroom_bps);
-        let reserved: f64 = settling.iter().map(|row| row.reserved_bps).sum();
-        let grants = settle(self.budget_bps() - reserved - self.excess_bps, &settling);
-        for ((session, grant_bps), offer_bps) in sessions.into_iter().zip(grants).zip(offers) {
-            self.tell(now, session, self.options.down(grant_bps), offer_bps, out);
+        let grants = settle(self.budget_bps() - reserved_sum_bps - self.excess_bps, &settling);
+        let told = grants.into_iter().zip(offers);
+        let mut next_tick = self.tombstones.values().copied().fold(Time::MAX, Time::min);
+        let live = self.rows.iter_mut().filter(|(_, row)| row.freed_until().is_none());
+        for ((session, row), (grant_bps, offer_bps)) in live.zip(told) {
+            tell(row, now, session, (self.options.down(grant_bps), offer_bps), &self.options, out);
+            next_tick = next_tick.min(row.next_tick(now, &self.options));
         }
-        self.set_next_tick(now);
+        let freed = self.rows.values().filter_map(SinkRow::freed_until);
+        self.next_tick = freed.fold(next_tick, Time::min);
     }
 
     /// How far beyond what came the sessions of plain GTP may go: all together by a twentieth of the capacity, and what
-    /// nobody claims.
-    fn plain_steps(&self, offers: &[f64], unclaimed_bps: f64) -> Vec<f64> {
-        let step =
-            |(row, offer_bps): (&SinkRow, &f64)| row.plain.as_ref().map_or(0.0, |plain| plain.step_bps(*offer_bps));
-        let mut steps: Vec<f64> = self.live().map(|(_, row)| row).zip(offers).map(step).collect();
+    /// nobody claims. Nothing where there are none.
+    fn plain_steps(&self, fill: &Fill, claims: &[Claimant], offers: &[f64]) -> Vec<f64> {
+        if self.live().all(|row| row.plain().is_none()) {
+            return Vec::new();
+        }
+        let claimed: f64 = claims.iter().map(|claim| fill.share_bps(claim)).sum();
+        let unclaimed_bps = (self.capacity_bps - claimed).max(0.0);
+        let step = |(row, offer_bps): (&SinkRow, &f64)| row.plain().map_or(0.0, |plain| plain.step_bps(*offer_bps));
+        let mut steps: Vec<f64> = self.live().zip(offers).map(step).collect();
         let sum: f64 = steps.iter().sum();
         let most = MOST_STEPS * self.capacity_bps + unclaimed_bps;
         if sum > most {
@@ -263,31 +257,26 @@ impl SinkNode {
 
     /// The capacity, and the largest headroom of the last one to two seconds.
     fn budget_bps(&self) -> f64 {
-        let steps = if self.rows.values().any(|row| row.plain.is_some()) { MOST_STEPS } else { 0.0 };
+        let steps = if self.rows.values().any(|row| row.plain().is_some()) { MOST_STEPS } else { 0.0 };
         self.capacity_bps + self.headroom.most_bps().min((self.options.headroom + steps) * self.capacity_bps)
     }
 
-    fn live(&self) -> impl Iterator<Item = (u64, &SinkRow)> {
-        self.rows.iter().filter(|(_, row)| row.freed_until.is_none()).map(|(session, row)| (*session, row))
-    }
-
-    /// A sink that went on talking to a session that it no longer hears would keep that source's lease alive, and
-    /// could never give its share away.
-    fn is_silent_to(&self, row: &SinkRow, now: Time) -> bool {
-        row.plain.is_none() && now.since(row.heard) > self.options.lease.half()
+    fn live(&self) -> impl Iterator<Item = &SinkRow> {
+        self.rows.values().filter(|row| row.freed_until().is_none())
     }
 
     fn end_what_is_over(&mut self, now: Time) {
         let two_leases = self.options.two_leases();
         self.tombstones.retain(|_, until| *until > now);
-        self.rows.retain(|_, row| row.freed_until.is_none_or(|until| until > now));
-        for row in self.rows.values_mut().filter(|row| row.freed_until.is_none()) {
-            if row.plain.is_some() {
+        self.rows.retain(|row| row.freed_until().is_none_or(|until| until > now));
+        self.rows.settle();
+        for row in self.rows.values_mut().filter(|row| row.freed_until().is_none()) {
+            if row.plain().is_some() {
                 continue;
             }
-            if now.since(row.heard) >= two_leases {
+            if row.heard.age(now) >= two_leases {
                 row.ledger.free();
-                row.freed_until = Some(now.saturating_add(two_leases));
+                row.rare_mut(|rare| rare.freed_until = Some(now.saturating_add(two_leases)));
             }
             row.ledger.expire(now, &self.options);
         }
@@ -300,168 +289,92 @@ impl SinkNode {
     fn check_use(&mut self, now: Time) -> f64 {
         let mut excess_bps = 0.0;
         for row in self.rows.values_mut() {
-            let reserved_bps = row.ledger.reserved_bps();
-            excess_bps += row.use_check.excess_bps(now, row.reserved_since_tick_bps, &self.options, reserved_bps);
-            let due_bps = row.due_bps();
-            row.use_check.on_tick(now, due_bps, &self.options);
-            row.reserved_since_tick_bps = row.ledger.reserved_bps();
+            let came = Came { from: self.interval_from, bits: row.take_came_bits() };
+            let (reserved_bps, recent_bps) = (row.ledger.reserved_bps(), row.ledger.recent_bps());
+            excess_bps += came.excess_bps(now, recent_bps, &self.options, reserved_bps);
+            row.check_use(now, came, &self.options);
+            row.ledger.end_interval();
         }
         excess_bps
-    }
-
-    /// Tells what changed, what was not answered, what was asked, and the state after a silence.
-    fn tell(&mut self, now: Time, session: u64, grant_bps: f64, offer_bps: f64, out: &mut Vec<GrantTo>) {
-        let options = self.options;
-        let Some(row) = self.rows.get_mut(&session) else { return };
-        if let Some(plain) = &mut row.plain {
-            out.push(plain.tell(now, session, grant_bps, &mut row.ledger));
-            row.reserved_since_tick_bps = row.reserved_since_tick_bps.max(row.ledger.reserved_bps());
-            return;
-        }
-        if now.since(row.heard) > options.lease.half() {
-            row.owes_answer = false;
-            return;
-        }
-        let granted_bps = row.ledger.granted_bps();
-        let is_first = row.ledger.last() == 0;
-        let is_news = is_first || options.is_news(grant_bps, granted_bps) || options.is_news(offer_bps, row.offer_bps);
-        let is_unanswered = !row.ledger.is_confirmed() && now.since(row.said) >= options.retry(row.terms.rtt);
-        let asks = now.since(row.heard) >= options.ask() && now.since(row.asked) >= ASK_AGAIN;
-        let refreshes = now.since(row.said) >= options.refresh();
-        if !(is_news || is_unanswered || asks || row.owes_answer || refreshes) {
-            return;
-        }
-        let differs = grant_bps != granted_bps || offer_bps != row.offer_bps;
-        if is_news || (refreshes && differs) {
-            row.ledger.push(grant_bps);
-            row.offer_bps = offer_bps;
-            row.reserved_since_tick_bps = row.reserved_since_tick_bps.max(row.ledger.reserved_bps());
-        }
-        let wants_answer = !row.ledger.is_confirmed() || asks;
-        if asks {
-            row.asked = now;
-        }
-        row.said = now;
-        row.owes_answer = false;
-        let message = GrantMessage {
-            number: row.ledger.last(),
-            rate: Rate::nearest_bps(row.ledger.granted_bps()),
-            offer: as_limit(row.offer_bps),
-            claim_heard: row.claim_heard,
-            lease: options.lease,
-            wants_answer,
-        };
-        row.use_check.on_due(row.due_bps());
-        out.push(GrantTo { session, message });
     }
 
     /// Only that it lives, to those that it heard.
     fn tick_in_recovery(&mut self, now: Time, out: &mut Vec<GrantTo>) {
         let options = self.options;
         let mut told = Vec::new();
-        for (session, row) in self.rows.iter_mut().filter(|(_, row)| row.plain.is_none()) {
-            row.use_check.on_tick(now, 0.0, &options);
-            row.reserved_since_tick_bps = row.ledger.reserved_bps();
-            if now.since(row.heard) > options.lease.half() {
+        for (session, row) in self.rows.iter_mut().filter(|(_, row)| row.plain().is_none()) {
+            row.take_came_bits();
+            row.ledger.end_interval();
+            if row.heard.age(now) > options.lease.half() {
                 continue;
             }
-            let asks = now.since(row.heard) >= options.ask() && now.since(row.asked) >= ASK_AGAIN;
-            if row.owes_answer || asks || now.since(row.said) >= options.refresh() {
-                row.said = now;
-                row.owes_answer = false;
-                if asks {
-                    row.asked = now;
-                }
-                told.push((*session, row.claim_heard, asks));
+            let asks = row.asks(now, &options);
+            if row.ledger.owes_answer || asks || row.said.age(now) >= options.refresh() {
+                row.said = Stamp::of(now);
+                row.ledger.owes_answer = false;
+                told.push((session, row.claim_heard(), asks));
             }
         }
         out.extend(
             told.into_iter().map(|(session, heard, asks)| GrantTo { session, message: self.sign_of_life(heard, asks) }),
         );
-        self.next_tick = now;
+        (self.next_tick, self.interval_from) = (now, now);
     }
 
     fn sign_of_life(&self, claim_heard: u64, wants_answer: bool) -> GrantMessage {
         let lease = self.options.lease;
         GrantMessage { number: 0, rate: Rate::ZERO, offer: None, claim_heard, lease, wants_answer }
     }
-
-    /// When the next of the timers runs out.
-    fn set_next_tick(&mut self, now: Time) {
-        let options = self.options;
-        let mut next = Time::MAX;
-        for row in self.rows.values() {
-            next = next.min(row.next_tick(now, &options));
-        }
-        for until in self.tombstones.values() {
-            next = next.min(*until);
-        }
-        self.next_tick = next;
-    }
 }
 
-impl SinkRow {
-    fn new(terms: &SessionTerms, now: Time) -> Self {
-        Self {
-            terms: *terms,
-            claim_bps: 0.0,
-            ceiling_bps: f64::INFINITY,
-            is_application_limited: false,
-            claim_heard: 0,
-            ledger: GrantLedger::new(now),
-            offer_bps: f64::INFINITY,
-            use_check: UseCheck::new(now),
-            heard: now,
-            said: now,
-            asked: now,
-            owes_answer: true,
-            freed_until: None,
-            reserved_since_tick_bps: 0.0,
-            plain: None,
-        }
-    }
+/// A sink that went on talking to a session that it no longer hears would keep that source's lease alive, and could
+/// never give its share away.
+fn is_silent_to(row: &SinkRow, now: Time, options: &TallyOptions) -> bool {
+    row.plain().is_none() && row.heard.age(now) > options.lease.half()
+}
 
-    fn claimant(&self) -> Claimant {
-        Claimant {
-            claim_bps: match &self.plain {
-                Some(plain) => plain.measured_bps(),
-                None => self.use_check.measured_bps().unwrap_or(self.claim_bps),
-            }
-            .min(self.ceiling_bps),
-            weight: self.terms.weight,
-            minimum_bps: self.terms.minimum.as_bps(),
-        }
+/// Tells a grant and an offer if they changed, were not answered, were asked for, or after a silence.
+fn tell(
+    row: &mut SinkRow,
+    now: Time,
+    session: u64,
+    (grant_bps, offer_bps): (f64, f64),
+    options: &TallyOptions,
+    out: &mut Vec<GrantTo>,
+) {
+    if let Some(told) = row.tell_plain(now, session, grant_bps) {
+        out.push(told);
+        return;
     }
-
-    fn is_limited_by_application(&self) -> bool {
-        self.plain.is_none() && (self.is_application_limited || self.use_check.measured_bps().is_some())
+    if is_silent_to(row, now, options) {
+        row.ledger.owes_answer = false;
+        return;
     }
-
-    /// What it has to send if it uses what it claims.
-    fn due_bps(&self) -> f64 {
-        self.claim_bps.min(self.ledger.least_bps())
+    let granted_bps = row.ledger.granted_bps();
+    let is_first = row.ledger.last() == 0;
+    let is_news = is_first || options.is_news(grant_bps, granted_bps) || options.is_news(offer_bps, row.offer_bps);
+    let asks = row.asks(now, options);
+    let refreshes = row.said.age(now) >= options.refresh();
+    if !(is_news || asks || row.ledger.owes_answer || refreshes || row.is_unanswered(now, options)) {
+        return;
     }
-
-    fn next_tick(&self, now: Time, options: &TallyOptions) -> Time {
-        if let Some(until) = self.freed_until {
-            return until;
-        }
-        if self.plain.is_some() {
-            // What comes is measured in every interval.
-            return now;
-        }
-        let silent_from = self.heard.saturating_add(options.lease.half());
-        let mut next = self.said.saturating_add(options.refresh());
-        if !self.ledger.is_confirmed() {
-            next = next.min(self.said.saturating_add(options.retry(self.terms.rtt)));
-        }
-        let ask = self.heard.saturating_add(options.ask()).max(self.asked.saturating_add(ASK_AGAIN));
-        next = next.min(ask);
-        if now > silent_from || next > silent_from {
-            next = self.heard.saturating_add(options.two_leases());
-        }
-        self.use_check.next_tick(options).map_or(next, |check| next.min(check))
+    let differs = grant_bps != granted_bps || offer_bps != row.offer_bps;
+    if is_news || (refreshes && differs) {
+        row.ledger.push(now, grant_bps);
+        row.offer_bps = offer_bps;
     }
+    row.said = Stamp::of(now);
+    row.ledger.owes_answer = false;
+    let message = GrantMessage {
+        number: row.ledger.last(),
+        rate: Rate::nearest_bps(row.ledger.granted_bps()),
+        offer: as_limit(row.offer_bps),
+        claim_heard: row.claim_heard(),
+        lease: options.lease,
+        wants_answer: asks || !row.ledger.is_confirmed(),
+    };
+    row.note_due();
+    out.push(GrantTo { session, message });
 }
 
 #[cfg(test)]

@@ -242,6 +242,58 @@ proptest! {
         prop_assert!((further - least).abs() <= 1e-9 * capacity, "{further} is not {least}");
     }
 
+    /// Lemma (c) of the proof: a node whose sessions all claim at least what they have at its level offers just that.
+    #[test]
+    fn fill__offers_are_the_shares_where_nobody_claims_less(
+        rows in vec(claimant(), 1..20), more in vec(0.0..1e3_f64, 20), capacity in 2e3..1e4_f64
+    ) {
+        let full: Vec<_> = rows.iter().map(|row| Claimant { claim_bps: INF, ..*row }).collect();
+        let level = Fill::new(capacity, &full);
+        let claims: Vec<_> = full
+            .iter()
+            .zip(more)
+            .map(|(row, more)| Claimant { claim_bps: level.share_bps(row) + more, ..*row })
+            .collect();
+        let fill = Fill::new(capacity, &claims);
+        for (row, claim) in full.iter().zip(&claims) {
+            let (share, offer) = (level.share_bps(row), fill.offer_bps(claim));
+            prop_assert!((offer - share).abs() <= 1e-9 * capacity, "{offer} is not {share}");
+        }
+    }
+
+    /// A newcomer's first offer, found beside a filling of the others, is the one of a filling with it.
+    #[test]
+    fn fill__the_offer_to_a_newcomer_is_that_of_a_filling_with_it(
+        rows in vec(claimant(), 0..20), newcomer in claimant(), capacity in 3e3..1e4_f64
+    ) {
+        let newcomer = Claimant { claim_bps: INF, ..newcomer };
+        let beside = Fill::new(capacity, &rows).offer_beside_bps(&newcomer, 0.0, 0.0);
+        let all: Vec<_> = rows.into_iter().chain([newcomer]).collect();
+        let offer = Fill::new(capacity, &all).offer_bps(&newcomer);
+        prop_assert!((beside - offer).abs() <= 1e-9 * capacity, "{beside} is not {offer}");
+    }
+
+    /// Theorem T3's step: where what is free pays for raising everybody to a level, everybody gets there.
+    #[test]
+    fn settle__raises_all_to_a_level_that_is_paid_for(rows in vec(settling_row(), 1..20), level in 0.0..100.0_f64) {
+        let to = |row: &Settling| row.target_bps.min(row.minimum_bps.max(row.weight * level));
+        let raised = rows.iter().filter(|row| row.target_bps > row.granted_bps);
+        let cost: f64 = raised.map(|row| (to(row) - row.reserved_bps).max(0.0)).sum();
+        for (row, new) in rows.iter().zip(settle(cost * (1.0 + 1e-12) + 1e-9, &rows)) {
+            prop_assert!(new >= to(row) - 1e-6, "{new} is below {}", to(row));
+        }
+    }
+
+    /// Theorem T1's bound: the headroom of all sessions of a node together is at most its share of the capacity.
+    #[test]
+    fn headroom__of_all_sessions_is_at_most_its_share(rows in vec(claimant(), 1..20), capacity in 3e3..1e4_f64) {
+        let fill = Fill::new(capacity, &rows);
+        let weights: f64 = rows.iter().map(|row| row.weight).sum();
+        let head = |row: &Claimant| headroom::head_bps(0.02, fill.share_bps(row), capacity, row.weight / weights);
+        let sum: f64 = rows.iter().map(head).sum();
+        prop_assert!(sum <= 0.02 * capacity * (1.0 + 1e-12), "{sum} of {capacity}");
+    }
+
     #[test]
     fn settle__never_spends_more_than_is_free(rows in vec(settling_row(), 1..20), free in -100.0..3e3) {
         let new = settle(free, &rows);

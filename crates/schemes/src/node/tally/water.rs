@@ -13,14 +13,20 @@ pub(super) struct Vessel {
     pub(super) weight: f64,
 }
 
-/// Where the sum over all vessels changes its slope. From here to the next bend the sum is `fixed + slope x L`.
+/// The sum over all vessels from one bend to the next: `fixed + slope x L`.
 #[derive(Clone, Copy, Debug)]
-struct Bend {
-    level: f64,
+struct Line {
     fixed: Double,
     slope: Double,
     /// How many vessels are filling: the slope of none is exactly zero, which a sum of rounded numbers is not.
-    filling: usize,
+    filling: u32,
+}
+
+/// A vessel that begins to fill, or is full.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    fixed: f64,
+    weight: f64,
 }
 
 /// The sum over all vessels as a function of the level: never falling, piecewise linear. One sort makes it, a binary
@@ -29,73 +35,125 @@ struct Bend {
 /// The running sums have twice the precision of f64, so that vessels of very different weights do not blur each other.
 #[derive(Clone, Debug)]
 pub(super) struct Water {
-    bends: Vec<Bend>,
+    /// At which level each line begins, with the sum there. They stand apart from the lines, since searches read them.
+    bends: Vec<(f64, f64)>,
+    lines: Vec<Line>,
 }
 
 impl Water {
     pub(super) fn new(vessels: impl Iterator<Item = Vessel>) -> Self {
-        let (mut fixed, mut steps) = (Double::ZERO, Vec::with_capacity(2 * vessels.size_hint().0));
-        for vessel in vessels {
-            fixed.add(vessel.floor.min(vessel.top));
-            if vessel.top > vessel.floor {
-                steps.push((vessel.floor / vessel.weight, -vessel.floor, vessel.weight));
-                if vessel.top < f64::INFINITY {
-                    steps.push((vessel.top / vessel.weight, vessel.top, -vessel.weight));
-                }
-            }
-        }
-        steps.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(b.2.total_cmp(&a.2)));
-        let mut bend = Bend { level: 0.0, fixed, slope: Double::ZERO, filling: 0 };
-        let mut bends = Vec::with_capacity(steps.len() + 1);
-        bends.push(bend);
-        for (level, fixed, weight) in steps {
-            bend.level = level;
-            bend.fixed.add(fixed);
-            bend.slope.add(weight);
+        let (mut line, steps, order) = steps(vessels);
+        let mut water = Self { bends: Vec::with_capacity(steps.len() + 1), lines: Vec::with_capacity(steps.len() + 1) };
+        water.push(0.0, line);
+        for turn in order {
+            let (level, step) = (turn.level(), steps[turn.place as usize]);
+            line.fixed.add(step.fixed);
+            line.slope.add(step.weight);
             // Each vessel begins before it ends: ties are sorted so.
-            bend.filling = if weight > 0.0 { bend.filling + 1 } else { bend.filling - 1 };
-            if bend.filling == 0 {
-                bend.slope = Double::ZERO;
+            line.filling = if step.weight > 0.0 { line.filling + 1 } else { line.filling - 1 };
+            if line.filling == 0 {
+                line.slope = Double::ZERO;
             }
-            bends.push(bend);
+            water.push(level, line);
         }
-        Self { bends }
+        water
+    }
+
+    fn push(&mut self, level: f64, line: Line) {
+        self.bends.push((level, line.fixed.value() + line.slope.value() * level));
+        self.lines.push(line);
     }
 
     /// The largest level at which the sum is at most `volume`: infinity if the sum never exceeds it, zero if it does
     /// so from the beginning.
     pub(super) fn level(&self, volume: f64) -> f64 {
-        self.level_beside(volume, |_| 0.0, |_| (0.0, 0.0))
-    }
-
-    /// The same for the sum and a further term, which does not fall: its value at each bend, and what it adds to
-    /// `fixed` and to the slope from that bend to the next.
-    pub(super) fn level_beside(
-        &self,
-        volume: f64,
-        value: impl Fn(f64) -> f64,
-        line: impl Fn(f64) -> (f64, f64),
-    ) -> f64 {
         if volume == f64::INFINITY {
             return f64::INFINITY;
         }
-        let below = self.bends.partition_point(|bend| bend.value() + value(bend.level) <= volume);
-        let Some(bend) = below.checked_sub(1).map(|last| self.bends[last]) else { return 0.0 };
-        let (fixed, slope) = line(bend.level);
-        if bend.filling == 0 && slope == 0.0 {
-            return self.bends.get(below).map_or(f64::INFINITY, |next| next.level);
+        let below = self.bends.partition_point(|(_, sum)| *sum <= volume);
+        let Some(last) = below.checked_sub(1) else { return 0.0 };
+        let here = self.lines[last];
+        let next = self.bends.get(below).map_or(f64::INFINITY, |(level, _)| *level);
+        if here.filling == 0 {
+            return next;
         }
-        let (mut left, mut slopes) = (Double::from(volume), bend.slope);
-        left.subtract(bend.fixed);
-        left.subtract(Double::from(fixed));
-        slopes.add(slope);
-        let level = left.divide(slopes).value().max(bend.level);
-        self.bends.get(below).map_or(level, |next| level.min(next.level))
+        let mut left = Double::from(volume);
+        left.subtract(here.fixed);
+        left.divide(here.slope).value().max(self.bends[last].0).min(next)
+    }
+
+    /// The same for the sum and one more vessel without a top, of which the sum has `there` already, whatever the level
+    /// is: so it is right for levels at which that one is at its top.
+    pub(super) fn level_beside(&self, volume: f64, weight: f64, floor: f64, there: f64) -> f64 {
+        let volume_beside = volume + there;
+        if volume_beside == f64::INFINITY {
+            return f64::INFINITY;
+        }
+        let is_below = |&(level, sum): &(f64, f64)| sum + floor.max(weight * level) <= volume_beside;
+        // Halving without branches that depend on what is read.
+        let (mut last, mut count) = (0, self.bends.len());
+        if !is_below(&self.bends[0]) {
+            return 0.0;
+        }
+        while count > 1 {
+            let half = count / 2;
+            last = if is_below(&self.bends[last + half]) { last + half } else { last };
+            count -= half;
+        }
+        let here = self.lines[last];
+        let next = self.bends.get(last + 1).map_or(f64::INFINITY, |(level, _)| *level);
+        let mut left = Double::from(volume);
+        left.subtract(here.fixed);
+        left.add(there);
+        // Up to the floor the line is below the truth: there the vessel does not depend on the level.
+        let level = left.value() / (here.slope.value() + weight);
+        level.max(self.bends[last].0).min(next)
     }
 }
 
-impl Bend {
-    fn value(&self) -> f64 {
-        self.fixed.value() + self.slope.value() * self.level
+/// The line that begins at level zero, and the steps above it with their order.
+fn steps(vessels: impl Iterator<Item = Vessel>) -> (Line, Vec<Step>, Vec<Turn>) {
+    let mut line = Line { fixed: Double::ZERO, slope: Double::ZERO, filling: 0 };
+    let count = vessels.size_hint().0;
+    let (mut steps, mut order) = (Vec::with_capacity(count), Vec::with_capacity(count));
+    for vessel in vessels {
+        if vessel.top <= vessel.floor {
+            line.fixed.add(vessel.top);
+            continue;
+        }
+        if vessel.floor <= 0.0 {
+            // Most vessels have no floor: they fill from the beginning, and need not be sorted.
+            line.slope.add(vessel.weight);
+            line.filling += 1;
+        } else {
+            line.fixed.add(vessel.floor);
+            order.push(Turn::new(vessel.floor / vessel.weight, false, steps.len()));
+            steps.push(Step { fixed: -vessel.floor, weight: vessel.weight });
+        }
+        if vessel.top < f64::INFINITY {
+            order.push(Turn::new(vessel.top / vessel.weight, true, steps.len()));
+            steps.push(Step { fixed: vessel.top, weight: -vessel.weight });
+        }
+    }
+    order.sort_unstable_by_key(|turn| turn.key);
+    (line, steps, order)
+}
+
+/// At which level a step is.
+#[derive(Clone, Copy, Debug)]
+struct Turn {
+    /// Sorts as the level does, then beginnings before ends. The bits of numbers that are not negative are in the order
+    /// of the numbers, with a zero in front, and integers sort faster.
+    key: u64,
+    place: u32,
+}
+
+impl Turn {
+    fn new(level: f64, is_end: bool, place: usize) -> Self {
+        Self { key: level.to_bits() << 1 | u64::from(is_end), place: place as u32 }
+    }
+
+    fn level(self) -> f64 {
+        f64::from_bits(self.key >> 1)
     }
 }

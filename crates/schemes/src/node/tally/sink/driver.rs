@@ -17,37 +17,36 @@ impl SinkNode {
 
     /// A session is over, and nothing of it comes any more: what it had reserved is free.
     pub fn forget(&mut self, session: u64) {
-        if self.rows.remove(&session).is_some() {
+        if self.rows.remove(session) {
             self.next_tick = Time::ZERO;
         }
     }
 
     /// Another weight, minimum or round-trip time of a session: whether it is here.
     pub fn set_terms(&mut self, session: u64, terms: SessionTerms) -> bool {
-        let Some(row) = self.rows.get_mut(&session) else { return false };
-        if (row.terms.weight, row.terms.minimum) != (terms.weight, terms.minimum) {
+        let Some(row) = self.rows.get_mut(session) else { return false };
+        if row.set_terms(&terms) {
             self.next_tick = Time::ZERO;
         }
-        row.terms = terms;
         true
     }
 
     /// What the application here takes of a session at the most; `None` if all.
     pub fn set_ceiling(&mut self, session: u64, ceiling: Option<Rate>) {
         let ceiling_bps = ceiling.map_or(f64::INFINITY, Rate::as_bps);
-        if let Some(row) = self.rows.get_mut(&session).filter(|row| row.ceiling_bps != ceiling_bps) {
-            row.ceiling_bps = ceiling_bps;
+        if let Some(row) = self.rows.get_mut(session).filter(|row| row.ceiling_bps() != ceiling_bps) {
+            row.rare_mut(|rare| rare.ceiling_bps = ceiling_bps);
             self.next_tick = Time::ZERO;
         }
     }
 
     /// The rate that a session was granted last.
     pub fn granted(&self, session: u64) -> Option<Rate> {
-        self.rows.get(&session).map(|row| Rate::nearest_bps(row.ledger.granted_bps()))
+        self.rows.get(session).map(|row| Rate::nearest_bps(row.ledger.granted_bps()))
     }
 
     /// What a session was last offered.
     pub fn offer(&self, session: u64) -> Option<Rate> {
-        self.rows.get(&session).map(|row| Rate::nearest_bps(row.offer_bps))
+        self.rows.get(session).map(|row| Rate::nearest_bps(row.offer_bps))
     }
 }

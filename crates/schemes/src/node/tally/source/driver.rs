@@ -14,14 +14,13 @@ impl SourceNode {
 
     /// A session is over, and its other end knows by other means: no bye is said.
     pub fn forget(&mut self, session: u64) {
-        self.has_news |= self.sessions.remove(&session).is_some();
+        self.has_news |= self.sessions.remove(session);
     }
 
     /// Another weight, minimum or round-trip time of a session: whether it is here.
     pub fn set_terms(&mut self, session: u64, terms: SessionTerms) -> bool {
-        let Some(row) = self.sessions.get_mut(&session) else { return false };
-        self.has_news |= (row.terms.weight, row.terms.minimum) != (terms.weight, terms.minimum);
-        row.terms = terms;
+        let Some(row) = self.sessions.get_mut(session) else { return false };
+        self.has_news |= row.set_terms(&terms);
         true
     }
 }

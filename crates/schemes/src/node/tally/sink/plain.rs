@@ -5,21 +5,22 @@ use std::collections::VecDeque;
 use fairwave_units::{Duration, Rate, Time};
 
 use super::ledger::GrantLedger;
-use super::message::{GrantMessage, GrantTo};
+use crate::node::tally::message::{GrantMessage, GrantTo};
 
 /// What the steps of such sessions may take beyond the capacity, together, as a share of it. GTP finds what is free by
 /// steps into it.
-pub(super) const MOST_STEPS: f64 = 0.05;
+pub(in crate::node::tally) const MOST_STEPS: f64 = 0.05;
 
 /// Grants under way whose times are kept. Of more than these the last ones are over together, at the last one's time.
 const MOST_UNDER_WAY: usize = 256;
 
 /// What a sink keeps of a session whose source runs plain GTP.
 #[derive(Clone, Debug)]
-pub(super) struct PlainSource {
+pub(in crate::node::tally) struct PlainSource {
     /// The share of the gap to the offer that is closed per interval, and the least step as a share of alpha x offer.
     alpha: f64,
     beta: f64,
+    pub(super) rtt: Duration,
     /// What came since the last tick, and the mean before that.
     since: Time,
     bits: f64,
@@ -30,11 +31,11 @@ pub(super) struct PlainSource {
 }
 
 impl PlainSource {
-    pub(super) fn new(alpha: f64, beta: f64, now: Time) -> Self {
-        Self { alpha, beta, since: now, bits: 0.0, measured_bps: 0.0, under_way: VecDeque::new() }
+    pub(in crate::node::tally) fn new(alpha: f64, beta: f64, rtt: Duration, now: Time) -> Self {
+        Self { alpha, beta, rtt, since: now, bits: 0.0, measured_bps: 0.0, under_way: VecDeque::new() }
     }
 
-    pub(super) fn set_steps(&mut self, alpha: f64, beta: f64) {
+    pub(in crate::node::tally) fn set_steps(&mut self, alpha: f64, beta: f64) {
         (self.alpha, self.beta) = (alpha, beta);
     }
 
@@ -48,13 +49,13 @@ impl PlainSource {
     }
 
     /// Ends the interval, and confirms by time what no message confirms.
-    pub(super) fn on_tick(&mut self, now: Time, rtt: Duration, ledger: &mut GrantLedger) {
+    pub(super) fn on_tick(&mut self, now: Time, ledger: &mut GrantLedger) {
         let secs = now.since(self.since).as_secs_f64();
         if secs > 0.0 {
             self.measured_bps = self.bits / secs;
             (self.since, self.bits) = (now, 0.0);
         }
-        while self.under_way.front().is_some_and(|(_, told)| told.saturating_add(rtt) <= now) {
+        while self.under_way.front().is_some_and(|(_, told)| told.saturating_add(self.rtt) <= now) {
             if let Some((number, _)) = self.under_way.pop_front() {
                 ledger.confirm(number);
             }
@@ -74,7 +75,7 @@ impl PlainSource {
             if self.under_way.len() >= MOST_UNDER_WAY {
                 self.under_way.pop_back();
             }
-            self.under_way.push_back((ledger.push(grant_bps), now));
+            self.under_way.push_back((ledger.push(now, grant_bps), now));
         }
         let message = GrantMessage {
             number: ledger.last(),
@@ -94,7 +95,8 @@ mod tests {
 
     #[test]
     fn step_bps__is_gtps_towards_the_offer() {
-        let plain = |measured_bps| PlainSource { measured_bps, ..PlainSource::new(0.1, 0.2, Time::ZERO) };
+        let plain =
+            |measured_bps| PlainSource { measured_bps, ..PlainSource::new(0.1, 0.2, Duration::ZERO, Time::ZERO) };
         // 0.1 x (1000 - 400) is more than 0.1 x 0.2 x 1000; close to the offer the least step counts, and at most the gap.
         for (measured, step) in [(400.0, 60.0), (900.0, 20.0), (990.0, 10.0), (1200.0, 0.0)] {
             assert!((plain(measured).step_bps(1000.0) - step).abs() < 1e-9, "{measured}");

@@ -1,0 +1,292 @@
+//! What a remote resource granted one session, and what may still come of it.
+
+use fairwave_units::{Duration, Time};
+
+use crate::node::tally::message::LARGEST_NUMBER;
+use crate::node::tally::options::TallyOptions;
+use crate::node::tally::stamp::Stamp;
+
+/// More grants under way than an honest source ever has: the oldest are taken together, at the larger rate.
+const MOST_ENTRIES: usize = 256;
+
+/// The numbered grants of one session, from the last one on that its source confirmed.
+///
+/// *Reserved* is the largest of them: data that arrive were sent under one of them, whichever messages were lost. It
+/// falls when the source confirms a later one.
+///
+/// A source that never confirms holds what was reserved for two leases, and where cuts follow each other for four: by
+/// then an honest one has heard a later grant, or has stopped because it heard none.
+///
+/// At rest it is the last grant alone, which is confirmed.
+#[derive(Clone, Debug)]
+pub(super) struct GrantLedger {
+    granted_bps: f64,
+    /// What was granted before and may be in force yet; `None`: nothing since the last control interval.
+    under_way: Option<Box<UnderWay>>,
+    last: u32,
+    is_confirmed: bool,
+    /// The source asked where it stands.
+    pub(super) owes_answer: bool,
+    /// The round-trip time in ms, rounded up, 65 s at the most: when it is told again if it is not confirmed.
+    rtt_ms: u16,
+}
+
+/// Grants before the last one.
+#[derive(Clone, Debug)]
+struct UnderWay {
+    /// Their rates, in the order of their numbers, which end below the last one: each is one more than the one before.
+    /// Most often there is one, which takes no room of its own.
+    first_bps: Option<f64>,
+    more_bps: Vec<f64>,
+    /// The largest of them.
+    most_bps: f64,
+    /// The most that was reserved since the last control interval.
+    recent_bps: f64,
+    /// A number, and when it was the last one: what is older goes two leases later.
+    mark: (u32, Stamp),
+}
+
+impl GrantLedger {
+    pub(super) fn new() -> Self {
+        Self { granted_bps: 0.0, under_way: None, last: 0, is_confirmed: true, owes_answer: false, rtt_ms: 0 }
+    }
+
+    pub(super) fn set_rtt(&mut self, rtt: Duration) {
+        self.rtt_ms = u16::try_from(rtt.as_nanos().div_ceil(1_000_000)).unwrap_or(u16::MAX);
+    }
+
+    /// How long after it was told it is told again if it is not confirmed; `None`: it is.
+    pub(super) fn retry(&self, options: &TallyOptions) -> Option<Duration> {
+        (!self.is_confirmed).then(|| options.retry(Duration::from_millis(u64::from(self.rtt_ms))))
+    }
+
+    /// The grant that was last told.
+    pub(super) fn granted_bps(&self) -> f64 {
+        self.granted_bps
+    }
+
+    /// The most that may still come.
+    pub(super) fn reserved_bps(&self) -> f64 {
+        self.under_way.as_ref().map_or(self.granted_bps, |older| older.most_bps.max(self.granted_bps))
+    }
+
+    /// The most that was reserved at any moment since the last control interval.
+    pub(super) fn recent_bps(&self) -> f64 {
+        self.under_way.as_ref().map_or(self.granted_bps, |older| older.recent_bps.max(self.granted_bps))
+    }
+
+    /// The least that may be in force.
+    pub(super) fn least_bps(&self) -> f64 {
+        let older = self.under_way.iter().flat_map(|older| older.rates());
+        older.fold(self.granted_bps, f64::min)
+    }
+
+    /// Number of the last grant.
+    pub(super) fn last(&self) -> u64 {
+        u64::from(self.last)
+    }
+
+    /// Whether the source confirmed the last grant.
+    pub(super) fn is_confirmed(&self) -> bool {
+        self.is_confirmed
+    }
+
+    /// A new grant; its number. At the largest number there is, which no honest end lives to see, nothing is granted
+    /// any more.
+    pub(super) fn push(&mut self, now: Time, bps: f64) -> u64 {
+        if self.last() >= LARGEST_NUMBER {
+            return self.last();
+        }
+        let (before_bps, number) = (self.granted_bps, self.last + 1);
+        let reserved_bps = self.reserved_bps();
+        if self.last > 0 {
+            let older = self.under_way.get_or_insert_with(|| Box::new(UnderWay::new(now, number)));
+            older.push(before_bps, reserved_bps.max(bps));
+        }
+        (self.granted_bps, self.last, self.is_confirmed) = (bps, number, false);
+        self.last()
+    }
+
+    /// The source says that this number is in force: what is older is over. A number that was never given is no
+    /// confirmation.
+    pub(super) fn confirm(&mut self, number: u64) {
+        if number <= self.last() {
+            self.is_confirmed |= number == self.last();
+            self.drop_below(number as u32);
+        }
+    }
+
+    /// A source that has a number which this node never gave, as the node forgot: its numbers go on above it. Nothing
+    /// is in force, as the lease ran out before the node could forget.
+    pub(super) fn go_on_above(&mut self, number: u64) {
+        self.adopt(number, 0.0);
+    }
+
+    /// What is in force at a source that knew this node before it was restarted.
+    pub(super) fn adopt(&mut self, number: u64, bps: f64) {
+        self.last = number.saturating_add(1000).min(LARGEST_NUMBER) as u32;
+        (self.granted_bps, self.under_way, self.is_confirmed) = (bps, None, false);
+    }
+
+    /// The session was not heard of for two leases: nothing of it comes any more. The numbers go on.
+    pub(super) fn free(&mut self) {
+        (self.granted_bps, self.under_way) = (0.0, None);
+    }
+
+    /// Drops what two leases have ended. Calling it often is harmless.
+    pub(super) fn expire(&mut self, now: Time, options: &TallyOptions) {
+        let Some(older) = &mut self.under_way else { return };
+        let (number, since) = older.mark;
+        if since.age(now) >= options.two_leases() {
+            older.mark = (self.last, Stamp::of(now));
+            self.drop_below(number);
+        }
+    }
+
+    /// A control interval is over: what was reserved before it does not count any more.
+    pub(super) fn end_interval(&mut self) {
+        let reserved_bps = self.reserved_bps();
+        if let Some(older) = &mut self.under_way {
+            older.recent_bps = reserved_bps;
+            if older.first_bps.is_none() {
+                self.under_way = None;
+            }
+        }
+    }
+
+    fn drop_below(&mut self, number: u32) {
+        let last = self.last;
+        if let Some(older) = &mut self.under_way {
+            older.keep_last(last.saturating_sub(number) as usize);
+        }
+    }
+}
+
+impl UnderWay {
+    /// Before the grant with this number.
+    fn new(now: Time, number: u32) -> Self {
+        let mark = (number, Stamp::of(now));
+        Self { first_bps: None, more_bps: Vec::new(), most_bps: 0.0, recent_bps: 0.0, mark }
+    }
+
+    fn rates(&self) -> impl Iterator<Item = f64> {
+        self.first_bps.into_iter().chain(self.more_bps.iter().copied())
+    }
+
+    fn push(&mut self, bps: f64, reserved_bps: f64) {
+        match self.first_bps {
+            None => self.first_bps = Some(bps),
+            Some(_) => self.more_bps.push(bps),
+        }
+        // The last grant is one of them, too, and the first.
+        if self.more_bps.len() + 2 > MOST_ENTRIES {
+            let next_bps = self.more_bps.remove(0);
+            self.first_bps = self.first_bps.map(|oldest| oldest.max(next_bps));
+        }
+        self.most_bps = self.most_bps.max(bps);
+        self.recent_bps = self.recent_bps.max(reserved_bps);
+    }
+
+    fn keep_last(&mut self, count: usize) {
+        let there = self.rates().count();
+        let over = there.saturating_sub(count);
+        if over > 0 {
+            self.first_bps = (over < there).then(|| self.more_bps[over - 1]);
+            self.more_bps.drain(..over.min(self.more_bps.len()));
+            self.most_bps = self.rates().fold(0.0, f64::max);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reserved_bps__is_the_largest_from_the_confirmed_one_on() {
+        let mut ledger = GrantLedger::new();
+        for (bps, number) in [(50.0, 1), (90.0, 2), (20.0, 3), (40.0, 4)] {
+            assert_eq!(ledger.push(Time::ZERO, bps), number);
+        }
+        assert_eq!((ledger.reserved_bps(), ledger.least_bps()), (90.0, 20.0));
+        ledger.confirm(3);
+        assert_eq!((ledger.reserved_bps(), ledger.least_bps()), (40.0, 20.0));
+        // Late and unknown confirmations say nothing.
+        ledger.confirm(1);
+        ledger.confirm(7);
+        assert_eq!((ledger.reserved_bps(), ledger.is_confirmed()), (40.0, false));
+        ledger.confirm(4);
+        assert_eq!((ledger.least_bps(), ledger.is_confirmed()), (40.0, true));
+    }
+
+    #[test]
+    fn free__keeps_no_old_grant() {
+        let mut ledger = GrantLedger::new();
+        ledger.push(Time::ZERO, 80.0);
+        ledger.push(Time::ZERO, 30.0);
+        ledger.free();
+        assert_eq!((ledger.reserved_bps(), ledger.granted_bps()), (0.0, 0.0));
+        // The source heard the second grant before its lease ran out: that confirms, and brings nothing back.
+        ledger.confirm(2);
+        assert_eq!(ledger.reserved_bps(), 0.0);
+        assert_eq!(ledger.push(Time::ZERO, 10.0), 3);
+    }
+
+    #[test]
+    fn expire__a_source_that_never_confirms_holds_it_no_longer_than_four_leases() {
+        let (options, second) = (TallyOptions::default(), Time::from_secs);
+        let mut ledger = GrantLedger::new();
+        ledger.push(Time::ZERO, 100.0);
+        ledger.push(Time::ZERO, 50.0);
+        // The mark is the second grant's number: 8 s later, two leases, what is older than it is over.
+        ledger.expire(second(7), &options);
+        assert_eq!(ledger.reserved_bps(), 100.0);
+        ledger.push(second(7), 20.0);
+        // What was granted in between is older than the next mark, which is taken at 8 s.
+        for (now, reserved) in [(8, 50.0), (15, 50.0), (16, 20.0)] {
+            ledger.expire(second(now), &options);
+            assert_eq!(ledger.reserved_bps(), reserved, "at {now} s");
+        }
+        assert_eq!(options.two_leases(), Duration::from_secs(8));
+    }
+
+    #[test]
+    fn push__keeps_a_bounded_list_and_all_that_is_reserved() {
+        let mut ledger = GrantLedger::new();
+        ledger.push(Time::ZERO, 100.0);
+        for step in 0..10_000 {
+            ledger.push(Time::ZERO, f64::from(step % 7));
+        }
+        let older = ledger.under_way.as_ref().map_or(0, |older| older.rates().count());
+        assert_eq!((older + 1, ledger.reserved_bps()), (MOST_ENTRIES, 100.0));
+    }
+
+    #[test]
+    fn adopt__numbers_go_on_above_what_is_in_force() {
+        let mut ledger = GrantLedger::new();
+        ledger.adopt(17, 30.0);
+        assert_eq!((ledger.reserved_bps(), ledger.granted_bps(), ledger.push(Time::ZERO, 10.0)), (30.0, 30.0, 1018));
+        ledger.confirm(1018);
+        assert_eq!(ledger.reserved_bps(), 10.0);
+    }
+
+    #[test]
+    fn recent_bps__is_the_most_since_the_interval_began_and_rest_keeps_nothing_on_the_heap() {
+        let mut ledger = GrantLedger::new();
+        ledger.push(Time::ZERO, 80.0);
+        ledger.push(Time::ZERO, 30.0);
+        ledger.confirm(2);
+        assert_eq!((ledger.reserved_bps(), ledger.recent_bps()), (30.0, 80.0));
+        ledger.end_interval();
+        assert_eq!((ledger.recent_bps(), ledger.under_way.is_none()), (30.0, true));
+    }
+
+    /// A number that is larger than any that an honest end reaches.
+    #[test]
+    fn push__at_the_largest_number_grants_nothing_more() {
+        let mut ledger = GrantLedger::new();
+        ledger.adopt(u64::MAX, 30.0);
+        assert_eq!(ledger.push(Time::ZERO, 90.0), LARGEST_NUMBER);
+        assert_eq!((ledger.granted_bps(), ledger.reserved_bps()), (30.0, 30.0));
+    }
+}

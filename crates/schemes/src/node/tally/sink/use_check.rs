@@ -1,0 +1,145 @@
+//! Whether a session uses what it claims.
+
+use fairwave_units::{Duration, Time};
+
+use crate::node::tally::options::TallyOptions;
+
+/// A claim that is not used for `verify` is not believed: what came is taken for it, until the grant is used again.
+///
+/// It is there from the first control interval on in which less came than is due, until enough comes.
+#[derive(Clone, Debug)]
+pub(super) struct UseCheck {
+    since: Time,
+    bits: f64,
+    /// The least that was due at any moment since then.
+    due_bps: f64,
+    /// What came, if the claim is not believed.
+    measured_bps: Option<f64>,
+    /// The least that was due at any moment of this control interval.
+    tick_due_bps: f64,
+}
+
+/// What came of a session in one control interval.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Came {
+    pub(super) from: Time,
+    pub(super) bits: f64,
+}
+
+impl Came {
+    fn secs(&self, now: Time) -> f64 {
+        now.since(self.from).as_secs_f64()
+    }
+
+    /// How much came beyond the most that was reserved, above what is reserved now; zero for a session that keeps to
+    /// its grants.
+    pub(super) fn excess_bps(&self, now: Time, most_bps: f64, options: &TallyOptions, reserved_bps: f64) -> f64 {
+        let secs = self.secs(now);
+        let is_beyond = self.bits > most_bps * (1.0 + options.tolerance) * secs + two_packets(options);
+        if is_beyond { (self.bits / secs - reserved_bps).max(0.0) } else { 0.0 }
+    }
+
+    /// Whether so little came that the claim has to be watched.
+    pub(super) fn is_below(&self, now: Time, due_bps: f64, options: &TallyOptions) -> bool {
+        is_unused(self.bits, due_bps, self.secs(now), options)
+    }
+}
+
+fn two_packets(options: &TallyOptions) -> f64 {
+    2.0 * options.packet.get() as f64 * 8.0
+}
+
+fn is_unused(bits: f64, due_bps: f64, secs: f64, options: &TallyOptions) -> bool {
+    bits + two_packets(options) < 0.9 * (1.0 - options.tolerance) * due_bps * secs
+}
+
+impl UseCheck {
+    /// From the beginning of a control interval on. What was due meanwhile is not known.
+    pub(super) fn new(came: Came) -> Self {
+        Self { since: came.from, bits: 0.0, due_bps: 0.0, measured_bps: None, tick_due_bps: 0.0 }
+    }
+
+    /// What a source that uses its claim has to send now: the lesser of the claim and the least grant in force.
+    pub(super) fn on_due(&mut self, due_bps: f64) {
+        self.due_bps = self.due_bps.min(due_bps);
+        self.tick_due_bps = self.tick_due_bps.min(due_bps);
+    }
+
+    /// What came, in place of a claim that is not believed.
+    pub(super) fn measured_bps(&self) -> Option<f64> {
+        self.measured_bps
+    }
+
+    /// Before this there is nothing to decide; `None`: claims are believed.
+    pub(super) fn next_tick(&self, now: Time, options: &TallyOptions) -> Option<Time> {
+        let at = |verify| if self.measured_bps.is_some() { now } else { self.since.saturating_add(verify) };
+        options.verify.map(at)
+    }
+
+    /// Once per control interval, after the data that came before its end: whether the session has to be watched
+    /// further.
+    pub(super) fn on_tick(&mut self, now: Time, came: Came, due_bps: f64, options: &TallyOptions) -> bool {
+        self.bits += came.bits;
+        let Some(verify) = options.verify else { return false };
+        let stays = self.judge(now, came, due_bps, verify, options);
+        self.tick_due_bps = due_bps;
+        stays
+    }
+
+    fn judge(&mut self, now: Time, came: Came, due_bps: f64, verify: Duration, options: &TallyOptions) -> bool {
+        let secs = came.secs(now);
+        let is_used =
+            self.tick_due_bps > 0.0 && secs > 0.0 && came.bits >= (1.0 - options.tolerance) * self.tick_due_bps * secs;
+        if self.measured_bps.is_some() && is_used {
+            return false;
+        }
+        let age = now.since(self.since);
+        if age < verify || age.is_zero() {
+            return true;
+        }
+        let is_measured = self.measured_bps.is_some();
+        if is_measured || is_unused(self.bits, self.due_bps, age.as_secs_f64(), options) {
+            self.measured_bps = Some(self.bits / age.as_secs_f64());
+        }
+        (self.since, self.bits, self.due_bps) = (now, 0.0, due_bps);
+        self.measured_bps.is_some() || came.is_below(now, due_bps, options)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn on_tick__an_unused_claim_is_what_came_until_the_grant_is_used() {
+        let options = TallyOptions::default();
+        let at = |ms| Time::ZERO + Duration::from_millis(ms);
+        let mut from = at(0);
+        let mut check = UseCheck::new(Came { from, bits: 0.0 });
+        let mut tick = |ms, bps: f64, due| {
+            let came = Came { from, bits: bps * 0.5 };
+            let stays = check.on_tick(at(ms), came, due, &options);
+            from = at(ms);
+            (check.measured_bps(), stays)
+        };
+        let watched = |measured| (measured, true);
+        // The first window has no least to go by: 2 s more, of which 89 in 100 are too few.
+        assert_eq!([500, 1000, 1500, 2000].map(|ms| tick(ms, 89.0, 100.0)), [watched(None); 4]);
+        let second = [2500, 3000, 3500, 4000].map(|ms| tick(ms, 89.0, 100.0));
+        assert_eq!(second, [None, None, None, Some(89.0)].map(watched));
+        // 89 with a grant of 90.9 is what it always sends; 90 of 90.9 is use.
+        assert_eq!(tick(4500, 89.0, 90.9), watched(Some(89.0)));
+        assert_eq!(tick(5000, 89.0, 90.9), watched(Some(89.0)));
+        assert!(!tick(5500, 90.0, 90.9).1);
+    }
+
+    #[test]
+    fn on_tick__who_sends_what_is_due_again_is_watched_no_longer() {
+        let options = TallyOptions::default();
+        let at = |ms| Time::ZERO + Duration::from_millis(ms);
+        let mut check = UseCheck::new(Came { from: at(0), bits: 0.0 });
+        assert!(check.on_tick(at(1000), Came { from: at(0), bits: 10.0 }, 100.0, &options));
+        assert!(!check.on_tick(at(2000), Came { from: at(1000), bits: 100.0 }, 100.0, &options));
+        assert_eq!(check.measured_bps(), None);
+    }
+}

@@ -1,0 +1,50 @@
+//! Instants in four bytes, for what a node keeps of each of many sessions.
+
+use fairwave_units::{Duration, Time};
+
+/// An instant, in units of 2^16 ns (65.5 us), rounded down, and without what is above 78 hours. It is read within 39
+/// hours of the instant: leases are of an hour at the most, and what a node keeps of a session is read, and set anew,
+/// several times in each.
+///
+/// Rounding down makes ages larger: a silence is seen 65.5 us early at the most, which the bound on delays, a sixth of
+/// a lease where the proof needs a quarter, leaves room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stamp(u32);
+
+const SHIFT: u32 = 16;
+
+impl Stamp {
+    pub(super) fn of(at: Time) -> Self {
+        Self((at.as_nanos() >> SHIFT) as u32)
+    }
+
+    /// The instant, seen from one close to it.
+    pub(super) fn near(self, now: Time) -> Time {
+        let units = now.as_nanos() >> SHIFT;
+        let ago = i64::from((units as u32).wrapping_sub(self.0).cast_signed());
+        Time::from_nanos(units.saturating_add_signed(-ago) << SHIFT)
+    }
+
+    /// How long ago it was.
+    pub(super) fn age(self, now: Time) -> Duration {
+        now.since(self.near(now))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn age__is_rounded_up_by_less_than_a_unit_wherever_the_count_wraps() {
+        for start in [0, 1, 65_535, 65_536, (1_u64 << 48) - 3, (1 << 48) + 5, (1 << 62) + 77] {
+            for span in [0, 1, 65_536, 4_000_000_000, 7_200_000_000_000] {
+                let stamp = Stamp::of(Time::from_nanos(start));
+                let age = stamp.age(Time::from_nanos(start + span)).as_nanos();
+                assert!((span..span + 65_536).contains(&age), "{start} + {span}: {age}");
+            }
+        }
+        // One that is ahead is no age.
+        assert_eq!(Stamp::of(Time::from_secs(5)).age(Time::from_secs(4)), Duration::ZERO);
+    }
+}
