@@ -22,17 +22,13 @@ pub(super) enum Controller {
     Cubic(Box<CubicPath>),
 }
 
-/// Half of the draft's 1 % (BBR s2.5): alone on a path it is a loss, and what a probe leaves of a queue goes after it.
-const CRUISE_MARGIN: f64 = 0.005;
-
 impl Controller {
     /// A path of which nothing is known but its round-trip time, for packets of so many bytes. Paths with one seed draw
     /// alike.
     pub(super) fn new(now: Time, control: PathControl, rtt: Duration, packet: Bytes, seed: u64) -> Self {
         match control {
             PathControl::Bbr => {
-                let config =
-                    BbrConfig { initial_rtt: Some(rtt), cruise_margin: CRUISE_MARGIN, seed, ..BbrConfig::new(packet) };
+                let config = BbrConfig { initial_rtt: Some(rtt), seed, ..BbrConfig::new(packet) };
                 Self::Bbr(Box::new(Bbr::new(now, config)))
             }
             PathControl::Cubic => Self::Cubic(Box::new(CubicPath::new(rtt, packet))),

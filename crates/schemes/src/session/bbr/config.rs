@@ -13,8 +13,6 @@ pub struct BbrConfig {
     pub initial_rtt: Option<Duration>,
     /// Where its random numbers begin: models with one seed draw alike.
     pub seed: u64,
-    /// So much less than the bandwidth is sent between probes, of it (BBR s2.5, PacingMarginPercent).
-    pub cruise_margin: f64,
     /// What is kept of the bounds after a round trip with loss, at least (BBR s2.8, Beta).
     pub beta: f64,
     /// Share of the long-term bound that is left to others (BBR s2.8, Headroom).
@@ -35,7 +33,6 @@ impl BbrConfig {
             initial_window: Bytes::new(packet.get().saturating_mul(10)),
             initial_rtt: None,
             seed: 0,
-            cruise_margin: 0.01,
             beta: 0.7,
             headroom: 0.15,
             min_rtt_window: Duration::from_secs(10),

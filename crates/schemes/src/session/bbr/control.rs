@@ -6,8 +6,8 @@ use super::super::rate_sample::RateSample;
 use super::model::{Bbr, rate_of};
 use super::state::BbrState;
 
-/// What is sent is so much less than the bandwidth, so that a queue has time to go (BBR s2.5, PacingMarginPercent).
-const PACING_MARGIN: f64 = 0.01;
+/// What is sent is so much of the bandwidth, so that a queue has time to go (BBR s2.5, PacingMarginPercent).
+pub(super) const PACING_SHARE: f64 = 0.99;
 /// Packets that the window has in any case (BBR s2.8, MinPipeCwnd).
 const LEAST_PACKETS: u64 = 4;
 
@@ -17,17 +17,12 @@ impl Bbr {
         // Ours: what the path loses anyway is sent besides, so that the bandwidth arrives, as long as no queue shows.
         let has_queue = self.loss_floor.has_queue(self.min_rtt.least());
         let arriving = if has_queue { 1.0 } else { 1.0 - self.loss_floor.share() };
-        let rate = self.bandwidth() * (gain * (1.0 - self.pacing_margin()) / arriving);
+        let rate = self.bandwidth() * (gain * PACING_SHARE / arriving);
         if self.full_pipe.was_reached || rate > self.pacing {
             self.pacing = rate;
         }
         // Ours: a packet a second at least, so that something tells how the path is.
         self.pacing = self.pacing.max(rate_of(self.packet(), Duration::from_secs(1)));
-    }
-
-    /// What is sent less than the bandwidth and its gain, of it.
-    pub(super) fn pacing_margin(&self) -> f64 {
-        if self.state == BbrState::ProbeCruise { self.config.cruise_margin } else { PACING_MARGIN }
     }
 
     /// BBR s5.6.4.6, SetCwnd.

@@ -30,7 +30,7 @@ impl MadeUp {
     }
 
     /// How long it waits at most, on a path of this bandwidth.
-    pub(super) fn wait(&self, bandwidth: Rate) -> Duration {
+    pub(super) fn wait(self, bandwidth: Rate) -> Duration {
         bandwidth.time_for(Bytes::new(self.bytes as u64)).unwrap_or(Duration::ZERO)
     }
 }

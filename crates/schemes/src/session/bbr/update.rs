@@ -4,6 +4,7 @@ use fairwave_units::{Bytes, Rate, Time};
 
 use super::super::delivery_rate::SentStamp;
 use super::super::rate_sample::RateSample;
+use super::control::PACING_SHARE;
 use super::model::{Bbr, WindowFill};
 use super::short_term::ShortTerm;
 use super::slowdown::Slowdown;
@@ -42,7 +43,7 @@ impl Bbr {
         if self.min_rtt.least().is_none() && sample.rtt.is_some() {
             self.begin_pacing(sample.rtt);
         }
-        let gain = self.state.pacing_gain() * (1.0 - self.pacing_margin());
+        let gain = self.state.pacing_gain() * PACING_SHARE;
         self.made_up.on_sample(sample.made_up, sample.newly_acked, gain, self.bdp_of(1.0, self.bandwidth.max()));
         self.on_losses(now, &sample);
         if sample.has_arrivals {
