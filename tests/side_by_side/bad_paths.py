@@ -11,7 +11,6 @@ import argparse
 import dataclasses
 import statistics
 import sys
-import threading
 from collections.abc import Callable
 
 from .network import Carried, Relay, spaces
@@ -108,19 +107,14 @@ def run_once(path: BadPath, name: str, seconds: float, seed: int) -> tuple[Run |
     with spaces(2) as (sink, source):
         down = f"rate_mbps={RATE_BPS / 1e6:g},queue_bytes={QUEUE_BYTES},even=1"
         relay = Relay([sink, source], [down, f"delay_ms={RTT_MS / 2:g},{path.hardship}"], seed)
-        timers: list[threading.Timer] = []
 
         def begin() -> None:
             if path.jumps:
                 for share, rate_bps in [(1 / 3, LOW_BPS), (2 / 3, RATE_BPS)]:
-                    options = f"rate_mbps={rate_bps / 1e6:g}"
-                    timers.append(threading.Timer(share * seconds, relay.change, [0, options]))
-                    timers[-1].start()
+                    relay.change(0, f"rate_mbps={rate_bps / 1e6:g}", share * seconds)
 
         plan = Plan(source, sink, "10.66.0.1", seconds, patience_s=60, is_urgent=True, begun=begin)
         outcome = attempt(f"{path.name} {name}", lambda: TOOLS[name](plan))
-        for timer in timers:
-            timer.cancel()
         carried = relay.stop()
     if isinstance(outcome, str):
         return outcome, carried

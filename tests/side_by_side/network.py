@@ -206,10 +206,10 @@ class Relay:
         if not self.child.stdout.readline().startswith("ready"):
             raise Failed(self.child.communicate()[1])
 
-    def change(self, host: int, options: str) -> None:
-        """From now on."""
+    def change(self, host: int, options: str, after_s: float = 0) -> None:
+        """So much later. The relay's own clock keeps the time: this process has to wait for the processor."""
         assert self.child.stdin
-        self.child.stdin.write(f"{self.names[host]}:{options}\n")
+        self.child.stdin.write(f"{self.names[host]}:after_ms={1e3 * after_s:g},{options}\n")
         self.child.stdin.flush()
 
     def stop(self) -> Carried:

@@ -27,6 +27,8 @@ pub(crate) struct Pacer {
     at: Time,
     /// What a delay has cost, and is to be made up for.
     arrears: i128,
+    /// What was made good of it since this was last asked for.
+    made_up: i128,
     /// Of the rate, in nanoseconds: more is forgotten.
     most_arrears_ns: u64,
     /// Whether there is something to send: what is not earned else costs nothing.
@@ -51,6 +53,7 @@ impl Pacer {
             credit: cost(packet),
             at: now,
             arrears: 0,
+            made_up: 0,
             most_arrears_ns: OF_PATHS_NS,
             is_busy: false,
             owed: 0,
@@ -106,6 +109,13 @@ impl Pacer {
     /// sends is slower than that, as one whose processor is busy.
     pub(crate) fn is_behind(&self) -> bool {
         self.arrears > self.most
+    }
+
+    /// Bytes beyond its rate that it let go since it was last asked, to make good for delays.
+    pub(crate) fn take_made_up(&mut self) -> Bytes {
+        let whole = u64::try_from(self.made_up / GRAINS_PER_BYTE).unwrap_or(0);
+        self.made_up -= i128::from(whole) * GRAINS_PER_BYTE;
+        Bytes::new(whole)
     }
 
     /// Bytes that may go at once after a stop.
@@ -204,6 +214,7 @@ impl Pacer {
         self.credit = self.credit.saturating_add(earned);
         let made_up = self.arrears.min(earned / 4).min((most - self.credit).max(0));
         self.arrears -= made_up;
+        self.made_up = self.made_up.saturating_add(made_up);
         self.credit = self.credit.saturating_add(made_up);
         if self.credit > most {
             if self.is_busy {
@@ -383,6 +394,25 @@ mod tests {
         pacer.set_rate(us(90_000), Rate::mbps(10.0));
         let packets: u64 = (0..=20_000).map(|step| drain(&mut pacer, us(90_000 + 100 * step))).sum();
         assert!((2500..=2500 + 125 + 1).contains(&packets), "{packets}");
+    }
+
+    #[test]
+    fn take_made_up__is_what_went_on_top_after_a_delay() {
+        // 80 Mb/s are 10 000 bytes a millisecond. A delay of 10 ms is made good for by a quarter of that within 40 ms.
+        let mut pacer = pacer(80.0);
+        pacer.set_busy(us(0), true);
+        drain(&mut pacer, us(0));
+        assert_eq!(pacer.take_made_up(), Bytes::ZERO);
+        let mut made_up = Vec::new();
+        // Twice a millisecond, for who comes for whole bursts alone has no room for more.
+        for half_ms in 20..140 {
+            drain(&mut pacer, us(half_ms * 500));
+            made_up.push(pacer.take_made_up().get());
+        }
+        let all: u64 = made_up.iter().sum();
+        println!("{made_up:?}");
+        assert!((80_000..=100_000).contains(&all) && made_up.iter().all(|bytes| *bytes <= 1_250), "{made_up:?}");
+        assert_eq!(made_up[100..], [0; 20]);
     }
 
     #[test]

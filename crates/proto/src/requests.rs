@@ -55,6 +55,8 @@ struct RequestedRange {
     end: u64,
     missing: ByteRanges,
     made: Time,
+    /// When it was seen that something came of one that was made later, and nothing of it.
+    overtaken: Option<Time>,
     /// When it was made, or when something of it came.
     since: Time,
 }
@@ -129,14 +131,18 @@ impl Requests {
         self.lapse_where(|_, ask| now.since(ask.since) >= patience);
     }
 
-    /// Requests of which nothing has ever come for as long as `patience`, which is a shorter time, are to be made again
-    /// where something came of one that was made later: a source takes them in turn, so they got lost.
+    /// Requests of which nothing has ever come are to be made again where something came of one that was made later, and
+    /// `patience`, which is a shorter time, is over since that was seen: a source takes them in turn, so they got lost.
+    /// One that was only late is behind those that overtook it, and its turn comes as soon as they are served.
     pub fn lapse_overtaken(&mut self, now: Time, patience: Duration) {
         let served = self.served;
-        self.lapse_where(|start, ask| ask.made < served && now.since(ask.since) >= patience && ask.is_untouched(start));
+        self.lapse_where(|start, ask| {
+            let is_overtaken = ask.made < served && ask.is_untouched(start);
+            is_overtaken && now.since(*ask.overtaken.get_or_insert(now)) >= patience
+        });
     }
 
-    fn lapse_where(&mut self, mut is_over: impl FnMut(u64, &RequestedRange) -> bool) {
+    fn lapse_where(&mut self, mut is_over: impl FnMut(u64, &mut RequestedRange) -> bool) {
         for stream in self.streams.values_mut() {
             let WantedStream { asks, lapsed, .. } = stream;
             asks.retain(|&start, ask| {
@@ -176,7 +182,9 @@ impl Requests {
         let missing = ByteRanges::from(range.clone());
         self.open += 1;
         self.asked_bytes += missing.bytes();
-        stream.asks.insert(range.start, RequestedRange { end: range.end, missing, made: now, since: now });
+        stream
+            .asks
+            .insert(range.start, RequestedRange { end: range.end, missing, made: now, since: now, overtaken: None });
         Some(Request { stream: name, range })
     }
 
@@ -318,11 +326,14 @@ mod tests {
         for request in [&first[0], &first[2], &later[0]] {
             requests.on_data(ms(50), 1, &(request.range.start..request.range.start + 1000));
         }
-        requests.lapse_overtaken(ms(99), PATIENCE);
-        assert_eq!(requests.next(ms(99), Bytes::new(6 * 65_536)), None);
-        requests.lapse_overtaken(ms(100), PATIENCE);
+        // However long they have waited until then: what was only late comes next.
+        for (at, is_over) in [(50, false), (149, false), (150, true)] {
+            requests.lapse_overtaken(ms(at), PATIENCE);
+            let mut copy = requests.clone();
+            assert_eq!(copy.next(ms(at), Bytes::new(6 * 65_536)).is_some(), is_over, "after {at} ms");
+        }
         // The second and the fourth, of which nothing came; the last one was overtaken by none.
-        let again = all(&mut requests, ms(100), Bytes::new(6 * 65_536));
+        let again = all(&mut requests, ms(150), Bytes::new(6 * 65_536));
         assert_eq!(
             again.iter().map(|request| request.range.clone()).collect::<Vec<_>>(),
             [first[1].range.clone(), first[3].range.clone()]

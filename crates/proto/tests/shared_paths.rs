@@ -22,6 +22,8 @@ fn plan() -> RoadPlan {
         queue: Bytes::new(BDP),
         loss: 0.0,
         late: (0.0, Duration::ZERO),
+        stalls: None,
+        buffer: None,
         control: PathControl::Bbr,
         flows: vec![FlowPlan::new(0, RTT)],
     }
@@ -73,6 +75,30 @@ fn source__follows_a_rate_that_jumps() {
     // A fifth is all there is for four seconds; five after that it has found the rest.
     let [few, most] = [(5, 8), (13, 14)].map(|(from, to)| shares(&outcome, from, to)[0]);
     assert!(few > 0.17 && most > 0.8, "{few}, {most}");
+}
+
+/// A process that is kept from running makes good for it, and that leaves a queue: not one of others, beside whom a path
+/// that became slower would be taken for theirs for ten seconds.
+#[test]
+fn source__follows_a_rate_that_jumps_though_its_host_is_busy() {
+    let rates = [(0, 50.0), (8, 10.0), (18, 50.0)].map(|(from, mbps)| (Time::from_secs(from), Rate::mbps(mbps)));
+    let stalls = Some((Duration::from_secs(1), Duration::from_millis(10)));
+    let outcome = run(RoadPlan { rates: rates.to_vec(), queue: Bytes::new(375_000), stalls, ..plan() }, 19);
+    let few = outcome.mbps(0, 11, 18) / (10.0 * PAYLOAD);
+    // More than nine where the queue is taken for that of others.
+    assert!(outcome.above_s(RTT) <= 3.0, "{} s", outcome.above_s(RTT));
+    assert!(few > 0.8, "{few}");
+}
+
+/// Requests, too: what is asked for waits at the source for longer than it takes to ask again, and is not sent twice.
+#[test]
+fn source__sends_nothing_twice_where_requests_come_late() {
+    let rates = vec![(Time::ZERO, Rate::mbps(50.0))];
+    let late = (0.05, Duration::from_millis(20));
+    let outcome =
+        run(RoadPlan { rates, queue: Bytes::new(375_000), late, buffer: Some(Bytes::new(8 << 20)), ..plan() }, 12);
+    let share = outcome.mbps(0, 2, 12) / (50.0 * PAYLOAD);
+    assert!(share > 0.9, "{share}");
 }
 
 #[test]

@@ -7,12 +7,13 @@
 //! ```
 //!
 //! Host number N has the addresses 10.66.N.1 and fd66:0:0:N::1. A line on standard input, `a:loss=0.01` for example,
-//! changes what it names, and nothing else. The relay runs until its standard input ends, and then says what it carried,
-//! how precisely, and what that cost, and as JSON what became of whose packets.
+//! changes what it names, and nothing else; `a:after_ms=500,loss=0.01` half a second after it was read, whatever else the
+//! machine does then. The relay runs until its standard input ends, and then says what it carried, how precisely, and
+//! what that cost, and as JSON what became of whose packets.
 
 use std::io;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fairwave_wan::{Direction, Port, Relay, Report, Space, Way};
 
@@ -24,7 +25,7 @@ const USAGE: &str = "usage: relay [--seed N] NAMESPACE[:KEY=VALUE,...]...
   rate_mbps=700     toward the host, with queue_bytes=1000000
   mark_bytes=50000  who finds more than that in the queue is marked (ECN)
   even=1            packets of one large one take their turns at the rate one by one
-A line NAMESPACE:KEY=VALUE,... on standard input changes a host's keys.";
+A line NAMESPACE:KEY=VALUE,... on standard input changes a host's keys; with after_ms=N before them, so much later.";
 
 /// A host as the command line tells of it.
 struct Host {
@@ -61,18 +62,19 @@ fn run(seed: u64, hosts: &mut [Host]) -> io::Result<()> {
     }
     let relay = Relay::start(ports, seed)?;
     for (number, host) in hosts.iter().enumerate() {
-        set(&relay, number, host);
+        set(&relay, Instant::now(), number, host);
     }
     let addresses: Vec<_> =
         (0..hosts.len()).map(|number| fairwave_wan::address(number, 1, false).to_string()).collect();
     println!("ready: {}", addresses.join(" "));
     for line in io::stdin().lines() {
-        let line = line?;
+        let (line, at) = (line?, Instant::now());
         let (space, options) = line.split_once(':').unwrap_or((&line, ""));
         let number = hosts.iter().position(|host| host.space == space);
         let number = number.ok_or_else(|| io::Error::other(format!("there is no host \"{space}\"")))?;
+        let (after, options) = read_after(options).map_err(io::Error::other)?;
         hosts[number].read(options).map_err(io::Error::other)?;
-        set(&relay, number, &hosts[number]);
+        set(&relay, at + after, number, &hosts[number]);
     }
     let mut overflows = 0;
     for (number, space) in spaces.iter().enumerate() {
@@ -84,9 +86,20 @@ fn run(seed: u64, hosts: &mut [Host]) -> io::Result<()> {
     Ok(())
 }
 
-fn set(relay: &Relay, number: usize, host: &Host) {
-    relay.set(number, Direction::Up, host.up);
-    relay.set(number, Direction::Down, host.down);
+fn set(relay: &Relay, at: Instant, number: usize, host: &Host) {
+    relay.set_at(at, number, Direction::Up, host.up);
+    relay.set_at(at, number, Direction::Down, host.down);
+}
+
+/// How much later than it is read a line holds, and what is left of it.
+fn read_after(options: &str) -> Result<(Duration, &str), String> {
+    let Some(words) = options.strip_prefix("after_ms=") else { return Ok((Duration::ZERO, options)) };
+    let (word, rest) = words.split_once(',').unwrap_or((words, ""));
+    let after_ms: f64 = word.parse().map_err(|_| format!("after_ms: \"{word}\" is no number"))?;
+    if !(0.0..=1e9).contains(&after_ms) {
+        return Err(format!("after_ms: {word} must be from 0 to 10^9"));
+    }
+    Ok((Duration::from_secs_f64(after_ms / 1e3), rest))
 }
 
 /// One line of JSON: what became of packets, in slots of some milliseconds, and how precise that was.

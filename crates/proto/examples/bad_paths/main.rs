@@ -27,6 +27,8 @@ fn main() {
         queue: Bytes::new(BDP),
         loss: 0.0,
         late: (0.0, Duration::ZERO),
+        stalls: None,
+        buffer: None,
         control,
         flows: vec![FlowPlan::new(0, RTT)],
     };

@@ -22,6 +22,10 @@ pub(crate) struct RoadPlan {
     pub(crate) loss: f64,
     /// Share of packets that come later than the others, and by how much.
     pub(crate) late: (f64, Duration),
+    /// How often the processes of sources are kept from running, and for how long; what comes meanwhile waits.
+    pub(crate) stalls: Option<(Duration, Duration)>,
+    /// What the system holds of datagrams for a host, where its sinks go by that.
+    pub(crate) buffer: Option<Bytes>,
     /// What runs it at its sources.
     pub(crate) control: PathControl,
     pub(crate) flows: Vec<FlowPlan>,
@@ -125,7 +129,7 @@ fn flow_of(address: SocketAddr) -> usize {
 impl Road {
     pub(crate) fn new(plan: RoadPlan, seed: u64) -> Self {
         let pairs = plan.flows.iter().map(|flow| flow.pair + 1).max().unwrap_or(0);
-        let hosts: Vec<_> = (0..2 * pairs).map(|at| host(at, seed, plan.control)).collect();
+        let hosts: Vec<_> = (0..2 * pairs).map(|at| host(at, seed, plan.control, plan.buffer)).collect();
         let mut road = Self {
             now: Time::ZERO,
             wakes: vec![Time::MAX; hosts.len()],
@@ -153,7 +157,16 @@ impl Road {
         self.hosts.len() / 2 + self.plan.flows[flow].pair
     }
 
+    /// When a host that is to run then is let run.
+    fn runs_at(&self, host: usize, at: Time) -> Time {
+        let Some((every, length)) = self.plan.stalls.filter(|_| host < self.hosts.len() / 2) else { return at };
+        let since = Duration::from_nanos(at.as_nanos() % every.as_nanos());
+        // The first one is at the end of its time: the handshake is no part of what is asked.
+        if at >= Time::ZERO + every && since < length { at.saturating_add(length - since) } else { at }
+    }
+
     fn push(&mut self, at: Time, arrival: Arrival) {
+        let at = if let Arrival::Host { host, .. } = arrival { self.runs_at(host, at) } else { at };
         let place = self.free.pop().unwrap_or_else(|| {
             self.arrivals.push(None);
             self.arrivals.len() - 1
@@ -313,7 +326,8 @@ impl Road {
                 self.push(at, Arrival::Host { host: to, flow, packet: transmit.packet });
             }
         }
-        self.wakes[host] = self.hosts[host].poll_timeout().unwrap_or(Time::MAX);
+        let wake = self.hosts[host].poll_timeout().unwrap_or(Time::MAX);
+        self.wakes[host] = self.runs_at(host, wake);
     }
 }
 
@@ -326,7 +340,7 @@ fn at<T: Clone + Default>(row: &mut Vec<T>, now: Time, step: Duration) -> &mut T
     &mut row[index]
 }
 
-fn host(at: usize, seed: u64, control: PathControl) -> Host<Insecure> {
+fn host(at: usize, seed: u64, control: PathControl, buffer: Option<Bytes>) -> Host<Insecure> {
     let mut bytes = [at as u8; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     let config = HostConfig {
@@ -337,7 +351,7 @@ fn host(at: usize, seed: u64, control: PathControl) -> Host<Insecure> {
         receiving: None,
         fair_start: true,
         room: Bytes::new(1 << 30),
-        buffer: None,
+        buffer,
         seed: bytes,
         path: PathKind::Shared,
         path_control: control,

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use fairwave_schemes::session::{DeliveryRate, SentStamp};
+use fairwave_schemes::session::{DeliveryRate, RateSample, SentStamp};
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use super::controller::{Controller, PathControl};
@@ -40,6 +40,8 @@ pub(crate) struct MemberReport {
     pub(crate) smoothed_rtt: Duration,
     /// The rate at which its own packets were delivered.
     pub(crate) own: Option<Rate>,
+    /// Sent beyond its rate since its last report, to make good for a delay of its own.
+    pub(crate) made_up: Bytes,
 }
 
 /// What is known of a path at first.
@@ -167,11 +169,11 @@ impl SharedPath {
     /// over the time between two reports would be too many whenever the last report of one came just before the first,
     /// and of the other just after it; and the model keeps the largest sample.
     pub(crate) fn on_report(&mut self, now: Time, report: &MemberReport) {
-        let &MemberReport { slot, rtt, smoothed_rtt, own } = report;
+        let &MemberReport { slot, rtt, smoothed_rtt, own, made_up } = report;
         self.heard = now;
         self.epoch += 1;
         self.is_marked = false;
-        let mut sample = self.delivery.sample(now, rtt);
+        let mut sample = RateSample { made_up, ..self.delivery.sample(now, rtt) };
         if self.members.len() > 1 {
             let old = deaf(smoothed_rtt);
             if let Some((member, rate)) = self.members.iter_mut().find(|member| member.slot == slot).zip(own) {

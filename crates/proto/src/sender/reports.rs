@@ -102,7 +102,8 @@ impl Sender {
         self.marks.end_report(self.counts.arrived, self.counts.lost);
         if let Some(((path, slot), member)) = path.zip(self.member.as_mut()) {
             let own = member.on_report(now);
-            let report = MemberReport { slot, rtt: member.rtt.take(), smoothed_rtt: self.rtt.smoothed(), own };
+            let (rtt, made_up) = (member.rtt.take(), self.pacer.take_made_up());
+            let report = MemberReport { slot, rtt, smoothed_rtt: self.rtt.smoothed(), own, made_up };
             path.on_report(now, &report);
         }
         Some(reported).filter(|_| self.setup.piece_bytes + DATA_OVERHEAD > LEAST_DATAGRAM)

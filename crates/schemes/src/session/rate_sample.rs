@@ -33,6 +33,9 @@ pub struct RateSample {
     pub newly_late: Bytes,
     /// Of those that arrived, bytes that carried a mark of congestion.
     pub newly_marked: Bytes,
+    /// Bytes that were sent since the last sample beyond the controller's rate, to make good for a time in which the
+    /// source was kept from sending.
+    pub made_up: Bytes,
     /// Ranges of packets that this batch told as lost.
     pub lost_ranges: u32,
     /// Of the ranges lost of this batch the one with which most was lost, of what was in flight.

@@ -7,7 +7,7 @@ use super::model::{Bbr, rate_of};
 use super::state::BbrState;
 
 /// What is sent is so much of the bandwidth, so that a queue has time to go (BBR s2.5, PacingMarginPercent).
-const PACING_MARGIN: f64 = 0.99;
+pub(super) const PACING_SHARE: f64 = 0.99;
 /// Packets that the window has in any case (BBR s2.8, MinPipeCwnd).
 const LEAST_PACKETS: u64 = 4;
 
@@ -17,7 +17,7 @@ impl Bbr {
         // Ours: what the path loses anyway is sent besides, so that the bandwidth arrives, as long as no queue shows.
         let has_queue = self.loss_floor.has_queue(self.min_rtt.least());
         let arriving = if has_queue { 1.0 } else { 1.0 - self.loss_floor.share() };
-        let rate = self.bandwidth() * (gain * PACING_MARGIN / arriving);
+        let rate = self.bandwidth() * (gain * PACING_SHARE / arriving);
         if self.full_pipe.was_reached || rate > self.pacing {
             self.pacing = rate;
         }
@@ -78,7 +78,7 @@ impl Bbr {
         self.bdp_of(gain, self.bandwidth())
     }
 
-    fn bdp_of(&self, gain: f64, bandwidth: Rate) -> u64 {
+    pub(super) fn bdp_of(&self, gain: f64, bandwidth: Rate) -> u64 {
         let Some(rtt) = self.min_rtt.least() else { return self.config.initial_window.get() };
         // The cast saturates.
         (gain * bandwidth.as_bps() / 8.0 * rtt.as_secs_f64()) as u64

@@ -33,6 +33,8 @@ pub(super) struct LossRound {
     pub(super) has_queue: bool,
     /// Whether there was any queue at all, of others if the model made none.
     pub(super) is_shared: bool,
+    /// Whether every packet waited, and longer than for what the model made.
+    pub(super) is_filled: bool,
 }
 
 /// Loss beyond the floor's that is tolerated, of what was in flight: LossThresh of BBR s2.8.
@@ -61,13 +63,19 @@ impl LossFloor {
         }
     }
 
-    /// A round trip is over on a path of this least round-trip time, which carries a packet in so long.
-    pub(super) fn on_round(&mut self, min_rtt: Option<Duration>, a_packet: Duration) -> LossRound {
+    /// A round trip is over on a path of this least round-trip time, which carries a packet in so long, and in which
+    /// packets wait for so long at most by the model's own doing.
+    pub(super) fn on_round(&mut self, min_rtt: Option<Duration>, a_packet: Duration, own: Duration) -> LossRound {
         let sent = self.acked.saturating_add(self.lost);
         let share = if self.lost == 0 { 0.0 } else { self.lost as f64 / sent as f64 };
         let has_queue = self.has_queue(min_rtt);
         let mean = self.rtt_sum_ns.checked_div(self.rtts).map(Duration::from_nanos);
-        let round = LossRound { share, has_queue, is_shared: queued(min_rtt, mean, TRACE, LEAST_TRACE + a_packet) };
+        let round = LossRound {
+            share,
+            has_queue,
+            is_shared: queued(min_rtt, mean, TRACE, LEAST_TRACE + a_packet + own),
+            is_filled: queued(min_rtt, self.rtt.max(self.rtt_before), QUEUE, LEAST_QUEUE + own),
+        };
         *self = Self { floor: self.floor, rtt_before: self.rtt, ..Self::default() };
         round
     }
@@ -115,7 +123,7 @@ mod tests {
             rtt: Some(Duration::from_millis(rtt_ms)),
             ..RateSample::default()
         });
-        floor.on_round(Some(MIN_RTT), Duration::ZERO)
+        floor.on_round(Some(MIN_RTT), Duration::ZERO, Duration::ZERO)
     }
 
     #[test]
@@ -144,7 +152,7 @@ mod tests {
             newly_late: Bytes::new(50),
             ..RateSample::default()
         });
-        assert_eq!(floor.on_round(Some(MIN_RTT), Duration::ZERO).share, 0.0);
+        assert_eq!(floor.on_round(Some(MIN_RTT), Duration::ZERO, Duration::ZERO).share, 0.0);
         (0..100).for_each(|_| floor.learn(1.0));
         assert!(floor.tolerated() <= 0.72);
     }

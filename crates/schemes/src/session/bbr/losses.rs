@@ -59,7 +59,11 @@ impl Bbr {
         if !self.delivery.is_round_start {
             return;
         }
-        let round = self.loss_floor.on_round(self.min_rtt.least(), self.packet_time());
+        let own = self.made_up.wait(self.bandwidth.max());
+        let round = self.loss_floor.on_round(self.min_rtt.least(), self.packet_time(), own);
+        if !round.has_queue {
+            self.made_up.on_empty();
+        }
         let is_others = round.has_queue && self.neighbours.are_there();
         let is_congested = is_others || round.share > self.loss_floor.tolerated();
         let has_loss = std::mem::take(&mut self.delivery.has_loss) && is_congested;
@@ -70,7 +74,7 @@ impl Bbr {
             self.loss_floor.learn(round.share);
         }
         if self.state == BbrState::ProbeCruise && !is_of_probe {
-            self.neighbours.on_cruise(round.is_shared, round.has_queue);
+            self.neighbours.on_cruise(round.is_shared, round.is_filled);
         }
         let is_marked = self.marks.is_marked;
         let is_over = self.marks.on_round();

@@ -17,6 +17,7 @@ mod delivery;
 mod full_pipe;
 mod loss_floor;
 mod losses;
+mod made_up;
 mod marks;
 mod min_rtt;
 mod model;

@@ -10,6 +10,7 @@ use super::cycle::ProbeCycle;
 use super::delivery::Delivery;
 use super::full_pipe::FullPipe;
 use super::loss_floor::LossFloor;
+use super::made_up::MadeUp;
 use super::marks::Marks;
 use super::min_rtt::{MinRtt, RttProbe};
 use super::neighbours::Neighbours;
@@ -36,6 +37,7 @@ pub struct Bbr {
     pub(super) aggregation: Aggregation,
     pub(super) delivery: Delivery,
     pub(super) loss_floor: LossFloor,
+    pub(super) made_up: MadeUp,
     pub(super) marks: Marks,
     pub(super) neighbours: Neighbours,
     pub(super) short_term: ShortTerm,
@@ -82,6 +84,7 @@ impl Bbr {
             aggregation: Aggregation::new(now),
             delivery: Delivery::new(),
             loss_floor: LossFloor::default(),
+            made_up: MadeUp::default(),
             marks: Marks::new(),
             neighbours: Neighbours::default(),
             short_term: ShortTerm::default(),

@@ -4,6 +4,7 @@ use fairwave_units::{Bytes, Rate, Time};
 
 use super::super::delivery_rate::SentStamp;
 use super::super::rate_sample::RateSample;
+use super::control::PACING_SHARE;
 use super::model::{Bbr, WindowFill};
 use super::short_term::ShortTerm;
 use super::slowdown::Slowdown;
@@ -42,6 +43,8 @@ impl Bbr {
         if self.min_rtt.least().is_none() && sample.rtt.is_some() {
             self.begin_pacing(sample.rtt);
         }
+        let gain = self.state.pacing_gain() * PACING_SHARE;
+        self.made_up.on_sample(sample.made_up, sample.newly_acked, gain, self.bdp_of(1.0, self.bandwidth.max()));
         self.on_losses(now, &sample);
         if sample.has_arrivals {
             self.update_model(now, &sample);
@@ -90,12 +93,14 @@ impl Bbr {
             }
             return;
         }
-        // With others in the queue, less comes through because they take more.
-        if !self.state.is_probe_bw() || self.neighbours.fill_queue() {
+        if !self.state.is_probe_bw() {
             self.slowdown.forget();
             return;
         }
-        let Some(rate) = self.slowdown.on_sample(sample, self.bandwidth(), self.min_rtt.least()) else { return };
+        let bound = self.slowdown.bound(self.bandwidth(), self.neighbours.fill_queue());
+        let Some(rate) = self.slowdown.on_sample(sample, bound, self.min_rtt.least(), self.rounds.count) else {
+            return;
+        };
         self.bandwidth.cut_to(rate);
         self.short_term = ShortTerm::default();
         self.slowdown.forget();
