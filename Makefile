@@ -28,7 +28,7 @@ export PYO3_NO_PYTHON := 1
 $(BIN):
 	$(CARGO) build --release --locked --workspace
 
-demo: $(BIN)     ## a file killed in the middle and resumed; three networks, as text and as pictures in out/
+demo: $(BIN)     ## a file killed in the middle and resumed; three networks, as text and as pictures in out/; real programs beside CUBIC
 	@bash examples/demo.sh $(BIN) $(OUT)
 
 test: check test-rust test-bytes test-papers test-python ## everything that must be green

@@ -37,8 +37,8 @@ enum Deed {
 /// Where nobody tells it what to do. What goes wrong otherwise it tells.
 pub fn end() -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
-    // As root it goes before what else this machine does; who may not, does not.
-    let _ = rustix::process::setpriority_process(None, -20);
+    // As root it goes before what else this machine does, and behind the relay; who may not, does not.
+    let _ = rustix::process::setpriority_process(None, -10);
     let mut lines = io::BufReader::new(io::stdin()).lines();
     let mut next = move || lines.next().unwrap_or_else(|| Err(io::ErrorKind::UnexpectedEof.into()));
     let setup: Setup = serde_json::from_str(&next()?)?;

@@ -47,7 +47,10 @@ impl Lateness {
             late_p999_us: late_us(0.999),
             standstill_ms: slowest.map_or(0.0, |(end, _)| end.standstill_ns as f64 / 1e6),
             standstill_at: slowest.map_or(String::new(), |(_, place)| place.setup.node.clone()),
-            overflows: seen.overflows + relay.refused + seen.ends.iter().map(|end| end.overflows).sum::<u64>(),
+            overflows: seen.overflows
+                + relay.refused
+                + relay.missed
+                + seen.ends.iter().map(|end| end.overflows).sum::<u64>(),
             packets: relay.packets,
             relay_cpu: relay.cpu.as_secs_f64() / relay.wall.as_secs_f64().max(1e-9),
         }

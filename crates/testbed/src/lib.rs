@@ -43,5 +43,7 @@ pub use run::{Options, Outcome, Wired, check, run};
 /// Where the system forbids that: the text names the setting that does, and what would help.
 pub fn enter() -> Result<(), Error> {
     fairwave_wan::become_root().map_err(|error| Error::Closed(error.to_string()))?;
+    // The relay goes before all else that this machine does, where that may be said.
+    let _ = rustix::process::setpriority_process(None, -20);
     fairwave_wan::Space::new().map(drop).map_err(|error| Error::Closed(format!("no network namespaces here: {error}")))
 }

@@ -24,6 +24,9 @@ const MOST_ADDRESSES: u8 = 254;
 const LEAST_QUEUE_BYTES: u64 = 128 << 10;
 /// And what its link carries in this time, since a paced burst takes up to 1 ms.
 const LEAST_QUEUE_S: f64 = 2e-3;
+/// Full packets that a node's own queue into the network holds at the least: Linux's txqueuelen. No host drops fewer of
+/// its own: a program that did not run for some milliseconds sends what it owes at once.
+const OWN_QUEUE_PACKETS: u64 = 1000;
 
 /// A scenario, laid out.
 #[derive(Debug)]
@@ -259,15 +262,16 @@ fn ways(scenario: &Scenario, at: u32, node: &Node) -> [Way; 2] {
         let here = scenario.sessions.iter().filter(|session| is_here(session));
         here.map(|session| session.rtt).max().unwrap_or_default()
     };
-    let way = |capacity: Option<Rate>, loss: f64, rtt: Duration| Way {
+    let own_bytes = OWN_QUEUE_PACKETS * scenario.full_packet().get();
+    let way = |capacity: Option<Rate>, loss: f64, rtt: Duration, least: u64| Way {
         loss,
         rate_bps: capacity.map(Rate::as_bps),
-        queue_bytes: capacity.map_or(0, |capacity| queue_bytes(scenario, node, capacity, rtt)),
+        queue_bytes: capacity.map_or(0, |capacity| queue_bytes(scenario, node, capacity, rtt).max(least)),
         ..Way::default()
     };
     [
-        way(node.send, node.send_loss, rtt(&|session| session.from == at)),
-        way(node.receive, node.receive_loss, rtt(&|session| session.to == at)),
+        way(node.send, node.send_loss, rtt(&|session| session.from == at), own_bytes),
+        way(node.receive, node.receive_loss, rtt(&|session| session.to == at), 0),
     ]
 }
 
@@ -309,5 +313,113 @@ fn part(
         start_ns: session.start.as_nanos(),
         stop_ns: session.stop.map(Time::as_nanos),
         size_bytes: session.size.map(|size| size.get().max(1)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fairwave_scenario::{Document, Selection};
+
+    const TWO_TO_ONE: &str = "
+        name = 'two-to-one'
+        duration = '1 s'
+        scheme = 'gtp'
+        node = [
+            { name = 's{1..2}', capacity = '500 Mb/s' },
+            { name = 'd1', capacity = '400 Mb/s', receive_loss = 0.01 },
+            { name = 'idle', capacity = '1 Gb/s' },
+        ]
+        session = [
+            { name = 'a', from = 's1', to = 'd1', rtt = '10 ms' },
+            { name = 'b', from = 's2', to = 'd1', rtt = '60 ms', start = '200 ms', size = '1 MB' },
+            { name = 'c', from = 's2', to = 'd1', rtt = '20 ms', demand = [['0 s', '5 Mb/s'], ['1 s', 'inf']] },
+        ]";
+
+    fn plan(text: &str) -> Result<Plan, Error> {
+        let document = Document::parse("test.toml", text.as_bytes()).unwrap();
+        let case = document.cases(&Selection::default()).unwrap().remove(0);
+        Plan::of(&document.build(&case).unwrap_or_else(|error| panic!("{error}")).0)
+    }
+
+    fn refused(text: &str) -> String {
+        let error = plan(text).unwrap_err();
+        assert!(error.is_of_the_call(), "{error}");
+        error.to_string()
+    }
+
+    #[test]
+    fn plan__nodes_become_ports_and_sessions_addresses() {
+        let plan = plan(TWO_TO_ONE).unwrap();
+        let names: Vec<_> = plan.places.iter().map(|place| place.setup.node.as_str()).collect();
+        // Nobody uses the fourth.
+        assert_eq!(names, ["s1", "s2", "d1"]);
+        let source = |port: usize, place: usize| plan.places[port].setup.gives[place].source.to_string();
+        // Between the same nodes a session with another RTT has another address.
+        assert_eq!([source(0, 0), source(1, 0), source(1, 1)], ["10.66.0.1", "10.66.1.1", "10.66.1.2"]);
+        assert_eq!(plan.places[1].more.len(), 1);
+        let delay = |from: &str, to: &str| {
+            let ends = (from.parse().unwrap(), to.parse().unwrap());
+            plan.delays.iter().find(|(from, to, _)| (*from, *to) == ends).map(|(_, _, delay)| delay.as_millis())
+        };
+        assert_eq!(delay("10.66.1.1", "10.66.2.1"), Some(30));
+        assert_eq!(delay("10.66.2.1", "10.66.1.2"), Some(10));
+        let takes = &plan.places[2].setup.takes;
+        assert_eq!((takes[1].start_ns, takes[1].size_bytes), (200_000_000, Some(1_000_000)));
+        assert_eq!(takes[2].demand, [(0, Some(5e6)), (1_000_000_000, None)]);
+    }
+
+    #[test]
+    fn plan__capacities_and_queues_become_ways() {
+        let plan = plan(TWO_TO_ONE).unwrap();
+        let sink = &plan.places[2];
+        assert_eq!((sink.down.rate_bps, sink.down.loss), (Some(4e8), 0.01));
+        // One bandwidth-delay product: 400 Mb/s x 60 ms.
+        assert_eq!(sink.down.queue_bytes, 3_000_000);
+        // At 500 Mb/s x 10 ms it would be 625 000; a host's own queue is longer.
+        assert!(plan.places[0].up.queue_bytes > 1_400_000, "{}", plan.places[0].up.queue_bytes);
+        let rule = sink.setup.rule.as_ref().unwrap();
+        assert_eq!((rule.receive_bps, rule.fair_start, rule.drain), (Some(4e8), false, false));
+        assert_eq!(rule.interval_ns, None);
+    }
+
+    #[test]
+    fn plan__kernels_rules_have_the_kernels_names() {
+        let names = |scheme: &str| {
+            let plan = plan(&TWO_TO_ONE.replace("'gtp'", &format!("'{scheme}'"))).unwrap();
+            assert!(plan.places.iter().all(|place| place.setup.rule.is_none()));
+            plan.congestions
+        };
+        for (scheme, kernel) in
+            [("kernel:cubic", "cubic"), ("kernel:bbr", "bbr"), ("cubic", "cubic"), ("newreno", "reno")]
+        {
+            assert_eq!(names(scheme), [kernel]);
+        }
+    }
+
+    #[test]
+    fn plan__refuses_what_the_testbed_does_not_have() {
+        let other = refused(&TWO_TO_ONE.replace("'gtp'", "'vegas'"));
+        assert!(other.contains("\"vegas\" does not run in the testbed\nhint: the testbed runs gtp, "), "{other}");
+        let free = refused(
+            "name = 'free'
+            duration = '1 s'
+            node = [{ name = 'a', capacity = 'inf' }, { name = 'b', capacity = 'inf' }]
+            session = [{ from = 'a', to = 'b', rtt = '1 ms' }]",
+        );
+        assert!(free.contains("nothing limits its rate but this machine"), "{free}");
+        let routed = refused(
+            "name = 'routed'
+            duration = '1 s'
+            router = [{ name = 'r1' }, { name = 'r2' }]
+            node = [{ name = 's', router = 'r1' }, { name = 'd', router = 'r2' }]
+            link = [{ from = 'r1', to = 'r2', capacity = '400 Mb/s', delay = '10 ms', duplex = true }]
+            session = [{ from = 's', to = 'd' }]",
+        );
+        assert!(routed.contains("no links between routers"), "{routed}");
+        let red = refused(&TWO_TO_ONE.replace("receive_loss = 0.01", "discipline = 'red'"));
+        assert!(red.contains("node \"d1\" names another rule"), "{red}");
+        let own = refused(&TWO_TO_ONE.replace("scheme = 'gtp'", "scheme = 'gtp'\noptions = { budget = true }"));
+        assert!(own.contains("options.budget"), "{own}");
     }
 }
