@@ -16,6 +16,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("units", &[]),
     // What the tests of host and files put between hosts.
     ("wan", &[]),
+    ("table", &["units"]),
     ("schemes", &["units"]),
     ("proto", &["schemes"]),
     ("scenario", &["schemes"]),
