@@ -1,7 +1,9 @@
 //! The shipped experiments as a whole: they run, they hold, and they could fail.
 
-use fairwave_scenario::{Document, LossEvent, LossKind, Record, Run, Selection, Settings};
-use fairwave_schemes::scheme::Model;
+use std::sync::Arc;
+
+use fairwave_scenario::{Document, LossEvent, LossKind, Record, Run, SchemeChoice, Selection, Settings};
+use fairwave_schemes::scheme::{Model, Options};
 use fairwave_units::{Duration, Time};
 
 use crate::claim::Subject;
@@ -156,7 +158,15 @@ fn first_runs(experiment: &Experiment) -> Vec<(Option<String>, Run, Duration)> {
         }
         let (mut scenario, _) = document.build(&case).unwrap_or_else(|error| panic!("{error}"));
         let whole = scenario.duration;
-        let model = experiment.model_of(case.variant.as_deref());
+        // What is claimed of real programs is asked of packets; a kernel's TCP is GTP's there.
+        let model = experiment.model_of(case.variant.as_deref()).map(|model| match model {
+            Model::Testbed => Model::Packet,
+            other => other,
+        });
+        if experiment.wire.is_some() && !scenario.scheme.scheme.runs_in(Model::Packet) {
+            let gtp = fairwave_schemes::scheme::find("gtp").unwrap();
+            scenario.scheme = Arc::new(SchemeChoice { scheme: gtp, options: Options::default() });
+        }
         let is_packet = model.unwrap_or_else(|| usual_model(&scenario)) == Model::Packet;
         if is_packet {
             scenario.duration = scenario.sample;

@@ -5,8 +5,8 @@ use crate::experiment::Experiment;
 use crate::outcome::Claim;
 use crate::run::RunError;
 use crate::unit::Dimension;
-use crate::wire::run::VariantOutcome;
 use crate::wire::scaled_back::scaled_back;
+use crate::wire::variant::VariantOutcome;
 use crate::wire::{NotJudged, OnTestbed, WireNotes};
 use crate::work::RunQuery;
 

@@ -11,6 +11,7 @@ mod run;
 mod scaled_back;
 #[cfg(test)]
 mod tests;
+mod variant;
 
 use fairwave_scenario::{Run, Scenario, Settings};
 

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use fairwave_scenario::{Case, Document, Record, Scenario, Selection, Settings};
 use fairwave_schemes::scheme::Model;
-use fairwave_units::{Duration, Time};
+use fairwave_units::Time;
 
 use crate::data::scenario_text;
 use crate::experiment::{Experiment, WireSketch};
@@ -15,22 +15,12 @@ use crate::outcome::{ExperimentOutcome, Shown};
 use crate::run::RunError;
 use crate::wire::judge::judge;
 use crate::wire::scaled_back::scaled_back;
+use crate::wire::variant::VariantOutcome;
 use crate::wire::{OnTestbed, RanOnTestbed, Testbed, WireNotes};
 use crate::work::{RunProgress, RunStep};
 
 /// What is kept of a run: all that claims and pictures may ask for.
 const RECORD: Record = Record { rates: true, queues: false, windows: false, distances: true };
-
-/// One variant of an experiment, run.
-#[derive(Clone)]
-pub(super) struct VariantOutcome {
-    pub(super) variant: Option<String>,
-    pub(super) on_testbed: OnTestbed,
-    /// Scenario at its scale.
-    scenario: Scenario,
-    /// The packet model's run at the same scale.
-    pub(super) beside: Option<Shown>,
-}
 
 /// Runs those of the experiments that are for the testbed, in their order and one at a time, and hands over each outcome
 /// as soon as it is there. A run that several of them need is made once. `each` says whether to go on. Of a scenario with several runs the first seed is run.
@@ -149,13 +139,6 @@ fn outcome(
         heights: Vec::new(),
         wire: Some(notes),
     })
-}
-
-impl VariantOutcome {
-    /// Width of its samples.
-    pub(super) fn sample(&self) -> Duration {
-        self.scenario.sample
-    }
 }
 
 impl Experiment {
