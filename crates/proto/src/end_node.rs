@@ -403,5 +403,6 @@ impl EndNode {
     }
 }
 
+mod shared;
 #[cfg(test)]
 mod tests;
