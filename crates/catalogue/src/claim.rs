@@ -47,7 +47,7 @@ pub struct ClaimData {
     measure: Option<Measure>,
     formula: Option<Formula>,
     sessions: Option<Vec<String>>,
-    against: Option<Vec<String>>,
+    against: Option<AgainstData>,
     variants: Option<Vec<String>>,
     #[serde(default)]
     over_sessions: Reduce,
@@ -72,6 +72,23 @@ pub struct ClaimData {
     referee: Option<f64>,
 }
 
+/// What a claim's values are taken over.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(untagged)]
+enum AgainstData {
+    /// "packet": what the same measure gives in the packet model, session by session.
+    Model(AgainstModel),
+    /// The mean of these sessions' values.
+    Sessions(Vec<String>),
+}
+
+/// A model beside which an experiment runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum AgainstModel {
+    Packet,
+}
+
 /// What the paper says, where that is not the number that the claim expects.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
@@ -89,6 +106,8 @@ pub(crate) struct CheckedClaim {
     pub(crate) sessions: Option<Vec<String>>,
     /// The values are taken over the mean of these sessions' values.
     pub(crate) against: Option<Vec<String>>,
+    /// The values are taken over what the packet model has beside.
+    pub(crate) is_beside: bool,
     pub(crate) variants: Option<Vec<String>>,
     over_sessions: Reduce,
     over_runs: Reduce,
@@ -139,8 +158,8 @@ impl ClaimData {
             return Err(format!("unit \"{}\" does not fit: the value is a {dimension:?}", unit.name));
         }
         let is_formula = matches!(subject, Subject::Formula(_));
-        let names = [&self.sessions, &self.against, &self.variants];
-        if is_formula && (reducers != [Reduce::Each; 3] || names.iter().any(|names| names.is_some())) {
+        let names = [self.sessions.is_some(), self.against.is_some(), self.variants.is_some()];
+        if is_formula && (reducers != [Reduce::Each; 3] || names.contains(&true)) {
             return Err("a formula has neither sessions nor runs nor variants".to_owned());
         }
         if expectation.is_some() == (orders == 1) {
@@ -155,12 +174,18 @@ impl ClaimData {
         if self.reason.as_ref().is_some_and(|reason| reason.trim().is_empty()) {
             return Err("reason is empty".to_owned());
         }
+        let (against, is_beside) = match self.against {
+            None => (None, false),
+            Some(AgainstData::Model(AgainstModel::Packet)) => (None, true),
+            Some(AgainstData::Sessions(sessions)) => (Some(sessions), false),
+        };
         Ok(CheckedClaim {
             what: self.what,
             source: self.source,
             subject,
             sessions: self.sessions,
-            against: self.against,
+            against,
+            is_beside,
             variants: self.variants,
             over_sessions: self.over_sessions,
             over_runs: self.over_runs,

@@ -34,16 +34,18 @@ mod sketch;
 #[cfg(test)]
 mod tests;
 mod unit;
+mod wire;
 mod work;
 
 pub use claim::{ClaimData, ValueSource};
 pub use data::{scenario_names, scenario_text};
 pub use drawing::picture_of;
-pub use experiment::{Experiment, list};
+pub use experiment::{Experiment, WireSketch, list};
 pub use in_order::{Heard, InOrder, in_order};
 pub use outcome::{Claim, ClaimValue, ExperimentOutcome, Shown};
 pub use report::report;
 pub use run::{RunError, RunOptions, run, run_all, run_experiment};
 pub use select::{UnknownExperiment, select};
 pub use sketch::Picture;
+pub use wire::{NotJudged, OnTestbed, RanOnTestbed, Testbed, WireNotes, run_on_testbed};
 pub use work::{RunProgress, RunStep};

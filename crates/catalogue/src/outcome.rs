@@ -7,6 +7,7 @@ use fairwave_scenario::{Run, Scenario};
 use serde::{Serialize, Serializer};
 
 use crate::Experiment;
+use crate::wire::WireNotes;
 
 /// The verdicts of one experiment; its JSON form is a line of `papers run --json`.
 #[derive(Clone, Debug, Serialize)]
@@ -30,6 +31,9 @@ pub struct ExperimentOutcome {
     /// The heights of its bars: per variant, in the scenario's order, its label and a value for each part.
     #[serde(skip)]
     pub(crate) heights: Vec<(Option<String>, Vec<f64>)>,
+    /// What is told beside the claims, of an experiment with real programs.
+    #[serde(flatten)]
+    pub wire: Option<WireNotes>,
 }
 
 /// A run that a picture shows.

@@ -25,7 +25,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("catalogue", &["sim", "fluid"]),
     ("host", &["scenario", "proto", "wan"]),
     ("files", &["host"]),
-    ("cli", &["catalogue", "files"]),
+    ("testbed", &["host", "scenario", "wan"]),
+    ("cli", &["catalogue", "files", "testbed"]),
     ("python", &["catalogue", "files"]),
 ];
 
