@@ -304,14 +304,9 @@ impl<'a> FluidPlan<'a> {
             ResourceKind::Out(node) | ResourceKind::In(node) => self.scenario.nodes.get(node as usize),
             ResourceKind::Link(_) => None,
         };
-        Row {
-            measured: Rate::ZERO,
-            desired: None,
-            minimum: session.minimum,
-            weight: session.weight,
-            alpha: node_rule::alpha(self.scenario, session, node),
-            beta: node_rule::beta(self.scenario, session, node),
-        }
+        let alpha = node_rule::alpha(self.scenario, session, node);
+        let beta = node_rule::beta(self.scenario, session, node);
+        Row { minimum: session.minimum, weight: session.weight, ..Row::new(Rate::ZERO, alpha, beta) }
     }
 
     /// The rule of a resource.

@@ -419,5 +419,6 @@ impl EndNode {
     }
 }
 
+mod shared;
 #[cfg(test)]
 mod tests;

@@ -51,6 +51,10 @@ pub(crate) struct FlowTable {
 pub(crate) struct FlowEntry {
     pub(crate) flow: Flow,
     pub(crate) granted: Granted,
+    /// Whose it is, where owners share.
+    pub(crate) group: u32,
+    /// It is never granted more.
+    pub(crate) maximum: Option<Rate>,
     /// For how long it has used more than any grant explains; an interval in which it has not takes a quarter of one
     /// off.
     excess: Duration,
@@ -86,7 +90,8 @@ impl FlowTable {
     pub(crate) fn join(&mut self, flow: Flow, start: Rate) -> Result<(), JoinError> {
         flow.options.check()?;
         let at = self.find(flow.session).err().ok_or(JoinError::Known(flow.session.0))?;
-        self.entries.insert(at, FlowEntry { flow, granted: Granted::new(start), excess: Duration::ZERO });
+        let granted = Granted::new(start);
+        self.entries.insert(at, FlowEntry { flow, granted, group: 0, maximum: None, excess: Duration::ZERO });
         Ok(())
     }
 
@@ -145,7 +150,8 @@ impl FlowEntry {
             if measured > largest * EXCESS { before.saturating_add(step) } else { before.saturating_sub(step / 4) };
         self.excess = Duration::from_nanos(excess);
         let SessionOptions { weight, alpha, beta, minimum } = self.flow.options;
-        Row { measured: measured.min(most), desired: self.flow.desired, minimum, weight, alpha, beta }
+        let (desired, maximum, group) = (self.flow.desired, self.maximum, self.group);
+        Row { desired, minimum, maximum, group, weight, ..Row::new(measured.min(most), alpha, beta) }
     }
 
     /// Whether it has used too much for too long.

@@ -35,6 +35,7 @@ mod host;
 mod inbound;
 mod lasts;
 mod limits;
+mod machine;
 mod missing_numbers;
 mod mtu;
 mod options;
@@ -86,6 +87,10 @@ pub use host::Host;
 pub use inbound::Taken;
 pub use lasts::Lasts;
 pub use limits::RateTerm;
+pub use machine::{
+    CardCapacity, CardId, GRACE, Machine, MachineConfig, MachineGrant, MachineLimits, MachineRow, MemberId, Orphan,
+    Refusal, RowState, ShareBy,
+};
 pub use options::SessionOptions;
 pub use packet::{ControlPacket, DATA_FRONT, DATA_OVERHEAD, DataPacket, Packet, Transmit};
 pub use packet_runs::PieceAt;

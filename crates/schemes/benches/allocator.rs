@@ -9,7 +9,7 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use fairwave_schemes::node::{Charny, Gtp, Hou, Reading};
+use fairwave_schemes::node::{Charny, Groups, Gtp, Hou, Reading};
 use fairwave_schemes::scheme::{OptionValue, Options};
 use fairwave_schemes::{Grant, Interval, RateAllocator, Row};
 use fairwave_units::{Duration, Rate};
@@ -26,15 +26,20 @@ fn allocators(criterion: &mut Criterion) {
         ("abr-charny", Box::new(Charny::default())),
         ("abr-hou", Box::new(Hou::default())),
     ] {
-        bench(criterion, name, rule);
+        bench(criterion, name, rule, 1);
     }
+    bench(criterion, "groups, one", Box::new(Groups::default()), 1);
+    bench(criterion, "groups, sixteen", Box::new(Groups::default()), 16);
 }
 
-fn bench(criterion: &mut Criterion, name: &str, mut rule: Box<dyn RateAllocator>) {
+fn bench(criterion: &mut Criterion, name: &str, mut rule: Box<dyn RateAllocator>, owners: u32) {
     let mut group = criterion.benchmark_group(name);
     for size in SIZES {
         group.throughput(Throughput::Elements(size as u64));
-        for (state, tables) in [("steady", steady(size)), ("shuffled", shuffled(size))] {
+        for (state, mut tables) in [("steady", steady(size)), ("shuffled", shuffled(size))] {
+            for (at, row) in tables.iter_mut().flat_map(|table| (0..).zip(table)) {
+                row.group = at % owners;
+            }
             let mut grants = vec![Grant::default(); size];
             let interval = Interval { capacity: Rate::gbps(1.0), elapsed: Duration::from_millis(50) };
             let mut turn = 0;

@@ -22,6 +22,10 @@ pub trait RateAllocator: Send {
     /// queue takes no notice.
     fn see_queue(&mut self, _waiting: Duration) {}
 
+    /// What the sessions of a group are to have together; none is the usual. A rule that knows no groups takes no
+    /// notice.
+    fn set_group(&mut self, _group: u32, _terms: Option<GroupTerms>) {}
+
     /// Whether it remembers nothing between calls but scratch space, so that one object may serve many nodes.
     fn is_stateless(&self) -> bool {
         false
@@ -47,6 +51,11 @@ pub struct Row {
     pub desired: Option<Rate>,
     /// Guaranteed rate.
     pub minimum: Rate,
+    /// The rate that it is never granted more than, whatever is left; only GTP looks at it.
+    pub maximum: Option<Rate>,
+    /// Whose it is, where sessions of one owner share what the owner gets: only
+    /// [`Groups`](crate::node::Groups) looks at it.
+    pub group: u32,
     /// Share relative to the other sessions, above zero.
     pub weight: f64,
     /// Share of the gap to the target rate that is closed per interval, 0 < alpha < 1 (Wu 2007, Eq. VI.3).
@@ -56,9 +65,26 @@ pub struct Row {
 }
 
 impl Row {
-    /// A session of weight one without declared demand and minimum.
+    /// A session of weight one without declared demand, minimum and maximum, in group 0.
     pub fn new(measured: Rate, alpha: f64, beta: f64) -> Self {
-        Self { measured, desired: None, minimum: Rate::ZERO, weight: 1.0, alpha, beta }
+        Self { measured, desired: None, minimum: Rate::ZERO, maximum: None, group: 0, weight: 1.0, alpha, beta }
+    }
+}
+
+/// What an owner of sessions is to have, where sessions of one owner share what the owner gets ([`Row::group`]).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GroupTerms {
+    /// Its share relative to other groups, above zero.
+    pub weight: f64,
+    /// What its sessions have together at the least, as far as they use it.
+    pub minimum: Rate,
+    /// What they have together at the most.
+    pub maximum: Option<Rate>,
+}
+
+impl Default for GroupTerms {
+    fn default() -> Self {
+        Self { weight: 1.0, minimum: Rate::ZERO, maximum: None }
     }
 }
 

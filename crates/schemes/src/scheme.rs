@@ -181,7 +181,7 @@ mod tests {
             }
         }
         let words = |name: &str| find(name).and_then(|scheme| scheme.node).unwrap().words();
-        assert_eq!(words("gtp"), ["runs on hosts", "takes a share"]);
+        assert_eq!(words("gtp"), ["runs on hosts", "takes a share", "keeps minimum rates"]);
         assert_eq!(words("gtp-printed"), words("gtp"));
         assert_eq!(words("abr-charny"), ["runs on hosts", "needs claims"]);
         assert_eq!(words("abr-hou"), ["runs on hosts", "keeps minimum rates", "needs claims"]);

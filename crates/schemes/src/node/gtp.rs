@@ -8,6 +8,7 @@ use crate::{Grant, Interval, RateAllocator, Row};
 
 use super::compensated::Compensated;
 use super::drain::Drain;
+use super::floors::{Floors, is_below};
 use super::order::{RowOrder, RowPlace};
 use super::{INTERVAL, PHASE, entry};
 
@@ -19,7 +20,11 @@ pub(super) const ADOPTED: Scheme = Scheme {
         "end nodes share their capacity max-min fairly by measured rates; converges exactly",
         "Wu 2007, Algorithms 2 and 3, with the repaired step",
         &OPTIONS,
-        NodeRule { takes_share: true, ..NodeRule::new(|options| Box::new(Gtp::new(Reading::Adopted, options))) },
+        NodeRule {
+            takes_share: true,
+            keeps_minimum: true,
+            ..NodeRule::new(|options| Box::new(Gtp::new(Reading::Adopted, options)))
+        },
     )
 };
 /// The printed one.
@@ -30,7 +35,11 @@ pub(super) const PRINTED: Scheme = Scheme {
         "the same rule exactly as printed: it cycles around the fair shares",
         "Wu 2007, Algorithms 2 and 3",
         &OPTIONS,
-        NodeRule { takes_share: true, ..NodeRule::new(|options| Box::new(Gtp::new(Reading::Printed, options))) },
+        NodeRule {
+            takes_share: true,
+            keeps_minimum: true,
+            ..NodeRule::new(|options| Box::new(Gtp::new(Reading::Printed, options)))
+        },
     )
 };
 const NEEDS: &str = "the rule at every end node of the sessions";
@@ -100,6 +109,7 @@ pub struct Gtp {
     exponential: Option<f64>,
     drain: Option<Drain>,
     order: RowOrder,
+    floors: Floors,
 }
 
 /// Which reading of the printed algorithm a [`Gtp`] follows.
@@ -122,19 +132,29 @@ impl Gtp {
             exponential: options.number("exponential_start"),
             drain: options.flag("drain").then(Drain::default),
             order: RowOrder::default(),
+            floors: Floors::default(),
         }
     }
 
+    /// The rule inside a group, which shares what the group gets: drain and budget are of the whole capacity.
+    pub(super) fn within_group(reading: Reading, options: &Options) -> Self {
+        Self { budget: None, drain: None, ..Self::new(reading, options) }
+    }
+
     /// Gives every session in turn a step towards its target, until one has reached it; the rest share evenly.
+    ///
+    /// A session with a minimum rate has that at the least, and one with a maximum that at the most. See [`Floors`].
     #[inline]
-    fn fill(&mut self, capacity: Rate, rows: &[Row], grants: &mut [Grant]) {
+    pub(super) fn fill(&mut self, capacity: Rate, rows: &[Row], grants: &mut [Grant]) {
         let places = self.order.sort(rows);
         let mut remaining = Compensated::new(capacity.as_bps());
+        self.floors.begin(rows, &mut remaining);
         let mut at = 0;
         while let Some(&RowPlace { ratio, weights, .. }) = places.get(at) {
             // Wu 2007, Eq. VI.3: x_f = (C - sum of determined measured rates) / undetermined sessions.
             // Differs from Algorithm 2 line 5, which prints "!= 0": the prose takes undetermined sessions.
-            let target = remaining.value() / weights;
+            let has_minima = self.floors.has_minima();
+            let target = if has_minima { self.floors.target(remaining) } else { remaining.value() / weights };
             // Line 12 prints "x_k >= x_f"; the prose of VI.2.D has the sign turned round.
             if ratio >= target {
                 break;
@@ -147,17 +167,19 @@ impl Gtp {
             loop {
                 let index = places[at].row as usize;
                 let row = &rows[index];
+                let is_below = is_below(row);
+                let target = if is_below { self.floors.target_below(row, remaining) } else { target };
                 let mut reached = self.reading.step(row, ratio, target);
                 if let Some(share) = self.exponential {
                     // Wu 2007, VIII.1.A: exponentially up to a threshold, and then the linear steps.
                     reached = reached.max((2.0 * ratio).min(share * target));
                 }
-                grants[index] = Grant {
-                    expected: Rate::nearest_bps(row.weight * reached),
-                    target: Rate::nearest_bps(row.weight * target),
-                };
-                // The measured, not the expected, rate: it is what the session is known to use (VI.2.F).
-                remaining.subtract(row.measured.as_bps());
+                grants[index] = grant(row, reached, target);
+                if !is_below {
+                    // The measured, not the expected, rate: it is what the session is known to use (VI.2.F).
+                    remaining.subtract(row.measured.as_bps());
+                    self.floors.leave(row);
+                }
                 at += 1;
                 if places.get(at).is_none_or(|next| next.ratio > last) {
                     break;
@@ -166,11 +188,17 @@ impl Gtp {
         }
         let (determined, rest) = places.split_at(at);
         if let [first, ..] = rest {
-            let target = remaining.value() / first.weights;
+            let has_minima = self.floors.has_minima();
+            let target = if has_minima { self.floors.target(remaining) } else { remaining.value() / first.weights };
             for place in rest {
                 let index = place.row as usize;
-                let share = Rate::nearest_bps(rows[index].weight * target);
-                grants[index] = Grant { expected: share, target: share };
+                let row = &rows[index];
+                grants[index] = if is_below(row) {
+                    let target = self.floors.target_below(row, remaining);
+                    grant(row, self.reading.step(row, place.ratio, target), target)
+                } else {
+                    grant(row, target, target)
+                };
             }
         }
         if let Some(budget) = self.budget {
@@ -178,7 +206,19 @@ impl Gtp {
             let most = (budget - 1.0) * capacity.as_bps() + spare;
             limit_steps(determined, most, rows, grants);
         }
+        for (row, grant) in rows.iter().zip(grants) {
+            if let Some(maximum) = row.maximum {
+                (grant.expected, grant.target) = (grant.expected.min(maximum), grant.target.min(maximum));
+            }
+        }
     }
+}
+
+/// What a session gets that reaches such a rate per unit weight, or its minimum.
+#[inline]
+fn grant(row: &Row, reached: f64, target: f64) -> Grant {
+    let rate = |per_weight: f64| Rate::nearest_bps(row.weight * per_weight).max(row.minimum);
+    Grant { expected: rate(reached), target: rate(target) }
 }
 
 impl Reading {
@@ -234,7 +274,7 @@ fn limit_steps(determined: &[RowPlace], most: f64, rows: &[Row], grants: &mut [G
             let index = place.row as usize;
             let measured = rows[index].measured.as_bps();
             let step = grants[index].expected.as_bps() - measured;
-            grants[index].expected = Rate::nearest_bps(measured + step * factor);
+            grants[index].expected = Rate::nearest_bps(measured + step * factor).max(rows[index].minimum);
         }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! - [`Gtp`]: sessions step towards the target rate, lowest measured rate first (Wu 2007, Algorithms 2 and 3), as
 //!   adopted and as printed. docs/gtp.md explains it in words.
+//! - [`Groups`]: the same over owners first, and then over the sessions of each. docs/gtp.md.
 //! - [`Charny`], [`Hou`]: the switch rules of ATM networks at an end node, which advertise one rate to all sessions.
 //!   docs/abr.md.
 //! - [`tally`]: sessions claim, nodes grant out of what nobody holds any more. Two halves with messages, in place of an
@@ -12,6 +13,8 @@ mod abr;
 mod compensated;
 mod drain;
 mod fair_start;
+mod floors;
+mod groups;
 mod gtp;
 mod order;
 pub mod tally;
@@ -19,6 +22,7 @@ pub mod tally;
 pub use abr::{Charny, Hou};
 pub use drain::Drain;
 pub use fair_start::fair_start;
+pub use groups::Groups;
 pub use gtp::{Gtp, Reading};
 
 use fairwave_units::{Bytes, Duration};

@@ -1,0 +1,460 @@
+//! The end nodes of a machine, which the sessions of all its processes share.
+
+mod card;
+mod orphan;
+mod quota;
+
+use std::collections::BTreeMap;
+
+use fairwave_schemes::GroupTerms;
+use fairwave_units::{Duration, Rate, Time};
+
+use crate::codec::SessionId;
+use crate::options::SessionOptions;
+use crate::session::Direction;
+
+use card::{Asked, Card, Place};
+pub use card::{CardCapacity, CardId};
+pub use orphan::Orphan;
+pub use quota::{MachineLimits, Refusal};
+
+/// All that a machine shares: for each network card an end node a direction, and the processes ("members") whose
+/// sessions cross them. It is pure: rows of members, as somebody read them, and the time go in; grants come out.
+///
+/// Once a control interval its driver says what every row of every member says ([`Machine::look`]), and asks for grants
+/// ([`Machine::tick`]). A row that could not be read is not told of, and keeps its former value.
+///
+/// Members are not trusted, whatever they say:
+/// - a row counts no more than 1.25 times what it was granted lately;
+/// - what packets waited for is the lower median over users, each with its largest, and no queue is drained that none
+///   of them saw;
+/// - a member that stands still is taken for using half as much each interval;
+/// - of who is not privileged weights are at most one, and minima are none: they would lift its whole group;
+/// - rows and members of a user have bounds.
+///
+/// For [`GRACE`] after its start it hands out no more than what those had who come back, so that who is still on its own
+/// ([`Orphan`]) and who is back have no more than one capacity together.
+pub struct Machine {
+    config: MachineConfig,
+    started: Time,
+    interval: Duration,
+    next_tick: Time,
+    members: BTreeMap<MemberId, Member>,
+    newest: u32,
+    /// Rows that are used. A session's name at its node is its place here.
+    slots: Vec<Option<Slot>>,
+    free: Vec<usize>,
+    cards: BTreeMap<CardId, Card>,
+    users: BTreeMap<u32, GroupTerms>,
+    grants: Vec<MachineGrant>,
+    used: Vec<(SessionId, Rate)>,
+}
+
+/// How a machine shares.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MachineConfig {
+    /// The control interval, while a tick costs no more than a fiftieth of it.
+    pub interval: Duration,
+    /// Who is an owner.
+    pub share_by: ShareBy,
+    /// How much there may be.
+    pub limits: MachineLimits,
+}
+
+/// Between whom a capacity is shared, before each shares what it gets among its sessions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ShareBy {
+    /// Users of the system.
+    #[default]
+    User,
+    /// Processes.
+    Process,
+    /// Nobody: all sessions are alike.
+    Session,
+}
+
+/// A process that takes part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MemberId(pub u32);
+
+/// What a member says of one session and direction.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MachineRow {
+    /// Of the session: another where the row went from one to the next.
+    pub generation: u16,
+    /// Which way its data go.
+    pub direction: Direction,
+    /// The card by which its peer is reached, by the driver's own look; none where no capacity is known.
+    pub card: Option<CardId>,
+    /// What it used in the interval that ended at `measured_at`.
+    pub measured: Rate,
+    /// When, by the member's word: that it changes shows that the member lives.
+    pub measured_at: Time,
+    /// Its weight, steps and minimum.
+    pub options: SessionOptions,
+    /// What it is never to be granted more than.
+    pub maximum: Option<Rate>,
+    /// All that its application can use.
+    pub desired: Option<Rate>,
+    /// Its round-trip time.
+    pub rtt: Duration,
+    /// What its packets waited for at the least.
+    pub waiting: Option<Duration>,
+    /// The rate in force when it was first told of: what it begins with, or had before the machine's daemon was lost.
+    pub start: Rate,
+}
+
+/// What became of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowState {
+    /// It shares a capacity.
+    Shares,
+    /// No capacity is known where it goes: no node holds it.
+    Free,
+    /// It is one too many, or says what no rule can run with.
+    Refused,
+}
+
+/// What a row is granted until the next tick.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MachineGrant {
+    /// Whose it is.
+    pub member: MemberId,
+    /// Its row there.
+    pub row: u32,
+    /// The session of the row that it is for.
+    pub generation: u16,
+    /// What it may use.
+    pub expected: Rate,
+    /// Where that leads.
+    pub target: Rate,
+    /// Whether it has used more than all its grants explain for so long that it is to be closed.
+    pub exceeds: bool,
+}
+
+/// For so long after its start a machine hands out what was handed out before.
+pub const GRACE: Duration = Duration::from_secs(2);
+/// A row that has not changed for so many intervals stands still.
+const STILL_INTERVALS: u64 = 4;
+/// A tick may take this share of an interval, or the interval becomes longer,
+const LARGEST_COST: f64 = 0.02;
+/// up to that.
+const LONGEST_INTERVAL: Duration = Duration::from_millis(200);
+/// A round-trip time that a member says is believed up to that: it says how far back grants count.
+const LONGEST_RTT: Duration = Duration::from_secs(2);
+
+struct Member {
+    user: u32,
+    is_privileged: bool,
+    /// Of each of its rows: which slot it has.
+    rows: BTreeMap<u32, usize>,
+}
+
+/// A row in use.
+struct Slot {
+    member: MemberId,
+    row: u32,
+    generation: u16,
+    place: Option<Place>,
+    asked: Asked,
+    measured: Rate,
+    measured_at: Time,
+    /// When that was first seen.
+    changed: Time,
+    waiting: Option<Duration>,
+    /// What it had when it came.
+    start: Rate,
+}
+
+impl Machine {
+    /// Without cards and members. It may be that members of an earlier one are about to come back.
+    pub fn new(now: Time, config: MachineConfig) -> Self {
+        let interval = config.interval.max(Duration::from_millis(1));
+        Self {
+            config,
+            started: now,
+            interval,
+            next_tick: now.saturating_add(interval),
+            members: BTreeMap::new(),
+            newest: 0,
+            slots: Vec::new(),
+            free: Vec::new(),
+            cards: BTreeMap::new(),
+            users: BTreeMap::new(),
+            grants: Vec::new(),
+            used: Vec::new(),
+        }
+    }
+
+    /// A card has such capacities from now on; one that was not there is there. Rows that were told to cross it before
+    /// it was there share it from their next look on.
+    pub fn set_card(&mut self, now: Time, card: CardId, capacity: CardCapacity) {
+        let interval = self.interval;
+        let users = &self.users;
+        let card = self.cards.entry(card).or_default();
+        card.set(now, interval, capacity);
+        // A node that is new knows no terms of users yet.
+        for (user, terms) in users {
+            card.set_group(*user, Some(*terms));
+        }
+    }
+
+    /// What a user's sessions are to have together, where users share; none is the usual.
+    pub fn set_user(&mut self, user: u32, terms: Option<GroupTerms>) {
+        if self.config.share_by != ShareBy::User {
+            return;
+        }
+        match terms {
+            Some(terms) => self.users.insert(user, terms),
+            None => self.users.remove(&user),
+        };
+        self.cards.values_mut().for_each(|card| card.set_group(user, terms));
+    }
+
+    /// A process takes part. Who is privileged may promise its sessions minimum rates and weights above one.
+    pub fn join(&mut self, user: u32, is_privileged: bool) -> Result<MemberId, Refusal> {
+        let of_user = self.members.values().filter(|member| member.user == user).count();
+        self.config.limits.admit_member(of_user)?;
+        self.newest = self.newest.wrapping_add(1);
+        while self.members.contains_key(&MemberId(self.newest)) {
+            self.newest = self.newest.wrapping_add(1);
+        }
+        let id = MemberId(self.newest);
+        self.members.insert(id, Member { user, is_privileged, rows: BTreeMap::new() });
+        Ok(id)
+    }
+
+    /// A process is gone: so are its rows. Whether it was here.
+    pub fn leave(&mut self, member: MemberId) -> bool {
+        let Some(gone) = self.members.remove(&member) else { return false };
+        for slot in gone.rows.into_values() {
+            self.vacate(slot);
+        }
+        true
+    }
+
+    /// What a row of a member says now; `None` if no session has it any more.
+    pub fn look(&mut self, now: Time, member: MemberId, row: u32, said: Option<&MachineRow>) -> RowState {
+        let Some(of) = self.members.get(&member) else { return RowState::Refused };
+        let known = of.rows.get(&row).copied();
+        let Some(said) = said else {
+            self.give_up(member, row, known);
+            return RowState::Free;
+        };
+        let place = said.card.map(|card| Place { card, direction: said.direction });
+        let place = place.filter(|place| self.cards.get(&place.card).is_some_and(|card| card.has(place.direction)));
+        let is_same = |at: &usize| {
+            let slot = self.slots.get(*at).and_then(Option::as_ref);
+            slot.is_some_and(|slot| slot.generation == said.generation && slot.place == place)
+        };
+        let at = if let Some(at) = known.filter(is_same) {
+            at
+        } else {
+            self.give_up(member, row, known);
+            let Ok(at) = self.take_in(now, member, row, said, place) else { return RowState::Refused };
+            at
+        };
+        self.update(now, member, at, said);
+        if place.is_some() { RowState::Shares } else { RowState::Free }
+    }
+
+    /// When the next control interval ends.
+    pub fn next_tick(&self) -> Time {
+        self.next_tick
+    }
+
+    /// The control interval.
+    pub fn interval(&self) -> Duration {
+        self.interval
+    }
+
+    /// A look and a tick took so long: where that is much, intervals become longer, up to 200 ms.
+    pub fn set_cost(&mut self, cost: Duration) {
+        let wanted = Duration::from_secs_f64(cost.as_secs_f64() / LARGEST_COST).unwrap_or(LONGEST_INTERVAL);
+        self.interval = wanted.min(LONGEST_INTERVAL).max(self.config.interval).max(Duration::from_millis(1));
+    }
+
+    /// A control interval is over: what each row may use in the next, by card and direction.
+    pub fn tick(&mut self, now: Time) -> &[MachineGrant] {
+        self.grants.clear();
+        let is_grace = now.since(self.started) < GRACE;
+        let still = Duration::from_nanos(self.interval.as_nanos().saturating_mul(STILL_INTERVALS));
+        for slot in self.slots.iter_mut().flatten() {
+            if now.since(slot.changed) > still {
+                slot.measured = slot.measured * 0.5;
+                slot.waiting = None;
+            }
+        }
+        for (&id, card) in &mut self.cards {
+            for direction in [Direction::Sending, Direction::Receiving] {
+                let place = Place { card: id, direction };
+                let Some(node) = card.node_mut(direction) else { continue };
+                self.used.clear();
+                let mut waiting: BTreeMap<u32, Duration> = BTreeMap::new();
+                for (name, slot) in named(&self.slots).filter(|(_, slot)| slot.place == Some(place)) {
+                    // Until all are back who had something, nobody gets more than it had.
+                    self.used.push((name, if is_grace { slot.start } else { slot.measured }));
+                    if let (Some(span), Some(member)) = (slot.waiting, self.members.get(&slot.member)) {
+                        let longest = waiting.entry(member.user).or_default();
+                        *longest = span.max(*longest);
+                    }
+                }
+                // A queue that nobody has seen is none: else who says that it uses more than it does would have the rule
+                // drain a queue that there is not, at everybody's cost.
+                node.see_queue(lower_median(waiting.into_values().collect()).unwrap_or(Duration::ZERO));
+                node.set_interval_rule(crate::end_node::IntervalRule::Fixed(self.interval));
+                // The node asks for its sessions in the order of their names, which is that of the slots.
+                let mut used = self.used.iter().peekable();
+                let measured = |session: SessionId| {
+                    while used.next_if(|(name, _)| *name < session).is_some() {}
+                    used.peek().filter(|(name, _)| *name == session).map_or(Rate::ZERO, |(_, rate)| *rate)
+                };
+                for outcome in node.tick(now, measured) {
+                    let slot = self.slots.get(outcome.session.0 as usize).and_then(Option::as_ref);
+                    let Some(slot) = slot else { continue };
+                    let expected = outcome.grant.expected;
+                    self.grants.push(MachineGrant {
+                        member: slot.member,
+                        row: slot.row,
+                        generation: slot.generation,
+                        expected: if is_grace { expected.min(slot.start) } else { expected },
+                        target: outcome.grant.target,
+                        exceeds: outcome.exceeds_grant && !is_grace,
+                    });
+                }
+            }
+        }
+        let next = self.next_tick.saturating_add(self.interval);
+        self.next_tick = if next > now { next } else { now.saturating_add(self.interval) };
+        &self.grants
+    }
+
+    /// How many processes take part, and how many rows they have.
+    pub fn counts(&self) -> (usize, usize) {
+        (self.members.len(), self.slots.len() - self.free.len())
+    }
+
+    fn take_in(
+        &mut self,
+        now: Time,
+        member: MemberId,
+        row: u32,
+        said: &MachineRow,
+        place: Option<Place>,
+    ) -> Result<usize, Refusal> {
+        let Some(of) = self.members.get(&member) else { return Err(Refusal::Rows) };
+        let user = of.user;
+        let of_user = self.members.values().filter(|member| member.user == user).map(|member| member.rows.len()).sum();
+        self.config.limits.admit_row(of_user, self.slots.len() - self.free.len())?;
+        let asked = self.asked(member, said);
+        let at = self.free.pop().unwrap_or(self.slots.len());
+        let taken = match place {
+            Some(place) => {
+                let group = self.group(member);
+                let node = self.cards.get_mut(&place.card).and_then(|card| card.node_mut(place.direction));
+                node.is_some_and(|node| card::join(node, name(at), group, &asked, said.start).is_ok())
+            }
+            None => asked.options.check().is_ok(),
+        };
+        if !taken {
+            if at < self.slots.len() {
+                self.free.push(at);
+            }
+            return Err(Refusal::Options);
+        }
+        let slot = Slot {
+            member,
+            row,
+            generation: said.generation,
+            place,
+            asked,
+            measured: said.measured,
+            measured_at: said.measured_at,
+            changed: now,
+            waiting: said.waiting,
+            start: said.start,
+        };
+        if at == self.slots.len() {
+            self.slots.push(Some(slot));
+        } else if let Some(empty) = self.slots.get_mut(at) {
+            *empty = Some(slot);
+        }
+        if let Some(of) = self.members.get_mut(&member) {
+            of.rows.insert(row, at);
+        }
+        Ok(at)
+    }
+
+    fn update(&mut self, now: Time, member: MemberId, at: usize, said: &MachineRow) {
+        let (asked, group) = (self.asked(member, said), self.group(member));
+        let Some(slot) = self.slots.get_mut(at).and_then(Option::as_mut) else { return };
+        if slot.measured_at != said.measured_at {
+            (slot.measured, slot.measured_at, slot.changed) = (said.measured, said.measured_at, now);
+            slot.waiting = said.waiting;
+        }
+        if slot.asked != asked {
+            slot.asked = asked;
+            if let Some(place) = slot.place
+                && let Some(node) = self.cards.get_mut(&place.card).and_then(|card| card.node_mut(place.direction))
+            {
+                card::tell(node, name(at), group, &asked);
+            }
+        }
+    }
+
+    /// What a member may ask for, of what it does.
+    fn asked(&self, member: MemberId, said: &MachineRow) -> Asked {
+        let is_privileged = self.members.get(&member).is_some_and(|member| member.is_privileged);
+        let mut options = said.options;
+        if !is_privileged {
+            // Not `min`, which takes the other one for what is no number.
+            options.weight = if options.weight > 1.0 { 1.0 } else { options.weight };
+            options.minimum = Rate::ZERO;
+        }
+        Asked { options, maximum: said.maximum, desired: said.desired, rtt: said.rtt.min(LONGEST_RTT) }
+    }
+
+    fn group(&self, member: MemberId) -> u32 {
+        match self.config.share_by {
+            ShareBy::User => self.members.get(&member).map_or(0, |member| member.user),
+            ShareBy::Process => member.0,
+            ShareBy::Session => 0,
+        }
+    }
+
+    fn give_up(&mut self, member: MemberId, row: u32, slot: Option<usize>) {
+        let Some(slot) = slot else { return };
+        if let Some(of) = self.members.get_mut(&member) {
+            of.rows.remove(&row);
+        }
+        self.vacate(slot);
+    }
+
+    fn vacate(&mut self, at: usize) {
+        let Some(slot) = self.slots.get_mut(at).and_then(Option::take) else { return };
+        self.free.push(at);
+        if let Some(place) = slot.place
+            && let Some(node) = self.cards.get_mut(&place.card).and_then(|card| card.node_mut(place.direction))
+        {
+            node.leave(name(at));
+        }
+    }
+}
+
+/// The slots in use, with their names at nodes.
+fn named(slots: &[Option<Slot>]) -> impl Iterator<Item = (SessionId, &Slot)> {
+    slots.iter().enumerate().filter_map(|(at, slot)| slot.as_ref().map(|slot| (name(at), slot)))
+}
+
+fn name(slot: usize) -> SessionId {
+    SessionId(slot as u64)
+}
+
+/// Of an even number the lower of the two in the middle: one liar among two users says nothing.
+fn lower_median(mut spans: Vec<Duration>) -> Option<Duration> {
+    spans.sort_unstable();
+    spans.get(spans.len().checked_sub(1)? / 2).copied()
+}
+
+#[cfg(test)]
+mod tests;

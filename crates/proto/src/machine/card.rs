@@ -1,0 +1,105 @@
+//! A network card of a machine: an end node a direction.
+
+use fairwave_schemes::GroupTerms;
+use fairwave_schemes::node::{Groups, Reading};
+use fairwave_schemes::scheme::{OptionValue, Options};
+use fairwave_units::{Duration, Rate, Time};
+
+use crate::codec::SessionId;
+use crate::end_node::{EndNode, IntervalRule};
+use crate::flow_table::{Flow, JoinError};
+use crate::options::SessionOptions;
+use crate::session::Direction;
+
+/// What a card carries for all that take part: of IP packets. Where it is not known, no node holds them.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CardCapacity {
+    /// From this machine.
+    pub send: Option<Rate>,
+    /// To this machine.
+    pub receive: Option<Rate>,
+}
+
+/// A network card, by the number that its driver gives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CardId(pub u32);
+
+/// A card, and the direction in which a session crosses it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) card: CardId,
+    pub(super) direction: Direction,
+}
+
+/// What a node was told of a row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Asked {
+    pub(super) options: SessionOptions,
+    pub(super) maximum: Option<Rate>,
+    pub(super) desired: Option<Rate>,
+    pub(super) rtt: Duration,
+}
+
+/// The two nodes of a card.
+#[derive(Default)]
+pub(super) struct Card {
+    nodes: [Option<EndNode>; 2],
+}
+
+impl Card {
+    /// A capacity that comes to be known makes a node; one that was known and is not any more keeps the last.
+    pub(super) fn set(&mut self, now: Time, interval: Duration, capacity: CardCapacity) {
+        for (node, capacity) in self.nodes.iter_mut().zip([capacity.send, capacity.receive]) {
+            match (node, capacity) {
+                (Some(node), Some(capacity)) => node.change_capacity(capacity),
+                (node @ None, Some(capacity)) => {
+                    let rule = IntervalRule::Fixed(interval);
+                    *node = Some(EndNode::new(now, interval, capacity, 1.0, rule, Box::new(rule_of_groups())));
+                }
+                (_, None) => {}
+            }
+        }
+    }
+
+    pub(super) fn set_group(&mut self, group: u32, terms: Option<GroupTerms>) {
+        self.nodes.iter_mut().flatten().for_each(|node| node.set_group(group, terms));
+    }
+
+    pub(super) fn has(&self, direction: Direction) -> bool {
+        self.nodes[direction as usize].is_some()
+    }
+
+    pub(super) fn node_mut(&mut self, direction: Direction) -> Option<&mut EndNode> {
+        self.nodes[direction as usize].as_mut()
+    }
+}
+
+/// As a host's own node has it: what has built up drains.
+fn rule_of_groups() -> Groups {
+    let mut options = Options::default();
+    options.set("drain", OptionValue::Flag(true));
+    Groups::new(Reading::Adopted, &options)
+}
+
+/// A session joins a node, as one of a group, with what it has already.
+pub(super) fn join(
+    node: &mut EndNode,
+    session: SessionId,
+    group: u32,
+    asked: &Asked,
+    start: Rate,
+) -> Result<(), JoinError> {
+    let flow = Flow { session, options: asked.options, desired: asked.desired, rtt: asked.rtt };
+    node.join(flow, start)?;
+    node.set_owner(session, group, asked.maximum);
+    Ok(())
+}
+
+/// A session asks for something else.
+pub(super) fn tell(node: &mut EndNode, session: SessionId, group: u32, asked: &Asked) {
+    // Options that no rule can run with leave what was before.
+    node.set_options(session, asked.options);
+    node.set_desired(session, asked.desired);
+    node.set_rtt(session, asked.rtt);
+    node.set_owner(session, group, asked.maximum);
+}

@@ -1,0 +1,44 @@
+//! How much there may be of a machine's members and rows.
+
+use thiserror::Error;
+
+/// How much there may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MachineLimits {
+    /// Members of one user.
+    pub members_a_user: usize,
+    /// Rows of one user.
+    pub rows_a_user: usize,
+    /// Rows of all.
+    pub rows: usize,
+}
+
+/// Why a member or a row is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Refusal {
+    /// Its user has as many as it may.
+    #[error("the user has {0} processes at the daemon already")]
+    Members(usize),
+    /// Its user has as many rows as it may, or all have.
+    #[error("there is no room for another session")]
+    Rows,
+    /// No rule can run with what it says.
+    #[error("a session's weight, alpha or beta is out of its range")]
+    Options,
+}
+
+impl Default for MachineLimits {
+    fn default() -> Self {
+        Self { members_a_user: 64, rows_a_user: 4096, rows: 65_536 }
+    }
+}
+
+impl MachineLimits {
+    pub(super) fn admit_member(&self, of_user: usize) -> Result<(), Refusal> {
+        if of_user < self.members_a_user { Ok(()) } else { Err(Refusal::Members(of_user)) }
+    }
+
+    pub(super) fn admit_row(&self, of_user: usize, of_all: usize) -> Result<(), Refusal> {
+        if of_user < self.rows_a_user && of_all < self.rows { Ok(()) } else { Err(Refusal::Rows) }
+    }
+}

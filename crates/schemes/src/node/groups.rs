@@ -1,0 +1,218 @@
+//! GTP over owners, and then over the sessions of each.
+
+use std::collections::BTreeMap;
+
+use fairwave_units::{Duration, Rate};
+
+use crate::scheme::Options;
+use crate::{Grant, GroupTerms, Interval, RateAllocator, Row};
+
+use super::compensated::Compensated;
+use super::drain::Drain;
+use super::gtp::{Gtp, Reading};
+
+/// GTP in two levels: owners ("groups") share a capacity, and the sessions of each share what it gets.
+///
+/// The outer level looks at groups by the sums of their sessions' measured rates, and says *target rates* only; GTP
+/// itself then runs inside each group, with the group's target as its capacity. So alpha is applied once: two rules
+/// behind each other would have sessions approach their shares by alpha squared. With measured rates as they are
+/// granted this comes to the hierarchical max-min allocation.
+///
+/// One group without terms is [`Gtp`], to the last bit; so is one session a group, but for rounding. A group has the
+/// weight one, no minimum and no maximum where [`RateAllocator::set_group`] says nothing else. The minima of sessions are in force up
+/// to what the sessions use of them: such a minimum lifts its group.
+///
+/// ```
+/// use fairwave_schemes::node::Groups;
+/// use fairwave_schemes::{Grant, Interval, RateAllocator, Row};
+/// use fairwave_units::{Duration, Rate};
+///
+/// // Two owners; the second has three sessions. All use more than their share of 120 Mb/s.
+/// let of = |group| Row { group, ..Row::new(Rate::mbps(70.0), 0.1, 0.2) };
+/// let rows = [of(1), of(2), of(2), of(2)];
+/// let mut grants = [Grant::default(); 4];
+/// let interval = Interval { capacity: Rate::mbps(120.0), elapsed: Duration::from_millis(20) };
+/// Groups::default().allocate(&interval, &rows, &mut grants);
+/// assert_eq!(grants.map(|grant| grant.expected.as_mbps()), [60.0, 20.0, 20.0, 20.0]);
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Groups {
+    terms: BTreeMap<u32, GroupTerms>,
+    /// Largest sum of expected rates as a multiple of the capacity.
+    budget: Option<f64>,
+    drain: Option<Drain>,
+    /// Of the outer level: for its targets alone.
+    outer: Gtp,
+    /// What a group begins with.
+    inner: Gtp,
+    /// The rows, by group: (group, index). It is nearly in order from call to call.
+    by_group: Vec<(u32, u32)>,
+    /// Of each group, in order: where it begins in `by_group`, its row of the outer level, and its own rule, which
+    /// knows the order of its sessions of the last call.
+    found: Vec<Found>,
+    rules: Vec<Gtp>,
+    totals: Vec<Row>,
+    targets: Vec<Grant>,
+    gathered: Vec<Row>,
+    granted: Vec<Grant>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    group: u32,
+    begins: usize,
+}
+
+impl Groups {
+    /// With the options `drain`, `budget` and `exponential_start` of a scheme, as [`Gtp::new`].
+    pub fn new(reading: Reading, options: &Options) -> Self {
+        // Both hold for the whole capacity, and not for what a group gets.
+        let (budget, drain) = (options.number("budget"), options.flag("drain").then(Drain::default));
+        Self { budget, drain, inner: Gtp::within_group(reading, options), ..Self::default() }
+    }
+
+    /// What a group is to have.
+    pub fn terms(&self, group: u32) -> GroupTerms {
+        self.terms.get(&group).copied().unwrap_or_default()
+    }
+
+    /// Finds the groups of a table.
+    fn gather(&mut self, rows: &[Row]) {
+        let is_warm = self.by_group.len() == rows.len()
+            && self.by_group.iter().all(|&(group, at)| rows.get(at as usize).is_some_and(|row| row.group == group));
+        if is_warm {
+            return;
+        }
+        self.by_group.clear();
+        self.by_group.extend((0..).zip(rows).map(|(at, row)| (row.group, at)));
+        self.by_group.sort_unstable();
+        self.found.clear();
+        for (begins, &(group, _)) in self.by_group.iter().enumerate() {
+            if self.found.last().is_none_or(|last| last.group != group) {
+                self.found.push(Found { group, begins });
+            }
+        }
+        let inner = &self.inner;
+        self.rules.resize_with(self.found.len(), || inner.clone());
+    }
+
+    /// The row of a group at the outer level.
+    fn total(&self, at: usize, rows: &[Row]) -> Row {
+        let terms = self.terms(self.found[at].group);
+        let (mut measured, mut minima) = (Compensated::default(), Compensated::default());
+        for row in self.members(at).map(|index| &rows[index]) {
+            measured.add(row.measured.as_bps());
+            minima.add(row.minimum.min(row.measured).as_bps());
+        }
+        Row {
+            weight: terms.weight,
+            minimum: Rate::nearest_bps(minima.value()).max(terms.minimum),
+            maximum: terms.maximum,
+            ..Row::new(Rate::nearest_bps(measured.value()), OUTER_ALPHA, 0.0)
+        }
+    }
+
+    /// The rows of a group, in order.
+    fn members(&self, at: usize) -> impl Iterator<Item = usize> {
+        let begins = self.found[at].begins;
+        let ends = self.found.get(at + 1).map_or(self.by_group.len(), |next| next.begins);
+        self.by_group[begins..ends].iter().map(|(_, index)| *index as usize)
+    }
+
+    fn fill(&mut self, capacity: Rate, rows: &[Row], grants: &mut [Grant]) {
+        self.totals.clear();
+        for at in 0..self.found.len() {
+            let total = self.total(at, rows);
+            self.totals.push(total);
+        }
+        self.targets.clear();
+        self.targets.resize(self.totals.len(), Grant::default());
+        self.outer.fill(capacity, &self.totals, &mut self.targets);
+        for at in 0..self.found.len() {
+            let mut gathered = std::mem::take(&mut self.gathered);
+            gathered.clear();
+            gathered.extend(self.members(at).map(|index| rows[index]));
+            self.granted.clear();
+            self.granted.resize(gathered.len(), Grant::default());
+            self.rules[at].fill(self.targets[at].target, &gathered, &mut self.granted);
+            for (index, grant) in self.members(at).zip(&self.granted) {
+                grants[index] = *grant;
+            }
+            self.gathered = gathered;
+        }
+    }
+}
+
+/// Steps of the outer level are not looked at.
+const OUTER_ALPHA: f64 = 0.5;
+
+impl RateAllocator for Groups {
+    fn see_queue(&mut self, waiting: Duration) {
+        if let Some(drain) = &mut self.drain {
+            drain.see(waiting);
+        }
+    }
+
+    /// # Panics
+    /// If the weight is not above zero and finite.
+    fn set_group(&mut self, group: u32, terms: Option<GroupTerms>) {
+        match terms {
+            Some(terms) => {
+                assert!(terms.weight > 0.0 && terms.weight.is_finite(), "a weight is above zero and finite");
+                self.terms.insert(group, terms);
+            }
+            None => {
+                self.terms.remove(&group);
+            }
+        }
+    }
+
+    fn allocate(&mut self, interval: &Interval, rows: &[Row], grants: &mut [Grant]) {
+        assert_eq!(rows.len(), grants.len(), "one grant a row");
+        let capacity = match &mut self.drain {
+            Some(drain) => drain.capacity(interval, rows),
+            None => interval.capacity,
+        };
+        self.gather(rows);
+        match self.found[..] {
+            [only] if !rows.is_empty() => {
+                let most = self.terms(only.group).maximum.map_or(capacity, |maximum| maximum.min(capacity));
+                self.rules[0].fill(most, rows, grants);
+            }
+            _ => self.fill(capacity, rows, grants),
+        }
+        if let Some(budget) = self.budget {
+            limit_steps(budget, capacity, rows, grants);
+        }
+    }
+}
+
+/// Shrinks all steps alike, over all groups, so that expected rates are no more than `budget` times the capacity. See
+/// "Budget" in docs/design-notes.md.
+fn limit_steps(budget: f64, capacity: Rate, rows: &[Row], grants: &mut [Grant]) {
+    let (mut steps, mut spare) = (Compensated::default(), Compensated::new(capacity.as_bps()));
+    let mut all_step = true;
+    for (row, grant) in rows.iter().zip(&*grants) {
+        let (measured, expected) = (row.measured.as_bps(), grant.expected.as_bps());
+        spare.subtract(measured);
+        if expected > measured {
+            steps.add(expected - measured);
+        } else {
+            all_step = false;
+        }
+    }
+    let spare = if all_step { spare.value().max(0.0) } else { 0.0 };
+    let factor = ((budget - 1.0) * capacity.as_bps() + spare) / steps.value();
+    // Not less than one, too, where there is no step at all (0 / 0).
+    if factor < 1.0 {
+        for (row, grant) in rows.iter().zip(grants) {
+            let step = grant.expected.as_bps() - row.measured.as_bps();
+            if step > 0.0 {
+                grant.expected = Rate::nearest_bps(row.measured.as_bps() + step * factor).max(row.minimum);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
