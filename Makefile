@@ -105,7 +105,7 @@ fuzz:            ## inputs that break what reads them, SECONDS=60 a target, TARG
 	bash tests/fuzz.sh $(or $(SECONDS),60) $(TARGETS)
 
 report: $(BIN)   ## every experiment of the papers, full length, into report/
-	$(BIN) papers run all --out report
+	$(BIN) papers run all --out report --record papers/verdict.json
 
 clean:           ## remove what was built
 	$(CARGO) clean

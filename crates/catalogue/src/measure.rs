@@ -31,6 +31,9 @@ pub(crate) enum Measure {
     PeakRate { window: Option<TimeSpan> },
     /// Per session: when its samples come to this share of its optimum (or of a rate) for good.
     TimeTo { share: f64, of: Option<Quantity<Rate>> },
+    /// Per session: from when it begins to send until a sample first comes to this share of the rate that it has at its
+    /// end, [`Measure::FinalRate`].
+    Ramp { share: f64 },
     /// Per session: what an end grants at an instant.
     ExpectedRate { end: SessionEnd, at: Quantity<Duration> },
     /// Per session: distance from its optimum at an instant, as a share of the optimum.
@@ -136,6 +139,7 @@ impl Measure {
             | Self::ExpectedRate { .. }
             | Self::PeakTotal { .. } => Dimension::Rate,
             Self::TimeTo { .. }
+            | Self::Ramp { .. }
             | Self::TimeToJain { .. }
             | Self::FirstJain { .. }
             | Self::Completed
@@ -171,6 +175,7 @@ impl Measure {
             Self::MeanRate { .. }
                 | Self::PeakRate { .. }
                 | Self::TimeTo { .. }
+                | Self::Ramp { .. }
                 | Self::ExpectedRate { .. }
                 | Self::Error { .. }
                 | Self::PeakTotal { .. }
@@ -225,6 +230,10 @@ impl Measure {
                     let goal = of.map_or(summary.sessions[k].max_min_bps, |rate| rate.0.as_bps());
                     Ok(samples.for_good(|i| samples.rate(i, k) >= share * goal))
                 });
+            }
+            Self::Ramp { share } => {
+                let samples = Samples::of(run)?;
+                return each(&|k| Ok(samples.ramp_s(k, share * summary.sessions[k].final_wire_rate_bps)));
             }
             Self::ExpectedRate { end, at } => {
                 let samples = Samples::of(run)?;
