@@ -57,7 +57,19 @@ class Outcome:
         is wrong, and the checks of that); ``referee`` (a number for the same thing from an independent source, where
         there is one).
         """
-        columns = ["what", "paper", "ours", "unit", "tolerance", "source", "holds", "verdict", "reason", "proof", "referee"]
+        columns = [
+            "what",
+            "paper",
+            "ours",
+            "unit",
+            "tolerance",
+            "source",
+            "holds",
+            "verdict",
+            "reason",
+            "proof",
+            "referee",
+        ]
         return pd.DataFrame(self._json["claims"], columns=columns)
 
     def __repr__(self) -> str:
