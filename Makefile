@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE := 1
 export MPLBACKEND := Agg
 
 .PHONY: help build python demo test check check-rust check-licences check-python test-rust test-bytes test-python
-.PHONY: test-papers check-generated bench soak fuzz compare report audit clean
+.PHONY: test-papers check-generated bench soak fuzz compare report report-wire audit clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+: .*##|^[a-z-]+:  +##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -28,7 +28,7 @@ export PYO3_NO_PYTHON := 1
 $(BIN):
 	$(CARGO) build --release --locked --workspace
 
-demo: $(BIN)     ## a file killed in the middle and resumed; three networks, as text and as pictures in out/
+demo: $(BIN)     ## a file killed in the middle and resumed; three networks, as text and as pictures in out/; real programs beside CUBIC
 	@bash examples/demo.sh $(BIN) $(OUT)
 
 test: check test-rust test-bytes test-papers test-python ## everything that must be green
@@ -104,9 +104,15 @@ compare: $(VENV)/.installed ## Fairwave beside quinn, s2n-quic, UDT and TCP, mea
 fuzz:            ## inputs that break what reads them, SECONDS=60 a target, TARGETS="..." or all
 	bash tests/fuzz.sh $(or $(SECONDS),60) $(TARGETS)
 
+# One experiment after the other, with nothing else running: some 12 minutes.
+WIRED = $(shell $(BIN) papers list --json | grep -oE '"id":"[^"]*-wire"' | cut -d'"' -f4)
+
+report-wire: $(BIN) ## chapter IX with real programs, and kernel TCP beside them, into report-wire/; skipped where namespaces are not allowed
+	$(BIN) papers run $(WIRED) --out report-wire
+
 report: $(BIN)   ## every experiment of the papers, full length, into report/
 	$(BIN) papers run all --out report --record papers/verdict.json
 
 clean:           ## remove what was built
 	$(CARGO) clean
-	rm -rf $(VENV) $(OUT) report peers/target
+	rm -rf $(VENV) $(OUT) report report-wire peers/target

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A file is moved, killed in the middle and resumed; then three networks in which end nodes share their bandwidth, as
 # text and as pictures.
+# At the end, where the system allows namespaces, real programs over an emulated network.
 # usage: [DEMO_MIB=256] examples/demo.sh FAIRWAVE OUT
 set -euo pipefail
 mkdir -p "$2"
@@ -87,6 +88,30 @@ say "3. The 16-node network of Wu & Chien 2006, Table 2: total, the four fastest
 
 say "4. 1024 end nodes that know nothing of each other: the distance to the optimum falls"
 "$fairwave" simulate scenarios/lambda-1024.toml --model fluid --out "$out/lambda-1024"
+
+# --- 3. Real programs --------------------------------------------------------------------------------------------
+
+say "5. Real programs: five senders with RTTs of 1 to 140 ms into one sink, GTP and then the kernel's CUBIC, 10 s each"
+wired() {
+  "$fairwave" testbed run scenarios/002-fig-ix-8.toml --scheme "$1" --scale 0.5 --duration "10 s" --json --quiet \
+    --out "$out/testbed-$2" 2> "$place/said"
+}
+if ! wired gtp gtp > "$place/gtp" || ! wired kernel:cubic cubic > "$place/cubic"; then
+  # No namespaces, no CUBIC, or a machine that is too busy: what it said is the reason.
+  echo "left out: $(tail -n 2 "$place/said" | head -n 1)"
+else
+  "${PYTHON:-python3}" - "$place/gtp" "$place/cubic" << 'TABLE'
+import json, sys
+gtp, cubic = (json.load(open(name)) for name in sys.argv[1:])
+print(f"  {'from':<6} {'RTT':>7} {'fair':>12} {'GTP':>12} {'CUBIC':>12}   final rates, packets on the wire")
+for one, other in zip(gtp["sessions"], cubic["sessions"]):
+    rates = [one["max_min_bps"], one["final_wire_rate_bps"], other["final_wire_rate_bps"]]
+    print(f"  {one['from']:<6} {one['rtt_s'] * 1e3:>4.0f} ms" + "".join(f" {rate / 1e6:>7.1f} Mb/s" for rate in rates))
+jain = [run["metrics"]["jain"] for run in (gtp, cubic)]
+print(f"  Jain's index {'':>15} {jain[0]:>11.4f}  {jain[1]:>11.4f}   the relay was late by "
+      f"{gtp['lateness']['late_half_us']:.0f} us (half)")
+TABLE
+fi
 
 say "Pictures"
 find "$out" -name '*.svg' | sort

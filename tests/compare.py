@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import os
 import platform
@@ -95,22 +96,60 @@ def measure_loss(options: argparse.Namespace, names: list[str]) -> None:
 def measure_sink(options: argparse.Namespace, names: list[str]) -> None:
     rtts_ms = [1, 1, 60, 60, 140]
     capacity_bps = 700e6
-    seconds = max(options.seconds, 30)
+    seconds = max(options.seconds, 10)
+    share_bps = capacity_bps / len(rtts_ms)
     rows = []
     for name in names:
         try:
-            rates = five_senders(name, rtts_ms, capacity_bps, seconds)
+            sent = five_senders(name, rtts_ms, capacity_bps, seconds)
         except (Failed, json.JSONDecodeError) as error:
-            rows.append([name, str(error)[:60], *[""] * (len(rtts_ms) + 1)])
+            rows.append([name, str(error)[:60], *[""] * (len(rtts_ms) + 2)])
             continue
+        rates = sent.rates(5, seconds - 1)
         jain = sum(rates) ** 2 / (len(rates) * sum(rate**2 for rate in rates)) if any(rates) else float("nan")
-        print(f"    sink {name}: {[round(rate / 1e6) for rate in rates]} Jain {jain:.4f}", file=sys.stderr)
+        near_s = [sent.near_from(source, share_bps, seconds - 1) for source in range(len(rtts_ms))]
+        print(
+            f"    sink {name}: {[round(rate / 1e6) for rate in rates]} Jain {jain:.4f}, near {near_s}", file=sys.stderr
+        )
         rows.append([name, *[f"{rate / 1e6:.1f}" for rate in rates], f"{sum(rates) / 1e6:.0f}", f"{jain:.4f}"])
+        rows[-1].append("never" if None in near_s else f"{max(at for at in near_s if at is not None):.1f}")
     heads = ["Mb/s of IP packets, from 5 s on", *[f"RTT {rtt} ms" for rtt in rtts_ms], "sum", "Jain"]
+    heads.append(f"s until all are within {100 * NEAR:g} % of their fifth for a second")
     table(f"Five senders into one sink of 700 Mb/s, {seconds:g} s", heads, rows)
 
 
-def five_senders(name: str, rtts_ms: list[int], capacity_bps: float, seconds: float) -> list[float]:
+# A sender is near a rate where so many means of so many slots of 10 ms in a row are: for a second.
+NEAR = 0.05
+NEAR_SLOTS = 20
+NEAR_LASTS = 5
+
+
+@dataclasses.dataclass
+class Sent:
+    """What each of several senders sent, in bytes of IP packets at the relay, in slots of 10 ms."""
+
+    # When the last of them began: its handshake takes two round trips, and they do not start at one instant.
+    begin: int
+    slots: list[list[float]]
+
+    def rates(self, from_s: float, to_s: float) -> list[float]:
+        """The mean of each in bit/s, in seconds from the beginning."""
+        window = slice(self.begin + round(100 * from_s), self.begin + round(100 * to_s))
+        return [8 * sum(source[window]) / (to_s - from_s) for source in self.slots]
+
+    def near_from(self, source: int, bps: float, to_s: float) -> float | None:
+        """Seconds from the beginning until a sender is near a rate for a second; none if it never is."""
+        slots = self.slots[source][self.begin : self.begin + round(100 * to_s)]
+        means = [
+            8 * 100 * statistics.mean(slots[at : at + NEAR_SLOTS])
+            for at in range(0, len(slots) - NEAR_SLOTS + 1, NEAR_SLOTS)
+        ]
+        near = [abs(mean - bps) <= NEAR * bps for mean in means]
+        stays = (at for at in range(len(near) - NEAR_LASTS + 1) if all(near[at : at + NEAR_LASTS]))
+        return next((at * NEAR_SLOTS / 100 for at in stays), None)
+
+
+def five_senders(name: str, rtts_ms: list[int], capacity_bps: float, seconds: float) -> Sent:
     with spaces(1 + len(rtts_ms)) as (sink, *sources):
         # A queue of one delay-bandwidth product at the mean RTT.
         queue = round(capacity_bps / 8 * statistics.mean(rtts_ms) / 1e3)
@@ -121,7 +160,7 @@ def five_senders(name: str, rtts_ms: list[int], capacity_bps: float, seconds: fl
             for number, source in enumerate(sources)
         ]
         if name.startswith("fairwave"):
-            options = ("--plain",) if "--plain" in name else ()
+            options = tuple(name.split()[1:])
             with fairwave_sink(plans[0], options) as (_, ticket, environment):
                 running = [fairwave_source(plan, options, ticket, environment) for plan in plans]
                 for process in running:
@@ -133,9 +172,9 @@ def five_senders(name: str, rtts_ms: list[int], capacity_bps: float, seconds: fl
             with ThreadPoolExecutor() as pool:
                 list(pool.map(lambda plan: attempt(f"sink {name}", lambda: TOOLS[name](plan)), plans))
         carried = relay.stop()
-    window = slice(carried.begin + 500, carried.begin + round(100 * seconds) - 100)
     slots = [carried.flows.get(1 + number, Flow()).slots_bytes for number in range(len(rtts_ms))]
-    return [8 * sum(source[window]) / ((window.stop - window.start) / 100) for source in slots]
+    begins = [next((at for at, size in enumerate(source) if size > 3000), 0) for source in slots]
+    return Sent(max(begins), slots)
 
 
 def main() -> int:
@@ -155,7 +194,12 @@ def main() -> int:
             8,
             3,
         ),
-        "sink": (measure_sink, ["fairwave", "quinn", "TCP (CUBIC)", "TCP (BBR)", "TCP (reno)", "UDT"], 8, 3),
+        "sink": (
+            measure_sink,
+            ["fairwave", "fairwave --rule tally", "quinn", "TCP (CUBIC)", "TCP (BBR)", "TCP (reno)", "UDT"],
+            8,
+            3,
+        ),
         "bad-paths": (bad_paths.measure, ["fairwave", "TCP (CUBIC)", "TCP (BBR)", "quinn"], 30, 5),
         "neighbours": (neighbours.measure, ["fairwave", "TCP (CUBIC)", "TCP (BBR)"], 30, 1),
         "against": (against.measure, ["fairwave"], 4, 8),

@@ -10,9 +10,11 @@ fn main() -> io::Result<()> {
     list(&mut text, "SCENARIOS", &files(&root.join("scenarios"))?);
     let mut papers = Vec::new();
     for folder in entries(&root.join("papers"))? {
-        let file = folder.join("experiments.toml");
-        if file.is_file() {
-            papers.push((name(&folder), file));
+        // Those with real programs stand beside those that they repeat.
+        for file in ["experiments.toml", "wire.toml"].map(|file| folder.join(file)) {
+            if file.is_file() {
+                papers.push((name(&folder), file));
+            }
         }
     }
     list(&mut text, "PAPERS", &papers);

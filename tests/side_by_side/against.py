@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import shlex
 import statistics
 import sys
 from pathlib import Path
@@ -34,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--against", type=Path, metavar="PROGRAM", help="another build of the command")
     parser.add_argument("--worlds", default=",".join(WORLDS), help="against: which MTUs; uncut is 1500 without offload")
     parser.add_argument("--words", default="", help='against: words for both ends of the bench, such as "--plain"')
+    parser.add_argument("--words-there", help="against: the same for the other build; without it, those of this one")
 
 
 def measure(options: argparse.Namespace, _: list[str]) -> None:
@@ -41,19 +43,21 @@ def measure(options: argparse.Namespace, _: list[str]) -> None:
     if options.against is None:
         raise SystemExit("compare: --only against needs --against PROGRAM")
     programs = [TARGET / "fairwave", options.against]
-    words = tuple(options.words.split())
+    there = options.words if options.words_there is None else options.words_there
+    words = [tuple(shlex.split(options.words)), tuple(shlex.split(there))]
     rows = []
     for world in options.worlds.split(","):
         pairs: list[tuple[Run, Run]] = []
         for number in range(options.repeat):
             order = [0, 1] if number % 2 == 0 else [1, 0]
-            runs = {which: run(programs[which], WORLDS[world], words, options.seconds) for which in order}
+            runs = {which: run(programs[which], WORLDS[world], words[which], options.seconds) for which in order}
             pairs.append((runs[0], runs[1]))
             print(f"    {world}: {' | '.join(said(runs[which]) for which in (0, 1))}", file=sys.stderr)
         rows.append([world, *columns(pairs)])
     heads = ["MTU", "Gb/s here", "Gb/s there", "here / there", "CPU s/GB here", "CPU s/GB there", "here / there"]
     pairs_run = f"{options.repeat} pairs of {options.seconds:g} s"
-    title = f"{programs[0]} here, {programs[1]} there, {pairs_run}: median (least to most)"
+    named = [shlex.join([str(program), *which]) for program, which in zip(programs, words, strict=True)]
+    title = f"{named[0]} here, {named[1]} there, {pairs_run}: median (least to most)"
     table(title, heads, rows)
 
 

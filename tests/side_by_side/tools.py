@@ -187,6 +187,7 @@ def fairwave_outcome(source: Process, cpu_s: float) -> Outcome:
 TOOLS: dict[str, Callable[[Plan], Outcome]] = {
     "fairwave": run_fairwave(),
     "fairwave --plain": run_fairwave("--plain"),
+    "fairwave --rule tally": run_fairwave("--rule", "tally"),
     "quinn": run_peer("peer-quinn"),
     "quinn (BBR)": run_peer("peer-quinn", "--cc", "bbr"),
     "s2n-quic": run_peer("peer-s2n"),

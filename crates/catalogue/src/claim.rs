@@ -48,7 +48,7 @@ pub struct ClaimData {
     measure: Option<Measure>,
     formula: Option<Formula>,
     sessions: Option<Vec<String>>,
-    against: Option<Vec<String>>,
+    against: Option<AgainstData>,
     variants: Option<Vec<String>>,
     #[serde(default)]
     over_sessions: Reduce,
@@ -82,6 +82,23 @@ struct RefutedData {
     proof: Vec<ClaimData>,
 }
 
+/// What a claim's values are taken over.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(untagged)]
+enum AgainstData {
+    /// "packet": what the same measure gives in the packet model, session by session.
+    Model(AgainstModel),
+    /// The mean of these sessions' values.
+    Sessions(Vec<String>),
+}
+
+/// A model beside which an experiment runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum AgainstModel {
+    Packet,
+}
+
 /// What the paper says, where that is not the number that the claim expects.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
@@ -99,6 +116,8 @@ pub(crate) struct CheckedClaim {
     pub(crate) sessions: Option<Vec<String>>,
     /// The values are taken over the mean of these sessions' values.
     pub(crate) against: Option<Vec<String>>,
+    /// The values are taken over what the packet model has beside.
+    pub(crate) is_beside: bool,
     pub(crate) variants: Option<Vec<String>>,
     over_sessions: Reduce,
     over_runs: Reduce,
@@ -158,8 +177,8 @@ impl ClaimData {
             return Err(format!("unit \"{}\" does not fit: the value is a {dimension:?}", unit.name));
         }
         let is_formula = matches!(subject, Subject::Formula(_));
-        let names = [&self.sessions, &self.against, &self.variants];
-        if is_formula && (reducers != [Reduce::Each; 3] || names.iter().any(|names| names.is_some())) {
+        let names = [self.sessions.is_some(), self.against.is_some(), self.variants.is_some()];
+        if is_formula && (reducers != [Reduce::Each; 3] || names.contains(&true)) {
             return Err("a formula has neither sessions nor runs nor variants".to_owned());
         }
         if expectation.is_some() == (orders == 1) {
@@ -178,12 +197,18 @@ impl ClaimData {
             return Err("a claim is refuted or has a reason, not both".to_owned());
         }
         let refuted = self.refuted.map(RefutedData::check).transpose()?;
+        let (against, is_beside) = match self.against {
+            None => (None, false),
+            Some(AgainstData::Model(AgainstModel::Packet)) => (None, true),
+            Some(AgainstData::Sessions(sessions)) => (Some(sessions), false),
+        };
         Ok(CheckedClaim {
             what: self.what,
             source: self.source,
             subject,
             sessions: self.sessions,
-            against: self.against,
+            against,
+            is_beside,
             variants: self.variants,
             over_sessions: self.over_sessions,
             over_runs: self.over_runs,

@@ -15,6 +15,7 @@ use crate::picture::{
 };
 use crate::samples::Samples;
 use crate::sketch::{BarsSketch, CurvesSketch, IndexSketch, Picture, Shot};
+use crate::wire::picture_beside;
 
 /// Points of a response function.
 const STEPS: u32 = 200;
@@ -22,6 +23,9 @@ const STEPS: u32 = 200;
 /// The picture of an experiment as SVG text; `None` where there is nothing to show.
 pub fn picture_of(outcome: &ExperimentOutcome) -> Option<Result<String, PictureError>> {
     let (experiment, shown) = (outcome.experiment, &outcome.shown[..]);
+    if let Some(sketch) = experiment.wire {
+        return if shown.is_empty() { None } else { Some(picture_beside(experiment, sketch, shown)) };
+    }
     match &experiment.picture {
         Picture::None {} => None,
         Picture::Curves(sketch) => Some(curves(experiment, sketch)),

@@ -34,6 +34,8 @@ pub struct Experiment {
     pub note: Option<String>,
     /// The experiment whose scenario and claims it repeats, where another paper prints the same.
     pub repeats: Option<String>,
+    /// How it runs with real programs, of an experiment of the testbed.
+    pub wire: Option<WireSketch>,
     pub(crate) quick: Quick,
     pub(crate) claims: Vec<CheckedClaim>,
 }
@@ -64,6 +66,62 @@ impl Experiment {
     /// Number of claims.
     pub fn claim_count(&self) -> usize {
         self.claims.len()
+    }
+}
+
+/// How an experiment runs with real programs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WireSketch {
+    /// Every rate and every size is times this, in the packet model beside, too.
+    pub scale: f64,
+    /// Width of a sample, in place of the scenario's.
+    pub sample: Option<Duration>,
+    /// The packet model runs beside it, and stands in the same picture.
+    pub is_beside: bool,
+}
+
+impl WireSketch {
+    /// What the data says of it; `None` where the model is no testbed.
+    fn of(data: &ExperimentData) -> Result<Option<Self>, String> {
+        let Some(ModelWord::Testbed) = data.model else {
+            let own = data.scale.is_some() || data.sample.is_some() || data.beside.is_some();
+            return if own { Err("scale, sample and beside need model = \"testbed\"".to_owned()) } else { Ok(None) };
+        };
+        let scale = data.scale.unwrap_or(1.0);
+        if !(0.0..=1.0).contains(&scale) || scale == 0.0 {
+            return Err("scale is above 0 and at most 1".to_owned());
+        }
+        let is_beside = match data.beside {
+            None => false,
+            Some(ModelWord::Packet) => true,
+            Some(_) => return Err("beside is \"packet\" or missing".to_owned()),
+        };
+        if data.quick_runs.is_some() || data.quick_duration.is_some() || !data.quick_set.is_empty() {
+            return Err("the testbed has no quick_...".to_owned());
+        }
+        let sample = data.sample.as_ref().map(|sample| sample.0);
+        if sample == Some(Duration::ZERO) {
+            return Err("sample must be above zero".to_owned());
+        }
+        Ok(Some(Self { scale, sample, is_beside }))
+    }
+}
+
+impl ExperimentData {
+    /// Of an experiment of the testbed: `same_as` brings the scenario, and the picture if it names none; the claims
+    /// are its own.
+    fn borrow(&mut self, all: &[Experiment]) -> Result<(), String> {
+        let Some(name) = self.same_as.take() else { return Ok(()) };
+        let other = all.iter().find(|experiment| experiment.id == name);
+        let other = other.ok_or_else(|| format!("same_as = \"{name}\" names no experiment above"))?;
+        if self.scenario.is_some() {
+            return Err("same_as brings the scenario".to_owned());
+        }
+        self.scenario.clone_from(&other.scenario);
+        if self.picture.is_none() {
+            self.picture = Some(other.picture.clone());
+        }
+        Ok(())
     }
 }
 
@@ -99,6 +157,9 @@ struct ExperimentData {
     scenario: Option<String>,
     same_as: Option<String>,
     model: Option<ModelWord>,
+    scale: Option<f64>,
+    sample: Option<Quantity<Duration>>,
+    beside: Option<ModelWord>,
     #[serde(default)]
     fluid_variants: Vec<String>,
     #[serde(default, deserialize_with = "picture")]
@@ -119,6 +180,7 @@ enum ModelWord {
     Fluid,
     Packet,
     Usual,
+    Testbed,
 }
 
 /// Reads the experiments of all papers.
@@ -128,6 +190,12 @@ fn read_all(papers: &[(&str, &str)]) -> Result<Vec<Experiment>, DataError> {
         read(paper, text, &mut all)?;
     }
     Ok(all)
+}
+
+/// The experiments of a text, for tests of what becomes of them.
+#[cfg(test)]
+pub(crate) fn of_text(text: &str) -> Vec<Experiment> {
+    read_all(&[("009", text)]).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Reads one paper's experiments behind those that are there.
@@ -151,7 +219,11 @@ fn read(paper: &str, text: &str, all: &mut Vec<Experiment>) -> Result<(), DataEr
     Ok(())
 }
 
-fn build(id: String, data: ExperimentData, all: &[Experiment]) -> Result<Experiment, String> {
+fn build(id: String, mut data: ExperimentData, all: &[Experiment]) -> Result<Experiment, String> {
+    let wire = WireSketch::of(&data)?;
+    if wire.is_some() {
+        data.borrow(all)?;
+    }
     let ExperimentData { title, cites, scenario, same_as, model, picture, note, claim, .. } = data;
     let quick = Quick {
         runs: data.quick_runs,
@@ -206,7 +278,11 @@ fn build(id: String, data: ExperimentData, all: &[Experiment]) -> Result<Experim
         None | Some(ModelWord::Fluid) => Some(Model::Fluid),
         Some(ModelWord::Packet) => Some(Model::Packet),
         Some(ModelWord::Usual) => None,
+        Some(ModelWord::Testbed) => Some(Model::Testbed),
     };
+    if wire.is_none_or(|wire| !wire.is_beside) && claims.iter().any(|claim| claim.is_beside) {
+        return Err("against = \"packet\" needs beside = \"packet\"".to_owned());
+    }
     Ok(Experiment {
         id,
         title,
@@ -217,6 +293,7 @@ fn build(id: String, data: ExperimentData, all: &[Experiment]) -> Result<Experim
         picture,
         note,
         repeats: None,
+        wire,
         quick,
         claims,
     })
@@ -270,6 +347,29 @@ mod tests {
     fn read__rejects_an_id_twice() {
         let text = format!("[[experiment]]\nid = \"a\"\ntitle = \"t\"\ncites = \"c\"\n{CLAIM}").repeat(2);
         assert!(read_all(&[("009", &text)]).unwrap_err().to_string().contains("another"));
+    }
+
+    #[test]
+    fn read__an_experiment_of_the_testbed() {
+        let words = "model = \"testbed\"\nscale = 0.5\nbeside = \"packet\"\nscenario = \"five-to-one\"";
+        let claim = "[[experiment.claim]]\nwhat = \"w\"\nsource = \"ours\"\nmeasure = \"final-rate\"\n\
+                     against = \"packet\"\nvalue = 1\ntolerance = \"3 %\"\n";
+        let all = one(words, claim).unwrap();
+        assert_eq!(all[0].wire, Some(WireSketch { scale: 0.5, sample: None, is_beside: true }));
+        assert_eq!(all[0].model, Some(Model::Testbed));
+        for (keys, claim, word) in [
+            ("model = \"testbed\"\nscale = 0\nscenario = \"five-to-one\"", claim, "scale"),
+            ("model = \"testbed\"\nscale = 2\nscenario = \"five-to-one\"", claim, "scale"),
+            ("model = \"testbed\"\nscenario = \"five-to-one\"", claim, "beside"),
+            ("model = \"testbed\"\nbeside = \"fluid\"\nscenario = \"five-to-one\"", claim, "beside"),
+            ("model = \"testbed\"\nquick_runs = 1\nscenario = \"five-to-one\"", claim, "quick"),
+            ("model = \"testbed\"\nsample = \"0 s\"\nscenario = \"five-to-one\"", claim, "sample"),
+            ("model = \"packet\"\nscale = 0.5\nscenario = \"five-to-one\"", claim, "testbed"),
+            ("scenario = \"five-to-one\"", claim, "beside"),
+        ] {
+            let message = one(keys, claim).unwrap_err().to_string();
+            assert!(message.contains(word), "{keys}: {message}");
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use fairwave_scenario::{Run, Scenario, Settings};
 use fairwave_schemes::scheme::Model;
 use fairwave_sim::SimError;
 
-/// The models that this version runs.
+/// The models that simulators run.
 pub const MODELS: &[Model] = &[Model::Fluid, Model::Packet];
 
 /// Why a scenario does not run in a model.
@@ -17,6 +17,8 @@ pub enum LabError {
     Fluid(Box<FluidError>),
     /// Packet by packet.
     Packet(Box<SimError>),
+    /// On the testbed, which is no simulator: processes that send.
+    Testbed,
 }
 
 impl LabError {
@@ -25,6 +27,7 @@ impl LabError {
         match self {
             Self::Fluid(error) => error.to_string(),
             Self::Packet(error) => error.to_string(),
+            Self::Testbed => "the testbed is no simulator".to_owned(),
         }
     }
 
@@ -33,6 +36,7 @@ impl LabError {
         match self {
             Self::Fluid(error) => error.hint(),
             Self::Packet(error) => error.hint(),
+            Self::Testbed => Some("`fairwave testbed run` runs scenarios there".to_owned()),
         }
     }
 }
@@ -60,6 +64,7 @@ pub fn simulate(scenario: &Scenario, model: Option<Model>, settings: Settings<'_
     match model.unwrap_or_else(|| usual_model(scenario)) {
         Model::Fluid => fairwave_fluid::simulate(scenario, settings).map_err(|error| LabError::Fluid(Box::new(error))),
         Model::Packet => fairwave_sim::simulate(scenario, settings).map_err(|error| LabError::Packet(Box::new(error))),
+        Model::Testbed => Err(LabError::Testbed),
     }
 }
 

@@ -34,6 +34,9 @@ pub(crate) enum Measure {
     /// Per session: from when it begins to send until a sample first comes to this share of the rate that it has at its
     /// end, [`Measure::FinalRate`].
     Ramp { share: f64 },
+    /// Per session: the end of the first stretch of this width, ending with a sample, over which its mean rate is at this
+    /// share of its optimum or above, whatever follows. What noise there is within the width says nothing.
+    Reaches { share: f64, width: Quantity<Duration> },
     /// Per session: what an end grants at an instant.
     ExpectedRate { end: SessionEnd, at: Quantity<Duration> },
     /// Per session: distance from its optimum at an instant, as a share of the optimum.
@@ -140,6 +143,7 @@ impl Measure {
             | Self::PeakTotal { .. } => Dimension::Rate,
             Self::TimeTo { .. }
             | Self::Ramp { .. }
+            | Self::Reaches { .. }
             | Self::TimeToJain { .. }
             | Self::FirstJain { .. }
             | Self::Completed
@@ -176,6 +180,7 @@ impl Measure {
                 | Self::PeakRate { .. }
                 | Self::TimeTo { .. }
                 | Self::Ramp { .. }
+                | Self::Reaches { .. }
                 | Self::ExpectedRate { .. }
                 | Self::Error { .. }
                 | Self::PeakTotal { .. }
@@ -234,6 +239,10 @@ impl Measure {
             Self::Ramp { share } => {
                 let samples = Samples::of(run)?;
                 return each(&|k| Ok(samples.ramp_s(k, share * summary.sessions[k].final_wire_rate_bps)));
+            }
+            Self::Reaches { share, width } => {
+                let samples = Samples::of(run)?;
+                return each(&|k| Ok(samples.reaches(k, share * summary.sessions[k].max_min_bps, width.0)));
             }
             Self::ExpectedRate { end, at } => {
                 let samples = Samples::of(run)?;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::Experiment;
 use crate::verdict::Verdict;
+use crate::wire::WireNotes;
 
 /// The verdicts of one experiment; its JSON form is a line of `papers run --json`.
 #[derive(Clone, Debug, Serialize)]
@@ -31,6 +32,9 @@ pub struct ExperimentOutcome {
     /// The heights of its bars: per variant, in the scenario's order, its label and a value for each part.
     #[serde(skip)]
     pub(crate) heights: Vec<(Option<String>, Vec<f64>)>,
+    /// What is told beside the claims, of an experiment with real programs.
+    #[serde(flatten)]
+    pub wire: Option<WireNotes>,
 }
 
 /// A run that a picture shows.

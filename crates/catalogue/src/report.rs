@@ -6,6 +6,7 @@ use crate::counts::VerdictCounts;
 use crate::drawing::picture_of;
 use crate::outcome::{Claim, ExperimentOutcome};
 use crate::verdict::Verdict;
+use crate::wire::WireNotes;
 
 /// The report of several experiments as a self-contained HTML page: no script, nothing fetched, pictures inside.
 pub fn report(outcomes: &[ExperimentOutcome]) -> String {
@@ -126,6 +127,9 @@ fn section(page: &mut String, outcome: &ExperimentOutcome) {
             let _ = writeln!(page, "<p class=\"miss\">No picture: {}.</p>", escape(&error.to_string()));
         }
     }
+    if let Some(notes) = &outcome.wire {
+        wire_notes(page, notes);
+    }
     page.push_str(
         "<table>\n<thead><tr><th>claim</th><th>from</th><th class=\"n\">stated</th><th class=\"n\">ours</th><th>unit</th>\
          <th>tolerance</th><th>verdict</th></tr></thead>\n<tbody>\n",
@@ -134,6 +138,18 @@ fn section(page: &mut String, outcome: &ExperimentOutcome) {
         row(page, claim);
     }
     page.push_str("</tbody>\n</table>\n</section>\n");
+}
+
+/// What is told of a run with real programs.
+fn wire_notes(page: &mut String, notes: &WireNotes) {
+    let mut lines = Vec::new();
+    lines.extend(notes.skipped.iter().map(|reason| format!("Skipped: {reason}.")));
+    lines.extend(notes.lateness.iter().cloned());
+    lines.extend(notes.not_judged.iter().map(|claim| format!("Not judged: {}: {}.", claim.what, claim.reason)));
+    lines.extend(notes.why.iter().map(|line| format!("Why: {line}")));
+    for line in lines {
+        let _ = writeln!(page, "<p class=\"cites\">{}</p>", escape(&line));
+    }
 }
 
 /// One claim, and below it the reason of a miss, or the proof that the print is wrong.

@@ -36,6 +36,12 @@ pub enum RunError {
         /// What the simulator says.
         error: LabError,
     },
+    /// It runs with real programs, and the caller has no testbed.
+    #[error("{id} runs with real programs\nhint: `fairwave papers run {id}` does that")]
+    Testbed {
+        /// The experiment.
+        id: String,
+    },
     /// A claim that does not fit the runs.
     #[error("{id}: claim \"{what}\": {error}")]
     Measure {
@@ -89,6 +95,9 @@ pub fn run_all(
     progress: RunProgress<'_>,
     each: &mut dyn FnMut(ExperimentOutcome) -> bool,
 ) -> Result<(), RunError> {
+    if let Some(wired) = experiments.iter().find(|experiment| experiment.wire.is_some()) {
+        return Err(RunError::Testbed { id: wired.id.clone() });
+    }
     let work = Work::plan(experiments, options)?;
     work.run(progress, &mut |number, results, wall_s| {
         let plan = &work.plans[number];
@@ -97,7 +106,7 @@ pub fn run_all(
         let shown = results.into_iter().flatten().filter_map(|taken| taken.kept).collect();
         let experiment = plan.experiment;
         let (id, quick) = (experiment.id.clone(), plan.is_quick);
-        Ok(each(ExperimentOutcome { id, claims, wall_s, quick, experiment, shown, heights }))
+        Ok(each(ExperimentOutcome { id, claims, wall_s, quick, experiment, shown, heights, wire: None }))
     })
 }
 

@@ -99,6 +99,25 @@ impl<'a> Samples<'a> {
         if first < self.0.ends.len() { self.start_s(first) } else { f64::INFINITY }
     }
 
+    /// End of the first stretch of samples of this width over which session `k` has a rate on average.
+    pub(crate) fn reaches(&self, k: usize, bps: f64, width: Duration) -> f64 {
+        let width_s = width.as_secs_f64() - 1e-9;
+        let (mut begin, mut bits) = (0, 0.0);
+        for end in 0..self.0.ends.len() {
+            bits += self.rate(end, k) * self.width_s(end);
+            // The shortest stretch that is as wide.
+            while begin < end && self.end_s(end) - self.start_s(begin + 1) >= width_s {
+                bits -= self.rate(begin, k) * self.width_s(begin);
+                begin += 1;
+            }
+            let span_s = self.end_s(end) - self.start_s(begin);
+            if span_s >= width_s && bits >= bps * span_s {
+                return self.end_s(end);
+            }
+        }
+        f64::INFINITY
+    }
+
     /// The longest time over which all samples are good.
     pub(crate) fn longest(&self, good: impl Fn(usize) -> bool) -> f64 {
         let (mut longest, mut current) = (0.0_f64, 0.0);

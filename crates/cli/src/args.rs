@@ -40,6 +40,7 @@ pub(crate) enum CliCommand {
     Allocate(crate::allocate::Args),
     Schemes(crate::schemes::Args),
     Papers(crate::papers::Args),
+    Testbed(crate::testbed::Args),
     Completions(crate::completions::Args),
     Man(crate::man::Args),
 }

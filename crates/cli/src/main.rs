@@ -30,6 +30,7 @@ mod staging;
 mod status;
 mod table;
 mod terminal;
+mod testbed;
 mod top;
 mod transfer;
 
@@ -42,12 +43,23 @@ use failure::CommandFailure;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    staging::clean_up_on_interrupt();
+    if let CliCommand::Testbed(args) = &cli.command
+        && let Err(failure) = testbed::enter(args)
+    {
+        return ended(&Err(failure));
+    }
+    if let CliCommand::Papers(args) = &cli.command {
+        papers::enter(args);
+    }
+    if !matches!(&cli.command, CliCommand::Testbed(args) if testbed::is_end(args)) {
+        staging::clean_up_on_interrupt();
+    }
     let done = match cli.command {
         CliCommand::Schemes(args) => schemes::run(&args),
         CliCommand::Allocate(args) => allocate::run(&args),
         CliCommand::Simulate(args) => simulate::run(&args),
         CliCommand::Papers(args) => papers::run(&args),
+        CliCommand::Testbed(args) => testbed::run(&args),
         CliCommand::Serve(args) => serve::run(&args),
         CliCommand::Get(args) => get::run(&args),
         CliCommand::Put(args) => put::run(&args),
@@ -60,7 +72,12 @@ fn main() -> ExitCode {
         CliCommand::Completions(args) => completions::run(&args),
         CliCommand::Man(args) => man::run(&args),
     };
-    match done.and_then(|()| terminal::flush()) {
+    ended(&done.and_then(|()| terminal::flush()))
+}
+
+/// The exit code of what was done; what went wrong is said.
+fn ended(done: &Done) -> ExitCode {
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if let Some(message) = failure.message() {

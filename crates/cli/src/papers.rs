@@ -3,6 +3,7 @@
 mod list;
 mod run;
 mod verdict;
+mod wire;
 
 use crate::Done;
 
@@ -23,6 +24,13 @@ pub(crate) struct Args {
 enum PapersCommand {
     List(list::Args),
     Run(run::Args),
+}
+
+/// Prepares the process for what it is to run: to be called before it has a second thread.
+pub(crate) fn enter(args: &Args) {
+    if let PapersCommand::Run(args) = &args.command {
+        wire::enter(args.ids());
+    }
 }
 
 pub(crate) fn run(args: &Args) -> Done {

@@ -1,7 +1,7 @@
 //! The samples that a run keeps.
 
+use fairwave_scenario::report::{DistanceLog, KnownRates};
 use fairwave_scenario::{MaxMinStep, QueueSamples, RateSamples};
-use fairwave_schemes::global::metrics::norm_of;
 use fairwave_units::Time;
 
 use crate::Record;
@@ -21,8 +21,7 @@ pub(crate) struct Recorder {
     delivered: Vec<Volume>,
     pub(crate) rates: RateSamples,
     pub(crate) queues: QueueSamples,
-    pub(crate) distances_bps: Vec<f64>,
-    pub(crate) norms_bps: Vec<f64>,
+    pub(crate) distances: DistanceLog,
     pub(crate) max_min: Vec<MaxMinStep>,
 }
 
@@ -53,8 +52,7 @@ impl Recorder {
             delivered: vec![0; if record.rates { sessions } else { 0 }],
             rates: RateSamples { sessions, ..RateSamples::default() },
             queues: QueueSamples { links, ..QueueSamples::default() },
-            distances_bps: Vec::new(),
-            norms_bps: Vec::new(),
+            distances: DistanceLog::default(),
             max_min: Vec::new(),
         }
     }
@@ -76,10 +74,12 @@ impl Recorder {
         for (sample, delivered) in samples.zip(&mut self.delivered) {
             self.rates.rate_bps.push(grain::mean_bps(sample.delivered - *delivered, at - self.previous));
             *delivered = sample.delivered;
-            self.rates.source_expected_bps.push(sample.source_expected_bps);
-            self.rates.sink_expected_bps.push(sample.sink_expected_bps);
-            self.rates.target_bps.push(sample.target_bps);
-            self.rates.measured_bps.push(sample.measured_bps);
+            self.rates.push_known(&KnownRates {
+                source_expected: sample.source_expected_bps,
+                sink_expected: sample.sink_expected_bps,
+                target: sample.target_bps,
+                measured: sample.measured_bps,
+            });
         }
     }
 
@@ -97,8 +97,7 @@ impl Recorder {
 
     /// The rates and max-min rates of all sessions, in their order.
     pub(crate) fn distance(&mut self, pairs: impl Iterator<Item = (f64, f64)> + Clone) {
-        self.norms_bps.push(norm_of(pairs.clone().map(|(_, optimum)| optimum)));
-        self.distances_bps.push(norm_of(pairs.map(|(rate, optimum)| rate - optimum)));
+        self.distances.push(pairs);
     }
 
     /// The max-min vector from `at` on; zero where a session is not active.

@@ -1,8 +1,8 @@
-//! From what an engine added up to the result of a run.
+//! From what an engine added up to the result of a run ([`fairwave_scenario::report`]).
 
-use fairwave_scenario::{
-    Course, Engine, LinkSummary, Metrics, Run, SchemeOptions, SessionSummary, Summary, Window, by_scheme,
-};
+use fairwave_scenario::report::{self, RunParts};
+use fairwave_scenario::{Course, Engine, LinkSummary, Run};
+use fairwave_schemes::scheme::Model;
 use fairwave_units::Time;
 
 use crate::grain::{self, Volume};
@@ -59,7 +59,8 @@ pub(crate) struct FluidTotals {
 
 /// The last tenth of an active time.
 pub(crate) fn last_tenth(start: u64, end: u64) -> (u64, u64) {
-    (end - (end - start) / 10, end)
+    let (from, to) = report::last_tenth(Time::from_nanos(start), Time::from_nanos(end));
+    (from.as_nanos(), to.as_nanos())
 }
 
 /// Puts the result together. Both iterators follow the plan's order; `None` stands for an unlimited resource.
@@ -72,30 +73,6 @@ pub(crate) fn report(
     recorder: Recorder,
 ) -> Run {
     let scenario = plan.scenario;
-    let sessions: Vec<_> = scenario
-        .sessions
-        .iter()
-        .zip(outcomes)
-        .map(|(session, outcome)| SessionSummary {
-            name: session.name.clone(),
-            from: scenario.nodes[session.from as usize].name.clone(),
-            to: scenario.nodes[session.to as usize].name.clone(),
-            scheme: scenario.scheme_of(session).scheme.name,
-            rtt_s: session.rtt.as_secs_f64(),
-            rate_bps: outcome.rate_bps,
-            wire_rate_bps: outcome.rate_bps,
-            final_rate_bps: outcome.final_bps,
-            final_wire_rate_bps: outcome.final_bps,
-            max_min_bps: outcome.max_min_bps,
-            delivered_bytes: grain::whole_bytes(outcome.delivered)
-                .min(session.size.map_or(u64::MAX, fairwave_units::Bytes::get)),
-            sent_packets: 0,
-            lost_packets: 0,
-            retransmitted_packets: 0,
-            timeouts: 0,
-            completed_s: outcome.completed.map(|at| at as f64 / 1e9),
-        })
-        .collect();
     // The fluid itself has no packets: its queues are told in those of the scenario.
     let packet = scenario.full_packet().get() as f64;
     let span = window.1 - window.0;
@@ -122,33 +99,38 @@ pub(crate) fn report(
         converged_s: totals.converged.map(|at| at as f64 / 1e9),
         peak_overload,
     };
-    let metrics = Metrics::of(&sessions, course);
     let record = recorder.record();
-    Run {
-        summary: Summary {
-            version: env!("CARGO_PKG_VERSION"),
-            scenario: scenario.name.clone(),
-            scheme: scenario.scheme.scheme.name.to_owned(),
-            options: SchemeOptions::of(&scenario.scheme),
-            model: "fluid",
-            seed: scenario.seed,
-            duration_s: scenario.duration.as_secs_f64(),
-            variant: scenario.variant.clone(),
-            window: Window::new(Time::from_nanos(window.0), Time::from_nanos(window.1)),
-            schemes: by_scheme(scenario, &sessions),
-            sessions,
-            links,
-            background: Vec::new(),
-            metrics,
-            engine: Engine { events: totals.events, messages: totals.messages, ..Engine::default() },
-        },
+    let parts = RunParts {
+        model: Model::Fluid,
+        window: (Time::from_nanos(window.0), Time::from_nanos(window.1)),
+        sessions: outcomes.map(|outcome| outcome.told()).collect(),
+        links,
+        background: Vec::new(),
+        course,
+        engine: Engine { events: totals.events, messages: totals.messages, ..Engine::default() },
         rates: record.rates.then_some(recorder.rates),
         queues: record.queues.then_some(recorder.queues),
         windows: None,
-        distances_bps: recorder.distances_bps,
-        max_min_norms_bps: recorder.norms_bps,
+        distances: recorder.distances,
         max_min: recorder.max_min,
         losses: Vec::new(),
+    };
+    parts.whole(scenario)
+}
+
+impl SessionOutcome {
+    /// The same as every model tells it. The fluid has no headers and no packets.
+    fn told(&self) -> report::SessionOutcome {
+        report::SessionOutcome {
+            rate_bps: self.rate_bps,
+            wire_rate_bps: self.rate_bps,
+            final_rate_bps: self.final_bps,
+            final_wire_rate_bps: self.final_bps,
+            max_min_bps: self.max_min_bps,
+            delivered_bytes: grain::whole_bytes(self.delivered),
+            completed: self.completed.map(Time::from_nanos),
+            ..report::SessionOutcome::default()
+        }
     }
 }
 

@@ -15,6 +15,7 @@ const DEFAULT_RULE: &str = "gtp";
 
 /// How an endpoint is set up.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "switches that do not depend on each other")]
 pub struct EndpointConfig {
     /// The address to listen at: any port of all addresses if it is not said.
     pub listen: Option<SocketAddr>,
@@ -41,6 +42,9 @@ pub struct EndpointConfig {
     pub interval: IntervalRule,
     /// Whether a queue that grew is drained again, by a rule that can.
     pub drain: bool,
+    /// Whether a session begins at a fair share of both ends' capacities. Without, it begins at what its source has room
+    /// for and is led to its share step by step, as the papers' sessions are.
+    pub fair_start: bool,
     /// Bytes that a session may have asked for and not received, at the most.
     pub room: Bytes,
     /// The largest datagram that it sends and takes, in bytes.
@@ -64,6 +68,7 @@ impl Default for EndpointConfig {
             rule: DEFAULT_RULE.to_owned(),
             interval: IntervalRule::Fixed(Duration::from_millis(20)),
             drain: true,
+            fair_start: true,
             room: Bytes::new(1 << 30),
             largest_datagram: 8972,
             lasts: Lasts::default(),

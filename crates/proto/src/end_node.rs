@@ -8,6 +8,7 @@ use crate::exchange::{Exchange, ExchangeConfig, ExchangeRates};
 use crate::flow_table::{Flow, FlowTable, JoinError};
 use crate::options::SessionOptions;
 use crate::session::Direction;
+use crate::stray_meter::StrayMeter;
 
 /// An end node of GTP for one direction (Wu 2007, Algorithms 2 and 3, which are the same): a capacity, a table of the
 /// sessions that cross it, and a rule that runs once per control interval.
@@ -24,6 +25,8 @@ pub(crate) struct EndNode {
     allocator: Box<dyn RateAllocator>,
     /// In place of the rule, where sessions tell claims.
     exchange: Option<Exchange>,
+    /// At a sink that gives grants: what comes of sessions that it has forgotten.
+    strays: Option<StrayMeter>,
     table: FlowTable,
     /// What is left of the capacity after an overflow, while it recovers.
     lowered: Option<Rate>,
@@ -127,6 +130,7 @@ impl EndNode {
             rule,
             allocator,
             exchange: None,
+            strays: None,
             table: FlowTable::default(),
             lowered: None,
             has_overflowed: false,
@@ -143,8 +147,9 @@ impl EndNode {
 
     /// The same with claims and grants in place of the rule.
     #[must_use]
-    pub(crate) fn with_exchange(mut self, direction: Direction, config: ExchangeConfig) -> Self {
+    pub(crate) fn with_exchange(mut self, now: Time, direction: Direction, config: ExchangeConfig) -> Self {
         self.exchange = Some(Exchange::new(direction, self.capacity(), config));
+        self.strays = (direction == Direction::Receiving).then(|| StrayMeter::new(now, config.options.lease));
         self
     }
 
@@ -156,6 +161,19 @@ impl EndNode {
     /// All that may still come by what was granted, at a sink that gives grants.
     pub(crate) fn reserved(&self) -> Option<Rate> {
         self.exchange.as_ref().and_then(Exchange::reserved)
+    }
+
+    /// Data came of a session that this host does not know.
+    pub(crate) fn see_stray(&mut self, now: Time, wire_bytes: u32) {
+        if let Some(strays) = &mut self.strays {
+            strays.on_packet(now, wire_bytes);
+        }
+    }
+
+    /// What claims and grants are about: the capacity without what comes of sessions that were forgotten.
+    fn exchange_capacity(&mut self, now: Time) -> Rate {
+        let strays = self.strays.as_mut().map_or(Rate::ZERO, |strays| strays.rate(now));
+        Rate::nearest_bps((self.capacity().as_bps() - strays.as_bps()).max(0.0))
     }
 
     /// What tells claims and grants.
@@ -316,7 +334,7 @@ impl EndNode {
         }
         self.outcomes.clear();
         if self.exchange.is_some() {
-            self.exchange(now, queue);
+            self.exchange(now);
         } else {
             self.allocate(now, elapsed);
         }
@@ -348,14 +366,12 @@ impl EndNode {
     }
 
     /// Claims say what each session is granted.
-    fn exchange(&mut self, now: Time, queue: Duration) {
-        let capacity = self.capacity();
+    fn exchange(&mut self, now: Time) {
+        let capacity = self.exchange_capacity(now);
         let Some(exchange) = &mut self.exchange else { return };
         exchange.set_capacity(capacity);
-        let intervals = self.interval.as_nanos().saturating_mul(2).saturating_add(queue.as_nanos());
         for (entry, row) in self.table.iter_mut().zip(&self.rows) {
-            let span = Duration::from_nanos(entry.flow.rtt.as_nanos().saturating_add(intervals));
-            exchange.see_measured(now, entry.flow.session, row.measured, span);
+            exchange.see_measured(now, entry.flow.session, row.measured);
         }
         exchange.tick(now);
         for (entry, row) in self.table.iter_mut().zip(&self.rows) {
@@ -370,7 +386,7 @@ impl EndNode {
     /// Between two control intervals there was news: what that changed.
     pub(crate) fn react(&mut self, now: Time) -> &[TickOutcome] {
         self.outcomes.clear();
-        let capacity = self.capacity();
+        let capacity = self.exchange_capacity(now);
         let Some(exchange) = &mut self.exchange else { return &self.outcomes };
         exchange.set_capacity(capacity);
         exchange.tick_on_news(now);

@@ -64,7 +64,7 @@ impl<C: Crypto> Host<C> {
             let NodeConfig { capacity, share, interval, phase, allocator, exchange } = config;
             let node = EndNode::new(now, phase, capacity, share, interval, allocator);
             match exchange {
-                Some(exchange) => node.with_exchange(direction, exchange),
+                Some(exchange) => node.with_exchange(now, direction, exchange),
                 None => node,
             }
         };
@@ -271,7 +271,8 @@ impl<C: Crypto> Host<C> {
     /// session of another name: an event says so. Else what goes back to where it came from, if anything does: a
     /// reset.
     pub fn handle_stray(&mut self, now: Time, from: SocketAddr, header: &Header, datagram: &[u8]) -> Option<Vec<u8>> {
-        let answer = self.control.handle_stray(now, from, header, datagram);
+        let lower_bytes = self.lower_bytes(from);
+        let answer = self.control.handle_stray(now, (from, lower_bytes), header, datagram);
         self.route(now);
         answer
     }

@@ -2,6 +2,8 @@
 
 use fairwave_units::{Duration, Rate, Time};
 
+use crate::slow_meter::SlowMeter;
+
 /// Measures the rate at which a source *sends*, from its own stamps and packet numbers, lost packets included (Wu 2007,
 /// VI.2.B: the rate that an allocation steers is the sender's).
 ///
@@ -25,6 +27,9 @@ pub(crate) struct RateMeter {
     is_new: bool,
     rate: Rate,
     stage: MeterStage,
+    /// What it says counts from a silence to the next measurement.
+    slow: SlowMeter,
+    is_after_silence: bool,
 }
 
 /// A packet of a source.
@@ -50,7 +55,19 @@ impl RateMeter {
     pub(crate) fn new(start: Rate) -> Self {
         let stage = MeterStage::Idle { since: None };
         let (base, highest) = (None, None);
-        Self { base, highest, packets: 0, bytes: 0, other_bytes: 0, has_news: false, is_new: false, rate: start, stage }
+        Self {
+            base,
+            highest,
+            packets: 0,
+            bytes: 0,
+            other_bytes: 0,
+            has_news: false,
+            is_new: false,
+            rate: start,
+            stage,
+            slow: SlowMeter::default(),
+            is_after_silence: false,
+        }
     }
 
     /// The rate of the last tick.
@@ -63,6 +80,7 @@ impl RateMeter {
         self.has_news = true;
         self.packets += 1;
         self.bytes += u64::from(wire_bytes);
+        self.slow.on_packet(now, wire_bytes);
         self.stage = match self.stage {
             MeterStage::Idle { .. } | MeterStage::New { .. } => MeterStage::New { last_arrival: now },
             MeterStage::Known { .. } => MeterStage::Known { last_arrival: now, silent_ticks: 0 },
@@ -112,6 +130,10 @@ impl RateMeter {
                 }
             }
         }
+        let slow = self.slow.tick(now);
+        if self.is_after_silence {
+            self.rate = self.rate.max(slow);
+        }
         self.rate
     }
 
@@ -137,7 +159,7 @@ impl RateMeter {
         let mean_bits = self.bytes as f64 * 8.0 / self.packets as f64;
         let bits = (highest.number - base.number) as f64 * mean_bits + self.other_bytes as f64 * 8.0;
         self.rate = Rate::nearest_bps(bits / span_s);
-        (self.base, self.is_new) = (Some(highest), true);
+        (self.base, self.is_new, self.is_after_silence) = (Some(highest), true, false);
         (self.packets, self.bytes, self.other_bytes) = (0, 0, 0);
     }
 
@@ -146,7 +168,7 @@ impl RateMeter {
         let most = Rate::nearest_bps(LARGEST_PACKET_BITS / silence.max(LEAST_SILENCE).as_secs_f64());
         self.rate = self.rate.min(most);
         // What comes next begins anew: the silence is no part of its rate.
-        (self.base, self.highest) = (None, None);
+        (self.base, self.highest, self.is_after_silence) = (None, None, true);
         (self.packets, self.bytes, self.other_bytes) = (0, 0, 0);
     }
 }
@@ -241,6 +263,20 @@ mod tests {
             meter.on_packet(ms(500), number, Time::from_nanos(450_000_000 + number * 500_000), 1000);
         }
         assert!((meter.tick(ms(500)).as_mbps() - 16.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn tick__a_packet_once_in_many_intervals_is_no_silence() {
+        let mut meter = RateMeter::new(Rate::ZERO);
+        let mut rate = Rate::ZERO;
+        for tick in 0..60_u64 {
+            if tick.is_multiple_of(8) {
+                meter.on_packet(ms(tick * 20), tick / 8, ms(tick * 20), 1000);
+            }
+            rate = meter.tick(ms(tick * 20));
+        }
+        // 8000 bits in 160 ms.
+        assert_eq!(rate, Rate::nearest_bps(50_000.0));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //!
 //! Nothing here reads or writes a file: text comes in, text goes out.
 //!
-//! Read [`Document`] (the text) and [`Scenario`] (what it means) first.
+//! Read [`Document`] (the text) and [`Scenario`] (what it means) first; [`report`] makes a [`Run`] of what was counted.
 
 #![cfg_attr(test, allow(non_snake_case))]
 
@@ -18,7 +18,9 @@ mod network;
 pub mod node_rule;
 pub mod random;
 mod read;
+pub mod report;
 mod run;
+mod scaled;
 mod scenario;
 mod session;
 mod settings;

@@ -58,7 +58,8 @@ impl Size {
                 let queues = if record.queues { 3 * NUMBER } else { 0 };
                 (each(1050, 250, 800), (rates, queues))
             }
-            WorkKind::Run(Model::Packet, record) => {
+            // The testbed keeps what the packet model does; its ends are processes of their own.
+            WorkKind::Run(Model::Packet | Model::Testbed, record) => {
                 let rates = if record.rates { 10 * NUMBER } else { 0 };
                 let windows = if record.windows { 4 * NUMBER } else { 0 };
                 let queues = if record.queues { 3 * NUMBER } else { 0 };

@@ -82,14 +82,17 @@ pub enum Model {
     Fluid,
     /// Packet by packet.
     Packet,
+    /// With real ends: processes that send over an emulated network.
+    Testbed,
 }
 
 impl Model {
-    /// Its name on the command line: "fluid" or "packet".
+    /// Its name on the command line: "fluid", "packet" or "testbed".
     pub const fn name(self) -> &'static str {
         match self {
             Self::Fluid => "fluid",
             Self::Packet => "packet",
+            Self::Testbed => "testbed",
         }
     }
 }

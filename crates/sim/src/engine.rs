@@ -1,6 +1,7 @@
 //! From a scenario to a run.
 
 use fairwave_scenario::node_rule;
+use fairwave_scenario::report::Recording;
 use fairwave_scenario::{Discipline, MeanWindow, Run, Scenario, SessionSpec, Settings};
 use fairwave_schemes::scheme::{Model, NodeRule, schemes};
 use fairwave_schemes::session::RuleError;
@@ -126,7 +127,7 @@ fn run(scenario: &Scenario, settings: Settings<'_>, is_naive: bool) -> Result<Ru
         progress(at);
     }
     simulator.count_in_flight();
-    report::report(scenario, &simulator, &log, &report::Recording { window: (from, to), record }, progress)
+    report::report(scenario, &simulator, log, &Recording { window: (from, to), record }, progress)
 }
 
 fn add(simulator: &mut Simulator<'_>, scenario: &Scenario, session: &SessionSpec) -> Result<(), SimError> {

@@ -16,6 +16,7 @@ use fairwave_proto::handshake::insecure::{Insecure, InsecureInitiator};
 use fairwave_proto::{
     Direction, Ecn, Event as Heard, Host, IntervalRule, OpenRequest, Packet as Content, SessionOptions, Transmit,
 };
+use fairwave_scenario::report::KnownRates;
 use fairwave_scenario::{Demand, TraceKind};
 use fairwave_units::{Duration, Rate, Time};
 
@@ -84,20 +85,6 @@ struct GtpEnd {
     options: SessionOptions,
     /// Whether its host's capacity is known, so that there is a rule that grants.
     is_ruled: bool,
-}
-
-/// The rates of a session as its two end nodes know them, in bit/s; NaN where there is none.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct KnownRates {
-    pub(crate) source_expected: f64,
-    pub(crate) sink_expected: f64,
-    pub(crate) target: f64,
-    pub(crate) measured: f64,
-}
-
-impl KnownRates {
-    pub(crate) const NONE: Self =
-        Self { source_expected: f64::NAN, sink_expected: f64::NAN, target: f64::NAN, measured: f64::NAN };
 }
 
 /// What a session may send whose application wants all there is.

@@ -4,8 +4,8 @@
 //!
 //! - [`Space`]: a network namespace, a small host of its own. As root, or in a user namespace of its own
 //!   ([`become_root`]).
-//! - [`Relay`]: a thread that carries packets between the TUN devices ([`Port`]) of several spaces, as their [`Way`]s
-//!   say, and tells in its [`Report`] how precisely.
+//! - [`Relay`]: a thread that carries packets between the devices ([`Port`]: TUN, or veth for who may not have that) of
+//!   several spaces, as their [`Way`]s say, and tells in its [`Report`] how precisely.
 //!
 //! Nothing here has a name that could stay behind: namespaces and devices end with the process, however it ends.
 
@@ -14,7 +14,9 @@
 mod relay;
 mod root;
 mod space;
+mod turn;
 
 pub use relay::{Direction, Flow, Port, Relay, Report, Way, address, device, overflows};
 pub use root::become_root;
 pub use space::{Space, connect, limit};
+pub use turn::world;

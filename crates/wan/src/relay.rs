@@ -6,6 +6,7 @@
 //! cheap.
 
 mod backlog;
+mod device;
 mod packet;
 mod plan;
 mod port;

@@ -85,7 +85,7 @@ impl Space {
     }
 
     /// Where `ip link ... netns` finds it.
-    fn path(&self) -> String {
+    pub(crate) fn path(&self) -> String {
         format!("/proc/{}/fd/{}", std::process::id(), self.handle.as_raw_fd())
     }
 }

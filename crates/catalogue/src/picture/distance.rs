@@ -41,24 +41,33 @@ pub(super) fn draw_many(area: &Area<'_>, curves: &[Curve<'_>]) -> Result<(), Pic
     let right = label::room(curves.iter().map(|curve| curve.label.as_str()), 12).max(spread::right());
     let grid = grid(area, duration_s, right, &points.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
     let mut labels: Vec<Label> = Vec::new();
-    let mut thin: Vec<(&str, Vec<f64>)> = Vec::new();
+    let mut groups: Vec<(&str, Vec<f64>)> = Vec::new();
     for (curve, points) in curves.iter().zip(&points).filter(|(curve, _)| curve.weight == CurveWeight::Thin) {
-        curve::line(&grid, points, FIRST.mix(0.3), 1.0)?;
-        let y = points.last().map_or(grid.bottom, |point| grid.at(*point).1);
-        match thin.iter_mut().find(|(label, _)| *label == curve.label) {
-            Some((_, heights)) => heights.push(y),
-            None => thin.push((&curve.label, vec![y])),
+        let group = groups.iter().position(|(label, _)| *label == curve.label).unwrap_or_else(|| {
+            groups.push((&curve.label, Vec::new()));
+            groups.len() - 1
+        });
+        curve::line(&grid, points, palette::colour(group).mix(0.3), 1.0)?;
+        let heights = &mut groups[group].1;
+        if heights.is_empty() {
+            // The marker stands where the curve comes down, which is what the picture is about.
+            if let Some(point) = points.get(points.len() * 3 / 4) {
+                curve::marker(&grid, grid.at(*point), palette::marker(group), palette::colour(group), 4.0)?;
+            }
         }
+        heights.push(points.last().map_or(grid.bottom, |point| grid.at(*point).1));
     }
-    for (label, heights) in thin {
+    let thin_groups = groups.len();
+    for (group, (label, heights)) in groups.into_iter().enumerate() {
         let y = heights.iter().sum::<f64>() / heights.len() as f64;
-        labels.push(Label { y, text: label.to_owned(), sample: CurveSample::Curve(FIRST, 1.0, None) });
+        let sample = CurveSample::Curve(palette::colour(group), 1.0, Some(palette::marker(group)));
+        labels.push(Label { y, text: label.to_owned(), sample });
     }
     let thick = curves.iter().zip(&points).filter(|(curve, _)| curve.weight == CurveWeight::Thick);
     let count = curves.iter().filter(|curve| curve.weight == CurveWeight::Thick).count();
     for (n, (curve, points)) in thick.enumerate() {
-        // The first colour is that of the thin curves.
-        let (colour, shape) = (palette::colour(n + 1), palette::marker(n));
+        // The first colours are those of the thin curves, and the very first one is theirs alone.
+        let (colour, shape) = (palette::colour(n + thin_groups.max(1)), palette::marker(n + thin_groups));
         curve::line(&grid, points, colour.to_rgba(), 2.4)?;
         for round in 0..3 {
             if let Some(point) = points.get(points.len() * (2 * (round * count + n) + 1) / (6 * count)) {

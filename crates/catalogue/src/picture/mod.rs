@@ -6,6 +6,7 @@
 
 mod axis;
 mod bars;
+mod beside;
 mod canvas;
 mod curve;
 mod distance;
@@ -27,6 +28,7 @@ use crate::measure::MeasureError;
 use canvas::Canvas;
 
 pub use bars::{Bar, BarChart, BarGroup, bar_chart};
+pub use beside::{BesideCurve, rates_beside};
 pub use lines::{Axis, Panel, PlottedLine, Scale, line_panels, lines};
 
 /// Up to this many sessions each have a curve of their own; more are shown by their distance to max-min and the

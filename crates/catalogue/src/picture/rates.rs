@@ -25,6 +25,11 @@ pub(super) enum Style<'a> {
 
 /// Draws the rate of each session, with the max-min rates as dashed lines.
 pub(super) fn draw(area: &Area<'_>, run: &Run, style: Style<'_>) -> Result<(), PictureError> {
+    draw_over(area, None, run, style)
+}
+
+/// The same, above thin and pale curves of another run of the same sessions.
+pub(super) fn draw_over(area: &Area<'_>, under: Option<&Run>, run: &Run, style: Style<'_>) -> Result<(), PictureError> {
     let sessions = run.summary.sessions.len();
     let (size, limit, inset) = match style {
         Style::Full => {
@@ -40,31 +45,26 @@ pub(super) fn draw(area: &Area<'_>, run: &Run, style: Style<'_>) -> Result<(), P
             return spread::draw(&area.margins(14, 0, 0, 0), run);
         }
     }
-    let Some(rates) = run.rates.as_ref().filter(|rates| !rates.ends.is_empty()) else {
+    if run.rates.as_ref().is_none_or(|rates| rates.ends.is_empty()) {
         return Err(PictureError::NotRecorded { what: "rates", scenario: run.summary.scenario.clone() });
-    };
+    }
     let unit = rate_unit(limit);
     let grid = Grid::new(area, inset, (0.0, run.summary.duration_s), (0.0, limit / unit.bps));
     let wanted = if matches!(style, Style::Full) { 7 } else { 5 };
     grid.value_axis(&ticks((0.0, limit / unit.bps), wanted), &format!("rate, {}", unit.name), size)?;
     grid.time_axis(size)?;
 
-    let ends_s: Vec<_> = rates.ends.iter().map(|end| end.as_secs_f64()).collect();
+    if let Some(under) = under {
+        for session in 0..sessions.min(under.summary.sessions.len()) {
+            let points = points_of(under, session, unit.bps);
+            curve::line(&grid, &points, palette::colour(session).mix(0.45), 5.0)?;
+        }
+    }
     let width = if matches!(style, Style::Full) { 2.4 } else { 1.8 };
     let mut labels = Vec::new();
     let mut marks = Vec::new();
     for session in 0..sessions {
-        let (from_s, to_s) = max_min::active_s(run, session);
-        let mut points = Vec::new();
-        let mut begin_s = 0.0;
-        for (sample, end_s) in ends_s.iter().enumerate() {
-            // A sample's mean stands at its middle. Samples that the session was not in say nothing about it.
-            let middle_s = f64::midpoint(begin_s, *end_s);
-            if *end_s > from_s && begin_s < to_s {
-                points.push((middle_s, rates.wire_bps()[sample * rates.sessions + session] / unit.bps));
-            }
-            begin_s = *end_s;
-        }
+        let points = points_of(run, session, unit.bps);
         let (colour, shape) = (palette::colour(session), palette::marker(session));
         curve::line(&grid, &points, colour.to_rgba(), width)?;
         marks.extend(mark_places(&points, session, sessions).into_iter().map(|point| (point, session)));
@@ -86,6 +86,24 @@ pub(super) fn draw(area: &Area<'_>, run: &Run, style: Style<'_>) -> Result<(), P
     }
     label::draw(&grid, labels, size)?;
     max_min_key(&grid, size)
+}
+
+/// The rate of a session over time, in units of a rate.
+fn points_of(run: &Run, session: usize, unit_bps: f64) -> Vec<(f64, f64)> {
+    let Some(rates) = &run.rates else { return Vec::new() };
+    let (from_s, to_s) = max_min::active_s(run, session);
+    let mut points = Vec::new();
+    let mut begin_s = 0.0;
+    for (sample, end) in rates.ends.iter().enumerate() {
+        // A sample's mean stands at its middle. Samples that the session was not in say nothing about it.
+        let end_s = end.as_secs_f64();
+        if end_s > from_s && begin_s < to_s {
+            let bps = rates.wire_bps()[sample * rates.sessions + session];
+            points.push((f64::midpoint(begin_s, end_s), bps / unit_bps));
+        }
+        begin_s = end_s;
+    }
+    points
 }
 
 /// Says above the right end of the grid what dashed lines are.

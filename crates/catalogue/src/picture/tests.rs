@@ -90,6 +90,17 @@ fn distances__thin_curves_share_a_label() {
 }
 
 #[test]
+fn distances__each_group_of_thin_curves_has_a_colour_and_a_marker() {
+    let (_, run) = made(20, 10);
+    let curve = |label: &str| Curve { label: label.into(), run: &run, weight: CurveWeight::Thin };
+    let svg = distances(&Caption::default(), &[curve("one"), curve("other"), curve("one")]).unwrap();
+    let of = |colour: &str| svg.matches(colour).count();
+    // Blue and vermillion: two curves and one, each with a marker among them and one beside the name.
+    assert!(of("#0072B2") > of("#D55E00"), "{svg}");
+    assert!(of("#D55E00") >= 3, "{svg}");
+}
+
+#[test]
 fn side_by_side__every_panel_has_its_name() {
     let (few, many) = (made(4, 10), made(40, 10));
     let curve = |label: &str, made: &'static (Scenario, Run)| Curve {

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use fairwave_catalogue::{
-    Claim, ExperimentOutcome, RunError, RunOptions, RunStep, Verdict, VerdictCounts, report, run_all, select,
+    Claim, ExperimentOutcome, RunError, RunOptions, RunStep, Verdict, VerdictCounts, report, run_all, run_on_testbed,
+    select,
 };
 
-use super::verdict;
+use super::{verdict, wire};
 use crate::Done;
 use crate::failure::CommandFailure;
 use crate::output::json_line;
@@ -37,7 +38,7 @@ Examples:
   fairwave papers run all --quick --out report
   fairwave papers run 001 --verdict")]
 pub(super) struct Args {
-    /// Papers (002), experiments (002/fig-vii-2a), or all
+    /// Papers (002), experiments (002/fig-vii-2a), or all; with real programs (002/fig-ix-5-wire) only by their names
     #[arg(value_name = "ID", default_value = "all")]
     ids: Vec<String>,
     /// Fewer draws where an experiment has many, and shorter runs
@@ -57,6 +58,13 @@ pub(super) struct Args {
     record: Option<PathBuf>,
 }
 
+impl Args {
+    /// What is to be run.
+    pub(super) fn ids(&self) -> &[String] {
+        &self.ids
+    }
+}
+
 pub(super) fn run(args: &Args) -> Done {
     let experiments = select(&args.ids).map_err(|error| CommandFailure::Usage(error.to_string()))?;
     if args.verdict {
@@ -68,7 +76,7 @@ pub(super) fn run(args: &Args) -> Done {
     let told = RunBar::new(&progress);
     let mut outcomes = Vec::with_capacity(experiments.len());
     let mut printed = Ok(());
-    run_all(&experiments, RunOptions { quick: args.quick }, &|step| told.hear(step), &mut |mut outcome| {
+    let mut each = |mut outcome: ExperimentOutcome| {
         let text = if args.json { json_line(&outcome) } else { Ok(told_in_words(&outcome)) };
         printed = text.and_then(|text| progress.beside(|| terminal::print(&text)));
         if staging.is_none() {
@@ -77,8 +85,12 @@ pub(super) fn run(args: &Args) -> Done {
         }
         outcomes.push(outcome);
         printed.is_ok()
-    })
-    .map_err(failed)?;
+    };
+    // Those with real programs come last, when nothing else runs.
+    let (wired, simulated): (Vec<_>, Vec<_>) =
+        experiments.iter().copied().partition(|experiment| experiment.wire.is_some());
+    run_all(&simulated, RunOptions { quick: args.quick }, &|step| told.hear(step), &mut each).map_err(failed)?;
+    run_on_testbed(&wired, &wire::on_testbed, &|step| told.hear(step), &mut each).map_err(failed)?;
     printed?;
     progress.clear();
     if let (Some(staging), Some(out)) = (staging, &args.out) {
@@ -92,6 +104,9 @@ pub(super) fn run(args: &Args) -> Done {
     }
     let counts = VerdictCounts::of(&outcomes);
     let sentence = counts.sentence();
+    if let Some(unjudged) = wire::unjudged(&outcomes) {
+        terminal::note(&unjudged);
+    }
     // With --json the objects hold it all, and stdout stays an object a line.
     if args.json {
         terminal::note(&sentence);
@@ -140,6 +155,9 @@ fn told_in_words(outcome: &ExperimentOutcome) -> String {
     let _ = writeln!(text, "{}", paint(DIM, &format!("  after {}; {:.2} s{quick}", experiment.cites, outcome.wall_s)));
     if let Some(note) = &experiment.note {
         wrapped(&mut text, "  ", 2, note);
+    }
+    if let Some(notes) = &outcome.wire {
+        wire::told(&mut text, notes);
     }
     for claim in &outcome.claims {
         told_claim(&mut text, claim);

@@ -41,7 +41,7 @@ struct SampleCounts {
 }
 
 /// Writes the files of one result below `place`: a directory's name and a slash, or nothing.
-pub(super) fn write(staging: &Staging, place: &str, scenario: &Scenario, run: &Run) -> Done {
+pub(crate) fn write(staging: &Staging, place: &str, scenario: &Scenario, run: &Run) -> Done {
     let picture =
         picture::of_run(scenario, run).map_err(|error| CommandFailure::Run(format!("{place}rates.svg: {error}")))?;
     staging.write(&format!("{place}summary.json"), |out| write_summary(run, out))?;
@@ -79,7 +79,7 @@ fn write_summary(run: &Run, out: &mut dyn Write) -> io::Result<()> {
 
 /// Where each case's files go: nowhere special for a single one, else a directory each, named after what sets the
 /// cases apart.
-pub(super) fn places(cases: &[Case]) -> Vec<String> {
+pub(crate) fn places(cases: &[Case]) -> Vec<String> {
     if cases.len() == 1 {
         return vec![String::new()];
     }

@@ -25,7 +25,7 @@ pub(super) fn heading(scenario: &Scenario) -> String {
 }
 
 /// The report of one run.
-pub(super) fn full(scenario: &Scenario, run: &Run) -> String {
+pub(crate) fn full(scenario: &Scenario, run: &Run) -> String {
     let mut text = heading(scenario);
     let _ = writeln!(text, "{}\n{}\n", what_ran(scenario, run), paint(DIM, &window(run)));
     text += &tables::sessions(run);
@@ -90,7 +90,7 @@ fn measures(run: &Run) -> String {
         None => paint(BAD, &format!("no: the largest gap to max-min is {:.1} %", metrics.gap_to_max_min * 100.0)),
     };
     line("converged", converged);
-    if run.summary.model == "packet" {
+    if run.summary.model != "fluid" {
         let sum = |packets: fn(&fairwave_scenario::SessionSummary) -> u64| -> u64 {
             run.summary.sessions.iter().map(packets).sum()
         };

@@ -82,7 +82,7 @@ fn named(sums: &SchemeSummary) -> String {
 
 /// What the sessions delivered and lost, and when they were done: of packets, or where a session has a size.
 pub(super) fn deliveries(run: &Run) -> String {
-    let is_packet = run.summary.model == "packet";
+    let is_packet = run.summary.model != "fluid";
     let is_done = run.summary.sessions.iter().any(|session| session.completed_s.is_some());
     if !is_packet && !is_done {
         return String::new();

@@ -16,6 +16,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("units", &[]),
     // What the tests of host and files put between hosts.
     ("wan", &[]),
+    ("table", &["units"]),
     ("schemes", &["units"]),
     ("proto", &["schemes"]),
     ("scenario", &["schemes"]),
@@ -24,7 +25,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("catalogue", &["sim", "fluid"]),
     ("host", &["scenario", "proto", "wan"]),
     ("files", &["host"]),
-    ("cli", &["catalogue", "files"]),
+    ("testbed", &["host", "scenario", "wan"]),
+    ("cli", &["catalogue", "files", "testbed"]),
     ("python", &["catalogue", "files"]),
 ];
 

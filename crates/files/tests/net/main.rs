@@ -18,7 +18,5 @@ mod content;
 #[allow(dead_code, reason = "the tests of fairwave-host use it, too, each a part")]
 #[path = "../../../host/tests/net/hosts.rs"]
 mod hosts;
-#[path = "../../../host/tests/net/turn.rs"]
-mod turn;
 
-use turn::world;
+use fairwave_wan::world;

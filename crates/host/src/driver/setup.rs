@@ -165,7 +165,7 @@ fn host(
             send_bytes: SEND_BYTES,
             sending: node(config.send_capacity, draw(0), Bytes::new(u64::from(LOWER_BYTES + config.largest_datagram))),
             receiving: node(config.receive_capacity, draw(4), RECEIVED_BURST),
-            fair_start: true,
+            fair_start: config.fair_start,
             room: config.room,
             buffer: Some(Bytes::new(buffer_bytes as u64)),
             seed,

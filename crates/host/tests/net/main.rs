@@ -11,6 +11,5 @@ mod hosts;
 mod many;
 mod parts;
 mod stops;
-mod turn;
 
-use turn::world;
+use fairwave_wan::world;

@@ -6,6 +6,7 @@ use fairwave_units::{Duration, Rate, Time};
 
 use super::{Control, ControlEvent, Direction};
 use crate::codec::{Refusal, SessionId};
+use crate::end_node::EndNode;
 use crate::features::Features;
 use crate::flow_table::Flow;
 use crate::handshake::{Crypto, Established, HandshakeError, PendingVisit, Terms};
@@ -49,8 +50,9 @@ impl<C: Crypto> Control<C> {
     /// What this end brings to a session.
     fn terms(&self, session: SessionId, (sends, receives): (bool, bool), options: SessionOptions) -> Terms {
         let end = |flows: bool, direction| {
-            let node = self.node(direction).filter(|_| flows && self.setup.fair_start);
-            node.map(|node| node.fair_start_end(options.weight))
+            // Where nothing is sent that was not granted nothing is from the start, whatever the other end would give.
+            let starts = |node: &&EndNode| flows && (self.setup.fair_start || node.exchanges());
+            self.node(direction).filter(starts).map(|node| node.fair_start_end(options.weight))
         };
         let knows = |flows: bool, direction| !flows || self.node(direction).is_some();
         let knows_all = knows(sends, Direction::Sending) && knows(receives, Direction::Receiving);

@@ -5,20 +5,26 @@ use std::net::SocketAddr;
 use fairwave_units::Time;
 
 use super::{Control, ControlEvent};
-use crate::codec::{CloseReason, Header, LEAST_RESET_BYTES};
+use crate::codec::{CloseReason, Header, LEAST_RESET_BYTES, PacketKind};
 use crate::handshake::Crypto;
+use crate::session::Direction;
 
 impl<C: Crypto> Control<C> {
-    /// A packet came for a session that has no keys here. It may be a reset; else what goes back, if anything does.
+    /// A packet came for a session that has no keys here, from an address and with so many bytes of IP and UDP around
+    /// it. It may be a reset; else what goes back, if anything does.
     pub(crate) fn handle_stray(
         &mut self,
         now: Time,
-        from: SocketAddr,
+        (from, lower_bytes): (SocketAddr, u32),
         header: &Header,
         datagram: &[u8],
     ) -> Option<Vec<u8>> {
         if self.peers.get(header.session).is_some() || self.handle_reset(from, header, datagram) {
             return None;
+        }
+        if let Some(node) = self.node_mut(Direction::Receiving).filter(|_| header.kind == PacketKind::Data) {
+            let bytes = u32::try_from(datagram.len()).unwrap_or(u32::MAX);
+            node.see_stray(now, bytes.saturating_add(lower_bytes));
         }
         // RFC 9000 s10.3.3: what answers is smaller than what it answers; so this one must not be the smallest.
         if datagram.len() <= LEAST_RESET_BYTES {

@@ -72,7 +72,7 @@ impl Exchange {
     pub(crate) fn open(&mut self, now: Time, flow: &Flow, exchanges: bool) {
         match &mut self.half {
             Half::Source(source) => source.open(now, flow, exchanges),
-            Half::Sink(sink) => sink.open(flow, exchanges),
+            Half::Sink(sink) => sink.open(now, flow, exchanges),
         }
         self.note_news(now);
     }
@@ -114,14 +114,14 @@ impl Exchange {
     pub(crate) fn see_used(&mut self, session: SessionId, bytes: u64, waits: bool) {
         match &mut self.half {
             Half::Source(source) => source.see_sent(session, bytes, waits),
-            Half::Sink(sink) => sink.node.received(session.0, bytes as f64 * 8.0),
+            Half::Sink(sink) => sink.see_used(session, bytes),
         }
     }
 
-    /// What the source of a session sends that tells no claims, by measurement.
-    pub(crate) fn see_measured(&mut self, now: Time, session: SessionId, measured: Rate, span: Duration) {
+    /// What a session's source sends by measurement: that of one that tells no claims counts.
+    pub(crate) fn see_measured(&mut self, now: Time, session: SessionId, measured: Rate) {
         if let Half::Sink(sink) = &mut self.half {
-            sink.see_measured(now, session, measured, span);
+            sink.see_measured(now, session, measured);
         }
     }
 
@@ -154,10 +154,7 @@ impl Exchange {
         self.react_at = None;
         match &mut self.half {
             Half::Source(source) => source.node.tick(now, &mut source.out),
-            Half::Sink(sink) => {
-                sink.node.tick(now, &mut sink.out);
-                sink.note_told(now);
-            }
+            Half::Sink(sink) => sink.node.tick(now, &mut sink.out),
         }
     }
 
@@ -166,10 +163,7 @@ impl Exchange {
         self.react_at = None;
         match &mut self.half {
             Half::Source(source) => source.node.tick_on_news(now, &mut source.out),
-            Half::Sink(sink) => {
-                sink.node.tick_on_news(now, &mut sink.out);
-                sink.note_told(now);
-            }
+            Half::Sink(sink) => sink.node.tick_on_news(now, &mut sink.out),
         }
     }
 

@@ -1,9 +1,9 @@
 //! The receiving side of a host.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use fairwave_schemes::node::tally::{ClaimMessage, GrantTo, SessionTerms, SinkNode, TallyOptions};
-use fairwave_units::{Duration, Rate, Time};
+use fairwave_units::{Rate, Time};
 
 use super::rates::ExchangeRates;
 use super::words::{Word, claim_message, grant_frame, terms};
@@ -21,36 +21,24 @@ pub(super) struct SinkHalf {
 #[derive(Debug)]
 struct SinkSession {
     terms: SessionTerms,
-    alpha: f64,
-    beta: f64,
     /// What the application here takes at the most.
     ceiling: Option<Rate>,
-    plain: Option<PlainSource>,
+    /// Its source tells no claims: up to when what it sends is measured.
+    plain: Option<Time>,
 }
-
-/// A source that tells no claims: what it sends is what it claims, and a step more while it uses what it was granted.
-/// What it was told a round trip and two intervals ago it obeys.
-#[derive(Debug, Default)]
-struct PlainSource {
-    number: u64,
-    in_force: (u64, Rate),
-    told: VecDeque<(Time, u64, Rate)>,
-    offer: Option<Rate>,
-    last: u64,
-}
-
-/// Who uses this share of what he was granted may want more.
-const USES: f64 = 0.95;
 
 impl SinkHalf {
     pub(super) fn new(capacity: Rate, options: TallyOptions) -> Self {
         Self { node: SinkNode::new(capacity, options), out: Vec::new(), sessions: BTreeMap::new() }
     }
 
-    pub(super) fn open(&mut self, flow: &Flow, exchanges: bool) {
-        let plain = (!exchanges).then(PlainSource::default);
-        let (alpha, beta) = (flow.options.alpha, flow.options.beta);
-        self.sessions.insert(flow.session, SinkSession { terms: terms(flow), alpha, beta, ceiling: None, plain });
+    pub(super) fn open(&mut self, now: Time, flow: &Flow, exchanges: bool) {
+        let session = SinkSession { terms: terms(flow), ceiling: None, plain: (!exchanges).then_some(now) };
+        if !exchanges {
+            let (alpha, beta) = (flow.options.alpha, flow.options.beta);
+            self.node.open_plain(now, flow.session.0, &session.terms, alpha, beta);
+        }
+        self.sessions.insert(flow.session, session);
     }
 
     pub(super) fn forget(&mut self, session: SessionId) {
@@ -61,8 +49,8 @@ impl SinkHalf {
     pub(super) fn set_terms(&mut self, flow: &Flow) {
         if let Some(known) = self.sessions.get_mut(&flow.session) {
             known.terms = terms(flow);
-            (known.alpha, known.beta) = (flow.options.alpha, flow.options.beta);
             self.node.set_terms(flow.session.0, known.terms);
+            self.node.set_plain_steps(flow.session.0, flow.options.alpha, flow.options.beta);
         }
     }
 
@@ -92,33 +80,20 @@ impl SinkHalf {
         self.node.set_ceiling(session.0, known.ceiling);
     }
 
-    /// The claim of a source that tells none; `span`: a round trip and two intervals.
-    pub(super) fn see_measured(&mut self, now: Time, session: SessionId, measured: Rate, span: Duration) {
-        let Some(known) = self.sessions.get_mut(&session) else { return };
-        let (alpha, beta) = (known.alpha, known.beta);
-        let Some(plain) = &mut known.plain else { return };
-        while let Some((told, number, rate)) = plain.told.front().copied()
-            && now.since(told) >= span
-        {
-            plain.in_force = (number, rate);
-            plain.told.pop_front();
+    /// So many bytes of a session came since the last tick. Of a source that tells no claims it is not what comes that
+    /// counts but what it [sends](Self::see_measured).
+    pub(super) fn see_used(&mut self, session: SessionId, bytes: u64) {
+        if self.sessions.get(&session).is_some_and(|known| known.plain.is_none()) {
+            self.node.received(session.0, bytes as f64 * 8.0);
         }
-        plain.number += 1;
-        let granted = self.node.granted(session.0).unwrap_or(Rate::ZERO);
-        let offer = plain.offer.map_or(f64::MAX, Rate::as_bps);
-        let gap = (offer - measured.as_bps()).max(0.0);
-        // Wu 2007, Eq. VI.3 and VI.4: alpha of the gap, at least alpha beta of the offer, and no more than the gap.
-        let step = if measured >= granted * USES { (alpha * gap).max(alpha * beta * offer).min(gap) } else { 0.0 };
-        let claim = ClaimMessage {
-            number: plain.number,
-            claim: Some(measured + Rate::nearest_bps(step)),
-            is_application_limited: true,
-            is_bye: false,
-            wants_answer: false,
-            in_force: plain.in_force.0,
-            rate_in_force: plain.in_force.1,
-        };
-        self.claim(now, session, &claim);
+    }
+
+    /// A source that tells no claims is measured to send at this rate.
+    pub(super) fn see_measured(&mut self, now: Time, session: SessionId, measured: Rate) {
+        if let Some(since) = self.sessions.get_mut(&session).and_then(|known| known.plain.as_mut()) {
+            self.node.received(session.0, measured.as_bps() * now.since(*since).as_secs_f64());
+            *since = now;
+        }
     }
 
     pub(super) fn rates(&self, session: SessionId) -> Option<ExchangeRates> {
@@ -131,19 +106,6 @@ impl SinkHalf {
             let session = SessionId(word.session);
             if self.sessions.get(&session).is_some_and(|known| known.plain.is_none()) {
                 words.push((session, Word::Grant(grant_frame(&word.message))));
-            }
-        }
-    }
-
-    /// What was told to sources that tell no claims, by feedback, is in force a round trip later.
-    pub(super) fn note_told(&mut self, now: Time) {
-        for grant in &self.out {
-            let known = self.sessions.get_mut(&SessionId(grant.session));
-            let Some(plain) = known.and_then(|known| known.plain.as_mut()) else { continue };
-            plain.offer = grant.message.offer;
-            if grant.message.number > plain.last {
-                plain.last = grant.message.number;
-                plain.told.push_back((now, grant.message.number, grant.message.rate));
             }
         }
     }

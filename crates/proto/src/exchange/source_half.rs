@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use fairwave_schemes::node::tally::{ClaimTo, GrantMessage, SourceNode, TallyOptions};
-use fairwave_units::{Duration, Rate, Time};
+use fairwave_schemes::node::tally::{ClaimTo, SourceNode, TallyOptions};
+use fairwave_units::{Rate, Time};
 
 use super::rates::ExchangeRates;
-use super::words::{Word, claim_frame, from_limit, grant_message, terms};
+use super::words::{Word, claim_frame, from_bps, grant_message, terms};
 use crate::codec::{GrantFrame, SessionId};
 use crate::flow_table::Flow;
 
@@ -24,12 +24,9 @@ struct SourceSession {
     desired: Option<Rate>,
     /// Whether that is what the rule takes for its demand: while data wait for it.
     is_declared: bool,
-    /// Of a sink that gives no grants: how often it said what it expects.
-    feedbacks: Option<u64>,
+    /// Whether its sink gives grants; else it says what it expects.
+    exchanges: bool,
 }
-
-/// The word of a sink that gives no grants is good until the next one; what a silence of it means is for others to say.
-const WITHOUT_LEASE: Duration = Duration::from_secs(1 << 30);
 
 impl SourceHalf {
     pub(super) fn new(capacity: Rate, options: TallyOptions) -> Self {
@@ -37,10 +34,12 @@ impl SourceHalf {
     }
 
     pub(super) fn open(&mut self, now: Time, flow: &Flow, exchanges: bool) {
-        let feedbacks = (!exchanges).then_some(0);
-        let session = SourceSession { desired: flow.desired, is_declared: false, feedbacks };
-        self.sessions.insert(flow.session, session);
-        self.node.open(now, flow.session.0, terms(flow), None, 1, &mut self.out);
+        self.sessions.insert(flow.session, SourceSession { desired: flow.desired, is_declared: false, exchanges });
+        if exchanges {
+            self.node.open(now, flow.session.0, terms(flow), None, 1, &mut self.out);
+        } else {
+            self.node.open_plain(now, flow.session.0, terms(flow), None);
+        }
     }
 
     pub(super) fn forget(&mut self, session: SessionId) {
@@ -70,27 +69,16 @@ impl SourceHalf {
     }
 
     pub(super) fn on_grant(&mut self, now: Time, session: SessionId, grant: &GrantFrame) {
-        if self.sessions.get(&session).is_some_and(|known| known.feedbacks.is_none()) {
+        if self.sessions.get(&session).is_some_and(|known| known.exchanges) {
             self.node.on_grant(now, session.0, 0, &grant_message(grant), &mut self.out);
         }
     }
 
     /// What a sink that gives no grants expects is its grant and its offer.
     pub(super) fn on_feedback(&mut self, now: Time, session: SessionId, expected_bps: u64) {
-        let Some(feedbacks) = self.sessions.get_mut(&session).and_then(|known| known.feedbacks.as_mut()) else {
-            return;
-        };
-        *feedbacks += 1;
-        let offer = from_limit(expected_bps);
-        let grant = GrantMessage {
-            number: *feedbacks,
-            rate: offer.unwrap_or(Rate::nearest_bps(f64::MAX)),
-            offer,
-            claim_heard: u64::MAX,
-            lease: WITHOUT_LEASE,
-            wants_answer: false,
-        };
-        self.node.on_grant(now, session.0, 0, &grant, &mut self.out);
+        if self.sessions.get(&session).is_some_and(|known| !known.exchanges) {
+            self.node.on_feedback(now, session.0, from_bps(expected_bps));
+        }
     }
 
     pub(super) fn rates(&self, session: SessionId) -> Option<ExchangeRates> {
@@ -104,7 +92,7 @@ impl SourceHalf {
     pub(super) fn take_words(&mut self, words: &mut Vec<(SessionId, Word)>) {
         for word in self.out.drain(..) {
             let session = SessionId(word.session);
-            if self.sessions.get(&session).is_some_and(|known| known.feedbacks.is_none()) {
+            if self.sessions.get(&session).is_some_and(|known| known.exchanges) {
                 words.push((session, Word::Claim(claim_frame(&word.message))));
             }
         }

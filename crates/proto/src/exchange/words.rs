@@ -28,11 +28,12 @@ fn to_limit(limit: Option<Rate>) -> u64 {
 }
 
 /// Below [`NO_LIMIT_BPS`], else there is none.
-pub(super) fn from_limit(bps: u64) -> Option<Rate> {
+fn from_limit(bps: u64) -> Option<Rate> {
     (bps < NO_LIMIT_BPS).then(|| Rate::nearest_bps(bps as f64))
 }
 
-fn from_bps(bps: u64) -> Rate {
+/// Without a limit: more than there is.
+pub(super) fn from_bps(bps: u64) -> Rate {
     from_limit(bps).unwrap_or(Rate::nearest_bps(f64::MAX))
 }
 

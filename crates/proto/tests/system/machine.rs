@@ -55,6 +55,9 @@ pub(crate) struct Machine {
     pub(crate) held: i64,
     /// How it lies, if it does.
     pub(crate) trick: Option<Trick>,
+    /// What outlives a restart, if it answers packets of sessions that it has forgotten.
+    identity: Option<u64>,
+    answers: Vec<(SocketAddr, Vec<u8>)>,
 }
 
 /// What arrived with a data packet.
@@ -65,7 +68,7 @@ pub(crate) struct Arrived {
 }
 
 impl Setup {
-    fn host(&self, now: Time, seed: u64) -> Host<Insecure> {
+    fn host(&self, now: Time, seed: u64, identity: Option<u64>) -> Host<Insecure> {
         let mut options = Options::default();
         options.set("drain", OptionValue::Flag(self.drain));
         let node = |turn: u64| {
@@ -81,6 +84,7 @@ impl Setup {
         };
         let mut bytes = [0; 32];
         bytes[..8].copy_from_slice(&mixed(seed).to_le_bytes());
+        let responder = InsecureResponder::new(seed, [TICKET]);
         let config = HostConfig {
             lower_bytes: LOWER,
             piece_bytes: self.piece_bytes,
@@ -96,7 +100,7 @@ impl Setup {
             probes_mtu: self.probes_mtu,
             is_plain: false,
             lasts: Lasts::default(),
-            crypto: InsecureResponder::new(seed, [TICKET]),
+            crypto: identity.map_or(responder.clone(), |identity| responder.with_resets(identity)),
         };
         Host::new(now, config)
     }
@@ -105,7 +109,7 @@ impl Setup {
 impl Machine {
     pub(crate) fn new(setup: Setup, address: SocketAddr, seed: u64) -> Self {
         let mut held = 0;
-        let host = memory::counted(&mut held, || setup.host(Time::ZERO, seed));
+        let host = memory::counted(&mut held, || setup.host(Time::ZERO, seed, None));
         Self {
             host,
             setup,
@@ -118,13 +122,22 @@ impl Machine {
             room: vec![0; 10_000],
             held,
             trick: None,
+            identity: None,
+            answers: Vec::new(),
         }
+    }
+
+    /// The same before its first session, as one that answers packets of sessions that it has forgotten.
+    pub(crate) fn with_resets(mut self, seed: u64) -> Self {
+        self.identity = Some(seed);
+        self.restart(Time::ZERO, seed);
+        self
     }
 
     /// It forgets all that it knew.
     pub(crate) fn restart(&mut self, now: Time, seed: u64) {
         self.held = 0;
-        self.host = memory::counted(&mut self.held, || self.setup.host(now, seed));
+        self.host = memory::counted(&mut self.held, || self.setup.host(now, seed, self.identity));
         self.sessions.clear();
         self.initiated.clear();
         self.visits.clear();
@@ -165,7 +178,14 @@ impl Machine {
             return None;
         }
         let header = Header::read(&mut Reader::new(datagram)).ok()?;
-        let mut seal = self.seal(header.session, false, header.kind)?;
+        let Some(mut seal) = self.seal(header.session, false, header.kind) else {
+            if self.identity.is_some() {
+                let host = &mut self.host;
+                let answer = memory::counted(&mut self.held, || host.handle_stray(now, from, &header, datagram));
+                self.answers.extend(answer.map(|answer| (from, answer)));
+            }
+            return None;
+        };
         let session = header.session;
         let host = &mut self.host;
         match header.kind {
@@ -206,6 +226,9 @@ impl Machine {
 
     /// The next datagram to send, and where to.
     pub(crate) fn poll_transmit(&mut self, now: Time) -> Option<(SocketAddr, Vec<u8>)> {
+        if let Some(answer) = self.answers.pop() {
+            return Some(answer);
+        }
         loop {
             if let Some((to, session, packet)) = self.trick.as_mut().and_then(Trick::more) {
                 if let Some(datagram) = self.encode(Some(session), packet) {

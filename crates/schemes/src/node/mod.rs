@@ -59,7 +59,7 @@ const fn entry(
     rule: NodeRule,
 ) -> Scheme {
     let (models, header, ack_header): (&[Model], _, _) = if rule.runs_on_hosts {
-        (&[Model::Fluid, Model::Packet], HOST_HEADER, HOST_MESSAGE_HEADER)
+        (&[Model::Fluid, Model::Packet, Model::Testbed], HOST_HEADER, HOST_MESSAGE_HEADER)
     } else {
         (&[Model::Fluid], Bytes::ZERO, Bytes::ZERO)
     };

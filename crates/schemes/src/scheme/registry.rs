@@ -58,6 +58,11 @@ pub(crate) const fn window(
     Scheme { models: &[Model::Packet], options, controller: Some(make), ..session(name, help, cites) }
 }
 
+/// The same, of a rule that kernels have, too: there the testbed runs it.
+pub(crate) const fn of_kernels(entry: Scheme) -> Scheme {
+    Scheme { models: &[Model::Packet, Model::Testbed], ..entry }
+}
+
 /// The entry of a rule of links and the sessions that obey it, which adds so many bytes to packets and
 /// acknowledgements.
 pub(crate) const fn link(name: &'static str, help: &'static str, cites: &'static str, header: u64) -> Scheme {

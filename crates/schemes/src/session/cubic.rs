@@ -118,13 +118,13 @@ impl CubicConfig {
 }
 
 /// Its entry in the list of schemes.
-pub(super) const SCHEME: Scheme = registry::window(
+pub(super) const SCHEME: Scheme = registry::of_kernels(registry::window(
     "cubic",
     "CUBIC: the window is a cubic of the time since the last loss",
     "RFC 9438",
     &OPTIONS,
     |options, window| Ok(windowed(Cubic::new(CubicConfig::from_options(options)), window)),
-);
+));
 /// RFC 9438 is what Linux runs.
 const OPTIONS: [OptionSpec; 12] = join(
     LINUX_TCP,

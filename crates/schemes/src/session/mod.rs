@@ -17,6 +17,7 @@ mod delivery_rate;
 mod fast;
 mod hstcp;
 mod htcp;
+mod kernel;
 mod make;
 mod new_reno;
 mod rate_sample;
@@ -80,7 +81,7 @@ pub(crate) const WINDOWED: &[Scheme] = &[
 ];
 
 /// Sessions that set their own rate: their rules are no [`CongestionController`].
-pub(crate) const OTHERS: &[Scheme] = &[udt::SCHEME, rbudp::SCHEME, CBR];
+pub(crate) const OTHERS: &[Scheme] = &[udt::SCHEME, rbudp::SCHEME, CBR, kernel::CUBIC, kernel::RENO, kernel::BBR];
 
 /// No rule at all.
 const CBR: Scheme = Scheme {

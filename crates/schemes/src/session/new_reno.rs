@@ -22,13 +22,13 @@ impl WindowRule for NewReno {
 }
 
 /// Its entry in the list of schemes.
-pub(super) const SCHEME: Scheme = registry::window(
+pub(super) const SCHEME: Scheme = registry::of_kernels(registry::window(
     "newreno",
     "TCP NewReno: one segment more per round trip, half at a loss",
     "RFC 5681, RFC 6582",
     &NEWRENO,
     |_, window| Ok(windowed(NewReno, window)),
-);
+));
 /// The same rule; that its sender hears of more is the sender's business.
 pub(super) const WITH_SACK: Scheme =
     registry::window("sack", "TCP with selective acknowledgements", "RFC 6675", &TCP, |_, window| {

@@ -4,8 +4,7 @@ use std::fs::OpenOptions;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use tun_rs::{DeviceBuilder, SyncDevice};
-
+use super::device::Device;
 use crate::space::Space;
 
 /// The device's name in the host's namespace.
@@ -29,23 +28,36 @@ pub fn address(port: usize, host: u8, is_ipv6: bool) -> IpAddr {
 
 /// One host's device, opened.
 pub struct Port {
-    pub(super) device: SyncDevice,
+    pub(super) device: Device,
 }
 
 impl Port {
-    /// Makes the device of port number `port` in `space`, with the addresses of its first host, and all routes into it.
-    /// An IP packet has at most `mtu` bytes.
+    /// Makes the device of port number `port` in `space`, with the addresses of its first host, and all routes into it:
+    /// a TUN device, or where `/dev/net/tun` is closed to this user a veth. An IP packet has at most `mtu` bytes.
     ///
     /// # Errors
     ///
-    /// For a port above 255, and where the kernel gives no TUN device (`/dev/net/tun`, root of the space).
+    /// For a port above 255, and where the kernel gives neither device: who is not root of the space may have none.
     pub fn new(space: &Space, port: usize, mtu: u32) -> io::Result<Self> {
+        if is_closed() { Self::by_veth(space, port, mtu) } else { Self::by_tun(space, port, mtu) }
+    }
+
+    /// The same, by a TUN device.
+    pub fn by_tun(space: &Space, port: usize, mtu: u32) -> io::Result<Self> {
+        Self::with(space, port, mtu, &|name| Device::tun(space, name))
+    }
+
+    /// The same, by a pair of veths: what an unprivileged user has where `/dev/net/tun` is closed.
+    pub fn by_veth(space: &Space, port: usize, mtu: u32) -> io::Result<Self> {
+        Self::with(space, port, mtu, &|name| Device::veth(space, name, port))
+    }
+
+    fn with(space: &Space, port: usize, mtu: u32, make: &dyn Fn(&str) -> io::Result<Device>) -> io::Result<Self> {
         if port > usize::from(u8::MAX) {
             return Err(io::Error::other(format!("port {port}: a relay has at most 256")));
         }
         let name = device(port);
-        let device = space.run(|| DeviceBuilder::new().name(&name).offload(true).build_sync()).map_err(explained)?;
-        device.set_nonblocking(true)?;
+        let device = make(&name)?;
         // The relay takes packets out much faster than they come in; a long queue bridges the times when it does not
         // run.
         space.ip(&["link", "set", &name, "mtu", &mtu.to_string(), "txqueuelen", "20000", "up"])?;
@@ -58,20 +70,13 @@ impl Port {
     }
 }
 
-/// Root of a user namespace is not whom the mode of a file in /dev means.
-fn explained(error: io::Error) -> io::Error {
-    let device = "/dev/net/tun";
-    let is_closed = || OpenOptions::new().read(true).write(true).open(device).err();
-    match is_closed() {
-        Some(closed) if closed.kind() == io::ErrorKind::PermissionDenied => io::Error::new(
-            closed.kind(),
-            format!("no TUN device: {device} is open to root alone here; \"sudo chmod 666 {device}\" opens it to all"),
-        ),
-        _ => error,
-    }
+/// Whether TUN devices are not for this user: root of a user namespace is not whom the mode of a file in /dev means.
+fn is_closed() -> bool {
+    let opened = OpenOptions::new().read(true).write(true).open("/dev/net/tun");
+    opened.is_err_and(|error| matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::NotFound))
 }
 
-/// Packets that the kernel could not keep for the relay, since the device of this port is there.
+/// Packets that the device could not keep for the relay, since the device of this port is there.
 pub fn overflows(space: &Space, port: usize) -> io::Result<u64> {
     // Of /sys only the mount's own namespace is seen; /proc/thread-self follows the thread.
     let table = space.run(|| std::fs::read_to_string("/proc/thread-self/net/dev"))?;

@@ -22,6 +22,8 @@ pub struct Report {
     pub strays: u64,
     /// Deliveries that the kernel refused.
     pub refused: u64,
+    /// Packets that came faster than the relay took them, and that the kernel could not keep for it.
+    pub missed: u64,
     /// CPU time of the thread.
     pub cpu: Duration,
     /// How long it ran.
@@ -75,6 +77,7 @@ impl Report {
             queue_drops: 0,
             strays: 0,
             refused: 0,
+            missed: 0,
             cpu: Duration::ZERO,
             wall: Duration::ZERO,
             // The last place takes all that is later than 10 ms.
@@ -116,11 +119,11 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let wall = self.wall.as_secs_f64().max(1e-9);
-        let Self { packets, reads, lost, queue_drops, strays, refused, .. } = self;
+        let Self { packets, reads, lost, queue_drops, strays, refused, missed, .. } = self;
         write!(
             f,
             "relay: {packets} packets, {:.1} Mb/s, {:.1} a read; lost {lost}, full queue {queue_drops}, strays {strays}, \
-             refused {refused}; late by {:?} (half), {:?} (99 %), {:?} (99.9 %); {:.1} % of a core, {:.2} CPU s/GB",
+             refused {refused}, missed {missed}; late by {:?} (half), {:?} (99 %), {:?} (99.9 %); {:.1} % of a core, {:.2} CPU s/GB",
             self.bytes as f64 * 8.0 / wall / 1e6,
             *packets as f64 / (*reads).max(1) as f64,
             self.late_by(0.5),

@@ -23,7 +23,7 @@ use super::way::{Direction, Fate, Way};
 /// What is due within this time goes now: a sleep that short would end later than that.
 const SOON: Duration = Duration::from_micros(10);
 /// Packets taken from one port before others get their turn.
-const TURN: usize = 64;
+const TURN: usize = 32;
 
 pub(super) struct Wheel {
     begin: Instant,
@@ -88,13 +88,19 @@ impl Wheel {
                 self.follow(shared);
                 version = Some(newest);
             }
+            let mut is_left = false;
+            for port in 0..self.ports.len() {
+                // What is due does not wait until all ports have had their turn.
+                self.deliver(shared);
+                is_left |= self.take(port, &mut buffer)?;
+            }
             self.deliver(shared);
-            let is_left = self.take(&mut buffer)?;
             self.sleep(is_left)?;
         }
         let spent = clock_gettime(ClockId::ThreadCPUTime);
         self.report.cpu = duration(spent).saturating_sub(duration(cpu));
         self.report.wall = self.begin.elapsed();
+        self.report.missed = self.ports.iter().map(|port| port.device.lost()).sum();
         let now = Instant::now();
         for (port, backlogs) in self.backlogs.into_iter().enumerate() {
             self.report.waits[port] = backlogs.map(|backlog| backlog.finish(now));
@@ -146,30 +152,26 @@ impl Wheel {
         self.waiting = waiting.into();
     }
 
-    /// Takes what the hosts sent: whether some may be left.
-    fn take(&mut self, buffer: &mut [u8]) -> io::Result<bool> {
-        let mut is_left = false;
-        for port in 0..self.ports.len() {
-            for turn in 0..TURN {
-                let bytes = match self.ports[port].device.recv(buffer) {
-                    Ok(bytes) => bytes,
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                    Err(error) => return Err(error),
-                };
-                // What the kernel says to its neighbours has no fate: it would take another's from the seed.
-                let has_place = |packet: &Packet| packet.destination().is_some_and(|to| to < self.ports.len());
-                let Some(packet) = Packet::new(&buffer[..bytes]).filter(has_place) else {
-                    self.report.strays += 1;
-                    continue;
-                };
-                self.report.reads += 1;
-                self.report.packets += packet.segments() as u64;
-                self.report.bytes += packet.wire_bytes();
-                self.enter(Instant::now(), Step { from: port, port, direction: Direction::Up }, packet);
-                is_left |= turn + 1 == TURN;
-            }
+    /// Takes what a host sent: whether some may be left.
+    fn take(&mut self, port: usize, buffer: &mut [u8]) -> io::Result<bool> {
+        for _ in 0..TURN {
+            let bytes = match self.ports[port].device.recv(buffer) {
+                Ok(bytes) => bytes,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) => return Err(error),
+            };
+            // What the kernel says to its neighbours has no fate: it would take another's from the seed.
+            let has_place = |packet: &Packet| packet.destination().is_some_and(|to| to < self.ports.len());
+            let Some(packet) = Packet::new(&buffer[..bytes]).filter(has_place) else {
+                self.report.strays += 1;
+                continue;
+            };
+            self.report.reads += 1;
+            self.report.packets += packet.segments() as u64;
+            self.report.bytes += packet.wire_bytes();
+            self.enter(Instant::now(), Step { from: port, port, direction: Direction::Up }, packet);
         }
-        Ok(is_left)
+        Ok(true)
     }
 
     /// A packet begins a way.

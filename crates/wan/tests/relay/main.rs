@@ -2,12 +2,10 @@
 
 #![allow(non_snake_case)]
 
-mod turn;
-
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use fairwave_wan::{Direction, Port, Relay, Report, Space, Way, address, overflows};
+use fairwave_wan::{Direction, Port, Relay, Report, Space, Way, address, overflows, world};
 
 /// Two hosts behind a relay, a socket on each.
 struct Pair {
@@ -19,8 +17,13 @@ struct Pair {
 
 impl Pair {
     fn new(seed: u64, is_ipv6: bool) -> Self {
+        Self::with(seed, is_ipv6, Port::new)
+    }
+
+    /// With devices of that kind.
+    fn with(seed: u64, is_ipv6: bool, device: fn(&Space, usize, u32) -> std::io::Result<Port>) -> Self {
         let spaces = [0, 1].map(|_| Space::new().expect("checked before"));
-        let ports = spaces.iter().enumerate().map(|(port, space)| Port::new(space, port, 1500).expect("root may"));
+        let ports = spaces.iter().enumerate().map(|(port, space)| device(space, port, 1500).expect("root may"));
         let relay = Relay::start(ports.collect(), seed).expect("a thread is left");
         let bind = |port: usize| {
             let here = SocketAddr::new(address(port, 1, is_ipv6), 9000);
@@ -106,8 +109,31 @@ impl Pair {
 }
 
 #[test]
+fn relay__veths_carry_what_tun_devices_do() {
+    let Some(_turn) = world() else { return };
+    for is_ipv6 in [false, true] {
+        for (kind, device) in [("tun", Port::by_tun as fn(&Space, usize, u32) -> _), ("veth", Port::by_veth)] {
+            let pair = Pair::with(7, is_ipv6, device);
+            // Some are lost of the ten that come as one: the others are cut out, with checksums that are right.
+            pair.relay.set(0, Direction::Up, Way { loss: 0.3, ..Way::delay(Duration::from_millis(5)) });
+            std::thread::sleep(Duration::from_millis(20));
+            if !pair.send_together(10, 1200, None) {
+                return;
+            }
+            let arrived = pair.arrivals();
+            let report = pair.stop();
+            println!("{kind}, IPv6 {is_ipv6}: {arrived:?}; {report}");
+            assert_eq!((report.packets, report.reads), (10, 1), "{kind}: they come to the relay as one");
+            assert_eq!(report.lost as usize + arrived.len(), 10, "{kind}");
+            assert!(report.lost > 0 && arrived.len() > 1, "{kind}: both happen with this seed");
+            assert!(arrived.is_sorted(), "{kind}: {arrived:?}");
+        }
+    }
+}
+
+#[test]
 fn relay__delays_each_way_as_told() {
-    let Some(_turn) = turn::world() else { return };
+    let Some(_turn) = world() else { return };
     for is_ipv6 in [false, true] {
         let pair = Pair::new(1, is_ipv6);
         pair.relay.set(0, Direction::Up, Way::delay(Duration::from_millis(30)));
@@ -125,7 +151,7 @@ fn relay__delays_each_way_as_told() {
 
 #[test]
 fn relay__the_same_seed_loses_the_same_packets() {
-    let Some(_turn) = turn::world() else { return };
+    let Some(_turn) = world() else { return };
     let run = || {
         let pair = Pair::new(7, false);
         pair.relay.set(0, Direction::Up, Way { loss: 0.2, duplicate: 0.1, ..Way::default() });
@@ -146,7 +172,7 @@ fn relay__the_same_seed_loses_the_same_packets() {
 
 #[test]
 fn relay__large_packets_and_a_blackhole_vanish() {
-    let Some(_turn) = turn::world() else { return };
+    let Some(_turn) = world() else { return };
     let pair = Pair::new(3, false);
     pair.relay.set_both(1, Way { mtu: Some(1000), ..Way::default() });
     std::thread::sleep(Duration::from_millis(20));
@@ -162,7 +188,7 @@ fn relay__large_packets_and_a_blackhole_vanish() {
 
 #[test]
 fn relay__a_rate_holds_and_its_queue_overflows() {
-    let Some(_turn) = turn::world() else { return };
+    let Some(_turn) = world() else { return };
     let pair = Pair::new(4, false);
     // 100 packets of 1000 bytes wait at the most, one leaves each millisecond.
     let way = Way { rate_bps: Some(8e6), queue_bytes: 100_000, ..Way::default() };
@@ -186,7 +212,7 @@ fn relay__a_rate_holds_and_its_queue_overflows() {
 
 #[test]
 fn relay__segments_of_one_large_packet_have_fates_of_their_own() {
-    let Some(_turn) = turn::world() else { return };
+    let Some(_turn) = world() else { return };
     for is_ipv6 in [false, true] {
         let pair = Pair::new(5, is_ipv6);
         let way = Way { loss: 0.1, late: 0.1, late_by: Duration::from_millis(3), ..Way::default() };
@@ -240,7 +266,7 @@ fn relay__segments_of_one_large_packet_have_fates_of_their_own() {
 
 #[test]
 fn relay__a_rate_is_the_one_told() {
-    let Some(_turn) = turn::world() else { return };
+    let Some(_turn) = world() else { return };
     // 250 packets of 1000 bytes at 8 Mb/s take 250 ms. Whatever keeps the relay or this test from running makes that
     // longer, never shorter: the best of a few attempts counts.
     let way = Way { rate_bps: Some(8e6), queue_bytes: 1_000_000, ..Way::default() };
@@ -262,7 +288,7 @@ fn relay__a_rate_is_the_one_told() {
 
 #[test]
 fn relay__what_waits_leaves_at_the_rate_that_is_now() {
-    let Some(_turn) = turn::world() else { return };
+    let Some(_turn) = world() else { return };
     best(|pair| {
         let way = Way { rate_bps: Some(8e6), queue_bytes: 1_000_000, ..Way::default() };
         pair.relay.set(1, Direction::Down, way);
@@ -290,7 +316,7 @@ fn relay__what_waits_leaves_at_the_rate_that_is_now() {
 
 #[test]
 fn relay__a_queue_holds_no_more_than_it_may_and_says_how_long_that_takes() {
-    let Some(_turn) = turn::world() else { return };
+    let Some(_turn) = world() else { return };
     let pair = Pair::new(8, false);
     pair.relay.set(1, Direction::Down, Way { rate_bps: Some(8e6), queue_bytes: 30_000, ..Way::default() });
     std::thread::sleep(Duration::from_millis(20));
@@ -310,7 +336,7 @@ fn relay__a_queue_holds_no_more_than_it_may_and_says_how_long_that_takes() {
 
 #[test]
 fn relay__late_packets_are_overtaken_and_none_is_lost() {
-    let Some(_turn) = turn::world() else { return };
+    let Some(_turn) = world() else { return };
     let pair = Pair::new(9, false);
     pair.relay.set(0, Direction::Up, Way { late: 0.05, late_by: Duration::from_millis(20), ..Way::default() });
     std::thread::sleep(Duration::from_millis(20));
@@ -339,7 +365,7 @@ fn relay__late_packets_are_overtaken_and_none_is_lost() {
 
 #[test]
 fn relay__packets_of_a_large_one_leave_one_by_one_where_told() {
-    let Some(_turn) = turn::world() else { return };
+    let Some(_turn) = world() else { return };
     for is_even in [true, false] {
         best(|pair| {
             let way = Way { rate_bps: Some(8e6), queue_bytes: 1_000_000, is_even, ..Way::default() };
@@ -359,7 +385,7 @@ fn relay__packets_of_a_large_one_leave_one_by_one_where_told() {
 
 #[test]
 fn relay__marks_who_finds_a_long_queue_and_minds_marks() {
-    let Some(_turn) = turn::world() else { return };
+    let Some(_turn) = world() else { return };
     for is_ipv6 in [false, true] {
         for ecn in [Some(quinn_udp::EcnCodepoint::Ect0), None] {
             let pair = Pair::new(10, is_ipv6);
@@ -383,7 +409,7 @@ fn relay__marks_who_finds_a_long_queue_and_minds_marks() {
 
 #[test]
 fn relay__a_detour_delays_who_goes_between_its_addresses() {
-    let Some(_turn) = turn::world() else { return };
+    let Some(_turn) = world() else { return };
     let pair = Pair::new(11, false);
     let other = address(0, 2, false);
     pair.spaces[0].add_address(&fairwave_wan::device(0), other, 32).expect("root may");
@@ -401,7 +427,7 @@ fn relay__a_detour_delays_who_goes_between_its_addresses() {
 
 #[test]
 fn relay__a_way_changes_at_the_time_told() {
-    let Some(_turn) = turn::world() else { return };
+    let Some(_turn) = world() else { return };
     let pair = Pair::new(12, false);
     let begin = Instant::now();
     let cut = Way { is_blackhole: true, ..Way::default() };

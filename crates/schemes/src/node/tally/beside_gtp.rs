@@ -15,6 +15,11 @@ impl SinkNode {
         self.insert_plain(now, session, terms, PlainSource::new(alpha, beta, now));
     }
 
+    /// Other steps of such a session from now on.
+    pub fn set_plain_steps(&mut self, session: u64, alpha: f64, beta: f64) {
+        self.with_plain(session, |plain| plain.set_steps(alpha, beta));
+    }
+
     /// Such a session has ended: all its data have come.
     pub fn close_plain(&mut self, session: u64) {
         self.remove_plain(session);

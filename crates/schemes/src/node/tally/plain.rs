@@ -11,6 +11,9 @@ use super::message::{GrantMessage, GrantTo};
 /// steps into it.
 pub(super) const MOST_STEPS: f64 = 0.05;
 
+/// Grants under way whose times are kept. Of more than these the last ones are over together, at the last one's time.
+const MOST_UNDER_WAY: usize = 256;
+
 /// What a sink keeps of a session whose source runs plain GTP.
 #[derive(Clone, Debug)]
 pub(super) struct PlainSource {
@@ -29,6 +32,10 @@ pub(super) struct PlainSource {
 impl PlainSource {
     pub(super) fn new(alpha: f64, beta: f64, now: Time) -> Self {
         Self { alpha, beta, since: now, bits: 0.0, measured_bps: 0.0, under_way: VecDeque::new() }
+    }
+
+    pub(super) fn set_steps(&mut self, alpha: f64, beta: f64) {
+        (self.alpha, self.beta) = (alpha, beta);
     }
 
     pub(super) fn on_received(&mut self, bits: f64) {
@@ -64,6 +71,9 @@ impl PlainSource {
     /// A new grant, if it differs; told in every interval, as GTP does.
     pub(super) fn tell(&mut self, now: Time, session: u64, grant_bps: f64, ledger: &mut GrantLedger) -> GrantTo {
         if grant_bps != ledger.granted_bps() || ledger.last() == 0 {
+            if self.under_way.len() >= MOST_UNDER_WAY {
+                self.under_way.pop_back();
+            }
             self.under_way.push_back((ledger.push(grant_bps), now));
         }
         let message = GrantMessage {

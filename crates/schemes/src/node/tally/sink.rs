@@ -174,6 +174,12 @@ impl SinkNode {
         self.next_tick = Time::ZERO;
     }
 
+    pub(super) fn with_plain(&mut self, session: u64, change: impl FnOnce(&mut PlainSource)) {
+        if let Some(plain) = self.rows.get_mut(&session).and_then(|row| row.plain.as_mut()) {
+            change(plain);
+        }
+    }
+
     pub(super) fn remove_plain(&mut self, session: u64) {
         if self.rows.get(&session).is_some_and(|row| row.plain.is_some()) {
             self.rows.remove(&session);

@@ -309,9 +309,12 @@ impl SourceRow {
         self.declared_bps.is_none() && demand < f64::INFINITY && demand <= self.least_offer_bps()
     }
 
+    /// What it takes of its source's capacity; nothing while a lease of it has run out, since it may send nothing then,
+    /// and the others may.
     fn claimant(&self) -> Claimant {
+        let has_lapsed = self.remotes.iter().any(|half| half.has_lapsed);
         Claimant {
-            claim_bps: self.demand_bps().min(self.least_offer_bps()),
+            claim_bps: if has_lapsed { 0.0 } else { self.demand_bps().min(self.least_offer_bps()) },
             weight: self.terms.weight,
             minimum_bps: self.terms.minimum.as_bps(),
         }

@@ -1,0 +1,67 @@
+//! Experiments with real programs: the testbed, as the catalogue asks for it, and what is told of it.
+
+use std::fmt::Write as _;
+use std::sync::OnceLock;
+
+use fairwave_catalogue::{ExperimentOutcome, OnTestbed, RanOnTestbed, WireNotes, select};
+use fairwave_scenario::{Scenario, Settings};
+use fairwave_testbed::{Options, Outcome};
+
+use crate::terminal::{WARY, paint};
+
+/// Whether this process may have namespaces; the error says why not.
+static ENTERED: OnceLock<Result<(), String>> = OnceLock::new();
+
+/// Makes the process one that may have namespaces if these experiments want that: to be called before it has a second
+/// thread. Where the system forbids it, they are skipped.
+pub(super) fn enter(ids: &[String]) {
+    let is_wired = select(ids).is_ok_and(|chosen| chosen.iter().any(|experiment| experiment.wire.is_some()));
+    if is_wired {
+        // Set once: this is the beginning of the process.
+        let _ = ENTERED.set(fairwave_testbed::enter().map_err(|error| error.to_string()));
+    }
+}
+
+/// Runs a scenario on the testbed.
+pub(super) fn on_testbed(scenario: &Scenario, settings: Settings<'_>) -> Result<OnTestbed, String> {
+    ENTERED.get().cloned().unwrap_or_else(|| Err("the testbed was not entered".to_owned()))?;
+    let options = Options::of_this_program().map_err(|error| error.to_string())?;
+    let outcome = fairwave_testbed::run(scenario, settings, &options).map_err(|error| error.to_string())?;
+    Ok(match outcome {
+        Outcome::Skipped { reason, .. } => OnTestbed::Skipped { reason: format!("machine busy: {reason}") },
+        Outcome::Ran(wired) => OnTestbed::Ran(Box::new(RanOnTestbed {
+            lateness: wired.lateness.to_string(),
+            times: wired.times_are_good,
+            why: wired.why,
+            run: wired.run,
+        })),
+    })
+}
+
+/// Adds what is told of a run with real programs beside its claims.
+pub(super) fn told(text: &mut String, notes: &WireNotes) {
+    if notes.scale < 1.0 {
+        let _ = writeln!(text, "  ran at {} of these rates and sizes", notes.scale);
+    }
+    for line in &notes.lateness {
+        let _ = writeln!(text, "  {line}");
+    }
+    if let Some(reason) = &notes.skipped {
+        let _ = writeln!(text, "  {} {reason}", paint(WARY, "skipped"));
+    }
+    for claim in &notes.not_judged {
+        let _ = writeln!(text, "  {} {}: {}", paint(WARY, "not judged"), claim.what, claim.reason);
+    }
+    for line in &notes.why {
+        let _ = writeln!(text, "  why: {line}");
+    }
+}
+
+/// What got no verdict, counted; `None` where all did.
+pub(super) fn unjudged(outcomes: &[ExperimentOutcome]) -> Option<String> {
+    let notes = || outcomes.iter().filter_map(|outcome| outcome.wire.as_ref());
+    let skipped = notes().filter(|notes| notes.skipped.is_some()).count();
+    let not_judged: usize = notes().map(|notes| notes.not_judged.len()).sum();
+    let all = (skipped, not_judged) != (0, 0);
+    all.then(|| format!("without a verdict: {skipped} experiments skipped, {not_judged} claims not judged"))
+}

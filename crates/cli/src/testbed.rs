@@ -1,0 +1,68 @@
+//! `fairwave testbed`.
+
+mod emulate;
+mod run;
+
+use clap::Subcommand;
+use fairwave_testbed::Error;
+
+use crate::Done;
+use crate::failure::CommandFailure;
+
+/// Run scenarios with real programs, in namespaces of this machine.
+///
+/// Each node is a process of its own, in a network of its own, behind a relay that has the delays, rates and queues of
+/// the scenario. No root is needed where the system lets users have namespaces. How true a run is stands beside it: a
+/// simulator is right however busy the machine is, this is not.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  fairwave testbed emulate --check
+  fairwave testbed run scenarios/five-to-one.toml
+  fairwave testbed run five-to-one --scheme kernel:cubic --json")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: TestbedCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum TestbedCommand {
+    Run(run::Args),
+    Emulate(emulate::Args),
+    /// The program at one node; `run` starts it
+    #[command(hide = true)]
+    End,
+}
+
+/// Makes the process one that may have namespaces: to be called before it has a second thread.
+pub(crate) fn enter(args: &Args) -> Done {
+    match args.command {
+        TestbedCommand::Run(_) | TestbedCommand::Emulate(_) => fairwave_testbed::enter().map_err(failure),
+        TestbedCommand::End => Ok(()),
+    }
+}
+
+/// Whether this is the program at one node, which leaves signals to the system.
+pub(crate) fn is_end(args: &Args) -> bool {
+    matches!(args.command, TestbedCommand::End)
+}
+
+pub(crate) fn run(args: &Args) -> Done {
+    match &args.command {
+        TestbedCommand::Run(args) => run::run(args),
+        TestbedCommand::Emulate(args) => emulate::run(args),
+        TestbedCommand::End => {
+            fairwave_testbed::end().map_err(|error| CommandFailure::Run(format!("testbed end: {error}")))
+        }
+    }
+}
+
+/// What the testbed says, as the end of a command.
+pub(crate) fn failure(error: Error) -> CommandFailure {
+    let text = error.to_string();
+    match error {
+        Error::Interrupted => CommandFailure::Interrupted(text),
+        error if error.is_of_the_call() => CommandFailure::Usage(text),
+        _ => CommandFailure::Run(text),
+    }
+}

@@ -1,0 +1,63 @@
+//! `fairwave testbed emulate`.
+
+use std::time::Duration;
+
+use fairwave_testbed::{Calibration, Options, calibrate};
+use serde::Serialize;
+
+use super::failure;
+use crate::Done;
+use crate::failure::CommandFailure;
+use crate::output::print_json;
+use crate::terminal::{BAD, GOOD, paint, print};
+use crate::{interrupt, terminal};
+
+/// Each load lasts so long.
+const EACH: Duration = Duration::from_secs(3);
+
+/// Measure what the emulated network of this machine can do.
+///
+/// One flow of kernel TCP at 400 Mb/s, then twenty that want 1.7 Gb/s together, between processes: how late the relay
+/// hands packets over, and what it carries.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  fairwave testbed emulate
+  fairwave testbed emulate --check --json")]
+pub(crate) struct Args {
+    /// Exit with 1 unless it does what it does on a quiet machine
+    #[arg(long)]
+    check: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct EmulateReport<'a> {
+    #[serde(flatten)]
+    calibration: &'a Calibration,
+    is_quiet: bool,
+    misses: &'a [String],
+}
+
+pub(super) fn run(args: &Args) -> Done {
+    interrupt::be_gentle();
+    let options = Options::of_this_program().map_err(failure)?;
+    let mut look = || if interrupt::is_asked() { Err(fairwave_testbed::Error::Interrupted) } else { Ok(()) };
+    let calibration = calibrate(&options.command, EACH, &mut look).map_err(failure)?;
+    let misses = calibration.misses();
+    let is_quiet = misses.is_empty();
+    if args.json {
+        print_json(&EmulateReport { calibration: &calibration, is_quiet, misses: &misses })?;
+    } else {
+        let (verdict, style) = if is_quiet { ("as on a quiet machine", GOOD) } else { ("not a quiet machine", BAD) };
+        let lines = [calibration.one_flow.to_string(), calibration.twenty_flows.to_string()].join("\n");
+        print(&format!("{lines}\n{}\n", paint(style, verdict)))?;
+        for miss in &misses {
+            print(&format!("  {miss}\n"))?;
+        }
+    }
+    terminal::flush()?;
+    if args.check && !is_quiet { Err(CommandFailure::Missed) } else { Ok(()) }
+}

@@ -1,0 +1,268 @@
+//! `fairwave testbed run`.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration as StdDuration;
+
+use fairwave_scenario::{Document, Record, Scenario, Selection, Settings, Summary, allocate};
+use fairwave_testbed::{Calibration, Lateness, Options, Outcome, Wired, calibrate};
+use fairwave_units::{Duration, Time};
+use serde::Serialize;
+
+use super::failure;
+use crate::Done;
+use crate::failure::CommandFailure;
+use crate::output::print_json;
+use crate::simulate::{assignment, files, quantity, report, scheme_named, window};
+use crate::staging::Staging;
+use crate::terminal::{WARY, paint};
+use crate::{input, interrupt, terminal};
+
+/// `--scale auto` leaves so much of what the relay carries.
+const ROOM: f64 = 0.75;
+/// It takes multiples of this.
+const STEP: f64 = 0.05;
+
+/// Run a scenario file with a program at each node, and compare it with the max-min fair optimum.
+///
+/// Sessions of GTP, Tally and other node rules run in endpoints as `fairwave bench` has them; those of kernel:cubic,
+/// kernel:reno and kernel:bbr, which cubic and newreno mean here, are the kernel's own TCP. Means, samples and files are
+/// those of `fairwave simulate`. A run on a machine that is too busy is tried again twice, and then skipped: with exit
+/// code 1, and without numbers that would be wrong.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  fairwave testbed run scenarios/five-to-one.toml
+  fairwave testbed run 002-fig-ix-15 --scale 0.5 --json
+  fairwave testbed run five-to-one --scheme kernel:bbr --duration \"10 s\" --out results")]
+pub(crate) struct Args {
+    /// Scenario file, - for stdin, or the name of a shipped scenario such as five-to-one
+    file: String,
+    /// Scheme of all sessions that name none, in place of the file's
+    #[arg(long, value_name = "NAME")]
+    scheme: Option<String>,
+    /// Seed of the first run, in place of the file's
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    seed: Option<u64>,
+    /// Length of the run, such as "20 s"
+    #[arg(long, value_name = "T", value_parser = quantity::<Duration>)]
+    duration: Option<Duration>,
+    /// Change a key of the file, such as options.alpha=0.05 or session.a.demand="25 Mb/s"
+    #[arg(long, value_name = "PATH=VALUE", value_parser = assignment)]
+    set: Vec<(String, String)>,
+    /// Run this variant alone
+    #[arg(long, value_name = "LABEL")]
+    variant: Option<String>,
+    /// Take all means over this part of the run, such as "100s..600s", in place of its second half
+    #[arg(long, value_name = "A..B", value_parser = window)]
+    window: Option<(Time, Time)>,
+    /// Capacities, demands and sizes by this factor, or "auto": as much as this machine carries
+    #[arg(long, value_name = "F", default_value = "1")]
+    scale: ScaleArg,
+    /// Write results to this directory
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Print JSON, one object a result
+    #[arg(long)]
+    json: bool,
+    /// No progress and no notes on stderr
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// `--scale`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum ScaleArg {
+    Factor(f64),
+    Auto,
+}
+
+impl FromStr for ScaleArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "auto" {
+            return Ok(Self::Auto);
+        }
+        let factor = text.parse().ok().filter(|factor| (1e-6..=1e3).contains(factor));
+        factor.map(Self::Factor).ok_or_else(|| "it takes a factor from 0.000001 to 1000, or \"auto\"".into())
+    }
+}
+
+/// A run, in JSON: what `simulate` says of one, and how true it is.
+#[derive(Serialize)]
+struct WiredLine<'a> {
+    #[serde(flatten)]
+    summary: &'a Summary,
+    scale: f64,
+    attempts: u32,
+    calibration: &'a Calibration,
+    lateness: &'a Lateness,
+    times_are_good: bool,
+    times_note: Option<&'a str>,
+    why: &'a [String],
+}
+
+/// One that was not made.
+#[derive(Serialize)]
+struct SkippedLine<'a> {
+    scenario: &'a str,
+    scheme: &'a str,
+    model: &'a str,
+    seed: u64,
+    variant: Option<&'a str>,
+    scale: f64,
+    skipped: &'static str,
+    because: &'a str,
+    calibration: &'a Calibration,
+    lateness: &'a Lateness,
+}
+
+pub(super) fn run(args: &Args) -> Done {
+    if let Some(name) = &args.scheme {
+        scheme_named("--scheme", name)?;
+    }
+    let selection = Selection {
+        scheme: args.scheme.clone(),
+        seed: args.seed,
+        duration: args.duration,
+        set: args.set.clone(),
+        variant: args.variant.clone(),
+    };
+    let document = input::document(&args.file)?;
+    let cases = document.cases(&selection)?;
+    interrupt::be_gentle();
+    let note = |text: &str| {
+        if !args.quiet {
+            terminal::note(text);
+        }
+    };
+    let options =
+        Options { is_interrupted: &interrupt::is_asked, tell: &note, ..Options::of_this_program().map_err(failure)? };
+    // All mistakes come to light before the first run.
+    let scenarios = cases.iter().map(|case| built(&document, case)).collect::<Result<Vec<_>, _>>()?;
+    for scenario in &scenarios {
+        if let Some((_, to)) = args.window.filter(|(_, to)| *to > scenario.end()) {
+            let message = format!("--window: {to} lies after the end of the run at {}", scenario.end());
+            return Err(CommandFailure::usage(message, "choose a part of the run, or a longer --duration"));
+        }
+        fairwave_testbed::check(scenario).map_err(failure)?;
+    }
+    let staging = args.out.as_deref().map(Staging::begin).transpose()?;
+    let places = files::places(&cases);
+    let mut skipped = 0;
+    for (index, scenario) in scenarios.iter().enumerate() {
+        let factor = match args.scale {
+            ScaleArg::Factor(factor) => factor,
+            ScaleArg::Auto => auto(scenario, &options)?,
+        };
+        let scenario = scenario.scaled(factor)?;
+        if scenarios.len() > 1 {
+            note(&format!("run {} of {}", index + 1, scenarios.len()));
+        }
+        let record = Record { rates: true, queues: true, windows: false, distances: true };
+        let settings = Settings { record, window: args.window, progress: None, trace: None };
+        match fairwave_testbed::run(&scenario, settings, &options).map_err(failure)? {
+            Outcome::Ran(wired) => {
+                if let Some(staging) = &staging {
+                    files::write(staging, &places[index], &scenario, &wired.run)?;
+                }
+                print(args, &scenario, factor, &wired, index)?;
+            }
+            Outcome::Skipped { reason, calibration, lateness } => {
+                skipped += 1;
+                let line = SkippedLine {
+                    scenario: &scenario.name,
+                    scheme: scenario.scheme.scheme.name,
+                    model: "testbed",
+                    seed: scenario.seed,
+                    variant: scenario.variant.as_deref(),
+                    scale: factor,
+                    skipped: "machine busy",
+                    because: &reason,
+                    calibration: &calibration,
+                    lateness: &lateness,
+                };
+                if args.json {
+                    print_json(&line)?;
+                } else {
+                    terminal::print(&format!("{}: skipped, machine busy: {reason}\n", scenario.name))?;
+                }
+            }
+        }
+        terminal::flush()?;
+    }
+    if let Some(staging) = staging {
+        staging.commit_listed(true, |_| true)?;
+    }
+    if skipped > 0 {
+        let of = scenarios.len();
+        return Err(CommandFailure::Run(format!("{skipped} of {of} runs skipped: the machine was busy")));
+    }
+    Ok(())
+}
+
+fn built(document: &Document, case: &fairwave_scenario::Case) -> Result<Scenario, CommandFailure> {
+    Ok(document.build(case)?.0)
+}
+
+fn print(args: &Args, scenario: &Scenario, scale: f64, wired: &Wired, index: usize) -> Done {
+    let times_note = wired.times_are_good.as_ref().err().map(String::as_str);
+    if args.json {
+        return print_json(&WiredLine {
+            summary: &wired.run.summary,
+            scale,
+            attempts: wired.attempts,
+            calibration: &wired.calibration,
+            lateness: &wired.lateness,
+            times_are_good: times_note.is_none(),
+            times_note,
+            why: &wired.why,
+        });
+    }
+    let gap = if index == 0 { "" } else { "\n" };
+    let mut text = format!("{gap}{}", report::full(scenario, &wired.run));
+    let _ = writeln!(text, "\n  {}", wired.lateness);
+    for line in times_note.into_iter().chain(wired.why.iter().map(String::as_str)) {
+        let _ = writeln!(text, "  {}", paint(WARY, line));
+    }
+    terminal::print(&text)
+}
+
+/// The largest factor, up to one, at which this machine carries what a scenario's sessions are to have together.
+fn auto(scenario: &Scenario, options: &Options<'_>) -> Result<f64, CommandFailure> {
+    let total_bps = allocate(scenario, None)?.total().as_bps();
+    let look = &mut || if interrupt::is_asked() { Err(fairwave_testbed::Error::Interrupted) } else { Ok(()) };
+    let calibration = calibrate(&options.command, StdDuration::from_secs(1), look).map_err(failure)?;
+    let factor = scale_for(total_bps, calibration.twenty_flows.carried_bps);
+    (options.tell)(&format!("--scale auto: {factor:.2}"));
+    Ok(factor)
+}
+
+fn scale_for(total_bps: f64, carried_bps: f64) -> f64 {
+    let most = ROOM * carried_bps / total_bps.max(1.0);
+    if most >= 1.0 { 1.0 } else { ((most / STEP).floor() * STEP).max(STEP) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scale__is_a_factor_or_auto() {
+        assert_eq!("auto".parse(), Ok(ScaleArg::Auto));
+        assert_eq!(".5".parse(), Ok(ScaleArg::Factor(0.5)));
+        for text in ["0", "-1", "inf", "nan", "1e9", "half", ""] {
+            assert!(text.parse::<ScaleArg>().unwrap_err().contains("auto"), "{text}");
+        }
+    }
+
+    #[test]
+    fn scale_for__leaves_room() {
+        // 0.75 x 1.6 Gb/s = 1.2 Gb/s.
+        assert_eq!(scale_for(1.2e9, 1.6e9), 1.0);
+        assert!((scale_for(3.5e9, 1.6e9) - 0.3).abs() < 1e-9); // 0.343, in steps of 0.05
+        assert!((scale_for(1e12, 1.6e9) - 0.05).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,174 @@
+//! The testbed, end to end: real programs in namespaces of this machine. Where there can be none, and where the machine
+//! is too busy, a test says so and is counted as skipped: a busy machine is no verdict.
+
+#![allow(non_snake_case)]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// How many tests had no result.
+static SKIPPED: AtomicU32 = AtomicU32::new(0);
+
+#[test]
+fn testbed__one_session_ramps_up_to_its_node() {
+    let Some(_turn) = turn() else { return };
+    // As Fig. IX.5, with an eighth of its capacity and a quarter of its control interval: the ramp takes a quarter of
+    // the time.
+    let Some(run) = run(
+        &["002-fig-ix-5", "--set", "runs=1", "--scale", "0.125", "--duration", "4 s"],
+        &["options.interval=5 ms", "session.0.rtt=15 ms", "sample=50 ms"],
+    ) else {
+        return;
+    };
+    assert_eq!(run["model"], "testbed");
+    let session = &run["sessions"][0];
+    near(&session["final_wire_rate_bps"], 87.5e6, 0.03);
+    assert_eq!(run["scale"], 0.125);
+    // No fair start unless the scenario says so: nothing at once. One that began at its share would be there after 0.1 s.
+    if run["times_are_good"] == true {
+        assert!(run["metrics"]["converged_s"].as_f64().is_none_or(|at_s| at_s > 0.3), "{}", run["metrics"]);
+    }
+    assert!(run["calibration"]["twenty_flows"]["carried_bps"].as_f64().is_some_and(|bps| bps > 1e8), "{run}");
+}
+
+#[test]
+fn testbed__five_sources_share_a_sink_whatever_their_rtts() {
+    let Some(_turn) = turn() else { return };
+    let Some(run) = run(&["002-fig-ix-8", "--scale", "0.25", "--duration", "9 s"], &[]) else { return };
+    for session in run["sessions"].as_array().expect("five of them") {
+        // 35 = 0.25 x 700 / 5
+        near(&session["final_wire_rate_bps"], 35e6, 0.05);
+    }
+    assert!(run["metrics"]["jain"].as_f64().is_some_and(|jain| jain > 0.99), "{}", run["metrics"]);
+    let link = run["links"].as_array().and_then(|links| links.iter().find(|link| link["name"] == "d1:in"));
+    assert!(link.is_some_and(|link| link["utilisation"].as_f64().is_some_and(|share| share > 0.9)), "{run}");
+}
+
+#[test]
+fn testbed__cubic_of_the_kernel_fills_a_sink() {
+    let Some(_turn) = turn() else { return };
+    let arguments = ["five-to-one", "--scheme", "kernel:cubic", "--scale", "0.2", "--duration", "5 s"];
+    let Some(run) = run(&arguments, &[]) else { return };
+    assert_eq!(run["scheme"], "kernel:cubic");
+    let total = &run["metrics"]["total_bps"];
+    near(total, 100e6, 0.1);
+    let sent: u64 =
+        run["sessions"].as_array().expect("five").iter().filter_map(|one| one["sent_packets"].as_u64()).sum();
+    assert!(sent > 10_000, "the kernel says what it sent: {sent}");
+}
+
+#[test]
+fn testbed__nothing_stays_after_a_kill() {
+    let Some(_turn) = turn() else { return };
+    let mut command = fairwave();
+    command.args(["testbed", "run", "five-to-one", "--scale", "0.1", "--duration", "60 s", "--quiet"]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it is built");
+    let deadline = Instant::now() + Duration::from_secs(30);
+    let ends = loop {
+        let ends = children_of(child.id());
+        // Those of the calibration's second load are ten, its first are two; those of the run are six.
+        if ends.len() == 6 || Instant::now() > deadline {
+            break ends;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    child.kill().expect("it runs");
+    child.wait().expect("it was killed");
+    assert_eq!(ends.len(), 6, "its programs were there");
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while ends.iter().any(|end| is_end(*end)) {
+        assert!(Instant::now() < deadline, "programs outlive the one that started them: {ends:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn testbed__says_what_it_does_not_run() {
+    let refused = |arguments: &[&str], words: &[&str]| {
+        let output = fairwave().args(["testbed", "run"]).args(arguments).output().expect("it is built");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        if said.contains("namespace") {
+            return skip(&said);
+        }
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        for word in words {
+            assert!(said.contains(word), "{said}");
+        }
+    };
+    refused(&["five-to-one", "--scheme", "vegas"], &["\"vegas\" does not run in the testbed", "kernel:cubic"]);
+    refused(&["in-network"], &["no links between routers"]);
+    refused(&["five-to-one", "--scale", "much"], &["auto"]);
+    refused(&["five-to-one", "--window", "1s..900s"], &["after the end of the run"]);
+    let simulated =
+        fairwave().args(["simulate", "five-to-one", "--scheme", "kernel:cubic"]).output().expect("it is built");
+    assert_eq!(simulated.status.code(), Some(2), "{}", String::from_utf8_lossy(&simulated.stderr));
+}
+
+/// Runs a scenario: what it printed, or nothing where the machine is too busy.
+fn run(arguments: &[&str], set: &[&str]) -> Option<Value> {
+    let mut command = fairwave();
+    command.args(["testbed", "run", "--json"]).args(arguments);
+    for assignment in set {
+        command.args(["--set", assignment]);
+    }
+    let Output { status, stdout, stderr } = command.output().expect("it is built");
+    let said = String::from_utf8_lossy(&stderr);
+    let line: Value = serde_json::from_slice(&stdout).unwrap_or_else(|error| panic!("{error}: {said}"));
+    println!("{said}");
+    if let Some(why) = line["skipped"].as_str() {
+        assert_eq!(status.code(), Some(1), "{said}");
+        skip(&format!("{why}: {}", line["because"]));
+        return None;
+    }
+    assert!(status.success(), "{said}");
+    Some(line)
+}
+
+fn near(value: &Value, expected: f64, share: f64) {
+    let found = value.as_f64().unwrap_or(f64::NAN);
+    assert!((found - expected).abs() <= share * expected, "{found} and not {expected}");
+}
+
+/// One test at a time, where there can be namespaces.
+fn turn() -> Option<MutexGuard<'static, ()>> {
+    static TURN: Mutex<()> = Mutex::new(());
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let output = fairwave().args(["testbed", "run", "no such file"]).output().expect("it is built");
+    let said = String::from_utf8_lossy(&output.stderr);
+    if said.contains("namespace") {
+        skip(&said);
+        return None;
+    }
+    Some(turn)
+}
+
+fn skip(why: &str) {
+    let so_far = SKIPPED.fetch_add(1, Ordering::Relaxed) + 1;
+    println!("skipped ({so_far} so far): {why}");
+}
+
+fn fairwave() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_fairwave"))
+}
+
+/// The programs at nodes that a process has started.
+fn children_of(parent: u32) -> Vec<u32> {
+    let processes = fs::read_dir("/proc").expect("Linux").flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let is_child = |pid: &u32| {
+        let status = fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("status")).unwrap_or_default();
+        status.lines().any(|line| line.strip_prefix("PPid:").is_some_and(|word| word.trim() == parent.to_string()))
+    };
+    pids.filter(|pid| is_child(pid) && is_end(*pid)).collect()
+}
+
+fn is_end(pid: u32) -> bool {
+    let line = fs::read(Path::new("/proc").join(pid.to_string()).join("cmdline")).unwrap_or_default();
+    line.ends_with(b"testbed\0end\0")
+}

@@ -1,0 +1,86 @@
+//! What still comes of sessions that this host does not know, as it has been restarted.
+
+use fairwave_units::{Duration, Rate, Time};
+
+/// Measures the data that come for sessions that nobody here knows.
+///
+/// A host that was restarted has forgotten what it granted; sources use that until they hear of it, and for a lease at
+/// the most. What comes of them is none of what it may grant anew. Later than two leases after the host began no honest
+/// source sends any of it, and what comes counts for nothing: whoever floods a host takes none of its grants.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StrayMeter {
+    until: Time,
+    /// A window, what came in it, and the rate of the one before.
+    since: Time,
+    bytes: u64,
+    before_bps: f64,
+}
+
+const WINDOW: Duration = Duration::from_millis(100);
+/// A part of a window is taken for no shorter than this: a packet is no rate.
+const LEAST_S: f64 = 0.01;
+
+impl StrayMeter {
+    /// The host begins, and had leases of such a length before.
+    pub(crate) fn new(now: Time, lease: Duration) -> Self {
+        let until = now.saturating_add(lease).saturating_add(lease);
+        Self { until, since: now, bytes: 0, before_bps: 0.0 }
+    }
+
+    /// A packet of data of a session that is not known, of so many bytes on the wire.
+    pub(crate) fn on_packet(&mut self, now: Time, wire_bytes: u32) {
+        if now < self.until {
+            self.turn(now);
+            self.bytes = self.bytes.saturating_add(u64::from(wire_bytes));
+        }
+    }
+
+    /// The larger of what comes now and of what came in the window before.
+    pub(crate) fn rate(&mut self, now: Time) -> Rate {
+        if now >= self.until {
+            return Rate::ZERO;
+        }
+        self.turn(now);
+        let secs = now.since(self.since).as_secs_f64().max(LEAST_S);
+        Rate::nearest_bps((self.bytes as f64 * 8.0 / secs).max(self.before_bps))
+    }
+
+    fn turn(&mut self, now: Time) {
+        let span = now.since(self.since);
+        if span >= WINDOW {
+            self.before_bps = self.bytes as f64 * 8.0 / span.as_secs_f64();
+            (self.since, self.bytes) = (now, 0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(ms: u64) -> Time {
+        Time::from_nanos(ms * 1_000_000)
+    }
+
+    #[test]
+    fn rate__is_what_comes_or_came_a_window_ago_and_nothing_after_two_leases() {
+        let mut meter = StrayMeter::new(ms(0), Duration::from_secs(4));
+        assert_eq!(meter.rate(ms(5)), Rate::ZERO);
+        // 1000 B each millisecond: 8 Mb/s, from the first 20 ms on.
+        for at in 0..20 {
+            meter.on_packet(ms(at), 1000);
+        }
+        assert_eq!(meter.rate(ms(20)), Rate::mbps(8.0));
+        for at in 20..200 {
+            meter.on_packet(ms(at), 1000);
+        }
+        assert!((meter.rate(ms(200)).as_mbps() - 8.0).abs() < 0.1);
+        // They have stopped: that counts for a window more.
+        assert!(meter.rate(ms(250)).as_mbps() > 7.9);
+        assert_eq!(meter.rate(ms(420)), Rate::ZERO);
+        for at in 7990..8100 {
+            meter.on_packet(ms(at), 9000);
+        }
+        assert_eq!(meter.rate(ms(8100)), Rate::ZERO);
+    }
+}

@@ -1,0 +1,43 @@
+//! The max-min vector over time.
+
+use fairwave_units::Time;
+
+use crate::{Demand, MaxMinStep, Scenario, ScenarioError, allocate};
+
+/// The max-min vector from each instant on at which sessions come, go or change their demand, given when each of them
+/// was active last. `beat` is called between steps that may take long.
+pub(super) fn optimum(
+    scenario: &Scenario,
+    active_end: impl Fn(usize) -> Time,
+    beat: &mut dyn FnMut(Time),
+) -> Result<Vec<MaxMinStep>, ScenarioError> {
+    let mut known = scenario.clone();
+    for (at, session) in known.sessions.iter_mut().enumerate() {
+        session.stop = Some(active_end(at));
+    }
+    let mut changes = vec![Time::ZERO];
+    for session in &known.sessions {
+        changes.push(session.start);
+        changes.extend(session.stop);
+        if let Demand::Schedule(steps) = &session.demand {
+            changes.extend(steps.iter().map(|(from, _)| *from));
+        }
+    }
+    changes.retain(|change| *change < scenario.end());
+    changes.sort_unstable();
+    changes.dedup();
+    changes
+        .into_iter()
+        .map(|from| {
+            beat(scenario.end());
+            let allocation = allocate(&known, Some(from))?;
+            Ok(MaxMinStep { from, rates_bps: allocation.rates.iter().map(|rate| rate.as_bps()).collect() })
+        })
+        .collect()
+}
+
+/// The max-min vector that holds just before an instant; empty where there is none at all.
+pub(super) fn in_force(optimum: &[MaxMinStep], before: Time) -> &[f64] {
+    let step = optimum.partition_point(|step| step.from < before).max(1) - 1;
+    optimum.get(step).map_or(&[], |step| &step.rates_bps)
+}

@@ -1,0 +1,129 @@
+//! A run, put together of its parts.
+
+use fairwave_schemes::scheme::Model;
+use fairwave_units::{Bytes, Time};
+
+use crate::report::DistanceLog;
+use crate::{
+    BackgroundSummary, Course, Engine, LinkSummary, LossEvent, MaxMinStep, Metrics, QueueSamples, RateSamples, Run,
+    Scenario, SchemeOptions, SessionSummary, Summary, Window, WindowSamples, by_scheme,
+};
+
+/// The last tenth of an active time: what `final_rate_bps` is a mean over.
+pub fn last_tenth(start: Time, end: Time) -> (Time, Time) {
+    (Time::from_nanos(end.as_nanos() - end.since(start).as_nanos() / 10), end)
+}
+
+/// The numbers of one session ([`SessionSummary`]) without what its scenario says of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SessionOutcome {
+    /// Mean payload rate over the window.
+    pub rate_bps: f64,
+    /// Mean wire rate over the window.
+    pub wire_rate_bps: f64,
+    /// Mean payload rate over the last tenth of the active time.
+    pub final_rate_bps: f64,
+    /// Mean wire rate over the last tenth.
+    pub final_wire_rate_bps: f64,
+    /// Max-min rate at the end of the active time.
+    pub max_min_bps: f64,
+    /// Payload that the receiver got once, whole packets as a rule; a finite size goes before it.
+    pub delivered_bytes: u64,
+    /// Data packets sent, retransmissions included.
+    pub sent_packets: u64,
+    /// Data packets lost.
+    pub lost_packets: u64,
+    /// Data packets sent again.
+    pub retransmitted_packets: u64,
+    /// How often its retransmission timer ran out.
+    pub timeouts: u64,
+    /// When the last byte of its size was delivered; `None` for a session without one.
+    pub completed: Option<Time>,
+}
+
+/// All that a run consists of.
+#[derive(Clone, Debug)]
+pub struct RunParts {
+    /// What ran it.
+    pub model: Model,
+    /// What the means are taken over.
+    pub window: (Time, Time),
+    /// One entry a session, in the scenario's order.
+    pub sessions: Vec<SessionOutcome>,
+    /// Finite links and the used directions of end nodes.
+    pub links: Vec<LinkSummary>,
+    /// One entry a table of background traffic.
+    pub background: Vec<BackgroundSummary>,
+    /// Distances, convergence and load.
+    pub course: Course,
+    /// What the engine did.
+    pub engine: Engine,
+    /// Rates, if they were recorded.
+    pub rates: Option<RateSamples>,
+    /// Queues, if they were recorded.
+    pub queues: Option<QueueSamples>,
+    /// Windows, if they were recorded.
+    pub windows: Option<WindowSamples>,
+    /// Distances, empty if they were not recorded.
+    pub distances: DistanceLog,
+    /// The max-min vector over time, empty if rates were not recorded.
+    pub max_min: Vec<MaxMinStep>,
+    /// Loss events, in order of time.
+    pub losses: Vec<LossEvent>,
+}
+
+impl RunParts {
+    /// The run of this scenario.
+    pub fn whole(self, scenario: &Scenario) -> Run {
+        let outcomes = scenario.sessions.iter().zip(&self.sessions).enumerate();
+        let sessions: Vec<_> = outcomes.map(|(at, (_, outcome))| summary(scenario, at, outcome)).collect();
+        Run {
+            summary: Summary {
+                version: env!("CARGO_PKG_VERSION"),
+                scenario: scenario.name.clone(),
+                scheme: scenario.scheme.scheme.name.to_owned(),
+                options: SchemeOptions::of(&scenario.scheme),
+                model: self.model.name(),
+                seed: scenario.seed,
+                duration_s: scenario.duration.as_secs_f64(),
+                variant: scenario.variant.clone(),
+                window: Window::new(self.window.0, self.window.1),
+                metrics: Metrics::of(&sessions, self.course),
+                schemes: by_scheme(scenario, &sessions),
+                sessions,
+                links: self.links,
+                background: self.background,
+                engine: self.engine,
+            },
+            rates: self.rates,
+            queues: self.queues,
+            windows: self.windows,
+            distances_bps: self.distances.distances_bps,
+            max_min_norms_bps: self.distances.norms_bps,
+            max_min: self.max_min,
+            losses: self.losses,
+        }
+    }
+}
+
+fn summary(scenario: &Scenario, at: usize, outcome: &SessionOutcome) -> SessionSummary {
+    let session = &scenario.sessions[at];
+    SessionSummary {
+        name: session.name.clone(),
+        from: scenario.nodes[session.from as usize].name.clone(),
+        to: scenario.nodes[session.to as usize].name.clone(),
+        scheme: scenario.scheme_of(session).scheme.name,
+        rtt_s: session.rtt.as_secs_f64(),
+        rate_bps: outcome.rate_bps,
+        wire_rate_bps: outcome.wire_rate_bps,
+        final_rate_bps: outcome.final_rate_bps,
+        final_wire_rate_bps: outcome.final_wire_rate_bps,
+        max_min_bps: outcome.max_min_bps,
+        delivered_bytes: outcome.delivered_bytes.min(session.size.map_or(u64::MAX, Bytes::get)),
+        sent_packets: outcome.sent_packets,
+        lost_packets: outcome.lost_packets,
+        retransmitted_packets: outcome.retransmitted_packets,
+        timeouts: outcome.timeouts,
+        completed_s: session.size.and(outcome.completed).map(Time::as_secs_f64),
+    }
+}

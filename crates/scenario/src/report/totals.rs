@@ -1,0 +1,47 @@
+//! Running totals at the ends of samples.
+
+use fairwave_units::Time;
+
+/// Running totals of several columns (sessions, links) at the ends of samples. The first sample begins at zero.
+#[derive(Clone, Copy, Debug)]
+pub struct Totals<'a> {
+    ends: &'a [Time],
+    columns: usize,
+    values: &'a [u64],
+}
+
+impl<'a> Totals<'a> {
+    /// Totals whose entry `sample * columns + column` was read at the end of a sample. The ends are in order.
+    pub fn new(ends: &'a [Time], columns: usize, values: &'a [u64]) -> Self {
+        Self { ends, columns, values }
+    }
+
+    /// The total of a column at the end of a sample; zero where none was read.
+    fn at(&self, column: usize, sample: usize) -> u64 {
+        self.values.get(sample * self.columns + column).copied().unwrap_or(0)
+    }
+
+    /// What a column gained in a sample; nothing if its total went back.
+    pub fn change(&self, column: usize, sample: usize) -> u64 {
+        let before = if sample == 0 { 0 } else { self.at(column, sample - 1) };
+        self.at(column, sample).saturating_sub(before)
+    }
+
+    /// What a column had gained up to an instant, between samples by interpolation.
+    pub fn until(&self, column: usize, at: Time) -> f64 {
+        let sample = self.ends.partition_point(|end| *end <= at);
+        let before = if sample == 0 { 0 } else { self.at(column, sample - 1) };
+        if sample == self.ends.len() {
+            return before as f64;
+        }
+        let begin = if sample == 0 { Time::ZERO } else { self.ends[sample - 1] };
+        let share = at.since(begin).as_secs_f64() / self.span_s(sample);
+        before as f64 + share * self.change(column, sample) as f64
+    }
+
+    /// How long a sample took, in seconds.
+    pub fn span_s(&self, sample: usize) -> f64 {
+        let begin = if sample == 0 { Time::ZERO } else { self.ends[sample - 1] };
+        self.ends[sample].since(begin).as_secs_f64()
+    }
+}

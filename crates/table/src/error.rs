@@ -1,0 +1,65 @@
+//! What can be wrong with a table.
+
+use rustix::io::Errno;
+use thiserror::Error;
+
+use crate::layout::VERSION;
+
+/// Why there is no segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum TableError {
+    /// The system would not make, seal or map it.
+    #[error("the system refuses {what}: {errno}")]
+    System {
+        /// What was wanted of it.
+        what: &'static str,
+        /// Its reason.
+        errno: Errno,
+    },
+    /// What was handed over for shared memory is none.
+    #[error("what was handed over for the {0} memory of a segment is no memory that can be sealed")]
+    NoMemory(&'static str),
+    /// It can still be changed under whoever maps it.
+    #[error("the {0} memory of a segment is not sealed against being truncated or written by others")]
+    NotSealed(&'static str),
+    /// It is not as large as a segment.
+    #[error("the {what} memory of a segment has {bytes} bytes in place of {expected}")]
+    Size {
+        /// Whose.
+        what: &'static str,
+        /// It has so many.
+        bytes: u64,
+        /// A segment has so many.
+        expected: u64,
+    },
+    /// It says that it is something else.
+    #[error("the {0} memory of a segment is labelled as something else")]
+    Label(&'static str),
+    /// It is of another version of Fairwave.
+    #[error("the table has layout {0}, and this program knows layout {VERSION}: both want to be of one version")]
+    Version(u64),
+}
+
+/// Why a row cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum RowError {
+    /// It was being written at each of three tries: it keeps its former value. One that was left in the middle of a
+    /// write stays so.
+    #[error("the row is being written")]
+    Busy,
+    /// No session has it.
+    #[error("the row is free")]
+    Free,
+    /// There are as many as [`ROWS`](crate::ROWS).
+    #[error("a segment has no such row")]
+    NoRow,
+    /// What stands in a field is no value of it.
+    #[error("the row's {0} is no value of it")]
+    Rubbish(&'static str),
+}
+
+impl TableError {
+    pub(crate) fn system(what: &'static str) -> impl FnOnce(Errno) -> Self {
+        move |errno| Self::System { what, errno }
+    }
+}

@@ -1,0 +1,40 @@
+//! Where things are in the two memories of a segment, in words of 64 bits.
+//!
+//! Both begin with a label of [`LABEL_WORDS`], which says what they are. The process's goes on with [`HEAD_WORDS`], of
+//! which the first four say which rows are used, and then has its rows; the daemon's goes on with its beat, and then has
+//! its rows.
+
+/// Of the layout: both ends say theirs.
+pub const VERSION: u64 = 1;
+/// Rows of a segment. A row is a session and a direction.
+pub const ROWS: usize = 256;
+/// Processes of one user at the daemon.
+pub const PROCESSES_A_USER: usize = 64;
+/// Rows of one user.
+pub const ROWS_A_USER: usize = 4096;
+/// Rows of all users.
+pub const ROWS_IN_ALL: usize = 65_536;
+
+/// The label, of both memories.
+pub(crate) const LABEL_WORDS: usize = 16;
+/// The used rows, or the beat.
+pub(crate) const HEAD_WORDS: usize = 16;
+/// A process's row: its sequence and 15 values, 128 bytes, which are two lines of a cache.
+pub(crate) const PROCESS_ROW_WORDS: usize = 16;
+/// The daemon's row: its sequence and 3 values, 32 bytes.
+pub(crate) const GRANT_ROW_WORDS: usize = 4;
+/// Words that say which rows are used, a bit a row.
+pub(crate) const USED_WORDS: usize = ROWS / 64;
+
+/// Memory is mapped in pages. 64 KiB is a multiple of every page size that Linux has by default anywhere.
+const WHOLE_BYTES: usize = 65_536;
+
+/// Bytes of a memory whose rows have so many words.
+pub(crate) const fn bytes(row_words: usize) -> usize {
+    (row(row_words, ROWS) * 8).next_multiple_of(WHOLE_BYTES)
+}
+
+/// The first word of a row.
+pub(crate) const fn row(row_words: usize, at: usize) -> usize {
+    LABEL_WORDS + HEAD_WORDS + at * row_words
+}

@@ -1,0 +1,42 @@
+//! The table in shared memory by which the processes of a machine share one capacity: a process writes a row for each
+//! of its sessions, the daemon answers with a row of its own.
+//!
+//! A table, and no messages: a row costs a few stores, and is read at the instant of the daemon's tick. Rows come in
+//! segments of [`ROWS`]. A segment is two memfds, both made, allocated and sealed by the daemon, so that nobody can
+//! truncate what another has mapped:
+//!
+//! - the process's: it writes, the daemon maps it for reading alone;
+//! - the daemon's: nobody else can ever map it for writing (`F_SEAL_FUTURE_WRITE`).
+//!
+//! What this crate is not: it knows no socket, no rule and no session. It carries values, and whoever reads a row that
+//! somebody else wrote gets a valid [`ProcessRow`] or an error, whatever lies there.
+//!
+//! - [`DaemonSegment`] and [`ProcessSegment`]: the two ends. Read these first.
+//! - [`ProcessRow`], [`GrantRow`], [`Beat`]: what is said, as values; their layout stands in their files.
+//!
+//! The protocol of a row is a sequence lock ("Rows that are read while they are written" in docs/design-notes.md).
+//! `unsafe` is in `mapping` alone: how memory that other processes write becomes a slice of atomics.
+
+#![cfg_attr(test, allow(non_snake_case))]
+
+mod beat;
+mod daemon_segment;
+mod error;
+mod grant_row;
+mod label;
+mod layout;
+mod mapping;
+mod memory;
+mod process_row;
+mod process_segment;
+mod seqlock;
+mod used;
+mod word;
+
+pub use beat::Beat;
+pub use daemon_segment::{DaemonSegment, SegmentMemory};
+pub use error::{RowError, TableError};
+pub use grant_row::{GrantRow, GrantState};
+pub use layout::{PROCESSES_A_USER, ROWS, ROWS_A_USER, ROWS_IN_ALL, VERSION};
+pub use process_row::{Ask, ProcessRow, Remote};
+pub use process_segment::{ProcessSegment, RowPlace};

@@ -1,0 +1,219 @@
+//! The program at one node: a process of its own in the node's namespace, told what to do by lines of JSON.
+
+use std::io::{self, BufRead, Write};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
+
+use crate::clock::{instant_at, now_ns};
+use crate::gtp::GtpEnd;
+use crate::message::{EndReport, Part, Ready, Setup, SourceAt, Start, Told};
+use crate::tcp::{self, TcpEnd};
+
+/// How often an end looks whether it ran when it should have.
+const TICK: Duration = Duration::from_millis(10);
+/// How often it notes what its node says of sessions, in ticks.
+const SAMPLE: u64 = 5;
+/// What holds sessions is looked at over so much of the end of a run.
+const LAST: Duration = Duration::from_millis(500);
+
+/// What an end does at a time of the run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Deed {
+    /// The sink opens the session with this place among its own.
+    Open(usize),
+    /// The sink ends a session.
+    Stop(usize),
+    /// The source wants another rate.
+    Demand(usize, Option<f64>),
+    /// It begins to look at what holds sessions.
+    Look,
+}
+
+/// Is the program at one node, until whoever started it ends. It speaks through standard input and output alone.
+///
+/// # Errors
+///
+/// Where nobody tells it what to do. What goes wrong otherwise it tells.
+pub fn end() -> io::Result<()> {
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    // As root it goes before what else this machine does, and behind the relay; who may not, does not.
+    let _ = rustix::process::setpriority_process(None, -10);
+    let mut lines = io::BufReader::new(io::stdin()).lines();
+    let mut next = move || lines.next().unwrap_or_else(|| Err(io::ErrorKind::UnexpectedEof.into()));
+    let setup: Setup = serde_json::from_str(&next()?)?;
+    if getppid().map(Pid::as_raw_pid) != i32::try_from(setup.parent).ok() {
+        // It ended before the signal was asked for.
+        return Ok(());
+    }
+    let mut ends = match Ends::open(&setup) {
+        Ok(ends) => ends,
+        Err(failed) => return tell(&Told::Failed(failed)),
+    };
+    let tcp_port = setup.gives.iter().any(|part| part.congestion.is_some()).then(|| ends.tcp.port());
+    tell(&Told::Ready(Ready { ticket: ends.gtp.as_ref().map(GtpEnd::ticket), tcp_port }))?;
+    let start: Start = serde_json::from_str(&next()?)?;
+    // Nothing more is told: the end of this line is the end of the conductor.
+    std::thread::Builder::new().name("leash".into()).spawn(move || {
+        let _ = next();
+        std::process::exit(0);
+    })?;
+    match ends.run(&setup, &start) {
+        Ok(report) => tell(&Told::Seen(report))?,
+        Err(failed) => tell(&Told::Failed(failed))?,
+    }
+    // Sessions go on until all ends have told.
+    loop {
+        std::thread::park();
+    }
+}
+
+fn tell(told: &Told) -> io::Result<()> {
+    let mut line = serde_json::to_string(told)?;
+    line.push('\n');
+    let mut out = io::stdout().lock();
+    out.write_all(line.as_bytes())?;
+    out.flush()
+}
+
+/// What runs the sessions of a node.
+struct Ends {
+    gtp: Option<GtpEnd>,
+    tcp: TcpEnd,
+}
+
+impl Ends {
+    fn open(setup: &Setup) -> Result<Self, String> {
+        let parts = || setup.gives.iter().chain(&setup.takes);
+        if parts().any(|part| part.congestion.is_some()) {
+            tcp::tune().map_err(|error| error.to_string())?;
+        }
+        let gtp = setup.rule.as_ref().map(|rule| GtpEnd::open(setup, rule)).transpose()?;
+        let tcp = TcpEnd::open(&setup.gives).map_err(|error| error.to_string())?;
+        Ok(Self { gtp, tcp })
+    }
+
+    fn run(&mut self, setup: &Setup, start: &Start) -> Result<EndReport, String> {
+        let begin = instant_at(start.at_ns);
+        let deeds = deeds(setup, start);
+        let mut deeds = deeds.iter().peekable();
+        let mut standstill_ns = 0;
+        let (mut wakes_ns, mut ticks) = (start.at_ns, 0);
+        loop {
+            std::thread::sleep(Duration::from_nanos(wakes_ns.saturating_sub(now_ns())));
+            let now = now_ns();
+            standstill_ns = standstill_ns.max(now.saturating_sub(wakes_ns));
+            let passed = now.saturating_sub(start.at_ns);
+            while let Some((_, deed)) = deeds.next_if(|(at, _)| *at <= passed) {
+                self.act(*deed, setup, start, begin)?;
+            }
+            if passed >= start.lasts_ns {
+                break;
+            }
+            if let Some(gtp) = self.gtp.as_mut().filter(|_| ticks % SAMPLE == 0) {
+                gtp.sample(passed);
+            }
+            ticks += 1;
+            let tick = start.at_ns + (passed / TICK.as_nanos() as u64 + 1) * TICK.as_nanos() as u64;
+            let deed = deeds.peek().map_or(u64::MAX, |(at, _)| start.at_ns + at);
+            wakes_ns = tick.min(deed).min(start.at_ns + start.lasts_ns);
+        }
+        let mut report = EndReport { standstill_ns, ..EndReport::default() };
+        (report.arrived, report.sent) = self.tcp.report(begin, start.lasts_ns);
+        if let Some(gtp) = &mut self.gtp {
+            let (arrived, sent, overflows) = gtp.report(begin, start.lasts_ns);
+            report.arrived.extend(arrived);
+            report.sent.extend(sent);
+            report.overflows = overflows;
+        }
+        Ok(report)
+    }
+
+    fn act(&mut self, deed: Deed, setup: &Setup, start: &Start, begin: Instant) -> Result<(), String> {
+        let gtp = |gtp: &mut Option<GtpEnd>, act: &mut dyn FnMut(&mut GtpEnd)| gtp.iter_mut().for_each(act);
+        match deed {
+            Deed::Open(place) => {
+                let part = &setup.takes[place];
+                match (start.sources.get(&part.session), &mut self.gtp) {
+                    (Some(SourceAt::Ticket(ticket)), Some(gtp)) => gtp.take(part, ticket, begin),
+                    (Some(SourceAt::Tcp(source)), _) => {
+                        self.tcp.take(part, *source, begin).map_err(|error| error.to_string())
+                    }
+                    _ => Err(format!("nobody said where the source of session {} is", part.session)),
+                }?;
+            }
+            Deed::Stop(session) => {
+                gtp(&mut self.gtp, &mut |gtp| gtp.stop(session));
+                self.tcp.stop(session);
+            }
+            Deed::Demand(session, bps) => {
+                gtp(&mut self.gtp, &mut |gtp| gtp.set_demand(session, bps));
+                self.tcp.set_demand(session, bps);
+            }
+            Deed::Look => gtp(&mut self.gtp, &mut GtpEnd::look),
+        }
+        Ok(())
+    }
+}
+
+/// All that an end does in a run, in order of time.
+fn deeds(setup: &Setup, start: &Start) -> Vec<(u64, Deed)> {
+    let mut deeds = Vec::new();
+    let is_within = |at: u64| at < start.lasts_ns;
+    for (place, part) in setup.takes.iter().enumerate() {
+        if is_within(part.start_ns) {
+            deeds.push((part.start_ns, Deed::Open(place)));
+        }
+        deeds.extend(part.stop_ns.filter(|at| is_within(*at)).map(|at| (at, Deed::Stop(part.session))));
+    }
+    for part in &setup.gives {
+        // What it wants at its start it is told when it opens.
+        let later = |part: &Part, at: u64| at > part.start_ns && is_within(at);
+        let changes = part.demand.iter().filter(|(at, _)| later(part, *at));
+        deeds.extend(changes.map(|(at, bps)| (*at, Deed::Demand(part.session, *bps))));
+    }
+    deeds.push((start.lasts_ns.saturating_sub(LAST.as_nanos() as u64), Deed::Look));
+    deeds.sort_by_key(|(at, _)| *at);
+    deeds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn deeds__are_those_of_the_run_in_order() {
+        let part = |session, start_ns, stop_ns| Part {
+            session,
+            congestion: None,
+            source: [10, 66, 0, 1].into(),
+            weight: 1.0,
+            minimum_bps: 0.0,
+            alpha: 0.1,
+            beta: 0.2,
+            demand: vec![(0, None), (7, Some(5.0)), (2_000_000_000, None)],
+            start_ns,
+            stop_ns,
+            size_bytes: None,
+        };
+        let setup = Setup {
+            node: "a".into(),
+            parent: 1,
+            address: [10, 66, 0, 1].into(),
+            rule: None,
+            gives: vec![part(3, 5, None)],
+            takes: vec![part(0, 9, Some(1_500_000_000)), part(1, 2_000_000_000, None), part(2, 1, Some(8))],
+        };
+        let start = Start { at_ns: 100, lasts_ns: 1_000_000_000, sources: BTreeMap::new() };
+        // What starts after the end of the run never does; the demand at the start is not told again.
+        let expected = [
+            (1, Deed::Open(2)),
+            (7, Deed::Demand(3, Some(5.0))),
+            (8, Deed::Stop(2)),
+            (9, Deed::Open(0)),
+            (500_000_000, Deed::Look),
+        ];
+        assert_eq!(deeds(&setup, &start), expected);
+    }
+}

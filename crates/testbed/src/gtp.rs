@@ -1,0 +1,316 @@
+//! The sessions of GTP, and of other rules of end nodes, at one node: the endpoint of the program as it stands.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use crossbeam_channel::Receiver;
+use fairwave_host::{
+    CloseReason, ConnectError, ConnectOptions, Endpoint, EndpointConfig, Handler, Here, Identity, IntervalRule,
+    Keyring, PathKind, Refusal, Session, SessionOptions, ShareId, StatusSample, Ticket, Validity, Visitor, VoidReason,
+};
+use fairwave_units::{Duration, Rate};
+
+use crate::bins::Bins;
+use crate::message::{Arrived, Part, RuleSetup, Sent, Setup};
+
+/// The stream that holds a session's load.
+const LOAD: u32 = 1;
+/// As much as a session without a size may take.
+const ENDLESS: u64 = 1 << 60;
+/// The load comes from a buffer of this size, again and again.
+const BUFFER: usize = 1 << 20;
+/// The largest UDP payload in an Ethernet frame of IPv4.
+const LARGEST_DATAGRAM: u32 = 1472;
+/// Bounds of a control interval that follows the round-trip times.
+const INTERVALS: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(60));
+
+static LOADED: LazyLock<Vec<u8>> =
+    LazyLock::new(|| (0..BUFFER).map(|at| (at.wrapping_mul(2_654_435_761) >> 7) as u8).collect());
+
+/// All sessions of GTP at a node.
+pub(crate) struct GtpEnd {
+    endpoint: Endpoint,
+    capacity: Option<Rate>,
+    ticket: Ticket,
+    /// Of which it is the source, as they open.
+    gives: Arc<Mutex<BTreeMap<usize, Given>>>,
+    /// Of which it is the sink.
+    takes: BTreeMap<usize, Taken>,
+    before: Option<StatusSample>,
+}
+
+/// A session of which this is the source.
+struct Given {
+    session: Session,
+    known: Vec<(u64, [f64; 3])>,
+}
+
+/// A session of which this is the sink.
+struct Taken {
+    answer: Receiver<Result<Session, ConnectError>>,
+    session: Option<Session>,
+    seen: Arc<Mutex<Sink>>,
+    known: Vec<(u64, [f64; 3])>,
+}
+
+/// What the network thread notes of a session that comes here.
+struct Sink {
+    bins: Bins,
+    size_bytes: u64,
+    completed: Option<Instant>,
+    ended: Option<String>,
+}
+
+impl GtpEnd {
+    /// Its endpoint, at the addresses of the node, and what sources are asked for there.
+    pub(crate) fn open(setup: &Setup, rule: &RuleSetup) -> Result<Self, String> {
+        let rate = |bps: Option<f64>| bps.map(Rate::nearest_bps);
+        let interval = match rule.interval_ns {
+            Some(ns) => IntervalRule::Fixed(Duration::from_nanos(ns)),
+            None => IntervalRule::Rtt { least: INTERVALS.0, most: INTERVALS.1 },
+        };
+        let config = EndpointConfig {
+            listen: Some(SocketAddr::new([0, 0, 0, 0].into(), 0)),
+            send_capacity: rate(rule.send_bps),
+            receive_capacity: rate(rule.receive_bps),
+            path: if rule.is_shared { PathKind::Shared } else { PathKind::Dedicated },
+            rule: rule.name.clone(),
+            interval,
+            drain: rule.drain,
+            fair_start: rule.fair_start,
+            largest_datagram: LARGEST_DATAGRAM,
+            ..EndpointConfig::default()
+        };
+        let endpoint = Endpoint::bind(&config).map_err(|error| error.to_string())?;
+        let identity = Identity::random().map_err(|error| error.to_string())?;
+        let keyring = Arc::new(Keyring::in_memory(identity, ShareId::of(["testbed"], false)));
+        let port = endpoint.local_addr().port();
+        let validity = Validity { lasts_s: None, is_once: false };
+        let addresses = vec![SocketAddr::new(setup.address, port)];
+        let ticket = keyring.issue(validity, addresses).map_err(|error| error.to_string())?;
+        let gives = Arc::new(Mutex::new(BTreeMap::new()));
+        let parts: Arc<BTreeMap<usize, Part>> =
+            Arc::new(setup.gives.iter().map(|part| (part.session, part.clone())).collect());
+        let (known, there) = (Arc::clone(&parts), Arc::clone(&gives));
+        let judge = move |visitor: &Visitor<'_>| asked(&known, visitor).map(options);
+        let accept = move |visitor: &Visitor<'_>| {
+            let part = asked(&parts, visitor)?;
+            let giver = Giver { number: part.session, wants: wanted(part, 0), gives: Arc::clone(&there) };
+            Ok((options(part), Box::new(giver) as Box<dyn Handler>))
+        };
+        endpoint.listen_with(keyring, Box::new(judge), Box::new(accept));
+        let capacity = config.send_capacity.or(config.receive_capacity);
+        Ok(Self { endpoint, capacity, ticket, gives, takes: BTreeMap::new(), before: None })
+    }
+
+    /// What lets sinks in. Each asks at the address that its session has.
+    pub(crate) fn ticket(&self) -> String {
+        self.ticket.to_string()
+    }
+
+    /// The sink opens a session; `begin` is when the run began.
+    pub(crate) fn take(&mut self, part: &Part, ticket: &str, begin: Instant) -> Result<(), String> {
+        let mut ticket: Ticket = ticket.parse().map_err(|_| "the source's ticket is none".to_owned())?;
+        for address in &mut ticket.addresses {
+            address.set_ip(part.source);
+        }
+        let size_bytes = part.size_bytes.unwrap_or(ENDLESS);
+        let sink = Sink { bins: Bins::new(begin), size_bytes, completed: None, ended: None };
+        let seen = Arc::new(Mutex::new(sink));
+        let greeting = u32::try_from(part.session).map_err(|error| error.to_string())?.to_be_bytes().to_vec();
+        let wish = ConnectOptions { sends: false, receives: true, greeting, options: options(part) };
+        let taker = Taker { seen: Arc::clone(&seen) };
+        let answer = self.endpoint.begin(&ticket, wish, Box::new(taker), None).map_err(|error| error.to_string())?;
+        self.takes.insert(part.session, Taken { answer, session: None, seen, known: Vec::new() });
+        Ok(())
+    }
+
+    /// The sink ends a session.
+    pub(crate) fn stop(&mut self, session: usize) {
+        if let Some(session) = self.takes.get_mut(&session).and_then(Taken::session) {
+            session.close(CloseReason::Done);
+        }
+    }
+
+    /// The source wants another rate.
+    pub(crate) fn set_demand(&self, session: usize, bps: Option<f64>) {
+        if let Some(given) = lock(&self.gives).get(&session) {
+            given.session.set_desired(Rate::nearest_bps(bps.unwrap_or(f64::MAX)));
+        }
+    }
+
+    /// Notes what the nodes say of their sessions now, `at` nanoseconds of the run.
+    pub(crate) fn sample(&mut self, at: u64) {
+        let bps = |rate: Option<Rate>| rate.map_or(f64::MAX, Rate::as_bps);
+        for given in lock(&self.gives).values_mut() {
+            if let Some(rates) = given.session.stats().source {
+                let row = [bps(Some(rates.expected)), bps(rates.sink_expected), bps(Some(rates.target))];
+                given.known.push((at, row));
+            }
+        }
+        for taken in self.takes.values_mut() {
+            if let Some(rates) = taken.session().and_then(|session| session.stats().sink) {
+                let row = [bps(Some(rates.measured)), bps(Some(rates.expected)), bps(Some(rates.target))];
+                taken.known.push((at, row));
+            }
+        }
+    }
+
+    /// Notes what sessions have done so far: from here on [`GtpEnd::report`] looks at what holds them.
+    pub(crate) fn look(&mut self) {
+        self.before = Some(StatusSample::take(self.sessions(), &[]));
+    }
+
+    /// What it saw of a run that lasted so long.
+    pub(crate) fn report(
+        &mut self,
+        begin: Instant,
+        lasts_ns: u64,
+    ) -> (BTreeMap<usize, Arrived>, BTreeMap<usize, Sent>, u64) {
+        let now = StatusSample::take(self.sessions(), &[]);
+        let here = Here { capacity: self.capacity };
+        let held = self.before.as_ref().map(|before| now.since(before, here)).unwrap_or_default();
+        let because = |session: &Session| {
+            let id = format!("{:016x}", session.id().0);
+            held.iter().find(|status| status.id == id).map_or(String::new(), |status| status.because.clone())
+        };
+        let mut overflows = 0;
+        let mut sent = BTreeMap::new();
+        for (number, given) in &mut *lock(&self.gives) {
+            let stats = given.session.stats();
+            overflows = overflows.max(stats.overflows);
+            let known = std::mem::take(&mut given.known);
+            let (packets, lost) = (stats.sent_packets, stats.lost_packets);
+            let because = because(&given.session);
+            sent.insert(*number, Sent { packets, lost, resent: lost, known, because });
+        }
+        let mut arrived = BTreeMap::new();
+        for (number, taken) in &mut self.takes {
+            let session = taken.session().cloned();
+            let stats = session.as_ref().map(Session::stats).unwrap_or_default();
+            overflows = overflows.max(stats.overflows);
+            let because = session.as_ref().map_or_else(|| "it did not open".to_owned(), because);
+            let sink = lock(&taken.seen);
+            let since = |at: Instant| at.saturating_duration_since(begin).as_nanos() as u64;
+            arrived.insert(
+                *number,
+                Arrived {
+                    bins: sink.bins.within(lasts_ns),
+                    wire_share: stats.received_wire_bytes as f64 / stats.received_bytes.max(1) as f64,
+                    completed_ns: sink.completed.map(since),
+                    known: std::mem::take(&mut taken.known),
+                    because,
+                    ended: sink.ended.clone(),
+                },
+            );
+        }
+        (arrived, sent, overflows)
+    }
+
+    fn sessions(&mut self) -> Vec<Session> {
+        let mut sessions: Vec<_> = lock(&self.gives).values().map(|given| given.session.clone()).collect();
+        sessions.extend(self.takes.values_mut().filter_map(|taken| taken.session().cloned()));
+        sessions
+    }
+}
+
+impl Taken {
+    /// The session, once it is open.
+    fn session(&mut self) -> Option<&Session> {
+        if self.session.is_none()
+            && let Ok(answer) = self.answer.try_recv()
+        {
+            match answer {
+                Ok(session) => self.session = Some(session),
+                Err(error) => lock(&self.seen).ended = Some(format!("it could not be opened: {error}")),
+            }
+        }
+        self.session.as_ref()
+    }
+}
+
+/// Gives as many bytes as are asked for.
+struct Giver {
+    number: usize,
+    /// What it wants at its start.
+    wants: Option<f64>,
+    gives: Arc<Mutex<BTreeMap<usize, Given>>>,
+}
+
+impl Handler for Giver {
+    fn on_open(&mut self, session: &Session) {
+        if let Some(bps) = self.wants {
+            session.set_desired(Rate::nearest_bps(bps));
+        }
+        lock(&self.gives).insert(self.number, Given { session: session.clone(), known: Vec::new() });
+    }
+
+    fn on_request(&mut self, session: &Session, stream: u32, range: Range<u64>) {
+        session.serve(stream, range);
+    }
+
+    fn lend(&mut self, _: u32, range: Range<u64>, take: &mut dyn FnMut(&[u8])) -> Result<(), VoidReason> {
+        let (mut at, mut left) = ((range.start % BUFFER as u64) as usize, (range.end - range.start) as usize);
+        while left > 0 {
+            let length = left.min(BUFFER - at);
+            take(&LOADED[at..at + length]);
+            (at, left) = (0, left - length);
+        }
+        Ok(())
+    }
+}
+
+/// Takes all that comes, and counts it.
+struct Taker {
+    seen: Arc<Mutex<Sink>>,
+}
+
+impl Handler for Taker {
+    fn on_open(&mut self, session: &Session) {
+        session.want(LOAD, 0..lock(&self.seen).size_bytes);
+    }
+
+    fn on_data(&mut self, session: &Session, _: u32, _: u64, bytes: &[u8]) {
+        let now = Instant::now();
+        let mut sink = lock(&self.seen);
+        sink.bins.add(now, bytes.len() as u64);
+        if sink.bins.bytes() >= sink.size_bytes && sink.completed.is_none() {
+            sink.completed = Some(now);
+            session.close(CloseReason::Done);
+        }
+    }
+
+    fn on_closed(&mut self, _: &Session, reason: CloseReason, _: bool) {
+        if reason != CloseReason::Done {
+            lock(&self.seen).ended = Some(reason.to_string());
+        }
+    }
+}
+
+/// The session that a visitor asks for.
+fn asked<'a>(parts: &'a BTreeMap<usize, Part>, visitor: &Visitor<'_>) -> Result<&'a Part, Refusal> {
+    let number = <[u8; 4]>::try_from(visitor.greeting).map_err(|_| Refusal::UnknownName)?;
+    parts.get(&(u32::from_be_bytes(number) as usize)).ok_or(Refusal::UnknownName)
+}
+
+fn options(part: &Part) -> SessionOptions {
+    SessionOptions {
+        weight: part.weight,
+        alpha: part.alpha,
+        beta: part.beta,
+        minimum: Rate::nearest_bps(part.minimum_bps),
+    }
+}
+
+/// What a session wants at that time of the run.
+fn wanted(part: &Part, at_ns: u64) -> Option<f64> {
+    let begun = part.demand.partition_point(|(from, _)| *from <= at_ns.max(part.start_ns));
+    part.demand[..begun].last().and_then(|(_, bps)| *bps)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

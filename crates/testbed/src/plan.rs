@@ -1,0 +1,425 @@
+//! What of a scenario runs where: nodes become ports of the relay, sessions become addresses, queues and delays become
+//! ways.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::time::Duration as StdDuration;
+
+use fairwave_scenario::node_rule::{self, Beat};
+use fairwave_scenario::{Demand, Discipline, Node, QueueLimit, Scenario, SchemeChoice, SessionSpec};
+use fairwave_schemes::scheme::{Model, OptionSpec, OptionValue, schemes};
+use fairwave_units::{Duration, Rate, Time};
+use fairwave_wan::{Way, address};
+
+use crate::error::Error;
+use crate::message::{Part, RuleSetup, Setup};
+
+/// What begins the names of schemes that the kernel runs.
+const KERNEL: &str = "kernel:";
+/// A relay has so many ports.
+const MOST_NODES: usize = 256;
+/// A node has so many addresses.
+const MOST_ADDRESSES: u8 = 254;
+/// A queue holds this at the least: real ends send in bursts of up to 64 KiB a system call, and several sources at once.
+const LEAST_QUEUE_BYTES: u64 = 128 << 10;
+/// And what its link carries in this time, since a paced burst takes up to 1 ms.
+const LEAST_QUEUE_S: f64 = 2e-3;
+/// Full packets that a node's own queue into the network holds at the least: Linux's txqueuelen. No host drops fewer of
+/// its own: a program that did not run for some milliseconds sends what it owes at once.
+const OWN_QUEUE_PACKETS: u64 = 1000;
+
+/// A scenario, laid out.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    /// The nodes with sessions.
+    pub(crate) places: Vec<Place>,
+    /// One-way delays between addresses.
+    pub(crate) delays: Vec<(IpAddr, IpAddr, StdDuration)>,
+    /// How long the run lasts.
+    pub(crate) lasts: StdDuration,
+    /// The names of the kernel's rules that it needs.
+    pub(crate) congestions: Vec<String>,
+    /// Of losses that are left to chance.
+    pub(crate) seed: u64,
+}
+
+/// A node with sessions: a port of the relay, with a program behind it.
+#[derive(Debug)]
+pub(crate) struct Place {
+    /// Its index in the scenario.
+    pub(crate) node: usize,
+    /// What the program is told.
+    pub(crate) setup: Setup,
+    /// Its addresses beside the first.
+    pub(crate) more: Vec<IpAddr>,
+    /// From the node into the network.
+    pub(crate) up: Way,
+    /// Out of it.
+    pub(crate) down: Way,
+}
+
+impl Plan {
+    /// Lays out a scenario.
+    pub(crate) fn of(scenario: &Scenario) -> Result<Self, Error> {
+        check_network(scenario)?;
+        let mut places = Vec::new();
+        let mut port_of = BTreeMap::new();
+        for (index, node) in scenario.nodes.iter().enumerate() {
+            let at = index as u32;
+            let here: Vec<_> = scenario.sessions.iter().filter(|one| one.from == at || one.to == at).collect();
+            if here.is_empty() {
+                continue;
+            }
+            let port = places.len();
+            if port >= MOST_NODES {
+                return Err(Error::unfit(
+                    format!("{}: more than {MOST_NODES} nodes have sessions", scenario.name),
+                    "the testbed has a program a node: take a smaller scenario, or simulate it",
+                ));
+            }
+            port_of.insert(at, port);
+            let setup = Setup {
+                node: node.name.to_string(),
+                parent: std::process::id(),
+                address: address(port, 1, false),
+                rule: rule(scenario, node, &here)?,
+                gives: Vec::new(),
+                takes: Vec::new(),
+            };
+            let [up, down] = ways(scenario, at, node);
+            places.push(Place { node: index, setup, more: Vec::new(), up, down });
+        }
+        let (mut delays, mut congestions) = (BTreeMap::new(), Vec::new());
+        for (index, session) in scenario.sessions.iter().enumerate() {
+            let (from, to) = (port_of[&session.from], port_of[&session.to]);
+            let source = source_address(&mut places[from], from, places_address(to), session, &mut delays)?;
+            let congestion = congestion(scenario.scheme_of(session))?;
+            if let Some(name) = congestion.iter().find(|name| !congestions.contains(*name)) {
+                congestions.push(name.clone());
+            }
+            let part = |node: u32| part(scenario, session, index, source, congestion.clone(), node);
+            places[from].setup.gives.push(part(session.from));
+            places[to].setup.takes.push(part(session.to));
+        }
+        Ok(Self {
+            places,
+            delays: delays.into_iter().map(|((from, to), delay)| (from, to, delay)).collect(),
+            lasts: StdDuration::from_nanos(scenario.duration.as_nanos()),
+            congestions,
+            seed: scenario.seed,
+        })
+    }
+}
+
+fn places_address(port: usize) -> IpAddr {
+    address(port, 1, false)
+}
+
+/// The kernel's name of the rule that a session of kernel TCP runs; none if the node's rule runs it.
+fn congestion(choice: &SchemeChoice) -> Result<Option<String>, Error> {
+    let name = choice.scheme.name;
+    if choice.scheme.runs_on_hosts() && choice.scheme.runs_in(Model::Testbed) {
+        return Ok(None);
+    }
+    if !choice.scheme.runs_in(Model::Testbed) {
+        let runs: Vec<_> =
+            schemes().iter().filter(|scheme| scheme.runs_in(Model::Testbed)).map(|scheme| scheme.name).collect();
+        return Err(Error::unfit(
+            format!("scheme \"{name}\" does not run in the testbed"),
+            format!("the testbed runs {}", runs.join(", ")),
+        ));
+    }
+    Ok(Some(match name.strip_prefix(KERNEL) {
+        Some(kernel) => kernel.to_owned(),
+        // The kernel's NewReno is called by its ancestor's name.
+        None if name == "newreno" => "reno".to_owned(),
+        None => name.to_owned(),
+    }))
+}
+
+/// What the testbed does not have, it says before anything starts.
+fn check_network(scenario: &Scenario) -> Result<(), Error> {
+    let name = &scenario.name;
+    if !scenario.links.is_empty() {
+        return Err(Error::unfit(
+            format!("{name}: the testbed has no links between routers"),
+            "its nodes are all joined by one relay: take a scenario whose sessions name their rtt, or simulate it",
+        ));
+    }
+    if let Some(background) = scenario.background.first() {
+        return Err(Error::unfit(
+            format!("{name}: the testbed has no background traffic, as \"{}\"", background.name),
+            "leave it out, or simulate it",
+        ));
+    }
+    let fifo = |node: &&Node| node.discipline.is_some_and(|rule| rule != Discipline::DropTail);
+    if let Some(node) = scenario.nodes.iter().find(fifo) {
+        return Err(Error::unfit(
+            format!(
+                "{name}: the queues of the testbed drop what does not fit, and node \"{}\" names another rule",
+                node.name
+            ),
+            "queue discipline \"drop-tail\" runs here",
+        ));
+    }
+    if scenario.sessions.is_empty() {
+        return Err(Error::unfit(format!("{name}: there is no session"), "give it one"));
+    }
+    for session in &scenario.sessions {
+        let ends = [scenario.nodes[session.from as usize].send, scenario.nodes[session.to as usize].receive];
+        if ends.iter().all(Option::is_none) && session.demand.largest().is_none() {
+            return Err(Error::unfit(
+                format!("session \"{}\": nothing limits its rate but this machine", session.name),
+                "give one of its nodes a capacity, or the session a demand",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The address of a session's source: another one where a session between the same nodes has another RTT.
+fn source_address(
+    place: &mut Place,
+    port: usize,
+    sink: IpAddr,
+    session: &SessionSpec,
+    delays: &mut BTreeMap<(IpAddr, IpAddr), StdDuration>,
+) -> Result<IpAddr, Error> {
+    let there = session.rtt.as_nanos() / 2;
+    let (there, back) = (StdDuration::from_nanos(there), StdDuration::from_nanos(session.rtt.as_nanos() - there));
+    for host in 1..=MOST_ADDRESSES {
+        let source = address(port, host, false);
+        let known = (delays.get(&(source, sink)), delays.get(&(sink, source)));
+        if known.0.is_none_or(|delay| *delay == there) && known.1.is_none_or(|delay| *delay == back) {
+            delays.insert((source, sink), there);
+            delays.insert((sink, source), back);
+            if host > 1 && !place.more.contains(&source) {
+                place.more.push(source);
+            }
+            return Ok(source);
+        }
+    }
+    Err(Error::unfit(
+        format!("session \"{}\": its two nodes have sessions with more than {MOST_ADDRESSES} RTTs", session.name),
+        "give sessions between the same nodes the same RTT, or simulate it",
+    ))
+}
+
+/// The rule of a node, as its sessions name it; none where the kernel runs them all.
+fn rule(scenario: &Scenario, node: &Node, sessions: &[&SessionSpec]) -> Result<Option<RuleSetup>, Error> {
+    let on_hosts = |session: &&&SessionSpec| scenario.scheme_of(session).scheme.runs_on_hosts();
+    let mut ruled = sessions.iter().filter(on_hosts);
+    let Some(first) = ruled.next() else { return Ok(None) };
+    for other in ruled {
+        node_rule::same_rule(scenario, first, other, &["alpha", "beta"]).map_err(|mixed| {
+            Error::unfit(
+                format!(
+                    "node \"{}\": session \"{}\" runs {}, and session \"{}\" runs {}",
+                    node.name, mixed.first, mixed.first_rule, mixed.second, mixed.second_rule
+                ),
+                node_rule::SAME_RULE_HINT,
+            )
+        })?;
+    }
+    let choice = scenario.scheme_of(first);
+    check_options(choice)?;
+    let beat = Beat::of(scenario, Some(node), &node.name, choice);
+    let is_set = |name| choice.scheme.option(name).is_some() && choice.options.flag(name);
+    // Hosts share all of what they are told; a share of a capacity is told as a smaller one.
+    let share = if choice.scheme.takes_share() { node.gtp_share } else { 1.0 };
+    let capacity = |rate: Option<Rate>| rate.map(|rate| rate.as_bps() * share);
+    Ok(Some(RuleSetup {
+        name: choice.scheme.name.to_owned(),
+        send_bps: capacity(node.send),
+        receive_bps: capacity(node.receive),
+        interval_ns: (!beat.follows_rtt()).then(|| beat.interval(Duration::ZERO).as_nanos()),
+        drain: is_set("drain"),
+        fair_start: is_set("fair_start"),
+        is_shared: choice.options.word("path") == Some("shared"),
+    }))
+}
+
+/// Options of a rule that the program's endpoint takes no word of must have their defaults.
+fn check_options(choice: &SchemeChoice) -> Result<(), Error> {
+    const TAKEN: [&str; 8] = ["alpha", "beta", "interval", "phase", "drain", "fair_start", "path", "wire"];
+    for (name, value) in choice.options.iter() {
+        let usual = choice.scheme.option(name).map(OptionSpec::default_value);
+        // The program acts on news after 1 ms; a scenario cannot say otherwise here.
+        let is_own = name == "react" && value == OptionValue::Time(Duration::from_millis(1));
+        if !TAKEN.contains(&name) && usual != Some(value) && !is_own {
+            return Err(Error::unfit(
+                format!("options.{name}: the program runs {} with its own", choice.scheme.name),
+                "leave it out, or simulate it",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// What a node's access link does, into the network and out of it.
+fn ways(scenario: &Scenario, at: u32, node: &Node) -> [Way; 2] {
+    let rtt = |is_here: &dyn Fn(&SessionSpec) -> bool| {
+        let here = scenario.sessions.iter().filter(|session| is_here(session));
+        here.map(|session| session.rtt).max().unwrap_or_default()
+    };
+    let own_bytes = OWN_QUEUE_PACKETS * scenario.full_packet().get();
+    let way = |capacity: Option<Rate>, loss: f64, rtt: Duration, least: u64| Way {
+        loss,
+        rate_bps: capacity.map(Rate::as_bps),
+        queue_bytes: capacity.map_or(0, |capacity| queue_bytes(scenario, node, capacity, rtt).max(least)),
+        ..Way::default()
+    };
+    [
+        way(node.send, node.send_loss, rtt(&|session| session.from == at), own_bytes),
+        way(node.receive, node.receive_loss, rtt(&|session| session.to == at), 0),
+    ]
+}
+
+fn queue_bytes(scenario: &Scenario, node: &Node, capacity: Rate, rtt: Duration) -> u64 {
+    let bytes_per_s = capacity.as_bps() / 8.0;
+    let said = match node.queue {
+        QueueLimit::Bdp(share) => (share * bytes_per_s * rtt.as_secs_f64()) as u64,
+        QueueLimit::Packets(packets) => packets.saturating_mul(scenario.full_packet().get()),
+        QueueLimit::Bytes(bytes) => bytes.get(),
+    };
+    said.max(LEAST_QUEUE_BYTES).max((bytes_per_s * LEAST_QUEUE_S) as u64)
+}
+
+/// What one end of a session is told.
+fn part(
+    scenario: &Scenario,
+    session: &SessionSpec,
+    index: usize,
+    source: IpAddr,
+    congestion: Option<String>,
+    node: u32,
+) -> Part {
+    let has = |option| scenario.scheme_of(session).scheme.option(option).is_some();
+    let place = Some(&scenario.nodes[node as usize]);
+    let bps = |rate: Option<Rate>| rate.map(Rate::as_bps);
+    Part {
+        session: index,
+        congestion,
+        source,
+        weight: session.weight,
+        minimum_bps: session.minimum.as_bps(),
+        // Without steps of its own a rule looks at neither.
+        alpha: if has("alpha") { node_rule::alpha(scenario, session, place) } else { 0.1 },
+        beta: if has("beta") { node_rule::beta(scenario, session, place) } else { 0.2 },
+        demand: match &session.demand {
+            Demand::Schedule(steps) => steps.iter().map(|(from, rate)| (from.as_nanos(), bps(*rate))).collect(),
+            constant => vec![(0, bps(constant.largest()))],
+        },
+        start_ns: session.start.as_nanos(),
+        stop_ns: session.stop.map(Time::as_nanos),
+        size_bytes: session.size.map(|size| size.get().max(1)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fairwave_scenario::{Document, Selection};
+
+    const TWO_TO_ONE: &str = "
+        name = 'two-to-one'
+        duration = '1 s'
+        scheme = 'gtp'
+        node = [
+            { name = 's{1..2}', capacity = '500 Mb/s' },
+            { name = 'd1', capacity = '400 Mb/s', receive_loss = 0.01 },
+            { name = 'idle', capacity = '1 Gb/s' },
+        ]
+        session = [
+            { name = 'a', from = 's1', to = 'd1', rtt = '10 ms' },
+            { name = 'b', from = 's2', to = 'd1', rtt = '60 ms', start = '200 ms', size = '1 MB' },
+            { name = 'c', from = 's2', to = 'd1', rtt = '20 ms', demand = [['0 s', '5 Mb/s'], ['1 s', 'inf']] },
+        ]";
+
+    fn plan(text: &str) -> Result<Plan, Error> {
+        let document = Document::parse("test.toml", text.as_bytes()).unwrap();
+        let case = document.cases(&Selection::default()).unwrap().remove(0);
+        Plan::of(&document.build(&case).unwrap_or_else(|error| panic!("{error}")).0)
+    }
+
+    fn refused(text: &str) -> String {
+        let error = plan(text).unwrap_err();
+        assert!(error.is_of_the_call(), "{error}");
+        error.to_string()
+    }
+
+    #[test]
+    fn plan__nodes_become_ports_and_sessions_addresses() {
+        let plan = plan(TWO_TO_ONE).unwrap();
+        let names: Vec<_> = plan.places.iter().map(|place| place.setup.node.as_str()).collect();
+        // Nobody uses the fourth.
+        assert_eq!(names, ["s1", "s2", "d1"]);
+        let source = |port: usize, place: usize| plan.places[port].setup.gives[place].source.to_string();
+        // Between the same nodes a session with another RTT has another address.
+        assert_eq!([source(0, 0), source(1, 0), source(1, 1)], ["10.66.0.1", "10.66.1.1", "10.66.1.2"]);
+        assert_eq!(plan.places[1].more.len(), 1);
+        let delay = |from: &str, to: &str| {
+            let ends = (from.parse().unwrap(), to.parse().unwrap());
+            plan.delays.iter().find(|(from, to, _)| (*from, *to) == ends).map(|(_, _, delay)| delay.as_millis())
+        };
+        assert_eq!(delay("10.66.1.1", "10.66.2.1"), Some(30));
+        assert_eq!(delay("10.66.2.1", "10.66.1.2"), Some(10));
+        let takes = &plan.places[2].setup.takes;
+        assert_eq!((takes[1].start_ns, takes[1].size_bytes), (200_000_000, Some(1_000_000)));
+        assert_eq!(takes[2].demand, [(0, Some(5e6)), (1_000_000_000, None)]);
+    }
+
+    #[test]
+    fn plan__capacities_and_queues_become_ways() {
+        let plan = plan(TWO_TO_ONE).unwrap();
+        let sink = &plan.places[2];
+        assert_eq!((sink.down.rate_bps, sink.down.loss), (Some(4e8), 0.01));
+        // One bandwidth-delay product: 400 Mb/s x 60 ms.
+        assert_eq!(sink.down.queue_bytes, 3_000_000);
+        // At 500 Mb/s x 10 ms it would be 625 000; a host's own queue is longer.
+        assert!(plan.places[0].up.queue_bytes > 1_400_000, "{}", plan.places[0].up.queue_bytes);
+        let rule = sink.setup.rule.as_ref().unwrap();
+        assert_eq!((rule.receive_bps, rule.fair_start, rule.drain), (Some(4e8), false, false));
+        assert_eq!(rule.interval_ns, None);
+    }
+
+    #[test]
+    fn plan__kernels_rules_have_the_kernels_names() {
+        let names = |scheme: &str| {
+            let plan = plan(&TWO_TO_ONE.replace("'gtp'", &format!("'{scheme}'"))).unwrap();
+            assert!(plan.places.iter().all(|place| place.setup.rule.is_none()));
+            plan.congestions
+        };
+        for (scheme, kernel) in
+            [("kernel:cubic", "cubic"), ("kernel:bbr", "bbr"), ("cubic", "cubic"), ("newreno", "reno")]
+        {
+            assert_eq!(names(scheme), [kernel]);
+        }
+    }
+
+    #[test]
+    fn plan__refuses_what_the_testbed_does_not_have() {
+        let other = refused(&TWO_TO_ONE.replace("'gtp'", "'vegas'"));
+        assert!(other.contains("\"vegas\" does not run in the testbed\nhint: the testbed runs gtp, "), "{other}");
+        let free = refused(
+            "name = 'free'
+            duration = '1 s'
+            node = [{ name = 'a', capacity = 'inf' }, { name = 'b', capacity = 'inf' }]
+            session = [{ from = 'a', to = 'b', rtt = '1 ms' }]",
+        );
+        assert!(free.contains("nothing limits its rate but this machine"), "{free}");
+        let routed = refused(
+            "name = 'routed'
+            duration = '1 s'
+            router = [{ name = 'r1' }, { name = 'r2' }]
+            node = [{ name = 's', router = 'r1' }, { name = 'd', router = 'r2' }]
+            link = [{ from = 'r1', to = 'r2', capacity = '400 Mb/s', delay = '10 ms', duplex = true }]
+            session = [{ from = 's', to = 'd' }]",
+        );
+        assert!(routed.contains("no links between routers"), "{routed}");
+        let red = refused(&TWO_TO_ONE.replace("receive_loss = 0.01", "discipline = 'red'"));
+        assert!(red.contains("node \"d1\" names another rule"), "{red}");
+        let own = refused(&TWO_TO_ONE.replace("scheme = 'gtp'", "scheme = 'gtp'\noptions = { budget = true }"));
+        assert!(own.contains("options.budget"), "{own}");
+    }
+}

@@ -1,0 +1,172 @@
+//! A scenario, run: calibrated, tried again where the machine was busy, and told as a run of the simulators is.
+
+use std::time::Duration as StdDuration;
+
+use fairwave_scenario::report::{Recording, run_of};
+use fairwave_scenario::{MeanWindow, Run, Scenario, Settings};
+use fairwave_schemes::scheme::Model;
+use fairwave_units::Time;
+
+use crate::attempt::{Seen, attempt};
+use crate::calibration::{Calibration, calibrate};
+use crate::error::Error;
+use crate::lateness::Lateness;
+use crate::plan::Plan;
+use crate::tcp::missing_congestion;
+
+/// Each of the two loads of a calibration lasts so long.
+const CALIBRATION: StdDuration = StdDuration::from_millis(500);
+/// A session that has less than this share of its max-min rate at its end misses it.
+const MISSES: f64 = 0.95;
+
+/// How to run a scenario here.
+pub struct Options<'a> {
+    /// The program that is started at each node, with its arguments: it calls [`end`](crate::end()).
+    pub command: Vec<String>,
+    /// How often a run is tried while the machine is busy.
+    pub attempts: u32,
+    /// Called some twenty times a second: whether to end now.
+    pub is_interrupted: &'a dyn Fn() -> bool,
+    /// Called with what people may want to know meanwhile.
+    pub tell: &'a dyn Fn(&str),
+}
+
+impl Options<'_> {
+    /// The usual ones, for the command `fairwave`: this program itself is at each node.
+    ///
+    /// # Errors
+    ///
+    /// Where the system does not say which program this is.
+    pub fn of_this_program() -> Result<Self, Error> {
+        let program = std::env::current_exe()?;
+        let program =
+            program.into_os_string().into_string().map_err(|_| std::io::Error::other("its path is no text"))?;
+        let command = vec![program, "testbed".into(), "end".into()];
+        Ok(Self { command, attempts: 3, is_interrupted: &|| false, tell: &|_| {} })
+    }
+}
+
+/// What became of it.
+pub enum Outcome {
+    /// A run.
+    Ran(Box<Wired>),
+    /// The machine was too busy, each time.
+    Skipped {
+        /// Why the last attempt is no run of the scenario.
+        reason: String,
+        /// What the relay could do before it.
+        calibration: Box<Calibration>,
+        /// How late it was in the last attempt.
+        lateness: Box<Lateness>,
+    },
+}
+
+/// A run with real programs, and how true it is.
+pub struct Wired {
+    /// The run, as every simulator tells one.
+    pub run: Run,
+    /// What the relay could do before it.
+    pub calibration: Calibration,
+    /// How late it was meanwhile.
+    pub lateness: Lateness,
+    /// How often it was tried.
+    pub attempts: u32,
+    /// Whether times of the run may be judged; if not, why.
+    pub times_are_good: Result<(), String>,
+    /// Of each session that misses its max-min rate, what holds it.
+    pub why: Vec<String>,
+}
+
+/// Whether the testbed has all that a scenario asks for.
+///
+/// # Errors
+///
+/// Where it does not: what, and what would do instead.
+pub fn check(scenario: &Scenario) -> Result<(), Error> {
+    Plan::of(scenario).map(drop)
+}
+
+/// Runs a scenario. To be called after [`enter`](crate::enter).
+///
+/// # Errors
+///
+/// Where the scenario asks for what the testbed does not have, where the system refuses, and where a program fails. A
+/// busy machine is no error.
+pub fn run(scenario: &Scenario, mut settings: Settings<'_>, options: &Options<'_>) -> Result<Outcome, Error> {
+    let plan = Plan::of(scenario)?;
+    if let Some(missing) = plan.congestions.iter().find_map(|name| missing_congestion(name)) {
+        let (message, hint) = missing.split_once("\nhint: ").unwrap_or((&missing, "take another scheme"));
+        return Err(Error::unfit(message, hint));
+    }
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
+        let interrupted = || if (options.is_interrupted)() { Err(Error::Interrupted) } else { Ok(()) };
+        let calibration = calibrate(&options.command, CALIBRATION, &mut || interrupted())?;
+        (options.tell)(&calibration.to_string());
+        let mut passed = Time::ZERO;
+        let mut look = |now: StdDuration| {
+            let now = Time::from_nanos(now.as_nanos() as u64);
+            // Progress never goes back, also where a run is tried again.
+            if let Some(progress) = settings.progress.as_mut().filter(|_| now > passed) {
+                progress(now);
+                passed = now;
+            }
+            interrupted()
+        };
+        let seen = attempt(&plan, &options.command, &mut look)?;
+        let lateness = Lateness::of(&plan, &seen);
+        (options.tell)(&lateness.to_string());
+        let Some(reason) = lateness.busy() else {
+            return wired(scenario, &plan, &seen, (calibration, lateness, attempts), &settings);
+        };
+        (options.tell)(&format!("machine busy: {reason}"));
+        if attempts >= options.attempts {
+            let (calibration, lateness) = (Box::new(calibration), Box::new(lateness));
+            return Ok(Outcome::Skipped { reason, calibration, lateness });
+        }
+    }
+}
+
+fn wired(
+    scenario: &Scenario,
+    plan: &Plan,
+    seen: &Seen,
+    (calibration, lateness, attempts): (Calibration, Lateness, u32),
+    settings: &Settings<'_>,
+) -> Result<Outcome, Error> {
+    let MeanWindow { from, to, closes_early } = MeanWindow::of(scenario, settings.window);
+    let done = seen.ends.iter().flat_map(|end| end.arrived.values()).map(|one| one.completed_ns);
+    // Where every session ends by itself the window ends with the last of them.
+    let last = done.collect::<Option<Vec<u64>>>().and_then(|done| done.into_iter().max());
+    let to = last.filter(|_| closes_early).map_or(to, |last| Time::from_nanos(last).min(to).max(from));
+    let window = (from, to);
+    let counts = crate::counts::counts(scenario, plan, seen, window);
+    let asked = Recording { window, record: settings.record };
+    let run = run_of(scenario, Model::Testbed, counts, &asked, &mut |_| {})?;
+    let times_are_good = lateness.times_are_good();
+    let why = why(&run, seen);
+    Ok(Outcome::Ran(Box::new(Wired { run, calibration, lateness, attempts, times_are_good, why })))
+}
+
+/// What the ends say of sessions that have less than their max-min rates at the end, or that ended early.
+fn why(run: &Run, seen: &Seen) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (index, session) in run.summary.sessions.iter().enumerate() {
+        let sink = seen.ends.iter().find_map(|end| end.arrived.get(&index));
+        let source = seen.ends.iter().find_map(|end| end.sent.get(&index));
+        if let Some(ended) = sink.and_then(|sink| sink.ended.as_ref()) {
+            lines.push(format!("{}: {ended}", session.name));
+            continue;
+        }
+        if session.final_wire_rate_bps >= MISSES * session.max_min_bps {
+            continue;
+        }
+        let share = session.final_wire_rate_bps / session.max_min_bps * 100.0;
+        let said = [("source", source.map(|one| &one.because)), ("sink", sink.map(|one| &one.because))];
+        let said = said.into_iter().filter_map(|(end, said)| Some((end, said.filter(|said| !said.is_empty())?)));
+        let said: Vec<_> = said.map(|(end, said)| format!("at the {end}: {said}")).collect();
+        lines.push(format!("{}: {share:.0} % of its max-min rate; {}", session.name, said.join("; ")));
+    }
+    lines
+}
