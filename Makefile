@@ -111,7 +111,7 @@ report-wire: $(BIN) ## chapter IX with real programs, and kernel TCP beside them
 	$(BIN) papers run $(WIRED) --out report-wire
 
 report: $(BIN)   ## every experiment of the papers, full length, into report/
-	$(BIN) papers run all --out report
+	$(BIN) papers run all --out report --record papers/verdict.json
 
 clean:           ## remove what was built
 	$(CARGO) clean

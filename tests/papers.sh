@@ -7,6 +7,6 @@ fairwave=$1
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
-"$fairwave" papers run all --quick --out "$dir" >"$dir/text" || { grep -B2 -A3 '  misses' "$dir/text"; exit 1; }
+"$fairwave" papers run all --quick --out "$dir" >"$dir/text" || { grep -B2 -A3 '  miss ' "$dir/text"; exit 1; }
 if grep -o 'No picture: [^<]*' "$dir/report.html"; then exit 1; fi
 tail -1 "$dir/text"

@@ -18,6 +18,9 @@ fn main() -> io::Result<()> {
         }
     }
     list(&mut text, "PAPERS", &papers);
+    let verdict = root.join("papers/verdict.json");
+    println!("cargo::rerun-if-changed={}", verdict.display());
+    let _ = writeln!(text, "const VERDICT: &str = include_str!({:?});", verdict.display().to_string());
     fs::write(PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default()).join("embedded.rs"), text)
 }
 

@@ -45,17 +45,31 @@ class Outcome:
 
     @property
     def holds(self) -> bool:
-        """Whether every claim holds, or is a miss whose reason is known."""
-        return all(claim["holds"] or claim["reason"] is not None for claim in self._json["claims"])
+        """Whether every claim holds, or is refuted with its proof, or misses for a known reason."""
+        return all(claim["verdict"] != "miss" for claim in self._json["claims"])
 
     def claims(self) -> pd.DataFrame:
         """The claims, a row each.
 
         ``what``; ``paper`` and ``ours`` (a number in ``unit``, or words); ``unit``; ``tolerance``; ``source`` (where
-        the expected value comes from); ``holds``; ``reason`` (why it does not hold, where that is known); ``referee``
-        (a number for the same thing from an independent source, where there is one).
+        the expected value comes from); ``holds``; ``verdict`` ("holds", "refuted": what is printed is proved wrong,
+        "known miss" or "miss"); ``reason`` (why it does not hold, where that is known); ``proof`` (why what is printed
+        is wrong, and the checks of that); ``referee`` (a number for the same thing from an independent source, where
+        there is one).
         """
-        columns = ["what", "paper", "ours", "unit", "tolerance", "source", "holds", "reason", "referee"]
+        columns = [
+            "what",
+            "paper",
+            "ours",
+            "unit",
+            "tolerance",
+            "source",
+            "holds",
+            "verdict",
+            "reason",
+            "proof",
+            "referee",
+        ]
         return pd.DataFrame(self._json["claims"], columns=columns)
 
     def __repr__(self) -> str:

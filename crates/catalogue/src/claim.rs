@@ -5,9 +5,10 @@ use serde::Deserialize;
 use crate::expectation::{Expectation, Tolerance};
 use crate::formula::Formula;
 use crate::measure::Measure;
-use crate::outcome::{Claim, ClaimValue};
+use crate::outcome::{Claim, ClaimValue, Proof};
 use crate::reduce::{Reduce, worst};
 use crate::unit::{Dimension, Unit};
+use crate::verdict::Verdict;
 
 /// Where an expected value comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -69,7 +70,16 @@ pub struct ClaimData {
     unit: String,
     paper: Option<Stated>,
     reason: Option<String>,
+    refuted: Option<RefutedData>,
     referee: Option<f64>,
+}
+
+/// `refuted`: why what is printed is wrong, and the checks that prove it.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RefutedData {
+    why: String,
+    proof: Vec<ClaimData>,
 }
 
 /// What a claim's values are taken over.
@@ -120,7 +130,16 @@ pub(crate) struct CheckedClaim {
     unit: Unit,
     paper: Option<ClaimValue>,
     pub(crate) reason: Option<String>,
+    pub(crate) refuted: Option<Refutation>,
     referee: Option<f64>,
+}
+
+/// What is printed is wrong: why, and what proves it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Refutation {
+    why: String,
+    /// All of them must hold.
+    pub(crate) proof: Vec<CheckedClaim>,
 }
 
 /// What a claim is about.
@@ -174,6 +193,10 @@ impl ClaimData {
         if self.reason.as_ref().is_some_and(|reason| reason.trim().is_empty()) {
             return Err("reason is empty".to_owned());
         }
+        if self.refuted.is_some() && self.reason.is_some() {
+            return Err("a claim is refuted or has a reason, not both".to_owned());
+        }
+        let refuted = self.refuted.map(RefutedData::check).transpose()?;
         let (against, is_beside) = match self.against {
             None => (None, false),
             Some(AgainstData::Model(AgainstModel::Packet)) => (None, true),
@@ -199,6 +222,7 @@ impl ClaimData {
                 Stated::Text(text) => ClaimValue::Text(text),
             }),
             reason: self.reason,
+            refuted,
             referee: self.referee,
         })
     }
@@ -233,7 +257,42 @@ impl ClaimData {
     }
 }
 
+impl RefutedData {
+    fn check(self) -> Result<Refutation, String> {
+        if self.why.trim().is_empty() || self.proof.is_empty() {
+            return Err("refuted needs a why and a proof".to_owned());
+        }
+        let one = |proof: ClaimData| {
+            // A paper's own number proves nothing against it, and a number of ours for its words is none.
+            if matches!(proof.source, ValueSource::Paper | ValueSource::Ours) {
+                return Err("a proof's source is arithmetic, derived or reference".to_owned());
+            }
+            if proof.refuted.is_some() || proof.reason.is_some() || proof.full_only {
+                return Err("a proof has neither refuted nor reason nor full_only".to_owned());
+            }
+            proof.check()
+        };
+        Ok(Refutation { why: self.why, proof: self.proof.into_iter().map(one).collect::<Result<_, _>>()? })
+    }
+}
+
 impl CheckedClaim {
+    /// The proofs of what it refutes; none where it refutes nothing.
+    pub(crate) fn proofs(&self) -> &[Self] {
+        self.refuted.as_ref().map_or(&[], |refuted| &refuted.proof)
+    }
+
+    /// The verdict on a claim with what came of its proofs: it is refuted where it does not hold, and all of them do.
+    pub(crate) fn with_proof(&self, claim: Claim, checks: Vec<Claim>) -> Claim {
+        let Some(refuted) = &self.refuted else { return claim };
+        let verdict = match claim.verdict {
+            Verdict::Holds => Verdict::Holds,
+            _ if checks.iter().all(|check| check.holds) => Verdict::Refuted,
+            _ => Verdict::Miss,
+        };
+        Claim { verdict, proof: Some(Proof { why: refuted.why.clone(), checks }), ..claim }
+    }
+
     /// The verdict over `values[variant][run][session]`, in bit/s, seconds, bytes or plain.
     pub(crate) fn judge(&self, values: &[Vec<Vec<f64>>]) -> Claim {
         let scaled = |value: &f64| *value / self.unit.scale;
@@ -313,7 +372,13 @@ impl CheckedClaim {
             unit: self.unit.name,
             source: self.source.name(),
             holds,
+            verdict: match (holds, &self.reason) {
+                (true, _) => Verdict::Holds,
+                (false, Some(_)) => Verdict::KnownMiss,
+                (false, None) => Verdict::Miss,
+            },
             reason: if holds { None } else { self.reason.clone() },
+            proof: None,
             referee: self.referee,
             tolerance,
         }
@@ -346,11 +411,38 @@ mod tests {
             ("measure = \"final-rat\"\nunit = \"Mb/s\"\nat_most = 1", "final-rat"),
             ("measure = { distance = { at = \"1 s\", by = 3 } }\nat_most = 1", "by"),
             ("unit = \"Mb/s\"\nat_most = 1", "measure"),
+            ("measure = \"final-jain\"\nat_most = 1\nrefuted = { why = \"w\", proof = [] }", "proof"),
+            (
+                "measure = \"final-jain\"\nat_most = 1\nreason = \"r\"\nrefuted = { why = \"w\", proof = [] }",
+                "not both",
+            ),
+            (
+                "measure = \"final-jain\"\nat_most = 1\nrefuted = { why = \"w\", \
+                 proof = [{ what = \"p\", source = \"paper\", measure = \"final-jain\", at_most = 1 }] }",
+                "source",
+            ),
             ("formula = { stcp-recovery-rtts = {} }\nsessions = [\"a\"]\nunit = \"RTT\"\nat_most = 1", "formula"),
         ] {
             let message = claim(keys).unwrap_err();
             assert!(message.contains(word), "{keys}: {message}");
         }
+    }
+
+    #[test]
+    fn refuted__only_where_the_claim_misses_and_its_proof_holds() {
+        let claim = claim(
+            "measure = \"final-jain\"\nvalue = 1\ntolerance = \"0.1\"\nrefuted = { why = \"w\", \
+             proof = [{ what = \"p\", source = \"arithmetic\", measure = \"final-jain\", at_most = 0.5 }] }",
+        )
+        .unwrap();
+        let verdict = |value: f64, proof: f64| {
+            let judged = |claim: &CheckedClaim, value: f64| claim.judge(&[vec![vec![value]]]);
+            let check = judged(&claim.proofs()[0], proof);
+            claim.with_proof(judged(&claim, value), vec![check]).verdict
+        };
+        assert_eq!(verdict(0.4, 0.4), Verdict::Refuted);
+        assert_eq!(verdict(0.4, 0.6), Verdict::Miss);
+        assert_eq!(verdict(0.95, 0.4), Verdict::Holds);
     }
 
     #[test]

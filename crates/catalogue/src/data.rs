@@ -17,6 +17,11 @@ pub(crate) fn papers() -> &'static [(&'static str, &'static str)] {
     PAPERS
 }
 
+/// The text of `papers/verdict.json`.
+pub(crate) fn verdict_text() -> &'static str {
+    VERDICT
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

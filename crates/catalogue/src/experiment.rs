@@ -32,6 +32,8 @@ pub struct Experiment {
     pub picture: Picture,
     /// What a reader must know: choices of ours where the paper is silent, errors of the print.
     pub note: Option<String>,
+    /// The experiment whose scenario and claims it repeats, where another paper prints the same.
+    pub repeats: Option<String>,
     /// How it runs with real programs, of an experiment of the testbed.
     pub wire: Option<WireSketch>,
     pub(crate) quick: Quick,
@@ -54,6 +56,11 @@ impl Experiment {
     pub fn model_of(&self, variant: Option<&str>) -> Option<Model> {
         let is_fluid = variant.is_some_and(|variant| self.fluid_variants.iter().any(|fluid| fluid == variant));
         if is_fluid { Some(Model::Fluid) } else { self.model }
+    }
+
+    /// All that is judged: the claims, and behind them the proofs of those that are refuted, in the claims' order.
+    pub(crate) fn checks(&self) -> impl Iterator<Item = &CheckedClaim> {
+        self.claims.iter().chain(self.claims.iter().flat_map(CheckedClaim::proofs))
     }
 
     /// Number of claims.
@@ -237,7 +244,8 @@ fn build(id: String, mut data: ExperimentData, all: &[Experiment]) -> Result<Exp
             .find(|experiment| experiment.id == other)
             .ok_or_else(|| format!("same_as = \"{other}\" names no experiment above"))?;
         let note = note.or_else(|| other.note.clone());
-        return Ok(Experiment { id, title, cites, note, ..other.clone() });
+        let repeats = Some(other.id.clone());
+        return Ok(Experiment { id, title, cites, note, repeats, ..other.clone() });
     }
     if let Some(name) = &scenario
         && scenario_text(name).is_none()
@@ -256,7 +264,8 @@ fn build(id: String, mut data: ExperimentData, all: &[Experiment]) -> Result<Exp
     let mut claims = Vec::with_capacity(claim.len());
     for (number, claim) in claim.into_iter().enumerate() {
         let checked = claim.check().map_err(|message| format!("claim {}: {message}", number + 1))?;
-        if scenario.is_none() && matches!(checked.subject, crate::claim::Subject::Measure(_)) {
+        let mut judged = std::iter::once(&checked).chain(checked.proofs());
+        if scenario.is_none() && judged.any(|claim| matches!(claim.subject, crate::claim::Subject::Measure(_))) {
             return Err(format!("claim {}: a measure needs a scenario", number + 1));
         }
         claims.push(checked);
@@ -283,6 +292,7 @@ fn build(id: String, mut data: ExperimentData, all: &[Experiment]) -> Result<Exp
         fluid_variants: data.fluid_variants,
         picture,
         note,
+        repeats: None,
         wire,
         quick,
         claims,

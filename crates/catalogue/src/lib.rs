@@ -12,6 +12,7 @@
 
 mod bic;
 mod claim;
+mod counts;
 mod data;
 mod drawing;
 mod expectation;
@@ -24,28 +25,35 @@ pub mod memory;
 mod outcome;
 pub mod picture;
 mod quantity;
+mod record;
 mod reduce;
 mod report;
 mod response;
 mod run;
 mod samples;
 mod select;
+#[cfg(test)]
+mod shipped;
 mod sketch;
 #[cfg(test)]
 mod tests;
 mod unit;
+mod verdict;
 mod wire;
 mod work;
 
 pub use claim::{ClaimData, ValueSource};
+pub use counts::VerdictCounts;
 pub use data::{scenario_names, scenario_text};
 pub use drawing::picture_of;
 pub use experiment::{Experiment, WireSketch, list};
 pub use in_order::{Heard, InOrder, in_order};
-pub use outcome::{Claim, ClaimValue, ExperimentOutcome, Shown};
+pub use outcome::{Claim, ClaimValue, ExperimentOutcome, Proof, Shown};
+pub use record::{RecordError, RecordedClaim, RecordedExperiment, VerdictRecord};
 pub use report::report;
 pub use run::{RunError, RunOptions, run, run_all, run_experiment};
 pub use select::{UnknownExperiment, select};
 pub use sketch::Picture;
+pub use verdict::Verdict;
 pub use wire::{NotJudged, OnTestbed, RanOnTestbed, Testbed, WireNotes, run_on_testbed};
 pub use work::{RunProgress, RunStep};

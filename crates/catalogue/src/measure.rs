@@ -31,6 +31,9 @@ pub(crate) enum Measure {
     PeakRate { window: Option<TimeSpan> },
     /// Per session: when its samples come to this share of its optimum (or of a rate) for good.
     TimeTo { share: f64, of: Option<Quantity<Rate>> },
+    /// Per session: from when it begins to send until a sample first comes to this share of the rate that it has at its
+    /// end, [`Measure::FinalRate`].
+    Ramp { share: f64 },
     /// Per session: the end of the first stretch of this width, ending with a sample, over which its mean rate is at this
     /// share of its optimum or above, whatever follows. What noise there is within the width says nothing.
     Reaches { share: f64, width: Quantity<Duration> },
@@ -139,6 +142,7 @@ impl Measure {
             | Self::ExpectedRate { .. }
             | Self::PeakTotal { .. } => Dimension::Rate,
             Self::TimeTo { .. }
+            | Self::Ramp { .. }
             | Self::Reaches { .. }
             | Self::TimeToJain { .. }
             | Self::FirstJain { .. }
@@ -175,6 +179,7 @@ impl Measure {
             Self::MeanRate { .. }
                 | Self::PeakRate { .. }
                 | Self::TimeTo { .. }
+                | Self::Ramp { .. }
                 | Self::Reaches { .. }
                 | Self::ExpectedRate { .. }
                 | Self::Error { .. }
@@ -230,6 +235,10 @@ impl Measure {
                     let goal = of.map_or(summary.sessions[k].max_min_bps, |rate| rate.0.as_bps());
                     Ok(samples.for_good(|i| samples.rate(i, k) >= share * goal))
                 });
+            }
+            Self::Ramp { share } => {
+                let samples = Samples::of(run)?;
+                return each(&|k| Ok(samples.ramp_s(k, share * summary.sessions[k].final_wire_rate_bps)));
             }
             Self::Reaches { share, width } => {
                 let samples = Samples::of(run)?;

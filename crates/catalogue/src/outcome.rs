@@ -4,9 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use fairwave_scenario::{Run, Scenario};
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::Experiment;
+use crate::verdict::Verdict;
 use crate::wire::WireNotes;
 
 /// The verdicts of one experiment; its JSON form is a line of `papers run --json`.
@@ -45,18 +46,6 @@ pub struct Shown {
     pub run: Run,
 }
 
-impl ExperimentOutcome {
-    /// Claims that do not hold and have a reason.
-    pub fn known_misses(&self) -> usize {
-        self.claims.iter().filter(|claim| !claim.holds && claim.reason.is_some()).count()
-    }
-
-    /// Claims that do not hold, with nothing known about them.
-    pub fn unexplained_misses(&self) -> usize {
-        self.claims.iter().filter(|claim| !claim.holds && claim.reason.is_none()).count()
-    }
-}
-
 /// One claim with its verdict.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Claim {
@@ -72,17 +61,32 @@ pub struct Claim {
     pub tolerance: String,
     /// Where the expected value comes from: "paper", "derived", "reference", "arithmetic" or "ours".
     pub source: &'static str,
-    /// The verdict.
+    /// Whether the expectation is met.
     pub holds: bool,
+    /// What follows from that.
+    pub verdict: Verdict,
     /// Why it does not hold, where that is known.
     pub reason: Option<String>,
     /// A number for the same thing from an independent source, where there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub referee: Option<f64>,
+    /// What is said against the print, and whether that holds; of a claim that was thought refuted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proof: Option<Proof>,
+}
+
+/// Why what is printed is wrong.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Proof {
+    /// What is true, and why.
+    pub why: String,
+    /// The checks that prove it; each of them can fail.
+    pub checks: Vec<Claim>,
 }
 
 /// A number, or words where there is none.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(untagged)]
 pub enum ClaimValue {
     /// A number; an infinite time means that it never happened.
     Number(f64),

@@ -28,6 +28,8 @@ pub(crate) enum Reduce {
     Rank(usize),
     /// How many of them lie below a value, in bit/s, seconds or plain.
     CountBelow(f64),
+    /// The last less the first.
+    Difference,
     /// Each must be larger than the one before.
     Increasing,
     /// Each must be smaller than the one before.
@@ -67,6 +69,7 @@ impl Reduce {
             Self::Most => most,
             Self::Spread => (most - least) / (sum / n as f64),
             Self::Rank(rank) => at(n.wrapping_sub(rank)),
+            Self::Difference => values.last().zip(values.first()).map_or(f64::NAN, |(last, first)| last - first),
             Self::CountBelow(limit) => values.iter().filter(|value| **value < limit).count() as f64,
         })
     }
@@ -104,6 +107,7 @@ mod tests {
         assert_eq!(Reduce::Rank(1).apply(&values), Some(4.0));
         assert_eq!(Reduce::Rank(4).apply(&values), Some(1.0));
         assert_eq!(Reduce::CountBelow(3.0).apply(&values), Some(2.0));
+        assert_eq!(Reduce::Difference.apply(&values), Some(-2.0)); // 2 - 4
         assert_eq!(Reduce::Each.apply(&values), None);
     }
 
@@ -111,6 +115,7 @@ mod tests {
     fn apply__without_values_or_rank_is_no_number() {
         assert!(Reduce::Median.apply(&[]).unwrap().is_nan());
         assert!(Reduce::Most.apply(&[]).unwrap().is_nan());
+        assert!(Reduce::Difference.apply(&[]).unwrap().is_nan());
         assert!(Reduce::Rank(3).apply(&[1.0, 2.0]).unwrap().is_nan());
         assert!(Reduce::Rank(0).apply(&[1.0, 2.0]).unwrap().is_nan());
         assert_eq!(Reduce::Median.apply(&[f64::INFINITY; 4]), Some(f64::INFINITY));

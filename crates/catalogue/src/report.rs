@@ -2,8 +2,10 @@
 
 use std::fmt::Write as _;
 
+use crate::counts::VerdictCounts;
 use crate::drawing::picture_of;
 use crate::outcome::{Claim, ExperimentOutcome};
+use crate::verdict::Verdict;
 use crate::wire::WireNotes;
 
 /// The report of several experiments as a self-contained HTML page: no script, nothing fetched, pictures inside.
@@ -17,40 +19,85 @@ pub fn report(outcomes: &[ExperimentOutcome]) -> String {
     page
 }
 
-/// The counts, and the list of experiments.
+/// The counts, the list of experiments, and what is refuted.
 fn summary(page: &mut String, outcomes: &[ExperimentOutcome]) {
-    let claims: usize = outcomes.iter().map(|outcome| outcome.claims.len()).sum();
-    let known: usize = outcomes.iter().map(ExperimentOutcome::known_misses).sum();
-    let unexplained: usize = outcomes.iter().map(ExperimentOutcome::unexplained_misses).sum();
+    let counts = VerdictCounts::of(outcomes);
     let wall_s: f64 = outcomes.iter().map(|outcome| outcome.wall_s).sum();
-    let _ = writeln!(
-        page,
-        "<p class=\"counts\"><b>{}</b> of {claims} claims hold in {} experiments; <b>{known}</b> known misses, each with \
-         its reason; <b>{unexplained}</b> without one. {wall_s:.1} s.</p>",
-        claims - known - unexplained,
-        outcomes.len(),
-    );
+    let _ = writeln!(page, "<p class=\"counts\">{} {wall_s:.1} s.</p>", escape(&counts.sentence()));
     if outcomes.iter().any(|outcome| outcome.quick) {
         page.push_str("<p class=\"quick\">Quick: some draws were left out, or runs made shorter, of the experiments that say so.</p>\n");
     }
     page.push_str(
-        "<table>\n<thead><tr><th>experiment</th><th>what</th><th class=\"n\">holds</th><th class=\"n\">known misses</th>\
-         <th class=\"n\">unexplained</th><th class=\"n\">s</th></tr></thead>\n<tbody>\n",
+        "<table>\n<thead><tr><th>experiment</th><th>what</th><th class=\"n\">holds</th><th class=\"n\">refuted</th>\
+         <th class=\"n\">known misses</th><th class=\"n\">misses</th><th class=\"n\">s</th></tr></thead>\n<tbody>\n",
     );
     for outcome in outcomes {
-        let (known, unexplained) = (outcome.known_misses(), outcome.unexplained_misses());
+        let counts = VerdictCounts::of_one(outcome);
         let id = escape(&outcome.id);
         let _ = writeln!(
             page,
-            "<tr{}><td><a href=\"#{id}\">{id}</a></td><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{known}</td>\
-             <td class=\"n\">{unexplained}</td><td class=\"n\">{:.2}</td></tr>",
-            if unexplained > 0 { " class=\"miss\"" } else { "" },
+            "<tr{}><td><a href=\"#{id}\">{id}</a></td><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>\
+             <td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{:.2}</td></tr>",
+            if counts.misses > 0 { " class=\"miss\"" } else { "" },
             escape(&outcome.experiment.title),
-            outcome.claims.len() - known - unexplained,
+            counts.holds,
+            counts.refuted,
+            counts.known_misses,
+            counts.misses,
             outcome.wall_s,
         );
     }
     page.push_str("</tbody>\n</table>\n");
+    refuted(page, outcomes);
+}
+
+/// The page of what is printed and proved wrong: what the paper says, what is true, why, and the checks.
+fn refuted(page: &mut String, outcomes: &[ExperimentOutcome]) {
+    let is_there = |id: &str| outcomes.iter().any(|outcome| outcome.id == id);
+    let mut rows = String::new();
+    for outcome in outcomes.iter().filter(|outcome| !outcome.experiment.repeats.as_deref().is_some_and(is_there)) {
+        let id = escape(&outcome.id);
+        for claim in outcome.claims.iter().filter(|claim| claim.verdict == Verdict::Refuted) {
+            let Some(proof) = &claim.proof else { continue };
+            let checks: Vec<String> = proof.checks.iter().map(told).collect();
+            let _ = writeln!(
+                rows,
+                "<tr><td><a href=\"#{id}\">{}</a></td><td>{}</td><td class=\"n\">{} {unit}</td>\
+                 <td class=\"n\">{} {unit}</td><td>{}<ul><li>{}</li></ul></td></tr>",
+                escape(&outcome.experiment.cites),
+                escape(&claim.what),
+                escape(&claim.paper.to_string()),
+                escape(&claim.ours.to_string()),
+                escape(&proof.why),
+                checks.join("</li><li>"),
+                unit = escape(claim.unit),
+            );
+        }
+    }
+    if !rows.is_empty() {
+        let _ = writeln!(
+            page,
+            "<section id=\"refuted\">\n<h2>Printed, and proved wrong</h2>\n<p>Each line below its proof is a check of its \
+             own, made from runs or formulas of this report; where one of them fails, the claim is a miss.</p>\n\
+             <table>\n<thead><tr><th>where</th><th>what</th><th class=\"n\">printed</th><th class=\"n\">true</th>\
+             <th>why</th></tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n</section>"
+        );
+    }
+}
+
+/// A check of a proof in a line.
+fn told(check: &Claim) -> String {
+    let text = format!(
+        "{}: stated {} {unit}, ours {} {unit} (tolerance {}, {}){}",
+        check.what,
+        check.paper,
+        check.ours,
+        check.tolerance,
+        check.source,
+        if check.holds { "" } else { ": does not hold" },
+        unit = check.unit,
+    );
+    escape(&text)
 }
 
 /// One experiment.
@@ -105,13 +152,15 @@ fn wire_notes(page: &mut String, notes: &WireNotes) {
     }
 }
 
-/// One claim, and below it the reason of a miss.
+/// One claim, and below it the reason of a miss, or the proof that the print is wrong.
 fn row(page: &mut String, claim: &Claim) {
-    let (class, verdict) = match (claim.holds, &claim.reason) {
-        (true, _) => ("holds", "holds"),
-        (false, Some(_)) => ("known", "known miss"),
-        (false, None) => ("miss", "does not hold"),
+    let class = match claim.verdict {
+        Verdict::Holds => "holds",
+        Verdict::Refuted => "refuted",
+        Verdict::KnownMiss => "known",
+        Verdict::Miss => "miss",
     };
+    let verdict = claim.verdict.name();
     let _ = writeln!(
         page,
         "<tr class=\"{class}\"><td>{}</td><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td><td>{}</td>\
@@ -129,6 +178,11 @@ fn row(page: &mut String, claim: &Claim) {
             .map_or_else(String::new, |number| format!(" Referee: {} {}.", crate::outcome::digits(number), claim.unit));
         let _ =
             writeln!(page, "<tr class=\"reason\"><td colspan=\"7\">{}{}</td></tr>", escape(reason), escape(&referee));
+    }
+    if let (Some(proof), false) = (&claim.proof, claim.holds) {
+        let checks: Vec<String> = proof.checks.iter().map(told).collect();
+        let (why, checks) = (escape(&proof.why), checks.join("<br>"));
+        let _ = writeln!(page, "<tr class=\"proof\"><td colspan=\"7\">{why}<br>{checks}</td></tr>");
     }
 }
 
@@ -157,6 +211,8 @@ th { border-bottom: 2px solid #999; font-weight: 600; }
 .known td { background: #fff6e0; }
 .miss td, p.miss { background: #fde3df; font-weight: 600; }
 .reason td { background: #fff6e0; color: #444; padding-left: 2rem; }
+.refuted td { background: #e9edf7; }
+.proof td { background: #e9edf7; color: #444; padding-left: 2rem; }
 .quick { background: #e7f1fb; padding: .4rem .6rem; }
 figure { margin: 0; overflow-x: auto; }
 svg { max-width: 100%; height: auto; }
@@ -169,7 +225,7 @@ a { color: #0b5394; }
 <h1>The experiments of the papers</h1>
 <p>What a paper says beside what Fairwave gets. <i>From</i> names where the stated value comes from: <i>paper</i> is printed there,
 <i>derived</i> follows from its algorithm, <i>reference</i> is an independent exact fluid model, <i>arithmetic</i> is exact, <i>ours</i> puts a
-number to its words. Of several values the one farthest from what is stated counts. 000 is Wu &amp; Chien 2006, 001 is Xu, Harfoush and
+number to its words. <i>Refuted</i>: what is printed is proved wrong. Of several values the one farthest from what is stated counts. 000 is Wu &amp; Chien 2006, 001 is Xu, Harfoush and
 Rhee 2004, 002 is Wu 2007.</p>
 "#;
 
@@ -185,10 +241,11 @@ mod tests {
             .map(|id| run(id, RunOptions::default()).unwrap())
             .collect();
         let page = report(&outcomes);
-        assert_eq!(page.matches("<section").count(), 3);
+        assert_eq!(page.matches("<section").count(), 4); // and what is refuted
         assert_eq!(page.matches("<svg").count(), 2); // arithmetic has no picture
         assert!(page.contains("Wu 2007, Fig. VII.5"));
-        assert!(page.contains("known miss") && page.contains("1.2 us")); // the print's 2 us
+        assert!(page.contains(">refuted</td>") && page.contains("<td class=\"n\">1.2 us</td>")); // the print's 2 us
+        assert_eq!(page.matches("id=\"refuted\"").count(), 1);
         for outside in ["<script", "<link", "@import", "src=", "href=\"http"] {
             assert!(!page.contains(outside), "{outside}");
         }

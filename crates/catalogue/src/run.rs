@@ -3,7 +3,7 @@
 use fairwave_scenario::ScenarioError;
 use thiserror::Error;
 
-use crate::claim::Subject;
+use crate::claim::{CheckedClaim, Subject};
 use crate::experiment::Experiment;
 use crate::lab::LabError;
 use crate::measure::MeasureError;
@@ -112,33 +112,44 @@ pub fn run_all(
 
 /// The verdicts of all claims; without those that too few draws or too short runs cannot judge.
 fn judge(plan: &ExperimentPlan, results: &Results) -> Result<Vec<Claim>, RunError> {
-    let experiment = plan.experiment;
-    let mut verdicts = Vec::with_capacity(experiment.claims.len());
-    for (number, claim) in experiment.claims.iter().enumerate() {
+    let claims = &plan.experiment.claims;
+    let mut verdicts = Vec::with_capacity(claims.len());
+    let mut proof = claims.len();
+    for (number, claim) in claims.iter().enumerate() {
+        let proofs = claim.proofs();
+        let first = proof;
+        proof += proofs.len();
         if plan.is_quick && claim.full_only {
             continue;
         }
-        if let Subject::Formula(formula) = &claim.subject {
-            verdicts.push(claim.judge(&[vec![vec![formula.evaluate()]]]));
-            continue;
-        }
-        // Named variants come in the order of their names in the claim, as an order over variants needs it.
-        let chosen: Vec<usize> = match &claim.variants {
-            None => (0..plan.groups.len()).collect(),
-            Some(names) => {
-                let find = |name: &String| {
-                    plan.groups.iter().position(|group| group.variant.as_ref() == Some(name)).ok_or_else(|| {
-                        RunError::Variant { id: experiment.id.clone(), what: claim.what.clone(), variant: name.clone() }
-                    })
-                };
-                names.iter().map(find).collect::<Result<_, _>>()?
-            }
-        };
-        let of_group = |group: usize| results[group].iter().map(|taken| taken.claims[number].clone()).collect();
-        let values: Vec<Vec<Vec<f64>>> = chosen.into_iter().map(of_group).collect();
-        verdicts.push(claim.judge(&values));
+        let checks = proofs.iter().enumerate().map(|(i, check)| judge_one(plan, results, first + i, check));
+        let checks = checks.collect::<Result<_, _>>()?;
+        verdicts.push(claim.with_proof(judge_one(plan, results, number, claim)?, checks));
     }
     Ok(verdicts)
+}
+
+/// The verdict on a claim or a proof by its number among the experiment's checks.
+fn judge_one(plan: &ExperimentPlan, results: &Results, number: usize, claim: &CheckedClaim) -> Result<Claim, RunError> {
+    if let Subject::Formula(formula) = &claim.subject {
+        return Ok(claim.judge(&[vec![vec![formula.evaluate()]]]));
+    }
+    // Named variants come in the order of their names in the claim, as an order over variants needs it.
+    let chosen: Vec<usize> = match &claim.variants {
+        None => (0..plan.groups.len()).collect(),
+        Some(names) => {
+            let find = |name: &String| {
+                plan.groups.iter().position(|group| group.variant.as_ref() == Some(name)).ok_or_else(|| {
+                    let (id, what) = (plan.experiment.id.clone(), claim.what.clone());
+                    RunError::Variant { id, what, variant: name.clone() }
+                })
+            };
+            names.iter().map(find).collect::<Result<_, _>>()?
+        }
+    };
+    let of_group = |group: usize| results[group].iter().map(|taken| taken.claims[number].clone()).collect();
+    let values: Vec<Vec<Vec<f64>>> = chosen.into_iter().map(of_group).collect();
+    Ok(claim.judge(&values))
 }
 
 /// The heights of the picture's bars, per variant.

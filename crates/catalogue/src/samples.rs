@@ -48,6 +48,14 @@ impl<'a> Samples<'a> {
         (0..self.0.ends.len()).find(|&i| self.end_s(i) >= instant.as_secs_f64() - 1e-9).ok_or(MeasureError::Window)
     }
 
+    /// How long it takes session `k` from the first sample in which something of it arrives to the end of the first one
+    /// at a rate or above; infinite where none is.
+    pub(crate) fn ramp_s(&self, k: usize, rate_bps: f64) -> f64 {
+        let mut samples = (0..self.0.ends.len()).skip_while(|&i| self.rate(i, k) <= 0.0);
+        let Some(first) = samples.clone().next() else { return f64::INFINITY };
+        samples.find(|&i| self.rate(i, k) >= rate_bps).map_or(f64::INFINITY, |i| self.end_s(i) - self.start_s(first))
+    }
+
     pub(crate) fn mean(&self, k: usize, window: TimeSpan) -> Result<f64, MeasureError> {
         let (mut sum, mut time) = (0.0, 0.0);
         for i in self.within(Some(window)) {

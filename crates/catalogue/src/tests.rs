@@ -7,11 +7,13 @@ use fairwave_schemes::scheme::{Model, Options};
 use fairwave_units::{Duration, Time};
 
 use crate::claim::Subject;
+use crate::counts::VerdictCounts;
 use crate::data::{scenario_names, scenario_text};
 use crate::drawing::picture_of;
 use crate::experiment::{Experiment, list};
 use crate::lab::{simulate, usual_model};
 use crate::run::{RunOptions, run_experiment};
+use crate::verdict::Verdict;
 use crate::work::RunQuery;
 
 /// Minutes in a debug build; the same claims as two smaller networks. `fairwave papers run all` has it.
@@ -59,12 +61,15 @@ fn experiments__hold_or_have_a_reason() {
         for claim in &outcome.claims {
             let seen =
                 format!("{}: {}: stated {}, ours {} {}", outcome.id, claim.what, claim.paper, claim.ours, claim.unit);
-            assert!(claim.holds || claim.reason.is_some(), "{seen}");
+            assert!(claim.verdict != Verdict::Miss, "{seen}; {:?}", claim.proof);
         }
-        // A reason that no longer explains anything is gone from the data.
-        let reasons =
-            experiment.claims.iter().filter(|claim| claim.reason.is_some() && !(outcome.quick && claim.full_only));
-        assert_eq!(reasons.count(), outcome.known_misses(), "{}: a claim with a reason holds", experiment.id);
+        // A reason that no longer explains anything is gone from the data, and so is a proof against what holds.
+        let judged = experiment.claims.iter().filter(|claim| !(outcome.quick && claim.full_only));
+        let counts = VerdictCounts::of_one(&outcome);
+        let reasons = judged.clone().filter(|claim| claim.reason.is_some()).count();
+        assert_eq!(reasons, counts.known_misses, "{}: a claim with a reason holds", experiment.id);
+        let refuted = judged.filter(|claim| claim.refuted.is_some()).count();
+        assert_eq!(refuted, counts.refuted, "{}: a claim that is refuted holds", experiment.id);
     }
 }
 
@@ -83,7 +88,7 @@ fn outcome__is_the_same_on_one_thread_and_on_several() {
 fn claims__miss_on_a_run_that_is_wrong() {
     for experiment in list().iter().filter(|experiment| experiment.scenario.is_some() && experiment.id != LONG) {
         let runs = first_runs(experiment);
-        for claim in experiment.claims.iter().filter(|claim| matches!(claim.subject, Subject::Measure(_))) {
+        for claim in experiment.checks().filter(|claim| matches!(claim.subject, Subject::Measure(_))) {
             let misses = |wrong: &dyn Fn(&Run) -> Run| {
                 let value = |(variant, run, width): &(Option<String>, Run, Duration)| {
                     let ask = RunQuery::of_claim(claim, variant.as_deref())?;
@@ -242,7 +247,7 @@ fn losing_together(run: &Run) -> Run {
 #[test]
 fn formulas__miss_when_the_number_is_wrong() {
     for experiment in list() {
-        for claim in &experiment.claims {
+        for claim in experiment.checks() {
             if let Subject::Formula(formula) = &claim.subject {
                 let value = formula.evaluate();
                 assert!(value.is_finite(), "{}: {}", experiment.id, claim.what);

@@ -79,7 +79,7 @@ struct User {
 /// What an experiment takes from one of its runs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TakenResult {
-    /// Per claim: its values in this run; empty where the claim is about other variants or about a formula.
+    /// Per claim, and then per proof ([`Experiment::checks`]): its values in this run; empty where the claim is about other variants or about a formula.
     pub(crate) claims: Vec<Vec<f64>>,
     /// Per part of the picture: its values in this run.
     pub(crate) parts: Vec<Vec<f64>>,
@@ -246,7 +246,7 @@ impl RunJob {
                 })
             };
             let mut mine = TakenResult::default();
-            for claim in &experiment.claims {
+            for claim in experiment.checks() {
                 // A claim that is left out may look at a part of the run that a shorter one does not have.
                 let is_judged = !(*is_quick && claim.full_only);
                 let ask = RunQuery::of_claim(claim, self.case.variant.as_deref()).filter(|_| is_judged);
@@ -347,7 +347,7 @@ impl<'e> RunQuery<'e> {
 
     /// All that an experiment asks of a run of a variant.
     fn all(experiment: &'e Experiment, variant: Option<&'e str>) -> impl Iterator<Item = Self> + 'e {
-        let claims = experiment.claims.iter().filter_map(move |claim| Self::of_claim(claim, variant));
+        let claims = experiment.checks().filter_map(move |claim| Self::of_claim(claim, variant));
         claims.chain(experiment.picture.parts().iter().map(Self::of_part))
     }
 

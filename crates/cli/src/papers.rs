@@ -2,6 +2,7 @@
 
 mod list;
 mod run;
+mod verdict;
 mod wire;
 
 use crate::Done;

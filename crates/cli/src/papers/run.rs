@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use fairwave_catalogue::{
-    Claim, ExperimentOutcome, RunError, RunOptions, RunStep, report, run_all, run_on_testbed, select,
+    Claim, ExperimentOutcome, RunError, RunOptions, RunStep, Verdict, VerdictCounts, report, run_all, run_on_testbed,
+    select,
 };
 
-use super::wire;
+use super::{verdict, wire};
 use crate::Done;
 use crate::failure::CommandFailure;
 use crate::output::json_line;
@@ -27,14 +28,15 @@ const INDENT: usize = 14;
 
 /// Run experiments and compare them with what the papers say.
 ///
-/// Each claim shows the paper's value, ours, the tolerance and the verdict. A known miss carries its reason. The exit
-/// status is 1 only for a miss without a reason.
+/// Each claim shows the paper's value, ours, the tolerance and the verdict. A known miss carries its reason, a print that
+/// is refuted its proof. The exit status is 1 only for a miss without a reason.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   fairwave papers run 002/fig-vii-10
   fairwave papers run 000 --json
-  fairwave papers run all --quick --out report")]
+  fairwave papers run all --quick --out report
+  fairwave papers run 001 --verdict")]
 pub(super) struct Args {
     /// Papers (002), experiments (002/fig-vii-2a), or all; with real programs (002/fig-ix-5-wire) only by their names
     #[arg(value_name = "ID", default_value = "all")]
@@ -48,6 +50,12 @@ pub(super) struct Args {
     /// Print JSON, one object an experiment
     #[arg(long)]
     json: bool,
+    /// Print what the last full-length runs gave, and run nothing
+    #[arg(long, conflicts_with_all = ["quick", "out", "record"])]
+    verdict: bool,
+    /// Keep the verdicts in this file, in the place of those that it has of the same experiments
+    #[arg(long, value_name = "FILE", conflicts_with = "quick")]
+    record: Option<PathBuf>,
 }
 
 impl Args {
@@ -59,6 +67,10 @@ impl Args {
 
 pub(super) fn run(args: &Args) -> Done {
     let experiments = select(&args.ids).map_err(|error| CommandFailure::Usage(error.to_string()))?;
+    if args.verdict {
+        return verdict::print_recorded(&experiments, args.json);
+    }
+    let record = args.record.as_deref().map(verdict::read).transpose()?;
     let staging = args.out.as_deref().map(Staging::begin).transpose()?;
     let progress = StepProgress::new(STEPS, false);
     let told = RunBar::new(&progress);
@@ -86,21 +98,22 @@ pub(super) fn run(args: &Args) -> Done {
         staging.commit()?;
         terminal::note(&format!("wrote {}", out.join("report.html").display()));
     }
-    let unexplained: usize = outcomes.iter().map(ExperimentOutcome::unexplained_misses).sum();
-    let counts = counts(&outcomes, unexplained);
+    if let (Some(record), Some(file)) = (record, &args.record) {
+        verdict::write(record, &outcomes, file)?;
+        terminal::note(&format!("wrote {}", file.display()));
+    }
+    let counts = VerdictCounts::of(&outcomes);
+    let sentence = counts.sentence();
     if let Some(unjudged) = wire::unjudged(&outcomes) {
         terminal::note(&unjudged);
     }
     // With --json the objects hold it all, and stdout stays an object a line.
     if args.json {
-        terminal::note(&counts);
+        terminal::note(&sentence);
     } else {
-        terminal::print(&format!(
-            "{counts}
-"
-        ))?;
+        terminal::print(&format!("{sentence}\n"))?;
     }
-    if unexplained > 0 { Err(CommandFailure::Missed) } else { Ok(()) }
+    if counts.misses > 0 { Err(CommandFailure::Missed) } else { Ok(()) }
 }
 
 /// The runs' progress on a bar of whole steps.
@@ -134,17 +147,6 @@ fn failed(error: RunError) -> CommandFailure {
     }
 }
 
-fn counts(outcomes: &[ExperimentOutcome], unexplained: usize) -> String {
-    let claims: usize = outcomes.iter().map(|outcome| outcome.claims.len()).sum();
-    let known: usize = outcomes.iter().map(ExperimentOutcome::known_misses).sum();
-    let holding = claims - known - unexplained;
-    format!(
-        "{holding} of {claims} claims hold in {} experiments; known misses, each with its reason: {known}; misses \
-         without one: {unexplained}",
-        outcomes.len()
-    )
-}
-
 /// One experiment in words.
 fn told_in_words(outcome: &ExperimentOutcome) -> String {
     let experiment = outcome.experiment;
@@ -165,11 +167,12 @@ fn told_in_words(outcome: &ExperimentOutcome) -> String {
 }
 
 fn told_claim(text: &mut String, claim: &Claim) {
-    let (style, verdict) = match (claim.holds, &claim.reason) {
-        (true, _) => (GOOD, "holds"),
-        (false, Some(_)) => (WARY, "known miss"),
-        (false, None) => (BAD, "misses"),
+    let style = match claim.verdict {
+        Verdict::Holds => GOOD,
+        Verdict::Refuted | Verdict::KnownMiss => WARY,
+        Verdict::Miss => BAD,
     };
+    let verdict = claim.verdict.name();
     let verdict = format!("  {}{}", paint(style, verdict), " ".repeat(INDENT - 2 - verdict.len()));
     wrapped(text, &verdict, INDENT, &claim.what);
     let unit = if claim.unit.is_empty() { String::new() } else { format!(" {}", claim.unit) };
@@ -184,6 +187,21 @@ fn told_claim(text: &mut String, claim: &Claim) {
     wrapped(text, &" ".repeat(INDENT), INDENT, &line);
     if let (false, Some(reason)) = (claim.holds, &claim.reason) {
         wrapped(text, &" ".repeat(INDENT), INDENT, &format!("reason: {reason}"));
+    }
+    if let (false, Some(proof)) = (claim.holds, &claim.proof) {
+        wrapped(text, &" ".repeat(INDENT), INDENT, &format!("the print is wrong: {}", proof.why));
+        for check in &proof.checks {
+            let held = if check.holds { "" } else { ", which does not hold" };
+            let line = format!(
+                "proof: {}: {} {unit}, ours {} {unit}{held}; tolerance {}",
+                check.what,
+                check.paper,
+                check.ours,
+                check.tolerance,
+                unit = check.unit
+            );
+            wrapped(text, &" ".repeat(INDENT), INDENT, &line);
+        }
     }
 }
 

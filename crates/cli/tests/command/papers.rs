@@ -24,7 +24,8 @@ fn run__json_has_the_keys_of_the_contract() {
             // Only where there is one.
             known.remove("referee");
             known.remove("source");
-            assert_eq!(known, words("what paper ours unit tolerance holds reason"));
+            known.remove("proof");
+            assert_eq!(known, words("what paper ours unit tolerance holds verdict reason"));
         }
     }
 }
@@ -33,11 +34,54 @@ fn run__json_has_the_keys_of_the_contract() {
 fn run__says_verdicts_and_counts_and_exits_by_them() {
     let done = run(&["papers", "run", "002/sec-ii-4a"]);
     let text = done.good();
-    // The print gives 2 us where 12000 bits at 10 Gb/s take 1.2 us: a known miss.
-    for words in ["holds ", "known miss ", "reason: ", "ours 1.2 us", "known misses, each with its reason: 1; misses"] {
+    // The print gives 2 us where 12000 bits at 10 Gb/s take 1.2 us: refuted.
+    for words in ["holds ", "refuted ", "the print is wrong: ", "proof: ", "ours 1.2 us", "with its proof: 1; known"] {
         assert!(text.contains(words), "{words:?} is missing in\n{text}");
     }
     assert!(text.lines().all(|line| line.chars().count() <= 110), "{text}");
+}
+
+#[test]
+fn run__json_tells_the_proof_of_what_is_refuted() {
+    let outcome = run(&["papers", "run", "002/sec-ii-4a", "--json"]).json().remove(0);
+    let claims = outcome["claims"].as_array().unwrap();
+    let refuted: Vec<_> = claims.iter().filter(|claim| claim["verdict"] == "refuted").collect();
+    let [claim] = refuted[..] else { panic!("one: {claims:?}") };
+    assert_eq!((&claim["holds"], &claim["paper"]), (&false.into(), &2.0.into()));
+    assert!(claim["proof"]["why"].as_str().unwrap().contains("1.2 us"));
+    let checks = claim["proof"]["checks"].as_array().unwrap();
+    assert!(!checks.is_empty() && checks.iter().all(|check| check["verdict"] == "holds"), "{checks:?}");
+}
+
+#[test]
+fn run__verdict_prints_the_record_and_runs_nothing() {
+    let text = run(&["papers", "run", "all", "--verdict"]).good();
+    assert!(text.contains("002/eq-ii-2 ") && text.contains("claims hold in"), "{text}");
+    let recorded = run(&["papers", "run", "002/eq-ii-2", "--verdict", "--json"]).json();
+    assert_eq!(recorded.len(), 1);
+    assert_eq!(keys(&recorded[0]), words("id version date claims"));
+    for claim in recorded[0]["claims"].as_array().unwrap() {
+        assert_eq!(keys(claim), words("what verdict paper ours unit tolerance source"));
+    }
+    run(&["papers", "run", "all", "--verdict", "--quick"]).refused();
+}
+
+#[test]
+fn run__records_verdicts_beside_those_that_are_there() {
+    let scratch = Scratch::new("record");
+    let file = scratch.path("verdict.json");
+    run(&["papers", "run", "002/eq-ii-2", "--record", &file]).good();
+    run(&["papers", "run", "000/table2", "002/eq-ii-2", "--record", &file]).good();
+    let text = std::fs::read_to_string(&file).unwrap();
+    let record: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let ids: Vec<_> = record["experiments"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["000/table2", "002/eq-ii-2"]);
+    // What is no record is not written over.
+    std::fs::write(&file, "[]").unwrap();
+    let stderr = run(&["papers", "run", "002/eq-ii-2", "--record", &file]).refused();
+    assert!(stderr.contains("no record of verdicts"), "{stderr}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "[]");
+    run(&["papers", "run", "002/eq-ii-2", "--quick", "--record", &file]).refused();
 }
 
 #[test]

@@ -1,0 +1,125 @@
+//! How many claims came to which verdict.
+
+use serde::Serialize;
+
+use crate::outcome::ExperimentOutcome;
+use crate::verdict::Verdict;
+
+/// How many claims came to which verdict. Claims of an experiment that repeats another one which is there, too, are
+/// counted in `repeated` alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct VerdictCounts {
+    /// Experiments, with those that repeat others.
+    pub experiments: usize,
+    /// Claims, without the repeated ones: the sum of the next four.
+    pub claims: usize,
+    /// Those that hold.
+    pub holds: usize,
+    /// Those whose print is proved wrong.
+    pub refuted: usize,
+    /// Those that miss for a known reason.
+    pub known_misses: usize,
+    /// Those that miss.
+    pub misses: usize,
+    /// Claims whose value a paper states (source "paper"), without the refuted ones.
+    pub printed: usize,
+    /// Those of them that hold.
+    pub printed_holds: usize,
+    /// Claims of experiments that repeat another.
+    pub repeated: usize,
+}
+
+impl VerdictCounts {
+    /// Counts over some outcomes.
+    pub fn of(outcomes: &[ExperimentOutcome]) -> Self {
+        let is_there = |id: &str| outcomes.iter().any(|outcome| outcome.id == id);
+        let mut counts = Self { experiments: outcomes.len(), ..Self::default() };
+        for outcome in outcomes {
+            if outcome.experiment.repeats.as_deref().is_some_and(is_there) {
+                counts.repeated += outcome.claims.len();
+                continue;
+            }
+            outcome.claims.iter().for_each(|claim| counts.add(claim.verdict, claim.source));
+        }
+        counts
+    }
+
+    /// Counts over one outcome alone.
+    pub fn of_one(outcome: &ExperimentOutcome) -> Self {
+        let mut counts = Self { experiments: 1, ..Self::default() };
+        outcome.claims.iter().for_each(|claim| counts.add(claim.verdict, claim.source));
+        counts
+    }
+
+    /// One claim more, with where its stated value comes from.
+    pub(crate) fn add(&mut self, verdict: Verdict, source: &str) {
+        self.claims += 1;
+        *match verdict {
+            Verdict::Holds => &mut self.holds,
+            Verdict::Refuted => &mut self.refuted,
+            Verdict::KnownMiss => &mut self.known_misses,
+            Verdict::Miss => &mut self.misses,
+        } += 1;
+        if source == "paper" && verdict != Verdict::Refuted {
+            self.printed += 1;
+            self.printed_holds += usize::from(verdict == Verdict::Holds);
+        }
+    }
+
+    /// The counts in a sentence.
+    pub fn sentence(&self) -> String {
+        let repeated = match self.repeated {
+            0 => String::new(),
+            repeated => format!(" ({repeated} more are repeats of them)"),
+        };
+        format!(
+            "{} of {} claims hold in {} experiments{repeated}; refuted, each with its proof: {}; known misses, each with \
+             its reason: {}; misses without one: {}. Of {} values that the papers state and nobody refutes, {} hold.",
+            self.holds,
+            self.claims,
+            self.experiments,
+            self.refuted,
+            self.known_misses,
+            self.misses,
+            self.printed,
+            self.printed_holds,
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::{RunOptions, run};
+
+    #[test]
+    fn counts__take_a_repeat_once() {
+        let original = run("000/table2", RunOptions::default()).unwrap();
+        let repeat = run("002/table-viii-2", RunOptions::default()).unwrap();
+        assert_eq!(repeat.experiment.repeats.as_deref(), Some("000/table2"));
+        let alone = VerdictCounts::of(std::slice::from_ref(&original));
+        assert_eq!(alone.claims, original.claims.len());
+        assert_eq!(alone.claims, alone.holds + alone.refuted + alone.known_misses + alone.misses);
+        // By itself a repeat counts; beside what it repeats it does not.
+        assert_eq!(VerdictCounts::of(std::slice::from_ref(&repeat)).claims, alone.claims);
+        let both = VerdictCounts::of(&[original, repeat]);
+        assert_eq!((both.claims, both.repeated, both.experiments), (alone.claims, alone.claims, 2));
+    }
+
+    #[test]
+    fn add__counts_what_a_paper_states_and_nobody_refutes() {
+        let mut counts = VerdictCounts::default();
+        for (verdict, source) in [
+            (Verdict::Holds, "paper"),
+            (Verdict::KnownMiss, "paper"),
+            (Verdict::Refuted, "paper"),
+            (Verdict::Holds, "ours"),
+            (Verdict::Miss, "derived"),
+        ] {
+            counts.add(verdict, source);
+        }
+        assert_eq!((counts.claims, counts.holds, counts.refuted), (5, 2, 1));
+        assert_eq!((counts.known_misses, counts.misses), (1, 1));
+        assert_eq!((counts.printed, counts.printed_holds), (2, 1));
+    }
+}

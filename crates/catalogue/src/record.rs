@@ -1,0 +1,179 @@
+//! What the last full-length runs gave, as `papers/verdict.json` keeps it.
+
+use std::fmt::Write as _;
+
+use serde::{Deserialize, Serialize};
+
+use crate::counts::VerdictCounts;
+use crate::data::verdict_text;
+use crate::experiment::{Experiment, list};
+use crate::outcome::{ClaimValue, ExperimentOutcome, digits};
+use crate::verdict::Verdict;
+
+/// The recorded verdicts, in the order of the catalogue.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VerdictRecord {
+    /// Whether it had every experiment of the catalogue once: from then on, none may be missing.
+    pub whole: bool,
+    /// One entry an experiment.
+    pub experiments: Vec<RecordedExperiment>,
+}
+
+/// An experiment of the record; its JSON form is a line of `papers run --verdict --json`.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecordedExperiment {
+    /// "002/fig-vii-2a".
+    pub id: String,
+    /// Version of Fairwave that ran it.
+    pub version: String,
+    /// When it ended, "2026-11-22" (UTC).
+    pub date: String,
+    /// One entry a claim, in the order of the data.
+    pub claims: Vec<RecordedClaim>,
+}
+
+/// A claim of the record; the words are those of [`crate::Claim`].
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecordedClaim {
+    /// What is claimed.
+    pub what: String,
+    /// What came of it.
+    pub verdict: Verdict,
+    /// What the source states.
+    pub paper: ClaimValue,
+    /// What came out, five digits of it.
+    pub ours: ClaimValue,
+    /// Unit of both.
+    pub unit: String,
+    /// How close it must be.
+    pub tolerance: String,
+    /// Where the stated value comes from.
+    pub source: String,
+}
+
+/// Why a record is not taken.
+#[derive(Debug, thiserror::Error)]
+#[error("{file}: no record of verdicts: {error}\nhint: `papers run all --record` makes one")]
+pub struct RecordError {
+    file: String,
+    error: serde_json::Error,
+}
+
+impl VerdictRecord {
+    /// The record that this version carries.
+    pub fn shipped() -> Result<Self, RecordError> {
+        Self::parse("papers/verdict.json", verdict_text())
+    }
+
+    /// Reads a record; `file` names it in the error.
+    pub fn parse(file: &str, text: &str) -> Result<Self, RecordError> {
+        serde_json::from_str(text).map_err(|error| RecordError { file: file.to_owned(), error })
+    }
+
+    /// Takes over what full-length runs gave, in the place of what was there of the same experiments. Experiments that
+    /// the catalogue does not have any more are gone afterwards.
+    pub fn take(&mut self, outcomes: &[ExperimentOutcome], date: &str) {
+        for outcome in outcomes.iter().filter(|outcome| !outcome.quick) {
+            self.experiments.retain(|known| known.id != outcome.id);
+            self.experiments.push(RecordedExperiment::of(outcome, date));
+        }
+        let place = |id: &str| list().iter().position(|experiment| experiment.id == id);
+        self.experiments.retain(|known| place(&known.id).is_some());
+        self.experiments.sort_by_key(|known| place(&known.id));
+        // What runs with real programs is run by its name alone.
+        let run_by_all = list().iter().filter(|experiment| experiment.wire.is_none());
+        self.whole |=
+            run_by_all.map(|experiment| &experiment.id).all(|id| self.experiments.iter().any(|known| known.id == *id));
+    }
+
+    /// How many claims have which verdict.
+    pub fn counts(&self) -> VerdictCounts {
+        let mut counts = VerdictCounts { experiments: self.experiments.len(), ..VerdictCounts::default() };
+        for recorded in &self.experiments {
+            let original = experiment(&recorded.id).and_then(|experiment| experiment.repeats.as_deref());
+            if original.is_some_and(|id| self.experiments.iter().any(|other| other.id == id)) {
+                counts.repeated += recorded.claims.len();
+                continue;
+            }
+            recorded.claims.iter().for_each(|claim| counts.add(claim.verdict, &claim.source));
+        }
+        counts
+    }
+
+    /// The text of the file: an experiment a paragraph, a claim a line.
+    pub fn to_text(&self) -> Result<String, serde_json::Error> {
+        let mut text = format!("{{\"whole\": {}, \"experiments\": [\n", self.whole);
+        for (number, recorded) in self.experiments.iter().enumerate() {
+            let [id, version, date] = [&recorded.id, &recorded.version, &recorded.date].map(serde_json::to_string);
+            let claims = recorded.claims.iter().map(serde_json::to_string).collect::<Result<Vec<_>, _>>()?;
+            let _ = writeln!(text, "{{\"id\": {}, \"version\": {}, \"date\": {}, \"claims\": [", id?, version?, date?);
+            text += &claims.join(",\n");
+            text += if number + 1 < self.experiments.len() { "\n]},\n" } else { "\n]}\n" };
+        }
+        text += "]}\n";
+        Ok(text)
+    }
+}
+
+impl RecordedExperiment {
+    fn of(outcome: &ExperimentOutcome, date: &str) -> Self {
+        let claims = outcome.claims.iter().map(|claim| RecordedClaim {
+            what: claim.what.clone(),
+            verdict: claim.verdict,
+            paper: claim.paper.clone(),
+            ours: brief(&claim.ours),
+            unit: claim.unit.to_owned(),
+            tolerance: claim.tolerance.clone(),
+            source: claim.source.to_owned(),
+        });
+        Self {
+            id: outcome.id.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            date: date.to_owned(),
+            claims: claims.collect(),
+        }
+    }
+}
+
+/// Five digits of a number, so that a record is read with ease.
+fn brief(value: &ClaimValue) -> ClaimValue {
+    match value {
+        ClaimValue::Number(number) => digits(*number).parse().map_or_else(|_| value.clone(), ClaimValue::Number),
+        ClaimValue::Text(_) => value.clone(),
+    }
+}
+
+fn experiment(id: &str) -> Option<&'static Experiment> {
+    list().iter().find(|experiment| experiment.id == id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::{RunOptions, run};
+
+    #[test]
+    fn take__replaces_what_was_there_and_keeps_the_order_of_the_catalogue() {
+        let outcome = |id| run(id, RunOptions::default()).unwrap();
+        let mut record = VerdictRecord::default();
+        record.take(&[outcome("002/eq-ii-2"), outcome("000/table2")], "2026-01-01");
+        record.take(&[outcome("002/eq-ii-2")], "2026-01-02");
+        let rows: Vec<_> = record.experiments.iter().map(|one| (one.id.as_str(), one.date.as_str())).collect();
+        assert_eq!(rows, [("000/table2", "2026-01-01"), ("002/eq-ii-2", "2026-01-02")]);
+        assert_eq!(VerdictRecord::parse("x", &record.to_text().unwrap()).unwrap(), record);
+        // Quick runs are no verdict.
+        let quick = ExperimentOutcome { quick: true, ..outcome("002/sec-ii-4a") };
+        record.take(&[quick], "2026-01-03");
+        assert_eq!(record.experiments.len(), 2);
+    }
+
+    #[test]
+    fn parse__names_the_file() {
+        let error =
+            VerdictRecord::parse("a/b.json", "{\"whole\": true, \"experiments\": [{}]}").unwrap_err().to_string();
+        assert!(error.contains("a/b.json") && error.contains("hint"), "{error}");
+    }
+}

@@ -1,0 +1,44 @@
+//! The record in the tree against the catalogue: once it was whole nothing is missing, and nothing in it is stale.
+
+use crate::experiment::list;
+use crate::record::VerdictRecord;
+use crate::verdict::Verdict;
+
+/// What has to be run again, and how.
+fn again(id: &str) -> String {
+    format!("{id}: run `fairwave papers run {id} --record papers/verdict.json` at full length")
+}
+
+#[test]
+fn record__once_whole_stays_whole() {
+    let record = VerdictRecord::shipped().unwrap();
+    for experiment in list().iter().filter(|experiment| record.whole && experiment.wire.is_none()) {
+        let is_there = record.experiments.iter().any(|recorded| recorded.id == experiment.id);
+        assert!(is_there, "{} is not in papers/verdict.json; {}", experiment.id, again(&experiment.id));
+    }
+}
+
+#[test]
+fn record__has_the_claims_in_their_present_words() {
+    for recorded in VerdictRecord::shipped().unwrap().experiments {
+        let experiment = list().iter().find(|experiment| experiment.id == recorded.id);
+        let written = experiment.map(|experiment| experiment.claims.iter().map(|claim| claim.what.as_str()).collect());
+        let judged: Vec<_> = recorded.claims.iter().map(|claim| claim.what.as_str()).collect();
+        assert_eq!(Some(judged), written, "{}", again(&recorded.id));
+    }
+}
+
+#[test]
+fn record__misses_have_a_reason_or_a_proof_and_nothing_else_has_one() {
+    for recorded in VerdictRecord::shipped().unwrap().experiments {
+        let Some(experiment) = list().iter().find(|experiment| experiment.id == recorded.id) else { continue };
+        for (claim, recorded) in experiment.claims.iter().zip(&recorded.claims) {
+            let stated = match (&claim.reason, &claim.refuted) {
+                (Some(_), _) => Verdict::KnownMiss,
+                (None, Some(_)) => Verdict::Refuted,
+                (None, None) => Verdict::Holds,
+            };
+            assert_eq!(recorded.verdict, stated, "{}: {}; {}", experiment.id, claim.what, again(&experiment.id));
+        }
+    }
+}
