@@ -136,7 +136,7 @@ pub(crate) fn assignment(text: &str) -> Result<(String, String), String> {
 }
 
 /// `A..B`.
-fn window(text: &str) -> Result<(Time, Time), String> {
+pub(crate) fn window(text: &str) -> Result<(Time, Time), String> {
     let (from, to) = text.split_once("..").ok_or("it takes A..B, as in 100s..600s")?;
     let (from, to): (Time, Time) = (quantity(from)?, quantity(to)?);
     if from < to { Ok((from, to)) } else { Err("the second time must lie after the first".into()) }

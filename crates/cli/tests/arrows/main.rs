@@ -24,8 +24,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("catalogue", &["sim", "fluid"]),
     ("host", &["scenario", "proto", "wan"]),
     ("files", &["host"]),
-    ("cli", &["catalogue", "files"]),
-    ("python", &["catalogue", "files"]),
+    ("study", &["catalogue"]),
+    ("cli", &["study", "files"]),
+    ("python", &["study", "files"]),
 ];
 
 /// Rooms in which files still use each other in a circle: how many files at the most, and why. In all others none do.

@@ -1,10 +1,11 @@
 use super::*;
 
-const COMMANDS: [&[&str]; 18] = [
+const COMMANDS: [&[&str]; 19] = [
     &[],
     &["schemes"],
     &["allocate"],
     &["simulate"],
+    &["sweep"],
     &["papers", "list"],
     &["papers", "run"],
     &["serve"],
