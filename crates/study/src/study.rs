@@ -5,7 +5,7 @@ use std::fmt;
 
 use fairwave_catalogue::lab;
 use fairwave_scenario::{Case, Document, Record, Run, Scenario, ScenarioError, Selection, Settings, WorkKind};
-use fairwave_schemes::scheme::Model;
+use fairwave_schemes::scheme::{Model, Scheme, with_own};
 use fairwave_units::Time;
 use rayon::prelude::*;
 
@@ -30,6 +30,8 @@ pub struct StudyCall {
     pub window: Option<(Time, Time)>,
     /// What else makes runs what they are: the words of rules that no scenario names. Part of their keys.
     pub salt: Vec<u8>,
+    /// Schemes of the caller's own, which the scenario may name ([`with_own`]).
+    pub own: &'static [&'static Scheme],
     /// Memory that the runs may take together, bytes.
     pub memory: Option<u64>,
     /// How many runs go side by side.
@@ -85,7 +87,7 @@ impl Study {
     pub fn plan(file: &str, text: &[u8], call: StudyCall) -> Result<Self, StudyError> {
         let mut document = Document::parse(file, text)?;
         document.or_else("start_jitter", "auto");
-        let StudyCall { selection, grid, seeds, model, window, salt, memory, jobs } = call;
+        let StudyCall { selection, grid, seeds, model, window, salt, own: schemes, memory, jobs } = call;
         if let Some(twice) =
             grid.parameters().iter().find(|one| selection.set.iter().any(|(path, _)| *path == one.path))
         {
@@ -124,42 +126,41 @@ impl Study {
             );
             return Err(StudyError::grid(what, "fewer values, fewer seeds, or --variant for one variant alone"));
         }
-        let made: Vec<_> = (0..points)
-            .into_par_iter()
-            .map(|point| {
-                let values = grid.point(point);
-                let cells: Vec<Cell> = values.iter().map(|(_, value)| Cell::of_toml(value)).collect();
-                let mut selection = own(values);
-                selection.set.push(("runs".into(), "1".into()));
-                let cases = document.cases(&selection)?;
-                cases
-                    .into_iter()
-                    .map(|case| {
-                        if let (Some(limit), Some(size)) = (memory, document.size(&case)) {
-                            let work = WorkKind::Run(model.unwrap_or(Model::Fluid), Record::default());
-                            size.check(work, jobs.max(1) as u64, limit).map_err(|error| {
-                                StudyError::grid(
-                                    format!("{file}: {error}"),
-                                    "fewer sessions, or fewer runs at a time (--jobs)",
-                                )
-                            })?;
-                        }
-                        let (scenario, notes) = document.build(&case.with_seed(seeds[0]))?;
-                        if let Some((_, to)) = window.filter(|(_, to)| *to > scenario.end()) {
-                            let what = format!("--window: {to} lies after the end of the run at {}", scenario.end());
-                            return Err(StudyError::grid(what, "choose a part of the run, or a longer --duration"));
-                        }
-                        let mut content = base.clone();
-                        document.content(&case, &mut |piece| {
-                            content.update(piece);
+        let build = |point| {
+            let values = grid.point(point);
+            let cells: Vec<Cell> = values.iter().map(|(_, value)| Cell::of_toml(value)).collect();
+            let mut selection = own(values);
+            selection.set.push(("runs".into(), "1".into()));
+            let cases = document.cases(&selection)?;
+            cases
+                .into_iter()
+                .map(|case| {
+                    if let (Some(limit), Some(size)) = (memory, document.size(&case)) {
+                        let work = WorkKind::Run(model.unwrap_or(Model::Fluid), Record::default());
+                        size.check(work, jobs.max(1) as u64, limit).map_err(|error| {
+                            StudyError::grid(
+                                format!("{file}: {error}"),
+                                "fewer sessions, or fewer runs at a time (--jobs)",
+                            )
                         })?;
-                        content.update(case.variant.as_deref().unwrap_or("").as_bytes());
-                        let group = Group { values: cells.clone(), case, content: content.finalize() };
-                        Ok((group, notes, scenario.duration.as_secs_f64()))
-                    })
-                    .collect::<Result<Vec<_>, StudyError>>()
-            })
-            .collect();
+                    }
+                    let (scenario, notes) = document.build(&case.with_seed(seeds[0]))?;
+                    if let Some((_, to)) = window.filter(|(_, to)| *to > scenario.end()) {
+                        let what = format!("--window: {to} lies after the end of the run at {}", scenario.end());
+                        return Err(StudyError::grid(what, "choose a part of the run, or a longer --duration"));
+                    }
+                    let mut content = base.clone();
+                    document.content(&case, &mut |piece| {
+                        content.update(piece);
+                    })?;
+                    content.update(case.variant.as_deref().unwrap_or("").as_bytes());
+                    let group = Group { values: cells.clone(), case, content: content.finalize() };
+                    Ok((group, notes, scenario.duration.as_secs_f64()))
+                })
+                .collect::<Result<Vec<_>, StudyError>>()
+        };
+        // Each thread has to be told of the caller's own schemes.
+        let made: Vec<_> = (0..points).into_par_iter().map(|point| with_own(schemes, || build(point))).collect();
         let (mut groups, mut notes, mut said, mut longest_s) = (Vec::new(), Vec::new(), BTreeSet::new(), 0.0_f64);
         for made in made {
             for (group, more, duration_s) in made? {
