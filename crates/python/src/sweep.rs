@@ -4,13 +4,12 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use fairwave_catalogue::{in_order, memory};
-use fairwave_scenario::ScenarioError as Mistake;
 use fairwave_study::{Grid, Parameter, Results, Row, Seeds, Study, StudyCall, StudyError, decode, encode};
-use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::error::scenario_error;
+use crate::error::failed;
 use crate::interrupt::{Stop, interruptible};
 use crate::own::{GivenRule, OwnRules, check_signals};
 use crate::simulate::{Changes, parse_model, parse_window};
@@ -206,16 +205,4 @@ impl Sweep {
 #[pyfunction]
 pub(crate) fn t_95(degrees: usize) -> f64 {
     fairwave_study::t_95(degrees)
-}
-
-/// A failure of the room below as Python's exception.
-pub(crate) fn failed(py: Python<'_>, error: &StudyError) -> PyErr {
-    let hint = error.hint();
-    match error {
-        StudyError::Scenario(mistake) => scenario_error(py, mistake),
-        StudyError::Io { .. } => {
-            PyOSError::new_err(format!("{error}{}", hint.map_or(String::new(), |hint| format!("\nhint: {hint}"))))
-        }
-        _ => scenario_error(py, &Mistake { file: "sweep".into(), line: None, message: error.to_string(), hint }),
-    }
 }

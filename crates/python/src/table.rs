@@ -8,7 +8,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::sweep::failed;
+use crate::error::failed;
 
 /// A table as arrays by name: numbers without a value are NaN, words without one None.
 pub(crate) fn columns(py: Python<'_>, table: Table) -> PyResult<Bound<'_, PyDict>> {

@@ -33,19 +33,19 @@ const ARROWS: &[(&str, &[&str])] = &[
 const IN_CYCLES: &[(&str, usize, &str)] = &[
     (
         "schemes",
-        34,
+        35,
         "the list of schemes takes each entry from the scheme's own file, which names the types of the list; the steps \
          of one recursive search",
     ),
     (
         "scenario",
-        22,
+        23,
         "a scenario is read by its parts, each with the reader of the whole; a scheme's options name runs",
     ),
     ("sim", 16, "the engine's kinds of sources, each a file of methods of the engine; and what they log and report"),
     ("fluid", 11, "the engine's steps, each a file of methods of the engine"),
     ("catalogue", 18, "a claim and what it is about; a picture and its parts"),
-    ("cli", 42, "commands use what `main` has, and it lists them"),
+    ("cli", 45, "commands use what `main` has, and it lists them"),
 ];
 
 /// The folders of `files`, each with those that it may use. What is above them may use all.
