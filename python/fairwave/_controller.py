@@ -13,9 +13,12 @@ class Controller:
     It is the very rule that the packet model runs, with a clock. The window counts as full all the time, and recovery
     is over as soon as it begins, so that every acknowledgement counts.
 
+    A subclass is a rule of your own, to be given to `simulate` and `sweep` (``schemes={"mine": MyRule}``): override
+    ``on_ack``, ``on_loss`` or ``on_timeout``, and set ``window_packets``; the rest is the built-in rule's.
+
     Args:
-        scheme: A window-based scheme ("newreno", "cubic", ...): one of `schemes` with the options ``initial_window``
-            and ``pacing``. By itself, "sack" is "newreno": what was lost is the sender's business.
+        scheme: A window-based scheme ("newreno", the default, "cubic", ...): one of `schemes` with the options
+            ``initial_window`` and ``pacing``. By itself, "sack" is "newreno": what was lost is the sender's business.
         initial_window_packets: First window in packets, from 1; by default the option ``initial_window``, 2 packets.
         initial_ssthresh_packets: Where slow start ends, in packets, from 1; by default with the first loss.
         options: The scheme's options, as in a scenario's ``[options]``: numbers, or texts with a unit
@@ -40,7 +43,7 @@ class Controller:
 
     def __init__(
         self,
-        scheme: str,
+        scheme: str = "newreno",
         initial_window_packets: float | None = None,
         initial_ssthresh_packets: float = float("inf"),
         **options: float | bool | str,

@@ -1,6 +1,7 @@
 """The native half: arrays and texts in, arrays and texts out. Use `fairwave` instead."""
 
-from typing import Any, Final, TypedDict, final, type_check_only
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias, TypedDict, final, type_check_only
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,7 @@ __all__ = [
     "Run",
     "ScenarioError",
     "Server",
+    "Sweep",
     "__version__",
     "aecp_control",
     "allocate",
@@ -20,10 +22,13 @@ __all__ = [
     "max_min",
     "papers_list",
     "papers_run",
+    "read_parquet",
     "response",
     "schemes",
     "shipped",
     "simulate",
+    "t_95",
+    "write_parquet",
     "xcp_control",
 ]
 
@@ -37,6 +42,18 @@ class Changes(TypedDict):
     variant: str | None
     duration: str | None
     set: list[tuple[str, str]]
+
+OwnRule: TypeAlias = tuple[str, bool, Callable[..., Any], list[tuple[str, float]]]
+
+@type_check_only
+class SweepCall(TypedDict):
+    changes: Changes
+    grid: list[tuple[str, list[str]]]
+    seeds: list[int] | None
+    model: str | None
+    window: tuple[str, str] | None
+    salt: list[int]
+    jobs: int
 
 @type_check_only
 class Link(TypedDict):
@@ -162,6 +179,7 @@ class Outcome:
 class Run:
     @property
     def title(self) -> str: ...
+    def ways(self) -> list[list[int]]: ...
     def summary(self) -> str: ...
     def rates(self) -> dict[str, npt.NDArray[Any]]: ...
     def queues(self) -> dict[str, npt.NDArray[Any]]: ...
@@ -172,8 +190,36 @@ class Run:
 
 def shipped(name: str) -> str | None: ...
 def simulate(
-    file: str, text: bytes, changes: Changes, window: tuple[str, str] | None, model: str | None, only_one: bool
+    file: str,
+    text: bytes,
+    changes: Changes,
+    window: tuple[str, str] | None,
+    model: str | None,
+    only_one: bool,
+    own: list[OwnRule] = ...,
 ) -> tuple[list[Run], list[str]]: ...
+
+@final
+class Sweep:
+    def __new__(
+        cls, file: str, text: bytes, call: SweepCall, out: str | None, resume: bool, own: list[OwnRule] = ...
+    ) -> Sweep: ...
+    def notes(self) -> list[str]: ...
+    def runs(self) -> int: ...
+    def done(self) -> int: ...
+    def missing(self) -> list[int]: ...
+    def key(self, run: int) -> str: ...
+    def own_columns(self) -> list[str]: ...
+    def run(self, jobs: int) -> None: ...
+    def one(self, run: int) -> bytes: ...
+    def add(self, run: int, key: str, row: bytes) -> None: ...
+    def columns(self) -> dict[str, Any]: ...
+    def seeds_change_nothing(self) -> bool: ...
+    def finish(self) -> None: ...
+
+def t_95(degrees: int) -> float: ...
+def write_parquet(path: str, named: dict[str, Any], about: str) -> None: ...
+def read_parquet(path: str) -> dict[str, Any]: ...
 def allocate(file: str, text: bytes, changes: Changes, at: str | None) -> tuple[dict[str, Any], list[str]]: ...
 def max_min(
     capacity_bps: npt.NDArray[np.float64],

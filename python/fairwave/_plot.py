@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import matplotlib.pyplot as plt
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, NullLocator
 
@@ -188,3 +189,28 @@ def _dress(run: Run, ax: Axes) -> None:
     ax.tick_params(colors="#555555", labelsize=9)
     ax.xaxis.label.set_color("#555555")
     ax.yaxis.label.set_color("#555555")
+
+
+def draw_sweep(means: pd.DataFrame, x: str, y: str, by: list[str], ax: Axes | None) -> Axes:
+    """Draw means with their bands, a line for each value of what is in ``by``."""
+    if ax is None:
+        _, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
+    groups = list(means.groupby(by, sort=False, dropna=False)) if by else [((), means)]
+    is_number = pd.api.types.is_numeric_dtype(means[x])
+    for k, (values, group) in enumerate(groups):
+        colour = COLOURS[k % len(COLOURS)]
+        group = group.sort_values(x) if is_number else group
+        along = group[x].to_numpy() if is_number else group[x].astype(str).to_numpy()
+        label = ", ".join(f"{name} = {value}" for name, value in zip(by, values, strict=True)) if by else None
+        ax.plot(along, group["mean"], color=colour, linewidth=1.8, marker="o", markersize=4, label=label, zorder=3)
+        ax.fill_between(along, group["low"], group["high"], color=colour, alpha=0.2, linewidth=0, zorder=2)
+    if by:
+        ax.legend(frameon=False, fontsize=9)
+    runs = int(means["count"].max()) if len(means) else 0
+    ax.set_title(f"means of {runs} runs, bands: 95 % intervals", loc="left", fontsize=9, color=FAINT)
+    ax.set_xlabel(x)
+    ax.set_ylabel(y)
+    ax.grid(axis="y", color="#e6e6e6", linewidth=0.8)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[["left", "bottom"]].set_color(FAINT)
+    return ax

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from fairwave import _core
+from fairwave._lazy import LazyModule
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
+else:
+    pd = LazyModule("pandas")
 
 
 _TABLES = ("rates", "queues", "windows", "losses", "max_min", "distance")
@@ -21,13 +26,19 @@ _TABLES = ("rates", "queues", "windows", "losses", "max_min", "distance")
 class _Kept:
     """The tables of a run out of a pickle, as the native module gives them."""
 
-    def __init__(self, title: str, summary: str, tables: dict[str, dict[str, Any]]) -> None:
+    def __init__(
+        self, title: str, summary: str, tables: dict[str, dict[str, Any]], ways: list[list[int]] | None = None
+    ) -> None:
         self.title = title
+        self._ways = ways or []
         self._summary = summary
         self._tables = tables
 
     def summary(self) -> str:
         return self._summary
+
+    def ways(self) -> list[list[int]]:
+        return self._ways
 
     def _copy(self, table: str) -> dict[str, Any]:
         # The columns that a caller gets are his own.
@@ -52,8 +63,8 @@ class _Kept:
         return self._copy("distance")
 
 
-def _restored(title: str, summary: str, tables: dict[str, dict[str, Any]]) -> Run:
-    return Run(_Kept(title, summary, tables))
+def _restored(title: str, summary: str, tables: dict[str, dict[str, Any]], ways: list[list[int]] | None = None) -> Run:
+    return Run(_Kept(title, summary, tables, ways))
 
 
 class Run:
@@ -84,7 +95,7 @@ class Run:
     def __reduce__(self) -> tuple[Any, ...]:
         """Give what makes the same run elsewhere: the summary and all tables."""
         tables = {table: getattr(self._core, table)() for table in _TABLES}
-        return _restored, (self._core.title, self._core.summary(), tables)
+        return _restored, (self._core.title, self._core.summary(), tables, self._core.ways())
 
     @property
     def title(self) -> str:
@@ -168,6 +179,107 @@ class Run:
         instant, ``max_min_norm_bps`` the 2-norm of that vector.
         """
         return pd.DataFrame(self._core.distance())
+
+    def delays(self) -> pd.DataFrame:
+        """Queueing delay and round-trip time per sample and session, in order of time, then of sessions.
+
+        ``queueing_s`` is how long the bytes that wait at the end of the sample take, summed over the links of the
+        session's way there and back; ``rtt_s`` is that and the propagation delay.
+        """
+        queues = self._core.queues()
+        sessions, links = self.summary["sessions"], self.summary["links"]
+        ways = self._core.ways()
+        if not ways or not links:
+            return self._named(
+                {name: np.zeros(0) for name in ("time_s", "session", "queueing_s", "rtt_s")}
+                | {"session": np.zeros(0, dtype=np.uint32)},
+                "session",
+                "sessions",
+            )
+        capacity_bps = np.array([link["capacity_bps"] or np.inf for link in links], dtype=np.float64)
+        waiting_s = queues["queue_bytes"].reshape(-1, len(links)) * 8 / capacity_bps
+        queueing_s = np.column_stack([waiting_s[:, way].sum(axis=1) for way in ways])
+        least_s = np.array([session["rtt_s"] for session in sessions])
+        columns = {
+            "time_s": np.repeat(queues["time_s"][:: len(links)], len(sessions)),
+            "session": np.tile(np.arange(len(sessions), dtype=np.uint32), queueing_s.shape[0]),
+            "queueing_s": queueing_s.ravel(),
+            "rtt_s": (queueing_s + least_s).ravel(),
+        }
+        return self._named(columns, "session", "sessions")
+
+    def percentiles(self, by: str = "session", q: Sequence[float] = (50, 95, 99)) -> pd.DataFrame:
+        """Round-trip times, queueing delays and completion times, by session or by scheme.
+
+        Args:
+            by: "session" or "scheme".
+            q: Percentiles, from 0 to 100.
+
+        Returns:
+            A row a session or scheme: ``rtt_mean_s``, ``rtt_p50_s`` ..., ``queueing_mean_s``, ``queueing_p50_s`` ...
+            over the samples (`delays`) of the summary's window, and of sessions of finite size ``completion_mean_s``,
+            ``completion_p50_s`` ...: when they were complete, from the start of the run.
+
+        Example:
+            >>> import fairwave as fw
+            >>> run = fw.simulate("five-to-one", model="fluid")
+            >>> run.percentiles()[["session", "rtt_p50_s"]].round(3).head(2)
+              session  rtt_p50_s
+            0   s1-d1       0.01
+            1   s2-d1       0.03
+        """
+        if by not in ("session", "scheme"):
+            raise ValueError(f'by: "{by}" is neither "session" nor "scheme"')
+        for percent in q:
+            if not 0 <= percent <= 100:
+                raise ValueError(f"q: {percent} is no percentile: it must be from 0 to 100")
+        sessions = self.sessions
+        keys = sessions["name"] if by == "session" else sessions["scheme"]
+        delays, window = self.delays(), self.summary["window"]
+        inside = delays[(delays["time_s"] > window["from_s"]) & (delays["time_s"] <= window["to_s"])]
+        of_row = inside["session"].astype(str).map(dict(zip(sessions["name"], keys, strict=True)))
+        rows = []
+        for key in dict.fromkeys(keys):
+            row: dict[str, Any] = {by: key}
+            samples = {
+                "rtt": inside["rtt_s"][of_row == key],
+                "queueing": inside["queueing_s"][of_row == key],
+                "completion": sessions["completed_s"][keys == key].dropna(),
+            }
+            for what, values in samples.items():
+                row[f"{what}_mean_s"] = float(values.mean()) if len(values) else float("nan")
+                for percent in q:
+                    value = float(np.percentile(values, percent)) if len(values) else float("nan")
+                    row[f"{what}_p{percent:g}_s"] = value
+            rows.append(row)
+        return pd.DataFrame(rows)
+
+    def to_parquet(self, path: str | os.PathLike[str], table: str = "rates") -> None:
+        """Write one of the run's tables as a Parquet file.
+
+        Args:
+            path: The file; one that is there is replaced.
+            table: "rates", "queues", "windows", "losses", "max_min", "distance", "delays", "sessions" or "links".
+
+        Raises:
+            OSError: The file cannot be written.
+        """
+        if table in ("sessions", "links"):
+            frame = getattr(self, table)
+        elif table in (*_TABLES, "delays"):
+            frame = getattr(self, table)()
+        else:
+            names = ", ".join((*_TABLES, "delays", "sessions", "links"))
+            raise ValueError(f'table: there is no table "{table}"\nhint: the tables are {names}')
+        columns: dict[str, Any] = {}
+        for name, values in frame.items():
+            if values.dtype.kind in "iu":
+                columns[str(name)] = values.to_numpy(dtype=np.int64)
+            elif values.dtype.kind == "f":
+                columns[str(name)] = values.to_numpy(dtype=np.float64)
+            else:
+                columns[str(name)] = [None if pd.isna(value) else str(value) for value in values]
+        _core.write_parquet(os.fspath(path), columns, self._core.summary())
 
     def plot(self, ax: Axes | None = None, *, what: str | None = None) -> Axes:
         """Draw the run.

@@ -7,13 +7,18 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, overload
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from fairwave import _core
+from fairwave._lazy import LazyModule
+from fairwave._own import Schemes, own_rules
 from fairwave._run import Run
 from fairwave._toml import to_toml
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = LazyModule("pandas")
 
 
 @overload
@@ -28,6 +33,7 @@ def simulate(
     *,
     window: str | None = None,
     runs: Literal[1] | None = None,
+    schemes: Schemes | None = None,
 ) -> Run: ...
 
 
@@ -43,6 +49,7 @@ def simulate(
     *,
     window: str | None = None,
     runs: Literal["all"],
+    schemes: Schemes | None = None,
 ) -> list[Run]: ...
 
 
@@ -57,6 +64,7 @@ def simulate(
     *,
     window: str | None = None,
     runs: Literal[1, "all"] | None = None,
+    schemes: Schemes | None = None,
 ) -> Run | list[Run]:
     """Run a scenario to its end.
 
@@ -78,6 +86,9 @@ def simulate(
             where every session ends by itself, of the whole time until the last of them has).
         runs: 1 for one run, with the file's first seed: what comes back is a `Run`, and a file with variants of which
             none is chosen is refused. "all" for a list whatever the file has.
+        schemes: Rules of your own by the name that the file, ``scheme`` or ``set`` gives them: a class with ``on_ack``
+            (a session's rule, see `Controller`) or with ``allocate`` (a node's, see `Allocator`). Each session, or
+            each direction of a node, gets an object of it. Such runs go one by one.
 
     Returns:
         One `Run`, or a list of them where the file has variants or several seeds. Type checkers cannot look into the
@@ -103,7 +114,7 @@ def simulate(
         raise ValueError(f'runs: {runs!r} is neither 1 nor "all"')
     name, text = _read(file)
     changes = _changes(scheme, seed, variant, duration, {**(set or {}), "runs": 1} if runs == 1 else set)
-    made, notes = _core.simulate(name, text, changes, _span(window), model, runs == 1)
+    made, notes = _core.simulate(name, text, changes, _span(window), model, runs == 1, own_rules(schemes))
     _warn(notes)
     wrapped = [Run(run) for run in made]
     return wrapped[0] if len(wrapped) == 1 and runs != "all" else wrapped

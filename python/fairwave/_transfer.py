@@ -6,11 +6,16 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Literal
-
-import pandas as pd
+from typing import TYPE_CHECKING, Literal
 
 from fairwave import _core
+from fairwave._lazy import LazyModule
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = LazyModule("pandas")
+
 
 Durable = Literal["each", "group", "none"]
 PathKind = Literal["shared", "dedicated"]

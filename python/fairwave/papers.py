@@ -5,12 +5,16 @@ from __future__ import annotations
 import builtins
 import json
 from functools import cached_property
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from fairwave import _core
+from fairwave._lazy import LazyModule
 from fairwave._run import Run
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = LazyModule("pandas")
 
 
 class Outcome:

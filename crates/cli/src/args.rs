@@ -5,7 +5,7 @@ use clap::{Parser, Subcommand};
 /// Move files fast and share networks fairly: transfers, and a lab of the schemes behind them.
 ///
 /// `serve` here and `get` there move files, `put` brings some to a server, `cp` needs nothing but ssh. `simulate`,
-/// `allocate`, `schemes` and `papers` are the lab: the fair shares of a network, and how schemes come near to them.
+/// `sweep`, `allocate`, `schemes` and `papers` are the lab: the fair shares of a network, and how schemes come near to them.
 #[derive(Debug, Parser)]
 #[command(name = "fairwave", version, propagate_version = true, arg_required_else_help = true)]
 #[command(after_help = "\
@@ -14,6 +14,7 @@ Examples:
   fairwave get @big.ticket .
   fairwave cp results server:data
   fairwave simulate scenarios/five-to-one.toml
+  fairwave sweep scenarios/five-to-one.toml --set options.alpha=0.05,0.1 --seeds 30 --out alpha.parquet
   fairwave allocate scenarios/sixteen-nodes.toml
   fairwave papers run 002/fig-vii-10
 
@@ -37,6 +38,7 @@ pub(crate) enum CliCommand {
     Top(crate::top::Args),
     Why(crate::status::WhyArgs),
     Simulate(crate::simulate::Args),
+    Sweep(crate::sweep::Args),
     Allocate(crate::allocate::Args),
     Schemes(crate::schemes::Args),
     Papers(crate::papers::Args),

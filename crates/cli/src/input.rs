@@ -12,14 +12,26 @@ use crate::failure::{CommandFailure, plain};
 
 /// Reads the scenario file that a call names: "-" is stdin, and a file that is not there may be a shipped scenario.
 pub(crate) fn document(file: &str) -> Result<Document, CommandFailure> {
-    let (name, bytes) = match file {
-        "-" => ("stdin", limited("stdin", &mut io::stdin().lock())?),
+    let (name, bytes) = text(file)?;
+    Ok(Document::parse(&name, &bytes)?)
+}
+
+/// The same as its name in messages and its bytes.
+pub(crate) fn text(file: &str) -> Result<(String, Vec<u8>), CommandFailure> {
+    match file {
+        "-" => Ok(("stdin".into(), limited("stdin", &mut io::stdin().lock())?)),
         _ => match scenario_text(file) {
-            Some(text) if !Path::new(file).exists() => (file, text.as_bytes().to_vec()),
-            _ => (file, from_disk(file)?),
+            Some(text) if !Path::new(file).exists() => Ok((file.into(), text.as_bytes().to_vec())),
+            _ => Ok((file.into(), from_disk(file)?)),
         },
-    };
-    Ok(Document::parse(name, &bytes)?)
+    }
+}
+
+/// A file of words, such as a grid.
+pub(crate) fn words(file: &str) -> Result<String, CommandFailure> {
+    String::from_utf8(from_disk(file)?).map_err(|_| {
+        CommandFailure::usage(format!("{}: not UTF-8 text", file.escape_debug()), "it is a text file in TOML")
+    })
 }
 
 /// Refuses a case that takes more memory than there is, before it is made: a process that is out of memory is killed

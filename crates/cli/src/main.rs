@@ -28,6 +28,7 @@ mod serve;
 mod simulate;
 mod staging;
 mod status;
+mod sweep;
 mod table;
 mod terminal;
 mod testbed;
@@ -58,6 +59,7 @@ fn main() -> ExitCode {
         CliCommand::Schemes(args) => schemes::run(&args),
         CliCommand::Allocate(args) => allocate::run(&args),
         CliCommand::Simulate(args) => simulate::run(&args),
+        CliCommand::Sweep(args) => sweep::run(&args),
         CliCommand::Papers(args) => papers::run(&args),
         CliCommand::Testbed(args) => testbed::run(&args),
         CliCommand::Serve(args) => serve::run(&args),

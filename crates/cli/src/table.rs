@@ -11,18 +11,21 @@ pub(crate) struct TextTable {
 }
 
 struct TableColumn {
-    head: &'static str,
+    head: String,
     is_number: bool,
 }
 
 impl TextTable {
     /// Columns by their heads; a head that begins with ">" stands to the right, as numbers do.
     pub(crate) fn new(heads: &[&'static str]) -> Self {
-        let column = |head: &&'static str| match head.strip_prefix('>') {
-            Some(head) => TableColumn { head, is_number: true },
-            None => TableColumn { head, is_number: false },
-        };
-        Self { columns: heads.iter().map(column).collect(), rows: Vec::new() }
+        Self { columns: heads.iter().map(|head| TableColumn::of(head)).collect(), rows: Vec::new() }
+    }
+
+    /// Columns of the caller's words, which are no numbers, and others by their heads behind them.
+    pub(crate) fn of(words: Vec<String>, heads: &[&'static str], more: &[&'static str]) -> Self {
+        let words = words.into_iter().map(|head| TableColumn { head, is_number: false });
+        let columns = words.chain(heads.iter().chain(more).map(|head| TableColumn::of(head))).collect();
+        Self { columns, rows: Vec::new() }
     }
 
     /// Adds a row; missing cells at its end stay empty.
@@ -32,7 +35,7 @@ impl TextTable {
 
     /// The text, each line with this many blanks in front.
     pub(crate) fn render(&self, indent: usize) -> String {
-        let heads: Vec<String> = self.columns.iter().map(|column| column.head.to_owned()).collect();
+        let heads: Vec<String> = self.columns.iter().map(|column| column.head.clone()).collect();
         let width = |n: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(n)).chain([&heads[n]]);
             cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
@@ -52,6 +55,15 @@ impl TextTable {
             text.push('\n');
         }
         text
+    }
+}
+
+impl TableColumn {
+    fn of(head: &str) -> Self {
+        match head.strip_prefix('>') {
+            Some(head) => Self { head: head.to_owned(), is_number: true },
+            None => Self { head: head.to_owned(), is_number: false },
+        }
     }
 }
 

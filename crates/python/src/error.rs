@@ -1,8 +1,9 @@
 //! Errors of the rooms below as Python exceptions.
 
 use fairwave_scenario::ScenarioError as Mistake;
+use fairwave_study::StudyError;
 use fairwave_units::ParseError;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 
 pyo3::create_exception!(
@@ -31,4 +32,16 @@ pub(crate) fn parse_error(py: Python<'_>, argument: &str, error: &ParseError) ->
     let mistake =
         Mistake { file: argument.to_owned(), line: None, message: error.to_string(), hint: Some(error.hint()) };
     scenario_error(py, &mistake)
+}
+
+/// A failure of the room below as Python's exception.
+pub(crate) fn failed(py: Python<'_>, error: &StudyError) -> PyErr {
+    let hint = error.hint();
+    match error {
+        StudyError::Scenario(mistake) => scenario_error(py, mistake),
+        StudyError::Io { .. } => {
+            PyOSError::new_err(format!("{error}{}", hint.map_or(String::new(), |hint| format!("\nhint: {hint}"))))
+        }
+        _ => scenario_error(py, &Mistake { file: "sweep".into(), line: None, message: error.to_string(), hint }),
+    }
 }

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 pub(crate) struct Stop(AtomicBool);
 
 /// What unwinds out of work that was stopped.
-struct Stopped;
+pub(crate) struct Stopped;
 
 impl Stop {
     /// To be called now and then from within the work, on any of its threads: does not return once Python wants it to

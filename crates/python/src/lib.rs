@@ -14,11 +14,14 @@ mod feedback;
 mod interrupt;
 mod max_min;
 mod options;
+mod own;
 mod papers;
 mod response;
 mod run;
 mod schemes;
 mod simulate;
+mod sweep;
+mod table;
 mod transfer;
 mod why;
 
@@ -55,6 +58,10 @@ mod _core {
     use crate::schemes::schemes;
     #[pymodule_export]
     use crate::simulate::{shipped, simulate};
+    #[pymodule_export]
+    use crate::sweep::{Sweep, t_95};
+    #[pymodule_export]
+    use crate::table::{read_parquet, write_parquet};
     #[pymodule_export]
     use crate::transfer::{Server, get};
 }

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::interrupt::{Stop, interruptible};
-use crate::run::Run;
+use crate::run::{Run, ways};
 
 /// What one experiment gave, for `fairwave.papers.Outcome` to wrap.
 #[pyclass(frozen, module = "fairwave._core")]
@@ -88,7 +88,8 @@ fn wrap(py: Python<'_>, mut outcome: fairwave_catalogue::ExperimentOutcome) -> P
         .into_iter()
         .map(|shown| {
             let shown = Arc::unwrap_or_clone(shown);
-            Py::new(py, Run { run: shown.run, title: shown.scenario.title })
+            let ways = ways(&shown.scenario, &shown.run);
+            Py::new(py, Run { run: shown.run, title: shown.scenario.title, ways })
         })
         .collect::<PyResult<_>>()?;
     Ok(Outcome { outcome, runs })

@@ -1,14 +1,36 @@
 //! A finished run as arrays.
 
+use std::collections::HashMap;
+
+use fairwave_scenario::{Scenario, SessionSpec};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 /// The outcome of one run, for `fairwave.Run` to wrap.
 #[pyclass(frozen, module = "fairwave._core")]
+#[expect(clippy::struct_field_names, reason = "the run itself is a run, too")]
 pub(crate) struct Run {
     pub(crate) run: fairwave_scenario::Run,
     pub(crate) title: String,
+    /// Of each session the links that its packets and their acknowledgements wait at, by number in the summary; empty
+    /// where nobody asked.
+    pub(crate) ways: Vec<Vec<usize>>,
+}
+
+/// Of each session the links of the summary that it crosses, there and back.
+pub(crate) fn ways(scenario: &Scenario, run: &fairwave_scenario::Run) -> Vec<Vec<usize>> {
+    let numbers: HashMap<&str, usize> =
+        run.summary.links.iter().enumerate().map(|(number, link)| (&*link.name, number)).collect();
+    let way = |session: &SessionSpec| {
+        let node = |at: u32, end: &str| format!("{}:{end}", scenario.nodes[at as usize].name);
+        let ends =
+            [node(session.from, "out"), node(session.to, "in"), node(session.to, "out"), node(session.from, "in")];
+        let links = session.path.iter().chain(&session.path_back);
+        let links = links.map(|link| scenario.links[*link as usize].name.to_string());
+        ends.into_iter().chain(links).filter_map(|name| numbers.get(name.as_str()).copied()).collect()
+    };
+    scenario.sessions.iter().map(way).collect()
 }
 
 #[pymethods]
@@ -17,6 +39,11 @@ impl Run {
     #[getter]
     fn title(&self) -> &str {
         &self.title
+    }
+
+    /// Of each session the numbers of the links that it crosses, there and back.
+    fn ways(&self) -> Vec<Vec<usize>> {
+        self.ways.clone()
     }
 
     /// The summary as JSON text.

@@ -12,7 +12,8 @@ use pyo3::prelude::*;
 
 use crate::error::{parse_error, scenario_error};
 use crate::interrupt::{Stop, interruptible};
-use crate::run::Run;
+use crate::own::{GivenRule, OwnRules, check_signals};
+use crate::run::{Run, ways};
 
 /// What the caller changes about a file.
 #[derive(FromPyObject)]
@@ -36,7 +37,8 @@ impl Changes {
 /// Runs every case of a scenario: the runs in order, and notes for people. `model` is "fluid", "packet" or None for the
 /// scenario's usual one. `only_one` refuses more than one run.
 #[pyfunction]
-#[pyo3(signature = (file, text, changes, window, model, only_one))]
+#[pyo3(signature = (file, text, changes, window, model, only_one, own=Vec::new()))]
+#[expect(clippy::too_many_arguments, reason = "those of the Python function, one by one")]
 pub(crate) fn simulate(
     py: Python<'_>,
     file: &str,
@@ -45,33 +47,37 @@ pub(crate) fn simulate(
     window: Option<(String, String)>,
     model: Option<&str>,
     only_one: bool,
+    own: Vec<GivenRule>,
 ) -> PyResult<(Vec<Run>, Vec<String>)> {
     let selection = changes.selection(py)?;
     let window = match window {
         Some((from, to)) => Some(parse_window(py, &from, &to)?),
         None => None,
     };
-    let model =
-        model.map(|name| lab::MODELS.iter().copied().find(|model| model.name() == name).ok_or(name)).transpose();
-    let model = model.map_err(|name| {
-        PyValueError::new_err(format!("model: there is no model \"{name}\"\nhint: use \"fluid\" or \"packet\""))
-    })?;
-    let (document, cases) = py
-        .detach(|| {
-            let document = Document::parse(file, text)?;
-            let cases = document.cases(&selection)?;
-            if only_one && cases.len() > 1 {
-                return Err(several(file, &cases));
-            }
-            let side_by_side = workers(&cases);
-            let work = WorkKind::Run(model.unwrap_or(Model::Fluid), RECORD);
-            check_memory(file, &document, &cases, work, side_by_side)?;
-            Ok((document, cases))
-        })
-        .map_err(|mistake| scenario_error(py, &mistake))?;
+    let model = parse_model(model)?;
+    let own = OwnRules::read(own)?;
+    let prepare = || {
+        let document = Document::parse(file, text)?;
+        let cases = document.cases(&selection)?;
+        if only_one && cases.len() > 1 {
+            return Err(several(file, &cases));
+        }
+        let side_by_side = if own.is_some() { 1 } else { workers(&cases) };
+        let work = WorkKind::Run(model.unwrap_or(Model::Fluid), RECORD);
+        check_memory(file, &document, &cases, work, side_by_side)?;
+        Ok((document, cases))
+    };
+    let prepared = match &own {
+        None => py.detach(prepare),
+        Some(own) => own.during(py, prepare)?,
+    };
+    let (document, cases) = prepared.map_err(|mistake| scenario_error(py, &mistake))?;
     let lab = RunningCases { file, document: &document, cases: &cases, window, model };
     let (mut runs, mut notes) = (Vec::new(), Vec::new());
-    let outcome = interruptible(py, |stop| lab.run_all(stop))?;
+    let outcome = match &own {
+        None => interruptible(py, |stop| lab.run_all(stop))?,
+        Some(own) => own.during(py, || cases.iter().map(|case| lab.run_case(case, &check_signals)).collect())?,
+    };
     for (run, more) in outcome.map_err(|mistake| scenario_error(py, &mistake))? {
         runs.push(run);
         notes.extend(more);
@@ -121,7 +127,15 @@ pub(crate) fn check_memory(
     Ok(())
 }
 
-fn parse_window(py: Python<'_>, from: &str, to: &str) -> PyResult<(Time, Time)> {
+/// The model of that name.
+pub(crate) fn parse_model(name: Option<&str>) -> PyResult<Option<Model>> {
+    let model = name.map(|name| lab::MODELS.iter().copied().find(|model| model.name() == name).ok_or(name)).transpose();
+    model.map_err(|name| {
+        PyValueError::new_err(format!("model: there is no model \"{name}\"\nhint: use \"fluid\" or \"packet\""))
+    })
+}
+
+pub(crate) fn parse_window(py: Python<'_>, from: &str, to: &str) -> PyResult<(Time, Time)> {
     let window: (Time, Time) = (parse(py, "window", from)?, parse(py, "window", to)?);
     if window.0 < window.1 {
         return Ok(window);
@@ -153,7 +167,7 @@ impl RunningCases<'_> {
     /// What the cases gave, in their order, or the first mistake; the cases so far where it was stopped.
     fn run_all(&self, stop: &Stop) -> Result<Vec<(Run, Vec<String>)>, Mistake> {
         // `None` is the error of a case that was stopped.
-        let one = |index: usize| match Stop::part(|| self.run_case(&self.cases[index], stop)) {
+        let one = |index: usize| match Stop::part(|| self.run_case(&self.cases[index], &|| stop.check())) {
             Some(outcome) => outcome.map_err(Some),
             None => Err(None),
         };
@@ -170,9 +184,9 @@ impl RunningCases<'_> {
         })
     }
 
-    fn run_case(&self, case: &Case, stop: &Stop) -> Outcome {
+    fn run_case(&self, case: &Case, check: &dyn Fn()) -> Outcome {
         let (scenario, notes) = self.document.build(case)?;
-        let mut progress = |_| stop.check();
+        let mut progress = |_| check();
         let settings = Settings { record: RECORD, window: self.window, progress: Some(&mut progress), trace: None };
         let began = Instant::now();
         let mut run = lab::simulate(&scenario, self.model, settings).map_err(|error| Mistake {
@@ -185,6 +199,7 @@ impl RunningCases<'_> {
         let engine = &mut run.summary.engine;
         engine.wall_s = wall_s;
         engine.packet_hops_per_s = engine.packet_hops as f64 / wall_s.max(1e-9);
-        Ok((Run { run, title: scenario.title }, notes))
+        let ways = ways(&scenario, &run);
+        Ok((Run { run, title: scenario.title, ways }, notes))
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use fairwave_units::Duration;
 
+use crate::read::content;
 use crate::read::elements::{Patches, tables};
 use crate::read::layer;
 use crate::read::mistake::{Mistake, ReadResult, did_you_mean, quoted};
@@ -47,6 +48,14 @@ pub struct Case {
     selection: Arc<Selection>,
 }
 
+impl Case {
+    /// The same variant with another seed.
+    #[must_use]
+    pub fn with_seed(&self, seed: u64) -> Self {
+        Self { seed, ..self.clone() }
+    }
+}
+
 impl Document {
     /// Size of the largest file that [`Document::parse`] takes. Who reads a file need not read on after one byte more.
     pub const LARGEST_BYTES: usize = limits::FILE_BYTES;
@@ -75,6 +84,27 @@ impl Document {
     /// The first mistake in the file or in what the caller changed.
     pub fn build(&self, case: &Case) -> Result<(Scenario, Vec<String>), ScenarioError> {
         self.try_build(case).map_err(|mistake| error(&self.file, mistake))
+    }
+
+    /// Hands out what a case says, piece by piece: the same bytes for the same content, whatever its layout and its
+    /// remarks, and other bytes for other content. The case's seed and words for people (title, source) are no part of
+    /// it.
+    ///
+    /// # Errors
+    /// Where the changes of the case do not suit the file.
+    pub fn content(&self, case: &Case, hear: &mut dyn FnMut(&[u8])) -> Result<(), ScenarioError> {
+        let mut patches = Patches::default();
+        let root = self.layered(case, &mut patches, &mut Vec::new()).map_err(|mistake| error(&self.file, mistake))?;
+        content::feed(&root, &patches, hear);
+        Ok(())
+    }
+
+    /// Says a key of the file where the file does not: variants and the caller go before it.
+    pub fn or_else(&mut self, key: &str, text: &str) {
+        if self.root.get(key).is_none() {
+            let (place, value) = (Position::File, TomlValue::Text(text.into()));
+            self.root.set(TableKey { key: key.into(), place, item: Located { value, place } });
+        }
     }
 
     fn try_cases(&self, selection: &Selection) -> ReadResult<Vec<Case>> {

@@ -5,10 +5,12 @@
 
 mod node_rule;
 pub(crate) mod option;
+mod own;
 pub(crate) mod registry;
 
 pub use node_rule::NodeRule;
 pub use option::{Domain, GivenValue, OptionError, OptionSpec, OptionValue, Options};
+pub use own::{known_names, own_node, own_session, with_own};
 
 use fairwave_units::Bytes;
 
@@ -102,9 +104,9 @@ pub const fn schemes() -> &'static [Scheme] {
     registry::SCHEMES
 }
 
-/// The scheme of that name.
+/// The scheme of that name: of the list, else of this thread's own ([`with_own`]).
 pub fn find(name: &str) -> Option<&'static Scheme> {
-    schemes().iter().find(|scheme| scheme.name == name)
+    schemes().iter().find(|scheme| scheme.name == name).or_else(|| own::find_own(name))
 }
 
 impl Scheme {

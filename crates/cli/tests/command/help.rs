@@ -1,10 +1,11 @@
 use super::*;
 
-const COMMANDS: [&[&str]; 21] = [
+const COMMANDS: [&[&str]; 22] = [
     &[],
     &["schemes"],
     &["allocate"],
     &["simulate"],
+    &["sweep"],
     &["papers", "list"],
     &["papers", "run"],
     &["testbed"],

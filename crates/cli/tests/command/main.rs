@@ -22,6 +22,7 @@ mod serve;
 mod simulate;
 mod sparse;
 mod ssh_again;
+mod sweep;
 mod trace;
 mod transfer;
 mod words;

@@ -8,7 +8,7 @@ use super::reader::Thing;
 use super::tree::{Located, Position, TableKey, TomlTable, TomlValue};
 
 /// Keys of the file that a change may set, besides elements by name.
-const TOP: [&str; 8] = ["cites", "duration", "runs", "sample", "scheme", "seed", "title", "name"];
+const TOP: [&str; 9] = ["cites", "duration", "runs", "sample", "scheme", "seed", "start_jitter", "title", "name"];
 /// Tables of the file that a change may set key by key.
 const SECTIONS: [&str; 3] = ["generate", "options", "packet"];
 /// Kinds of elements that a change may set by name.

@@ -2,10 +2,12 @@
 //! over it), then one file for each kind of table.
 
 pub(crate) mod background;
+pub(crate) mod content;
 pub(crate) mod demand;
 pub(crate) mod drawn;
 pub(crate) mod elements;
 pub(crate) mod generate;
+pub(crate) mod jitter;
 pub(crate) mod layer;
 pub(crate) mod links;
 pub(crate) mod mistake;

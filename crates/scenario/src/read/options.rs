@@ -14,10 +14,9 @@ use crate::SchemeChoice;
 pub(crate) fn scheme(field: Field<'_>) -> ReadResult<&'static Scheme> {
     let name = field.text()?;
     scheme::find(name).ok_or_else(|| {
-        let names = || scheme::schemes().iter().map(|scheme| scheme.name);
-        let hint = match near(name, names()) {
+        let hint = match near(name, scheme::known_names()) {
             Some(near) => format!("did you mean \"{near}\"?"),
-            None => format!("the schemes are {}", names().collect::<Vec<_>>().join(" ")),
+            None => format!("the schemes are {}", scheme::known_names().collect::<Vec<_>>().join(" ")),
         };
         field.wrong("is no scheme", hint)
     })

@@ -12,7 +12,7 @@ use super::paths::Routes;
 use super::reader::{Field, TableReader, Thing};
 use super::sessions::Sessions;
 use super::tree::{Position, TomlTable};
-use super::{background, generate, links, nodes, options};
+use super::{background, generate, jitter, links, nodes, options};
 use crate::{PacketSizes, Scenario, SchemeChoice, SessionSpec, limits};
 
 /// The keys of a file as a whole.
@@ -32,6 +32,7 @@ pub(crate) const KEYS: &[&str] = &[
     "scheme",
     "seed",
     "session",
+    "start_jitter",
     "title",
     "variant",
 ];
@@ -84,7 +85,8 @@ pub(crate) fn read(
     let mut maker = Sessions::new(seed, &ends, Routes::new(&ends, &links), sessions);
     maker.read(root, &mut patches, notes)?;
     let background = background::read(root, seed, &ends, &mut maker.paths, notes)?;
-    let sessions = maker.made;
+    let mut sessions = maker.made;
+    jitter::spread_starts(&mut sessions, jitter::most(&top, duration)?, seed);
     check_network(&top, &ends, &sessions)?;
     let KnownNodes { nodes, routers, .. } = ends;
     let variant = variant.map(str::to_owned);

@@ -55,7 +55,7 @@ const TALLY: Scheme = Scheme {
 const TALLY_OPTIONS: [OptionSpec; 13] = join([OptionSpec { default: "20 ms", ..INTERVAL }, PHASE], tally::OPTIONS);
 
 /// The entry of a rule in the list of schemes. Where hosts run it, its packets are theirs.
-const fn entry(
+pub(crate) const fn entry(
     name: &'static str,
     help: &'static str,
     cites: &'static str,
@@ -76,6 +76,9 @@ const fn entry(
 const HOST_HEADER: Bytes = Bytes::new(37);
 /// A message has its frames in place of the piece; its header, seal, IP and UDP are 61 bytes.
 const HOST_MESSAGE_HEADER: Bytes = Bytes::new(21);
+
+/// The options by which drivers call a node rule: every one takes them.
+pub const DRIVER_OPTIONS: [OptionSpec; 2] = [INTERVAL, PHASE];
 
 /// Every node rule takes this option.
 const INTERVAL: OptionSpec = OptionSpec {

@@ -61,6 +61,7 @@ pub use vegas::{Vegas, VegasConfig};
 pub use window::{CongestionWindow, WindowConfig, WindowRule, Windowed};
 pub use xcp::Xcp;
 
+pub use tcp_options::SENDER_OPTIONS;
 pub(crate) use tcp_options::{MIN_RTO, NS2_MIN_RTO, SACK, SACK_OFF};
 use window::windowed;
 

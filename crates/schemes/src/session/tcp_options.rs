@@ -42,6 +42,8 @@ pub(super) const fn tcp(sack: &'static str, min_rto: &'static str) -> [OptionSpe
         time("send_jitter", "0 ns", "random delay before a packet is sent, up to this, against phase effects"),
     ]
 }
+/// What every sender of a rule of one's own takes: selective acknowledgements, and the time-out of RFC 6298.
+pub const SENDER_OPTIONS: &[OptionSpec] = &TCP;
 pub(super) const TCP: [OptionSpec; 10] = tcp("true", RFC_6298);
 pub(super) const NEWRENO: [OptionSpec; 10] = tcp("false", RFC_6298);
 /// Of schemes that Linux has, or that were measured there.

@@ -1,0 +1,124 @@
+//! What a case of a file says, as bytes: the same for the same content, whatever its layout, its remarks and the order
+//! of its keys.
+
+use super::elements::Patches;
+use super::tree::{TomlTable, TomlValue};
+
+/// Keys of the file that change no number of a run: words for people, and what is chosen from when a case is made.
+const WORDS: [&str; 6] = ["cites", "label", "runs", "seed", "title", "variant"];
+
+/// Hands out the content of a case's table and of the changes to single elements, piece by piece.
+pub(crate) fn feed(root: &TomlTable, patches: &Patches, hear: &mut dyn FnMut(&[u8])) {
+    for entry in root.entries().iter().filter(|entry| !WORDS.contains(&&*entry.key)) {
+        text(&entry.key, hear);
+        value(&entry.item.value, hear);
+    }
+    hear(b"P");
+    for (kind, patches) in &patches.0 {
+        for (name, patch) in patches {
+            text(kind, hear);
+            text(name, hear);
+            table(&patch.table, hear);
+        }
+    }
+}
+
+/// Its length stands before it, so that no two contents give the same bytes.
+fn text(text: &str, hear: &mut dyn FnMut(&[u8])) {
+    hear(&(text.len() as u64).to_le_bytes());
+    hear(text.as_bytes());
+}
+
+fn table(table: &TomlTable, hear: &mut dyn FnMut(&[u8])) {
+    hear(b"{");
+    for entry in table.entries() {
+        hear(b"k");
+        text(&entry.key, hear);
+        value(&entry.item.value, hear);
+    }
+    hear(b"}");
+}
+
+fn value(of: &TomlValue, hear: &mut dyn FnMut(&[u8])) {
+    match of {
+        TomlValue::Text(words) => {
+            hear(b"t");
+            text(words, hear);
+        }
+        TomlValue::Integer(None) => hear(b"n"),
+        TomlValue::Integer(Some(whole)) => {
+            hear(b"i");
+            hear(&whole.to_le_bytes());
+        }
+        TomlValue::Float(number) => {
+            hear(b"f");
+            hear(&number.to_bits().to_le_bytes());
+        }
+        TomlValue::Flag(flag) => hear(if *flag { b"1" } else { b"0" }),
+        TomlValue::Date => hear(b"d"),
+        TomlValue::List(items) => {
+            hear(b"[");
+            for item in items {
+                value(&item.value, hear);
+            }
+            hear(b"]");
+        }
+        TomlValue::Table(inner) => table(inner, hear),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Document, Selection};
+
+    const TEXT: &str = r#"
+        name = "two"
+        duration = "20 s"
+        node = [{ name = "s{1..2}", capacity = "1 Gb/s" }, { name = "d", capacity = "1 Gb/s" }]
+        session = [{ from = "s{1..2}", to = "d", rtt = "20 ms" }]
+    "#;
+
+    fn content(text: &str, set: &[(&str, &str)]) -> Vec<u8> {
+        let set = set.iter().map(|(path, value)| ((*path).to_owned(), (*value).to_owned())).collect();
+        let document = Document::parse("test.toml", text.as_bytes()).unwrap();
+        let case = document.cases(&Selection { set, ..Selection::default() }).unwrap().remove(0);
+        let mut bytes = Vec::new();
+        document.content(&case, &mut |piece| bytes.extend_from_slice(piece)).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn content__is_what_counts_and_not_how_it_is_written() {
+        let other = TEXT.replace("duration = \"20 s\"", "# a remark\n\n duration='20 s'\n title = \"words\"\nruns = 3");
+        assert_eq!(content(TEXT, &[]), content(&other, &[]));
+        assert_eq!(content(TEXT, &[("duration", "20 s")]), content(TEXT, &[]));
+        let others = [
+            content(TEXT, &[]),
+            content(TEXT, &[("duration", "21 s")]),
+            content(TEXT, &[("options.alpha", "0.2")]),
+            content(TEXT, &[("session.s1-d.demand", "1 Mb/s")]),
+            content(TEXT, &[("session.s2-d.demand", "1 Mb/s")]),
+            content(TEXT, &[("start_jitter", "auto")]),
+        ];
+        for (n, one) in others.iter().enumerate() {
+            assert!(others[..n].iter().all(|other| other != one), "{n}");
+        }
+    }
+
+    #[test]
+    fn or_else__says_what_nothing_else_says() {
+        let document = |text: &str| {
+            let mut document = Document::parse("test.toml", text.as_bytes()).unwrap();
+            document.or_else("start_jitter", "auto");
+            document
+        };
+        let jittered = |document: &Document, set: Vec<(String, String)>| {
+            let case = document.cases(&Selection { set, ..Selection::default() }).unwrap().remove(0);
+            let start = document.build(&case).unwrap().0.sessions[0].start;
+            start > fairwave_units::Time::ZERO
+        };
+        assert!(jittered(&document(TEXT), vec![]));
+        assert!(!jittered(&document(TEXT), vec![("start_jitter".into(), "0 s".into())]));
+        assert!(!jittered(&document(&format!("start_jitter = \"0 s\"\n{TEXT}")), vec![]));
+    }
+}

@@ -1,0 +1,116 @@
+//! What can go wrong in a sweep.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use fairwave_scenario::ScenarioError;
+use thiserror::Error;
+
+/// Why a sweep did not begin, or did not go on. [`StudyError::hint`] says how to mend it.
+#[derive(Debug, Error)]
+pub enum StudyError {
+    /// A mistake in the scenario, or in what the sweep changes about it.
+    #[error("{}", .0.message_of())]
+    Scenario(ScenarioError),
+    /// The grid makes no sense.
+    #[error("{what}")]
+    Grid {
+        /// What is wrong.
+        what: String,
+        /// How to mend it.
+        hint: String,
+    },
+    /// A file of results that cannot be gone on with.
+    #[error("{}: {what}", .path.display())]
+    Refused {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        what: String,
+        /// How to mend it.
+        hint: String,
+    },
+    /// A file could not be read or written.
+    #[error("{}: {what}", .path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        what: String,
+        /// Its kind.
+        kind: io::ErrorKind,
+    },
+}
+
+/// The message of a scenario's mistake without its hint.
+trait MessageOf {
+    fn message_of(&self) -> String;
+}
+
+impl MessageOf for ScenarioError {
+    fn message_of(&self) -> String {
+        match self.line {
+            Some(line) => format!("{}:{line}: {}", self.file, self.message),
+            None => format!("{}: {}", self.file, self.message),
+        }
+    }
+}
+
+impl StudyError {
+    pub(crate) fn grid(what: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Grid { what: what.into(), hint: hint.into() }
+    }
+
+    pub(crate) fn refused(path: &Path, what: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Refused { path: path.to_owned(), what: what.into(), hint: hint.into() }
+    }
+
+    pub(crate) fn io(path: &Path, error: &io::Error) -> Self {
+        let what = match error.kind() {
+            io::ErrorKind::NotFound => "no such file or directory".into(),
+            io::ErrorKind::PermissionDenied => "permission denied".into(),
+            io::ErrorKind::IsADirectory => "is a directory".into(),
+            io::ErrorKind::NotADirectory => "a part of the path is not a directory".into(),
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "no space left on the device".into(),
+            io::ErrorKind::ReadOnlyFilesystem => "the file system is read-only".into(),
+            _ => error.to_string(),
+        };
+        Self::Io { path: path.to_owned(), what, kind: error.kind() }
+    }
+
+    /// How to mend it, in one line, where there is something to say.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Scenario(error) => error.hint.clone(),
+            Self::Grid { hint, .. } | Self::Refused { hint, .. } => Some(hint.clone()),
+            Self::Io { kind: io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded, .. } => {
+                Some("the runs that ended are kept: make room, and go on with --resume".into())
+            }
+            Self::Io { kind: io::ErrorKind::NotFound, .. } => Some("make the directory first".into()),
+            Self::Io { kind: io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem, .. } => {
+                Some("choose a directory that may be written to".into())
+            }
+            Self::Io { .. } => None,
+        }
+    }
+
+    /// Whether the call or its input is wrong, and not the machine.
+    pub fn is_usage(&self) -> bool {
+        match self {
+            Self::Scenario(_) | Self::Grid { .. } | Self::Refused { .. } => true,
+            Self::Io { kind, .. } => matches!(
+                kind,
+                io::ErrorKind::NotFound
+                    | io::ErrorKind::PermissionDenied
+                    | io::ErrorKind::IsADirectory
+                    | io::ErrorKind::NotADirectory
+            ),
+        }
+    }
+}
+
+impl From<ScenarioError> for StudyError {
+    fn from(error: ScenarioError) -> Self {
+        Self::Scenario(error)
+    }
+}

@@ -1,0 +1,163 @@
+//! The journal: rows as they come, each with its key and a checksum, so that what a killed process had under way is
+//! found and cut off.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::cell::{decode, encode};
+use crate::study::RunKey;
+use crate::{Row, StudyError};
+
+const MAGIC: &[u8] = b"fairwave sweep journal 1\n";
+/// Length and checksum in front of a record.
+const HEAD: usize = 4 + 16;
+/// A record that claims more than this is none: 20 000 columns with their names take a tenth of it.
+const MOST_RECORD: usize = 64 << 20;
+
+/// Where records go: a file that belongs to this process alone, or memory.
+pub(crate) struct Journal {
+    place: Place,
+    /// Where the next record begins.
+    end: u64,
+}
+
+enum Place {
+    File(File, PathBuf),
+    Memory(Vec<u8>),
+}
+
+/// Where a record lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RecordPlace {
+    at: u64,
+    length: u32,
+}
+
+impl Journal {
+    /// A journal that ends with the process.
+    pub(crate) fn in_memory() -> Self {
+        Self { place: Place::Memory(Vec::new()), end: 0 }
+    }
+
+    /// Opens the journal at `path`, or makes it, and keeps all others out of it. Gives back the records that are there;
+    /// what stands behind the last whole one is cut off.
+    pub(crate) fn open(path: &Path) -> Result<(Self, Vec<(RunKey, RecordPlace)>), StudyError> {
+        let failed = |error: io::Error| StudyError::io(path, &error);
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(StudyError::refused(
+                    path,
+                    "another process writes these results",
+                    "wait for its end, or choose another --out",
+                ));
+            }
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
+        }
+        // Who had it before may have ended and removed it between the two calls.
+        let is_there = std::fs::symlink_metadata(path).is_ok_and(|there| {
+            file.metadata().is_ok_and(|mine| (mine.ino(), mine.dev()) == (there.ino(), there.dev()))
+        });
+        if !is_there {
+            return Err(StudyError::refused(path, "another process has just ended with these results", "begin again"));
+        }
+        let mut journal = Self { place: Place::File(file, path.to_owned()), end: 0 };
+        let records = journal.read_all()?;
+        Ok((journal, records))
+    }
+
+    fn read_all(&mut self) -> Result<Vec<(RunKey, RecordPlace)>, StudyError> {
+        let Place::File(file, path) = &mut self.place else { return Ok(Vec::new()) };
+        let failed = |error: io::Error| StudyError::io(path, &error);
+        let mut reader = io::BufReader::with_capacity(1 << 20, &*file);
+        let mut magic = Vec::new();
+        reader.by_ref().take(MAGIC.len() as u64).read_to_end(&mut magic).map_err(failed)?;
+        if !MAGIC.starts_with(&magic) {
+            return Err(StudyError::refused(path, "is no journal of a sweep", "choose another --out, or move it away"));
+        }
+        let mut records = Vec::new();
+        let mut end = MAGIC.len() as u64;
+        if magic.len() == MAGIC.len() {
+            while let Some((key, length)) = next_record(&mut reader) {
+                records.push((key, RecordPlace { at: end + HEAD as u64, length }));
+                end += HEAD as u64 + u64::from(length);
+            }
+            file.set_len(end).map_err(failed)?;
+        } else {
+            file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(MAGIC)).map_err(failed)?;
+        }
+        self.end = end;
+        Ok(records)
+    }
+
+    /// Appends the row of a run.
+    pub(crate) fn append(&mut self, key: RunKey, row: &Row) -> Result<RecordPlace, StudyError> {
+        let mut record = vec![0; HEAD];
+        record.extend_from_slice(&key.0);
+        encode(row, &mut record);
+        let length = u32::try_from(record.len() - HEAD).unwrap_or(u32::MAX);
+        let sum = blake3::hash(&record[HEAD..]);
+        record[..4].copy_from_slice(&length.to_le_bytes());
+        record[4..HEAD].copy_from_slice(&sum.as_bytes()[..16]);
+        let place = RecordPlace { at: self.end + HEAD as u64, length };
+        match &mut self.place {
+            Place::Memory(bytes) => bytes.extend_from_slice(&record),
+            Place::File(file, path) => {
+                let end = self.end;
+                let written = file.seek(SeekFrom::Start(end)).and_then(|_| file.write_all(&record));
+                written.map_err(|error| {
+                    // A part of a record says nothing; the next reader would cut it off, too.
+                    let _ = file.set_len(end);
+                    StudyError::io(path, &error)
+                })?;
+            }
+        }
+        self.end += record.len() as u64;
+        Ok(place)
+    }
+
+    /// The row of a record.
+    pub(crate) fn read(&self, place: RecordPlace) -> Result<Row, StudyError> {
+        let mut bytes = vec![0; place.length as usize];
+        match &self.place {
+            Place::Memory(all) => bytes.copy_from_slice(&all[place.at as usize..][..place.length as usize]),
+            Place::File(file, path) => std::os::unix::fs::FileExt::read_exact_at(file, &mut bytes, place.at)
+                .map_err(|error| StudyError::io(path, &error))?,
+        }
+        decode(&bytes[16..]).ok_or_else(|| {
+            let path = match &self.place {
+                Place::File(_, path) => path.as_path(),
+                Place::Memory(_) => Path::new("memory"),
+            };
+            StudyError::refused(path, "was changed by somebody else meanwhile", "begin the sweep again")
+        })
+    }
+
+    /// Removes the file; the lock ends with it.
+    pub(crate) fn remove(self) -> Result<(), StudyError> {
+        match self.place {
+            Place::File(_, path) => std::fs::remove_file(&path).map_err(|error| StudyError::io(&path, &error)),
+            Place::Memory(_) => Ok(()),
+        }
+    }
+}
+
+/// Key and length of the next record, if a whole one follows.
+fn next_record(reader: &mut impl Read) -> Option<(RunKey, u32)> {
+    let mut head = [0; HEAD];
+    reader.read_exact(&mut head).ok()?;
+    let length = u32::from_le_bytes(head[..4].try_into().ok()?);
+    if (length as usize) < 16 || length as usize > MOST_RECORD {
+        return None;
+    }
+    let mut payload = Vec::new();
+    reader.take(u64::from(length)).read_to_end(&mut payload).ok()?;
+    let is_whole = payload.len() == length as usize && blake3::hash(&payload).as_bytes()[..16] == head[4..];
+    if !is_whole || decode(&payload[16..]).is_none() {
+        return None;
+    }
+    Some((RunKey(payload[..16].try_into().ok()?), length))
+}

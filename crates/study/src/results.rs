@@ -1,0 +1,285 @@
+//! The results of a study: what is there, what is missing, and the file at the end.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{self, BufWriter};
+use std::path::{Path, PathBuf};
+
+use parquet::errors::ParquetError;
+
+use crate::cell::encode;
+use crate::file::{ParquetFile, read_rows};
+use crate::journal::{Journal, RecordPlace};
+use crate::study::{RunKey, Study};
+use crate::table::{Schema, Table};
+use crate::{Row, StudyError};
+
+/// Rows of one group of the Parquet file.
+const GROUP_ROWS: usize = 8192;
+
+/// The rows of a study, as they come.
+pub struct Results {
+    out: Option<PathBuf>,
+    /// What the file says about itself.
+    words: Vec<(&'static str, String)>,
+    journal: Journal,
+    by_key: HashMap<RunKey, usize>,
+    keys: Vec<RunKey>,
+    /// By number of the run.
+    places: Vec<Option<RecordPlace>>,
+    /// What a run gave, but for its seed and its key.
+    outcomes: Vec<Option<[u8; 16]>>,
+    missing: usize,
+    seeds_per_point: usize,
+}
+
+impl Results {
+    /// Results that are in memory alone.
+    pub fn in_memory(study: &Study) -> Self {
+        Self::new(study, None, Journal::in_memory())
+    }
+
+    /// Results that go to a Parquet file. A file that is there is gone on with if `is_resumed`, else refused.
+    ///
+    /// # Errors
+    /// Where the file cannot be written, where another process writes it, and where it has rows that are not of this
+    /// study.
+    pub fn begin(study: &Study, out: &Path, is_resumed: bool) -> Result<Self, StudyError> {
+        if fs::metadata(out).is_ok_and(|meta| meta.is_dir()) {
+            return Err(StudyError::refused(out, "is a directory", "name a file in it, such as results.parquet"));
+        }
+        let beside = journal_of(out);
+        if !is_resumed {
+            if out.exists() {
+                return Err(StudyError::refused(
+                    out,
+                    "is there already",
+                    "--resume goes on with it; or choose another --out",
+                ));
+            }
+            // One of which another process holds the lock is said to be in use below.
+            if beside.exists() && !is_locked(&beside) {
+                let hint = format!("--resume goes on with it; or remove {}", beside.display());
+                return Err(StudyError::refused(out, "a sweep into this file was interrupted", hint));
+            }
+        }
+        let (journal, records) = Journal::open(&beside)?;
+        let mut results = Self::new(study, Some(out.to_owned()), journal);
+        // Of a journal that was empty all rows are in the file, too.
+        let was_empty = records.is_empty();
+        let refused = |results: Self, error| {
+            if was_empty {
+                let _ = results.journal.remove();
+            }
+            Err(error)
+        };
+        let (mut strangers, mut known) = (0, 0);
+        for (key, place) in records {
+            let Some(run) = results.by_key.get(&key).copied() else {
+                strangers += 1;
+                continue;
+            };
+            known += 1;
+            let row = results.journal.read(place)?;
+            results.note(run, place, &row);
+        }
+        if out.exists() {
+            let taken = read_rows(out, &mut |row| {
+                let key = row.iter().find(|(name, _)| name == "run").map(|(_, cell)| cell.text());
+                let Some(key) = key.as_deref().and_then(RunKey::parse) else {
+                    let what = "is no file of a sweep: it says of its rows not which runs they are (column \"run\")";
+                    return Err(StudyError::refused(out, what, "choose another --out"));
+                };
+                match results.by_key.get(&key).copied() {
+                    Some(run) if results.places[run].is_none() => {
+                        known += 1;
+                        results.add(run, &row)?;
+                    }
+                    Some(_) => known += 1,
+                    None => strangers += 1,
+                }
+                Ok(())
+            });
+            if let Err(error) = taken {
+                return refused(results, error);
+            }
+        }
+        if strangers > 0 {
+            let what = if known == 0 {
+                format!("has {strangers} rows of another sweep: of another file, other options or another version")
+            } else {
+                format!("has {strangers} rows that this call does not ask for, beside {known} that it does")
+            };
+            let error = StudyError::refused(out, what, "ask for all of them, or choose another --out");
+            return refused(results, error);
+        }
+        Ok(results)
+    }
+
+    fn new(study: &Study, out: Option<PathBuf>, journal: Journal) -> Self {
+        let keys: Vec<RunKey> = (0..study.len()).map(|run| study.key(run)).collect();
+        let by_key = keys.iter().enumerate().map(|(run, key)| (*key, run)).collect();
+        let words = vec![
+            ("fairwave.version", env!("CARGO_PKG_VERSION").to_owned()),
+            ("fairwave.scenario", study.file().to_owned()),
+            ("fairwave.columns", study.own_columns().join("\n")),
+        ];
+        let (places, outcomes) = (vec![None; keys.len()], vec![None; keys.len()]);
+        let seeds_per_point = study.seeds_per_point();
+        Self { out, words, journal, by_key, missing: keys.len(), keys, places, outcomes, seeds_per_point }
+    }
+
+    /// Numbers of the runs without a row.
+    pub fn missing(&self) -> Vec<usize> {
+        (0..self.places.len()).filter(|run| self.places[*run].is_none()).collect()
+    }
+
+    /// How many runs have a row.
+    pub fn done(&self) -> usize {
+        self.places.len() - self.missing
+    }
+
+    /// Keeps the row of a run. One that is there already stays: equal keys give equal rows.
+    ///
+    /// # Errors
+    /// Where it cannot be written. Rows of before are kept.
+    pub fn add(&mut self, run: usize, row: &Row) -> Result<(), StudyError> {
+        if self.places[run].is_none() {
+            let place = self.journal.append(self.keys[run], row)?;
+            self.note(run, place, row);
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, run: usize, place: RecordPlace, row: &Row) {
+        self.missing -= usize::from(self.places[run].is_none());
+        self.places[run] = Some(place);
+        let mut bytes = Vec::new();
+        let outcome: Row = row.iter().filter(|(name, _)| name != "seed" && name != "run").cloned().collect();
+        encode(&outcome, &mut bytes);
+        let mut digest = [0; 16];
+        digest.copy_from_slice(&blake3::hash(&bytes).as_bytes()[..16]);
+        self.outcomes[run] = Some(digest);
+    }
+
+    /// Whether there are several seeds, and every point has the same numbers with each of them.
+    pub fn seeds_change_nothing(&self) -> bool {
+        self.seeds_per_point > 1
+            && self.done() > 1
+            && self.outcomes.chunks(self.seeds_per_point).all(|of_point| {
+                let mut there = of_point.iter().flatten();
+                there.next().is_none_or(|first| there.all(|other| other == first))
+            })
+    }
+
+    /// The rows that are there, in the order of the study.
+    ///
+    /// # Errors
+    /// Where the journal cannot be read.
+    pub fn table(&self) -> Result<Table, StudyError> {
+        let schema = self.schema()?;
+        let mut table = schema.table();
+        for place in self.places.iter().flatten() {
+            schema.push(&mut table, self.journal.read(*place)?);
+        }
+        Ok(table)
+    }
+
+    fn schema(&self) -> Result<Schema, StudyError> {
+        let mut schema = Schema::default();
+        for place in self.places.iter().flatten() {
+            schema.see(&self.journal.read(*place)?);
+        }
+        Ok(schema)
+    }
+
+    /// Writes the Parquet file with the rows that are there, and removes the journal. Where none is there, nothing is
+    /// written.
+    ///
+    /// # Errors
+    /// Where it cannot be written: the journal stays, and `--resume` finds all rows.
+    pub fn finish(self) -> Result<(), StudyError> {
+        let Some(out) = &self.out else { return Ok(()) };
+        if self.done() > 0 {
+            let new = with_ending(out, ".new");
+            let written =
+                self.write(&new).and_then(|()| fs::rename(&new, out).map_err(|error| StudyError::io(out, &error)));
+            if let Err(error) = written {
+                let _ = fs::remove_file(&new);
+                return Err(error);
+            }
+        }
+        self.journal.remove()
+    }
+
+    fn write(&self, path: &Path) -> Result<(), StudyError> {
+        let failed = |error: io::Error| StudyError::io(path, &error);
+        let broken = |error: ParquetError| match error {
+            ParquetError::External(cause) => match cause.downcast::<io::Error>() {
+                Ok(error) => StudyError::io(path, &error),
+                Err(cause) => StudyError::io(path, &io::Error::other(cause.to_string())),
+            },
+            other => StudyError::io(path, &io::Error::other(other.to_string())),
+        };
+        let schema = self.schema()?;
+        // What an earlier process left, or a link that somebody put there, is not written through.
+        let _ = fs::remove_file(path);
+        let file = File::create_new(path).map_err(failed)?;
+        let mut parquet = ParquetFile::new(BufWriter::new(file), &schema.table(), &self.words).map_err(broken)?;
+        let mut table = schema.table();
+        for place in self.places.iter().flatten() {
+            schema.push(&mut table, self.journal.read(*place)?);
+            if table.len() == GROUP_ROWS {
+                parquet.add(&table).map_err(broken)?;
+                table = schema.table();
+            }
+        }
+        parquet.add(&table).map_err(broken)?;
+        let file = parquet.end().map_err(broken)?.into_inner().map_err(|error| failed(error.into_error()))?;
+        file.sync_all().map_err(failed)
+    }
+}
+
+/// Writes a table as a Parquet file, in place of one that is there.
+pub fn write_parquet(path: &Path, table: &Table, words: &[(&str, String)]) -> Result<(), StudyError> {
+    let broken = |error: ParquetError| StudyError::io(path, &io::Error::other(error.to_string()));
+    let failed = |error: io::Error| StudyError::io(path, &error);
+    let file = File::create(path).map_err(failed)?;
+    let mut parquet = ParquetFile::new(BufWriter::new(file), table, words).map_err(broken)?;
+    parquet.add(table).map_err(broken)?;
+    parquet.end().map_err(broken)?.into_inner().map_err(|error| failed(error.into_error()))?;
+    Ok(())
+}
+
+/// The rows of a Parquet file as columns.
+pub fn read_parquet(path: &Path) -> Result<Table, StudyError> {
+    if let Err(error) = File::open(path) {
+        return Err(StudyError::io(path, &error));
+    }
+    let (mut schema, mut rows) = (Schema::default(), Vec::new());
+    read_rows(path, &mut |row| {
+        schema.see(&row);
+        rows.push(row);
+        Ok(())
+    })?;
+    let mut table = schema.table();
+    for row in rows {
+        schema.push(&mut table, row);
+    }
+    Ok(table)
+}
+
+/// The journal of a file of results.
+fn journal_of(out: &Path) -> PathBuf {
+    with_ending(out, ".part")
+}
+
+fn with_ending(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    PathBuf::from(name)
+}
+
+fn is_locked(path: &Path) -> bool {
+    File::open(path).is_ok_and(|file| matches!(file.try_lock_shared(), Err(fs::TryLockError::WouldBlock)))
+}

@@ -1,0 +1,272 @@
+//! Sweeps from a file to rows, and what becomes of results when a process ends in the midst of them.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+use fairwave_schemes::scheme::Model;
+use proptest::prelude::*;
+
+use super::*;
+
+const TEXT: &str = r#"
+    name = "two"
+    scheme = "gtp"
+    duration = "4 s"
+    node = [{ name = "s{1..2}", capacity = "1 Gb/s" }, { name = "d", capacity = "500 Mb/s" }]
+    session = [{ from = "s{1..2}", to = "d", rtt = { each = ["10 ms", "30 ms"] } }]
+"#;
+
+fn call(set: &[&str], seeds: u64) -> StudyCall {
+    let mut grid = Grid::default();
+    for text in set {
+        grid.add_text(text).unwrap();
+    }
+    StudyCall { grid, seeds: Seeds::Count(seeds), model: Some(Model::Fluid), ..StudyCall::default() }
+}
+
+fn plan(text: &str, set: &[&str], seeds: u64) -> Result<Study, StudyError> {
+    Study::plan("test.toml", text.as_bytes(), call(set, seeds))
+}
+
+fn study() -> Study {
+    plan(TEXT, &["options.alpha=0.05,0.1", "session.s1-d.demand=inf,100 Mb/s"], 3).unwrap()
+}
+
+fn add(results: &mut Results, study: &Study, runs: impl IntoIterator<Item = usize>) {
+    for run in runs {
+        results.add(run, &study.run(run, &mut |_| {}).unwrap()).unwrap();
+    }
+}
+
+fn finished(study: &Study, out: &Path) -> Table {
+    let mut results = Results::begin(study, out, out.exists() || journal(out).exists()).unwrap();
+    let missing = results.missing();
+    add(&mut results, study, missing);
+    results.finish().unwrap();
+    read_parquet(out).unwrap()
+}
+
+fn journal(out: &Path) -> std::path::PathBuf {
+    out.with_extension("parquet.part")
+}
+
+#[test]
+fn sweep__gives_a_row_a_run_in_the_order_of_the_grid() {
+    let (study, place) = (study(), tempfile::tempdir().unwrap());
+    let table = finished(&study, &place.path().join("r.parquet"));
+    assert_eq!((study.len(), table.len()), (12, 12));
+    let column = |name: &str| (0..12).map(|row| table.column(name).unwrap().data.cell(row)).collect::<Vec<_>>();
+    assert_eq!(column("options.alpha")[5..7], [Cell::Float(0.05), Cell::Float(0.1)]);
+    assert_eq!(column("session.s1-d.demand")[2..4], [Cell::Text("inf".into()), Cell::Text("100 Mb/s".into())]);
+    assert_eq!(column("seed")[..4], [1, 2, 3, 1].map(Cell::Count));
+    let rate = |name: &str, row: usize| column(name)[row].number().unwrap() / 1e6;
+    // 500 = 100 + 400.
+    assert!((rate("session.s1-d.final_rate_bps", 3) - 100.0).abs() < 1.0);
+    assert!((rate("session.s2-d.final_rate_bps", 3) - 400.0).abs() < 4.0);
+    for name in
+        ["scheme", "model", "metrics.jain", "metrics.converged_s", "link.d:in.utilisation", "schemes.gtp.rate_bps"]
+    {
+        assert!(table.column(name).is_some(), "{name}");
+    }
+    // What the clock says is in no row.
+    assert!(table.columns.iter().all(|column| !column.name.contains("wall")));
+    assert!(!journal(&place.path().join("r.parquet")).exists());
+}
+
+#[test]
+fn sweep__that_was_killed_and_resumed_has_the_same_bytes() {
+    let (study, place) = (study(), tempfile::tempdir().unwrap());
+    let (whole, killed) = (place.path().join("whole.parquet"), place.path().join("killed.parquet"));
+    finished(&study, &whole);
+    // A killed process leaves a journal whose last record may be a part of one.
+    let mut results = Results::begin(&study, &killed, false).unwrap();
+    add(&mut results, &study, [7, 3, 4]);
+    drop(results);
+    let length = fs::metadata(journal(&killed)).unwrap().len();
+    let file = fs::OpenOptions::new().write(true).open(journal(&killed)).unwrap();
+    file.set_len(length - 5).unwrap();
+    drop(file);
+    let results = Results::begin(&study, &killed, true).unwrap();
+    assert_eq!(results.missing(), [0, 1, 2, 4, 5, 6, 8, 9, 10, 11]);
+    drop(results);
+    finished(&study, &killed);
+    assert!(fs::read(&whole).unwrap() == fs::read(&killed).unwrap());
+}
+
+#[test]
+fn resume__goes_on_with_a_file_and_with_more_of_the_same() {
+    let place = tempfile::tempdir().unwrap();
+    let out = place.path().join("r.parquet");
+    let small = plan(TEXT, &["options.alpha=0.05"], 2).unwrap();
+    let large = plan(TEXT, &["options.alpha=0.05,0.1"], 3).unwrap();
+    finished(&small, &out);
+    let results = Results::begin(&large, &out, true).unwrap();
+    assert_eq!(results.missing(), [2, 3, 4, 5]);
+    drop(results);
+    let grown = finished(&large, &out);
+    let other = place.path().join("other.parquet");
+    assert_eq!(grown, finished(&large, &other));
+    // Rows that were not asked for would be lost.
+    let error = Results::begin(&small, &out, true).err().unwrap();
+    assert!(error.to_string().contains("4 rows that this call does not ask for, beside 2"), "{error}");
+    assert!(!journal(&out).exists());
+}
+
+#[test]
+fn resume__refuses_results_of_anything_else() {
+    let place = tempfile::tempdir().unwrap();
+    let out = place.path().join("r.parquet");
+    finished(&plan(TEXT, &["options.alpha=0.05"], 2).unwrap(), &out);
+    let before = fs::read(&out).unwrap();
+    let windowed = StudyCall {
+        window: Some((fairwave_units::Time::ZERO, fairwave_units::Time::from_secs(1))),
+        ..call(&["options.alpha=0.05"], 2)
+    };
+    let others = [
+        plan(&TEXT.replace("500 Mb/s", "501 Mb/s"), &["options.alpha=0.05"], 2),
+        plan(TEXT, &["options.beta=0.05"], 2),
+        Study::plan("test.toml", TEXT.as_bytes(), windowed),
+        Study::plan("t", TEXT.as_bytes(), StudyCall { salt: vec![1], ..call(&["options.alpha=0.05"], 2) }),
+    ];
+    for other in others {
+        let error = Results::begin(&other.unwrap(), &out, true).err().unwrap();
+        assert!(error.to_string().contains("of another sweep") && error.is_usage(), "{error}");
+    }
+    // The same file with other words in it is the same sweep.
+    let same = plan(&format!("title = \"words\"\n# more\n{TEXT}"), &["options.alpha=0.05"], 2).unwrap();
+    assert!(Results::begin(&same, &out, true).unwrap().missing().is_empty());
+    assert_eq!(fs::read(&out).unwrap(), before);
+}
+
+#[test]
+fn begin__refuses_a_file_that_is_there_or_in_use_or_no_parquet() {
+    let (study, place) = (study(), tempfile::tempdir().unwrap());
+    let out = place.path().join("r.parquet");
+    let message = |out: &Path, is_resumed| Results::begin(&study, out, is_resumed).err().unwrap();
+    assert!(message(place.path(), false).to_string().contains("is a directory"));
+    assert!(message(&place.path().join("no/r.parquet"), false).to_string().contains("no such"));
+
+    let first = Results::begin(&study, &out, false).unwrap();
+    for is_resumed in [false, true] {
+        assert!(message(&out, is_resumed).to_string().contains("another process"), "{}", message(&out, is_resumed));
+    }
+    drop(first);
+    assert!(message(&out, false).to_string().contains("was interrupted"));
+    fs::remove_file(journal(&out)).unwrap();
+
+    fs::write(&out, "no parquet at all").unwrap();
+    assert!(message(&out, false).to_string().contains("is there already"));
+    assert!(message(&out, true).to_string().contains("is no Parquet file"), "{}", message(&out, true));
+    assert!(!journal(&out).exists());
+    let words = Column { name: "a".into(), data: ColumnData::Float(vec![Some(1.0)]) };
+    write_parquet(&out, &Table { columns: vec![words] }, &[]).unwrap();
+    assert!(message(&out, true).to_string().contains("column \"run\""), "{}", message(&out, true));
+
+    fs::remove_file(&out).unwrap();
+    fs::write(journal(&out), "a text of somebody").unwrap();
+    assert!(message(&out, true).to_string().contains("is no journal"));
+    assert_eq!(fs::read(journal(&out)).unwrap(), b"a text of somebody");
+}
+
+#[test]
+fn add__on_a_full_disk_says_so_and_keeps_what_was_there() {
+    // /dev/full takes nothing; a journal there cannot begin.
+    let error = Results::begin(&study(), Path::new("/dev/full"), true).err().unwrap();
+    assert!(error.hint().is_some() || !error.to_string().is_empty());
+    let place = tempfile::tempdir().unwrap();
+    let out = place.path().join("r.parquet");
+    std::os::unix::fs::symlink("/dev/full", journal(&out)).unwrap();
+    let error = Results::begin(&study(), &out, true).err().unwrap();
+    assert!(!error.to_string().is_empty());
+}
+
+#[test]
+fn plan__finds_mistakes_before_the_first_run() {
+    for (set, seeds, word) in [
+        (&["options.alpa=0.1"][..], 1, "alpa"),
+        (&["session.nobody.demand=1 Mb/s"], 1, "nobody"),
+        (&["options.alpha=0.1,7"], 1, "out of range"),
+        (&["options.alpha=0.1"], 0, "no seeds"),
+        (&["options.alpha=0.1"], 2_000_000, "more than"),
+        (&["duration=4 s,5 s", "start_jitter=5 parsec"], 1, "parsec"),
+    ] {
+        let error = plan(TEXT, set, seeds).unwrap_err();
+        assert!(error.to_string().contains(word) && error.hint().is_some(), "{error}");
+    }
+    let huge: Vec<String> = (0..20).map(|n| format!("options.o{n}=1,2,3,4,5,6,7,8,9")).collect();
+    let huge: Vec<&str> = huge.iter().map(String::as_str).collect();
+    assert!(plan(TEXT, &huge, 1).unwrap_err().to_string().contains("more than 1000000 runs"));
+    // Two names of one key: the second hides the first.
+    let twice = ["session.s1-d.demand=1 Mb/s,2 Mb/s", "session.\"s1-d\".demand=3 Mb/s,4 Mb/s"];
+    let error = plan(TEXT, &twice, 1).unwrap_err();
+    assert!(error.to_string().contains("say the same"), "{error}");
+}
+
+#[test]
+fn seeds__matter_because_starts_differ() {
+    let ran = |text: &str| {
+        let study = plan(text, &["options.alpha=0.1,0.2"], 2).unwrap();
+        let mut results = Results::in_memory(&study);
+        add(&mut results, &study, 0..study.len());
+        results.seeds_change_nothing()
+    };
+    assert!(!ran(TEXT));
+    let fixed = TEXT.replace("scheme = \"gtp\"", "scheme = \"gtp\"\nstart_jitter = \"0 s\"\noptions.phase = \"0 s\"");
+    assert!(ran(&fixed));
+}
+
+#[test]
+fn variants__are_run_each_with_all_seeds() {
+    let text =
+        format!("{TEXT}\nvariant = [{{ label = \"a\", options.beta = 0.1 }}, {{ label = \"b\", options.beta = 0.3 }}]");
+    let study = plan(&text, &["options.alpha=0.1,0.2"], 2).unwrap();
+    assert_eq!(study.own_columns(), ["options.alpha", "variant", "seed"]);
+    let mut results = Results::in_memory(&study);
+    add(&mut results, &study, 0..study.len());
+    let variants = results.table().unwrap().column("variant").unwrap().data.clone();
+    let words: Vec<_> = (0..8).map(|row| variants.cell(row).text()).collect();
+    assert_eq!(words, ["a", "a", "b", "b", "a", "a", "b", "b"]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever stands in the journal: no panic, and nothing but whole records of this study counts.
+    #[test]
+    fn journal__takes_any_bytes(cut in 0_usize..4000, flip in 0_usize..4000, more in proptest::collection::vec(any::<u8>(), 0..40)) {
+        let study = plan(TEXT, &[], 2).unwrap();
+        let place = tempfile::tempdir().unwrap();
+        let out = place.path().join("r.parquet");
+        let mut results = Results::begin(&study, &out, false).unwrap();
+        let row = vec![("seed".to_owned(), Cell::Count(1))];
+        results.add(0, &row).unwrap();
+        results.add(1, &row).unwrap();
+        drop(results);
+        let mut bytes = fs::read(journal(&out)).unwrap();
+        bytes.truncate(cut.max(25));
+        if let Some(byte) = bytes.get_mut(flip.max(25)) {
+            *byte ^= 0x40;
+        }
+        fs::File::create(journal(&out)).unwrap().write_all(&[bytes, more].concat()).unwrap();
+        let results = Results::begin(&study, &out, true).unwrap();
+        prop_assert!(results.table().unwrap().len() == results.done());
+    }
+
+    /// Whatever stands in a file that is called Parquet: no panic, an error or rows.
+    #[test]
+    fn read_parquet__takes_any_bytes(at in 0_usize..3000, byte in any::<u8>(), cut in 0_usize..3000) {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("r.parquet");
+        let data = ColumnData::Text(vec![Some("a".into()), None]);
+        write_parquet(&path, &Table { columns: vec![Column { name: "run".into(), data }] }, &[]).unwrap();
+        let mut bytes = fs::read(&path).unwrap();
+        let length = bytes.len();
+        bytes[at % length] = byte;
+        if cut < length {
+            bytes.truncate(cut);
+        }
+        fs::write(&path, bytes).unwrap();
+        let _ = read_parquet(&path);
+    }
+}

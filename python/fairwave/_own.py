@@ -1,0 +1,66 @@
+"""Rules of one's own, checked before anything runs."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from fairwave import _core
+
+Schemes = Mapping[str, Callable[..., Any]]
+"""Names with what makes a rule: a class, or a function that gives an object."""
+
+_NAME = re.compile(r"[a-z][a-z0-9-]{0,49}\Z")
+
+
+def own_rules(schemes: Schemes | None) -> list[_core.OwnRule]:
+    """Look at each rule once: is it a session's or a node's, and which options does it have?"""
+    rules: list[_core.OwnRule] = []
+    known = _core.schemes()["name"] if schemes else []
+    for name, make in (schemes or {}).items():
+        if not isinstance(name, str) or not _NAME.match(name):
+            raise ValueError(f'schemes: {name!r} is no name\nhint: a name is made of a-z, 0-9 and -, such as "mine"')
+        if name in known:
+            raise ValueError(f'schemes: "{name}" is a scheme already\nhint: choose another name, such as "my-{name}"')
+        if not callable(make):
+            raise TypeError(
+                f'schemes: "{name}" is {make!r}\nhint: give a class, or a function without arguments that makes a rule'
+            )
+        options = getattr(make, "options", None)
+        options = dict(options) if isinstance(options, Mapping) else {}
+        if not all(isinstance(option, str) and _is_number(default) for option, default in options.items()):
+            raise TypeError(f'schemes: the options of "{name}" must be names with numbers, such as {{"gain": 1.0}}')
+        rule = make()
+        is_session, is_node = _has(rule, "on_ack"), _has(rule, "allocate")
+        if is_session == is_node:
+            what = "both on_ack and allocate" if is_session else "neither on_ack nor allocate"
+            raise TypeError(
+                f'schemes: "{name}" makes a {type(rule).__name__} with {what}\n'
+                "hint: a session's rule has on_ack, a node's has allocate"
+            )
+        rules.append((name, is_node, make, [(option, float(default)) for option, default in options.items()]))
+    return rules
+
+
+def fingerprint(schemes: Schemes | None) -> bytes:
+    """Tell rules apart by their source, for results that are gone on with later."""
+    told = hashlib.blake2b()
+    for name, make in (schemes or {}).items():
+        try:
+            source = inspect.getsource(make)
+        except (OSError, TypeError):
+            # Without a source, as at a prompt: nothing says that it is the same rule another time.
+            source = f"{make!r} {id(make)}"
+        told.update(f"{name}\0{source}\0".encode())
+    return told.digest()[:16] if schemes else b""
+
+
+def _has(rule: Any, method: str) -> bool:
+    return callable(getattr(rule, method, None))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

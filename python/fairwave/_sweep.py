@@ -1,0 +1,335 @@
+"""Sweeps: a grid of parameters, many seeds, all cores or a cluster, and what to make of the rows."""
+
+from __future__ import annotations
+
+import operator
+import os
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairwave import _core
+from fairwave._lazy import LazyModule
+from fairwave._own import Schemes, fingerprint, own_rules
+from fairwave._scenario import _changes, _read, _span
+from fairwave._toml import to_toml
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+else:
+    pd = LazyModule("pandas")
+
+_TASKS_A_CORE = 8
+"""A lost worker costs a task; so many tasks for each core keep it small, and a task's own cost, too."""
+
+
+def sweep(
+    file: str | os.PathLike[str],
+    set: Mapping[str, Any] | None = None,
+    seeds: Iterable[int] | int | None = None,
+    jobs: int | None = None,
+    client: Any = None,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    scheme: str | None = None,
+    model: str | None = None,
+    variant: str | None = None,
+    duration: str | None = None,
+    window: str | None = None,
+    start_jitter: str | None = None,
+    schemes: Schemes | None = None,
+    quiet: bool = False,
+) -> pd.DataFrame:
+    """Run a scenario over a grid of parameters with many seeds, on all cores or on a cluster.
+
+    In a sweep sessions start a little apart, differently with each seed (``start_jitter="auto"``), unless the file,
+    ``set`` or ``start_jitter`` says otherwise. A run is known by its content: the scenario with all changes, the seed,
+    the version.
+
+    Args:
+        file: Path of a scenario file, or the name of a shipped scenario where there is no such file; a string of
+            several lines is taken as the text of one.
+        set: Keys of the file by path, each with a value or a list of values; all combinations are run.
+            ``{"options.alpha": [0.05, 0.1], "duration": "20 s"}``
+        seeds: Seeds of each point, ``range(30)``, or how many from 0 on. By default those of the file.
+        jobs: Runs side by side; by default one a core.
+        client: A ``dask.distributed.Client``: runs go to its workers. A worker that is lost costs a repeat of what it
+            had under way.
+        out: A Parquet file for the rows. Beside it grows a journal: what ended before the process was killed is kept.
+        resume: Go on with the file that is there: results of this sweep, also of fewer values and seeds.
+        scheme: Scheme in place of the file's, as in `simulate`.
+        model: "packet" or "fluid", as in `simulate`.
+        variant: The one variant to run, as in `simulate`; by default all.
+        duration: Length of the runs, "20 s".
+        window: "10 s..20 s": where all means are taken, as in `simulate`.
+        start_jitter: Delay each session's start by a draw up to this, "100 ms"; "0 s" for none.
+        schemes: Rules of your own by name, as in `simulate`; such runs go one by one in each process.
+        quiet: Show no progress on stderr.
+
+    Returns:
+        A row a run, in the order of the grid: a column a parameter, ``seed``, ``run`` (what tells it apart), and the
+        numbers of the summary, flattened: ``metrics.jain``, ``session.s1-d1.rate_bps``, ``link.d1:in.utilisation``.
+
+    Raises:
+        ScenarioError: A mistake in the file, the grid or the call, or results of another sweep.
+        OSError: A file cannot be read or written.
+
+    Example:
+        >>> import fairwave as fw
+        >>> rows = fw.sweep("five-to-one", set={"options.alpha": [0.05, 0.1]}, seeds=range(3), model="fluid")
+        >>> rows[["options.alpha", "seed"]].values.tolist()
+        [[0.05, 0.0], [0.05, 1.0], [0.05, 2.0], [0.1, 0.0], [0.1, 1.0], [0.1, 2.0]]
+        >>> bool((rows["metrics.jain"] > 0.99).all())
+        True
+    """
+    name, text = _read(file)
+    own = own_rules(schemes)
+    one, grid = _grid(set)
+    if start_jitter is not None:
+        one["start_jitter"] = start_jitter
+    if jobs is not None and operator.index(jobs) < 1:
+        raise ValueError(f"jobs: {jobs} must be at least 1")
+    jobs = jobs or os.cpu_count() or 1
+    if own and client is None:
+        jobs = 1
+    call: _core.SweepCall = {
+        "changes": _changes(scheme, None, variant, duration, one),
+        "grid": grid,
+        "seeds": _seeds(seeds),
+        "model": model,
+        "window": _span(window),
+        "salt": list(fingerprint(schemes)),
+        "jobs": jobs,
+    }
+    if resume and out is None:
+        raise ValueError("resume: there is nothing to go on with\nhint: out says in which file the rows are")
+    core = _core.Sweep(name, text, call, None if out is None else os.fspath(out), resume, own)
+    for note in core.notes():
+        warnings.warn(note, stacklevel=2)
+    try:
+        with _progress(core, quiet):
+            if client is None:
+                core.run(jobs)
+            else:
+                _run_on(client, core, (name, text, call, schemes))
+        frame = pd.DataFrame(core.columns())
+    except KeyboardInterrupt:
+        # The rows that are there stay.
+        core.finish()
+        raise
+    same = core.seeds_change_nothing()
+    core.finish()
+    if same:
+        warnings.warn(
+            "seeds change nothing here: every point has the same numbers with each of them; one seed is enough, "
+            "or start_jitter sets sessions apart",
+            stacklevel=2,
+        )
+    return frame
+
+
+def read_parquet(path: str | os.PathLike[str]) -> pd.DataFrame:
+    """Read the rows of a sweep, or a table of a run, from a Parquet file that Fairwave wrote.
+
+    Args:
+        path: The file.
+
+    Returns:
+        Its columns, as `sweep` gave them. ``pandas.read_parquet`` gives the same, with pyarrow.
+
+    Raises:
+        ScenarioError: It is no Parquet file.
+        OSError: It cannot be read.
+    """
+    return pd.DataFrame(_core.read_parquet(os.fspath(path)))
+
+
+def _grid(given: Mapping[str, Any] | None) -> tuple[dict[str, Any], list[tuple[str, list[str]]]]:
+    """Split what is one value from what is a list of values."""
+    one: dict[str, Any] = {}
+    grid: list[tuple[str, list[str]]] = []
+    for path, value in (given or {}).items():
+        if isinstance(value, np.ndarray | pd.Series | range | tuple):
+            value = list(value)
+        if not isinstance(value, list):
+            # A parameter of one value is a column, too.
+            value = [value]
+        grid.append((path, [to_toml(each) for each in value]))
+    return one, grid
+
+
+def _seeds(seeds: Iterable[int] | int | None) -> list[int] | None:
+    if seeds is None:
+        return None
+    if isinstance(seeds, int | np.integer):
+        seeds = range(int(seeds))
+    listed = [operator.index(seed) for seed in seeds]
+    for seed in listed:
+        if not 0 <= seed < 2**64:
+            raise ValueError(f"seeds: {seed} is not a seed: it must be a whole number from 0 to 2^64 - 1")
+    return listed
+
+
+# ---- on a cluster
+
+_known: dict[str, _core.Sweep] = {}
+"""Sweeps that this worker has planned."""
+
+
+def _work(spec: tuple[str, bytes, _core.SweepCall, Schemes | None], runs: list[int]) -> list[tuple[int, str, bytes]]:
+    """Run some of a sweep's runs, at a worker."""
+    name, text, call, schemes = spec
+    identity = repr((name, text, call))
+    core = None if schemes else _known.get(identity)
+    if core is None:
+        core = _core.Sweep(name, text, call, None, False, own_rules(schemes))
+        _known.clear()
+        _known[identity] = core
+    return [(run, core.key(run), core.one(run)) for run in runs]
+
+
+def _run_on(client: Any, core: _core.Sweep, spec: tuple[str, bytes, _core.SweepCall, Schemes | None]) -> None:
+    try:
+        from dask.distributed import as_completed
+    except ImportError as error:
+        raise ImportError("client: dask.distributed is not installed\nhint: pip install distributed") from error
+
+    missing = core.missing()
+    if not missing:
+        return
+    threads = sum(client.nthreads().values()) or 1
+    size = max(1, -(-len(missing) // (threads * _TASKS_A_CORE)))
+    parts = [missing[at : at + size] for at in range(0, len(missing), size)]
+    # A task's name is its content: one that is submitted twice is one, and one that is lost is run again.
+    futures = [
+        client.submit(_work, spec, part, key=f"fairwave-{core.key(part[0])}-{len(part)}", pure=True, retries=2)
+        for part in parts
+    ]
+    try:
+        for future in as_completed(futures):
+            for run, key, row in future.result():
+                core.add(run, key, row)
+            future.release()
+    finally:
+        client.cancel([future for future in futures if not future.done()])
+
+
+# ---- progress
+
+
+@contextmanager
+def _progress(core: _core.Sweep, quiet: bool) -> Iterator[None]:
+    """Tell on stderr how far it is, where a person watches."""
+    if quiet or not sys.stderr.isatty():
+        yield
+        return
+    ended, begin, first, runs = threading.Event(), time.monotonic(), core.done(), core.runs()
+
+    def tell() -> None:
+        while not ended.wait(0.5):
+            done, gone = core.done(), time.monotonic() - begin
+            left = f", {gone / (done - first) * (runs - done):.0f} s to go" if done > first else ""
+            print(f"\r{done} of {runs} runs, {gone:.0f} s gone{left}  ", end="", file=sys.stderr, flush=True)
+        print("\r" + " " * 60 + "\r", end="", file=sys.stderr, flush=True)
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        teller.join()
+
+
+# ---- what to make of the rows
+
+
+def summarise(
+    rows: pd.DataFrame, by: str | Sequence[str] | None = None, columns: str | Sequence[str] | None = None
+) -> pd.DataFrame:
+    """Means over seeds with their 95 % intervals (Student's t).
+
+    Args:
+        rows: What `sweep` gave, or ``pandas.read_parquet`` of its file.
+        by: Columns that tell points apart; by default those in front of ``seed``: the parameters.
+        columns: Columns to summarise; by default all numbers of the whole run, ``metrics.*``.
+
+    Returns:
+        A row a point and column: the parameters, ``what``, ``count`` (runs with a number there), ``mean``, ``low``
+        and ``high`` (the interval's ends; NaN where there is one run alone).
+
+    Example:
+        >>> import fairwave as fw
+        >>> rows = fw.sweep("five-to-one", set={"options.alpha": [0.05, 0.2]}, seeds=5, model="fluid")
+        >>> means = fw.summarise(rows, columns="metrics.converged_s")
+        >>> means[["options.alpha", "what", "count"]]
+           options.alpha                 what  count
+        0           0.05  metrics.converged_s      5
+        1           0.20  metrics.converged_s      5
+        >>> bool((means["low"] < means["mean"]).all() and means["mean"][0] > means["mean"][1])
+        True
+    """
+    if by is None:
+        if "seed" not in rows.columns:
+            raise ValueError('by: the rows have no column "seed"\nhint: by says which columns tell points apart')
+        by = list(rows.columns[: list(rows.columns).index("seed")])
+    by = [by] if isinstance(by, str) else list(by)
+    if columns is None:
+        columns = [name for name in rows.columns if name.startswith("metrics.")]
+    columns = [columns] if isinstance(columns, str) else list(columns)
+    for name in [*by, *columns]:
+        if name not in rows.columns:
+            raise ValueError(f'columns: the rows have no column "{name}"')
+    points = rows.groupby(by, sort=False, dropna=False) if by else [((), rows)]
+    made: list[dict[str, Any]] = []
+    for point, group in points:
+        values_of_point = dict(zip(by, point if isinstance(point, tuple) else (point,), strict=True))
+        for name in columns:
+            values = group[name].to_numpy(dtype=np.float64)
+            values = values[np.isfinite(values)]
+            count = int(values.size)
+            mean = float(values.mean()) if count else float("nan")
+            half = _core.t_95(count - 1) * float(values.std(ddof=1)) / count**0.5 if count > 1 else float("nan")
+            made.append(
+                {**values_of_point, "what": name, "count": count, "mean": mean, "low": mean - half, "high": mean + half}
+            )
+    return pd.DataFrame(made, columns=[*by, "what", "count", "mean", "low", "high"])
+
+
+def plot_sweep(
+    rows: pd.DataFrame, x: str, y: str = "metrics.jain", by: str | Sequence[str] | None = None, ax: Axes | None = None
+) -> Axes:
+    """Draw a column against a parameter: means over seeds as lines, 95 % intervals as bands.
+
+    Args:
+        rows: What `sweep` gave.
+        x: The parameter along the axis.
+        y: The column to draw.
+        by: Parameters that get a line for each of their values; by default all others.
+        ax: Axes to draw into. Without it, new ones.
+
+    Returns:
+        The axes.
+
+    Example:
+        >>> import fairwave as fw
+        >>> rows = fw.sweep("five-to-one", set={"options.alpha": [0.05, 0.1, 0.2]}, seeds=4, model="fluid")
+        >>> ax = fw.plot_sweep(rows, x="options.alpha", y="metrics.converged_s")
+        >>> ax.get_xlabel(), len(ax.lines), len(ax.collections)
+        ('options.alpha', 1, 1)
+    """
+    from fairwave import _plot
+
+    if by is None:
+        before = list(rows.columns[: list(rows.columns).index("seed")]) if "seed" in rows.columns else []
+        by = [name for name in before if name != x and rows[name].nunique(dropna=False) > 1]
+    by = [by] if isinstance(by, str) else list(by)
+    return _plot.draw_sweep(summarise(rows, [*by, x], y), x, y, by, ax)
