@@ -35,7 +35,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 const IN_CYCLES: &[(&str, usize, &str)] = &[
     (
         "schemes",
-        35,
+        36,
         "the list of schemes takes each entry from the scheme's own file, which names the types of the list; the steps \
          of one recursive search",
     ),
