@@ -4,6 +4,7 @@ mod list;
 mod run;
 mod verdict;
 mod wire;
+mod wrapped;
 
 use crate::Done;
 

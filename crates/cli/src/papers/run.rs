@@ -9,6 +9,7 @@ use fairwave_catalogue::{
     select,
 };
 
+use super::wrapped::{self, wrapped};
 use super::{verdict, wire};
 use crate::Done;
 use crate::failure::CommandFailure;
@@ -21,8 +22,6 @@ use crate::terminal::{self, BAD, BOLD, DIM, GOOD, WARY, paint};
 const STEPS: u64 = 10_000;
 /// A run that takes longer than this is named when it ends, where a person watches.
 const LONG_S: f64 = 5.0;
-/// Columns of text.
-const WIDTH: usize = 80;
 /// Columns in front of what is said about a claim.
 const INDENT: usize = 14;
 
@@ -111,7 +110,7 @@ pub(super) fn run(args: &Args) -> Done {
     if args.json {
         terminal::note(&sentence);
     } else {
-        terminal::print(&format!("{sentence}\n"))?;
+        terminal::print(&wrapped::paragraph(&sentence))?;
     }
     if counts.misses > 0 { Err(CommandFailure::Missed) } else { Ok(()) }
 }
@@ -202,39 +201,5 @@ fn told_claim(text: &mut String, claim: &Claim) {
             );
             wrapped(text, &" ".repeat(INDENT), INDENT, &line);
         }
-    }
-}
-
-/// Adds words in lines of [`WIDTH`] columns: `first` stands before the first, as many blanks as it is wide before the
-/// others.
-fn wrapped(text: &mut String, first: &str, indent: usize, words: &str) {
-    text.push_str(first);
-    let mut column = indent;
-    for word in words.split_whitespace() {
-        let wide = word.chars().count();
-        if column > indent && column + 1 + wide > WIDTH {
-            let _ = write!(text, "\n{}", " ".repeat(indent));
-            column = indent;
-        } else if column > indent {
-            text.push(' ');
-            column += 1;
-        }
-        text.push_str(word);
-        column += wide;
-    }
-    text.push('\n');
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn wrapped__keeps_the_margin() {
-        let mut text = String::new();
-        wrapped(&mut text, "ab  ", 4, &"word ".repeat(20));
-        // 4 + 15 words of 4 + 14 blanks between = 78 columns.
-        assert_eq!(text.lines().map(|line| line.chars().count()).collect::<Vec<_>>(), [78, 4 + 24]);
-        assert!(text.lines().nth(1).unwrap().starts_with("    word"));
     }
 }

@@ -40,7 +40,7 @@ pub(super) fn print_recorded(experiments: &[&Experiment], json: bool) -> Done {
         ]);
     }
     print(&table.render(0))?;
-    print(&format!("{sentence}\n"))
+    print(&super::wrapped::paragraph(&sentence))
 }
 
 fn count(recorded: &RecordedExperiment, verdict: Verdict) -> usize {
