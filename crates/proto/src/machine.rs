@@ -294,9 +294,10 @@ impl Machine {
                 for (name, slot) in named(&self.slots).filter(|(_, slot)| slot.place == Some(place)) {
                     // Until all are back who had something, nobody gets more than it had.
                     self.used.push((name, if is_grace { slot.start } else { slot.measured }));
-                    if let (Some(span), Some(member)) = (slot.waiting, self.members.get(&slot.member)) {
+                    // Who says nothing of a queue has seen none: else one liar among such would be the median.
+                    if let Some(member) = self.members.get(&slot.member) {
                         let longest = waiting.entry(member.user).or_default();
-                        *longest = span.max(*longest);
+                        *longest = slot.waiting.unwrap_or(Duration::ZERO).max(*longest);
                     }
                 }
                 // A queue that nobody has seen is none: else who says that it uses more than it does would have the rule

@@ -20,6 +20,8 @@ pub(crate) struct SlowMeter {
 
 /// A window holds so many packets.
 const WINDOW_PACKETS: u64 = 4;
+/// A shorter window is a burst, and no rate: it goes on.
+const LEAST_WINDOW_S: f64 = 0.05;
 
 impl SlowMeter {
     /// A packet came, of so many bytes on the wire.
@@ -38,7 +40,7 @@ impl SlowMeter {
     pub(crate) fn tick(&mut self, now: Time) -> Rate {
         let Some(since) = self.since else { return Rate::ZERO };
         let window_s = self.last.since(since).as_secs_f64();
-        if self.bytes >= WINDOW_PACKETS * u64::from(self.largest) && window_s > 0.0 {
+        if self.bytes >= WINDOW_PACKETS * u64::from(self.largest) && window_s >= LEAST_WINDOW_S {
             self.bps = self.bytes as f64 * 8.0 / window_s;
             (self.since, self.bytes) = (Some(self.last), 0);
         }
@@ -68,5 +70,14 @@ mod tests {
         // 12 000 bits in 200 ms; then nothing for 2 s, and the next ones at once.
         assert_eq!(rate, Rate::nearest_bps(60_000.0));
         assert_eq!(meter.tick(Time::from_secs(3)), Rate::nearest_bps(6000.0));
+    }
+
+    #[test]
+    fn tick__a_burst_is_no_rate() {
+        let mut meter = SlowMeter::default();
+        for packet in 0..6 {
+            meter.on_packet(Time::from_nanos(packet * 10_000), 1500);
+        }
+        assert_eq!(meter.tick(Time::from_nanos(1_000_000)), Rate::ZERO);
     }
 }

@@ -304,7 +304,12 @@ fn tick__a_liar_takes_nothing_of_the_others_share() {
     world.run_for(SETTLED);
     let honest = &world.rates()[1..];
     assert!(honest.iter().all(|rate| *rate >= 0.95 * 700.0 / 3.0), "{:?}", world.rates());
-    // Nor does it make the rule drain a queue that nobody else sees.
+    // Nor does it make the rule drain a queue that nobody else sees, whether they say nothing of one, as sources do,
+    world.sessions[0].ask = |row| row.waiting = Some(Duration::from_secs(1));
+    world.run_for(SETTLED);
+    let honest = &world.rates()[1..];
+    assert!(honest.iter().all(|rate| *rate >= 0.95 * 700.0 / 3.0), "{:?}", world.rates());
+    // or say that there is none.
     for session in &mut world.sessions {
         session.ask = |row| row.waiting = Some(Duration::ZERO);
     }
