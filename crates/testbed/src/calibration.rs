@@ -14,7 +14,7 @@ use crate::plan::Plan;
 /// One flow of kernel TCP, and twenty between five sources and five sinks.
 const ONE: &str = include_str!("one-flow.toml");
 const TWENTY: &str = include_str!("twenty-flows.toml");
-/// A quiet machine's relay is late by no more than this: half of all packets, and 99 %.
+/// With one flow a quiet machine's relay is late by no more than this: half of all packets, and 99 %.
 const QUIET_US: [f64; 2] = [100.0, 1000.0];
 /// And carries so much of twenty flows.
 const QUIET_BPS: f64 = 1.5e9;
@@ -85,16 +85,16 @@ impl Calibration {
     /// In what it falls short of a quiet machine's, a line each.
     pub fn misses(&self) -> Vec<String> {
         let mut misses = Vec::new();
-        for load in [&self.one_flow, &self.twenty_flows] {
-            let flows = if load.flows == 1 { "1 flow".to_owned() } else { format!("{} flows", load.flows) };
-            for (share, late_us, most_us) in
-                [("half", load.late_half_us, QUIET_US[0]), ("99 %", load.late_p99_us, QUIET_US[1])]
-            {
-                if late_us > most_us {
-                    misses
-                        .push(format!("{flows}: {share} of the packets are late by up to {late_us} us, not {most_us}"));
-                }
+        // Twenty flows take all that two processors have, so their lateness is told and not judged: each run tells its own.
+        let one = &self.one_flow;
+        for (share, late_us, most_us) in
+            [("half", one.late_half_us, QUIET_US[0]), ("99 %", one.late_p99_us, QUIET_US[1])]
+        {
+            if late_us > most_us {
+                misses.push(format!("1 flow: {share} of the packets are late by up to {late_us} us, not {most_us}"));
             }
+        }
+        for (flows, load) in [("1 flow", one), ("20 flows", &self.twenty_flows)] {
             if load.overflows > 0 {
                 misses.push(format!("{flows}: {} packets overflowed the queues of devices", load.overflows));
             }
@@ -146,8 +146,8 @@ mod tests {
         let twenty = Load { flows: 20, carried_bps: 1.6e9, ..quiet };
         assert_eq!(Calibration { one_flow: quiet, twenty_flows: twenty }.misses(), [""; 0]);
         let busy = Load { carried_bps: 1.2e9, late_half_us: 150.0, late_p99_us: 4000.0, overflows: 3, ..twenty };
-        let misses = Calibration { one_flow: quiet, twenty_flows: busy }.misses();
-        assert_eq!(misses.len(), 4, "{misses:?}");
-        assert!(misses[3].contains("1.20 Gb/s"), "{misses:?}");
+        let misses = Calibration { one_flow: Load { flows: 1, ..busy }, twenty_flows: busy }.misses();
+        assert_eq!(misses.len(), 5, "{misses:?}");
+        assert!(misses[4].contains("1.20 Gb/s"), "{misses:?}");
     }
 }
