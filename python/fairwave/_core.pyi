@@ -49,7 +49,7 @@ OwnRule: TypeAlias = tuple[str, bool, Callable[..., Any], list[tuple[str, float]
 class SweepCall(TypedDict):
     changes: Changes
     grid: list[tuple[str, list[str]]]
-    seeds: list[int] | None
+    seeds: list[int] | int | None
     model: str | None
     window: tuple[str, str] | None
     salt: list[int]

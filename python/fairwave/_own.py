@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import inspect
 import re
+import sys
 from collections.abc import Callable, Mapping
+from importlib.machinery import EXTENSION_SUFFIXES
 from typing import Any
 
 from fairwave import _core
@@ -46,16 +48,32 @@ def own_rules(schemes: Schemes | None) -> list[_core.OwnRule]:
 
 
 def fingerprint(schemes: Schemes | None) -> bytes:
-    """Tell rules apart by their source, for results that are gone on with later."""
+    """Tell rules apart by their source and that of the classes above, for results that are gone on with later."""
     told = hashlib.blake2b()
     for name, make in (schemes or {}).items():
-        try:
-            source = inspect.getsource(make)
-        except (OSError, TypeError):
-            # Without a source, as at a prompt: nothing says that it is the same rule another time.
-            source = f"{make!r} {id(make)}"
-        told.update(f"{name}\0{source}\0".encode())
+        parts = [part for part in make.__mro__ if part is not object] if isinstance(make, type) else [make]
+        told.update(f"{name}\0{len(parts)}\0".encode())
+        for part in parts:
+            told.update(f"{_source(part)}\0".encode())
     return told.digest()[:16] if schemes else b""
+
+
+def _source(make: Any) -> str:
+    if isinstance(make, type) and _is_native(make):
+        return f"{make.__module__}.{make.__qualname__}"
+    try:
+        return inspect.getsource(make)
+    except (OSError, TypeError):
+        # Without a source, as at a prompt: nothing says that it is the same rule another time.
+        return f"{make!r} {id(make)}"
+
+
+def _is_native(cls: type) -> bool:
+    """Is it a class without a source, whose name says all: built in, compiled, or Fairwave's own of this version?"""
+    module = cls.__module__
+    file = getattr(sys.modules.get(module), "__file__", None) or ""
+    is_compiled = module in sys.builtin_module_names or file.endswith(tuple(EXTENSION_SUFFIXES))
+    return is_compiled or module.split(".")[0] == "fairwave"
 
 
 def _has(rule: Any, method: str) -> bool:

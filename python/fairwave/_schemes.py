@@ -17,10 +17,10 @@ def schemes() -> pd.DataFrame:
     """Every scheme that Fairwave knows, a row each.
 
     Returns:
-        ``name``; ``kind`` ("session", "node" or "link": what runs the rule); ``models`` (the simulators of this version
-        that run it; an empty list if none does yet); ``needs`` (what it needs from hosts or network); ``options`` (a
-        dict from name to default, as written in a scenario file); ``header_bytes`` (what it adds to a data packet);
-        ``cites``; ``help``.
+        ``name``; ``kind`` ("session", "node" or "link": what runs the rule); ``models`` (what of this version runs
+        it: "fluid", "packet", "testbed"; an empty list if none does yet); ``needs`` (what it needs from hosts or
+        network); ``options`` (a dict from name to default, as written in a scenario file); ``header_bytes`` (what it
+        adds to a data packet); ``cites``; ``help``.
 
     Example:
         >>> import fairwave as fw

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import operator
 import os
 import sys
@@ -59,7 +60,7 @@ def sweep(
             several lines is taken as the text of one.
         set: Keys of the file by path, each with a value or a list of values; all combinations are run.
             ``{"options.alpha": [0.05, 0.1], "duration": "20 s"}``
-        seeds: Seeds of each point, ``range(30)``, or how many from 0 on. By default those of the file.
+        seeds: Seeds of each point, ``range(30)``, or how many, from the file's seed on. By default those of the file.
         jobs: Runs side by side; by default one a core.
         client: A ``dask.distributed.Client``: runs go to its workers. A worker that is lost costs a repeat of what it
             had under way.
@@ -121,8 +122,8 @@ def sweep(
             else:
                 _run_on(client, core, (name, text, call, schemes))
         frame = pd.DataFrame(core.columns())
-    except KeyboardInterrupt:
-        # The rows that are there stay.
+    except BaseException:
+        # The rows that are there stay, and the file is let go of: whoever mends the mistake goes on with it.
         core.finish()
         raise
     same = core.seeds_change_nothing()
@@ -166,11 +167,13 @@ def _grid(given: Mapping[str, Any] | None) -> tuple[dict[str, Any], list[tuple[s
     return one, grid
 
 
-def _seeds(seeds: Iterable[int] | int | None) -> list[int] | None:
+def _seeds(seeds: Iterable[int] | int | None) -> list[int] | int | None:
     if seeds is None:
         return None
     if isinstance(seeds, int | np.integer):
-        seeds = range(int(seeds))
+        if not 0 <= seeds < 2**64:
+            raise ValueError(f"seeds: {seeds} is no count of seeds")
+        return int(seeds)
     listed = [operator.index(seed) for seed in seeds]
     for seed in listed:
         if not 0 <= seed < 2**64:
@@ -196,6 +199,14 @@ def _work(spec: tuple[str, bytes, _core.SweepCall, Schemes | None], runs: list[i
     return [(run, core.key(run), core.one(run)) for run in runs]
 
 
+def _task_name(core: _core.Sweep, part: list[int]) -> str:
+    """Name a task by its content: one that is submitted twice is one, and one that is lost is run again."""
+    told = hashlib.blake2b(digest_size=16)
+    for word in [*core.own_columns(), "", *map(core.key, part)]:
+        told.update(f"{word}\0".encode())
+    return f"fairwave-{told.hexdigest()}"
+
+
 def _run_on(client: Any, core: _core.Sweep, spec: tuple[str, bytes, _core.SweepCall, Schemes | None]) -> None:
     try:
         from dask.distributed import as_completed
@@ -208,11 +219,7 @@ def _run_on(client: Any, core: _core.Sweep, spec: tuple[str, bytes, _core.SweepC
     threads = sum(client.nthreads().values()) or 1
     size = max(1, -(-len(missing) // (threads * _TASKS_A_CORE)))
     parts = [missing[at : at + size] for at in range(0, len(missing), size)]
-    # A task's name is its content: one that is submitted twice is one, and one that is lost is run again.
-    futures = [
-        client.submit(_work, spec, part, key=f"fairwave-{core.key(part[0])}-{len(part)}", pure=True, retries=2)
-        for part in parts
-    ]
+    futures = [client.submit(_work, spec, part, key=_task_name(core, part), pure=True, retries=2) for part in parts]
     try:
         for future in as_completed(futures):
             for run, key, row in future.result():
@@ -220,6 +227,8 @@ def _run_on(client: Any, core: _core.Sweep, spec: tuple[str, bytes, _core.SweepC
             future.release()
     finally:
         client.cancel([future for future in futures if not future.done()])
+    if left := core.missing():
+        raise RuntimeError(f"the cluster gave no rows of {len(left)} runs, the first of them run {left[0]}")
 
 
 # ---- progress

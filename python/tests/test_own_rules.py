@@ -13,6 +13,7 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 import fairwave as fw
+from fairwave._own import fingerprint
 
 TWO = """
 name = "two"
@@ -142,12 +143,31 @@ def test_own_node_rule__rates_that_are_none(rates: Any) -> None:
         ({"My Rule": NewReno}, "is no name"),
         ({"mine": 3}, "give a class"),
         ({"mine": object}, "neither on_ack nor allocate"),
+        ({"mine": type("Paced", (NewReno,), {"options": {"pacing": 1.0}})}, 'an option "pacing"'),
         ({"mine": type("Bare", (), {"on_ack": lambda *_: None})}, "neither window_packets nor rate_bps"),
     ],
 )
 def test_own_rule__what_is_no_rule(schemes: Any, words: str) -> None:
     with pytest.raises((ValueError, TypeError), match=words):
         fw.simulate(TWO, runs=1, schemes=schemes)
+
+
+def test_fingerprint__looks_at_the_classes_above() -> None:
+    def below(base: type) -> type:
+        class Mine(base):  # type: ignore[misc]
+            pass
+
+        return Mine
+
+    class Other(NewReno):
+        def on_timeout(self) -> None:
+            self.window_packets = 2.0
+
+    one, other = fingerprint({"mine": below(NewReno)}), fingerprint({"mine": below(Other)})
+    assert one != other
+    assert one == fingerprint({"mine": below(NewReno)})
+    # Of a class without a source its name counts, not where it lies in memory.
+    assert fingerprint({"mine": below(fw.Controller)}) != one
 
 
 def test_own_rule__that_was_not_given_is_unknown() -> None:

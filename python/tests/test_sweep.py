@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,15 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 import fairwave as fw
+from fairwave import _sweep
 
+TWO = """
+name = "two"
+duration = "3 s"
+scheme = "gtp"
+node = [{ name = "s{1..2}", capacity = "1 Gb/s" }, { name = "d", capacity = "10 Mb/s", queue = "20 packets" }]
+session = [{ from = "s{1..2}", to = "d", rtt = "20 ms" }]
+"""
 ALPHA = {"options.alpha": [0.05, 0.1]}
 
 
@@ -23,7 +32,8 @@ def swept(**more: object) -> pd.DataFrame:
 def test_sweep__has_a_row_a_run_in_the_order_of_the_grid() -> None:
     rows = swept()
     assert rows["options.alpha"].tolist() == [0.05] * 3 + [0.1] * 3
-    assert rows["seed"].tolist() == [0, 1, 2] * 2
+    # As the command does: from the file's seed on.
+    assert rows["seed"].tolist() == [1, 2, 3] * 2
     assert rows["run"].nunique() == 6
     # Five sessions share 500 Mb/s.
     assert np.allclose(rows["session.s2-d1.final_rate_bps"], 100e6, rtol=0.05)
@@ -36,7 +46,7 @@ def test_sweep__is_the_same_on_any_number_of_threads_and_again() -> None:
 
 def test_sweep__a_row_is_what_simulate_gives() -> None:
     row = swept().iloc[4]
-    run = fw.simulate("five-to-one", seed=1, model="fluid", set={"options.alpha": 0.1, "start_jitter": "auto"})
+    run = fw.simulate("five-to-one", seed=2, model="fluid", set={"options.alpha": 0.1, "start_jitter": "auto"})
     assert row["metrics.converged_s"] == run.summary["metrics"]["converged_s"]
 
 
@@ -51,6 +61,68 @@ def test_sweep__keeps_rows_in_a_file_and_goes_on_with_them(tmp_path: Path) -> No
     assert_frame_equal(fw.read_parquet(out), more)
     with pytest.raises(fw.ScenarioError, match="another sweep"):
         fw.sweep("five-to-one", seeds=2, model="fluid", duration="3 s", out=out, resume=True)
+
+
+def test_sweep__of_the_command_is_gone_on_with(tmp_path: Path) -> None:
+    out = tmp_path / "r.parquet"
+    fw.sweep("five-to-one", set=ALPHA, seeds=range(1, 4), model="fluid", out=out)
+    assert_frame_equal(swept(out=out, resume=True), swept())
+
+
+def test_sweep__names_old_rows_by_new_parameters(tmp_path: Path) -> None:
+    out = tmp_path / "r.parquet"
+    plain = fw.sweep(TWO, seeds=2, model="fluid", out=out)
+    assert "duration" not in plain.columns
+    # 3 s is the file's own: its runs are there.
+    durations = {"duration": ["3 s", "4 s"]}
+    rows = fw.sweep(TWO, set=durations, seeds=2, model="fluid", out=out, resume=True)
+    assert rows["duration"].tolist() == ["3 s", "3 s", "4 s", "4 s"]
+    assert_frame_equal(rows, fw.sweep(TWO, set=durations, seeds=2, model="fluid"))
+
+
+def test_sweep__lets_go_of_the_file_after_an_error(tmp_path: Path) -> None:
+    out, fails = tmp_path / "r.parquet", [True]
+
+    class Fragile:
+        options = {"size": 4.0}  # noqa: RUF012
+
+        def __init__(self, size: float = 4.0) -> None:
+            self.window_packets = size
+
+        def on_ack(self, acked_packets: int, rtt_s: float, now_s: float) -> None:
+            if fails[0] and self.window_packets > 5:
+                raise ZeroDivisionError("the second point")
+
+    def run(**more: Any) -> pd.DataFrame:
+        sizes = {"options.size": [4, 6]}
+        return fw.sweep(TWO, set=sizes, seeds=1, scheme="fragile", schemes={"fragile": Fragile}, out=out, **more)
+
+    # Whoever keeps the error keeps the call's frame, too: the file must not hang on it.
+    with pytest.raises(ZeroDivisionError, match="the second point") as caught:
+        run()
+    assert caught.value.__traceback__ is not None
+    assert [path.name for path in tmp_path.iterdir()] == ["r.parquet"]
+    assert fw.read_parquet(out)["options.size"].tolist() == [4]
+    fails[0] = False
+    assert run(resume=True)["options.size"].tolist() == [4, 6]
+
+
+def test_sweep__tasks_of_a_cluster_are_named_by_all_of_their_runs() -> None:
+    class Planned:
+        def __init__(self, *columns: str) -> None:
+            self.columns = columns
+
+        def own_columns(self) -> list[str]:
+            return [*self.columns, "seed"]
+
+        def key(self, run: int) -> str:
+            return f"{run:032x}"
+
+    def name(part: list[int], *columns: str) -> str:
+        return _sweep._task_name(Planned(*columns), part)  # type: ignore[arg-type]
+
+    assert name([0, 1]) == name([0, 1])
+    assert len({name([0, 1]), name([0, 2]), name([0]), name([0, 1], "duration")}) == 4
 
 
 def test_sweep__files_are_read_by_others(tmp_path: Path) -> None:
@@ -88,6 +160,8 @@ def test_sweep__that_was_killed_goes_on_to_the_same_rows(tmp_path: Path) -> None
         ({"seeds": []}, "no seeds"),
         ({"seeds": [1, 1]}, "twice"),
         ({"seeds": [-1]}, "is not a seed"),
+        ({"seeds": 0}, "no seeds"),
+        ({"seeds": -1}, "no count of seeds"),
         ({"jobs": 0}, "jobs: 0"),
         ({"resume": True}, "nothing to go on with"),
         ({"model": "gas"}, "no model"),

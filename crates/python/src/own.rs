@@ -63,6 +63,14 @@ impl OwnRules {
         if given.len() > MOST {
             return Err(PyValueError::new_err(format!("schemes: {} rules, the limit is {MOST}", given.len())));
         }
+        for (name, _, _, options) in &given {
+            if let Some((option, _)) = options.iter().find(|(option, _)| is_drivers(option)) {
+                return Err(PyValueError::new_err(format!(
+                    "schemes: \"{name}\" has an option \"{option}\": what runs the rule has one of that name, and the \
+                     rule would never hear of it\nhint: choose another name, such as \"my_{option}\""
+                )));
+            }
+        }
         let told = given.iter().map(|(name, is_node, _, options)| format!("{name:?} {is_node} {options:?}"));
         let key = told.collect::<Vec<_>>().join(";");
         let schemes = *KNOWN.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_insert_with(|| {
@@ -103,6 +111,11 @@ pub(crate) fn check_signals() {
     if let (Err(error), Some(run)) = (checked, RUN.with_borrow(Clone::clone)) {
         run.fail(error);
     }
+}
+
+/// Whether senders or nodes have an option of that name: rules are not told of those.
+fn is_drivers(name: &str) -> bool {
+    SENDER_OPTIONS.iter().chain(&DRIVER_OPTIONS).any(|option| option.name == name)
 }
 
 /// The entry in the list of schemes.
@@ -178,9 +191,8 @@ impl OwnRun {
 
     /// A new rule with its options by name.
     fn make<'py>(&self, py: Python<'py>, slot: usize, options: &Options) -> PyResult<Bound<'py, PyAny>> {
-        let drivers = |name: &str| SENDER_OPTIONS.iter().chain(&DRIVER_OPTIONS).any(|option| option.name == name);
         let named = PyDict::new(py);
-        for (name, value) in options.iter().filter(|(name, _)| !drivers(name)) {
+        for (name, value) in options.iter().filter(|(name, _)| !is_drivers(name)) {
             if let OptionValue::Number(number) = value {
                 named.set_item(name, number)?;
             }

@@ -29,11 +29,18 @@ pub(crate) struct Sweep {
 struct SweepCall {
     changes: Changes,
     grid: Vec<(String, Vec<String>)>,
-    seeds: Option<Vec<u64>>,
+    seeds: Option<GivenSeeds>,
     model: Option<String>,
     window: Option<(String, String)>,
     salt: Vec<u8>,
     jobs: usize,
+}
+
+/// Seeds as the caller said them.
+#[derive(FromPyObject)]
+enum GivenSeeds {
+    Count(u64),
+    These(Vec<u64>),
 }
 
 #[pymethods]
@@ -60,7 +67,11 @@ impl Sweep {
             own: own.as_ref().map_or(&[], OwnRules::schemes),
             selection: changes.selection(py)?,
             grid: whole,
-            seeds: seeds.map_or(Seeds::OfFile, Seeds::These),
+            seeds: match seeds {
+                None => Seeds::OfFile,
+                Some(GivenSeeds::Count(count)) => Seeds::Count(count),
+                Some(GivenSeeds::These(seeds)) => Seeds::These(seeds),
+            },
             model: parse_model(model.as_deref())?,
             window: window.map(|(from, to)| parse_window(py, &from, &to)).transpose()?,
             salt,
@@ -165,7 +176,8 @@ impl Sweep {
             )));
         }
         let row = decode(row).ok_or_else(|| PyRuntimeError::new_err(format!("run {run}: a worker sent no row")))?;
-        self.keep(run, &row).map_err(|error| failed(py, &error))
+        // A task of another call may have made it.
+        self.keep(run, &self.study.relabelled(run, row)).map_err(|error| failed(py, &error))
     }
 
     /// The rows that are there as columns, in the order of the sweep.

@@ -41,8 +41,9 @@ impl Journal {
         Self { place: Place::Memory(Vec::new()), end: 0 }
     }
 
-    /// Opens the journal at `path`, or makes it, and keeps all others out of it. Gives back the records that are there;
-    /// what stands behind the last whole one is cut off.
+    /// Opens the journal at `path`, or makes it, and keeps all others out of it. Gives back the records that are there.
+    /// What a killed process leaves at the end, less than a record or a broken one, is cut off; a broken record in the
+    /// midst is an error, and all stays as it is.
     pub(crate) fn open(path: &Path) -> Result<(Self, Vec<(RunKey, RecordPlace)>), StudyError> {
         let failed = |error: io::Error| StudyError::io(path, &error);
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(failed)?;
@@ -81,9 +82,20 @@ impl Journal {
         let mut records = Vec::new();
         let mut end = MAGIC.len() as u64;
         if magic.len() == MAGIC.len() {
-            while let Some((key, length)) = next_record(&mut reader) {
-                records.push((key, RecordPlace { at: end + HEAD as u64, length }));
-                end += HEAD as u64 + u64::from(length);
+            let total = file.metadata().map_err(failed)?.len();
+            loop {
+                match next_record(&mut reader, total.saturating_sub(end)).map_err(failed)? {
+                    Next::Record(key, length) => {
+                        records.push((key, RecordPlace { at: end + HEAD as u64, length }));
+                        end += HEAD as u64 + u64::from(length);
+                    }
+                    Next::End => break,
+                    Next::Broken(behind) => {
+                        let what = format!("row {} is broken, {behind} bytes follow", records.len() + 1);
+                        let hint = format!("`truncate -s {end} {}` keeps the rows before it", path.display());
+                        return Err(StudyError::refused(path, what, hint));
+                    }
+                }
             }
             file.set_len(end).map_err(failed)?;
         } else {
@@ -145,19 +157,38 @@ impl Journal {
     }
 }
 
-/// Key and length of the next record, if a whole one follows.
-fn next_record(reader: &mut impl Read) -> Option<(RunKey, u32)> {
-    let mut head = [0; HEAD];
-    reader.read_exact(&mut head).ok()?;
-    let length = u32::from_le_bytes(head[..4].try_into().ok()?);
+/// What stands next in a journal.
+enum Next {
+    /// A whole record: its key and its length.
+    Record(RunKey, u32),
+    /// Nothing, less than a record, or a broken one with nothing behind it: a process was killed there.
+    End,
+    /// A broken record with so many bytes behind it.
+    Broken(u64),
+}
+
+/// Reads the next record of a file of which so many bytes are left.
+fn next_record(reader: &mut impl Read, left: u64) -> io::Result<Next> {
+    const LEAST: usize = HEAD + 16;
+    if left < LEAST as u64 {
+        return Ok(Next::End);
+    }
+    let (mut length, mut sum) = ([0; 4], [0; 16]);
+    reader.read_exact(&mut length)?;
+    reader.read_exact(&mut sum)?;
+    let (length, left) = (u32::from_le_bytes(length), left - HEAD as u64);
     if (length as usize) < 16 || length as usize > MOST_RECORD {
-        return None;
+        return Ok(Next::Broken(left));
     }
-    let mut payload = Vec::new();
-    reader.take(u64::from(length)).read_to_end(&mut payload).ok()?;
-    let is_whole = payload.len() == length as usize && blake3::hash(&payload).as_bytes()[..16] == head[4..];
-    if !is_whole || decode(&payload[16..]).is_none() {
-        return None;
-    }
-    Some((RunKey(payload[..16].try_into().ok()?), length))
+    let Some(behind) = left.checked_sub(u64::from(length)) else { return Ok(Next::End) };
+    let mut payload = vec![0; length as usize];
+    reader.read_exact(&mut payload)?;
+    let (mut key, row) = ([0; 16], &payload[16..]);
+    key.copy_from_slice(&payload[..16]);
+    let is_whole = blake3::hash(&payload).as_bytes()[..16] == sum && decode(row).is_some();
+    Ok(match behind {
+        _ if is_whole => Next::Record(RunKey(key), length),
+        0 => Next::End,
+        behind => Next::Broken(behind),
+    })
 }

@@ -1,6 +1,6 @@
 //! The results of a study: what is there, what is missing, and the file at the end.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
@@ -73,15 +73,14 @@ impl Results {
             }
             Err(error)
         };
-        let (mut strangers, mut known) = (0, 0);
+        let mut strangers = HashSet::new();
+        // The later record of a run counts.
+        let mut in_journal = vec![None; results.places.len()];
         for (key, place) in records {
-            let Some(run) = results.by_key.get(&key).copied() else {
-                strangers += 1;
-                continue;
-            };
-            known += 1;
-            let row = results.journal.read(place)?;
-            results.note(run, place, &row);
+            match results.by_key.get(&key) {
+                Some(run) => in_journal[*run] = Some(place),
+                None => drop(strangers.insert(key)),
+            }
         }
         if out.exists() {
             let taken = read_rows(out, &mut |row| {
@@ -91,20 +90,20 @@ impl Results {
                     return Err(StudyError::refused(out, what, "choose another --out"));
                 };
                 match results.by_key.get(&key).copied() {
-                    Some(run) if results.places[run].is_none() => {
-                        known += 1;
-                        results.add(run, &row)?;
+                    Some(run) if in_journal[run].is_none() => results.add(run, &study.relabelled(run, row)),
+                    Some(_) => Ok(()),
+                    None => {
+                        strangers.insert(key);
+                        Ok(())
                     }
-                    Some(_) => known += 1,
-                    None => strangers += 1,
                 }
-                Ok(())
             });
             if let Err(error) = taken {
                 return refused(results, error);
             }
         }
-        if strangers > 0 {
+        if !strangers.is_empty() {
+            let (strangers, known) = (strangers.len(), results.done() + in_journal.iter().flatten().count());
             let what = if known == 0 {
                 format!("has {strangers} rows of another sweep: of another file, other options or another version")
             } else {
@@ -112,6 +111,13 @@ impl Results {
             };
             let error = StudyError::refused(out, what, "ask for all of them, or choose another --out");
             return refused(results, error);
+        }
+        for (run, place) in in_journal.into_iter().enumerate() {
+            let Some(place) = place else { continue };
+            let old = results.journal.read(place)?;
+            let row = study.relabelled(run, old.clone());
+            let place = if row == old { place } else { results.journal.append(results.keys[run], &row)? };
+            results.note(run, place, &row);
         }
         Ok(results)
     }

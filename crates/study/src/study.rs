@@ -314,6 +314,14 @@ impl Study {
 
     /// The row of a run that has ended.
     pub fn row(&self, run: usize, done: &Run) -> Result<Row, StudyError> {
+        let mut row = self.own_cells(run);
+        add_summary(&mut row, &done.summary)
+            .map_err(|error| StudyError::grid(format!("{}: {error}", self.file), "this should not happen"))?;
+        Ok(row)
+    }
+
+    /// What says which run a row is: the parameters, "variant" where the file has some, "seed" and "run".
+    fn own_cells(&self, run: usize) -> Row {
         let (group, seed) = self.parts(run);
         let mut row: Row = self.paths.iter().cloned().zip(group.values.iter().cloned()).collect();
         if self.has_variants {
@@ -321,9 +329,20 @@ impl Study {
         }
         row.push(("seed".into(), Cell::of_count(seed)));
         row.push(("run".into(), Cell::Text(self.key(run).to_string())));
-        add_summary(&mut row, &done.summary)
-            .map_err(|error| StudyError::grid(format!("{}: {error}", self.file), "this should not happen"))?;
-        Ok(row)
+        row
+    }
+
+    /// The row of a run that another call made, which may have had other parameters: a run's key is its content, and a
+    /// value that is the file's own changes nothing about it. The cells of this study come first.
+    pub fn relabelled(&self, run: usize, row: Row) -> Row {
+        let mut own = self.own_cells(run);
+        // Of floats that are not numbers none equals itself; here that costs a copy.
+        if row.starts_with(&own) {
+            return row;
+        }
+        let known: BTreeSet<String> = own.iter().map(|(name, _)| name.clone()).collect();
+        own.extend(row.into_iter().filter(|(name, _)| !known.contains(name)));
+        own
     }
 }
 

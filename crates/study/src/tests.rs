@@ -114,6 +114,63 @@ fn resume__goes_on_with_a_file_and_with_more_of_the_same() {
 }
 
 #[test]
+fn resume__names_old_rows_by_new_parameters() {
+    let place = tempfile::tempdir().unwrap();
+    let plain = plan(TEXT, &[], 2).unwrap();
+    // 4 s is the file's own: the runs are the same ones.
+    let swept = plan(TEXT, &["duration=\"4 s\",\"5 s\""], 2).unwrap();
+    let whole = finished(&swept, &place.path().join("whole.parquet"));
+    let durations: Vec<_> = (0..4).map(|row| whole.column("duration").unwrap().data.cell(row).text()).collect();
+    assert_eq!(durations, ["4 s", "4 s", "5 s", "5 s"]);
+
+    let of_file = place.path().join("file.parquet");
+    finished(&plain, &of_file);
+    assert_eq!(Results::begin(&swept, &of_file, true).unwrap().missing(), [2, 3]);
+    let unquoted = plan(TEXT, &["duration=4 s,5 s"], 2).unwrap();
+    assert_eq!(Results::begin(&unquoted, &of_file, true).unwrap().missing(), [2, 3]);
+    assert_eq!(finished(&swept, &of_file), whole);
+
+    let of_journal = place.path().join("journal.parquet");
+    let mut results = Results::begin(&plain, &of_journal, false).unwrap();
+    add(&mut results, &plain, 0..2);
+    drop(results);
+    let length = || fs::metadata(journal(&of_journal)).unwrap().len();
+    let before = length();
+    drop(Results::begin(&swept, &of_journal, true).unwrap());
+    let once = length();
+    drop(Results::begin(&swept, &of_journal, true).unwrap());
+    assert!(once > before && length() == once, "they are named once: {before} {once} {}", length());
+    assert_eq!(finished(&swept, &of_journal), whole);
+}
+
+#[test]
+fn resume__refuses_a_journal_that_is_broken_in_the_midst() {
+    let (study, place) = (study(), tempfile::tempdir().unwrap());
+    let out = place.path().join("r.parquet");
+    let mut results = Results::begin(&study, &out, false).unwrap();
+    add(&mut results, &study, 0..1);
+    let first = fs::metadata(journal(&out)).unwrap().len() as usize;
+    add(&mut results, &study, 1..3);
+    drop(results);
+    let whole = fs::read(journal(&out)).unwrap();
+    // A byte of the second row, and its length.
+    for at in [first + 100, first + 3] {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0x40;
+        fs::write(journal(&out), &bytes).unwrap();
+        let error = Results::begin(&study, &out, true).err().unwrap();
+        assert!(error.to_string().contains("row 2 is broken, ") && error.is_usage(), "{error}");
+        assert!(error.hint().unwrap().contains(&format!("truncate -s {first}")), "{error}");
+        assert!(fs::read(journal(&out)).unwrap() == bytes, "nothing is cut off");
+    }
+    // The last one was under way when the process was killed.
+    let mut bytes = whole.clone();
+    *bytes.last_mut().unwrap() ^= 0x40;
+    fs::write(journal(&out), &bytes).unwrap();
+    assert_eq!(Results::begin(&study, &out, true).unwrap().done(), 2);
+}
+
+#[test]
 fn resume__refuses_results_of_anything_else() {
     let place = tempfile::tempdir().unwrap();
     let out = place.path().join("r.parquet");
@@ -249,8 +306,14 @@ proptest! {
             *byte ^= 0x40;
         }
         fs::File::create(journal(&out)).unwrap().write_all(&[bytes, more].concat()).unwrap();
-        let results = Results::begin(&study, &out, true).unwrap();
-        prop_assert!(results.table().unwrap().len() == results.done());
+        let before = fs::read(journal(&out)).unwrap();
+        match Results::begin(&study, &out, true) {
+            Ok(results) => prop_assert!(results.table().unwrap().len() == results.done()),
+            Err(error) => {
+                prop_assert!(error.to_string().contains("is broken"), "{error}");
+                prop_assert!(fs::read(journal(&out)).unwrap() == before);
+            }
+        }
     }
 
     /// Whatever stands in a file that is called Parquet: no panic, an error or rows.

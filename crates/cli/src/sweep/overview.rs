@@ -78,6 +78,8 @@ pub(super) fn print_json(table: &Table) -> Done {
         let cells = table.columns.iter().map(|column| {
             let value = match column.data.cell(row) {
                 Cell::Null => Value::Null,
+                // JSON has no such numbers.
+                Cell::Float(number) if number.is_infinite() => number.to_string().into(),
                 Cell::Float(number) => number.into(),
                 Cell::Count(count) => count.into(),
                 Cell::Flag(flag) => flag.into(),

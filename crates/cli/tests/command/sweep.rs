@@ -134,3 +134,12 @@ fn sweep__takes_a_grid_file() {
         rows.iter().map(|row| row["session.s1-d1.final_rate_bps"].as_f64().unwrap().round()).collect();
     assert_eq!((rates[0], rates[2]), (20e6, 20e6));
 }
+
+#[test]
+fn sweep__json_has_words_for_what_is_no_number_of_its_own() {
+    let scratch = Scratch::new("sweep-7");
+    let out = scratch.path("r.parquet");
+    let more = ["--set", "session.s1-d1.demand=inf", "--duration", "2 s", "--seeds", "1", "--json"];
+    let rows = run(&swept(&out, &more)).json();
+    assert_eq!(rows[0]["session.s1-d1.demand"], "inf");
+}
