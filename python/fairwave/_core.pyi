@@ -43,7 +43,7 @@ class Changes(TypedDict):
     duration: str | None
     set: list[tuple[str, str]]
 
-OwnRule: TypeAlias = tuple[str, bool, Callable[..., Any], list[tuple[str, float]]]
+_OwnRule: TypeAlias = tuple[str, bool, Callable[..., Any], list[tuple[str, float]]]
 
 @type_check_only
 class SweepCall(TypedDict):
@@ -196,13 +196,13 @@ def simulate(
     window: tuple[str, str] | None,
     model: str | None,
     only_one: bool,
-    own: list[OwnRule] = ...,
+    own: list[_OwnRule] = ...,
 ) -> tuple[list[Run], list[str]]: ...
 
 @final
 class Sweep:
     def __new__(
-        cls, file: str, text: bytes, call: SweepCall, out: str | None, resume: bool, own: list[OwnRule] = ...
+        cls, file: str, text: bytes, call: SweepCall, out: str | None, resume: bool, own: list[_OwnRule] = ...
     ) -> Sweep: ...
     def notes(self) -> list[str]: ...
     def runs(self) -> int: ...

@@ -18,9 +18,9 @@ Schemes = Mapping[str, Callable[..., Any]]
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,49}\Z")
 
 
-def own_rules(schemes: Schemes | None) -> list[_core.OwnRule]:
+def own_rules(schemes: Schemes | None) -> list[_core._OwnRule]:
     """Look at each rule once: is it a session's or a node's, and which options does it have?"""
-    rules: list[_core.OwnRule] = []
+    rules: list[_core._OwnRule] = []
     known = _core.schemes()["name"] if schemes else []
     for name, make in (schemes or {}).items():
         if not isinstance(name, str) or not _NAME.match(name):

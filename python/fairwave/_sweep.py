@@ -221,7 +221,7 @@ def _run_on(client: Any, core: _core.Sweep, spec: tuple[str, bytes, _core.SweepC
     parts = [missing[at : at + size] for at in range(0, len(missing), size)]
     futures = [client.submit(_work, spec, part, key=_task_name(core, part), pure=True, retries=2) for part in parts]
     try:
-        for future in as_completed(futures):
+        for future in as_completed(futures):  # type: ignore[no-untyped-call]
             for run, key, row in future.result():
                 core.add(run, key, row)
             future.release()
