@@ -106,10 +106,10 @@ compare: $(VENV)/.installed ## Fairwave beside quinn, s2n-quic, UDT and TCP, mea
 fuzz:            ## inputs that break what reads them, SECONDS=60 a target, TARGETS="..." or all
 	bash tests/fuzz.sh $(or $(SECONDS),60) $(TARGETS)
 
-# One experiment after the other, with nothing else running: some 12 minutes.
+# One experiment after the other, with nothing else running: some 12 minutes by estimate.
 WIRED = $(shell $(BIN) papers list --json | grep -oE '"id":"[^"]*-wire"' | cut -d'"' -f4)
 
-report-wire: $(BIN) ## chapter IX with real programs, and kernel TCP beside them, into report-wire/; skipped where namespaces are not allowed
+report-wire: $(BIN) ## Figs. VIII.4 to VIII.7, chapter IX and five-to-one with real programs, kernel TCP beside them, into report-wire/; skipped where namespaces are not allowed
 	$(BIN) papers run $(WIRED) --out report-wire
 
 report: $(BIN)   ## every experiment of the papers, full length, into report/

@@ -73,10 +73,11 @@ impl VerdictRecord {
         serde_json::from_str(text).map_err(|error| RecordError { file: file.to_owned(), error })
     }
 
-    /// Takes over what full-length runs gave, in the place of what was there of the same experiments. Experiments that
-    /// the catalogue does not have any more are gone afterwards.
+    /// Takes over what full-length runs gave, in the place of what was there of the same experiments. Of one that was
+    /// skipped, what was there stays. Experiments that the catalogue does not have any more are gone afterwards.
     pub fn take(&mut self, outcomes: &[ExperimentOutcome], date: &str) {
-        for outcome in outcomes.iter().filter(|outcome| !outcome.quick) {
+        let is_skipped = |outcome: &ExperimentOutcome| outcome.wire.as_ref().is_some_and(|wire| wire.skipped.is_some());
+        for outcome in outcomes.iter().filter(|outcome| !outcome.quick && !is_skipped(outcome)) {
             self.experiments.retain(|known| known.id != outcome.id);
             self.experiments.push(RecordedExperiment::of(outcome, date));
         }
@@ -154,6 +155,7 @@ fn experiment(id: &str) -> Option<&'static Experiment> {
 mod tests {
     use super::*;
     use crate::run::{RunOptions, run};
+    use crate::wire::WireNotes;
 
     #[test]
     fn take__replaces_what_was_there_and_keeps_the_order_of_the_catalogue() {
@@ -168,6 +170,12 @@ mod tests {
         let quick = ExperimentOutcome { quick: true, ..outcome("002/sec-ii-4a") };
         record.take(&[quick], "2026-01-03");
         assert_eq!(record.experiments.len(), 2);
+        // Neither is what was skipped: what is recorded of it stays.
+        let before = record.clone();
+        let notes = WireNotes { skipped: Some("machine busy".to_owned()), ..WireNotes::default() };
+        let skipped = ExperimentOutcome { claims: Vec::new(), wire: Some(notes), ..outcome("002/eq-ii-2") };
+        record.take(&[skipped], "2026-01-04");
+        assert_eq!(record, before);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use fairwave_catalogue::{memory, scenario_names, scenario_text};
 use fairwave_scenario::{Case, Document, WorkKind};
+use fairwave_schemes::scheme::Model;
 use fairwave_units::Bytes;
 
 use crate::failure::{CommandFailure, plain};
@@ -47,10 +48,14 @@ pub(crate) fn check_memory(
     let Some(limit) = limit.map(Bytes::get).or_else(memory::available_bytes) else { return Ok(()) };
     let Some(size) = document.size(case) else { return Ok(()) };
     size.check(work, side_by_side as u64, limit).map_err(|error| {
-        CommandFailure::usage(
-            format!("{file}: {error}"),
-            "fewer sessions, a wider sample, or fewer runs at a time (RAYON_NUM_THREADS); --memory SIZE sets another limit",
-        )
+        let hint = match work {
+            // One run at a time, and no --memory.
+            WorkKind::Run(Model::Testbed, _) => "fewer sessions, a wider sample, or a shorter run",
+            _ => {
+                "fewer sessions, a wider sample, or fewer runs at a time (RAYON_NUM_THREADS); --memory SIZE sets another limit"
+            }
+        };
+        CommandFailure::usage(format!("{file}: {error}"), hint)
     })
 }
 

@@ -30,7 +30,7 @@ enum PapersCommand {
 /// Prepares the process for what it is to run: to be called before it has a second thread.
 pub(crate) fn enter(args: &Args) {
     if let PapersCommand::Run(args) = &args.command {
-        wire::enter(args.ids());
+        wire::enter(args.runs());
     }
 }
 

@@ -35,11 +35,19 @@ pub(crate) struct GtpEnd {
     endpoint: Endpoint,
     capacity: Option<Rate>,
     ticket: Ticket,
-    /// Of which it is the source, as they open.
-    gives: Arc<Mutex<BTreeMap<usize, Given>>>,
+    /// Of which it is the source.
+    gives: Arc<Mutex<Gives>>,
     /// Of which it is the sink.
     takes: BTreeMap<usize, Taken>,
     before: Option<StatusSample>,
+}
+
+/// The sessions of which this is the source.
+struct Gives {
+    /// What each wants now, bit/s of IP packets; none is unlimited. It may change before the session is open.
+    wishes: BTreeMap<usize, Option<f64>>,
+    /// Those that have opened.
+    open: BTreeMap<usize, Given>,
 }
 
 /// A session of which this is the source.
@@ -52,6 +60,8 @@ struct Given {
 struct Taken {
     answer: Receiver<Result<Session, ConnectError>>,
     session: Option<Session>,
+    /// Whether it is to end: as soon as it is open, if it is not.
+    is_stopped: bool,
     seen: Arc<Mutex<Sink>>,
     known: Vec<(u64, [f64; 3])>,
 }
@@ -91,14 +101,15 @@ impl GtpEnd {
         let validity = Validity { lasts_s: None, is_once: false };
         let addresses = vec![SocketAddr::new(setup.address, port)];
         let ticket = keyring.issue(validity, addresses).map_err(|error| error.to_string())?;
-        let gives = Arc::new(Mutex::new(BTreeMap::new()));
+        let wishes = setup.gives.iter().map(|part| (part.session, part.wanted(0))).collect();
+        let gives = Arc::new(Mutex::new(Gives { wishes, open: BTreeMap::new() }));
         let parts: Arc<BTreeMap<usize, Part>> =
             Arc::new(setup.gives.iter().map(|part| (part.session, part.clone())).collect());
         let (known, there) = (Arc::clone(&parts), Arc::clone(&gives));
         let judge = move |visitor: &Visitor<'_>| asked(&known, visitor).map(options);
         let accept = move |visitor: &Visitor<'_>| {
             let part = asked(&parts, visitor)?;
-            let giver = Giver { number: part.session, wants: wanted(part, 0), gives: Arc::clone(&there) };
+            let giver = Giver { number: part.session, gives: Arc::clone(&there) };
             Ok((options(part), Box::new(giver) as Box<dyn Handler>))
         };
         endpoint.listen_with(keyring, Box::new(judge), Box::new(accept));
@@ -124,20 +135,22 @@ impl GtpEnd {
         let wish = ConnectOptions { sends: false, receives: true, greeting, options: options(part) };
         let taker = Taker { seen: Arc::clone(&seen) };
         let answer = self.endpoint.begin(&ticket, wish, Box::new(taker), None).map_err(|error| error.to_string())?;
-        self.takes.insert(part.session, Taken { answer, session: None, seen, known: Vec::new() });
+        self.takes.insert(part.session, Taken { answer, session: None, is_stopped: false, seen, known: Vec::new() });
         Ok(())
     }
 
     /// The sink ends a session.
     pub(crate) fn stop(&mut self, session: usize) {
-        if let Some(session) = self.takes.get_mut(&session).and_then(Taken::session) {
-            session.close(CloseReason::Done);
+        if let Some(taken) = self.takes.get_mut(&session) {
+            taken.stop();
         }
     }
 
     /// The source wants another rate.
     pub(crate) fn set_demand(&self, session: usize, bps: Option<f64>) {
-        if let Some(given) = lock(&self.gives).get(&session) {
+        let mut gives = lock(&self.gives);
+        gives.wishes.insert(session, bps);
+        if let Some(given) = gives.open.get(&session) {
             given.session.set_desired(Rate::nearest_bps(bps.unwrap_or(f64::MAX)));
         }
     }
@@ -145,7 +158,7 @@ impl GtpEnd {
     /// Notes what the nodes say of their sessions now, `at` nanoseconds of the run.
     pub(crate) fn sample(&mut self, at: u64) {
         let bps = |rate: Option<Rate>| rate.map_or(f64::MAX, Rate::as_bps);
-        for given in lock(&self.gives).values_mut() {
+        for given in lock(&self.gives).open.values_mut() {
             if let Some(rates) = given.session.stats().source {
                 let row = [bps(Some(rates.expected)), bps(rates.sink_expected), bps(Some(rates.target))];
                 given.known.push((at, row));
@@ -179,13 +192,13 @@ impl GtpEnd {
         };
         let mut overflows = 0;
         let mut sent = BTreeMap::new();
-        for (number, given) in &mut *lock(&self.gives) {
+        for (number, given) in &mut lock(&self.gives).open {
             let stats = given.session.stats();
             overflows = overflows.max(stats.overflows);
             let known = std::mem::take(&mut given.known);
             let (packets, lost) = (stats.sent_packets, stats.lost_packets);
             let because = because(&given.session);
-            sent.insert(*number, Sent { packets, lost, resent: lost, known, because });
+            sent.insert(*number, Sent { packets, lost, resent: lost, known, because, failed: None });
         }
         let mut arrived = BTreeMap::new();
         for (number, taken) in &mut self.takes {
@@ -211,20 +224,37 @@ impl GtpEnd {
     }
 
     fn sessions(&mut self) -> Vec<Session> {
-        let mut sessions: Vec<_> = lock(&self.gives).values().map(|given| given.session.clone()).collect();
+        let mut sessions: Vec<_> = lock(&self.gives).open.values().map(|given| given.session.clone()).collect();
         sessions.extend(self.takes.values_mut().filter_map(|taken| taken.session().cloned()));
         sessions
     }
 }
 
 impl Taken {
+    /// Ends it; where it is not open yet, as soon as [`Taken::session`] finds that it is.
+    fn stop(&mut self) {
+        self.is_stopped = true;
+        match &self.session {
+            Some(session) => session.close(CloseReason::Done),
+            // The answer may be there already.
+            None => drop(self.session()),
+        }
+    }
+
     /// The session, once it is open.
     fn session(&mut self) -> Option<&Session> {
         if self.session.is_none()
             && let Ok(answer) = self.answer.try_recv()
         {
             match answer {
-                Ok(session) => self.session = Some(session),
+                Ok(session) => {
+                    if self.is_stopped {
+                        session.close(CloseReason::Done);
+                    }
+                    self.session = Some(session);
+                }
+                // Nobody waits any more for what is stopped.
+                Err(_) if self.is_stopped => {}
                 Err(error) => lock(&self.seen).ended = Some(format!("it could not be opened: {error}")),
             }
         }
@@ -235,17 +265,17 @@ impl Taken {
 /// Gives as many bytes as are asked for.
 struct Giver {
     number: usize,
-    /// What it wants at its start.
-    wants: Option<f64>,
-    gives: Arc<Mutex<BTreeMap<usize, Given>>>,
+    gives: Arc<Mutex<Gives>>,
 }
 
 impl Handler for Giver {
     fn on_open(&mut self, session: &Session) {
-        if let Some(bps) = self.wants {
-            session.set_desired(Rate::nearest_bps(bps));
+        // Under one lock, so that no other wish comes in between.
+        let mut gives = lock(&self.gives);
+        if let Some(Some(bps)) = gives.wishes.get(&self.number) {
+            session.set_desired(Rate::nearest_bps(*bps));
         }
-        lock(&self.gives).insert(self.number, Given { session: session.clone(), known: Vec::new() });
+        gives.open.insert(self.number, Given { session: session.clone(), known: Vec::new() });
     }
 
     fn on_request(&mut self, session: &Session, stream: u32, range: Range<u64>) {
@@ -303,12 +333,6 @@ fn options(part: &Part) -> SessionOptions {
         beta: part.beta,
         minimum: Rate::nearest_bps(part.minimum_bps),
     }
-}
-
-/// What a session wants at that time of the run.
-fn wanted(part: &Part, at_ns: u64) -> Option<f64> {
-    let begun = part.demand.partition_point(|(from, _)| *from <= at_ns.max(part.start_ns));
-    part.demand[..begun].last().and_then(|(_, bps)| *bps)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -69,6 +69,15 @@ pub(crate) struct Part {
     pub(crate) size_bytes: Option<u64>,
 }
 
+impl Part {
+    /// What it wants at that time of the run, bit/s of IP packets, or at its start where that is later; none is
+    /// unlimited.
+    pub(crate) fn wanted(&self, at_ns: u64) -> Option<f64> {
+        let begun = self.demand.partition_point(|(from, _)| *from <= at_ns.max(self.start_ns));
+        self.demand[..begun].last().and_then(|(_, bps)| *bps)
+    }
+}
+
 /// What an end says first: it is there, and how its sessions are opened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Ready {
@@ -160,7 +169,36 @@ pub(crate) struct Sent {
     pub(crate) known: Vec<(u64, [f64; 3])>,
     /// What held it at the end, as far as the source knows.
     pub(crate) because: String,
+    /// Why it could not send as it was told to, if it could not.
+    pub(crate) failed: Option<String>,
 }
 
 /// Width of a bin of arrivals: 10 ms.
 pub(crate) const BIN_NS: u64 = 10_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wanted__is_that_of_the_start_until_it_changes() {
+        let part = Part {
+            session: 0,
+            congestion: None,
+            source: [10, 66, 0, 1].into(),
+            weight: 1.0,
+            minimum_bps: 0.0,
+            alpha: 0.1,
+            beta: 0.2,
+            demand: vec![(0, Some(1.0)), (50, Some(2.0)), (200, None), (300, Some(3.0))],
+            start_ns: 100,
+            stop_ns: None,
+            size_bytes: None,
+        };
+        // It starts at 100: what it wanted before is of no use.
+        for (at, bps) in [(0, Some(2.0)), (199, Some(2.0)), (200, None), (300, Some(3.0)), (u64::MAX, Some(3.0))] {
+            assert_eq!(part.wanted(at), bps, "{at}");
+        }
+        assert_eq!(Part { demand: Vec::new(), ..part }.wanted(0), None);
+    }
+}

@@ -129,6 +129,7 @@ fn congestion(choice: &SchemeChoice) -> Result<Option<String>, Error> {
             format!("the testbed runs {}", runs.join(", ")),
         ));
     }
+    check_kernel_options(choice)?;
     Ok(Some(match name.strip_prefix(KERNEL) {
         Some(kernel) => kernel.to_owned(),
         // The kernel's NewReno is called by its ancestor's name.
@@ -249,6 +250,22 @@ fn check_options(choice: &SchemeChoice) -> Result<(), Error> {
         if !TAKEN.contains(&name) && usual != Some(value) && !is_own {
             return Err(Error::unfit(
                 format!("options.{name}: the program runs {} with its own", choice.scheme.name),
+                "leave it out, or simulate it",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The kernel takes no word of a rule's options: they must have their defaults.
+fn check_kernel_options(choice: &SchemeChoice) -> Result<(), Error> {
+    for (name, value) in choice.options.iter() {
+        let usual = choice.scheme.option(name).map(OptionSpec::default_value);
+        // Linux's own (TCP_RTO_MIN).
+        let is_own = name == "min_rto" && value == OptionValue::Time(Duration::from_millis(200));
+        if usual != Some(value) && !is_own {
+            return Err(Error::unfit(
+                format!("options.{name}: the kernel runs {} with its own", choice.scheme.name),
                 "leave it out, or simulate it",
             ));
         }
@@ -393,6 +410,31 @@ mod tests {
             [("kernel:cubic", "cubic"), ("kernel:bbr", "bbr"), ("cubic", "cubic"), ("newreno", "reno")]
         {
             assert_eq!(names(scheme), [kernel]);
+        }
+    }
+
+    #[test]
+    fn plan__refuses_options_that_the_kernel_does_not_take() {
+        let with = |scheme: &str, options: &str| {
+            TWO_TO_ONE.replace("scheme = 'gtp'", &format!("scheme = '{scheme}'\noptions = {{ {options} }}"))
+        };
+        let text = refused(&with("cubic", "c = 0.8"));
+        assert!(text.contains("options.c: the kernel runs cubic with its own\nhint: leave it out"), "{text}");
+        let text = refused(&with("newreno", "min_rto = '2 s'"));
+        assert!(text.contains("options.min_rto: the kernel runs newreno"), "{text}");
+        // What the kernel has anyway may be said.
+        plan(&with("cubic", "c = 0.4")).unwrap();
+        plan(&with("newreno", "min_rto = '200 ms'")).unwrap();
+    }
+
+    #[test]
+    fn plan__has_the_shipped_scenarios_of_kernel_tcp() {
+        for name in ["002-fig-viii-4", "002-fig-viii-5", "beyond-wire-five-to-one"] {
+            let file = format!("{}/../../scenarios/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+            let document = Document::parse(name, &std::fs::read(file).unwrap()).unwrap();
+            for case in document.cases(&Selection::default()).unwrap() {
+                Plan::of(&document.build(&case).unwrap().0).unwrap();
+            }
         }
     }
 

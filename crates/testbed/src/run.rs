@@ -11,8 +11,9 @@ use crate::attempt::{Seen, attempt};
 use crate::calibration::{Calibration, calibrate};
 use crate::error::Error;
 use crate::lateness::Lateness;
+use crate::message::Sent;
 use crate::plan::Plan;
-use crate::tcp::missing_congestion;
+use crate::tcp::check_congestion;
 
 /// Each of the two loads of a calibration lasts so long.
 const CALIBRATION: StdDuration = StdDuration::from_millis(500);
@@ -94,9 +95,10 @@ pub fn check(scenario: &Scenario) -> Result<(), Error> {
 /// busy machine is no error.
 pub fn run(scenario: &Scenario, mut settings: Settings<'_>, options: &Options<'_>) -> Result<Outcome, Error> {
     let plan = Plan::of(scenario)?;
-    if let Some(missing) = plan.congestions.iter().find_map(|name| missing_congestion(name)) {
-        let (message, hint) = missing.split_once("\nhint: ").unwrap_or((&missing, "take another scheme"));
-        return Err(Error::unfit(message, hint));
+    for name in &plan.congestions {
+        check_congestion(name).map_err(|error| {
+            Error::unfit(error.to_string(), format!("\"sudo modprobe tcp_{name}\" loads it, where the system has it"))
+        })?;
     }
     let mut attempts = 0;
     loop {
@@ -156,7 +158,7 @@ fn why(run: &Run, seen: &Seen) -> Vec<String> {
         let sink = seen.ends.iter().find_map(|end| end.arrived.get(&index));
         let source = seen.ends.iter().find_map(|end| end.sent.get(&index));
         if let Some(ended) = sink.and_then(|sink| sink.ended.as_ref()) {
-            lines.push(format!("{}: {ended}", session.name));
+            lines.push(ended_early(&session.name, ended, source));
             continue;
         }
         if session.final_wire_rate_bps >= MISSES * session.max_min_bps {
@@ -169,4 +171,24 @@ fn why(run: &Run, seen: &Seen) -> Vec<String> {
         lines.push(format!("{}: {share:.0} % of its max-min rate; {}", session.name, said.join("; ")));
     }
     lines
+}
+
+/// The line of a session that ended early: the sink's word, and the source's if it failed.
+fn ended_early(name: &str, ended: &str, source: Option<&Sent>) -> String {
+    let failed = source.and_then(|source| source.failed.as_ref());
+    let at_source = failed.map_or_else(String::new, |failed| format!("; at the source: {failed}"));
+    format!("{name}: {ended}{at_source}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ended_early__has_the_word_of_a_source_that_failed() {
+        let failed = Sent { failed: Some("no TCP bbr".to_owned()), ..Sent::default() };
+        assert_eq!(ended_early("a", "reset", Some(&failed)), "a: reset; at the source: no TCP bbr");
+        assert_eq!(ended_early("a", "reset", Some(&Sent::default())), "a: reset");
+        assert_eq!(ended_early("a", "reset", None), "a: reset");
+    }
 }

@@ -25,10 +25,18 @@ pub(crate) struct TcpInfo {
     pub(crate) rtt_us: u32,
 }
 
-/// The connection sends no faster than so many bits of payload a second; none is unlimited (socket(7)).
+/// No connection is paced more slowly than this: ten full segments a second. The kernel waits for the next segment as
+/// long as the rate asked for that when the last one went, and a higher rate does not end that wait.
+const LEAST_BYTES_PER_S: u64 = 15_000;
+
+/// The connection sends no faster than so many bits of payload a second, or than [`LEAST_BYTES_PER_S`]; none is
+/// unlimited (socket(7)).
 pub(crate) fn set_max_pacing(socket: &impl AsFd, bps: Option<f64>) -> io::Result<()> {
-    let bytes_per_s = bps.map_or(u64::MAX, |bps| ((bps / 8.0) as u64).max(1));
-    Ok(setsockopt(socket, MaxPacingRate, &bytes_per_s)?)
+    Ok(setsockopt(socket, MaxPacingRate, &pacing_bytes_per_s(bps))?)
+}
+
+fn pacing_bytes_per_s(bps: Option<f64>) -> u64 {
+    bps.map_or(u64::MAX, |bps| ((bps / 8.0) as u64).max(LEAST_BYTES_PER_S))
 }
 
 /// What the kernel tells of a connection: Linux 4.9 or later.
@@ -60,6 +68,13 @@ mod tests {
         assert!((500..=65_536).contains(&info.mss_bytes), "{info:?}");
         assert!(u64::from(info.sent) * u64::from(info.mss_bytes) >= 100_000, "{info:?}");
         assert!(info.cwnd >= 10 && info.resent == 0, "{info:?}");
+    }
+
+    #[test]
+    fn pacing_bytes_per_s__never_stalls() {
+        assert_eq!(pacing_bytes_per_s(Some(0.0)), 15_000);
+        assert_eq!(pacing_bytes_per_s(Some(8e6)), 1_000_000);
+        assert_eq!(pacing_bytes_per_s(None), u64::MAX);
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -70,7 +71,7 @@ impl TcpEnd {
         let parts = gives.iter().filter(|part| part.congestion.is_some());
         let gives: BTreeMap<_, _> = parts
             .map(|part| {
-                let wants = part.demand.first().and_then(|(_, bps)| *bps);
+                let wants = part.wanted(0);
                 (part.session, Given { part: part.clone(), wants, stream: None, failed: None })
             })
             .collect();
@@ -111,7 +112,7 @@ impl TcpEnd {
         Ok(())
     }
 
-    /// The sink ends a session.
+    /// The sink ends a session, or does not open it any more.
     pub(crate) fn stop(&self, session: usize) {
         let Some(taken) = self.takes.get(&session) else { return };
         taken.is_stopped.store(true, Ordering::Release);
@@ -148,7 +149,8 @@ impl TcpEnd {
                 ),
             };
             let (packets, resent) = (u64::from(info.sent), u64::from(info.resent));
-            (*number, Sent { packets, lost: resent, resent, known: Vec::new(), because })
+            let failed = given.failed.clone();
+            (*number, Sent { packets, lost: resent, resent, known: Vec::new(), because, failed })
         };
         let arrived = |(number, taken): (&usize, &Arc<Taken>)| {
             let sink = lock(&taken.sink);
@@ -209,9 +211,9 @@ fn begin(stream: &TcpStream, given: &mut Given) -> io::Result<()> {
     Ok(())
 }
 
-/// Which rule the kernel is to run for a connection, by its name there.
-pub(crate) fn set_congestion(stream: &TcpStream, name: &str) -> io::Result<()> {
-    SockRef::from(stream)
+/// Which rule the kernel is to run for a socket's connections, by its name there.
+fn set_congestion(socket: &impl AsFd, name: &str) -> io::Result<()> {
+    SockRef::from(socket)
         .set_tcp_congestion(name.as_bytes())
         .map_err(|error| io::Error::new(error.kind(), format!("this kernel has no TCP {name}: {error}")))
 }
@@ -226,6 +228,10 @@ fn pace(stream: &TcpStream, bps: Option<f64>) -> io::Result<()> {
 fn take(number: usize, source: SocketAddr, taken: &Taken) -> io::Result<()> {
     let mut stream = TcpStream::connect_timeout(&source, PATIENCE)?;
     *lock(&taken.stream) = Some(stream.try_clone()?);
+    // It was to end before it was open: who asked for that may have seen no connection.
+    if taken.is_stopped.load(Ordering::Acquire) {
+        return stream.shutdown(Shutdown::Both);
+    }
     let number = u32::try_from(number).map_err(io::Error::other)?;
     stream.write_all(&number.to_be_bytes())?;
     let mut buffer = vec![0; PIECE];
@@ -245,15 +251,77 @@ fn take(number: usize, source: SocketAddr, taken: &Taken) -> io::Result<()> {
     }
 }
 
-/// Whether this kernel runs a rule of that name; if not, what to type.
-pub(crate) fn missing_congestion(name: &str) -> Option<String> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).ok()?;
-    let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), listener.local_addr().ok()?.port());
-    let stream = TcpStream::connect(address).ok()?;
-    let error = set_congestion(&stream, name).err()?;
-    Some(format!("{error}\nhint: \"sudo modprobe tcp_{name}\" loads it, where the system has it"))
+/// Whether this kernel runs a rule of that name; the error says why not. It connects nowhere: no device of this
+/// namespace need be up.
+pub(crate) fn check_congestion(name: &str) -> io::Result<()> {
+    set_congestion(&TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0))?, name)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn check_congestion__knows_what_the_kernel_has() {
+        check_congestion("reno").unwrap();
+        let error = check_congestion("none-such").unwrap_err().to_string();
+        assert!(error.contains("this kernel has no TCP none-such"), "{error}");
+    }
+
+    #[test]
+    fn check_congestion__needs_no_loopback() {
+        // The same in a network namespace of its own, whose loopback is down; where a user may have one.
+        let inside = |program: &std::path::Path| {
+            let mut command = Command::new("unshare");
+            command.args(["--user", "--map-root-user", "--net"]).arg(program);
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            command
+        };
+        if !inside("true".as_ref()).status().is_ok_and(|status| status.success()) {
+            return;
+        }
+        let mut again = inside(&std::env::current_exe().unwrap());
+        let name = "tcp::tests::check_congestion__knows_what_the_kernel_has";
+        assert!(again.args([name, "--exact"]).status().unwrap().success());
+    }
+
+    fn part(size_bytes: Option<u64>) -> Part {
+        Part {
+            session: 3,
+            congestion: Some("reno".to_owned()),
+            source: Ipv4Addr::LOCALHOST.into(),
+            weight: 1.0,
+            minimum_bps: 0.0,
+            alpha: 0.1,
+            beta: 0.2,
+            demand: vec![(0, Some(0.0)), (5, Some(1e9))],
+            start_ns: 10,
+            stop_ns: None,
+            size_bytes,
+        }
+    }
+
+    #[test]
+    fn open__wants_what_it_wants_at_its_start() {
+        let end = TcpEnd::open(&[part(None)]).unwrap();
+        assert_eq!(lock(&end.gives)[&3].wants, Some(1e9));
+    }
+
+    #[test]
+    fn take__does_not_begin_what_was_stopped_before() {
+        let source = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let begin = Instant::now();
+        let sink = Sink { bins: Bins::new(begin), size_bytes: None, completed: None, ended: None };
+        let (stream, is_stopped) = (Mutex::new(None), AtomicBool::new(true));
+        let taken = Taken { sink: Mutex::new(sink), stream, is_stopped };
+        take(3, source.local_addr().unwrap(), &taken).unwrap();
+        let (mut there, _) = source.accept().unwrap();
+        // It never says which session it is.
+        assert_eq!(there.read(&mut [0; 4]).unwrap(), 0);
+    }
 }

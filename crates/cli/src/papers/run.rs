@@ -8,6 +8,7 @@ use fairwave_catalogue::{
     Claim, ExperimentOutcome, RunError, RunOptions, RunStep, Verdict, VerdictCounts, report, run_all, run_on_testbed,
     select,
 };
+use fairwave_scenario::{Scenario, Settings};
 
 use super::wrapped::{self, wrapped};
 use super::{verdict, wire};
@@ -28,7 +29,7 @@ const INDENT: usize = 14;
 /// Run experiments and compare them with what the papers say.
 ///
 /// Each claim shows the paper's value, ours, the tolerance and the verdict. A known miss carries its reason, a print that
-/// is refuted its proof. The exit status is 1 only for a miss without a reason.
+/// is refuted its proof. The exit status is 1 only for a miss without a reason, and where the testbed failed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -58,9 +59,9 @@ pub(super) struct Args {
 }
 
 impl Args {
-    /// What is to be run.
-    pub(super) fn ids(&self) -> &[String] {
-        &self.ids
+    /// What is to be run: nothing where the record is printed.
+    pub(super) fn runs(&self) -> &[String] {
+        if self.verdict { &[] } else { &self.ids }
     }
 }
 
@@ -89,7 +90,9 @@ pub(super) fn run(args: &Args) -> Done {
     let (wired, simulated): (Vec<_>, Vec<_>) =
         experiments.iter().copied().partition(|experiment| experiment.wire.is_some());
     run_all(&simulated, RunOptions { quick: args.quick }, &|step| told.hear(step), &mut each).map_err(failed)?;
-    run_on_testbed(&wired, &wire::on_testbed, &|step| told.hear(step), &mut each).map_err(failed)?;
+    let broken = wire::Broken::default();
+    let testbed = |scenario: &Scenario, settings: Settings<'_>| wire::on_testbed(scenario, settings, &broken);
+    run_on_testbed(&wired, &testbed, &|step| told.hear(step), &mut each).map_err(failed)?;
     printed?;
     progress.clear();
     if let (Some(staging), Some(out)) = (staging, &args.out) {
@@ -112,6 +115,7 @@ pub(super) fn run(args: &Args) -> Done {
     } else {
         terminal::print(&wrapped::paragraph(&sentence))?;
     }
+    broken.into_done()?;
     if counts.misses > 0 { Err(CommandFailure::Missed) } else { Ok(()) }
 }
 

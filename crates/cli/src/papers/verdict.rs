@@ -18,9 +18,13 @@ pub(super) fn print_recorded(experiments: &[&Experiment], json: bool) -> Done {
     let mut record = VerdictRecord::shipped().map_err(|error| CommandFailure::Run(error.to_string()))?;
     record.experiments.retain(|recorded| experiments.iter().any(|experiment| experiment.id == recorded.id));
     let sentence = record.counts().sentence();
+    let missing = not_recorded(experiments.len(), record.experiments.len());
     if json {
         record.experiments.iter().try_for_each(|recorded| print(&json_line(recorded)?))?;
         terminal::note(&sentence);
+        if let Some(missing) = &missing {
+            terminal::note(missing);
+        }
         return Ok(());
     }
     let mut table =
@@ -40,7 +44,19 @@ pub(super) fn print_recorded(experiments: &[&Experiment], json: bool) -> Done {
         ]);
     }
     print(&table.render(0))?;
-    print(&super::wrapped::paragraph(&sentence))
+    print(&super::wrapped::paragraph(&sentence))?;
+    if let Some(missing) = &missing {
+        terminal::note(missing);
+    }
+    Ok(())
+}
+
+/// What the table does not have, if it does not have all that was asked for.
+fn not_recorded(asked: usize, recorded: usize) -> Option<String> {
+    let missing = asked.saturating_sub(recorded);
+    let noun = if asked == 1 { "experiment" } else { "experiments" };
+    let verb = if missing == 1 { "has" } else { "have" };
+    (missing > 0).then(|| format!("{missing} of {asked} {noun} {verb} no recorded run"))
 }
 
 fn count(recorded: &RecordedExperiment, verdict: Verdict) -> usize {
@@ -88,6 +104,13 @@ fn date(days: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn not_recorded__is_told_of_some_alone() {
+        assert_eq!(not_recorded(3, 3), None);
+        assert_eq!(not_recorded(3, 1).as_deref(), Some("2 of 3 experiments have no recorded run"));
+        assert_eq!(not_recorded(1, 0).as_deref(), Some("1 of 1 experiment has no recorded run"));
+    }
 
     #[test]
     fn date__of_days_since_1970() {

@@ -1,12 +1,14 @@
 //! Experiments with real programs: the testbed, as the catalogue asks for it, and what is told of it.
 
 use std::fmt::Write as _;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use fairwave_catalogue::{ExperimentOutcome, OnTestbed, RanOnTestbed, WireNotes, select};
 use fairwave_scenario::{Scenario, Settings};
-use fairwave_testbed::{Options, Outcome};
+use fairwave_testbed::{Error, Options, Outcome};
 
+use crate::Done;
+use crate::failure::CommandFailure;
 use crate::terminal::{WARY, paint};
 
 /// Whether this process may have namespaces; the error says why not.
@@ -22,11 +24,33 @@ pub(super) fn enter(ids: &[String]) {
     }
 }
 
-/// Runs a scenario on the testbed.
-pub(super) fn on_testbed(scenario: &Scenario, settings: Settings<'_>) -> Result<OnTestbed, String> {
+/// Runs that a testbed which was there did not make: no skips, but failures.
+#[derive(Default)]
+pub(super) struct Broken(Mutex<Vec<String>>);
+
+impl Broken {
+    /// Notes a failure, unless it is that of a system without namespaces; in words.
+    fn note(&self, scenario: &str, error: &Error) -> String {
+        let text = error.to_string();
+        if !matches!(error, Error::Closed(_)) {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{scenario}: {text}"));
+        }
+        text
+    }
+
+    /// A failure of the command, if there was one.
+    pub(super) fn into_done(self) -> Done {
+        let failures = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if failures.is_empty() { Ok(()) } else { Err(CommandFailure::Run(failures.join("\n"))) }
+    }
+}
+
+/// Runs a scenario on the testbed. All that did not run is told as skipped, so that the report has the others.
+pub(super) fn on_testbed(scenario: &Scenario, settings: Settings<'_>, broken: &Broken) -> Result<OnTestbed, String> {
+    let failed = |error: Error| broken.note(&scenario.name, &error);
     ENTERED.get().cloned().unwrap_or_else(|| Err("the testbed was not entered".to_owned()))?;
-    let options = Options::of_this_program().map_err(|error| error.to_string())?;
-    let outcome = fairwave_testbed::run(scenario, settings, &options).map_err(|error| error.to_string())?;
+    let options = Options::of_this_program().map_err(failed)?;
+    let outcome = fairwave_testbed::run(scenario, settings, &options).map_err(failed)?;
     Ok(match outcome {
         Outcome::Skipped { reason, .. } => OnTestbed::Skipped { reason: format!("machine busy: {reason}") },
         Outcome::Ran(wired) => OnTestbed::Ran(Box::new(RanOnTestbed {
@@ -64,4 +88,20 @@ pub(super) fn unjudged(outcomes: &[ExperimentOutcome]) -> Option<String> {
     let not_judged: usize = notes().map(|notes| notes.not_judged.len()).sum();
     let all = (skipped, not_judged) != (0, 0);
     all.then(|| format!("without a verdict: {skipped} experiments skipped, {not_judged} claims not judged"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn broken__is_what_failed_and_not_what_is_closed() {
+        let broken = Broken::default();
+        assert_eq!(broken.note("a", &Error::Closed("no user namespaces".to_owned())), "no user namespaces");
+        broken.into_done().unwrap();
+        let broken = Broken::default();
+        broken.note("b", &Error::System(std::io::Error::other("no device")));
+        let CommandFailure::Run(text) = broken.into_done().unwrap_err() else { panic!("a failure of the run") };
+        assert_eq!(text, "b: testbed: no device");
+    }
 }
