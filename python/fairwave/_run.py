@@ -223,10 +223,10 @@ class Run:
         Example:
             >>> import fairwave as fw
             >>> run = fw.simulate("five-to-one", model="fluid")
-            >>> run.percentiles()[["session", "rtt_p50_s"]].round(3).head(2)
+            >>> run.percentiles()[["session", "rtt_p50_s"]].round(3).head(2)  # the start left a queue of 33 ms
               session  rtt_p50_s
-            0   s1-d1       0.01
-            1   s2-d1       0.03
+            0   s1-d1      0.043
+            1   s2-d1      0.063
         """
         if by not in ("session", "scheme"):
             raise ValueError(f'by: "{by}" is neither "session" nor "scheme"')
