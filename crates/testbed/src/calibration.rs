@@ -53,7 +53,7 @@ pub struct Load {
 ///
 /// # Errors
 ///
-/// As [`run`](crate::run).
+/// As [`run`](crate::run()).
 pub fn calibrate(
     command: &[String],
     each: Duration,

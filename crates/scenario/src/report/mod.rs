@@ -1,4 +1,4 @@
-//! From what was counted to a [`Run`]: the one place where results are made, whoever counted.
+//! From what was counted to a [`Run`](crate::Run): the one place where results are made, whoever counted.
 //!
 //! There are two ways in. Who keeps running totals at the ends of samples (the packet model, the testbed) hands over
 //! [`Counts`] and gets the run ([`run_of`]): rates, the means of the window, the last tenth of every active time, the
