@@ -458,7 +458,7 @@ fn status__shows_the_transfer_and_why_it_is_no_faster() {
     let status = host.run(&["status", "--json"]).json().pop().unwrap();
     let commands: Vec<_> = status["processes"].as_array().unwrap().iter().map(|p| p["command"].as_str()).collect();
     assert!(commands.contains(&Some("get")) && commands.contains(&Some("serve")), "{status}");
-    // What a user allows is that in every place where it is told: at a later look, if a disk or other work held it meanwhile.
+    // What a user allows is that in every place where it is told: at a later look, if something else held it meanwhile.
     let deadline = Instant::now() + Duration::from_secs(12);
     let reasons = loop {
         let reasons = host.run(&["why", "--json"]).json();
