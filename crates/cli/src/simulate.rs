@@ -39,24 +39,8 @@ pub(crate) struct Args {
     /// Packet by packet, or rates as fluids; left out, packets where all schemes of the file run so
     #[arg(long, value_enum)]
     model: Option<ModelArg>,
-    /// Scheme of all sessions that name none, in place of the file's
-    #[arg(long, value_name = "NAME")]
-    scheme: Option<String>,
-    /// Seed of the first run, in place of the file's
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    seed: Option<u64>,
-    /// Length of the run, such as "20 s"
-    #[arg(long, value_name = "T", value_parser = quantity::<Duration>)]
-    duration: Option<Duration>,
-    /// Change a key of the file, such as options.alpha=0.05 or session.a.demand="25 Mb/s"
-    #[arg(long, value_name = "PATH=VALUE", value_parser = assignment)]
-    set: Vec<(String, String)>,
-    /// Run this variant alone
-    #[arg(long, value_name = "LABEL")]
-    variant: Option<String>,
-    /// Take all means over this part of the run, such as "100s..600s", in place of its second half
-    #[arg(long, value_name = "A..B", value_parser = window)]
-    window: Option<(Time, Time)>,
+    #[command(flatten)]
+    case: CaseArgs,
     /// Write results to this directory
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -74,34 +58,70 @@ pub(crate) struct Args {
     quiet: bool,
 }
 
+/// What is run of a scenario, for the simulators and the testbed alike.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CaseArgs {
+    /// Scheme of all sessions that name none, in place of the file's
+    #[arg(long, value_name = "NAME")]
+    pub(crate) scheme: Option<String>,
+    /// Seed of the first run, in place of the file's
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub(crate) seed: Option<u64>,
+    /// Length of the run, such as "20 s"
+    #[arg(long, value_name = "T", value_parser = quantity::<Duration>)]
+    pub(crate) duration: Option<Duration>,
+    /// Change a key of the file, such as options.alpha=0.05 or session.a.demand="25 Mb/s"
+    #[arg(long, value_name = "PATH=VALUE", value_parser = assignment)]
+    pub(crate) set: Vec<(String, String)>,
+    /// Run this variant alone
+    #[arg(long, value_name = "LABEL")]
+    pub(crate) variant: Option<String>,
+    /// Take all means over this part of the run, such as "100s..600s", in place of its second half
+    #[arg(long, value_name = "A..B", value_parser = window)]
+    pub(crate) window: Option<(Time, Time)>,
+}
+
+impl CaseArgs {
+    /// The same for who reads the scenario.
+    pub(crate) fn selection(&self) -> Result<Selection, CommandFailure> {
+        if let Some(name) = &self.scheme {
+            scheme_named("--scheme", name)?;
+        }
+        Ok(Selection {
+            scheme: self.scheme.clone(),
+            seed: self.seed,
+            duration: self.duration,
+            set: self.set.clone(),
+            variant: self.variant.clone(),
+        })
+    }
+}
+
 /// How a scenario is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum ModelArg {
+pub(crate) enum ModelArg {
     /// Packet by packet
     Packet,
     /// Rates as fluids
     Fluid,
 }
 
-pub(crate) fn run(args: &Args) -> Done {
-    if let Some(name) = &args.scheme {
-        scheme_named("--scheme", name)?;
+impl From<ModelArg> for scheme::Model {
+    fn from(model: ModelArg) -> Self {
+        match model {
+            ModelArg::Packet => Self::Packet,
+            ModelArg::Fluid => Self::Fluid,
+        }
     }
-    let selection = Selection {
-        scheme: args.scheme.clone(),
-        seed: args.seed,
-        duration: args.duration,
-        set: args.set.clone(),
-        variant: args.variant.clone(),
-    };
+}
+
+pub(crate) fn run(args: &Args) -> Done {
+    let selection = args.case.selection()?;
     lab::SimulateCall {
         file: &args.file,
-        model: args.model.map(|model| match model {
-            ModelArg::Packet => scheme::Model::Packet,
-            ModelArg::Fluid => scheme::Model::Fluid,
-        }),
+        model: args.model.map(Into::into),
         selection: &selection,
-        window: args.window,
+        window: args.case.window,
         out: args.out.as_deref(),
         trace: args.trace.as_deref(),
         memory: args.memory,

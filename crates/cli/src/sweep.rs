@@ -5,13 +5,11 @@ mod run;
 
 use std::path::PathBuf;
 
-use clap::ValueEnum;
 use fairwave_scenario::Selection;
-use fairwave_schemes::scheme::Model;
 use fairwave_units::{Bytes, Duration, Time};
 
 use crate::Done;
-use crate::simulate::{assignment, quantity, scheme_named, window};
+use crate::simulate::{ModelArg, assignment, quantity, scheme_named, window};
 
 /// Run a scenario file over a grid of parameters with many seeds, on all cores.
 ///
@@ -81,15 +79,6 @@ pub(crate) struct Args {
     quiet: bool,
 }
 
-/// How scenarios are run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum ModelArg {
-    /// Packet by packet
-    Packet,
-    /// Rates as fluids
-    Fluid,
-}
-
 pub(crate) fn run(args: &Args) -> Done {
     if let Some(name) = &args.scheme {
         scheme_named("--scheme", name)?;
@@ -111,10 +100,7 @@ pub(crate) fn run(args: &Args) -> Done {
         jobs: args.jobs.map_or_else(rayon::current_num_threads, usize::from),
         out: &args.out,
         is_resumed: args.resume,
-        model: args.model.map(|model| match model {
-            ModelArg::Packet => Model::Packet,
-            ModelArg::Fluid => Model::Fluid,
-        }),
+        model: args.model.map(Into::into),
         selection,
         window: args.window,
         memory: args.memory,

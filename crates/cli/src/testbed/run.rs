@@ -5,17 +5,16 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration as StdDuration;
 
-use fairwave_scenario::{Document, Record, Scenario, Selection, Settings, Summary, WorkKind, allocate};
+use fairwave_scenario::{Document, Record, Scenario, Settings, Summary, WorkKind, allocate};
 use fairwave_schemes::scheme::Model;
 use fairwave_testbed::{Calibration, Lateness, Options, Outcome, Wired, calibrate};
-use fairwave_units::{Duration, Time};
 use serde::Serialize;
 
 use super::failure;
 use crate::Done;
 use crate::failure::CommandFailure;
 use crate::output::print_json;
-use crate::simulate::{assignment, files, quantity, report, scheme_named, window};
+use crate::simulate::{CaseArgs, files, report};
 use crate::staging::Staging;
 use crate::terminal::{WARY, paint};
 use crate::{input, interrupt, terminal};
@@ -42,24 +41,8 @@ Examples:
 pub(crate) struct Args {
     /// Scenario file, - for stdin, or the name of a shipped scenario such as five-to-one
     file: String,
-    /// Scheme of all sessions that name none, in place of the file's
-    #[arg(long, value_name = "NAME")]
-    scheme: Option<String>,
-    /// Seed of the first run, in place of the file's
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    seed: Option<u64>,
-    /// Length of the run, such as "20 s"
-    #[arg(long, value_name = "T", value_parser = quantity::<Duration>)]
-    duration: Option<Duration>,
-    /// Change a key of the file, such as options.alpha=0.05 or session.a.demand="25 Mb/s"
-    #[arg(long, value_name = "PATH=VALUE", value_parser = assignment)]
-    set: Vec<(String, String)>,
-    /// Run this variant alone
-    #[arg(long, value_name = "LABEL")]
-    variant: Option<String>,
-    /// Take all means over this part of the run, such as "100s..600s", in place of its second half
-    #[arg(long, value_name = "A..B", value_parser = window)]
-    window: Option<(Time, Time)>,
+    #[command(flatten)]
+    case: CaseArgs,
     /// Capacities, demands and sizes by this factor, or "auto": as much as this machine carries
     #[arg(long, value_name = "F", default_value = "1")]
     scale: ScaleArg,
@@ -123,16 +106,7 @@ struct SkippedLine<'a> {
 }
 
 pub(super) fn run(args: &Args) -> Done {
-    if let Some(name) = &args.scheme {
-        scheme_named("--scheme", name)?;
-    }
-    let selection = Selection {
-        scheme: args.scheme.clone(),
-        seed: args.seed,
-        duration: args.duration,
-        set: args.set.clone(),
-        variant: args.variant.clone(),
-    };
+    let selection = args.case.selection()?;
     let document = input::document(&args.file)?;
     let cases = document.cases(&selection)?;
     interrupt::be_gentle();
@@ -149,7 +123,7 @@ pub(super) fn run(args: &Args) -> Done {
     // All mistakes come to light before the first run.
     let scenarios = cases.iter().map(|case| built(&document, case)).collect::<Result<Vec<_>, _>>()?;
     for scenario in &scenarios {
-        if let Some((_, to)) = args.window.filter(|(_, to)| *to > scenario.end()) {
+        if let Some((_, to)) = args.case.window.filter(|(_, to)| *to > scenario.end()) {
             let message = format!("--window: {to} lies after the end of the run at {}", scenario.end());
             return Err(CommandFailure::usage(message, "choose a part of the run, or a longer --duration"));
         }
@@ -167,7 +141,7 @@ pub(super) fn run(args: &Args) -> Done {
         if scenarios.len() > 1 {
             note(&format!("run {} of {}", index + 1, scenarios.len()));
         }
-        let settings = Settings { record: RECORD, window: args.window, progress: None, trace: None };
+        let settings = Settings { record: RECORD, window: args.case.window, progress: None, trace: None };
         match fairwave_testbed::run(&scenario, settings, &options).map_err(failure)? {
             Outcome::Ran(wired) => {
                 if let Some(staging) = &staging {
