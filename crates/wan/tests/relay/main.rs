@@ -267,8 +267,9 @@ fn relay__segments_of_one_large_packet_have_fates_of_their_own() {
 #[test]
 fn relay__a_rate_is_the_one_told() {
     let Some(_turn) = world() else { return };
-    // 250 packets of 1000 bytes at 8 Mb/s take 250 ms. Whatever keeps the relay or this test from running makes that
-    // longer, never shorter: the best of a few attempts counts.
+    // From the first of 250 packets of 1000 bytes to the last it is 249 ms at 8 Mb/s. What keeps the relay or this test
+    // from running makes that longer where it is the last that is late, and shorter where it is the first: an attempt
+    // in which neither was counts. A rate that is off by 1 % makes all of them fail.
     let way = Way { rate_bps: Some(8e6), queue_bytes: 1_000_000, ..Way::default() };
     best(|pair| {
         pair.relay.set(1, Direction::Down, way);
@@ -279,10 +280,8 @@ fn relay__a_rate_is_the_one_told() {
         let (arrived, [first, last]) = pair.arrivals_between();
         assert_eq!(arrived.len(), 250);
         let took = last - first;
-        // The first of them may have been late itself, by what the relay says.
-        let report = pair.stop();
-        assert!(took + report.late_by(1.0) >= Duration::from_millis(249), "{took:?}, {report}");
-        took <= Duration::from_micros(251_500)
+        pair.stop();
+        (Duration::from_micros(248_700)..=Duration::from_micros(251_500)).contains(&took)
     });
 }
 
