@@ -23,11 +23,12 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sim", &["scenario", "proto"]),
     ("fluid", &["scenario"]),
     ("catalogue", &["sim", "fluid"]),
-    ("host", &["scenario", "proto", "wan"]),
+    ("host", &["scenario", "proto", "table", "wan"]),
+    ("daemon", &["host", "table"]),
     ("files", &["host"]),
     ("study", &["catalogue"]),
     ("testbed", &["host", "scenario", "wan"]),
-    ("cli", &["study", "files", "testbed"]),
+    ("cli", &["study", "files", "testbed", "daemon"]),
     ("python", &["study", "files"]),
 ];
 
