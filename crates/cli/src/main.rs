@@ -11,6 +11,7 @@ mod bench;
 mod blocks;
 mod completions;
 mod cp;
+mod daemon;
 mod doctor;
 mod failure;
 #[cfg(test)]
@@ -18,6 +19,7 @@ mod fuzz;
 mod get;
 mod input;
 mod interrupt;
+mod machine;
 mod man;
 mod output;
 mod papers;
@@ -67,6 +69,7 @@ fn main() -> ExitCode {
         CliCommand::Put(args) => put::run(&args),
         CliCommand::Cp(args) => cp::run(&args),
         CliCommand::Bench(args) => bench::run(&args),
+        CliCommand::Daemon(args) => daemon::run(&args),
         CliCommand::Doctor(args) => doctor::run(&args),
         CliCommand::Status(args) => status::run(&args),
         CliCommand::Top(args) => top::run(&args),
