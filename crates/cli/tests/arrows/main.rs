@@ -27,7 +27,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("daemon", &["host", "table"]),
     ("files", &["host"]),
     ("study", &["catalogue"]),
-    ("testbed", &["host", "scenario", "wan"]),
+    ("testbed", &["daemon", "scenario", "wan"]),
     ("cli", &["study", "files", "testbed", "daemon"]),
     ("python", &["study", "files"]),
 ];

@@ -121,7 +121,7 @@ impl HelperThread {
         };
         let mut found = Err(DoorError::Refused("there is no place for a socket".to_owned()));
         for socket in sockets {
-            let joined = self.join_at(&socket);
+            let joined = join_at(&socket);
             match joined {
                 Ok((stream, segment)) => return Ok((socket, stream, segment)),
                 // What says more than that nothing is there is what is wrong.
@@ -137,14 +137,6 @@ impl HelperThread {
             }
         }
         found
-    }
-
-    fn join_at(&self, socket: &std::path::Path) -> Result<(DoorStream, ProcessSegment), DoorError> {
-        let mut stream = DoorStream::connect(socket)?;
-        let join =
-            Question::Join { version: DOOR_VERSION, layout: VERSION, clock_ns: monotonic_ns(), command: command() };
-        let segment = segment(&mut stream, &join)?;
-        Ok((stream, segment))
     }
 
     /// Stays until the daemon is gone, or this end.
@@ -196,6 +188,14 @@ impl HelperThread {
             self.bell.wake();
         }
     }
+}
+
+/// Asks the daemon at a socket for a seat.
+fn join_at(socket: &std::path::Path) -> Result<(DoorStream, ProcessSegment), DoorError> {
+    let mut stream = DoorStream::connect(socket)?;
+    let join = Question::Join { version: DOOR_VERSION, layout: VERSION, clock_ns: monotonic_ns(), command: command() };
+    let segment = segment(&mut stream, &join)?;
+    Ok((stream, segment))
 }
 
 fn segment(stream: &mut DoorStream, question: &Question) -> Result<ProcessSegment, DoorError> {

@@ -4,6 +4,7 @@ use fairwave_units::{Rate, Time};
 
 use super::{Host, node};
 use crate::config::NodeConfig;
+use crate::end_node::EndNode;
 use crate::handshake::Crypto;
 use crate::session::Direction;
 use crate::told::{Looked, ToldGrant, ToldNode};
@@ -41,7 +42,7 @@ impl<C: Crypto> Host<C> {
 
     /// Whether the end node of a direction is told its grants.
     pub fn is_told(&self, direction: Direction) -> bool {
-        self.control.node(direction).is_some_and(|node| node.is_told())
+        self.control.node(direction).is_some_and(EndNode::is_told)
     }
 
     /// An interval is about to end: what each session of a told node used since the last look, in the order of their
