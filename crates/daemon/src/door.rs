@@ -99,7 +99,9 @@ impl Door {
             }
             let idle: Vec<_> =
                 self.visitors.iter().filter(|(_, visitor)| visitor.is_idle()).map(|(id, _)| *id).collect();
-            idle.into_iter().for_each(|visitor| self.close(visitor));
+            for visitor in idle {
+                self.close(visitor);
+            }
         }
     }
 
@@ -232,15 +234,12 @@ impl Door {
         segment.set_beat(self.shared.beats.load().of(visitor.user));
         let seat = Answer::Seat { version: DOOR_VERSION, layout: VERSION, clock_ns: monotonic_ns() };
         let line = serde_json::to_string(&seat).unwrap_or_default();
-        match send_with(&visitor.stream, &line, &[memory.rows, memory.grants]) {
-            Ok(true) => {
-                visitor.segments += 1;
-                Some(segment)
-            }
-            _ => {
-                self.close(id);
-                None
-            }
+        if matches!(send_with(&visitor.stream, &line, &[memory.rows, memory.grants]), Ok(true)) {
+            visitor.segments += 1;
+            Some(segment)
+        } else {
+            self.close(id);
+            None
         }
     }
 
@@ -259,7 +258,9 @@ impl Door {
                 gone.push(*id);
             }
         }
-        gone.into_iter().for_each(|id| self.close(id));
+        for id in gone {
+            self.close(id);
+        }
     }
 
     fn answer(&mut self, id: VisitorId, answer: &Answer) {

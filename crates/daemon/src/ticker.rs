@@ -247,7 +247,8 @@ impl Ticker {
 
 fn sleep_until(at: Time) {
     let nanos = at.as_nanos();
-    let timespec = Timespec { tv_sec: (nanos / 1_000_000_000) as i64, tv_nsec: (nanos % 1_000_000_000) as i64 };
+    let (tv_sec, tv_nsec) = ((nanos / 1_000_000_000).cast_signed(), (nanos % 1_000_000_000).cast_signed());
+    let timespec = Timespec { tv_sec, tv_nsec };
     // A signal that wakes it early makes no harm: an early tick is one.
     while rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &timespec) == Err(rustix::io::Errno::INTR) {}
 }

@@ -92,19 +92,27 @@ pub(crate) struct Bound {
     pub(crate) capacity: Capacity,
 }
 
+impl Bound {
+    /// An endpoint whose own capacity is this one: what it has is the machine's, where that has an end node.
+    pub(crate) fn of(endpoint: Endpoint, own: &Capacity) -> Self {
+        let [capacity, _] = own.at(&endpoint.node());
+        Self { endpoint, capacity }
+    }
+}
+
 impl LinkArgs {
     /// An endpoint at any port, for a session with a peer that is known, or will be.
     pub(crate) fn bind(&self, peer: Option<IpAddr>) -> Result<Bound, CommandFailure> {
         let (config, capacity) = self.config(peer);
         let endpoint = Endpoint::bind(&config).map_err(|error| CommandFailure::Run(error.to_string()))?;
-        Ok(Bound { endpoint, capacity })
+        Ok(Bound::of(endpoint, &capacity))
     }
 
     /// An endpoint that others come to; an address was said by `option`.
     pub(crate) fn bind_to(&self, option: &str, listen: &Listen) -> Result<Bound, CommandFailure> {
         let (config, capacity) = self.config(None);
         let endpoint = listen.bind(None, &config).map_err(|error| not_bound(option, listen, &error))?;
-        Ok(Bound { endpoint, capacity })
+        Ok(Bound::of(endpoint, &capacity))
     }
 
     /// Whether a command has the carrier that was asked for: it has these, and `why` says which it lacks.
