@@ -151,7 +151,8 @@ fn daemon__shares_between_processes_and_is_missed_when_it_is_killed() {
     assert!(status["node"]["total_bps"].as_f64().unwrap() > 0.0);
     assert_eq!(status["users"].as_array().unwrap().len(), 1);
     let why = String::from_utf8(world.fairwave(&["why"]).output().unwrap().stdout).unwrap();
-    assert!(why.contains("limited by: node, since this end's node grants it"), "{why}");
+    let count = |verb: &str| why.lines().filter(|line| line.contains(verb) && line.contains("(bench")).count();
+    assert_eq!((count(" receives from "), count(" sends to ")), (3, 3), "{why}");
     let text = String::from_utf8(world.fairwave(&["status"]).output().unwrap().stdout).unwrap();
     assert!(text.contains("this machine's end node") && text.contains("of 24.00 Mb/s"), "{text}");
     assert!(text.contains("capacity 24.00 Mb/s (of this machine, by the daemon at"), "{text}");

@@ -9,7 +9,7 @@ use crate::flow_table::{Flow, FlowTable, JoinError};
 use crate::options::SessionOptions;
 use crate::session::Direction;
 use crate::stray_meter::StrayMeter;
-use told::Told;
+use crate::told::Told;
 
 /// An end node of GTP for one direction (Wu 2007, Algorithms 2 and 3, which are the same): a capacity, a table of the
 /// sessions that cross it, and a rule that runs once per control interval.

@@ -47,3 +47,13 @@ pub struct ToldGrant {
     /// Whether it used more than it was granted for so long that it is to be closed.
     pub exceeds: bool,
 }
+
+/// What a node knows that is told its grants.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Told {
+    pub(crate) by: ToldNode,
+    /// This host's own limit, which the sum of its grants does not exceed.
+    pub(crate) bound: Rate,
+    /// The weights of its sessions when the machine was last told of them.
+    pub(crate) looked_weights: f64,
+}

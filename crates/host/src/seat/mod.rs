@@ -20,22 +20,16 @@ use fairwave_units::{Duration, Rate, Time};
 use crate::commands::ThreadWaker;
 use crate::crypto::Noise;
 use crate::door::monotonic_ns;
-use crate::session::Session;
 
 pub use facts::{NodeChoice, NodeFacts, NodeOrigin};
 use helper::{Helper, SeatNews};
 use places::Places;
+pub(crate) use row::Seated;
 pub use row::limited_by_word;
 use row::row;
 
 /// Makes end nodes of this process, for a direction with a capacity.
 pub(crate) type MakeNode = Box<dyn Fn(Direction, Rate) -> NodeConfig + Send>;
-
-/// A session as its row tells of it.
-pub(crate) struct Seated<'a> {
-    pub(crate) session: &'a Session,
-    pub(crate) wire_bytes: [u64; 2],
-}
 
 /// The seat of an endpoint.
 pub(crate) struct Seat {

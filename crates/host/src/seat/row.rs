@@ -4,7 +4,13 @@ use fairwave_proto::{Direction, Hold, Looked};
 use fairwave_table::{Ask, ProcessRow, Remote};
 use fairwave_units::{Bytes, Rate, Time};
 
-use super::Seated;
+use crate::session::Session;
+
+/// A session as its row tells of it.
+pub(crate) struct Seated<'a> {
+    pub(crate) session: &'a Session,
+    pub(crate) wire_bytes: [u64; 2],
+}
 
 /// The row of a session in a direction.
 pub(super) fn row(seated: &Seated<'_>, direction: Direction, measured_at: Time, looked: &Looked) -> ProcessRow {

@@ -5,18 +5,7 @@ use fairwave_units::{Rate, Time};
 
 use super::{EndNode, TickOutcome};
 use crate::codec::SessionId;
-use crate::told::ToldGrant;
-use crate::told::ToldNode;
-
-/// What a node knows that is told its grants.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Told {
-    by: ToldNode,
-    /// This host's own limit, which the sum of its grants does not exceed.
-    bound: Rate,
-    /// The weights of its sessions when the machine was last told of them.
-    looked_weights: f64,
-}
+use crate::told::{Told, ToldGrant, ToldNode};
 
 /// Of a session that no node holds.
 pub(super) const NO_LIMIT: f64 = f64::MAX;
