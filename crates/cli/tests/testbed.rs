@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 /// How many tests had no result.
@@ -64,27 +65,34 @@ fn testbed__cubic_of_the_kernel_fills_a_sink() {
 }
 
 #[test]
-fn testbed__nothing_stays_after_a_kill() {
+fn testbed__nothing_stays_after_a_kill_and_after_ctrl_c() {
     let Some(_turn) = turn() else { return };
-    let mut command = fairwave();
-    command.args(["testbed", "run", "five-to-one", "--scale", "0.1", "--duration", "60 s", "--quiet"]);
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it is built");
-    let deadline = Instant::now() + Duration::from_secs(30);
-    let ends = loop {
-        let ends = children_of(child.id());
-        // Those of the calibration's second load are ten, its first are two; those of the run are six.
-        if ends.len() == 6 || Instant::now() > deadline {
-            break ends;
+    for signal in [Signal::KILL, Signal::INT] {
+        let mut command = fairwave();
+        command.args(["testbed", "run", "five-to-one", "--scale", "0.1", "--duration", "60 s", "--json", "--quiet"]);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it is built");
+        let deadline = Instant::now() + Duration::from_secs(30);
+        let ends = loop {
+            let ends = children_of(child.id());
+            // Those of the calibration's second load are ten, its first are two; those of the run are six.
+            if ends.len() == 6 || Instant::now() > deadline {
+                break ends;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        assert_eq!(ends.len(), 6, "its programs were there");
+        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).expect("it has a number");
+        kill_process(pid, signal).expect("it runs");
+        let output = child.wait_with_output().expect("it was started");
+        if signal == Signal::INT {
+            assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
+            assert!(output.stdout.is_empty(), "half a run has no numbers: {}", String::from_utf8_lossy(&output.stdout));
         }
-        std::thread::sleep(Duration::from_millis(20));
-    };
-    child.kill().expect("it runs");
-    child.wait().expect("it was killed");
-    assert_eq!(ends.len(), 6, "its programs were there");
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while ends.iter().any(|end| is_end(*end)) {
-        assert!(Instant::now() < deadline, "programs outlive the one that started them: {ends:?}");
-        std::thread::sleep(Duration::from_millis(20));
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while ends.iter().any(|end| is_end(*end)) {
+            assert!(Instant::now() < deadline, "programs outlive the one that started them: {ends:?}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 }
 
