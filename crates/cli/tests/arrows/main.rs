@@ -25,9 +25,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("catalogue", &["sim", "fluid"]),
     ("host", &["scenario", "proto", "wan"]),
     ("files", &["host"]),
+    ("pipe", &["host"]),
     ("study", &["catalogue"]),
     ("testbed", &["host", "scenario", "wan"]),
-    ("cli", &["study", "files", "testbed"]),
+    ("cli", &["study", "files", "testbed", "pipe"]),
     ("python", &["study", "files"]),
 ];
 
