@@ -26,9 +26,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("host", &["scenario", "proto", "table", "wan"]),
     ("daemon", &["host", "table"]),
     ("files", &["host"]),
+    ("pipe", &["host"]),
     ("study", &["catalogue"]),
     ("testbed", &["daemon", "scenario", "wan"]),
-    ("cli", &["study", "files", "testbed", "daemon"]),
+    ("cli", &["study", "files", "testbed", "daemon", "pipe"]),
     ("python", &["study", "files"]),
 ];
 
