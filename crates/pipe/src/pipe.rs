@@ -3,6 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::Sender;
 use fairwave_host::{CloseReason, Lock, Session};
@@ -21,6 +22,9 @@ use crate::watch::Watch;
 pub struct Pipe {
     pub(crate) shared: Arc<Shared>,
 }
+
+/// Who waits for the other end looks so often.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 /// How far a pipe is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -177,6 +181,22 @@ impl Pipe {
     /// Its session, once it is open.
     pub fn session(&self) -> Option<Session> {
         self.shared.session.lock().session.clone()
+    }
+
+    /// Waits until the other end has taken all that the descriptor gave, and its end, or the session is over; no longer
+    /// than `most`. Whether all was taken.
+    pub fn wait_taken(&self, most: Duration) -> bool {
+        let until = Instant::now().checked_add(most);
+        loop {
+            if self.shared.outgoing.lock().is_over() {
+                return true;
+            }
+            let is_closed = self.shared.session.lock().closed.is_some();
+            if is_closed || until.is_some_and(|until| until <= Instant::now()) {
+                return self.shared.outgoing.lock().is_over();
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
     }
 
     /// How far it is.

@@ -1,0 +1,1 @@
+//! What TCP has no like of: tickets, opening, and what cuts.
