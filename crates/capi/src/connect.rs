@@ -13,7 +13,6 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 use crate::errno::Errno;
 use crate::library::Library;
-use crate::ours;
 use crate::socket::{Socket, SocketWatch, Stage};
 
 /// The thread that waits for what comes of attempts.
@@ -69,13 +68,15 @@ impl Attempt {
         let Some(ours) = ours else { return };
         match answer {
             Ok(_) => {
-                take_filler(&ours, self.filler_bytes);
-                pipe.attach(ours);
+                if let Some(ours) = ours.give() {
+                    take_filler(&ours, self.filler_bytes);
+                    pipe.attach(ours);
+                }
             }
             Err(error) => {
                 // Its filler was not read: the program's end is reset.
                 socket.set_error(Errno::from(&error));
-                ours::close(ours);
+                drop(ours);
             }
         }
     }

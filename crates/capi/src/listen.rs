@@ -18,6 +18,7 @@ use rustix::net::{
 
 use crate::errno::Errno;
 use crate::library::current;
+use crate::ours::Ours;
 use crate::socket::{Socket, SocketWatch, Stage, Wishes, set_flags};
 
 /// What the library does at a listening socket, on the network thread.
@@ -111,12 +112,12 @@ impl Listener {
             state.pipe = Some(pipe.clone());
             state.ours.take()
         };
-        let Some(ours) = ours else { return Err(Refusal::NoRoom) };
+        let Some(ours) = ours.and_then(Ours::give) else { return Err(Refusal::NoRoom) };
         pipe.attach(ours);
         library.add(&socket);
         let sent = {
             let state = listening.state.lock();
-            let Some(way) = state.ours.as_ref() else { return Err(Refusal::UnknownName) };
+            let Some(way) = state.ours.as_ref().and_then(Ours::get) else { return Err(Refusal::UnknownName) };
             if !is_waiting(way) {
                 self.handed = 0;
             }

@@ -17,10 +17,33 @@ fn place(descriptor: &OwnedFd) -> Option<(&'static AtomicU64, u64)> {
     Some((OURS.get(number as usize / 64)?, 1 << (number % 64)))
 }
 
-/// This one is the library's.
-pub(crate) fn note(descriptor: &OwnedFd) {
-    if let Some((word, bit)) = place(descriptor) {
-        word.fetch_or(bit, Ordering::SeqCst);
+/// The library's end of a descriptor, until a pipe has it.
+pub(crate) struct Ours {
+    descriptor: Option<OwnedFd>,
+}
+
+impl Ours {
+    /// This one is the library's.
+    pub(crate) fn new(descriptor: OwnedFd) -> Self {
+        if let Some((word, bit)) = place(&descriptor) {
+            word.fetch_or(bit, Ordering::SeqCst);
+        }
+        Self { descriptor: Some(descriptor) }
+    }
+
+    pub(crate) fn get(&self) -> Option<&OwnedFd> {
+        self.descriptor.as_ref()
+    }
+
+    /// It goes to a pipe, and comes back to be closed with [`close`].
+    pub(crate) fn give(mut self) -> Option<OwnedFd> {
+        self.descriptor.take()
+    }
+}
+
+impl Drop for Ours {
+    fn drop(&mut self) {
+        self.descriptor.take().into_iter().for_each(close);
     }
 }
 

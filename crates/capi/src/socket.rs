@@ -15,7 +15,7 @@ use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, send, socketpair};
 
 use crate::errno::Errno;
-use crate::ours;
+use crate::ours::{self, Ours};
 
 /// A socket. The program has one end of a Unix socket pair, and the library the other until the pump has it.
 pub(crate) struct Socket {
@@ -32,7 +32,7 @@ pub(crate) struct Socket {
 /// How a socket is.
 pub(crate) struct SocketState {
     pub(crate) stage: Stage,
-    pub(crate) ours: Option<OwnedFd>,
+    pub(crate) ours: Option<Ours>,
     pub(crate) endpoint: Option<Endpoint>,
     pub(crate) peer: Option<SocketAddr>,
     pub(crate) ticket: Option<Ticket>,
@@ -112,7 +112,7 @@ impl Socket {
     /// A new one, and the program's end of it.
     pub(crate) fn new(is_v6: bool, stage: Stage, wishes: Wishes) -> Result<(Arc<Self>, OwnedFd), Errno> {
         let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-        ours::note(&ours);
+        let ours = Ours::new(ours);
         let inode = inode_of(&theirs)?;
         let state = SocketState {
             stage,

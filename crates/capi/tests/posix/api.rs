@@ -11,6 +11,7 @@ use fairwave::{
 
 pub(crate) const SOL_FAIRWAVE: c_int = 0x4657;
 pub(crate) const TICKET: c_int = 1;
+pub(crate) const STATS: c_int = 9;
 
 /// Whose calls are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,6 +141,16 @@ impl Api {
         Ok(value)
     }
 
+    /// Waits until so many bytes have come to a socket of the library and were handed over; to one of TCP they have.
+    pub(crate) fn wait_came(self, fd: c_int, bytes: u64) {
+        let mut tries = 0;
+        while self == Self::Fairwave && stats(fd)[4] < bytes {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            tries += 1;
+            assert!(tries < 10_000, "{bytes} bytes do not come");
+        }
+    }
+
     /// How long calls that receive wait.
     pub(crate) fn set_patience_ms(self, fd: c_int, option: c_int, ms: i64) {
         let time = libc::timeval { tv_sec: ms / 1000, tv_usec: ms % 1000 * 1000 };
@@ -183,6 +194,17 @@ impl Api {
         }
         (calling, called)
     }
+}
+
+/// The numbers of `struct fairwave_stats`.
+pub(crate) fn stats(fd: c_int) -> Vec<u64> {
+    let (mut numbers, mut length) = (vec![0_u64; 64], 512);
+    // SAFETY: there is so much room.
+    let got = unsafe { g_getsockopt(fd, SOL_FAIRWAVE, STATS, numbers.as_mut_ptr().cast(), &raw mut length) };
+    assert_eq!(got, 0);
+    numbers.truncate(length as usize / 8);
+    assert_eq!(numbers[0], u64::from(length), "the size first");
+    numbers
 }
 
 /// A socket of the library that listens on loopback, and its ticket with a zero at the end.

@@ -102,6 +102,8 @@ fn shutdown__of_reading_is_an_end_here() {
         note(&mut log, "send", api.put(a, b"still"));
         note(&mut log, "recv there", api.take(b, 5));
         note(&mut log, "send to it", api.put(b, b"unheard"));
+        // What comes when it will neither read nor write any more is another case.
+        api.wait_came(a, 7);
         note(&mut log, "shutdown", api.shutdown(a, SHUT_WR));
         note(&mut log, "end there", api.recv(b, 10, 0));
         (api.close(a).unwrap(), api.close(b).unwrap());
