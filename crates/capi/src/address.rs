@@ -72,7 +72,12 @@ pub(crate) fn stored(address: SocketAddr, is_v6: bool) -> (sockaddr_storage, usi
     let mut storage: sockaddr_storage = unsafe { std::mem::zeroed() };
     let place = std::ptr::addr_of_mut!(storage);
     let port = address.port().to_be();
-    let used = match (address.ip(), is_v6) {
+    let ip = match address.ip().to_canonical() {
+        // An endpoint that takes both is at all addresses of both.
+        IpAddr::V6(ip) if !is_v6 && ip.is_unspecified() => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        ip => ip,
+    };
+    let used = match (ip, is_v6) {
         (IpAddr::V4(ip), false) => {
             let place = place.cast::<sockaddr_in>();
             // SAFETY: a storage has room and alignment for it.

@@ -376,9 +376,21 @@ pub extern "C" fn g_shutdown(fd: c_int, how: c_int) -> c_int {
         if find(fd).is_some_and(|socket| matches!(socket.stage(), Stage::New | Stage::Connecting | Stage::Failed)) {
             return Err(Errno(libc::ENOTCONN));
         }
+        // Where both streams are over, TCP has no connection any more.
+        if find(fd).is_some_and(|socket| socket.stage() != Stage::Listening) && is_hung_up(fd) {
+            return Err(Errno(libc::ENOTCONN));
+        }
         // SAFETY: a call without pointers.
         system(unsafe { libc::shutdown(fd, how) })
     })
+}
+
+/// Whether both streams of a descriptor are over.
+fn is_hung_up(fd: c_int) -> bool {
+    let mut one = pollfd { fd, events: 0, revents: 0 };
+    // SAFETY: there is one.
+    let polled = unsafe { libc::poll(&raw mut one, 1, 0) };
+    polled > 0 && one.revents & libc::POLLHUP != 0
 }
 
 /// Closes a descriptor: see `close(2)`. What was written still goes, also when the process exits, for 5 s at the most.
@@ -387,14 +399,18 @@ pub extern "C" fn g_shutdown(fd: c_int, how: c_int) -> c_int {
 pub extern "C" fn g_close(fd: c_int) -> c_int {
     answer(|| {
         let socket = find(fd);
-        let lingers = socket.as_ref().and_then(|_| borrowed(fd).ok()).and_then(|theirs| {
-            rustix::net::sockopt::socket_linger(theirs).ok().flatten()
-        });
+        let lingers = socket
+            .as_ref()
+            .and_then(|_| borrowed(fd).ok())
+            .and_then(|theirs| rustix::net::sockopt::socket_linger(theirs).ok().flatten());
         let pipe = socket.as_ref().and_then(|socket| socket.state.lock().pipe.clone());
         if let (Some(pipe), Some(std::time::Duration::ZERO)) = (&pipe, lingers) {
             pipe.cut();
         }
-        if let (Some(library), Some(socket)) = (current(), &socket) {
+        // One that is connected may have copies, and is forgotten when it is over.
+        if let (Some(library), Some(socket)) = (current(), &socket)
+            && !matches!(socket.stage(), Stage::Connecting | Stage::Connected { .. })
+        {
             library.forget(socket);
         }
         // SAFETY: the program closes what it has.

@@ -132,7 +132,7 @@ pub(crate) fn connect(
         state.endpoint = Some(endpoint.clone());
     }
     let filler_bytes = fill(theirs);
-    let watch = Box::new(SocketWatch { socket: Arc::clone(socket) });
+    let watch = Box::new(SocketWatch { socket: Arc::downgrade(socket) });
     let (pipe, handler) = library.pump.pipe(wishes.pipe(), watch);
     socket.state.lock().pipe = Some(pipe.clone());
     let options = ConnectOptions { sends: true, receives: true, greeting: greeting(b""), options: wishes.session };

@@ -32,7 +32,7 @@ struct Sockets {
     known: BTreeMap<u64, Arc<Socket>>,
     /// In the order in which they came: a program that closes its ends by `close` tells the library nothing.
     order: VecDeque<u64>,
-    /// When it is next looked which of them are closed.
+    /// How many of them there are when it is looked again which are over.
     look_at: usize,
 }
 
@@ -52,8 +52,10 @@ static HAS_HOOKS: AtomicBool = AtomicBool::new(false);
 
 /// What was written and not taken is waited for so long when the process exits.
 const LINGERS: Duration = Duration::from_secs(5);
-/// Sockets before it is looked which of them are closed.
+/// So many more sockets before it is looked which of them are over.
 const FIRST_LOOK: usize = 1024;
+/// Sockets that are over and may still be asked how that was.
+const MOST_OVER: usize = 512;
 
 /// The library of this process, if there is one.
 #[expect(unsafe_code, reason = "it lives as long as the process, which the compiler cannot see")]
@@ -139,16 +141,28 @@ impl Library {
 
     /// There is one more.
     pub(crate) fn add(&self, socket: &Arc<Socket>) {
-        let gone: Vec<Arc<Socket>> = {
+        let (before, to_look) = {
             let mut sockets = self.sockets.lock();
             let before = sockets.known.insert(socket.inode, Arc::clone(socket));
             if before.is_none() {
                 sockets.order.push_back(socket.inode);
             }
-            before.into_iter().chain(sockets.forget_some()).collect()
+            (before, sockets.to_look())
+        };
+        drop(before);
+        self.forget_over(to_look);
+    }
+
+    /// Forgets the oldest of those that are over.
+    fn forget_over(&self, sockets: Vec<Arc<Socket>>) {
+        let over: Vec<u64> = sockets.iter().filter(|socket| socket.is_over()).map(|socket| socket.inode).collect();
+        let gone: Vec<Arc<Socket>> = {
+            let mut table = self.sockets.lock();
+            let oldest = over.iter().take(over.len().saturating_sub(MOST_OVER));
+            oldest.filter_map(|inode| table.known.remove(inode)).collect()
         };
         // What they hold is let go of without the lock.
-        drop(gone);
+        drop((gone, sockets));
     }
 
     /// A program closes its end by a call of the library.
@@ -192,23 +206,14 @@ impl Library {
 }
 
 impl Sockets {
-    /// Looks now and then which of them are over, and forgets the oldest of those.
-    fn forget_some(&mut self) -> Vec<Arc<Socket>> {
+    /// All of them, the oldest first, if it is time to look which are over.
+    fn to_look(&mut self) -> Vec<Arc<Socket>> {
         if self.known.len() < self.look_at.max(FIRST_LOOK) {
             return Vec::new();
         }
-        let mut gone = Vec::new();
-        let known = &mut self.known;
-        self.order.retain(|inode| match known.get(inode) {
-            None => false,
-            // Only this table has it: its pipe is over, and the pump has let go of it.
-            Some(socket) if Arc::strong_count(socket) == 1 && socket.is_over() => {
-                gone.extend(known.remove(inode));
-                false
-            }
-            Some(_) => true,
-        });
-        self.look_at = 2 * self.known.len();
-        gone
+        self.look_at = self.known.len() + FIRST_LOOK;
+        let known = &self.known;
+        self.order.retain(|inode| known.contains_key(inode));
+        self.order.iter().filter_map(|inode| known.get(inode).cloned()).collect()
     }
 }

@@ -12,8 +12,8 @@ use fairwave_host::{
 };
 use fairwave_pipe::read_greeting;
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recvmsg,
-    sendmsg,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+    recvmsg, sendmsg,
 };
 
 use crate::errno::Errno;
@@ -103,7 +103,7 @@ impl Listener {
         let stage = Stage::Connected { is_told: true };
         let made = Socket::new(self.is_v6, stage, self.wishes);
         let (socket, theirs) = made.map_err(|_| Refusal::NoRoom)?;
-        let watch = Box::new(SocketWatch { socket: Arc::clone(&socket) });
+        let watch = Box::new(SocketWatch { socket: Arc::downgrade(&socket) });
         let (pipe, handler) = library.pump.pipe(self.wishes.pipe(), watch);
         let ours = {
             let mut state = socket.state.lock();

@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, Weak};
 
 use fairwave_host::{
     CloseReason, Endpoint, EndpointConfig, Lock, PathKind, Session, SessionOptions, StatusSample, Ticket,
@@ -12,7 +12,7 @@ use fairwave_pipe::{Pipe, PipeOptions, Watch};
 use fairwave_units::{Bytes, Rate};
 use rustix::fs::fstat;
 use rustix::io::{FdFlags, fcntl_setfd};
-use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, send, socketpair};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair};
 
 use crate::errno::Errno;
 use crate::ours::{self, Ours};
@@ -169,27 +169,36 @@ impl Socket {
     /// or closed its end, `g_recv` says it all the same, and `read` sees the end of the stream.
     pub(crate) fn reset(&self, ours: OwnedFd, error: Errno) {
         self.set_error(error);
-        let number = self.number.load(Ordering::Relaxed);
-        if number >= 0 {
-            // Between a look and the next call another thread may close it. What a number leads to is asked again, and
-            // a byte goes to no other socket.
-            let _ = self.write_for_program(number);
+        // Between a look and the next call another thread may close it. What a number leads to is asked again, and a
+        // byte goes to no other socket.
+        let is_written = |number: RawFd| number >= 0 && self.write_for_program(number) == Ok(true);
+        if !is_written(self.number.load(Ordering::Relaxed)) {
+            // It may have it by another number: a copy, or one that it took without the library.
+            let _ = number_of(self.inode).is_some_and(is_written);
         }
         ours::close(ours);
     }
 
+    /// Closes the library's end so that the program sees the end of the stream: nothing may be unread then.
+    fn close_quietly(ours: OwnedFd) {
+        let mut room = [0; 4096];
+        while recv(&ours, &mut room, RecvFlags::DONTWAIT).is_ok_and(|(got, _)| got > 0) {}
+        ours::close(ours);
+    }
+
     #[expect(unsafe_code, reason = "the number is the program's")]
-    fn write_for_program(&self, number: RawFd) -> Result<(), Errno> {
+    fn write_for_program(&self, number: RawFd) -> Result<bool, Errno> {
         // SAFETY: it is asked what the number leads to, and nothing else is done with it unless that is this socket.
         let theirs = unsafe { BorrowedFd::borrow_raw(number) };
         if inode_of(theirs)? != self.inode {
-            return Ok(());
+            return Ok(false);
         }
         let copy = rustix::io::fcntl_dupfd_cloexec(theirs, 0)?;
         if inode_of(&copy)? == self.inode {
-            send(&copy, &[0], SendFlags::DONTWAIT | SendFlags::NOSIGNAL)?;
+            // Where there is no room, something is unread in any case.
+            let _ = send(&copy, &[0], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
         }
-        Ok(())
+        Ok(true)
     }
 }
 
@@ -204,15 +213,25 @@ pub(crate) fn set_flags(theirs: &OwnedFd, is_cloexec: bool, is_nonblocking: bool
     Ok(())
 }
 
-/// Hears how the pipe of a socket fares.
+/// The number that a program has for a socket; any of several.
+fn number_of(inode: u64) -> Option<RawFd> {
+    let link = format!("socket:[{inode}]");
+    let entries = std::fs::read_dir("/proc/self/fd").ok()?;
+    let found =
+        entries.flatten().find(|entry| std::fs::read_link(entry.path()).is_ok_and(|to| to.as_os_str() == &*link));
+    found?.file_name().to_str()?.parse().ok()
+}
+
+/// Hears how the pipe of a socket fares. The socket has the pipe, and is kept by the library's table.
 pub(crate) struct SocketWatch {
-    pub(crate) socket: Arc<Socket>,
+    pub(crate) socket: Weak<Socket>,
 }
 
 impl Watch for SocketWatch {
     fn on_open(&self, session: &Session) {
+        let Some(socket) = self.socket.upgrade() else { return };
         let desired = {
-            let mut state = self.socket.state.lock();
+            let mut state = socket.state.lock();
             state.session = Some(session.clone());
             state.peer = Some(session.facts().peer);
             state.wishes.desired
@@ -224,10 +243,16 @@ impl Watch for SocketWatch {
 
     fn on_cut(&self, descriptor: Option<OwnedFd>, _reason: CloseReason) {
         // Before it is connected, who connects hears why not.
-        if let Some(ours) = descriptor {
-            self.socket.reset(ours, Errno(libc::ECONNRESET));
-            self.release();
+        let Some(ours) = descriptor else { return };
+        let Some(socket) = self.socket.upgrade() else { return ours::close(ours) };
+        let pipe = socket.state.lock().pipe.clone();
+        if pipe.is_some_and(|pipe| pipe.status().is_ended) {
+            // The program has seen the end of what it reads: that stays, as with TCP. What it writes now is EPIPE.
+            Socket::close_quietly(ours);
+        } else {
+            socket.reset(ours, Errno(libc::ECONNRESET));
         }
+        self.release();
     }
 
     fn on_end(&self, descriptor: Option<OwnedFd>) {
@@ -239,7 +264,7 @@ impl Watch for SocketWatch {
 impl SocketWatch {
     /// The endpoint is not kept for a session that is over.
     fn release(&self) {
-        let endpoint = self.socket.state.lock().endpoint.take();
+        let endpoint = self.socket.upgrade().and_then(|socket| socket.state.lock().endpoint.take());
         drop(endpoint);
     }
 }

@@ -80,11 +80,8 @@ fn header__declares_what_the_library_has() {
     assert_eq!(declared.len(), 17);
     assert_eq!(calls_in(&read("crates/capi/pkg/fairwave.map")), declared);
     let source = read("crates/capi/src/calls.rs");
-    let defined: BTreeSet<String> = source
-        .split("extern \"C\" fn ")
-        .skip(1)
-        .map(|rest| rest.split('(').next().unwrap().to_owned())
-        .collect();
+    let defined: BTreeSet<String> =
+        source.split("extern \"C\" fn ").skip(1).map(|rest| rest.split('(').next().unwrap().to_owned()).collect();
     assert_eq!(defined, declared);
 }
 
@@ -107,7 +104,11 @@ fn header__has_the_numbers_of_the_options() {
         let body = text.split(from).nth(1).unwrap().split("\n}").next().unwrap().to_owned();
         let lines = body.lines().filter(|line| line.contains(mark)).map(|line| {
             let words = line.replace(mark, " ");
-            words.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').find(|word| !word.is_empty()).unwrap().to_owned()
+            words
+                .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+                .find(|word| !word.is_empty())
+                .unwrap()
+                .to_owned()
         });
         lines.collect()
     };
@@ -116,15 +117,80 @@ fn header__has_the_numbers_of_the_options() {
     assert_eq!(of_c, fields(&source, "struct Stats {", ": u64"));
 }
 
+/// What the header, the manual page and docs/c.md say of calls, options and errors is the same.
 #[test]
-fn shared_library__exports_the_calls_alone() {
+fn pages__name_what_there_is() {
+    let (header, page, manual) =
+        (read("crates/capi/include/fairwave.h"), read("docs/c.md"), read("crates/capi/pkg/fairwave.3"));
+    let declared = calls_in(&header);
+    let manual_calls: BTreeSet<String> =
+        calls_in(&manual.replace("\\", " ")).into_iter().filter(|name| !name.ends_with('_')).collect();
+    assert_eq!(manual_calls, declared);
+    assert!(calls_in(&page).is_subset(&declared), "{:?}", calls_in(&page));
+    let options_in = |text: &str| -> BTreeSet<String> {
+        let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let is_option = |word: &&str| word.starts_with("FAIRWAVE_") && word.len() > 9 && *word != "FAIRWAVE_H";
+        words.filter(is_option).map(str::to_owned).filter(|word| !word.ends_with('_')).collect()
+    };
+    assert_eq!(options_in(&page), options_in(&header));
+    assert_eq!(options_in(&manual), options_in(&header));
+    let errors_in = |text: &str, mark: &str| -> BTreeSet<String> {
+        let words = text
+            .split(mark)
+            .skip(1)
+            .map(|rest| rest.split(|c: char| !c.is_ascii_uppercase()).next().unwrap().to_owned());
+        words.filter(|word| word.starts_with('E') && word.len() > 2).collect()
+    };
+    let table = page.split("## Errors").nth(1).unwrap();
+    let source = read("crates/capi/src/errno.rs");
+    let with_words = source.split("pub(crate) fn words").nth(1).unwrap();
+    assert_eq!(
+        errors_in(table, "\n| `"),
+        errors_in(with_words, "libc::").into_iter().chain(["EKEYREVOKED".into()]).collect()
+    );
+}
+
+/// As docs/c.md says: installed into an empty place, and found there by pkg-config.
+#[test]
+fn install__gives_what_a_program_needs() {
     let place = tempfile::tempdir().unwrap();
     let library = place.path().join("libfairwave.so.0");
-    run(Command::new("sh")
-        .arg(root().join("crates/capi/pkg/link.sh"))
-        .arg(archive())
-        .arg(&library)
-        .env("CC", "cc"));
+    run(Command::new("sh").arg(root().join("crates/capi/pkg/link.sh")).arg(archive()).arg(&library).env("CC", "cc"));
+    std::os::unix::fs::symlink(archive(), place.path().join("libfairwave.a")).unwrap();
+    let destination = place.path().join("there");
+    run(Command::new("bash").arg(root().join("crates/capi/pkg/install.sh")).args([
+        destination.as_os_str(),
+        "/usr".as_ref(),
+        "9.8.7".as_ref(),
+        place.path().as_os_str(),
+    ]));
+    let installed = destination.join("usr");
+    let asked = |what: &[&str]| {
+        let paths = installed.join("lib/pkgconfig");
+        run(Command::new("pkg-config").arg("--define-prefix").args(what).arg("fairwave").env("PKG_CONFIG_PATH", paths))
+    };
+    assert_eq!(asked(&["--modversion"]).trim(), "9.8.7");
+    let flags = asked(&["--cflags", "--libs"]);
+    let program = place.path().join("echo");
+    run(Command::new("cc")
+        .args(["-Wall", "-Werror"])
+        .arg(root().join("examples/c/echo.c"))
+        .args(flags.split_whitespace())
+        .arg("-o")
+        .arg(&program));
+    let needed = run(Command::new("readelf").arg("-d").arg(&program));
+    assert!(needed.contains("Shared library: [libfairwave.so.0]"), "{needed}");
+    let mut child =
+        Command::new(&program).env("LD_LIBRARY_PATH", installed.join("lib")).stdout(Stdio::piped()).spawn().unwrap();
+    let mut ticket = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut ticket).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(ticket.starts_with("fw1"));
+    for page in ["fairwave.3", "g_send.3", "g_version.3"] {
+        assert!(fs::read_to_string(installed.join("share/man/man3").join(page)).unwrap().starts_with(".TH fairwave 3"));
+    }
+
     let symbols = run(Command::new("nm").args(["-D", "--defined-only", "--format=posix"]).arg(&library));
     let names: BTreeSet<String> = symbols
         .lines()

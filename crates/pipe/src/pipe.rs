@@ -37,6 +37,8 @@ pub struct PipeStatus {
     pub came: u64,
     /// Of those, the bytes that the descriptor has taken.
     pub came_taken: u64,
+    /// Whether the descriptor was told of the end of what came.
+    pub is_ended: bool,
     /// Why its session is over, if it is.
     pub closed: Option<CloseReason>,
 }
@@ -205,11 +207,11 @@ impl Pipe {
             let outgoing = self.shared.outgoing.lock();
             (outgoing.written(), outgoing.taken())
         };
-        let (came, came_taken) = {
+        let (came, came_taken, is_ended) = {
             let incoming = self.shared.incoming.lock();
-            (incoming.came(), incoming.taken())
+            (incoming.came(), incoming.taken(), incoming.is_over())
         };
         let closed = self.shared.session.lock().closed.map(|(reason, _)| reason);
-        PipeStatus { written, written_taken, came, came_taken, closed }
+        PipeStatus { written, written_taken, came, came_taken, is_ended, closed }
     }
 }

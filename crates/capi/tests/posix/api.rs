@@ -40,7 +40,10 @@ fn outcome(value: isize) -> Outcome {
         (libc::EISCONN, "EISCONN"),
         (libc::EINTR, "EINTR"),
     ];
-    Err(names.iter().find(|(number, _)| *number == errno).map_or_else(|| format!("{errno}"), |(_, name)| (*name).into()))
+    Err(names
+        .iter()
+        .find(|(number, _)| *number == errno)
+        .map_or_else(|| format!("{errno}"), |(_, name)| (*name).into()))
 }
 
 impl Api {
@@ -166,6 +169,14 @@ impl Api {
         }
     }
 
+    /// Bytes that can be read at once.
+    pub(crate) fn readable(fd: c_int) -> c_int {
+        let mut bytes: c_int = 0;
+        // SAFETY: there is room for one number.
+        assert_eq!(unsafe { libc::ioctl(fd, libc::FIONREAD, &raw mut bytes) }, 0);
+        bytes
+    }
+
     /// Two sockets that are connected: who called, and who was called. Calls that receive wait 20 s at the most.
     pub(crate) fn pair(self) -> (c_int, c_int) {
         let (calling, called) = match self {
@@ -226,8 +237,7 @@ pub(crate) fn ticket_of(listening: c_int) -> Vec<u8> {
     let mut ticket = vec![0_u8; 1024];
     let mut length = 1024;
     // SAFETY: there is so much room.
-    let got =
-        unsafe { g_getsockopt(listening, SOL_FAIRWAVE, TICKET, ticket.as_mut_ptr().cast(), &raw mut length) };
+    let got = unsafe { g_getsockopt(listening, SOL_FAIRWAVE, TICKET, ticket.as_mut_ptr().cast(), &raw mut length) };
     assert_eq!(got, 0);
     ticket.truncate(length as usize);
     ticket
@@ -237,9 +247,8 @@ pub(crate) fn ticket_of(listening: c_int) -> Vec<u8> {
 pub(crate) fn caller(ticket: &[u8], flags: c_int) -> c_int {
     let calling = g_socket(libc::AF_INET, libc::SOCK_STREAM | flags, 0);
     // SAFETY: so many bytes are there.
-    let set = unsafe {
-        g_setsockopt(calling, SOL_FAIRWAVE, TICKET, ticket.as_ptr().cast(), ticket.len() as libc::socklen_t)
-    };
+    let set =
+        unsafe { g_setsockopt(calling, SOL_FAIRWAVE, TICKET, ticket.as_ptr().cast(), ticket.len() as libc::socklen_t) };
     assert_eq!(set, 0, "{}", std::io::Error::last_os_error());
     calling
 }

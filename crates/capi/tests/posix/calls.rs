@@ -226,9 +226,42 @@ fn cut__is_told_by_recv_once_and_by_read_as_well() {
         g_close(called);
     }
     let called = cut(false);
+    // A copy under another number, and the first one closed.
+    // SAFETY: a call without pointers.
+    let called = unsafe {
+        let copy = libc::dup(called);
+        libc::close(called);
+        copy
+    };
     // SAFETY: the test has it.
     let mut plain = UnixStream::from(unsafe { OwnedFd::from_raw_fd(called) });
     assert_eq!(plain.read(&mut [0; 1]).unwrap_err().raw_os_error(), Some(libc::ECONNRESET));
+}
+
+#[test]
+fn cut__is_told_to_a_copy_that_the_library_has_never_seen() {
+    let (calling, called) = API.pair();
+    // SAFETY: a call without pointers.
+    let copy = unsafe { libc::dup(called) };
+    g_close(called);
+    let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+    API.set(calling, libc::SOL_SOCKET, libc::SO_LINGER, &linger).unwrap();
+    API.close(calling).unwrap();
+    // SAFETY: the test has it.
+    let mut plain = UnixStream::from(unsafe { OwnedFd::from_raw_fd(copy) });
+    assert_eq!(plain.read(&mut [0; 1]).unwrap_err().raw_os_error(), Some(libc::ECONNRESET));
+}
+
+#[test]
+fn sockets__many_come_and_go() {
+    let (listening, ticket) = listener(8);
+    for _ in 0..600 {
+        let (calling, called) = (call(&ticket), accept(listening));
+        // Closed without a word to the library.
+        // SAFETY: the test has them.
+        unsafe { (libc::close(calling), libc::close(called)) };
+    }
+    g_close(listening);
 }
 
 #[test]
@@ -260,9 +293,7 @@ fn options__what_is_set_is_there_and_what_is_wrong_is_not_taken() {
     let mut short = [0_u8; 10];
     let mut length = 10;
     // SAFETY: there is so much room.
-    let got = unsafe {
-        fairwave::g_getsockopt(fd, SOL_FAIRWAVE, TICKET, short.as_mut_ptr().cast(), &raw mut length)
-    };
+    let got = unsafe { fairwave::g_getsockopt(fd, SOL_FAIRWAVE, TICKET, short.as_mut_ptr().cast(), &raw mut length) };
     assert_eq!((got, errno(), short), (-1, libc::ENOBUFS, [0; 10]));
     g_close(fd);
     // Where no socket of the library is.

@@ -3,6 +3,6 @@
 #![allow(non_snake_case, unsafe_code, reason = "C's calls take pointers")]
 
 mod api;
-mod cases;
 mod calls;
+mod cases;
 mod random;

@@ -26,6 +26,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("host", &["scenario", "proto", "wan"]),
     ("files", &["host"]),
     ("pipe", &["host"]),
+    ("capi", &["pipe"]),
     ("study", &["catalogue"]),
     ("testbed", &["host", "scenario", "wan"]),
     ("cli", &["study", "files", "testbed", "pipe"]),
