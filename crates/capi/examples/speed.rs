@@ -192,7 +192,9 @@ fn many(ticket: &str, connections: usize) {
     let all: Vec<c_int> = (0..connections).map(|_| call(ticket)).collect();
     println!("{connections} connections opened in {:.2} s", begun.elapsed().as_secs_f64());
     let set = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
-    all.iter().for_each(|fd| watch(set, *fd));
+    for fd in &all {
+        watch(set, *fd);
+    }
     let begun = Instant::now();
     for fd in &all {
         send_all(*fd, &[b'E'; 64]);
@@ -207,5 +209,7 @@ fn many(ticket: &str, connections: usize) {
     let before = cpu_s();
     thread::sleep(Duration::from_secs(3));
     println!("idle, this process takes {:.1} % of a core", (cpu_s() - before) / 3.0 * 100.0);
-    all.iter().for_each(|fd| _ = g_close(*fd));
+    for fd in &all {
+        g_close(*fd);
+    }
 }

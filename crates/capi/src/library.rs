@@ -147,7 +147,7 @@ impl Library {
             if before.is_none() {
                 sockets.order.push_back(socket.inode);
             }
-            (before, sockets.to_look())
+            (before, sockets.all_to_look_at())
         };
         drop(before);
         self.forget_over(to_look);
@@ -207,7 +207,7 @@ impl Library {
 
 impl Sockets {
     /// All of them, the oldest first, if it is time to look which are over.
-    fn to_look(&mut self) -> Vec<Arc<Socket>> {
+    fn all_to_look_at(&mut self) -> Vec<Arc<Socket>> {
         if self.known.len() < self.look_at.max(FIRST_LOOK) {
             return Vec::new();
         }

@@ -240,7 +240,7 @@ fn limited_by(socket: &Socket) -> Result<LimitedBy, Errno> {
     let session = session.ok_or(Errno(libc::ENOTCONN))?;
     let now = StatusSample::take(vec![session], &[]);
     let before = before.unwrap_or_else(|| StatusSample::take(Vec::new(), &[]));
-    let found = now.since(&before, Here { capacity, ..Here::default() });
+    let found = now.since(&before, Here { capacity });
     socket.state.lock().sample = Some(now);
     Ok(found.first().and_then(|status| status.limited_by).unwrap_or(LimitedBy::Idle))
 }

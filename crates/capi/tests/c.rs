@@ -124,7 +124,7 @@ fn pages__name_what_there_is() {
         (read("crates/capi/include/fairwave.h"), read("docs/c.md"), read("crates/capi/pkg/fairwave.3"));
     let declared = calls_in(&header);
     let manual_calls: BTreeSet<String> =
-        calls_in(&manual.replace("\\", " ")).into_iter().filter(|name| !name.ends_with('_')).collect();
+        calls_in(&manual.replace('\\', " ")).into_iter().filter(|name| !name.ends_with('_')).collect();
     assert_eq!(manual_calls, declared);
     assert!(calls_in(&page).is_subset(&declared), "{:?}", calls_in(&page));
     let options_in = |text: &str| -> BTreeSet<String> {

@@ -160,12 +160,17 @@ impl Api {
         self.set(fd, libc::SOL_SOCKET, option, &time).unwrap();
     }
 
-    pub(crate) fn set_nonblocking(self, fd: c_int, is_nonblocking: bool) {
+    pub(crate) fn set_nonblocking(fd: c_int) {
         // SAFETY: calls without pointers.
         unsafe {
             let flags = libc::fcntl(fd, libc::F_GETFL);
-            let flags = if is_nonblocking { flags | libc::O_NONBLOCK } else { flags & !libc::O_NONBLOCK };
-            assert_eq!(libc::fcntl(fd, libc::F_SETFL, flags), 0);
+            assert_eq!(libc::fcntl(fd, libc::F_SETFL, flags | libc::O_NONBLOCK), 0);
+        }
+    }
+
+    pub(crate) fn close_both(self, a: c_int, b: c_int) {
+        for fd in [a, b] {
+            self.close(fd).expect("it is open");
         }
     }
 

@@ -96,6 +96,11 @@ fn connect__waits_no_longer_than_it_may() {
     close_all(&[calling, listening]);
 }
 
+/// An application that does nothing.
+struct Nothing;
+
+impl fairwave_host::Handler for Nothing {}
+
 #[test]
 fn accept__an_endpoint_with_another_greeting_is_refused() {
     let (listening, text) = listener(8);
@@ -103,8 +108,6 @@ fn accept__an_endpoint_with_another_greeting_is_refused() {
     let endpoint = Endpoint::bind(&EndpointConfig::default()).unwrap();
     let options =
         ConnectOptions { sends: true, receives: true, greeting: b"other".to_vec(), options: SessionOptions::default() };
-    struct Nothing;
-    impl fairwave_host::Handler for Nothing {}
     let error = endpoint.connect(&ticket, options, Box::new(Nothing)).err().unwrap();
     assert_eq!(error.to_string(), "the server refused: the ticket is not for this");
     assert_eq!(API.poll(listening, POLLIN, 0), 0);

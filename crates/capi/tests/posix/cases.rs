@@ -87,7 +87,7 @@ fn shutdown__of_writing_leaves_reading() {
         note(&mut log, "shutdown", api.shutdown(b, SHUT_WR));
         note(&mut log, "end", api.recv(a, 10, 0));
         note(&mut log, "poll", until(api, a, POLLIN | POLLHUP) & (POLLIN | POLLHUP | POLLRDHUP));
-        (api.close(a).unwrap(), api.close(b).unwrap());
+        api.close_both(a, b);
         log
     });
 }
@@ -106,7 +106,7 @@ fn shutdown__of_reading_is_an_end_here() {
         api.wait_came(a, 7);
         note(&mut log, "shutdown", api.shutdown(a, SHUT_WR));
         note(&mut log, "end there", api.recv(b, 10, 0));
-        (api.close(a).unwrap(), api.close(b).unwrap());
+        api.close_both(a, b);
         log
     });
 }
@@ -121,7 +121,7 @@ fn shutdown__of_both_and_again() {
         note(&mut log, "recv", api.recv(a, 1, 0));
         note(&mut log, "end there", api.recv(b, 1, 0));
         note(&mut log, "what", api.shutdown(b, 7));
-        (api.close(a).unwrap(), api.close(b).unwrap());
+        api.close_both(a, b);
         log
     });
 }
@@ -138,7 +138,7 @@ fn timeouts__of_receiving() {
         api.put(b, b"x").unwrap();
         note(&mut log, "readable", api.poll(a, POLLIN, 10_000) & POLLIN);
         note(&mut log, "recv", api.recv(a, 1, 0));
-        (api.close(a).unwrap(), api.close(b).unwrap());
+        api.close_both(a, b);
         log
     });
 }
@@ -148,7 +148,7 @@ fn nonblocking__never_waits() {
     beside_tcp(|api| {
         let (a, b) = api.pair();
         let mut log = Log::new();
-        api.set_nonblocking(a, true);
+        Api::set_nonblocking(a);
         note(&mut log, "recv", api.recv(a, 1, 0));
         note(&mut log, "poll", api.poll(a, POLLIN | POLLOUT, 0));
         let piece = vec![7; 1 << 20];
@@ -167,7 +167,7 @@ fn nonblocking__never_waits() {
         note(&mut log, "came", came == sent);
         note(&mut log, "writable again", until(api, a, POLLOUT));
         note(&mut log, "send", api.put(a, b"x"));
-        (api.close(a).unwrap(), api.close(b).unwrap());
+        api.close_both(a, b);
         log
     });
 }
@@ -185,7 +185,7 @@ fn blocking__a_large_write_waits_for_its_reader() {
             sent += api.put(a, &all[sent..]).unwrap() as usize;
         }
         note(&mut log, "came", reader.join().unwrap());
-        (api.close(a).unwrap(), api.close(b).unwrap());
+        api.close_both(a, b);
         log
     });
 }
@@ -270,7 +270,7 @@ fn send__to_one_that_is_gone_raises_a_signal_unless_told_not_to() {
         note(&mut log, "signals", PIPES.load(Ordering::SeqCst) - before);
         note(&mut log, "loudly", api.send(a, b"x", 0));
         note(&mut log, "signals", PIPES.load(Ordering::SeqCst) - before);
-        (api.close(a).unwrap(), api.close(b).unwrap());
+        api.close_both(a, b);
         log
     });
 }
