@@ -1,86 +1,18 @@
 //! Sockets that call.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, Select, Sender, unbounded};
-use fairwave_host::{ConnectError, ConnectOptions, Session, Ticket};
-use fairwave_pipe::{Pipe, greeting};
+use fairwave_host::{ConnectOptions, Ticket};
+use fairwave_pipe::greeting;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno as System;
-use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustix::net::{SendFlags, send};
 
+use crate::connector::Attempt;
 use crate::errno::Errno;
 use crate::library::Library;
 use crate::socket::{Socket, SocketWatch, Stage};
-
-/// The thread that waits for what comes of attempts.
-pub(crate) struct Connector {
-    attempts: Sender<Attempt>,
-}
-
-struct Attempt {
-    socket: Arc<Socket>,
-    pipe: Pipe,
-    /// What keeps the program's end from being written to until it is open.
-    filler_bytes: usize,
-    answer: Receiver<Result<Session, ConnectError>>,
-}
-
-impl Connector {
-    pub(crate) fn start() -> Result<Self, Errno> {
-        let (attempts, coming) = unbounded();
-        std::thread::Builder::new().name("fairwave-connect".to_owned()).spawn(move || wait(&coming))?;
-        Ok(Self { attempts })
-    }
-}
-
-/// Waits for whatever attempt has an answer.
-fn wait(coming: &Receiver<Attempt>) {
-    let mut attempts: Vec<Attempt> = Vec::new();
-    loop {
-        let mut select = Select::new();
-        select.recv(coming);
-        for attempt in &attempts {
-            select.recv(&attempt.answer);
-        }
-        let ready = select.ready();
-        drop(select);
-        if ready == 0 {
-            attempts.extend(coming.try_iter());
-            continue;
-        }
-        let attempt = attempts.swap_remove(ready - 1);
-        let answer = attempt.answer.try_recv().unwrap_or(Err(ConnectError::Closed));
-        attempt.end(answer);
-    }
-}
-
-impl Attempt {
-    fn end(self, answer: Result<Session, ConnectError>) {
-        let (socket, pipe) = (self.socket, self.pipe);
-        let ours = {
-            let mut state = socket.state.lock();
-            state.stage = if answer.is_ok() { Stage::Connected { is_told: false } } else { Stage::Failed };
-            state.ours.take()
-        };
-        let Some(ours) = ours else { return };
-        match answer {
-            Ok(_) => {
-                if let Some(ours) = ours.give() {
-                    take_filler(&ours, self.filler_bytes);
-                    pipe.attach(ours);
-                }
-            }
-            Err(error) => {
-                // Its filler was not read: the program's end is reset.
-                socket.set_error(Errno::from(&error));
-                drop(ours);
-            }
-        }
-    }
-}
 
 /// Fills the way from the program, so that it can write nothing: how many bytes that takes.
 fn fill(theirs: impl AsFd) -> usize {
@@ -92,20 +24,6 @@ fn fill(theirs: impl AsFd) -> usize {
         }
     }
     filled
-}
-
-fn take_filler(ours: &OwnedFd, bytes: usize) {
-    let mut room = vec![0; 64 << 10];
-    let mut left = bytes;
-    while left > 0 {
-        let most = left.min(room.len());
-        match recv(ours, &mut room[..most], RecvFlags::DONTWAIT) {
-            Ok((taken, _)) if taken > 0 => left -= taken,
-            Err(System::INTR) => {}
-            // The program has closed its end, and all that it wrote is gone.
-            _ => return,
-        }
-    }
 }
 
 /// Calls: `theirs` is the program's end. Returns when it is connected, or at once if it does not wait.
@@ -138,7 +56,7 @@ pub(crate) fn connect(
     let options = ConnectOptions { sends: true, receives: true, greeting: greeting(b""), options: wishes.session };
     let answer = endpoint.begin(ticket, options, handler, None).map_err(|error| Errno::from(&error))?;
     let attempt = Attempt { socket: Arc::clone(socket), pipe, filler_bytes, answer };
-    library.connector.attempts.send(attempt).map_err(|_| Errno(libc::EIO))?;
+    library.connector.watch(attempt)?;
     if rustix::fs::fcntl_getfl(theirs)?.contains(rustix::fs::OFlags::NONBLOCK) {
         return Err(Errno(libc::EINPROGRESS));
     }

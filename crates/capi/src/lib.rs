@@ -11,6 +11,7 @@
 mod address;
 mod calls;
 mod connect;
+mod connector;
 mod errno;
 mod library;
 mod listen;

@@ -11,7 +11,7 @@ use fairwave_host::{Capacity, Endpoint, Lock, PathKind};
 use fairwave_pipe::Pump;
 use fairwave_units::Rate;
 
-use crate::connect::Connector;
+use crate::connector::Connector;
 use crate::errno::Errno;
 use crate::ours;
 use crate::socket::{Socket, Wishes, inode_of};
