@@ -29,6 +29,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("files", &["host"]),
     ("pipe", &["host"]),
     ("bridge", &["pipe"]),
+    ("capi", &["pipe"]),
     ("study", &["catalogue"]),
     ("testbed", &["host", "scenario", "wan"]),
     ("cli", &["study", "files", "testbed", "bridge"]),
