@@ -68,6 +68,11 @@ impl<C: Crypto> Handshakes<C> {
         Ok(())
     }
 
+    /// Attempts under way.
+    pub(crate) fn attempts(&self) -> usize {
+        self.attempts.iter().count()
+    }
+
     /// Gives up an attempt: whether there was one.
     pub(crate) fn give_up(&mut self, session: SessionId) -> bool {
         self.attempts.remove(session).is_some()

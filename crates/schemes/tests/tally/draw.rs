@@ -29,6 +29,10 @@ pub enum Family {
     Chaos,
     /// Half of the nodes, or a fifth, run plain GTP; sessions come and go.
     Mixed,
+    /// Sessions that open with a handshake in which the sink promises a rate, and of which some are never heard of again.
+    Promised,
+    /// The same, in chaos.
+    PromisedChaos,
 }
 
 /// Uniform numbers of one network.
@@ -127,9 +131,23 @@ pub fn network(family: Family, seed: u64, options: TallyOptions) -> Network {
             }
         }
         Family::Chaos => chaos(&mut network, sources, draw),
+        Family::PromisedChaos => {
+            promise(&mut network, draw);
+            chaos(&mut network, sources, draw);
+        }
+        Family::Promised => promise(&mut network, draw),
         _ => {}
     }
     network
+}
+
+/// Most sessions open with a promise, and some of those never come.
+fn promise(network: &mut Network, draw: &mut Draw) {
+    network.reacts = draw.chance(0.5);
+    for plan in &mut network.plans {
+        plan.is_promised = draw.chance(0.8);
+        plan.never_comes = plan.is_promised && draw.chance(0.2);
+    }
 }
 
 fn demands(plan: &mut Plan, family: Family, draw: &mut Draw) {

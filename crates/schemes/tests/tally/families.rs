@@ -169,6 +169,9 @@ families! {
     shipped__routers: Routers, 60, as_shipped();
     shipped__loss: Loss, 60, as_shipped();
     shipped__beside_plain_gtp: Mixed, 12, beside_plain_gtp();
+    theory__promises: Promised, 60, Demanded { within_bound: false, ..in_theory() };
+    shipped__promises: Promised, 60, as_shipped();
+    shipped__promises_in_chaos: PromisedChaos, 60, Demanded { lasts: Duration::from_secs(30), ..as_shipped() };
     shipped__chaos: Chaos, 60, Demanded { lasts: Duration::from_secs(30), ..as_shipped() };
 }
 

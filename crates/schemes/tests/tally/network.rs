@@ -39,6 +39,9 @@ pub struct Plan {
     pub is_liar: bool,
     /// Never confirms a grant but the first.
     pub never_confirms: bool,
+    /// Opens with a handshake in which its sink promises a rate; and whether nothing is heard of it after that.
+    pub is_promised: bool,
+    pub never_comes: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -125,6 +128,8 @@ impl Network {
             declares: false,
             is_liar: false,
             never_confirms: false,
+            is_promised: false,
+            never_comes: false,
         });
         self.plans.last_mut().expect("pushed above")
     }

@@ -31,7 +31,7 @@ fn wishes(network: &Network, capacities: &mut Vec<f64>) -> Vec<Wish> {
         let crashed = network.changes.iter().any(|(at, change)| {
             matches!(change, crate::network::Change::Crash(source) if *source == plan.source && *at >= plan.opens)
         });
-        plan.closes.is_none() && !crashed && !plan.is_liar
+        plan.closes.is_none() && !crashed && !plan.is_liar && !plan.never_comes
     };
     let open = network.plans.iter().enumerate().filter(|(_, plan)| is_open(plan));
     open.map(|(session, plan)| Wish {

@@ -18,6 +18,8 @@ mod gauge;
 mod headroom;
 mod message;
 mod options;
+#[cfg(test)]
+mod rest_points;
 mod rows;
 mod scheme;
 mod settle;
@@ -36,4 +38,4 @@ pub use scheme::react;
 pub(super) use scheme::{OPTIONS, tally_options};
 pub use settle::{Settling, settle};
 pub use sink::SinkNode;
-pub use source::SourceNode;
+pub use source::{Promise, SourceNode};

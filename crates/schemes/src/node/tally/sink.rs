@@ -3,6 +3,7 @@
 mod driver;
 mod ledger;
 mod plain;
+mod promise;
 mod row;
 mod use_check;
 
@@ -19,6 +20,7 @@ use super::settle::{Settling, settle};
 use super::stamp::Stamp;
 use plain::MOST_STEPS;
 pub(super) use plain::PlainSource;
+use promise::Promises;
 use row::SinkRow;
 use use_check::Came;
 
@@ -44,6 +46,7 @@ pub struct SinkNode {
     interval_from: Time,
     /// What came beyond what is reserved in the last interval.
     excess_bps: f64,
+    promises: Promises,
 }
 
 impl SinkNode {
@@ -59,6 +62,7 @@ impl SinkNode {
             next_tick: Time::ZERO,
             interval_from: Time::ZERO,
             excess_bps: 0.0,
+            promises: Promises::new(capacity.as_bps()),
         }
     }
 
@@ -70,6 +74,7 @@ impl SinkNode {
 
     /// Another capacity from now on.
     pub fn set_capacity(&mut self, capacity: Rate) {
+        self.promises.take_off(self.capacity_bps - capacity.as_bps().min(self.capacity_bps));
         self.capacity_bps = capacity.as_bps();
         self.next_tick = Time::ZERO;
     }
@@ -106,7 +111,7 @@ impl SinkNode {
         if claim.is_bye {
             let until = now.saturating_add(self.options.two_leases());
             self.tombstones.entry(session).or_insert(until);
-            self.rows.remove(session);
+            self.remove(session);
             self.next_tick = Time::ZERO;
             out.push(GrantTo { session, message: self.sign_of_life(claim.number, false) });
             return;
@@ -116,10 +121,14 @@ impl SinkNode {
             return;
         }
         let is_recovering = self.is_recovering();
+        let was_promised = self.promises.on_heard(session);
         let row = self.rows.get_or_insert_with(session, || SinkRow::new(terms, now));
+        if was_promised {
+            row.rare_mut(|rare| rare.promised_until = None);
+        }
         let is_newer = claim.number > row.claim_heard();
         row.heard = Stamp::of(now);
-        row.ledger.owes_answer |= claim.wants_answer;
+        row.ledger.owes_answer |= claim.wants_answer || was_promised;
         let before = row.state();
         let was_freed = row.freed_until().is_some();
         if was_freed {
@@ -170,7 +179,7 @@ impl SinkNode {
 
     pub(super) fn remove_plain(&mut self, session: u64) {
         if self.rows.get(session).is_some_and(|row| row.plain().is_some()) {
-            self.rows.remove(session);
+            self.remove(session);
             self.next_tick = Time::ZERO;
         }
     }
@@ -224,8 +233,11 @@ impl SinkNode {
         }
         self.headroom.on_tick(now, headroom_bps);
         let grants = settle(self.budget_bps() - reserved_sum_bps - self.excess_bps, &settling);
+        let wanted = settling.iter().zip(&grants).map(|(row, grant)| row.target_bps.max(row.reserved_bps).max(*grant));
+        self.promises.set_spare(self.capacity_bps - self.excess_bps - wanted.sum::<f64>());
         let told = grants.into_iter().zip(offers);
-        let mut next_tick = self.tombstones.values().copied().fold(Time::MAX, Time::min);
+        let ends = self.tombstones.values().copied().chain(self.promises.next_end());
+        let mut next_tick = ends.fold(Time::MAX, Time::min);
         let live = self.rows.iter_mut().filter(|(_, row)| row.freed_until().is_none());
         for ((session, row), (grant_bps, offer_bps)) in live.zip(told) {
             tell(row, now, session, (self.options.down(grant_bps), offer_bps), &self.options, out);
@@ -261,17 +273,25 @@ impl SinkNode {
         self.capacity_bps + self.headroom.most_bps().min((self.options.headroom + steps) * self.capacity_bps)
     }
 
+    /// Forgets a session: whether it was here.
+    fn remove(&mut self, session: u64) -> bool {
+        let reserved_bps = self.rows.get(session).map_or(0.0, |row| row.ledger.reserved_bps());
+        self.promises.give_back(session, reserved_bps);
+        self.rows.remove(session)
+    }
+
     fn live(&self) -> impl Iterator<Item = &SinkRow> {
         self.rows.values().filter(|row| row.freed_until().is_none())
     }
 
     fn end_what_is_over(&mut self, now: Time) {
         let two_leases = self.options.two_leases();
+        self.end_promises(now);
         self.tombstones.retain(|_, until| *until > now);
         self.rows.retain(|row| row.freed_until().is_none_or(|until| until > now));
         self.rows.settle();
         for row in self.rows.values_mut().filter(|row| row.freed_until().is_none()) {
-            if row.plain().is_some() {
+            if row.plain().is_some() || row.is_promised() {
                 continue;
             }
             if row.heard.age(now) >= two_leases {
@@ -319,6 +339,7 @@ impl SinkNode {
             told.into_iter().map(|(session, heard, asks)| GrantTo { session, message: self.sign_of_life(heard, asks) }),
         );
         (self.next_tick, self.interval_from) = (now, now);
+        self.promises.set_spare(0.0);
     }
 
     fn sign_of_life(&self, claim_heard: u64, wants_answer: bool) -> GrantMessage {
@@ -330,7 +351,7 @@ impl SinkNode {
 /// A sink that went on talking to a session that it no longer hears would keep that source's lease alive, and could
 /// never give its share away.
 fn is_silent_to(row: &SinkRow, now: Time, options: &TallyOptions) -> bool {
-    row.plain().is_none() && row.heard.age(now) > options.lease.half()
+    row.plain().is_none() && (row.is_promised() || row.heard.age(now) > options.lease.half())
 }
 
 /// Tells a grant and an offer if they changed, were not answered, were asked for, or after a silence.

@@ -39,6 +39,8 @@ pub(super) struct Rare {
     pub(super) ceiling_bps: f64,
     /// The session was not heard of for two leases; its numbers are kept until then.
     pub(super) freed_until: Option<Time>,
+    /// It was promised a rate in the handshake, and no claim of it has come.
+    pub(super) promised_until: Option<Time>,
     pub(super) use_check: Option<UseCheck>,
     /// Its source runs plain GTP.
     pub(super) plain: Option<Box<PlainSource>>,
@@ -66,6 +68,7 @@ impl Rare {
             minimum_bps: 0.0,
             ceiling_bps: f64::INFINITY,
             freed_until: None,
+            promised_until: None,
             use_check: None,
             plain: None,
         }
@@ -74,6 +77,7 @@ impl Rare {
     fn is_empty(&self) -> bool {
         (self.weight, self.minimum_bps, self.ceiling_bps) == (1.0, 0.0, f64::INFINITY)
             && self.freed_until.is_none()
+            && self.promised_until.is_none()
             && self.use_check.is_none()
             && self.plain.is_none()
     }
@@ -154,6 +158,11 @@ impl SinkRow {
         self.rare().and_then(|rare| rare.freed_until)
     }
 
+    /// Whether it was promised a rate in the handshake, and is not heard of yet.
+    pub(super) fn is_promised(&self) -> bool {
+        self.rare().is_some_and(|rare| rare.promised_until.is_some())
+    }
+
     pub(super) fn ceiling_bps(&self) -> f64 {
         self.rare().map_or(f64::INFINITY, |rare| rare.ceiling_bps)
     }
@@ -207,6 +216,10 @@ impl SinkRow {
 
     /// What it has to send if it uses what it claims.
     pub(super) fn due_bps(&self) -> f64 {
+        if self.is_promised() {
+            // It may never come.
+            return 0.0;
+        }
         self.claim.bps().min(self.ledger.least_bps())
     }
 
@@ -242,6 +255,9 @@ impl SinkRow {
     /// Before this a tick would do nothing for it.
     pub(super) fn next_tick(&self, now: Time, options: &TallyOptions) -> Time {
         if let Some(until) = self.freed_until() {
+            return until;
+        }
+        if let Some(until) = self.rare().and_then(|rare| rare.promised_until) {
             return until;
         }
         if self.plain().is_some() {
