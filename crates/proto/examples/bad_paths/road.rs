@@ -219,8 +219,8 @@ impl Road {
         let (sink, source) = (self.sink(flow), self.plan.flows[flow].pair);
         let crypto = InsecureInitiator::new(TICKET.0, TICKET.1, flow as u64);
         let greeting = [flow as u8];
-        let wish =
-            OpenRequest { sends: false, receives: true, greeting: &greeting, options: SessionOptions::default() };
+        let options = SessionOptions { weight: self.plan.flows[flow].weight, ..SessionOptions::default() };
+        let wish = OpenRequest { sends: false, receives: true, greeting: &greeting, options };
         let to = address(source, flow);
         let session = self.hosts[sink].connect(self.now, to, crypto, &wish).expect("there is room");
         self.sessions[sink].push((session, flow));

@@ -5,7 +5,7 @@ use fairwave_units::{Duration, Time};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 
-use crate::network::{Change, Network, Outage, Plan, Way, at_ms, ms};
+use crate::network::{Change, Network, Opening, Outage, Plan, Way, at_ms, ms};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
@@ -33,6 +33,8 @@ pub enum Family {
     Promised,
     /// The same, in chaos.
     PromisedChaos,
+    /// Chaos without restarts, which is for nodes with so few refreshes that leases grow and shrink with the sessions.
+    Leases,
 }
 
 /// Uniform numbers of one network.
@@ -136,6 +138,11 @@ pub fn network(family: Family, seed: u64, options: TallyOptions) -> Network {
             chaos(&mut network, sources, draw);
         }
         Family::Promised => promise(&mut network, draw),
+        Family::Leases => {
+            promise(&mut network, draw);
+            chaos(&mut network, sources, draw);
+            network.changes.retain(|(_, change)| !matches!(change, Change::Restart(_)));
+        }
         _ => {}
     }
     network
@@ -145,8 +152,9 @@ pub fn network(family: Family, seed: u64, options: TallyOptions) -> Network {
 fn promise(network: &mut Network, draw: &mut Draw) {
     network.reacts = draw.chance(0.5);
     for plan in &mut network.plans {
-        plan.is_promised = draw.chance(0.8);
-        plan.never_comes = plan.is_promised && draw.chance(0.2);
+        if draw.chance(0.8) {
+            plan.opening = if draw.chance(0.2) { Opening::NeverComes } else { Opening::Promised };
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use fairwave_units::{Duration, Rate, Time};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 
-use crate::network::{Change, Network};
+use crate::network::{Change, Network, Opening};
 use parts::{Queued, crossing, most, terms};
 use plain::PlainNode;
 use promise::Handshake;
@@ -287,7 +287,7 @@ impl<'a> World<'a> {
 
     /// The session is there, perhaps with what its sink promised.
     fn open_with(&mut self, session: usize, promise: Option<Promise>) {
-        if self.flows[session].handshake.is_over || self.network.plans[session].never_comes {
+        if self.flows[session].handshake.is_over || self.network.plans[session].opening == Opening::NeverComes {
             return;
         }
         let plan = &self.network.plans[session];

@@ -16,6 +16,7 @@ mod caps;
 mod fill;
 mod gauge;
 mod headroom;
+mod lease;
 mod message;
 mod options;
 #[cfg(test)]
@@ -32,10 +33,10 @@ mod water;
 
 pub use caps::{Capped, caps};
 pub use fill::{Claimant, Fill};
-pub use message::{ClaimMessage, ClaimTo, GrantMessage, GrantTo, SessionTerms};
+pub use message::{ClaimMessage, ClaimTo, GrantMessage, GrantTo, Promise, SessionTerms};
 pub use options::TallyOptions;
 pub use scheme::react;
 pub(super) use scheme::{OPTIONS, tally_options};
 pub use settle::{Settling, settle};
 pub use sink::SinkNode;
-pub use source::{Promise, SourceNode};
+pub use source::SourceNode;

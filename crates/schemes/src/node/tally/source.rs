@@ -14,7 +14,6 @@ use super::message::{ClaimTo, GrantMessage, LARGEST_NUMBER, SessionTerms, as_bps
 use super::options::TallyOptions;
 use super::rows::Rows;
 use super::stamp::Stamp;
-pub use promise::Promise;
 use remote::Speaks;
 use row::SourceRow;
 
@@ -174,8 +173,11 @@ impl SourceNode {
             }
             return;
         }
-        half.set_lease(grant.lease);
         let number = grant.number as u32;
+        // What is older may say another one, and a sign of life says none.
+        if number > 0 && number >= half.in_force {
+            half.set_lease(grant.lease);
+        }
         if number > 0 && (number > half.in_force || (half.has_lapsed && number == half.in_force)) {
             half.in_force = number;
             half.has_lapsed = false;

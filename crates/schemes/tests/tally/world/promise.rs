@@ -4,6 +4,8 @@
 use fairwave_schemes::node::tally::Promise;
 use fairwave_units::{Duration, Rate, Time};
 
+use crate::network::Opening;
+
 use super::{Event, Node, World, terms};
 
 /// The handshake of one session.
@@ -24,7 +26,7 @@ impl World<'_> {
     /// Whether a session opens with a promise.
     pub(super) fn is_promised(&self, session: usize) -> bool {
         let plan = &self.network.plans[session];
-        plan.is_promised && plan.ways.len() == 1 && !plan.declares && !self.is_plain(session)
+        plan.opening != Opening::Bare && plan.ways.len() == 1 && !plan.declares && !self.is_plain(session)
     }
 
     /// The hello goes, again and again until there is an answer. After five seconds another attempt begins: one that
@@ -71,7 +73,11 @@ impl World<'_> {
         let plan = &self.network.plans[session];
         let flow = &self.flows[session];
         let Some(since) = flow.handshake.asked else { return };
-        if flow.is_open || flow.handshake.is_over || self.now.since(since) >= LASTS || plan.never_comes {
+        if flow.is_open
+            || flow.handshake.is_over
+            || self.now.since(since) >= LASTS
+            || plan.opening == Opening::NeverComes
+        {
             return;
         }
         let promise = Promise { rate: Rate::nearest_bps(bps), since };

@@ -1,91 +1,12 @@
 //! What a sink gives a newcomer before it heard a claim: with the answer to its hello, or with its own first packet.
 
-use std::collections::VecDeque;
-
 use fairwave_units::{Duration, Rate, Time};
 
 use super::SinkNode;
 use super::row::SinkRow;
+use crate::node::tally::lease::Lease;
 use crate::node::tally::message::{GrantMessage, GrantTo, SessionTerms};
 use crate::node::tally::options::TallyOptions;
-
-/// More newcomers than that at a time are promised nothing.
-const MOST_NEWCOMERS: usize = 64;
-/// The least share of the capacity that is promised to newcomers whose predecessors were never heard of.
-const LEAST_TRUST: f64 = 1.0 / 64.0;
-
-/// What newcomers were promised that have said nothing yet.
-///
-/// It comes out of what nobody holds and nobody wants, so that the sum of what is reserved stays within the budget. A
-/// newcomer may never come: then its promise is idle until it is over. So all of them together have no more than a share
-/// of the capacity, which is halved for each that never came, and doubled for each that did.
-#[derive(Clone, Debug)]
-pub(super) struct Promises {
-    /// What nobody held and nobody wanted at the last tick, less what was promised since.
-    spare_bps: f64,
-    /// Who was promised how much, and until when.
-    newcomers: VecDeque<Newcomer>,
-    /// The share of the capacity.
-    trust: f64,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Newcomer {
-    session: u64,
-    bps: f64,
-    until: Time,
-}
-
-impl Promises {
-    pub(super) fn new(spare_bps: f64) -> Self {
-        Self { spare_bps, newcomers: VecDeque::new(), trust: 1.0 }
-    }
-
-    /// At a tick, when all that is reserved and wanted is known.
-    pub(super) fn set_spare(&mut self, bps: f64) {
-        self.spare_bps = bps.max(0.0);
-    }
-
-    /// The capacity fell by so much, or somebody holds it now.
-    pub(super) fn take_off(&mut self, bps: f64) {
-        self.spare_bps = (self.spare_bps - bps).max(0.0);
-    }
-
-    /// A session is gone that had so much reserved.
-    pub(super) fn give_back(&mut self, session: u64, bps: f64) {
-        self.newcomers.retain(|newcomer| newcomer.session != session);
-        self.spare_bps += bps;
-    }
-
-    /// A session was heard: whether it is a newcomer that was promised something.
-    pub(super) fn on_heard(&mut self, session: u64) -> bool {
-        let Some(place) = self.newcomers.iter().position(|newcomer| newcomer.session == session) else { return false };
-        self.newcomers.remove(place);
-        self.trust = (self.trust * 2.0).min(1.0);
-        true
-    }
-
-    /// When the first promise is over; `None` if there is none.
-    pub(super) fn next_end(&self) -> Option<Time> {
-        self.newcomers.front().map(|newcomer| newcomer.until)
-    }
-
-    /// A newcomer that was never heard, if its promise is over.
-    fn pop_over(&mut self, now: Time) -> Option<u64> {
-        let over = self.newcomers.pop_front_if(|newcomer| newcomer.until <= now)?;
-        self.trust = (self.trust / 2.0).max(LEAST_TRUST);
-        Some(over.session)
-    }
-
-    /// What a newcomer may be promised of a capacity.
-    fn most_bps(&self, capacity_bps: f64) -> f64 {
-        if self.newcomers.len() >= MOST_NEWCOMERS {
-            return 0.0;
-        }
-        let promised: f64 = self.newcomers.iter().map(|newcomer| newcomer.bps).sum();
-        self.spare_bps.min(self.trust * capacity_bps - promised).max(0.0)
-    }
-}
 
 /// A promise is good for a lease, from when its source asked for it on. What was sent under it is through by then.
 fn promise_lasts(options: &TallyOptions) -> Duration {
@@ -113,7 +34,7 @@ impl SinkNode {
         let mut row = self.started(now, terms, bps, bps);
         row.rare_mut(|rare| rare.promised_until = Some(until));
         self.rows.insert(session, row);
-        self.promises.newcomers.push_back(Newcomer { session, bps, until });
+        self.promises.push(session, bps, until);
         Rate::nearest_bps(bps)
     }
 
@@ -132,7 +53,7 @@ impl SinkNode {
             return;
         }
         let claim_bps = claim.map_or(f64::INFINITY, Rate::as_bps);
-        let spare_bps = self.promises.spare_bps / parts.max(1) as f64;
+        let spare_bps = self.promises.spare_bps() / parts.max(1) as f64;
         let bps = claim_bps.min(spare_bps).floor();
         if bps <= 0.0 {
             return;
@@ -154,7 +75,7 @@ impl SinkNode {
     fn started(&mut self, now: Time, terms: &SessionTerms, claim_bps: f64, bps: f64) -> SinkRow {
         let mut row = SinkRow::new(terms, now);
         row.hear_claim(0, claim_bps, false);
-        row.ledger.push(now, bps);
+        row.ledger.push(now, bps, Lease::default());
         self.promises.take_off(bps);
         self.next_tick = Time::ZERO;
         row

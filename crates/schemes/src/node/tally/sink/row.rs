@@ -1,11 +1,12 @@
 //! What a sink keeps of one session.
 
-use fairwave_units::Time;
+use fairwave_units::{Duration, Time};
 
 use super::ledger::GrantLedger;
 use super::plain::PlainSource;
 use super::use_check::{Came, UseCheck};
 use crate::node::tally::fill::Claimant;
+use crate::node::tally::lease::{ask, refresh};
 use crate::node::tally::message::{GrantTo, SessionTerms};
 use crate::node::tally::options::{ASK_AGAIN, TallyOptions};
 use crate::node::tally::stamp::Stamp;
@@ -95,14 +96,14 @@ impl SinkRow {
             said: Stamp::of(now),
             came_bits: 0.0,
         };
-        row.ledger.owes_answer = true;
+        row.ledger.set_owes_answer(true);
         row.set_terms(terms);
         row
     }
 
     pub(super) fn new_plain(terms: &SessionTerms, now: Time, plain: PlainSource) -> Self {
         let mut row = Self::new(terms, now);
-        row.ledger.owes_answer = false;
+        row.ledger.set_owes_answer(false);
         row.rare_mut(|rare| rare.plain = Some(Box::new(plain)));
         row
     }
@@ -243,9 +244,14 @@ impl SinkRow {
         }
     }
 
+    /// The longest lease that may be in force.
+    pub(super) fn lease(&self, options: &TallyOptions) -> Duration {
+        self.ledger.lease().span(options)
+    }
+
     /// Whether it asks now for a word of the other end. Asking is telling: it asks again so long after it told.
     pub(super) fn asks(&self, now: Time, options: &TallyOptions) -> bool {
-        self.heard.age(now) >= options.ask() && self.said.age(now) >= ASK_AGAIN
+        self.heard.age(now) >= ask(self.lease(options)) && self.said.age(now) >= ASK_AGAIN
     }
 
     pub(super) fn is_unanswered(&self, now: Time, options: &TallyOptions) -> bool {
@@ -265,14 +271,15 @@ impl SinkRow {
             return now;
         }
         let (heard, said) = (self.heard.near(now), self.said.near(now));
-        let silent_from = heard.saturating_add(options.lease.half());
-        let mut next = said.saturating_add(options.refresh());
+        let lease = self.lease(options);
+        let silent_from = heard.saturating_add(lease.half());
+        let mut next = said.saturating_add(refresh(lease));
         if let Some(retry) = self.ledger.retry(options) {
             next = next.min(said.saturating_add(retry));
         }
-        next = next.min(heard.saturating_add(options.ask()).max(said.saturating_add(ASK_AGAIN)));
+        next = next.min(heard.saturating_add(ask(lease)).max(said.saturating_add(ASK_AGAIN)));
         if now > silent_from || next > silent_from {
-            next = heard.saturating_add(options.two_leases());
+            next = heard.saturating_add(self.ledger.lease().twice(options));
         }
         let check = self.rare().and_then(|rare| rare.use_check.as_ref());
         check.and_then(|check| check.next_tick(now, options)).map_or(next, |check| next.min(check))
@@ -281,7 +288,7 @@ impl SinkRow {
 
 #[cfg(test)]
 mod tests {
-    use fairwave_units::{Duration, Rate};
+    use fairwave_units::Rate;
 
     use super::*;
 

@@ -6,16 +6,7 @@ use fairwave_units::{Rate, Time};
 use super::SourceNode;
 use super::row::SourceRow;
 use crate::node::tally::fill::Claimant;
-use crate::node::tally::message::{ClaimTo, SessionTerms, as_limit};
-
-/// What a sink said with its answer to the hello of a session.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Promise {
-    /// The rate of its grant number 1.
-    pub rate: Rate,
-    /// When the hello that it answers went for the first time: the lease runs from then on.
-    pub since: Time,
-}
+use crate::node::tally::message::{ClaimTo, Promise, SessionTerms, as_limit};
 
 impl SourceNode {
     /// What a session would claim if it opened now; `None` for no limit.
@@ -85,7 +76,7 @@ mod tests {
         source.open_promised(at(21), 2, &TERMS, promise(700.0, 0), &mut out);
         source.open_promised(at(22), 3, &TERMS, promise(700.0, 0), &mut out);
         assert_eq!([1, 2, 3].map(|session| source.rate(session).as_mbps()), [700.0, 300.0, 0.0]);
-        [1, 2, 3].map(|session| source.sent(session, 0.0, true));
+        (1..=3).for_each(|session| source.sent(session, 0.0, true));
         source.tick(at(23), &mut out);
         let sum: f64 = [1, 2, 3].map(|session| source.cap(session).as_mbps()).iter().sum();
         assert!(sum <= 1000.0 * (1.0 + 1e-12), "{sum}");

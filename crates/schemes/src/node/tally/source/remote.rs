@@ -4,8 +4,7 @@ use std::ops::{Deref, DerefMut};
 
 use fairwave_units::{Duration, Rate, Time};
 
-use super::promise::Promise;
-use crate::node::tally::message::{ClaimMessage, as_limit};
+use crate::node::tally::message::{ClaimMessage, Promise, as_limit};
 use crate::node::tally::stamp::Stamp;
 
 /// The remote resources of a session, in the order of its way: most often a sink alone, which needs no place of its
