@@ -39,7 +39,8 @@ impl SinkNode {
     }
 
     /// A session is there whose source said in the handshake what it claims: its first grant at once, of a `parts`-th of
-    /// what is spare, where so many may come at a time. It is told with this end's first packet.
+    /// what is spare, where so many may come at a time. It is told with this end's first packet. The claim counts from
+    /// the next tick on.
     pub fn welcome(
         &mut self,
         now: Time,
@@ -55,28 +56,29 @@ impl SinkNode {
         let claim_bps = claim.map_or(f64::INFINITY, Rate::as_bps);
         let spare_bps = self.promises.spare_bps() / parts.max(1) as f64;
         let bps = claim_bps.min(spare_bps).floor();
-        if bps <= 0.0 {
-            return;
-        }
         let row = self.started(now, terms, claim_bps, bps);
-        let message = GrantMessage {
-            number: row.ledger.last(),
-            rate: Rate::nearest_bps(bps),
-            offer: None,
-            claim_heard: 0,
-            lease: self.options.lease,
-            wants_answer: true,
-        };
+        if row.ledger.last() > 0 {
+            let message = GrantMessage {
+                number: row.ledger.last(),
+                rate: Rate::nearest_bps(bps),
+                offer: None,
+                claim_heard: 0,
+                lease: self.options.lease,
+                wants_answer: true,
+            };
+            out.push(GrantTo { session, message });
+        }
         self.rows.insert(session, row);
-        out.push(GrantTo { session, message });
     }
 
-    /// A row with its first grant, out of what is spare.
+    /// A row with its first grant, out of what is spare; without one where nothing is.
     fn started(&mut self, now: Time, terms: &SessionTerms, claim_bps: f64, bps: f64) -> SinkRow {
         let mut row = SinkRow::new(terms, now);
         row.hear_claim(0, claim_bps, false);
-        row.ledger.push(now, bps, Lease::default());
-        self.promises.take_off(bps);
+        if bps > 0.0 {
+            row.ledger.push(now, bps, Lease::default());
+            self.promises.take_off(bps);
+        }
         self.next_tick = Time::ZERO;
         row
     }
@@ -227,5 +229,21 @@ mod tests {
         assert_eq!(sink.reserved_sum(), Rate::mbps(350.0));
         // The tick gives what is left.
         assert_eq!(tick(&mut sink, 20), [(1, 0.9), (2, 0.1)]);
+    }
+
+    #[test]
+    fn welcome__where_nothing_is_spare_the_claim_counts_at_once() {
+        let mut sink = sink();
+        let mut out = Vec::new();
+        sink.welcome(at(0), 1, &TERMS, None, 1, &mut out);
+        sink.on_claim(at(20), 1, &TERMS, &claim(1, 1), &mut out);
+        assert_eq!(tick(&mut sink, 20), [(1, 1.0)]);
+        out.clear();
+        sink.welcome(at(30), 2, &TERMS, None, 1, &mut out);
+        assert!(out.is_empty());
+        // The first is cut, and the second told of its offer, without a claim frame.
+        assert_eq!(tick(&mut sink, 40), [(1, 0.5), (2, 0.0)]);
+        sink.on_claim(at(60), 1, &TERMS, &claim(2, 3), &mut out);
+        assert_eq!(tick(&mut sink, 60), [(1, 0.5), (2, 0.5)]);
     }
 }
