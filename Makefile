@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE := 1
 export MPLBACKEND := Agg
 
 .PHONY: help build python demo test check check-rust check-licences check-python test-rust test-bytes test-python
-.PHONY: test-papers check-generated wheel dist deb dist-check bench soak fuzz compare report report-wire audit clean
+.PHONY: install library test-papers check-generated wheel dist deb dist-check bench soak fuzz compare report report-wire audit clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+: .*##|^[a-z-]+:  +##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -27,6 +27,16 @@ export PYO3_NO_PYTHON := 1
 .PHONY: $(BIN)
 $(BIN):
 	$(CARGO) build --release --locked --workspace
+
+PREFIX ?= /usr/local
+VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
+
+library:         ## libfairwave for programs in any language: docs/c.md
+	$(CARGO) build --release --locked --package fairwave-capi
+	sh crates/capi/pkg/link.sh target/release/libfairwave.a target/release/libfairwave.so.0
+
+install: library ## libfairwave with its header, pkg-config file and manual page, below DESTDIR and PREFIX
+	bash crates/capi/pkg/install.sh "$(DESTDIR)" "$(PREFIX)" "$(VERSION)" target/release
 
 demo: $(BIN)     ## a file killed in the middle and resumed; three networks, as text and as pictures in out/; real programs beside CUBIC
 	@bash examples/demo.sh $(BIN) $(OUT)

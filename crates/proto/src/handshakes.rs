@@ -73,6 +73,11 @@ impl<C: Crypto> Handshakes<C> {
         self.attempts.get(session).is_some_and(|attempt| attempt.initiator.is_answered())
     }
 
+    /// Attempts under way.
+    pub(crate) fn attempts(&self) -> usize {
+        self.attempts.iter().count()
+    }
+
     /// Gives up an attempt: whether there was one.
     pub(crate) fn give_up(&mut self, session: SessionId) -> bool {
         self.attempts.remove(session).is_some()

@@ -30,6 +30,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("files", &["host"]),
     ("pipe", &["host"]),
     ("bridge", &["pipe"]),
+    ("capi", &["pipe"]),
     ("study", &["catalogue"]),
     ("testbed", &["daemon", "scenario", "wan"]),
     ("cli", &["study", "files", "testbed", "daemon", "bridge"]),

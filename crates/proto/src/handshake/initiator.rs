@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use super::InitiatorCrypto;
 use super::established::{Established, Terms, start, to_bps};
-use crate::codec::{Answer, Full, HELLO_BYTES, Handshake, Hello, Mac, Offer, Prologue, Refusal, Writer};
+use crate::codec::{Ahead, Answer, Full, HELLO_BYTES, Handshake, Hello, Mac, Offer, Prologue, Refusal, Writer};
 use crate::features::Features;
 use crate::path_kind::{PathKind, PathWish, PathWishes};
 
@@ -36,8 +36,9 @@ pub struct Initiator<C> {
     due: Time,
     /// How long to wait after that.
     wait: Duration,
-    /// Times that the hello went as it is now, and the last of them.
+    /// Times that the hello went as it is now, the first of them, and the last.
     times: u32,
+    first: Time,
     last: Time,
     rtt: Option<Duration>,
     is_over: bool,
@@ -122,6 +123,7 @@ impl<C: InitiatorCrypto> Initiator<C> {
             due: now,
             wait: FIRST_WAIT,
             times: 0,
+            first: now,
             last: now,
             rtt: None,
             is_over: false,
@@ -132,6 +134,9 @@ impl<C: InitiatorCrypto> Initiator<C> {
     pub fn poll_transmit(&mut self, now: Time) -> Option<&[u8]> {
         if self.is_over || now < self.due {
             return None;
+        }
+        if self.times == 0 {
+            self.first = now;
         }
         self.times = self.times.saturating_add(1);
         self.last = now;
@@ -243,6 +248,8 @@ impl<C: InitiatorCrypto> Initiator<C> {
             largest_packet: self.terms.largest(answer.largest_packet),
             rtt: self.rtt,
             features: answer.features,
+            ahead: if path == PathKind::Dedicated { answer.ahead } else { Ahead::default() },
+            asked_at: Some(self.first),
             reset: answer.reset,
             keys,
         }))
