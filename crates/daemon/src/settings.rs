@@ -16,6 +16,8 @@ pub struct Settings {
     pub interval: Duration,
     /// Between whom a capacity is shared before each shares its part among its sessions.
     pub share_by: ShareBy,
+    /// Whether queues that grew are drained again.
+    pub drain: bool,
     /// How many processes and sessions there may be; later.
     pub limits: MachineLimits,
     /// One capacity for all that crosses this machine, by whatever card, loopback too. Where it is said no card has
@@ -61,6 +63,7 @@ impl Settings {
             socket,
             interval: Duration::from_millis(20),
             share_by: ShareBy::User,
+            drain: true,
             limits: MachineLimits::default(),
             everything: None,
             cards: Vec::new(),

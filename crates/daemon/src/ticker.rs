@@ -58,8 +58,8 @@ impl Ticker {
         seen: Box<dyn Fn() + Send>,
     ) -> std::io::Result<Self> {
         let started = now();
-        let Settings { interval, share_by, limits, .. } = settings;
-        let machine = Machine::new(started, MachineConfig { interval, share_by, limits });
+        let Settings { interval, share_by, limits, drain, .. } = settings;
+        let machine = Machine::new(started, MachineConfig { interval, share_by, limits, drain });
         let cards = Cards::new(&settings)?;
         let mut ticker = Self {
             settings: settings.clone(),

@@ -63,6 +63,8 @@ pub struct MachineConfig {
     pub share_by: ShareBy,
     /// How much there may be.
     pub limits: MachineLimits,
+    /// Whether a queue that grew is drained again.
+    pub drain: bool,
 }
 
 /// Between whom a capacity is shared, before each shares what it gets among its sessions.
@@ -194,10 +196,10 @@ impl Machine {
     /// A card has such capacities from now on; one that was not there is there. Rows that were told to cross it before
     /// it was there share it from their next look on.
     pub fn set_card(&mut self, now: Time, card: CardId, capacity: CardCapacity) {
-        let interval = self.interval;
+        let (interval, drain) = (self.interval, self.config.drain);
         let users = &self.users;
         let card = self.cards.entry(card).or_default();
-        card.set(now, interval, capacity);
+        card.set(now, interval, drain, capacity);
         // A node that is new knows no terms of users yet.
         for (user, terms) in users {
             card.set_group(*user, Some(*terms));

@@ -22,6 +22,7 @@ pub(crate) fn start(socket: &Path, rule: &RuleSetup) -> Result<Daemon, String> {
     let settings = Settings {
         interval,
         share_by: ShareBy::Session,
+        drain: rule.drain,
         everything: Some(everything),
         ..Settings::at(socket.to_owned())
     };

@@ -29,7 +29,7 @@ struct Session {
 }
 
 fn config(share_by: ShareBy) -> MachineConfig {
-    MachineConfig { interval: TICK, share_by, limits: MachineLimits::default() }
+    MachineConfig { interval: TICK, share_by, limits: MachineLimits::default(), drain: true }
 }
 
 impl World {
