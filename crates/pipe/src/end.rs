@@ -1,5 +1,6 @@
 //! What the pump does for one pipe.
 
+use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -37,6 +38,8 @@ pub(crate) struct End {
     /// What it is taking, and how much of that it has taken.
     writing: Vec<u8>,
     at: usize,
+    /// Bytes that it took and gave since that was asked last.
+    moved: usize,
     /// Whether the session was closed since both streams are over.
     is_closing: bool,
     /// Until when the other end may have something to say that nobody here will hear.
@@ -78,6 +81,7 @@ impl End {
             is_deaf: false,
             writing: Vec::new(),
             at: 0,
+            moved: 0,
             is_closing: false,
             waits_until: None,
         }
@@ -164,8 +168,7 @@ impl End {
             scratch.reserve(READ_BYTES);
             let serve = match recv(descriptor, rustix::buffer::spare_capacity(scratch), RecvFlags::DONTWAIT) {
                 Ok((0, _)) => return Ok(self.on_read_end(session)),
-                Ok(_) if scratch.len() < SMALL_CHUNK => self.shared.outgoing.lock().push(scratch),
-                Ok(_) => self.shared.outgoing.lock().push_chunk(std::mem::take(scratch)),
+                Ok(_) => self.keep(scratch),
                 Err(Errno::AGAIN) if self.is_last => return Ok(self.on_read_end(session)),
                 Err(Errno::AGAIN) => {
                     self.is_readable = false;
@@ -179,6 +182,13 @@ impl End {
             }
         }
         Ok(true)
+    }
+
+    /// Keeps what was read: what of it is to be served.
+    fn keep(&mut self, read: &mut Vec<u8>) -> Option<Range<u64>> {
+        self.moved += read.len();
+        let mut outgoing = self.shared.outgoing.lock();
+        if read.len() < SMALL_CHUNK { outgoing.push(read) } else { outgoing.push_chunk(std::mem::take(read)) }
     }
 
     /// Whether the other end has left room; if not, it is looked at again when that has changed.
@@ -224,6 +234,7 @@ impl End {
             match sent {
                 Ok(sent) => {
                     self.at += sent;
+                    self.moved += sent;
                     let word = self.shared.incoming.lock().on_taken(sent as u64);
                     if let (Some(session), Some(word)) = (session, word) {
                         say(session, &word);
@@ -284,6 +295,11 @@ impl End {
             self.shared.watch.on_cut(descriptor, reason);
         }
         Next::Over
+    }
+
+    /// Bytes that it took and gave since this was asked last.
+    pub(crate) fn take_moved(&mut self) -> usize {
+        std::mem::take(&mut self.moved)
     }
 
     /// Whether all that it gave was taken at the other end, and its end as well.

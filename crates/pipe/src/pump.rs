@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::num::NonZeroU64;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -37,6 +38,8 @@ struct Worker {
     scratch: Vec<u8>,
     /// Those whose time to wait for the other end runs.
     waiting: BTreeSet<u64>,
+    /// Bytes that were moved since it last slept.
+    moved: usize,
     drained: Option<Sender<()>>,
     is_forsaken: bool,
 }
@@ -45,6 +48,11 @@ struct Worker {
 const BELL: u64 = 0;
 /// Pipes that wait for an end that nobody will hear are looked at so often.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Where so many bytes were moved between two sleeps, more will come, and it is cheaper taken together: a wake for each
+/// packet took a third more of the processor's time at 6 Gb/s. At 10 Gb/s a rest brings 64 KiB, a third of what the
+/// system keeps of a Unix socket.
+const WORTH_A_REST: usize = 16 << 10;
+const REST: Duration = Duration::from_micros(50);
 /// Events of one call.
 const EVENTS: usize = 256;
 
@@ -63,6 +71,7 @@ impl Pump {
             due: BTreeSet::new(),
             scratch: Vec::with_capacity(READ_BYTES),
             waiting: BTreeSet::new(),
+            moved: 0,
             drained: None,
             is_forsaken: false,
         };
@@ -92,6 +101,8 @@ impl Pump {
 
 impl Worker {
     fn run(mut self) {
+        // Sleeps end some 50 us later than asked for by default.
+        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         let mut events = Vec::with_capacity(EVENTS);
         loop {
             while let Ok(order) = self.orders.try_recv() {
@@ -150,6 +161,7 @@ impl Worker {
     fn work(&mut self, number: u64) {
         let Some(end) = self.ends.get_mut(&number) else { return };
         let next = end.work(&mut self.scratch);
+        self.moved += end.take_moved();
         if end.waits_until.is_some() {
             self.waiting.insert(number);
         }
@@ -167,6 +179,10 @@ impl Worker {
     }
 
     fn sleep(&mut self, events: &mut Vec<epoll::Event>) {
+        if std::mem::take(&mut self.moved) >= WORTH_A_REST && self.due.is_empty() {
+            // Who rings meanwhile does not wake it.
+            std::thread::sleep(REST);
+        }
         self.bell.hush();
         let is_busy = !self.due.is_empty() || !self.orders.is_empty();
         let most = if is_busy { Some(Duration::ZERO) } else { (!self.waiting.is_empty()).then_some(LOOK_EVERY) };
