@@ -302,6 +302,20 @@ impl End {
         std::mem::take(&mut self.moved)
     }
 
+    /// Whether the other end does not know of all that was taken here.
+    pub(crate) fn is_untold(&self) -> bool {
+        self.shared.incoming.lock().is_untold()
+    }
+
+    /// Tells it.
+    pub(crate) fn tell_rest(&self) {
+        let session = self.shared.session.lock().session.clone();
+        let word = self.shared.incoming.lock().rest();
+        if let (Some(session), Some(word)) = (session, word) {
+            say(&session, &word);
+        }
+    }
+
     /// Whether all that it gave was taken at the other end, and its end as well.
     pub(crate) fn is_drained(&self) -> bool {
         self.descriptor.is_none() || self.shared.outgoing.lock().is_over()
