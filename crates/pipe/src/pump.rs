@@ -13,10 +13,11 @@ use fairwave_host::{CloseReason, Handler};
 use rustix::event::{Timespec, epoll};
 
 use crate::bell::Bell;
-use crate::end::{End, Next, READ_BYTES};
+use crate::end::{End, Next};
 use crate::handler::PipeHandler;
 use crate::options::PipeOptions;
 use crate::pipe::{Order, Pipe, Shared, WayToPump};
+use crate::spares::{SPARE_BYTES, Spares};
 use crate::watch::Watch;
 
 /// One thread that moves the bytes of all pipes of a process. Cheap to clone; the thread ends when no clone and no pipe
@@ -73,7 +74,7 @@ impl Pump {
             orders: ordered,
             ends: BTreeMap::new(),
             due: BTreeSet::new(),
-            scratch: Vec::with_capacity(READ_BYTES),
+            scratch: Vec::with_capacity(SPARE_BYTES),
             waiting: BTreeSet::new(),
             untold: BTreeSet::new(),
             look_at: None,
@@ -82,7 +83,10 @@ impl Pump {
             is_forsaken: false,
         };
         std::thread::Builder::new().name("fairwave-pump".to_owned()).spawn(move || worker.run())?;
-        Ok(Self { way: Arc::new(WayToPump { orders, bell }), next: Arc::new(AtomicU64::new(BELL + 1)) })
+        Ok(Self {
+            way: Arc::new(WayToPump { orders, bell, spares: Spares::default() }),
+            next: Arc::new(AtomicU64::new(BELL + 1)),
+        })
     }
 
     /// A pipe for a session that is to be opened. The handler is that session's: it goes to
