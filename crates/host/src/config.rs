@@ -9,9 +9,13 @@ use fairwave_units::{Bytes, Duration, Rate};
 use thiserror::Error;
 
 use crate::carrier::Carriers;
+use crate::seat::NodeChoice;
 
 /// The rule of an end node that was told none.
 const DEFAULT_RULE: &str = "gtp";
+
+/// Where UDP is answered it is so within a round trip or two; each hello may get lost once or twice.
+pub(crate) const TUNNELS_AFTER: Duration = Duration::from_secs(2);
 
 /// How an endpoint is set up.
 #[derive(Clone, Debug)]
@@ -24,11 +28,17 @@ pub struct EndpointConfig {
     pub listens_tcp: bool,
     /// What may carry the sessions that it opens.
     pub carriers: Carriers,
+    /// When a session that it opens is tried over TCP, too, with UDP allowed and not answered until then. Where a cookie
+    /// has come by UDP, TCP waits 2 s, whatever is said here.
+    pub tunnels_after: Duration,
     /// What its sessions may send together, as IP packets. Where nothing is known of it, a session's path alone sets
     /// the pace, and fair shares are not promised.
     pub send_capacity: Option<Rate>,
     /// What its sessions may receive together.
     pub receive_capacity: Option<Rate>,
+    /// Which end node its sessions share: with a daemon's, the two capacities above bound this process's part of it. A
+    /// rule by claims and grants has the process's own.
+    pub node: NodeChoice,
     /// What it takes its paths for. A session's is dedicated if both ends say so and know their capacities.
     pub path: PathKind,
     /// By what it goes on a path that others use.
@@ -60,8 +70,10 @@ impl Default for EndpointConfig {
             listen: None,
             listens_tcp: false,
             carriers: Carriers::Any,
+            tunnels_after: TUNNELS_AFTER,
             send_capacity: None,
             receive_capacity: None,
+            node: NodeChoice::Own,
             path: PathKind::Shared,
             path_control: PathControl::Bbr,
             is_plain: false,

@@ -13,9 +13,11 @@ use crate::lasts::Lasts;
 use crate::packet::frames;
 use crate::path::PathControl;
 
+mod ahead;
 mod claims;
 mod closing;
 mod stray;
+mod told;
 
 const LOWER: u32 = 28;
 const STREAM: u32 = 1;
