@@ -104,6 +104,10 @@ impl Wishes {
     }
 }
 
+/// Bytes that wait between a program and the library at the most, each way; the system doubles it for what it keeps
+/// beside them.
+const BUFFER_BYTES: usize = 212_992;
+
 /// The number by which the system knows a socket.
 pub(crate) fn inode_of(descriptor: impl AsFd) -> Result<u64, Errno> {
     Ok(fstat(descriptor)?.st_ino)
@@ -114,6 +118,10 @@ impl Socket {
     pub(crate) fn new(is_v6: bool, stage: Stage, wishes: Wishes) -> Result<(Arc<Self>, OwnedFd), Errno> {
         let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
         let ours = Ours::new(ours);
+        // As much as any user may have: twice what the system gives unasked. With less each side waits more often.
+        for end in [ours.get(), Some(&theirs)].into_iter().flatten() {
+            let _ = rustix::net::sockopt::set_socket_send_buffer_size(end, BUFFER_BYTES);
+        }
         let inode = inode_of(&theirs)?;
         let state = SocketState {
             stage,

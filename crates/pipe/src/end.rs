@@ -1,5 +1,6 @@
 //! What the pump does for one pipe.
 
+use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -37,6 +38,8 @@ pub(crate) struct End {
     /// What it is taking, and how much of that it has taken.
     writing: Vec<u8>,
     at: usize,
+    /// Bytes that it took and gave since that was asked last.
+    moved: usize,
     /// Whether the session was closed since both streams are over.
     is_closing: bool,
     /// Until when the other end may have something to say that nobody here will hear.
@@ -59,8 +62,6 @@ struct Broken;
 
 /// Calls that read or write before others have their turn.
 const CALLS_PER_TURN: usize = 16;
-/// Bytes that one call reads at the most.
-pub(crate) const READ_BYTES: usize = 64 << 10;
 /// Larger buffers are not kept.
 const MOST_SPARE: usize = 256 << 10;
 
@@ -78,6 +79,7 @@ impl End {
             is_deaf: false,
             writing: Vec::new(),
             at: 0,
+            moved: 0,
             is_closing: false,
             waits_until: None,
         }
@@ -156,29 +158,51 @@ impl End {
     }
 
     fn read(&mut self, descriptor: &OwnedFd, session: Option<&Session>, scratch: &mut Vec<u8>) -> Result<bool, Broken> {
+        // What is read in one turn is served at once: the network thread is woken once.
+        let mut serve: Option<Range<u64>> = None;
+        let mut is_more = true;
         for _ in 0..CALLS_PER_TURN {
             if self.is_read_out || !self.is_readable || !self.has_room() {
-                return Ok(false);
+                is_more = false;
+                break;
             }
             scratch.clear();
-            scratch.reserve(READ_BYTES);
-            let serve = match recv(descriptor, rustix::buffer::spare_capacity(scratch), RecvFlags::DONTWAIT) {
-                Ok((0, _)) => return Ok(self.on_read_end(session)),
-                Ok(_) if scratch.len() < SMALL_CHUNK => self.shared.outgoing.lock().push(scratch),
-                Ok(_) => self.shared.outgoing.lock().push_chunk(std::mem::take(scratch)),
-                Err(Errno::AGAIN) if self.is_last => return Ok(self.on_read_end(session)),
-                Err(Errno::AGAIN) => {
-                    self.is_readable = false;
-                    return Ok(false);
+            match recv(descriptor, rustix::buffer::spare_capacity(scratch), RecvFlags::DONTWAIT) {
+                Ok((0, _)) => self.on_read_end(session),
+                Ok(_) => {
+                    if let Some(more) = self.keep(scratch) {
+                        serve = match serve.take() {
+                            Some(before) if before.end == more.start => Some(before.start..more.end),
+                            // What is between was asked for just now, and is served already.
+                            before => {
+                                if let (Some(session), Some(before)) = (session, before) {
+                                    session.serve(BYTES, before);
+                                }
+                                Some(more)
+                            }
+                        };
+                    }
                 }
-                Err(Errno::INTR) => None,
+                Err(Errno::AGAIN) if self.is_last => self.on_read_end(session),
+                Err(Errno::AGAIN) => self.is_readable = false,
+                Err(Errno::INTR) => {}
                 Err(_) => return Err(Broken),
-            };
-            if let (Some(session), Some(serve)) = (session, serve) {
-                session.serve(BYTES, serve);
             }
         }
-        Ok(true)
+        if let (Some(session), Some(serve)) = (session, serve) {
+            session.serve(BYTES, serve);
+        }
+        Ok(is_more)
+    }
+
+    /// Keeps what was read: what of it is to be served.
+    fn keep(&mut self, read: &mut Vec<u8>) -> Option<Range<u64>> {
+        self.moved += read.len();
+        if read.len() < SMALL_CHUNK {
+            return self.shared.outgoing.lock().push(read);
+        }
+        let spare = self.shared.way.spares.take();
+        self.shared.outgoing.lock().push_chunk(std::mem::replace(read, spare))
     }
 
     /// Whether the other end has left room; if not, it is looked at again when that has changed.
@@ -191,13 +215,12 @@ impl End {
         self.shared.outgoing.lock().room() > 0
     }
 
-    fn on_read_end(&mut self, session: Option<&Session>) -> bool {
+    fn on_read_end(&mut self, session: Option<&Session>) {
         self.is_read_out = true;
         let refuse = self.shared.outgoing.lock().finish();
         if let (Some(session), Some(refuse)) = (session, refuse) {
             session.refuse(BYTES, refuse, fairwave_host::VoidReason::Shrank);
         }
-        false
     }
 
     fn write(&mut self, descriptor: &OwnedFd, session: Option<&Session>) -> Result<bool, Broken> {
@@ -224,6 +247,7 @@ impl End {
             match sent {
                 Ok(sent) => {
                     self.at += sent;
+                    self.moved += sent;
                     let word = self.shared.incoming.lock().on_taken(sent as u64);
                     if let (Some(session), Some(word)) = (session, word) {
                         say(session, &word);
@@ -284,6 +308,25 @@ impl End {
             self.shared.watch.on_cut(descriptor, reason);
         }
         Next::Over
+    }
+
+    /// Bytes that it took and gave since this was asked last.
+    pub(crate) fn take_moved(&mut self) -> usize {
+        std::mem::take(&mut self.moved)
+    }
+
+    /// Whether the other end does not know of all that was taken here.
+    pub(crate) fn is_untold(&self) -> bool {
+        self.shared.incoming.lock().is_untold()
+    }
+
+    /// Tells it.
+    pub(crate) fn tell_rest(&self) {
+        let session = self.shared.session.lock().session.clone();
+        let word = self.shared.incoming.lock().rest();
+        if let (Some(session), Some(word)) = (session, word) {
+            say(&session, &word);
+        }
     }
 
     /// Whether all that it gave was taken at the other end, and its end as well.

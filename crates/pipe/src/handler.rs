@@ -17,10 +17,14 @@ pub(crate) struct PipeHandler {
 impl PipeHandler {
     /// The other end says how many bytes it has taken.
     fn on_taken(&self, taken: u64) {
+        let mut free = Vec::new();
         let said = {
             let mut outgoing = self.shared.outgoing.lock();
-            outgoing.on_taken(taken).map(|()| outgoing.is_over() || outgoing.is_taken())
+            outgoing.on_taken(taken, &mut free).map(|()| outgoing.is_over() || outgoing.is_taken())
         };
+        for buffer in free {
+            self.shared.way.spares.give(buffer);
+        }
         match said {
             Ok(is_all) => {
                 if is_all || self.shared.is_stalled.swap(false, Ordering::AcqRel) {

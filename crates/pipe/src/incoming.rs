@@ -39,8 +39,9 @@ pub(crate) struct Word {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ShrunkTooMuch;
 
-/// The source is told what was taken whenever it is so much more: it keeps no more than that of an idle stream.
-const WORD_EVERY: u64 = 128 << 10;
+/// The source is told what was taken whenever it is so much more, and when nothing has come for a while. Each word is a
+/// packet there and one back.
+const WORD_EVERY: u64 = 512 << 10;
 
 impl Incoming {
     pub(crate) fn new(ahead: u64) -> Self {
@@ -103,10 +104,20 @@ impl Incoming {
     /// The descriptor has taken so many bytes.
     pub(crate) fn on_taken(&mut self, bytes: u64) -> Option<Word> {
         self.taken += bytes;
-        if self.taken - self.told < WORD_EVERY.min(self.ahead / 4) {
+        if self.taken - self.told < WORD_EVERY.min(self.ahead / 8) {
             return None;
         }
         Some(self.word())
+    }
+
+    /// Whether the source does not know of all that was taken.
+    pub(crate) fn is_untold(&self) -> bool {
+        self.told < self.taken
+    }
+
+    /// Tells the source of all that was taken, if it does not know.
+    pub(crate) fn rest(&mut self) -> Option<Word> {
+        self.is_untold().then(|| self.word())
     }
 
     /// The descriptor was told of the end.
@@ -169,9 +180,12 @@ mod tests {
         let mut incoming = Incoming::new(1000);
         incoming.first();
         incoming.on_data(0, &[0; 400]);
-        assert_eq!(incoming.on_taken(249), None);
-        assert_eq!(incoming.on_taken(1), Some(Word { taken: 250, want: Some(1000..1250) }));
-        assert_eq!(incoming.on_taken(150), None);
+        assert_eq!(incoming.on_taken(124), None);
+        assert_eq!(incoming.on_taken(1), Some(Word { taken: 125, want: Some(1000..1125) }));
+        assert_eq!(incoming.rest(), None);
+        assert_eq!(incoming.on_taken(100), None);
+        assert_eq!(incoming.rest(), Some(Word { taken: 225, want: Some(1125..1225) }));
+        assert!(!incoming.is_untold());
     }
 
     #[test]

@@ -57,6 +57,7 @@ mod options;
 mod outgoing;
 mod pipe;
 mod pump;
+mod spares;
 mod streams;
 mod watch;
 

@@ -106,15 +106,16 @@ impl Outgoing {
         }
     }
 
-    /// The sink says how many bytes it has taken; one more if that is all.
-    pub(crate) fn on_taken(&mut self, taken: u64) -> Result<(), TakenTooMuch> {
+    /// The sink says how many bytes it has taken; one more if that is all. The chunks that nobody needs any more go into
+    /// `free`.
+    pub(crate) fn on_taken(&mut self, taken: u64, free: &mut Vec<Vec<u8>>) -> Result<(), TakenTooMuch> {
         let most = self.written.saturating_add(u64::from(self.end.is_some()));
         if taken > most {
             return Err(TakenTooMuch);
         }
         self.taken = self.taken.max(taken);
         while self.chunks.front().is_some_and(|chunk| chunk.end() <= self.taken) {
-            self.chunks.pop_front();
+            free.extend(self.chunks.pop_front().map(|chunk| chunk.bytes));
         }
         Ok(())
     }
@@ -201,7 +202,7 @@ mod tests {
         assert_eq!(outgoing.on_request(&(0..200)), Answer { serve: Some(0..5), refuse: Some(5..200) });
         assert_eq!(outgoing.on_request(&(100..200)), Answer { serve: None, refuse: Some(100..200) });
         assert!(!outgoing.is_over());
-        assert_eq!(outgoing.on_taken(6), Ok(()));
+        assert_eq!(outgoing.on_taken(6, &mut Vec::new()), Ok(()));
         assert!(outgoing.is_over() && outgoing.is_taken());
     }
 
@@ -211,12 +212,12 @@ mod tests {
         outgoing.push_chunk(vec![1; 60_000]);
         outgoing.push_chunk(vec![2; 40_000]);
         assert_eq!(outgoing.room(), 0);
-        assert_eq!(outgoing.on_taken(70_000), Ok(()));
+        assert_eq!(outgoing.on_taken(70_000, &mut Vec::new()), Ok(()));
         assert_eq!((outgoing.room(), outgoing.chunks.len()), (70_000, 1));
         assert_eq!(lent(&outgoing, 0..10), None);
         assert_eq!(lent(&outgoing, 70_000..70_002).unwrap(), [2, 2]);
         // A late word changes nothing, and a late request is not served.
-        assert_eq!(outgoing.on_taken(10), Ok(()));
+        assert_eq!(outgoing.on_taken(10, &mut Vec::new()), Ok(()));
         assert_eq!(outgoing.on_request(&(0..50_000)), Answer::default());
     }
 
@@ -224,10 +225,10 @@ mod tests {
     fn on_taken__what_was_never_given_is_a_lie() {
         let mut outgoing = Outgoing::new(100);
         outgoing.push(&[0; 10]);
-        assert_eq!(outgoing.on_taken(11), Err(TakenTooMuch));
+        assert_eq!(outgoing.on_taken(11, &mut Vec::new()), Err(TakenTooMuch));
         outgoing.finish();
-        assert_eq!(outgoing.on_taken(11), Ok(()));
-        assert_eq!(outgoing.on_taken(12), Err(TakenTooMuch));
+        assert_eq!(outgoing.on_taken(11, &mut Vec::new()), Ok(()));
+        assert_eq!(outgoing.on_taken(12, &mut Vec::new()), Err(TakenTooMuch));
     }
 
     proptest! {
@@ -247,7 +248,7 @@ mod tests {
             }
             let length = all.len() as u64;
             let taken = length * taken / 100;
-            outgoing.on_taken(taken).unwrap();
+            outgoing.on_taken(taken, &mut Vec::new()).unwrap();
             prop_assert_eq!(lent(&outgoing, taken..length).unwrap(), &all[taken as usize..]);
             let middle = taken + (length - taken) / 2;
             prop_assert_eq!(lent(&outgoing, middle..length).unwrap(), &all[middle as usize..]);

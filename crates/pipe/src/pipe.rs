@@ -12,6 +12,7 @@ use crate::bell::Bell;
 use crate::incoming::Incoming;
 use crate::options::PipeOptions;
 use crate::outgoing::Outgoing;
+use crate::spares::Spares;
 use crate::streams::BYTES;
 use crate::watch::Watch;
 
@@ -87,6 +88,7 @@ pub(crate) enum Order {
 pub(crate) struct WayToPump {
     pub(crate) orders: Sender<Order>,
     pub(crate) bell: Arc<Bell>,
+    pub(crate) spares: Spares,
 }
 
 impl WayToPump {

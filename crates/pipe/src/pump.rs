@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::num::NonZeroU64;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,10 +13,11 @@ use fairwave_host::{CloseReason, Handler};
 use rustix::event::{Timespec, epoll};
 
 use crate::bell::Bell;
-use crate::end::{End, Next, READ_BYTES};
+use crate::end::{End, Next};
 use crate::handler::PipeHandler;
 use crate::options::PipeOptions;
 use crate::pipe::{Order, Pipe, Shared, WayToPump};
+use crate::spares::{SPARE_BYTES, Spares};
 use crate::watch::Watch;
 
 /// One thread that moves the bytes of all pipes of a process. Cheap to clone; the thread ends when no clone and no pipe
@@ -37,14 +39,25 @@ struct Worker {
     scratch: Vec<u8>,
     /// Those whose time to wait for the other end runs.
     waiting: BTreeSet<u64>,
+    /// Those that have taken something of which the other end does not know.
+    untold: BTreeSet<u64>,
+    /// When both are looked at.
+    look_at: Option<Instant>,
+    /// Bytes that were moved since it last slept.
+    moved: usize,
     drained: Option<Sender<()>>,
     is_forsaken: bool,
 }
 
 /// The number that epoll has for the bell; pipes count from one.
 const BELL: u64 = 0;
-/// Pipes that wait for an end that nobody will hear are looked at so often.
+/// What was taken and not told is told so often, and pipes that wait for an end that nobody will hear are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Where so many bytes were moved between two sleeps, more will come, and it is cheaper taken together: at 4 Gb/s both
+/// ends took 15 % less of the processor's time with a rest. At 10 Gb/s one brings 64 KiB, a sixth of what the system
+/// keeps of a Unix socket.
+const WORTH_A_REST: usize = 16 << 10;
+const REST: Duration = Duration::from_micros(50);
 /// Events of one call.
 const EVENTS: usize = 256;
 
@@ -61,13 +74,19 @@ impl Pump {
             orders: ordered,
             ends: BTreeMap::new(),
             due: BTreeSet::new(),
-            scratch: Vec::with_capacity(READ_BYTES),
+            scratch: Vec::with_capacity(SPARE_BYTES),
             waiting: BTreeSet::new(),
+            untold: BTreeSet::new(),
+            look_at: None,
+            moved: 0,
             drained: None,
             is_forsaken: false,
         };
         std::thread::Builder::new().name("fairwave-pump".to_owned()).spawn(move || worker.run())?;
-        Ok(Self { way: Arc::new(WayToPump { orders, bell }), next: Arc::new(AtomicU64::new(BELL + 1)) })
+        Ok(Self {
+            way: Arc::new(WayToPump { orders, bell, spares: Spares::default() }),
+            next: Arc::new(AtomicU64::new(BELL + 1)),
+        })
     }
 
     /// A pipe for a session that is to be opened. The handler is that session's: it goes to
@@ -92,6 +111,8 @@ impl Pump {
 
 impl Worker {
     fn run(mut self) {
+        // Sleeps end some 50 us later than asked for by default.
+        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         let mut events = Vec::with_capacity(EVENTS);
         loop {
             while let Ok(order) = self.orders.try_recv() {
@@ -150,8 +171,12 @@ impl Worker {
     fn work(&mut self, number: u64) {
         let Some(end) = self.ends.get_mut(&number) else { return };
         let next = end.work(&mut self.scratch);
+        self.moved += end.take_moved();
         if end.waits_until.is_some() {
             self.waiting.insert(number);
+        }
+        if end.is_untold() {
+            self.untold.insert(number);
         }
         match next {
             Next::Wait => {}
@@ -162,14 +187,23 @@ impl Worker {
                 end.shared.on_over();
                 self.ends.remove(&number);
                 self.waiting.remove(&number);
+                self.untold.remove(&number);
             }
         }
     }
 
     fn sleep(&mut self, events: &mut Vec<epoll::Event>) {
+        if std::mem::take(&mut self.moved) >= WORTH_A_REST && self.due.is_empty() {
+            // Who rings meanwhile does not wake it.
+            std::thread::sleep(REST);
+        }
         self.bell.hush();
         let is_busy = !self.due.is_empty() || !self.orders.is_empty();
-        let most = if is_busy { Some(Duration::ZERO) } else { (!self.waiting.is_empty()).then_some(LOOK_EVERY) };
+        if self.look_at.is_none() && !(self.waiting.is_empty() && self.untold.is_empty()) {
+            self.look_at = Instant::now().checked_add(LOOK_EVERY);
+        }
+        let look = self.look_at.map(|at| at.saturating_duration_since(Instant::now()));
+        let most = if is_busy { Some(Duration::ZERO) } else { look };
         let timeout = most.and_then(|most| Timespec::try_from(most).ok());
         events.clear();
         // A signal wakes it, too; what there is to do is looked for in any case.
@@ -185,15 +219,19 @@ impl Worker {
             end.is_writable |= has(epoll::EventFlags::OUT) || end.is_hung_up;
             self.due.insert(number);
         }
-        self.look_for_late();
+        self.look();
     }
 
-    /// Cuts those that have waited long enough for the other end.
-    fn look_for_late(&mut self) {
-        if self.waiting.is_empty() {
+    /// Now and then: tells what was taken and not told, and cuts those that have waited long enough for the other end.
+    fn look(&mut self) {
+        let now = Instant::now();
+        if self.look_at.is_none_or(|at| now < at) {
             return;
         }
-        let now = Instant::now();
+        self.look_at = None;
+        for number in std::mem::take(&mut self.untold) {
+            self.ends.get(&number).into_iter().for_each(End::tell_rest);
+        }
         for number in &self.waiting {
             if let Some(end) = self.ends.get(number).filter(|end| end.waits_until.is_some_and(|until| until <= now)) {
                 end.shared.cut();

@@ -200,6 +200,19 @@ fn pipe__who_takes_nothing_stops_the_other_end() {
 }
 
 #[test]
+fn pipe__an_idle_end_keeps_nothing() {
+    let world = World::new();
+    let (asking, mut answering) = world.programs(unix);
+    (&asking.stream).write_all(&bytes(4, 1000)).unwrap();
+    answering.stream.read_exact(&mut [0; 1000]).unwrap();
+    let until = std::time::Instant::now() + PATIENCE;
+    while asking.pipe.status().written_taken < 1000 {
+        assert!(std::time::Instant::now() < until, "the other end says what it has taken");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
 fn pipe__a_cut_is_no_end() {
     let world = World::new();
     let (mut asking, answering) = world.programs(tcp);

@@ -1,0 +1,56 @@
+//! Buffers that are used again.
+
+use fairwave_host::Lock;
+
+/// Buffers of [`SPARE_BYTES`], of all pipes of a pump. One thread fills them and another lets go of them: given back to
+/// the system each time, their pages would have to be made and cleared anew, which costs as much as a copy.
+#[derive(Default)]
+pub(crate) struct Spares {
+    buffers: Lock<Vec<Vec<u8>>>,
+}
+
+/// Bytes of a buffer, which one call reads at the most.
+pub(crate) const SPARE_BYTES: usize = 64 << 10;
+/// Buffers that are kept: 2 MiB.
+const MOST_SPARES: usize = 32;
+
+impl Spares {
+    /// An empty one.
+    pub(crate) fn take(&self) -> Vec<u8> {
+        let spare = self.buffers.lock().pop();
+        spare.unwrap_or_else(|| Vec::with_capacity(SPARE_BYTES))
+    }
+
+    /// One that nobody needs; it is let go of if it is of another size, or if there are enough.
+    pub(crate) fn give(&self, mut buffer: Vec<u8>) {
+        buffer.clear();
+        if buffer.capacity() == SPARE_BYTES {
+            let mut buffers = self.buffers.lock();
+            if buffers.len() < MOST_SPARES {
+                buffers.push(buffer);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spares__come_back_empty_and_are_not_too_many() {
+        let spares = Spares::default();
+        let mut buffer = spares.take();
+        buffer.push(7);
+        let place = buffer.as_ptr();
+        spares.give(buffer);
+        spares.give(Vec::with_capacity(10));
+        let again = spares.take();
+        assert!(again.is_empty() && again.as_ptr() == place);
+        let many: Vec<Vec<u8>> = (0..2 * MOST_SPARES).map(|_| spares.take()).collect();
+        for buffer in many {
+            spares.give(buffer);
+        }
+        assert_eq!(spares.buffers.lock().len(), MOST_SPARES);
+    }
+}
