@@ -103,7 +103,12 @@ wheel: $(VENV)/.installed ## the packages for pip, in target/wheels: x86-64, aar
 
 PRELOAD := target/release/libfairwave_preload.so
 
-dist: $(BIN)     ## a tar of the static command for any Linux, a container's tree and checksums, in target/dist
+# By itself, so that an image is built without the rest of the workspace.
+.PHONY: $(PRELOAD)
+$(PRELOAD):
+	$(CARGO) build --release --locked --package fairwave-preload
+
+dist: $(PRELOAD) ## a tar of the static command for any Linux, a container's tree and checksums, in target/dist
 	bash packaging/dist.sh $(PRELOAD)
 
 deb: $(BIN)      ## a Debian package, in target/dist

@@ -29,15 +29,14 @@ in_root() {
 
 # A file goes from one process to another by the command that is called so; the last word is the directory that both see.
 moves_a_file() {
-  local files=$1 ticket
+  local files=$1
   shift
   head -c 3000000 /dev/urandom > "$files/big.bin"
   ("$@" serve "${files#"$seen"}/big.bin" --listen 127.0.0.1:0 > "$files/ticket" 2> "$files/said") &
   server=$!
   for _ in $(seq 100); do if [ -s "$files/ticket" ]; then break; fi; sleep 0.1; done
-  ticket=$(cat "$files/ticket")
-  if [ -z "$ticket" ]; then cat "$files/said" >&2; fail "no ticket"; fi
-  "$@" get "$ticket" "${files#"$seen"}/there" --quiet
+  if [ ! -s "$files/ticket" ]; then cat "$files/said" >&2; fail "no ticket"; fi
+  "$@" get "@${files#"$seen"}/ticket" "${files#"$seen"}/there" --quiet
   cmp "$files/big.bin" "$files/there/big.bin"
   kill "$server" && { wait "$server" || true; }
   server=
@@ -102,8 +101,7 @@ for what in "${wanted[@]}"; do
       skip "deb: units were not verified: no systemd-analyze or no units"
     fi
     "${dpkg[@]}" --purge fairwave >/dev/null 2>&1
-    left=$(find "$place/deb/usr" -type f 2>/dev/null | head -3)
-    [ -z "$left" ] || fail "dpkg --purge leaves $left"
+    [ ! -e "$place/deb/usr" ] || fail "dpkg --purge leaves $(find "$place/deb/usr")"
     good "deb: installed, moves a file, purged without a rest" ;;
   wheel | sdist)
     "$python" -m venv "$place/$what"

@@ -22,5 +22,5 @@ for machine in x86_64 aarch64; do
     "$maturin" build --release --locked --quiet --target "$target" ${zig[@]+"${zig[@]}"}
   fi
 done
-"$maturin" sdist --quiet
+"$maturin" sdist >&2
 ls -l target/wheels >&2

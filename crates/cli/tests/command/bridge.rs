@@ -4,6 +4,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
+use std::process::Child;
 use std::sync::LazyLock;
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
@@ -123,6 +124,16 @@ const LARGE: usize = 5_000_000;
 
 fn large(stream: TcpStream) {
     http(stream, &bytes(LARGE));
+}
+
+/// Ends with the test that started it, however that ends.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// Whether a program is there that a test wants; what it leaves out is said.
@@ -424,10 +435,10 @@ fn run__rsync_brings_a_tree_as_it_is_and_fails_where_it_is_cut() {
     );
     far.write("rsyncd.conf", config.as_bytes());
     let config = format!("--config={}", far.path("rsyncd.conf").display());
-    let mut daemon = Command::new("rsync").args(["--daemon", "--no-detach", &config]).spawn().unwrap();
-    let deadline = Instant::now() + PATIENCE;
+    let _daemon = Running(Command::new("rsync").args(["--daemon", "--no-detach", &config]).spawn().unwrap());
+    let begin = Instant::now();
     while TcpStream::connect(place).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused) {
-        assert!(Instant::now() < deadline, "rsync serves nothing");
+        assert!(begin.elapsed() < PATIENCE, "rsync serves nothing");
         sleep(Duration::from_millis(20));
     }
     let bridged = Bridged::to(place);
@@ -439,8 +450,9 @@ fn run__rsync_brings_a_tree_as_it_is_and_fails_where_it_is_cut() {
     let cut = ["rsync", "-a", "--bwlimit=2m", &from, "cut"];
     let mut child = bridged.program(&cut).stderr(Stdio::piped()).spawn().unwrap();
     let beside = bridged.beside();
+    let begin = Instant::now();
     while !bridged.near.path("cut").exists() {
-        assert!(Instant::now() < deadline, "nothing comes");
+        assert!(begin.elapsed() < PATIENCE, "nothing comes");
         sleep(Duration::from_millis(10));
     }
     kill_process(beside, Signal::KILL).unwrap();
@@ -450,6 +462,4 @@ fn run__rsync_brings_a_tree_as_it_is_and_fails_where_it_is_cut() {
     // 12: an error in rsync's data stream; 10: in its socket.
     assert!(matches!(status.code(), Some(10 | 12)), "{status:?}: {said}");
     assert!(!bridged.near.path("cut/large.bin").exists(), "a file that was cut has its name");
-    let _ = daemon.kill();
-    let _ = daemon.wait();
 }
