@@ -1,7 +1,9 @@
 //! The end nodes of a machine, which the sessions of all its processes share.
 
 mod card;
+mod neighbours;
 mod orphan;
+mod other;
 mod quota;
 
 use std::collections::BTreeMap;
@@ -15,6 +17,7 @@ use crate::session::Direction;
 
 use card::{Asked, Card, Place};
 pub use card::{CardCapacity, CardId};
+use neighbours::Neighbours;
 pub use orphan::Orphan;
 pub use quota::{MachineLimits, Refusal};
 
@@ -45,6 +48,8 @@ pub struct Machine {
     slots: Vec<Option<Slot>>,
     free: Vec<usize>,
     cards: BTreeMap<CardId, Card>,
+    /// Cards' other traffic.
+    neighbours: Neighbours,
     users: BTreeMap<u32, GroupTerms>,
     grants: Vec<MachineGrant>,
     used: Vec<(SessionId, Rate)>,
@@ -180,6 +185,7 @@ impl Machine {
             slots: Vec::new(),
             free: Vec::new(),
             cards: BTreeMap::new(),
+            neighbours: Neighbours::default(),
             users: BTreeMap::new(),
             grants: Vec::new(),
             used: Vec::new(),
@@ -277,6 +283,7 @@ impl Machine {
     /// A control interval is over: what each row may use in the next, by card and direction.
     pub fn tick(&mut self, now: Time) -> &[MachineGrant] {
         self.grants.clear();
+        self.neighbours.tell(&mut self.cards);
         let is_grace = now.since(self.started) < GRACE;
         let still = Duration::from_nanos(self.interval.as_nanos().saturating_mul(STILL_INTERVALS));
         for slot in self.slots.iter_mut().flatten() {
