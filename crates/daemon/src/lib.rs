@@ -11,9 +11,16 @@
 
 #![cfg_attr(test, allow(non_snake_case))]
 
+pub mod config;
+mod counters;
+mod hangup;
+pub mod metrics;
+pub mod notify;
 mod settings;
 mod snapshot;
 
+pub use counters::CardCounters;
+pub use hangup::on_hangup;
 pub use settings::{CardSettings, Settings, UserSettings};
 pub use snapshot::{
     DaemonCounts, MachineSnapshot, NodeSnapshot, OtherTraffic, RowSnapshot, SNAPSHOT_VERSION, ShownState, UserSnapshot,
