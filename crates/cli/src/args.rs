@@ -33,6 +33,7 @@ pub(crate) enum CliCommand {
     Put(crate::put::Args),
     Cp(crate::cp::Args),
     Bench(crate::bench::Args),
+    Daemon(crate::daemon::Args),
     Doctor(crate::doctor::Args),
     Status(crate::status::Args),
     Top(crate::top::Args),

@@ -11,6 +11,7 @@ mod bench;
 mod blocks;
 mod completions;
 mod cp;
+mod daemon;
 mod doctor;
 mod failure;
 #[cfg(test)]
@@ -18,6 +19,7 @@ mod fuzz;
 mod get;
 mod input;
 mod interrupt;
+mod machine;
 mod man;
 mod output;
 mod papers;
@@ -52,6 +54,9 @@ fn main() -> ExitCode {
     if let CliCommand::Papers(args) = &cli.command {
         papers::enter(args);
     }
+    if let CliCommand::Daemon(_) = &cli.command {
+        daemon::enter();
+    }
     if !matches!(&cli.command, CliCommand::Testbed(args) if testbed::is_end(args)) {
         staging::clean_up_on_interrupt();
     }
@@ -67,6 +72,7 @@ fn main() -> ExitCode {
         CliCommand::Put(args) => put::run(&args),
         CliCommand::Cp(args) => cp::run(&args),
         CliCommand::Bench(args) => bench::run(&args),
+        CliCommand::Daemon(args) => daemon::run(&args),
         CliCommand::Doctor(args) => doctor::run(&args),
         CliCommand::Status(args) => status::run(&args),
         CliCommand::Top(args) => top::run(&args),

@@ -7,6 +7,7 @@ mod screen;
 use std::io::{IsTerminal, stdout};
 use std::time::{Duration as StdDuration, Instant};
 
+use fairwave_daemon::ask_any;
 use fairwave_units::Duration;
 
 use crate::Done;
@@ -22,7 +23,8 @@ const TICK: StdDuration = StdDuration::from_millis(50);
 
 /// Watch sessions and the capacities that they share: bars of what each uses, may use and wants, and its last looks.
 ///
-/// On a terminal it takes the screen until q or an interrupt ends it; elsewhere it prints what `fairwave status` prints,
+/// Where a daemon runs, it is all that the daemon shows, else this user's processes, each its own end node. On a
+/// terminal it takes the screen until q or an interrupt ends it; elsewhere it prints what `fairwave status` prints,
 /// again and again.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -54,7 +56,12 @@ fn on_screen(args: &Args, every: StdDuration) -> Done {
     let mut looks = 0;
     loop {
         let begin = Instant::now();
-        screen.show(Board::of_processes(&status::seen()?.0)).map_err(failed)?;
+        // The daemon's word goes first: it sees all sessions.
+        let board = match ask_any() {
+            Ok(Some(machine)) => Board::of_machine(&machine),
+            _ => Board::of_processes(&status::seen()?.0),
+        };
+        screen.show(board).map_err(failed)?;
         looks += 1;
         let goes_on =
             args.count != Some(looks) && screen.wait(every.saturating_sub(begin.elapsed())).map_err(failed)?;

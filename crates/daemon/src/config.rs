@@ -86,7 +86,7 @@ pub fn parse(path: &Path, text: &str, base: &Settings, names: &dyn Names) -> Res
     let file: File = toml::from_str(text).map_err(|error| {
         // Its own words, without the drawing of the line.
         let problem = error.message().lines().collect::<Vec<_>>().join(" ");
-        wrong(Mistake::new(error.span().unwrap_or_default(), problem, "docs/daemon.md has all that may stand here"))
+        wrong(Mistake::new(error.span().unwrap_or_default(), problem, "etc/daemon.toml has all that may stand here"))
     })?;
     settings(&file, base, names).map_err(wrong)
 }

@@ -5,6 +5,7 @@ mod neighbours;
 mod orphan;
 mod other;
 mod quota;
+mod view;
 
 use std::collections::BTreeMap;
 
@@ -20,6 +21,7 @@ pub use card::{CardCapacity, CardId};
 use neighbours::Neighbours;
 pub use orphan::Orphan;
 pub use quota::{MachineLimits, Refusal};
+pub use view::MachineNode;
 
 /// All that a machine shares: for each network card an end node a direction, and the processes ("members") whose
 /// sessions cross them. It is pure: rows of members, as somebody read them, and the time go in; grants come out.
@@ -51,8 +53,12 @@ pub struct Machine {
     /// Cards' other traffic.
     neighbours: Neighbours,
     users: BTreeMap<u32, GroupTerms>,
+    /// How many rows users may have of whom that is said.
+    most_rows: BTreeMap<u32, usize>,
     grants: Vec<MachineGrant>,
     used: Vec<(SessionId, Rate)>,
+    /// Of the last tick: the weights of the sessions of each group at a node.
+    weights: BTreeMap<(CardId, u8, u32), f64>,
 }
 
 /// How a machine shares.
@@ -187,8 +193,10 @@ impl Machine {
             cards: BTreeMap::new(),
             neighbours: Neighbours::default(),
             users: BTreeMap::new(),
+            most_rows: BTreeMap::new(),
             grants: Vec::new(),
             used: Vec::new(),
+            weights: BTreeMap::new(),
         }
     }
 
@@ -215,6 +223,14 @@ impl Machine {
             None => self.users.remove(&user),
         };
         self.cards.values_mut().for_each(|card| card.set_group(user, terms));
+    }
+
+    /// How many rows a user may have, if that is fewer than all may have; rows that are there stay.
+    pub fn set_most_rows(&mut self, user: u32, most: Option<usize>) {
+        match most {
+            Some(most) => self.most_rows.insert(user, most),
+            None => self.most_rows.remove(&user),
+        };
     }
 
     /// A process takes part. Who is privileged may promise its sessions minimum rates and weights above one.
@@ -283,8 +299,9 @@ impl Machine {
     /// A control interval is over: what each row may use in the next, by card and direction.
     pub fn tick(&mut self, now: Time) -> &[MachineGrant] {
         self.grants.clear();
+        self.weights.clear();
         self.neighbours.tell(&mut self.cards);
-        let is_grace = now.since(self.started) < GRACE;
+        let is_grace = self.is_grace(now);
         let still = Duration::from_nanos(self.interval.as_nanos().saturating_mul(STILL_INTERVALS));
         for slot in self.slots.iter_mut().flatten() {
             if now.since(slot.changed) > still {
@@ -301,6 +318,8 @@ impl Machine {
                 for (name, slot) in named(&self.slots).filter(|(_, slot)| slot.place == Some(place)) {
                     // Until all are back who had something, nobody gets more than it had.
                     self.used.push((name, if is_grace { slot.start } else { slot.measured }));
+                    let group = group(self.config.share_by, slot.member, &self.members);
+                    *self.weights.entry((id, direction as u8, group)).or_default() += slot.asked.options.weight;
                     // Who says nothing of a queue has seen none: else one liar among such would be the median.
                     if let Some(member) = self.members.get(&slot.member) {
                         let longest = waiting.entry(member.user).or_default();
@@ -353,7 +372,8 @@ impl Machine {
         let Some(of) = self.members.get(&member) else { return Err(Refusal::Rows) };
         let user = of.user;
         let of_user = self.members.values().filter(|member| member.user == user).map(|member| member.rows.len()).sum();
-        self.config.limits.admit_row(of_user, self.slots.len() - self.free.len())?;
+        let limits = self.config.limits.with_rows(self.most_rows.get(&user).copied());
+        limits.admit_row(of_user, self.slots.len() - self.free.len())?;
         let asked = self.asked(member, said);
         let at = self.free.pop().unwrap_or(self.slots.len());
         let taken = match place {
@@ -423,11 +443,7 @@ impl Machine {
     }
 
     fn group(&self, member: MemberId) -> u32 {
-        match self.config.share_by {
-            ShareBy::User => self.members.get(&member).map_or(0, |member| member.user),
-            ShareBy::Process => member.0,
-            ShareBy::Session => 0,
-        }
+        group(self.config.share_by, member, &self.members)
     }
 
     fn give_up(&mut self, member: MemberId, row: u32, slot: Option<usize>) {
@@ -446,6 +462,15 @@ impl Machine {
         {
             node.leave(name(at));
         }
+    }
+}
+
+/// Of which owner a member is.
+fn group(share_by: ShareBy, member: MemberId, members: &BTreeMap<MemberId, Member>) -> u32 {
+    match share_by {
+        ShareBy::User => members.get(&member).map_or(0, |member| member.user),
+        ShareBy::Process => member.0,
+        ShareBy::Session => 0,
     }
 }
 

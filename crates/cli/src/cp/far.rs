@@ -92,6 +92,7 @@ fn begin(ask: &CpRequest) -> Result<Far, CommandFailure> {
         minimum: None,
         plain: ask.is_plain,
         carrier: Carriers::Any,
+        node: link::NodeArg::default(),
     };
     let (share, id) = share(&ask.what, link.session())?;
     make_room(id, ask.run.as_deref());

@@ -79,6 +79,7 @@ fn draw_looks(frame: &mut Frame<'_>, area: Rect, trail: &Trail, name: &str, capa
 }
 
 /// What of a session has room in a line.
+#[expect(clippy::struct_excessive_bools, reason = "each column is there or not")]
 struct Columns {
     bar: u16,
     has_target: bool,

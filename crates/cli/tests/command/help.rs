@@ -1,6 +1,6 @@
 use super::*;
 
-const COMMANDS: [&[&str]; 22] = [
+const COMMANDS: [&[&str]; 23] = [
     &[],
     &["schemes"],
     &["allocate"],
@@ -17,6 +17,7 @@ const COMMANDS: [&[&str]; 22] = [
     &["cp"],
     &["bench"],
     &["bench", "serve"],
+    &["daemon"],
     &["doctor"],
     &["status"],
     &["top"],

@@ -18,6 +18,7 @@ mod papers;
 mod quota;
 mod retry;
 mod schemes;
+mod seen;
 mod serve;
 mod simulate;
 mod sparse;

@@ -16,6 +16,7 @@ use crate::path::PathControl;
 mod claims;
 mod closing;
 mod stray;
+mod told;
 
 const LOWER: u32 = 28;
 const STREAM: u32 = 1;

@@ -69,6 +69,10 @@ impl Card {
         self.nodes[direction as usize].is_some()
     }
 
+    pub(super) fn node(&self, direction: Direction) -> Option<&EndNode> {
+        self.nodes[direction as usize].as_ref()
+    }
+
     pub(super) fn node_mut(&mut self, direction: Direction) -> Option<&mut EndNode> {
         self.nodes[direction as usize].as_mut()
     }

@@ -534,3 +534,48 @@ fn see_card__other_traffic_is_one_group_more() {
         near(world.rates(), 350.0);
     }
 }
+
+#[test]
+fn weights__are_those_with_which_a_newcomer_begins_at_its_share() {
+    let mut world = World::new(ShareBy::User);
+    let (one, other) = (world.member(1000), world.member(1001));
+    for (member, row) in [(one, 0), (one, 1), (one, 2), (other, 0)] {
+        world.open(member, row);
+    }
+    world.run_for(Duration::from_secs(5));
+    let share = |machine: &Machine, group: u32| CAPACITY / (machine.weights(group, CARD, Direction::Sending) + 1.0);
+    // Of the first user's half a quarter; of the second's a half; a third user would have a third.
+    assert!((share(&world.machine, 1000) - 350.0 / 4.0).abs() < 1e-9);
+    assert!((share(&world.machine, 1001) - 350.0 / 2.0).abs() < 1e-9);
+    assert!((share(&world.machine, 1002) - 700.0 / 3.0).abs() < 1e-9);
+    assert_eq!(world.machine.weights(1000, CardId(7), Direction::Sending), 0.0);
+    let [node] = world.machine.nodes().collect::<Vec<_>>()[..] else { panic!("one node") };
+    assert_eq!((node.sessions, node.capacity), (4, Rate::mbps(CAPACITY)));
+    // By sessions all are alike.
+    let mut world = World::new(ShareBy::Session);
+    let one = world.member(1000);
+    (0..6).for_each(|row| _ = world.open(one, row));
+    world.run_for(Duration::from_secs(5));
+    assert!((share(&world.machine, 0) - 100.0).abs() < 1e-9);
+}
+
+#[test]
+fn set_most_rows__is_a_users_own_bound() {
+    let mut world = World::new(ShareBy::User);
+    let (few, other) = (world.member(1), world.member(2));
+    world.machine.set_most_rows(1, Some(2));
+    let look = |world: &mut World, member, row| {
+        let said = world_session(member, row).row(world.now);
+        world.machine.look(world.now, member, row, Some(&said))
+    };
+    assert_eq!(
+        [0, 1, 2].map(|row| look(&mut world, few, row)),
+        [RowState::Shares, RowState::Shares, RowState::Refused]
+    );
+    assert_eq!([0, 1, 2].map(|row| look(&mut world, other, row)), [RowState::Shares; 3]);
+    // What is there stays; more than all may have nobody gets.
+    world.machine.set_most_rows(1, Some(1));
+    assert_eq!(look(&mut world, few, 0), RowState::Shares);
+    world.machine.set_most_rows(1, None);
+    assert_eq!(look(&mut world, few, 2), RowState::Shares);
+}
