@@ -24,19 +24,38 @@ pub(crate) struct Neighbours {
     grew: BTreeMap<(CardId, bool), u64>,
 }
 
+/// What a row says of what its session moved.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moved {
+    /// Of the session.
+    pub(crate) generation: u16,
+    pub(crate) receives: bool,
+    /// Since it began.
+    pub(crate) bytes: u64,
+    /// The card that it crosses, if it has a node.
+    pub(crate) card: Option<CardId>,
+}
+
+impl Moved {
+    /// What a row says whose session crosses this card.
+    pub(crate) fn of(said: &ProcessRow, card: Option<CardId>) -> Self {
+        let ProcessRow { generation, receives, wire_bytes, .. } = *said;
+        Self { generation, receives, bytes: wire_bytes.get(), card }
+    }
+}
+
 impl Neighbours {
     /// What a row says now; none if it is not used any more.
-    pub(crate) fn see_row(&mut self, member: MemberId, row: u32, said: Option<(&ProcessRow, Option<CardId>)>) {
-        let Some((said, card)) = said else {
+    pub(crate) fn see_row(&mut self, member: MemberId, row: u32, said: Option<Moved>) {
+        let Some(Moved { generation, receives, bytes, card }) = said else {
             self.rows.remove(&(member, row));
             return;
         };
-        let (generation, bytes) = (said.generation, said.wire_bytes.get());
         let before = self.rows.insert((member, row), (generation, bytes));
         // What a session moved before it was seen here was not seen of the card either.
         let more = before.filter(|(was, _)| *was == generation).map_or(0, |(_, last)| bytes.saturating_sub(last));
         if let Some(card) = card {
-            let grew = self.grew.entry((card, said.receives)).or_default();
+            let grew = self.grew.entry((card, receives)).or_default();
             *grew = grew.saturating_add(more);
         }
     }
@@ -55,16 +74,65 @@ impl Neighbours {
             for (direction, bytes) in
                 [(Direction::Sending, counters.sent_bytes), (Direction::Receiving, counters.received_bytes)]
             {
-                let key = (*card, direction == Direction::Receiving);
-                let last = self.counted.insert(key, bytes).unwrap_or(bytes);
-                let carried = bytes.saturating_sub(last);
-                let own = self.own.entry(key).or_default();
-                // Rows are written a little before the card is read, and the other way round.
-                let grew = self.grew.remove(&key).unwrap_or(0).min(carried.saturating_mul(2));
-                *own = own.saturating_add(grew);
-                machine.see_card(now, *card, direction, bytes, *own);
+                let own = self.own(*card, direction == Direction::Receiving, bytes);
+                machine.see_card(now, *card, direction, bytes, own);
             }
         }
         self.grew.clear();
+    }
+
+    /// What the sessions of a card moved in one direction since the start, now that its counter stands at `bytes`.
+    fn own(&mut self, card: CardId, receives: bool, bytes: u64) -> u64 {
+        let key = (card, receives);
+        let last = self.counted.insert(key, bytes).unwrap_or(bytes);
+        // Rows are written a little before the card is read: they may be ahead of it, and behind it.
+        let most = bytes.saturating_sub(last).saturating_mul(2);
+        let own = self.own.entry(key).or_default();
+        *own = own.saturating_add(self.grew.remove(&key).unwrap_or(0).min(most));
+        *own
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CARD: CardId = CardId(1);
+    const MEMBER: MemberId = MemberId(1);
+
+    fn says(neighbours: &mut Neighbours, place: u32, generation: u16, bytes: u64) {
+        let said = Moved { generation, receives: true, bytes, card: Some(CARD) };
+        neighbours.see_row(MEMBER, place, Some(said));
+    }
+
+    #[test]
+    fn neighbours__count_what_rows_grow_by() {
+        let mut neighbours = Neighbours::default();
+        // What was moved before counts as little as what the card carried before.
+        says(&mut neighbours, 0, 1, 5000);
+        assert_eq!(neighbours.own(CARD, true, 1_000_000), 0);
+        says(&mut neighbours, 0, 1, 6000);
+        says(&mut neighbours, 1, 1, 700);
+        assert_eq!(neighbours.own(CARD, true, 1_010_000), 1000);
+        says(&mut neighbours, 1, 1, 1200);
+        // Another session in the same row, and one that is gone, take nothing off.
+        says(&mut neighbours, 0, 2, 10);
+        assert_eq!(neighbours.own(CARD, true, 1_020_000), 1500);
+        neighbours.see_row(MEMBER, 1, None);
+        neighbours.forget(MEMBER);
+        assert_eq!(neighbours.own(CARD, true, 1_030_000), 1500);
+        assert_eq!((neighbours.own(CARD, false, 5), neighbours.rows.len()), (0, 0));
+    }
+
+    #[test]
+    fn neighbours__count_no_more_than_the_card_carried() {
+        let mut neighbours = Neighbours::default();
+        says(&mut neighbours, 0, 1, 0);
+        neighbours.own(CARD, true, 1000);
+        says(&mut neighbours, 0, 1, u64::MAX);
+        assert_eq!(neighbours.own(CARD, true, 2000), 2000);
+        // A counter that goes back, and rows that do.
+        says(&mut neighbours, 0, 1, 5);
+        assert_eq!(neighbours.own(CARD, true, 10), 2000);
     }
 }

@@ -13,7 +13,7 @@ use fairwave_units::{Duration, Time};
 use rustix::time::{ClockId, Timespec};
 
 use crate::cards::Cards;
-use crate::neighbours::Neighbours;
+use crate::neighbours::{Moved, Neighbours};
 use crate::news::{DoorNews, FirstBeats, Shared, VisitorId};
 use crate::seat::{Seat, machine_row};
 use crate::settings::Settings;
@@ -185,7 +185,7 @@ impl Ticker {
             self.counts.unread_rows += seat.read(now, |row, said| {
                 let card = said.and_then(|said| cards.towards(now, said.peer));
                 if yields {
-                    neighbours.see_row(member, row, said.map(|said| (said, card)));
+                    neighbours.see_row(member, row, said.map(|said| Moved::of(said, card)));
                 }
                 let Some(said) = said else { return (machine.look(now, member, row, None), None) };
                 (machine.look(now, member, row, Some(&machine_row(said, card))), card)

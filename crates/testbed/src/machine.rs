@@ -23,6 +23,7 @@ pub(crate) fn start(socket: &Path, rule: &RuleSetup) -> Result<Daemon, String> {
         interval,
         share_by: ShareBy::Session,
         everything: Some(everything),
+        yields: rule.yields,
         ..Settings::at(socket.to_owned())
     };
     Daemon::start(settings).map_err(|error| error.to_string())

@@ -226,15 +226,6 @@ fn rule(scenario: &Scenario, node: &Node, sessions: &[&SessionSpec]) -> Result<O
     }
     let choice = scenario.scheme_of(first);
     check_options(choice)?;
-    if node.yields.is_some() {
-        return Err(Error::unfit(
-            format!(
-                "node \"{}\": a program that is its own end node looks at no card's other traffic (yield)",
-                node.name
-            ),
-            "simulate it, or leave yield out",
-        ));
-    }
     let beat = Beat::of(scenario, Some(node), &node.name, choice);
     let is_set = |name| choice.scheme.option(name).is_some() && choice.options.flag(name);
     // Hosts share all of what they are told; a share of a capacity is told as a smaller one.
@@ -248,6 +239,7 @@ fn rule(scenario: &Scenario, node: &Node, sessions: &[&SessionSpec]) -> Result<O
         drain: is_set("drain"),
         fair_start: is_set("fair_start"),
         is_shared: choice.options.word("path") == Some("shared"),
+        yields: node.yields,
     }))
 }
 
