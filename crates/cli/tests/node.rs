@@ -264,10 +264,8 @@ fn soak__crashes_and_returns() {
             let sum = ask(&world.socket()).map(|seen| grants(&seen).iter().sum::<f64>()).unwrap_or_default();
             assert!(sum <= 1.05 * CAPACITY * 1e6, "{sum} bit/s granted after {events} events");
         }
-        let seen = world.until_shared(3);
+        world.until_shared(3);
         assert!(world.clients.iter_mut().all(|client| client.try_wait().unwrap().is_none()), "a session was lost");
-        let node = seen.nodes.iter().find(|node| node.receives).unwrap();
-        assert!(node.expected_bps <= 1.05 * CAPACITY * 1e6, "{node:?}");
     }
     println!("{events} crashes and returns in {:.0} s", begun.elapsed().as_secs_f64());
     assert!(Path::new(&world.socket()).exists());

@@ -26,6 +26,8 @@ pub(crate) struct End {
     pub(crate) is_writable: bool,
     /// Whether nobody has its other end any more, or nobody will read and write there.
     pub(crate) is_hung_up: bool,
+    /// Whether it was reset, as when its other end was closed with something unread.
+    pub(crate) is_reset: bool,
     /// Whether what it gives now is all that it ever gives.
     pub(crate) is_last: bool,
     /// Whether it has given all that it ever gives.
@@ -70,6 +72,7 @@ impl End {
             is_readable: false,
             is_writable: false,
             is_hung_up: false,
+            is_reset: false,
             is_last: false,
             is_read_out: false,
             is_deaf: false,
@@ -101,7 +104,7 @@ impl End {
             return if let Some(closed) = closed { self.close(closed) } else { Next::Wait };
         }
         let moved = self.move_bytes(session.as_ref(), closed.is_some(), scratch);
-        let Ok(is_more) = moved else {
+        let Some(is_more) = moved.ok().filter(|_| !self.is_reset || closed.is_some()) else {
             self.shared.cut();
             return self.close((CloseReason::Stopped, false));
         };

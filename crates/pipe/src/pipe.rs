@@ -3,6 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::Sender;
 use fairwave_host::{CloseReason, Lock, Session};
@@ -22,6 +23,9 @@ pub struct Pipe {
     pub(crate) shared: Arc<Shared>,
 }
 
+/// Who waits for the other end looks so often.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
+
 /// How far a pipe is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PipeStatus {
@@ -33,6 +37,8 @@ pub struct PipeStatus {
     pub came: u64,
     /// Of those, the bytes that the descriptor has taken.
     pub came_taken: u64,
+    /// Whether the descriptor was told of the end of what came.
+    pub is_ended: bool,
     /// Why its session is over, if it is.
     pub closed: Option<CloseReason>,
 }
@@ -179,17 +185,33 @@ impl Pipe {
         self.shared.session.lock().session.clone()
     }
 
+    /// Waits until the other end has taken all that the descriptor gave, and its end, or the session is over; no longer
+    /// than `most`. Whether all was taken.
+    pub fn wait_taken(&self, most: Duration) -> bool {
+        let until = Instant::now().checked_add(most);
+        loop {
+            if self.shared.outgoing.lock().is_over() {
+                return true;
+            }
+            let is_closed = self.shared.session.lock().closed.is_some();
+            if is_closed || until.is_some_and(|until| until <= Instant::now()) {
+                return self.shared.outgoing.lock().is_over();
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+
     /// How far it is.
     pub fn status(&self) -> PipeStatus {
         let (written, written_taken) = {
             let outgoing = self.shared.outgoing.lock();
             (outgoing.written(), outgoing.taken())
         };
-        let (came, came_taken) = {
+        let (came, came_taken, is_ended) = {
             let incoming = self.shared.incoming.lock();
-            (incoming.came(), incoming.taken())
+            (incoming.came(), incoming.taken(), incoming.is_over())
         };
         let closed = self.shared.session.lock().closed.map(|(reason, _)| reason);
-        PipeStatus { written, written_taken, came, came_taken, closed }
+        PipeStatus { written, written_taken, came, came_taken, is_ended, closed }
     }
 }

@@ -180,6 +180,7 @@ impl Worker {
             let Some(end) = self.ends.get_mut(&number) else { continue };
             let has = |flag| flags.intersects(flag);
             end.is_hung_up |= has(epoll::EventFlags::HUP | epoll::EventFlags::ERR);
+            end.is_reset |= has(epoll::EventFlags::ERR);
             end.is_readable |= has(epoll::EventFlags::IN | epoll::EventFlags::RDHUP) || end.is_hung_up;
             end.is_writable |= has(epoll::EventFlags::OUT) || end.is_hung_up;
             self.due.insert(number);

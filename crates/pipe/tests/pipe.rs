@@ -135,7 +135,9 @@ fn pipe__carries_both_ways_at_once_to_both_ends() {
     let reader = thread::spawn(move || all(&mut there));
     assert!(all(&mut asking.stream) == bytes(2, LENGTH));
     assert!(reader.join().unwrap() == bytes(1, LENGTH));
-    writers.into_iter().for_each(|writer| writer.join().unwrap());
+    for writer in writers {
+        writer.join().unwrap();
+    }
     for program in [&mut asking, &mut answering] {
         assert_eq!(program.heard.recv_timeout(PATIENCE), Ok(Heard::End));
         let status = program.pipe.status();
