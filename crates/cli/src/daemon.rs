@@ -1,10 +1,15 @@
 //! `fairwave daemon`.
 
-use std::path::PathBuf;
-use std::time::Duration as StdDuration;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration as StdDuration, Instant};
 
 use clap::ValueEnum;
-use fairwave_daemon::{Daemon, DaemonError, Settings};
+use fairwave_daemon::metrics::{MetricsAddress, MetricsServer, serve};
+use fairwave_daemon::notify::{Notifier, handed_sockets};
+use fairwave_daemon::{Daemon, DaemonError, Settings, config, on_hangup};
 use fairwave_host::door::usual_sockets;
 use fairwave_proto::{CardCapacity, ShareBy};
 use fairwave_units::{Duration, Rate};
@@ -13,7 +18,8 @@ use crate::Done;
 use crate::failure::CommandFailure;
 use crate::interrupt;
 use crate::simulate::quantity;
-use crate::transfer::link::positive_rate;
+use crate::terminal;
+use crate::transfer::link::{positive_rate, weight};
 use crate::transfer::screen::{Screen, Talk};
 
 /// Be the end node of this machine: the sessions of all Fairwave processes of all users share its capacity.
@@ -48,6 +54,16 @@ pub(crate) struct Args {
     /// Between whom the capacity is shared, before each shares its part among its sessions
     #[arg(long, value_enum, value_name = "WHO", default_value = "user")]
     share_by: ShareByName,
+    /// Leave a network card's other traffic, such as TCP, a part: as one group more, of this weight beside users of 1
+    /// [default: none]
+    #[arg(long = "yield", value_name = "W", value_parser = weight)]
+    yields: Option<f64>,
+    /// Answer Prometheus and browsers at this port of this machine, or at ADDRESS:PORT
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<MetricsAddress>,
+    /// What is said of users and network cards; SIGHUP reads it again [default: /etc/fairwave/daemon.toml, if there is one]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     #[command(flatten)]
     talk: Talk,
 }
@@ -63,19 +79,39 @@ enum ShareByName {
 }
 
 const LOOK_EVERY: StdDuration = StdDuration::from_millis(50);
+const LETS_GO: StdDuration = StdDuration::from_secs(2);
+
+/// Where a system has its file.
+const CONFIG: &str = "/etc/fairwave/daemon.toml";
+
+/// Whether SIGHUP came since that was looked at.
+static HANGUP: AtomicBool = AtomicBool::new(false);
+
+/// To be called before any thread begins: one that takes SIGHUP would end the process.
+pub(crate) fn enter() {
+    if let Err(error) = on_hangup(|| HANGUP.store(true, Ordering::SeqCst)) {
+        terminal::note(&format!("SIGHUP reads no file again: {error}"));
+    }
+}
 
 pub(crate) fn run(args: &Args) -> Done {
     let screen = Screen::new(args.talk);
-    let settings = settings(args)?;
+    let handed = handed()?;
+    let settings = settings(args, handed.as_ref().map(|(_, path)| path.clone()))?;
     let socket = settings.socket.clone();
     let capacity = settings.everything;
-    let daemon = Daemon::start(settings).map_err(|error| match error {
+    let daemon = match handed {
+        Some((listener, _)) => Daemon::start_at(listener, settings),
+        None => Daemon::start(settings),
+    };
+    let daemon = daemon.map(Arc::new).map_err(|error| match error {
         DaemonError::Bind(error) => {
             CommandFailure::usage(format!("--socket {error}"), "`fairwave status` shows the daemon that runs")
         }
         DaemonError::System(_) => CommandFailure::Run(error.to_string()),
     })?;
     interrupt::be_gentle();
+    let shows = args.metrics.map(|metrics| answer(metrics, &daemon)).transpose()?;
     let words = |rate: Option<Rate>| rate.map_or_else(|| "unlimited".to_owned(), |rate| format!("{rate:.2}"));
     let shares = match capacity {
         None => "each network card".to_owned(),
@@ -83,19 +119,73 @@ pub(crate) fn run(args: &Args) -> Done {
         Some(CardCapacity { send, receive }) => format!("{} out, {} in", words(send), words(receive)),
     };
     screen.note(&format!("shares {shares} at {}", socket.display()));
+    if let Some(server) = &shows {
+        screen.note(&format!("shows what it does at http://{}", server.address()));
+    }
+    let notifier = Notifier::of_environment();
+    notifier.ready();
+    let mut said = Instant::now();
     while !interrupt::is_asked() {
         std::thread::sleep(LOOK_EVERY);
         if daemon.is_over() {
             return Err(CommandFailure::Run("the daemon's threads have ended".to_owned()));
         }
+        if HANGUP.swap(false, Ordering::SeqCst) {
+            notifier.reloading();
+            screen.note(&reload(args, &daemon, &socket));
+            notifier.ready();
+        }
+        if notifier.watchdog_interval().is_some_and(|interval| said.elapsed() >= interval) {
+            notifier.alive();
+            said = Instant::now();
+        }
+    }
+    notifier.stopping();
+    drop(shows);
+    // Who watches lets go of the daemon within a moment: its socket is taken away with it.
+    let begin = Instant::now();
+    while Arc::strong_count(&daemon) > 1 && begin.elapsed() < LETS_GO {
+        std::thread::sleep(LOOK_EVERY);
     }
     Ok(())
 }
 
-fn settings(args: &Args) -> Result<Settings, CommandFailure> {
-    let socket = match &args.socket {
-        Some(socket) => socket.clone(),
-        None => usual_socket()?,
+fn answer(metrics: MetricsAddress, daemon: &Arc<Daemon>) -> Result<MetricsServer, CommandFailure> {
+    let seen = Arc::clone(daemon);
+    serve(metrics.0, move || Arc::new(seen.snapshot())).map_err(|error| {
+        CommandFailure::usage(format!("--metrics {}: {error}", metrics.0), "`ss -ltp` tells who has a port")
+    })
+}
+
+/// Reads the file again; with a mistake in it all stays as it is. What to say of that.
+fn reload(args: &Args, daemon: &Daemon, socket: &Path) -> String {
+    match settings(args, Some(socket.to_owned())) {
+        Ok(settings) => {
+            daemon.reload(settings);
+            "has read what is said of users and cards again".to_owned()
+        }
+        Err(failure) => {
+            let problem = failure.message().unwrap_or("it cannot be read").to_owned();
+            format!("{problem}\nnothing is changed")
+        }
+    }
+}
+
+/// The socket that who started this process hands over, if it does, and where it is.
+fn handed() -> Result<Option<(UnixListener, PathBuf)>, CommandFailure> {
+    let failed = |error: std::io::Error| CommandFailure::Run(format!("LISTEN_FDS: {error}"));
+    let Some(first) = handed_sockets().map_err(failed)?.into_iter().next() else { return Ok(None) };
+    let listener = UnixListener::from(first);
+    let address = listener.local_addr().map_err(failed)?;
+    let path = address.as_pathname().map_or_else(|| PathBuf::from("a socket without a path"), Path::to_path_buf);
+    Ok(Some((listener, path)))
+}
+
+fn settings(args: &Args, handed: Option<PathBuf>) -> Result<Settings, CommandFailure> {
+    let socket = match (handed, &args.socket) {
+        (Some(handed), _) => handed,
+        (None, Some(socket)) => socket.clone(),
+        (None, None) => usual_socket()?,
     };
     let socket = std::path::absolute(&socket)
         .map_err(|error| CommandFailure::usage(format!("--socket {}: {error}", socket.display()), "name a path"))?;
@@ -106,7 +196,12 @@ fn settings(args: &Args) -> Result<Settings, CommandFailure> {
         ShareByName::Process => ShareBy::Process,
         ShareByName::Session => ShareBy::Session,
     };
-    Ok(Settings { interval: args.interval, share_by, everything, ..Settings::at(socket) })
+    let base = Settings { interval: args.interval, share_by, everything, yields: args.yields, ..Settings::at(socket) };
+    let usual = Path::new(CONFIG);
+    let Some(path) = args.config.as_deref().or_else(|| usual.exists().then_some(usual)) else { return Ok(base) };
+    let said = config::read(path, &base).map_err(|error| CommandFailure::Usage(error.to_string()))?;
+    // What the call says goes before what the file says.
+    Ok(Settings { yields: args.yields.or(said.yields), ..said })
 }
 
 /// Root's is the system's; who is not root has one of its own.

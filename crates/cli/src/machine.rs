@@ -132,7 +132,7 @@ mod tests {
         assert_eq!(plain(&one), expected);
         let many = MachineSnapshot { users: vec![user(0, Some("root")), user(1000, None)], ..one };
         assert!(
-            plain(&many).ends_with("  1000: 3 sessions of 2 processes, 500.00 Mb/s out, 0.00 Mb/s in\n"),
+            plain(&many).ends_with("  1000: 3 sessions of 2 processes, 500.00 Mb/s out, 0 b/s in\n"),
             "{}",
             plain(&many)
         );

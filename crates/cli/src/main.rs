@@ -56,6 +56,9 @@ fn main() -> ExitCode {
     if let CliCommand::Papers(args) = &cli.command {
         papers::enter(args);
     }
+    if let CliCommand::Daemon(_) = &cli.command {
+        daemon::enter();
+    }
     // A program that takes this process's place takes its signals as they are: nohup's, too.
     let is_left_alone = matches!(&cli.command, CliCommand::Run(args) if args.is_start());
     if !is_left_alone && !matches!(&cli.command, CliCommand::Testbed(args) if testbed::is_end(args)) {

@@ -129,10 +129,14 @@ pub(crate) fn why(args: &WhyArgs) -> Done {
     print(&texts.join("\n"))
 }
 
-fn processes() -> Result<Vec<ProcessStatus>, CommandFailure> {
+/// What all processes say, and in words which do not answer.
+pub(crate) fn seen() -> Result<(Vec<ProcessStatus>, Vec<String>), CommandFailure> {
     let dir = runtime_dir().map_err(|error| CommandFailure::Run(error.to_string()))?;
-    let (processes, mute) =
-        statuses(&dir).map_err(|error| CommandFailure::Run(format!("{}: {error}", dir.display())))?;
+    statuses(&dir).map_err(|error| CommandFailure::Run(format!("{}: {error}", dir.display())))
+}
+
+fn processes() -> Result<Vec<ProcessStatus>, CommandFailure> {
+    let (processes, mute) = seen()?;
     for one in mute {
         terminal::note(&format!("a process does not answer: {one}"));
     }

@@ -1,21 +1,31 @@
 //! `fairwave top`.
 
+mod board;
+mod draw;
+mod screen;
+
 use std::io::{IsTerminal, stdout};
 use std::time::{Duration as StdDuration, Instant};
 
+use fairwave_daemon::ask_any;
 use fairwave_units::Duration;
 
 use crate::Done;
 use crate::bench::positive_time;
+use crate::failure::CommandFailure;
 use crate::interrupt;
 use crate::status;
 use crate::terminal;
+use board::Board;
+use screen::Screen;
 
 const TICK: StdDuration = StdDuration::from_millis(50);
-/// Goes to the upper left corner, and empties the screen.
-const CLEAR: &str = "\x1b[H\x1b[2J";
 
-/// Show what `fairwave status` shows, again and again, until an interrupt ends it.
+/// Watch sessions and the capacities that they share: bars of what each uses, may use and wants, and its last looks.
+///
+/// Where a daemon runs, it is all that the daemon shows, else this user's processes, each its own end node. On a
+/// terminal it takes the screen until q or an interrupt ends it; elsewhere it prints what `fairwave status` prints,
+/// again and again.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -36,15 +46,37 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Done {
     interrupt::be_gentle();
     let every = StdDuration::from_nanos(args.every.as_nanos());
+    if stdout().is_terminal() && !args.json { on_screen(args, every) } else { in_lines(args, every) }
+}
+
+/// On a terminal.
+fn on_screen(args: &Args, every: StdDuration) -> Done {
+    let failed = |error: std::io::Error| CommandFailure::Run(format!("the terminal: {error}"));
+    let mut screen = Screen::take().map_err(failed)?;
+    let mut looks = 0;
+    loop {
+        let begin = Instant::now();
+        // The daemon's word goes first: it sees all sessions.
+        let board = match ask_any() {
+            Ok(Some(machine)) => Board::of_machine(&machine),
+            _ => Board::of_processes(&status::seen()?.0),
+        };
+        screen.show(board).map_err(failed)?;
+        looks += 1;
+        let goes_on =
+            args.count != Some(looks) && screen.wait(every.saturating_sub(begin.elapsed())).map_err(failed)?;
+        if !goes_on {
+            return Ok(());
+        }
+    }
+}
+
+/// For files and programs.
+fn in_lines(args: &Args, every: StdDuration) -> Done {
     let mut looks = 0;
     while !interrupt::is_asked() {
         let begin = Instant::now();
-        let before = match looks {
-            _ if stdout().is_terminal() => CLEAR,
-            0 => "",
-            _ => "\n",
-        };
-        status::show(args.json, before, terminal::columns())?;
+        status::show(args.json, if looks == 0 { "" } else { "\n" }, terminal::columns())?;
         terminal::flush()?;
         looks += 1;
         if args.count == Some(looks) {

@@ -13,8 +13,9 @@ use thiserror::Error;
 pub(crate) struct BoundSocket {
     pub(crate) listener: UnixListener,
     path: PathBuf,
-    /// Held as long as this is: of two daemons that begin at once one has it.
-    _lock: File,
+    /// Held as long as this is: of two daemons that begin at once one has it. None of a socket that somebody else made,
+    /// who takes it away as well.
+    lock: Option<File>,
 }
 
 /// Why there is no socket.
@@ -34,6 +35,13 @@ pub enum BindError {
 }
 
 impl BoundSocket {
+    /// One that is bound already, and that listens.
+    pub(crate) fn handed(listener: UnixListener, path: &Path) -> Result<Self, BindError> {
+        let system = |source| BindError::System { path: path.to_owned(), source };
+        listener.set_nonblocking(true).map_err(system)?;
+        Ok(Self { listener, path: path.to_owned(), lock: None })
+    }
+
     /// Binds it; what a daemon left that was killed is removed.
     pub(crate) fn bind(path: &Path) -> Result<Self, BindError> {
         let system = |source| BindError::System { path: path.to_owned(), source };
@@ -57,12 +65,15 @@ impl BoundSocket {
         // All users of the machine take part; who they are the system says.
         fs::set_permissions(path, Permissions::from_mode(0o666)).map_err(system)?;
         listener.set_nonblocking(true).map_err(system)?;
-        Ok(Self { listener, path: path.to_owned(), _lock: lock })
+        Ok(Self { listener, path: path.to_owned(), lock: Some(lock) })
     }
 }
 
 impl Drop for BoundSocket {
     fn drop(&mut self) {
+        if self.lock.is_none() {
+            return;
+        }
         let _ = fs::remove_file(&self.path);
         let _ = fs::remove_file(self.path.with_extension("lock"));
     }

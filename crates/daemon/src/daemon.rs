@@ -1,6 +1,7 @@
 //! A daemon that runs.
 
 use std::io;
+use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -43,7 +44,15 @@ pub enum DaemonError {
 impl Daemon {
     /// Starts one.
     pub fn start(settings: Settings) -> Result<Self, DaemonError> {
-        let socket = BoundSocket::bind(&settings.socket)?;
+        Self::start_with(BoundSocket::bind(&settings.socket)?, settings)
+    }
+
+    /// The same at a socket that somebody else bound, as systemd does ([`handed_sockets`](crate::notify::handed_sockets)).
+    pub fn start_at(listener: UnixListener, settings: Settings) -> Result<Self, DaemonError> {
+        Self::start_with(BoundSocket::handed(listener, &settings.socket)?, settings)
+    }
+
+    fn start_with(socket: BoundSocket, settings: Settings) -> Result<Self, DaemonError> {
         // A descriptor a process, and a few.
         let limit = getrlimit(Resource::Nofile);
         let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });

@@ -17,10 +17,16 @@
 mod asked;
 mod bind;
 mod cards;
+pub mod config;
+mod counters;
 mod daemon;
 mod door;
 mod fair;
+mod hangup;
+pub mod metrics;
+mod neighbours;
 mod news;
+pub mod notify;
 mod seat;
 mod settings;
 mod shown;
@@ -31,7 +37,9 @@ mod visitor;
 
 pub use asked::{AskError, ask, ask_any};
 pub use bind::BindError;
+pub use counters::CardCounters;
 pub use daemon::{Daemon, DaemonError};
+pub use hangup::on_hangup;
 pub use settings::{CardSettings, Settings, UserSettings};
 pub use snapshot::{
     DaemonCounts, MachineSnapshot, NodeSnapshot, OtherTraffic, RowSnapshot, SNAPSHOT_VERSION, ShownState, UserSnapshot,

@@ -7,8 +7,10 @@ use fairwave_proto::{CardId, Direction, RowState, ShareBy};
 use fairwave_units::{Duration, Rate};
 
 use crate::fair::{Claim, gap, max_min};
-use crate::snapshot::{MachineSnapshot, NodeSnapshot, RowSnapshot, SNAPSHOT_VERSION, ShownState, UserSnapshot};
-use crate::view::{MachineView, MemberView, RowView};
+use crate::snapshot::{
+    MachineSnapshot, NodeSnapshot, OtherTraffic, RowSnapshot, SNAPSHOT_VERSION, ShownState, UserSnapshot,
+};
+use crate::view::{MachineView, MemberView, Others, RowView};
 
 type NodeName = (CardId, Direction);
 
@@ -41,7 +43,7 @@ pub(crate) fn snapshot(view: &MachineView, sees: Option<u32>) -> MachineSnapshot
             ShareBy::Session => "session",
         }
         .to_owned(),
-        nodes: nodes.iter().map(|node| node.snapshot(name(node.name.0))).collect(),
+        nodes: nodes.iter().map(|node| node.snapshot(name(node.name.0), &view.others)).collect(),
         sessions: view.members.iter().enumerate().filter(seen).flat_map(shown).collect(),
         users: users(view),
         counts: view.counts,
@@ -83,16 +85,22 @@ impl NodeShares {
         Self { name, capacity, claims, shares: places.into_iter().zip(shares).collect(), gap }
     }
 
-    fn snapshot(&self, card: Option<String>) -> NodeSnapshot {
+    fn snapshot(&self, card: Option<String>, others: &[Others]) -> NodeSnapshot {
+        let measured_bps: f64 = self.claims.iter().map(|claim| claim.measured_bps).sum();
+        let other = others.iter().find(|other| other.node == self.name).map(|other| OtherTraffic {
+            weight: other.weight,
+            measured_bps: other.measured.as_bps(),
+            expected_bps: (self.capacity.as_bps() - measured_bps).max(0.0),
+        });
         NodeSnapshot {
             card,
             receives: self.name.1 == Direction::Receiving,
             capacity_bps: self.capacity.as_bps(),
-            measured_bps: self.claims.iter().map(|claim| claim.measured_bps).sum(),
+            measured_bps,
             expected_bps: self.claims.iter().map(|claim| claim.expected_bps).sum(),
             sessions: self.claims.len(),
             gap_to_max_min: self.gap,
-            other: None,
+            other,
         }
     }
 }

@@ -7,17 +7,18 @@ use std::sync::atomic::Ordering;
 
 use crossbeam_channel::Receiver;
 use fairwave_host::door::monotonic_ns;
-use fairwave_proto::{Direction, Machine, MachineConfig, MemberId, ShareBy};
+use fairwave_proto::{Direction, Machine, MachineConfig, MachineNode, MemberId, ShareBy};
 use fairwave_table::Beat;
 use fairwave_units::{Duration, Time};
 use rustix::time::{ClockId, Timespec};
 
 use crate::cards::Cards;
+use crate::neighbours::{Moved, Neighbours};
 use crate::news::{DoorNews, FirstBeats, Shared, VisitorId};
 use crate::seat::{Seat, machine_row};
 use crate::settings::Settings;
 use crate::snapshot::DaemonCounts;
-use crate::view::{MachineView, MemberView};
+use crate::view::{MachineView, MemberView, Others};
 
 /// The machine, and the processes at its table.
 pub(crate) struct Ticker {
@@ -27,6 +28,8 @@ pub(crate) struct Ticker {
     seats: BTreeMap<MemberId, Seat>,
     members: BTreeMap<VisitorId, MemberId>,
     cards: Cards,
+    /// What cards carry beside that, where it has a part.
+    neighbours: Neighbours,
     news: Receiver<DoorNews>,
     shared: Arc<Shared>,
     /// Another after each start.
@@ -68,6 +71,7 @@ impl Ticker {
             seats: BTreeMap::new(),
             members: BTreeMap::new(),
             cards,
+            neighbours: Neighbours::default(),
             news,
             shared,
             daemon,
@@ -140,6 +144,7 @@ impl Ticker {
                 DoorNews::Gone(visitor) => {
                     if let Some(member) = self.members.remove(&visitor) {
                         self.machine.leave(member);
+                        self.neighbours.forget(member);
                         self.seats.remove(&member);
                     }
                 }
@@ -156,25 +161,38 @@ impl Ticker {
         let gone = self.settings.users.iter().filter(|user| settings.users.iter().all(|kept| kept.user != user.user));
         for user in gone {
             self.machine.set_user(user.user, None);
+            self.machine.set_most_rows(user.user, None);
         }
         for user in &settings.users {
             self.machine.set_user(user.user, Some(user.terms));
+            self.machine.set_most_rows(user.user, user.sessions);
         }
         self.cards.set(now, &settings, &mut self.machine);
+        self.machine.set_yield(settings.yields);
+        if settings.yields.is_none() {
+            self.neighbours = Neighbours::default();
+        }
         self.settings = settings;
     }
 
     /// Reads all rows, has the machine divide its capacities, and writes all grants.
     fn tick(&mut self, now: Time) {
         self.cards.take_found(now, &mut self.machine);
-        let (machine, cards) = (&mut self.machine, &mut self.cards);
+        let yields = self.settings.yields.is_some();
+        let (machine, cards, neighbours) = (&mut self.machine, &mut self.cards, &mut self.neighbours);
         for seat in self.seats.values_mut() {
             let member = seat.member;
             self.counts.unread_rows += seat.read(now, |row, said| {
+                let card = said.and_then(|said| cards.towards(now, said.peer));
+                if yields {
+                    neighbours.see_row(member, row, said.map(|said| Moved::of(said, card)));
+                }
                 let Some(said) = said else { return (machine.look(now, member, row, None), None) };
-                let card = cards.towards(now, said.peer);
                 (machine.look(now, member, row, Some(&machine_row(said, card))), card)
             });
+        }
+        if yields {
+            self.neighbours.tell(now, &self.cards.names(), &mut self.machine);
         }
         for grant in self.machine.tick(now) {
             if let Some(seat) = self.seats.get_mut(&grant.member) {
@@ -218,6 +236,16 @@ impl Ticker {
         Beat { tick, next_tick, interval, send, receive, daemon, send_weights, receive_weights }
     }
 
+    /// What others use of each node.
+    fn others(&self) -> Vec<Others> {
+        let Some(weight) = self.settings.yields else { return Vec::new() };
+        let of = |node: MachineNode| {
+            let measured = self.machine.other_traffic(node.card, node.direction)?;
+            Some(Others { node: (node.card, node.direction), weight, measured })
+        };
+        self.machine.nodes().filter_map(of).collect()
+    }
+
     fn view(&self, at: Time) -> MachineView {
         let interval = self.machine.interval();
         let member = |seat: &Seat| MemberView {
@@ -238,6 +266,7 @@ impl Ticker {
             is_grace: self.machine.is_grace(at),
             share_by: self.settings.share_by,
             nodes: self.machine.nodes().collect(),
+            others: self.others(),
             cards: self.cards.names(),
             members: self.seats.values().map(member).collect(),
             counts: self.counts,

@@ -21,10 +21,19 @@ pub(crate) struct MachineView {
     pub(crate) is_grace: bool,
     pub(crate) share_by: ShareBy,
     pub(crate) nodes: Vec<MachineNode>,
+    pub(crate) others: Vec<Others>,
     /// Names of cards; none where one capacity is for everything.
     pub(crate) cards: Vec<(CardId, Option<String>)>,
     pub(crate) members: Vec<MemberView>,
     pub(crate) counts: DaemonCounts,
+}
+
+/// Traffic beside the sessions of a node, where it has a part.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Others {
+    pub(crate) node: (CardId, Direction),
+    pub(crate) weight: f64,
+    pub(crate) measured: Rate,
 }
 
 /// A process.

@@ -1,6 +1,6 @@
 //! One capacity of a host, and the sessions that share it.
 
-use fairwave_schemes::{Grant, Interval, RateAllocator, Row};
+use fairwave_schemes::{Grant, Interval, Others, RateAllocator, Row};
 use fairwave_units::{Duration, Rate, Time};
 
 use crate::codec::SessionId;
@@ -31,6 +31,8 @@ pub(crate) struct EndNode {
     /// At a sink that gives grants: what comes of sessions that it has forgotten.
     strays: Option<StrayMeter>,
     table: FlowTable,
+    /// Traffic that no grant holds.
+    other: Option<Others>,
     /// What is left of the capacity after an overflow, while it recovers.
     lowered: Option<Rate>,
     has_overflowed: bool,
@@ -136,6 +138,7 @@ impl EndNode {
             told: None,
             strays: None,
             table: FlowTable::default(),
+            other: None,
             lowered: None,
             has_overflowed: false,
             calm: Duration::ZERO,
@@ -219,7 +222,8 @@ impl EndNode {
     /// weights with that of a newcomer.
     pub(crate) fn fair_start_end(&self, weight: f64) -> (Rate, f64) {
         // Where nothing is given that was not granted, nothing is given ahead.
-        let capacity = if self.exchange.is_some() { Rate::ZERO } else { self.capacity() };
+        let left = || Rate::nearest_bps((self.capacity().as_bps() - self.used_by_others().as_bps()).max(0.0));
+        let capacity = if self.exchange.is_some() { Rate::ZERO } else { left() };
         (capacity, self.told_weights().unwrap_or_else(|| self.table.weights()) + weight)
     }
 

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::ops::Range;
 
+use fairwave_schemes::Others;
 use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use crate::codec::{CloseReason, Frame, Frames, Header, Refusal, SessionId, VoidReason};
@@ -173,6 +174,14 @@ impl<C: Crypto> Host<C> {
     pub fn set_interval_rule(&mut self, direction: Direction, rule: IntervalRule) {
         if let Some(node) = self.control.node_mut(direction) {
             node.set_interval_rule(rule);
+        }
+    }
+
+    /// What traffic that no grant holds uses of the capacity of one direction, and what it is to have; none where it
+    /// has no part. A rule that knows no groups ([`Groups`](fairwave_schemes::node::Groups) does) takes no notice.
+    pub fn see_other(&mut self, direction: Direction, other: Option<Others>) {
+        if let Some(node) = self.control.node_mut(direction) {
+            node.see_other(other);
         }
     }
 

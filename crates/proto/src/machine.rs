@@ -1,7 +1,9 @@
 //! The end nodes of a machine, which the sessions of all its processes share.
 
 mod card;
+mod neighbours;
 mod orphan;
+mod other;
 mod quota;
 mod view;
 
@@ -16,6 +18,7 @@ use crate::session::Direction;
 
 use card::{Asked, Card, Place};
 pub use card::{CardCapacity, CardId};
+use neighbours::Neighbours;
 pub use orphan::Orphan;
 pub use quota::{MachineLimits, Refusal};
 pub use view::MachineNode;
@@ -47,7 +50,11 @@ pub struct Machine {
     slots: Vec<Option<Slot>>,
     free: Vec<usize>,
     cards: BTreeMap<CardId, Card>,
+    /// Cards' other traffic.
+    neighbours: Neighbours,
     users: BTreeMap<u32, GroupTerms>,
+    /// How many rows users may have of whom that is said.
+    most_rows: BTreeMap<u32, usize>,
     grants: Vec<MachineGrant>,
     used: Vec<(SessionId, Rate)>,
     /// Of the last tick: the weights of the sessions of each group at a node.
@@ -186,7 +193,9 @@ impl Machine {
             slots: Vec::new(),
             free: Vec::new(),
             cards: BTreeMap::new(),
+            neighbours: Neighbours::default(),
             users: BTreeMap::new(),
+            most_rows: BTreeMap::new(),
             grants: Vec::new(),
             used: Vec::new(),
             weights: BTreeMap::new(),
@@ -216,6 +225,14 @@ impl Machine {
             None => self.users.remove(&user),
         };
         self.cards.values_mut().for_each(|card| card.set_group(user, terms));
+    }
+
+    /// How many rows a user may have, if that is fewer than all may have; rows that are there stay.
+    pub fn set_most_rows(&mut self, user: u32, most: Option<usize>) {
+        match most {
+            Some(most) => self.most_rows.insert(user, most),
+            None => self.most_rows.remove(&user),
+        };
     }
 
     /// A process takes part. Who is privileged may promise its sessions minimum rates and weights above one.
@@ -285,6 +302,7 @@ impl Machine {
     pub fn tick(&mut self, now: Time) -> &[MachineGrant] {
         self.grants.clear();
         self.weights.clear();
+        self.neighbours.tell(&mut self.cards);
         let is_grace = self.is_grace(now);
         let still = Duration::from_nanos(self.interval.as_nanos().saturating_mul(STILL_INTERVALS));
         for slot in self.slots.iter_mut().flatten() {
@@ -356,7 +374,8 @@ impl Machine {
         let Some(of) = self.members.get(&member) else { return Err(Refusal::Rows) };
         let user = of.user;
         let of_user = self.members.values().filter(|member| member.user == user).map(|member| member.rows.len()).sum();
-        self.config.limits.admit_row(of_user, self.slots.len() - self.free.len())?;
+        let limits = self.config.limits.with_rows(self.most_rows.get(&user).copied());
+        limits.admit_row(of_user, self.slots.len() - self.free.len())?;
         let asked = self.asked(member, said);
         let at = self.free.pop().unwrap_or(self.slots.len());
         let taken = match place {

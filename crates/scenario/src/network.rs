@@ -38,6 +38,9 @@ pub struct Node {
     pub discipline: Option<Discipline>,
     /// Share of the capacity that GTP may allocate, 0 < share <= 1.
     pub gtp_share: f64,
+    /// The weight of all traffic that is not GTP's, as one more group beside GTP's sessions: what it uses of its share
+    /// is left to it. Above zero; `None` gives it no part.
+    pub yields: Option<f64>,
     /// GTP's alpha at this node; goes before the scenario's.
     pub alpha: Option<f64>,
     /// GTP's beta at this node.

@@ -186,6 +186,7 @@ fn build__node_keys() {
         queue = '0.5bdp'
         discipline = 'red'
         gtp_share = 0.8
+        yield = 0.5
         alpha = 0.05
         interval = 'rtt'
         [[node]]
@@ -202,6 +203,7 @@ fn build__node_keys() {
     assert_eq!((a.send_loss, a.receive_loss), (0.1, 0.2));
     assert_eq!((a.queue, a.discipline), (QueueLimit::Bdp(0.5), Some(Discipline::Red)));
     assert_eq!((a.gtp_share, a.alpha, a.beta), (0.8, Some(0.05), None));
+    assert_eq!((a.yields, b.yields), (Some(0.5), None));
     assert_eq!((a.interval, a.interval_is_rtt), (None, true));
     assert_eq!((b.send, b.receive, b.queue), (None, None, QueueLimit::Bytes(Bytes::new(3_000_000))));
     assert_eq!((b.interval, b.interval_is_rtt), (Some(Duration::from_millis(20)), false));

@@ -23,7 +23,7 @@ const VALID: &str = include_str!("everything.toml");
 /// Words that a scenario is made of, and some that it is not.
 fn token() -> impl Strategy<Value = String> {
     let words = "[[node]]|[[session]]|[[link]]|[[router]]|[[variant]]|[[background]]|[generate]|[options]|[packet]|\n|\n|\
-        =|=|=|.|,|{|}|[|]|name|from|to|rtt|capacity|send|receive|queue|loss|discipline|gtp_share|alpha|beta|interval|router|\
+        =|=|=|.|,|{|}|[|]|name|from|to|rtt|capacity|send|receive|queue|loss|discipline|gtp_share|yield|alpha|beta|interval|router|\
         demand|demand_by|start|stop|size|count|weight|minimum|scheme|options|max_window|initial_rate|path|delay|red|duplex|\
         kind|rate|sources|sinks|sessions_per_source|label|seed|runs|duration|sample|uniform|each|\"s1\"|\"s{1..3}\"|\
         \"s{3..1}\"|\"{\"|\"d1\"|\"gtp\"|\"newreno\"|\"500 Mb/s\"|\"inf\"|\"0 Mb/s\"|\"10 ms\"|\"0 s\"|\"bdp\"|\

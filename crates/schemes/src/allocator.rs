@@ -26,6 +26,10 @@ pub trait RateAllocator: Send {
     /// notice.
     fn set_group(&mut self, _group: u32, _terms: Option<GroupTerms>) {}
 
+    /// What traffic that no grant holds uses of the same capacity, and what it is to have; none where the capacity is
+    /// the sessions' own. A driver says so before it allocates; a rule that knows no groups takes no notice.
+    fn see_other(&mut self, _other: Option<Others>) {}
+
     /// Whether it remembers nothing between calls but scratch space, so that one object may serve many nodes.
     fn is_stateless(&self) -> bool {
         false
@@ -86,6 +90,16 @@ impl Default for GroupTerms {
     fn default() -> Self {
         Self { weight: 1.0, minimum: Rate::ZERO, maximum: None }
     }
+}
+
+/// Traffic that shares a node's capacity and asks nobody (Wu 2007, VIII.1.B): it counts as one more group
+/// ([`Row::group`]), whose grant is enforced by nobody.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Others {
+    /// Its share relative to groups, above zero.
+    pub weight: f64,
+    /// What it used in the interval that ended, as [`OtherMeter`](crate::node::OtherMeter) measures it.
+    pub measured: Rate,
 }
 
 /// What a node grants one session.

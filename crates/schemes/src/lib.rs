@@ -19,4 +19,4 @@ pub mod response;
 pub mod scheme;
 pub mod session;
 
-pub use allocator::{Grant, GroupTerms, Interval, RateAllocator, Row};
+pub use allocator::{Grant, GroupTerms, Interval, Others, RateAllocator, Row};

@@ -8,7 +8,7 @@ pub(crate) mod option;
 mod own;
 pub(crate) mod registry;
 
-pub use node_rule::NodeRule;
+pub use node_rule::{MakeRule, NodeRule};
 pub use option::{Domain, GivenValue, OptionError, OptionSpec, OptionValue, Options};
 pub use own::{known_names, own_node, own_session, with_own};
 
@@ -183,7 +183,8 @@ mod tests {
             }
         }
         let words = |name: &str| find(name).and_then(|scheme| scheme.node).unwrap().words();
-        assert_eq!(words("gtp"), ["runs on hosts", "takes a share", "keeps minimum rates"]);
+        let can = ["runs on hosts", "takes a share", "keeps minimum rates", "yields to other traffic"];
+        assert_eq!(words("gtp"), can);
         assert_eq!(words("gtp-printed"), words("gtp"));
         assert_eq!(words("abr-charny"), ["runs on hosts", "needs claims"]);
         assert_eq!(words("abr-hou"), ["runs on hosts", "keeps minimum rates", "needs claims"]);

@@ -7,6 +7,7 @@
 mod parcel;
 mod setup;
 mod wire;
+mod yielding;
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -22,6 +23,7 @@ use fairwave_units::{Duration, Rate, Time};
 
 use crate::gtp::parcel::{GtpParcel, Parcels};
 use crate::gtp::wire::DatagramCodec;
+use crate::gtp::yielding::Yielding;
 use crate::packet::{SimPacket, SimPacketKind};
 use crate::simulator::{SimEvent, Simulator};
 
@@ -48,6 +50,8 @@ struct HostAt {
     /// Round-trip times of its sessions, without queueing, and how many have them: its interval where the scenario
     /// says "rtt", else not kept.
     rtts: Option<BTreeMap<Duration, u32>>,
+    /// Its capacities that it shares with traffic that is not GTP's.
+    yields: Vec<Yielding>,
     /// Bytes of IP and UDP around a datagram.
     lower_bytes: u32,
 }
@@ -195,6 +199,9 @@ impl Simulator<'_> {
             return;
         }
         host.timer = host.later_timer.take();
+        for yielding in &mut host.yields {
+            yielding.tell(now, &mut host.host, &mut self.network);
+        }
         host.host.handle_timeout(now);
         self.attend(at);
     }

@@ -11,6 +11,7 @@
 #![cfg_attr(test, allow(non_snake_case))]
 
 mod background;
+mod card;
 mod constant;
 mod controlled;
 mod delayed_ack;

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use fairwave_scenario::random::RandomStream;
 use fairwave_units::{Duration, Time};
 
+use crate::card::CardCounter;
 use crate::controlled::Controlled;
 use crate::packet::{HeaderStore, SimPacketKind};
 use crate::red_queue::RedQueue;
@@ -29,6 +30,8 @@ pub(crate) struct SimLink {
     red: Option<Box<(RedQueue, f64)>>,
     /// The rule that reads and writes congestion headers here, if there is one.
     control: Option<Box<Controlled>>,
+    /// Where a host looks at what has left here: what did.
+    card: Option<Box<CardCounter>>,
     pub(crate) counts: LinkCounts,
     /// The part of the run that the summary's means are taken over.
     window: (Time, Time),
@@ -65,7 +68,8 @@ impl SimLink {
     pub(crate) fn new(rate_bps: u64, limit: QueueBound, loss: Option<Bernoulli>, window: (Time, Time)) -> Self {
         let (departures, counts) = (VecDeque::new(), LinkCounts::default());
         let loss = loss.map(Box::new);
-        Self { wire: Transmitter::new(rate_bps), limit, departures, loss, red: None, control: None, counts, window }
+        let wire = Transmitter::new(rate_bps);
+        Self { wire, limit, departures, loss, red: None, control: None, card: None, counts, window }
     }
 
     /// Puts RED in front of the queue, in packets of `packet_bytes`.
@@ -84,6 +88,17 @@ impl SimLink {
     #[inline]
     pub(crate) fn control(&mut self) -> Option<&mut Controlled> {
         self.control.as_deref_mut()
+    }
+
+    /// Counts from now on what leaves.
+    pub(crate) fn watch(&mut self) {
+        self.card.get_or_insert_default();
+    }
+
+    /// What has left, where that is counted.
+    #[inline]
+    pub(crate) fn card(&mut self) -> Option<&mut CardCounter> {
+        self.card.as_deref_mut()
     }
 
     /// The window of the means ends now. What waits then was counted as if it left within the window.

@@ -45,6 +45,8 @@ pub(crate) struct Network {
     pub(crate) routes: Vec<[Route; 2]>,
     /// The same of background traffic: by table, one for all its sources or one for each.
     pub(crate) background_routes: Vec<Vec<[Route; 2]>>,
+    /// The link of each node's direction that has a capacity: by node, and whether it is the one that receives.
+    pub(crate) sides: BTreeMap<(u32, bool), u32>,
 }
 
 impl Network {
@@ -109,6 +111,7 @@ pub(crate) fn build(scenario: &Scenario, window: (Time, Time)) -> Network {
             stages: Vec::new(),
             routes: Vec::new(),
             background_routes: Vec::new(),
+            sides: BTreeMap::new(),
         },
     };
     for session in &scenario.sessions {
@@ -194,6 +197,11 @@ impl Builder<'_> {
         } else if let Some((name, rate, link)) = self.link(origin) {
             let index = u32::try_from(self.network.links.len()).expect("a scenario has at most 10^7 elements");
             self.known.insert(origin, index);
+            match origin {
+                Origin::Send(node) => _ = self.network.sides.insert((node, false), index),
+                Origin::Receive(node) => _ = self.network.sides.insert((node, true), index),
+                Origin::Link(_) => {}
+            }
             self.network.links.push(link);
             self.network.names.push(name);
             self.network.rates.push(rate);

@@ -307,6 +307,10 @@ impl Simulator<'_> {
             RouteStep::Link { link, line } => match self.network.offer(link, self.now, &packet, &mut self.headers) {
                 LinkVerdict::Leaves(leaves) => {
                     self.trace(packet, TraceKind::Entered, Some(link));
+                    if let Some(card) = self.network.links[link as usize].card() {
+                        let is_own = self.flows[packet.flow as usize].source.is_between_hosts();
+                        card.count(self.now, leaves, packet.bytes, is_own);
+                    }
                     (line, leaves)
                 }
                 LinkVerdict::Dropped => {

@@ -150,6 +150,50 @@ fn gtp_share__leaves_its_part_to_tcp() {
 }
 
 #[test]
+fn yield__leaves_tcp_its_part_and_takes_what_tcp_leaves() {
+    let tcp = |session: &str| {
+        format!(
+            "[[session]]\nname = \"tcp\"\nfrom = \"s1\"\nto = \"d\"\nrtt = \"4 ms\"\nscheme = \"newreno\"\n{session}\n"
+        )
+    };
+    let usual = "yield = 1\nqueue = \"200 packets\"";
+    // As one group TCP has half, and the two sessions of GTP a quarter each.
+    let both = final_mbps(&run(&two("interval = \"20 ms\"", usual, &tcp(""))));
+    assert!((40.0..60.0).contains(&both[1]), "{both:?}");
+    assert!(both.iter().sum::<f64>() > 95.0, "{both:?}");
+    assert_near(&[both[0]], &[both[2]], 0.05);
+    // What TCP does not use is GTP's: from 2 s on it does not run, and before it may send 20 Mb/s.
+    let gone = final_mbps(&run(&two("interval = \"20 ms\"", usual, &tcp("stop = \"2 s\""))));
+    assert_near(&[gone[0], gone[2]], &[50.0, 50.0], 0.02);
+    let limited = final_mbps(&run(&two("interval = \"20 ms\"", usual, &tcp("demand = \"20 Mb/s\""))));
+    assert_near(&[limited[0], limited[2]], &[40.0, 40.0], 0.05);
+    assert_near(&[limited[1]], &[20.0], 0.05);
+}
+
+#[test]
+fn yield__without_other_traffic_changes_nothing() {
+    let rates = |sink: &str| {
+        let rates = run(&two("interval = \"20 ms\"", sink, "")).rates.unwrap();
+        rates.wire_rate_bps
+    };
+    // But for rounding: groups add up what their sessions use.
+    for (with, without) in rates("yield = 1").iter().zip(&rates("")) {
+        assert!((with - without).abs() <= 2e-3 * 1e8, "{with} {without}");
+    }
+}
+
+#[test]
+fn yield__is_refused_where_the_rule_knows_none() {
+    let text = "name = \"y\"\nduration = \"1 s\"\nscheme = \"tally\"\n[[node]]\nname = \"d\"\ncapacity = \"100 Mb/s\"\nyield = 1\n\
+                [[node]]\nname = \"s\"\ncapacity = \"100 Mb/s\"\n[[session]]\nfrom = \"s\"\nto = \"d\"\nrtt = \"10 ms\"\n";
+    let error = simulate(&scenario(text), Settings::default()).unwrap_err();
+    assert!(
+        error.to_string().starts_with("yield of node \"d\", whose sessions run \"tally\", has no effect"),
+        "{error}"
+    );
+}
+
+#[test]
 fn loss__is_repaired_and_changes_no_rate() {
     let run = run(&two("", "receive_loss = 0.001", "size = \"20 MB\"\n"));
     let [a, b] = &run.summary.sessions[..] else { panic!("two sessions") };

@@ -24,6 +24,7 @@ pub(crate) fn start(socket: &Path, rule: &RuleSetup) -> Result<Daemon, String> {
         share_by: ShareBy::Session,
         drain: rule.drain,
         everything: Some(everything),
+        yields: rule.yields,
         ..Settings::at(socket.to_owned())
     };
     Daemon::start(settings).map_err(|error| error.to_string())

@@ -45,6 +45,8 @@ pub(crate) struct RuleSetup {
     pub(crate) fair_start: bool,
     /// Whether the network between the ends is shared with others.
     pub(crate) is_shared: bool,
+    /// The weight of traffic that is not the rule's, for a daemon.
+    pub(crate) yields: Option<f64>,
 }
 
 /// One end of a session.

@@ -239,6 +239,7 @@ fn rule(scenario: &Scenario, node: &Node, sessions: &[&SessionSpec]) -> Result<O
         drain: is_set("drain"),
         fair_start: is_set("fair_start"),
         is_shared: choice.options.word("path") == Some("shared"),
+        yields: node.yields,
     }))
 }
 

@@ -91,6 +91,17 @@ pub fn check(scenario: &Scenario) -> Result<(), Error> {
     Plan::of(scenario).map(drop)
 }
 
+/// A program that is its own end node looks at no card's other traffic: daemons do.
+fn refuse_yields(scenario: &Scenario, processes: Processes) -> Result<(), Error> {
+    match scenario.nodes.iter().find(|node| node.yields.is_some()) {
+        Some(node) if processes == Processes::Node => Err(Error::unfit(
+            format!("node \"{}\" yields to other traffic, which takes a daemon a node", node.name),
+            "say --processes session, or simulate it",
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// Runs a scenario. To be called after [`enter`](crate::enter).
 ///
 /// # Errors
@@ -99,6 +110,7 @@ pub fn check(scenario: &Scenario) -> Result<(), Error> {
 /// busy machine is no error.
 pub fn run(scenario: &Scenario, mut settings: Settings<'_>, options: &Options<'_>) -> Result<Outcome, Error> {
     let plan = Plan::of(scenario)?;
+    refuse_yields(scenario, options.processes)?;
     for name in &plan.congestions {
         check_congestion(name).map_err(|error| {
             Error::unfit(error.to_string(), format!("\"sudo modprobe tcp_{name}\" loads it, where the system has it"))

@@ -87,6 +87,9 @@ fn begin(ask: &CpRequest) -> Result<Far, CommandFailure> {
         alpha: ask.alpha,
         beta: ask.beta,
         rule: ask.rule.as_deref().map(link::rule).transpose().map_err(CommandFailure::Usage)?,
+        // What the near end said of itself.
+        weight: None,
+        minimum: None,
         plain: ask.is_plain,
         carrier: Carriers::Any,
         node: link::NodeArg::default(),

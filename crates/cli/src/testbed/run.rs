@@ -18,6 +18,7 @@ use crate::output::print_json;
 use crate::simulate::{CaseArgs, files, report};
 use crate::staging::Staging;
 use crate::terminal::{WARY, paint};
+use crate::transfer::link::weight;
 use crate::{input, interrupt, terminal};
 
 /// What is kept of a run.
@@ -50,6 +51,10 @@ pub(crate) struct Args {
     /// What a process is: a node with all its sessions, or one end of a session; then a daemon shares each node
     #[arg(long, value_enum, value_name = "WHAT", default_value = "node")]
     processes: ProcessesName,
+    /// Leave traffic that is not the node rule's, such as TCP, a part of each node, as one group more of this weight; with
+    /// --processes session [default: what the file says]
+    #[arg(long = "yield", value_name = "W", value_parser = weight)]
+    yields: Option<f64>,
     /// Write results to this directory
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -138,7 +143,10 @@ pub(super) fn run(args: &Args) -> Done {
     let work = WorkKind::Run(Model::Testbed, RECORD);
     cases.iter().try_for_each(|case| input::check_memory(&args.file, &document, case, work, 1, None))?;
     // All mistakes come to light before the first run.
-    let scenarios = cases.iter().map(|case| built(&document, case)).collect::<Result<Vec<_>, _>>()?;
+    let mut scenarios = cases.iter().map(|case| built(&document, case)).collect::<Result<Vec<_>, _>>()?;
+    if args.yields.is_some() {
+        scenarios.iter_mut().flat_map(|scenario| &mut scenario.nodes).for_each(|node| node.yields = args.yields);
+    }
     for scenario in &scenarios {
         if let Some((_, to)) = args.case.window.filter(|(_, to)| *to > scenario.end()) {
             let message = format!("--window: {to} lies after the end of the run at {}", scenario.end());

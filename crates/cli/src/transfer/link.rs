@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
 use clap::ValueEnum;
+use fairwave_daemon::config::LARGEST_MINIMA;
 use fairwave_host::{
     Capacity, Carrier, Carriers, Endpoint, EndpointConfig, IntervalRule, Listen, ListenError, NodeChoice, PathControl,
     PathKind, SessionOptions,
@@ -46,6 +47,14 @@ pub(crate) struct LinkArgs {
     /// GTP's beta: a session's least step, as a share of alpha x target rate, 0 < B <= 1 [default: 0.2]
     #[arg(long, value_name = "B", value_parser = closed_share)]
     pub(crate) beta: Option<f64>,
+    /// What a session of this end counts beside others of this end node, which have 1; a machine's daemon takes no more
+    /// than 1 of who is not root [default: 1]
+    #[arg(long, value_name = "W", value_parser = weight)]
+    pub(crate) weight: Option<f64>,
+    /// The rate that this end's node grants a session at the least, such as "50 Mb/s": at most 90 % of the capacity. A
+    /// machine's daemon takes it of root alone [default: none]
+    #[arg(long, value_name = "RATE", value_parser = positive_rate)]
+    pub(crate) minimum: Option<Rate>,
     /// Whose end node this end's sessions share: the machine's, where a daemon runs (auto), this process's own, or the
     /// one of the daemon at this socket
     #[arg(long, value_name = "auto|own|PATH", value_parser = node, default_value = "auto")]
@@ -104,6 +113,7 @@ impl LinkArgs {
     /// An endpoint at any port, for a session with a peer that is known, or will be.
     pub(crate) fn bind(&self, peer: Option<IpAddr>) -> Result<Bound, CommandFailure> {
         let (config, capacity) = self.config(peer);
+        self.check_minimum(&capacity)?;
         let endpoint = Endpoint::bind(&config).map_err(|error| CommandFailure::Run(error.to_string()))?;
         Ok(Bound::of(endpoint, &capacity))
     }
@@ -111,6 +121,7 @@ impl LinkArgs {
     /// An endpoint that others come to; an address was said by `option`.
     pub(crate) fn bind_to(&self, option: &str, listen: &Listen) -> Result<Bound, CommandFailure> {
         let (config, capacity) = self.config(None);
+        self.check_minimum(&capacity)?;
         let endpoint = listen.bind(None, &config).map_err(|error| not_bound(option, listen, &error))?;
         Ok(Bound::of(endpoint, &capacity))
     }
@@ -131,7 +142,25 @@ impl LinkArgs {
         SessionOptions {
             alpha: self.alpha.unwrap_or(options.alpha),
             beta: self.beta.unwrap_or(options.beta),
-            ..options
+            weight: self.weight.unwrap_or(options.weight),
+            minimum: self.minimum.unwrap_or(options.minimum),
+        }
+    }
+
+    /// Whether a minimum rate can be kept: by the rule, and by a capacity that has more.
+    pub(crate) fn check_minimum(&self, capacity: &Capacity) -> Result<(), CommandFailure> {
+        let Some(minimum) = self.minimum else { return Ok(()) };
+        let rule = self.rule.as_deref().unwrap_or("gtp");
+        if !host_rule(rule).is_ok_and(|rule| rule.keeps_minimum) {
+            let problem = format!("--minimum {minimum}: the rule {rule} keeps no minimum rates");
+            return Err(CommandFailure::usage(problem, "`fairwave schemes NAME` tells what a rule can do"));
+        }
+        match capacity.rate.map(|capacity| capacity * LARGEST_MINIMA).filter(|most| minimum > *most) {
+            None => Ok(()),
+            Some(most) => Err(CommandFailure::usage(
+                format!("--minimum {minimum} is more than 90 % of this end's capacity, {most}"),
+                "the sessions beside it need something, too",
+            )),
         }
     }
 
@@ -249,6 +278,18 @@ pub(crate) fn positive_rate(text: &str) -> Result<Rate, String> {
     if rate > Rate::ZERO { Ok(rate) } else { Err("must be above zero".into()) }
 }
 
+/// A weight above zero.
+pub(crate) fn weight(text: &str) -> Result<f64, String> {
+    let weight: f64 = text.parse().map_err(|_| "is no number".to_owned())?;
+    if weight > 0.0 && weight <= LARGEST_WEIGHT {
+        Ok(weight)
+    } else {
+        Err(format!("must lie above 0, and not above {LARGEST_WEIGHT}"))
+    }
+}
+
+const LARGEST_WEIGHT: f64 = 1e6;
+
 fn share(text: &str) -> Result<f64, String> {
     closed_share(text).and_then(|share| if share < 1.0 { Ok(share) } else { Err("must be below 1".into()) })
 }
@@ -293,6 +334,31 @@ mod tests {
             assert!(share(wrong).is_err() && closed_share(wrong).is_err(), "{wrong}");
         }
         assert!(share("1").is_err());
+    }
+
+    #[test]
+    fn session__has_the_weight_and_the_minimum_that_were_said() {
+        let link = LinkArgs { weight: Some(2.0), minimum: Some(Rate::mbps(5.0)), ..LinkArgs::default() };
+        assert_eq!((link.session().weight, link.session().minimum), (2.0, Rate::mbps(5.0)));
+        assert_eq!((weight("0.5"), weight("1000000")), (Ok(0.5), Ok(1e6)));
+        for wrong in ["0", "-1", "NaN", "inf", "2000000", "x"] {
+            assert!(weight(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn check_minimum__refuses_what_cannot_be_kept() {
+        let of = |minimum: f64, rule: Option<&str>, capacity: Option<f64>| {
+            let link =
+                LinkArgs { minimum: Some(Rate::mbps(minimum)), rule: rule.map(str::to_owned), ..LinkArgs::default() };
+            let capacity = Capacity { rate: capacity.map(Rate::mbps), origin: CapacityOrigin::Said };
+            link.check_minimum(&capacity).map_err(|failure| failure.message().unwrap().to_owned())
+        };
+        assert_eq!(of(90.0, None, Some(100.0)), Ok(()));
+        assert!(of(91.0, None, Some(100.0)).unwrap_err().starts_with("--minimum 91 Mb/s is more than 90 %"));
+        assert_eq!(of(91.0, None, None), Ok(()));
+        assert!(of(1.0, Some("abr-charny"), None).unwrap_err().contains("the rule abr-charny keeps no minimum rates"));
+        assert_eq!(of(1.0, Some("abr-hou"), Some(100.0)), Ok(()));
     }
 
     #[test]

@@ -68,6 +68,7 @@ impl TicketOffer {
         let state = StateDir::open().map_err(|error| of_state(&error))?;
         let keyring = Keyring::open(state, share).map_err(|error| of_state(&error))?;
         let (endpoint, capacity) = link.config(None);
+        link.check_minimum(&capacity)?;
         let listen = match (self.listen, &self.port) {
             (Some(address), _) => Listen::At(address),
             (None, Some(Ports(ports))) => Listen::Among(ports.clone()),

@@ -19,6 +19,7 @@ mod papers;
 mod quota;
 mod retry;
 mod schemes;
+mod seen;
 mod serve;
 mod simulate;
 mod sparse;

@@ -33,7 +33,10 @@ fn text__says_what_runs_and_what_does_not_yet() {
 fn name__shows_one_with_its_options() {
     let text = run(&["schemes", "gtp"]).good();
     assert!(text.contains("fair_start") && text.contains("default"), "{text}");
-    assert!(text.contains("can      runs on hosts, takes a share, keeps minimum rates\n"), "{text}");
+    assert!(
+        text.contains("can      runs on hosts, takes a share, keeps minimum rates, yields to other traffic\n"),
+        "{text}"
+    );
     assert!(!run(&["schemes", "cubic"]).good().contains("\n  can "));
     assert!(run(&["schemes", "gpt"]).refused().contains("there is no scheme \"gpt\""));
 }

@@ -55,6 +55,7 @@ impl Network {
             receive_loss: 0.0,
             discipline: None,
             gtp_share: 1.0,
+            yields: None,
             alpha: None,
             beta: None,
             interval: None,

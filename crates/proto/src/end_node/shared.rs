@@ -1,6 +1,6 @@
 //! What an end node is told that several processes share.
 
-use fairwave_schemes::GroupTerms;
+use fairwave_schemes::{GroupTerms, Others};
 use fairwave_units::Rate;
 
 use super::EndNode;
@@ -15,6 +15,18 @@ impl EndNode {
     /// What the sessions of a group are to have together, if its rule knows groups.
     pub(crate) fn set_group(&mut self, group: u32, terms: Option<GroupTerms>) {
         self.allocator.set_group(group, terms);
+    }
+
+    /// What traffic that no grant holds uses of the capacity, if its rule knows groups. From the next tick on.
+    pub(crate) fn see_other(&mut self, other: Option<Others>) {
+        self.other = other;
+        self.allocator.see_other(other);
+    }
+
+    /// What is not left to the sessions: what others use of their share, beside sessions that take all of theirs.
+    pub(super) fn used_by_others(&self) -> Rate {
+        let share = |other: Others| self.capacity() * (other.weight / (1.0 + other.weight));
+        self.other.map_or(Rate::ZERO, |other| other.measured.min(share(other)))
     }
 
     /// Whose a session is: the group, and what the session is not to be granted more than. Whether it is here.

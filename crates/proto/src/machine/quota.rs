@@ -38,6 +38,12 @@ impl MachineLimits {
         if of_user < self.members_a_user { Ok(()) } else { Err(Refusal::Members(of_user)) }
     }
 
+    /// The same where one user may have no more than so many rows.
+    #[must_use]
+    pub(super) fn with_rows(self, most: Option<usize>) -> Self {
+        Self { rows_a_user: most.unwrap_or(self.rows_a_user).min(self.rows_a_user), ..self }
+    }
+
     pub(super) fn admit_row(&self, of_user: usize, of_all: usize) -> Result<(), Refusal> {
         if of_user < self.rows_a_user && of_all < self.rows { Ok(()) } else { Err(Refusal::Rows) }
     }

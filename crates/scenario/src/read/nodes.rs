@@ -27,6 +27,7 @@ pub(super) const KEYS: &[&str] = &[
     "router",
     "send",
     "send_loss",
+    "yield",
 ];
 
 /// The ends that sessions and links may have.
@@ -140,6 +141,7 @@ pub(crate) fn unsaid() -> Node {
         receive_loss: 0.0,
         discipline: None,
         gtp_share: 1.0,
+        yields: None,
         alpha: None,
         beta: None,
         interval: None,
@@ -147,6 +149,9 @@ pub(crate) fn unsaid() -> Node {
         router: None,
     }
 }
+
+/// What other traffic is to have, relative to all of GTP's sessions.
+const MOST_WEIGHT: f64 = 1e6;
 
 /// What the nodes of one table have in common, and what differs between them.
 struct NodeTemplate {
@@ -180,6 +185,15 @@ impl NodeTemplate {
                 Err(field.wrong("must be above 0 and at most 1", "for instance gtp_share = 0.8"))
             }
         })?;
+        let weight = |field: Field<'_>| {
+            let weight = field.number(0.0, MOST_WEIGHT, false)?;
+            if weight > 0.0 {
+                Ok(weight)
+            } else {
+                Err(field.wrong("must be above 0", "for instance yield = 1: as much as all of GTP's sessions"))
+            }
+        };
+        node.yields = reader.read("yield", weight)?.or(node.yields);
         node.router = reader.read("router", |field| router(field, ends))?.or(node.router);
         let interval = match reader.get("interval") {
             None => None,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use fairwave_units::{Duration, Rate};
 
 use crate::scheme::Options;
-use crate::{Grant, GroupTerms, Interval, RateAllocator, Row};
+use crate::{Grant, GroupTerms, Interval, Others, RateAllocator, Row};
 
 use super::compensated::Compensated;
 use super::drain::Drain;
@@ -21,6 +21,9 @@ use super::gtp::{Gtp, Reading};
 /// One group without terms is [`Gtp`], to the last bit; so is one session a group, but for rounding. A group has the
 /// weight one, no minimum and no maximum where [`RateAllocator::set_group`] says nothing else. The minima of sessions are in force up
 /// to what the sessions use of them: such a minimum lifts its group.
+///
+/// Traffic that nobody grants anything to counts as one more group, where a driver tells of it
+/// ([`RateAllocator::see_other`]): what it uses of its share is left to it.
 ///
 /// ```
 /// use fairwave_schemes::node::Groups;
@@ -41,6 +44,8 @@ pub struct Groups {
     /// Largest sum of expected rates as a multiple of the capacity.
     budget: Option<f64>,
     drain: Option<Drain>,
+    /// Traffic that no grant holds.
+    other: Option<Others>,
     /// Of the outer level: for its targets alone.
     outer: Gtp,
     /// What a group begins with.
@@ -125,9 +130,17 @@ impl Groups {
             let total = self.total(at, rows);
             self.totals.push(total);
         }
+        // Last, behind the groups: nobody asks for its target below.
+        self.totals.extend(self.other.map(row_of_other));
         self.targets.clear();
         self.targets.resize(self.totals.len(), Grant::default());
         self.outer.fill(capacity, &self.totals, &mut self.targets);
+        if let (Some(_), Some((other, grant))) = (self.other, self.totals.last_mut().zip(self.targets.last())) {
+            // The groups leave it what it is granted and not only what it uses: it does not push its way in as a
+            // session does that sends at its grant. See "Traffic that asks nobody" in docs/design-notes.md.
+            other.measured = grant.expected;
+            self.outer.fill(capacity, &self.totals, &mut self.targets);
+        }
         for at in 0..self.found.len() {
             let mut gathered = std::mem::take(&mut self.gathered);
             gathered.clear();
@@ -155,6 +168,15 @@ impl RateAllocator for Groups {
 
     /// # Panics
     /// If the weight is not above zero and finite.
+    fn see_other(&mut self, other: Option<Others>) {
+        let is_fit = other.is_none_or(|other| other.weight > 0.0 && other.weight.is_finite());
+        assert!(is_fit, "a weight is above zero and finite");
+        // What uses nothing has no part, and is no tie of groups that use nothing yet.
+        self.other = other.filter(|other| other.measured > Rate::ZERO);
+    }
+
+    /// # Panics
+    /// If the weight is not above zero and finite.
     fn set_group(&mut self, group: u32, terms: Option<GroupTerms>) {
         match terms {
             Some(terms) => {
@@ -175,17 +197,36 @@ impl RateAllocator for Groups {
         };
         self.gather(rows);
         match self.found[..] {
-            [only] if !rows.is_empty() => {
+            [only] if !rows.is_empty() && self.other.is_none() => {
                 let most = self.terms(only.group).maximum.map_or(capacity, |maximum| maximum.min(capacity));
                 self.rules[0].fill(most, rows, grants);
             }
             _ => self.fill(capacity, rows, grants),
         }
         if let Some(budget) = self.budget {
-            limit_steps(budget, capacity, rows, grants);
+            limit_steps(budget, self.without_others(capacity), rows, grants);
         }
     }
 }
+
+impl Groups {
+    /// What is left of a capacity beside what others are left of their share.
+    fn without_others(&self, capacity: Rate) -> Rate {
+        let Some((other, grant)) = self.other.zip(self.targets.get(self.found.len())) else { return capacity };
+        let weights: f64 = self.totals.iter().map(|total| total.weight).sum();
+        let share = capacity * (other.weight / weights);
+        Rate::nearest_bps(capacity.as_bps() - grant.expected.min(share).as_bps())
+    }
+}
+
+/// Traffic that no grant holds, as the outer level sees it.
+fn row_of_other(other: Others) -> Row {
+    Row { weight: other.weight, ..Row::new(other.measured, OTHER_ALPHA, OTHER_BETA) }
+}
+
+/// Steps of other traffic: Wu 2007, VII.
+const OTHER_ALPHA: f64 = 0.1;
+const OTHER_BETA: f64 = 0.2;
 
 /// Shrinks all steps alike, over all groups, so that expected rates are no more than `budget` times the capacity. See
 /// "Budget" in docs/design-notes.md.

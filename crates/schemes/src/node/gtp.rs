@@ -9,6 +9,7 @@ use crate::{Grant, Interval, RateAllocator, Row};
 use super::compensated::Compensated;
 use super::drain::Drain;
 use super::floors::{Floors, is_below};
+use super::groups::Groups;
 use super::order::{RowOrder, RowPlace};
 use super::{INTERVAL, PHASE, entry};
 
@@ -23,6 +24,7 @@ pub(super) const ADOPTED: Scheme = Scheme {
         NodeRule {
             takes_share: true,
             keeps_minimum: true,
+            over_groups: Some(|options| Box::new(Groups::new(Reading::Adopted, options))),
             ..NodeRule::new(|options| Box::new(Gtp::new(Reading::Adopted, options)))
         },
     )
@@ -38,6 +40,7 @@ pub(super) const PRINTED: Scheme = Scheme {
         NodeRule {
             takes_share: true,
             keeps_minimum: true,
+            over_groups: Some(|options| Box::new(Groups::new(Reading::Printed, options))),
             ..NodeRule::new(|options| Box::new(Gtp::new(Reading::Printed, options)))
         },
     )

@@ -3,6 +3,7 @@
 //! - [`Gtp`]: sessions step towards the target rate, lowest measured rate first (Wu 2007, Algorithms 2 and 3), as
 //!   adopted and as printed. docs/gtp.md explains it in words.
 //! - [`Groups`]: the same over owners first, and then over the sessions of each. docs/gtp.md.
+//! - [`OtherMeter`]: how much of a card other traffic uses, which [`Groups`] can take for one more owner. docs/gtp.md.
 //! - [`Charny`], [`Hou`]: the switch rules of ATM networks at an end node, which advertise one rate to all sessions.
 //!   docs/abr.md.
 //! - [`tally`]: sessions claim, nodes grant out of what nobody holds any more. Two halves with messages, in place of an
@@ -17,6 +18,7 @@ mod floors;
 mod groups;
 mod gtp;
 mod order;
+mod other_meter;
 pub mod tally;
 
 pub use abr::{Charny, Hou};
@@ -24,6 +26,7 @@ pub use drain::Drain;
 pub use fair_start::fair_start;
 pub use groups::Groups;
 pub use gtp::{Gtp, Reading};
+pub use other_meter::OtherMeter;
 
 use fairwave_units::{Bytes, Duration};
 use thiserror::Error;

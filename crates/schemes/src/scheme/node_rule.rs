@@ -6,6 +6,9 @@ use super::Options;
 use crate::RateAllocator;
 use crate::node::tally::TallyOptions;
 
+/// Makes a rule for one capacity, with the options of its node.
+pub type MakeRule = fn(&Options) -> Box<dyn RateAllocator>;
+
 /// The rule of an end node in the list of schemes: how one is made, and what it can do. Drivers ask for these, never
 /// for a name.
 #[derive(Clone, Copy)]
@@ -13,11 +16,14 @@ use crate::node::tally::TallyOptions;
 pub struct NodeRule {
     /// Makes the rule for one capacity, with the options of its node. Of a rule that exchanges messages nobody
     /// asks it for an allocation: see `exchange`.
-    pub make: fn(&Options) -> Box<dyn RateAllocator>,
+    pub make: MakeRule,
     /// Of a rule whose two ends tell each other claims and grants: the constants of one node with these options. Its
     /// drivers run [`SourceNode`](crate::node::tally::SourceNode) and [`SinkNode`](crate::node::tally::SinkNode) and
     /// carry the messages between them. `None`: the rule is an allocator, and sinks tell their grants alone.
     pub exchange: Option<fn(&Options) -> TallyOptions>,
+    /// Makes the same rule over owners, which leaves a part to traffic that no grant holds
+    /// ([`RateAllocator::see_other`]); `None` where there is none.
+    pub over_groups: Option<MakeRule>,
     /// Whether hosts run it: packet by packet in the simulator, and on a wire. Else the fluid model alone does.
     pub runs_on_hosts: bool,
     /// Whether it can do with a share of a capacity (`gtp_share`) and leave the rest to other traffic. Else it has all
@@ -33,9 +39,16 @@ pub struct NodeRule {
 impl NodeRule {
     /// A rule that hosts run as well as the fluid model, which has the whole capacity and looks at measured rates
     /// alone.
-    pub const fn new(make: fn(&Options) -> Box<dyn RateAllocator>) -> Self {
-        let exchange = None;
-        Self { make, exchange, runs_on_hosts: true, takes_share: false, keeps_minimum: false, needs_claims: false }
+    pub const fn new(make: MakeRule) -> Self {
+        Self {
+            make,
+            exchange: None,
+            over_groups: None,
+            runs_on_hosts: true,
+            takes_share: false,
+            keeps_minimum: false,
+            needs_claims: false,
+        }
     }
 
     /// What it can do and needs, in words.
@@ -46,6 +59,7 @@ impl NodeRule {
             (self.keeps_minimum, "keeps minimum rates"),
             (self.needs_claims, "needs claims"),
             (self.exchange.is_some(), "exchanges claims and grants"),
+            (self.over_groups.is_some(), "yields to other traffic"),
         ];
         all.into_iter().filter(|(can, _)| *can).map(|(_, words)| words).collect()
     }

@@ -14,7 +14,7 @@ use fairwave_schemes::node::tally::{TallyOptions, react};
 use fairwave_schemes::scheme::Scheme;
 use fairwave_units::{Bytes, Rate, Time};
 
-use super::{Demand, GtpEnd, GtpSession, HostAt, TICKET};
+use super::{Demand, GtpEnd, GtpSession, HostAt, TICKET, Yielding};
 use crate::engine::SimError;
 use crate::flow::FlowOptions;
 use crate::simulator::{SimEvent, Simulator};
@@ -51,7 +51,11 @@ fn hosts(simulator: &mut Simulator<'_>, scenario: &Scenario) -> Result<BTreeMap<
     let mut places = BTreeMap::new();
     for (node, sessions) in first {
         places.insert(node, simulator.gtp.hosts.len() as u32);
-        simulator.gtp.hosts.push(host(scenario, &scenario.nodes[node as usize], &sessions));
+        let mut host = host(scenario, &scenario.nodes[node as usize], &sessions)?;
+        if let Some(weight) = scenario.nodes[node as usize].yields {
+            host.yields = Yielding::of(node, weight, simulator.network_mut());
+        }
+        simulator.gtp.hosts.push(host);
     }
     Ok(places)
 }
@@ -80,7 +84,7 @@ fn is_shared(choice: &SchemeChoice) -> bool {
     choice.options.word("path") == Some("shared")
 }
 
-fn host(scenario: &Scenario, node: &Node, sessions: &[&SessionSpec]) -> HostAt {
+fn host(scenario: &Scenario, node: &Node, sessions: &[&SessionSpec]) -> Result<HostAt, SimError> {
     let choice = scenario.scheme_of(sessions[0]);
     let beat = Beat::of(scenario, Some(node), &node.name, choice);
     // Without a session, a node ticks as if all were there.
@@ -89,6 +93,13 @@ fn host(scenario: &Scenario, node: &Node, sessions: &[&SessionSpec]) -> HostAt {
     let phase = beat.first(largest_rtt);
     let header = scenario.packet.header.get() + choice.scheme.header.get();
     let node_rule = choice.scheme.node.expect("what runs on hosts is a node rule");
+    let make = match node.yields {
+        None => node_rule.make,
+        Some(_) => node_rule.over_groups.ok_or_else(|| SimError::Unsupported {
+            what: format!("yield of node \"{}\", whose sessions run \"{}\",", node.name, choice.scheme.name),
+            hint: "use gtp or gtp-printed, or leave it out",
+        })?,
+    };
     let (longest, packet) = (beat.interval(largest_rtt), Bytes::new(header + scenario.packet.payload.get()));
     let direction = |capacity: Option<Rate>| {
         capacity.map(|capacity| NodeConfig {
@@ -96,7 +107,7 @@ fn host(scenario: &Scenario, node: &Node, sessions: &[&SessionSpec]) -> HostAt {
             share: if choice.scheme.takes_share() { node.gtp_share } else { 1.0 },
             interval: rule,
             phase,
-            allocator: (node_rule.make)(&choice.options),
+            allocator: make(&choice.options),
             exchange: node_rule.exchange.map(|options| ExchangeConfig {
                 options: TallyOptions { interval: longest, packet, ..options(&choice.options) },
                 react: react(&choice.options),
@@ -135,14 +146,15 @@ fn host(scenario: &Scenario, node: &Node, sessions: &[&SessionSpec]) -> HostAt {
     // All sessions of a scenario have one ticket, and addresses that say nothing.
     let (of_ticket, of_prefix) = (MOST_HALF_OPEN, MOST_HALF_OPEN);
     host.set_half_open(HalfOpen { all: MOST_HALF_OPEN, of_ticket, of_prefix });
-    HostAt {
+    Ok(HostAt {
         host,
         timer: None,
         later_timer: None,
         flows: BTreeMap::new(),
         rtts: beat.follows_rtt().then(BTreeMap::new),
+        yields: Vec::new(),
         lower_bytes,
-    }
+    })
 }
 
 fn options(scenario: &Scenario, session: &SessionSpec, node: &Node) -> SessionOptions {

@@ -317,3 +317,70 @@ fn fill__a_minimum_that_is_not_used_is_the_others() {
     Gtp::default().allocate(&interval(10), &rows, &mut grants);
     assert_eq!(grants.map(|grant| grant.expected.as_mbps()), [8.0, 6.0]);
 }
+
+/// What two sessions of 70 Mb/s each are granted out of 120 Mb/s beside such other traffic.
+fn beside(rule: &mut Groups, groups: [u32; 2], other: Option<(f64, f64)>) -> [f64; 2] {
+    let rows = groups.map(|group| Row { group, ..Row::new(Rate::mbps(70.0), 0.1, 0.2) });
+    let mut grants = [Grant::default(); 2];
+    rule.see_other(other.map(|(weight, mbps)| Others { weight, measured: Rate::mbps(mbps) }));
+    let interval = Interval { capacity: Rate::mbps(120.0), elapsed: Duration::from_millis(20) };
+    rule.allocate(&interval, &rows, &mut grants);
+    grants.map(|grant| grant.expected.as_mbps())
+}
+
+#[test]
+fn see_other__leaves_to_other_traffic_what_it_uses_of_its_share() {
+    let mut rule = Groups::default();
+    for (other, expected) in [
+        (None, 60.0),
+        // Less than its half of 120: what it uses and a step to that, 30 + 0.1 x 30. More: its half. Of weight one half: a
+        // third.
+        (Some((1.0, 30.0)), 43.5),
+        (Some((1.0, 0.0)), 60.0),
+        (Some((1.0, 200.0)), 30.0),
+        (Some((0.5, 200.0)), 40.0),
+        (Some((3.0, 200.0)), 15.0),
+        (None, 60.0),
+    ] {
+        assert_eq!(beside(&mut rule, [0, 0], other), [expected; 2], "{other:?}");
+    }
+    // Beside two owners it is a third one.
+    assert_eq!(beside(&mut rule, [1, 2], Some((1.0, 200.0))), [40.0; 2]);
+}
+
+#[test]
+fn see_other__takes_its_share_off_the_budget_of_steps() {
+    let mut options = Options::default();
+    options.set("budget", OptionValue::Number(1.05));
+    let mut rule = Groups::new(Reading::Adopted, &options);
+    let step = |rule: &mut Groups, other: Option<Others>| {
+        // Two sessions on their way up, with steps as large as the gap.
+        let rows = [Row::new(Rate::mbps(10.0), 0.9, 0.2); 2];
+        let mut grants = [Grant::default(); 2];
+        rule.see_other(other);
+        let interval = Interval { capacity: Rate::mbps(120.0), elapsed: Duration::from_millis(20) };
+        rule.allocate(&interval, &rows, &mut grants);
+        grants.iter().map(|grant| grant.expected.as_mbps()).sum::<f64>()
+    };
+    // Alone up to 1.05 x 120 at the most, and beside 100 of others, of which 60 are their share, 1.05 x 60.
+    assert!(step(&mut rule, None) <= 126.0 + 1e-9);
+    let sum = step(&mut rule, Some(Others { weight: 1.0, measured: Rate::mbps(100.0) }));
+    assert!(sum <= 63.0 + 1e-9 && sum > 20.0, "{sum}");
+}
+
+#[test]
+fn see_other__leaves_the_queue_of_other_traffic_out_of_the_drain() {
+    let mut options = Options::default();
+    options.set("drain", OptionValue::Flag(true));
+    let mut rule = Groups::new(Reading::Adopted, &options);
+    // The sessions keep to their half; what the others put in front of the node is not theirs to drain.
+    for _ in 0..50 {
+        let rows = [Row::new(Rate::mbps(30.0), 0.1, 0.2); 2];
+        let mut grants = [Grant::default(); 2];
+        rule.see_queue(Duration::from_millis(100));
+        rule.see_other(Some(Others { weight: 1.0, measured: Rate::mbps(90.0) }));
+        let interval = Interval { capacity: Rate::mbps(120.0), elapsed: Duration::from_millis(20) };
+        rule.allocate(&interval, &rows, &mut grants);
+        assert_eq!(grants.map(|grant| grant.expected.as_mbps()), [30.0; 2]);
+    }
+}

@@ -1,0 +1,263 @@
+//! The server.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use rustix::net::{Shutdown, shutdown};
+use serde::Serialize;
+
+use super::head::{self, Head, Refused};
+use super::shown::shown;
+use super::text::prometheus_text;
+use crate::snapshot::MachineSnapshot;
+
+/// Who gives what can be seen.
+type Look = dyn Fn() -> Arc<MachineSnapshot> + Send + Sync;
+
+/// A server of metrics. Dropped, it stops: its threads end within a second.
+pub struct MetricsServer {
+    address: SocketAddr,
+    listener: Arc<TcpListener>,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    look: Box<Look>,
+    is_loopback: bool,
+    /// Connections that are open.
+    open: AtomicUsize,
+    /// The last look as JSON, for all who watch.
+    last: Mutex<Option<(Instant, Arc<str>)>>,
+    is_over: Mutex<bool>,
+    ends: Condvar,
+}
+
+/// So many connections at a time; one more is told that there are too many.
+const MOST_CONNECTIONS: usize = 32;
+/// A request has to be there, and an answer has to be taken, within this.
+const LONGEST: Duration = Duration::from_secs(5);
+/// How often who watches is told.
+const BEAT: Duration = Duration::from_secs(1);
+/// A look serves all who ask within this.
+const FRESH: Duration = Duration::from_millis(200);
+
+const PAGE: &str = include_str!("../page/index.html");
+const SCRIPT: &str = include_str!("../page/page.js");
+const STYLE: &str = include_str!("../page/page.css");
+
+/// Answers at `address` what `look` gives.
+///
+/// ```no_run
+/// use std::sync::Arc;
+///
+/// use fairwave_daemon::MachineSnapshot;
+/// use fairwave_daemon::metrics::serve;
+///
+/// let server = serve("127.0.0.1:9464".parse().unwrap(), || Arc::new(MachineSnapshot::default()))?;
+/// println!("http://{}", server.address());
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn serve(
+    address: SocketAddr,
+    look: impl Fn() -> Arc<MachineSnapshot> + Send + Sync + 'static,
+) -> io::Result<MetricsServer> {
+    let listener = Arc::new(TcpListener::bind(address)?);
+    let address = listener.local_addr()?;
+    let shared = Arc::new(Shared {
+        look: Box::new(look),
+        is_loopback: address.ip().is_loopback(),
+        open: AtomicUsize::new(0),
+        last: Mutex::new(None),
+        is_over: Mutex::new(false),
+        ends: Condvar::new(),
+    });
+    let (door, all) = (Arc::clone(&listener), Arc::clone(&shared));
+    let thread = thread::Builder::new().name("metrics".into()).spawn(move || admit(&door, &all))?;
+    Ok(MetricsServer { address, listener, shared, thread: Some(thread) })
+}
+
+impl MetricsServer {
+    /// Where it is.
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for MetricsServer {
+    fn drop(&mut self) {
+        self.shared.end();
+        // Wakes who waits for connections. It fails where there is nobody to wake.
+        let _ = shutdown(&self.listener, Shutdown::Both);
+        if let Some(thread) = self.thread.take() {
+            // It ends by itself, whatever it met.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn end(&self) {
+        *self.is_over.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.ends.notify_all();
+    }
+
+    /// Waits for the next beat: whether there is one.
+    fn waits(&self, span: Duration) -> bool {
+        let is_over = self.is_over.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.ends.wait_timeout_while(is_over, span, |is_over| !*is_over);
+        !*waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// What can be seen now, as JSON.
+    fn json(&self) -> Arc<str> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, text)) = last.as_ref()
+            && at.elapsed() < FRESH
+        {
+            return Arc::clone(text);
+        }
+        let (machine, left_out) = shown(&(self.look)());
+        // Plain values always are JSON.
+        let text: Arc<str> = serde_json::to_string(&Told { machine: &machine, left_out }).unwrap_or_default().into();
+        *last = Some((Instant::now(), Arc::clone(&text)));
+        text
+    }
+}
+
+/// What the live page reads.
+#[derive(Serialize)]
+struct Told<'a> {
+    #[serde(flatten)]
+    machine: &'a MachineSnapshot,
+    left_out: usize,
+}
+
+/// A connection that counts as open.
+struct Seat<'a>(&'a Shared);
+
+impl Drop for Seat<'_> {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+fn admit(listener: &TcpListener, shared: &Arc<Shared>) {
+    loop {
+        let stream = listener.accept().map(|(stream, _)| stream);
+        if !shared.waits(Duration::ZERO) {
+            return;
+        }
+        let Ok(stream) = stream else {
+            // No descriptors are left, or the like: others may close some.
+            if shared.waits(Duration::from_millis(100)) {
+                continue;
+            }
+            return;
+        };
+        let is_full = shared.open.fetch_add(1, Ordering::AcqRel) >= MOST_CONNECTIONS;
+        let of_thread = Arc::clone(shared);
+        let serves = move || {
+            let seat = Seat(&of_thread);
+            // Who is gone is told nothing.
+            let _ = if is_full { refuse(&stream, Refused::Busy) } else { answer(&stream, seat.0) };
+        };
+        if is_full {
+            // A short answer into an empty buffer: it does not wait.
+            serves();
+        } else if thread::Builder::new().name("metrics answer".into()).stack_size(STACK_BYTES).spawn(serves).is_err() {
+            // The seat went with the closure only where it ran.
+            shared.open.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+}
+
+/// A thread that answers has little on its stack.
+const STACK_BYTES: usize = 256 * 1024;
+
+fn answer(stream: &TcpStream, shared: &Shared) -> io::Result<()> {
+    stream.set_write_timeout(Some(LONGEST))?;
+    let head = match request(stream, shared.is_loopback)? {
+        Ok(head) => head,
+        Err(refused) => return refuse(stream, refused),
+    };
+    let (kind, body): (_, std::borrow::Cow<'_, str>) = match head.path.as_str() {
+        "/" => ("text/html; charset=utf-8", PAGE.into()),
+        "/page.js" => ("text/javascript; charset=utf-8", SCRIPT.into()),
+        "/page.css" => ("text/css; charset=utf-8", STYLE.into()),
+        "/metrics" => ("text/plain; version=0.0.4; charset=utf-8", prometheus_text(&(shared.look)()).into()),
+        "/status.json" => ("application/json", shared.json().to_string().into()),
+        "/events" if !head.is_head => return tell(stream, shared),
+        _ => return send(stream, "404 Not Found", "text/plain; charset=utf-8", "not found\n", head.is_head),
+    };
+    send(stream, "200 OK", kind, &body, head.is_head)
+}
+
+/// Reads a head of a request, all of it within [`LONGEST`].
+fn request(mut stream: &TcpStream, is_loopback: bool) -> io::Result<Result<Head, Refused>> {
+    let begin = Instant::now();
+    let (mut bytes, mut room) = (Vec::new(), [0; 1024]);
+    loop {
+        let left = LONGEST.saturating_sub(begin.elapsed());
+        if left.is_zero() {
+            return Ok(Err(Refused::Late));
+        }
+        stream.set_read_timeout(Some(left))?;
+        let read = match stream.read(&mut room) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(read) => read,
+            Err(error) if [io::ErrorKind::WouldBlock, io::ErrorKind::TimedOut].contains(&error.kind()) => continue,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        bytes.extend_from_slice(room.get(..read).unwrap_or_default());
+        if head::is_whole(&bytes) {
+            return Ok(Head::read(&bytes, is_loopback));
+        }
+        if bytes.len() > head::MOST_BYTES {
+            return Ok(Err(Refused::Large));
+        }
+    }
+}
+
+fn refuse(stream: &TcpStream, refused: Refused) -> io::Result<()> {
+    stream.set_write_timeout(Some(LONGEST))?;
+    let status = refused.status();
+    send(stream, status, "text/plain; charset=utf-8", &format!("{status}\n"), false)
+}
+
+/// What every answer says: it is for now, for this page alone, and nothing of elsewhere goes into it.
+const HEADERS: &str = "Cache-Control: no-store\r\nConnection: close\r\nX-Content-Type-Options: nosniff\r\n\
+                       Referrer-Policy: no-referrer\r\nContent-Security-Policy: default-src 'none'; script-src 'self'; \
+                       style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; frame-ancestors 'none'\r\n";
+
+fn send(mut stream: &TcpStream, status: &str, kind: &str, body: &str, is_head: bool) -> io::Result<()> {
+    let length = body.len();
+    let head = format!("HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n{HEADERS}\r\n");
+    stream.write_all(head.as_bytes())?;
+    if !is_head {
+        stream.write_all(body.as_bytes())?;
+    }
+    // What was not read of the request would reset the connection under the answer.
+    stream.shutdown(std::net::Shutdown::Write)
+}
+
+/// Tells who watches once a beat, until that one is gone or all is over.
+fn tell(mut stream: &TcpStream, shared: &Shared) -> io::Result<()> {
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n{HEADERS}\r\nretry: 1000\n\n");
+    stream.write_all(head.as_bytes())?;
+    loop {
+        let text = shared.json();
+        stream.write_all(format!("data: {text}\n\n").as_bytes())?;
+        if !shared.waits(BEAT) {
+            return Ok(());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,138 @@
+//! What cards carry beside what takes part.
+
+use std::collections::BTreeMap;
+
+use fairwave_proto::{CardId, Direction, Machine, MemberId};
+use fairwave_table::ProcessRow;
+use fairwave_units::Time;
+
+use crate::counters::CardCounters;
+
+/// Bytes of the sessions of each card, to be held against what the card counts. Rows say what a session moved since it
+/// began: what they grow by is counted, so that a session that ends takes nothing off.
+///
+/// A process may say more than it moves; then less of the card's other traffic is seen, and it may have less. What a
+/// row grows by at one tick is no more than the card carried in it.
+#[derive(Debug, Default)]
+pub(crate) struct Neighbours {
+    own: BTreeMap<(CardId, bool), u64>,
+    /// By row: whose it was, and what it said last.
+    rows: BTreeMap<(MemberId, u32), (u16, u64)>,
+    /// What cards counted at the last tick.
+    counted: BTreeMap<(CardId, bool), u64>,
+    /// What rows grew by since then.
+    grew: BTreeMap<(CardId, bool), u64>,
+}
+
+/// What a row says of what its session moved.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moved {
+    /// Of the session.
+    pub(crate) generation: u16,
+    pub(crate) receives: bool,
+    /// Since it began.
+    pub(crate) bytes: u64,
+    /// The card that it crosses, if it has a node.
+    pub(crate) card: Option<CardId>,
+}
+
+impl Moved {
+    /// What a row says whose session crosses this card.
+    pub(crate) fn of(said: &ProcessRow, card: Option<CardId>) -> Self {
+        let ProcessRow { generation, receives, wire_bytes, .. } = *said;
+        Self { generation, receives, bytes: wire_bytes.get(), card }
+    }
+}
+
+impl Neighbours {
+    /// What a row says now; none if it is not used any more.
+    pub(crate) fn see_row(&mut self, member: MemberId, row: u32, said: Option<Moved>) {
+        let Some(Moved { generation, receives, bytes, card }) = said else {
+            self.rows.remove(&(member, row));
+            return;
+        };
+        let before = self.rows.insert((member, row), (generation, bytes));
+        // What a session moved before it was seen here was not seen of the card either.
+        let more = before.filter(|(was, _)| *was == generation).map_or(0, |(_, last)| bytes.saturating_sub(last));
+        if let Some(card) = card {
+            let grew = self.grew.entry((card, receives)).or_default();
+            *grew = grew.saturating_add(more);
+        }
+    }
+
+    /// A process is gone, with its rows.
+    pub(crate) fn forget(&mut self, member: MemberId) {
+        self.rows.retain(|(of, _), _| *of != member);
+    }
+
+    /// Tells the machine what its cards carried until now: their names are `cards`.
+    pub(crate) fn tell(&mut self, now: Time, cards: &[(CardId, Option<String>)], machine: &mut Machine) {
+        // Without counters nothing is told: the former rates stay for the next ticks.
+        let Ok(table) = CardCounters::read() else { return };
+        for (card, name) in cards {
+            let Some(counters) = CardCounters::of(&table, name.as_deref()) else { continue };
+            for (direction, bytes) in
+                [(Direction::Sending, counters.sent_bytes), (Direction::Receiving, counters.received_bytes)]
+            {
+                let own = self.own(*card, direction == Direction::Receiving, bytes);
+                machine.see_card(now, *card, direction, bytes, own);
+            }
+        }
+        self.grew.clear();
+    }
+
+    /// What the sessions of a card moved in one direction since the start, now that its counter stands at `bytes`.
+    fn own(&mut self, card: CardId, receives: bool, bytes: u64) -> u64 {
+        let key = (card, receives);
+        let last = self.counted.insert(key, bytes).unwrap_or(bytes);
+        // Rows are written a little before the card is read: they may be ahead of it, and behind it.
+        let most = bytes.saturating_sub(last).saturating_mul(2);
+        let own = self.own.entry(key).or_default();
+        *own = own.saturating_add(self.grew.remove(&key).unwrap_or(0).min(most));
+        *own
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CARD: CardId = CardId(1);
+    const MEMBER: MemberId = MemberId(1);
+
+    fn says(neighbours: &mut Neighbours, place: u32, generation: u16, bytes: u64) {
+        let said = Moved { generation, receives: true, bytes, card: Some(CARD) };
+        neighbours.see_row(MEMBER, place, Some(said));
+    }
+
+    #[test]
+    fn neighbours__count_what_rows_grow_by() {
+        let mut neighbours = Neighbours::default();
+        // What was moved before counts as little as what the card carried before.
+        says(&mut neighbours, 0, 1, 5000);
+        assert_eq!(neighbours.own(CARD, true, 1_000_000), 0);
+        says(&mut neighbours, 0, 1, 6000);
+        says(&mut neighbours, 1, 1, 700);
+        assert_eq!(neighbours.own(CARD, true, 1_010_000), 1000);
+        says(&mut neighbours, 1, 1, 1200);
+        // Another session in the same row, and one that is gone, take nothing off.
+        says(&mut neighbours, 0, 2, 10);
+        assert_eq!(neighbours.own(CARD, true, 1_020_000), 1500);
+        neighbours.see_row(MEMBER, 1, None);
+        neighbours.forget(MEMBER);
+        assert_eq!(neighbours.own(CARD, true, 1_030_000), 1500);
+        assert_eq!((neighbours.own(CARD, false, 5), neighbours.rows.len()), (0, 0));
+    }
+
+    #[test]
+    fn neighbours__count_no_more_than_the_card_carried() {
+        let mut neighbours = Neighbours::default();
+        says(&mut neighbours, 0, 1, 0);
+        neighbours.own(CARD, true, 1000);
+        says(&mut neighbours, 0, 1, u64::MAX);
+        assert_eq!(neighbours.own(CARD, true, 2000), 2000);
+        // A counter that goes back, and rows that do.
+        says(&mut neighbours, 0, 1, 5);
+        assert_eq!(neighbours.own(CARD, true, 10), 2000);
+    }
+}

@@ -1,0 +1,62 @@
+//! Cards' traffic that is no session's.
+
+use std::collections::BTreeMap;
+
+use fairwave_schemes::Others;
+use fairwave_schemes::node::OtherMeter;
+use fairwave_units::{Rate, Time};
+
+use super::card::{Card, CardId};
+use crate::session::Direction;
+
+/// What cards are seen to carry beside their sessions, and what that counts.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Neighbours {
+    /// Relative to groups; none if they have no part.
+    weight: Option<f64>,
+    /// By direction.
+    meters: BTreeMap<CardId, [OtherMeter; 2]>,
+    /// Whether nodes know of any.
+    are_told: bool,
+}
+
+const BOTH: [Direction; 2] = [Direction::Sending, Direction::Receiving];
+
+impl Neighbours {
+    /// A weight that no rule can run with is none.
+    pub(super) fn set_weight(&mut self, weight: Option<f64>) {
+        self.weight = weight.filter(|weight| *weight > 0.0 && weight.is_finite());
+        if self.weight.is_none() {
+            self.meters.clear();
+        }
+    }
+
+    /// Counters of a card and of its sessions, in bytes.
+    pub(super) fn see(&mut self, now: Time, card: CardId, direction: Direction, card_bytes: u64, own_bytes: u64) {
+        if self.weight.is_some() {
+            self.meters.entry(card).or_default()[direction as usize].sample(now, card_bytes, own_bytes);
+        }
+    }
+
+    /// What they use of a card, where that is known.
+    pub(super) fn rate(&self, card: CardId, direction: Direction) -> Option<Rate> {
+        self.meters.get(&card)?[direction as usize].rate()
+    }
+
+    /// Before a tick: tells the nodes of all cards.
+    pub(super) fn tell(&mut self, cards: &mut BTreeMap<CardId, Card>) {
+        if self.weight.is_none() && !self.are_told {
+            return;
+        }
+        self.are_told = self.weight.is_some();
+        for (id, card) in cards {
+            for direction in BOTH {
+                let measured = self.rate(*id, direction);
+                let others = self.weight.zip(measured).map(|(weight, measured)| Others { weight, measured });
+                if let Some(node) = card.node_mut(direction) {
+                    node.see_other(others);
+                }
+            }
+        }
+    }
+}

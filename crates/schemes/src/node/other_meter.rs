@@ -1,0 +1,147 @@
+//! How much of a network card other traffic uses.
+
+use std::collections::VecDeque;
+
+use fairwave_units::{Duration, Rate, Time};
+
+/// The rate of a card's other traffic: what the card's own counters say, less what its sessions used.
+///
+/// Both are bytes since any moment, and only grow. A counter that goes back (a card that was set up anew) makes the
+/// meter forget what it saw. The rate is a mean over [`OtherMeter::SPAN`], so that bursts of either side and the moment
+/// at which each is read show little.
+///
+/// Less than [`OtherMeter::DEAD_ZONE`] of what the sessions use counts as nothing: a card counts the headers of packets
+/// that it cuts up itself once for many packets, and some cards count frames in place of IP packets.
+///
+/// ```
+/// use fairwave_schemes::node::OtherMeter;
+/// use fairwave_units::{Duration, Time};
+///
+/// // Of 2 500 000 bytes in 100 ms, 200 Mb/s, the sessions used 150 Mb/s.
+/// let mut meter = OtherMeter::default();
+/// meter.sample(Time::ZERO, 0, 0);
+/// meter.sample(Time::ZERO.saturating_add(Duration::from_millis(100)), 2_500_000, 1_875_000);
+/// assert_eq!(meter.rate().map(|rate| rate.as_mbps()), Some(50.0));
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct OtherMeter {
+    /// Oldest first; the first is the newest that is a whole span old, where one is.
+    samples: VecDeque<CardSample>,
+}
+
+/// The counters of a card at one moment.
+#[derive(Clone, Copy, Debug)]
+struct CardSample {
+    at: Time,
+    card_bytes: u64,
+    own_bytes: u64,
+}
+
+impl OtherMeter {
+    /// The rate is a mean over at least so much time: five control intervals of 20 ms.
+    pub const SPAN: Duration = Duration::from_millis(100);
+    /// The share of what the sessions use below which other traffic counts as none.
+    pub const DEAD_ZONE: f64 = 0.05;
+
+    /// The counters now. Samples that follow each other by less than a sixteenth of the span are skipped.
+    pub fn sample(&mut self, now: Time, card_bytes: u64, own_bytes: u64) {
+        if let Some(last) = self.samples.back() {
+            if card_bytes < last.card_bytes || own_bytes < last.own_bytes || now < last.at {
+                self.samples.clear();
+            } else if now.since(last.at) < SOONEST {
+                return;
+            }
+        }
+        self.samples.push_back(CardSample { at: now, card_bytes, own_bytes });
+        // The second is old enough, too: the first is of no use any more.
+        while self.samples.get(1).is_some_and(|second| now.since(second.at) >= Self::SPAN) {
+            self.samples.pop_front();
+        }
+    }
+
+    /// What other traffic uses; none until a whole span was seen.
+    pub fn rate(&self) -> Option<Rate> {
+        let (first, last) = self.samples.front().zip(self.samples.back())?;
+        let span = last.at.since(first.at);
+        if span < Self::SPAN {
+            return None;
+        }
+        let own = (last.own_bytes - first.own_bytes) as f64;
+        let other = (last.card_bytes - first.card_bytes) as f64 - own;
+        let counts = other > Self::DEAD_ZONE * own;
+        Some(if counts { Rate::nearest_bps(other * 8.0 / span.as_secs_f64()) } else { Rate::ZERO })
+    }
+}
+
+const SOONEST: Duration = Duration::from_nanos(OtherMeter::SPAN.as_nanos() / 16);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO.saturating_add(Duration::from_millis(ms))
+    }
+
+    /// A meter that saw so many bytes a millisecond of all and of its own for 200 ms, every 20 ms.
+    fn seen(card: u64, own: u64) -> OtherMeter {
+        let mut meter = OtherMeter::default();
+        (0..=10).for_each(|tick| meter.sample(at(tick * 20), tick * 20 * card, tick * 20 * own));
+        meter
+    }
+
+    #[test]
+    fn rate__is_unknown_until_a_whole_span_was_seen() {
+        let mut meter = OtherMeter::default();
+        assert_eq!(meter.rate(), None);
+        for tick in 0..5 {
+            meter.sample(at(tick * 20), tick * 250_000, 0);
+            assert_eq!(meter.rate(), None);
+        }
+        // 250 000 B in 20 ms are 100 Mb/s.
+        meter.sample(at(100), 5 * 250_000, 0);
+        assert_eq!(meter.rate(), Some(Rate::mbps(100.0)));
+    }
+
+    #[test]
+    fn rate__is_that_of_the_last_span_alone() {
+        let mut meter = seen(12_500, 0);
+        // Silence: after a span nothing is left of the 100 Mb/s.
+        (1..=5).for_each(|tick| meter.sample(at(200 + tick * 20), 200 * 12_500, 0));
+        assert_eq!(meter.rate(), Some(Rate::ZERO));
+    }
+
+    #[test]
+    fn rate__of_less_than_a_twentieth_of_ones_own_is_nothing() {
+        // 1 % of headers more, 5 %, and 6 %: 12 500 B a millisecond are 100 Mb/s.
+        for (card, other) in [(12_625, 0.0), (13_125, 0.0), (13_250, 6.0)] {
+            assert_eq!(seen(card, 12_500).rate(), Some(Rate::mbps(other)), "{card}");
+        }
+        // Segments whose headers are counted once make the card count less than the sessions did.
+        assert_eq!(seen(12_000, 12_500).rate(), Some(Rate::ZERO));
+    }
+
+    #[test]
+    fn sample__of_counters_that_went_back_begins_anew() {
+        let mut meter = seen(12_500, 0);
+        meter.sample(at(220), 10, 0);
+        assert_eq!(meter.rate(), None);
+        let mut meter = seen(12_500, 6000);
+        meter.sample(at(220), u64::MAX, 0);
+        assert_eq!(meter.rate(), None);
+        // Absurd counters are a rate like any other: finite.
+        meter.sample(at(400), u64::MAX, 0);
+        assert_eq!(meter.rate(), Some(Rate::ZERO));
+    }
+
+    #[test]
+    fn sample__keeps_few_however_often_it_is_called() {
+        let mut meter = OtherMeter::default();
+        for us in 0..1_000_000 {
+            meter.sample(Time::ZERO.saturating_add(Duration::from_micros(us)), us, 0);
+        }
+        assert!(meter.samples.len() <= 18, "{}", meter.samples.len());
+        // A byte a microsecond.
+        assert_eq!(meter.rate(), Some(Rate::mbps(8.0)));
+    }
+}
