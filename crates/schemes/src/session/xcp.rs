@@ -144,8 +144,7 @@ mod tests {
 
     #[test]
     fn allowance__cut_down_is_the_whole_packets_at_any_round_trip() {
-        let window =
-            WindowConfig { initial_window_packets: 3.9, dither_packets: 0.7, ..WindowConfig::default() };
+        let window = WindowConfig { initial_window_packets: 3.9, dither_packets: 0.7, ..WindowConfig::default() };
         let mut xcp = Xcp::cut_down(window);
         for round in 1..=1024 {
             xcp.on_ack(&Ack { round, ..test_ack(1) });
