@@ -125,11 +125,12 @@ fn claims__miss_on_a_run_that_is_wrong() {
     }
 }
 
-/// The same run where all sessions have the same rate at all times, and every link is full.
+/// The same run where all sessions have the same rate at all times, and every link is full and has the same queue.
 fn all_alike(run: &Run) -> Run {
     let mut wrong = run.clone();
     for link in &mut wrong.summary.links {
         link.utilisation = 1.0;
+        link.mean_queue_packets = 1.0;
     }
     if let Some(rates) = &mut wrong.rates {
         rates.rate_bps.fill(1e6);
