@@ -3,6 +3,7 @@
 mod closing;
 mod exchange;
 mod opening;
+mod promise;
 mod stray;
 
 use std::collections::{BTreeMap, VecDeque};

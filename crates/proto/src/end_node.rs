@@ -252,15 +252,6 @@ impl EndNode {
         self.table.join(flow, start)
     }
 
-    /// A session joins a node whose sessions tell claims, as its peer does where it `exchanges` claims and grants.
-    pub(crate) fn join_exchange(&mut self, now: Time, flow: Flow, exchanges: bool) -> Result<(), JoinError> {
-        self.table.join(flow, Rate::ZERO)?;
-        if let Some(exchange) = &mut self.exchange {
-            exchange.open(now, &flow, exchanges);
-        }
-        Ok(())
-    }
-
     /// A session leaves: whether it was here.
     pub(crate) fn leave(&mut self, session: SessionId) -> bool {
         if let Some(exchange) = &mut self.exchange {
@@ -419,6 +410,7 @@ impl EndNode {
     }
 }
 
+mod promise;
 mod shared;
 #[cfg(test)]
 mod tests;

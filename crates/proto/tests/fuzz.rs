@@ -8,8 +8,8 @@
 use std::net::SocketAddr;
 
 use fairwave_proto::codec::{
-    Answer, Checksum, Frame, Frames, Full, HELLO_BYTES, Handshake, Header, LossReport, Offer, Piece, Reader, Refusal,
-    TicketId, Writer, open_datagram,
+    Ahead, Answer, Checksum, Frame, Frames, Full, HELLO_BYTES, Handshake, Header, LossReport, Offer, Piece, Reader,
+    Refusal, TicketId, Writer, open_datagram,
 };
 use fairwave_proto::handshake::insecure::{InsecureInitiator, InsecureResponder};
 use fairwave_proto::handshake::{AttemptProgress, Incoming, Initiator, Responder, Terms};
@@ -148,6 +148,7 @@ const TERMS: Terms = Terms {
     receive_end: None,
     largest_packet: 1500,
     features: Features { claims: true, grants: true },
+    ahead: Ahead { claim_bps: 0, promise_bps: 0 },
 };
 
 /// Both machines of the handshake: nothing opens without the secret, and no answer is larger than a hello.

@@ -25,6 +25,7 @@ fn plan() -> RoadPlan {
         stalls: None,
         buffer: None,
         control: PathControl::Bbr,
+        tally: None,
         flows: vec![FlowPlan::new(0, RTT)],
     }
 }
@@ -128,4 +129,43 @@ fn cubic__runs_a_path_where_it_is_asked_for() {
     let lossy = shares(&run(RoadPlan { control, loss: 0.01, ..plan() }, 12), 2, 12)[0];
     // RFC 9438, Fig. 1 has it: at a loss of 1 % some 12 packets a round trip, which is 2.4 Mb/s.
     assert!(clean > 0.9 && (0.05..0.4).contains(&lossy), "{clean}, {lossy}");
+}
+
+/// The path is dedicated, and both ends share it by claims and grants: what is lost or late costs no more than itself, both
+/// ways, and nothing waits for the link but a source's own bursts.
+#[test]
+fn tally__loses_what_the_path_loses_and_builds_no_queue() {
+    let by = |loss, late| RoadPlan { tally: Some(Rate::mbps(MBPS)), loss, late, ..plan() };
+    let none = (0.0, Duration::ZERO);
+    let worlds = [
+        ("clean", by(0.0, none), 0.995),
+        ("5 % late", by(0.0, (0.05, Duration::from_millis(20))), 0.99),
+        ("1 % lost", by(0.01, none), 0.98),
+        ("5 % lost", by(0.05, none), 0.93),
+    ];
+    for (name, plan, least) in worlds {
+        let outcome = run(plan, 8);
+        let (all, later) = (shares(&outcome, 0, 8)[0], shares(&outcome, 1, 8)[0]);
+        let longest = outcome.waits.iter().max().copied().unwrap_or_default();
+        println!("{name}: {all:.4}, {later:.4} from 1 s on, waits of {longest} at the most");
+        // The handshake takes two round trips and a half of the 8 s, and half a one is on the way.
+        assert!(later > least && all > least - 0.03, "{name}: {all}, {later}");
+        assert!(longest < Duration::from_millis(5), "{name}: {longest}");
+    }
+}
+
+/// Two sessions of one host, with weights, and a third that comes and goes: shares are exact where packets get lost.
+#[test]
+fn tally__shares_by_weights_where_packets_get_lost() {
+    let mut flows = vec![FlowPlan::new(0, RTT), FlowPlan { weight: 3.0, ..FlowPlan::new(0, RTT) }];
+    flows.push(FlowPlan { begins: Time::from_secs(4), ends: Time::from_secs(8), ..FlowPlan::new(0, RTT) });
+    let outcome = run(RoadPlan { tally: Some(Rate::mbps(MBPS)), loss: 0.02, flows, ..plan() }, 12);
+    let near = |from, to, expected: [f64; 3]| {
+        for (share, expected) in shares(&outcome, from, to).into_iter().zip(expected) {
+            assert!((share - 0.98 * expected).abs() < 0.02, "{share} is not {expected}, {from} to {to} s");
+        }
+    };
+    near(2, 4, [0.25, 0.75, 0.0]);
+    near(5, 8, [0.2, 0.6, 0.2]);
+    near(9, 12, [0.25, 0.75, 0.0]);
 }

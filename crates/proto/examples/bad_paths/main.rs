@@ -1,7 +1,10 @@
 //! What a source on a path that others use too makes of one that is bad: goodput where packets get lost, come late,
 //! and where the rate jumps; and how two of them share one.
 //!
-//! `cargo run --release -p fairwave-proto --example bad_paths [bbr|cubic]`
+//! `cargo run --release -p fairwave-proto --example bad_paths [bbr|cubic|tally] [part of a name]...`
+//!
+//! With `tally` the path is dedicated, and both ends know its capacity and share it by claims and grants. What is not as
+//! both say, a rate that jumps, a neighbour of whom neither knows, a queue that nobody fills, is left out then.
 
 mod road;
 
@@ -17,8 +20,9 @@ const BDP: u64 = 750_000;
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let control = if words.iter().any(|word| word == "cubic") { PathControl::Cubic } else { PathControl::Bbr };
+    let tally = words.iter().any(|word| word == "tally").then(|| Rate::mbps(100.0));
     let wanted = |name: &str| {
-        let mut names = words.iter().filter(|word| !["cubic", "bbr"].contains(&word.as_str())).peekable();
+        let mut names = words.iter().filter(|word| !["cubic", "bbr", "tally"].contains(&word.as_str())).peekable();
         names.peek().is_none() || names.any(|word| name.contains(word.as_str()))
     };
     println!("what                   goodput Mb/s     queue ms  above 2 RTT s  dropped %");
@@ -30,6 +34,7 @@ fn main() {
         stalls: None,
         buffer: None,
         control,
+        tally,
         flows: vec![FlowPlan::new(0, RTT)],
     };
     let late = (0.05, Duration::from_millis(20));
@@ -65,7 +70,9 @@ fn main() {
             },
         ),
     ];
-    for (name, plan) in plans.into_iter().filter(|(name, _)| wanted(name)) {
+    let is_as_said = |plan: &RoadPlan| plan.rates.len() == 1 && plan.flows.iter().all(|flow| flow.pair == 0);
+    let plans = plans.into_iter().filter(|(name, _)| wanted(name));
+    for (name, plan) in plans.filter(|(_, plan)| tally.is_none() || is_as_said(plan)) {
         let flows = plan.flows.len();
         let outcome = Road::new(plan, 1).run(Time::from_secs(SECONDS));
         let goodputs: Vec<_> =

@@ -6,7 +6,13 @@ use std::net::SocketAddr;
 
 use fairwave_proto::codec::{SessionId, TicketId};
 use fairwave_proto::handshake::insecure::{Insecure, InsecureInitiator, InsecureResponder};
-use fairwave_proto::{Ecn, Event, Host, HostConfig, Lasts, OpenRequest, Packet, PathControl, PathKind, SessionOptions};
+use fairwave_proto::{
+    Ecn, Event, ExchangeConfig, Host, HostConfig, IntervalRule, Lasts, NodeConfig, OpenRequest, Packet, PathControl,
+    PathKind, SessionOptions,
+};
+use fairwave_schemes::node::tally::TallyOptions;
+use fairwave_schemes::node::{Gtp, Reading};
+use fairwave_schemes::scheme::Options;
 use fairwave_units::{Bytes, Duration, Rate, Time};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -28,6 +34,8 @@ pub(crate) struct RoadPlan {
     pub(crate) buffer: Option<Bytes>,
     /// What runs it at its sources.
     pub(crate) control: PathControl,
+    /// The capacity of each host, where the path is its own and it shares by claims and grants.
+    pub(crate) tally: Option<Rate>,
     pub(crate) flows: Vec<FlowPlan>,
 }
 
@@ -129,7 +137,7 @@ fn flow_of(address: SocketAddr) -> usize {
 impl Road {
     pub(crate) fn new(plan: RoadPlan, seed: u64) -> Self {
         let pairs = plan.flows.iter().map(|flow| flow.pair + 1).max().unwrap_or(0);
-        let hosts: Vec<_> = (0..2 * pairs).map(|at| host(at, seed, plan.control, plan.buffer)).collect();
+        let hosts: Vec<_> = (0..2 * pairs).map(|at| host(at, seed, &plan)).collect();
         let mut road = Self {
             now: Time::ZERO,
             wakes: vec![Time::MAX; hosts.len()],
@@ -211,8 +219,8 @@ impl Road {
         let (sink, source) = (self.sink(flow), self.plan.flows[flow].pair);
         let crypto = InsecureInitiator::new(TICKET.0, TICKET.1, flow as u64);
         let greeting = [flow as u8];
-        let wish =
-            OpenRequest { sends: false, receives: true, greeting: &greeting, options: SessionOptions::default() };
+        let options = SessionOptions { weight: self.plan.flows[flow].weight, ..SessionOptions::default() };
+        let wish = OpenRequest { sends: false, receives: true, greeting: &greeting, options };
         let to = address(source, flow);
         let session = self.hosts[sink].connect(self.now, to, crypto, &wish).expect("there is room");
         self.sessions[sink].push((session, flow));
@@ -340,21 +348,34 @@ fn at<T: Clone + Default>(row: &mut Vec<T>, now: Time, step: Duration) -> &mut T
     &mut row[index]
 }
 
-fn host(at: usize, seed: u64, control: PathControl, buffer: Option<Bytes>) -> Host<Insecure> {
+/// A node that shares by claims and grants, as on a wire.
+fn node(at: usize, capacity: Rate) -> NodeConfig {
+    let options = TallyOptions { packet: Bytes::new(1500), ..TallyOptions::default() };
+    NodeConfig {
+        capacity,
+        share: 1.0,
+        interval: IntervalRule::Fixed(Duration::from_millis(20)),
+        phase: Duration::from_millis(3 + 5 * at as u64),
+        allocator: Box::new(Gtp::new(Reading::Adopted, &Options::default())),
+        exchange: Some(ExchangeConfig { options, react: Some(Duration::from_millis(1)) }),
+    }
+}
+
+fn host(at: usize, seed: u64, plan: &RoadPlan) -> Host<Insecure> {
     let mut bytes = [at as u8; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     let config = HostConfig {
         lower_bytes: LOWER,
         piece_bytes: PIECE,
         send_bytes: Bytes::new(1),
-        sending: None,
-        receiving: None,
+        sending: plan.tally.map(|capacity| node(at, capacity)),
+        receiving: plan.tally.map(|capacity| node(at, capacity)),
         fair_start: true,
         room: Bytes::new(1 << 30),
-        buffer,
+        buffer: plan.buffer,
         seed: bytes,
-        path: PathKind::Shared,
-        path_control: control,
+        path: if plan.tally.is_some() { PathKind::Dedicated } else { PathKind::Shared },
+        path_control: plan.control,
         probes_mtu: false,
         is_plain: false,
         lasts: Lasts::default(),

@@ -20,6 +20,7 @@
 )]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::arithmetic_side_effects))]
 
+mod ahead;
 mod column;
 mod exchange;
 mod frame;
@@ -35,6 +36,7 @@ mod writer;
 
 use thiserror::Error;
 
+pub use ahead::Ahead;
 pub use exchange::{ClaimFrame, GrantFrame, Lease};
 pub use frame::{CloseReason, Frame, Frames, NO_LIMIT_BPS, VoidReason};
 #[cfg(test)]

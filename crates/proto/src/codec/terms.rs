@@ -7,7 +7,8 @@
 //!           dedicated; that it also knows its capacity, the flag in the prologue says
 //! answer  = 3, session id (8), flags (1), largest packet (varint), rate to start with of what the initiator sends
 //!           (varint, if there is one), of what it receives (varint, if there is one), reset's id (8) and token (16), if
-//!           there are any, features (1), if there are any: as in a hello, of the responder
+//!           there are any, features (1), if there are any: as in a hello, of the responder; the first claim of its source
+//!           and the first grant of its sink (varints, both or neither)
 //! flags   = 1: dedicated, 2: there is a reset, 4: there is the first rate, 8: the second, 16: the responder says that the
 //!           path is dedicated, 32: and does not know its capacity
 //! refused = 4, reason (1)
@@ -16,7 +17,7 @@
 use thiserror::Error;
 
 use super::handshake::{HELLO, REFUSAL, REPLY};
-use super::{DecodeError, Full, Reader, Reset, SessionId, Writer};
+use super::{Ahead, DecodeError, Full, Reader, Reset, SessionId, Writer};
 use crate::features::Features;
 use crate::path_kind::PathWish;
 
@@ -72,6 +73,8 @@ pub struct Answer {
     pub reset: Option<Reset>,
     /// What the responder can do.
     pub features: Features,
+    /// What it says ahead of claims and grants.
+    pub ahead: Ahead,
 }
 
 /// Why there is no session.
@@ -177,7 +180,8 @@ impl Answer {
         let reset = (flags & RESET != 0).then(|| Reset::read(&mut reader)).transpose()?;
         // Who knows of no features stops here, and one that has none says nothing of them.
         let features = reader.u8("the features").map(Features::from_byte).unwrap_or_default();
-        Ok(Self { session, is_dedicated, wish, largest_packet, send_bps, receive_bps, reset, features })
+        let ahead = Ahead::read(&mut reader);
+        Ok(Self { session, is_dedicated, wish, largest_packet, send_bps, receive_bps, reset, features, ahead })
     }
 
     /// Writes it.
@@ -193,7 +197,11 @@ impl Answer {
             writer.u64(self.session.0)?;
             write_rates(writer, flags, self.largest_packet, [self.send_bps, self.receive_bps])?;
             self.reset.map_or(Ok(()), |reset| reset.write(writer))?;
-            if self.features == Features::default() { Ok(()) } else { writer.u8(self.features.byte()) }
+            if (self.features, self.ahead) == (Features::default(), Ahead::default()) {
+                return Ok(());
+            }
+            writer.u8(self.features.byte())?;
+            self.ahead.write(writer)
         })
     }
 }
@@ -308,6 +316,7 @@ mod tests {
             receive_bps in proptest::option::of(0_u64..1 << 62),
             reset in proptest::option::of(any::<(u64, [u8; 16])>()),
             features in 0_u8..4,
+            (claim_bps, promise_bps) in (0_u64..1 << 62, 0_u64..1 << 62),
             greeting in proptest::collection::vec(any::<u8>(), 0..=MOST_GREETING_BYTES),
         ) {
             let session = SessionId(id);
@@ -318,7 +327,8 @@ mod tests {
             let wishes = [PathWish::Shared, PathWish::WithoutCapacity, PathWish::Dedicated, PathWish::Dedicated];
             let (is_dedicated, wish) = (wish == 3, wishes[wish]);
             let features = Features::from_byte(features);
-            let answer = Answer { session, is_dedicated, wish, largest_packet, send_bps, receive_bps, reset, features };
+            let ahead = Ahead::default();
+            let answer = Answer { session, is_dedicated, wish, largest_packet, send_bps, receive_bps, reset, features, ahead };
             let bytes = written(|writer| answer.write(writer));
             prop_assert_eq!(Answer::read(&bytes), Ok(answer));
             // An end that knows of no features reads all but the last byte, and understands it.
@@ -327,6 +337,11 @@ mod tests {
             for length in 0..old {
                 prop_assert!(Answer::read(&bytes[..length]).is_err());
             }
+            // One that knows of nothing ahead stops where the features end.
+            let ahead = Answer { ahead: Ahead { claim_bps, promise_bps }, ..answer };
+            let longer = written(|writer| ahead.write(writer));
+            prop_assert_eq!(Answer::read(&longer), Ok(ahead));
+            prop_assert_eq!(&longer[..old], &bytes[..old]);
         }
 
         /// No panic.

@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use fairwave_units::{Duration, Rate, Time};
 
 use super::{Control, ControlEvent, Direction};
-use crate::codec::{Refusal, SessionId};
+use crate::codec::{Ahead, Refusal, SessionId};
 use crate::end_node::EndNode;
-use crate::features::Features;
+use crate::exchange::Beginning;
 use crate::flow_table::Flow;
 use crate::handshake::{Crypto, Established, HandshakeError, PendingVisit, Terms};
 use crate::handshakes::DatagramOutcome;
@@ -47,6 +47,11 @@ impl<C: Crypto> Control<C> {
         Ok(session)
     }
 
+    /// Whether the other end has answered an attempt with a cookie.
+    pub(crate) fn is_answered(&self, session: SessionId) -> bool {
+        self.door.is_answered(session)
+    }
+
     /// What this end brings to a session.
     fn terms(&self, session: SessionId, (sends, receives): (bool, bool), options: SessionOptions) -> Terms {
         let end = |flows: bool, direction| {
@@ -69,6 +74,7 @@ impl<C: Crypto> Control<C> {
             receive_end: end(receives, Direction::Receiving),
             largest_packet: self.setup.largest_packet,
             features: self.features(),
+            ahead: Ahead::default(),
         }
     }
 
@@ -91,11 +97,14 @@ impl<C: Crypto> Control<C> {
                     options.check().map_err(|_| Refusal::NoRoom)?;
                     let session = self.name().ok_or(Refusal::NoRoom)?;
                     named = Some(session);
-                    Ok((self.terms(session, (asked.receives, asked.sends), options), options))
+                    let terms = self.terms(session, (asked.receives, asked.sends), options);
+                    let ahead = self.ahead(now, &asked, &terms, options);
+                    Ok((Terms { ahead, ..terms }, options))
                 });
                 let (answer, is_half_open) = self.door.answer(now, asked, decision);
                 if let Some(session) = named.filter(|_| !is_half_open) {
                     self.names.give_back(session);
+                    self.take_back(session);
                 }
                 self.answer(from, answer);
             }
@@ -171,19 +180,20 @@ impl<C: Crypto> Control<C> {
             rtt.on_sample(now, first);
         }
         let flow = Flow { session, options, desired: None, rtt: opened.rtt.unwrap_or(Duration::ZERO) };
+        let beginnings = super::BOTH.map(|direction| self.beginning(&established, direction));
         let mut peer = Peer::new(now, opened, established.keys, rtt, self.setup.probes_mtu);
-        let Features { claims, grants } = opened.features;
-        let takes_part = [(opened.sends, opened.start_send, grants), (opened.receives, opened.start_receive, claims)];
-        for ((node, exchanges), part) in self.nodes.iter_mut().zip(&mut peer.exchanges).zip(takes_part) {
-            let (takes_part, start, peer_exchanges) = part;
+        let takes_part = [(opened.sends, opened.start_send), (opened.receives, opened.start_receive)];
+        let parts = takes_part.into_iter().zip(beginnings);
+        for ((node, exchanges), part) in self.nodes.iter_mut().zip(&mut peer.exchanges).zip(parts) {
+            let ((takes_part, start), begins) = part;
             if let Some(node) = node.as_mut().filter(|_| takes_part) {
                 if node.sessions() == 0 {
                     node.resume(now);
                 }
                 // Names differ, and the options are checked when they come in.
                 if node.exchanges() {
-                    *exchanges = peer_exchanges;
-                    let _ = node.join_exchange(now, flow, peer_exchanges);
+                    *exchanges = begins != Beginning::Plain;
+                    let _ = node.join_with(now, flow, begins);
                 } else {
                     let _ = node.join(flow, start);
                 }
@@ -195,7 +205,9 @@ impl<C: Crypto> Control<C> {
         }
         self.peers.insert(session, peer);
         self.events.push_back(ControlEvent::Opened(opened));
+        self.push_beginnings(session);
         self.alarms.set(slot(session), Some(now));
         self.say_words(Direction::Sending);
+        self.say_words(Direction::Receiving);
     }
 }

@@ -1,5 +1,6 @@
 //! A node whose sessions share its capacity by claims and grants (docs/tally.md), as a host drives it.
 
+mod beginning;
 mod rates;
 mod sink_half;
 mod source_half;
@@ -12,6 +13,7 @@ use crate::codec::{ClaimFrame, GrantFrame, SessionId};
 use crate::flow_table::Flow;
 use crate::session::Direction;
 
+pub(crate) use beginning::Beginning;
 pub(crate) use rates::ExchangeRates;
 use sink_half::SinkHalf;
 use source_half::SourceHalf;
@@ -68,11 +70,28 @@ impl Exchange {
         }
     }
 
-    /// A session is there. A peer that does not exchange claims and grants is spoken to by feedback alone.
-    pub(crate) fn open(&mut self, now: Time, flow: &Flow, exchanges: bool) {
+    /// What a session would claim if it opened now; nothing at a sink.
+    pub(crate) fn quote(&mut self, flow: &Flow) -> Option<Rate> {
         match &mut self.half {
-            Half::Source(source) => source.open(now, flow, exchanges),
-            Half::Sink(sink) => sink.open(now, flow, exchanges),
+            Half::Source(source) => source.node.quote(&terms(flow)),
+            Half::Sink(_) => None,
+        }
+    }
+
+    /// What a session that is asked for may send from the start; nothing at a source.
+    pub(crate) fn promise(&mut self, now: Time, flow: &Flow) -> Option<Rate> {
+        match &mut self.half {
+            Half::Source(_) => None,
+            Half::Sink(sink) => Some(sink.node.promise(now, flow.session.0, &terms(flow))),
+        }
+    }
+
+    /// A session is there, with what the handshake said ahead. A peer that does not exchange claims and grants is
+    /// spoken to by feedback alone.
+    pub(crate) fn begin(&mut self, now: Time, flow: &Flow, begins: Beginning) {
+        match &mut self.half {
+            Half::Source(source) => source.open(now, flow, begins),
+            Half::Sink(sink) => sink.open(now, flow, begins),
         }
         self.note_news(now);
     }

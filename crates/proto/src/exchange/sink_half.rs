@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use fairwave_schemes::node::tally::{ClaimMessage, GrantTo, SessionTerms, SinkNode, TallyOptions};
 use fairwave_units::{Rate, Time};
 
+use super::beginning::Beginning;
 use super::rates::ExchangeRates;
 use super::words::{Word, claim_message, grant_frame, terms};
 use crate::codec::{ClaimFrame, SessionId};
@@ -32,11 +33,21 @@ impl SinkHalf {
         Self { node: SinkNode::new(capacity, options), out: Vec::new(), sessions: BTreeMap::new() }
     }
 
-    pub(super) fn open(&mut self, now: Time, flow: &Flow, exchanges: bool) {
-        let session = SinkSession { terms: terms(flow), ceiling: None, plain: (!exchanges).then_some(now) };
-        if !exchanges {
-            let (alpha, beta) = (flow.options.alpha, flow.options.beta);
-            self.node.open_plain(now, flow.session.0, &session.terms, alpha, beta);
+    pub(super) fn open(&mut self, now: Time, flow: &Flow, begins: Beginning) {
+        let plain = (begins == Beginning::Plain).then_some(now);
+        let session = SinkSession { terms: terms(flow), ceiling: None, plain };
+        match begins {
+            Beginning::Plain => {
+                let (alpha, beta) = (flow.options.alpha, flow.options.beta);
+                self.node.open_plain(now, flow.session.0, &session.terms, alpha, beta);
+            }
+            Beginning::Claimed { claim, parts } => {
+                self.node.welcome(now, flow.session.0, &session.terms, Some(claim), parts, &mut self.out);
+            }
+            // Of one that was promised something the rule knows more than the first round-trip time by now.
+            Beginning::Bare | Beginning::Promised { .. } => {
+                self.node.set_terms(flow.session.0, session.terms);
+            }
         }
         self.sessions.insert(flow.session, session);
     }

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use fairwave_schemes::node::tally::{ClaimTo, SourceNode, TallyOptions};
+use fairwave_schemes::node::tally::{ClaimTo, Promise, SourceNode, TallyOptions};
 use fairwave_units::{Rate, Time};
 
+use super::beginning::Beginning;
 use super::rates::ExchangeRates;
 use super::words::{Word, claim_frame, from_bps, grant_message, terms};
 use crate::codec::{GrantFrame, SessionId};
@@ -33,12 +34,18 @@ impl SourceHalf {
         Self { node: SourceNode::new(capacity, options), out: Vec::new(), sessions: BTreeMap::new() }
     }
 
-    pub(super) fn open(&mut self, now: Time, flow: &Flow, exchanges: bool) {
+    pub(super) fn open(&mut self, now: Time, flow: &Flow, begins: Beginning) {
+        let exchanges = begins != Beginning::Plain;
         self.sessions.insert(flow.session, SourceSession { desired: flow.desired, is_declared: false, exchanges });
-        if exchanges {
-            self.node.open(now, flow.session.0, terms(flow), None, 1, &mut self.out);
-        } else {
-            self.node.open_plain(now, flow.session.0, terms(flow), None);
+        let (session, terms) = (flow.session.0, terms(flow));
+        match begins {
+            Beginning::Plain => self.node.open_plain(now, session, terms, None),
+            Beginning::Promised { rate, since } => {
+                self.node.open_promised(now, session, &terms, Promise { rate, since }, &mut self.out);
+            }
+            Beginning::Bare | Beginning::Claimed { .. } => {
+                self.node.open(now, session, terms, None, 1, &mut self.out);
+            }
         }
     }
 

@@ -53,7 +53,7 @@ fn on_claim__ten_thousand_sessions_that_come_and_go_leave_nothing() {
     for session in 0..10_000 {
         // Claims of sessions that are not there, before and after.
         sink.on_claim(at(session), SessionId(session), &claim(1));
-        sink.open(at(session), &flow(session), true);
+        sink.begin(at(session), &flow(session), Beginning::Bare);
         sink.on_claim(at(session), SessionId(session), &claim(1));
         sink.on_claim(at(session), SessionId(session), &ClaimFrame { is_bye: true, ..claim(2) });
         assert!(sink.rates(SessionId(session)).is_some());
@@ -69,7 +69,7 @@ fn on_claim__ten_thousand_sessions_that_come_and_go_leave_nothing() {
 fn on_claim__ten_thousand_that_claim_all_and_send_nothing_have_no_more_than_there_is() {
     let mut sink = exchange(Direction::Receiving);
     for session in 0..10_000 {
-        sink.open(at(0), &flow(session), true);
+        sink.begin(at(0), &flow(session), Beginning::Bare);
         let absurd = ClaimFrame { in_force: HUGE, rate_in_force_bps: HUGE, ..claim(HUGE) };
         sink.on_claim(at(0), SessionId(session), &absurd);
     }
@@ -84,7 +84,7 @@ fn on_claim__ten_thousand_that_claim_all_and_send_nothing_have_no_more_than_ther
 fn on_grant__forged_replayed_and_absurd_ones_give_no_more_than_the_source_has() {
     let mut source = exchange(Direction::Sending);
     for session in [1, 2] {
-        source.open(at(0), &flow(session), true);
+        source.begin(at(0), &flow(session), Beginning::Bare);
     }
     assert_eq!(said(&mut source), 2);
     let absurd = [grant(0, HUGE), grant(1, HUGE), grant(HUGE, HUGE), grant(1, 0), grant(HUGE, 7), grant(2, 1 << 61)];

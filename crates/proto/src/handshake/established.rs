@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 
 use fairwave_schemes::node::fair_start;
-use fairwave_units::{Duration, Rate};
+use fairwave_units::{Duration, Rate, Time};
 
-use crate::codec::{Reset, SessionId, TicketId};
+use crate::codec::{Ahead, Reset, SessionId, TicketId};
 use crate::features::Features;
 use crate::path_kind::{PathKind, PathWish, PathWishes};
 
@@ -29,6 +29,8 @@ pub struct Terms {
     pub largest_packet: u32,
     /// What it can do.
     pub features: Features,
+    /// What a responder says ahead of claims and grants.
+    pub ahead: Ahead,
 }
 
 /// A session, as one end knows it when it begins.
@@ -65,6 +67,10 @@ pub struct Established<K> {
     pub rtt: Option<Duration>,
     /// What the other end can do.
     pub features: Features,
+    /// At an initiator: what the responder said ahead of claims and grants, on a dedicated path.
+    pub ahead: Ahead,
+    /// At an initiator: when the hello that was answered went for the first time.
+    pub asked_at: Option<Time>,
     /// At an initiator: what the responder will say with that it does not know the session any more.
     pub reset: Option<Reset>,
     /// What its packets are sealed with.

@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use super::InitiatorCrypto;
 use super::established::{Established, Terms, start, to_bps};
-use crate::codec::{Answer, Full, HELLO_BYTES, Handshake, Hello, Mac, Offer, Prologue, Refusal, Writer};
+use crate::codec::{Ahead, Answer, Full, HELLO_BYTES, Handshake, Hello, Mac, Offer, Prologue, Refusal, Writer};
 use crate::features::Features;
 use crate::path_kind::{PathKind, PathWish, PathWishes};
 
@@ -36,8 +36,9 @@ pub struct Initiator<C> {
     due: Time,
     /// How long to wait after that.
     wait: Duration,
-    /// Times that the hello went as it is now, and the last of them.
+    /// Times that the hello went as it is now, the first of them, and the last.
     times: u32,
+    first: Time,
     last: Time,
     rtt: Option<Duration>,
     is_over: bool,
@@ -122,6 +123,7 @@ impl<C: InitiatorCrypto> Initiator<C> {
             due: now,
             wait: FIRST_WAIT,
             times: 0,
+            first: now,
             last: now,
             rtt: None,
             is_over: false,
@@ -133,11 +135,19 @@ impl<C: InitiatorCrypto> Initiator<C> {
         if self.is_over || now < self.due {
             return None;
         }
+        if self.times == 0 {
+            self.first = now;
+        }
         self.times = self.times.saturating_add(1);
         self.last = now;
         self.due = now.saturating_add(self.wait);
         self.wait = twice(self.wait);
         Some(self.hello.as_slice())
+    }
+
+    /// Whether a cookie has come: what is sent there arrives, and so does what comes back.
+    pub fn is_answered(&self) -> bool {
+        self.cookies > 0
     }
 
     /// When to come with [`Initiator::handle_timeout`] and [`Initiator::poll_transmit`]; `None` after the end.
@@ -238,6 +248,8 @@ impl<C: InitiatorCrypto> Initiator<C> {
             largest_packet: self.terms.largest(answer.largest_packet),
             rtt: self.rtt,
             features: answer.features,
+            ahead: if path == PathKind::Dedicated { answer.ahead } else { Ahead::default() },
+            asked_at: Some(self.first),
             reset: answer.reset,
             keys,
         }))

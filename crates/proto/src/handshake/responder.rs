@@ -10,7 +10,8 @@ use super::refusals::Refusals;
 use super::resets::Resets;
 use super::{Crypto, Prefix, ResponderCrypto};
 use crate::codec::{
-    Answer, Full, HELLO_BYTES, Handshake, Hello, Mac, Offer, Prologue, Refusal, Reset, SessionId, TicketId, Writer,
+    Ahead, Answer, Full, HELLO_BYTES, Handshake, Hello, Mac, Offer, Prologue, Refusal, Reset, SessionId, TicketId,
+    Writer,
 };
 use crate::features::Features;
 use crate::path_kind::{PathKind, PathWish, PathWishes};
@@ -111,6 +112,11 @@ impl<P> SessionRequest<P> {
     /// Where it comes from.
     pub fn from(&self) -> SocketAddr {
         self.key.0
+    }
+
+    /// What the initiator can do.
+    pub fn features(&self) -> Features {
+        self.features
     }
 }
 
@@ -258,6 +264,7 @@ impl<C: ResponderCrypto> Responder<C> {
             receive_bps: start_send.map(to_bps),
             reset: self.crypto.reset(terms.session),
             features: terms.features,
+            ahead: terms.ahead,
         };
         let payload = bytes(|writer| answer.write(writer));
         let (message, keys) = self.crypto.write_reply(asked.pending, &payload);
@@ -277,6 +284,8 @@ impl<C: ResponderCrypto> Responder<C> {
             largest_packet,
             rtt: None,
             features: asked.features,
+            ahead: Ahead::default(),
+            asked_at: None,
             reset: None,
             keys,
         };

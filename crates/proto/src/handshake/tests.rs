@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use super::insecure::{InsecureInitiator, InsecureKeys, InsecurePending, InsecureResponder};
 use super::*;
 use crate::codec::{
-    Frame, HELLO_BYTES, Handshake, Header, Hello, Mac, PROLOGUE_BYTES, PacketKind, Prologue, Reader, Refusal, Reset,
-    SessionId, TicketId, VERSION, Writer, is_handshake, open_datagram, seal_datagram,
+    Ahead, Frame, HELLO_BYTES, Handshake, Header, Hello, Mac, PROLOGUE_BYTES, PacketKind, Prologue, Reader, Refusal,
+    Reset, SessionId, TicketId, VERSION, Writer, is_handshake, open_datagram, seal_datagram,
 };
 use crate::features::Features;
 use crate::path_kind::{PathKind, PathWish, PathWishes};
@@ -38,6 +38,7 @@ fn terms(session: u64) -> Terms {
         receive_end: None,
         largest_packet: 1500,
         features: Features::default(),
+        ahead: Ahead::default(),
     }
 }
 

@@ -13,6 +13,7 @@ use crate::lasts::Lasts;
 use crate::packet::frames;
 use crate::path::PathControl;
 
+mod ahead;
 mod claims;
 mod closing;
 mod stray;

@@ -5,7 +5,7 @@ use fairwave_units::{Duration, Time};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 
-use crate::network::{Change, Network, Outage, Plan, Way, at_ms, ms};
+use crate::network::{Change, Network, Opening, Outage, Plan, Way, at_ms, ms};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
@@ -29,6 +29,12 @@ pub enum Family {
     Chaos,
     /// Half of the nodes, or a fifth, run plain GTP; sessions come and go.
     Mixed,
+    /// Sessions that open with a handshake in which the sink promises a rate, and of which some are never heard of again.
+    Promised,
+    /// The same, in chaos.
+    PromisedChaos,
+    /// Chaos without restarts, which is for nodes with so few refreshes that leases grow and shrink with the sessions.
+    Leases,
 }
 
 /// Uniform numbers of one network.
@@ -127,9 +133,29 @@ pub fn network(family: Family, seed: u64, options: TallyOptions) -> Network {
             }
         }
         Family::Chaos => chaos(&mut network, sources, draw),
+        Family::PromisedChaos => {
+            promise(&mut network, draw);
+            chaos(&mut network, sources, draw);
+        }
+        Family::Promised => promise(&mut network, draw),
+        Family::Leases => {
+            promise(&mut network, draw);
+            chaos(&mut network, sources, draw);
+            network.changes.retain(|(_, change)| !matches!(change, Change::Restart(_)));
+        }
         _ => {}
     }
     network
+}
+
+/// Most sessions open with a promise, and some of those never come.
+fn promise(network: &mut Network, draw: &mut Draw) {
+    network.reacts = draw.chance(0.5);
+    for plan in &mut network.plans {
+        if draw.chance(0.8) {
+            plan.opening = if draw.chance(0.2) { Opening::NeverComes } else { Opening::Promised };
+        }
+    }
 }
 
 fn demands(plan: &mut Plan, family: Family, draw: &mut Draw) {

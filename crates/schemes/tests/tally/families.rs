@@ -84,6 +84,12 @@ fn as_shipped() -> Demanded {
     }
 }
 
+/// Eight refreshes a second: sessions of a sink have leases of 4, 8 or 16 s, by how many there are.
+fn few_refreshes() -> Demanded {
+    let options = TallyOptions { most_refreshes: 8.0, ..TallyOptions::default() };
+    Demanded { options, quiet: false, ..as_shipped() }
+}
+
 /// Some nodes run plain GTP, which comes to its rates by steps: 90 s, and nothing is said of how quiet it is.
 fn beside_plain_gtp() -> Demanded {
     Demanded { lasts: Duration::from_secs(90), quiet: false, ..as_shipped() }
@@ -169,6 +175,10 @@ families! {
     shipped__routers: Routers, 60, as_shipped();
     shipped__loss: Loss, 60, as_shipped();
     shipped__beside_plain_gtp: Mixed, 12, beside_plain_gtp();
+    theory__promises: Promised, 60, Demanded { within_bound: false, ..in_theory() };
+    shipped__promises: Promised, 60, as_shipped();
+    shipped__promises_in_chaos: PromisedChaos, 60, Demanded { lasts: Duration::from_secs(30), ..as_shipped() };
+    shipped__leases_change: Leases, 60, Demanded { lasts: Duration::from_secs(90), ..few_refreshes() };
     shipped__chaos: Chaos, 60, Demanded { lasts: Duration::from_secs(30), ..as_shipped() };
 }
 

@@ -39,6 +39,18 @@ pub struct Plan {
     pub is_liar: bool,
     /// Never confirms a grant but the first.
     pub never_confirms: bool,
+    pub opening: Opening,
+}
+
+/// How a session opens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opening {
+    /// With its first claim.
+    Bare,
+    /// With a handshake in which its sink promises a rate.
+    Promised,
+    /// The same, and nothing is heard of it after that.
+    NeverComes,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -125,6 +137,7 @@ impl Network {
             declares: false,
             is_liar: false,
             never_confirms: false,
+            opening: Opening::Bare,
         });
         self.plans.last_mut().expect("pushed above")
     }

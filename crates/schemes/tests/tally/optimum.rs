@@ -2,7 +2,7 @@
 
 use fairwave_schemes::global::{Paths, Problem, max_min};
 
-use crate::network::Network;
+use crate::network::{Network, Opening};
 
 #[derive(Clone, Debug)]
 pub struct Optimum {
@@ -31,7 +31,7 @@ fn wishes(network: &Network, capacities: &mut Vec<f64>) -> Vec<Wish> {
         let crashed = network.changes.iter().any(|(at, change)| {
             matches!(change, crate::network::Change::Crash(source) if *source == plan.source && *at >= plan.opens)
         });
-        plan.closes.is_none() && !crashed && !plan.is_liar
+        plan.closes.is_none() && !crashed && !plan.is_liar && plan.opening != Opening::NeverComes
     };
     let open = network.plans.iter().enumerate().filter(|(_, plan)| is_open(plan));
     open.map(|(session, plan)| Wish {

@@ -1,18 +1,22 @@
 //! A network that runs the rule, message by message: fluids are exact, delays real; messages are lost and late, nodes
 //! are restarted. What is proved of every instant is checked at every instant.
 
+mod parts;
 mod plain;
+mod promise;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use fairwave_schemes::node::tally::{ClaimMessage, ClaimTo, GrantMessage, GrantTo, SessionTerms, SinkNode, SourceNode};
+use fairwave_schemes::node::tally::{ClaimMessage, ClaimTo, GrantMessage, GrantTo, Promise, SinkNode, SourceNode};
 use fairwave_units::{Duration, Rate, Time};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 
-use crate::network::{Change, Network};
+use crate::network::{Change, Network, Opening};
+use parts::{Queued, crossing, most, terms};
 use plain::PlainNode;
+use promise::Handshake;
 
 enum Node {
     Source(SourceNode),
@@ -37,9 +41,13 @@ enum Event {
     Feedback(usize, f64),
     /// The last data of a session with a plain end have come.
     PlainEnd(usize),
+    /// A hello goes, with the wait until it goes again; it reaches the sink; the answer reaches the source.
+    SayHello(usize, Duration),
+    Hello(usize),
+    Answer(usize, f64),
+    /// No hello was answered.
+    OpenAfterAll(usize),
 }
-
-struct Queued(u64, u64, Event);
 
 /// A session as the network knows it.
 struct Flow {
@@ -51,6 +59,7 @@ struct Flow {
     waited: bool,
     bits: f64,
     arrivals: Vec<Arrival>,
+    handshake: Handshake,
 }
 
 #[derive(Clone, Copy)]
@@ -148,6 +157,7 @@ impl<'a> World<'a> {
                 waited: false,
                 bits: 0.0,
                 arrivals: vec![arrival; plan.ways.len()],
+                handshake: Handshake::default(),
             });
             for (at, demand) in &plan.demands {
                 world.push(*at, Event::Demand(session, *demand));
@@ -249,6 +259,10 @@ impl<'a> World<'a> {
             Event::Grant(session, way, ref grant) => self.on_grant(session, way, grant),
             Event::Feedback(session, bps) => self.on_feedback(session, bps),
             Event::PlainEnd(session) => self.on_plain_end(session),
+            Event::SayHello(session, wait) => self.say_hello(session, wait),
+            Event::Hello(session) => self.on_hello(session),
+            Event::Answer(session, bps) => self.on_answer(session, bps),
+            Event::OpenAfterAll(session) => self.open_with(session, None),
             Event::Tick(resource) => {
                 let next = self.now + self.network.resources[resource].interval;
                 self.push(next, Event::Tick(resource));
@@ -265,6 +279,17 @@ impl<'a> World<'a> {
         if self.is_plain(session) {
             return self.open_plain(session);
         }
+        if self.is_promised(session) {
+            return self.say_hello(session, Duration::from_millis(100));
+        }
+        self.open_with(session, None);
+    }
+
+    /// The session is there, perhaps with what its sink promised.
+    fn open_with(&mut self, session: usize, promise: Option<Promise>) {
+        if self.flows[session].handshake.is_over || self.network.plans[session].opening == Opening::NeverComes {
+            return;
+        }
         let plan = &self.network.plans[session];
         let declared = self.flows[session].demand_bps;
         let declared = (plan.declares && declared < f64::INFINITY).then(|| Rate::nearest_bps(declared));
@@ -272,14 +297,20 @@ impl<'a> World<'a> {
         self.flows[session].since = self.now;
         if let Node::Source(source) = &mut self.nodes[plan.source] {
             let terms = terms(self.network, session);
-            source.open(self.now, session as u64, terms, declared, plan.ways.len(), &mut self.claims);
+            let claims = &mut self.claims;
+            match promise {
+                Some(promise) => source.open_promised(self.now, session as u64, &terms, promise, claims),
+                None => source.open(self.now, session as u64, terms, declared, plan.ways.len(), claims),
+            }
         }
+        // The rate first, as with grants.
+        self.set_rate(session);
         self.send();
         self.react(plan.source);
-        self.set_rate(session);
     }
 
     fn close(&mut self, session: usize) {
+        self.end_handshake(session);
         if !self.flows[session].is_open {
             return;
         }
@@ -313,7 +344,12 @@ impl<'a> World<'a> {
                 let capacity = Rate::nearest_bps(self.capacities[resource]);
                 self.nodes[resource] = Node::Source(SourceNode::new(capacity, self.options(resource)));
                 for session in 0..self.flows.len() {
-                    if self.network.plans[session].source == resource && self.flows[session].is_open {
+                    let plan = &self.network.plans[session];
+                    if plan.source != resource || plan.opens > self.now {
+                        continue;
+                    }
+                    self.end_handshake(session);
+                    if self.flows[session].is_open {
                         self.flows[session].is_open = false;
                         self.set_rate(session);
                     }
@@ -322,6 +358,7 @@ impl<'a> World<'a> {
             Change::Restart(resource) => {
                 let capacity = Rate::nearest_bps(self.capacities[resource]);
                 self.nodes[resource] = Node::Sink(SinkNode::restarted(capacity, self.options(resource), self.now));
+                self.forget_hellos(resource);
             }
         }
     }
@@ -558,56 +595,5 @@ impl<'a> World<'a> {
 
     fn draw(&mut self) -> f64 {
         (self.random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
-    }
-}
-
-/// The headroom, and what steps of plain GTP may take at a sink beside it. Nothing is said of a node that runs plain GTP.
-fn most(network: &Network) -> Vec<f64> {
-    let is_plain = |resource: usize| network.resources[resource].is_plain;
-    let is_beside = |resource: usize| {
-        network.plans.iter().any(|plan| is_plain(plan.source) && plan.ways.iter().any(|way| way.resource == resource))
-    };
-    let most = |resource: usize| match (is_plain(resource), is_beside(resource)) {
-        (true, _) => f64::INFINITY,
-        (false, true) => 1.05 + network.options.headroom,
-        (false, false) => 1.0 + network.options.headroom,
-    };
-    (0..network.resources.len()).map(most).collect()
-}
-
-fn crossing(network: &Network) -> Vec<Vec<(usize, usize)>> {
-    let mut crossing = vec![Vec::new(); network.resources.len()];
-    for (session, plan) in network.plans.iter().enumerate() {
-        crossing[plan.source].push((session, 0));
-        for (number, way) in plan.ways.iter().enumerate() {
-            crossing[way.resource].push((session, number));
-        }
-    }
-    crossing
-}
-
-fn terms(network: &Network, session: usize) -> SessionTerms {
-    let plan = &network.plans[session];
-    let rtt = plan.ways.iter().map(|way| way.forward + way.back).max().unwrap_or_default();
-    SessionTerms { weight: plan.weight, minimum: Rate::nearest_bps(plan.minimum_bps), rtt }
-}
-
-impl PartialEq for Queued {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Queued {}
-
-impl PartialOrd for Queued {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Queued {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.0, self.1).cmp(&(other.0, other.1))
     }
 }

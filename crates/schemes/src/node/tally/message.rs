@@ -1,7 +1,7 @@
 //! What the two ends of a session tell each other. Each message carries the whole state: the last one wins, and none
 //! has to arrive.
 
-use fairwave_units::{Duration, Rate};
+use fairwave_units::{Duration, Rate, Time};
 
 /// No message has a larger number, and one that has is not heard. An honest node says some ten things a second of a
 /// session at the most, and gets there after years.
@@ -41,6 +41,15 @@ pub struct ClaimMessage {
     pub in_force: u64,
     /// The rate in force; zero if the lease ran out.
     pub rate_in_force: Rate,
+}
+
+/// What a sink said with its answer to the hello of a session.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Promise {
+    /// The rate of its grant number 1.
+    pub rate: Rate,
+    /// When the hello that it answers went for the first time: the lease runs from then on.
+    pub since: Time,
 }
 
 /// What both ends know of a session from its opening.

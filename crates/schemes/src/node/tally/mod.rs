@@ -16,8 +16,11 @@ mod caps;
 mod fill;
 mod gauge;
 mod headroom;
+mod lease;
 mod message;
 mod options;
+#[cfg(test)]
+mod rest_points;
 mod rows;
 mod scheme;
 mod settle;
@@ -30,7 +33,7 @@ mod water;
 
 pub use caps::{Capped, caps};
 pub use fill::{Claimant, Fill};
-pub use message::{ClaimMessage, ClaimTo, GrantMessage, GrantTo, SessionTerms};
+pub use message::{ClaimMessage, ClaimTo, GrantMessage, GrantTo, Promise, SessionTerms};
 pub use options::TallyOptions;
 pub use scheme::react;
 pub(super) use scheme::{OPTIONS, tally_options};

@@ -19,7 +19,10 @@ pub struct TallyOptions {
     pub verify: Option<Duration>,
     /// How long a grant is good without a word of the node that gave it. One-way delays have to stay below a sixth of
     /// it.
+    /// A sink with more sessions than it can refresh so often doubles it as many times as it takes.
     pub lease: Duration,
+    /// Refreshes a second that a sink sends at the most, of all its sessions.
+    pub most_refreshes: f64,
     /// The node's control interval.
     pub interval: Duration,
     /// How much later than the round trip and the interval an answer may come.
@@ -42,6 +45,7 @@ impl Default for TallyOptions {
             tell: 1e-4,
             verify: Some(Duration::from_secs(2)),
             lease: Duration::from_secs(4),
+            most_refreshes: 12_500.0,
             interval: Duration::from_millis(20),
             answer_delay: Duration::from_millis(120),
             packet: Bytes::ZERO,
@@ -55,26 +59,11 @@ impl Default for TallyOptions {
 const NO_LIMIT_BPS: f64 = 4_611_686_018_427_387_903.0;
 
 impl TallyOptions {
-    /// After so long without news an end says its state again.
-    pub(super) fn refresh(&self) -> Duration {
-        fraction(self.lease, 8)
-    }
-
-    /// After so long without a word of the other end it is asked for one.
-    pub(super) fn ask(&self) -> Duration {
-        fraction(self.lease, 4)
-    }
-
     /// When news are said again: 1.2 RTT + max(d, 20 ms) + delayed answers.
     pub(super) fn retry(&self, rtt: Duration) -> Duration {
         let rtt = Duration::from_nanos(rtt.as_nanos().saturating_add(rtt.as_nanos() / 5));
         let parts = [self.interval.max(Duration::from_millis(20)), self.answer_delay];
         parts.iter().fold(rtt, |sum, part| sum.checked_add(*part).unwrap_or(Duration::MAX))
-    }
-
-    /// Two leases: after so long a source that was not spoken to has stopped, whatever was lost.
-    pub(super) fn two_leases(&self) -> Duration {
-        self.lease.checked_add(self.lease).unwrap_or(Duration::MAX)
     }
 
     /// A grant as it is told.
@@ -97,7 +86,3 @@ impl TallyOptions {
 
 /// How long an end waits between two questions.
 pub(super) const ASK_AGAIN: Duration = Duration::from_millis(100);
-
-fn fraction(span: Duration, parts: u64) -> Duration {
-    Duration::from_nanos(span.as_nanos() / parts)
-}

@@ -3,6 +3,8 @@
 mod driver;
 mod ledger;
 mod plain;
+mod promise;
+mod promises;
 mod row;
 mod use_check;
 
@@ -12,6 +14,7 @@ use fairwave_units::{Rate, Time};
 
 use super::fill::{Claimant, Fill};
 use super::headroom::{RecentHeadroom, head_bps};
+use super::lease::{Lease, refresh};
 use super::message::{ClaimMessage, GrantMessage, GrantTo, LARGEST_NUMBER, SessionTerms, as_bps, as_limit};
 use super::options::TallyOptions;
 use super::rows::Rows;
@@ -19,6 +22,7 @@ use super::settle::{Settling, settle};
 use super::stamp::Stamp;
 use plain::MOST_STEPS;
 pub(super) use plain::PlainSource;
+use promises::Promises;
 use row::SinkRow;
 use use_check::Came;
 
@@ -44,6 +48,9 @@ pub struct SinkNode {
     interval_from: Time,
     /// What came beyond what is reserved in the last interval.
     excess_bps: f64,
+    promises: Promises,
+    /// What its grants are to have by the number of its sessions.
+    lease: Lease,
 }
 
 impl SinkNode {
@@ -59,17 +66,23 @@ impl SinkNode {
             next_tick: Time::ZERO,
             interval_from: Time::ZERO,
             excess_bps: 0.0,
+            promises: Promises::new(capacity.as_bps()),
+            lease: Lease::default(),
         }
     }
 
-    /// A node that lost all that it knew. For two leases it grants nothing and collects what is in force: rates go on
+    /// A node that lost all that it knew, and gave no longer leases than the options say. For two leases it grants nothing and collects what is in force: rates go on
     /// as they were, newcomers wait.
     pub fn restarted(capacity: Rate, options: TallyOptions, now: Time) -> Self {
-        Self { recovers_until: Some(now.saturating_add(options.two_leases())), ..Self::new(capacity, options) }
+        Self {
+            recovers_until: Some(now.saturating_add(Lease::default().twice(&options))),
+            ..Self::new(capacity, options)
+        }
     }
 
     /// Another capacity from now on.
     pub fn set_capacity(&mut self, capacity: Rate) {
+        self.promises.take_off(self.capacity_bps - capacity.as_bps().min(self.capacity_bps));
         self.capacity_bps = capacity.as_bps();
         self.next_tick = Time::ZERO;
     }
@@ -104,9 +117,10 @@ impl SinkNode {
         out: &mut Vec<GrantTo>,
     ) {
         if claim.is_bye {
-            let until = now.saturating_add(self.options.two_leases());
+            let lease = self.rows.get(session).map(|row| row.ledger.lease()).unwrap_or_default();
+            let until = now.saturating_add(lease.twice(&self.options));
             self.tombstones.entry(session).or_insert(until);
-            self.rows.remove(session);
+            self.remove(session);
             self.next_tick = Time::ZERO;
             out.push(GrantTo { session, message: self.sign_of_life(claim.number, false) });
             return;
@@ -116,10 +130,14 @@ impl SinkNode {
             return;
         }
         let is_recovering = self.is_recovering();
+        let was_promised = self.promises.on_heard(session);
         let row = self.rows.get_or_insert_with(session, || SinkRow::new(terms, now));
+        if was_promised {
+            row.rare_mut(|rare| rare.promised_until = None);
+        }
         let is_newer = claim.number > row.claim_heard();
         row.heard = Stamp::of(now);
-        row.ledger.owes_answer |= claim.wants_answer;
+        row.ledger.set_owes_answer(row.ledger.owes_answer() || claim.wants_answer || was_promised);
         let before = row.state();
         let was_freed = row.freed_until().is_some();
         if was_freed {
@@ -141,7 +159,7 @@ impl SinkNode {
             row.hear_claim(claim.number, as_bps(claim.claim), claim.is_application_limited);
         }
         row.note_due();
-        if was_freed || row.state() != before || row.ledger.owes_answer {
+        if was_freed || row.state() != before || row.ledger.owes_answer() {
             self.next_tick = Time::ZERO;
         }
     }
@@ -170,7 +188,7 @@ impl SinkNode {
 
     pub(super) fn remove_plain(&mut self, session: u64) {
         if self.rows.get(session).is_some_and(|row| row.plain().is_some()) {
-            self.rows.remove(session);
+            self.remove(session);
             self.next_tick = Time::ZERO;
         }
     }
@@ -223,12 +241,16 @@ impl SinkNode {
             settling.push(Settling { target_bps, granted_bps, reserved_bps, weight, minimum_bps });
         }
         self.headroom.on_tick(now, headroom_bps);
+        self.lease = self.lease.for_sessions(claims.len(), &self.options);
         let grants = settle(self.budget_bps() - reserved_sum_bps - self.excess_bps, &settling);
+        let wanted = settling.iter().zip(&grants).map(|(row, grant)| row.target_bps.max(row.reserved_bps).max(*grant));
+        self.promises.set_spare(self.capacity_bps - self.excess_bps - wanted.sum::<f64>());
         let told = grants.into_iter().zip(offers);
-        let mut next_tick = self.tombstones.values().copied().fold(Time::MAX, Time::min);
+        let ends = self.tombstones.values().copied().chain(self.promises.next_end());
+        let mut next_tick = ends.fold(Time::MAX, Time::min);
         let live = self.rows.iter_mut().filter(|(_, row)| row.freed_until().is_none());
         for ((session, row), (grant_bps, offer_bps)) in live.zip(told) {
-            tell(row, now, session, (self.options.down(grant_bps), offer_bps), &self.options, out);
+            tell(row, now, session, (self.options.down(grant_bps), offer_bps), self.lease, &self.options, out);
             next_tick = next_tick.min(row.next_tick(now, &self.options));
         }
         let freed = self.rows.values().filter_map(SinkRow::freed_until);
@@ -261,19 +283,27 @@ impl SinkNode {
         self.capacity_bps + self.headroom.most_bps().min((self.options.headroom + steps) * self.capacity_bps)
     }
 
+    /// Forgets a session: whether it was here.
+    fn remove(&mut self, session: u64) -> bool {
+        let reserved_bps = self.rows.get(session).map_or(0.0, |row| row.ledger.reserved_bps());
+        self.promises.give_back(session, reserved_bps);
+        self.rows.remove(session)
+    }
+
     fn live(&self) -> impl Iterator<Item = &SinkRow> {
         self.rows.values().filter(|row| row.freed_until().is_none())
     }
 
     fn end_what_is_over(&mut self, now: Time) {
-        let two_leases = self.options.two_leases();
+        self.end_promises(now);
         self.tombstones.retain(|_, until| *until > now);
         self.rows.retain(|row| row.freed_until().is_none_or(|until| until > now));
         self.rows.settle();
         for row in self.rows.values_mut().filter(|row| row.freed_until().is_none()) {
-            if row.plain().is_some() {
+            if row.plain().is_some() || row.is_promised() {
                 continue;
             }
+            let two_leases = row.ledger.lease().twice(&self.options);
             if row.heard.age(now) >= two_leases {
                 row.ledger.free();
                 row.rare_mut(|rare| rare.freed_until = Some(now.saturating_add(two_leases)));
@@ -305,13 +335,13 @@ impl SinkNode {
         for (session, row) in self.rows.iter_mut().filter(|(_, row)| row.plain().is_none()) {
             row.take_came_bits();
             row.ledger.end_interval();
-            if row.heard.age(now) > options.lease.half() {
+            if row.heard.age(now) > row.lease(&options).half() {
                 continue;
             }
             let asks = row.asks(now, &options);
-            if row.ledger.owes_answer || asks || row.said.age(now) >= options.refresh() {
+            if row.ledger.owes_answer() || asks || row.said.age(now) >= refresh(row.lease(&options)) {
                 row.said = Stamp::of(now);
-                row.ledger.owes_answer = false;
+                row.ledger.set_owes_answer(false);
                 told.push((session, row.claim_heard(), asks));
             }
         }
@@ -319,6 +349,7 @@ impl SinkNode {
             told.into_iter().map(|(session, heard, asks)| GrantTo { session, message: self.sign_of_life(heard, asks) }),
         );
         (self.next_tick, self.interval_from) = (now, now);
+        self.promises.set_spare(0.0);
     }
 
     fn sign_of_life(&self, claim_heard: u64, wants_answer: bool) -> GrantMessage {
@@ -330,7 +361,7 @@ impl SinkNode {
 /// A sink that went on talking to a session that it no longer hears would keep that source's lease alive, and could
 /// never give its share away.
 fn is_silent_to(row: &SinkRow, now: Time, options: &TallyOptions) -> bool {
-    row.plain().is_none() && row.heard.age(now) > options.lease.half()
+    row.plain().is_none() && (row.is_promised() || row.heard.age(now) > row.lease(options).half())
 }
 
 /// Tells a grant and an offer if they changed, were not answered, were asked for, or after a silence.
@@ -339,6 +370,7 @@ fn tell(
     now: Time,
     session: u64,
     (grant_bps, offer_bps): (f64, f64),
+    wanted: Lease,
     options: &TallyOptions,
     out: &mut Vec<GrantTo>,
 ) {
@@ -347,30 +379,31 @@ fn tell(
         return;
     }
     if is_silent_to(row, now, options) {
-        row.ledger.owes_answer = false;
+        row.ledger.set_owes_answer(false);
         return;
     }
     let granted_bps = row.ledger.granted_bps();
     let is_first = row.ledger.last() == 0;
     let is_news = is_first || options.is_news(grant_bps, granted_bps) || options.is_news(offer_bps, row.offer_bps);
     let asks = row.asks(now, options);
-    let refreshes = row.said.age(now) >= options.refresh();
-    if !(is_news || asks || row.ledger.owes_answer || refreshes || row.is_unanswered(now, options)) {
+    let refreshes = row.said.age(now) >= refresh(row.lease(options));
+    if !(is_news || asks || row.ledger.owes_answer() || refreshes || row.is_unanswered(now, options)) {
         return;
     }
-    let differs = grant_bps != granted_bps || offer_bps != row.offer_bps;
+    let lease = row.ledger.next_lease(wanted);
+    let differs = grant_bps != granted_bps || offer_bps != row.offer_bps || lease != row.ledger.told_lease();
     if is_news || (refreshes && differs) {
-        row.ledger.push(now, grant_bps);
+        row.ledger.push(now, grant_bps, lease);
         row.offer_bps = offer_bps;
     }
     row.said = Stamp::of(now);
-    row.ledger.owes_answer = false;
+    row.ledger.set_owes_answer(false);
     let message = GrantMessage {
         number: row.ledger.last(),
         rate: Rate::nearest_bps(row.ledger.granted_bps()),
         offer: as_limit(row.offer_bps),
         claim_heard: row.claim_heard(),
-        lease: options.lease,
+        lease: row.ledger.told_lease().span(options),
         wants_answer: asks || !row.ledger.is_confirmed(),
     };
     row.note_due();

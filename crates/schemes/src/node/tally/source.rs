@@ -1,6 +1,7 @@
 //! The half of a source.
 
 mod driver;
+mod promise;
 mod remote;
 mod row;
 
@@ -29,7 +30,7 @@ pub struct SourceNode {
     has_news: bool,
     /// When the control interval began.
     interval_from: Time,
-    /// There are newcomers since the last tick.
+    /// Newcomers were looked at since the last tick, and nobody has gone since.
     opening: Option<Box<Opening>>,
 }
 
@@ -40,6 +41,8 @@ struct Opening {
     fill: Fill,
     weights: f64,
     minima_bps: f64,
+    /// What no session's cap has: newcomers may use it that were promised something.
+    uncapped_bps: f64,
 }
 
 impl SourceNode {
@@ -81,15 +84,23 @@ impl SourceNode {
 
     /// What it could have beside all that are there.
     fn offer_to_newcomer(&mut self, newcomer: &Claimant) -> f64 {
-        let opening = self.opening.get_or_insert_with(|| {
-            let rows: Vec<Claimant> =
-                self.sessions.values().filter(|row| row.is_open()).map(SourceRow::claimant).collect();
-            Box::new(Opening { fill: Fill::new(self.capacity_bps, &rows), weights: 0.0, minima_bps: 0.0 })
-        });
+        let opening = self.opening();
         let offer_bps = opening.fill.offer_beside_bps(newcomer, opening.weights, opening.minima_bps);
         opening.weights += newcomer.weight;
         opening.minima_bps += newcomer.minimum_bps;
         offer_bps
+    }
+
+    fn opening(&mut self) -> &mut Opening {
+        let opening = self.opening.take().unwrap_or_else(|| Box::new(self.begin_opening()));
+        self.opening.insert(opening)
+    }
+
+    fn begin_opening(&self) -> Opening {
+        let rows: Vec<Claimant> = self.open_rows().map(SourceRow::claimant).collect();
+        let capped: f64 = self.open_rows().map(|row| row.cap_bps).sum();
+        let fill = Fill::new(self.capacity_bps, &rows);
+        Opening { fill, weights: 0.0, minima_bps: 0.0, uncapped_bps: (self.capacity_bps - capped).max(0.0) }
     }
 
     /// A session ends: it sends nothing from now on, and says so.
@@ -162,8 +173,11 @@ impl SourceNode {
             }
             return;
         }
-        half.set_lease(grant.lease);
         let number = grant.number as u32;
+        // What is older may say another one, and a sign of life says none.
+        if number > 0 && number >= half.in_force {
+            half.set_lease(grant.lease);
+        }
         if number > 0 && (number > half.in_force || (half.has_lapsed && number == half.in_force)) {
             half.in_force = number;
             half.has_lapsed = false;
@@ -196,7 +210,7 @@ impl SourceNode {
         if self.sessions.get(session).is_some_and(|row| row.remotes.iter().all(|half| half.speaks == Speaks::PlainGtp))
         {
             self.sessions.remove(session);
-            self.has_news = true;
+            (self.has_news, self.opening) = (true, None);
         }
     }
 

@@ -17,7 +17,7 @@ impl SinkNode {
 
     /// A session is over, and nothing of it comes any more: what it had reserved is free.
     pub fn forget(&mut self, session: u64) {
-        if self.rows.remove(session) {
+        if self.remove(session) {
             self.next_tick = Time::ZERO;
         }
     }

@@ -2,6 +2,7 @@
 
 use fairwave_units::{Duration, Time};
 
+use crate::node::tally::lease::Lease;
 use crate::node::tally::message::LARGEST_NUMBER;
 use crate::node::tally::options::TallyOptions;
 use crate::node::tally::stamp::Stamp;
@@ -24,12 +25,16 @@ pub(super) struct GrantLedger {
     /// What was granted before and may be in force yet; `None`: nothing since the last control interval.
     under_way: Option<Box<UnderWay>>,
     last: u32,
-    is_confirmed: bool,
-    /// The source asked where it stands.
-    pub(super) owes_answer: bool,
+    /// Whether the last one is confirmed, and whether the source asked where it stands.
+    flags: u8,
+    /// The lease that was told with the last grant, and the longest of those that may be in force: in four bits each.
+    leases: u8,
     /// The round-trip time in ms, rounded up, 65 s at the most: when it is told again if it is not confirmed.
     rtt_ms: u16,
 }
+
+const CONFIRMED: u8 = 1;
+const OWES_ANSWER: u8 = 2;
 
 /// Grants before the last one.
 #[derive(Clone, Debug)]
@@ -48,7 +53,36 @@ struct UnderWay {
 
 impl GrantLedger {
     pub(super) fn new() -> Self {
-        Self { granted_bps: 0.0, under_way: None, last: 0, is_confirmed: true, owes_answer: false, rtt_ms: 0 }
+        Self { granted_bps: 0.0, under_way: None, last: 0, flags: CONFIRMED, leases: 0, rtt_ms: 0 }
+    }
+
+    /// Whether the source asked where it stands.
+    pub(super) fn owes_answer(&self) -> bool {
+        self.flags & OWES_ANSWER != 0
+    }
+
+    pub(super) fn set_owes_answer(&mut self, owes: bool) {
+        self.set(OWES_ANSWER, owes);
+    }
+
+    fn set(&mut self, flag: u8, is_set: bool) {
+        self.flags = self.flags & !flag | if is_set { flag } else { 0 };
+    }
+
+    /// The lease that was told with the last grant.
+    pub(super) fn told_lease(&self) -> Lease {
+        Lease::doubled(self.leases & 0xf)
+    }
+
+    /// The longest lease that may be in force.
+    pub(super) fn lease(&self) -> Lease {
+        Lease::doubled(self.leases >> 4)
+    }
+
+    /// The lease that the next grant is told with, where the node wants such a one: one further than the last, once that
+    /// is confirmed.
+    pub(super) fn next_lease(&self, wanted: Lease) -> Lease {
+        if self.is_confirmed() { self.told_lease().towards(wanted) } else { self.told_lease() }
     }
 
     pub(super) fn set_rtt(&mut self, rtt: Duration) {
@@ -57,7 +91,7 @@ impl GrantLedger {
 
     /// How long after it was told it is told again if it is not confirmed; `None`: it is.
     pub(super) fn retry(&self, options: &TallyOptions) -> Option<Duration> {
-        (!self.is_confirmed).then(|| options.retry(Duration::from_millis(u64::from(self.rtt_ms))))
+        (!self.is_confirmed()).then(|| options.retry(Duration::from_millis(u64::from(self.rtt_ms))))
     }
 
     /// The grant that was last told.
@@ -88,12 +122,12 @@ impl GrantLedger {
 
     /// Whether the source confirmed the last grant.
     pub(super) fn is_confirmed(&self) -> bool {
-        self.is_confirmed
+        self.flags & CONFIRMED != 0
     }
 
-    /// A new grant; its number. At the largest number there is, which no honest end lives to see, nothing is granted
+    /// A new grant, with such a lease; its number. At the largest number there is, which no honest end lives to see, nothing is granted
     /// any more.
-    pub(super) fn push(&mut self, now: Time, bps: f64) -> u64 {
+    pub(super) fn push(&mut self, now: Time, bps: f64, lease: Lease) -> u64 {
         if self.last() >= LARGEST_NUMBER {
             return self.last();
         }
@@ -103,7 +137,9 @@ impl GrantLedger {
             let older = self.under_way.get_or_insert_with(|| Box::new(UnderWay::new(now, number)));
             older.push(before_bps, reserved_bps.max(bps));
         }
-        (self.granted_bps, self.last, self.is_confirmed) = (bps, number, false);
+        (self.granted_bps, self.last) = (bps, number);
+        self.set(CONFIRMED, false);
+        self.leases = self.lease().max(lease).doublings() << 4 | lease.doublings();
         self.last()
     }
 
@@ -111,8 +147,11 @@ impl GrantLedger {
     /// confirmation.
     pub(super) fn confirm(&mut self, number: u64) {
         if number <= self.last() {
-            self.is_confirmed |= number == self.last();
             self.drop_below(number as u32);
+            if number == self.last() {
+                self.set(CONFIRMED, true);
+                self.leases = self.leases & 0xf | self.leases << 4;
+            }
         }
     }
 
@@ -125,7 +164,8 @@ impl GrantLedger {
     /// What is in force at a source that knew this node before it was restarted.
     pub(super) fn adopt(&mut self, number: u64, bps: f64) {
         self.last = number.saturating_add(1000).min(LARGEST_NUMBER) as u32;
-        (self.granted_bps, self.under_way, self.is_confirmed) = (bps, None, false);
+        (self.granted_bps, self.under_way) = (bps, None);
+        self.set(CONFIRMED, false);
     }
 
     /// The session was not heard of for two leases: nothing of it comes any more. The numbers go on.
@@ -135,9 +175,10 @@ impl GrantLedger {
 
     /// Drops what two leases have ended. Calling it often is harmless.
     pub(super) fn expire(&mut self, now: Time, options: &TallyOptions) {
+        let two_leases = self.lease().twice(options);
         let Some(older) = &mut self.under_way else { return };
         let (number, since) = older.mark;
-        if since.age(now) >= options.two_leases() {
+        if since.age(now) >= two_leases {
             older.mark = (self.last, Stamp::of(now));
             self.drop_below(number);
         }
@@ -202,11 +243,15 @@ impl UnderWay {
 mod tests {
     use super::*;
 
+    fn short() -> Lease {
+        Lease::default()
+    }
+
     #[test]
     fn reserved_bps__is_the_largest_from_the_confirmed_one_on() {
         let mut ledger = GrantLedger::new();
         for (bps, number) in [(50.0, 1), (90.0, 2), (20.0, 3), (40.0, 4)] {
-            assert_eq!(ledger.push(Time::ZERO, bps), number);
+            assert_eq!(ledger.push(Time::ZERO, bps, short()), number);
         }
         assert_eq!((ledger.reserved_bps(), ledger.least_bps()), (90.0, 20.0));
         ledger.confirm(3);
@@ -222,40 +267,40 @@ mod tests {
     #[test]
     fn free__keeps_no_old_grant() {
         let mut ledger = GrantLedger::new();
-        ledger.push(Time::ZERO, 80.0);
-        ledger.push(Time::ZERO, 30.0);
+        ledger.push(Time::ZERO, 80.0, short());
+        ledger.push(Time::ZERO, 30.0, short());
         ledger.free();
         assert_eq!((ledger.reserved_bps(), ledger.granted_bps()), (0.0, 0.0));
         // The source heard the second grant before its lease ran out: that confirms, and brings nothing back.
         ledger.confirm(2);
         assert_eq!(ledger.reserved_bps(), 0.0);
-        assert_eq!(ledger.push(Time::ZERO, 10.0), 3);
+        assert_eq!(ledger.push(Time::ZERO, 10.0, short()), 3);
     }
 
     #[test]
     fn expire__a_source_that_never_confirms_holds_it_no_longer_than_four_leases() {
         let (options, second) = (TallyOptions::default(), Time::from_secs);
         let mut ledger = GrantLedger::new();
-        ledger.push(Time::ZERO, 100.0);
-        ledger.push(Time::ZERO, 50.0);
+        ledger.push(Time::ZERO, 100.0, short());
+        ledger.push(Time::ZERO, 50.0, short());
         // The mark is the second grant's number: 8 s later, two leases, what is older than it is over.
         ledger.expire(second(7), &options);
         assert_eq!(ledger.reserved_bps(), 100.0);
-        ledger.push(second(7), 20.0);
+        ledger.push(second(7), 20.0, short());
         // What was granted in between is older than the next mark, which is taken at 8 s.
         for (now, reserved) in [(8, 50.0), (15, 50.0), (16, 20.0)] {
             ledger.expire(second(now), &options);
             assert_eq!(ledger.reserved_bps(), reserved, "at {now} s");
         }
-        assert_eq!(options.two_leases(), Duration::from_secs(8));
+        assert_eq!(Lease::default().twice(&options), Duration::from_secs(8));
     }
 
     #[test]
     fn push__keeps_a_bounded_list_and_all_that_is_reserved() {
         let mut ledger = GrantLedger::new();
-        ledger.push(Time::ZERO, 100.0);
+        ledger.push(Time::ZERO, 100.0, short());
         for step in 0..10_000 {
-            ledger.push(Time::ZERO, f64::from(step % 7));
+            ledger.push(Time::ZERO, f64::from(step % 7), short());
         }
         let older = ledger.under_way.as_ref().map_or(0, |older| older.rates().count());
         assert_eq!((older + 1, ledger.reserved_bps()), (MOST_ENTRIES, 100.0));
@@ -265,7 +310,10 @@ mod tests {
     fn adopt__numbers_go_on_above_what_is_in_force() {
         let mut ledger = GrantLedger::new();
         ledger.adopt(17, 30.0);
-        assert_eq!((ledger.reserved_bps(), ledger.granted_bps(), ledger.push(Time::ZERO, 10.0)), (30.0, 30.0, 1018));
+        assert_eq!(
+            (ledger.reserved_bps(), ledger.granted_bps(), ledger.push(Time::ZERO, 10.0, short())),
+            (30.0, 30.0, 1018)
+        );
         ledger.confirm(1018);
         assert_eq!(ledger.reserved_bps(), 10.0);
     }
@@ -273,8 +321,8 @@ mod tests {
     #[test]
     fn recent_bps__is_the_most_since_the_interval_began_and_rest_keeps_nothing_on_the_heap() {
         let mut ledger = GrantLedger::new();
-        ledger.push(Time::ZERO, 80.0);
-        ledger.push(Time::ZERO, 30.0);
+        ledger.push(Time::ZERO, 80.0, short());
+        ledger.push(Time::ZERO, 30.0, short());
         ledger.confirm(2);
         assert_eq!((ledger.reserved_bps(), ledger.recent_bps()), (30.0, 80.0));
         ledger.end_interval();
@@ -286,7 +334,33 @@ mod tests {
     fn push__at_the_largest_number_grants_nothing_more() {
         let mut ledger = GrantLedger::new();
         ledger.adopt(u64::MAX, 30.0);
-        assert_eq!(ledger.push(Time::ZERO, 90.0), LARGEST_NUMBER);
+        assert_eq!(ledger.push(Time::ZERO, 90.0, short()), LARGEST_NUMBER);
         assert_eq!((ledger.granted_bps(), ledger.reserved_bps()), (30.0, 30.0));
+    }
+
+    /// The longest of the leases that may be in force counts, until the last one is confirmed; and none is more than
+    /// twice the one before.
+    #[test]
+    fn lease__is_the_longest_that_may_be_in_force() {
+        let mut ledger = GrantLedger::new();
+        let long = Lease::doubled(4);
+        let mut told = Vec::new();
+        for number in 1..=4_u64 {
+            let lease = ledger.next_lease(long);
+            ledger.push(Time::ZERO, 10.0, lease);
+            // A second one before the confirmation has the same.
+            assert_eq!(ledger.next_lease(long), lease);
+            told.push(lease.doublings());
+            ledger.confirm(number);
+        }
+        assert_eq!((told, ledger.lease()), (vec![1, 2, 3, 4], long));
+        let shorter = ledger.next_lease(Lease::default());
+        ledger.push(Time::ZERO, 10.0, shorter);
+        assert_eq!((ledger.told_lease(), ledger.lease()), (Lease::doubled(3), long));
+        // An older number confirms nothing of it.
+        ledger.confirm(4);
+        assert_eq!(ledger.lease(), long);
+        ledger.confirm(5);
+        assert_eq!((ledger.told_lease(), ledger.lease()), (Lease::doubled(3), Lease::doubled(3)));
     }
 }

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use fairwave_units::{Duration, Rate, Time};
 
 use super::ledger::GrantLedger;
+use crate::node::tally::lease::Lease;
 use crate::node::tally::message::{GrantMessage, GrantTo};
 
 /// What the steps of such sessions may take beyond the capacity, together, as a share of it. GTP finds what is free by
@@ -75,7 +76,7 @@ impl PlainSource {
             if self.under_way.len() >= MOST_UNDER_WAY {
                 self.under_way.pop_back();
             }
-            self.under_way.push_back((ledger.push(now, grant_bps), now));
+            self.under_way.push_back((ledger.push(now, grant_bps, Lease::default()), now));
         }
         let message = GrantMessage {
             number: ledger.last(),

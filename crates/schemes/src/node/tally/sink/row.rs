@@ -1,11 +1,12 @@
 //! What a sink keeps of one session.
 
-use fairwave_units::Time;
+use fairwave_units::{Duration, Time};
 
 use super::ledger::GrantLedger;
 use super::plain::PlainSource;
 use super::use_check::{Came, UseCheck};
 use crate::node::tally::fill::Claimant;
+use crate::node::tally::lease::{ask, refresh};
 use crate::node::tally::message::{GrantTo, SessionTerms};
 use crate::node::tally::options::{ASK_AGAIN, TallyOptions};
 use crate::node::tally::stamp::Stamp;
@@ -39,6 +40,8 @@ pub(super) struct Rare {
     pub(super) ceiling_bps: f64,
     /// The session was not heard of for two leases; its numbers are kept until then.
     pub(super) freed_until: Option<Time>,
+    /// It was promised a rate in the handshake, and no claim of it has come.
+    pub(super) promised_until: Option<Time>,
     pub(super) use_check: Option<UseCheck>,
     /// Its source runs plain GTP.
     pub(super) plain: Option<Box<PlainSource>>,
@@ -66,6 +69,7 @@ impl Rare {
             minimum_bps: 0.0,
             ceiling_bps: f64::INFINITY,
             freed_until: None,
+            promised_until: None,
             use_check: None,
             plain: None,
         }
@@ -74,6 +78,7 @@ impl Rare {
     fn is_empty(&self) -> bool {
         (self.weight, self.minimum_bps, self.ceiling_bps) == (1.0, 0.0, f64::INFINITY)
             && self.freed_until.is_none()
+            && self.promised_until.is_none()
             && self.use_check.is_none()
             && self.plain.is_none()
     }
@@ -91,14 +96,14 @@ impl SinkRow {
             said: Stamp::of(now),
             came_bits: 0.0,
         };
-        row.ledger.owes_answer = true;
+        row.ledger.set_owes_answer(true);
         row.set_terms(terms);
         row
     }
 
     pub(super) fn new_plain(terms: &SessionTerms, now: Time, plain: PlainSource) -> Self {
         let mut row = Self::new(terms, now);
-        row.ledger.owes_answer = false;
+        row.ledger.set_owes_answer(false);
         row.rare_mut(|rare| rare.plain = Some(Box::new(plain)));
         row
     }
@@ -154,6 +159,11 @@ impl SinkRow {
         self.rare().and_then(|rare| rare.freed_until)
     }
 
+    /// Whether it was promised a rate in the handshake, and is not heard of yet.
+    pub(super) fn is_promised(&self) -> bool {
+        self.rare().is_some_and(|rare| rare.promised_until.is_some())
+    }
+
     pub(super) fn ceiling_bps(&self) -> f64 {
         self.rare().map_or(f64::INFINITY, |rare| rare.ceiling_bps)
     }
@@ -207,6 +217,10 @@ impl SinkRow {
 
     /// What it has to send if it uses what it claims.
     pub(super) fn due_bps(&self) -> f64 {
+        if self.is_promised() {
+            // It may never come.
+            return 0.0;
+        }
         self.claim.bps().min(self.ledger.least_bps())
     }
 
@@ -230,9 +244,14 @@ impl SinkRow {
         }
     }
 
+    /// The longest lease that may be in force.
+    pub(super) fn lease(&self, options: &TallyOptions) -> Duration {
+        self.ledger.lease().span(options)
+    }
+
     /// Whether it asks now for a word of the other end. Asking is telling: it asks again so long after it told.
     pub(super) fn asks(&self, now: Time, options: &TallyOptions) -> bool {
-        self.heard.age(now) >= options.ask() && self.said.age(now) >= ASK_AGAIN
+        self.heard.age(now) >= ask(self.lease(options)) && self.said.age(now) >= ASK_AGAIN
     }
 
     pub(super) fn is_unanswered(&self, now: Time, options: &TallyOptions) -> bool {
@@ -244,19 +263,23 @@ impl SinkRow {
         if let Some(until) = self.freed_until() {
             return until;
         }
+        if let Some(until) = self.rare().and_then(|rare| rare.promised_until) {
+            return until;
+        }
         if self.plain().is_some() {
             // What comes is measured in every interval.
             return now;
         }
         let (heard, said) = (self.heard.near(now), self.said.near(now));
-        let silent_from = heard.saturating_add(options.lease.half());
-        let mut next = said.saturating_add(options.refresh());
+        let lease = self.lease(options);
+        let silent_from = heard.saturating_add(lease.half());
+        let mut next = said.saturating_add(refresh(lease));
         if let Some(retry) = self.ledger.retry(options) {
             next = next.min(said.saturating_add(retry));
         }
-        next = next.min(heard.saturating_add(options.ask()).max(said.saturating_add(ASK_AGAIN)));
+        next = next.min(heard.saturating_add(ask(lease)).max(said.saturating_add(ASK_AGAIN)));
         if now > silent_from || next > silent_from {
-            next = heard.saturating_add(options.two_leases());
+            next = heard.saturating_add(self.ledger.lease().twice(options));
         }
         let check = self.rare().and_then(|rare| rare.use_check.as_ref());
         check.and_then(|check| check.next_tick(now, options)).map_or(next, |check| next.min(check))
@@ -265,7 +288,7 @@ impl SinkRow {
 
 #[cfg(test)]
 mod tests {
-    use fairwave_units::{Duration, Rate};
+    use fairwave_units::Rate;
 
     use super::*;
 

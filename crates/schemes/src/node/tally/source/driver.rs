@@ -15,6 +15,7 @@ impl SourceNode {
     /// A session is over, and its other end knows by other means: no bye is said.
     pub fn forget(&mut self, session: u64) {
         self.has_news |= self.sessions.remove(session);
+        self.opening = None;
     }
 
     /// Another weight, minimum or round-trip time of a session: whether it is here.

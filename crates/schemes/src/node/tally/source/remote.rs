@@ -4,7 +4,7 @@ use std::ops::{Deref, DerefMut};
 
 use fairwave_units::{Duration, Rate, Time};
 
-use crate::node::tally::message::{ClaimMessage, as_limit};
+use crate::node::tally::message::{ClaimMessage, Promise, as_limit};
 use crate::node::tally::stamp::Stamp;
 
 /// The remote resources of a session, in the order of its way: most often a sink alone, which needs no place of its
@@ -96,6 +96,11 @@ impl RemoteHalf {
         };
         half.set_lease(lease);
         half
+    }
+
+    /// What the sink promised in the handshake is in force, as its grant number 1.
+    pub(super) fn take_promise(&mut self, promise: Promise) {
+        (self.in_force, self.grant_bps, self.heard) = (1, promise.rate.as_bps(), Stamp::of(promise.since));
     }
 
     pub(super) fn set_lease(&mut self, lease: Duration) {

@@ -6,6 +6,7 @@ use super::remote::{Remotes, Speaks};
 use crate::node::tally::caps::Capped;
 use crate::node::tally::fill::Claimant;
 use crate::node::tally::gauge::{DemandGauge, Sent};
+use crate::node::tally::lease::{ask, refresh};
 use crate::node::tally::message::{ClaimTo, LARGEST_NUMBER, SessionTerms};
 use crate::node::tally::options::{ASK_AGAIN, TallyOptions};
 use crate::node::tally::stamp::Stamp;
@@ -247,8 +248,8 @@ impl SourceRow {
             }
             let retries = half.answered < half.news && half.said.age(now) >= retry;
             // Asking is saying: it asks again so long after it said something.
-            let asks = half.heard.age(now) >= options.ask() && half.said.age(now) >= ASK_AGAIN;
-            if is_news || retries || asks || half.said.age(now) >= options.refresh() {
+            let asks = half.heard.age(now) >= ask(half.lease()) && half.said.age(now) >= ASK_AGAIN;
+            if is_news || retries || asks || half.said.age(now) >= refresh(half.lease()) {
                 self.say(now, session, remote, is_news, options, out);
                 if asks && let Some(last) = out.last_mut() {
                     last.message.wants_answer = true;

@@ -1,0 +1,219 @@
+//! What the library has in a process: its threads, its endpoints, and the sockets of the program.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+use std::os::fd::{BorrowedFd, RawFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::time::Duration;
+
+use fairwave_host::{Capacity, Endpoint, Lock, PathKind};
+use fairwave_pipe::Pump;
+use fairwave_units::Rate;
+
+use crate::connector::Connector;
+use crate::errno::Errno;
+use crate::ours;
+use crate::socket::{Socket, Wishes, inode_of};
+
+/// What the library has in a process. It is made at the first call that needs it, and lives as long as the process.
+pub(crate) struct Library {
+    pub(crate) pump: Pump,
+    pub(crate) connector: Connector,
+    sockets: Lock<Sockets>,
+    /// Endpoints that many sockets call from.
+    endpoints: Lock<Vec<(EndpointKey, Endpoint)>>,
+}
+
+/// The sockets of a program.
+#[derive(Default)]
+struct Sockets {
+    /// By inode.
+    known: BTreeMap<u64, Arc<Socket>>,
+    /// In the order in which they came: a program that closes its ends by `close` tells the library nothing.
+    order: VecDeque<u64>,
+    /// How many of them there are when it is looked again which are over.
+    look_at: usize,
+}
+
+/// What sockets have in common that call from one endpoint.
+#[derive(Clone, Copy, PartialEq)]
+struct EndpointKey {
+    is_v6: bool,
+    is_dedicated: bool,
+    is_plain: bool,
+    capacity: Option<Rate>,
+}
+
+/// The one of this process; null before the first call, and in a child that has not called yet.
+static CURRENT: AtomicPtr<Library> = AtomicPtr::new(std::ptr::null_mut());
+static IS_BEING_MADE: AtomicBool = AtomicBool::new(false);
+static HAS_HOOKS: AtomicBool = AtomicBool::new(false);
+
+/// What was written and not taken is waited for so long when the process exits.
+const LINGERS: Duration = Duration::from_secs(5);
+/// So many more sockets before it is looked which of them are over.
+const FIRST_LOOK: usize = 1024;
+/// Sockets that are over and may still be asked how that was.
+const MOST_OVER: usize = 512;
+
+/// The library of this process, if there is one.
+#[expect(unsafe_code, reason = "it lives as long as the process, which the compiler cannot see")]
+pub(crate) fn current() -> Option<&'static Library> {
+    // SAFETY: it is set to what was leaked.
+    unsafe { CURRENT.load(Ordering::Acquire).as_ref() }
+}
+
+/// The library of this process; it is made if there is none.
+pub(crate) fn library() -> Result<&'static Library, Errno> {
+    loop {
+        if let Some(library) = current() {
+            return Ok(library);
+        }
+        if !IS_BEING_MADE.swap(true, Ordering::AcqRel) {
+            break;
+        }
+        std::thread::yield_now();
+    }
+    // Another thread may have made it just now.
+    let made = if current().is_some() { Ok(()) } else { make() };
+    IS_BEING_MADE.store(false, Ordering::Release);
+    made?;
+    current().ok_or(Errno(libc::EIO))
+}
+
+fn make() -> Result<(), Errno> {
+    let library = Library {
+        pump: Pump::start()?,
+        connector: Connector::start()?,
+        sockets: Lock::default(),
+        endpoints: Lock::default(),
+    };
+    set_hooks();
+    CURRENT.store(Box::into_raw(Box::new(library)), Ordering::Release);
+    Ok(())
+}
+
+#[expect(unsafe_code, reason = "hooks are the C library's")]
+fn set_hooks() {
+    // A child has those of its parent.
+    if HAS_HOOKS.swap(true, Ordering::AcqRel) {
+        return;
+    }
+    // SAFETY: both are functions that live as long as the process; where there is no room for them, a child keeps
+    // copies of the library's descriptors, or a process does not linger.
+    unsafe {
+        libc::pthread_atfork(None, None, Some(in_child));
+        libc::atexit(at_exit);
+    }
+}
+
+/// A child has no thread of the library: it begins anew when it needs it. The sockets of its parent are plain
+/// descriptors to it.
+extern "C" fn in_child() {
+    CURRENT.store(std::ptr::null_mut(), Ordering::Release);
+    IS_BEING_MADE.store(false, Ordering::Release);
+    ours::close_all();
+}
+
+extern "C" fn at_exit() {
+    // Nothing that it does may unwind into the C library.
+    let _ = std::panic::catch_unwind(|| {
+        if let Some(library) = current() {
+            library.leave();
+        }
+    });
+}
+
+impl Library {
+    /// The socket that a number leads to, if it is one.
+    #[expect(unsafe_code, reason = "the number is the program's")]
+    pub(crate) fn find(&self, number: RawFd) -> Option<Arc<Socket>> {
+        if number < 0 {
+            return None;
+        }
+        // SAFETY: it is asked what the number leads to, and nothing else.
+        let inode = inode_of(unsafe { BorrowedFd::borrow_raw(number) }).ok()?;
+        let socket = self.sockets.lock().known.get(&inode).cloned()?;
+        socket.seen_at(number);
+        Some(socket)
+    }
+
+    /// There is one more.
+    pub(crate) fn add(&self, socket: &Arc<Socket>) {
+        let (before, to_look) = {
+            let mut sockets = self.sockets.lock();
+            let before = sockets.known.insert(socket.inode, Arc::clone(socket));
+            if before.is_none() {
+                sockets.order.push_back(socket.inode);
+            }
+            (before, sockets.all_to_look_at())
+        };
+        drop(before);
+        self.forget_over(to_look);
+    }
+
+    /// Forgets the oldest of those that are over.
+    fn forget_over(&self, sockets: Vec<Arc<Socket>>) {
+        let over: Vec<u64> = sockets.iter().filter(|socket| socket.is_over()).map(|socket| socket.inode).collect();
+        let gone: Vec<Arc<Socket>> = {
+            let mut table = self.sockets.lock();
+            let oldest = over.iter().take(over.len().saturating_sub(MOST_OVER));
+            oldest.filter_map(|inode| table.known.remove(inode)).collect()
+        };
+        // What they hold is let go of without the lock.
+        drop((gone, sockets));
+    }
+
+    /// A program closes its end by a call of the library.
+    pub(crate) fn forget(&self, socket: &Socket) {
+        let gone = self.sockets.lock().known.remove(&socket.inode);
+        drop(gone);
+    }
+
+    /// An endpoint to call from.
+    pub(crate) fn endpoint(&self, socket: &Socket, wishes: &Wishes, to: SocketAddr) -> Result<Endpoint, Errno> {
+        let is_dedicated = wishes.path == PathKind::Dedicated;
+        let (is_v6, is_plain, capacity) = (socket.is_v6, wishes.is_plain, wishes.capacity);
+        let key = EndpointKey { is_v6, is_dedicated, is_plain, capacity };
+        let known = |endpoints: &Vec<(EndpointKey, Endpoint)>| {
+            endpoints.iter().find(|(other, _)| *other == key).map(|(_, endpoint)| endpoint.clone())
+        };
+        if let Some(endpoint) = known(&self.endpoints.lock()) {
+            return Ok(endpoint);
+        }
+        let capacity = Capacity::find(capacity, Some(to.ip())).rate;
+        let made = Endpoint::bind(&wishes.endpoint(None, capacity)).map_err(|error| Errno::from(&error))?;
+        let mut endpoints = self.endpoints.lock();
+        if let Some(endpoint) = known(&endpoints) {
+            return Ok(endpoint);
+        }
+        endpoints.push((key, made.clone()));
+        Ok(made)
+    }
+
+    /// The process exits: what was written is taken at the other ends first, if that takes no longer than a while, and
+    /// they hear that this end is gone.
+    fn leave(&self) {
+        self.pump.drain(LINGERS);
+        let endpoints = std::mem::take(&mut *self.endpoints.lock());
+        let sockets: Vec<_> = self.sockets.lock().known.values().cloned().collect();
+        let of_sockets = sockets.iter().filter_map(|socket| socket.state.lock().endpoint.take());
+        for endpoint in endpoints.into_iter().map(|(_, endpoint)| endpoint).chain(of_sockets.collect::<Vec<_>>()) {
+            endpoint.close();
+        }
+    }
+}
+
+impl Sockets {
+    /// All of them, the oldest first, if it is time to look which are over.
+    fn all_to_look_at(&mut self) -> Vec<Arc<Socket>> {
+        if self.known.len() < self.look_at.max(FIRST_LOOK) {
+            return Vec::new();
+        }
+        self.look_at = self.known.len() + FIRST_LOOK;
+        let known = &self.known;
+        self.order.retain(|inode| known.contains_key(inode));
+        self.order.iter().filter_map(|inode| known.get(inode).cloned()).collect()
+    }
+}

@@ -1,0 +1,194 @@
+//! Sockets that are called.
+
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Weak};
+
+use fairwave_host::{
+    Accept, Handler, Identity, Keyring, Lock, Refusal, SessionOptions, ShareId, Validity, Visitor, WeakEndpoint,
+    advertised,
+};
+use fairwave_pipe::read_greeting;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+    recvmsg, sendmsg,
+};
+
+use crate::errno::Errno;
+use crate::library::current;
+use crate::ours::Ours;
+use crate::socket::{Socket, SocketWatch, Stage, Wishes, set_flags};
+
+/// What the library does at a listening socket, on the network thread.
+struct Listener {
+    socket: Weak<Socket>,
+    endpoint: WeakEndpoint,
+    wishes: Wishes,
+    is_v6: bool,
+    backlog: usize,
+    /// Sockets that were handed over since nothing waited.
+    handed: usize,
+}
+
+/// What is handed over with a descriptor: the address of who called.
+const ADDRESS_BYTES: usize = 20;
+/// Linux takes no more waiting connections by default (net.core.somaxconn); the system's room for what waits in a Unix
+/// socket holds some 250.
+const MOST_BACKLOG: i32 = 4096;
+
+/// Binds a socket to an address, whose port it has from now on.
+pub(crate) fn bind(socket: &Socket, address: SocketAddr) -> Result<(), Errno> {
+    let wishes = socket.state.lock().wishes;
+    let capacity = fairwave_host::Capacity::find(wishes.capacity, None).rate;
+    let made = fairwave_host::Endpoint::bind(&wishes.endpoint(Some(address), capacity));
+    let endpoint = made.map_err(|error| Errno::from(&error))?;
+    let mut state = socket.state.lock();
+    if state.stage != Stage::New || state.endpoint.is_some() {
+        drop(state);
+        return Err(Errno(libc::EINVAL));
+    }
+    state.endpoint = Some(endpoint);
+    Ok(())
+}
+
+/// Lets others call, who have its ticket.
+pub(crate) fn listen(socket: &Arc<Socket>, backlog: i32) -> Result<(), Errno> {
+    if socket.stage() == Stage::Listening {
+        return Ok(());
+    }
+    if socket.state.lock().endpoint.is_none() {
+        bind(socket, SocketAddr::new(socket.anywhere(), 0))?;
+    }
+    let keyring = Arc::new(Keyring::in_memory(Identity::random().map_err(|_| Errno(libc::EIO))?, ShareId(1)));
+    let (endpoint, wishes) = {
+        let mut state = socket.state.lock();
+        if state.stage != Stage::New {
+            return Err(Errno(libc::EINVAL));
+        }
+        let Some(endpoint) = state.endpoint.clone() else { return Err(Errno(libc::EINVAL)) };
+        state.stage = Stage::Listening;
+        (endpoint, state.wishes)
+    };
+    // It is good as long as the socket is there: the keyring ends with it.
+    let validity = Validity { lasts_s: None, is_once: false };
+    let ticket = keyring.issue(validity, advertised(endpoint.local_addr())?).map_err(|_| Errno(libc::EIO))?;
+    socket.state.lock().ticket = Some(ticket);
+    let listener = Listener {
+        socket: Arc::downgrade(socket),
+        endpoint: endpoint.downgrade(),
+        wishes,
+        is_v6: socket.is_v6,
+        // Linux adds one, too.
+        backlog: usize::try_from(backlog.clamp(0, MOST_BACKLOG)).unwrap_or_default() + 1,
+        handed: 0,
+    };
+    endpoint.listen(keyring, listener.accept());
+    Ok(())
+}
+
+impl Listener {
+    fn accept(self) -> Accept {
+        let listener = Lock::over_leaves(self);
+        Box::new(move |visitor| listener.lock().hand_over(visitor))
+    }
+
+    /// Somebody calls: a socket of that session goes to the program.
+    fn hand_over(&mut self, visitor: &Visitor<'_>) -> Result<(SessionOptions, Box<dyn Handler>), Refusal> {
+        read_greeting(visitor.greeting).ok_or(Refusal::Purpose)?;
+        let (Some(library), Some(listening)) = (current(), self.socket.upgrade()) else {
+            return Err(Refusal::UnknownName);
+        };
+        let stage = Stage::Connected { is_told: true };
+        let made = Socket::new(self.is_v6, stage, self.wishes);
+        let (socket, theirs) = made.map_err(|_| Refusal::NoRoom)?;
+        let watch = Box::new(SocketWatch { socket: Arc::downgrade(&socket) });
+        let (pipe, handler) = library.pump.pipe(self.wishes.pipe(), watch);
+        let ours = {
+            let mut state = socket.state.lock();
+            state.peer = Some(visitor.from);
+            state.endpoint = self.endpoint.upgrade();
+            state.pipe = Some(pipe.clone());
+            state.ours.take()
+        };
+        let Some(ours) = ours.and_then(Ours::give) else { return Err(Refusal::NoRoom) };
+        pipe.attach(ours);
+        library.add(&socket);
+        let sent = {
+            let state = listening.state.lock();
+            let Some(way) = state.ours.as_ref().and_then(Ours::get) else { return Err(Refusal::UnknownName) };
+            if !is_waiting(way) {
+                self.handed = 0;
+            }
+            if self.handed >= self.backlog { Err(rustix::io::Errno::AGAIN) } else { send(way, visitor.from, &theirs) }
+        };
+        match sent {
+            Ok(()) => {
+                self.handed += 1;
+                Ok((self.wishes.session, handler))
+            }
+            Err(error) => {
+                library.forget(&socket);
+                Err(if error == rustix::io::Errno::AGAIN { Refusal::NoRoom } else { Refusal::UnknownName })
+            }
+        }
+    }
+}
+
+/// Whether the program has not taken all that was handed over. A child that takes some tells nobody else.
+fn is_waiting(way: &OwnedFd) -> bool {
+    let mut bytes: libc::c_int = 0;
+    #[expect(unsafe_code, reason = "SIOCOUTQ is an ioctl without a wrapper")]
+    // SAFETY: it writes one int there.
+    let asked = unsafe { libc::ioctl(way.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
+    asked != 0 || bytes > 0
+}
+
+fn send(way: &OwnedFd, from: SocketAddr, theirs: &OwnedFd) -> rustix::io::Result<()> {
+    let address = to_bytes(from);
+    let descriptors = [theirs.as_fd()];
+    let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut room);
+    control.push(SendAncillaryMessage::ScmRights(&descriptors));
+    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+    sendmsg(way, &[IoSlice::new(&address)], &mut control, flags).map(|_| ())
+}
+
+/// Takes a socket that was handed over: the program's end, and who called.
+pub(crate) fn accept(listening: BorrowedFd<'_>) -> Result<(OwnedFd, SocketAddr), Errno> {
+    let mut address = [0; ADDRESS_BYTES];
+    let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut room);
+    let got = recvmsg(listening, &mut [IoSliceMut::new(&mut address)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    let descriptor = control.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
+        _ => None,
+    });
+    if got.bytes == 0 {
+        // It was shut down.
+        return Err(Errno(libc::EINVAL));
+    }
+    // Where the program has no descriptor left, the system gives the bytes alone.
+    let theirs = descriptor.ok_or(Errno(libc::EMFILE))?;
+    set_flags(&theirs, false, false)?;
+    Ok((theirs, from_bytes(&address)))
+}
+
+/// An address in so many bytes: IPv6 or mapped, port, and zeros.
+fn to_bytes(address: SocketAddr) -> [u8; ADDRESS_BYTES] {
+    let ip = match address.ip() {
+        std::net::IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+        std::net::IpAddr::V6(ip) => ip,
+    };
+    let mut bytes = [0; ADDRESS_BYTES];
+    bytes[..16].copy_from_slice(&ip.octets());
+    bytes[16..18].copy_from_slice(&address.port().to_be_bytes());
+    bytes
+}
+
+fn from_bytes(bytes: &[u8; ADDRESS_BYTES]) -> SocketAddr {
+    let ip: [u8; 16] = std::array::from_fn(|at| bytes[at]);
+    let ip = std::net::IpAddr::from(ip).to_canonical();
+    SocketAddr::new(ip, u16::from_be_bytes([bytes[16], bytes[17]]))
+}

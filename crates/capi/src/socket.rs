@@ -1,0 +1,270 @@
+//! One socket, as the library knows it.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, Weak};
+
+use fairwave_host::{
+    CloseReason, Endpoint, EndpointConfig, Lock, PathKind, Session, SessionOptions, StatusSample, Ticket,
+};
+use fairwave_pipe::{Pipe, PipeOptions, Watch};
+use fairwave_units::{Bytes, Rate};
+use rustix::fs::fstat;
+use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair};
+
+use crate::errno::Errno;
+use crate::ours::{self, Ours};
+
+/// A socket. The program has one end of a Unix socket pair, and the library the other until the pump has it.
+pub(crate) struct Socket {
+    /// What tells the program's end from all others, whatever number it has there.
+    pub(crate) inode: u64,
+    pub(crate) is_v6: bool,
+    pub(crate) state: Lock<SocketState>,
+    /// What a call is to say in place of ECONNRESET, or of the end of the stream; zero if nothing.
+    error: AtomicI32,
+    /// The number of the program's end when it was last seen; it may be another's by now.
+    number: AtomicI32,
+}
+
+/// How a socket is.
+pub(crate) struct SocketState {
+    pub(crate) stage: Stage,
+    pub(crate) ours: Option<Ours>,
+    pub(crate) endpoint: Option<Endpoint>,
+    pub(crate) peer: Option<SocketAddr>,
+    pub(crate) ticket: Option<Ticket>,
+    pub(crate) wishes: Wishes,
+    pub(crate) pipe: Option<Pipe>,
+    pub(crate) session: Option<Session>,
+    /// What its session had done when it was last asked what limits it.
+    pub(crate) sample: Option<StatusSample>,
+}
+
+/// What may be done with a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    New,
+    Listening,
+    Connecting,
+    /// Whether who began to connect was told of it.
+    Connected {
+        is_told: bool,
+    },
+    /// It could not be connected.
+    Failed,
+}
+
+/// What a program has set.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wishes {
+    pub(crate) session: SessionOptions,
+    pub(crate) desired: Option<Rate>,
+    pub(crate) path: PathKind,
+    pub(crate) is_plain: bool,
+    pub(crate) ahead: Bytes,
+    /// Of this host, where the program says it; else its network card's.
+    pub(crate) capacity: Option<Rate>,
+}
+
+impl Default for Wishes {
+    fn default() -> Self {
+        Self {
+            session: SessionOptions::default(),
+            desired: None,
+            path: PathKind::Shared,
+            is_plain: false,
+            ahead: PipeOptions::default().ahead,
+            capacity: None,
+        }
+    }
+}
+
+impl Wishes {
+    /// An endpoint for that.
+    pub(crate) fn endpoint(&self, listen: Option<SocketAddr>, capacity: Option<Rate>) -> EndpointConfig {
+        EndpointConfig {
+            listen,
+            path: self.path,
+            is_plain: self.is_plain,
+            send_capacity: capacity,
+            receive_capacity: capacity,
+            ..EndpointConfig::default()
+        }
+    }
+
+    /// A pipe for that.
+    pub(crate) fn pipe(&self) -> PipeOptions {
+        // A MiB more is kept than the other end wants ahead, if that is as much: it never waits for the program's next
+        // call.
+        PipeOptions { ahead: self.ahead, keeps: Bytes::new(self.ahead.get() + (1 << 20)), ..PipeOptions::default() }
+    }
+}
+
+/// The number by which the system knows a socket.
+pub(crate) fn inode_of(descriptor: impl AsFd) -> Result<u64, Errno> {
+    Ok(fstat(descriptor)?.st_ino)
+}
+
+impl Socket {
+    /// A new one, and the program's end of it.
+    pub(crate) fn new(is_v6: bool, stage: Stage, wishes: Wishes) -> Result<(Arc<Self>, OwnedFd), Errno> {
+        let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+        let ours = Ours::new(ours);
+        let inode = inode_of(&theirs)?;
+        let state = SocketState {
+            stage,
+            ours: Some(ours),
+            endpoint: None,
+            peer: None,
+            ticket: None,
+            wishes,
+            pipe: None,
+            session: None,
+            sample: None,
+        };
+        let (error, number) = (AtomicI32::new(0), AtomicI32::new(-1));
+        Ok((Arc::new(Self { inode, is_v6, state: Lock::new(state), error, number }), theirs))
+    }
+
+    /// The program has its end by this number.
+    pub(crate) fn seen_at(&self, number: RawFd) {
+        self.number.store(number, Ordering::Relaxed);
+    }
+
+    pub(crate) fn stage(&self) -> Stage {
+        self.state.lock().stage
+    }
+
+    /// Whether nothing of it is under way any more: the program can do no more than close it.
+    pub(crate) fn is_over(&self) -> bool {
+        let (stage, pipe) = {
+            let state = self.state.lock();
+            (state.stage, state.pipe.clone())
+        };
+        stage == Stage::Failed || pipe.is_some_and(|pipe| pipe.status().closed.is_some())
+    }
+
+    /// All addresses of its family.
+    pub(crate) fn anywhere(&self) -> IpAddr {
+        if self.is_v6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() }
+    }
+
+    /// The next call that fails, or comes to the end of the stream, says this.
+    pub(crate) fn set_error(&self, error: Errno) {
+        self.error.store(error.0, Ordering::SeqCst);
+    }
+
+    /// What a call is to say, once.
+    pub(crate) fn take_error(&self) -> Option<Errno> {
+        Some(self.error.swap(0, Ordering::SeqCst)).filter(|error| *error != 0).map(Errno)
+    }
+
+    /// Closes the library's end so that the program is told: its next call fails with ECONNRESET, also `read`.
+    ///
+    /// A Unix socket says so to one end when the other is closed with something unread. If the program has written
+    /// nothing that is unread, a byte is written in its place. Where that cannot be, since it has ended its stream
+    /// or closed its end, `g_recv` says it all the same, and `read` sees the end of the stream.
+    pub(crate) fn reset(&self, ours: OwnedFd, error: Errno) {
+        self.set_error(error);
+        // Between a look and the next call another thread may close it. What a number leads to is asked again, and a
+        // byte goes to no other socket.
+        let is_written = |number: RawFd| number >= 0 && self.write_for_program(number) == Ok(true);
+        if !is_written(self.number.load(Ordering::Relaxed)) {
+            // It may have it by another number: a copy, or one that it took without the library.
+            let _ = number_of(self.inode).is_some_and(is_written);
+        }
+        ours::close(ours);
+    }
+
+    /// Closes the library's end so that the program sees the end of the stream: nothing may be unread then.
+    fn close_quietly(ours: OwnedFd) {
+        let mut room = [0; 4096];
+        while recv(&ours, &mut room, RecvFlags::DONTWAIT).is_ok_and(|(got, _)| got > 0) {}
+        ours::close(ours);
+    }
+
+    #[expect(unsafe_code, reason = "the number is the program's")]
+    fn write_for_program(&self, number: RawFd) -> Result<bool, Errno> {
+        // SAFETY: it is asked what the number leads to, and nothing else is done with it unless that is this socket.
+        let theirs = unsafe { BorrowedFd::borrow_raw(number) };
+        if inode_of(theirs)? != self.inode {
+            return Ok(false);
+        }
+        let copy = rustix::io::fcntl_dupfd_cloexec(theirs, 0)?;
+        if inode_of(&copy)? == self.inode {
+            // Where there is no room, something is unread in any case.
+            let _ = send(&copy, &[0], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+        }
+        Ok(true)
+    }
+}
+
+/// Gives a program's end the flags that it asked for.
+pub(crate) fn set_flags(theirs: &OwnedFd, is_cloexec: bool, is_nonblocking: bool) -> Result<(), Errno> {
+    if !is_cloexec {
+        fcntl_setfd(theirs, FdFlags::empty())?;
+    }
+    if is_nonblocking {
+        rustix::io::ioctl_fionbio(theirs, true)?;
+    }
+    Ok(())
+}
+
+/// The number that a program has for a socket; any of several.
+fn number_of(inode: u64) -> Option<RawFd> {
+    let link = format!("socket:[{inode}]");
+    let entries = std::fs::read_dir("/proc/self/fd").ok()?;
+    let found =
+        entries.flatten().find(|entry| std::fs::read_link(entry.path()).is_ok_and(|to| to.as_os_str() == &*link));
+    found?.file_name().to_str()?.parse().ok()
+}
+
+/// Hears how the pipe of a socket fares. The socket has the pipe, and is kept by the library's table.
+pub(crate) struct SocketWatch {
+    pub(crate) socket: Weak<Socket>,
+}
+
+impl Watch for SocketWatch {
+    fn on_open(&self, session: &Session) {
+        let Some(socket) = self.socket.upgrade() else { return };
+        let desired = {
+            let mut state = socket.state.lock();
+            state.session = Some(session.clone());
+            state.peer = Some(session.facts().peer);
+            state.wishes.desired
+        };
+        if let Some(desired) = desired {
+            session.set_desired(desired);
+        }
+    }
+
+    fn on_cut(&self, descriptor: Option<OwnedFd>, _reason: CloseReason) {
+        // Before it is connected, who connects hears why not.
+        let Some(ours) = descriptor else { return };
+        let Some(socket) = self.socket.upgrade() else { return ours::close(ours) };
+        let pipe = socket.state.lock().pipe.clone();
+        if pipe.is_some_and(|pipe| pipe.status().is_ended) {
+            // The program has seen the end of what it reads: that stays, as with TCP. What it writes now is EPIPE.
+            Socket::close_quietly(ours);
+        } else {
+            socket.reset(ours, Errno(libc::ECONNRESET));
+        }
+        self.release();
+    }
+
+    fn on_end(&self, descriptor: Option<OwnedFd>) {
+        descriptor.into_iter().for_each(ours::close);
+        self.release();
+    }
+}
+
+impl SocketWatch {
+    /// The endpoint is not kept for a session that is over.
+    fn release(&self) {
+        let endpoint = self.socket.upgrade().and_then(|socket| socket.state.lock().endpoint.take());
+        drop(endpoint);
+    }
+}
