@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Weak};
 
 use fairwave_host::{
-    CloseReason, Endpoint, EndpointConfig, Lock, PathKind, Session, SessionOptions, StatusSample, Ticket,
+    CloseReason, Endpoint, EndpointConfig, Lock, NodeChoice, PathKind, Session, SessionOptions, StatusSample, Ticket,
 };
 use fairwave_pipe::{Pipe, PipeOptions, Watch};
 use fairwave_units::{Bytes, Rate};
@@ -91,6 +91,7 @@ impl Wishes {
             is_plain: self.is_plain,
             send_capacity: capacity,
             receive_capacity: capacity,
+            node: NodeChoice::Auto,
             ..EndpointConfig::default()
         }
     }

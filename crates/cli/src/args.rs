@@ -36,6 +36,7 @@ pub(crate) enum CliCommand {
     Bridge(crate::bridge::Args),
     Run(crate::run::Args),
     Bench(crate::bench::Args),
+    Daemon(crate::daemon::Args),
     Doctor(crate::doctor::Args),
     Status(crate::status::Args),
     Top(crate::top::Args),

@@ -12,6 +12,7 @@ mod blocks;
 mod bridge;
 mod completions;
 mod cp;
+mod daemon;
 mod doctor;
 mod failure;
 #[cfg(test)]
@@ -19,6 +20,7 @@ mod fuzz;
 mod get;
 mod input;
 mod interrupt;
+mod machine;
 mod man;
 mod output;
 mod papers;
@@ -76,6 +78,7 @@ fn main() -> ExitCode {
             Err(failure) => Err(failure),
         },
         CliCommand::Bench(args) => bench::run(&args),
+        CliCommand::Daemon(args) => daemon::run(&args),
         CliCommand::Doctor(args) => doctor::run(&args),
         CliCommand::Status(args) => status::run(&args),
         CliCommand::Top(args) => top::run(&args),

@@ -2,11 +2,13 @@
 
 use std::fmt::Write as _;
 
+use fairwave_daemon::{MachineSnapshot, RowSnapshot, UserSnapshot};
 use fairwave_host::{LimitedBy, PathStatus, ProcessStatus, SessionStatus, TransferStatus, runtime_dir, statuses};
 use serde::Serialize;
 
 use crate::Done;
 use crate::failure::CommandFailure;
+use crate::machine::{NodeEntry, machine, nodes, text as machine_text};
 use crate::output::print_json;
 use crate::simulate::rate;
 use crate::table::{TextTable, shortened};
@@ -15,6 +17,8 @@ use crate::transfer::meter::size;
 
 /// Show the sessions of all Fairwave processes of this user, with their rates and what limits each.
 ///
+/// Where a daemon runs (`fairwave daemon`), it shows the machine's end node first: its capacity, what all sessions of all
+/// processes use of it, and how far they are from max-min. Of other users there are sums alone.
 /// Rates are of IP packets, as end nodes count them: measured, expected (what the end node grants), target (where it
 /// leads the session) and desired (what --limit allows).
 #[derive(Debug, clap::Args)]
@@ -50,6 +54,12 @@ pub(crate) struct WhyArgs {
 
 #[derive(Serialize)]
 struct StatusListing<'a> {
+    /// The end node of this machine that is used most; none without a daemon.
+    node: Option<&'a NodeEntry<'a>>,
+    nodes: &'a [NodeEntry<'a>],
+    /// What the daemon knows of the sessions that this user may see, each by its direction.
+    sessions: &'a [RowSnapshot],
+    users: &'a [UserSnapshot],
     processes: &'a [ProcessStatus],
 }
 
@@ -76,12 +86,23 @@ pub(crate) fn run(args: &Args) -> Done {
 
 /// Prints what all processes do now, for people behind `before` and in so many columns where that is said.
 pub(crate) fn show(is_json: bool, before: &str, columns: Option<usize>) -> Done {
+    let machine = machine();
     let processes = processes()?;
     if is_json {
-        print_json(&StatusListing { processes: &processes })
-    } else {
-        print(&format!("{before}{}", text(&processes, columns)))
+        let none = MachineSnapshot::default();
+        let shown = machine.as_ref().unwrap_or(&none);
+        let nodes = nodes(shown);
+        let (sessions, users) = (&shown.sessions, &shown.users);
+        return print_json(&StatusListing {
+            node: nodes.first(),
+            nodes: &nodes,
+            sessions,
+            users,
+            processes: &processes,
+        });
     }
+    let machine = machine.map_or_else(String::new, |machine| machine_text(&machine) + "\n");
+    print(&format!("{before}{machine}{}", text(&processes, columns)))
 }
 
 pub(crate) fn why(args: &WhyArgs) -> Done {

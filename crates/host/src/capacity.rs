@@ -7,6 +7,7 @@ use fairwave_units::Rate;
 use serde::{Deserialize, Serialize};
 
 use crate::interface::{InterfaceAddress, card_speed, default_routes, route_to};
+use crate::seat::{NodeFacts, NodeOrigin};
 
 /// Share of a card's speed that is used: the rest is for frames around IP packets, and for what else runs.
 const CARD_SHARE: f64 = 0.95;
@@ -33,6 +34,12 @@ pub enum CapacityOrigin {
     NoSpeed(String),
     /// No interface leads there.
     NoRoute,
+    /// The daemon at this socket, for all sessions of this machine.
+    Daemon(String),
+    /// The daemon is gone: what it granted last, and less each minute.
+    Orphan,
+    /// A daemon ran here and is gone: what others still have is not known.
+    Gone,
 }
 
 impl Capacity {
@@ -47,6 +54,23 @@ impl Capacity {
         };
         tracing::info!("capacity of this end node: {found}");
         found
+    }
+
+    /// What the network card carries that leads to a peer.
+    pub fn towards(peer: IpAddr) -> Self {
+        Self::of_route(route_to(peer), card_speed)
+    }
+
+    /// What a process may send, and receive, whose own capacity is this one, as its end node is at present.
+    pub fn at(&self, node: &NodeFacts) -> [Self; 2] {
+        let socket = || node.socket.as_ref().map_or_else(String::new, |socket| socket.display().to_string());
+        let origin = match node.origin {
+            NodeOrigin::Own => return [self.clone(), self.clone()],
+            NodeOrigin::Daemon => CapacityOrigin::Daemon(socket()),
+            NodeOrigin::Orphan => CapacityOrigin::Orphan,
+            NodeOrigin::Path => CapacityOrigin::Gone,
+        };
+        [node.send, node.receive].map(|rate| Self { rate, origin: origin.clone() })
     }
 
     fn of_route(route: Option<InterfaceAddress>, speed: impl Fn(&str) -> Option<Rate>) -> Self {
@@ -76,6 +100,9 @@ impl fmt::Display for CapacityOrigin {
             Self::Card(name) => write!(f, "95 % of the speed of {name}"),
             Self::NoSpeed(name) => write!(f, "{name} tells no speed"),
             Self::NoRoute => f.write_str("no route leads there"),
+            Self::Daemon(socket) => write!(f, "of this machine, by the daemon at {socket}"),
+            Self::Orphan => f.write_str("what the daemon granted last, a tenth less each minute until it is back"),
+            Self::Gone => f.write_str("the daemon of this machine is gone"),
         }
     }
 }

@@ -9,6 +9,7 @@ use fairwave_units::{Bytes, Duration, Rate};
 use thiserror::Error;
 
 use crate::carrier::Carriers;
+use crate::seat::NodeChoice;
 
 /// The rule of an end node that was told none.
 const DEFAULT_RULE: &str = "gtp";
@@ -35,6 +36,9 @@ pub struct EndpointConfig {
     pub send_capacity: Option<Rate>,
     /// What its sessions may receive together.
     pub receive_capacity: Option<Rate>,
+    /// Which end node its sessions share: with a daemon's, the two capacities above bound this process's part of it. A
+    /// rule by claims and grants has the process's own.
+    pub node: NodeChoice,
     /// What it takes its paths for. A session's is dedicated if both ends say so and know their capacities.
     pub path: PathKind,
     /// By what it goes on a path that others use.
@@ -69,6 +73,7 @@ impl Default for EndpointConfig {
             tunnels_after: TUNNELS_AFTER,
             send_capacity: None,
             receive_capacity: None,
+            node: NodeChoice::Own,
             path: PathKind::Shared,
             path_control: PathControl::Bbr,
             is_plain: false,

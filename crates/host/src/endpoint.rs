@@ -17,6 +17,7 @@ use crate::handler::Handler;
 use crate::keyring::Keyring;
 use crate::lock::Lock;
 use crate::orders::{Call, EndpointOrder, EndpointShared};
+use crate::seat::NodeFacts;
 use crate::session::Session;
 use crate::ticket::Ticket;
 use crate::visitor::{Accept, Judge};
@@ -130,6 +131,11 @@ impl Endpoint {
     /// machine.
     pub fn overflows(&self) -> u64 {
         self.inner.shared.overflows.load(Ordering::Relaxed)
+    }
+
+    /// Whose end node its sessions share at present, and what is known of its capacities.
+    pub fn node(&self) -> Arc<NodeFacts> {
+        self.inner.shared.node.load_full()
     }
 
     /// Ends all sessions, tells their peers, and waits for its thread to end.

@@ -69,6 +69,8 @@
 //!   wants to write no handler (`examples/memory.rs`);
 //! - [`Server`]: the port and the ticket of the last time, where they are still good; [`StateDir`] keeps them;
 //! - [`Capacity`]: what this machine's network card carries, for [`EndpointConfig`];
+//! - [`NodeChoice`]: whether the sessions of this process share the machine's end node, where a daemon runs; [`door`] has
+//!   the words that are said to it;
 //! - [`StatusSample`] and [`StatusSocket`]: what sessions do and what limits them, for this process and others of its
 //!   user;
 //! - [`bench()`](bench()) measures between two endpoints, and [`examine`] says what of this machine holds them back.
@@ -84,6 +86,7 @@ mod config;
 mod connect;
 mod crypto;
 mod doctor;
+pub mod door;
 mod driver;
 mod ending;
 mod endpoint;
@@ -100,6 +103,7 @@ mod orders;
 mod own_places;
 mod proof;
 mod purpose;
+mod seat;
 mod secret;
 mod server;
 mod session;
@@ -138,6 +142,7 @@ pub use one_use::OneUse;
 pub use own_places::{OwnPlaces, own_places_below};
 pub use proof::Proof;
 pub use purpose::Purpose;
+pub use seat::{NodeChoice, NodeFacts, NodeOrigin, limited_by_word};
 pub use secret::Secret;
 pub use server::{Listen, ListenError, Server, ServerError, ServerOptions};
 pub use session::{Session, SessionFacts, SessionStats};

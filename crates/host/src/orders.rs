@@ -13,6 +13,7 @@ use crate::connect::{ConnectError, ConnectOptions};
 use crate::handler::Handler;
 use crate::keyring::Keyring;
 use crate::proof::Proof;
+use crate::seat::NodeFacts;
 use crate::session::Session;
 use crate::ticket::Ticket;
 use crate::visitor::{Accept, Judge};
@@ -51,4 +52,6 @@ pub(crate) struct EndpointShared {
     pub(crate) sessions: ArcSwap<Vec<Session>>,
     /// Datagrams that the socket had no room for.
     pub(crate) overflows: AtomicU64,
+    /// Whose end node its sessions share.
+    pub(crate) node: Arc<ArcSwap<NodeFacts>>,
 }

@@ -20,7 +20,7 @@ fn tick(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("machine_tick");
     for rows in [100_u32, 1000, 10_000] {
         let limits = MachineLimits::default();
-        let mut machine = Machine::new(Time::ZERO, MachineConfig { interval: TICK, share_by: ShareBy::User, limits });
+        let mut machine = Machine::new(Time::ZERO, MachineConfig { interval: TICK, share_by: ShareBy::User, limits, drain: true });
         let capacity = CardCapacity { send: Some(Rate::gbps(10.0)), receive: Some(Rate::gbps(10.0)) };
         machine.set_card(Time::ZERO, CARD, capacity);
         let members: Vec<MemberId> = (0..20).filter_map(|process| machine.join(process % 4, false).ok()).collect();

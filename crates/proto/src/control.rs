@@ -5,6 +5,7 @@ mod exchange;
 mod opening;
 mod promise;
 mod stray;
+mod told;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -14,7 +15,7 @@ use fairwave_units::{Duration, Rate, Time};
 use crate::alarms::Alarms;
 use crate::closing::ClosingSession;
 use crate::codec::{CloseReason, Frame, NO_LIMIT_BPS, PacketKind, SessionId};
-use crate::end_node::EndNode;
+use crate::end_node::{EndNode, TickOutcome};
 use crate::exchange::Word;
 use crate::handshake::{Crypto, HalfOpen, HandshakeError};
 use crate::handshakes::Handshakes;
@@ -29,6 +30,8 @@ use crate::rtt::Rtt;
 use crate::secure_random::SecureRandom;
 use crate::session::{Direction, Measured, Opened};
 use crate::slots::{SessionNames, Slots, slot};
+
+pub(crate) use told::INTERVAL_OF_NONE;
 
 /// The core of a host that knows its peers: it opens and closes sessions, numbers all control packets, and runs the two
 /// end nodes.
@@ -186,6 +189,9 @@ impl<C: Crypto> Control<C> {
 
     /// Changes what a session's end nodes know of it: whether that can be.
     pub(crate) fn set_options(&mut self, session: SessionId, options: SessionOptions) -> bool {
+        if let Some(peer) = self.peers.get_mut(session).filter(|_| options.check().is_ok()) {
+            peer.options = options;
+        }
         // It may be in one of them or in both.
         self.nodes.iter_mut().flatten().filter_map(|node| node.set_options(session, options).then_some(())).count() > 0
     }
@@ -356,6 +362,11 @@ impl<C: Crypto> Control<C> {
         let outcomes = node.tick(now, of).to_vec();
         let interval = node.interval();
         self.say_words(direction);
+        self.follow(now, direction, interval, &outcomes);
+    }
+
+    /// What a node said of its sessions: for the other cores, and for the sources of what this host receives.
+    fn follow(&mut self, now: Time, direction: Direction, interval: Duration, outcomes: &[TickOutcome]) {
         for outcome in outcomes {
             let (session, rate) = (outcome.session, outcome.grant.expected);
             let Some(peer) = self.peers.get_mut(session) else { continue };
@@ -366,7 +377,7 @@ impl<C: Crypto> Control<C> {
                 sink_expected: None,
             };
             let exchanges = peer.exchanges[direction as usize];
-            self.push_grant(direction, interval, &outcome);
+            self.push_grant(direction, interval, outcome);
             if outcome.exceeds_grant {
                 self.close(now, session, CloseReason::ExceedsGrant);
             } else if direction == Direction::Receiving && !exchanges {
@@ -377,8 +388,12 @@ impl<C: Crypto> Control<C> {
 
     /// The application of a source wants to send no faster than this.
     pub(crate) fn set_desired(&mut self, session: SessionId, desired: Rate) {
+        let desired = Some(desired).filter(|desired| desired.as_bps() < NO_LIMIT_BPS as f64);
+        if let Some(peer) = self.peers.get_mut(session) {
+            peer.desired = desired;
+        }
         if let Some(node) = self.node_mut(Direction::Sending) {
-            node.set_desired(session, Some(desired).filter(|desired| desired.as_bps() < NO_LIMIT_BPS as f64));
+            node.set_desired(session, desired);
         }
     }
 
@@ -488,7 +503,8 @@ impl<C: Crypto> Control<C> {
 
     /// When to come again.
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
-        let ticks = self.nodes.iter().flatten().filter(|node| node.sessions() > 0).map(EndNode::next_tick);
+        let ticks =
+            self.nodes.iter().flatten().filter(|node| node.sessions() > 0 && !node.is_told()).map(EndNode::next_tick);
         let reacts = self.nodes.iter().flatten().filter(|node| node.sessions() > 0).filter_map(EndNode::react_at);
         ticks.chain(reacts).chain(self.alarms.next()).chain(self.door.next_timeout()).min()
     }

@@ -9,6 +9,7 @@ use crate::flow_table::{Flow, FlowTable, JoinError};
 use crate::options::SessionOptions;
 use crate::session::Direction;
 use crate::stray_meter::StrayMeter;
+use crate::told::Told;
 
 /// An end node of GTP for one direction (Wu 2007, Algorithms 2 and 3, which are the same): a capacity, a table of the
 /// sessions that cross it, and a rule that runs once per control interval.
@@ -25,6 +26,8 @@ pub(crate) struct EndNode {
     allocator: Box<dyn RateAllocator>,
     /// In place of the rule, where sessions tell claims.
     exchange: Option<Exchange>,
+    /// In place of both, where a capacity is divided elsewhere.
+    told: Option<Told>,
     /// At a sink that gives grants: what comes of sessions that it has forgotten.
     strays: Option<StrayMeter>,
     table: FlowTable,
@@ -130,6 +133,7 @@ impl EndNode {
             rule,
             allocator,
             exchange: None,
+            told: None,
             strays: None,
             table: FlowTable::default(),
             lowered: None,
@@ -216,7 +220,7 @@ impl EndNode {
     pub(crate) fn fair_start_end(&self, weight: f64) -> (Rate, f64) {
         // Where nothing is given that was not granted, nothing is given ahead.
         let capacity = if self.exchange.is_some() { Rate::ZERO } else { self.capacity() };
-        (capacity, self.table.weights() + weight)
+        (capacity, self.told_weights().unwrap_or_else(|| self.table.weights()) + weight)
     }
 
     /// Changes a session's share and steps: whether it is here, and they can be.
@@ -239,7 +243,7 @@ impl EndNode {
 
     /// The node was not looked at while it had no sessions: its ticks go on with their beat.
     pub(crate) fn resume(&mut self, now: Time) {
-        if self.next_tick <= now {
+        if self.next_tick <= now && self.told.is_none() {
             let beats = now.since(self.next_tick).as_nanos() / self.interval.as_nanos() + 1;
             let span = Duration::from_nanos(beats.saturating_mul(self.interval.as_nanos()));
             self.next_tick = self.next_tick.saturating_add(span);
@@ -296,9 +300,9 @@ impl EndNode {
         self.table.get(session).map(|entry| entry.granted.current())
     }
 
-    /// When the next control interval begins.
+    /// When the next control interval begins; never, where somebody else says so.
     pub(crate) fn next_tick(&self) -> Time {
-        self.next_tick
+        if self.told.is_some() { Time::MAX } else { self.next_tick }
     }
 
     /// When there is something to do between two control intervals.
@@ -314,15 +318,25 @@ impl EndNode {
 
     /// A control interval is over: what each session used in it comes from `measured`, and what it may use in the next
     /// is the outcome, in the order of the sessions' names. At a sink what it used is what its source sent.
-    pub(crate) fn tick(&mut self, now: Time, mut measured: impl FnMut(SessionId) -> Rate) -> &[TickOutcome] {
-        let elapsed = self.last_tick.map_or(Duration::ZERO, |last| now.since(last));
-        self.recover(elapsed);
+    pub(crate) fn tick(&mut self, now: Time, measured: impl FnMut(SessionId) -> Rate) -> &[TickOutcome] {
+        self.look(now, measured);
+        self.settle(now)
+    }
+
+    /// The first half of a tick: what each session used, as far as it counts.
+    fn look(&mut self, now: Time, mut measured: impl FnMut(SessionId) -> Rate) {
         self.rows.clear();
         let queue = std::mem::take(&mut self.queue);
         for entry in self.table.iter_mut() {
             let measured = measured(entry.flow.session);
             self.rows.push(entry.row(now, self.interval, queue, measured));
         }
+    }
+
+    /// The second half: what each may use.
+    fn settle(&mut self, now: Time) -> &[TickOutcome] {
+        let elapsed = self.last_tick.map_or(Duration::ZERO, |last| now.since(last));
+        self.recover(elapsed);
         self.outcomes.clear();
         if self.exchange.is_some() {
             self.exchange(now);
@@ -414,3 +428,4 @@ mod promise;
 mod shared;
 #[cfg(test)]
 mod tests;
+mod told;

@@ -1,6 +1,7 @@
 //! A host: three cores behind one face.
 
 mod facts;
+mod told;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -10,7 +11,7 @@ use fairwave_units::{Bytes, Duration, Rate, Time};
 
 use crate::codec::{CloseReason, Frame, Frames, Header, Refusal, SessionId, VoidReason};
 use crate::config::{HostConfig, NodeConfig};
-use crate::control::{Control, ControlEvent, ControlSetup};
+use crate::control::{Control, ControlEvent, ControlSetup, INTERVAL_OF_NONE};
 use crate::ecn::Ecn;
 use crate::end_node::{EndNode, IntervalRule};
 use crate::event::Event;
@@ -26,6 +27,7 @@ use crate::receiver::ReceiverSetup;
 use crate::secure_random::SecureRandom;
 use crate::sender::SenderSetup;
 use crate::session::{Direction, Measured, OpenError, OpenRequest, Opened};
+use crate::told::Looked;
 use crate::usage::Usage;
 
 /// One end of all its sessions: what a driver drives, on a network or in a simulation, and what a newcomer reads first.
@@ -48,11 +50,10 @@ pub struct Host<C: Crypto> {
     probes_mtu: bool,
     measured: Vec<Measured>,
     used: Vec<(SessionId, Usage)>,
+    looked: Vec<Looked>,
     events: VecDeque<Event>,
 }
 
-/// A source without an end node gives its sinks as long to answer as one whose node has the shortest interval.
-const INTERVAL_OF_NONE: Duration = Duration::from_millis(10);
 /// Bytes by which a header of IPv6 is longer than one of IPv4.
 const MORE_IN_V6: u32 = 20;
 
@@ -60,16 +61,8 @@ impl<C: Crypto> Host<C> {
     /// A host without sessions.
     pub fn new(now: Time, config: HostConfig<C::Responder>) -> Self {
         let HostConfig { lower_bytes, piece_bytes, send_bytes, room, seed, path_control, .. } = config;
-        let node = |direction, config: NodeConfig| {
-            let NodeConfig { capacity, share, interval, phase, allocator, exchange } = config;
-            let node = EndNode::new(now, phase, capacity, share, interval, allocator);
-            match exchange {
-                Some(exchange) => node.with_exchange(now, direction, exchange),
-                None => node,
-            }
-        };
-        let sending = config.sending.map(|config| node(Direction::Sending, config));
-        let nodes = [sending, config.receiving.map(|config| node(Direction::Receiving, config))];
+        let sending = config.sending.map(|config| node(now, Direction::Sending, config));
+        let nodes = [sending, config.receiving.map(|config| node(now, Direction::Receiving, config))];
         let (start, rtt) = (Rate::ZERO, None);
         let setup = ControlSetup {
             path: config.path,
@@ -99,6 +92,7 @@ impl<C: Crypto> Host<C> {
             probes_mtu: config.probes_mtu,
             measured: Vec::new(),
             used: Vec::new(),
+            looked: Vec::new(),
             events: VecDeque::new(),
         }
     }
@@ -430,7 +424,9 @@ impl<C: Crypto> Host<C> {
                 self.outbound.grant(now, session, rate, interval);
             }
             ControlEvent::Grant { session, direction: Direction::Receiving, rate, interval } => {
-                self.inbound.set_expected(now, session, Some(rate), interval);
+                // One that no node holds has no rate that its requests go by.
+                let rate = Some(rate).filter(|rate| rate.as_bps() < f64::MAX);
+                self.inbound.set_expected(now, session, rate, interval);
             }
             ControlEvent::SinkGrant { session, rate } => {
                 self.outbound.set_limit(now, session, RateTerm::Sink, rate);
@@ -462,6 +458,16 @@ impl<C: Crypto> Host<C> {
                 self.events.push_back(Event::Requested { session, stream, range });
             }
         }
+    }
+}
+
+/// The end node of a direction.
+fn node(now: Time, direction: Direction, config: NodeConfig) -> EndNode {
+    let NodeConfig { capacity, share, interval, phase, allocator, exchange } = config;
+    let node = EndNode::new(now, phase, capacity, share, interval, allocator);
+    match exchange {
+        Some(exchange) => node.with_exchange(now, direction, exchange),
+        None => node,
     }
 }
 

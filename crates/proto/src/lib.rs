@@ -70,6 +70,7 @@ mod source_patience;
 mod stall_detector;
 mod stamps;
 mod stray_meter;
+mod told;
 mod tunnel;
 mod usage;
 mod verdict;
@@ -88,8 +89,8 @@ pub use inbound::Taken;
 pub use lasts::Lasts;
 pub use limits::RateTerm;
 pub use machine::{
-    CardCapacity, CardId, GRACE, Machine, MachineConfig, MachineGrant, MachineLimits, MachineRow, MemberId, Orphan,
-    Refusal, RowState, ShareBy,
+    CardCapacity, CardId, GRACE, Machine, MachineConfig, MachineGrant, MachineLimits, MachineNode, MachineRow,
+    MemberId, Orphan, Refusal, RowState, ShareBy,
 };
 pub use options::SessionOptions;
 pub use packet::{ControlPacket, DATA_FRONT, DATA_OVERHEAD, DataPacket, Packet, Transmit};
@@ -104,6 +105,7 @@ pub use requests::Requests;
 pub use sender::SenderCounts;
 pub use session::{Direction, Measured, OpenError, OpenRequest, Opened};
 pub use slots::slot as slot_of;
+pub use told::{Looked, ToldGrant, ToldNode};
 pub use tunnel::{tunnel_address, tunnel_of};
 
 // For the benches, fuzz targets and tests of this crate alone.

@@ -3,6 +3,7 @@
 mod card;
 mod orphan;
 mod quota;
+mod view;
 
 use std::collections::BTreeMap;
 
@@ -17,6 +18,7 @@ use card::{Asked, Card, Place};
 pub use card::{CardCapacity, CardId};
 pub use orphan::Orphan;
 pub use quota::{MachineLimits, Refusal};
+pub use view::MachineNode;
 
 /// All that a machine shares: for each network card an end node a direction, and the processes ("members") whose
 /// sessions cross them. It is pure: rows of members, as somebody read them, and the time go in; grants come out.
@@ -48,6 +50,8 @@ pub struct Machine {
     users: BTreeMap<u32, GroupTerms>,
     grants: Vec<MachineGrant>,
     used: Vec<(SessionId, Rate)>,
+    /// Of the last tick: the weights of the sessions of each group at a node.
+    weights: BTreeMap<(CardId, u8, u32), f64>,
 }
 
 /// How a machine shares.
@@ -59,6 +63,8 @@ pub struct MachineConfig {
     pub share_by: ShareBy,
     /// How much there may be.
     pub limits: MachineLimits,
+    /// Whether a queue that grew is drained again.
+    pub drain: bool,
 }
 
 /// Between whom a capacity is shared, before each shares what it gets among its sessions.
@@ -183,16 +189,17 @@ impl Machine {
             users: BTreeMap::new(),
             grants: Vec::new(),
             used: Vec::new(),
+            weights: BTreeMap::new(),
         }
     }
 
     /// A card has such capacities from now on; one that was not there is there. Rows that were told to cross it before
     /// it was there share it from their next look on.
     pub fn set_card(&mut self, now: Time, card: CardId, capacity: CardCapacity) {
-        let interval = self.interval;
+        let (interval, drain) = (self.interval, self.config.drain);
         let users = &self.users;
         let card = self.cards.entry(card).or_default();
-        card.set(now, interval, capacity);
+        card.set(now, interval, drain, capacity);
         // A node that is new knows no terms of users yet.
         for (user, terms) in users {
             card.set_group(*user, Some(*terms));
@@ -277,7 +284,8 @@ impl Machine {
     /// A control interval is over: what each row may use in the next, by card and direction.
     pub fn tick(&mut self, now: Time) -> &[MachineGrant] {
         self.grants.clear();
-        let is_grace = now.since(self.started) < GRACE;
+        self.weights.clear();
+        let is_grace = self.is_grace(now);
         let still = Duration::from_nanos(self.interval.as_nanos().saturating_mul(STILL_INTERVALS));
         for slot in self.slots.iter_mut().flatten() {
             if now.since(slot.changed) > still {
@@ -294,6 +302,8 @@ impl Machine {
                 for (name, slot) in named(&self.slots).filter(|(_, slot)| slot.place == Some(place)) {
                     // Until all are back who had something, nobody gets more than it had.
                     self.used.push((name, if is_grace { slot.start } else { slot.measured }));
+                    let group = group(self.config.share_by, slot.member, &self.members);
+                    *self.weights.entry((id, direction as u8, group)).or_default() += slot.asked.options.weight;
                     // Who says nothing of a queue has seen none: else one liar among such would be the median.
                     if let Some(member) = self.members.get(&slot.member) {
                         let longest = waiting.entry(member.user).or_default();
@@ -416,11 +426,7 @@ impl Machine {
     }
 
     fn group(&self, member: MemberId) -> u32 {
-        match self.config.share_by {
-            ShareBy::User => self.members.get(&member).map_or(0, |member| member.user),
-            ShareBy::Process => member.0,
-            ShareBy::Session => 0,
-        }
+        group(self.config.share_by, member, &self.members)
     }
 
     fn give_up(&mut self, member: MemberId, row: u32, slot: Option<usize>) {
@@ -439,6 +445,15 @@ impl Machine {
         {
             node.leave(name(at));
         }
+    }
+}
+
+/// Of which owner a member is.
+fn group(share_by: ShareBy, member: MemberId, members: &BTreeMap<MemberId, Member>) -> u32 {
+    match share_by {
+        ShareBy::User => members.get(&member).map_or(0, |member| member.user),
+        ShareBy::Process => member.0,
+        ShareBy::Session => 0,
     }
 }
 

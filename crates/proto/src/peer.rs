@@ -6,6 +6,7 @@ use crate::address::PeerAddress;
 use crate::closing::ClosingSession;
 use crate::codec::{Reset, SessionId};
 use crate::mtu::Mtu;
+use crate::options::SessionOptions;
 use crate::packet::{ControlPacket, Packet, Transmit};
 use crate::rates::SessionRates;
 use crate::replay::Replay;
@@ -36,6 +37,10 @@ pub(crate) struct Peer<K> {
     pub(crate) probe_at: Time,
     /// Since when it owes an answer to a probe, and has said nothing else.
     pub(crate) unanswered: Option<Time>,
+    /// What this host's end nodes were told of it.
+    pub(crate) options: SessionOptions,
+    /// What its application wants to send at the most, where this end sends.
+    pub(crate) desired: Option<Rate>,
     /// What its application takes at the most, where this end receives.
     pub(crate) ceiling: Option<Rate>,
     /// What the source was last told that it may send, in bit/s, and when.
@@ -67,6 +72,8 @@ impl<K> Peer<K> {
             probe: None,
             probe_at: now,
             unanswered: None,
+            options: SessionOptions::default(),
+            desired: None,
             ceiling: None,
             told: None,
             heard: now,

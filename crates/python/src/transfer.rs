@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use fairwave_files::{Durable, Ended, GetOptions, Share, ShareOptions, Transfer};
 use fairwave_host::{
-    Capacity, Endpoint, EndpointConfig, Here, Keyring, Listen, Offering, PathControl, PathKind, ServerOptions, ShareId,
-    StateDir, Ticket, Validity, listen_address,
+    Capacity, Endpoint, EndpointConfig, Here, Keyring, Listen, NodeChoice, Offering, PathControl, PathKind,
+    ServerOptions, ShareId, StateDir, Ticket, Validity, listen_address,
 };
 use fairwave_schemes::node::host_rule;
 use fairwave_units::{Bytes, Duration, Rate};
@@ -50,6 +50,7 @@ impl LinkOptions {
         Ok(EndpointConfig {
             send_capacity: capacity,
             receive_capacity: capacity,
+            node: NodeChoice::Auto,
             path: if self.dedicated { PathKind::Dedicated } else { PathKind::Shared },
             is_plain: self.plain,
             path_control: if self.path_control == "cubic" { PathControl::Cubic } else { PathControl::Bbr },

@@ -2,7 +2,7 @@
 
 use fairwave_units::{Duration, Rate, Time};
 
-/// What the daemon says of its ticks, behind all grants of one.
+/// What the daemon says of its ticks, behind all grants of one. Each process has one of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Beat {
     /// Counts the daemon's ticks.
@@ -17,21 +17,28 @@ pub struct Beat {
     pub receive: Option<Rate>,
     /// Which daemon this is: another number after each start.
     pub daemon: u64,
+    /// What a session that opens in this process shares `send` with: as if so many sessions of weight one were there.
+    pub send_weights: f64,
+    /// And `receive`.
+    pub receive_weights: f64,
 }
 
 impl Beat {
     /// Words of a beat, without its sequence.
-    pub(crate) const WORDS: usize = 6;
+    pub(crate) const WORDS: usize = 8;
 
     pub(crate) fn encode(&self) -> [u64; Self::WORDS] {
         let rate = |rate: Option<Rate>| rate.map_or(f64::INFINITY, Rate::as_bps).to_bits();
-        let Self { tick, next_tick, interval, send, receive, daemon } = *self;
-        [tick, next_tick.as_nanos(), interval.as_nanos(), rate(send), rate(receive), daemon]
+        let Self { tick, next_tick, interval, send, receive, daemon, send_weights, receive_weights } = *self;
+        let weights = [send_weights.to_bits(), receive_weights.to_bits()];
+        [tick, next_tick.as_nanos(), interval.as_nanos(), rate(send), rate(receive), daemon, weights[0], weights[1]]
     }
 
     /// What a daemon wrote. A number that is no rate is no limit: a process trusts its daemon.
-    pub(crate) fn decode([tick, next_tick, interval, send, receive, daemon]: [u64; Self::WORDS]) -> Self {
+    pub(crate) fn decode(words: [u64; Self::WORDS]) -> Self {
+        let [tick, next_tick, interval, send, receive, daemon, send_weights, receive_weights] = words;
         let rate = |bits| Rate::from_bps(f64::from_bits(bits)).ok();
+        let weights = |bits| Some(f64::from_bits(bits)).filter(|weights| *weights >= 0.0 && weights.is_finite());
         Self {
             tick,
             next_tick: Time::from_nanos(next_tick),
@@ -39,6 +46,8 @@ impl Beat {
             send: rate(send),
             receive: rate(receive),
             daemon,
+            send_weights: weights(send_weights).unwrap_or_default(),
+            receive_weights: weights(receive_weights).unwrap_or_default(),
         }
     }
 }

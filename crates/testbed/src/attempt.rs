@@ -10,8 +10,11 @@ use fairwave_wan::{Direction, Port, Relay, Report, Space, overflows};
 use crate::child::Child;
 use crate::clock::{instant_at, now_ns};
 use crate::error::Error;
+use crate::machine::SETTLED;
 use crate::message::{EndReport, SourceAt, Start, Told};
 use crate::plan::Plan;
+use crate::programs::{Processes, Program, programs};
+use crate::sockets::SocketDir;
 
 /// An IP packet has so many bytes, as on Ethernet.
 const MTU: u32 = 1500;
@@ -23,8 +26,10 @@ const AHEAD: Duration = Duration::from_millis(300);
 /// What was seen in a run.
 #[derive(Debug)]
 pub(crate) struct Seen {
-    /// By the programs, in the plan's order.
+    /// By the programs.
     pub(crate) ends: Vec<EndReport>,
+    /// The node of each.
+    pub(crate) nodes: Vec<String>,
     /// By the relay.
     pub(crate) relay: Report,
     /// When the run began, as the relay counts.
@@ -37,6 +42,7 @@ pub(crate) struct Seen {
 /// run has passed, and may end it.
 pub(crate) fn attempt(
     plan: &Plan,
+    processes: Processes,
     command: &[String],
     look: &mut dyn FnMut(Duration) -> Result<(), Error>,
 ) -> Result<Seen, Error> {
@@ -59,44 +65,55 @@ pub(crate) fn attempt(
     for (from, to, delay) in &plan.delays {
         relay.set_detour(*from, *to, *delay);
     }
-    let mut children = Vec::new();
-    for (place, space) in plan.places.iter().zip(&spaces) {
-        let mut child = Child::start(space, &place.setup.node, command)?;
-        child.order(&place.setup)?;
+    let sockets = SocketDir::new()?;
+    let programs = programs(plan, processes, &sockets.path);
+    let mut children: Vec<Child> = Vec::new();
+    let mut sources = BTreeMap::new();
+    let mut ready_at = Instant::now();
+    for program in &programs {
+        let mut child = Child::start(&spaces[program.place], &program.setup.node, command)?;
+        child.order(&program.setup)?;
+        if program.setup.is_daemon {
+            let told = child.hear(Instant::now() + PATIENCE, &mut || look(Duration::ZERO))?;
+            let Told::Ready(_) = told else { return Err(confused(&program.setup.node)) };
+            ready_at = Instant::now() + SETTLED;
+        }
         children.push(child);
     }
-    let mut sources = BTreeMap::new();
-    for (place, child) in plan.places.iter().zip(&children) {
+    for (Program { setup, .. }, child) in programs.iter().zip(&children).filter(|(program, _)| !program.setup.is_daemon)
+    {
         let told = child.hear(Instant::now() + PATIENCE, &mut || look(Duration::ZERO))?;
-        let Told::Ready(ready) = told else { return Err(confused(&place.setup.node)) };
-        for part in &place.setup.gives {
+        let Told::Ready(ready) = told else { return Err(confused(&setup.node)) };
+        for part in &setup.gives {
             let at = match (&part.congestion, &ready.ticket, ready.tcp_port) {
                 (Some(_), _, Some(port)) => SourceAt::Tcp((part.source, port).into()),
                 (None, Some(ticket), _) => SourceAt::Ticket(ticket.clone()),
-                _ => return Err(confused(&place.setup.node)),
+                _ => return Err(confused(&setup.node)),
             };
             sources.insert(part.session, at);
         }
     }
     let lasts_ns = plan.lasts.as_nanos() as u64;
-    let at_ns = now_ns() + AHEAD.as_nanos() as u64;
-    for (place, child) in plan.places.iter().zip(&mut children) {
-        let taken = place.setup.takes.iter();
+    let settles = ready_at.saturating_duration_since(Instant::now()).as_nanos() as u64;
+    let at_ns = now_ns() + settles.max(AHEAD.as_nanos() as u64);
+    for (Program { setup, .. }, child) in programs.iter().zip(&mut children) {
+        let taken = setup.takes.iter();
         let known = taken.filter_map(|part| Some((part.session, sources.get(&part.session)?.clone())));
         child.order(&Start { at_ns, lasts_ns, sources: known.collect() })?;
     }
     let begin = instant_at(at_ns);
     let deadline = begin + plan.lasts + PATIENCE;
     let mut ends = Vec::new();
-    for (place, child) in plan.places.iter().zip(&children) {
+    for (Program { setup, .. }, child) in programs.iter().zip(&children) {
         let told = child.hear(deadline, &mut || look(begin.elapsed().min(plan.lasts)))?;
-        let Told::Seen(report) = told else { return Err(confused(&place.setup.node)) };
+        let Told::Seen(report) = told else { return Err(confused(&setup.node)) };
         ends.push(report);
     }
     drop(children);
+    let nodes = programs.into_iter().map(|program| program.setup.node).collect();
     let lost: io::Result<Vec<u64>> = spaces.iter().enumerate().map(|(port, space)| overflows(space, port)).collect();
     let overflows = lost?.iter().sum();
-    Ok(Seen { ends, relay: relay.stop()?, begin: begin.saturating_duration_since(relay_began), overflows })
+    Ok(Seen { ends, nodes, relay: relay.stop()?, begin: begin.saturating_duration_since(relay_began), overflows })
 }
 
 fn confused(node: &str) -> Error {

@@ -10,6 +10,7 @@ use crate::attempt::attempt;
 use crate::error::Error;
 use crate::lateness::Lateness;
 use crate::plan::Plan;
+use crate::programs::Processes;
 
 /// One flow of kernel TCP, and twenty between five sources and five sinks.
 const ONE: &str = include_str!("one-flow.toml");
@@ -62,11 +63,11 @@ pub fn calibrate(
     let mut load = |text: &str| {
         let scenario = scenario(text, each)?;
         let plan = Plan::of(&scenario)?;
-        let seen = attempt(&plan, command, &mut |_| look())?;
+        let seen = attempt(&plan, Processes::Node, command, &mut |_| look())?;
         let (half, rest) = (each / 2, each.saturating_sub(each / 2));
         let carried: u64 = seen.ends.iter().flat_map(|end| end.arrived.values()).map(|one| one.bytes_from(half)).sum();
         let offered = scenario.sessions.iter().filter_map(|session| session.demand.largest());
-        let lateness = Lateness::of(&plan, &seen);
+        let lateness = Lateness::of(&seen);
         Ok::<_, Error>(Load {
             flows: scenario.sessions.len(),
             offered_bps: offered.map(Rate::as_bps).sum(),

@@ -3,6 +3,7 @@
 use std::io::{self, BufRead, Write};
 use std::time::{Duration, Instant};
 
+use fairwave_daemon::Daemon;
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
 use crate::clock::{instant_at, now_ns};
@@ -80,6 +81,8 @@ fn tell(told: &Told) -> io::Result<()> {
 struct Ends {
     gtp: Option<GtpEnd>,
     tcp: TcpEnd,
+    /// The node's, where this is it.
+    _daemon: Option<Daemon>,
 }
 
 impl Ends {
@@ -88,9 +91,12 @@ impl Ends {
         if parts().any(|part| part.congestion.is_some()) {
             tcp::tune().map_err(|error| error.to_string())?;
         }
-        let gtp = setup.rule.as_ref().map(|rule| GtpEnd::open(setup, rule)).transpose()?;
+        let daemon = setup.daemon.as_ref().zip(setup.rule.as_ref()).filter(|_| setup.is_daemon);
+        let daemon = daemon.map(|(socket, rule)| crate::machine::start(socket, rule)).transpose()?;
+        let rule = setup.rule.as_ref().filter(|_| !setup.is_daemon);
+        let gtp = rule.map(|rule| GtpEnd::open(setup, rule)).transpose()?;
         let tcp = TcpEnd::open(&setup.gives).map_err(|error| error.to_string())?;
-        Ok(Self { gtp, tcp })
+        Ok(Self { gtp, tcp, _daemon: daemon })
     }
 
     fn run(&mut self, setup: &Setup, start: &Start) -> Result<EndReport, String> {
@@ -204,6 +210,8 @@ mod tests {
             rule: None,
             gives: vec![part(3, 5, None)],
             takes: vec![part(0, 9, Some(1_500_000_000)), part(1, 2_000_000_000, None), part(2, 1, Some(8))],
+            daemon: None,
+            is_daemon: false,
         };
         let start = Start { at_ns: 100, lasts_ns: 1_000_000_000, sources: BTreeMap::new() };
         // What starts after the end of the run never does; the demand at the start is not told again.

@@ -9,7 +9,8 @@ use std::time::Instant;
 use crossbeam_channel::Receiver;
 use fairwave_host::{
     CloseReason, ConnectError, ConnectOptions, Endpoint, EndpointConfig, Handler, Here, Identity, IntervalRule,
-    Keyring, PathKind, Refusal, Session, SessionOptions, ShareId, StatusSample, Ticket, Validity, Visitor, VoidReason,
+    Keyring, NodeChoice, PathKind, Refusal, Session, SessionOptions, ShareId, StatusSample, Ticket, Validity, Visitor,
+    VoidReason,
 };
 use fairwave_units::{Duration, Rate};
 
@@ -86,6 +87,7 @@ impl GtpEnd {
             listen: Some(SocketAddr::new([0, 0, 0, 0].into(), 0)),
             send_capacity: rate(rule.send_bps),
             receive_capacity: rate(rule.receive_bps),
+            node: setup.daemon.clone().map_or(NodeChoice::Own, NodeChoice::At),
             path: if rule.is_shared { PathKind::Shared } else { PathKind::Dedicated },
             rule: rule.name.clone(),
             interval,

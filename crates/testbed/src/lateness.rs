@@ -5,7 +5,6 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::attempt::Seen;
-use crate::plan::Plan;
 
 /// A relay that is later than this for half of its packets is no network of the scenario.
 const MOST_HALF_US: f64 = 200.0;
@@ -36,17 +35,17 @@ pub struct Lateness {
 }
 
 impl Lateness {
-    pub(crate) fn of(plan: &Plan, seen: &Seen) -> Self {
+    pub(crate) fn of(seen: &Seen) -> Self {
         let relay = &seen.relay;
         let late_us = |share| relay.late_by(share).as_secs_f64() * 1e6;
-        let ends = seen.ends.iter().zip(&plan.places);
+        let ends = seen.ends.iter().zip(&seen.nodes);
         let slowest = ends.max_by_key(|(end, _)| end.standstill_ns);
         Self {
             late_half_us: late_us(0.5),
             late_p99_us: late_us(0.99),
             late_p999_us: late_us(0.999),
             standstill_ms: slowest.map_or(0.0, |(end, _)| end.standstill_ns as f64 / 1e6),
-            standstill_at: slowest.map_or(String::new(), |(_, place)| place.setup.node.clone()),
+            standstill_at: slowest.map_or(String::new(), |(_, node)| node.clone()),
             overflows: seen.overflows
                 + relay.refused
                 + relay.missed

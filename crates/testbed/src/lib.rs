@@ -23,10 +23,13 @@ mod end;
 mod error;
 mod gtp;
 mod lateness;
+mod machine;
 mod message;
 mod plan;
+mod programs;
 mod run;
 mod socket_options;
+mod sockets;
 mod tcp;
 mod words;
 
@@ -34,6 +37,7 @@ pub use calibration::{Calibration, Load, calibrate};
 pub use end::end;
 pub use error::Error;
 pub use lateness::Lateness;
+pub use programs::Processes;
 pub use run::{Options, Outcome, Wired, check, run};
 
 /// Makes this process one that may have namespaces. To be called before any thread starts.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,10 @@ pub(crate) struct Setup {
     pub(crate) gives: Vec<Part>,
     /// Sessions of which it is the sink.
     pub(crate) takes: Vec<Part>,
+    /// The socket of the node's daemon, where sessions are processes of their own.
+    pub(crate) daemon: Option<PathBuf>,
+    /// Whether it is that daemon.
+    pub(crate) is_daemon: bool,
 }
 
 /// The rule of a node, as the scenario says it.

@@ -85,6 +85,8 @@ impl Plan {
                 rule: rule(scenario, node, &here)?,
                 gives: Vec::new(),
                 takes: Vec::new(),
+                daemon: None,
+                is_daemon: false,
             };
             let [up, down] = ways(scenario, at, node);
             places.push(Place { node: index, setup, more: Vec::new(), up, down });

@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::lateness::Lateness;
 use crate::message::Sent;
 use crate::plan::Plan;
+use crate::programs::Processes;
 use crate::tcp::check_congestion;
 
 /// Each of the two loads of a calibration lasts so long.
@@ -24,6 +25,8 @@ const MISSES: f64 = 0.95;
 pub struct Options<'a> {
     /// The program that is started at each node, with its arguments: it calls [`end`](crate::end()).
     pub command: Vec<String>,
+    /// Which sessions of a node a process has.
+    pub processes: Processes,
     /// How often a run is tried while the machine is busy.
     pub attempts: u32,
     /// Called some twenty times a second: whether to end now.
@@ -43,7 +46,8 @@ impl Options<'_> {
         let program =
             program.into_os_string().into_string().map_err(|_| std::io::Error::other("its path is no text"))?;
         let command = vec![program, "testbed".into(), "end".into()];
-        Ok(Self { command, attempts: 3, is_interrupted: &|| false, tell: &|_| {} })
+        let processes = Processes::Node;
+        Ok(Self { command, processes, attempts: 3, is_interrupted: &|| false, tell: &|_| {} })
     }
 }
 
@@ -116,8 +120,8 @@ pub fn run(scenario: &Scenario, mut settings: Settings<'_>, options: &Options<'_
             }
             interrupted()
         };
-        let seen = attempt(&plan, &options.command, &mut look)?;
-        let lateness = Lateness::of(&plan, &seen);
+        let seen = attempt(&plan, options.processes, &options.command, &mut look)?;
+        let lateness = Lateness::of(&seen);
         (options.tell)(&lateness.to_string());
         let Some(reason) = lateness.busy() else {
             return wired(scenario, &plan, &seen, (calibration, lateness, attempts), &settings);

@@ -89,6 +89,7 @@ fn begin(ask: &CpRequest) -> Result<Far, CommandFailure> {
         rule: ask.rule.as_deref().map(link::rule).transpose().map_err(CommandFailure::Usage)?,
         plain: ask.is_plain,
         carrier: Carriers::Any,
+        node: link::NodeArg::default(),
     };
     let (share, id) = share(&ask.what, link.session())?;
     make_room(id, ask.run.as_deref());

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration as StdDuration;
 
+use clap::ValueEnum;
 use fairwave_scenario::{Document, Record, Scenario, Settings, Summary, WorkKind, allocate};
 use fairwave_schemes::scheme::Model;
-use fairwave_testbed::{Calibration, Lateness, Options, Outcome, Wired, calibrate};
+use fairwave_testbed::{Calibration, Lateness, Options, Outcome, Processes, Wired, calibrate};
 use serde::Serialize;
 
 use super::failure;
@@ -46,6 +47,9 @@ pub(crate) struct Args {
     /// Capacities, demands and sizes by this factor, or "auto": as much as this machine carries
     #[arg(long, value_name = "F", default_value = "1")]
     scale: ScaleArg,
+    /// What a process is: a node with all its sessions, or one end of a session; then a daemon shares each node
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "node")]
+    processes: ProcessesName,
     /// Write results to this directory
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -55,6 +59,15 @@ pub(crate) struct Args {
     /// No progress and no notes on stderr
     #[arg(long, short)]
     quiet: bool,
+}
+
+/// `--processes`.
+#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+enum ProcessesName {
+    /// A node
+    Node,
+    /// One end of a session
+    Session,
 }
 
 /// `--scale`.
@@ -115,8 +128,12 @@ pub(super) fn run(args: &Args) -> Done {
             terminal::note(text);
         }
     };
-    let options =
-        Options { is_interrupted: &interrupt::is_asked, tell: &note, ..Options::of_this_program().map_err(failure)? };
+    let processes = match args.processes {
+        ProcessesName::Node => Processes::Node,
+        ProcessesName::Session => Processes::Session,
+    };
+    let usual = Options::of_this_program().map_err(failure)?;
+    let options = Options { processes, is_interrupted: &interrupt::is_asked, tell: &note, ..usual };
     // What would not fit into memory is not even made.
     let work = WorkKind::Run(Model::Testbed, RECORD);
     cases.iter().try_for_each(|case| input::check_memory(&args.file, &document, case, work, 1, None))?;

@@ -5,8 +5,8 @@ use std::ops::RangeInclusive;
 
 use clap::ValueEnum;
 use fairwave_host::{
-    Capacity, Carrier, Carriers, Endpoint, EndpointConfig, IntervalRule, Listen, ListenError, PathControl, PathKind,
-    SessionOptions,
+    Capacity, Carrier, Carriers, Endpoint, EndpointConfig, IntervalRule, Listen, ListenError, NodeChoice, PathControl,
+    PathKind, SessionOptions,
 };
 use fairwave_schemes::node::host_rule;
 use fairwave_units::{Duration, Rate};
@@ -46,9 +46,23 @@ pub(crate) struct LinkArgs {
     /// GTP's beta: a session's least step, as a share of alpha x target rate, 0 < B <= 1 [default: 0.2]
     #[arg(long, value_name = "B", value_parser = closed_share)]
     pub(crate) beta: Option<f64>,
+    /// Whose end node this end's sessions share: the machine's, where a daemon runs (auto), this process's own, or the
+    /// one of the daemon at this socket
+    #[arg(long, value_name = "auto|own|PATH", value_parser = node, default_value = "auto")]
+    pub(crate) node: NodeArg,
     /// No encryption of data, which is faster; wrong bytes are still found. Both ends must ask for it
     #[arg(long)]
     pub(crate) plain: bool,
+}
+
+/// Whose end node a process has: the machine's, where none is said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NodeArg(pub(crate) NodeChoice);
+
+impl Default for NodeArg {
+    fn default() -> Self {
+        Self(NodeChoice::Auto)
+    }
 }
 
 /// Who else uses a path.
@@ -78,19 +92,27 @@ pub(crate) struct Bound {
     pub(crate) capacity: Capacity,
 }
 
+impl Bound {
+    /// An endpoint whose own capacity is this one: what it has is the machine's, where that has an end node.
+    pub(crate) fn of(endpoint: Endpoint, own: &Capacity) -> Self {
+        let [capacity, _] = own.at(&endpoint.node());
+        Self { endpoint, capacity }
+    }
+}
+
 impl LinkArgs {
     /// An endpoint at any port, for a session with a peer that is known, or will be.
     pub(crate) fn bind(&self, peer: Option<IpAddr>) -> Result<Bound, CommandFailure> {
         let (config, capacity) = self.config(peer);
         let endpoint = Endpoint::bind(&config).map_err(|error| CommandFailure::Run(error.to_string()))?;
-        Ok(Bound { endpoint, capacity })
+        Ok(Bound::of(endpoint, &capacity))
     }
 
     /// An endpoint that others come to; an address was said by `option`.
     pub(crate) fn bind_to(&self, option: &str, listen: &Listen) -> Result<Bound, CommandFailure> {
         let (config, capacity) = self.config(None);
         let endpoint = listen.bind(None, &config).map_err(|error| not_bound(option, listen, &error))?;
-        Ok(Bound { endpoint, capacity })
+        Ok(Bound::of(endpoint, &capacity))
     }
 
     /// Whether a command has the carrier that was asked for: it has these, and `why` says which it lacks.
@@ -130,6 +152,7 @@ impl LinkArgs {
         let mut config = EndpointConfig {
             send_capacity: capacity.rate,
             receive_capacity: capacity.rate,
+            node: self.node.0.clone(),
             path: match self.path {
                 PathUse::Shared => PathKind::Shared,
                 PathUse::Dedicated => PathKind::Dedicated,
@@ -208,6 +231,16 @@ pub(crate) const NO_SSH: &str = "there is no ssh to go through; `fairwave cp` ha
 /// The name of a rule that hosts run.
 pub(crate) fn rule(text: &str) -> Result<String, String> {
     host_rule(text).map(|_| text.to_owned()).map_err(|error| format!("{error}; {}", error.hint()))
+}
+
+/// Whose end node; a path has a slash, or is a socket of the directory that the call was made in.
+fn node(text: &str) -> Result<NodeArg, String> {
+    match text {
+        "auto" => Ok(NodeArg(NodeChoice::Auto)),
+        "own" => Ok(NodeArg(NodeChoice::Own)),
+        "" => Err("write auto, own, or the path of a daemon's socket".into()),
+        path => std::path::absolute(path).map(|path| NodeArg(NodeChoice::At(path))).map_err(|error| error.to_string()),
+    }
 }
 
 /// A rate above zero.

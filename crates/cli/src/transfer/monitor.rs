@@ -45,7 +45,6 @@ fn open(
     leave: Option<Leave>,
 ) -> Option<StatusSocket> {
     let (endpoint, capacity) = (bound.endpoint.clone(), bound.capacity.clone());
-    let here = Here { capacity: capacity.rate };
     let status = move || {
         let take = || {
             StatusSample::take(
@@ -55,8 +54,10 @@ fn open(
         };
         let before = take();
         std::thread::sleep(LOOKED);
+        let [send, receive] = capacity.at(&endpoint.node());
+        let here = Here { capacity: send.rate.or(receive.rate) };
         let sessions = take().since(&before, here);
-        ProcessStatus::of(command, Some(endpoint.local_addr()), [&capacity, &capacity], sessions)
+        ProcessStatus::of(command, Some(endpoint.local_addr()), [&send, &receive], sessions)
     };
     let open = || -> Result<StatusSocket, String> {
         let dir = runtime_dir().map_err(|error| error.to_string())?;

@@ -83,7 +83,7 @@ impl TicketOffer {
                 "write an address or a name, and a port if it is another one: 192.0.2.7, [2001:db8::7]:9000",
             ),
         })?;
-        Ok(Offered { bound: Bound { endpoint, capacity }, keyring, ticket })
+        Ok(Offered { bound: Bound::of(endpoint, &capacity), keyring, ticket })
     }
 
     /// What the call says of the ticket; `None` where it says nothing.

@@ -25,14 +25,15 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sim", &["scenario", "proto"]),
     ("fluid", &["scenario"]),
     ("catalogue", &["sim", "fluid"]),
-    ("host", &["scenario", "proto", "wan"]),
+    ("host", &["scenario", "proto", "table", "wan"]),
+    ("daemon", &["host", "table"]),
     ("files", &["host"]),
     ("pipe", &["host"]),
     ("bridge", &["pipe"]),
     ("capi", &["pipe"]),
     ("study", &["catalogue"]),
-    ("testbed", &["host", "scenario", "wan"]),
-    ("cli", &["study", "files", "testbed", "bridge"]),
+    ("testbed", &["daemon", "scenario", "wan"]),
+    ("cli", &["study", "files", "testbed", "daemon", "bridge"]),
     ("python", &["study", "files"]),
 ];
 
@@ -52,7 +53,7 @@ const IN_CYCLES: &[(&str, usize, &str)] = &[
     ("sim", 16, "the engine's kinds of sources, each a file of methods of the engine; and what they log and report"),
     ("fluid", 11, "the engine's steps, each a file of methods of the engine"),
     ("catalogue", 18, "a claim and what it is about; a picture and its parts"),
-    ("cli", 54, "commands use what `main` has, and it lists them"),
+    ("cli", 56, "commands use what `main` has, and it lists them"),
 ];
 
 /// The folders of `files`, each with those that it may use. What is above them may use all.

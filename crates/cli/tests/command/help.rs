@@ -1,6 +1,6 @@
 use super::*;
 
-const COMMANDS: [&[&str]; 24] = [
+const COMMANDS: [&[&str]; 25] = [
     &[],
     &["schemes"],
     &["allocate"],
@@ -19,6 +19,7 @@ const COMMANDS: [&[&str]; 24] = [
     &["run"],
     &["bench"],
     &["bench", "serve"],
+    &["daemon"],
     &["doctor"],
     &["status"],
     &["top"],

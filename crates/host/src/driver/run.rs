@@ -27,6 +27,7 @@ use crate::carrier::{Carrier, Carriers};
 use crate::commands::{Commands, SessionCommand, ThreadWaker};
 use crate::crypto::{Noise, OpenKeys, SessionKeys};
 use crate::orders::{EndpointOrder, EndpointShared};
+use crate::seat::{Seat, Seated};
 use crate::session::{Session, SessionFacts, SessionStats};
 
 /// Drives the cores of one endpoint: it does over and over what [`Host`] asks of its driver, and sleeps in between.
@@ -61,6 +62,8 @@ pub(crate) struct Driver {
     pub(super) answer_from: Option<IpAddr>,
     /// No later than this, once it is told to stop.
     pub(super) stops_at: Option<Time>,
+    /// Its place at the machine's table, where it wants one.
+    pub(super) seat: Option<Seat>,
 }
 
 /// How much comes, which says how long the socket can be left alone.
@@ -120,6 +123,7 @@ impl Driver {
         let is_more_to_read = self.receive(now) | self.receive_by_tunnels(now);
         self.take_orders(now);
         self.take_commands(now);
+        self.share(now);
         if self.host.poll_timeout().is_some_and(|at| at <= now) {
             self.host.handle_timeout(now);
         }
@@ -131,6 +135,20 @@ impl Driver {
         self.look_for_overflow(now);
         self.publish(now);
         (now, is_more_to_read || is_more_to_send)
+    }
+
+    /// Says what sessions use, and takes what they are granted, where the machine's end node says so.
+    fn share(&mut self, now: Time) {
+        let Some(seat) = self.seat.as_mut().filter(|seat| seat.is_due(now)) else { return };
+        let entries = self.entries.iter();
+        let seated = |entry| {
+            let OpenSession { session, sent_wire_bytes, received_wire_bytes, .. }: &OpenSession = entry;
+            Seated { session, wire_bytes: [*sent_wire_bytes, *received_wire_bytes] }
+        };
+        let mut sessions: Vec<_> = entries.map(seated).collect();
+        sessions.sort_unstable_by_key(|seated| seated.session.id());
+        seat.turn(now, &mut self.host, &sessions);
+        self.take_events(now);
     }
 
     /// Takes what has come: whether there may be more.
@@ -465,7 +483,9 @@ impl Driver {
         let publish = (!self.entries.is_empty()).then_some(self.publish_at);
         let next = self.host.poll_timeout();
         let tunnels = self.tunnels.next_timeout();
-        let ends = [next, publish, self.attempts.next_timeout(), tunnels, self.stops_at].into_iter().flatten().min();
+        let seat = self.seat.as_ref().and_then(Seat::next_timeout);
+        let ends =
+            [next, publish, self.attempts.next_timeout(), tunnels, seat, self.stops_at].into_iter().flatten().min();
         let rest = self.arrivals.rest(now, self.socket.buffers().receive);
         let least = if self.sent_at_once < WORTH_A_WAKE { LEAST_REST } else { Duration::ZERO };
         let until = |end: Option<Time>| end.map(|end| end.since(now).max(least));

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU64;
 use arc_swap::ArcSwap;
 use crossbeam_channel::Receiver;
 use fairwave_proto::codec::SessionId;
-use fairwave_proto::{DATA_OVERHEAD, ExchangeConfig, Host, HostConfig, IntervalRule, NodeConfig};
+use fairwave_proto::{DATA_OVERHEAD, Direction, ExchangeConfig, Host, HostConfig, IntervalRule, NodeConfig};
 use fairwave_schemes::node::host_rule;
 use fairwave_schemes::node::tally::TallyOptions;
 use fairwave_schemes::scheme::{NodeRule, OptionValue, Options};
@@ -27,6 +27,7 @@ use crate::commands::{Commands, SessionCommand, ThreadWaker};
 use crate::config::{BindError, EndpointConfig, EndpointFacts};
 use crate::crypto::{Noise, NoiseResponder};
 use crate::orders::{EndpointOrder, EndpointShared};
+use crate::seat::{MakeNode, NodeChoice, NodeFacts, Seat};
 
 /// Bytes of IPv4 and UDP around a datagram.
 const LOWER_BYTES: u32 = 28;
@@ -73,7 +74,16 @@ impl Driver {
         let mut seed = [0; 32];
         getrandom::fill(&mut seed).map_err(random)?;
         let crypto = NoiseResponder::new(facts.local).map_err(random)?;
-        let host = host(now, config, rule, facts.receive_buffer_bytes, seed, crypto);
+        let plan = NodePlan::of(config, rule, seed);
+        let mut host = host(now, config, &plan, facts.receive_buffer_bytes, seed, crypto);
+        let own = [config.send_capacity, config.receive_capacity];
+        let [send, receive] = own;
+        let node = Arc::new(ArcSwap::from_pointee(NodeFacts { send, receive, ..NodeFacts::default() }));
+        // Who shares by claims and grants divides nothing that others measure.
+        let choice = if rule.exchange.is_some() { &NodeChoice::Own } else { &config.node };
+        let make: MakeNode = Box::new(move |direction, capacity| plan.node(direction, capacity));
+        let seat = Seat::take(choice, now, make, own, Arc::clone(&bell), Arc::clone(&node), &mut host)
+            .map_err(BindError::System)?;
         Ok(Self {
             clock,
             host,
@@ -89,7 +99,13 @@ impl Driver {
             commands,
             told,
             orders,
-            shared: Arc::new(EndpointShared { facts, sessions: ArcSwap::default(), overflows: AtomicU64::new(0) }),
+            shared: Arc::new(EndpointShared {
+                facts,
+                sessions: ArcSwap::default(),
+                overflows: AtomicU64::new(0),
+                node,
+            }),
+            seat,
             is_plain: config.is_plain,
             publish_at: now,
             overflow: Overflow::new(&socket),
@@ -120,51 +136,76 @@ fn facts(socket: &Socket) -> io::Result<EndpointFacts> {
     })
 }
 
-/// What a node is told of the rule by claims and grants. What comes to a sink comes in bursts, of which it can tell no rate:
-/// `packet` is one of them there.
-fn exchange(constants: TallyOptions, config: &EndpointConfig, packet: Bytes) -> ExchangeConfig {
-    let interval = match config.interval {
-        IntervalRule::Fixed(interval) => interval,
-        IntervalRule::Rtt { most, .. } => most,
-    };
-    ExchangeConfig { options: TallyOptions { interval, packet, ..constants }, react: Some(REACT) }
+/// How the end nodes of a process are made.
+struct NodePlan {
+    rule: NodeRule,
+    interval: IntervalRule,
+    drain: bool,
+    largest_datagram: u32,
+    /// Nodes that tick together would react to each other's reactions: where in an interval each begins, 0 to 1.
+    phases: [f64; 2],
+}
+
+impl NodePlan {
+    fn of(config: &EndpointConfig, rule: NodeRule, seed: [u8; 32]) -> Self {
+        let draws = blake3::hash(&seed);
+        let phase = |at: usize| {
+            let draw = std::array::from_fn(|byte| draws.as_bytes()[at + byte]);
+            f64::from(u32::from_ne_bytes(draw)) / f64::from(u32::MAX)
+        };
+        let EndpointConfig { interval, drain, largest_datagram, .. } = *config;
+        Self { rule, interval, drain, largest_datagram, phases: [phase(0), phase(4)] }
+    }
+
+    fn node(&self, direction: Direction, capacity: Rate) -> NodeConfig {
+        let first = match self.interval {
+            IntervalRule::Fixed(interval) => interval,
+            IntervalRule::Rtt { least, .. } => least,
+        };
+        let mut options = Options::default();
+        options.set("drain", OptionValue::Flag(self.drain));
+        let packet = match direction {
+            Direction::Sending => Bytes::new(u64::from(LOWER_BYTES + self.largest_datagram)),
+            Direction::Receiving => RECEIVED_BURST,
+        };
+        NodeConfig {
+            capacity,
+            share: 1.0,
+            interval: self.interval,
+            phase: Duration::from_nanos((self.phases[direction as usize] * first.as_nanos() as f64) as u64),
+            allocator: (self.rule.make)(&options),
+            exchange: self.rule.exchange.map(|constants| self.exchange(constants(&options), packet)),
+        }
+    }
+
+    /// What a node is told of the rule by claims and grants. What comes to a sink comes in bursts, of which it can tell
+    /// no rate: `packet` is one of them there.
+    fn exchange(&self, constants: TallyOptions, packet: Bytes) -> ExchangeConfig {
+        let interval = match self.interval {
+            IntervalRule::Fixed(interval) => interval,
+            IntervalRule::Rtt { most, .. } => most,
+        };
+        ExchangeConfig { options: TallyOptions { interval, packet, ..constants }, react: Some(REACT) }
+    }
 }
 
 fn host(
     now: Time,
     config: &EndpointConfig,
-    rule: NodeRule,
+    plan: &NodePlan,
     buffer_bytes: usize,
     seed: [u8; 32],
     crypto: NoiseResponder,
 ) -> Host<Noise> {
-    let first = match config.interval {
-        IntervalRule::Fixed(interval) => interval,
-        IntervalRule::Rtt { least, .. } => least,
-    };
-    // Nodes that tick together would react to each other's reactions.
-    let node = |capacity: Option<Rate>, draw: [u8; 4], packet: Bytes| {
-        let share = f64::from(u32::from_ne_bytes(draw)) / f64::from(u32::MAX);
-        let mut options = Options::default();
-        options.set("drain", OptionValue::Flag(config.drain));
-        capacity.map(|capacity| NodeConfig {
-            capacity,
-            share: 1.0,
-            interval: config.interval,
-            phase: Duration::from_nanos((share * first.as_nanos() as f64) as u64),
-            allocator: (rule.make)(&options),
-            exchange: rule.exchange.map(|constants| exchange(constants(&options), config, packet)),
-        })
-    };
-    let draw = |at: usize| std::array::from_fn(|byte| blake3::hash(&seed).as_bytes()[at + byte]);
+    let node = |direction, capacity: Option<Rate>| capacity.map(|capacity| plan.node(direction, capacity));
     Host::new(
         now,
         HostConfig {
             lower_bytes: LOWER_BYTES,
             piece_bytes: config.largest_datagram.saturating_sub(DATA_OVERHEAD),
             send_bytes: SEND_BYTES,
-            sending: node(config.send_capacity, draw(0), Bytes::new(u64::from(LOWER_BYTES + config.largest_datagram))),
-            receiving: node(config.receive_capacity, draw(4), RECEIVED_BURST),
+            sending: node(Direction::Sending, config.send_capacity),
+            receiving: node(Direction::Receiving, config.receive_capacity),
             fair_start: config.fair_start,
             room: config.room,
             buffer: Some(Bytes::new(buffer_bytes as u64)),

@@ -56,10 +56,11 @@ impl<C: Crypto> Control<C> {
     fn terms(&self, session: SessionId, (sends, receives): (bool, bool), options: SessionOptions) -> Terms {
         let end = |flows: bool, direction| {
             // Where nothing is sent that was not granted nothing is from the start, whatever the other end would give.
-            let starts = |node: &&EndNode| flows && (self.setup.fair_start || node.exchanges());
+            let starts =
+                |node: &&EndNode| flows && (self.setup.fair_start || node.exchanges()) && node.knows_capacity();
             self.node(direction).filter(starts).map(|node| node.fair_start_end(options.weight))
         };
-        let knows = |flows: bool, direction| !flows || self.node(direction).is_some();
+        let knows = |flows: bool, direction| !flows || self.node(direction).is_some_and(EndNode::knows_capacity);
         let knows_all = knows(sends, Direction::Sending) && knows(receives, Direction::Receiving);
         Terms {
             session,
@@ -199,7 +200,7 @@ impl<C: Crypto> Control<C> {
                 }
             }
         }
-        peer.reset = established.reset;
+        (peer.reset, peer.options) = (established.reset, options);
         if let Some(reset) = established.reset {
             self.resets.insert(reset.id, session);
         }

@@ -17,6 +17,7 @@ mod ahead;
 mod claims;
 mod closing;
 mod stray;
+mod told;
 
 const LOWER: u32 = 28;
 const STREAM: u32 = 1;

@@ -48,13 +48,13 @@ pub(super) struct Card {
 
 impl Card {
     /// A capacity that comes to be known makes a node; one that was known and is not any more keeps the last.
-    pub(super) fn set(&mut self, now: Time, interval: Duration, capacity: CardCapacity) {
+    pub(super) fn set(&mut self, now: Time, interval: Duration, drain: bool, capacity: CardCapacity) {
         for (node, capacity) in self.nodes.iter_mut().zip([capacity.send, capacity.receive]) {
             match (node, capacity) {
                 (Some(node), Some(capacity)) => node.change_capacity(capacity),
                 (node @ None, Some(capacity)) => {
                     let rule = IntervalRule::Fixed(interval);
-                    *node = Some(EndNode::new(now, interval, capacity, 1.0, rule, Box::new(rule_of_groups())));
+                    *node = Some(EndNode::new(now, interval, capacity, 1.0, rule, Box::new(rule_of_groups(drain))));
                 }
                 (_, None) => {}
             }
@@ -69,15 +69,18 @@ impl Card {
         self.nodes[direction as usize].is_some()
     }
 
+    pub(super) fn node(&self, direction: Direction) -> Option<&EndNode> {
+        self.nodes[direction as usize].as_ref()
+    }
+
     pub(super) fn node_mut(&mut self, direction: Direction) -> Option<&mut EndNode> {
         self.nodes[direction as usize].as_mut()
     }
 }
 
-/// As a host's own node has it: what has built up drains.
-fn rule_of_groups() -> Groups {
+fn rule_of_groups(drain: bool) -> Groups {
     let mut options = Options::default();
-    options.set("drain", OptionValue::Flag(true));
+    options.set("drain", OptionValue::Flag(drain));
     Groups::new(Reading::Adopted, &options)
 }
 

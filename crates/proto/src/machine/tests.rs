@@ -29,7 +29,7 @@ struct Session {
 }
 
 fn config(share_by: ShareBy) -> MachineConfig {
-    MachineConfig { interval: TICK, share_by, limits: MachineLimits::default() }
+    MachineConfig { interval: TICK, share_by, limits: MachineLimits::default(), drain: true }
 }
 
 impl World {
@@ -482,4 +482,28 @@ fn set_card__of_another_capacity_holds_from_the_next_tick_on() {
     world.machine.set_card(world.now, CARD, less);
     world.run_for(SETTLED);
     assert_eq!(world.rates(), [300.0]);
+}
+
+#[test]
+fn weights__are_those_with_which_a_newcomer_begins_at_its_share() {
+    let mut world = World::new(ShareBy::User);
+    let (one, other) = (world.member(1000), world.member(1001));
+    for (member, row) in [(one, 0), (one, 1), (one, 2), (other, 0)] {
+        world.open(member, row);
+    }
+    world.run_for(Duration::from_secs(5));
+    let share = |machine: &Machine, group: u32| CAPACITY / (machine.weights(group, CARD, Direction::Sending) + 1.0);
+    // Of the first user's half a quarter; of the second's a half; a third user would have a third.
+    assert!((share(&world.machine, 1000) - 350.0 / 4.0).abs() < 1e-9);
+    assert!((share(&world.machine, 1001) - 350.0 / 2.0).abs() < 1e-9);
+    assert!((share(&world.machine, 1002) - 700.0 / 3.0).abs() < 1e-9);
+    assert_eq!(world.machine.weights(1000, CardId(7), Direction::Sending), 0.0);
+    let [node] = world.machine.nodes().collect::<Vec<_>>()[..] else { panic!("one node") };
+    assert_eq!((node.sessions, node.capacity), (4, Rate::mbps(CAPACITY)));
+    // By sessions all are alike.
+    let mut world = World::new(ShareBy::Session);
+    let one = world.member(1000);
+    (0..6).for_each(|row| _ = world.open(one, row));
+    world.run_for(Duration::from_secs(5));
+    assert!((share(&world.machine, 0) - 100.0).abs() < 1e-9);
 }

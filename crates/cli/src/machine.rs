@@ -1,0 +1,140 @@
+//! What the daemon shows of its machine, for `status`.
+
+use std::fmt::Write as _;
+
+use fairwave_daemon::{MachineSnapshot, NodeSnapshot, UserSnapshot, ask_any};
+use serde::Serialize;
+
+use crate::simulate::rate;
+use crate::terminal::{self, BOLD, DIM, paint};
+
+/// The end node that is used most, in the words that programs rely on.
+#[derive(Serialize)]
+pub(crate) struct NodeEntry<'a> {
+    /// "daemon"
+    origin: &'static str,
+    card: Option<&'a str>,
+    direction: &'static str,
+    capacity_bps: f64,
+    total_bps: f64,
+    expected_bps: f64,
+    sessions: usize,
+    gap_to_max_min: Option<f64>,
+}
+
+/// The machine that a daemon shows; none where none runs, or it cannot be asked, which is said.
+pub(crate) fn machine() -> Option<MachineSnapshot> {
+    ask_any().unwrap_or_else(|error| {
+        terminal::note(&error.to_string());
+        None
+    })
+}
+
+/// All end nodes of a machine, that which is used most first.
+pub(crate) fn nodes(machine: &MachineSnapshot) -> Vec<NodeEntry<'_>> {
+    let mut nodes: Vec<&NodeSnapshot> = machine.nodes.iter().collect();
+    let used = |node: &NodeSnapshot| node.measured_bps / node.capacity_bps.max(1.0);
+    nodes.sort_by(|one, other| used(other).total_cmp(&used(one)));
+    nodes.into_iter().map(entry).collect()
+}
+
+fn entry(node: &NodeSnapshot) -> NodeEntry<'_> {
+    NodeEntry {
+        origin: "daemon",
+        card: node.card.as_deref(),
+        direction: direction(node),
+        capacity_bps: node.capacity_bps,
+        total_bps: node.measured_bps,
+        expected_bps: node.expected_bps,
+        sessions: node.sessions,
+        gap_to_max_min: node.gap_to_max_min,
+    }
+}
+
+fn direction(node: &NodeSnapshot) -> &'static str {
+    if node.receives { "receive" } else { "send" }
+}
+
+/// What a machine does, for people: its nodes, and its users where there are several.
+pub(crate) fn text(machine: &MachineSnapshot) -> String {
+    let mut text = format!("{} (daemon {})\n", paint(BOLD, "this machine's end node"), machine.pid);
+    for node in &machine.nodes {
+        let card = node.card.as_ref().map_or_else(String::new, |card| format!("{card}, "));
+        let sessions = if node.sessions == 1 { "session" } else { "sessions" };
+        let gap = node.gap_to_max_min.map_or_else(String::new, |gap| format!(", {:.1} % from max-min", gap * 100.0));
+        let line = format!(
+            "{card}{}: {} of {}, {} {sessions}{gap}",
+            if node.receives { "in" } else { "out" },
+            rate(node.measured_bps),
+            rate(node.capacity_bps),
+            node.sessions
+        );
+        let _ = writeln!(text, "  {}", paint(DIM, &line));
+    }
+    if machine.is_grace {
+        text += "  it has just begun: nobody gets more than it had before\n";
+    }
+    if machine.users.len() > 1 {
+        for user in &machine.users {
+            let _ = writeln!(text, "  {}", user_line(user));
+        }
+    }
+    text
+}
+
+fn user_line(user: &UserSnapshot) -> String {
+    let number = user.user.to_string();
+    let name = user.name.as_ref().unwrap_or(&number);
+    let (out, inwards) = (rate(user.sent_bps), rate(user.received_bps));
+    format!("{name}: {} sessions of {} processes, {out} out, {inwards} in", user.sessions, user.processes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(receives: bool, measured_bps: f64) -> NodeSnapshot {
+        NodeSnapshot {
+            receives,
+            capacity_bps: 7e8,
+            measured_bps,
+            expected_bps: 7e8,
+            sessions: 3,
+            gap_to_max_min: Some(0.012),
+            ..NodeSnapshot::default()
+        }
+    }
+
+    #[test]
+    fn nodes__begin_with_the_one_that_is_used_most() {
+        let machine =
+            MachineSnapshot { nodes: vec![node(false, 1e8), node(true, 6.9e8)], ..MachineSnapshot::default() };
+        let found = nodes(&machine);
+        assert_eq!((found[0].direction, found[0].total_bps), ("receive", 6.9e8));
+        assert_eq!(found[1].direction, "send");
+    }
+
+    #[test]
+    fn text__names_nodes_and_several_users() {
+        let user = |user: u32, name: Option<&str>| UserSnapshot {
+            user,
+            name: name.map(str::to_owned),
+            processes: 2,
+            sessions: 3,
+            sent_bps: 5e8,
+            received_bps: 0.0,
+            weight: 1.0,
+        };
+        let one = MachineSnapshot { pid: 7, nodes: vec![node(true, 6.9e8)], ..MachineSnapshot::default() };
+        let plain = |machine: &MachineSnapshot| anstream::adapter::strip_str(&text(machine)).to_string();
+        let expected =
+            "this machine's end node (daemon 7)\n  in: 690.00 Mb/s of 700.00 Mb/s, 3 sessions, 1.2 % from max-min\n";
+        assert_eq!(plain(&one), expected);
+        let many = MachineSnapshot { users: vec![user(0, Some("root")), user(1000, None)], ..one };
+        assert!(
+            plain(&many).ends_with("  1000: 3 sessions of 2 processes, 500.00 Mb/s out, 0.00 Mb/s in\n"),
+            "{}",
+            plain(&many)
+        );
+    }
+}

@@ -1,0 +1,272 @@
+//! The end node of a machine, end to end: a daemon, processes that serve and that fetch, and what becomes of them when
+//! one of them is killed. Rates are judged by what ends are granted, which a busy machine does not change.
+
+#![allow(non_snake_case)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use fairwave_daemon::{MachineSnapshot, ask};
+use serde_json::Value;
+
+/// Mb/s, each way. Little enough for a build without optimisation on a machine that does other things, too.
+const CAPACITY: f64 = 24.0;
+/// Something that takes a second or two takes no longer than this, however busy the machine is.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A directory, a daemon in it, and the processes that know of it. All are gone with it.
+struct World {
+    place: tempfile::TempDir,
+    daemon: Option<Child>,
+    servers: Vec<Child>,
+    clients: Vec<Child>,
+}
+
+impl World {
+    fn new() -> Self {
+        let place = tempfile::tempdir().unwrap();
+        for name in ["run", "state"] {
+            let dir = place.path().join(name);
+            std::fs::create_dir(&dir).unwrap();
+            std::os::unix::fs::chown(&dir, None, None).unwrap();
+            std::fs::set_permissions(&dir, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+        }
+        Self { place, daemon: None, servers: Vec::new(), clients: Vec::new() }
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.place.path().join("d.sock")
+    }
+
+    fn fairwave(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fairwave"));
+        command.args(words).current_dir(self.place.path()).stdin(Stdio::null());
+        command.env("FAIRWAVE_DAEMON", self.socket()).env("XDG_RUNTIME_DIR", self.place.path().join("run"));
+        command.env("XDG_STATE_HOME", self.place.path().join("state"));
+        command
+    }
+
+    fn start_daemon(&mut self) {
+        let capacity = format!("{CAPACITY} Mb/s");
+        let mut command = self.fairwave(&["daemon", "--capacity", &capacity, "--quiet"]);
+        self.daemon = Some(command.stdout(Stdio::null()).spawn().unwrap());
+        let begun = Instant::now();
+        while ask(&self.socket()).is_err() {
+            assert!(begun.elapsed() < PATIENCE, "no daemon answers");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn kill_daemon(&mut self) {
+        kill(&mut self.daemon.take().expect("it runs"));
+    }
+
+    fn serve(&mut self) {
+        let number = self.servers.len();
+        let ticket = std::fs::File::create(self.place.path().join(format!("t{number}"))).unwrap();
+        let mut command = self.fairwave(&["bench", "serve", "--listen", "127.0.0.1:0", "--quiet"]);
+        self.servers.push(command.stdout(ticket).stderr(Stdio::null()).spawn().unwrap());
+        let begun = Instant::now();
+        while std::fs::read_to_string(self.place.path().join(format!("t{number}"))).unwrap().lines().count() == 0 {
+            assert!(begun.elapsed() < PATIENCE, "no ticket");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn fetch(&mut self, server: usize) {
+        let ticket = format!("@t{server}");
+        let mut command =
+            self.fairwave(&["bench", &ticket, "--direction", "receive", "--time", "3600 s", "--quiet", "--json"]);
+        self.clients.push(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    }
+
+    /// Sees the machine until it is as it should be.
+    fn until(&self, what: &str, mut holds: impl FnMut(&MachineSnapshot) -> bool) -> MachineSnapshot {
+        let begun = Instant::now();
+        loop {
+            let seen = ask(&self.socket());
+            if let Ok(seen) = &seen
+                && holds(seen)
+            {
+                return seen.clone();
+            }
+            assert!(begun.elapsed() < PATIENCE, "not {what}: {seen:#?}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Until this many sessions share what there is to receive, each within 3 % of its part.
+    fn until_shared(&self, sessions: usize) -> MachineSnapshot {
+        let fair = CAPACITY * 1e6 / sessions as f64;
+        self.until(&format!("{sessions} sessions of {fair} bit/s"), |seen| {
+            let grants = grants(seen);
+            grants.len() == sessions && grants.iter().all(|bps| (bps - fair).abs() <= 0.03 * fair)
+        })
+    }
+
+    fn status(&self) -> Value {
+        let output = self.fairwave(&["status", "--json"]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.clients.iter_mut().chain(&mut self.servers).chain(&mut self.daemon).for_each(kill);
+    }
+}
+
+fn kill(child: &mut Child) {
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+/// What the sinks are granted that carry a load, bit/s: a session has the other direction, too, and nothing in it.
+fn grants(seen: &MachineSnapshot) -> Vec<f64> {
+    let sinks = seen.sessions.iter().filter(|row| row.receives && row.command == "bench" && row.measured_bps > 1e5);
+    sinks.map(|row| row.expected_bps).collect()
+}
+
+/// What the clients' own nodes grant, as the processes say: bit/s of each session that is a sink.
+fn of_processes(status: &Value) -> Vec<f64> {
+    let processes = status["processes"].as_array().unwrap().iter().filter(|process| process["command"] == "bench");
+    let sessions = processes.flat_map(|process| process["sessions"].as_array().unwrap());
+    sessions.filter_map(|session| session["expected_bps"].as_f64()).collect()
+}
+
+#[test]
+fn daemon__shares_between_processes_and_is_missed_when_it_is_killed() {
+    let mut world = World::new();
+    world.start_daemon();
+    world.serve();
+    world.serve();
+    for server in [0, 0, 1] {
+        world.fetch(server);
+    }
+    world.until_shared(3);
+    let status = world.status();
+    assert_eq!((&status["node"]["origin"], &status["node"]["capacity_bps"]), (&"daemon".into(), &24e6.into()));
+    assert!(status["node"]["total_bps"].as_f64().unwrap() > 0.0);
+    assert_eq!(status["users"].as_array().unwrap().len(), 1);
+    let why = String::from_utf8(world.fairwave(&["why"]).output().unwrap().stdout).unwrap();
+    let count = |verb: &str| why.lines().filter(|line| line.contains(verb) && line.contains("(bench")).count();
+    assert_eq!((count(" receives from "), count(" sends to ")), (3, 3), "{why}");
+    let text = String::from_utf8(world.fairwave(&["status"]).output().unwrap().stdout).unwrap();
+    assert!(text.contains("this machine's end node") && text.contains("of 24.00 Mb/s"), "{text}");
+    assert!(text.contains("capacity 24.00 Mb/s (of this machine, by the daemon at"), "{text}");
+
+    world.kill_daemon();
+    std::thread::sleep(Duration::from_secs(2));
+    let status = world.status();
+    assert_eq!(status["node"], Value::Null);
+    let left = of_processes(&status);
+    assert_eq!(left.len(), 3, "{status}");
+    assert!(left.iter().sum::<f64>() <= 1.02 * CAPACITY * 1e6, "{left:?}");
+    assert!(left.iter().all(|bps| *bps > 0.8 * CAPACITY * 1e6 / 3.0), "{left:?}");
+    let text = String::from_utf8(world.fairwave(&["status"]).output().unwrap().stdout).unwrap();
+    assert!(text.contains("what the daemon granted last"), "{text}");
+
+    world.start_daemon();
+    world.until_shared(3);
+    world.fetch(1);
+    world.until_shared(4);
+    // One that is killed leaves its share to the others.
+    kill(&mut world.clients.remove(0));
+    world.until_shared(3);
+}
+
+#[test]
+fn node__own_takes_no_part_and_a_path_names_a_daemon() {
+    let mut world = World::new();
+    world.start_daemon();
+    world.serve();
+    let socket = world.socket().display().to_string();
+    let node = |world: &World, node: &str| {
+        let mut command = world.fairwave(&["bench", "@t0", "--time", "1 s", "--node", node]);
+        let output = command.env("FAIRWAVE_DAEMON", "/nonexistent/d.sock").output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        ask(&world.socket()).unwrap().counts.joined
+    };
+    // The server has joined.
+    let server = world.until("joined", |seen| seen.counts.joined == 1);
+    assert_eq!(server.users[0].processes, 1);
+    assert_eq!(node(&world, "own"), 1);
+    assert_eq!(node(&world, "auto"), 1);
+    assert_eq!(node(&world, &socket), 2);
+}
+
+#[test]
+fn daemon__says_what_is_wrong_with_its_call() {
+    let mut world = World::new();
+    let refused = |world: &World, words: &[&str]| {
+        let output = world.fairwave(words).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        said
+    };
+    assert!(refused(&world, &["daemon", "--capacity", "0 Mb/s"]).contains("must be above zero"));
+    assert!(refused(&world, &["daemon", "--interval", "1 s"]).contains("must lie between 1 ms and 200 ms"));
+    let long = format!("/tmp/{}", "x".repeat(120));
+    assert!(refused(&world, &["daemon", "--socket", &long]).contains("--socket"));
+    world.start_daemon();
+    assert!(refused(&world, &["daemon"]).contains("a daemon listens there already"));
+}
+
+/// Crashes and returns: `FAIRWAVE_SOAK` of them, or as many as half a minute holds. The sessions of those who live go
+/// on, and when all is back they have their shares; what they had together meanwhile was never more than there is.
+#[test]
+fn soak__crashes_and_returns() {
+    let asked = std::env::var("FAIRWAVE_SOAK").ok().map(|text| text.parse::<u32>().expect("a number"));
+    let seed: u64 = std::env::var("FAIRWAVE_SEED").map_or(42, |text| text.parse().expect("a number"));
+    println!("FAIRWAVE_SEED={seed} FAIRWAVE_SOAK=500 cargo test -p fairwave-cli --test node soak");
+    let (most, begun) = (asked.unwrap_or(50), Instant::now());
+    let mut chance = seed;
+    let mut draw = |below: u64| {
+        // Knuth's linear congruence.
+        chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (chance >> 33) % below
+    };
+    let mut world = World::new();
+    world.start_daemon();
+    world.serve();
+    world.serve();
+    for server in [0, 1, 1] {
+        world.fetch(server);
+    }
+    world.until_shared(3);
+    let mut events = 0;
+    while events < most && (asked.is_some() || begun.elapsed() < Duration::from_secs(25)) {
+        // Some in a row, and then all is to be well again.
+        for _ in 0..=draw(4) {
+            events += 1;
+            match draw(3) {
+                0 => {
+                    world.kill_daemon();
+                    std::thread::sleep(Duration::from_millis(draw(700)));
+                    let left: f64 = of_processes(&world.status()).iter().sum();
+                    assert!(left <= 1.05 * CAPACITY * 1e6, "{left} bit/s without a daemon after {events}");
+                    world.start_daemon();
+                }
+                1 => {
+                    let at = draw(world.clients.len() as u64) as usize;
+                    kill(&mut world.clients.remove(at));
+                    world.fetch(draw(2) as usize);
+                }
+                _ => {
+                    let daemon = rustix::process::Pid::from_child(world.daemon.as_ref().unwrap());
+                    rustix::process::kill_process(daemon, rustix::process::Signal::STOP).unwrap();
+                    std::thread::sleep(Duration::from_millis(draw(1500)));
+                    rustix::process::kill_process(daemon, rustix::process::Signal::CONT).unwrap();
+                }
+            }
+            let sum = ask(&world.socket()).map(|seen| grants(&seen).iter().sum::<f64>()).unwrap_or_default();
+            assert!(sum <= 1.05 * CAPACITY * 1e6, "{sum} bit/s granted after {events} events");
+        }
+        world.until_shared(3);
+        assert!(world.clients.iter_mut().all(|client| client.try_wait().unwrap().is_none()), "a session was lost");
+    }
+    println!("{events} crashes and returns in {:.0} s", begun.elapsed().as_secs_f64());
+    assert!(Path::new(&world.socket()).exists());
+}

@@ -1,0 +1,103 @@
+//! A daemon that runs.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use crossbeam_channel::Sender;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use thiserror::Error;
+
+use crate::bind::{BindError, BoundSocket};
+use crate::door::{Bell, Door};
+use crate::news::{DoorNews, Shared};
+use crate::settings::Settings;
+use crate::shown::snapshot;
+use crate::snapshot::MachineSnapshot;
+use crate::ticker::Ticker;
+use crate::view::MachineView;
+
+/// A daemon that runs: processes take part at its socket, and their sessions share the machine's capacities. It ends
+/// when it is dropped.
+pub struct Daemon {
+    shared: Arc<Shared>,
+    bell: Arc<Bell>,
+    ticker: Sender<DoorNews>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// Why a daemon cannot be.
+#[derive(Debug, Error)]
+pub enum DaemonError {
+    /// It has no socket.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// The system has no thread, descriptor or random number for it.
+    #[error("cannot start: {0}")]
+    System(#[from] io::Error),
+}
+
+impl Daemon {
+    /// Starts one.
+    pub fn start(settings: Settings) -> Result<Self, DaemonError> {
+        let socket = BoundSocket::bind(&settings.socket)?;
+        // A descriptor a process, and a few.
+        let limit = getrlimit(Resource::Nofile);
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+        let number = getrandom::u64().map_err(io::Error::other)?;
+        let limits = settings.limits;
+        let bell = Arc::new(Bell::new()?);
+        let shared = Arc::new(Shared {
+            beats: ArcSwap::default(),
+            view: ArcSwap::from_pointee(MachineView::default()),
+            is_wanted: AtomicBool::new(false),
+        });
+        let (ticker, news) = crossbeam_channel::unbounded();
+        let seen = Arc::clone(&bell);
+        let ticks = Ticker::new(settings, number, news, Arc::clone(&shared), Box::new(move || seen.seen()))?;
+        shared.beats.store(Arc::new(ticks.beats()));
+        let door = Door::new(socket, Arc::clone(&bell), limits, ticker.clone(), Arc::clone(&shared));
+        let thread = |name: &str| std::thread::Builder::new().name(name.to_owned());
+        let threads = vec![
+            thread("fairwave-tick").spawn(move || ticks.run())?,
+            thread("fairwave-door").spawn(move || door.run())?,
+        ];
+        Ok(Self { shared, bell, ticker, threads })
+    }
+
+    /// What can be seen of the machine, with the sessions of all users: of the next tick.
+    pub fn snapshot(&self) -> MachineSnapshot {
+        let before = self.shared.view.load().tick;
+        self.shared.is_wanted.store(true, Ordering::SeqCst);
+        // Ticks are at most 200 ms apart.
+        let until = Instant::now() + Duration::from_millis(500);
+        while self.shared.view.load().tick == before && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        snapshot(&self.shared.view.load(), None)
+    }
+
+    /// The settings are these from now on, as far as they may change while it runs.
+    pub fn reload(&self, settings: Settings) {
+        let _ = self.ticker.send(DoorNews::Reload(Box::new(settings)));
+    }
+
+    /// Whether it has ended by itself, which it never should.
+    pub fn is_over(&self) -> bool {
+        self.threads.iter().any(JoinHandle::is_finished)
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        self.bell.stop();
+        let _ = self.ticker.send(DoorNews::Stop);
+        for thread in self.threads.drain(..) {
+            // A panic of the thread has been printed.
+            let _ = thread.join();
+        }
+    }
+}

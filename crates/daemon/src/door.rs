@@ -1,0 +1,291 @@
+//! The thread at the socket: who comes, goes and asks.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crossbeam_channel::Sender;
+use fairwave_host::door::{
+    Answer, DOOR_VERSION, MOST_CLOCK_DIFFERENCE, MOST_COMMAND_BYTES, OTHER_CLOCK, Question, monotonic_ns,
+    other_version, send_with,
+};
+use fairwave_proto::MachineLimits;
+use fairwave_table::{DaemonSegment, ROWS, VERSION};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::bind::BoundSocket;
+use crate::news::{DoorNews, Shared, VisitorId};
+use crate::shown::snapshot;
+use crate::visitor::{Heard, Visitor};
+
+/// Whoever is at the door.
+pub(crate) struct Door {
+    socket: BoundSocket,
+    bell: Arc<Bell>,
+    limits: MachineLimits,
+    visitors: BTreeMap<VisitorId, Visitor>,
+    newest: u64,
+    ticker: Sender<DoorNews>,
+    shared: Arc<Shared>,
+    /// The user that the daemon runs as: it sees all.
+    user: u32,
+}
+
+/// Wakes the door.
+pub(crate) struct Bell {
+    fd: std::os::fd::OwnedFd,
+    is_over: AtomicBool,
+    is_seen: AtomicBool,
+}
+
+/// Connections of a user beside its processes: who asks for the machine's state.
+const MOST_ASKING: usize = 16;
+/// Connections of all users.
+const MOST_VISITORS: usize = 4096;
+/// Who only keeps a descriptor is looked for so often.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+impl Bell {
+    pub(crate) fn new() -> std::io::Result<Self> {
+        let flags = rustix::event::EventfdFlags::CLOEXEC | rustix::event::EventfdFlags::NONBLOCK;
+        let fd = rustix::event::eventfd(0, flags)?;
+        Ok(Self { fd, is_over: AtomicBool::new(false), is_seen: AtomicBool::new(false) })
+    }
+
+    /// The daemon ends.
+    pub(crate) fn stop(&self) {
+        self.is_over.store(true, Ordering::SeqCst);
+        self.ring();
+    }
+
+    /// There is a view of the machine.
+    pub(crate) fn seen(&self) {
+        self.is_seen.store(true, Ordering::SeqCst);
+        self.ring();
+    }
+
+    fn ring(&self) {
+        // It can only fail because it has been rung 2^64 times.
+        let _ = rustix::io::write(&self.fd, &1_u64.to_ne_bytes());
+    }
+}
+
+impl Door {
+    pub(crate) fn new(
+        socket: BoundSocket,
+        bell: Arc<Bell>,
+        limits: MachineLimits,
+        ticker: Sender<DoorNews>,
+        shared: Arc<Shared>,
+    ) -> Self {
+        let user = rustix::process::geteuid().as_raw();
+        Self { socket, bell, limits, visitors: BTreeMap::new(), newest: 0, ticker, shared, user }
+    }
+
+    /// Attends to whoever comes, until the daemon ends.
+    pub(crate) fn run(mut self) {
+        while !self.bell.is_over.load(Ordering::SeqCst) {
+            let (ready, comes) = self.wait();
+            let _ = rustix::io::read(&self.bell.fd, &mut [0; 8]);
+            if self.bell.is_seen.swap(false, Ordering::SeqCst) {
+                self.show();
+            }
+            for visitor in ready {
+                self.attend(visitor);
+            }
+            if comes {
+                self.let_in();
+            }
+            let idle: Vec<_> =
+                self.visitors.iter().filter(|(_, visitor)| visitor.is_idle()).map(|(id, _)| *id).collect();
+            for visitor in idle {
+                self.close(visitor);
+            }
+        }
+    }
+
+    /// Waits for somebody: who has said something or takes more, and whether somebody comes.
+    fn wait(&self) -> (Vec<VisitorId>, bool) {
+        let mut fds =
+            vec![PollFd::new(&self.bell.fd, PollFlags::IN), PollFd::new(&self.socket.listener, PollFlags::IN)];
+        fds.extend(self.visitors.values().map(|visitor| {
+            let takes = if visitor.has_unsent() { PollFlags::OUT } else { PollFlags::empty() };
+            PollFd::new(&visitor.stream, PollFlags::IN | PollFlags::RDHUP | takes)
+        }));
+        let timeout = Timespec::try_from(LOOK_EVERY).ok();
+        let _ = poll(&mut fds, timeout.as_ref());
+        let is_ready = |fd: &PollFd<'_>| !fd.revents().is_empty();
+        let ready = self.visitors.keys().zip(&fds[2..]).filter(|(_, fd)| is_ready(fd)).map(|(id, _)| *id).collect();
+        (ready, is_ready(&fds[1]))
+    }
+
+    fn let_in(&mut self) {
+        // As many as a turn may take; the others wait in the system's queue.
+        for _ in 0..64 {
+            let stream = match self.socket.listener.accept() {
+                Ok((stream, _)) => stream,
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
+                Err(error) => {
+                    // No descriptor is left: those who keep one and say nothing are sent away soon.
+                    tracing::warn!(%error, "nobody can be let in");
+                    std::thread::sleep(Duration::from_millis(10));
+                    return;
+                }
+            };
+            let Ok(visitor) = Visitor::new(stream) else { continue };
+            let of_user = self.visitors.values().filter(|other| other.user == visitor.user).count();
+            if self.visitors.len() >= MOST_VISITORS || of_user >= self.limits.members_a_user + MOST_ASKING {
+                self.tell(DoorNews::Refused(1));
+                continue;
+            }
+            self.newest += 1;
+            self.visitors.insert(VisitorId(self.newest), visitor);
+        }
+    }
+
+    fn attend(&mut self, id: VisitorId) {
+        let Some(visitor) = self.visitors.get_mut(&id) else { return };
+        if !visitor.flush() {
+            return self.close(id);
+        }
+        // Who asks much waits for its answers before it asks more.
+        if visitor.has_unsent() {
+            return;
+        }
+        match visitor.hear() {
+            Heard::Nothing => {}
+            Heard::Gone => self.close(id),
+            Heard::Nonsense(error) => self.send_away(id, error),
+            Heard::Asked(question) => {
+                visitor.renew();
+                match question {
+                    Question::Join { version, layout, clock_ns, command } => {
+                        self.join(id, (version, layout), clock_ns, &command);
+                    }
+                    Question::More => self.more(id),
+                    Question::Status => {
+                        visitor.waits = true;
+                        self.shared.is_wanted.store(true, Ordering::SeqCst);
+                    }
+                }
+            }
+        }
+    }
+
+    fn join(&mut self, id: VisitorId, (version, layout): (u32, u64), clock_ns: u64, command: &str) {
+        let Some(visitor) = self.visitors.get(&id) else { return };
+        let (user, pid) = (visitor.user, visitor.pid);
+        let of_user = self.visitors.values().filter(|other| other.user == user && other.segments > 0).count();
+        let error = if version != DOOR_VERSION || layout != VERSION {
+            Some(other_version(version, layout))
+        } else if monotonic_ns().abs_diff(clock_ns) > MOST_CLOCK_DIFFERENCE.as_nanos() as u64 {
+            Some(OTHER_CLOCK.to_owned())
+        } else if visitor.segments > 0 {
+            Some("it takes part already".to_owned())
+        } else if of_user >= self.limits.members_a_user {
+            Some(format!("the user has {of_user} processes at the daemon already"))
+        } else {
+            None
+        };
+        if let Some(error) = error {
+            return self.send_away(id, error);
+        }
+        let printable = command.chars().filter(|c| c.is_ascii_graphic() || *c == ' ');
+        let command: Arc<str> = printable.take(MOST_COMMAND_BYTES).collect::<String>().into();
+        if let Some(segment) = self.give_segment(id) {
+            tracing::debug!(user, pid, %command, "takes part");
+            self.tell(DoorNews::Joined { visitor: id, user, pid, command, segment });
+        }
+    }
+
+    fn more(&mut self, id: VisitorId) {
+        let Some(visitor) = self.visitors.get(&id) else { return };
+        let user = visitor.user;
+        let more_of_user: usize = self
+            .visitors
+            .values()
+            .filter(|other| other.user == user)
+            .map(|other| other.segments.saturating_sub(1))
+            .sum();
+        if visitor.segments == 0 {
+            return self.send_away(id, "it does not take part".to_owned());
+        }
+        if (more_of_user + 1) * ROWS > self.limits.rows_a_user {
+            let error = Answer::Error(format!("a user has {} sessions at the most", self.limits.rows_a_user));
+            return self.answer(id, &error);
+        }
+        if let Some(segment) = self.give_segment(id) {
+            self.tell(DoorNews::More { visitor: id, segment });
+        }
+    }
+
+    /// Makes a segment and hands its memory over; this end's, unless its process does not take it.
+    fn give_segment(&mut self, id: VisitorId) -> Option<DaemonSegment> {
+        let visitor = self.visitors.get_mut(&id)?;
+        let (segment, memory) = match DaemonSegment::make() {
+            Ok(made) => made,
+            Err(error) => {
+                tracing::warn!(%error, "no room for a process");
+                self.send_away(id, error.to_string());
+                return None;
+            }
+        };
+        segment.set_beat(self.shared.beats.load().of(visitor.user));
+        let seat = Answer::Seat { version: DOOR_VERSION, layout: VERSION, clock_ns: monotonic_ns() };
+        let line = serde_json::to_string(&seat).unwrap_or_default();
+        if matches!(send_with(&visitor.stream, &line, &[memory.rows, memory.grants]), Ok(true)) {
+            visitor.segments += 1;
+            Some(segment)
+        } else {
+            self.close(id);
+            None
+        }
+    }
+
+    /// Those who wait see the machine.
+    fn show(&mut self) {
+        let view = self.shared.view.load_full();
+        let mut gone = Vec::new();
+        for (id, visitor) in self.visitors.iter_mut().filter(|(_, visitor)| visitor.waits) {
+            visitor.waits = false;
+            let sees = (visitor.user != 0 && visitor.user != self.user).then_some(visitor.user);
+            match serde_json::to_string(&snapshot(&view, sees)) {
+                Ok(json) => visitor.answer(&format!("{{\"status\":{json}}}")),
+                Err(error) => tracing::warn!(%error, "the machine cannot be shown"),
+            }
+            if !visitor.flush() {
+                gone.push(*id);
+            }
+        }
+        for id in gone {
+            self.close(id);
+        }
+    }
+
+    fn answer(&mut self, id: VisitorId, answer: &Answer) {
+        let Some(visitor) = self.visitors.get_mut(&id) else { return };
+        visitor.answer(&serde_json::to_string(answer).unwrap_or_default());
+        if !visitor.flush() {
+            self.close(id);
+        }
+    }
+
+    /// Says why, as far as that goes, and is done with it.
+    fn send_away(&mut self, id: VisitorId, error: String) {
+        self.tell(DoorNews::Refused(1));
+        self.answer(id, &Answer::Error(error));
+        self.close(id);
+    }
+
+    fn close(&mut self, id: VisitorId) {
+        if self.visitors.remove(&id).is_some_and(|visitor| visitor.segments > 0) {
+            self.tell(DoorNews::Gone(id));
+        }
+    }
+
+    fn tell(&self, news: DoorNews) {
+        // Without a ticker the daemon is about to end.
+        let _ = self.ticker.send(news);
+    }
+}

@@ -1,0 +1,56 @@
+//! What the two threads of a daemon tell each other.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use arc_swap::ArcSwap;
+use fairwave_table::{Beat, DaemonSegment};
+
+use crate::settings::Settings;
+use crate::view::MachineView;
+
+/// A connection of the door, and the process behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct VisitorId(pub(crate) u64);
+
+/// What the door tells the ticker.
+pub(crate) enum DoorNews {
+    /// A process takes part.
+    Joined { visitor: VisitorId, user: u32, pid: u32, command: Arc<str>, segment: DaemonSegment },
+    /// It has another segment.
+    More { visitor: VisitorId, segment: DaemonSegment },
+    /// It is gone.
+    Gone(VisitorId),
+    /// So many were refused.
+    Refused(u64),
+    /// The settings are these from now on.
+    Reload(Box<Settings>),
+    /// It is over.
+    Stop,
+}
+
+/// What a new segment begins with: so its process knows at once what there is, and with how many it is shared.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FirstBeats {
+    /// By users that are here.
+    pub(crate) of_users: BTreeMap<u32, Beat>,
+    /// Of all others.
+    pub(crate) other: Beat,
+}
+
+impl FirstBeats {
+    pub(crate) fn of(&self, user: u32) -> &Beat {
+        self.of_users.get(&user).unwrap_or(&self.other)
+    }
+}
+
+/// What both look at.
+pub(crate) struct Shared {
+    /// Of the last tick.
+    pub(crate) beats: ArcSwap<FirstBeats>,
+    /// The machine, of the tick after it was last asked for.
+    pub(crate) view: ArcSwap<MachineView>,
+    /// Whether somebody wants to see the machine.
+    pub(crate) is_wanted: AtomicBool,
+}

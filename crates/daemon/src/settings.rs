@@ -1,0 +1,74 @@
+//! How a daemon is set up.
+
+use std::path::PathBuf;
+
+use fairwave_proto::{CardCapacity, MachineLimits, ShareBy};
+use fairwave_schemes::GroupTerms;
+use fairwave_units::{Duration, Rate};
+
+/// How a daemon is set up. All is checked by whoever reads it: rates are above zero, users are numbers of the system.
+/// Only what stands under "later" may change while it runs (SIGHUP).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// Where its socket is.
+    pub socket: PathBuf,
+    /// The control interval, from 1 ms to 200 ms; it becomes longer where a tick costs more than 2 % of it.
+    pub interval: Duration,
+    /// Between whom a capacity is shared before each shares its part among its sessions.
+    pub share_by: ShareBy,
+    /// Whether queues that grew are drained again.
+    pub drain: bool,
+    /// How many processes and sessions there may be; later.
+    pub limits: MachineLimits,
+    /// One capacity for all that crosses this machine, by whatever card, loopback too. Where it is said no card has
+    /// a capacity of its own; later.
+    pub everything: Option<CardCapacity>,
+    /// What is said of cards, by name. Of a card that is not named the system's word is taken: 95 % of its speed, or
+    /// nothing where it tells none; later.
+    pub cards: Vec<CardSettings>,
+    /// What is said of users, where users share; later.
+    pub users: Vec<UserSettings>,
+    /// The weight of a card's other traffic as one more group, above zero; none if it has no part; later.
+    pub yields: Option<f64>,
+}
+
+/// What is said of a network card.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CardSettings {
+    /// The system's name for it, such as "eth0".
+    pub name: String,
+    /// What it sends, as IP packets; the system's word where it is not said.
+    pub send: Option<Rate>,
+    /// What it receives, as IP packets.
+    pub receive: Option<Rate>,
+    /// GTP's part of both, above 0 and at most 1.
+    pub share: f64,
+}
+
+/// What is said of a user of the system.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UserSettings {
+    /// The user's number.
+    pub user: u32,
+    /// Weight, minimum and maximum of all its sessions together.
+    pub terms: GroupTerms,
+    /// How many sessions it may have; as many as [`Settings::limits`] allows where it is not said.
+    pub sessions: Option<usize>,
+}
+
+impl Settings {
+    /// A daemon at this socket that takes the system's word for all cards.
+    pub fn at(socket: PathBuf) -> Self {
+        Self {
+            socket,
+            interval: Duration::from_millis(20),
+            share_by: ShareBy::User,
+            drain: true,
+            limits: MachineLimits::default(),
+            everything: None,
+            cards: Vec::new(),
+            users: Vec::new(),
+            yields: None,
+        }
+    }
+}

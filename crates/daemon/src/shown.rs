@@ -1,0 +1,165 @@
+//! A view of the machine in words and numbers that others understand.
+
+use std::collections::BTreeMap;
+
+use fairwave_host::limited_by_word;
+use fairwave_proto::{CardId, Direction, RowState, ShareBy};
+use fairwave_units::{Duration, Rate};
+
+use crate::fair::{Claim, gap, max_min};
+use crate::snapshot::{MachineSnapshot, NodeSnapshot, RowSnapshot, SNAPSHOT_VERSION, ShownState, UserSnapshot};
+use crate::view::{MachineView, MemberView, RowView};
+
+type NodeName = (CardId, Direction);
+
+/// What a view shows to one who sees a user's sessions alone, or all.
+pub(crate) fn snapshot(view: &MachineView, sees: Option<u32>) -> MachineSnapshot {
+    let nodes: Vec<NodeShares> =
+        view.nodes.iter().map(|node| NodeShares::of(view, (node.card, node.direction), node.capacity)).collect();
+    let name = |card: CardId| view.cards.iter().find(|(id, _)| *id == card).and_then(|(_, name)| name.clone());
+    let shown = |(number, member): (usize, &MemberView)| {
+        let row = |(at, row): (usize, &RowView)| {
+            let fair = nodes.iter().find_map(|node| node.shares.get(&(number, at)).copied());
+            row_snapshot(member, row, row.card.and_then(name), fair)
+        };
+        member.rows.iter().enumerate().map(row).collect::<Vec<_>>()
+    };
+    let seen = |(_, member): &(usize, &MemberView)| sees.is_none_or(|user| user == member.user);
+    MachineSnapshot {
+        version: SNAPSHOT_VERSION,
+        pid: std::process::id(),
+        daemon: view.daemon,
+        tick: view.tick,
+        at_s: view.at.as_secs_f64(),
+        uptime_s: view.at.since(view.started).as_secs_f64(),
+        interval_s: view.interval.as_secs_f64(),
+        tick_cost_s: view.cost.as_secs_f64(),
+        is_grace: view.is_grace,
+        share_by: match view.share_by {
+            ShareBy::User => "user",
+            ShareBy::Process => "process",
+            ShareBy::Session => "session",
+        }
+        .to_owned(),
+        nodes: nodes.iter().map(|node| node.snapshot(name(node.name.0))).collect(),
+        sessions: view.members.iter().enumerate().filter(seen).flat_map(shown).collect(),
+        users: users(view),
+        counts: view.counts,
+    }
+}
+
+/// A node with the max-min vector of its sessions.
+struct NodeShares {
+    name: NodeName,
+    capacity: Rate,
+    claims: Vec<Claim>,
+    /// By member and row.
+    shares: BTreeMap<(usize, usize), f64>,
+    gap: Option<f64>,
+}
+
+impl NodeShares {
+    fn of(view: &MachineView, name: NodeName, capacity: Rate) -> Self {
+        let mut places = Vec::new();
+        let mut claims = Vec::new();
+        for (number, member) in view.members.iter().enumerate() {
+            for (at, row) in member.rows.iter().enumerate().filter(|(_, row)| row.node() == Some(name)) {
+                places.push((number, at));
+                let ask = &row.row.ask;
+                let most = ask.desired.into_iter().chain(ask.maximum).map(Rate::as_bps).fold(f64::INFINITY, f64::min);
+                claims.push(Claim {
+                    group: member.group,
+                    terms: member.terms,
+                    weight: ask.weight,
+                    measured_bps: row.row.measured.as_bps(),
+                    expected_bps: row.expected.as_bps(),
+                    most_bps: most,
+                    least_bps: ask.minimum.as_bps(),
+                });
+            }
+        }
+        let shares = max_min(capacity.as_bps(), &claims);
+        let gap = gap(&claims, &shares);
+        Self { name, capacity, claims, shares: places.into_iter().zip(shares).collect(), gap }
+    }
+
+    fn snapshot(&self, card: Option<String>) -> NodeSnapshot {
+        NodeSnapshot {
+            card,
+            receives: self.name.1 == Direction::Receiving,
+            capacity_bps: self.capacity.as_bps(),
+            measured_bps: self.claims.iter().map(|claim| claim.measured_bps).sum(),
+            expected_bps: self.claims.iter().map(|claim| claim.expected_bps).sum(),
+            sessions: self.claims.len(),
+            gap_to_max_min: self.gap,
+            other: None,
+        }
+    }
+}
+
+fn row_snapshot(member: &MemberView, view: &RowView, card: Option<String>, fair: Option<f64>) -> RowSnapshot {
+    let row = &view.row;
+    let bps = |rate: Option<Rate>| rate.map(Rate::as_bps);
+    RowSnapshot {
+        pid: member.pid,
+        user: member.user,
+        command: member.command.to_string(),
+        id: format!("{:016x}", row.session),
+        peer: Some(row.peer),
+        receives: row.receives,
+        card,
+        state: match view.state {
+            _ if view.is_still => ShownState::Still,
+            RowState::Shares if view.exceeds => ShownState::Exceeds,
+            RowState::Shares => ShownState::Shares,
+            RowState::Free => ShownState::Free,
+            RowState::Refused => ShownState::Refused,
+        },
+        measured_bps: row.measured.as_bps(),
+        expected_bps: view.expected.as_bps(),
+        target_bps: view.target.as_bps(),
+        max_min_bps: fair,
+        desired_bps: bps(row.ask.desired),
+        weight: row.ask.weight,
+        minimum_bps: row.ask.minimum.as_bps(),
+        maximum_bps: bps(row.ask.maximum),
+        remote_bps: bps(row.remote.map(|remote| remote.rate)),
+        path_rate_bps: bps(row.path),
+        limited_by: limited_by_word(row.limited_by).map(str::to_owned),
+        rtt_s: Some(row.rtt).filter(|rtt| *rtt > Duration::ZERO).map(Duration::as_secs_f64),
+        waiting_s: row.waiting.map(Duration::as_secs_f64),
+        wire_bytes: row.wire_bytes.get(),
+        lost_packets: row.lost,
+    }
+}
+
+fn users(view: &MachineView) -> Vec<UserSnapshot> {
+    let names = names();
+    let mut users: BTreeMap<u32, UserSnapshot> = BTreeMap::new();
+    for member in &view.members {
+        let user = users.entry(member.user).or_insert_with(|| UserSnapshot {
+            user: member.user,
+            name: names.get(&member.user).cloned(),
+            weight: member.terms.weight,
+            ..UserSnapshot::default()
+        });
+        user.processes += 1;
+        user.sessions += member.rows.len();
+        for row in &member.rows {
+            let sum = if row.row.receives { &mut user.received_bps } else { &mut user.sent_bps };
+            *sum += row.row.measured.as_bps();
+        }
+    }
+    users.into_values().collect()
+}
+
+/// Names of users that the machine itself has; what a directory service knows has numbers alone.
+fn names() -> BTreeMap<u32, String> {
+    let text = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let user = |line: &str| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        Some((fields.nth(1)?.parse().ok()?, name.to_owned()))
+    };
+    text.lines().filter_map(user).collect()
+}

@@ -1,0 +1,180 @@
+//! What can be seen of a machine.
+
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+
+/// Of the format.
+pub const SNAPSHOT_VERSION: u32 = 1;
+
+/// All that can be seen of a machine, as of one tick of its daemon. Rates are of IP packets, in bit/s.
+///
+/// Who asks sees its own sessions, and of other users sums alone; the daemon's own user and root see all.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MachineSnapshot {
+    /// The version of this format: [`SNAPSHOT_VERSION`].
+    pub version: u32,
+    /// The daemon's process.
+    pub pid: u32,
+    /// Which daemon this is: another number after each start.
+    pub daemon: u64,
+    /// How many ticks there were.
+    pub tick: u64,
+    /// When this one was, by CLOCK_MONOTONIC.
+    pub at_s: f64,
+    /// For how long the daemon has run.
+    pub uptime_s: f64,
+    /// The control interval.
+    pub interval_s: f64,
+    /// What a tick costs, of late, from the first row that is read to the last grant that is written.
+    pub tick_cost_s: f64,
+    /// Whether it still hands out no more than what those had who came back after its start.
+    pub is_grace: bool,
+    /// Between whom capacities are shared: "user", "process" or "session".
+    pub share_by: String,
+    /// The end nodes, by card and direction.
+    pub nodes: Vec<NodeSnapshot>,
+    /// The sessions that may be shown to who asks, by process and session.
+    pub sessions: Vec<RowSnapshot>,
+    /// All users with processes here.
+    pub users: Vec<UserSnapshot>,
+    /// What was counted since the start.
+    pub counts: DaemonCounts,
+}
+
+/// An end node: a card and a direction.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NodeSnapshot {
+    /// The card's name; none where one capacity is for everything.
+    pub card: Option<String>,
+    /// Whether it is the sink of what crosses it, else the source.
+    pub receives: bool,
+    /// Its capacity: what its sessions may use together.
+    pub capacity_bps: f64,
+    /// What its sessions used together in the last interval.
+    pub measured_bps: f64,
+    /// What they are granted together.
+    pub expected_bps: f64,
+    /// How many sessions share it.
+    pub sessions: usize,
+    /// How far grants are from the (hierarchical) max-min vector at the most, as a share of what a session has there;
+    /// a session that uses less than its grant wants no more than what it uses. None without sessions.
+    pub gap_to_max_min: Option<f64>,
+    /// The card's other traffic, where it has a part.
+    pub other: Option<OtherTraffic>,
+}
+
+/// What crosses a card and is no session of the table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OtherTraffic {
+    /// The weight of all of it together.
+    pub weight: f64,
+    /// What it used: the card's counters less the table's.
+    pub measured_bps: f64,
+    /// What is left to it; nobody enforces that.
+    pub expected_bps: f64,
+}
+
+/// A session, and the direction in which it crosses a card: a row of the table.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RowSnapshot {
+    /// The process.
+    pub pid: u32,
+    /// Its user.
+    pub user: u32,
+    /// What the process is for, by its own word: "serve", "get".
+    pub command: String,
+    /// Its name in its process, 16 hexadecimal digits, as `fairwave status` has it.
+    pub id: String,
+    /// Where its peer is.
+    pub peer: Option<IpAddr>,
+    /// Whether this end is its sink, else its source.
+    pub receives: bool,
+    /// The card that it crosses; none where one capacity is for everything, or none is known.
+    pub card: Option<String>,
+    /// What became of it.
+    pub state: ShownState,
+    /// What it used in the interval that ended last, as far as it counts.
+    pub measured_bps: f64,
+    /// What it is granted.
+    pub expected_bps: f64,
+    /// Where that leads.
+    pub target_bps: f64,
+    /// What it would have in the max-min vector, where a node holds it.
+    pub max_min_bps: Option<f64>,
+    /// All that its application can use; none if that is all there is.
+    pub desired_bps: Option<f64>,
+    /// Its weight within its group.
+    pub weight: f64,
+    /// The rate that it is promised.
+    pub minimum_bps: f64,
+    /// What it never gets more than.
+    pub maximum_bps: Option<f64>,
+    /// What the other end said: a sink's grant, or a source's claim.
+    pub remote_bps: Option<f64>,
+    /// What its path is thought to carry.
+    pub path_rate_bps: Option<f64>,
+    /// What limits it, in the words of `fairwave why`.
+    pub limited_by: Option<String>,
+    /// The smoothed round-trip time.
+    pub rtt_s: Option<f64>,
+    /// What its packets waited for at the least.
+    pub waiting_s: Option<f64>,
+    /// What it sent or received since it opened, all headers with it.
+    pub wire_bytes: u64,
+    /// Packets lost since it opened; it wraps at 2^32.
+    pub lost_packets: u32,
+}
+
+/// What became of a row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ShownState {
+    /// It shares a node's capacity.
+    #[default]
+    Shares,
+    /// No capacity is known where it goes.
+    Free,
+    /// It is one too many, or says what no rule can run with.
+    Refused,
+    /// Its process has written nothing for four intervals.
+    Still,
+    /// It uses more than it is granted.
+    Exceeds,
+}
+
+/// A user with processes at the daemon: sums.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct UserSnapshot {
+    /// Its number.
+    pub user: u32,
+    /// Its name, if the system tells it.
+    pub name: Option<String>,
+    /// How many processes it has here.
+    pub processes: usize,
+    /// How many rows they have.
+    pub sessions: usize,
+    /// What they send together.
+    pub sent_bps: f64,
+    /// What they receive together.
+    pub received_bps: f64,
+    /// The weight of all its sessions together, where users share.
+    pub weight: f64,
+}
+
+/// What a daemon counted since its start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DaemonCounts {
+    /// Processes that took part.
+    pub joined: u64,
+    /// Processes that were refused: too many of a user, another version, another clock, nonsense.
+    pub refused_processes: u64,
+    /// Times that a row was refused: too many of a user, or nothing that a rule can run with.
+    pub refused_rows: u64,
+    /// Times that a row held nothing that could be read: rubbish, or the middle of a write.
+    pub unread_rows: u64,
+    /// Sessions that used more than they were granted for so long that their process was told to close them.
+    pub exceeded: u64,
+    /// Ticks that came more than a tenth of an interval late.
+    pub late_ticks: u64,
+}

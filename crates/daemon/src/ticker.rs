@@ -1,0 +1,254 @@
+//! The thread that ticks.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU64;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crossbeam_channel::Receiver;
+use fairwave_host::door::monotonic_ns;
+use fairwave_proto::{Direction, Machine, MachineConfig, MemberId, ShareBy};
+use fairwave_table::Beat;
+use fairwave_units::{Duration, Time};
+use rustix::time::{ClockId, Timespec};
+
+use crate::cards::Cards;
+use crate::news::{DoorNews, FirstBeats, Shared, VisitorId};
+use crate::seat::{Seat, machine_row};
+use crate::settings::Settings;
+use crate::snapshot::DaemonCounts;
+use crate::view::{MachineView, MemberView};
+
+/// The machine, and the processes at its table.
+pub(crate) struct Ticker {
+    settings: Settings,
+    machine: Machine,
+    started: Time,
+    seats: BTreeMap<MemberId, Seat>,
+    members: BTreeMap<VisitorId, MemberId>,
+    cards: Cards,
+    news: Receiver<DoorNews>,
+    shared: Arc<Shared>,
+    /// Another after each start.
+    daemon: u64,
+    tick: u64,
+    /// What a tick costs, smoothed.
+    cost: Duration,
+    counts: DaemonCounts,
+    /// Rows that were refused at the last tick.
+    refused: usize,
+    /// Tells the door that a view is there.
+    seen: Box<dyn Fn() + Send>,
+}
+
+/// The group of who is in none yet.
+const NEWCOMER: u32 = u32::MAX;
+const BOTH: [Direction; 2] = [Direction::Sending, Direction::Receiving];
+
+pub(crate) fn now() -> Time {
+    Time::from_nanos(monotonic_ns())
+}
+
+impl Ticker {
+    pub(crate) fn new(
+        settings: Settings,
+        daemon: u64,
+        news: Receiver<DoorNews>,
+        shared: Arc<Shared>,
+        seen: Box<dyn Fn() + Send>,
+    ) -> std::io::Result<Self> {
+        let started = now();
+        let Settings { interval, share_by, limits, drain, .. } = settings;
+        let machine = Machine::new(started, MachineConfig { interval, share_by, limits, drain });
+        let cards = Cards::new(&settings)?;
+        let mut ticker = Self {
+            settings: settings.clone(),
+            machine,
+            started,
+            seats: BTreeMap::new(),
+            members: BTreeMap::new(),
+            cards,
+            news,
+            shared,
+            daemon,
+            tick: 0,
+            cost: Duration::ZERO,
+            counts: DaemonCounts::default(),
+            refused: 0,
+            seen,
+        };
+        ticker.set(started, settings);
+        Ok(ticker)
+    }
+
+    /// What segments begin with that are given before the next tick.
+    pub(crate) fn beats(&self) -> FirstBeats {
+        let newcomer = match self.settings.share_by {
+            ShareBy::User | ShareBy::Process => NEWCOMER,
+            ShareBy::Session => 0,
+        };
+        let mut of_users = BTreeMap::new();
+        if self.settings.share_by == ShareBy::User {
+            let users: BTreeSet<u32> = self.seats.values().map(|seat| seat.user).collect();
+            of_users.extend(users.into_iter().map(|user| (user, self.beat(user))));
+        }
+        FirstBeats { of_users, other: self.beat(newcomer) }
+    }
+
+    /// Ticks until it is told to stop.
+    pub(crate) fn run(mut self) {
+        // Sleeps end some 50 us later than asked for by default.
+        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        loop {
+            let due = self.machine.next_tick();
+            sleep_until(due);
+            let now = now();
+            if now.since(due).as_nanos() > self.machine.interval().as_nanos() / 10 {
+                self.counts.late_ticks += 1;
+            }
+            if !self.take_news(now) {
+                return;
+            }
+            self.tick(now);
+        }
+    }
+
+    /// Whether it goes on.
+    fn take_news(&mut self, now: Time) -> bool {
+        while let Ok(news) = self.news.try_recv() {
+            match news {
+                DoorNews::Joined { visitor, user, pid, command, segment } => {
+                    // Promises of rates lift a whole group: root's processes may make them.
+                    let is_privileged = user == 0;
+                    match self.machine.join(user, is_privileged) {
+                        Ok(member) => {
+                            self.counts.joined += 1;
+                            self.members.insert(visitor, member);
+                            self.seats.insert(member, Seat::new(member, (user, pid), command, segment));
+                        }
+                        // The door counts as well, and lets no more in: its segment has no ticks, and who has it takes
+                        // the daemon for one that stands still.
+                        Err(refusal) => tracing::warn!(user, %refusal, "a process is not taken in"),
+                    }
+                }
+                DoorNews::More { visitor, segment } => {
+                    let seat = self.members.get(&visitor).and_then(|member| self.seats.get_mut(member));
+                    if let Some(seat) = seat {
+                        seat.add(segment);
+                    }
+                }
+                DoorNews::Gone(visitor) => {
+                    if let Some(member) = self.members.remove(&visitor) {
+                        self.machine.leave(member);
+                        self.seats.remove(&member);
+                    }
+                }
+                DoorNews::Refused(processes) => self.counts.refused_processes += processes,
+                DoorNews::Reload(settings) => self.set(now, *settings),
+                DoorNews::Stop => return false,
+            }
+        }
+        true
+    }
+
+    /// The settings are these from now on, as far as they may change.
+    fn set(&mut self, now: Time, settings: Settings) {
+        let gone = self.settings.users.iter().filter(|user| settings.users.iter().all(|kept| kept.user != user.user));
+        for user in gone {
+            self.machine.set_user(user.user, None);
+        }
+        for user in &settings.users {
+            self.machine.set_user(user.user, Some(user.terms));
+        }
+        self.cards.set(now, &settings, &mut self.machine);
+        self.settings = settings;
+    }
+
+    /// Reads all rows, has the machine divide its capacities, and writes all grants.
+    fn tick(&mut self, now: Time) {
+        self.cards.take_found(now, &mut self.machine);
+        let (machine, cards) = (&mut self.machine, &mut self.cards);
+        for seat in self.seats.values_mut() {
+            let member = seat.member;
+            self.counts.unread_rows += seat.read(now, |row, said| {
+                let Some(said) = said else { return (machine.look(now, member, row, None), None) };
+                let card = cards.towards(now, said.peer);
+                (machine.look(now, member, row, Some(&machine_row(said, card))), card)
+            });
+        }
+        for grant in self.machine.tick(now) {
+            if let Some(seat) = self.seats.get_mut(&grant.member) {
+                self.counts.exceeded += u64::from(seat.grant(grant));
+            }
+        }
+        self.tick += 1;
+        let mut refused = 0;
+        let members: Vec<MemberId> = self.seats.keys().copied().collect();
+        for member in members {
+            let beat = self.beat(self.machine.group_of(member));
+            if let Some(seat) = self.seats.get_mut(&member) {
+                refused += seat.refused();
+                seat.end(&beat);
+            }
+        }
+        self.counts.refused_rows += refused.saturating_sub(self.refused) as u64;
+        self.refused = refused;
+        let took = self::now().since(now);
+        self.cost = Duration::from_nanos((self.cost.as_nanos() * 7 + took.as_nanos()) / 8);
+        self.machine.set_cost(self.cost);
+        self.shared.beats.store(Arc::new(self.beats()));
+        if self.shared.is_wanted.swap(false, Ordering::SeqCst) {
+            self.shared.view.store(Arc::new(self.view(now)));
+            (self.seen)();
+        }
+    }
+
+    /// What the members of a group are told of the tick.
+    fn beat(&self, group: u32) -> Beat {
+        let main = self.cards.main();
+        let node = |direction| {
+            let mut nodes = self.machine.nodes();
+            let capacity =
+                nodes.find(|node| Some(node.card) == main && node.direction == direction).map(|node| node.capacity);
+            (capacity, main.map_or(0.0, |card| self.machine.weights(group, card, direction)))
+        };
+        let [(send, send_weights), (receive, receive_weights)] = BOTH.map(node);
+        let (tick, daemon) = (self.tick, self.daemon);
+        let (next_tick, interval) = (self.machine.next_tick(), self.machine.interval());
+        Beat { tick, next_tick, interval, send, receive, daemon, send_weights, receive_weights }
+    }
+
+    fn view(&self, at: Time) -> MachineView {
+        let interval = self.machine.interval();
+        let member = |seat: &Seat| MemberView {
+            user: seat.user,
+            pid: seat.pid,
+            command: Arc::clone(&seat.command),
+            group: self.machine.group_of(seat.member),
+            terms: self.machine.terms(seat.member),
+            rows: seat.rows(at, interval),
+        };
+        MachineView {
+            daemon: self.daemon,
+            tick: self.tick,
+            at,
+            started: self.started,
+            interval,
+            cost: self.cost,
+            is_grace: self.machine.is_grace(at),
+            share_by: self.settings.share_by,
+            nodes: self.machine.nodes().collect(),
+            cards: self.cards.names(),
+            members: self.seats.values().map(member).collect(),
+            counts: self.counts,
+        }
+    }
+}
+
+fn sleep_until(at: Time) {
+    let nanos = at.as_nanos();
+    let (tv_sec, tv_nsec) = ((nanos / 1_000_000_000).cast_signed(), (nanos % 1_000_000_000).cast_signed());
+    let timespec = Timespec { tv_sec, tv_nsec };
+    // A signal that wakes it early makes no harm: an early tick is one.
+    while rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &timespec) == Err(rustix::io::Errno::INTR) {}
+}

@@ -1,0 +1,125 @@
+//! A connection at the door.
+
+use std::io::{self, ErrorKind};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use fairwave_host::door::{MOST_QUESTION_BYTES, Question};
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+
+/// A process that has connected: who it is the system says.
+pub(crate) struct Visitor {
+    pub(crate) stream: UnixStream,
+    pub(crate) user: u32,
+    pub(crate) pid: u32,
+    /// Segments that it has: 0 before it takes part.
+    pub(crate) segments: usize,
+    /// Whether it waits for a view of the machine.
+    pub(crate) waits: bool,
+    came: Instant,
+    asked: Vec<u8>,
+    /// What it was answered, as far as the system has not taken it.
+    unsent: Vec<u8>,
+    /// When the system last took some of that.
+    sent: Instant,
+}
+
+/// What came of a visitor.
+pub(crate) enum Heard {
+    /// Nothing whole yet.
+    Nothing,
+    /// A question; there may be more.
+    Asked(Question),
+    /// It talks nonsense.
+    Nonsense(String),
+    /// It is gone.
+    Gone,
+}
+
+/// Who has not asked anything whole for so long only keeps a descriptor.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+impl Visitor {
+    /// One that came; none if the system does not say who it is.
+    pub(crate) fn new(stream: UnixStream) -> io::Result<Self> {
+        stream.set_nonblocking(true)?;
+        let who = rustix::net::sockopt::socket_peercred(&stream)?;
+        let now = Instant::now();
+        Ok(Self {
+            stream,
+            user: who.uid.as_raw(),
+            pid: who.pid.as_raw_nonzero().get().unsigned_abs(),
+            segments: 0,
+            waits: false,
+            came: now,
+            asked: Vec::new(),
+            unsent: Vec::new(),
+            sent: now,
+        })
+    }
+
+    /// Takes what came, with no descriptors: the system closes those that come with it, since nothing asks for them.
+    pub(crate) fn hear(&mut self) -> Heard {
+        loop {
+            if let Some(end) = self.asked.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.asked.drain(..=end).take(end).collect();
+                return match serde_json::from_slice(&line) {
+                    Ok(question) => Heard::Asked(question),
+                    Err(error) => Heard::Nonsense(format!("no question: {error}")),
+                };
+            }
+            if self.asked.len() > MOST_QUESTION_BYTES {
+                return Heard::Nonsense("a question without an end".to_owned());
+            }
+            let mut room = [0; MOST_QUESTION_BYTES];
+            match recv(&self.stream, &mut room, RecvFlags::DONTWAIT) {
+                Ok((_, 0)) => return Heard::Gone,
+                Ok((_, came)) => self.asked.extend_from_slice(&room[..came]),
+                Err(errno) if io::Error::from(errno).kind() == ErrorKind::WouldBlock => return Heard::Nothing,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(_) => return Heard::Gone,
+            }
+        }
+    }
+
+    /// Answers with a line. What it does not take goes later.
+    pub(crate) fn answer(&mut self, line: &str) {
+        if self.unsent.is_empty() {
+            self.sent = Instant::now();
+        }
+        self.unsent.extend_from_slice(line.as_bytes());
+        self.unsent.push(b'\n');
+    }
+
+    /// Sends what it takes: whether it is still there.
+    pub(crate) fn flush(&mut self) -> bool {
+        while !self.unsent.is_empty() {
+            match send(&self.stream, &self.unsent, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+                Ok(taken) => {
+                    self.unsent.drain(..taken);
+                    self.sent = Instant::now();
+                }
+                Err(errno) if io::Error::from(errno).kind() == ErrorKind::WouldBlock => return true,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(_) => return false,
+            }
+        }
+        true
+    }
+
+    /// Whether there is something that it has not taken.
+    pub(crate) fn has_unsent(&self) -> bool {
+        !self.unsent.is_empty()
+    }
+
+    /// Whether it only keeps a descriptor, or does not take what it asked for.
+    pub(crate) fn is_idle(&self) -> bool {
+        let has_part = self.segments > 0 || self.waits;
+        if self.has_unsent() { self.sent.elapsed() > PATIENCE } else { !has_part && self.came.elapsed() > PATIENCE }
+    }
+
+    /// It has asked something whole.
+    pub(crate) fn renew(&mut self) {
+        self.came = Instant::now();
+    }
+}

@@ -1,0 +1,257 @@
+//! What a process and the machine's daemon say to each other over a Unix socket: a line of JSON each way, and behind a
+//! seat the two descriptors of its memory. What goes on all the time goes by that memory.
+//!
+//! ```text
+//! asked    {"join":{"version":1,"layout":1,"clock_ns":...,"command":"get"}}
+//! answered {"seat":{"version":1,"layout":1,"clock_ns":...}} and two descriptors, or {"error":"..."}
+//! asked    "more": another segment of rows, for a process that has joined
+//! answered the same as a join
+//! asked    "status"
+//! answered {"status":{...}}: a snapshot of the machine
+//! ```
+//!
+//! The connection of a process that has joined stays open: its end says that the process is gone, or the daemon.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+    recvmsg, sendmsg,
+};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Of these words.
+pub const DOOR_VERSION: u32 = 1;
+/// A question has no more bytes than this.
+pub const MOST_QUESTION_BYTES: usize = 4096;
+/// What a process may call itself at the most.
+pub const MOST_COMMAND_BYTES: usize = 64;
+/// Two clocks of one kind read one after the other differ by less than this: more is another time namespace.
+pub const MOST_CLOCK_DIFFERENCE: Duration = Duration::from_secs(2);
+/// Who answers more slowly than this hangs.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// A snapshot of 65 536 rows has some 40 MB.
+const MOST_ANSWER_BYTES: usize = 64 << 20;
+const SYSTEM_SOCKET: &str = "/run/fairwave/daemon.sock";
+/// Where a socket is, where it is in no usual place.
+const VARIABLE: &str = "FAIRWAVE_DAEMON";
+
+/// What a process asks a daemon.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Question {
+    /// To take part.
+    Join {
+        /// [`DOOR_VERSION`].
+        version: u32,
+        /// The version of the table's layout.
+        layout: u64,
+        /// CLOCK_MONOTONIC.
+        clock_ns: u64,
+        /// What the process is for, such as "get".
+        command: String,
+    },
+    /// For another segment.
+    More,
+    /// What can be seen of the machine.
+    Status,
+}
+
+/// What a daemon answers to who wants to take part.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// A segment, whose memory comes with it.
+    Seat {
+        /// [`DOOR_VERSION`].
+        version: u32,
+        /// The version of the table's layout.
+        layout: u64,
+        /// CLOCK_MONOTONIC.
+        clock_ns: u64,
+    },
+    /// Why not.
+    Error(String),
+}
+
+/// Why a daemon is no use.
+#[derive(Debug, Error)]
+pub enum DoorError {
+    /// Nobody listens there.
+    #[error("{}: no daemon: {source}", socket.display())]
+    Nobody {
+        /// The socket.
+        socket: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// It belongs to somebody who has no say over this user's rates.
+    #[error("{}: user {user}, who has no say over this one, listens there", socket.display())]
+    Stranger {
+        /// The socket.
+        socket: PathBuf,
+        /// Whose it is.
+        user: u32,
+    },
+    /// It says no.
+    #[error("the daemon refuses: {0}")]
+    Refused(String),
+    /// It does not answer, or talks nonsense.
+    #[error("the daemon does not answer as it should: {0}")]
+    Nonsense(io::Error),
+}
+
+impl DoorError {
+    /// Whether there is no socket at all: no daemon has run here, or it has ended in good order.
+    pub fn is_absence(&self) -> bool {
+        matches!(self, Self::Nobody { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+}
+
+/// Where a daemon may be, best first: `$FAIRWAVE_DAEMON` alone if it is set, else the system's place and the user's.
+pub fn usual_sockets() -> Vec<PathBuf> {
+    if let Some(said) = std::env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
+        return vec![PathBuf::from(said)];
+    }
+    let of_user = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
+    [PathBuf::from(SYSTEM_SOCKET)].into_iter().chain(of_user.map(|dir| dir.join("fairwave/daemon.sock"))).collect()
+}
+
+/// CLOCK_MONOTONIC, in nanoseconds.
+pub fn monotonic_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    (now.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(now.tv_nsec as u64)
+}
+
+/// A connection to a daemon.
+pub struct DoorStream {
+    stream: UnixStream,
+    read: Vec<u8>,
+    descriptors: Vec<OwnedFd>,
+}
+
+impl DoorStream {
+    /// Connects, and makes sure that who listens may tell this user's processes what to send: root, the user itself, or
+    /// whom root gave the directory of the system's socket.
+    pub fn connect(socket: &Path) -> Result<Self, DoorError> {
+        let nobody = |source| DoorError::Nobody { socket: socket.to_owned(), source };
+        if socket.as_os_str().as_bytes().len() > 107 {
+            return Err(nobody(io::Error::other("a socket's path has at most 107 bytes")));
+        }
+        let stream = UnixStream::connect(socket).map_err(nobody)?;
+        let user = rustix::net::sockopt::socket_peercred(&stream).map_err(|errno| nobody(errno.into()))?.uid.as_raw();
+        let mine = rustix::process::geteuid().as_raw();
+        if user != 0 && user != mine && Some(user) != system_owner(socket) {
+            return Err(DoorError::Stranger { socket: socket.to_owned(), user });
+        }
+        let patient = |stream: &UnixStream| {
+            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.set_write_timeout(Some(PATIENCE))
+        };
+        patient(&stream).map_err(nobody)?;
+        Ok(Self { stream, read: Vec::new(), descriptors: Vec::new() })
+    }
+
+    /// Asks, and takes what is answered as text.
+    pub fn ask(&mut self, question: &Question) -> Result<String, DoorError> {
+        let asked = serde_json::to_string(question).map_err(|error| DoorError::Nonsense(error.into()))?;
+        io::Write::write_all(&mut &self.stream, format!("{asked}\n").as_bytes()).map_err(DoorError::Nonsense)?;
+        self.line().map_err(DoorError::Nonsense)
+    }
+
+    /// Asks for rows: their memory, the process's and the daemon's.
+    pub fn ask_for_seat(&mut self, question: &Question) -> Result<[OwnedFd; 2], DoorError> {
+        let before = monotonic_ns();
+        let line = self.ask(question)?;
+        let after = monotonic_ns();
+        let nonsense = |what: &'static str| DoorError::Nonsense(io::Error::other(what));
+        match serde_json::from_str(&line).map_err(|error| DoorError::Nonsense(error.into()))? {
+            Answer::Error(error) => Err(DoorError::Refused(error)),
+            Answer::Seat { version, layout, clock_ns } => {
+                if version != DOOR_VERSION || layout != fairwave_table::VERSION {
+                    return Err(DoorError::Refused(other_version(version, layout)));
+                }
+                let most = MOST_CLOCK_DIFFERENCE.as_nanos() as u64;
+                if clock_ns < before.saturating_sub(most) || clock_ns > after.saturating_add(most) {
+                    return Err(DoorError::Refused(OTHER_CLOCK.to_owned()));
+                }
+                let memory = std::mem::take(&mut self.descriptors);
+                <[OwnedFd; 2]>::try_from(memory).map_err(|_| nonsense("no two descriptors came with a seat"))
+            }
+        }
+    }
+
+    /// The connection, to see its end.
+    pub fn stream(&self) -> &UnixStream {
+        &self.stream
+    }
+
+    /// The next line, and in `descriptors` what came with it.
+    fn line(&mut self) -> io::Result<String> {
+        self.descriptors.clear();
+        let mut room = [0; 16 << 10];
+        loop {
+            if let Some(end) = self.read.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.read.drain(..=end).take(end).collect();
+                return String::from_utf8(line).map_err(io::Error::other);
+            }
+            if self.read.len() > MOST_ANSWER_BYTES {
+                return Err(io::Error::other("an answer without an end"));
+            }
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
+            let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+            let came =
+                recvmsg(&self.stream, &mut [IoSliceMut::new(&mut room)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+            for message in ancillary.drain() {
+                if let RecvAncillaryMessage::ScmRights(descriptors) = message {
+                    self.descriptors.extend(descriptors);
+                }
+            }
+            if came.bytes == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            self.read.extend_from_slice(&room[..came.bytes]);
+        }
+    }
+}
+
+/// Sends a line with descriptors behind it. Whether it went whole.
+pub fn send_with(stream: impl AsFd, line: &str, descriptors: &[OwnedFd]) -> io::Result<bool> {
+    let borrowed: Vec<_> = descriptors.iter().map(AsFd::as_fd).collect();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    if !borrowed.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(&borrowed)) {
+        return Err(io::Error::other("more descriptors than two"));
+    }
+    let text = format!("{line}\n");
+    let sent =
+        sendmsg(stream, &[IoSlice::new(text.as_bytes())], &mut ancillary, SendFlags::NOSIGNAL | SendFlags::DONTWAIT)?;
+    Ok(sent == text.len())
+}
+
+/// What both ends say of a version that is not theirs.
+pub fn other_version(version: u32, layout: u64) -> String {
+    format!(
+        "it speaks version {version}.{layout}, and this Fairwave {DOOR_VERSION}.{}: both want to be of one version",
+        fairwave_table::VERSION
+    )
+}
+
+/// What both ends say of a clock that is not theirs.
+pub const OTHER_CLOCK: &str = "its monotonic clock is another one: it runs in another time namespace";
+
+/// To whom root gave the directory of the system's socket, if this is that.
+fn system_owner(socket: &Path) -> Option<u32> {
+    let dir = Path::new(SYSTEM_SOCKET).parent()?;
+    let metadata = std::fs::symlink_metadata(dir).ok().filter(|_| socket == Path::new(SYSTEM_SOCKET))?;
+    // Nobody but root makes a directory in /run.
+    metadata.is_dir().then(|| metadata.uid())
+}

@@ -1,0 +1,215 @@
+//! The thread that talks to the daemon: the network thread never waits for it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, Sender};
+use fairwave_table::{ProcessSegment, SegmentMemory, TableError, VERSION};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::commands::ThreadWaker;
+use crate::door::{DOOR_VERSION, DoorError, DoorStream, MOST_COMMAND_BYTES, Question, monotonic_ns, usual_sockets};
+use crate::seat::facts::NodeChoice;
+
+/// What the network thread hears.
+pub(super) enum SeatNews {
+    /// A daemon has a seat for this process.
+    Seat(PathBuf, ProcessSegment),
+    /// It has more rows.
+    More(ProcessSegment),
+    /// It has no more rows.
+    NoMore,
+    /// It is gone.
+    Gone,
+    /// None is to be had now; and whether that is because there never was one.
+    None { is_absent: bool },
+}
+
+/// The network thread's end of the helper; dropping it ends the helper.
+pub(super) struct Helper {
+    pub(super) news: Receiver<SeatNews>,
+    bell: Arc<ThreadWaker>,
+    shared: Arc<Wishes>,
+}
+
+#[derive(Default)]
+struct Wishes {
+    more: AtomicBool,
+    is_over: AtomicBool,
+}
+
+/// Who has no seat asks each second, give or take a quarter: many that lost one daemon do not come at one moment.
+const ASK_EVERY_MS: u64 = 1000;
+
+impl Helper {
+    /// Starts the thread; `network` is woken by news.
+    pub(super) fn start(choice: NodeChoice, network: Arc<ThreadWaker>) -> std::io::Result<Self> {
+        let (tell, news) = crossbeam_channel::unbounded();
+        let bell = ThreadWaker::new()?;
+        let shared = Arc::new(Wishes::default());
+        let run = HelperThread { choice, network, tell, bell: Arc::clone(&bell), shared: Arc::clone(&shared) };
+        std::thread::Builder::new().name("fairwave-seat".to_owned()).spawn(move || run.run())?;
+        Ok(Self { news, bell, shared })
+    }
+
+    /// The rows of this process are all taken.
+    pub(super) fn ask_for_more(&self) {
+        self.shared.more.store(true, Ordering::SeqCst);
+        self.bell.ring();
+    }
+}
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        self.shared.is_over.store(true, Ordering::SeqCst);
+        self.bell.ring();
+    }
+}
+
+struct HelperThread {
+    choice: NodeChoice,
+    network: Arc<ThreadWaker>,
+    tell: Sender<SeatNews>,
+    bell: Arc<ThreadWaker>,
+    shared: Arc<Wishes>,
+}
+
+impl HelperThread {
+    fn run(self) {
+        let mut told = None;
+        while !self.is_over() {
+            match self.join() {
+                Ok((socket, mut stream, segment)) => {
+                    tracing::info!(socket = %socket.display(), "shares the machine's end node");
+                    told = None;
+                    self.say(SeatNews::Seat(socket, segment));
+                    self.attend(&mut stream);
+                    if !self.is_over() {
+                        tracing::info!("the daemon is gone");
+                        self.say(SeatNews::Gone);
+                    }
+                }
+                Err(error) => {
+                    let is_absent = error.is_absence();
+                    if told != Some(is_absent) {
+                        tracing::debug!(%error, "no end node of the machine");
+                        told = Some(is_absent);
+                        self.say(SeatNews::None { is_absent });
+                    }
+                }
+            }
+            self.rest();
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.shared.is_over.load(Ordering::SeqCst)
+    }
+
+    fn say(&self, news: SeatNews) {
+        if self.tell.send(news).is_ok() {
+            self.network.ring();
+        }
+    }
+
+    fn join(&self) -> Result<(PathBuf, DoorStream, ProcessSegment), DoorError> {
+        let sockets = match &self.choice {
+            NodeChoice::At(socket) => vec![socket.clone()],
+            NodeChoice::Own | NodeChoice::Auto => usual_sockets(),
+        };
+        let mut found = Err(DoorError::Refused("there is no place for a socket".to_owned()));
+        for socket in sockets {
+            let joined = join_at(&socket);
+            match joined {
+                Ok((stream, segment)) => return Ok((socket, stream, segment)),
+                // What says more than that nothing is there is what is wrong.
+                Err(error)
+                    if found
+                        .as_ref()
+                        .err()
+                        .is_none_or(|found: &DoorError| found.is_absence() || !error.is_absence()) =>
+                {
+                    found = Err(error);
+                }
+                Err(_) => {}
+            }
+        }
+        found
+    }
+
+    /// Stays until the daemon is gone, or this end.
+    fn attend(&self, stream: &mut DoorStream) {
+        loop {
+            self.bell.hush();
+            if self.is_over() {
+                return;
+            }
+            if self.shared.more.swap(false, Ordering::SeqCst) {
+                self.bell.wake();
+                match segment(stream, &Question::More) {
+                    Ok(segment) => self.say(SeatNews::More(segment)),
+                    Err(DoorError::Refused(error)) => {
+                        tracing::warn!(error, "the daemon has no more rows: further sessions wait");
+                        self.say(SeatNews::NoMore);
+                    }
+                    Err(_) => return,
+                }
+                continue;
+            }
+            let mut fds = [
+                PollFd::new(&self.bell.fd, PollFlags::IN),
+                PollFd::new(stream.stream(), PollFlags::IN | PollFlags::RDHUP),
+            ];
+            let _ = poll(&mut fds, None);
+            let is_news = !fds[1].revents().is_empty();
+            self.bell.wake();
+            // A daemon says nothing that was not asked for: what comes is the end, or nonsense.
+            if is_news {
+                return;
+            }
+        }
+    }
+
+    /// Waits until it is time to ask again.
+    fn rest(&self) {
+        let draw = u64::from(getrandom::u32().unwrap_or(0)) * (ASK_EVERY_MS / 2) / u64::from(u32::MAX);
+        let wait = Duration::from_millis(ASK_EVERY_MS - ASK_EVERY_MS / 4 + draw);
+        let until = std::time::Instant::now() + wait;
+        loop {
+            self.bell.hush();
+            let left = until.saturating_duration_since(std::time::Instant::now());
+            if self.is_over() || left.is_zero() {
+                return;
+            }
+            let timeout = Timespec::try_from(left).ok();
+            let _ = poll(&mut [PollFd::new(&self.bell.fd, PollFlags::IN)], timeout.as_ref());
+            self.bell.wake();
+        }
+    }
+}
+
+/// Asks the daemon at a socket for a seat.
+fn join_at(socket: &std::path::Path) -> Result<(DoorStream, ProcessSegment), DoorError> {
+    let mut stream = DoorStream::connect(socket)?;
+    let join = Question::Join { version: DOOR_VERSION, layout: VERSION, clock_ns: monotonic_ns(), command: command() };
+    let segment = segment(&mut stream, &join)?;
+    Ok((stream, segment))
+}
+
+fn segment(stream: &mut DoorStream, question: &Question) -> Result<ProcessSegment, DoorError> {
+    let [rows, grants] = stream.ask_for_seat(question)?;
+    let of_table = |error: TableError| DoorError::Refused(error.to_string());
+    ProcessSegment::map(SegmentMemory { rows, grants }).map_err(of_table)
+}
+
+/// What this process is for: the command's subcommand, or the program's name.
+fn command() -> String {
+    let mut words = std::env::args();
+    let program = words.next().unwrap_or_default();
+    let name = program.rsplit('/').next().unwrap_or_default();
+    let word = if name == "fairwave" { words.next().unwrap_or_default() } else { name.to_owned() };
+    let printable: String = word.chars().filter(|c| c.is_ascii_graphic() || *c == ' ').collect();
+    printable.chars().take(MOST_COMMAND_BYTES).collect()
+}

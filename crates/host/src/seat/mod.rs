@@ -1,0 +1,321 @@
+//! A process's seat at the machine's table: what its sessions use and are granted goes through rows in memory that it
+//! shares with the daemon. "The end node of a machine" in docs/end-node.md says why and what it is worth.
+//!
+//! [`Seat`] is of the network thread, which never waits for a daemon: [`helper`] does.
+
+mod facts;
+mod helper;
+mod places;
+mod row;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use fairwave_proto::codec::SessionId;
+use fairwave_proto::{Direction, Host, NodeConfig, Orphan, ToldGrant, ToldNode};
+use fairwave_table::Beat;
+use fairwave_units::{Duration, Rate, Time};
+
+use crate::commands::ThreadWaker;
+use crate::crypto::Noise;
+use crate::door::monotonic_ns;
+
+pub use facts::{NodeChoice, NodeFacts, NodeOrigin};
+use helper::{Helper, SeatNews};
+use places::Places;
+pub(crate) use row::Seated;
+pub use row::limited_by_word;
+use row::row;
+
+/// Makes end nodes of this process, for a direction with a capacity.
+pub(crate) type MakeNode = Box<dyn Fn(Direction, Rate) -> NodeConfig + Send>;
+
+/// The seat of an endpoint.
+pub(crate) struct Seat {
+    helper: Helper,
+    make: MakeNode,
+    /// What this process may send and receive where it is its own node.
+    own: [Option<Rate>; 2],
+    /// How far CLOCK_MONOTONIC is ahead of this endpoint's clock.
+    ahead_ns: u64,
+    state: State,
+    socket: Option<PathBuf>,
+    shared: Arc<ArcSwap<NodeFacts>>,
+    grants: Vec<ToldGrant>,
+}
+
+enum State {
+    /// This process is its own node, or none.
+    Own,
+    Told(ToldState),
+    /// The daemon is gone, or stands still: then it still has its seat.
+    Orphan {
+        sums: [Option<Orphan>; 2],
+        renew_at: Time,
+        seat: Option<Box<Places>>,
+        pulse: u64,
+    },
+}
+
+struct ToldState {
+    places: Box<Places>,
+    pulse: u64,
+    /// When that was seen.
+    heard: Time,
+    interval: Duration,
+    /// When rows are written.
+    look_at: Time,
+    /// When to look whether the daemon has ticked, where nothing else wakes the thread.
+    check_at: Time,
+}
+
+const BOTH: [Direction; 2] = [Direction::Sending, Direction::Receiving];
+/// Rows are written so long before a tick, or a tenth of an interval if that is more: what is measured is to be fresh,
+/// and the thread may be late.
+const LEAD: Duration = Duration::from_millis(1);
+/// A daemon that has not ticked for so long, and for ten intervals, stands still.
+const STANDS_STILL: Duration = Duration::from_secs(1);
+/// The capacity of a process whose daemon is gone is made smaller so often.
+const RENEW_EVERY: Duration = Duration::from_secs(1);
+/// After a tick is due it is looked so often whether it has been; later a tenth of an interval apart.
+const CHECK_EVERY: Duration = Duration::from_micros(200);
+/// Who starts waits so long for a daemon whose socket is there.
+const FIRST_WAIT: std::time::Duration = std::time::Duration::from_millis(100);
+
+impl Seat {
+    /// For an endpoint that begins, if it wants one. `own` is what its nodes have without a daemon.
+    pub(crate) fn take(
+        choice: &NodeChoice,
+        now: Time,
+        make: MakeNode,
+        own: [Option<Rate>; 2],
+        network: Arc<ThreadWaker>,
+        shared: Arc<ArcSwap<NodeFacts>>,
+        host: &mut Host<Noise>,
+    ) -> std::io::Result<Option<Self>> {
+        let sockets = match choice {
+            NodeChoice::Own => return Ok(None),
+            NodeChoice::Auto => crate::door::usual_sockets(),
+            NodeChoice::At(socket) => vec![socket.clone()],
+        };
+        let is_there = sockets.iter().any(|socket| socket.exists());
+        let helper = Helper::start(choice.clone(), network)?;
+        let ahead_ns = monotonic_ns().saturating_sub(now.as_nanos());
+        let state = State::Own;
+        let mut seat = Self { helper, make, own, ahead_ns, state, socket: None, shared, grants: Vec::new() };
+        if is_there && let Ok(news) = seat.helper.news.recv_timeout(FIRST_WAIT) {
+            seat.on_news(now, host, &[], news);
+        }
+        Ok(Some(seat))
+    }
+
+    /// Whether [`Seat::turn`] has something to do: costs a load.
+    pub(crate) fn is_due(&self, now: Time) -> bool {
+        let is_due = match &self.state {
+            State::Own => false,
+            State::Told(told) => now >= told.look_at || now >= told.check_at || told.places.pulse() != told.pulse,
+            State::Orphan { renew_at, seat, pulse, .. } => {
+                now >= *renew_at || seat.as_ref().is_some_and(|seat| seat.pulse() != *pulse)
+            }
+        };
+        is_due || !self.helper.news.is_empty()
+    }
+
+    /// When to come next, whatever else happens.
+    pub(crate) fn next_timeout(&self) -> Option<Time> {
+        match &self.state {
+            State::Own => None,
+            State::Told(told) => Some(told.look_at.min(told.check_at)),
+            State::Orphan { renew_at, .. } => Some(*renew_at),
+        }
+    }
+
+    /// Does what is due, with the sessions that are open.
+    pub(crate) fn turn(&mut self, now: Time, host: &mut Host<Noise>, sessions: &[Seated<'_>]) {
+        while let Ok(news) = self.helper.news.try_recv() {
+            self.on_news(now, host, sessions, news);
+        }
+        match &mut self.state {
+            State::Own => {}
+            State::Told(told) => {
+                let pulse = told.places.pulse();
+                if pulse != told.pulse
+                    && let Some(beat) = told.places.beat()
+                {
+                    (told.pulse, told.heard) = (pulse, now);
+                    self.settle(now, host, &beat);
+                } else if now.since(told.heard) > still(told.interval) {
+                    tracing::info!("the daemon stands still");
+                    self.be_orphan(now, host, true);
+                    return;
+                } else if now >= told.check_at {
+                    let late = now.since(told.heard).as_nanos().saturating_sub(told.interval.as_nanos());
+                    let step = Duration::from_nanos(late / 4).max(CHECK_EVERY);
+                    told.check_at = now.saturating_add(step);
+                }
+                self.look_if_due(now, host, sessions);
+            }
+            State::Orphan { sums, renew_at, seat, pulse } => {
+                if seat.as_ref().is_some_and(|seat| seat.pulse() != *pulse)
+                    && let Some(seat) = seat.take()
+                {
+                    self.be_told(now, host, sessions, seat);
+                } else if now >= *renew_at {
+                    *renew_at = now.saturating_add(RENEW_EVERY);
+                    for (direction, sum) in BOTH.into_iter().zip(sums) {
+                        if let Some(orphan) = sum {
+                            host.be_own(now, direction, orphan.capacity(now));
+                        }
+                    }
+                    self.publish(NodeOrigin::Orphan, now);
+                }
+            }
+        }
+    }
+
+    fn on_news(&mut self, now: Time, host: &mut Host<Noise>, sessions: &[Seated<'_>], news: SeatNews) {
+        match (news, &mut self.state) {
+            (SeatNews::Seat(socket, segment), _) => {
+                self.socket = Some(socket);
+                self.be_told(now, host, sessions, Box::new(Places::new(segment)));
+            }
+            (SeatNews::More(segment), State::Told(told)) => told.places.add(segment),
+            (SeatNews::Gone, State::Told(_)) => self.be_orphan(now, host, false),
+            (SeatNews::Gone, State::Orphan { seat, .. }) => *seat = None,
+            // A daemon ran here, and was not stopped in good order. Those who were here before may have all of it.
+            (SeatNews::None { is_absent: false }, State::Own) if has_none(host) => {
+                for direction in BOTH {
+                    host.set_node(now, direction, None);
+                }
+                self.publish(NodeOrigin::Path, now);
+            }
+            (SeatNews::None { is_absent: true }, State::Own) => {
+                for (direction, own) in BOTH.into_iter().zip(self.own) {
+                    if let (None, Some(own)) = (host.sessions(direction), own) {
+                        host.set_node(now, direction, Some((self.make)(direction, own)));
+                    }
+                }
+                self.publish(NodeOrigin::Own, now);
+            }
+            _ => {}
+        }
+    }
+
+    /// A daemon has a seat for this process: all sessions go on with what they have, and say so.
+    fn be_told(&mut self, now: Time, host: &mut Host<Noise>, sessions: &[Seated<'_>], places: Box<Places>) {
+        let (pulse, beat) = (places.pulse(), places.beat().unwrap_or_default());
+        let interval = beat.interval.max(Duration::from_millis(1));
+        for (direction, own) in BOTH.into_iter().zip(self.own) {
+            let bound = own.unwrap_or(Rate::nearest_bps(f64::MAX));
+            if host.sessions(direction).is_none() {
+                host.set_node(now, direction, Some((self.make)(direction, bound)));
+            } else {
+                host.be_own(now, direction, bound);
+            }
+            host.be_told(direction, told_node(direction, &beat));
+        }
+        let told = ToldState { places, pulse, heard: now, interval, look_at: now, check_at: now };
+        self.state = State::Told(told);
+        self.publish_beat(&beat);
+        self.look_if_due(now, host, sessions);
+    }
+
+    /// The daemon has ticked: its grants are in force, and it says when it ticks next.
+    fn settle(&mut self, now: Time, host: &mut Host<Noise>, beat: &Beat) {
+        let State::Told(told) = &mut self.state else { return };
+        for direction in BOTH {
+            host.be_told(direction, told_node(direction, beat));
+            told.places.grants(direction, &mut self.grants);
+            host.settle(now, direction, &self.grants);
+        }
+        let interval = beat.interval.max(Duration::from_millis(1));
+        let next = Time::from_nanos(beat.next_tick.as_nanos().saturating_sub(self.ahead_ns));
+        // A daemon that says nonsense is looked at once an interval.
+        let next = next.max(now).min(now.saturating_add(interval).saturating_add(interval));
+        let lead = Duration::from_nanos(interval.as_nanos() / 10).max(LEAD).min(interval);
+        told.interval = interval;
+        told.look_at = Time::from_nanos(next.as_nanos().saturating_sub(lead.as_nanos())).max(now);
+        told.check_at = next.saturating_add(CHECK_EVERY);
+        self.publish_beat(beat);
+    }
+
+    fn look_if_due(&mut self, now: Time, host: &mut Host<Noise>, sessions: &[Seated<'_>]) {
+        let State::Told(told) = &mut self.state else { return };
+        if now < told.look_at {
+            return;
+        }
+        told.look_at = now.saturating_add(told.interval).saturating_add(told.interval);
+        let measured_at = Time::from_nanos(now.as_nanos().saturating_add(self.ahead_ns));
+        let mut has_room = true;
+        for direction in BOTH {
+            told.places.begin(direction);
+            for looked in host.look(now, direction) {
+                let find = |id: SessionId| sessions.binary_search_by_key(&id, |seated| seated.session.id()).ok();
+                let Some(seated) = find(looked.session).and_then(|at| sessions.get(at)) else { continue };
+                let row = row(seated, direction, measured_at, looked);
+                has_room &= told.places.tell(direction, looked.session, &row);
+            }
+            told.places.end(direction);
+        }
+        if !has_room && told.places.asks_for_more() {
+            self.helper.ask_for_more();
+        }
+    }
+
+    /// Nobody tells this process its grants any more. It may use what it was granted last, and less each minute.
+    fn be_orphan(&mut self, now: Time, host: &mut Host<Noise>, keeps_seat: bool) {
+        let State::Told(told) = std::mem::replace(&mut self.state, State::Own) else { return };
+        let sums = BOTH.map(|direction| told.places.sum(direction).map(|sum| Orphan::new(now, sum)));
+        for (direction, sum) in BOTH.into_iter().zip(sums) {
+            match sum {
+                Some(orphan) => host.be_own(now, direction, orphan.capacity(now)),
+                // Nothing was granted: there is nothing to go on with.
+                None => host.set_node(now, direction, None),
+            }
+        }
+        let renew_at = now.saturating_add(RENEW_EVERY);
+        let pulse = told.pulse;
+        let seat = keeps_seat.then_some(told.places);
+        self.state = State::Orphan { sums, renew_at, seat, pulse };
+        self.publish(NodeOrigin::Orphan, now);
+    }
+
+    fn publish_beat(&self, beat: &Beat) {
+        let facts = NodeFacts {
+            origin: NodeOrigin::Daemon,
+            send: beat.send,
+            receive: beat.receive,
+            socket: self.socket.clone(),
+        };
+        if **self.shared.load() != facts {
+            self.shared.store(Arc::new(facts));
+        }
+    }
+
+    fn publish(&self, origin: NodeOrigin, now: Time) {
+        let [send, receive] = match (&self.state, origin) {
+            (State::Orphan { sums, .. }, _) => sums.map(|sum| sum.map(|orphan| orphan.capacity(now))),
+            (_, NodeOrigin::Path) => [None, None],
+            _ => self.own,
+        };
+        self.shared.store(Arc::new(NodeFacts { origin, send, receive, socket: self.socket.clone() }));
+    }
+}
+
+/// Whether no session shares a node.
+fn has_none(host: &Host<Noise>) -> bool {
+    BOTH.into_iter().all(|direction| host.sessions(direction).unwrap_or(0) == 0)
+}
+
+fn told_node(direction: Direction, beat: &Beat) -> ToldNode {
+    let (capacity, weights) = match direction {
+        Direction::Sending => (beat.send, beat.send_weights),
+        Direction::Receiving => (beat.receive, beat.receive_weights),
+    };
+    ToldNode { capacity, weights, interval: beat.interval.max(Duration::from_millis(1)) }
+}
+
+fn still(interval: Duration) -> Duration {
+    Duration::from_nanos(interval.as_nanos().saturating_mul(10)).max(STANDS_STILL)
+}

@@ -1,0 +1,110 @@
+//! The rows of a process's sessions.
+
+use std::collections::BTreeMap;
+
+use fairwave_proto::codec::SessionId;
+use fairwave_proto::{Direction, ToldGrant};
+use fairwave_table::{Beat, GrantState, ProcessRow, ProcessSegment, RowPlace};
+use fairwave_units::Rate;
+
+/// The segments of a process, and which row each of its sessions has in a direction.
+pub(super) struct Places {
+    segments: Vec<ProcessSegment>,
+    /// By direction.
+    rows: [BTreeMap<SessionId, Row>; 2],
+    /// Whether the daemon is asked for more rows, or has none.
+    has_asked: bool,
+}
+
+struct Row {
+    segment: usize,
+    place: RowPlace,
+    /// What it was granted last.
+    expected: Option<Rate>,
+    /// Whether this look has told of it.
+    is_told: bool,
+}
+
+impl Places {
+    pub(super) fn new(first: ProcessSegment) -> Self {
+        Self { segments: vec![first], rows: [BTreeMap::new(), BTreeMap::new()], has_asked: false }
+    }
+
+    pub(super) fn add(&mut self, segment: ProcessSegment) {
+        self.segments.push(segment);
+        self.has_asked = false;
+    }
+
+    /// Changes with each tick of the daemon.
+    pub(super) fn pulse(&self) -> u64 {
+        // A tick ends with the beat of the first segment.
+        self.segments.first().map_or(0, ProcessSegment::pulse)
+    }
+
+    pub(super) fn beat(&self) -> Option<Beat> {
+        self.segments.first().and_then(ProcessSegment::beat)
+    }
+
+    /// A look begins: rows of a direction that it does not tell of are given back at its end.
+    pub(super) fn begin(&mut self, direction: Direction) {
+        self.rows[direction as usize].values_mut().for_each(|row| row.is_told = false);
+    }
+
+    /// Writes what is so of a session; it gets a row if it has none and one is left. Whether it has one.
+    pub(super) fn tell(&mut self, direction: Direction, session: SessionId, said: &ProcessRow) -> bool {
+        let rows = &mut self.rows[direction as usize];
+        let row = match rows.entry(session) {
+            std::collections::btree_map::Entry::Occupied(known) => known.into_mut(),
+            std::collections::btree_map::Entry::Vacant(new) => {
+                let take = |(at, segment): (usize, &mut ProcessSegment)| segment.take_row().map(|place| (at, place));
+                let Some((segment, place)) = self.segments.iter_mut().enumerate().find_map(take) else { return false };
+                new.insert(Row { segment, place, expected: Some(said.start), is_told: true })
+            }
+        };
+        row.is_told = true;
+        self.segments.get(row.segment).is_some_and(|segment| segment.set_row(row.place, said))
+    }
+
+    /// A look is over.
+    pub(super) fn end(&mut self, direction: Direction) {
+        let segments = &mut self.segments;
+        self.rows[direction as usize].retain(|_, row| {
+            if !row.is_told
+                && let Some(segment) = segments.get_mut(row.segment)
+            {
+                segment.give_back(row.place);
+            }
+            row.is_told
+        });
+    }
+
+    /// Whether to ask the daemon for more rows, once.
+    pub(super) fn asks_for_more(&mut self) -> bool {
+        !std::mem::replace(&mut self.has_asked, true)
+    }
+
+    /// What the sessions of a direction are granted, in the order of their names. One that the daemon has not seen yet
+    /// keeps what it has.
+    pub(super) fn grants(&mut self, direction: Direction, grants: &mut Vec<ToldGrant>) {
+        grants.clear();
+        for (session, row) in &mut self.rows[direction as usize] {
+            let grant = self.segments.get(row.segment).and_then(|segment| segment.grant(row.place));
+            let Some(grant) = grant else { continue };
+            let expected = match grant.state {
+                GrantState::Unseen => continue,
+                GrantState::Granted | GrantState::Exceeds => Some(grant.expected),
+                GrantState::Free => None,
+                GrantState::Refused => Some(Rate::ZERO),
+            };
+            row.expected = expected;
+            let exceeds = grant.state == GrantState::Exceeds;
+            grants.push(ToldGrant { session: *session, expected, target: grant.target, exceeds });
+        }
+    }
+
+    /// What all sessions of a direction had of the last tick together, where a node held them; none where none did.
+    pub(super) fn sum(&self, direction: Direction) -> Option<Rate> {
+        let held = self.rows[direction as usize].values().filter_map(|row| row.expected);
+        held.reduce(|sum, rate| sum + rate)
+    }
+}

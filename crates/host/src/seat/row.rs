@@ -1,0 +1,74 @@
+//! What a process says of one of its sessions.
+
+use fairwave_proto::{Direction, Hold, Looked};
+use fairwave_table::{Ask, ProcessRow, Remote};
+use fairwave_units::{Bytes, Rate, Time};
+
+use crate::session::Session;
+
+/// A session as its row tells of it.
+pub(crate) struct Seated<'a> {
+    pub(crate) session: &'a Session,
+    pub(crate) wire_bytes: [u64; 2],
+}
+
+/// The row of a session in a direction.
+pub(super) fn row(seated: &Seated<'_>, direction: Direction, measured_at: Time, looked: &Looked) -> ProcessRow {
+    let (session, stats) = (seated.session, seated.session.stats());
+    let is_limit = |rate: &Rate| rate.as_bps() < f64::MAX;
+    let (held_by, lost, path, sink) = match direction {
+        Direction::Sending => {
+            let sink = stats.source.and_then(|rates| rates.sink_expected);
+            (stats.source_held_by, stats.lost_packets, stats.path_rate, sink)
+        }
+        Direction::Receiving => (stats.sink_held_by, stats.missed_packets, None, None),
+    };
+    ProcessRow {
+        // The place has it.
+        generation: 0,
+        session: looked.session.0,
+        receives: direction == Direction::Receiving,
+        measured: looked.measured,
+        measured_at,
+        ask: Ask {
+            desired: looked.desired,
+            weight: looked.options.weight,
+            minimum: looked.options.minimum,
+            maximum: None,
+            alpha: looked.options.alpha,
+            beta: looked.options.beta,
+        },
+        rtt: looked.rtt,
+        waiting: looked.waiting,
+        // One that nothing held begins with what it uses.
+        start: Some(looked.expected).filter(is_limit).unwrap_or(looked.measured),
+        path: path.filter(is_limit),
+        remote: sink.filter(is_limit).map(|rate| Remote { rate, offer: Rate::ZERO, exchanges: false }),
+        limited_by: held_by.map_or(0, number),
+        peer: session.facts().peer.ip(),
+        wire_bytes: Bytes::new(seated.wire_bytes[direction as usize]),
+        lost: lost as u32,
+    }
+}
+
+/// What limits a session, as a row says it.
+const WORDS: [(Hold, &str); 8] = [
+    (Hold::Source, "node"),
+    (Hold::Sink, "peer node"),
+    (Hold::Demand, "limit"),
+    (Hold::Path, "path"),
+    (Hold::Silence, "silence"),
+    (Hold::Breaker, "breaker"),
+    (Hold::Application, "idle"),
+    (Hold::Window, "window"),
+];
+
+fn number(hold: Hold) -> u8 {
+    WORDS.iter().position(|(known, _)| *known == hold).map_or(0, |at| at as u8 + 1)
+}
+
+/// The word for what limits a session, of the number in its row; at a sink what is not held there is held by what it
+/// is sent.
+pub fn limited_by_word(number: u8) -> Option<&'static str> {
+    WORDS.get(usize::from(number).checked_sub(1)?).map(|(_, word)| *word)
+}

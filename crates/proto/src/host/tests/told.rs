@@ -1,0 +1,150 @@
+//! A sink whose node is the machine's: it comes while a session is open, grants, goes, and comes back.
+
+use crate::told::{ToldGrant, ToldNode};
+
+use super::*;
+
+const SINK: Direction = Direction::Receiving;
+
+fn told() -> ToldNode {
+    ToldNode { capacity: Some(Rate::mbps(40.0)), weights: 3.0, interval: Duration::from_millis(20) }
+}
+
+/// A sink of so much from a source of 100 Mb/s, that has run for a second; and its session.
+fn running(mbps: f64) -> (Network, SessionId) {
+    let mut network = Network::new(&[100.0, mbps], 5);
+    let session = network.open(0, 1);
+    network.run(ms(1000));
+    (network, session)
+}
+
+/// Grants a rate each 20 ms up to a time, as a daemon does: what was last measured.
+fn granted(network: &mut Network, session: SessionId, expected: Option<f64>, until: u64) -> f64 {
+    let expected = expected.map(Rate::mbps);
+    let mut measured = 0.0;
+    while network.now < ms(until) {
+        let now = network.now;
+        let looked = network.hosts[1].look(now, SINK);
+        if let [one] = looked {
+            assert_eq!((one.session, one.options), (session, OPTIONS));
+            measured = one.measured.as_mbps();
+        }
+        network.hosts[1].be_told(SINK, told());
+        let grant = ToldGrant { session, expected, target: expected.unwrap_or(Rate::ZERO), exceeds: false };
+        network.hosts[1].settle(now, SINK, &[grant]);
+        network.run(now.saturating_add(told().interval));
+    }
+    measured
+}
+
+fn near(found: f64, mbps: f64) {
+    assert!((found - mbps).abs() <= 0.02 * mbps, "{found} and not {mbps}");
+}
+
+#[test]
+fn be_told__grants_of_another_take_the_place_of_the_own() {
+    let (mut network, session) = running(80.0);
+    near(network.mbps_until(ms(1500)), 80.0);
+    network.hosts[1].be_told(SINK, told());
+    assert!(network.hosts[1].is_told(SINK) && !network.hosts[1].is_told(Direction::Sending));
+    // Until it hears of a grant it goes on with what it had.
+    near(network.mbps_until(ms(2500)), 80.0);
+    granted(&mut network, session, Some(25.0), 3000);
+    near(granted(&mut network, session, Some(25.0), 3500), 25.0);
+    let rates = network.hosts[1].sink_rates(session).unwrap();
+    assert_eq!((rates.expected, rates.target), (Rate::mbps(25.0), Rate::mbps(25.0)));
+    // The grants of all processes may be more than this one can take, or may: then it has no more than that.
+    granted(&mut network, session, Some(70.0), 4000);
+    near(granted(&mut network, session, Some(70.0), 4500), 40.0);
+    // Nobody says anything any more: what was granted last is its own capacity.
+    let now = network.now;
+    network.hosts[1].be_own(now, SINK, Rate::mbps(30.0));
+    network.run(ms(5500));
+    near(network.mbps_until(ms(6500)), 30.0);
+    network.hosts[1].be_own(ms(6500), SINK, Rate::mbps(20.0));
+    network.run(ms(7500));
+    near(network.mbps_until(ms(8500)), 20.0);
+    assert_eq!(network.ends(1), [], "nothing was lost on the way");
+}
+
+#[test]
+fn set_node__that_comes_late_finds_its_sessions_with_what_they_use() {
+    let mut network = Network::new(&[50.0, 100.0], 5);
+    network.hosts[1] = Host::new(Time::ZERO, HostConfig { receiving: None, ..config(100.0, 1) });
+    let session = network.open(0, 1);
+    network.run(ms(2000));
+    near(network.mbps_until(ms(2500)), 50.0);
+    assert_eq!(network.hosts[1].sessions(SINK), None);
+    network.hosts[1].set_node(ms(2500), SINK, Some(node(1000.0)));
+    network.hosts[1].be_told(SINK, told());
+    assert_eq!(network.hosts[1].sessions(SINK), Some(1));
+    let start = network.hosts[1].look(ms(2500), SINK)[0].expected.as_mbps();
+    assert!((45.0..55.0).contains(&start), "{start}");
+    granted(&mut network, session, Some(10.0), 3000);
+    near(granted(&mut network, session, Some(10.0), 3500), 10.0);
+    // No node holds it: the source's own is left.
+    granted(&mut network, session, None, 4500);
+    near(network.mbps_until(ms(5000)), 50.0);
+    // And no node at all.
+    granted(&mut network, session, Some(10.0), 5500);
+    network.hosts[1].set_node(ms(5500), SINK, None);
+    network.run(ms(6500));
+    near(network.mbps_until(ms(7000)), 50.0);
+    assert_eq!(network.ends(1), []);
+}
+
+#[test]
+fn settle__closes_a_session_that_the_machine_says_exceeds_its_grant() {
+    let (mut network, session) = running(80.0);
+    network.hosts[1].be_told(SINK, told());
+    let expected = Some(Rate::mbps(10.0));
+    let grant = ToldGrant { session, expected, target: Rate::mbps(10.0), exceeds: true };
+    network.hosts[1].settle(ms(1000), SINK, &[grant]);
+    network.run(ms(1100));
+    assert_eq!(network.ends(1), [(session, CloseReason::ExceedsGrant, false)]);
+}
+
+#[test]
+fn settle__a_socket_that_overflows_scales_what_this_host_was_granted() {
+    let (mut network, session) = running(80.0);
+    network.hosts[1].be_told(SINK, told());
+    granted(&mut network, session, Some(40.0), 2000);
+    network.hosts[1].on_overflow(Rate::mbps(20.0));
+    // 19 = 20 x 0.95, and from then on more.
+    let now = network.now;
+    let grant = ToldGrant { session, expected: Some(Rate::mbps(40.0)), target: Rate::mbps(40.0), exceeds: false };
+    network.hosts[1].settle(now, SINK, &[grant]);
+    near(network.hosts[1].sink_rates(session).unwrap().expected.as_mbps(), 19.0);
+    granted(&mut network, session, Some(40.0), 9000);
+    near(granted(&mut network, session, Some(40.0), 10_000), 40.0);
+}
+
+/// Two processes that open at once each think that they are alone, but for what the machine last said.
+#[test]
+fn fair_start__counts_the_sessions_of_the_machine_and_those_that_came_since() {
+    let mut node = EndNode::new(
+        Time::ZERO,
+        Duration::ZERO,
+        Rate::mbps(100.0),
+        1.0,
+        IntervalRule::default(),
+        Box::new(Gtp::new(Reading::Adopted, &Options::default())),
+    );
+    node.be_told(told());
+    assert_eq!(node.fair_start_end(1.0), (Rate::mbps(40.0), 4.0));
+    let flow = |session| crate::flow_table::Flow {
+        session: SessionId(session),
+        options: SessionOptions { weight: 2.0, ..OPTIONS },
+        desired: None,
+        rtt: Duration::ZERO,
+    };
+    node.join(flow(1), Rate::mbps(10.0)).unwrap();
+    assert_eq!(node.fair_start_end(1.0).1, 6.0);
+    // The machine has been told of it; its next beat counts it.
+    node.look_told(ms(20), |_| Rate::ZERO, |_, _, _| {});
+    node.be_told(ToldNode { weights: 5.0, ..told() });
+    assert_eq!(node.fair_start_end(1.0).1, 6.0);
+    assert_eq!((node.next_tick(), node.knows_capacity()), (Time::MAX, true));
+    node.be_told(ToldNode { capacity: None, ..told() });
+    assert!(!node.knows_capacity());
+}

@@ -1,0 +1,65 @@
+//! A host whose end nodes are the machine's.
+
+use fairwave_units::{Rate, Time};
+
+use super::{Host, node};
+use crate::config::NodeConfig;
+use crate::end_node::EndNode;
+use crate::handshake::Crypto;
+use crate::session::Direction;
+use crate::told::{Looked, ToldGrant, ToldNode};
+
+impl<C: Crypto> Host<C> {
+    /// A direction has this end node from now on, also with sessions that are open: each goes on with what it has.
+    /// Without one their paths alone set the pace.
+    pub fn set_node(&mut self, now: Time, direction: Direction, config: Option<NodeConfig>) {
+        let node = config.map(|config| node(now, direction, config));
+        match direction {
+            _ if self.control.node(direction).is_some() => self.measured.clear(),
+            Direction::Sending => self.outbound.measure(now, &mut self.measured),
+            Direction::Receiving => self.inbound.measure(now, &mut self.measured),
+        }
+        self.control.set_node(direction, node, &self.measured);
+        self.route(now);
+    }
+
+    /// The end node of a direction, if there is one, has no ticks of its own any more: the driver says what each session
+    /// is granted ([`Host::settle`]), and hears what each used ([`Host::look`]). Say it again when what is said changes.
+    /// A node that shares by claims and grants stays its own.
+    pub fn be_told(&mut self, direction: Direction, by: ToldNode) {
+        self.control.be_told(direction, by);
+    }
+
+    /// The end node of a direction that was told has a capacity of its own again, with all sessions as they are; one
+    /// that has its own already has this.
+    pub fn be_own(&mut self, now: Time, direction: Direction, capacity: Rate) {
+        match self.control.node_mut(direction) {
+            Some(node) if node.is_told() => node.be_own(now, capacity),
+            Some(node) => node.change_capacity(capacity),
+            None => {}
+        }
+    }
+
+    /// Whether the end node of a direction is told its grants.
+    pub fn is_told(&self, direction: Direction) -> bool {
+        self.control.node(direction).is_some_and(EndNode::is_told)
+    }
+
+    /// An interval is about to end: what each session of a told node used since the last look, in the order of their
+    /// names.
+    pub fn look(&mut self, now: Time, direction: Direction) -> &[Looked] {
+        match direction {
+            Direction::Sending => self.outbound.measure(now, &mut self.measured),
+            Direction::Receiving => self.inbound.measure(now, &mut self.measured),
+        }
+        self.control.look(now, direction, &self.measured, &mut self.looked);
+        &self.looked
+    }
+
+    /// The machine's node has granted these rates, in the order of the sessions' names, until the next such call. A
+    /// session that none is for keeps what it has.
+    pub fn settle(&mut self, now: Time, direction: Direction, grants: &[ToldGrant]) {
+        self.control.settle(now, direction, grants);
+        self.route(now);
+    }
+}

@@ -1,0 +1,30 @@
+//! The daemon of a node whose sessions are processes of their own.
+
+use std::path::Path;
+use std::time::Duration as StdDuration;
+
+use fairwave_daemon::{Daemon, Settings};
+use fairwave_proto::{CardCapacity, GRACE, ShareBy};
+use fairwave_units::{Duration, Rate};
+
+use crate::message::RuleSetup;
+
+/// After so long a daemon that has just started gives newcomers what is theirs.
+pub(crate) const SETTLED: StdDuration = StdDuration::from_nanos(GRACE.as_nanos() + 200_000_000);
+/// Its control interval where the scenario says none; in processes that are nodes it follows the round-trip times.
+const INTERVAL: Duration = Duration::from_millis(20);
+
+/// Starts the daemon of a node.
+pub(crate) fn start(socket: &Path, rule: &RuleSetup) -> Result<Daemon, String> {
+    let rate = |bps: Option<f64>| bps.map(Rate::nearest_bps);
+    let everything = CardCapacity { send: rate(rule.send_bps), receive: rate(rule.receive_bps) };
+    let interval = rule.interval_ns.map_or(INTERVAL, Duration::from_nanos);
+    let settings = Settings {
+        interval,
+        share_by: ShareBy::Session,
+        drain: rule.drain,
+        everything: Some(everything),
+        ..Settings::at(socket.to_owned())
+    };
+    Daemon::start(settings).map_err(|error| error.to_string())
+}
