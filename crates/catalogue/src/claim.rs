@@ -67,6 +67,8 @@ pub struct ClaimData {
     #[serde(default)]
     full_only: bool,
     #[serde(default)]
+    quick_only: bool,
+    #[serde(default)]
     unit: String,
     paper: Option<Stated>,
     reason: Option<String>,
@@ -127,6 +129,8 @@ pub(crate) struct CheckedClaim {
     of: Option<usize>,
     /// Too few draws cannot judge it: left out where some were.
     pub(crate) full_only: bool,
+    /// About the smaller network or the shorter run of `--quick`, and about nothing else.
+    pub(crate) quick_only: bool,
     unit: Unit,
     paper: Option<ClaimValue>,
     pub(crate) reason: Option<String>,
@@ -196,6 +200,11 @@ impl ClaimData {
         if self.refuted.is_some() && self.reason.is_some() {
             return Err("a claim is refuted or has a reason, not both".to_owned());
         }
+        // No paper prints what a smaller network gives, and what is known to miss there is of no use.
+        let own = matches!(self.source, ValueSource::Ours | ValueSource::Derived);
+        if self.quick_only && (self.full_only || !own || self.reason.is_some() || self.refuted.is_some()) {
+            return Err("quick_only goes with source ours or derived, without full_only, reason, refuted".to_owned());
+        }
         let refuted = self.refuted.map(RefutedData::check).transpose()?;
         let (against, is_beside) = match self.against {
             None => (None, false),
@@ -216,6 +225,7 @@ impl ClaimData {
             expectation,
             of: self.of,
             full_only: self.full_only,
+            quick_only: self.quick_only,
             unit,
             paper: self.paper.map(|stated| match stated {
                 Stated::Number(number) => ClaimValue::Number(number),
@@ -267,8 +277,8 @@ impl RefutedData {
             if matches!(proof.source, ValueSource::Paper | ValueSource::Ours) {
                 return Err("a proof's source is arithmetic, derived or reference".to_owned());
             }
-            if proof.refuted.is_some() || proof.reason.is_some() || proof.full_only {
-                return Err("a proof has neither refuted nor reason nor full_only".to_owned());
+            if proof.refuted.is_some() || proof.reason.is_some() || proof.full_only || proof.quick_only {
+                return Err("a proof has neither refuted nor reason nor full_only nor quick_only".to_owned());
             }
             proof.check()
         };
@@ -277,6 +287,11 @@ impl RefutedData {
 }
 
 impl CheckedClaim {
+    /// Whether it is judged where an experiment ran in full, or with something left out or made shorter.
+    pub(crate) fn is_judged(&self, is_quick: bool) -> bool {
+        if is_quick { !self.full_only } else { !self.quick_only }
+    }
+
     /// The proofs of what it refutes; none where it refutes nothing.
     pub(crate) fn proofs(&self) -> &[Self] {
         self.refuted.as_ref().map_or(&[], |refuted| &refuted.proof)

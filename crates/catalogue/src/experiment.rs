@@ -63,9 +63,9 @@ impl Experiment {
         self.claims.iter().chain(self.claims.iter().flat_map(CheckedClaim::proofs))
     }
 
-    /// Number of claims.
+    /// Number of claims at full length.
     pub fn claim_count(&self) -> usize {
-        self.claims.len()
+        self.claims.iter().filter(|claim| claim.is_judged(false)).count()
     }
 }
 
@@ -264,6 +264,13 @@ fn build(id: String, mut data: ExperimentData, all: &[Experiment]) -> Result<Exp
     let mut claims = Vec::with_capacity(claim.len());
     for (number, claim) in claim.into_iter().enumerate() {
         let checked = claim.check().map_err(|message| format!("claim {}: {message}", number + 1))?;
+        // Runs with real programs are judged claim by claim: a proof beside them would never run.
+        if wire.is_some() && checked.refuted.is_some() {
+            return Err(format!("claim {}: the testbed refutes nothing: prove it in a simulator", number + 1));
+        }
+        if checked.quick_only && quick.duration.is_none() && quick.set.is_empty() {
+            return Err(format!("claim {}: quick_only needs quick_duration or quick_set", number + 1));
+        }
         let mut judged = std::iter::once(&checked).chain(checked.proofs());
         if scenario.is_none() && judged.any(|claim| matches!(claim.subject, crate::claim::Subject::Measure(_))) {
             return Err(format!("claim {}: a measure needs a scenario", number + 1));
@@ -318,6 +325,15 @@ mod tests {
     }
 
     #[test]
+    fn list__has_something_to_judge_in_every_experiment_under_quick() {
+        for experiment in list() {
+            let judged = experiment.claims.iter().filter(|claim| claim.is_judged(true)).count();
+            assert!(judged > 0, "{} judges nothing under --quick", experiment.id);
+            assert!(experiment.claims.iter().any(|claim| claim.is_judged(false)), "{}", experiment.id);
+        }
+    }
+
+    #[test]
     fn read__rejects_unknown_keys_and_empty_experiments() {
         assert_eq!(one("", CLAIM).unwrap()[0].id, "009/a");
         for (keys, claim, word) in [
@@ -327,6 +343,8 @@ mod tests {
             ("quick_runs = 0", CLAIM, "quick_runs"),
             ("quick_duration = \"0 s\"", CLAIM, "quick_duration"),
             ("quick_duration = \"60\"", CLAIM, "60"),
+            ("", &CLAIM.replace("paper", "derived").replace("unit", "quick_only = true\nunit"), "quick_duration"),
+            ("", &CLAIM.replace("unit", "quick_only = true\nunit"), "source ours or derived"),
             ("picture = \"rates\"", CLAIM, "picture"),
             ("same_as = \"009/b\"", "", "009/b"),
             ("model = \"paper\"", CLAIM, "paper"),
@@ -354,6 +372,11 @@ mod tests {
         let words = "model = \"testbed\"\nscale = 0.5\nbeside = \"packet\"\nscenario = \"five-to-one\"";
         let claim = "[[experiment.claim]]\nwhat = \"w\"\nsource = \"ours\"\nmeasure = \"final-rate\"\n\
                      against = \"packet\"\nvalue = 1\ntolerance = \"3 %\"\n";
+        let refuted = String::from(
+            "[[experiment.claim]]\nwhat = \"w\"\nsource = \"paper\"\nmeasure = \"final-jain\"\nat_most = 0.5\n\
+             refuted = { why = \"y\", proof = [{ what = \"p\", source = \"derived\", measure = \"final-jain\", \
+             at_least = 0.9 }] }\n",
+        );
         let all = one(words, claim).unwrap();
         assert_eq!(all[0].wire, Some(WireSketch { scale: 0.5, sample: None, is_beside: true }));
         assert_eq!(all[0].model, Some(Model::Testbed));
@@ -365,6 +388,7 @@ mod tests {
             ("model = \"testbed\"\nquick_runs = 1\nscenario = \"five-to-one\"", claim, "quick"),
             ("model = \"testbed\"\nsample = \"0 s\"\nscenario = \"five-to-one\"", claim, "sample"),
             ("model = \"packet\"\nscale = 0.5\nscenario = \"five-to-one\"", claim, "testbed"),
+            ("model = \"testbed\"\nscenario = \"five-to-one\"", &refuted, "refutes nothing"),
             ("scenario = \"five-to-one\"", claim, "beside"),
         ] {
             let message = one(keys, claim).unwrap_err().to_string();

@@ -2,14 +2,16 @@
 
 use fairwave_schemes::link::{
     AecpConfig, XcpConfig, XcpEquilibrium, aecp_delay_margin_s, aecp_efficiency_s, aecp_fairness_printed_s,
-    aecp_fairness_s, logistic, xcp_equilibrium,
+    aecp_fairness_s, logistic, xcp_control, xcp_equilibrium,
 };
 use fairwave_schemes::response::{
     aimd_on_ack, aimd_on_loss, aimd_utilisation, bandwidth_delay_bytes, bandwidth_delay_packets, error_spacing_s,
     packet_spacing_s, reno, reno_loss_rate_for, reno_rate_bps, reno_recovery_s, rtt_of_recovery_s,
 };
-use fairwave_schemes::session::{AecpSourceConfig, BicConfig, HighSpeed, HighSpeedConfig, ScalableConfig};
-use fairwave_units::{Bytes, Duration, Rate};
+use fairwave_schemes::session::{
+    AecpSourceConfig, BicConfig, HighSpeed, HighSpeedConfig, ScalableConfig, Udt, UdtAck, UdtConfig, Vegas,
+};
+use fairwave_units::{Bytes, Duration, Rate, Time};
 use serde::Deserialize;
 
 use crate::bic;
@@ -102,6 +104,12 @@ pub(crate) enum Formula {
     RuleWindow { response: ResponseCurve, loss_rate: f64 },
     /// The same over the response function's.
     RuleOverResponse { response: ResponseCurve, loss_rate: f64 },
+    /// Packets that Vegas takes to be queued: w - w RTTmin / RTT (Wu 2007, Eqs. II.10 and II.11).
+    VegasQueued { window: f64, base: Quantity<Duration>, rtt: Quantity<Duration> },
+    /// Window of UDT's rule after an acknowledgement that tells an arrival rate (Wu 2007, Eq. II.14, at rest).
+    UdtWindow { arrival: Quantity<Rate>, packet: Quantity<Bytes>, rtt: Quantity<Duration> },
+    /// By how much an XCP link wants the rates changed in all, before it shuffles (Wu 2007, Eq. II.15).
+    XcpChange { capacity: Quantity<Rate>, input: Quantity<Rate>, queue: Quantity<Bytes>, rtt: Quantity<Duration> },
     /// BIC's largest window where its epoch has rounds of additive increase (Xu 2004, Eq. 4).
     BicEq4 { loss_rate: f64 },
     /// BIC's mean window then (Xu 2004, Eq. 5).
@@ -152,7 +160,10 @@ impl Formula {
             | Self::AecpFairness { .. }
             | Self::AecpFairnessPrinted { .. }
             | Self::AecpDelayMargin {} => Dimension::Time,
-            Self::RenoRate { .. } | Self::XcpEquilibriumRate { .. } | Self::Logistic { .. } => Dimension::Rate,
+            Self::RenoRate { .. }
+            | Self::XcpChange { .. }
+            | Self::XcpEquilibriumRate { .. }
+            | Self::Logistic { .. } => Dimension::Rate,
             _ => Dimension::Number,
         }
     }
@@ -215,6 +226,16 @@ impl Formula {
             Self::RuleOverResponse { response, loss_rate } => {
                 response.rule_window(loss_rate) / response.window(loss_rate)
             }
+            Self::VegasQueued { window, base, rtt } => Vegas::queued_packets(window, base.0, rtt.0.as_secs_f64()),
+            Self::UdtWindow { arrival, packet, rtt } => udt_window(arrival.0.as_bps() / packet.0.as_bits_f64(), rtt.0),
+            Self::XcpChange { capacity, input, queue, rtt } => {
+                let [rtt_s, input_bytes] = [rtt.0.as_secs_f64(), input.0.as_bps() * rtt.0.as_secs_f64() / 8.0];
+                // Without the shuffle the pools are the change alone.
+                let config = XcpConfig { gamma: 0.0, ..XcpConfig::default() };
+                let queue_bytes = queue.0.get() as f64;
+                let pools = xcp_control(&config, capacity.0.as_bps(), rtt_s, input_bytes, queue_bytes, rtt_s);
+                pools.positive_bps - pools.negative_bps
+            }
             Self::BicEq2 { window } => bic::additive_packets(window),
             Self::BicEq3 { window } => bic::search_packets(window),
             Self::BicEq4 { loss_rate } => BicConfig::default().largest_window_of_large_packets(loss_rate),
@@ -248,6 +269,15 @@ impl Formula {
 /// XCP with its paper's constants.
 fn at_rest(capacity: Quantity<Rate>, external: Quantity<Rate>, sessions: u32) -> XcpEquilibrium {
     xcp_equilibrium(&XcpConfig::default(), capacity.0.as_bps(), external.0.as_bps(), sessions)
+}
+
+/// A session that has left slow start, after one acknowledgement.
+fn udt_window(receive_packets_per_s: f64, rtt: Duration) -> f64 {
+    let mut rule = Udt::new(UdtConfig::default());
+    rule.on_nak(1, 2, 0.0);
+    let capacity_packets_per_s = receive_packets_per_s;
+    rule.on_ack(&UdtAck { now: Time::ZERO, acked_packets: 1, receive_packets_per_s, capacity_packets_per_s, rtt });
+    rule.window_packets()
 }
 
 /// Theorem 2 with the paper's constants.

@@ -36,6 +36,8 @@ mod select;
 mod shipped;
 mod sketch;
 #[cfg(test)]
+mod targets;
+#[cfg(test)]
 mod tests;
 mod unit;
 mod verdict;

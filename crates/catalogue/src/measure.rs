@@ -29,6 +29,8 @@ pub(crate) enum Measure {
     MeanRate { window: TimeSpan },
     /// Per session: largest sample, in a window if one is given.
     PeakRate { window: Option<TimeSpan> },
+    /// Per session: standard deviation of its samples in a window, over their mean.
+    Swing { window: TimeSpan },
     /// Per session: when its samples come to this share of its optimum (or of a rate) for good.
     TimeTo { share: f64, of: Option<Quantity<Rate>> },
     /// Per session: from when it begins to send until a sample first comes to this share of the rate that it has at its
@@ -159,6 +161,7 @@ impl Measure {
             | Self::Jain { .. }
             | Self::LeastJain { .. }
             | Self::Share { .. }
+            | Self::Swing { .. }
             | Self::BackgroundShare { .. }
             | Self::Utilisation { .. }
             | Self::MeanQueue { .. }
@@ -178,6 +181,7 @@ impl Measure {
             self,
             Self::MeanRate { .. }
                 | Self::PeakRate { .. }
+                | Self::Swing { .. }
                 | Self::TimeTo { .. }
                 | Self::Ramp { .. }
                 | Self::Reaches { .. }
@@ -228,6 +232,10 @@ impl Measure {
             Self::PeakRate { window } => {
                 let samples = Samples::of(run)?;
                 return each(&|k| samples.peak(window, |i| samples.rate(i, k)));
+            }
+            Self::Swing { window } => {
+                let samples = Samples::of(run)?;
+                return each(&|k| samples.swing(k, window));
             }
             Self::TimeTo { share, of } => {
                 let samples = Samples::of(run)?;

@@ -110,7 +110,7 @@ pub fn run_all(
     })
 }
 
-/// The verdicts of all claims; without those that too few draws or too short runs cannot judge.
+/// The verdicts of all claims that runs of this length and number can judge.
 fn judge(plan: &ExperimentPlan, results: &Results) -> Result<Vec<Claim>, RunError> {
     let claims = &plan.experiment.claims;
     let mut verdicts = Vec::with_capacity(claims.len());
@@ -119,7 +119,7 @@ fn judge(plan: &ExperimentPlan, results: &Results) -> Result<Vec<Claim>, RunErro
         let proofs = claim.proofs();
         let first = proof;
         proof += proofs.len();
-        if plan.is_quick && claim.full_only {
+        if !claim.is_judged(plan.is_quick) {
             continue;
         }
         let checks = proofs.iter().enumerate().map(|(i, check)| judge_one(plan, results, first + i, check));

@@ -65,6 +65,17 @@ impl<'a> Samples<'a> {
         if time > 0.0 { Ok(sum / time) } else { Err(MeasureError::Window) }
     }
 
+    /// Standard deviation over the mean, of samples that each count by their width; NaN where there is no rate at all.
+    pub(crate) fn swing(&self, k: usize, window: TimeSpan) -> Result<f64, MeasureError> {
+        let mean = self.mean(k, window)?;
+        let (mut squares, mut time) = (0.0, 0.0);
+        for i in self.within(Some(window)) {
+            squares += (self.rate(i, k) - mean).powi(2) * self.width_s(i);
+            time += self.width_s(i);
+        }
+        Ok((squares / time).sqrt() / mean)
+    }
+
     pub(crate) fn jain(&self, sessions: &[usize], window: TimeSpan) -> Result<f64, MeasureError> {
         let rates: Result<Vec<f64>, _> = sessions.iter().map(|&k| self.mean(k, window)).collect();
         Ok(jain_index(&rates?))

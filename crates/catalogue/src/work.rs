@@ -164,9 +164,9 @@ impl Work {
         Ok(())
     }
 
-    /// Makes all runs, in their order, on as many threads as there are, and hands each experiment's results to `done`
-    /// with the wall time of the runs that were made for it: experiment by experiment, in their order. `done` says
-    /// whether to go on.
+    /// Makes all runs on as many threads as there are, nearly in their order ([`turns`]), and hands each experiment's
+    /// results to `done` with the wall time of the runs that were made for it: experiment by experiment, in their
+    /// order. `done` says whether to go on.
     ///
     /// What is handed over, the wall times aside, is the same on any number of threads; so is the error.
     pub(crate) fn run(
@@ -174,20 +174,23 @@ impl Work {
         progress: RunProgress<'_>,
         done: &mut dyn FnMut(usize, Results, f64) -> Result<bool, RunError>,
     ) -> Result<(), RunError> {
-        let one = |number: usize| {
-            let job = &self.jobs[number];
+        let threads = rayon::current_num_threads();
+        let shares: Vec<f64> = self.jobs.iter().map(|job| job.share).collect();
+        let turns = turns(&shares, threads);
+        let one = |turn: usize| {
+            let job = &self.jobs[turns[turn]];
             let begin = Instant::now();
             let taken = job.run(&self.plans, progress);
             let wall_s = begin.elapsed().as_secs_f64();
             progress(&RunStep { run: &job.name, share: 0.0, ended_s: Some(wall_s) });
             taken.map(|taken| (taken, wall_s))
         };
-        in_order(self.jobs.len(), rayon::current_num_threads(), one, |outcomes| {
+        in_order(self.jobs.len(), threads, one, |outcomes| {
             let mut results = Handover::new(self, done);
             let mut goes_on = results.hand_over()?;
-            while goes_on && let Some((number, outcome)) = outcomes.wait() {
+            while goes_on && let Some((turn, outcome)) = outcomes.wait() {
                 let (taken, wall_s) = outcome?;
-                results.hand_in(&self.jobs[number], taken, wall_s);
+                results.hand_in(&self.jobs[turns[turn]], taken, wall_s);
                 goes_on = results.hand_over()?;
             }
             Ok(())
@@ -248,8 +251,8 @@ impl RunJob {
             let mut mine = TakenResult::default();
             for claim in experiment.checks() {
                 // A claim that is left out may look at a part of the run that a shorter one does not have.
-                let is_judged = !(*is_quick && claim.full_only);
-                let ask = RunQuery::of_claim(claim, self.case.variant.as_deref()).filter(|_| is_judged);
+                let ask = RunQuery::of_claim(claim, self.case.variant.as_deref());
+                let ask = ask.filter(|_| claim.is_judged(*is_quick));
                 mine.claims.push(ask.map_or(Ok(Vec::new()), |ask| evaluate(&claim.what, &ask))?);
             }
             for part in experiment.picture.parts() {
@@ -365,6 +368,23 @@ impl<'e> RunQuery<'e> {
     }
 }
 
+/// In which order pieces of work with these shares are begun on so many threads: in their own, but one that would end
+/// after all the others as early as it must so as not to. Outcomes so are heard nearly in the order of the pieces, and no
+/// thread is left alone with a long one.
+fn turns(shares: &[f64], threads: usize) -> Vec<usize> {
+    let threads = threads.max(1) as f64;
+    let end = shares.iter().sum::<f64>() / threads;
+    let mut before = 0.0;
+    let begins = shares.iter().map(|share| {
+        let begin = (before / threads).min(end - share);
+        before += share;
+        begin
+    });
+    let mut turns: Vec<(f64, usize)> = begins.zip(0..).collect();
+    turns.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    turns.into_iter().map(|(_, piece)| piece).collect()
+}
+
 fn union(a: Record, b: Record) -> Record {
     Record {
         rates: a.rates || b.rates,
@@ -396,6 +416,48 @@ mod tests {
 
     fn plan(ids: &[&str]) -> Work {
         Work::plan(&select(ids).unwrap(), RunOptions::default()).unwrap()
+    }
+
+    /// When the last thread is done.
+    fn span(shares: &[f64], turns: &[usize], threads: usize) -> f64 {
+        let mut busy = vec![0.0; threads];
+        for piece in turns {
+            let free = busy.iter_mut().min_by(|a: &&mut f64, b| a.total_cmp(b)).unwrap();
+            *free += shares[*piece];
+        }
+        busy.into_iter().fold(0.0, f64::max)
+    }
+
+    #[test]
+    fn turns__are_the_order_but_for_long_ones_near_the_end() {
+        assert_eq!(turns(&[1.0; 5], 1), [0, 1, 2, 3, 4]);
+        assert!(turns(&[], 2).is_empty());
+        // The last one would run alone for nine tenths of its time.
+        let shares = [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 5.0];
+        let order: Vec<usize> = (0..shares.len()).collect();
+        let found = turns(&shares, 2);
+        assert_eq!(found, [0, 1, 2, 3, 4, 5, 10, 6, 7, 8, 9]);
+        assert_eq!((span(&shares, &order, 2), span(&shares, &found, 2)), (10.0, 8.0));
+        let mut sorted = found;
+        sorted.sort_unstable();
+        assert_eq!(sorted, order);
+    }
+
+    #[test]
+    fn turns__of_any_mixture_end_together() {
+        let mut in_order = 0.0_f64;
+        for seed in 0..50_u64 {
+            let shares: Vec<f64> = (0..40).map(|i| 1.0 + ((seed * 31 + i * i * 7 + i) % 11) as f64).collect();
+            let (found, order) = (turns(&shares, 2), (0..40).collect::<Vec<_>>());
+            let half = shares.iter().sum::<f64>() / 2.0;
+            in_order = in_order.max(span(&shares, &order, 2) - half);
+            assert!(span(&shares, &found, 2) <= half + 3.5, "{shares:?}: {found:?}");
+            let mut sorted = found;
+            sorted.sort_unstable();
+            assert_eq!(sorted, order);
+        }
+        // What the order of the pieces alone loses.
+        assert!(in_order >= 4.5, "{in_order}");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use fairwave_catalogue::{Experiment, ExperimentOutcome, RecordedExperiment, Verdict, VerdictRecord};
@@ -63,8 +63,13 @@ fn count(recorded: &RecordedExperiment, verdict: Verdict) -> usize {
     recorded.claims.iter().filter(|claim| claim.verdict == verdict).count()
 }
 
-/// Reads a record that is to be gone on with; an empty one where there is no such file.
+/// Reads a record that is to be gone on with; an empty one where there is no such file. That it can be written is seen
+/// here, and not after all runs.
 pub(super) fn read(file: &Path) -> Result<VerdictRecord, CommandFailure> {
+    let new = new_beside(file);
+    fs::write(&new, "")
+        .and_then(|()| fs::remove_file(&new))
+        .map_err(|error| CommandFailure::Usage(format!("--record {}: {error}", file.display())))?;
     let text = match fs::read_to_string(file) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(VerdictRecord::default()),
         text => text.map_err(|error| CommandFailure::Usage(format!("--record {}: {error}", file.display())))?,
@@ -78,8 +83,13 @@ pub(super) fn write(mut record: VerdictRecord, outcomes: &[ExperimentOutcome], f
     let failed = |error: &dyn std::fmt::Display| CommandFailure::Run(format!("{}: {error}", file.display()));
     record.take(outcomes, &today());
     let text = record.to_text().map_err(|error| failed(&error))?;
-    let new = file.with_extension("json.new");
+    let new = new_beside(file);
     fs::write(&new, text).and_then(|()| fs::rename(&new, file)).map_err(|error| failed(&error))
+}
+
+/// Where a record is written before it takes the place of the one that is there.
+fn new_beside(file: &Path) -> PathBuf {
+    file.with_extension("json.new")
 }
 
 /// Today's date (UTC).

@@ -82,6 +82,10 @@ fn run__records_verdicts_beside_those_that_are_there() {
     assert!(stderr.contains("no record of verdicts"), "{stderr}");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "[]");
     run(&["papers", "run", "002/eq-ii-2", "--quick", "--record", &file]).refused();
+    // A place that nothing can be written to is told before anything runs.
+    let nowhere = scratch.path("no-such-folder/verdict.json");
+    let done = run(&["papers", "run", "002/eq-ii-2", "--record", &nowhere]);
+    assert!(done.refused().contains("no-such-folder"));
 }
 
 #[test]

@@ -13,7 +13,7 @@ use fairwave_units::{Bytes, Duration, Time};
 
 use super::{LinkController, LinkSetup, Passage};
 use crate::header::{CongestionHeader, LinkId, XcpHeader};
-use crate::scheme::registry::{self, CLOSED_POSITIVE, CLOSED_UNIT, POSITIVE, number};
+use crate::scheme::registry::{self, CLOSED_POSITIVE, CLOSED_UNIT, POSITIVE, flag, number};
 use crate::scheme::{OptionSpec, Options, Scheme};
 use crate::session::{MIN_RTO, MakeController, SACK, Xcp};
 
@@ -417,13 +417,16 @@ pub(super) const SCALED: Scheme = registry::at_packets(
     |options, setup| Box::new(XcpLink::new(XcpKind::Scaled, XcpConfig::from_options(options), setup)),
 );
 /// All kinds have the same source.
-const SOURCE: MakeController = |_, window| Ok(Box::new(Xcp::new(window)));
+const SOURCE: MakeController = |options, window| {
+    Ok(Box::new(if options.flag("whole_windows") { Xcp::cut_down(window) } else { Xcp::new(window) }))
+};
 /// XCP answers a loss "in a similar manner to TCP" (Katabi, Handley & Rohrs 2002): with SACK, as a hole a round trip
 /// would not do for its windows. Its scripts in ns-2 (tcl/ex/xcp) set `minrto_` to one second.
-const OPTIONS: [OptionSpec; 5] = [
+const OPTIONS: [OptionSpec; 6] = [
     number("alpha", POSITIVE, "0.4", "share of the spare bandwidth given out per interval"),
     number("beta", CLOSED_POSITIVE, "0.226", "share of the standing queue drained per interval"),
     number("gamma", CLOSED_UNIT, "0.1", "share of the traffic shuffled per interval"),
+    flag("whole_windows", "false", "windows are cut down to whole packets, as in ns-2"),
     SACK,
     MIN_RTO,
 ];

@@ -15,6 +15,8 @@ pub struct Xcp {
     /// What is added before the window is cut to whole packets, 0 to 1: another number for each session, which moves,
     /// so that the window itself is sent on average over sessions and, in the long run, by each of them.
     dither_packets: f64,
+    /// How far that moves in a round trip.
+    dither_step: f64,
     round: u64,
     bottleneck: LinkId,
 }
@@ -25,9 +27,16 @@ impl Xcp {
         Self {
             window: CongestionWindow::new(&window),
             dither_packets: window.dither_packets,
+            dither_step: DITHER_STEP,
             round: 0,
             bottleneck: LinkId::NONE,
         }
+    }
+
+    /// The same, whose window is always cut down to whole packets, as ns-2 sends it: what is less than a packet above
+    /// that is asked for and never used.
+    pub fn cut_down(window: WindowConfig) -> Self {
+        Self { dither_packets: 0.0, dither_step: 0.0, ..Self::new(window) }
     }
 
     fn change(&mut self, change_bps: f64, smoothed_rtt: Duration, packet_bytes: u32) {
@@ -78,7 +87,7 @@ impl CongestionController for Xcp {
     fn on_ack(&mut self, ack: &Ack) {
         if ack.round != self.round {
             self.round = ack.round;
-            self.dither_packets = (self.dither_packets + DITHER_STEP).fract();
+            self.dither_packets = (self.dither_packets + self.dither_step).fract();
         }
     }
 
@@ -131,6 +140,18 @@ mod tests {
         // At any round trip some have three and some have four.
         let three = (0..10).filter(|at| Xcp::new(window(f64::from(*at) / 10.0)).allowance().window_packets < 4.0);
         assert_eq!(three.count(), 3);
+    }
+
+    #[test]
+    fn allowance__cut_down_is_the_whole_packets_at_any_round_trip() {
+        let window = WindowConfig { initial_window_packets: 3.9, dither_packets: 0.7, ..WindowConfig::default() };
+        let mut xcp = Xcp::cut_down(window);
+        for round in 1..=1024 {
+            xcp.on_ack(&Ack { round, ..test_ack(1) });
+            assert_eq!(xcp.allowance().window_packets as u64, 3);
+        }
+        // What is said to the links is the window all the same.
+        assert!((interval_s(&xcp, 3) - 0.080 / 3.9).abs() < 1e-12);
     }
 
     #[test]
