@@ -13,6 +13,7 @@
 mod background;
 mod constant;
 mod controlled;
+mod delay_log;
 mod delayed_ack;
 mod deliveries;
 mod engine;
