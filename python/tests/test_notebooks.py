@@ -27,7 +27,7 @@ def test_notebook__gives_what_it_shows(path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
     stored = nbformat.read(path, as_version=4)
     shown = [_told(cell) for cell in stored.cells]
-    nbclient.NotebookClient(stored, timeout=120, kernel_name="python3", record_timing=False).execute(
+    nbclient.NotebookClient(stored, timeout=300, kernel_name="python3", record_timing=False).execute(
         cwd=str(path.parent)
     )
     errors = [output for cell in stored.cells for output in cell.get("outputs", []) if output.output_type == "error"]
